@@ -7,7 +7,7 @@
 use std::hint::black_box;
 
 use bhav::base::candle::PRICE_E4;
-use bhav::base::{Candle, Clock, Source, Symbol};
+use bhav::base::{Candle, Clock, Epoch, Source, Symbol};
 use bhav::http::PublishedJson;
 use bhav::signals::backtest::{History, Signal, Universe};
 use bhav::signals::confidence::{PRIOR_DATES, WINDOW_DATES};
@@ -49,13 +49,16 @@ fn stored(histories: &[History]) -> (tempfile::TempDir, SqliteStore) {
     let store = SqliteStore::open(&folder.path().join("bhav.sqlite"), 1, &Clock::system()).unwrap();
     for history in histories {
         store
-            .replace_candles(NewHistory {
-                symbol: symbol(&history.symbol),
-                source: Source::BrokerA,
-                simulated: false,
-                candles: history.candles.clone(),
-                suspicions: Vec::new(),
-            })
+            .replace_candles(
+                Epoch::ALONE,
+                NewHistory {
+                    symbol: symbol(&history.symbol),
+                    source: Source::BrokerA,
+                    simulated: false,
+                    candles: history.candles.clone(),
+                    suspicions: Vec::new(),
+                },
+            )
             .unwrap();
     }
     (folder, store)

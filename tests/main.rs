@@ -11,6 +11,8 @@ mod dashboard;
 mod http;
 mod incidents;
 mod market;
+#[cfg(feature = "engines")]
+mod nodes;
 mod operation;
 mod portfolio;
 mod repository;

@@ -7,16 +7,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use openloop::request::live_prices_path;
 use serde_json::{Value, json};
 
 use crate::crowd::Crowd;
 use crate::databases::{credentials, email, log_in};
 use crate::error::Error;
 use crate::figures::Figures;
-use crate::harness::Harness;
-use crate::http::{Client, DEADLINE};
+use crate::harness::{Harness, SYMBOLS_PER_REQUEST, wait_for_quotes};
+use crate::http::{self, Client, DEADLINE};
 use crate::run::Background;
 use crate::servers::Server;
+use crate::ticker::{self, QuoteReader};
 use crate::wait;
 
 /// Users who log in at once.
@@ -37,6 +39,12 @@ const CLIENTS_SETTLE: Duration = Duration::from_millis(1_500);
 /// What a client waits after another status than 200: the least that `Retry-After` says.
 const BACK_OFF: Duration = Duration::from_secs(1);
 
+/// Between two requests that keep instruments wanted: sixty of them take some twenty seconds.
+const WANTED_PAUSE: Duration = Duration::from_millis(300);
+
+/// Clients that ask at once for what no cache has yet.
+const FETCHERS: usize = 12;
+
 /// Counts of answers by kind of request and status; status 0 stands for no answer.
 pub type Answers = BTreeMap<String, f64>;
 
@@ -48,6 +56,7 @@ pub struct Running<'a> {
     answers: Arc<Mutex<Answers>>,
     threads: Vec<JoinHandle<()>>,
     crowd: Option<Crowd>,
+    quotes: Option<QuoteReader>,
 }
 
 /// The users whose syncs hang.
@@ -56,7 +65,8 @@ pub fn prepare(server: &Server, background: Background) -> Result<Vec<String>, E
         Background::None
         | Background::HangingUpstreams
         | Background::Readers(_)
-        | Background::ReadersLoginsAndHangs(_) => Ok(Vec::new()),
+        | Background::ReadersLoginsAndHangs(_)
+        | Background::AllInstruments => Ok(Vec::new()),
         Background::LoginsAndSyncs => {
             (LOGINS + 1..=LOGINS + SYNCS).map(|user| log_in(server, &email(user))).collect()
         }
@@ -71,8 +81,8 @@ pub fn begin<'a>(
     tokens: &[String],
 ) -> Result<Running<'a>, Error> {
     let (stop, answers) = (Arc::default(), Arc::default());
-    let (threads, crowd) = (Vec::new(), None);
-    let mut running = Running { server, background, stop, answers, threads, crowd };
+    let (threads, crowd, quotes) = (Vec::new(), None, None);
+    let mut running = Running { server, background, stop, answers, threads, crowd, quotes };
     match background {
         Background::None => {}
         Background::Readers(readers) => {
@@ -83,6 +93,15 @@ pub fn begin<'a>(
             server.simulator()?.delay("*", HANG_MS)?;
             running.log_in(server);
             thread::sleep(HANG_SETTLES);
+        }
+        Background::AllInstruments => {
+            let instruments = server.simulator()?.instruments()?;
+            let urls = quote_urls(server, &instruments);
+            fetch(&urls);
+            wait_for_quotes(server, &instruments)?;
+            running.keep_wanted(urls);
+            ticker::wait_until_subscribed(server, instruments.len())?;
+            running.quotes = Some(QuoteReader::start(server, &instruments)?);
         }
         Background::HangingUpstreams => {
             server.simulator()?.delay("*", HANG_MS)?;
@@ -116,6 +135,7 @@ impl Running<'_> {
     /// what the readers saw.
     pub fn end(mut self) -> Result<Answers, Error> {
         let seen = self.crowd.take().map(|mut crowd| crowd.values()).transpose()?;
+        let delays = self.quotes.take().map(|reader| reader.end(self.server)).transpose()?;
         if self.background != Background::None {
             self.server.simulator()?.set_faults(&[])?;
         }
@@ -125,6 +145,7 @@ impl Running<'_> {
         }
         let mut answers = self.answers();
         answers.extend(seen.into_iter().flatten());
+        answers.extend(delays.into_iter().flatten());
         Ok(answers)
     }
 
@@ -132,6 +153,23 @@ impl Running<'_> {
         for user in 1..=LOGINS {
             self.ask("login", server.url("/api/auth/login"), None, credentials(&email(user)));
         }
+    }
+
+    /// Asks for quotes of all of these, well within the minute for which they stay wanted.
+    fn keep_wanted(&mut self, urls: Vec<String>) {
+        let stop = Arc::clone(&self.stop);
+        self.threads.push(thread::spawn(move || {
+            yield_to_others();
+            let client = Client::new(DEADLINE);
+            let stopped = || stop.load(Ordering::Relaxed);
+            while !stopped() {
+                for url in &urls {
+                    // A request that fails is made again in the next pass.
+                    let _ = client.send("GET", url, &[], None);
+                    let _ = wait::until(WANTED_PAUSE, || Ok(stopped().then_some(())));
+                }
+            }
+        }));
     }
 
     fn ask(&mut self, kind: &'static str, url: String, token: Option<&str>, body: Value) {
@@ -155,6 +193,23 @@ impl Running<'_> {
             }
         }));
     }
+}
+
+/// Asks for quotes of all of these by clients at the same time, which share calls: one after the
+/// other, each request would wait for a call of its own.
+fn fetch(urls: &[String]) {
+    thread::scope(|scope| {
+        for share in urls.chunks(urls.len().div_ceil(FETCHERS).max(1)) {
+            // What is not there yet is asked for again.
+            scope.spawn(move || share.iter().for_each(|url| drop(http::get(url, &[]))));
+        }
+    });
+}
+
+/// Requests for quotes of all of these.
+fn quote_urls(server: &Server, instruments: &[String]) -> Vec<String> {
+    let some = instruments.chunks(SYMBOLS_PER_REQUEST);
+    some.map(|some| server.url(&live_prices_path(some.iter().map(String::as_str)))).collect()
 }
 
 /// Gives the calling thread the lowest priority: what two hundred clients cost is not the server's

@@ -15,7 +15,7 @@ use crate::requests::{self, What};
 use crate::run::{Case, Load, Order, Rate, Read, Run, ServerSpec, Slices, Work};
 use crate::servers::Server;
 use crate::snapshot::Snapshot;
-use crate::wait;
+use crate::{ticker, wait};
 
 /// Time for a server to come to rest before its memory is read.
 const REST: Duration = Duration::from_secs(1);
@@ -23,6 +23,7 @@ const REST: Duration = Duration::from_secs(1);
 /// Of what is read: states and not counters, of which a slice keeps the value after it.
 const NO_COUNTERS: [&str; 2] = [RSS, QUOTE_CALLS_IN_1S];
 const RSS: &str = "RSS KiB";
+const RSS_GROWTH: &str = "RSS growth KiB";
 const QUOTE_CALLS_IN_1S: &str = "quote calls in one second";
 
 /// Health is published once a second: after this its counters are up to date.
@@ -207,7 +208,8 @@ fn one_slice(
         slice.read.insert(name, value - earlier.unwrap_or(&0.0));
     }
     // Syncs hang over the end of the slice, so all of them count.
-    let is_read_at_the_end = |name: &str| name.starts_with("sync ") || name.starts_with("readers ");
+    let is_read_at_the_end =
+        |name: &str| ["sync ", "readers ", "quotes "].iter().any(|kind| name.starts_with(kind));
     slice.read.extend(answers.into_iter().filter(|(name, _)| is_read_at_the_end(name)));
     slice.read.insert("seconds".to_owned(), seconds);
     slice.read.insert("body bytes".to_owned(), prepared.body_bytes as f64);
@@ -257,8 +259,10 @@ fn read(
                 values.insert(prefix.to_owned(), server.process.threads_cpu_us(prefix)?);
             }
             Read::Rss => {
-                values.insert(RSS.to_owned(), server.process.memory_kib("VmRSS")?);
+                let kib = server.process.memory_kib("VmRSS")?;
+                values.extend([RSS, RSS_GROWTH].map(|name| (name.to_owned(), kib)));
             }
+            Read::Ticks => values.extend(ticker::counts(&server.metrics()?)),
             Read::UpstreamCalls => {
                 let stats = server.simulator()?.stats()?;
                 for (field, prefix) in [("requests", "upstream"), ("rejected", "turned away")] {

@@ -13,7 +13,7 @@ use crate::http;
 use crate::run::ServerSpec;
 use crate::servers::{self, Kind, Server, State, copy_state, empty_folder};
 use crate::snapshot::Snapshot;
-use crate::wait;
+use crate::{ticker, wait};
 
 /// Symbols that one live-prices request may carry.
 pub const SYMBOLS_PER_REQUEST: usize = 50;
@@ -65,6 +65,7 @@ pub struct Harness {
     /// Of the faults of the session, only those with this in their name.
     pub faults: Option<String>,
     signals: OnceCell<PathBuf>,
+    more_shares: OnceCell<PathBuf>,
     snapshot: OnceCell<Snapshot>,
     symbols: OnceCell<Vec<String>>,
     databases: OnceCell<Databases>,
@@ -81,6 +82,7 @@ impl Harness {
             symbols_file: None,
             faults: None,
             signals: OnceCell::new(),
+            more_shares: OnceCell::new(),
             snapshot: OnceCell::new(),
             symbols: OnceCell::new(),
             databases: OnceCell::new(),
@@ -136,6 +138,10 @@ impl Harness {
         match state {
             State::Empty => empty_folder(&folder)?,
             State::Signals => copy_state(self.signals()?, &folder)?,
+            State::MoreShares => {
+                let made = || self.with_signals("more-shares", &ticker::SETTINGS);
+                copy_state(once(&self.more_shares, made)?, &folder)?;
+            }
             State::FewUsers => copy_state(&self.databases()?.few, &folder)?,
             State::ManyUsers => copy_state(&self.databases()?.many, &folder)?,
         }
@@ -149,13 +155,15 @@ impl Harness {
     /// A state folder with the signals of the simulator's candles. They are found once: the memory
     /// that finding them leaves behind would make connections look cheaper in a measured process.
     pub fn signals(&self) -> Result<&PathBuf, Error> {
-        once(&self.signals, || {
-            eprintln!("prepare: signals of the simulator's candles");
-            let folder = self.programs.work_folder.join("signals");
-            empty_folder(&folder)?;
-            servers::start_bhav(self, "signals", folder.clone(), &[], None)?.wait_for_signals()?;
-            Ok(folder)
-        })
+        once(&self.signals, || self.with_signals("signals", &[]))
+    }
+
+    fn with_signals(&self, name: &str, settings: &[(&str, &str)]) -> Result<PathBuf, Error> {
+        eprintln!("prepare: signals of the simulator's candles");
+        let folder = self.programs.work_folder.join(name);
+        empty_folder(&folder)?;
+        servers::start_bhav(self, name, folder.clone(), settings, None)?.wait_for_signals()?;
+        Ok(folder)
     }
 
     /// The snapshot that the peers serve.

@@ -8,8 +8,8 @@
 //!      └─ document   puts a section into RESULTS.md
 //! ```
 //!
-//! Runs with steps of their own are functions that the table names: `revaluation`, `honesty`, and
-//! two of `crowd`.
+//! Runs with steps of their own are functions that the table names: `revaluation`, `honesty`, two
+//! of `crowd` and one of `ticker`.
 
 mod background;
 mod crowd;
@@ -35,6 +35,7 @@ mod simulator;
 mod snapshot;
 mod surroundings;
 mod table;
+mod ticker;
 mod wait;
 
 use std::path::PathBuf;
@@ -119,8 +120,7 @@ fn measure(args: Args) -> Result<(), Error> {
     let chosen = chosen(args.only.as_deref())?;
     openloop::sys::raise_open_files_limit().map_err(Error::io("raise the limit of open files"))?;
     let output = args.output.unwrap_or_else(surroundings::results_file);
-    // The session of faults needs bhav alone.
-    let tools = chosen.iter().any(|(section, _)| !section.is_on_request);
+    let tools = chosen.iter().any(|(section, _)| section.needs_tools);
     let needs = Needs { bhav: !args.without_bhav, tools, is_built: args.no_build };
     let mut harness = Harness::new(surroundings::prepare(args.bhav, needs)?, args.quick);
     (harness.tick_us, harness.symbols_file) = (args.tick_us, args.symbols);

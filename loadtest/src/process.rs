@@ -78,8 +78,18 @@ impl Process {
 
     /// The address behind `marker` in the line of standard output that starts with it.
     pub fn announced(&self, marker: &str) -> Result<SocketAddr, Error> {
+        self.announced_after(marker, |_| {})
+    }
+
+    /// The same; `before` gets every line before that one.
+    pub fn announced_after(
+        &self,
+        marker: &str,
+        mut before: impl FnMut(&str),
+    ) -> Result<SocketAddr, Error> {
         loop {
             let line = self.line(START_DEADLINE)?;
+            before(&line);
             if let Some(address) = line.strip_prefix(marker) {
                 let unread = |_| Error::Invalid(format!("{} announced {line}", self.name));
                 return address.trim().parse().map_err(unread);

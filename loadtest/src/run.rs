@@ -16,6 +16,8 @@ pub struct Section {
     /// Servers of the table of ratios above the runs: the first to each other one. The head then
     /// also says what the machine and these servers are.
     pub beside: Option<&'static [ServerSpec]>,
+    /// The generator and the other programs beside the driver are used.
+    pub needs_tools: bool,
     /// Of an ordinary run and of a quick one.
     pub effort: [Effort; 2],
     /// In the order of measurement and of the document.
@@ -128,12 +130,14 @@ pub enum Background {
     Readers(usize),
     /// The same, while users log in again and again and every upstream call hangs.
     ReadersLoginsAndHangs(usize),
+    /// Every instrument stays wanted, and a reader of the stream notes how old prices come.
+    AllInstruments,
 }
 
 impl Background {
     /// It uses no CPU time that would be held against the machine.
     pub fn is_quiet(self) -> bool {
-        matches!(self, Self::None | Self::HangingUpstreams)
+        matches!(self, Self::None | Self::HangingUpstreams | Self::AllInstruments)
     }
 }
 
@@ -158,6 +162,9 @@ pub enum Read {
     Rss,
     /// The simulator's counts of upstream calls.
     UpstreamCalls,
+    /// bhav's histogram of times from a tick to when its price can be read, and its count of
+    /// ticks.
+    Ticks,
 }
 
 /// What a run writes.

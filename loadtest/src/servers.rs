@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::Error;
 use crate::harness::Harness;
+use crate::http;
 use crate::nginx;
 use crate::process::Process;
 use crate::simulator::Simulator;
@@ -26,15 +27,20 @@ const NOW: &str = "BHAV_NOW";
 /// Start of the line by which bhav announces where it serves.
 const LISTENING: &str = "listening on http://";
 
+/// Start of the line, before that one, by which it announces where its metrics are.
+const METRICS: &str = "metrics on http://";
+
 /// How long bhav may take to show signals: for the first ones it asks for years of candles.
 const SIGNALS_DEADLINE: Duration = Duration::from_secs(180);
 
 /// Settings of every bhav.
-const SETTINGS: [(&str, &str); 4] = [
+const SETTINGS: [(&str, &str); 5] = [
     // As many as every peer has workers.
     ("BHAV_EDGE_THREADS", "2"),
     // All load comes from one address and from few users.
     ("BHAV_HTTP_CONNECTIONS_PER_ADDRESS_MAX", "0"),
+    // Prices by calls; the section of the ticker has it on.
+    ("BHAV_BROKERA_TICKER", "false"),
     ("BHAV_WRITES_PER_USER_PER_MINUTE", "0"),
     ("BHAV_LOGIN_ATTEMPTS_PER_MINUTE", "0"),
 ];
@@ -63,6 +69,8 @@ pub enum State {
     Empty,
     /// Signals.
     Signals,
+    /// Signals, and the larger list of instruments.
+    MoreShares,
     /// Signals and the small database of users.
     FewUsers,
     /// Signals and the large database of users.
@@ -75,6 +83,8 @@ pub struct Server {
     pub address: SocketAddr,
     /// The process.
     pub process: Process,
+    /// Where bhav's metrics are.
+    metrics: Option<String>,
     bhav: Option<Bhav>,
 }
 
@@ -94,6 +104,12 @@ impl Server {
     pub fn simulator(&self) -> Result<&Simulator, Error> {
         let bhav = self.bhav.as_ref().ok_or(Error::invalid("a peer has no simulator"))?;
         Ok(&bhav.simulator)
+    }
+
+    /// bhav's metrics, as Prometheus reads them.
+    pub fn metrics(&self) -> Result<String, Error> {
+        let url = self.metrics.as_ref().ok_or(Error::invalid("a peer has no metrics"))?;
+        Ok(String::from_utf8_lossy(&http::get(url, &[])?.expect(200)?.body).into_owned())
     }
 
     /// The address of a path.
@@ -116,21 +132,25 @@ impl Server {
         self.process.stop();
         let ended = began.elapsed();
         let bhav = self.bhav.as_ref().ok_or(Error::invalid("only bhav is restarted"))?;
-        (self.process, self.address) = bhav.start(work_folder)?;
+        (self.process, self.address, self.metrics) = bhav.start(work_folder)?;
         Ok(ended)
     }
 }
 
 impl Bhav {
-    fn start(&self, work_folder: &Path) -> Result<(Process, SocketAddr), Error> {
+    fn start(&self, work_folder: &Path) -> Result<(Process, SocketAddr, Option<String>), Error> {
         let mut command = self.simulator.service(&self.program, &self.state_folder)?;
         command.envs(SETTINGS).envs(self.settings.iter().cloned());
         if let Some(socket) = &self.socket {
             pass(&mut command, socket);
         }
         let process = Process::start(&self.name, command, work_folder)?;
-        let address = process.announced(LISTENING)?;
-        Ok((process, address))
+        let mut metrics = None;
+        let address = process.announced_after(LISTENING, |line| {
+            metrics =
+                line.strip_prefix(METRICS).map(|url| format!("http://{url}")).or(metrics.take());
+        })?;
+        Ok((process, address, metrics))
     }
 }
 
@@ -191,8 +211,8 @@ pub fn start_bhav(
     let simulator = Simulator::start(&program, work_folder, &simulated)?;
     let name = name.to_owned();
     let bhav = Bhav { simulator, name, program, state_folder, settings, socket };
-    let (process, address) = bhav.start(work_folder)?;
-    Ok(Server { address, process, bhav: Some(bhav) })
+    let (process, address, metrics) = bhav.start(work_folder)?;
+    Ok(Server { address, process, metrics, bhav: Some(bhav) })
 }
 
 /// Starts a peer that serves `snapshot`, and checks that it does.
@@ -223,7 +243,7 @@ pub fn start_peer(harness: &Harness, kind: Kind, name: &str) -> Result<Server, E
         let what = format!("{name} serves {same} body, headers {got:?} for {wanted:?}");
         return Err(Error::Invalid(what));
     }
-    Ok(Server { address, process, bhav: None })
+    Ok(Server { address, process, metrics: None, bhav: None })
 }
 
 fn rust_peer(

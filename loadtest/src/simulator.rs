@@ -21,6 +21,15 @@ const LISTENING: &str = "simulator on http://";
 /// Deadline of a request to the simulator.
 const DEADLINE: Duration = Duration::from_secs(10);
 
+/// A row of broker A's instrument list.
+#[derive(Deserialize)]
+struct Listed {
+    tradingsymbol: String,
+    instrument_type: String,
+    segment: String,
+    exchange: String,
+}
+
 /// A running simulator; dropping it stops it.
 pub struct Simulator {
     root: String,
@@ -48,6 +57,7 @@ impl Simulator {
         command
             .env("BHAV_STATE_DIR", state_folder)
             .env("BHAV_BROKERA_URL", format!("{}/a", self.root))
+            .env("BHAV_BROKERA_TICKER_URL", format!("{}/a/ticker", self.root.replace("http", "ws")))
             .env("BHAV_BROKERB_URL", format!("{}/b", self.root))
             .env("BHAV_PUBLIC_URL", format!("{}/p", self.root))
             .env("BROKERA_API_KEY", "simkeya")
@@ -88,26 +98,30 @@ impl Simulator {
         self.set_faults(&[json!({"route": route, "fault": fault})])
     }
 
-    /// Ordinary shares of the main exchange from broker A's instrument list (which is always
-    /// compressed), as `NSE:TICKER`.
+    /// Ordinary shares of the main exchange, as `NSE:TICKER`.
     pub fn listed_symbols(&self, most: usize) -> Result<Vec<String>, Error> {
-        #[derive(Deserialize)]
-        struct Row {
-            tradingsymbol: String,
-            instrument_type: String,
-            segment: String,
-        }
-        let url = format!("{}/a/instruments/NSE", self.root);
-        let answer = http::get(&url, &[("X-Kite-Version", "3")])?.expect(200)?;
+        let all = self.listed(|row| row.exchange == "NSE" && row.segment == "NSE")?;
+        Ok(all.into_iter().take(most).collect())
+    }
+
+    /// Everything that broker A's ticker can send: shares and indices of both exchanges.
+    pub fn instruments(&self) -> Result<Vec<String>, Error> {
+        self.listed(|_| true)
+    }
+
+    /// Of broker A's instrument list (which is always compressed), as `EXCHANGE:TICKER`.
+    fn listed(&self, is_wanted: impl Fn(&Listed) -> bool) -> Result<Vec<String>, Error> {
+        let url = format!("{}/a/instruments", self.root);
+        let headers = [("X-Kite-Version", "3"), ("Authorization", "token simkeya:simtokena")];
+        let answer = http::get(&url, &headers)?.expect(200)?;
         // Rows that do not parse are the simulator's to have, as the real list has them.
         Ok(csv::ReaderBuilder::new()
             .flexible(true)
             .from_reader(GzDecoder::new(answer.body.as_slice()))
             .deserialize()
             .filter_map(Result::ok)
-            .filter(|row: &Row| row.instrument_type == "EQ" && row.segment == "NSE")
-            .map(|row| format!("NSE:{}", row.tradingsymbol))
-            .take(most)
+            .filter(|row: &Listed| row.instrument_type == "EQ" && is_wanted(row))
+            .map(|row| format!("{}:{}", row.exchange, row.tradingsymbol))
             .collect())
     }
 }

@@ -4,6 +4,7 @@
 //! RESULTS.md come of it and what they have to reach. `execute` measures a row, `render` writes it.
 
 mod streams;
+mod ticker;
 
 use crate::figures::{Figure, Figures, Slice};
 use crate::harness::Effort;
@@ -25,12 +26,13 @@ use crate::servers::{Kind, State};
 use crate::{background, honesty, lines, revaluation};
 
 /// Every section, in the order of the document.
-pub static SECTIONS: [Section; 4] = [
+pub static SECTIONS: [Section; 5] = [
     // bhav beside the peers, and what only bhav is asked.
     Section {
         name: "peers",
         heading: "",
         is_on_request: false,
+        needs_tools: true,
         beside: Some(ALL),
         effort: [
             Effort { rounds: 8, rounds_aside: 8, slice_ms: 2_000, clients_ms: 20_000 },
@@ -43,6 +45,7 @@ pub static SECTIONS: [Section; 4] = [
         name: "accounts",
         heading: "## Accounts",
         is_on_request: false,
+        needs_tools: true,
         beside: None,
         effort: [
             Effort { rounds: 5, rounds_aside: 2, slice_ms: 2_000, clients_ms: 0 },
@@ -55,6 +58,7 @@ pub static SECTIONS: [Section; 4] = [
         name: "streams",
         heading: "## Streams",
         is_on_request: false,
+        needs_tools: true,
         beside: None,
         effort: [
             Effort { rounds: 3, rounds_aside: 1, slice_ms: 15_000, clients_ms: 0 },
@@ -62,11 +66,25 @@ pub static SECTIONS: [Section; 4] = [
         ],
         runs: &[streams::CROWD, streams::CROWD_UNDER_FIRE, streams::SILENT, streams::DRAIN],
     },
+    // What prices that broker A pushes cost, and what clients see while they break.
+    Section {
+        name: "ticker",
+        heading: "## Prices that are pushed",
+        is_on_request: true,
+        needs_tools: true,
+        beside: None,
+        effort: [
+            Effort { rounds: 1, rounds_aside: 1, slice_ms: 600_000, clients_ms: 0 },
+            Effort { rounds: 1, rounds_aside: 1, slice_ms: 20_000, clients_ms: 0 },
+        ],
+        runs: &[ticker::TICKER, ticker::TICKER_FAULTS],
+    },
     // Whether prices say their age while feeds break.
     Section {
         name: "honesty",
         heading: "## How old a price is",
         is_on_request: true,
+        needs_tools: false,
         beside: None,
         effort: [Effort { rounds: 1, rounds_aside: 1, slice_ms: 0, clients_ms: 0 }; 2],
         runs: &[Run { name: "session", work: Work::Steps(honesty::measure), ..RUN }],

@@ -1,1 +1,2 @@
 INSERT INTO users (email, name, password_hash, created_ms) VALUES (?1, ?2, ?3, ?4)
+RETURNING id

@@ -1,2 +1,3 @@
 INSERT INTO split_suspicions (symbol, date, confirmed) VALUES (?1, ?2, ?3)
-ON CONFLICT (symbol, date) DO UPDATE SET confirmed = max(confirmed, excluded.confirmed)
+ON CONFLICT (symbol, date)
+DO UPDATE SET confirmed = split_suspicions.confirmed OR excluded.confirmed

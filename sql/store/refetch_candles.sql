@@ -1,1 +1,1 @@
-UPDATE candle_histories SET refetch = 1 WHERE symbol = ?1
+UPDATE candle_histories SET refetch = TRUE WHERE symbol = ?1

@@ -78,7 +78,7 @@ pub(super) fn ready(watched: &Watched) -> Verdict {
             missing.push("fresh index data");
         }
         for feed in readings.feeds {
-            if !matches!(feed.state, "ok" | "standby" | "off") {
+            if !matches!(feed.state, "ok" | "standby" | "off" | "relayed") {
                 missing.push(feed.source.as_str());
             }
         }

@@ -9,7 +9,8 @@ use crate::api::pages::Place;
 use crate::api::routes::{ROUTES, Route};
 use crate::api::state::State;
 use crate::auth::{Caller, Unidentified};
-use crate::http::{Method, News, Problem, Refreshed, Request, Response, Serve};
+use crate::http::{Method, Problem, Refreshed, Request, Response, Serve};
+use crate::rt::News;
 
 /// Bytes of a path that a log line shows. The longest route has a third of this.
 const LOGGED_PATH_BYTES_MAX: usize = 160;

@@ -13,6 +13,7 @@ use crate::http::{Problem, Response};
 use crate::store::{StoreError, User};
 use crate::views::account::{self, LoginPages, SessionState};
 use crate::views::values::Instant;
+use crate::web::Site;
 
 /// `GET /api/auth/session`.
 pub fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
@@ -34,7 +35,7 @@ pub fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<
         expires_at: expires,
         registration: if state.auth.is_registration_open() { "open" } else { "closed" },
         version: env!("CARGO_PKG_VERSION"),
-        web: state.site.map(|site| site.version()),
+        web: state.site.map(Site::version),
         login_pages: LoginPages { a: login_page(Broker::A), b: login_page(Broker::B) },
     };
     show(&view, call, reply)

@@ -18,7 +18,7 @@ use crate::http::document::coding::ETAG_HASH_BYTES;
 use crate::http::document::events::{CodedFrame, event};
 use crate::http::document::negotiate::{Coding, stream_coding};
 use crate::http::{
-    Frame, Frames, Problem, PublishedJson, Refreshed, Request, Response, StreamsFull, Taken,
+    Frame, Frames, Problem, PublishedJson, Refreshed, Request, Response, Shows, StreamsFull, Taken,
     Verdict, WantedStream,
 };
 pub use choices::Choices;
@@ -71,7 +71,12 @@ impl EventStreams {
         let snapshot_changed = self.shown_states.swap(states, Ordering::Relaxed) != states;
         let is_watching = self.choices.count() > 0;
         let quotes_changed = is_watching && self.choices.look(state);
-        Refreshed { changed: snapshot_changed || quotes_changed, is_watching }
+        let changed = match (snapshot_changed, quotes_changed) {
+            (true, _) => Some(Shows::Common),
+            (false, true) => Some(Shows::Chosen),
+            (false, false) => None,
+        };
+        Refreshed { changed, is_watching }
     }
 
     /// The choices of symbols that streams show quotes of.
@@ -181,6 +186,10 @@ struct QuoteFrames {
 }
 
 impl Frames for QuoteFrames {
+    fn shows(&self) -> Shows {
+        Shows::Chosen
+    }
+
     fn newest(&mut self) -> Option<Taken> {
         let quotes = self.member.choice().newest(&mut self.seen, self.snapshot.coding);
         match (self.snapshot.newest(), quotes) {

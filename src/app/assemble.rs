@@ -12,10 +12,15 @@ use crate::api::{
     SNAPSHOT_EVENT, State,
 };
 use crate::auth::Auth;
-use crate::base::{Clock, Source, ist};
+use crate::base::{Clock, Leadership, Source, ist};
 use crate::brokers::broker_b::master;
 use crate::brokers::{BrokerA, BrokerB, Public, SharedToken};
+#[cfg(feature = "engines")]
+use crate::cache::ValkeyL2;
 use crate::cache::l2::Absent;
+use crate::cache::valkey::Address;
+#[cfg(feature = "engines")]
+use crate::cache::valkey::{Server, ValkeySettings};
 use crate::cache::{L1, Pending, Responses, SecondLevel, SqliteL2};
 use crate::config::Config;
 use crate::http::PublishedJson;
@@ -27,7 +32,7 @@ use crate::ops::state_lock::InstanceLock;
 use crate::portfolio::{Listed, Securities};
 use crate::rt::{Lane, LaneSpec};
 use crate::store::{self, Database, Store};
-use crate::warmers::{Mailbox, Publication, WarmerContext};
+use crate::warmers::{Lead, Mailbox, Publication, WarmerContext};
 use crate::web::Site;
 
 /// Upstream jobs that may wait per lane: the scheduler has one in flight per feed, and the daily
@@ -77,7 +82,7 @@ pub fn assemble(
     let accounts: Arc<dyn Store> = store.clone();
     let auth = Auth::start(&config.auth, &config.state_dir, accounts, clock)?;
     let auth = Arc::new(auth);
-    let l2 = second_level(config, lock);
+    let l2 = second_level(config, lock)?;
     let (context, mailbox) = context(config, clock, calendar, indices, store, l2, &auth)?;
     let state = state(config, &context, auth)?;
     let metric_sources = metric_sources(config, &context, &state);
@@ -104,8 +109,11 @@ fn context(
     let mailbox = Mailbox::new();
     let leads = indices.leads().map(|lead| lead.symbol.clone()).into();
     let ticker = broker_a.start_ticker(leads, mailbox.push(Source::BrokerA))?;
+    let lead = Lead::new(&Arc::new(Leadership::alone()), clock);
     let context = WarmerContext {
         clock: clock.clone(),
+        lead,
+        cluster: None,
         calendar,
         indices,
         broker_a: Arc::new(broker_a),
@@ -310,8 +318,30 @@ fn embedded_shares() -> Vec<Listed> {
     listed.collect()
 }
 
+/// The server that the settings name, or the file.
+fn second_level(config: &Config, lock: &InstanceLock) -> Result<Arc<dyn SecondLevel>, StartError> {
+    match &config.valkey.url {
+        Some(url) => shared_second_level(config, url),
+        None => Ok(second_level_on_disk(config, lock)),
+    }
+}
+
+/// Does not wait for the server: while it is away the service runs on what it has in memory.
+#[cfg(feature = "engines")]
+fn shared_second_level(config: &Config, url: &Address) -> Result<Arc<dyn SecondLevel>, StartError> {
+    let ValkeySettings { password, ca_file, namespace, .. } = &config.valkey;
+    let server = Server::new(url.clone(), password.clone(), ca_file.as_deref())?;
+    let records_max = config.cache.l2_records_max;
+    Ok(Arc::new(ValkeyL2::new(&Arc::new(server), namespace, records_max)))
+}
+
+#[cfg(not(feature = "engines"))]
+fn shared_second_level(_: &Config, url: &Address) -> Result<Arc<dyn SecondLevel>, StartError> {
+    Err(StartError::NotBuiltIn { setting: "BHAV_CACHE_URL", value: url.to_string() })
+}
+
 /// The file, or nothing: prices are served without it, but not over a restart.
-fn second_level(config: &Config, lock: &InstanceLock) -> Arc<dyn SecondLevel> {
+fn second_level_on_disk(config: &Config, lock: &InstanceLock) -> Arc<dyn SecondLevel> {
     let path = config.state_dir.join("l2.sqlite");
     if let Err(error) = lock.hold() {
         tracing::error!(%error, path = %path.display(), "running without second cache level");

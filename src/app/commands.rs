@@ -179,6 +179,8 @@ fn sim_settings(settings: &SimSettings, calendar: &Arc<MarketCalendar>) -> sim::
         listen: settings.listen.clone(),
         seed: settings.seed,
         public_delay_s: settings.public_delay_s as i64,
+        more_shares: settings.more_shares,
+        prices_per_s: settings.prices_per_s as i64,
         sessions: sim::Sessions::new(move |date| trades(&calendar, date)),
         ..sim::SimSettings::default()
     }

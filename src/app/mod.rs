@@ -9,6 +9,8 @@ mod commands;
 mod evaluate;
 mod handover;
 pub(crate) mod main_loop;
+#[cfg(feature = "engines")]
+mod nodes;
 mod reload;
 mod start;
 mod start_error;
@@ -18,6 +20,8 @@ pub(crate) mod watchdog;
 pub use assemble::{Assembled, assemble};
 pub use commands::{demo, serve, sim};
 pub use evaluate::evaluate;
+#[cfg(feature = "engines")]
+pub use nodes::Row;
 pub use start::App;
 pub use start_error::StartError;
 pub use watchdog::{Stuck, Watchdog};

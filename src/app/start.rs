@@ -8,6 +8,8 @@ use parking_lot::{Mutex, MutexGuard};
 
 use super::assemble::{Assembled, assemble};
 use super::handover::{Handover, Left};
+#[cfg(feature = "engines")]
+use super::nodes::{Row, join};
 use super::start_error::StartError;
 use super::status_line::StatusLine;
 use super::watchdog::Watchdog;
@@ -21,7 +23,9 @@ use crate::http::{Listener, Server};
 use crate::ops::Inherited;
 use crate::ops::state_lock::{InstanceLock, NotHeld};
 use crate::rt::coroutines;
-use crate::warmers::{Reloads, Warmers};
+#[cfg(feature = "engines")]
+use crate::store::open_lease;
+use crate::warmers::{Lease, LeaseParts, Reloads, Warmers};
 
 /// Descriptors beside client connections: databases, upstream calls, epoll, log.
 const DESCRIPTORS_RESERVED: u64 = 256;
@@ -33,6 +37,8 @@ pub struct App {
     /// Why there is none where one was wanted.
     admin_failure: Option<String>,
     warmers: Warmers,
+    /// `None` for a node that is alone.
+    lease: Option<Lease>,
     heartbeat: Arc<Heartbeat>,
     reloads: Arc<Reloads>,
     /// Of the main thread alone.
@@ -42,11 +48,36 @@ pub struct App {
 }
 
 impl App {
-    /// Starts everything; when this returns, requests are answered.
+    /// Starts everything; when this returns, requests are answered. With a database on a server it
+    /// is one node of those that share the database.
     ///
     /// # Errors
     /// [`StartError`]; whatever had started is stopped again.
     pub fn start(config: &Config, clock: &Clock) -> Result<Self, StartError> {
+        #[cfg(feature = "engines")]
+        if let Some(row) = open_lease(&config.store, config.nodes.lease_ms, clock)? {
+            if config.auth.jwt_secret.is_none() {
+                return Err(StartError::NoSharedKey);
+            }
+            return Self::start_among(config, clock, row);
+        }
+        Self::begin(config, clock, |_| Ok(None))
+    }
+
+    /// The same as one node of several, whose leaders `row` counts.
+    ///
+    /// # Errors
+    /// [`StartError`]; whatever had started is stopped again.
+    #[cfg(feature = "engines")]
+    pub fn start_among(config: &Config, clock: &Clock, row: Row) -> Result<Self, StartError> {
+        Self::begin(config, clock, |assembled| join(assembled, config, row, clock).map(Some))
+    }
+
+    fn begin(
+        config: &Config,
+        clock: &Clock,
+        join: impl FnOnce(&mut Assembled) -> Result<Option<LeaseParts>, StartError>,
+    ) -> Result<Self, StartError> {
         coroutines::configure(config.http.edge_threads);
         // First, so that a second instance fails before it touches anything.
         let mut inherited = Inherited::take();
@@ -55,12 +86,14 @@ impl App {
         let (admin, admin_failure) = admin_listener(&config.admin.listen)?;
         make_state_dir(&config.state_dir)?;
         let state_lock = lock_state_dir(&config.state_dir)?;
-        let Assembled { state, mut context, mailbox, metric_sources } =
-            assemble(config, &state_lock, clock)?;
+        let mut assembled = assemble(config, &state_lock, clock)?;
+        let lease = join(&mut assembled)?;
+        let Assembled { state, mut context, mailbox, metric_sources } = assembled;
         context.admin_failure.clone_from(&admin_failure);
         let handover = Mutex::new(Handover::take_over(left, config, &state));
         let (heartbeat, reloads) = (Arc::clone(&context.heartbeat), Arc::clone(&context.reloads));
         let warmers = Warmers::start(context, mailbox)?;
+        let lease = lease.map(Lease::start).transpose()?;
         let mut http = config.http.clone();
         http.connections_max = affordable_connections(http.connections_max);
         let started = Server::start(listener, &http, clock, Api::new(state)).and_then(|server| {
@@ -76,6 +109,7 @@ impl App {
                 admin,
                 admin_failure,
                 warmers,
+                lease,
                 heartbeat,
                 reloads,
                 handover,
@@ -83,6 +117,9 @@ impl App {
             }),
             Err(error) => {
                 warmers.stop();
+                if let Some(lease) = lease {
+                    lease.stop();
+                }
                 Err(error.into())
             }
         }
@@ -161,6 +198,9 @@ impl App {
         let store = Arc::clone(&shared.service.state().store);
         drop(shared);
         self.warmers.stop();
+        if let Some(lease) = self.lease {
+            lease.stop();
+        }
         store.close();
         // Last: until here it says that the service drains.
         if let Some(admin) = self.admin {

@@ -4,6 +4,8 @@ use std::io;
 
 use crate::auth::{AuthError, KeyError};
 use crate::brokers::call::transport::BadUrl;
+#[cfg(feature = "engines")]
+use crate::cache::valkey::Unusable;
 use crate::http::ListenError;
 use crate::market::DataError;
 use crate::ops::Exit;
@@ -29,6 +31,19 @@ pub enum StartError {
     Store(#[from] OpenError),
     #[error("{0}")]
     Auth(#[from] AuthError),
+    #[cfg(feature = "engines")]
+    #[error("{0}")]
+    SharedCache(#[from] Unusable),
+    #[cfg(feature = "engines")]
+    #[error(
+        "BHAV_STORE_URL needs JWT_SECRET: nodes that sign with keys of their own refuse each \
+         other's tokens"
+    )]
+    NoSharedKey,
+    /// The settings are checked before, so this is a caller that did not.
+    #[cfg(not(feature = "engines"))]
+    #[error("{setting}={value} needs a program built with --features engines")]
+    NotBuiltIn { setting: &'static str, value: String },
     #[error("the system refuses a thread or a descriptor: {0}")]
     System(#[from] io::Error),
 }
@@ -46,6 +61,12 @@ impl StartError {
                 Exit::of_io(cause, Exit::Usage)
             }
             Self::MarketData(_) | Self::Url(_) => Exit::Usage,
+            #[cfg(feature = "engines")]
+            Self::SharedCache(Unusable::System(_)) => Exit::Internal,
+            #[cfg(feature = "engines")]
+            Self::SharedCache(_) | Self::NoSharedKey => Exit::Usage,
+            #[cfg(not(feature = "engines"))]
+            Self::NotBuiltIn { .. } => Exit::Usage,
             Self::Store(OpenError::System(_)) => Exit::Internal,
             Self::Store(_) => Exit::Usage,
             Self::StateInUse { .. } => Exit::Unavailable,

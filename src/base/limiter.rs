@@ -33,6 +33,15 @@ impl Rate {
         Self::new(interval_ms, 1)
     }
 
+    pub const fn interval_ms(self) -> u64 {
+        self.interval_ms
+    }
+
+    /// How far ahead of now a bucket may be full again and still admit a call.
+    pub const fn tolerance_ms(self) -> u64 {
+        self.tolerance_ms
+    }
+
     fn wait_ms(self, full_at_ms: u64, now_ms: u64) -> u64 {
         full_at_ms.saturating_sub(now_ms).saturating_sub(self.tolerance_ms)
     }

@@ -1,5 +1,5 @@
 //! The value types that all other modules share (symbol, quote, candle, holding, decimal), the
-//! clock, randomness, the rate limiter and the bounded map.
+//! clock, randomness, the rate limiter, the bounded map, and what makes one node lead.
 //!
 //! Any thread may use them. Nothing here blocks, logs, or imports another module of the crate.
 
@@ -10,9 +10,12 @@ pub mod candle;
 pub mod clock;
 pub mod closing;
 pub mod decimal;
+pub mod epoch;
 pub mod holding;
 pub mod ist;
 pub mod json;
+pub mod leadership;
+pub mod lease;
 pub mod limiter;
 pub mod network;
 pub mod paths;
@@ -28,7 +31,9 @@ pub use call_window::CallWindow;
 pub use candle::Candle;
 pub use clock::{Clock, ManualClock, Stopwatch};
 pub use closing::{ClosingPrice, MarketDay};
+pub use epoch::Epoch;
 pub use holding::{ActionSign, Cost, Holding, Mark, Position, PositionKind, Synced};
+pub use leadership::{Leadership, Role, Term};
 pub use quote::{Quote, Source};
 pub use security::MasterRow;
 pub use symbol::{Exchange, Symbol};

@@ -12,6 +12,11 @@ pub fn request_id() -> [u8; 16] {
     id
 }
 
+/// Bits that tell one attempt from another.
+pub fn bits() -> u64 {
+    fastrand::u64(..)
+}
+
 /// `base_ms` plus or minus up to a fifth, so that the retries of many clients spread out.
 pub fn jittered_ms(base_ms: u64) -> u64 {
     let fifth = base_ms / 5;

@@ -104,4 +104,6 @@ pub enum Readiness {
     NoPermission,
     /// Switched off by a setting.
     Off,
+    /// Another node leads and asks for all.
+    Follows,
 }

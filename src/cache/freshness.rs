@@ -46,6 +46,26 @@ impl Limits {
     }
 }
 
+/// What decides which prices are fresh, as one node tells it to another: with durations, because
+/// each node's monotonic clock began elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FreshnessRules {
+    /// By source.
+    pub sources: [SourceRules; Source::ALL.len()],
+    /// For so long the last answer of any feed still vouches for every closing price; negative
+    /// where it no longer does.
+    pub spoken_for_ms: Option<i64>,
+}
+
+/// The same of one source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SourceRules {
+    pub moving: Limits,
+    pub resting: Limits,
+    /// For so long its prices have been closing prices; `None` while they move.
+    pub rests_for_ms: Option<i64>,
+}
+
 /// The limits of both sources, and whether the market is closed for them.
 pub struct Freshness {
     sources: [OfSource; Source::ALL.len()],
@@ -138,6 +158,35 @@ impl Freshness {
         signed(now_mono_ms) > self.until_mono_ms(source, vouched)
     }
 
+    /// The rules as they stand.
+    pub fn rules(&self, now_mono_ms: u64) -> FreshnessRules {
+        let now_ms = signed(now_mono_ms);
+        let sources = Source::ALL.map(|source| {
+            let of = self.of(source);
+            let since_ms = of.rests_since_mono_ms.load(Relaxed);
+            SourceRules {
+                moving: of.moving.get(),
+                resting: of.resting.get(),
+                rests_for_ms: (since_ms != i64::MAX).then(|| now_ms.saturating_sub(since_ms)),
+            }
+        });
+        let until_ms = self.spoken_until_mono_ms.load(Relaxed);
+        let spoken_for_ms = (until_ms != i64::MIN).then(|| until_ms.saturating_sub(now_ms));
+        FreshnessRules { sources, spoken_for_ms }
+    }
+
+    /// Judges by another node's rules, as they stood when that one told them.
+    pub fn adopt(&self, rules: &FreshnessRules, told_mono_ms: i64) {
+        for (source, rules) in Source::ALL.into_iter().zip(&rules.sources) {
+            self.set_limits(source, rules.moving, rules.resting);
+            let since_ms =
+                rules.rests_for_ms.map_or(i64::MAX, |ms| told_mono_ms.saturating_sub(ms));
+            self.of(source).rests_since_mono_ms.store(since_ms, Relaxed);
+        }
+        let until_ms = rules.spoken_for_ms.map_or(i64::MIN, |ms| told_mono_ms.saturating_add(ms));
+        self.spoken_until_mono_ms.store(until_ms, Relaxed);
+    }
+
     fn is_closing(&self, source: Source, vouched: Vouched) -> bool {
         vouched.mono_ms >= self.of(source).rests_since_mono_ms.load(Relaxed)
     }
@@ -201,5 +250,34 @@ mod tests {
         assert!(stale(at(9_999), 71_501), "the other kind stays stale");
         freshness.set_moving(Source::BrokerA);
         assert!(stale(at(10_000), 13_601));
+    }
+
+    #[test]
+    fn a_node_that_adopts_anothers_rules_judges_every_price_as_that_one_does() {
+        // The other's clock began a minute earlier.
+        const APART_MS: i64 = 60_000;
+        let (one, other) = (freshness(), Freshness::default());
+        let later = |mono_ms: i64| (mono_ms - APART_MS, mono_ms);
+        let agree = |now_mono_ms: u64| {
+            other.adopt(&one.rules(now_mono_ms), now_mono_ms as i64 - APART_MS);
+            for source in Source::ALL {
+                for asked_ms in (90_000..200_000).step_by(7_000) {
+                    let (at_other, at_one) = later(asked_ms);
+                    assert_eq!(
+                        other.until_mono_ms(source, at(at_other)),
+                        one.until_mono_ms(source, at(at_one)) - APART_MS,
+                        "{source:?} {asked_ms} at {now_mono_ms}"
+                    );
+                }
+            }
+        };
+        agree(100_000);
+        one.set_closing(Source::BrokerA, 100_000);
+        agree(110_000);
+        one.note_vouched(Source::BrokerA, at(130_000));
+        one.set_closing(Source::Public, 140_000);
+        agree(150_000);
+        one.set_moving(Source::BrokerA);
+        agree(160_000);
     }
 }

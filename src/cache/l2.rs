@@ -1,7 +1,7 @@
 //! L2, the second cache level: what the service knew before it was restarted.
 //!
-//! A narrow trait over keys and bytes. The embedded file implements it; a server that several edge
-//! nodes share could too. Every call may block, so only lane threads and start-up code call it,
+//! A narrow trait over keys and bytes. The embedded file implements it, and a server that several
+//! nodes share. Every call may block, so only lane threads and start-up code call it,
 //! never the edge.
 
 /// The kind of a record. Keys are distinct within a kind.
@@ -44,12 +44,15 @@ pub enum L2Error {
     Unavailable { detail: String },
     #[error("second cache level: {what} of {bytes} bytes is over the limit of {bytes_max}")]
     TooLarge { what: &'static str, bytes: usize, bytes_max: usize },
+    /// The level is shared, and a newer leader writes it now.
+    #[error("second cache level: a newer leader stores its records")]
+    Deposed,
 }
 
 /// What health and metrics show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct L2Stats {
-    /// `sqlite`, or `none`.
+    /// `sqlite`; `valkey` or `redis`, as the server calls itself; `none`.
     pub backend: &'static str,
     /// Look-ups that found a record.
     pub hits: u64,
@@ -62,7 +65,7 @@ pub struct L2Stats {
     pub set_aside: u64,
     /// Records of all kinds, as of the last change that this process made.
     pub entries: u64,
-    /// Size on disk, as of that change.
+    /// Size on disk, or in the server's memory, as of that change.
     pub bytes: u64,
 }
 
@@ -84,7 +87,8 @@ pub trait SecondLevel: Send + Sync {
     /// the records stored longest ago are dropped.
     ///
     /// # Errors
-    /// [`L2Error::Unavailable`], and [`L2Error::TooLarge`] for a key or a record.
+    /// [`L2Error::Unavailable`], [`L2Error::Deposed`], and [`L2Error::TooLarge`] for a key or a
+    /// record.
     fn store(&self, kind: Kind, items: &[(String, Vec<u8>)], now_ms: i64) -> Result<(), L2Error>;
 
     /// Counters since the start. Does not block.
@@ -136,3 +140,5 @@ impl SecondLevel for Absent {
 }
 pub mod codec;
 pub mod sqlite;
+#[cfg(feature = "engines")]
+pub mod valkey;

@@ -1,19 +1,27 @@
 //! Both cache levels, finished responses of users, and requests that wait for a quote.
 //!
 //! [`l1`] holds quotes in memory and is read on the edge. [`pending`] lets requests wait for
-//! symbols that are not cached yet. [`l2`] is on disk and survives a restart; lane threads and
-//! start-up code use it. [`responses`] holds users' finished responses until the data changes.
-//! Nothing here calls an upstream: the warmers (background tasks) fill the caches.
+//! symbols that are not cached yet. [`l2`] is on disk, or on a server that several nodes share
+//! ([`valkey`]), and survives a restart; lane threads and start-up code use it. [`responses`] holds
+//! users' finished responses until the data changes. With several nodes, `nodes` is what they tell
+//! each other over that server. Nothing here calls an upstream: the warmers (background tasks) fill
+//! the caches.
 
 mod freshness;
 pub mod l1;
 pub mod l2;
+#[cfg(feature = "engines")]
+pub mod nodes;
 pub mod pending;
 pub mod responses;
 pub mod settings;
+pub mod valkey;
 
+pub use freshness::{FreshnessRules, SourceRules};
 pub use l1::{Freshness, Hit, Kept, L1, Limits, Peek, Vouched};
 pub use l2::sqlite::SqliteL2;
+#[cfg(feature = "engines")]
+pub use l2::valkey::ValkeyL2;
 pub use l2::{Kind, L2Error, SecondLevel};
 pub use pending::Pending;
 pub use responses::{Responses, View};

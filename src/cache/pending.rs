@@ -140,6 +140,22 @@ impl Pending {
         self.stats(Class::Listed).symbols + self.stats(Class::Unlisted).symbols > 0
     }
 
+    /// Symbols of these classes that are pending or in flight, at most `max`. Those that requests
+    /// wait for come first if their class does.
+    pub fn symbols(&self, classes: &[Class], max: usize) -> Vec<Symbol> {
+        let mut symbols = Vec::new();
+        for class in classes {
+            let flights = match class {
+                Class::Listed => &self.listed,
+                Class::Unlisted => self.unlisted.flights(),
+                Class::Held => &self.held,
+            };
+            symbols.extend(flights.held().into_keys());
+        }
+        symbols.truncate(max);
+        symbols
+    }
+
     /// Whether no symbol is pending or in flight, of any class.
     pub fn is_empty(&self) -> bool {
         Class::ALL.iter().all(|class| self.stats(*class).symbols == 0)

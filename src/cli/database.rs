@@ -6,15 +6,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command, value_parser};
 
 use super::operator::{
     STOP, confirmed, in_words, in_words_of_backup, print, refuse, say, settings, with_service,
 };
 use crate::base::{Clock, ist};
+use crate::config::Config;
 use crate::ops::state_lock::{self, StateLock};
 use crate::ops::{Exit, exit};
 use crate::store::maintenance::{self, FileReport};
+use crate::store::url::StoreUrl;
 use crate::store::{self, FILE_NAME, MaintenanceError, backups};
 
 /// The signing key, in the state directory.
@@ -33,6 +35,12 @@ bhav.service. Start both again afterwards, the socket only if you use it. The re
 kept as bhav.sqlite.before-restore-TIME; delete it when you no longer need it. Everybody logs in
 again: tokens issued before are not valid for a restored database. Use --rotate-key if somebody
 else may know the signing key (if it is given as JWT_SECRET, change that instead).";
+
+const MIGRATE_NOTES: &str = "\
+With --to, first stop the service. The URL is that of BHAV_STORE_URL, and the password comes from
+BHAV_STORE_PASSWORD as for the service. Everything is copied in one transaction, with its ids, read
+back and compared before it is committed. Then set BHAV_STORE_URL and start the service; everybody
+logs in again. The file stays as it is: delete it when it is no longer needed.";
 
 /// `backup`'s part of the command line.
 pub fn backup_command() -> Command {
@@ -72,12 +80,16 @@ pub fn restore_command() -> Command {
 
 /// `migrate`'s part of the command line.
 pub fn migrate_command() -> Command {
-    let status = Arg::new("status").long("status").action(ArgAction::SetTrue).required(true);
+    let status = Arg::new("status").long("status").action(ArgAction::SetTrue);
+    let to = Arg::new("to").long("to").value_name("URL").conflicts_with("status");
+    let what = ArgGroup::new("what").args(["status", "to"]).required(true);
     with_service(
         Command::new("migrate")
-            .about("Show which migrations of the database the next start would run")
-            .arg(status.help("Only show them; starting the service runs them"))
-            .after_help(exit::HELP),
+            .about("Show pending migrations of the database, or copy it to a server")
+            .arg(status.help("Only show which migrations the next start would run"))
+            .arg(to.help("Copy everything to this empty PostgreSQL database"))
+            .group(what)
+            .after_help(format!("{MIGRATE_NOTES}\n\n{}", exit::HELP)),
     )
 }
 
@@ -87,6 +99,9 @@ pub fn backup(matches: &ArgMatches) -> ExitCode {
         Ok(config) => config,
         Err(code) => return code,
     };
+    if let Some(url) = &config.store.url {
+        return refuse(&of_a_server(url, "use pg_dump"), Exit::Usage);
+    }
     let given: &PathBuf = matches.get_one("to").expect("clap demands it");
     let keep = matches.get_one::<u32>("keep").copied();
     let clock = Clock::system();
@@ -193,16 +208,12 @@ pub fn restore(matches: &ArgMatches) -> ExitCode {
     };
     let from: &PathBuf = matches.get_one("from").expect("clap demands it");
     let state = config.state_dir.as_path();
-    // Held until the command ends, so that no service starts meanwhile.
-    let _lock = match state_lock::take(state) {
-        Ok(StateLock::Held(lock)) => lock,
-        Ok(StateLock::InUse) => {
-            let why = format!("the service runs on this state directory: {STOP}");
-            return refuse(&why, Exit::Unavailable);
-        }
-        Err(error) => {
-            return refuse(&format!("{}: {error}", state.display()), Exit::StateDir);
-        }
+    if let Some(url) = &config.store.url {
+        return refuse(&of_a_server(url, "use pg_restore"), Exit::Usage);
+    }
+    let _lock = match stopped(state) {
+        Ok(lock) => lock,
+        Err(code) => return code,
     };
     // Check the backup before asking for confirmation.
     if let Err(error) = maintenance::verify(from) {
@@ -233,12 +244,61 @@ pub fn restore(matches: &ArgMatches) -> ExitCode {
     print(&text)
 }
 
-/// `bhav migrate --status`.
+/// Takes the lock of a state directory, to be held until the command ends, so that no service
+/// starts meanwhile.
+fn stopped(state: &Path) -> Result<impl Sized, ExitCode> {
+    match state_lock::take(state) {
+        Ok(StateLock::Held(lock)) => Ok(lock),
+        Ok(StateLock::InUse) => {
+            let why = format!("the service runs on this state directory: {STOP}");
+            Err(refuse(&why, Exit::Unavailable))
+        }
+        Err(error) => Err(refuse(&format!("{}: {error}", state.display()), Exit::StateDir)),
+    }
+}
+
+/// Why a command about the file does nothing.
+fn of_a_server(url: &StoreUrl, instead: &str) -> String {
+    format!("the database is {url}: {instead}")
+}
+
+fn migrate_to(url: &str, config: &Config) -> ExitCode {
+    let url = match StoreUrl::parse(url) {
+        Ok(url) => url,
+        Err(bad) => return refuse(&format!("--to {bad}"), Exit::Usage),
+    };
+    let state = config.state_dir.as_path();
+    let _lock = match stopped(state) {
+        Ok(lock) => lock,
+        Err(code) => return code,
+    };
+    let copied = match store::copy_to_server(state, &url, &config.store) {
+        Ok(copied) => copied,
+        Err(error) => return refuse(&in_words(&error), exit_of(&error, Exit::Unavailable)),
+    };
+    let mut text = String::new();
+    for table in copied {
+        text.push_str(&format!("{:>10}  {}\n", table.rows, table.name));
+    }
+    text.push_str(&format!(
+        "{url} holds {} now, compared cell by cell; set BHAV_STORE_URL and start the service\n",
+        state.join(FILE_NAME).display()
+    ));
+    print(&text)
+}
+
+/// `bhav migrate --status` and `bhav migrate --to`.
 pub fn migrate(matches: &ArgMatches) -> ExitCode {
     let config = match settings(matches) {
         Ok(config) => config,
         Err(code) => return code,
     };
+    if let Some(url) = matches.get_one::<String>("to") {
+        return migrate_to(url, &config);
+    }
+    if let Some(url) = &config.store.url {
+        return refuse(&of_a_server(url, "a start migrates it"), Exit::Usage);
+    }
     let path = config.state_dir.join(FILE_NAME);
     let FileReport { version, known, pending } = match maintenance::inspect(&path) {
         Ok(report) => report,
@@ -263,8 +323,11 @@ pub fn migrate(matches: &ArgMatches) -> ExitCode {
 /// The exit code of an error; `otherwise` if the error has no code of its own.
 fn exit_of(error: &MaintenanceError, otherwise: Exit) -> Exit {
     match error {
-        MaintenanceError::Newer { .. } | MaintenanceError::Foreign(_) => Exit::Usage,
-        MaintenanceError::Damaged { .. } => Exit::Data,
+        MaintenanceError::Newer { .. }
+        | MaintenanceError::Foreign(_)
+        | MaintenanceError::NotEmpty { .. }
+        | MaintenanceError::Open(_) => Exit::Usage,
+        MaintenanceError::Damaged { .. } | MaintenanceError::Differs(_) => Exit::Data,
         MaintenanceError::Exists(_) | MaintenanceError::Older { .. } => Exit::Usage,
         MaintenanceError::NoSpace(_) => Exit::StateDir,
         MaintenanceError::Copy { .. }

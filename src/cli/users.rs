@@ -98,7 +98,7 @@ pub fn run(matches: &ArgMatches) -> ExitCode {
         Ok(config) => config,
         Err(code) => return code,
     };
-    let opened = store::open_users(&config.state_dir);
+    let opened = store::open_users(&config.state_dir, &config.store);
     let done = opened.and_then(|mut directory| match name {
         "list" => list(&*directory),
         "add" => add(&mut *directory, matches, &config),
@@ -109,7 +109,8 @@ pub fn run(matches: &ArgMatches) -> ExitCode {
         let exit = match &error {
             MaintenanceError::Foreign(_)
             | MaintenanceError::Newer { .. }
-            | MaintenanceError::Older { .. } => Exit::Usage,
+            | MaintenanceError::Older { .. }
+            | MaintenanceError::Open(_) => Exit::Usage,
             _ => Exit::StateDir,
         };
         refuse(&in_words(&error), exit)

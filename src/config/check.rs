@@ -41,7 +41,14 @@ pub(super) fn relations(config: &Config) -> Vec<(Vec<&'static str>, Fault)> {
             found.push((vec![lower, upper], fault(lower, low.to_string(), problem, cure)));
         }
     }
+    if let (Some(url), false) = (&config.valkey.url, cfg!(feature = "engines")) {
+        let problem = "needs a program that can speak to such a server; this one was built without";
+        let cure = "build with --features engines, or unset it to use the file on disk";
+        let name = "BHAV_CACHE_URL";
+        found.push((vec![name], fault(name, url.to_string(), problem.into(), cure.into())));
+    }
     let files = [
+        ("BHAV_CACHE_CA_FILE", &config.valkey.ca_file),
         ("BHAV_CALENDAR_FILE", &config.market.calendar_file),
         ("BHAV_INDICES_FILE", &config.market.indices_file),
         ("BHAV_BROKERB_MASTER_FILE", &config.broker_b.master_file),

@@ -12,11 +12,12 @@ use crate::brokers::settings::BrokerBSettings;
 use crate::brokers::settings::PublicSettings;
 use crate::brokers::settings::UpstreamSettings;
 use crate::cache::settings::CacheSettings;
+use crate::cache::valkey::ValkeySettings;
 use crate::http::settings::HttpSettings;
 use crate::market::settings::MarketSettings;
 use crate::ops::log_settings::LogSettings;
 use crate::store::settings::StoreSettings;
-use crate::warmers::settings::CloseSettings;
+use crate::warmers::settings::{CloseSettings, NodeSettings};
 use crate::web::settings::WebSettings;
 
 /// All settings. `Config::default()` is what an empty environment gives.
@@ -29,9 +30,11 @@ pub struct Config {
     pub public: PublicSettings,
     pub upstream: UpstreamSettings,
     pub cache: CacheSettings,
+    pub valkey: ValkeySettings,
     pub store: StoreSettings,
     pub market: MarketSettings,
     pub close: CloseSettings,
+    pub nodes: NodeSettings,
     pub auth: AuthSettings,
     pub web: WebSettings,
     pub sim: SimSettings,
@@ -54,9 +57,11 @@ impl Default for Config {
             public: PublicSettings::default(),
             upstream: UpstreamSettings::default(),
             cache: CacheSettings::default(),
+            valkey: ValkeySettings::default(),
             store: StoreSettings::default(),
             market: MarketSettings::default(),
             close: CloseSettings::default(),
+            nodes: NodeSettings::default(),
             auth: AuthSettings::default(),
             web: WebSettings::default(),
             sim: SimSettings::default(),

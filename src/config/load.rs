@@ -70,13 +70,22 @@ fn read_setting(
     };
     (setting.set)(&mut loaded.config, text).map_err(|why| Fault {
         name: setting.name.into(),
-        value: Some(text.into()),
+        value: Some(without_user(text)),
         origin: Some(origin.to_string()),
         problem: why.problem,
         cure: format!("{} ({})", why.cure, setting.unit),
     })?;
     loaded.origins.insert(setting.name, origin);
     Ok(())
+}
+
+/// A wrong value as it is shown: of a URL without what stands before its host, which may be a
+/// password that does not belong there.
+fn without_user(text: &str) -> String {
+    match (text.split_once("://"), text.rfind('@')) {
+        (Some((scheme, _)), Some(at)) => format!("{scheme}://***{}", &text[at..]),
+        _ => text.to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -154,6 +163,36 @@ mod tests {
             assert!(text.contains(part), "{part} is missing from:\n{text}");
         }
         assert_eq!(faults.len(), 4, "{text}");
+    }
+
+    #[test]
+    fn a_password_in_a_url_is_a_fault_that_does_not_show_it() {
+        for (name, url) in [
+            ("BHAV_CACHE_URL", "redis://bhav:s3cr3t@cache.lan:6379"),
+            ("BHAV_CACHE_URL", "valkey://:s3/cr3t@cache.lan"),
+            ("BHAV_PUBLIC_URL", "https://u:s3cr3t@h.example/"),
+        ] {
+            let faults = load_env(&[(name, url)]).unwrap_err();
+            let text = faults[0].to_string();
+            assert!(text.contains(name) && !text.contains("s3"), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_shared_cache_is_taken_by_a_build_that_has_it_and_refused_by_another() {
+        let loaded = load_env(&[
+            ("BHAV_CACHE_URL", "rediss://bhav@cache.lan:6390/2"),
+            ("BHAV_CACHE_NAMESPACE", "prod"),
+            ("BHAV_CACHE_PASSWORD", "s3cr3t"),
+        ]);
+        if cfg!(feature = "engines") {
+            let valkey = loaded.unwrap().config.valkey;
+            assert_eq!(valkey.url.unwrap().to_string(), "rediss://bhav@cache.lan:6390/2");
+            assert_eq!((valkey.namespace.as_str(), valkey.password.is_some()), ("prod", true));
+        } else {
+            let text = loaded.unwrap_err()[0].to_string();
+            assert!(text.contains("built without") && text.contains("BHAV_CACHE_URL"), "{text}");
+        }
     }
 
     #[test]

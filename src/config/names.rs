@@ -50,11 +50,10 @@ fn looks_like_ours(name: &str) -> bool {
 
 /// Whether a setting or a secret has this name.
 pub(super) fn is_known(name: &str) -> bool {
-    SETTINGS.iter().any(|setting| setting.name == name)
-        || (!name.starts_with("BHAV_") && {
-            let bare = name.strip_suffix(FILE_SUFFIX).unwrap_or(name);
-            SECRETS.iter().any(|secret| secret.name == bare)
-        })
+    SETTINGS.iter().any(|setting| setting.name == name) || {
+        let bare = name.strip_suffix(FILE_SUFFIX).unwrap_or(name);
+        SECRETS.iter().any(|secret| secret.name == bare)
+    }
 }
 
 /// The known name most similar to `name`, with the suffix `_FILE` if that is a secret's and `name`

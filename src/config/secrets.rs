@@ -78,6 +78,16 @@ pub const SECRETS: &[Secret] = &[
         slot: |c| &mut c.broker_b.admin_secret,
     },
     Secret {
+        name: "BHAV_CACHE_PASSWORD",
+        about: "Password of the server of BHAV_CACHE_URL",
+        slot: |c| &mut c.valkey.password,
+    },
+    Secret {
+        name: "BHAV_STORE_PASSWORD",
+        about: "Password of the user in BHAV_STORE_URL",
+        slot: |c| &mut c.store.password,
+    },
+    Secret {
         name: "JWT_SECRET",
         about: "Key that signs access tokens, 32 bytes or more; generated once if not given",
         slot: |c| &mut c.auth.jwt_secret,

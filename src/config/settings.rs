@@ -334,8 +334,21 @@ pub const SETTINGS: &[Setting] = &[
         ""),
     setting!(Cache "BHAV_CACHE_L2_RECORDS_MAX",
         cache.l2_records_max = number(100, 10_000_000), "records",
-        "Most records of each kind in the cache file on disk",
+        "Most records of each kind in the second cache level",
         ""),
+    setting!(Cache "BHAV_CACHE_URL", valkey.url = cache_url, "url",
+        "Valkey or Redis server that holds the second cache level, in place of the file on disk",
+        "valkey://HOST:PORT, redis://HOST:PORT, rediss://HOST:PORT (TLS) or unix:PATH; USER@ \
+         before the host and /NUMBER of a database after it may be given. The password goes into \
+         BHAV_CACHE_PASSWORD: one in the URL is refused. Cluster and Sentinel are not supported. \
+         Give the server maxmemory-policy noeviction, and a user that may use ~bhav:* and \
+         &bhav:* alone; docs/operating.md names the rules."),
+    setting!(Cache "BHAV_CACHE_CA_FILE", valkey.ca_file = path_if_any, "path",
+        "PEM file of the authorities trusted for BHAV_CACHE_URL with rediss://",
+        "If not given, those of the web are. Name and chain are always verified."),
+    setting!(Cache "BHAV_CACHE_NAMESPACE", valkey.namespace = namespace, "name",
+        "Keeps several installations apart on one server: all keys begin with bhav:NAME:",
+        "Small letters, digits, -, _ and ., at most 64."),
     setting!(Cache "BHAV_ANSWERS_BYTES_MAX",
         cache.answers_bytes_max = number(4 * MIB, 4_096 * MIB), "bytes",
         "Memory for cached responses of users' portfolios",
@@ -393,9 +406,20 @@ pub const SETTINGS: &[Setting] = &[
         auth.crypto_queue_max = number(1, 10_000), "hashes",
         "Most password hashes that wait for a thread",
         "One more is answered 503 at once."),
-    setting!(Accounts "BHAV_STORE_READERS", store.readers = number(1, 64), "threads",
-        "Threads that read the database, in addition to the one that writes",
-        "More help only if the disk is slow to read."),
+    setting!(Accounts "BHAV_STORE_URL", store.url = store_url, "url",
+        "PostgreSQL database that holds accounts, portfolios, journals and signals",
+        "Without it they are in a file of BHAV_STATE_DIR. Example: \
+         postgres://bhav@db.example.com/bhav. Connections to other machines are encrypted and \
+         verified unless it says sslmode=disable. The password is BHAV_STORE_PASSWORD."),
+    setting!(Accounts "BHAV_STORE_CA_FILE", store.ca_file = path_if_any, "path",
+        "Certificates that sign the database server's, in PEM form",
+        "Without it the public authorities are trusted."),
+    setting!(Accounts "BHAV_STORE_READERS", store.readers = number(0, 64), "threads",
+        "Threads that read the database; 0 is two for the file and four for a server",
+        "More help only if the disk or the network is slow. Each has a connection to a server."),
+    setting!(Accounts "BHAV_STORE_WRITERS", store.writers = number(0, 64), "threads",
+        "Threads that write to a database server; 0 is four",
+        "Each has a connection. A file is always written by one thread."),
     setting!(Accounts "BHAV_STORE_WRITES_PER_COMMIT_MAX",
         store.writes_per_commit_max = number(1, 10_000), "writes",
         "Most waiting writes that are committed to disk together",
@@ -415,6 +439,13 @@ pub const SETTINGS: &[Setting] = &[
         sim.public_delay_s = number(0, 2_400), "seconds",
         "Delay of the simulated public provider behind the exchange",
         "A short delay lets it take over soon when broker A's faults are simulated."),
+    setting!(Simulator "BHAV_SIM_MORE_SHARES", sim.more_shares = number(0, 9_000), "shares",
+        "Made-up shares that the simulated exchange lists beside its 455 instruments",
+        "With 2545 there are as many instruments as broker A's WebSocket takes on one connection."),
+    setting!(Simulator "BHAV_SIM_PRICES_PER_S", sim.prices_per_s = number(1, 4), "prices",
+        "How often a second each simulated price moves while the market trades",
+        "Their times are whole seconds, as the exchange's are. Above 1 the WebSocket spreads what \
+         it sends over the second."),
     setting!(Log "BHAV_LOG", log.filter = filter, "tracing filter",
         "Which events are logged",
         "A level, or levels by module, as in info,bhav::http=debug."),
@@ -430,13 +461,14 @@ mod tests {
     use super::*;
 
     /// The files of the settings structs; the first contains the struct that composes the others.
-    const STRUCTS: [&str; 12] = [
+    const STRUCTS: [&str; 13] = [
         include_str!("composed.rs"),
         include_str!("sim.rs"),
         include_str!("../admin/settings.rs"),
         include_str!("../auth/settings.rs"),
         include_str!("../brokers/settings.rs"),
         include_str!("../cache/settings.rs"),
+        include_str!("../cache/valkey/settings.rs"),
         include_str!("../http/settings.rs"),
         include_str!("../market/settings.rs"),
         include_str!("../ops/log_settings.rs"),

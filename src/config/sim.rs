@@ -9,11 +9,21 @@ pub struct SimSettings {
     pub seed: u64,
     /// Delay of the simulated public provider behind the exchange.
     pub public_delay_s: u64,
+    /// Made-up shares beside the instruments that are always listed.
+    pub more_shares: usize,
+    /// How often a second each price moves.
+    pub prices_per_s: u64,
 }
 
 impl Default for SimSettings {
     fn default() -> Self {
         // The real provider's observed delay is a quarter of an hour.
-        Self { listen: "127.0.0.1:0".into(), seed: 1, public_delay_s: 900 }
+        Self {
+            listen: "127.0.0.1:0".into(),
+            seed: 1,
+            public_delay_s: 900,
+            more_shares: 0,
+            prices_per_s: 1,
+        }
     }
 }

@@ -12,7 +12,9 @@ use jiff::Timestamp;
 use crate::admin::settings::AdminListen;
 use crate::auth::settings::Registration;
 use crate::brokers::broker_a::ticker::Endpoint;
+use crate::cache::valkey::{Address, BadAddress, Namespace};
 use crate::ops::log_settings::LogFormat;
+use crate::store::url::StoreUrl;
 
 /// Why a text is not a valid value, and what to give instead.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,6 +99,24 @@ pub fn socket_url(text: &str) -> Result<String, Refused> {
     }
 }
 
+/// A Valkey or Redis server, without a password: addresses are printed.
+pub fn cache_url(text: &str) -> Result<Option<Address>, Refused> {
+    Address::parse(text).map(Some).map_err(|bad| Refused {
+        problem: bad.to_string(),
+        cure: match bad {
+            BadAddress::Password => "put the password into BHAV_CACHE_PASSWORD".into(),
+            _ => "give valkey://HOST:PORT, redis://HOST:PORT, rediss://HOST:PORT or unix:/PATH"
+                .into(),
+        },
+    })
+}
+
+/// A name in front of keys.
+pub fn namespace(text: &str) -> Result<Namespace, Refused> {
+    Namespace::parse(text)
+        .or_else(|bad| refused(bad.to_string(), "give up to 64 small letters, digits, -, _ and ."))
+}
+
 /// An `http` or `https` root to which documented paths are appended; a last slash is dropped.
 pub fn root_url(text: &str) -> Result<String, Refused> {
     const CURE: &str = "give a root such as https://api.example.com or http://127.0.0.1:9000/v1";
@@ -176,6 +196,12 @@ pub fn path_if_any(text: &str) -> Result<Option<PathBuf>, Refused> {
     path(text).map(Some)
 }
 
+/// The URL of a database server.
+pub fn store_url(text: &str) -> Result<Option<StoreUrl>, Refused> {
+    let parsed = StoreUrl::parse(text);
+    parsed.map(Some).map_err(|bad| Refused { problem: bad.problem, cure: bad.cure.to_owned() })
+}
+
 /// An instant with its offset; the years are those that a market calendar can mean.
 pub fn instant(text: &str) -> Result<Option<Timestamp>, Refused> {
     const CURE: &str = "give an ISO 8601 instant with offset, such as 2026-11-20T10:00:00+05:30";
@@ -238,7 +264,7 @@ macro_rules! show_displayed {
         fn show(&self) -> String { self.to_string() }
     })+ };
 }
-show_displayed!(u32, u64, usize, bool, String);
+show_displayed!(u32, u64, usize, bool, String, Namespace);
 
 impl Show for PathBuf {
     fn show(&self) -> String {
@@ -252,9 +278,21 @@ impl<T: Display> Show for Vec<T> {
     }
 }
 
+impl Show for Option<StoreUrl> {
+    fn show(&self) -> String {
+        self.as_ref().map(ToString::to_string).unwrap_or_default()
+    }
+}
+
 impl Show for Option<PathBuf> {
     fn show(&self) -> String {
         self.as_ref().map(Show::show).unwrap_or_default()
+    }
+}
+
+impl Show for Option<Address> {
+    fn show(&self) -> String {
+        self.as_ref().map(ToString::to_string).unwrap_or_default()
     }
 }
 

@@ -6,4 +6,7 @@ pub(crate) mod heartbeat;
 pub(crate) mod readings;
 
 pub use heartbeat::{Heartbeat, Serving};
-pub use readings::{FeedReadings, Readings, Runs, SnapshotReadings, WARMER_STATES, WarmerReadings};
+pub use readings::{
+    FeedReadings, NodeReadings, Readings, RelayReadings, Runs, SnapshotReadings, WARMER_STATES,
+    WarmerReadings,
+};

@@ -5,7 +5,7 @@
 
 use jiff::Timestamp;
 
-use crate::base::Source;
+use crate::base::{Role, Source};
 use crate::brokers::broker_a::ticker::TickerReading;
 use crate::market::{Age, Phase};
 use crate::store::BackupRecord;
@@ -44,9 +44,29 @@ pub struct Readings {
     pub feeds: [FeedReadings; 2],
     /// Broker A's WebSocket.
     pub ticker: TickerReading,
+    pub node: NodeReadings,
     /// How often a tick and a call of the same second differed.
     pub ticker_disagreements: u64,
     pub warmers: [WarmerReadings; 6],
+}
+
+/// This node among several.
+#[derive(Clone, Copy, Debug)]
+pub struct NodeReadings {
+    pub role: Role,
+    /// Of the leadership; `None` while this node follows.
+    pub epoch: Option<u64>,
+    pub relay: RelayReadings,
+    /// How often something was refused because this node did not lead any more, by what it was.
+    pub fenced: [(&'static str, u64); 4],
+}
+
+/// The relay, as this node hears it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RelayReadings {
+    /// Since the leader was last heard, or since the start; `None` where there are no others.
+    pub age_ms: Option<u64>,
+    pub gaps: u64,
 }
 
 /// One warmer.

@@ -13,7 +13,7 @@
 pub mod connection;
 pub mod document;
 pub mod message;
-mod news;
+
 mod serve;
 pub mod server;
 pub mod settings;
@@ -30,7 +30,6 @@ pub(crate) use message::problem::ProblemDocument;
 pub use message::request::{Method, Peer, Request};
 pub use message::response::Response;
 pub use message::response::{StreamsFull, WantedStream};
-pub use news::News;
-pub use serve::{Refreshed, Serve};
+pub use serve::{Refreshed, Serve, Shows};
 pub use server::acceptor::Server;
 pub use server::listener::{ListenError, Listener};

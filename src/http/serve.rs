@@ -2,15 +2,24 @@
 
 use std::sync::Arc;
 
-use crate::http::News;
 use crate::http::message::request::Request;
 use crate::http::message::response::Response;
+use crate::rt::News;
+
+/// What a stream shows. Who shows more is woken for what shows less as well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Shows {
+    /// What every stream does.
+    Common = 1,
+    /// Also what its client has chosen.
+    Chosen = 2,
+}
 
 /// What [`Serve::refresh_streams`] has found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refreshed {
-    /// Streams show something new, so they are to be woken.
-    pub changed: bool,
+    /// Streams that show this have something new, and are to be woken.
+    pub changed: Option<Shows>,
     /// Some streams show what changes without news.
     pub is_watching: bool,
 }
@@ -32,7 +41,7 @@ pub trait Serve: Send + Sync + 'static {
     /// Makes anew what streams show, as far as nobody else does. Called on the thread `fan-out`
     /// before it wakes the streams, so it may take some milliseconds.
     fn refresh_streams(&self) -> Refreshed {
-        Refreshed { changed: true, is_watching: false }
+        Refreshed { changed: Some(Shows::Common), is_watching: false }
     }
 
     /// Header lines, each with its line end, for every response to a request from this origin,

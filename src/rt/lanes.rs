@@ -175,7 +175,11 @@ impl Lane {
                 answer.give(Err(LaneError::Late));
                 return;
             }
-            match catch_unwind(AssertUnwindSafe(job)) {
+            counters.running.fetch_add(1, Ordering::Relaxed);
+            let ended = catch_unwind(AssertUnwindSafe(job));
+            // Before the answer: whoever has it must not find the job running.
+            counters.running.fetch_sub(1, Ordering::Relaxed);
+            match ended {
                 Ok(value) => {
                     counters.completed.fetch_add(1, Ordering::Relaxed);
                     answer.give(Ok(value));
@@ -252,9 +256,7 @@ fn run_jobs(jobs: &Receiver<Job>, counters: &Counters, clock: &Clock) {
             (job.body)(false);
             continue;
         }
-        counters.running.fetch_add(1, Ordering::Relaxed);
         (job.body)(true);
-        counters.running.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -375,6 +377,30 @@ mod tests {
         assert_eq!((lane.stats().refused, lane.stats().depth), (1, 1));
         drop(release);
         assert_eq!((first.wait(), second.wait()), (Ok(()), Ok(())));
+    }
+
+    #[test]
+    fn who_has_the_answer_does_not_find_the_job_running() {
+        /// Dropped where the answer is given, since nobody waits for it.
+        struct Given(Arc<Counters>, Sender<(u64, u64)>);
+        impl Drop for Given {
+            fn drop(&mut self) {
+                let counted = [&self.0.running, &self.0.completed];
+                let [running, completed] = counted.map(|count| count.load(Ordering::Relaxed));
+                self.1.send((running, completed)).unwrap();
+            }
+        }
+        let lane = lane(1, 4);
+        let (release, gate) = unbounded::<()>();
+        let (send, seen) = unbounded();
+        let given = Given(Arc::clone(&lane.counters), send);
+        let ticket = lane.submit(5_000, move || {
+            gate.recv().ok();
+            given
+        });
+        drop(ticket);
+        drop(release);
+        assert_eq!(seen.recv().unwrap(), (0, 1));
     }
 
     #[test]

@@ -222,6 +222,27 @@ fn the_instruments_dump_is_compressed_csv() {
 }
 
 #[test]
+fn added_shares_are_listed_and_have_quotes_and_nobody_else_knows_them() {
+    let settings = SimSettings { more_shares: 10, rate_limits: false, ..SimSettings::default() };
+    let (larger, _) = sim_at(FRIDAY, settings);
+    let list = get(&larger, "/a/instruments/NSE", BROKER_A);
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(list.body.as_slice()).read_to_string(&mut text).unwrap();
+    assert!(text.contains(",SIM355,SIMULATED SHARE 355,0.0,,0.0,0.05,1,EQ,NSE,NSE\n"));
+    assert!(!text.contains(",SIM356,"));
+    let quote = |sim, symbol| {
+        let got = get(sim, &format!("/a/quote?i=NSE:{symbol}"), BROKER_A);
+        assert_eq!(got.header("X-Bhav-Simulator"), Some("seed=1"));
+        got.json()["data"][format!("NSE:{symbol}").as_str()]["last_price"].as_f64()
+    };
+    assert!(quote(&larger, "SIM355").unwrap() > 10.0);
+    assert_eq!(quote(&larger, "SIM356"), None);
+    let (usual, _) = sim();
+    assert_eq!(quote(&usual, "SIM355"), None);
+    assert_eq!(quote(&usual, "INFY"), quote(&larger, "INFY"));
+}
+
+#[test]
 fn candles_span_two_years_and_agree_with_the_quote() {
     let (sim, _) = sim();
     let candles = |interval: &str, from: &str, to: &str| {

@@ -2,6 +2,7 @@
 //! out, give them shares, set prices, split and halt shares. Bodies are small JSON documents;
 //! anything that makes no sense is answered 400 with the reason.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 
 use jiff::Timestamp;
@@ -9,6 +10,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::accounts::{OrderA, OrderB};
+use super::broker_a::ticker::Sent;
 use super::exchange::noise::rupees;
 use super::exchange::splits::SplitOrder;
 use super::exchange::trading::TradingOrder;
@@ -40,6 +42,12 @@ struct UserBody {
     user_id: Option<String>,
 }
 
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WatchBody {
+    symbols: Vec<String>,
+}
+
 /// Answers `METHOD /sim/control/{path}`.
 pub(crate) fn answer(world: &World, request: &Request, path: &str) -> Answer {
     let done = match (request.method.as_str(), path) {
@@ -51,6 +59,8 @@ pub(crate) fn answer(world: &World, request: &Request, path: &str) -> Answer {
         ("DELETE", "faults") => Ok(map([("cleared", (world.faults.lock().clear() as i64).into())])),
         ("GET", "stats") => Ok(stats(world)),
         ("GET", "exchange") => exchange(world, request),
+        ("POST", "ticker/watch") => body(request).and_then(|given| watch(world, &given)),
+        ("GET", "ticker/sent") => Ok(sent(world)),
         ("POST", "broker_a/token") => body(request).and_then(|given| set_token(world, given)),
         ("POST", "broker_a/expire") => {
             Ok(map([("expired", (world.broker_a.lock().expire_all() as i64).into())]))
@@ -81,6 +91,8 @@ pub(crate) fn answer(world: &World, request: &Request, path: &str) -> Answer {
             | "stats"
             | "trading"
             | "exchange"
+            | "ticker/watch"
+            | "ticker/sent"
             | "broker_a/token"
             | "broker_a/expire"
             | "broker_a/holdings"
@@ -185,6 +197,35 @@ fn exchange(world: &World, request: &Request) -> Result<Json, String> {
         Some((key.clone(), shown))
     });
     Ok(map([("at", ist::iso(at).into()), ("ticks", Json::Map(ticks.collect()))]))
+}
+
+/// Remembers what broker A's WebSocket sends of these instruments, so that a test can tell how old
+/// a price is when a client of the service has it.
+fn watch(world: &World, given: &WatchBody) -> Result<Json, String> {
+    if given.symbols.len() > INSTRUMENTS_MAX {
+        return Err(format!("symbols: at most {INSTRUMENTS_MAX}"));
+    }
+    let named = |symbol: &String| {
+        let found = world.universe.by_key(symbol).map(|instrument| instrument.token);
+        found.ok_or_else(|| format!("no instrument {symbol:?}"))
+    };
+    let tokens = given.symbols.iter().map(named).collect::<Result<BTreeSet<i64>, _>>()?;
+    let watched = tokens.len();
+    world.tickers.lock().watch(tokens);
+    Ok(map([("watched", (watched as i64).into())]))
+}
+
+fn sent(world: &World) -> Json {
+    let sent: Vec<Sent> = world.tickers.lock().sent().copied().collect();
+    let shown = sent.iter().filter_map(|sent| {
+        Some(map([
+            ("symbol", world.universe.by_token(sent.token)?.key.as_str().into()),
+            ("last_price", rupees(sent.paise).into()),
+            ("as_of", ist::iso(sent.as_of).into()),
+            ("sent_ms", sent.at_ms.into()),
+        ]))
+    });
+    map([("sent", Json::List(shown.collect()))])
 }
 
 fn stats(world: &World) -> Json {

@@ -13,6 +13,10 @@ pub struct SimSettings {
     pub rate_limits: bool,
     /// How far the public provider is behind the exchange, in seconds.
     pub public_delay_s: i64,
+    /// Made-up shares beside the embedded list.
+    pub more_shares: usize,
+    /// How often a second each price moves; their times are whole seconds.
+    pub prices_per_s: i64,
     pub broker_a: SimBrokerA,
     pub broker_b: SimBrokerB,
     /// The dates on which the exchange trades.
@@ -27,6 +31,8 @@ impl Default for SimSettings {
             rate_limits: true,
             // Observed delay of the real one: a quarter of an hour.
             public_delay_s: 900,
+            more_shares: 0,
+            prices_per_s: 1,
             broker_a: SimBrokerA::default(),
             broker_b: SimBrokerB::default(),
             sessions: Sessions::weekdays(),

@@ -40,9 +40,12 @@ pub(super) struct World {
 impl World {
     pub(super) fn new(settings: SimSettings, clock: Clock) -> Self {
         let now = clock.now();
+        let universe = Universe::new(settings.seed, settings.more_shares);
         Self {
-            universe: Universe::embedded(settings.seed),
-            day: Day::new(settings.seed, settings.sessions.clone()),
+            day: Day::new(settings.seed, settings.sessions.clone())
+                .moving(settings.prices_per_s)
+                .with_room_for(universe.all().len()),
+            universe,
             refused_connections: Arc::default(),
             faults: Mutex::default(),
             stats: Mutex::default(),

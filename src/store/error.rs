@@ -14,6 +14,9 @@ pub enum StoreError {
     /// The record is not in the state that the change expects. Nothing was written.
     #[error("the record is not in the state that the change expects")]
     NotAsExpected,
+    /// Another node has led since. Nothing was written.
+    #[error("another node leads")]
+    Deposed,
     #[error("too much is waiting for the store")]
     Busy,
     /// The deadline passed. A write may still happen.

@@ -4,28 +4,40 @@
 //! they park, and on OS threads, where they block. Each has a deadline. `Ok` of a write means that
 //! it is on disk. A broker credential is never stored: no type here has a field for one.
 
+mod arg;
 pub mod backups;
+mod cells;
+mod condition;
 #[cfg(test)]
 pub(crate) mod conformance;
 mod error;
 mod expected;
 pub(crate) mod limits;
 mod open;
+mod operations;
+#[cfg(feature = "engines")]
+mod postgres;
 pub(crate) mod records;
 pub mod settings;
 pub(crate) mod signal_records;
 mod small_file;
 pub mod sqlite;
+mod statements;
 mod traits;
+mod transact;
+mod tx;
+pub mod url;
 
 pub use backups::BackupRecord;
 pub use error::StoreError;
 pub use expected::{Expected, ExpectedPage, Revision, States};
-pub use open::{open, open_users};
+#[cfg(feature = "engines")]
+pub use open::open_lease;
+pub use open::{copy_to_server, open, open_users};
 pub use records::{
-    AccountId, AuthState, Before, ClosePage, Deleted, Erased, JournalCursor, JournalEntry,
-    JournalFields, JournalPage, JournalSize, NewUser, OutsideChanges, Portfolio, PriceOfClose,
-    Side, StoreHealth, SyncState, User, UserChange, UserSecrets, UserSummary, Valued,
+    AccountId, AuthState, Before, ClosePage, CopiedTable, Deleted, Erased, JournalCursor,
+    JournalEntry, JournalFields, JournalPage, JournalSize, NewUser, OutsideChanges, Portfolio,
+    PriceOfClose, Side, StoreHealth, SyncState, User, UserChange, UserSecrets, UserSummary, Valued,
 };
 pub use signal_records::{
     Basis, CandleHistory, Completion, LedgerEntry, NewHistory, ProvisionalEntry, ProvisionalSignal,

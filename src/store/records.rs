@@ -243,6 +243,13 @@ impl JournalPage {
     }
 }
 
+/// A table that was copied to a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CopiedTable {
+    pub name: &'static str,
+    pub rows: u64,
+}
+
 /// State of the store, known without accessing it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreHealth {

@@ -2,7 +2,7 @@
 
 use jiff::civil::Date;
 
-use crate::base::{Broker, Candle, Symbol, Synced};
+use crate::base::{Broker, Candle, Epoch, Symbol, Synced};
 use crate::portfolio::{DayPoint, Derived, SyncOutcome};
 use crate::store::error::StoreError;
 use crate::store::expected::{Expected, ExpectedPage};
@@ -79,6 +79,9 @@ pub trait Store: Send + Sync {
 
     // The close of a trading day.
 
+    // What the leader alone writes takes its epoch, and fails with [`StoreError::Deposed`] where
+    // another node has led since.
+
     /// Whether the revaluation at the close of `date` is finished.
     fn is_closed(&self, date: Date) -> Result<bool, StoreError>;
     /// Distinct symbols of stored holdings, after `after`, in order, at most `limit`.
@@ -92,7 +95,12 @@ pub trait Store: Send + Sync {
         limit: usize,
     ) -> Result<Vec<Symbol>, StoreError>;
     /// Stores closing prices of a date.
-    fn keep_closes(&self, date: Date, prices: &[PriceOfClose]) -> Result<(), StoreError>;
+    fn keep_closes(
+        &self,
+        epoch: Epoch,
+        date: Date,
+        prices: &[PriceOfClose],
+    ) -> Result<(), StoreError>;
     /// All stored closing prices of a date.
     fn closes(&self, date: Date) -> Result<Vec<PriceOfClose>, StoreError>;
     /// Portfolios of the next users after `after` with holdings that are not completely valued at
@@ -105,10 +113,11 @@ pub trait Store: Send + Sync {
     ) -> Result<ClosePage, StoreError>;
     /// Writes closing prices into the rows of these portfolios, and the points of `date`, in one
     /// transaction. A later point of a date replaces an earlier one.
-    fn keep_points(&self, date: Date, points: Vec<Valued>) -> Result<(), StoreError>;
+    fn keep_points(&self, epoch: Epoch, date: Date, points: Vec<Valued>) -> Result<(), StoreError>;
     /// Finishes the revaluation of `date`. The symbols in `silent` had no closing price.
     fn finish_close(
         &self,
+        epoch: Epoch,
         date: Date,
         finished_ms: i64,
         silent: Vec<Symbol>,
@@ -168,7 +177,8 @@ pub trait Store: Send + Sync {
 }
 
 /// Durable storage of candles and signals, for the signals warmer. Every method may fail with
-/// [`StoreError`].
+/// [`StoreError`]. The leader alone writes, and says its epoch: [`StoreError::Deposed`] where
+/// another node has led since.
 pub trait SignalStore: Send + Sync {
     /// The stored history of every symbol, without candles.
     fn candle_histories(&self) -> Result<Vec<CandleHistory>, StoreError>;
@@ -182,20 +192,27 @@ pub trait SignalStore: Send + Sync {
     /// A symbol's candles, oldest first.
     fn candles(&self, symbol: &Symbol) -> Result<Vec<Candle>, StoreError>;
     /// Replaces the stored history of a symbol.
-    fn replace_candles(&self, history: NewHistory) -> Result<(), StoreError>;
+    fn replace_candles(&self, epoch: Epoch, history: NewHistory) -> Result<(), StoreError>;
     /// Appends sessions after the last stored one, and drops candles before `keep_from`.
     fn append_candles(
         &self,
+        epoch: Epoch,
         symbol: &Symbol,
         candles: Vec<Candle>,
         keep_from: Date,
     ) -> Result<(), StoreError>;
     /// Marks a symbol's candles as not to be used until all are fetched again.
-    fn want_refetch(&self, symbol: &Symbol, suspected: Option<Date>) -> Result<(), StoreError>;
+    fn want_refetch(
+        &self,
+        epoch: Epoch,
+        symbol: &Symbol,
+        suspected: Option<Date>,
+    ) -> Result<(), StoreError>;
     /// Publishes a date's signals, which were searched for in so many symbols. Returns false, and
     /// writes nothing, if the date was published before.
     fn publish_signals(
         &self,
+        epoch: Epoch,
         on: Date,
         published_ms: i64,
         symbols: usize,
@@ -210,7 +227,11 @@ pub trait SignalStore: Send + Sync {
     /// A page of the ledger after the entry `after`.
     fn ledger(&self, after: i64, limit: usize) -> Result<Vec<LedgerEntry>, StoreError>;
     /// Records the outcomes of signals. An outcome that exists is not overwritten.
-    fn keep_outcomes(&self, outcomes: Vec<(i64, SignalOutcome)>) -> Result<(), StoreError>;
+    fn keep_outcomes(
+        &self,
+        epoch: Epoch,
+        outcomes: Vec<(i64, SignalOutcome)>,
+    ) -> Result<(), StoreError>;
 
     // Provisional signals, of unfinished candles, which have a ledger of their own.
 
@@ -218,6 +239,7 @@ pub trait SignalStore: Send + Sync {
     /// how many were new.
     fn keep_provisional(
         &self,
+        epoch: Epoch,
         on: Date,
         seen_ms: i64,
         signals: Vec<ProvisionalSignal>,
@@ -231,6 +253,7 @@ pub trait SignalStore: Send + Sync {
     /// Records the outcomes of provisional signals. An outcome that exists is not overwritten.
     fn keep_provisional_outcomes(
         &self,
+        epoch: Epoch,
         outcomes: Vec<(i64, SignalOutcome)>,
     ) -> Result<(), StoreError>;
 }

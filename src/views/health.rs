@@ -15,6 +15,17 @@ pub struct Health {
     pub status: &'static str,
     pub version: &'static str,
     pub uptime_s: u64,
+    /// What this node is called among several; absent where it is alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+    /// `leader`: it asks the brokers for all nodes. `follower`: it is told what another asked.
+    #[cfg_attr(test, schemars(extend("enum" = ["alone", "leader", "follower"])))]
+    pub role: &'static str,
+    /// The number of this node's leadership; absent where it does not lead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub epoch: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub relay: Option<HealthRelay>,
     /// The store of accounts and portfolios.
     #[cfg_attr(
         test,
@@ -44,6 +55,22 @@ pub struct Health {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub admin_listener: Option<HealthAdminListener>,
     pub disclaimer: &'static str,
+}
+
+/// What the leader tells the other nodes, as this node hears it.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct HealthRelay {
+    #[cfg_attr(
+        test,
+        schemars(extend("enum" = ["connecting", "following", "silent", "waiting"]))
+    )]
+    pub state: &'static str,
+    /// Milliseconds since the leader was last heard; absent before the first time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub age_ms: Option<u64>,
+    /// Messages that were missed since the start.
+    pub gaps: u64,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -79,11 +106,11 @@ pub struct HealthCacheAnswers {
     pub refused: u64,
 }
 
-/// The second level, on disk.
+/// The second level, on disk or on a server that nodes share.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct HealthCacheL2 {
-    #[cfg_attr(test, schemars(extend("enum" = ["sqlite", "none"])))]
+    #[cfg_attr(test, schemars(extend("enum" = ["sqlite", "valkey", "redis", "none"])))]
     pub backend: &'static str,
     pub hits: u64,
     pub misses: u64,
@@ -120,7 +147,7 @@ pub struct Feed {
         test,
         schemars(extend("enum" = [
             "off", "no_permission", "token_dead", "no_token", "open", "hanging", "ok", "failing",
-            "standby", "mute", "starting", "stale"
+            "standby", "mute", "starting", "stale", "relayed"
         ]))
     )]
     pub state: &'static str,

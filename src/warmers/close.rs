@@ -25,7 +25,7 @@ use super::quotes::feed_state::FeedState;
 use super::quotes::feeds::Feeds;
 use super::quotes::poll::Answer;
 use crate::base::Source;
-use crate::store::Store;
+use crate::store::{Store, StoreError};
 
 use due::Due;
 use jobs::{Done, Looked, Outcome, PageOrder, Paged, Reach};
@@ -106,6 +106,14 @@ impl CloseTask {
         }
     }
 
+    /// Another node leads and does the date's run. What is under way here ends first.
+    pub fn rest(&mut self) {
+        if !self.store_in_flight && !self.calls.is_under_way() {
+            self.work = None;
+            self.failure = None;
+        }
+    }
+
     /// Begins and gives up runs; true while there is one to work on.
     fn follow(&mut self, context: &WarmerContext, now_mono_ms: u64) -> bool {
         let due = Due::at(&context.calendar, context.clock.now());
@@ -136,6 +144,8 @@ impl CloseTask {
 
     /// Sends the next job to the store.
     fn use_store(&mut self, context: &WarmerContext, now_mono_ms: u64) {
+        // The leadership may have ended since this turn began.
+        let Some(epoch) = context.lead.epoch() else { return };
         let Some(work) = &mut self.work else { return };
         work.step_on(context, now_mono_ms);
         let date = work.due.date;
@@ -150,12 +160,13 @@ impl CloseTask {
                 work.keeping.append(&mut work.unkept);
                 let prices = work.keeping.clone();
                 self.submit(context, move |store| {
-                    store.keep_closes(date, &prices).map(|()| Done::Kept)
+                    store.keep_closes(epoch, date, &prices).map(|()| Done::Kept)
                 });
             }
             Step::Price(None) => {}
             Step::Price(Some(walk)) | Step::Last(walk) => {
                 let order = PageOrder {
+                    epoch,
                     due: work.due.clone(),
                     after: walk.after,
                     users_max: context.close.page_users,
@@ -169,7 +180,7 @@ impl CloseTask {
             Step::Finish => {
                 let (now_ms, silent) = (context.clock.now_ms(), work.missing.fell_silent());
                 self.submit(context, move |store| {
-                    store.finish_close(date, now_ms, silent).map(|()| Done::Finished)
+                    store.finish_close(epoch, date, now_ms, silent).map(|()| Done::Finished)
                 });
             }
         }
@@ -193,6 +204,12 @@ impl CloseTask {
         self.store_in_flight = false;
         let done = match outcome.map(|outcome| *outcome) {
             Some(Ok(done)) => done,
+            Some(Err(StoreError::Deposed)) => {
+                // The next leader does what is left.
+                self.work = None;
+                self.store_retry_mono_ms = now_mono_ms + RETRY_MS;
+                return;
+            }
             failed => {
                 let failure = failed.and_then(Result::err).map(|error| error.to_string());
                 self.failed(failure.unwrap_or_else(|| "the job was lost".to_owned()), now_mono_ms);

@@ -8,7 +8,9 @@ use super::jobs::{look, page};
 use super::prices::{Call, RETRY_MS as CALL_RETRY_MS, STARVED_MS};
 use super::work::{PATIENCE_MS, UNHEARD_MS, WALK_REST_MS};
 use super::*;
-use crate::base::{Broker, Clock, ClosingPrice, Cost, Holding, Quote, Source, Symbol, Synced};
+use crate::base::{
+    Broker, Clock, ClosingPrice, Cost, Epoch, Holding, Quote, Source, Symbol, Synced,
+};
 use crate::brokers::{Batch, BrokerError, BrokerErrorKind};
 use crate::cache::{Responses, View};
 use crate::market::MarketCalendar;
@@ -92,7 +94,7 @@ fn close(price: &str) -> ClosingPrice {
 fn a_look_finds_what_is_missing_and_stops_at_the_cap() {
     let (_directory, store, _) = store_with(&[&["A", "B"], &["B", "C"]]);
     let date = due().date;
-    store.keep_closes(date, &[(symbol("NSE:B"), close("5.5"))]).unwrap();
+    store.keep_closes(Epoch::ALONE, date, &[(symbol("NSE:B"), close("5.5"))]).unwrap();
     let names = |looked: &Looked| -> BTreeSet<String> {
         looked.missing.iter().map(|symbol| symbol.as_str().to_owned()).collect()
     };
@@ -103,9 +105,9 @@ fn a_look_finds_what_is_missing_and_stops_at_the_cap() {
     let some = look(&store, date, 2).unwrap();
     assert!(some.cut_off);
     assert_eq!(names(&some), ["NSE:A"].map(str::to_owned).into());
-    store.finish_close(date.yesterday().unwrap(), 1, vec![symbol("NSE:C")]).unwrap();
+    store.finish_close(Epoch::ALONE, date.yesterday().unwrap(), 1, vec![symbol("NSE:C")]).unwrap();
     assert_eq!(look(&store, date, 3).unwrap().silent, [symbol("NSE:C")].into());
-    store.finish_close(date, 2, vec![]).unwrap();
+    store.finish_close(Epoch::ALONE, date, 2, vec![]).unwrap();
     assert!(look(&store, date, 3).unwrap().finished);
 }
 
@@ -117,6 +119,7 @@ fn order(
 ) -> PageOrder {
     let awaited: HashSet<Symbol> = awaited.iter().map(|name| symbol(name)).collect();
     PageOrder {
+        epoch: Epoch::ALONE,
         due: due(),
         after,
         users_max: 2,

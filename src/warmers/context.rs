@@ -21,6 +21,8 @@ use crate::http::PublishedJson;
 use crate::market::{IndexList, InstrumentList, MarketCalendar, Universe};
 use crate::rt::Lane;
 use crate::store::{SignalStore, Store};
+use crate::warmers::cluster::Cluster;
+use crate::warmers::lead::Lead;
 use crate::warmers::reloads::Reloads;
 use crate::warmers::signals::publication::Publication;
 
@@ -31,6 +33,10 @@ const LANE_SLACK_MS: u64 = 5_000;
 /// What the scheduler works with.
 pub struct WarmerContext {
     pub clock: Clock,
+    /// Whether this node asks and writes for all nodes.
+    pub lead: Lead,
+    /// `None` for a node that is alone, or hears no others.
+    pub cluster: Option<Cluster>,
     pub calendar: Arc<MarketCalendar>,
     pub indices: Arc<IndexList>,
     pub broker_a: Arc<BrokerA>,

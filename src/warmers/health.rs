@@ -7,29 +7,34 @@ use jiff::civil::Date;
 use super::close::{CloseTask, Counts};
 use super::context::WarmerContext;
 use super::instruments::InstrumentsTask;
+use super::lead::Fence;
 use super::persist::PersistTask;
 use super::quotes::feed_state::FeedState;
 use super::quotes::feeds::Feeds;
 use super::quotes::snapshot::SnapshotTask;
+use super::quotes::standing::Standing;
 use super::quotes::ticking::TickingTask;
+use super::relay::WireReading;
 use super::signals::{Counts as SignalCounts, SignalsTask};
 use super::stats::{Warmer, WarmerStats};
 use super::store_check::StoreCheck;
-use crate::base::{Source, ist};
+use crate::base::{Epoch, Source, ist};
 use crate::brokers::Readiness;
 use crate::brokers::broker_a::ticker::TickerReading;
 use crate::cache::l2::L2Stats;
 use crate::cache::pending::Class;
 use crate::cache::responses::ResponsesStats;
-use crate::health::readings::{FeedReadings, Readings, SnapshotReadings, WarmerReadings};
+use crate::health::readings::{
+    FeedReadings, NodeReadings, Readings, RelayReadings, SnapshotReadings, WarmerReadings,
+};
 use crate::http::Prepared;
 use crate::market::{MarketStatus, Origin};
 use crate::ops::{log, version};
 use crate::rt::{Lane, LaneStats};
 use crate::views::health::{
     Feed, Health, HealthAdminListener, HealthBackup, HealthCacheAnswers, HealthCacheL1,
-    HealthCacheL2, HealthClock, HealthClose, HealthFeeds, HealthLog, HealthMarket, HealthReload,
-    HealthSignals, HealthStore, HealthTicker, HealthWarmers, LaneReport, WarmerState,
+    HealthCacheL2, HealthClock, HealthClose, HealthFeeds, HealthLog, HealthMarket, HealthRelay,
+    HealthReload, HealthSignals, HealthStore, HealthTicker, HealthWarmers, LaneReport, WarmerState,
 };
 use crate::views::json;
 use crate::views::values::{Day, Delay, Instant, Mark};
@@ -44,6 +49,7 @@ pub struct Seen<'a> {
     pub status: &'a MarketStatus,
     pub feeds: &'a Feeds,
     pub ticking: &'a TickingTask,
+    pub standing: Standing,
     pub snapshot: &'a SnapshotTask,
     pub close: &'a CloseTask,
     pub signals: &'a SignalsTask,
@@ -93,6 +99,7 @@ fn readings(seen: &Seen<'_>, report: &Health) -> Readings {
             feed(Source::Public, &report.feeds.public),
         ],
         ticker: ticker_reading(seen),
+        node: node_readings(seen),
         ticker_disagreements: seen.ticking.log().disagreements(),
         warmers: Warmer::ALL.map(|warmer| WarmerReadings {
             name: warmer.as_str(),
@@ -119,7 +126,12 @@ fn report(seen: &Seen<'_>) -> Health {
     let signals_state = seen.signals.state(seen.now_mono_ms);
     let evening_failed = close_state == "failing" || signals_state == "failing";
     // Without an app at broker A the public provider is what was asked for.
-    let leading = if broker_a.state == "off" { public.state } else { broker_a.state };
+    let leading = match (is_told(seen), broker_a.state) {
+        // Whether they are fresh shows in the index.
+        (true, _) => "ok",
+        (false, "off") => public.state,
+        (false, state) => state,
+    };
     let status = match (index, leading, persist) {
         ("starting" | "failing", _, _) if seen.snapshot.age().is_none() => "down",
         ("ok", "ok", "ok") if l2.backend != "none" && store.state == "ok" && !evening_failed => {
@@ -131,6 +143,10 @@ fn report(seen: &Seen<'_>) -> Health {
         status,
         version: version::VERSION,
         uptime_s: seen.uptime_ms / 1_000,
+        node: context.cluster.as_ref().map(|cluster| cluster.node.clone()),
+        role: context.lead.role().as_str(),
+        epoch: leads_in(seen),
+        relay: relay(seen),
         database: store.state,
         signing_key: context.auth.key_state().as_str(),
         store: HealthStore { writes: store.writes, commits: store.commits, refused: store.refused },
@@ -166,6 +182,32 @@ fn report(seen: &Seen<'_>) -> Health {
         admin_listener: admin_listener(seen),
         disclaimer: DISCLAIMER,
     }
+}
+
+/// The epoch of a leader that is not alone.
+fn leads_in(seen: &Seen<'_>) -> Option<u64> {
+    let lead = &seen.context.lead;
+    lead.epoch().filter(|epoch| *epoch != Epoch::ALONE).map(|epoch| epoch.0)
+}
+
+fn relay(seen: &Seen<'_>) -> Option<HealthRelay> {
+    let WireReading { state, age_ms, gaps } = seen.context.cluster.as_ref()?.wire.reading();
+    Some(HealthRelay { state, age_ms, gaps })
+}
+
+fn node_readings(seen: &Seen<'_>) -> NodeReadings {
+    let lead = &seen.context.lead;
+    let relay = relay(seen).map_or_else(RelayReadings::default, |heard| RelayReadings {
+        age_ms: heard.age_ms.or(Some(seen.uptime_ms)),
+        gaps: heard.gaps,
+    });
+    let fenced = Fence::ALL.map(|fence| (fence.as_str(), lead.fenced_total(fence)));
+    NodeReadings { role: lead.role(), epoch: leads_in(seen), relay, fenced }
+}
+
+/// Whether this node shows what another tells it.
+fn is_told(seen: &Seen<'_>) -> bool {
+    seen.standing == Standing::Relayed
 }
 
 fn state_of(warmers: &HealthWarmers, warmer: Warmer) -> WarmerState {
@@ -353,6 +395,7 @@ fn quotes_state(seen: &Seen<'_>) -> &'static str {
     let healthy = seen.feeds.any_healthy(seen.context.l1.freshness(), seen.now_mono_ms);
     match (healthy, seen.feeds.all_failed()) {
         (true, _) => "ok",
+        _ if is_told(seen) => "ok",
         (false, true) => "failing",
         (false, false) if seen.feeds.have_answered() => "stale",
         (false, false) => "starting",
@@ -382,6 +425,7 @@ fn feed_state(seen: &Seen<'_>, feed: &FeedState) -> &'static str {
         Readiness::NoToken if !context.broker_a.has_app() => return "off",
         Readiness::NoToken => return "no_token",
         Readiness::Open(_) => return "open",
+        Readiness::Follows => return "relayed",
         _ if is_broker_a && token.no_permission => return "no_permission",
         Readiness::Paced(_) | Readiness::Ready => {}
     }
@@ -389,7 +433,8 @@ fn feed_state(seen: &Seen<'_>, feed: &FeedState) -> &'static str {
         return "hanging";
     }
     let freshness = context.l1.freshness();
-    let in_use = is_broker_a || !seen.feeds.broker_a().is_healthy(freshness, now_mono_ms);
+    let stands_in = !seen.feeds.broker_a().is_healthy(freshness, now_mono_ms) && !is_told(seen);
+    let in_use = is_broker_a || stands_in;
     let (polls, _) = feed.counts();
     match feed.failure() {
         // One failure may be chance. More are reported even while the prices are still fresh.

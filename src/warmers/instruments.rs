@@ -8,7 +8,8 @@ use jiff::civil::Date;
 
 use super::context::WarmerContext;
 use super::job::{LOST, Outcomes};
-use crate::base::{Exchange, ist};
+use super::lead::Lead;
+use crate::base::{Exchange, Source, ist};
 use crate::brokers::broker_a::Tokens;
 use crate::brokers::broker_a::instruments::Listed;
 use crate::brokers::{BrokerA, BrokerError, BrokerErrorKind, Readiness};
@@ -87,11 +88,11 @@ impl InstrumentsTask {
         }
         self.asked = Some(Asked { at_mono_ms: now_mono_ms, token_set_at });
         let tokens = tokens.clone();
-        let broker_a = Arc::clone(&context.broker_a);
+        let (broker_a, lead) = (Arc::clone(&context.broker_a), context.lead.clone());
         self.in_flight = true;
         // A refusal is told and logged like any other failure.
         let _ = self.outcomes.submit(&context.broker_a_lane, FETCH_DEADLINE_MS, move || {
-            Box::new(fetch(&broker_a, tokens, list_date(now)))
+            Box::new(fetch(&broker_a, &lead, tokens, list_date(now)))
         });
     }
 
@@ -144,10 +145,11 @@ fn paced<T>(call: impl Fn() -> Result<T, BrokerError>) -> Result<T, BrokerError>
     }
 }
 
-fn fetch(broker_a: &BrokerA, mut tokens: Tokens, as_of: Date) -> Fetched {
+fn fetch(broker_a: &BrokerA, lead: &Lead, mut tokens: Tokens, as_of: Date) -> Fetched {
     let mut rows = Vec::new();
     for exchange in [Exchange::Nse, Exchange::Bse] {
-        let list = paced(|| broker_a.instruments(exchange)).map_err(|error| error.to_string())?;
+        let call = || lead.call(Source::BrokerA, || broker_a.instruments(exchange));
+        let list = paced(call).map_err(|error| error.to_string())?;
         tracing::info!(
             exchange = exchange.as_str(),
             listed = list.listed.len(),

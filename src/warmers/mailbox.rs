@@ -15,6 +15,7 @@ use crate::warmers::instruments;
 use crate::warmers::job::Outcomes;
 use crate::warmers::persist;
 use crate::warmers::quotes::poll;
+use crate::warmers::relay::{News, follow, tell};
 use crate::warmers::signals::fetch;
 use crate::warmers::signals::jobs as signal_jobs;
 
@@ -28,6 +29,14 @@ pub(super) enum Event {
     Kick(Place),
     /// A source gave quotes that nobody asked for.
     Pushed(Source, Pushed),
+    /// The leader told something.
+    Heard(Heard),
+    /// A message of the leader's went out, or did not.
+    Told(Option<tell::Sent>),
+    /// The same of what this node wants.
+    WantTold,
+    /// A look for the leader's list of instruments ended.
+    List(Option<Box<follow::FoundList>>),
     /// A poll of a feed ended.
     Polled(Source, Option<Box<poll::Answer>>),
     /// The fetch of the day's instrument list ended.
@@ -75,6 +84,12 @@ pub(super) struct Pushed {
     _place: Place,
 }
 
+/// What the leader told, and its place.
+pub(super) struct Heard {
+    pub news: Box<News>,
+    _place: Place,
+}
+
 impl Drop for Place {
     fn drop(&mut self) {
         self.0.store(false, Ordering::SeqCst);
@@ -112,6 +127,11 @@ impl Mailbox {
         })
     }
 
+    /// For whoever hears the other nodes.
+    pub fn relay(&self) -> RelayInbox {
+        RelayInbox { send: self.send.clone(), news: Arc::default() }
+    }
+
     /// What a source calls that pushes quotes. Never blocks; gives a batch back while the one
     /// before waits to be heard, or the scheduler has ended.
     pub fn push(&self, source: Source) -> Push {
@@ -129,6 +149,36 @@ impl Mailbox {
                 }
             }
         })
+    }
+}
+
+/// Whoever hears the other nodes puts what they say here. Never blocks; gives it back while the one
+/// before waits to be heard, or the scheduler has ended.
+#[derive(Clone)]
+pub struct RelayInbox {
+    send: Sender<Event>,
+    news: Arc<AtomicBool>,
+}
+
+impl RelayInbox {
+    /// Whether news would be taken now.
+    pub fn has_room(&self) -> bool {
+        !self.news.load(Ordering::SeqCst)
+    }
+
+    /// What the leader told.
+    ///
+    /// # Errors
+    /// What was not taken.
+    pub fn hear(&self, news: Box<News>) -> Result<(), Box<News>> {
+        let Some(place) = Place::take(&self.news) else { return Err(news) };
+        match self.send.try_send(Event::Heard(Heard { news, _place: place })) {
+            Err(
+                TrySendError::Full(Event::Heard(heard))
+                | TrySendError::Disconnected(Event::Heard(heard)),
+            ) => Err(heard.news),
+            _ => Ok(()),
+        }
     }
 }
 

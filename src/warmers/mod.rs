@@ -7,13 +7,17 @@
 //! upstream or a disk.
 
 mod close;
+mod cluster;
 mod context;
 mod health;
 mod instruments;
 mod job;
+mod lead;
+mod lease;
 mod mailbox;
 mod persist;
 mod quotes;
+mod relay;
 mod reloads;
 mod scheduler;
 pub mod settings;
@@ -22,8 +26,14 @@ mod stats;
 mod store_check;
 mod thread;
 
+pub use cluster::Cluster;
 pub use context::WarmerContext;
-pub use mailbox::{Mailbox, MarketFiles};
+pub use lead::{Fence, Lead};
+pub use lease::{Lease, LeaseParts};
+pub use mailbox::{Mailbox, MarketFiles, RelayInbox};
+#[cfg(feature = "engines")]
+pub use relay::ValkeyWire;
+pub use relay::{Evening, News, NoWire, Told, Wire, WireError, WireReading};
 pub use reloads::Reloads;
 pub use signals::publication::Publication;
 pub use thread::Warmers;

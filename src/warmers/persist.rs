@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::context::WarmerContext;
 use super::job::{LOST, Outcomes};
+use super::lead::Fence;
 use crate::base::{Quote, Symbol};
 use crate::cache::{Kind, L2Error, SecondLevel, l2::codec};
 use crate::market::InstrumentList;
@@ -27,6 +28,7 @@ pub type Written = Result<(), String>;
 /// Owner of the changes that are not stored yet. Bounded by the symbols of L1.
 pub struct PersistTask {
     outcomes: Outcomes<Written>,
+    on: bool,
     quotes: HashMap<Symbol, Quote>,
     instruments: Option<Vec<u8>>,
     in_flight: bool,
@@ -41,6 +43,7 @@ impl PersistTask {
     pub fn new(outcomes: Outcomes<Written>) -> Self {
         Self {
             outcomes,
+            on: true,
             quotes: HashMap::new(),
             instruments: None,
             in_flight: false,
@@ -49,14 +52,26 @@ impl PersistTask {
         }
     }
 
+    /// Whether this node stores what changes. A follower of a level that all nodes share does not.
+    pub fn set_on(&mut self, on: bool) {
+        if self.on && !on {
+            drop(self.take());
+            self.failure = None;
+        }
+        self.on = on;
+    }
+
     /// A quote that L1 took.
     pub fn add_quote(&mut self, quote: &Quote) {
+        if !self.on {
+            return;
+        }
         self.quotes.insert(quote.symbol.clone(), quote.clone());
     }
 
     /// A new instrument list.
     pub fn add_instruments(&mut self, list: &InstrumentList) {
-        self.instruments = Some(list.to_bytes());
+        self.instruments = self.on.then(|| list.to_bytes());
     }
 
     /// Sends what has changed to the cache lane, if it is time.
@@ -69,9 +84,15 @@ impl PersistTask {
         self.written_mono_ms = Some(now_mono_ms);
         let work = self.take();
         let (l2, now_ms) = (Arc::clone(&context.l2), context.clock.now_ms());
+        let lead = context.lead.clone();
         self.in_flight = true;
         let submitted = self.outcomes.submit(&context.cache_lane, WRITE_DEADLINE_MS, move || {
-            work.store(&*l2, now_ms).map_err(|error| error.to_string())
+            work.store(&*l2, now_ms).map_err(|error| {
+                if matches!(error, L2Error::Deposed) {
+                    lead.fenced(Fence::Cache);
+                }
+                error.to_string()
+            })
         });
         if let Err(refused) = submitted {
             tracing::warn!(%refused, "second cache level not written");

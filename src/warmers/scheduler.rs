@@ -13,19 +13,26 @@ use super::close::{CloseTask, Turn as CloseTurn};
 use super::context::WarmerContext;
 use super::health::{self, Seen};
 use super::instruments::InstrumentsTask;
-use super::mailbox::{Event, EventSender, MarketFiles, Pushed};
+use super::lead::Fence;
+use super::mailbox::{Event, EventSender, Heard, MarketFiles, Pushed};
 use super::persist::{self, PersistTask};
 use super::quotes::apply::QuoteSinks;
 use super::quotes::feed_state::FeedState;
 use super::quotes::market_phase::MarketPhase;
 use super::quotes::poll::QuotesTask;
 use super::quotes::snapshot::{Beside, SnapshotTask};
+use super::quotes::standing::Standing;
 use super::quotes::ticking::TickingTask;
+use super::relay::follow::FollowTask;
+use super::relay::tell::TellTask;
+use super::relay::wanted::WantedTask;
+use super::relay::{Evening, News};
 use super::signals::{SignalsTask, Turn as SignalsTurn};
 use super::stats::WarmerStats;
 use super::store_check::StoreCheck;
-use crate::base::{Clock, Source};
+use crate::base::{Clock, Epoch, Role, Source};
 use crate::cache::l2::codec;
+use crate::store::StoreError;
 
 /// Longest sleep: health, `Date` and staleness are looked at this often.
 const TICK_MS: u64 = 200;
@@ -45,6 +52,12 @@ pub struct Scheduler {
     signals: SignalsTask,
     instruments: InstrumentsTask,
     persist: PersistTask,
+    tell: TellTask,
+    wanted: WantedTask,
+    follow: FollowTask,
+    /// In which epoch this node led, and whether it asked, when last looked.
+    led: Option<Epoch>,
+    asked: bool,
     store_check: StoreCheck,
     stats: WarmerStats,
     started_mono_ms: u64,
@@ -71,6 +84,16 @@ impl Scheduler {
             signals: signals_task(&context, events),
             instruments: InstrumentsTask::new(events.outcomes(Event::Instruments)),
             persist: PersistTask::new(events.outcomes(Event::Persisted)),
+            tell: TellTask::new(events.outcomes(Event::Told)),
+            wanted: WantedTask::new(),
+            follow: FollowTask::new(
+                events.outcomes(|_| Event::WantTold),
+                events.outcomes(Event::List),
+                now_mono_ms,
+            ),
+            led: None,
+            // Alone, nothing has to be taken over.
+            asked: context.lead.role() == Role::Alone,
             store_check: StoreCheck::new(events.outcomes(|_| Event::StoreChecked)),
             stats: WarmerStats::new(Clock::system()),
             started_mono_ms: now_mono_ms,
@@ -106,6 +129,7 @@ impl Scheduler {
             while let Some(event) = next {
                 if !self.hear(event) {
                     let now_ms = self.context.clock.now_ms();
+                    self.follow_leadership(self.context.clock.monotonic_ms());
                     self.persist.store_now(&*self.context.l2, now_ms);
                     return;
                 }
@@ -129,6 +153,8 @@ impl Scheduler {
                 });
                 self.stats.polled(&ended);
             }
+            // Its own ticks are old news to a node that is told all nodes' prices.
+            Event::Pushed(Source::BrokerA, _) if !self.context.lead.may_ask() => {}
             Event::Pushed(source, Pushed { batch, .. }) => {
                 let ticked_mono_ms = batch.times.asked_mono_ms;
                 self.ticking.pushed(source, &batch, now_mono_ms);
@@ -137,6 +163,16 @@ impl Scheduler {
                 });
                 self.context.ticker.published(ticked_mono_ms);
             }
+            Event::Heard(Heard { news, .. }) => self.hear_leader(*news, now_mono_ms),
+            Event::Told(sent) => {
+                if self.tell.ended(sent) {
+                    tracing::warn!("a newer leader speaks; this node follows");
+                    self.context.lead.fenced(Fence::Relay);
+                    self.context.lead.end();
+                }
+            }
+            Event::WantTold => self.follow.wanted(),
+            Event::List(found) => self.follow.listed(found, &self.context),
             Event::Instruments(fetched) => {
                 if let Some((list, tokens)) = self.instruments.ended(fetched) {
                     self.signals.learn_tokens(tokens);
@@ -149,16 +185,30 @@ impl Scheduler {
                 let feed = self.quotes.feeds().of(source);
                 self.close.take_prices(source, answer, feed, now_mono_ms);
             }
-            Event::Close(outcome) => self.close.ended(outcome, now_mono_ms),
+            Event::Close(outcome) => {
+                self.note_fence(outcome.as_deref().and_then(|outcome| outcome.as_ref().err()));
+                self.close.ended(outcome, now_mono_ms);
+            }
             Event::Candles(source, answer) => {
                 self.signals.take_candles(source, answer, now_mono_ms);
             }
-            Event::Signals(outcome) => self.signals.ended(outcome, now_mono_ms),
+            Event::Signals(outcome) => {
+                self.note_fence(outcome.as_deref().and_then(|outcome| outcome.as_ref().err()));
+                self.signals.ended(outcome, now_mono_ms);
+            }
             Event::StoreChecked => self.store_check.ended(),
             Event::Files(files) => self.take_files(*files),
             Event::Stop => return false,
         }
         true
+    }
+
+    /// Counts a write that the store refused because another node has led since.
+    fn note_fence(&self, error: Option<&StoreError>) {
+        if error == Some(&StoreError::Deposed) {
+            tracing::warn!("another node has led since; the evening's work here is dropped");
+            self.context.lead.fenced(Fence::Store);
+        }
     }
 
     /// Lets `take` judge quotes and put them where requests read them.
@@ -168,28 +218,83 @@ impl Scheduler {
     ) -> T {
         let signals = self.signals.shown();
         let beside = Beside { status: self.market.status(), signals: &signals };
-        let Self { context, snapshot, persist, quotes, .. } = self;
-        take(quotes, &mut QuoteSinks { context, snapshot, persist, beside })
+        let Self { context, snapshot, persist, tell, quotes, .. } = self;
+        take(quotes, &mut QuoteSinks { context, snapshot, persist, tell, beside })
+    }
+
+    /// Takes in what the leader tells. A node that leads itself hears its own words, or those of a
+    /// leader before it.
+    fn hear_leader(&mut self, news: News, now_mono_ms: u64) {
+        if self.context.lead.epoch().is_some() {
+            return;
+        }
+        let signals = self.signals.shown();
+        let beside = Beside { status: self.market.status(), signals: &signals };
+        let Self { context, snapshot, persist, tell, follow, .. } = self;
+        follow.hear(
+            news,
+            &mut QuoteSinks { context, snapshot, persist, tell, beside },
+            now_mono_ms,
+        );
+    }
+
+    /// Looks whether this node leads, and goes over to what it does then.
+    fn follow_leadership(&mut self, now_mono_ms: u64) {
+        let Self { context, persist, tell, .. } = self;
+        let leads = context.lead.epoch();
+        let asks = context.lead.may_ask();
+        if let (Some(cluster), true) = (&context.cluster, leads != self.led) {
+            match leads {
+                Some(epoch) => {
+                    tracing::info!(node = cluster.node, %epoch, "this node leads");
+                    (cluster.begin_term)(epoch);
+                }
+                None => tracing::warn!(node = cluster.node, "this node does not lead any more"),
+            }
+            tell.set_epoch(leads);
+            self.follow.begin(now_mono_ms);
+        }
+        persist.set_on(context.cluster.is_none() || leads.is_some());
+        if let Some(epoch) = leads {
+            self.signals.set_epoch(epoch);
+        }
+        if asks && !self.asked {
+            self.quotes.begin(now_mono_ms);
+            self.signals.begin_leading();
+        }
+        (self.led, self.asked) = (leads, asks);
     }
 
     /// Gives each task its turn. The order is that of their claims on the feeds: the close comes
     /// before polls, which after it would take every call of a feed; candles take what both leave.
     fn tick(&mut self) {
         let now_mono_ms = self.context.clock.monotonic_ms();
+        self.follow_leadership(now_mono_ms);
+        let standing = Standing::now(&self.context, &self.follow, now_mono_ms);
         let Self { context, market, quotes, ticking, .. } = self;
         ticking.poll(context, market.status(), quotes.feeds().broker_a(), now_mono_ms);
-        market.follow(context, quotes.feeds_mut(), ticking, now_mono_ms);
+        market.follow(context, quotes.feeds_mut(), ticking, standing, now_mono_ms);
         self.follow_universe();
-        self.poll_close(now_mono_ms);
-        self.poll_signals(true, now_mono_ms);
-        self.poll_quotes(now_mono_ms);
-        self.poll_signals(false, now_mono_ms);
-        let (tokens, learned) = self.signals.tokens();
-        self.instruments.poll(&self.context, tokens, learned, now_mono_ms);
+        if standing == Standing::Asks {
+            self.wanted.poll(&self.context, &mut self.tell, now_mono_ms);
+            self.poll_close(now_mono_ms);
+            self.poll_signals(true, now_mono_ms);
+            self.poll_quotes(standing, now_mono_ms);
+            self.poll_signals(false, now_mono_ms);
+            let (tokens, learned) = self.signals.tokens();
+            self.instruments.poll(&self.context, tokens, learned, now_mono_ms);
+        } else {
+            self.close.rest();
+            self.signals.follow(&self.context, self.follow.evening().signals, now_mono_ms);
+            self.poll_quotes(standing, now_mono_ms);
+            self.follow.poll(&self.context, now_mono_ms);
+        }
         let signals = self.signals.shown();
         let beside = Beside { status: self.market.status(), signals: &signals };
         let is_fresh = self.snapshot.publish(&self.context, beside, now_mono_ms);
         self.stats.snapshot(is_fresh);
+        let evening = Evening::of(signals.as_of, &self.context.instruments.load());
+        self.tell.poll(&self.context, evening, now_mono_ms);
         self.persist.poll(&self.context, now_mono_ms);
         let exchange_ms = self.snapshot.age().map(|age| age.as_of.as_millisecond());
         self.store_check.poll(&self.context, exchange_ms, now_mono_ms);
@@ -203,13 +308,13 @@ impl Scheduler {
         self.close.poll(&self.context, self.quotes.feeds(), turn);
     }
 
-    fn poll_quotes(&mut self, now_mono_ms: u64) {
+    fn poll_quotes(&mut self, standing: Standing, now_mono_ms: u64) {
         let (close, signals) = (&self.close, &self.signals);
         let taken = |source| {
             close.asks_now(source, now_mono_ms)
                 || (source == Source::Public && signals.asks_now(source, now_mono_ms))
         };
-        self.quotes.poll(&self.context, taken, now_mono_ms);
+        self.quotes.poll(&self.context, taken, standing, now_mono_ms);
     }
 
     fn poll_signals(&mut self, before_polls: bool, now_mono_ms: u64) {
@@ -234,6 +339,7 @@ impl Scheduler {
             status: self.market.status(),
             feeds: self.quotes.feeds(),
             ticking: &self.ticking,
+            standing: Standing::now(&self.context, &self.follow, now_mono_ms),
             snapshot: &self.snapshot,
             close: &self.close,
             signals: &self.signals,
@@ -252,7 +358,9 @@ impl Scheduler {
         // Only a feed that paces itself can become ready between two ticks, and a price becomes
         // stale in its own moment.
         let feeds_ms = self.quotes.feeds().wait_ms().unwrap_or(TICK_MS);
-        let snapshot_ms = self.snapshot.wait_ms(self.context.clock.monotonic_ms());
+        let now_mono_ms = self.context.clock.monotonic_ms();
+        let told_ms = self.tell.wait_ms(now_mono_ms);
+        let snapshot_ms = self.snapshot.wait_ms(now_mono_ms).min(told_ms);
         feeds_ms.min(self.signals.wait_ms(&self.context)).min(snapshot_ms).clamp(1, TICK_MS)
     }
 

@@ -1,4 +1,4 @@
-//! Settings of the evening's close and of signals.
+//! Settings of the evening's close, and of one node among several.
 
 /// The evening's revaluation of stored portfolios.
 #[derive(Debug, Clone)]
@@ -13,5 +13,20 @@ impl Default for CloseSettings {
     fn default() -> Self {
         // All shares of both exchanges are fewer than half as many.
         Self { page_users: 200, symbols_max: 20_000 }
+    }
+}
+
+/// One node among several.
+#[derive(Debug, Clone)]
+pub struct NodeSettings {
+    /// What this node is called; no other is called so. The machine's name where none is given.
+    pub name: Option<String>,
+    /// How long a leader leads after it was last heard by those who decide.
+    pub lease_ms: u64,
+}
+
+impl Default for NodeSettings {
+    fn default() -> Self {
+        Self { name: None, lease_ms: 5_000 }
     }
 }

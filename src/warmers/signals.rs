@@ -26,12 +26,12 @@ use jiff::civil::Date;
 
 use super::context::WarmerContext;
 use super::job::Outcomes;
-use crate::base::{Source, ist};
+use crate::base::{Epoch, Source, ist};
 use crate::brokers::Readiness;
 use crate::brokers::broker_a::Tokens;
 use crate::market::Universe;
 use crate::signals::Look;
-use crate::store::{CandleHistory, SignalStore};
+use crate::store::{CandleHistory, SignalStore, StoreError};
 use crate::views::signals::ShownSignals;
 
 use arrivals::{Taken, Verdict, take_in};
@@ -60,6 +60,8 @@ const SHARE_MIN_PERCENT: usize = 50;
 /// Owner of candles' and signals' state.
 pub struct SignalsTask {
     outcomes: Outcomes<Box<Outcome>>,
+    /// In which this node leads, or led last.
+    epoch: Epoch,
     histories: Histories,
     calls: CandleCalls,
     /// The store was read.
@@ -108,6 +110,7 @@ impl SignalsTask {
     ) -> Self {
         Self {
             outcomes,
+            epoch: Epoch::ALONE,
             histories: Histories::new(universe),
             calls: CandleCalls::new(candles),
             loaded: false,
@@ -155,6 +158,45 @@ impl SignalsTask {
             let of = (&mut self.histories, &mut self.provisional);
             self.calls.ask(source, due, of, context, turn, now_mono_ms);
         }
+    }
+
+    /// In which this node leads from now on.
+    pub fn set_epoch(&mut self, epoch: Epoch) {
+        self.epoch = epoch;
+    }
+
+    /// This node leads again: what the store has may be another leader's.
+    pub fn begin_leading(&mut self) {
+        self.loaded = false;
+        self.calls.forget_arrived();
+    }
+
+    /// What is left to do while another node leads: shows what that one published, `said` to be in
+    /// the store.
+    pub fn follow(&mut self, context: &WarmerContext, said: Option<Date>, now_mono_ms: u64) {
+        self.target = settled_date(&context.calendar, Source::BrokerA, context.clock.now());
+        self.provisional.follow(false, None);
+        let behind = self.shown.top.as_of < said;
+        if self.in_flight || self.withdraws(context, now_mono_ms) {
+            return;
+        }
+        if now_mono_ms < self.retry_mono_ms || (self.loaded && !behind) {
+            return;
+        }
+        if behind {
+            // Where the store does not have it yet it is looked for again.
+            self.retry_mono_ms = now_mono_ms + RETRY_MS;
+        }
+        self.load(context);
+    }
+
+    /// Reads what the store has and shows what was published last.
+    fn load(&mut self, context: &WarmerContext) {
+        let (expected, publication) = (self.expected(context), context.publication.clone());
+        self.submit(context, move |store| {
+            let (histories, shown) = load(store, &publication, &expected)?;
+            Ok(Done::Loaded(histories, shown))
+        });
     }
 
     /// Takes in how a call for candles ended; `None` when it was lost.
@@ -219,14 +261,13 @@ impl SignalsTask {
         }
         let publication = context.publication.clone();
         if !self.loaded {
-            let expected = self.expected(context);
-            self.submit(context, move |store| {
-                let (histories, shown) = load(store, &publication, &expected)?;
-                Ok(Done::Loaded(histories, shown))
-            });
+            self.load(context);
         } else if let Some(arrived) = self.calls.next_arrived() {
             let calendar = Arc::clone(&context.calendar);
-            self.submit(context, move |store| take_in(store, &calendar, arrived).map(Done::Taken));
+            let epoch = self.epoch;
+            self.submit(context, move |store| {
+                take_in(store, epoch, &calendar, arrived).map(Done::Taken)
+            });
         } else if let Some(date) = self.date_to_publish() {
             let trusted = self.histories.iter().filter(|tracked| !tracked.is_silenced());
             let symbols = trusted.filter_map(|tracked| {
@@ -252,7 +293,8 @@ impl SignalsTask {
     /// What decides whether outcomes are still to come.
     fn expected(&self, context: &WarmerContext) -> Expected {
         let calendar = Arc::clone(&context.calendar);
-        Expected { universe: Arc::clone(self.histories.universe()), calendar }
+        let universe = Arc::clone(self.histories.universe());
+        Expected { universe, calendar, epoch: self.epoch }
     }
 
     /// Prepares a session, or looks at its candles, if either is to be done.
@@ -329,6 +371,12 @@ impl SignalsTask {
         self.in_flight = false;
         let done = match outcome.map(|outcome| *outcome) {
             Some(Ok(done)) => done,
+            Some(Err(StoreError::Deposed)) => {
+                // The next leader does what is left.
+                self.retry_mono_ms = now_mono_ms + RETRY_MS;
+                self.loaded = false;
+                return;
+            }
             failed => {
                 let failure = failed.and_then(Result::err).map(|error| error.to_string());
                 let failure = failure.unwrap_or_else(|| "the job was lost".to_owned());

@@ -90,6 +90,10 @@ impl WarmerStats {
             Event::Polled(..)
             | Event::Kick(_)
             | Event::Pushed(..)
+            | Event::Heard(_)
+            | Event::Told(_)
+            | Event::WantTold
+            | Event::List(_)
             | Event::StoreChecked
             | Event::Files(_)
             | Event::Stop => return,

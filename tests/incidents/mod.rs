@@ -12,4 +12,6 @@ mod log;
 mod morning;
 mod reconnect;
 mod room;
+#[cfg(feature = "engines")]
+mod shared_cache;
 mod token;

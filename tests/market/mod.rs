@@ -4,6 +4,7 @@ mod age;
 mod coalescing;
 pub mod days;
 pub mod figures;
+mod leading;
 mod phases;
 mod prices;
 mod prices_waiting;

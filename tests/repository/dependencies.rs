@@ -38,6 +38,8 @@ fn graph(policy: &Table) -> Vec<Crate> {
     let platform = policy["graph"]["targets"][0].as_str().unwrap();
     let mut command = Command::new(env!("CARGO"));
     command.args(["tree", "--offline", "--locked", "--target", platform, "--edges=normal,build"]);
+    let features = listed(policy, "graph", "features").into_iter().collect::<Vec<_>>().join(",");
+    command.arg(format!("--features={features}"));
     command.args(["--prefix=none", "--no-dedupe", "--format={p};{l}"]);
     let output = command.current_dir(root()).stdin(Stdio::null()).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -148,18 +150,37 @@ fn an_expression_is_met_as_it_is_written() {
     }
 }
 
+/// Banned crates on which those named may depend nevertheless.
+fn wrapped(policy: &Table) -> BTreeMap<String, BTreeSet<String>> {
+    let entries = policy["bans"]["deny"].as_array().unwrap();
+    let text = |value: &toml::Value| value.as_str().unwrap().to_owned();
+    let wrappers = |entry: &toml::Value| {
+        let by = entry.get("wrappers")?.as_array()?.iter().map(text).collect();
+        Some((text(&entry["crate"]), by))
+    };
+    entries.iter().filter_map(wrappers).collect()
+}
+
 /// Of all that is locked, tests and other platforms included.
 #[test]
 fn no_crate_is_locked_that_is_banned_or_from_elsewhere() {
     let policy = policy();
     let banned = listed(&policy, "bans", "deny");
+    let wrapped = wrapped(&policy);
     let registries = listed(&policy, "sources", "allow-registry");
     let lock = table("Cargo.lock");
     let packages = lock["package"].as_array().unwrap();
     assert!(packages.len() > 100, "{}", packages.len());
     for package in packages {
         let name = package["name"].as_str().unwrap();
-        assert!(!banned.contains(name), "{name} is banned by deny.toml");
+        let is_wrapped = wrapped.contains_key(name);
+        assert!(is_wrapped || !banned.contains(name), "{name} is banned by deny.toml");
+        let needs = package.get("dependencies").and_then(toml::Value::as_array);
+        for needed in needs.into_iter().flatten().filter_map(toml::Value::as_str) {
+            let needed = needed.split(' ').next().unwrap();
+            let may = wrapped.get(needed).is_none_or(|by| by.contains(name));
+            assert!(may, "{name} may not depend on {needed}");
+        }
         // Our own has none.
         if let Some(source) = package.get("source").and_then(toml::Value::as_str) {
             let registry = source.strip_prefix("registry+").unwrap_or(source);

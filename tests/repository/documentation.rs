@@ -261,6 +261,7 @@ fn settings_that_are_named_exist() {
                     SETTINGS.iter().any(|setting| setting.name == word)
                         || others.contains(&word)
                         || word == "BHAV_"
+                        || secret()
                 }
                 "BROKERA_" | "BROKERB_" | "JWT_" => true,
                 word if word.starts_with("BROKERA_") || word.starts_with("BROKERB_") => secret(),

@@ -138,3 +138,22 @@ fn offenders_are_found_with_their_line() {
     let stray = Source { path: "src/extra.rs".into(), text: String::new() };
     assert_eq!(complaints(&stray).len(), 1);
 }
+
+/// The edge runs on may. PostgreSQL's client brings a runtime of its own, which is driven by threads
+/// that wait.
+#[test]
+fn the_second_runtime_stays_with_its_client() {
+    let names = ["tokio::", "tokio_postgres", "futures_util::"];
+    let offends = |source: &&Source| {
+        let code = without_comments(&source.text);
+        let there = source.path.starts_with("src/store/postgres/");
+        // The error of a transaction is one of either engine.
+        let error = code.replace("tokio_postgres::Error", "");
+        !there && names.iter().any(|name| error.contains(name))
+    };
+    let sources = rust(&["src"]);
+    let found: Vec<_> = sources.iter().filter(offends).map(|source| source.path.clone()).collect();
+    expect_none(&found);
+    let client = sources.iter().filter(|source| source.text.contains("tokio_postgres"));
+    assert!(client.count() > 3, "the check looks for another name");
+}

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::stage::Stage;
 use crate::support::scrape::Scrape;
 use crate::support::{Answer, Service};
-use bhav::base::{Candle, Symbol};
+use bhav::base::{Candle, Epoch, Symbol};
 use bhav::store::SignalStore;
 use jiff::civil::{Date, date};
 use rust_decimal::Decimal;
@@ -97,7 +97,7 @@ fn candles_that_must_be_fetched_again_are_marked() {
     }
     service.stop();
     let symbol = Symbol::parse("NSE:INFY").unwrap();
-    stage.store().want_refetch(&symbol, None).unwrap();
+    stage.store().want_refetch(Epoch::ALONE, &symbol, None).unwrap();
     stage.scene.refuse_all();
     let service = stage.start();
     let marked = service.get(&format!("{CANDLES}?symbol=NSE:INFY"));

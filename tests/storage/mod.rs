@@ -1,4 +1,6 @@
-//! The store's files on a disk that misbehaves.
+//! The store's files on a disk that misbehaves, and the store on a server.
 
 mod files;
+#[cfg(feature = "engines")]
+mod server;
 mod store;

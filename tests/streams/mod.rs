@@ -4,6 +4,7 @@ mod ends;
 mod framing;
 mod limits;
 mod parser;
+mod process;
 mod proxy;
 mod quotes;
 mod rates;

@@ -167,6 +167,41 @@ fn a_client_that_goes_away_frees_its_place() {
 }
 
 #[test]
+fn a_client_that_goes_away_in_the_midst_of_a_frame_frees_everything() {
+    // Nobody is cut off for being slow meanwhile.
+    let stage = Stage::running(|config| config.http.unread_output_timeout_ms = 600_000);
+    let shared = stage.service.0.server().shared();
+    let ways: [fn(Client); 3] = [
+        |client| client.socket.shutdown(Shutdown::Both).unwrap(),
+        |client| {
+            client.socket.set_linger(Some(std::time::Duration::ZERO)).unwrap();
+            drop(client);
+        },
+        // What it has not read makes this a reset as well.
+        drop,
+    ];
+    for (way, leave) in ways.into_iter().enumerate() {
+        for target in [STREAM.to_owned(), format!("{STREAM}?symbols=NSE:AA")] {
+            let ask = format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n");
+            let client = narrow_with(&stage, &ask);
+            stage.await_open(1);
+            stuff(&stage, 40_000 + way);
+            leave(client);
+            stage.await_open(0);
+            until("all of it to be freed", || {
+                shared.unread.bytes() == 0
+                    && shared.slots.open() == 0
+                    && stage.choices().count() == 0
+            });
+            assert_eq!(stage.streams().taken(), 0);
+        }
+    }
+    let stats = &stage.streams().stats;
+    assert_eq!((stats.slow_cuts.value(), stats.crowded_cuts.value()), (0, 0));
+    stage.service.stop();
+}
+
+#[test]
 fn two_thousand_comings_and_goings_leave_nothing() {
     let stage = Stage::running(|_| {});
     for number in 0..2_000 {

@@ -5,11 +5,18 @@ pub mod canaries;
 pub mod client;
 pub mod events;
 pub mod harness;
+/// The same servers as for the tests of the store itself.
+#[cfg(feature = "engines")]
+#[allow(dead_code, reason = "poolers are of those tests alone")]
+#[path = "../../src/store/postgres/test_server.rs"]
+pub mod postgres;
 pub mod probe;
 pub mod process;
 pub mod program;
 pub mod scrape;
 pub mod service;
+#[cfg(feature = "engines")]
+pub mod shared_server;
 pub mod source;
 pub mod upstream;
 pub mod wait;
@@ -23,4 +30,6 @@ pub use program::{
     refused, run, run_with, serve, state_flag, without_admin,
 };
 pub use service::{PRICES, SNAPSHOT, Scene, Service, TRADING, UNIVERSE};
+#[cfg(feature = "engines")]
+pub use shared_server::SharedServer;
 pub use wait::{say, until};

@@ -91,6 +91,10 @@ impl Scene {
         config.auth.registration_attempts_per_minute = 0;
         config.upstream.sync_attempts_per_minute = 0;
         config.store.writes_per_user_per_minute = 0;
+        #[cfg(feature = "engines")]
+        {
+            config.store.url = store_url(self.state.path());
+        }
         config
     }
 
@@ -202,6 +206,12 @@ impl Scene {
 pub struct Service(pub App, Option<ManualClock>);
 
 impl Service {
+    /// One that was started by other means, by a clock that runs.
+    #[cfg(feature = "engines")]
+    pub fn of(app: App) -> Self {
+        Self(app, None)
+    }
+
     /// How many connections were cut off. On a clock that stands still no deadline of this would
     /// ever pass, so that it is moved in the end.
     pub fn stop(self) -> usize {
@@ -283,4 +293,23 @@ impl Service {
         let instruments = &self.0.server().shared().service.state().instruments;
         instruments.load().origin() == Origin::BrokerA
     }
+}
+
+/// Names the engine on which all services of a run keep their data: `postgres`, or a file.
+#[cfg(feature = "engines")]
+const STORE: &str = "BHAV_TEST_STORE";
+
+/// The URL for the services of a state directory, if the run is to be on a server.
+#[cfg(feature = "engines")]
+fn store_url(state: &Path) -> Option<bhav::store::url::StoreUrl> {
+    use std::collections::HashMap;
+    use std::path::PathBuf;
+    use std::sync::{LazyLock, Mutex};
+    static ROLES: LazyLock<Mutex<HashMap<PathBuf, String>>> = LazyLock::new(Mutex::default);
+
+    std::env::var(STORE).ok().filter(|engine| engine == "postgres")?;
+    let server = super::postgres::server().expect("a server was asked for");
+    let mut roles = ROLES.lock().unwrap();
+    let role = roles.entry(state.to_owned()).or_insert_with(|| server.fresh_role());
+    Some(bhav::store::url::StoreUrl::parse(&server.url(role)).unwrap())
 }

@@ -55,6 +55,8 @@ pub struct Event<'a> {
     pub id: &'a [u8],
     /// The time in its data.
     pub as_of: Option<AsOf>,
+    /// Its data, if it is one line.
+    pub data: &'a [u8],
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -171,7 +173,7 @@ impl StreamParser {
     }
 
     fn take_event(&mut self, text: &[u8], event: &mut impl FnMut(Event<'_>)) {
-        let mut taken = Event { name: b"", id: b"", as_of: None };
+        let mut taken = Event { name: b"", id: b"", as_of: None, data: b"" };
         let mut has_data = false;
         let mut rest = text;
         while !rest.is_empty() {
@@ -180,7 +182,7 @@ impl StreamParser {
             rest = rest.get(end + 1..).unwrap_or_default();
             if let Some(data) = line.strip_prefix(b"data: ") {
                 has_data = true;
-                taken.as_of = as_of(data);
+                (taken.as_of, taken.data) = (as_of(data), data);
             } else if let Some(name) = line.strip_prefix(b"event: ") {
                 taken.name = name;
             } else if let Some(id) = line.strip_prefix(b"id: ") {

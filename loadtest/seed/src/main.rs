@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use bhav::base::{Broker, Clock, Cost, Holding, MarketDay, Synced, ist};
-use bhav::portfolio;
+use bhav::portfolio::{self, Stood};
 use bhav::store::settings::StoreSettings;
 use bhav::store::{
-    Before, Derive, FILE_NAME, NewUser, OpenError, SqliteStore, Store, StoreError,
+    Before, Derive, FILE_NAME, NewUser, OpenError, Portfolio, SqliteStore, Store, StoreError,
 };
 use clap::Parser;
 use jiff::Timestamp;
@@ -133,7 +133,8 @@ fn write_users(
             });
             let synced = Synced { holdings: holdings.collect(), ..Synced::default() };
             let derive: Derive = Box::new(move |Before { portfolio, closes }, synced| {
-                portfolio::derive(broker, &day, &portfolio.holdings, closes, synced)
+                let Portfolio { holdings, positions, .. } = portfolio;
+                portfolio::derive(broker, &day, Stood { holdings, positions, closes }, synced)
             });
             store.replace_portfolio(user.id, broker, synced_ms, synced, None, derive)?;
         }

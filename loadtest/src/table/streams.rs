@@ -1,7 +1,6 @@
 //! Runs with readers of the stream.
 
 use super::{BHAV, FAILED, P999_US, RUN, SEND_LAG_US, SLICES};
-use crate::crowd;
 use crate::figures::Figure;
 use crate::lines;
 use crate::requests::Form::Identity;
@@ -14,6 +13,7 @@ use crate::run::Target::Value;
 use crate::run::Wanted::AtMost;
 use crate::run::{Base, Case, Column, Label, Lines, Load, Run, ServerSpec, Slices, Work};
 use crate::servers::{Kind, State};
+use crate::{background, crowd};
 
 /// Clients that poll the snapshot beside a crowd.
 const NEIGHBOURS: Load = Requests(Snapshot(Identity), 64, PerSecond(2_000));
@@ -93,7 +93,11 @@ pub(super) const CROWD_UNDER_FIRE: Run = Run {
                 .beside(ReadersLoginsAndHangs(crowd::READERS))
                 .to(Base::Case(QUIET)),
         ],
-        lines: Lines::Table(&[Label::Case("beside")], CROWD_COLUMNS, None),
+        lines: Lines::Table(
+            &[Label::Case("beside")],
+            CROWD_COLUMNS,
+            Some(|f| background::answers(f, CROWDED)),
+        ),
         ..SLICES
     }),
     targets: &[Value(

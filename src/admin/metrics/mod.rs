@@ -6,6 +6,7 @@
 
 mod edge;
 mod gather;
+mod nodes;
 mod upstream;
 mod work;
 

@@ -3,6 +3,7 @@
 
 use crate::admin::exposition::{Exposition, Kind, Seconds, seconds};
 use crate::admin::listener::Watched;
+use crate::admin::metrics::nodes;
 use crate::admin::probes;
 use crate::brokers::ClassReading;
 use crate::brokers::broker_a::ticker::{TICKER_STATES, TickerReading};
@@ -12,9 +13,10 @@ use crate::health::{Readings, WARMER_STATES, WarmerReadings};
 const CIRCUIT_STATES: [&str; 3] = ["closed", "open", "half_open"];
 const PHASES: [&str; 6] = ["pre_open", "open", "closing", "post_close", "closed", "holiday"];
 /// All feed states, named as in `/api/health`.
-const FEED_STATES: [&str; 12] = [
+const FEED_STATES: [&str; 13] = [
     "ok",
     "standby",
+    "relayed",
     "off",
     "starting",
     "stale",
@@ -107,6 +109,7 @@ fn scheduler(text: &mut Exposition, watched: &Watched, readings: &Readings) {
     let clock = &watched.sources.clock;
     // Ages in the readings are as of when they were taken.
     let since_ms = clock.monotonic_ms().saturating_sub(readings.seen_mono_ms);
+    nodes::write(text, readings, since_ms);
     let help = "Time since the last successful call of the feed was sent; +Inf before the first.";
     let mut ages = text.family(Kind::Gauge, "bhav_feed_age_seconds", help);
     for feed in &readings.feeds {
@@ -174,7 +177,7 @@ fn ticker(text: &mut Exposition, ticker: &TickerReading, since_ms: u64) {
         ("bhav_ticker_bytes_total", "Bytes of binary messages received.", ticker.bytes),
         (
             "bhav_ticker_windows_merged_total",
-            "Times that gathered ticks waited because the scheduler had not taken those before.",
+            "Batches of ticks that waited because the scheduler had not taken the one before.",
             ticker.merged,
         ),
     ] {

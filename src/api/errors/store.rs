@@ -25,6 +25,8 @@ impl From<StoreError> for Problem {
                 return Problem::new(409, "limit_reached", detail);
             }
             StoreError::NotAsExpected => return Problem::precondition_failed(),
+            // Only the leader's own writes are refused so, and no request makes one.
+            StoreError::Deposed => Problem::internal(),
             StoreError::Busy => Problem::unavailable("store_busy", busy, SOON_S),
             StoreError::Late => {
                 let detail = "The database did not answer in time; it may still do what was asked.";
@@ -116,6 +118,7 @@ mod tests {
             (StoreError::NoSuchUser, 401, "token_invalid"),
             (too_many, 409, "limit_reached"),
             (StoreError::NotAsExpected, 412, "precondition_failed"),
+            (StoreError::Deposed, 500, "internal_error"),
             (StoreError::Busy, 503, "store_busy"),
             (StoreError::Late, 503, "store_late"),
             (StoreError::Unavailable("disk /x is full".into()), 503, "store_unavailable"),

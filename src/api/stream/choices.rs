@@ -13,8 +13,9 @@ use parking_lot::Mutex;
 use super::choice::Choice;
 use crate::api::state::State;
 use crate::base::Symbol;
-use crate::http::{News, StreamsFull};
+use crate::http::StreamsFull;
 use crate::ops::Counter;
+use crate::rt::News;
 
 /// Longest time between two looks. In it quotes may become stale without anything being stored.
 const LOOK_MS: u64 = 250;

@@ -136,6 +136,7 @@ impl BrokerA {
     /// Puts other settings of the ticker in force: it closes, opens elsewhere, or carries fewer.
     pub fn set_ticker(&self, settings: TickerSettings) {
         self.ticker.store(Arc::new(settings));
+        self.token.news().tell();
     }
 
     /// Starts the ticker of the same source, which pushes quotes to `push`. `leads`: the indices

@@ -188,3 +188,26 @@ proptest::proptest! {
         proptest::prop_assert!(access_token(&reply).is_err());
     }
 }
+
+/// Not every engine of the store takes a zero byte in text.
+#[test]
+fn control_characters_in_the_names_of_a_row_refuse_the_list() {
+    let holdings_with = |change: fn(&str) -> String| {
+        let good = r#"{"status":"success","data":[{"tradingsymbol":"AAA","exchange":"NSE",
+            "isin":"INE009A01021","quantity":1}]}"#;
+        holdings(&reply(200, change(good).as_bytes()), 7)
+    };
+    assert_eq!(holdings_with(str::to_owned).unwrap().len(), 1);
+    for change in [
+        |text: &str| text.replace("AAA", "A\\u0000A"),
+        |text: &str| text.replace("NSE", "N\\u0000E"),
+        |text: &str| text.replace("INE009A01021", "INE009A0102\\u0000"),
+    ] {
+        assert!(holdings_with(change).is_err());
+    }
+    let product = String::from_utf8(POSITIONS.to_vec()).unwrap();
+    assert!(positions(&reply(200, product.as_bytes())).is_ok());
+    let product = product.replacen("\"NRML\"", "\"NR\\u0000L\"", 1);
+    assert!(product.contains("u0000"));
+    assert!(positions(&reply(200, product.as_bytes())).is_err());
+}

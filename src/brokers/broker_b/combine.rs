@@ -238,9 +238,9 @@ fn position(row: &PositionRow) -> Result<Position, BrokerError> {
     Ok(Position {
         broker: Broker::B,
         kind: PositionKind::Net,
-        exchange: some(row.exchange_code.as_deref()).unwrap_or(USUAL_EXCHANGE).to_owned(),
+        exchange: word(row.exchange_code.as_deref(), USUAL_EXCHANGE)?,
         tradingsymbol: contract(row)?,
-        product: some(row.product_type.as_deref()).unwrap_or_default().to_owned(),
+        product: word(row.product_type.as_deref(), "")?,
         quantity,
         multiplier: Decimal::ONE,
         average_price,
@@ -263,7 +263,7 @@ fn contract(row: &PositionRow) -> Result<String, BrokerError> {
         name.push(' ');
         name.push_str(part);
     }
-    if name.len() > 3 * TEXT_BYTES_MAX {
+    if name.len() > 3 * TEXT_BYTES_MAX || name.contains(char::is_control) {
         return Err(malformed("a contract with a name that is none"));
     }
     Ok(name)
@@ -271,6 +271,15 @@ fn contract(row: &PositionRow) -> Result<String, BrokerError> {
 
 fn some(text: Option<&str>) -> Option<&str> {
     text.map(str::trim).filter(|text| !text.is_empty())
+}
+
+/// A word that may be missing. Not every engine of the store takes a zero byte in text.
+fn word(text: Option<&str>, missing: &str) -> Result<String, BrokerError> {
+    let word = some(text).unwrap_or(missing);
+    if word.len() > TEXT_BYTES_MAX || word.contains(char::is_control) {
+        return Err(malformed("an exchange or a product that is none"));
+    }
+    Ok(word.to_owned())
 }
 
 /// A code, in the case in which the security master has it.

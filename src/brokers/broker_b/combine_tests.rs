@@ -236,3 +236,21 @@ fn positions_take_their_sign_from_the_action_and_their_profit_from_the_prices() 
     let read = positions(&[share]).unwrap();
     assert_eq!((read[0].tradingsymbol.as_str(), read[0].unresolved), ("NIFTY", true));
 }
+
+/// Not every engine of the store takes a zero byte in text.
+#[test]
+fn control_characters_in_the_words_of_a_position_refuse_the_list() {
+    let good = traded("buy", "75", "1", "2");
+    assert_eq!(positions(std::slice::from_ref(&good)).unwrap().len(), 1);
+    let zero = || Some("a\0b".to_owned());
+    for bad in [
+        PositionRow { stock_code: "a\0b".to_owned(), ..good.clone() },
+        PositionRow { exchange_code: zero(), ..good.clone() },
+        PositionRow { product_type: zero(), ..good.clone() },
+        PositionRow { expiry_date: zero(), ..good.clone() },
+        PositionRow { right: zero(), ..good.clone() },
+        PositionRow { product_type: Some("p".repeat(TEXT_BYTES_MAX + 1)), ..good.clone() },
+    ] {
+        assert!(positions(std::slice::from_ref(&bad)).is_err(), "{bad:?}");
+    }
+}

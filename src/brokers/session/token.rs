@@ -20,6 +20,7 @@ use crate::base::{Broker, ist};
 use crate::brokers::call::transport::push_query;
 use crate::brokers::feed::Readiness;
 use crate::brokers::settings::BrokerASettings;
+use crate::rt::News;
 
 /// Hour of the next morning (IST) at which the broker flushes all tokens (`wire` documentation,
 /// 2.3).
@@ -37,11 +38,12 @@ const BROKER_B_LIFE: SignedDuration = SignedDuration::from_hours(24);
 pub struct SharedToken {
     slot: ArcSwapOption<Token>,
     expiry: fn(Timestamp) -> Timestamp,
+    news: News,
 }
 
 impl Default for SharedToken {
     fn default() -> Self {
-        Self { slot: ArcSwapOption::empty(), expiry }
+        Self { slot: ArcSwapOption::empty(), expiry, news: News::default() }
     }
 }
 
@@ -99,7 +101,7 @@ pub struct TokenStatus {
 impl SharedToken {
     /// Broker B's.
     pub fn of_broker_b() -> Self {
-        Self { slot: ArcSwapOption::empty(), expiry: broker_b_expiry }
+        Self { slot: ArcSwapOption::empty(), expiry: broker_b_expiry, news: News::default() }
     }
 
     /// With the token of the settings, if there is one; it counts as set at `now`, the start of the
@@ -166,11 +168,18 @@ impl SharedToken {
             no_permission_ms: AtomicI64::new(0),
             worked: AtomicU64::new(0),
         })));
+        self.news.tell();
+    }
+
+    /// Tells of another token, and of what else whoever waits for one waits for.
+    pub fn news(&self) -> &News {
+        &self.news
     }
 
     /// Forgets the token.
     pub fn clear(&self) {
         self.slot.store(None);
+        self.news.tell();
     }
 
     /// The token for a call that needs no market data: set, not expired, not refused.

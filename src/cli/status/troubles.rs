@@ -152,7 +152,7 @@ fn backup_trouble(report: &ServiceReport, config: &Config) -> Option<Trouble> {
 
 /// Whether the feed neither works nor is starting.
 fn fails(feed: &Feed) -> bool {
-    !matches!(feed.state.as_str(), "ok" | "standby" | "starting")
+    !matches!(feed.state.as_str(), "ok" | "standby" | "starting" | "relayed")
 }
 
 /// A feed's state in words.

@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::owned::OwnedBody;
+use crate::http::Shows;
 
 /// Bytes before the payload: its length in at most eight hexadecimal digits, and a line end.
 const CHUNK_HEAD_BYTES_MAX: usize = 10;
@@ -75,6 +76,11 @@ pub struct Taken {
 
 /// The source of one stream's frames. Called on an edge worker: it must neither park nor take long.
 pub trait Frames: Send {
+    /// What of the changes it shows.
+    fn shows(&self) -> Shows {
+        Shows::Common
+    }
+
     /// The newest frames, as far as this client does not have them yet.
     fn newest(&mut self) -> Option<Taken>;
 

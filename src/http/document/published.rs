@@ -14,7 +14,8 @@ use arc_swap::{ArcSwapOption, Guard};
 use parking_lot::Mutex;
 
 use super::events::{CodedFrame, event};
-use crate::http::{CachePolicy, News, Variants};
+use crate::http::{CachePolicy, Variants};
+use crate::rt::News;
 
 /// Polled by many clients, so even small bodies are compressed.
 const POLICY: CachePolicy = CachePolicy::JSON;

@@ -6,7 +6,7 @@
 //! deadline has passed. Each coroutine then ends its own connection.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
@@ -14,6 +14,7 @@ use may::io::WaitIoWaker;
 use parking_lot::Mutex;
 
 use crate::base::{Clock, Stopwatch};
+use crate::http::Shows;
 use crate::http::message::date::{DateCell, DateLine};
 use crate::ops::Counter;
 use crate::rt::coroutines::Parker;
@@ -35,8 +36,8 @@ struct Slot {
     /// Requests answered. Only the connection itself writes this.
     requests: AtomicU64,
     waker: Mutex<Option<WaitIoWaker>>,
-    /// The connection carries a stream.
-    is_stream: AtomicBool,
+    /// What the stream that the connection carries [shows](Shows); 0 without one.
+    shows: AtomicU8,
 }
 
 /// All connections of a server.
@@ -69,7 +70,7 @@ impl ConnectionTable {
             deadline_ms: AtomicU64::new(NEVER),
             requests: AtomicU64::new(0),
             waker: Mutex::new(None),
-            is_stream: AtomicBool::new(false),
+            shows: AtomicU8::new(0),
         };
         let (yield_sender, yielded) = bounded(YIELDED_MAX);
         Self {
@@ -163,16 +164,16 @@ impl ConnectionTable {
         }
     }
 
-    /// Wakes the first `count` streams among the slots from `first` on. Returns the slot after
-    /// them; `None` at the table's end. A slot may change hands meanwhile: its new connection is
-    /// woken once for nothing.
-    pub fn wake_streams(&self, first: usize, count: usize) -> Option<usize> {
+    /// Wakes the first `count` streams that show this among the slots from `first` on. Returns the
+    /// slot after them; `None` at the table's end. A slot may change hands meanwhile: its new
+    /// connection is woken once for nothing.
+    pub fn wake_streams(&self, shown: Shows, first: usize, count: usize) -> Option<usize> {
         let mut woken = 0;
         for (index, slot) in self.slots.iter().enumerate().skip(first) {
             if woken == count {
                 return Some(index);
             }
-            if !slot.is_stream.load(Ordering::SeqCst) {
+            if slot.shows.load(Ordering::SeqCst) < shown as u8 {
                 continue;
             }
             if let Some(waker) = &*slot.waker.lock() {
@@ -253,7 +254,7 @@ impl ConnectionTable {
     fn release(&self, index: u32) {
         let slot = &self.slots[index as usize];
         slot.deadline_ms.store(NEVER, Ordering::Relaxed);
-        slot.is_stream.store(false, Ordering::SeqCst);
+        slot.shows.store(0, Ordering::SeqCst);
         slot.waker.lock().take();
         let requests = slot.requests.swap(0, Ordering::Relaxed);
         self.requests_ended.fetch_add(requests, Ordering::Relaxed);
@@ -286,8 +287,8 @@ impl SlotGuard {
 
     /// Marks the connection as a stream, for [`ConnectionTable::wake_streams`]. What changes after
     /// this wakes it.
-    pub fn mark_stream(&self) {
-        self.slot().is_stream.store(true, Ordering::SeqCst);
+    pub fn mark_stream(&self, shows: Shows) {
+        self.slot().shows.store(shows as u8, Ordering::SeqCst);
     }
 
     /// Sets the connection's deadline.

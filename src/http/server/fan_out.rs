@@ -16,9 +16,8 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 
 use super::shared::Shared;
-use crate::http::news::News;
-use crate::http::serve::Serve;
-use crate::rt::threads;
+use crate::http::serve::{Refreshed, Serve, Shows};
+use crate::rt::{News, threads};
 
 /// Streams woken in one slice.
 const SLICE_STREAMS: usize = 64;
@@ -29,10 +28,12 @@ const SLICE_PAUSE: Duration = Duration::from_millis(1);
 /// How often the thread looks whether the interval has passed, and for changes without news.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// A batch of prices is told in pieces: the snapshot in its midst, the rest some milliseconds
-/// later. While streams show both, the thread waits so long for all of it; otherwise the rest would
-/// be sent an interval late.
-const GATHER: Duration = Duration::from_millis(20);
+/// A batch of prices under way is shown as a whole: what one look misses of it would be sent an
+/// interval late. It takes some milliseconds; one that takes twice this long is not waited for.
+const BATCH_WAIT: Duration = Duration::from_millis(50);
+
+/// Looks in a row, each of them disturbed by another batch, before streams are shown what there is.
+const LOOKS_MAX: usize = 3;
 
 /// How often the thread shows that it is alive while nothing changes.
 const QUIET_LOOK: Duration = Duration::from_secs(1);
@@ -89,21 +90,41 @@ fn round<S: Serve>(
     }
     let begun_ms = shared.slots.now_ms();
     let stopwatch = shared.slots.stopwatch();
-    pause(shared, ended, if is_watching { GATHER } else { Duration::ZERO })?;
-    let refreshed = shared.service.refresh_streams();
-    if refreshed.changed {
-        walk(shared, ended)?;
+    pause(shared, ended, Duration::ZERO)?;
+    let refreshed = refresh(shared, heard);
+    if let Some(shown) = refreshed.changed {
+        walk(shared, ended, shown)?;
         shared.streams.stats.fan_out.record(0, stopwatch.elapsed_ns());
         rest(shared, ended, begun_ms)?;
     }
     Ok(refreshed.is_watching)
 }
 
-/// Wakes every stream, slice by slice.
-fn walk<S>(shared: &Shared<S>, ended: &Receiver<()>) -> Result<(), Ended> {
+/// Makes what streams show anew, with all of a batch or nothing of it.
+fn refresh<S: Serve>(shared: &Shared<S>, heard: &News) -> Refreshed {
+    let mut changed = None;
+    let mut look = || {
+        heard.settle(BATCH_WAIT);
+        let before = heard.begun();
+        let found = shared.service.refresh_streams();
+        // What every stream shows comes before what some do.
+        changed = [changed, found.changed].into_iter().flatten().min();
+        (Refreshed { changed, ..found }, heard.begun() == before)
+    };
+    let mut found = look();
+    for _ in 1..LOOKS_MAX {
+        if !found.1 {
+            found = look();
+        }
+    }
+    found.0
+}
+
+/// Wakes every stream that shows this, slice by slice.
+fn walk<S>(shared: &Shared<S>, ended: &Receiver<()>, shown: Shows) -> Result<(), Ended> {
     let mut from = Some(0);
     while let Some(first) = from {
-        from = shared.slots.wake_streams(first, SLICE_STREAMS);
+        from = shared.slots.wake_streams(shown, first, SLICE_STREAMS);
         pause(shared, ended, SLICE_PAUSE)?;
     }
     Ok(())
@@ -128,6 +149,8 @@ fn pause<S>(shared: &Shared<S>, ended: &Receiver<()>, pause: Duration) -> Result
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
     use super::*;
     use crate::base::Clock;
     use crate::http::message::request::Request;
@@ -139,6 +162,115 @@ mod tests {
 
     impl Serve for Silent {
         fn serve<'a>(&'a self, _: &Request<'_>, _: &mut Response<'a>) {}
+    }
+
+    /// Shows what it is told to, and counts how often it is asked.
+    #[derive(Default)]
+    struct Stage {
+        is_common: AtomicBool,
+        asked: AtomicUsize,
+    }
+
+    impl Serve for Stage {
+        fn serve<'a>(&'a self, _: &Request<'_>, _: &mut Response<'a>) {}
+
+        fn refresh_streams(&self) -> Refreshed {
+            self.asked.fetch_add(1, Ordering::SeqCst);
+            let is_common = self.is_common.load(Ordering::SeqCst);
+            let changed = if is_common { Shows::Common } else { Shows::Chosen };
+            Refreshed { changed: Some(changed), is_watching: false }
+        }
+    }
+
+    /// A running thread beside a table whose time stands still, without a pause between changes.
+    fn on_stage() -> (Arc<Shared<Stage>>, News, FanOut) {
+        let clock = Clock::manual("2026-11-20T11:00:00+05:30".parse().unwrap());
+        let settings = HttpSettings { stream_interval_ms: 0, ..HttpSettings::default() };
+        let slots = Arc::new(ConnectionTable::new(2, &clock));
+        let shared = Arc::new(Shared::new(Stage::default(), &settings, slots));
+        let news = News::default();
+        let fan_out = FanOut::start(&shared, news.clone()).unwrap();
+        (shared, news, fan_out)
+    }
+
+    #[test]
+    fn who_does_not_show_what_has_changed_is_not_woken() {
+        let (shared, news, fan_out) = on_stage();
+        let [common, chosen] = [Shows::Common, Shows::Chosen].map(|shows| {
+            let stream = shared.slots.acquire().unwrap();
+            stream.mark_stream(shows);
+            stream
+        });
+        let walks = || shared.streams.stats.fan_out.read(0).count();
+        // Whoever wakes it waits.
+        let held = common.hold_waker();
+        news.tell();
+        until("a walk past the one that is held", || walks() == 1);
+        shared.service.is_common.store(true, Ordering::SeqCst);
+        news.tell();
+        until("a look", || shared.service.asked.load(Ordering::SeqCst) == 2);
+        let _ = crossbeam_channel::never::<()>().recv_timeout(Duration::from_millis(50));
+        assert_eq!(walks(), 1, "it waits at the one that is held");
+        drop(held);
+        until("the rest of the walk", || walks() == 2);
+        // Who shows more shows this as well.
+        let held = chosen.hold_waker();
+        news.tell();
+        until("a look", || shared.service.asked.load(Ordering::SeqCst) == 3);
+        let _ = crossbeam_channel::never::<()>().recv_timeout(Duration::from_millis(50));
+        assert_eq!(walks(), 2);
+        drop(held);
+        fan_out.stop();
+    }
+
+    #[test]
+    fn a_batch_under_way_is_waited_for_and_looked_at_as_a_whole() {
+        let (shared, news, fan_out) = on_stage();
+        let asked = || shared.service.asked.load(Ordering::SeqCst);
+        news.tell();
+        until("a look", || asked() == 1);
+        let gathering = news.gather();
+        news.tell();
+        let _ = crossbeam_channel::never::<()>().recv_timeout(Duration::from_millis(50));
+        assert_eq!(asked(), 1, "more is to come");
+        drop(gathering);
+        until("a look at its end", || asked() == 2);
+        // One that was told before.
+        news.tell();
+        until("a look", || asked() == 3);
+        fan_out.stop();
+        assert_eq!(asked(), 3);
+    }
+
+    #[test]
+    fn a_look_in_whose_midst_a_batch_began_is_done_again() {
+        /// Publishes a batch while it is looked at, at most so often.
+        struct Busy(News, AtomicUsize, AtomicUsize);
+        impl Serve for Busy {
+            fn serve<'a>(&'a self, _: &Request<'_>, _: &mut Response<'a>) {}
+
+            fn refresh_streams(&self) -> Refreshed {
+                self.1.fetch_add(1, Ordering::SeqCst);
+                let left = self.2.load(Ordering::SeqCst);
+                self.2.store(left.saturating_sub(1), Ordering::SeqCst);
+                let gathering = (left > 0).then(|| self.0.gather());
+                drop(gathering);
+                let changed = (left == 1).then_some(Shows::Chosen);
+                Refreshed { changed, is_watching: false }
+            }
+        }
+        let clock = Clock::manual("2026-11-20T11:00:00+05:30".parse().unwrap());
+        let slots = Arc::new(ConnectionTable::new(1, &clock));
+        let news = News::default();
+        for (batches, looks) in [(0, 1), (1, 2), (2, 3), (9, LOOKS_MAX)] {
+            let (asked, left) = (AtomicUsize::new(0), AtomicUsize::new(batches));
+            let busy = Busy(news.clone(), asked, left);
+            let shared = Shared::new(busy, &HttpSettings::default(), Arc::clone(&slots));
+            let found = refresh(&shared, &news);
+            assert_eq!(shared.service.1.load(Ordering::SeqCst), looks, "{batches}");
+            let is_seen = (1..=LOOKS_MAX).contains(&batches);
+            assert_eq!(found.changed.is_some(), is_seen, "{batches}: what any of them found");
+        }
     }
 
     /// Looks again and again, for some seconds at most.
@@ -168,7 +300,7 @@ mod tests {
         step();
         seen();
         let stream = slots.acquire().unwrap();
-        stream.mark_stream();
+        stream.mark_stream(Shows::Common);
         step();
         news.tell();
         until("it to take the news", || news.is_heard());

@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn each_mode_has_the_length_of_the_table() {
-        let universe = Universe::embedded(1);
+        let universe = Universe::new(1, 0);
         let day = Day::new(1, Sessions::weekdays());
         let now = "2026-11-20T11:00:00+05:30".parse().unwrap();
         for (key, lengths) in [("NSE:INFY", [8, 44, 184]), ("NSE:NIFTY 50", [8, 28, 32])] {
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn an_index_has_high_and_low_before_open_and_a_share_open_first() {
-        let universe = Universe::embedded(1);
+        let universe = Universe::new(1, 0);
         let day = Day::new(1, Sessions::weekdays());
         let now = "2026-11-20T11:00:00+05:30".parse().unwrap();
         for (key, first, time) in [("NSE:INFY", 28, 60), ("NSE:NIFTY 50", 8, 28)] {

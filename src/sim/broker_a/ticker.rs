@@ -1,7 +1,7 @@
 //! Broker A's WebSocket: who may open one, and what it sends. One connection thread each.
 
-use std::collections::BTreeMap;
-use std::io;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io::{self, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,10 +30,18 @@ const INSTRUMENTS_MAX: usize = 3_000;
 const REQUEST_BYTES_MAX: usize = 64 * 1024;
 /// How long a read may hold up what is to be sent.
 const READ_TIMEOUT: Duration = Duration::from_millis(20);
-/// Between two heartbeats, and two looks for prices that have changed.
+/// Between two heartbeats. Also between two looks for prices that have changed, where those move
+/// once a second.
 const BEAT_MS: u64 = 1_000;
+/// Where prices move more often, what is sent of a move is spread over so many messages, each with
+/// as large a part of the instruments.
+const SPREAD: u64 = 10;
+/// Between two pieces of a message that the fault `drip` slows down: 20 bytes a second at least.
+const PIECE_PAUSE: Duration = Duration::from_millis(50);
 /// Packets of a message that the fault `flood` makes.
 const FLOOD_PACKETS: usize = 5_000;
+/// Prices remembered of the instruments that somebody watches; the oldest are forgotten.
+const SENT_MAX: usize = 32_768;
 /// What nobody may keep or log: an order of the app's owner.
 const ORDER: &str = r#"{"type":"order","data":{"order_id":"SIMORDERCANARY","status":"COMPLETE"}}"#;
 const ERRORS: [&str; 2] = [
@@ -46,9 +54,43 @@ const ERRORS: [&str; 2] = [
 pub(crate) struct Tickers {
     open: BTreeMap<String, usize>,
     subscribed: usize,
+    /// Tokens of which every price that is sent is remembered.
+    watched: BTreeSet<i64>,
+    sent: VecDeque<Sent>,
+}
+
+/// A price that went to a client.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sent {
+    pub(crate) token: i64,
+    pub(crate) paise: i64,
+    /// The time that was told.
+    pub(crate) as_of: jiff::Timestamp,
+    /// Wall time of the machine just before it was sent, in milliseconds.
+    pub(crate) at_ms: i64,
 }
 
 impl Tickers {
+    /// Remembers what is sent of these from now on, and nothing of before.
+    pub(crate) fn watch(&mut self, tokens: BTreeSet<i64>) {
+        self.sent.clear();
+        self.watched = tokens;
+    }
+
+    /// What was sent of the watched ones, oldest first.
+    pub(crate) fn sent(&self) -> impl Iterator<Item = &Sent> {
+        self.sent.iter()
+    }
+
+    fn note(&mut self, sent: Sent) {
+        if self.watched.contains(&sent.token) {
+            if self.sent.len() >= SENT_MAX {
+                self.sent.pop_front();
+            }
+            self.sent.push_back(sent);
+        }
+    }
+
     pub(crate) fn connections(&self) -> usize {
         self.open.values().sum()
     }
@@ -80,7 +122,7 @@ pub(crate) fn answer(call: &Call<'_>, world: &Arc<World>) -> Answer {
         return error(403, "GeneralException", "Too many connections.");
     };
     let accept = derive_accept_key(key.as_bytes());
-    let ticker = Ticker { place, subscriptions: BTreeMap::new(), turn: 0 };
+    let ticker = Ticker::new(place);
     Answer { status: 101, content: Content::Ticker(accept, ticker), rejected: false }
 }
 
@@ -120,15 +162,18 @@ impl Drop for Place {
 pub(crate) struct Ticker {
     place: Place,
     subscriptions: BTreeMap<i64, Subscription>,
-    /// Beats so far.
-    turn: usize,
+    /// Looks so far.
+    looks: u64,
+    looks_per_beat: u64,
+    /// Messages over which a move is spread.
+    spread: u64,
 }
 
 #[derive(Debug)]
 struct Subscription {
     mode: Mode,
-    /// The time of the last price that was sent.
-    sent_at: Option<jiff::Timestamp>,
+    /// Second and part of the last price that was sent.
+    sent_at: Option<(jiff::Timestamp, i64)>,
 }
 
 /// A client's request: `subscribe` and `unsubscribe` have tokens, `mode` a name and tokens.
@@ -147,6 +192,9 @@ enum Value {
 
 type Socket<'a> = WebSocket<&'a TcpStream>;
 
+/// Whether the simulator stops.
+type Stopping<'a> = &'a dyn Fn() -> bool;
+
 /// Why a connection ends.
 enum End {
     Over,
@@ -160,6 +208,13 @@ impl From<Error> for End {
 }
 
 impl Ticker {
+    fn new(place: Place) -> Self {
+        let moves = place.world.settings.prices_per_s.unsigned_abs().max(1);
+        let spread = if moves == 1 { 1 } else { SPREAD };
+        let subscriptions = BTreeMap::new();
+        Self { place, subscriptions, looks: 0, looks_per_beat: moves * spread, spread }
+    }
+
     /// Speaks until the client leaves, a fault ends it, or the simulator stops. True: the end is to
     /// be a reset.
     pub(crate) fn run(mut self, stream: &TcpStream, stopping: impl Fn() -> bool) -> bool {
@@ -167,17 +222,19 @@ impl Ticker {
         let mut socket = WebSocket::from_raw_socket(stream, Role::Server, Some(config));
         let _ = stream.set_read_timeout(Some(READ_TIMEOUT));
         let timer = Clock::system();
-        let mut beat_ms = 0;
+        let mut due_ms = timer.monotonic_ms();
         let end = loop {
             if stopping() {
                 break End::Over;
             }
             let now_ms = timer.monotonic_ms();
-            let beats = now_ms >= beat_ms;
-            if beats {
-                beat_ms = now_ms + BEAT_MS;
+            let looks = now_ms >= due_ms;
+            if looks {
+                // In step, but what a standstill has missed is not made up for.
+                due_ms =
+                    (due_ms + BEAT_MS / self.looks_per_beat).max(now_ms.saturating_sub(BEAT_MS));
             }
-            if let Err(end) = self.pass(&mut socket, beats) {
+            if let Err(end) = self.pass(&mut socket, looks, &stopping) {
                 break end;
             }
         };
@@ -185,7 +242,13 @@ impl Ticker {
         matches!(end, End::Reset)
     }
 
-    fn pass(&mut self, socket: &mut Socket<'_>, beats: bool) -> Result<(), End> {
+    fn pass(
+        &mut self,
+        socket: &mut Socket<'_>,
+        looks: bool,
+        stopping: Stopping<'_>,
+    ) -> Result<(), End> {
+        let beats = looks && self.looks.is_multiple_of(self.looks_per_beat);
         let effects = self.effects(beats);
         let is_silent = effects.has(Kind::Silent);
         if !is_silent {
@@ -195,8 +258,14 @@ impl Ticker {
             // Waits as long as a read would have.
             let _ = socket.get_ref().peek(&mut [0]);
         }
+        if looks {
+            self.looks += 1;
+        }
         if beats && !is_silent {
             self.beat(socket, &effects)?;
+        }
+        if looks && !is_silent {
+            self.send_prices(socket, &effects, stopping)?;
         }
         Ok(())
     }
@@ -251,9 +320,8 @@ impl Ticker {
         tickers.subscribed = tickers.subscribed + self.subscriptions.len() - before;
     }
 
-    /// What is sent each second.
+    /// What is sent each second beside prices.
     fn beat(&mut self, socket: &mut Socket<'_>, effects: &Effects) -> Result<(), End> {
-        self.turn += 1;
         if effects.has(Kind::Hangup) {
             return Err(End::Reset);
         }
@@ -270,33 +338,46 @@ impl Ticker {
             socket.send(Message::text(ORDER))?;
         }
         if effects.has(Kind::ErrorText) {
-            socket.send(Message::text(ERRORS[self.turn % ERRORS.len()]))?;
+            let turn = (self.looks / self.looks_per_beat) as usize;
+            socket.send(Message::text(ERRORS[turn % ERRORS.len()]))?;
         }
-        socket.send(Message::binary(vec![0_u8]))?;
-        if effects.has(Kind::HeartbeatOnly) {
+        Ok(socket.send(Message::binary(vec![0_u8]))?)
+    }
+
+    fn send_prices(
+        &mut self,
+        socket: &mut Socket<'_>,
+        effects: &Effects,
+        stopping: Stopping<'_>,
+    ) -> Result<(), End> {
+        if effects.has(Kind::HeartbeatOnly) || effects.has(Kind::CloseFrame) {
             return Ok(());
         }
         let bodies = self.bodies(effects);
         if bodies.is_empty() {
             return Ok(());
         }
-        send(socket, damaged(bodies, effects), effects)
+        send(socket, damaged(bodies, effects), effects, stopping)
     }
 
-    /// A packet of each instrument whose price has changed since it was sent.
+    /// A packet of each instrument of this turn whose price has changed since it was sent.
     fn bodies(&mut self, effects: &Effects) -> Vec<Vec<u8>> {
         let world = Arc::clone(&self.place.world);
         let now = world.clock.now();
         let shown = effects.muted_at.map_or(now, |muted| muted.min(now));
         let prices_at = shown.checked_sub(effects.lag).unwrap_or(shown);
+        let timer = Clock::system();
         let mut bodies = Vec::new();
-        for (token, subscription) in &mut self.subscriptions {
+        let turn = self.looks % self.spread;
+        let numbered = (0..self.spread).cycle().zip(&mut self.subscriptions);
+        for (_, (token, subscription)) in numbered.filter(|(number, _)| *number == turn) {
             let Some(instrument) = world.universe.by_token(*token) else { continue };
             if instrument.is_index && effects.has(Kind::LeadStands) {
                 continue;
             }
             let mut tick = world.day.tick(instrument, prices_at);
-            if subscription.sent_at.replace(tick.as_of) == Some(tick.as_of) {
+            let moment = (tick.as_of, tick.part);
+            if subscription.sent_at.replace(moment) == Some(moment) {
                 continue;
             }
             if effects.has(Kind::ZeroPrice) {
@@ -304,6 +385,8 @@ impl Ticker {
             }
             let told = tick.as_of.checked_add(effects.ahead).unwrap_or(tick.as_of);
             bodies.push(packet(instrument, &tick, told.as_second(), subscription.mode));
+            let (token, paise) = (*token, tick.last);
+            world.tickers.lock().note(Sent { token, paise, as_of: told, at_ms: timer.now_ms() });
         }
         bodies
     }
@@ -332,7 +415,15 @@ fn damaged(mut bodies: Vec<Vec<u8>>, effects: &Effects) -> Vec<u8> {
     message
 }
 
-fn send(socket: &mut Socket<'_>, message: Vec<u8>, effects: &Effects) -> Result<(), End> {
+fn send(
+    socket: &mut Socket<'_>,
+    message: Vec<u8>,
+    effects: &Effects,
+    stopping: Stopping<'_>,
+) -> Result<(), End> {
+    if let Some(bytes_per_s) = effects.delivery.bytes_per_s {
+        return drip(socket.get_ref(), message, bytes_per_s, stopping);
+    }
     if !effects.has(Kind::Fragmented) {
         return Ok(socket.send(Message::binary(message))?);
     }
@@ -342,6 +433,27 @@ fn send(socket: &mut Socket<'_>, message: Vec<u8>, effects: &Effects) -> Result<
     socket.send(Message::Frame(first))?;
     let last = Frame::message(rest, OpCode::Data(Data::Continue), true);
     Ok(socket.send(Message::Frame(last))?)
+}
+
+/// Sends a message at this rate; nothing is sent between its pieces.
+fn drip(
+    mut stream: &TcpStream,
+    message: Vec<u8>,
+    bytes_per_s: u32,
+    stopping: Stopping<'_>,
+) -> Result<(), End> {
+    let mut bytes = Vec::new();
+    Frame::message(message, OpCode::Data(Data::Binary), true).format(&mut bytes)?;
+    let pieces_per_s = 1_000 / PIECE_PAUSE.as_millis() as usize;
+    let pause = crossbeam_channel::never::<()>();
+    for piece in bytes.chunks((bytes_per_s as usize / pieces_per_s).max(1)) {
+        if stopping() {
+            return Err(End::Over);
+        }
+        stream.write_all(piece).map_err(|_| End::Over)?;
+        let _ = pause.recv_timeout(PIECE_PAUSE);
+    }
+    Ok(())
 }
 
 fn is_wait(error: &io::Error) -> bool {

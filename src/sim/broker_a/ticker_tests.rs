@@ -160,6 +160,56 @@ fn faults_damage_what_is_sent() {
 }
 
 #[test]
+fn prices_that_move_twice_a_second_are_sent_twice_a_second() {
+    let settings = SimSettings { prices_per_s: 2, more_shares: 20, ..SimSettings::default() };
+    let (sim, clock) = sim_at("2026-11-20T11:42:17+05:30", settings);
+    let mut client = open(&sim, GOOD).unwrap();
+    let listed = crate::sim::exchange::universe::Universe::new(1, 20);
+    let tokens: Vec<i64> = listed.all().iter().rev().take(25).map(|i| i.token).collect();
+    client.send(Message::text(format!(r#"{{"a":"subscribe","v":{tokens:?}}}"#))).unwrap();
+    for _ in 0..4 {
+        let (mut heard, mut messages) = (std::collections::BTreeSet::new(), 0);
+        while heard.len() < tokens.len() {
+            let message = prices(&mut client);
+            messages += 1;
+            for (token, ..) in read(&message) {
+                assert!(heard.insert(token), "{token} twice while the price stands");
+            }
+        }
+        assert!(messages > 1, "all in one message");
+        clock.advance_ms(500);
+    }
+}
+
+#[test]
+fn what_is_sent_of_watched_instruments_is_remembered_with_its_time() {
+    let (sim, clock) = sim_at(FRIDAY, SimSettings::default());
+    let control = |method, path: &str, body: &str| {
+        crate::sim::testing::send(sim.addr(), method, path, "", body).unwrap()
+    };
+    let watched = control("POST", "/sim/control/ticker/watch", r#"{"symbols":["NSE:INFY"]}"#);
+    assert_eq!((watched.status, watched.text()), (200, r#"{"watched":1}"#));
+    let unknown = control("POST", "/sim/control/ticker/watch", r#"{"symbols":["NSE:NONE"]}"#);
+    assert_eq!(unknown.status, 400);
+    let mut client = subscribed(&sim, "full");
+    let message = prices_of(&mut client, [32, 184]);
+    let paise = read(&message).iter().find(|packet| packet.0 == INFY).unwrap().1;
+    let text = control("GET", "/sim/control/ticker/sent", "").text().to_owned();
+    let price = rust_decimal::Decimal::new(paise.into(), 2).normalize();
+    let told = format!(
+        r#""symbol":"NSE:INFY","last_price":{price},"as_of":"2026-11-20T11:42:17+05:30","sent_ms":"#
+    );
+    assert!(text.contains(&told) && !text.contains("NIFTY"), "{told} in {text}");
+    clock.advance_ms(1_000);
+    prices_of(&mut client, [32, 184]);
+    let text = control("GET", "/sim/control/ticker/sent", "").text().to_owned();
+    assert!(text.contains("11:42:18"), "{text}");
+    assert_eq!(control("POST", "/sim/control/ticker/watch", r#"{"symbols":[]}"#).status, 200);
+    let text = control("GET", "/sim/control/ticker/sent", "").text().to_owned();
+    assert_eq!(text, r#"{"sent":[]}"#);
+}
+
+#[test]
 fn stopping_ends_open_tickers() {
     let sim = start(SimSettings::default(), crate::base::Clock::system()).unwrap();
     let mut client = subscribed(&sim, "full");

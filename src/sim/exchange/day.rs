@@ -27,7 +27,7 @@ use crate::base::ist;
 /// Longest run of days without trading that is looked through; the longest real one is under a
 /// week.
 const CLOSED_DAYS_MAX: usize = 30;
-/// Minute lines kept: the whole universe for two dates.
+/// Minute lines kept: the embedded universe for two dates.
 const CACHED_DAYS_MAX: usize = 1_000;
 
 /// Which dates the exchange trades on, given by the caller so that it agrees with the service's
@@ -82,8 +82,10 @@ pub(crate) struct Tick {
     pub(crate) high: i64,
     pub(crate) low: i64,
     pub(crate) volume: i64,
-    /// When the last price was made.
+    /// When the last price was made, in whole seconds.
     pub(crate) as_of: Timestamp,
+    /// Which of the prices of that second it is.
+    pub(crate) part: i64,
     /// The trading date shown.
     pub(crate) date: Date,
 }
@@ -104,6 +106,9 @@ pub(crate) struct Bar {
 pub(crate) struct Day {
     seed: u64,
     sessions: Sessions,
+    /// How often a second each price moves.
+    prices_per_s: i64,
+    cached_days_max: usize,
     minutes: Mutex<HashMap<(i64, Date), Arc<Minutes>>>,
     /// By token; at most one for each instrument.
     splits: Mutex<HashMap<i64, Split>>,
@@ -116,10 +121,22 @@ impl Day {
         Self {
             seed,
             sessions,
+            prices_per_s: 1,
+            cached_days_max: CACHED_DAYS_MAX,
             minutes: Mutex::default(),
             splits: Mutex::default(),
             trading: Mutex::default(),
         }
+    }
+
+    /// Each price moves so often a second.
+    pub(crate) fn moving(self, prices_per_s: i64) -> Self {
+        Self { prices_per_s: prices_per_s.max(1), ..self }
+    }
+
+    /// Keeps the minutes of so many instruments for two dates.
+    pub(crate) fn with_room_for(self, instruments: usize) -> Self {
+        Self { cached_days_max: CACHED_DAYS_MAX.max(2 * instruments), ..self }
     }
 
     pub(crate) fn sessions(&self) -> &Sessions {
@@ -196,6 +213,7 @@ impl Day {
                 low: 0,
                 volume: 0,
                 as_of,
+                part: 0,
                 date,
             };
         }
@@ -204,11 +222,15 @@ impl Day {
         }
         let shown = second.min(continuous_end_s(instrument, date));
         let minutes = self.minutes(instrument, date);
-        let last = self.price_at(instrument, &minutes, date, shown - OPEN_S);
+        // Prices stand still where an auction has begun.
+        let part = if shown == second { self.part_of(at) } else { 0 };
+        let price_at = |(second, part)| self.price_at(instrument, &minutes, date, second, part);
+        let last = price_at((shown - OPEN_S, part));
         let minute = (shown - OPEN_S) / 60;
         let (mut high, mut low) = (minutes.high[minute as usize], minutes.low[minute as usize]);
-        for within in minute * 60..=shown - OPEN_S {
-            let price = self.price_at(instrument, &minutes, date, within);
+        let all = (minute * 60..=shown - OPEN_S)
+            .flat_map(|second| (0..self.prices_per_s).map(move |part| (second, part)));
+        for price in all.take_while(|&moment| moment <= (shown - OPEN_S, part)).map(price_at) {
             (high, low) = (high.max(price), low.min(price));
         }
         Tick {
@@ -219,6 +241,7 @@ impl Day {
             low,
             volume: self.day_volume(instrument, date) * (shown - OPEN_S) / (DAY_MINUTES * 60),
             as_of: instant(date, shown),
+            part,
             date,
         }
     }
@@ -234,6 +257,7 @@ impl Day {
             low: bar.low,
             volume: bar.volume,
             as_of: instant(date, end_s(instrument, date)),
+            part: 0,
             date,
         }
     }
@@ -288,7 +312,7 @@ impl Day {
             if upto < to {
                 // The running bar: seconds of the minute that is not over.
                 for within in upto * 60..=seen - OPEN_S {
-                    close = self.price_at(instrument, &minutes, date, within);
+                    close = self.price_at(instrument, &minutes, date, within, 0);
                     (high, low) = (high.max(close), low.min(close));
                 }
             }
@@ -305,16 +329,30 @@ impl Day {
         bars
     }
 
-    /// The price `second` seconds after the open: between the two full minutes around it.
-    fn price_at(&self, instrument: &Instrument, minutes: &Minutes, date: Date, second: i64) -> i64 {
+    /// Which of the prices of its second is shown at `at`.
+    fn part_of(&self, at: Timestamp) -> i64 {
+        i64::from(at.subsec_millisecond()) * self.prices_per_s / 1_000
+    }
+
+    /// Price number `part` of the second `second` seconds after the open: between the two full
+    /// minutes around it.
+    fn price_at(
+        &self,
+        instrument: &Instrument,
+        minutes: &Minutes,
+        date: Date,
+        second: i64,
+        part: i64,
+    ) -> i64 {
         let (minute, within) = (second / 60, second % 60);
         let from = minutes.price[minute as usize];
-        if within == 0 {
+        if within == 0 && part == 0 {
             return from;
         }
         let to = minutes.price[minute as usize + 1];
         let key = noise::key(self.seed, "second") ^ instrument.token as u64;
-        let at = day_number(date) * 100_000 + second;
+        // The first price of a second is the same at every pace.
+        let at = day_number(date) * 100_000 + second + part * 1_000_000_000_000;
         let along = (within * 1000 / 60 + noise::pick(key, at, 801) - 400).clamp(0, 1000);
         on_tick(from + (to - from) * along / 1000, instrument.tick_paise)
     }
@@ -337,7 +375,7 @@ impl Day {
         let scale = self.scale(instrument, date);
         let made = Arc::new(minutes_of(instrument, date, self.sessions.before(date), scale));
         let mut cache = self.minutes.lock();
-        if cache.len() >= CACHED_DAYS_MAX {
+        if cache.len() >= self.cached_days_max {
             cache.clear();
         }
         cache.insert(slot, made.clone());

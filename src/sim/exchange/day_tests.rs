@@ -10,7 +10,7 @@ fn at(text: &str) -> Timestamp {
 #[test]
 fn the_same_seed_gives_the_same_prices_and_another_seed_others() {
     let prices = |seed| {
-        let (universe, day) = (Universe::embedded(seed), Day::new(seed, Sessions::weekdays()));
+        let (universe, day) = (Universe::new(seed, 0), Day::new(seed, Sessions::weekdays()));
         let now = at("2026-11-20T11:42:17");
         universe.all().iter().map(|i| day.tick(i, now)).collect::<Vec<_>>()
     };
@@ -20,7 +20,7 @@ fn the_same_seed_gives_the_same_prices_and_another_seed_others() {
 
 #[test]
 fn the_previous_close_is_the_close_of_the_session_before_across_weekends_and_holidays() {
-    let universe = Universe::embedded(5);
+    let universe = Universe::new(5, 0);
     // Tuesday 24 November 2026 is a holiday (Guru Nanak Jayanti).
     let holiday = jiff::civil::date(2026, 11, 24);
     let weekdays = Sessions::weekdays();
@@ -44,7 +44,7 @@ fn the_previous_close_is_the_close_of_the_session_before_across_weekends_and_hol
 
 #[test]
 fn the_closing_auction_freezes_constituents_and_prints_once() {
-    let (universe, day) = (Universe::embedded(9), Day::new(9, Sessions::weekdays()));
+    let (universe, day) = (Universe::new(9, 0), Day::new(9, Sessions::weekdays()));
     let infy = universe.by_key("NSE:INFY").unwrap();
     let frozen = day.tick(infy, at("2026-11-20T15:15:00"));
     assert_eq!(day.tick(infy, at("2026-11-20T15:34:59")), frozen);
@@ -69,7 +69,7 @@ fn the_closing_auction_freezes_constituents_and_prints_once() {
 
 #[test]
 fn prices_move_stay_on_the_tick_and_inside_the_days_extremes() {
-    let (universe, day) = (Universe::embedded(3), Day::new(3, Sessions::weekdays()));
+    let (universe, day) = (Universe::new(3, 0), Day::new(3, Sessions::weekdays()));
     for instrument in universe.all().iter().step_by(17) {
         let start = at("2026-11-20T09:15:00").as_second();
         let (mut high, mut low) = (0, i64::MAX);
@@ -91,7 +91,7 @@ fn prices_move_stay_on_the_tick_and_inside_the_days_extremes() {
 
 #[test]
 fn bars_agree_with_the_ticks_and_with_the_day() {
-    let (universe, day) = (Universe::embedded(3), Day::new(3, Sessions::weekdays()));
+    let (universe, day) = (Universe::new(3, 0), Day::new(3, Sessions::weekdays()));
     let infy = universe.by_key("NSE:INFY").unwrap();
     let date = jiff::civil::date(2026, 11, 20);
     let after = at("2026-11-20T20:00:00");
@@ -110,4 +110,30 @@ fn bars_agree_with_the_ticks_and_with_the_day() {
     assert_eq!(running.len(), 11);
     assert_eq!(running.last().unwrap().close, day.tick(infy, now).last);
     assert!(day.bars(infy, date, 5, at("2026-11-20T09:00:00")).is_empty());
+}
+
+#[test]
+fn prices_that_move_twice_a_second_begin_each_second_as_those_that_move_once() {
+    let universe = Universe::new(3, 0);
+    let once = Day::new(3, Sessions::weekdays());
+    let twice = Day::new(3, Sessions::weekdays()).moving(2);
+    let moments = ["11:42:30.000", "11:42:30.499", "11:42:30.500", "11:42:30.999", "11:42:31.000"];
+    let mut moved = 0;
+    for instrument in universe.all() {
+        let shown = |day: &Day, time| day.tick(instrument, at(&format!("2026-11-20T{time}")));
+        let ticks = moments.map(|time| shown(&twice, time));
+        assert_eq!(ticks[0], ticks[1], "{}", instrument.key);
+        assert_eq!(ticks[2], ticks[3], "{}", instrument.key);
+        assert_eq!([0, 2, 4].map(|n: usize| ticks[n].part), [0, 1, 0]);
+        assert_eq!(ticks[2].as_of, at("2026-11-20T11:42:30"));
+        assert_eq!(ticks[4].as_of, at("2026-11-20T11:42:31"));
+        for tick in &ticks {
+            assert!(tick.low <= tick.last && tick.last <= tick.high, "{}", instrument.key);
+        }
+        for number in [0, 4] {
+            assert_eq!(ticks[number].last, shown(&once, moments[number]).last);
+        }
+        moved += usize::from(ticks[0].last != ticks[2].last);
+    }
+    assert!(moved > universe.all().len() / 4, "{moved}");
 }

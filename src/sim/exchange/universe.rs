@@ -1,5 +1,6 @@
 //! The instruments of the simulated exchange, from the embedded `universe.csv`: real names, numbers
-//! and codes for the indices and the fifty constituents, made-up shares (`SIM…`) for the rest.
+//! and codes for the indices and the fifty constituents, made-up shares (`SIM…`) for the rest. More
+//! made-up shares can be added.
 //! Built once at start, read by every connection thread.
 
 use std::collections::HashMap;
@@ -10,6 +11,9 @@ use super::noise;
 
 /// The embedded list. Prices in it are round figures for the noise to work on, not market data.
 const EMBEDDED: &str = include_str!("universe.csv");
+
+/// Dearest base price of a share that is added, in rupees.
+const MADE_UP_RUPEES_MAX: i64 = 5_000;
 
 /// One tradable share or one index.
 #[derive(Debug, Clone)]
@@ -69,13 +73,16 @@ struct Row {
 }
 
 impl Universe {
-    /// The embedded list, moved by `seed`.
-    pub(crate) fn embedded(seed: u64) -> Self {
+    /// The embedded list and `more_shares` behind it, moved by `seed`.
+    pub(crate) fn new(seed: u64, more_shares: usize) -> Self {
         let mut reader = csv::Reader::from_reader(EMBEDDED.as_bytes());
-        let instruments: Vec<Instrument> = reader
-            .deserialize::<Row>()
-            .map(|row| instrument(row.expect("the embedded list is checked by a test"), seed))
+        let mut rows: Vec<Row> = reader
+            .deserialize()
+            .map(|row| row.expect("the embedded list is checked by a test"))
             .collect();
+        rows.extend(made_up(&rows, more_shares));
+        let instruments: Vec<Instrument> =
+            rows.into_iter().map(|row| instrument(row, seed)).collect();
         let mut by_key = HashMap::new();
         let mut by_token = HashMap::new();
         let mut by_public = HashMap::new();
@@ -107,6 +114,37 @@ impl Universe {
     pub(crate) fn by_public(&self, symbol: &str) -> Option<&Instrument> {
         self.by_public.get(symbol).map(|&position| &self.instruments[position])
     }
+}
+
+/// Shares that go on where the numbers of the embedded ones end, with tokens behind all others of
+/// the exchange. The embedded sectors take turns.
+fn made_up(embedded: &[Row], count: usize) -> Vec<Row> {
+    let listed = embedded.iter().filter(|row| row.exchange == "NSE" && row.kind == "share");
+    let numbers = listed.clone().filter_map(|row| row.symbol.strip_prefix("SIM")?.parse().ok());
+    let last_number: i64 = numbers.max().unwrap_or(0);
+    let last_token = listed.clone().map(|row| row.token).max().unwrap_or(1);
+    let mut sectors: Vec<&str> = listed.map(|row| row.sector.as_str()).collect();
+    sectors.sort_unstable();
+    sectors.dedup();
+    let share = |(more, sector): (i64, &&str)| {
+        let symbol = format!("SIM{}", last_number + more);
+        let rupees = 50 + noise::pick(noise::key(0, &symbol), 0, MADE_UP_RUPEES_MAX - 50);
+        Row {
+            name: format!("SIMULATED SHARE {}", last_number + more),
+            short_code: format!("SM{:04}", last_number + more),
+            symbol,
+            exchange: "NSE".to_owned(),
+            token: last_token + more * 256,
+            kind: "share".to_owned(),
+            tick_paise: 5,
+            isin: String::new(),
+            sector: (*sector).to_owned(),
+            auction: 0,
+            base_price: rupees.into(),
+            public_symbol: String::new(),
+        }
+    };
+    (1..).zip(sectors.iter().cycle()).take(count).map(share).collect()
 }
 
 fn instrument(row: Row, seed: u64) -> Instrument {
@@ -166,7 +204,7 @@ mod tests {
 
     #[test]
     fn the_embedded_list_is_whole_and_its_tokens_follow_the_rule() {
-        let universe = Universe::embedded(1);
+        let universe = Universe::new(1, 0);
         let nse = universe.all().iter().filter(|i| i.exchange == "NSE").count();
         assert!(nse >= 420, "only {nse} on NSE");
         assert_eq!(universe.by_key.len(), universe.all().len(), "a key twice");
@@ -184,8 +222,32 @@ mod tests {
     }
 
     #[test]
+    fn added_shares_have_names_tokens_and_prices_of_their_own_and_change_no_other() {
+        let (usual, larger) = (Universe::new(1, 0), Universe::new(1, 2_545));
+        assert_eq!((usual.all().len(), larger.all().len()), (455, 3_000));
+        assert_eq!(larger.by_key.len(), 3_000, "a key twice");
+        assert_eq!(larger.by_token.len(), 3_000, "a token twice");
+        for (before, after) in usual.all().iter().zip(larger.all()) {
+            assert_eq!((&before.key, before.token), (&after.key, after.token));
+        }
+        for added in &larger.all()[455..] {
+            assert!(well_formed(added.key.as_bytes()), "{}", added.key);
+            assert!(added.name.starts_with("SIMULATED SHARE "), "{}", added.name);
+            assert_eq!(added.token % 256, 1, "{}", added.key);
+            assert!(u32::try_from(added.token).is_ok(), "{}", added.key);
+            assert!((5_000..500_000).contains(&added.base_paise), "{}", added.key);
+        }
+        let mut codes: Vec<&str> = larger.all().iter().map(|i| i.short_code.as_str()).collect();
+        codes.retain(|code| code.starts_with("SM"));
+        let all = codes.len();
+        codes.sort_unstable();
+        codes.dedup();
+        assert_eq!(codes.len(), all, "a short code twice");
+    }
+
+    #[test]
     fn known_numbers_and_names_are_the_documented_ones() {
-        let universe = Universe::embedded(1);
+        let universe = Universe::new(1, 0);
         for (key, token, public) in [
             ("NSE:INFY", 408_065, "INFY.NS"),
             ("NSE:NIFTY 50", 256_265, "^NSEI"),

@@ -10,7 +10,7 @@ pub(crate) enum Kind {
     Refuse,
     /// The answer comes late.
     Delay,
-    /// The answer comes slowly.
+    /// The answer comes slowly; so do the ticker's messages.
     Drip,
     /// Half of the promised body, then the end of the connection.
     Truncate,
@@ -155,7 +155,7 @@ impl Kind {
     /// Whether an upstream can go wrong in this way.
     pub(crate) fn exists_at(self, upstream: Upstream) -> bool {
         match self {
-            Self::MutePrice | Self::ZeroPrice | Self::Lag | Self::FutureTime => true,
+            Self::MutePrice | Self::ZeroPrice | Self::Lag | Self::FutureTime | Self::Drip => true,
             _ if self.is_of_stream() => upstream == Upstream::Ticker,
             _ if upstream == Upstream::Ticker => false,
             Self::NoPermission => upstream == Upstream::BrokerA,

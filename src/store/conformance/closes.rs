@@ -3,7 +3,7 @@
 
 use super::engine::Engine;
 use super::samples::{DAY, MARK, dec, derived, holding, point, sync, user};
-use crate::base::{Broker, ClosingPrice, Symbol, Synced};
+use crate::base::{Broker, ClosingPrice, Epoch, Symbol, Synced};
 use crate::portfolio::{DayPoint, Derived, PointSource, Repriced};
 use crate::store::{AccountId, ClosePage, Derive, PriceOfClose, Store, Valued};
 
@@ -41,12 +41,12 @@ pub(crate) fn prices_are_kept_until_the_next_run_has_finished<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
     let infy: PriceOfClose = (symbol("NSE:INFY"), close("1.20", 5));
-    store.keep_closes(DAY, &[(symbol("NSE:INFY"), close("1.10", 4))]).unwrap();
-    store.keep_closes(DAY, std::slice::from_ref(&infy)).unwrap();
+    store.keep_closes(Epoch::ALONE, DAY, &[(symbol("NSE:INFY"), close("1.10", 4))]).unwrap();
+    store.keep_closes(Epoch::ALONE, DAY, std::slice::from_ref(&infy)).unwrap();
     assert_eq!(store.closes(DAY).unwrap(), [infy]);
     assert!(!store.is_closed(DAY).unwrap());
     let quiet = vec![symbol("NSE:QUIET"), symbol("BSE:QUIET")];
-    store.finish_close(DAY, 1, quiet).unwrap();
+    store.finish_close(Epoch::ALONE, DAY, 1, quiet).unwrap();
     assert!(store.is_closed(DAY).unwrap());
     assert_eq!(store.closes(DAY).unwrap().len(), 1, "for syncs until then");
     let silent = |after: Option<&Symbol>, limit| store.silent_symbols(after, limit).unwrap();
@@ -54,7 +54,7 @@ pub(crate) fn prices_are_kept_until_the_next_run_has_finished<E: Engine>() {
     assert_eq!(silent(None, 1), [symbol("BSE:QUIET")]);
     assert_eq!(silent(Some(&symbol("BSE:QUIET")), 9), [symbol("NSE:QUIET")]);
     let next = DAY.tomorrow().unwrap();
-    store.finish_close(next, 2, vec![symbol("NSE:QUIET")]).unwrap();
+    store.finish_close(Epoch::ALONE, next, 2, vec![symbol("NSE:QUIET")]).unwrap();
     assert_eq!(store.closes(DAY).unwrap(), [], "the day after, nobody needs them");
     assert_eq!(silent(None, 9), [symbol("NSE:QUIET")], "the other one was heard again");
 }
@@ -91,7 +91,7 @@ pub(crate) fn pages_go_through_those_who_are_not_complete<E: Engine>() {
     let rest = page(DAY, users[2], 9);
     assert_eq!((ids(&rest), rest.more), (vec![users[3], users[4]], false));
     let points = [(0, true), (2, false)].map(|(at, done)| valued(&store, users[at], 10, done));
-    store.keep_points(DAY, points.into()).unwrap();
+    store.keep_points(Epoch::ALONE, DAY, points.into()).unwrap();
     assert_eq!(ids(&page(DAY, AccountId(0), 9)), [users[2], users[3], users[4]]);
     assert_eq!(ids(&page(DAY.tomorrow().unwrap(), AccountId(0), 9)).len(), 4, "the next date");
     assert_eq!(ids(&page(DAY.yesterday().unwrap(), AccountId(0), 9)).len(), 3, "not an older one");
@@ -119,7 +119,7 @@ pub(crate) fn rows_points_and_later_points_are_written_where_nothing_came_betwee
     sync(&store, users[1], Broker::B, 11, &["INFY"]);
     store.delete_portfolio(users[2]).unwrap();
     store.erase_user(users[3]).unwrap();
-    store.keep_points(DAY, points).unwrap();
+    store.keep_points(Epoch::ALONE, DAY, points).unwrap();
 
     assert_eq!(store.portfolio(users[0]).unwrap().holdings, first, "both brokers' rows");
     let found = store.points(users[0], DAY).unwrap();
@@ -142,7 +142,7 @@ pub(crate) fn a_sync_sees_the_closing_prices_and_writes_the_other_broker_s<E: En
     sync(&store, id, Broker::B, 1, &["TCS", "INFY"]);
     let kept = [("NSE:INFY", "1.20"), ("NSE:WIPRO", "2.20"), ("NSE:OTHER", "3.20")]
         .map(|(name, price)| (symbol(name), close(price, 5)));
-    store.keep_closes(DAY, &kept).unwrap();
+    store.keep_closes(Epoch::ALONE, DAY, &kept).unwrap();
     let derive: Derive = Box::new(move |before, synced| {
         let closes: Vec<_> = kept[..2].iter().map(|(name, _)| before.closes.get(name)).collect();
         assert_eq!(closes, [Some(&close("1.20", 5)), Some(&close("2.20", 5))]);

@@ -3,7 +3,7 @@
 
 use super::engine::Engine;
 use super::samples::DAY;
-use crate::base::Symbol;
+use crate::base::{Epoch, Symbol};
 use crate::store::{
     Basis, Completion, ProvisionalSignal, PublishedSignal, SignalOutcome, SignalStore,
 };
@@ -44,11 +44,14 @@ pub(crate) fn each_is_kept_once_as_it_was_first_seen<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
     let (one, other) = (signal("bullish_belt_hold"), signal("bearish_harami"));
-    assert_eq!(store.keep_provisional(DAY, 7, vec![one.clone()]).unwrap(), 1);
+    assert_eq!(store.keep_provisional(Epoch::ALONE, DAY, 7, vec![one.clone()]).unwrap(), 1);
     let again = ProvisionalSignal { price_e4: 1, confidence: 0.9, ..one.clone() };
-    assert_eq!(store.keep_provisional(DAY, 8, vec![again, other.clone()]).unwrap(), 1);
+    assert_eq!(
+        store.keep_provisional(Epoch::ALONE, DAY, 8, vec![again, other.clone()]).unwrap(),
+        1
+    );
     let tomorrow = DAY.tomorrow().unwrap();
-    assert_eq!(store.keep_provisional(tomorrow, 9, vec![one.clone()]).unwrap(), 1);
+    assert_eq!(store.keep_provisional(Epoch::ALONE, tomorrow, 9, vec![one.clone()]).unwrap(), 1);
     let page = store.provisional_ledger(0, 2).unwrap();
     let rest = store.provisional_ledger(page[1].id, 10).unwrap();
     let seen: Vec<_> = page.iter().chain(&rest).map(|e| (e.on, e.first_seen_ms)).collect();
@@ -62,15 +65,15 @@ pub(crate) fn the_complete_list_of_the_date_says_what_they_were<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
     let signals = vec![signal("bullish_belt_hold"), signal("bearish_harami")];
-    store.keep_provisional(DAY, 7, signals.clone()).unwrap();
-    store.keep_provisional(DAY.tomorrow().unwrap(), 7, signals).unwrap();
+    store.keep_provisional(Epoch::ALONE, DAY, 7, signals.clone()).unwrap();
+    store.keep_provisional(Epoch::ALONE, DAY.tomorrow().unwrap(), 7, signals).unwrap();
     let completions = || {
         let entries = store.provisional_ledger(0, 10).unwrap();
         entries.into_iter().map(|entry| entry.completion).collect::<Vec<_>>()
     };
     assert_eq!(completions(), [Completion::Unknown; 4]);
     let list = vec![complete("bullish_belt_hold")];
-    assert!(store.publish_signals(DAY, 1, 1, list).unwrap());
+    assert!(store.publish_signals(Epoch::ALONE, DAY, 1, 1, list).unwrap());
     let (confirmed, vanished) = (Completion::Confirmed, Completion::Vanished);
     assert_eq!(completions(), [confirmed, vanished, Completion::Unknown, Completion::Unknown]);
 }
@@ -78,7 +81,7 @@ pub(crate) fn the_complete_list_of_the_date_says_what_they_were<E: Engine>() {
 pub(crate) fn the_first_outcome_stands_and_nothing_can_be_altered<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
-    store.keep_provisional(DAY, 7, vec![signal("bullish_belt_hold")]).unwrap();
+    store.keep_provisional(Epoch::ALONE, DAY, 7, vec![signal("bullish_belt_hold")]).unwrap();
     let hit = SignalOutcome {
         judged_on: DAY,
         from_close_e4: 1,
@@ -86,16 +89,19 @@ pub(crate) fn the_first_outcome_stands_and_nothing_can_be_altered<E: Engine>() {
         hit: true,
         universe: Some((50, 27)),
     };
-    store.keep_provisional_outcomes(vec![(1, hit)]).unwrap();
+    store.keep_provisional_outcomes(Epoch::ALONE, vec![(1, hit)]).unwrap();
     let miss = SignalOutcome { hit: false, universe: None, ..hit };
-    store.keep_provisional_outcomes(vec![(1, miss)]).unwrap();
+    store.keep_provisional_outcomes(Epoch::ALONE, vec![(1, miss)]).unwrap();
     let before = store.provisional_ledger(0, 10).unwrap();
     assert_eq!(before[0].outcome, Some(hit));
-    assert!(store.keep_provisional_outcomes(vec![(99, hit)]).is_err(), "of one never shown");
+    assert!(
+        store.keep_provisional_outcomes(Epoch::ALONE, vec![(99, hit)]).is_err(),
+        "of one never shown"
+    );
     for statement in [
         "UPDATE provisional_signals SET confidence = 0.9",
         "DELETE FROM provisional_signals",
-        "UPDATE provisional_outcomes SET hit = 0",
+        "UPDATE provisional_outcomes SET hit = FALSE",
         "DELETE FROM provisional_outcomes",
     ] {
         let error = engine.execute(statement).unwrap_err();

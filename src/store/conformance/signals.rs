@@ -4,7 +4,7 @@ use jiff::civil::date;
 
 use super::engine::Engine;
 use super::samples::DAY;
-use crate::base::{Candle, Source, Symbol};
+use crate::base::{Candle, Epoch, Source, Symbol};
 use crate::store::{
     Basis, CandleHistory, NewHistory, PublishedSignal, SignalOutcome, SignalStore, SplitSuspicion,
 };
@@ -22,7 +22,7 @@ fn history(candles: Vec<Candle>, suspicions: Vec<SplitSuspicion>) -> NewHistory 
     NewHistory { symbol: infy(), source: Source::Public, simulated: true, candles, suspicions }
 }
 
-fn signal(rank: u32, date_hit_rate: Option<f64>) -> PublishedSignal {
+pub(crate) fn signal(rank: u32, date_hit_rate: Option<f64>) -> PublishedSignal {
     PublishedSignal {
         symbol: infy(),
         pattern: format!("pattern_{rank}"),
@@ -46,8 +46,10 @@ pub(crate) fn histories_are_replaced_appended_and_marked<E: Engine>() {
     let store = engine.open();
     assert_eq!(store.candle_histories().unwrap(), []);
     let confirmed = SplitSuspicion { date: date(2026, 11, 18), confirmed: true };
-    store.replace_candles(history(vec![candle(17, 1), candle(18, 2)], vec![confirmed])).unwrap();
-    store.append_candles(&infy(), vec![candle(19, 3)], date(2026, 11, 18)).unwrap();
+    store
+        .replace_candles(Epoch::ALONE, history(vec![candle(17, 1), candle(18, 2)], vec![confirmed]))
+        .unwrap();
+    store.append_candles(Epoch::ALONE, &infy(), vec![candle(19, 3)], date(2026, 11, 18)).unwrap();
     assert_eq!(store.candles(&infy()).unwrap(), [candle(18, 2), candle(19, 3)]);
     let held = CandleHistory {
         symbol: infy(),
@@ -66,18 +68,22 @@ pub(crate) fn histories_are_replaced_appended_and_marked<E: Engine>() {
     let other = Symbol::parse("NSE:TCS").unwrap();
     assert_eq!(store.candle_history(&other, 600).unwrap(), None);
     let suspected = date(2026, 11, 19);
-    store.want_refetch(&infy(), Some(suspected)).unwrap();
-    store.want_refetch(&infy(), Some(confirmed.date)).unwrap();
+    store.want_refetch(Epoch::ALONE, &infy(), Some(suspected)).unwrap();
+    store.want_refetch(Epoch::ALONE, &infy(), Some(confirmed.date)).unwrap();
     let marked = store.candle_histories().unwrap().remove(0);
     assert!(marked.refetch && newest(600).refetch);
     let unconfirmed = SplitSuspicion { date: suspected, confirmed: false };
     assert_eq!(marked.suspicions, [confirmed, unconfirmed], "what is confirmed stays so");
-    store.replace_candles(history(vec![candle(19, 4)], Vec::new())).unwrap();
+    store.replace_candles(Epoch::ALONE, history(vec![candle(19, 4)], Vec::new())).unwrap();
     let again = store.candle_histories().unwrap().remove(0);
     assert_eq!((again.refetch, again.suspicions.len()), (false, 0));
     assert_eq!(store.candles(&infy()).unwrap(), [candle(19, 4)]);
     // A date that is stored already fails the whole append.
-    assert!(store.append_candles(&infy(), vec![candle(20, 5), candle(19, 5)], DAY).is_err());
+    assert!(
+        store
+            .append_candles(Epoch::ALONE, &infy(), vec![candle(20, 5), candle(19, 5)], DAY)
+            .is_err()
+    );
     assert_eq!(store.candles(&infy()).unwrap(), [candle(19, 4)]);
 }
 
@@ -86,11 +92,11 @@ pub(crate) fn a_date_is_published_once_and_its_outcomes_too<E: Engine>() {
     let store = engine.open();
     assert_eq!(store.signal_dates().unwrap(), None);
     let signals = vec![signal(2, None), signal(1, Some(1.0 / 3.0))];
-    assert!(store.publish_signals(DAY, 1, 5, signals.clone()).unwrap());
+    assert!(store.publish_signals(Epoch::ALONE, DAY, 1, 5, signals.clone()).unwrap());
     let other = vec![PublishedSignal { confidence: 0.9, ..signal(1, None) }];
-    assert!(!store.publish_signals(DAY, 2, 5, other).unwrap());
+    assert!(!store.publish_signals(Epoch::ALONE, DAY, 2, 5, other).unwrap());
     let tomorrow = DAY.tomorrow().unwrap();
-    assert!(store.publish_signals(tomorrow, 2, 5, Vec::new()).unwrap());
+    assert!(store.publish_signals(Epoch::ALONE, tomorrow, 2, 5, Vec::new()).unwrap());
     assert_eq!(store.signal_dates().unwrap(), Some((DAY, tomorrow)));
     assert_eq!(store.signals_of(DAY).unwrap(), [signals[1].clone(), signals[0].clone()]);
     assert_eq!(store.signals_of(tomorrow).unwrap(), []);
@@ -104,19 +110,22 @@ pub(crate) fn a_date_is_published_once_and_its_outcomes_too<E: Engine>() {
         hit: true,
         universe: Some((50, 27)),
     };
-    store.keep_outcomes(vec![(page[0].id, hit)]).unwrap();
+    store.keep_outcomes(Epoch::ALONE, vec![(page[0].id, hit)]).unwrap();
     let miss = SignalOutcome { hit: false, universe: None, ..hit };
-    store.keep_outcomes(vec![(page[0].id, miss), (rest[0].id, miss)]).unwrap();
+    store.keep_outcomes(Epoch::ALONE, vec![(page[0].id, miss), (rest[0].id, miss)]).unwrap();
     let outcomes: Vec<_> =
         store.ledger(0, 10).unwrap().into_iter().map(|entry| entry.outcome).collect();
     assert_eq!(outcomes, [Some(hit), Some(miss)]);
-    assert!(store.keep_outcomes(vec![(99, hit)]).is_err(), "of a signal never published");
+    assert!(
+        store.keep_outcomes(Epoch::ALONE, vec![(99, hit)]).is_err(),
+        "of a signal never published"
+    );
 }
 
 pub(crate) fn what_was_published_cannot_be_altered_by_any_statement<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
-    store.publish_signals(DAY, 1, 5, vec![signal(1, None)]).unwrap();
+    store.publish_signals(Epoch::ALONE, DAY, 1, 5, vec![signal(1, None)]).unwrap();
     let outcome = SignalOutcome {
         judged_on: DAY,
         from_close_e4: 1,
@@ -124,12 +133,12 @@ pub(crate) fn what_was_published_cannot_be_altered_by_any_statement<E: Engine>()
         hit: true,
         universe: Some((50, 27)),
     };
-    store.keep_outcomes(vec![(1, outcome)]).unwrap();
+    store.keep_outcomes(Epoch::ALONE, vec![(1, outcome)]).unwrap();
     let before = store.ledger(0, 10).unwrap();
     for statement in [
         "UPDATE signal_ledger SET confidence = 0.9",
         "DELETE FROM signal_ledger",
-        "UPDATE signal_outcomes SET hit = 0",
+        "UPDATE signal_outcomes SET hit = FALSE",
         "DELETE FROM signal_outcomes",
         "UPDATE signal_dates SET symbols = 50",
         "DELETE FROM signal_dates",

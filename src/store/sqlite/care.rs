@@ -3,15 +3,17 @@
 
 use std::sync::atomic::Ordering;
 
-use rusqlite::Connection;
-
-use super::condition::State;
-use super::store::{PAGE_DEADLINE_MS, READ_DEADLINE_MS, SqliteStore, WRITE_DEADLINE_MS};
-use super::{cleaning, columns};
+use super::cleaning;
+use super::store::SqliteStore;
 use crate::store::StoreError;
+use crate::store::condition::State;
+use crate::store::transact::{
+    PAGE_DEADLINE_MS, READ_DEADLINE_MS, Transact, WRITE_DEADLINE_MS, Write,
+};
+use crate::store::tx::{Sql, sql};
 
-const PROBE_READ: &str = include_str!("../../../sql/store/probe_read.sql");
-pub(crate) const PROBE_WRITE: &str = include_str!("../../../sql/store/probe_write.sql");
+const PROBE_READ: Sql = sql!("sql/store/probe_read.sql");
+pub(crate) const PROBE_WRITE: Sql = sql!("sql/store/probe_write.sql");
 
 /// After the file has been rewritten, the next rewrite waits this many times as long as the last
 /// one took, because no write is possible during it.
@@ -21,20 +23,21 @@ const CLOSE_DEADLINE_MS: u64 = 10_000;
 
 impl SqliteStore {
     /// [`Store::probe`](crate::store::traits::Store::probe).
-    pub(crate) fn look_after(&self) {
+    pub(crate) fn look_after_file(&self) {
         // Failures are recorded where they happen.
         let in_place = self.condition.expect_in_place().is_ok() && self.condition.log.in_place();
-        let read = self.read(READ_DEADLINE_MS, |file| {
-            columns::first(file, PROBE_READ, [], |row| Ok(row.get::<_, i64>(0)?))
-        });
+        let read =
+            self.read(READ_DEADLINE_MS, |tx| tx.first(PROBE_READ, &[], |row| row.get::<i64>(0)));
         let well = in_place && self.condition.state() == State::Ok && read.is_ok();
         let done = if !well {
-            let write = |file: &Connection| columns::run(file, PROBE_WRITE, []).map(drop);
-            self.write(WRITE_DEADLINE_MS, write)
+            self.write(Write::new(), |tx| tx.run(PROBE_WRITE, &[]).map(drop))
         } else if self.cleaning_is_due() {
             self.clean()
         } else if self.condition.log.due() {
-            self.erase(|_| Ok(()), |()| true)
+            self.submit(WRITE_DEADLINE_MS, |ledger| {
+                ledger.then_empty_log();
+                Ok(())
+            })
         } else {
             Ok(())
         };
@@ -48,7 +51,9 @@ impl SqliteStore {
     fn cleaning_is_due(&self) -> bool {
         self.clock.monotonic_ms() >= self.next_clean_mono_ms.load(Ordering::Relaxed)
             && self
-                .read(READ_DEADLINE_MS, |file| cleaning::is_due(file, cleaning::RUNNING_BYTES_MAX))
+                .read_file(READ_DEADLINE_MS, |file| {
+                    cleaning::is_due(file, cleaning::RUNNING_BYTES_MAX)
+                })
                 .unwrap_or(false)
     }
 

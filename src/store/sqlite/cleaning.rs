@@ -8,12 +8,13 @@
 
 use rusqlite::Connection;
 
-use super::columns::{damaged, first, run};
-use super::condition::Failure;
+use crate::store::arg::args;
+use crate::store::cells::damaged;
+use crate::store::tx::{Failure, Sql, Tx, sql};
 
-const COUNT_ERASURE: &str = include_str!("../../../sql/store/count_erasure.sql");
-const ERASURES: &str = include_str!("../../../sql/store/erasures.sql");
-const NOTE_CLEANED: &str = include_str!("../../../sql/store/note_cleaned.sql");
+const COUNT_ERASURE: Sql = sql!("sql/store/count_erasure.sql");
+const ERASURES: Sql = sql!("sql/store/erasures.sql");
+const NOTE_CLEANED: Sql = sql!("sql/store/note_cleaned.sql");
 
 /// Largest file that is rewritten while the service runs. A rewrite takes 10 to 25 ms a MiB on a
 /// busy machine and stops all writes. Up to this size it is shorter than a write's deadline.
@@ -23,7 +24,7 @@ pub(crate) const START_BYTES_MAX: i64 = 1024 * 1024 * 1024;
 
 /// Counts an erasure. Called in the transaction that erases.
 pub(crate) fn count(connection: &Connection) -> Result<(), Failure> {
-    run(connection, COUNT_ERASURE, []).map(drop)
+    connection.run(COUNT_ERASURE, &[]).map(drop)
 }
 
 /// Whether something was erased since the last rewrite, and the file is at most `bytes_max`.
@@ -33,7 +34,8 @@ pub(crate) fn is_due(connection: &Connection, bytes_max: i64) -> Result<bool, Fa
 }
 
 fn counts(connection: &Connection) -> Result<(i64, i64), Failure> {
-    let found = first(connection, ERASURES, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let tx: &dyn Tx = connection;
+    let found = tx.first(ERASURES, &[], |row| Ok((row.get(0)?, row.get(1)?)))?;
     found.ok_or_else(|| damaged("the count of erasures"))
 }
 
@@ -51,7 +53,7 @@ pub(crate) fn clean(connection: &Connection, bytes_max: i64) -> Result<(), Failu
     }
     let (erasures, _) = counts(connection)?;
     connection.execute_batch("VACUUM")?;
-    run(connection, NOTE_CLEANED, [erasures]).map(drop)
+    connection.run(NOTE_CLEANED, &args![erasures]).map(drop)
 }
 
 #[cfg(test)]

@@ -14,58 +14,24 @@ use super::inode::Inode;
 use super::log::LogWatch;
 use crate::ops::state_lock::{InstanceLock, NotHeld};
 use crate::store::StoreError;
+use crate::store::condition::State;
+use crate::store::tx::Failure;
 
-/// A state of the store, as health reports it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
-    Ok,
-    /// The file, its directory or the medium is read-only.
-    ReadOnly,
-    Full,
-    /// The file is damaged. Nothing is written until an operator has replaced the file.
-    Corrupt,
-    /// Another process holds a lock.
-    Busy,
-    Unavailable,
-}
-
-impl State {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::ReadOnly => "read_only",
-            Self::Full => "full",
-            Self::Corrupt => "corrupt",
-            Self::Busy => "busy",
-            Self::Unavailable => "unavailable",
-        }
+/// The state that an SQLite error shows; `None` for errors that concern only the statement.
+pub(crate) fn state_of(error: &rusqlite::Error) -> Option<State> {
+    match error.sqlite_error_code()? {
+        ErrorCode::ReadOnly => Some(State::ReadOnly),
+        ErrorCode::DiskFull => Some(State::Full),
+        ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => Some(State::Corrupt),
+        ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Some(State::Busy),
+        ErrorCode::ConstraintViolation
+        | ErrorCode::TypeMismatch
+        | ErrorCode::TooBig
+        | ErrorCode::ApiMisuse
+        | ErrorCode::ParameterOutOfRange
+        | ErrorCode::Unknown => None,
+        _ => Some(State::Unavailable),
     }
-
-    /// The state that an SQLite error shows; `None` for errors that concern only the statement.
-    pub(crate) fn of(error: &rusqlite::Error) -> Option<Self> {
-        match error.sqlite_error_code()? {
-            ErrorCode::ReadOnly => Some(Self::ReadOnly),
-            ErrorCode::DiskFull => Some(Self::Full),
-            ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => Some(Self::Corrupt),
-            ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Some(Self::Busy),
-            ErrorCode::ConstraintViolation
-            | ErrorCode::TypeMismatch
-            | ErrorCode::TooBig
-            | ErrorCode::ApiMisuse
-            | ErrorCode::ParameterOutOfRange
-            | ErrorCode::Unknown => None,
-            _ => Some(Self::Unavailable),
-        }
-    }
-}
-
-/// Why work on a connection failed.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Failure {
-    #[error("{0}")]
-    Refused(#[from] StoreError),
-    #[error("{0}")]
-    Sqlite(#[from] rusqlite::Error),
 }
 
 #[derive(Clone)]
@@ -233,6 +199,8 @@ impl Condition {
         let error = match failure {
             Failure::Refused(error) => return error,
             Failure::Sqlite(error) => error,
+            #[cfg(feature = "engines")]
+            Failure::Postgres(error) => return StoreError::Unavailable(error.to_string()),
         };
         match error.sqlite_extended_error_code() {
             // Every foreign key refers to a user, and the e-mail is the only unique column that is
@@ -244,7 +212,7 @@ impl Condition {
             None => return StoreError::Damaged("a column of another type"),
         }
         let cause = error.to_string();
-        if let Some(state) = State::of(&error) {
+        if let Some(state) = state_of(&error) {
             self.failed(state, &cause);
         }
         StoreError::Unavailable(cause)

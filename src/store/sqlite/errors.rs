@@ -5,8 +5,11 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::ErrorCode;
 
-use super::condition::{Failure, State};
+use super::condition::state_of;
 use crate::store::StoreError;
+use crate::store::condition::State;
+use crate::store::tx::Failure;
+use crate::store::url::BadStoreUrl;
 
 /// Why a file was not opened.
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +30,16 @@ pub enum OpenError {
     /// The file is empty, but a database was here before.
     #[error("{path} holds nothing, where a database stood: put a good copy in its place")]
     Emptied { path: String },
+    /// A program that could work with the schema of the server has to know more of it.
+    #[error(
+        "{url} has schema version {found}, which needs a program that knows {needs}; this one \
+         knows {known}: run the newer program"
+    )]
+    NewerSchema { url: String, found: i64, needs: i64, known: i64 },
+    #[error("{url} holds tables of another program: give a database, or a schema, of its own")]
+    ForeignSchema { url: String },
+    #[error("BHAV_STORE_URL {0}")]
+    Url(#[from] BadStoreUrl),
     #[error("{0}")]
     System(#[from] io::Error),
     #[error("{0}")]
@@ -40,6 +53,8 @@ impl From<Failure> for OpenError {
         match failure {
             Failure::Refused(error) => error.into(),
             Failure::Sqlite(error) => error.into(),
+            #[cfg(feature = "engines")]
+            Failure::Postgres(error) => StoreError::Unavailable(error.to_string()).into(),
         }
     }
 }
@@ -53,7 +68,7 @@ impl OpenError {
     /// The state of the store that the error means.
     pub(crate) fn state(&self) -> State {
         match self {
-            Self::Sqlite(error) => State::of(error).unwrap_or(State::Unavailable),
+            Self::Sqlite(error) => state_of(error).unwrap_or(State::Unavailable),
             Self::Emptied { .. } => State::Corrupt,
             _ => State::Unavailable,
         }
@@ -99,6 +114,13 @@ pub enum MaintenanceError {
     /// An error of a database that is already open.
     #[error("{0}")]
     Sqlite(#[from] rusqlite::Error),
+    #[error("{url} is not empty: its table {table} has rows")]
+    NotEmpty { url: String, table: &'static str },
+    #[error("what the server has of the table {0} is not what the file has; nothing was kept")]
+    Differs(&'static str),
+    /// The database of a server was not opened.
+    #[error("{0}")]
+    Open(Box<OpenError>),
     #[error("{0}")]
     Store(#[from] StoreError),
 }
@@ -108,6 +130,17 @@ impl From<Failure> for MaintenanceError {
         match failure {
             Failure::Refused(error) => error.into(),
             Failure::Sqlite(error) => error.into(),
+            #[cfg(feature = "engines")]
+            Failure::Postgres(error) => StoreError::Unavailable(error.to_string()).into(),
+        }
+    }
+}
+
+impl From<OpenError> for MaintenanceError {
+    fn from(error: OpenError) -> Self {
+        match error {
+            OpenError::Store(error) => Self::Store(error),
+            error => Self::Open(Box::new(error)),
         }
     }
 }

@@ -6,6 +6,7 @@ use std::io::{Seek, SeekFrom, Write};
 
 use super::*;
 use crate::ops::state_lock::NotHeld;
+use crate::store::{Expected, JournalFields};
 
 const UNAVAILABLE: &str = "unavailable";
 
@@ -16,7 +17,7 @@ fn note(bytes: usize) -> JournalFields {
 /// Changes something about the writer's connection without writing.
 fn on_writer(store: &SqliteStore, work: impl FnOnce(&Connection) + Send + 'static) {
     store
-        .write(WRITE_DEADLINE_MS, move |file| {
+        .write_file(WRITE_DEADLINE_MS, move |file| {
             work(file);
             Ok(())
         })

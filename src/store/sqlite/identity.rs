@@ -10,17 +10,18 @@
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use rusqlite::{Connection, OpenFlags, Row, TransactionBehavior};
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use serde::{Deserialize, Serialize};
 
-use super::columns::{damaged, first, run};
-use super::condition::Failure;
 use crate::base::paths::beside;
-use crate::store::{StoreError, small_file};
+use crate::store::arg::args;
+use crate::store::cells::{Cells, damaged};
+use crate::store::small_file;
+use crate::store::tx::{Failure, Sql, Tx, sql};
 
-const IDENTITY: &str = include_str!("../../../sql/store/identity.sql");
-const BEGIN_START: &str = include_str!("../../../sql/store/begin_start.sql");
-const FORGET_DATABASE_ID: &str = include_str!("../../../sql/store/forget_database_id.sql");
+const IDENTITY: Sql = sql!("sql/store/identity.sql");
+const BEGIN_START: Sql = sql!("sql/store/begin_start.sql");
+const FORGET_DATABASE_ID: Sql = sql!("sql/store/forget_database_id.sql");
 
 /// The first schema version with an id.
 const VERSION_MIN: i64 = 9;
@@ -62,7 +63,8 @@ pub(crate) fn begin_start(connection: &mut Connection, path: &Path) -> Result<()
     };
     let kept = found.filter(stood_here);
     let is_new = kept.is_none();
-    let begun = first(&transaction, BEGIN_START, [kept], mark_from)?;
+    let tx: &dyn Tx = &*transaction;
+    let begun = tx.first(BEGIN_START, &args![kept], mark_from)?;
     let mark = begun.ok_or_else(|| damaged("the database's id"))?;
     transaction.commit()?;
     if is_new {
@@ -79,19 +81,14 @@ pub(crate) fn begin_start(connection: &mut Connection, path: &Path) -> Result<()
     Ok(())
 }
 
-fn mark_from(row: &Row<'_>) -> Result<Mark, Failure> {
+fn mark_from(row: &dyn Cells) -> Result<Mark, Failure> {
     Ok(Mark { database_id: row.get(0)?, starts: row.get(1)? })
 }
 
 fn read(connection: &Connection) -> Result<(Option<String>, i64), Failure> {
-    let found = first(connection, IDENTITY, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let tx: &dyn Tx = connection;
+    let found = tx.first(IDENTITY, &[], |row| Ok((row.get(0)?, row.get(1)?)))?;
     found.ok_or_else(|| damaged("the database's id"))
-}
-
-/// The id that access tokens are bound to.
-pub(crate) fn database_id(connection: &Connection) -> Result<String, Failure> {
-    let why = "a database that was put in place has to take writes once";
-    read(connection)?.0.ok_or_else(|| StoreError::Unavailable(why.to_owned()).into())
 }
 
 /// Removes the id from a copy that is not in use yet, so that it cannot pass for the service's
@@ -104,13 +101,14 @@ pub(crate) fn forget_in(copy: &Path) -> Result<(), Failure> {
     }
     // An interrupted command starts over with a new copy, so no journal is needed for a rollback.
     connection.pragma_update_and_check(None, "journal_mode", "off", |_| Ok(()))?;
-    run(&connection, FORGET_DATABASE_ID, []).map(drop)
+    connection.run(FORGET_DATABASE_ID, &[]).map(drop)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::store::sqlite::file::open_for_writing;
+    use crate::store::statements::accounts::database_id;
 
     fn id_at_a_start(path: &Path) -> String {
         let mut connection = open_for_writing(path, true).unwrap();

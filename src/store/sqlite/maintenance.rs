@@ -214,6 +214,7 @@ fn report(connection: &Connection, path: &Path) -> Result<FileReport, Maintenanc
         OpenError::Foreign { .. } | OpenError::OldSqlite(_) => {
             MaintenanceError::Foreign(path.to_owned())
         }
+        other => other.into(),
     })?;
     match version {
         0 if identity::stood(path) => Err(emptied(path)),

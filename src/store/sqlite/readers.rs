@@ -6,9 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 use rusqlite::Connection;
 
-use super::condition::{Condition, Failure, State};
+use super::condition::Condition;
 use super::file::open_for_reading;
 use crate::store::StoreError;
+use crate::store::condition::State;
+use crate::store::tx::Failure;
 
 /// At most one connection per thread of the lane.
 pub(crate) struct Readers {

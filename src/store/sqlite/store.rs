@@ -8,36 +8,26 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use jiff::civil::Date;
 use rusqlite::Connection;
 
-use super::condition::{Condition, Failure};
+use super::cleaning;
+use super::condition::Condition;
 use super::errors::OpenError;
 use super::readers::Readers;
 use super::writer::SqliteLedger;
-use super::{accounts, closing_prices, eod, erasure, journal, portfolios};
-use crate::base::{Broker, Clock, Symbol, Synced};
+use crate::base::{Clock, Epoch};
 use crate::ops::state_lock::InstanceLock;
-use crate::portfolio::{DayPoint, SyncOutcome};
 use crate::rt::{Batch, BatchSpec, Lane, LaneError, LaneSpec, Ticket};
 use crate::store::settings::StoreSettings;
-use crate::store::traits::Derive;
-use crate::store::traits::Store;
-use crate::store::{
-    AccountId, AuthState, ClosePage, Deleted, Erased, Expected, ExpectedPage, JournalCursor,
-    JournalEntry, JournalFields, JournalPage, JournalSize, NewUser, OutsideChanges, Portfolio,
-    PriceOfClose, StoreError, StoreHealth, User, UserSecrets, Valued,
-};
+use crate::store::transact::{Transact, WRITE_DEADLINE_MS, Write};
+use crate::store::tx::{Failure, Tx};
+use crate::store::{AccountId, StoreError, StoreHealth};
 
 /// The file's name in the state directory.
 pub const FILE_NAME: &str = "bhav.sqlite";
 
-/// Deadline of a read. A person waits for it; a local disk takes milliseconds.
-pub(crate) const READ_DEADLINE_MS: u64 = 2_000;
-/// Deadline of a write. Longer than the wait for another process's lock.
-pub(crate) const WRITE_DEADLINE_MS: u64 = 5_000;
-/// Deadline of a page of the close run, which has many rows and for which nobody waits.
-pub(crate) const PAGE_DEADLINE_MS: u64 = 10_000;
+/// Reader threads where the settings do not say. More help only if the disk is slow.
+const READERS: usize = 2;
 /// Most waiting requests of each kind. Beyond it, an immediate refusal is better than a wait that
 /// times out.
 const READS_WAITING_MAX: usize = 1_024;
@@ -96,7 +86,7 @@ impl SqliteStore {
         };
         let lane = LaneSpec {
             name: "store-reader",
-            threads: settings.readers,
+            threads: if settings.readers == 0 { READERS } else { settings.readers },
             queue_max: READS_WAITING_MAX,
         };
         Ok(Self {
@@ -109,7 +99,7 @@ impl SqliteStore {
         })
     }
 
-    pub(crate) fn read<T: Send + 'static>(
+    pub(crate) fn read_file<T: Send + 'static>(
         &self,
         deadline_ms: u64,
         work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
@@ -120,37 +110,12 @@ impl SqliteStore {
         self.result_for_caller(outcome)
     }
 
-    pub(crate) fn write<T: Send + 'static>(
+    pub(crate) fn write_file<T: Send + 'static>(
         &self,
         deadline_ms: u64,
         work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
         self.submit(deadline_ms, move |ledger| ledger.work(work))
-    }
-
-    /// Same as [`write`](Self::write), for work that erases for good. If `erased` says that rows
-    /// were erased, the log is emptied before the answer.
-    pub(crate) fn erase<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
-        erased: fn(&T) -> bool,
-    ) -> Result<T, StoreError> {
-        self.submit(WRITE_DEADLINE_MS, move |ledger| {
-            let done = ledger.work(work)?;
-            if erased(&done) {
-                ledger.then_empty_log();
-            }
-            Ok(done)
-        })
-    }
-
-    /// Same as [`write`](Self::write), for work after which older data must leave the log soon, at
-    /// the next probe.
-    fn write_over<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        self.write(WRITE_DEADLINE_MS, work).inspect(|_| self.condition.log.set_due(true))
     }
 
     pub(crate) fn submit<T: Send + 'static>(
@@ -182,193 +147,58 @@ impl SqliteStore {
     }
 }
 
-impl Store for SqliteStore {
-    fn create_user(&self, user: NewUser) -> Result<User, StoreError> {
-        self.write(WRITE_DEADLINE_MS, move |file| accounts::create(file, user))
+impl Transact for SqliteStore {
+    /// One process has the file, so nobody else can lead.
+    fn hold(_tx: &dyn Tx, _epoch: Epoch) -> Result<(), Failure> {
+        Ok(())
     }
 
-    fn user_by_email(&self, email: &str) -> Result<Option<UserSecrets>, StoreError> {
-        let email = email.to_owned();
-        self.read(READ_DEADLINE_MS, move |file| accounts::by_email(file, &email))
-    }
-
-    fn user_by_id(&self, id: AccountId) -> Result<Option<UserSecrets>, StoreError> {
-        self.read(READ_DEADLINE_MS, move |file| accounts::by_id(file, id))
-    }
-
-    fn replace_hash(&self, id: AccountId, old: &str, new: &str) -> Result<bool, StoreError> {
-        let (old, new) = (old.to_owned(), new.to_owned());
-        self.write(WRITE_DEADLINE_MS, move |file| accounts::replace_hash(file, id, &old, &new))
-    }
-
-    fn change_password(
+    fn read<T: Send + 'static>(
         &self,
-        id: AccountId,
-        old_hash: &str,
-        new_hash: &str,
-    ) -> Result<Option<i64>, StoreError> {
-        let (old, new) = (old_hash.to_owned(), new_hash.to_owned());
-        self.write_over(move |file| accounts::change_password(file, id, &old, &new))
+        deadline_ms: u64,
+        work: impl Fn(&dyn Tx) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.read_file(deadline_ms, move |file| work(file))
     }
 
-    fn erase_user(&self, id: AccountId) -> Result<Erased, StoreError> {
-        self.erase(move |file| erasure::erase(file, id), |erased| erased.user)
+    /// Writes come one after the other, so no user has to be locked.
+    fn write<T: Send + 'static>(
+        &self,
+        write: Write,
+        work: impl Fn(&dyn Tx) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let written = self.write_file(write.deadline_ms, move |file| work(file))?;
+        if write.hides {
+            // The next probe empties the log.
+            self.condition.log.set_due(true);
+        }
+        Ok(written)
     }
 
-    fn revoke_token(&self, token_id: &str, expires_ms: i64) -> Result<(), StoreError> {
-        let token_id = token_id.to_owned();
-        self.write(WRITE_DEADLINE_MS, move |file| {
-            accounts::revoke_token(file, &token_id, expires_ms)
+    /// If rows were erased, that is counted and the log is emptied before the answer.
+    fn erase<T: Send + 'static>(
+        &self,
+        _: AccountId,
+        work: impl Fn(&dyn Tx) -> Result<T, Failure> + Send + 'static,
+        erased: fn(&T) -> bool,
+    ) -> Result<T, StoreError> {
+        self.submit(WRITE_DEADLINE_MS, move |ledger| {
+            let (done, is_erased) = ledger.work(|file| {
+                let done = work(file)?;
+                let is_erased = erased(&done);
+                if is_erased {
+                    cleaning::count(file)?;
+                }
+                Ok((done, is_erased))
+            })?;
+            if is_erased {
+                ledger.then_empty_log();
+            }
+            Ok(done)
         })
     }
 
-    fn forget_revocations(&self, before_ms: i64) -> Result<usize, StoreError> {
-        self.write(WRITE_DEADLINE_MS, move |file| accounts::forget_revocations(file, before_ms))
-    }
-
-    fn auth_state(&self) -> Result<AuthState, StoreError> {
-        self.read(PAGE_DEADLINE_MS, accounts::auth_state)
-    }
-
-    fn outside_changes(&self) -> Result<OutsideChanges, StoreError> {
-        self.read(READ_DEADLINE_MS, accounts::outside_changes)
-    }
-
-    fn notice_outside_changes(&self, made: i64) -> Result<(), StoreError> {
-        // Some of the changes may have been erasures.
-        self.write_over(move |file| accounts::notice_outside_changes(file, made))
-    }
-
-    fn replace_portfolio(
-        &self,
-        id: AccountId,
-        broker: Broker,
-        synced_ms: i64,
-        synced: Synced,
-        closes_of: Option<Date>,
-        derive: Derive,
-    ) -> Result<SyncOutcome, StoreError> {
-        self.write(WRITE_DEADLINE_MS, move |file| {
-            portfolios::replace(file, id, broker, synced_ms, &synced, closes_of, &derive)
-        })
-    }
-
-    fn portfolio(&self, id: AccountId) -> Result<Portfolio, StoreError> {
-        self.read(READ_DEADLINE_MS, move |file| portfolios::of(file, id))
-    }
-
-    fn points(&self, id: AccountId, since: Date) -> Result<Vec<DayPoint>, StoreError> {
-        self.read(READ_DEADLINE_MS, move |file| portfolios::points(file, id, since))
-    }
-
-    fn delete_portfolio(&self, id: AccountId) -> Result<Deleted, StoreError> {
-        let is_some = |deleted: &Deleted| *deleted != Deleted::default();
-        self.erase(move |file| portfolios::delete(file, id), is_some)
-    }
-
-    fn is_closed(&self, date: Date) -> Result<bool, StoreError> {
-        self.read(PAGE_DEADLINE_MS, move |file| eod::is_finished(file, date))
-    }
-
-    fn held_symbols(
-        &self,
-        after: Option<&Symbol>,
-        limit: usize,
-    ) -> Result<Vec<Symbol>, StoreError> {
-        let after = after.cloned();
-        self.read(PAGE_DEADLINE_MS, move |file| eod::held_symbols(file, after.as_ref(), limit))
-    }
-
-    fn silent_symbols(
-        &self,
-        after: Option<&Symbol>,
-        limit: usize,
-    ) -> Result<Vec<Symbol>, StoreError> {
-        let after = after.cloned();
-        self.read(PAGE_DEADLINE_MS, move |file| eod::silent_symbols(file, after.as_ref(), limit))
-    }
-
-    fn keep_closes(&self, date: Date, prices: &[PriceOfClose]) -> Result<(), StoreError> {
-        let prices = prices.to_vec();
-        self.write(PAGE_DEADLINE_MS, move |file| closing_prices::keep(file, date, &prices))
-    }
-
-    fn closes(&self, date: Date) -> Result<Vec<PriceOfClose>, StoreError> {
-        self.read(PAGE_DEADLINE_MS, move |file| closing_prices::of(file, date))
-    }
-
-    fn portfolios_to_close(
-        &self,
-        date: Date,
-        after: AccountId,
-        limit: usize,
-    ) -> Result<ClosePage, StoreError> {
-        self.read(PAGE_DEADLINE_MS, move |file| eod::portfolios_to_close(file, date, after, limit))
-    }
-
-    fn keep_points(&self, date: Date, points: Vec<Valued>) -> Result<(), StoreError> {
-        self.write(PAGE_DEADLINE_MS, move |file| eod::keep_points(file, date, &points))
-    }
-
-    fn finish_close(
-        &self,
-        date: Date,
-        finished_ms: i64,
-        silent: Vec<Symbol>,
-    ) -> Result<(), StoreError> {
-        self.write(PAGE_DEADLINE_MS, move |file| eod::finish(file, date, finished_ms, &silent))
-    }
-
-    fn add_entry(
-        &self,
-        id: AccountId,
-        fields: JournalFields,
-        now_ms: i64,
-        page: Option<ExpectedPage>,
-    ) -> Result<JournalEntry, StoreError> {
-        self.write(WRITE_DEADLINE_MS, move |file| {
-            journal::add(file, id, fields, now_ms, page.as_ref())
-        })
-    }
-
-    fn entries(
-        &self,
-        id: AccountId,
-        after: Option<JournalCursor>,
-        limit: usize,
-    ) -> Result<JournalPage, StoreError> {
-        self.read(READ_DEADLINE_MS, move |file| journal::page(file, id, after, limit))
-    }
-
-    fn journal_size(&self, id: AccountId) -> Result<JournalSize, StoreError> {
-        self.read(READ_DEADLINE_MS, move |file| journal::size(file, id))
-    }
-
-    fn entry(&self, id: AccountId, entry: i64) -> Result<Option<JournalEntry>, StoreError> {
-        self.read(READ_DEADLINE_MS, move |file| journal::one(file, id, entry))
-    }
-
-    fn replace_entry(
-        &self,
-        id: AccountId,
-        entry: i64,
-        fields: JournalFields,
-        now_ms: i64,
-        expected: Expected,
-    ) -> Result<Option<JournalEntry>, StoreError> {
-        self.write_over(move |file| journal::replace(file, id, entry, fields, now_ms, &expected))
-    }
-
-    fn delete_entry(
-        &self,
-        id: AccountId,
-        entry: i64,
-        expected: Expected,
-    ) -> Result<bool, StoreError> {
-        self.write_over(move |file| journal::delete(file, id, entry, &expected))
-    }
-
-    fn health(&self) -> StoreHealth {
+    fn condition(&self) -> StoreHealth {
         let writer = self.writer.stats();
         StoreHealth {
             state: self.condition.state().as_str(),
@@ -382,11 +212,11 @@ impl Store for SqliteStore {
         }
     }
 
-    fn probe(&self) {
-        self.look_after();
+    fn look_after(&self) {
+        self.look_after_file();
     }
 
-    fn close(&self) {
+    fn finish(&self) {
         self.close_file();
     }
 }

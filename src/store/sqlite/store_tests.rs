@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::store::conformance::samples::{DAY, fields, user};
 use crate::store::sqlite::care::PROBE_WRITE;
-use crate::store::sqlite::columns;
+use crate::store::traits::Store;
 
 fn clock() -> Clock {
     Clock::system()
@@ -35,8 +35,8 @@ fn a_blocked_writer_makes_writes_late_and_then_busy() {
         })
         .unwrap();
     running.recv().unwrap();
-    let count = |file: &Connection| columns::run(file, PROBE_WRITE, []);
-    assert_eq!(store.write(20, count), Err(StoreError::Late));
+    let count = |file: &Connection| file.run(PROBE_WRITE, &[]);
+    assert_eq!(store.write_file(20, count), Err(StoreError::Late));
     assert!(store.user_by_id(id).unwrap().is_some(), "readers do not wait for it");
     let queued = |_| store.writer.submit(WRITE_DEADLINE_MS, |_: &mut SqliteLedger| Ok(()));
     let waiting = (1..WRITES_WAITING_MAX).map(queued).collect::<Result<Vec<_>, _>>().unwrap();

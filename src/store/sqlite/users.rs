@@ -5,18 +5,16 @@
 
 use std::path::Path;
 
-use rusqlite::{Connection, OpenFlags, Row, TransactionBehavior};
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
-use super::columns::{all, first};
-use super::condition::Failure;
 use super::errors::MaintenanceError;
 use super::lock_wait::BUSY_TIMEOUT;
 use super::maintenance::inspect;
-use super::{accounts, erasure, log};
+use super::{cleaning, log};
+use crate::store::statements::users;
 use crate::store::traits::UserDirectory;
+use crate::store::tx::{Failure, Tx};
 use crate::store::{AccountId, NewUser, User, UserChange, UserSummary};
-
-const USERS: &str = include_str!("../../../sql/store/users.sql");
 
 /// The database, opened beside the service.
 pub struct SqliteUsers(Connection);
@@ -43,46 +41,36 @@ impl SqliteUsers {
         connection.pragma_update(None, "secure_delete", true)?;
         Ok(Self(connection))
     }
+
+    /// Runs work that writes. It is committed only if it made a change.
+    fn write<T>(
+        &mut self,
+        work: impl FnOnce(&dyn Tx) -> Result<Option<T>, Failure>,
+    ) -> Result<Option<T>, MaintenanceError> {
+        let transaction = self.0.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let made = work(&*transaction)?;
+        if made.is_some() {
+            transaction.commit()?;
+        }
+        Ok(made)
+    }
 }
 
 impl UserDirectory for SqliteUsers {
     fn page(&self, after: AccountId, limit: usize) -> Result<Vec<UserSummary>, MaintenanceError> {
-        Ok(all(&self.0, USERS, (after.0, limit as i64), user_summary)?)
+        Ok(users::page(&self.0, after, limit)?)
     }
 
     fn find(&self, id_or_email: &str) -> Result<Option<UserSummary>, MaintenanceError> {
-        let id = match id_or_email.parse() {
-            Ok(id) => Some(id),
-            Err(_) => accounts::by_email(&self.0, id_or_email)?.map(|found| found.user.id.0),
-        };
-        let Some(id) = id.filter(|id: &i64| *id > 0) else { return Ok(None) };
-        let next = first(&self.0, USERS, (id - 1, 1), user_summary)?;
-        Ok(next.filter(|user_summary| user_summary.id.0 == id))
+        Ok(users::find(&self.0, id_or_email)?)
     }
 
     fn add(&mut self, user: NewUser) -> Result<Option<User>, MaintenanceError> {
-        let transaction = self.0.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        if accounts::by_email(&transaction, &user.email)?.is_some() {
-            return Ok(None);
-        }
-        let user = accounts::create(&transaction, user)?;
-        transaction.commit()?;
-        Ok(Some(user))
+        self.write(|tx| users::add(tx, &user))
     }
 
     fn set_password(&mut self, id: AccountId, hash: &str) -> Result<Option<i64>, MaintenanceError> {
-        let transaction = self.0.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let Some(before) = accounts::by_id(&transaction, id)? else { return Ok(None) };
-        let changed = match before.disabled {
-            true => accounts::replace_hash(&transaction, id, &before.password_hash, hash)?,
-            false => {
-                accounts::change_password(&transaction, id, &before.password_hash, hash)?.is_some()
-            }
-        };
-        debug_assert!(changed, "read in the same transaction");
-        let number = accounts::count_outside_change(&transaction)?;
-        transaction.commit()?;
-        Ok(Some(number))
+        self.write(|tx| users::set_password(tx, id, hash))
     }
 
     fn change(
@@ -90,37 +78,21 @@ impl UserDirectory for SqliteUsers {
         id: AccountId,
         change: UserChange,
     ) -> Result<Option<i64>, MaintenanceError> {
+        let erases = change == UserChange::Delete;
         let transaction = self.0.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let changed = match change {
-            UserChange::Disable { now_ms } => accounts::disable(&transaction, id, now_ms)?,
-            UserChange::Enable => accounts::enable(&transaction, id)?,
-            UserChange::Delete => erasure::erase(&transaction, id)?.user,
-        };
-        if !changed {
-            return Ok(None);
+        let Some(number) = users::change(&*transaction, id, change)? else { return Ok(None) };
+        if erases {
+            cleaning::count(&transaction)?;
         }
-        let number = accounts::count_outside_change(&transaction)?;
         transaction.commit()?;
         // If a reader prevents it, the service empties the log once it has noticed the change.
-        if change == UserChange::Delete && !log::empty(&self.0, BUSY_TIMEOUT)? {
+        if erases && !log::empty(&self.0, BUSY_TIMEOUT)? {
             tracing::debug!("the database's log was not emptied: a reader uses it");
         }
         Ok(Some(number))
     }
 
     fn noticed(&self, number: i64) -> Result<bool, MaintenanceError> {
-        Ok(accounts::outside_changes(&self.0)?.noticed >= number)
+        Ok(users::noticed(&self.0, number)?)
     }
-}
-
-fn user_summary(row: &Row<'_>) -> Result<UserSummary, Failure> {
-    Ok(UserSummary {
-        id: AccountId(row.get(0)?),
-        email: row.get(1)?,
-        created_ms: row.get(2)?,
-        disabled_ms: row.get(3)?,
-        synced_ms: row.get(4)?,
-        rows: row.get(5)?,
-        journal_bytes: row.get(6)?,
-    })
 }

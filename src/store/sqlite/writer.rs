@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::condition::{Condition, Failure, State};
+use super::condition::Condition;
 use super::errors::OpenError;
 use super::file::{begin_start, open_beside, open_for_writing};
 use super::lock_wait::BUSY_TIMEOUT;
@@ -13,6 +13,8 @@ use super::readers::Readers;
 use super::{cleaning, log};
 use crate::rt::Ledger;
 use crate::store::StoreError;
+use crate::store::condition::State;
+use crate::store::tx::Failure;
 
 /// The only connection that writes.
 pub(crate) struct SqliteLedger {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use jiff::civil::Date;
 
 use super::due::Due;
-use crate::base::{ClosingPrice, Holding, Symbol};
+use crate::base::{ClosingPrice, Epoch, Holding, Symbol};
 use crate::cache::Responses;
 use crate::portfolio::{DayPoint, PointSource, Repriced};
 use crate::portfolio::{Overflow, point, reprice};
@@ -69,6 +69,8 @@ pub struct Paged {
 
 /// What one page is made of.
 pub struct PageOrder {
+    /// Of the leader that writes it.
+    pub epoch: Epoch,
     pub due: Due,
     pub after: AccountId,
     pub users_max: usize,
@@ -123,7 +125,7 @@ pub fn page(store: &dyn Store, order: &PageOrder) -> Result<Paged, StoreError> {
     let users = complete.clone().count();
     let carried = complete.map(|valued| u64::from(valued.point.carried)).sum();
     if !points.is_empty() {
-        store.keep_points(order.due.date, points)?;
+        store.keep_points(order.epoch, order.due.date, points)?;
     }
     written.iter().for_each(|user| order.responses.invalidate(user.0));
     Ok(Paged { done_to, users, carried, is_last: !page.more })

@@ -11,6 +11,7 @@ use crate::brokers::Batch;
 use crate::cache::{Kept, Vouched};
 use crate::warmers::context::WarmerContext;
 use crate::warmers::persist::PersistTask;
+use crate::warmers::relay::tell::TellTask;
 
 /// How long a symbol of the instrument list that only the public provider was asked for is
 /// remembered as unknown: broker A, which has it, may be back in a moment.
@@ -21,6 +22,8 @@ pub struct QuoteSinks<'a> {
     pub context: &'a WarmerContext,
     pub snapshot: &'a mut SnapshotTask,
     pub persist: &'a mut PersistTask,
+    /// What the other nodes are to hear.
+    pub tell: &'a mut TellTask,
     /// What the snapshot shows beside prices.
     pub beside: Beside<'a>,
 }
@@ -41,7 +44,7 @@ pub fn apply(
     sinks: &mut QuoteSinks<'_>,
     now_mono_ms: u64,
 ) -> Applied {
-    let QuoteSinks { context, snapshot, persist, beside } = sinks;
+    let context = sinks.context;
     let source = feed.source();
     let judge = Judge { calendar: &context.calendar, indices: &context.indices };
     let read = feed.read(&mut batch, judge);
@@ -58,40 +61,63 @@ pub fn apply(
         context.l1.freshness().note_vouched(source, witness.vouched);
     }
     let brought = read.iter().map(|(quote, _)| quote.symbol.clone()).collect();
-    let (coming, shares): (Vec<_>, Vec<_>) =
-        read.into_iter().partition(|(quote, _)| context.indices.contains(&quote.symbol));
-    // Made before and shown right behind them: whoever saw an index's quote sees no older one in
-    // the snapshot. Shares come last, since none may look newer than its index.
-    let unshown = snapshot.make(context, *beside, &coming, now_mono_ms);
-    keep(&coming, context, persist, now_mono_ms);
-    if let Some(unshown) = unshown {
-        snapshot.show(context, unshown);
-    }
-    keep(&shares, context, persist, now_mono_ms);
+    take_in(read, sinks, now_mono_ms);
     if !batch.implausible.is_empty() {
         let symbols = &batch.implausible;
         tracing::debug!(source = source.as_str(), ?symbols, "implausible quotes dropped");
     }
     if doubt.is_none() {
-        keep_unknown(source, batch.unknown, context, now_mono_ms);
+        keep_unknown(source, batch.unknown, sinks, now_mono_ms);
     }
     Applied { brought, doubt }
 }
 
-fn keep(
-    read: &[(Quote, Vouched)],
-    context: &WarmerContext,
-    persist: &mut PersistTask,
-    now_mono_ms: u64,
-) {
-    for (quote, vouched) in read {
-        if context.l1.insert(quote.clone(), *vouched, now_mono_ms) == Kept::Taken {
-            persist.add_quote(quote);
+/// Puts judged quotes where requests read them, and publishes the snapshot in between.
+pub fn take_in(read: Vec<(Quote, Vouched)>, sinks: &mut QuoteSinks<'_>, now_mono_ms: u64) {
+    let QuoteSinks { context, snapshot, beside, .. } = sinks;
+    let (coming, shares): (Vec<_>, Vec<_>) =
+        read.into_iter().partition(|(quote, _)| context.indices.contains(&quote.symbol));
+    // Made before and shown right behind them: whoever saw an index's quote sees no older one in
+    // the snapshot. Shares come last, since none may look newer than its index.
+    let unshown = snapshot.make(context, *beside, &coming, now_mono_ms);
+    // Streams are told of all of it at the end, so that they show it together.
+    let _gathering = context.snapshot.news().gather();
+    sinks.keep(&coming, now_mono_ms);
+    if let Some(unshown) = unshown {
+        sinks.snapshot.show(sinks.context, unshown);
+    }
+    sinks.keep(&shares, now_mono_ms);
+}
+
+impl QuoteSinks<'_> {
+    fn keep(&mut self, read: &[(Quote, Vouched)], now_mono_ms: u64) {
+        for (quote, vouched) in read {
+            let kept = self.context.l1.insert(quote.clone(), *vouched, now_mono_ms);
+            if kept == Kept::Taken {
+                self.persist.add_quote(quote);
+            }
+            if kept != Kept::Refused {
+                self.tell.add_quote(&quote.symbol);
+            }
+        }
+    }
+
+    /// Remembers for `ttl_ms` that no source knows `symbol`.
+    pub fn keep_unknown(&mut self, symbol: Symbol, ttl_ms: u64, now_mono_ms: u64) {
+        let until_mono_ms = now_mono_ms + ttl_ms;
+        if self.context.l1.insert_unknown(symbol.clone(), now_mono_ms, until_mono_ms) {
+            self.tell.add_unknown(symbol);
         }
     }
 }
 
-fn keep_unknown(source: Source, unknown: Vec<Symbol>, context: &WarmerContext, now_mono_ms: u64) {
+fn keep_unknown(
+    source: Source,
+    unknown: Vec<Symbol>,
+    sinks: &mut QuoteSinks<'_>,
+    now_mono_ms: u64,
+) {
+    let context = sinks.context;
     let list = context.instruments.load_full();
     for symbol in unknown {
         // One answer without an index does not make it unknown.
@@ -102,7 +128,7 @@ fn keep_unknown(source: Source, unknown: Vec<Symbol>, context: &WarmerContext, n
         if source == Source::Public && list.contains(symbol.as_str()) {
             ttl_ms = ttl_ms.min(PUBLIC_NEGATIVE_MS);
         }
-        context.l1.insert_unknown(symbol, now_mono_ms, now_mono_ms + ttl_ms);
+        sinks.keep_unknown(symbol, ttl_ms, now_mono_ms);
     }
 }
 

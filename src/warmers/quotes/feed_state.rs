@@ -248,7 +248,9 @@ impl FeedState {
         match self.feed.readiness() {
             Readiness::Ready => true,
             Readiness::Paced(wait) | Readiness::Open(wait) => wait.as_millis() as u64 <= wait_ms,
-            Readiness::NoToken | Readiness::NoPermission | Readiness::Off => false,
+            Readiness::NoToken | Readiness::NoPermission | Readiness::Off | Readiness::Follows => {
+                false
+            }
         }
     }
 

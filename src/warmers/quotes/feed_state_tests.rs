@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use proptest::prelude::*;
 
 use super::*;
 use crate::base::Clock;
 use crate::brokers::BrokerError;
+use crate::cache::L1;
 use crate::rt::LaneSpec;
 use crate::warmers::quotes::pace::limits;
 use jiff::Timestamp;
@@ -334,4 +336,58 @@ fn only_what_was_pushed_shows_that_ticks_flow_and_late_ticks_undo_no_call() {
     assert!(!bench.state.pushed_within(4_000, 9_000));
     bench.push(9_500, 0);
     assert!(bench.state.pushed_within(4_000, 9_500));
+}
+
+/// What arrives: by a call or a push, so much after what came before, with these symbols, each so
+/// many milliseconds old.
+#[derive(Clone, Debug)]
+struct Arrival {
+    pushed: bool,
+    after_ms: u64,
+    quotes: Vec<(usize, i64)>,
+}
+
+fn arrivals() -> impl Strategy<Value = Vec<Arrival>> {
+    let quotes = prop::collection::vec((0_usize..5, 0_i64..20_000), 1..5);
+    let arrival = (any::<bool>(), 0_u64..3_000, quotes);
+    let arrival =
+        arrival.prop_map(|(pushed, after_ms, quotes)| Arrival { pushed, after_ms, quotes });
+    prop::collection::vec(arrival, 1..40)
+}
+
+proptest! {
+    #[test]
+    fn calls_and_ticks_in_any_order_leave_the_newest_of_each_symbol(arrivals in arrivals()) {
+        let mut bench = bench(500);
+        let l1 = L1::new(100);
+        let leads = bench.indices.leads().map(|lead| lead.symbol.clone());
+        let shares = ["NSE:INFY", "NSE:TCS", "BSE:RELIANCE"].map(|it| Symbol::parse(it).unwrap());
+        let symbols: Vec<Symbol> = leads.into_iter().chain(shares).collect();
+        // By the model: the newest time of each, and the price of that time.
+        let mut newest = HashMap::new();
+        let mut now_ms = 60_000;
+        for Arrival { pushed, after_ms, quotes } in arrivals {
+            now_ms += after_ms;
+            let mut brought = Vec::new();
+            for (symbol, age_ms) in quotes {
+                let symbol = &symbols[symbol % symbols.len()];
+                let as_of = bench.at(now_ms - age_ms as u64);
+                // One price of each moment.
+                let price = rust_decimal::Decimal::new(as_of.as_millisecond() % 1_000_000 + 1, 2);
+                brought.push(Quote { last_price: price, ..quote(symbol, as_of) });
+                let known = newest.entry(symbol.clone()).or_insert((as_of, price));
+                *known = (*known).max((as_of, price));
+            }
+            let count = brought.len();
+            let read = bench.take(now_ms, brought, pushed);
+            prop_assert_eq!(read.len(), count, "none is of the future");
+            for (quote, vouched) in read {
+                l1.insert(quote, vouched, now_ms);
+            }
+            for (symbol, (as_of, price)) in &newest {
+                let held = l1.quote(symbol.as_str()).unwrap();
+                prop_assert_eq!((held.as_of, held.last_price), (*as_of, *price), "{}", symbol);
+            }
+        }
+    }
 }

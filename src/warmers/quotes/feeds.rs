@@ -8,6 +8,7 @@ use crate::base::Source;
 use crate::brokers::MarketFeed;
 use crate::cache::Freshness;
 use crate::warmers::context::WarmerContext;
+use crate::warmers::lead::LedFeed;
 
 /// What a client is told at most when no feed can be asked and nothing says when one can.
 const ANSWER_IN_MS_MAX: u64 = 60_000;
@@ -27,9 +28,9 @@ impl Feeds {
             let pace = pace(feed.source());
             FeedState::new(feed, Arc::clone(lane), &context.indices, pace)
         };
-        let broker_a: Arc<dyn MarketFeed> = context.broker_a.clone();
+        let broker_a = LedFeed::new(context.broker_a.clone(), context.lead.clone());
         Self {
-            broker_a: state(broker_a, &context.broker_a_lane),
+            broker_a: state(Arc::new(broker_a), &context.broker_a_lane),
             public: context.public.clone().map(|public| state(public, &context.public_lane)),
         }
     }

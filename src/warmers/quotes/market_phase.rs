@@ -5,6 +5,7 @@ use jiff::Timestamp;
 
 use super::feeds::Feeds;
 use super::pace::{Pace, close_margin, confirming_ms, limits};
+use super::standing::Standing;
 use super::ticking::{Eased, TickingTask};
 use crate::base::Source;
 use crate::market::{MarketStatus, Phase};
@@ -13,6 +14,18 @@ use crate::warmers::context::WarmerContext;
 /// When the market begins to move, closing prices count as fresh for so long: until a poll could
 /// be made at the new pace.
 const SETTLE_MS: u64 = 5_000;
+
+/// A node that hears no leader asks the public provider so many times less often: other nodes do the
+/// same, perhaps from the same address.
+const SPARING: u64 = 2;
+
+/// What decides how a source is asked by this node itself.
+#[derive(Clone, Copy)]
+struct Own {
+    eased: Eased,
+    /// It follows a leader of whom it hears nothing.
+    by_itself: bool,
+}
 
 /// Owner of the market's phase.
 pub struct MarketPhase {
@@ -41,6 +54,7 @@ impl MarketPhase {
         context: &WarmerContext,
         feeds: &mut Feeds,
         ticking: &TickingTask,
+        standing: Standing,
         now_mono_ms: u64,
     ) {
         let status = context.calendar.status(context.clock.now());
@@ -51,7 +65,16 @@ impl MarketPhase {
         self.status = status;
         for source in Source::ALL {
             let eased = ticking.eased(source, now_mono_ms);
-            self.follow_source(source, context, feeds, eased, now_mono_ms);
+            match standing {
+                // The leader's rules come with its prices.
+                Standing::Relayed => {
+                    self.closes[source as usize] = self.settled_close(source, context);
+                }
+                Standing::Asks | Standing::ByItself => {
+                    let own = Own { eased, by_itself: standing == Standing::ByItself };
+                    self.follow_source(source, context, feeds, own, now_mono_ms);
+                }
+            }
         }
     }
 
@@ -62,15 +85,17 @@ impl MarketPhase {
         source: Source,
         context: &WarmerContext,
         feeds: &mut Feeds,
-        eased: Eased,
+        Own { eased, by_itself }: Own,
         now_mono_ms: u64,
     ) {
         let close = self.settled_close(source, context);
         let quiet = close.is_some() || (self.rests() && !self.status.calendar_known);
-        let budget_ms = context.interval_ms(source);
+        let sparing = by_itself && source == Source::Public;
+        let budget_ms = context.interval_ms(source) * if sparing { SPARING } else { 1 };
         let mut step_ms = 0;
         if let Some(feed) = feeds.of_mut(source) {
             let pace = Pace::of(source, budget_ms, quiet);
+            let pace = if sparing { pace.sparing(budget_ms) } else { pace };
             feed.set_pace(eased.confirming.map_or(pace, |calls| pace.confirming(calls)));
             step_ms = feed.time().step_ms();
         }

@@ -12,5 +12,6 @@ pub(crate) mod pace;
 pub(crate) mod poll;
 pub(crate) mod poll_batch;
 pub(crate) mod snapshot;
+pub(crate) mod standing;
 pub(crate) mod tick_log;
 pub(crate) mod ticking;

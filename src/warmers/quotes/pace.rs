@@ -64,6 +64,13 @@ impl Pace {
     }
 }
 
+impl Pace {
+    /// The same where nodes that hear no leader share the provider.
+    pub fn sparing(self, budget_ms: u64) -> Self {
+        Self { interval_ms: self.interval_ms.max(budget_ms), ..self }
+    }
+}
+
 /// How long a feed may leave a price as it is: while prices move, and closing prices. `step_ms`:
 /// how long its index stands by its nature, though it is asked more often.
 pub fn limits(source: Source, budget_ms: u64, step_ms: u64) -> (Limits, Limits) {

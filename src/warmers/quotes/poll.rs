@@ -9,6 +9,7 @@ use super::apply::{Applied, QuoteSinks, apply};
 use super::feed_state::{Ended, FeedState};
 use super::feeds::Feeds;
 use super::poll_batch::compose;
+use super::standing::Standing;
 use crate::base::Source;
 use crate::brokers::{Batch, BrokerError, BrokerErrorKind};
 use crate::cache::pending::Taken;
@@ -44,6 +45,11 @@ impl QuotesTask {
         Self { feeds: Feeds::new(context), outcomes, started_mono_ms: now_mono_ms }
     }
 
+    /// This node asks from now on: broker A has its first chance again.
+    pub fn begin(&mut self, now_mono_ms: u64) {
+        self.started_mono_ms = now_mono_ms;
+    }
+
     pub fn feeds(&self) -> &Feeds {
         &self.feeds
     }
@@ -64,10 +70,18 @@ impl QuotesTask {
         &mut self,
         context: &WarmerContext,
         taken: impl Fn(Source) -> bool,
+        standing: Standing,
         now_mono_ms: u64,
     ) {
         self.reclaim_timed_out(now_mono_ms);
-        let waits = context.pending.is_waited_for();
+        if standing == Standing::Relayed {
+            // The leader's next poll carries what requests here wait for.
+            context.answer_in_ms.store(0, Ordering::Relaxed);
+            return;
+        }
+        // Several nodes by themselves are many at the public provider, so each keeps its pace,
+        // whoever waits.
+        let waits = context.pending.is_waited_for() && standing == Standing::Asks;
         // A call every second is broker A's to give. Of the public provider's calls none more is
         // made for symbols that are only held.
         let wanted = !context.pending.is_empty();

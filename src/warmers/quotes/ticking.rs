@@ -99,7 +99,8 @@ impl TickingTask {
         let calls = (indices.len() + shares.len()).div_ceil(feed.feed().batch_max().max(1));
         self.calls = calls as u64;
         ticker.want(Wanted {
-            awake: is_awake(&context.calendar, now),
+            // Another node's ticker ticks for all.
+            awake: context.lead.may_ask() && is_awake(&context.calendar, now),
             moves: status.phase == Phase::Open,
             trades: matches!(status.phase, Phase::PreOpen | Phase::Open | Phase::Closing),
             indices,

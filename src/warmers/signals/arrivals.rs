@@ -4,7 +4,7 @@
 use jiff::civil::Date;
 
 use super::sessions::window_from;
-use crate::base::{Source, Symbol};
+use crate::base::{Epoch, Source, Symbol};
 use crate::brokers::DailyCandles;
 use crate::market::MarketCalendar;
 use crate::signals::history::{Conflict, HOLES_MAX, Suspected, Window, check, merge};
@@ -44,19 +44,21 @@ pub enum Verdict {
 /// Judges what arrived and stores what can be believed.
 pub fn take_in(
     store: &dyn SignalStore,
+    epoch: Epoch,
     calendar: &MarketCalendar,
     arrived: Arrived,
 ) -> Result<Taken, StoreError> {
     let (at, source) = (arrived.at, arrived.source);
     let verdict = match &arrived.held {
-        Some(held) if !arrived.whole => append(store, calendar, &arrived, held.clone())?,
-        _ => replace(store, calendar, arrived)?,
+        Some(held) if !arrived.whole => append(store, epoch, calendar, &arrived, held.clone())?,
+        _ => replace(store, epoch, calendar, arrived)?,
     };
     Ok(Taken { at, source, verdict })
 }
 
 fn replace(
     store: &dyn SignalStore,
+    epoch: Epoch,
     calendar: &MarketCalendar,
     arrived: Arrived,
 ) -> Result<Verdict, StoreError> {
@@ -82,7 +84,7 @@ fn replace(
         suspicions: suspicions.clone(),
     };
     let candles = checked.candles;
-    store.replace_candles(NewHistory { symbol, source, simulated, candles, suspicions })?;
+    store.replace_candles(epoch, NewHistory { symbol, source, simulated, candles, suspicions })?;
     Ok(Verdict::Stored { held, gap: false })
 }
 
@@ -101,6 +103,7 @@ fn suspicions(suspected: &[Suspected], before: &[SplitSuspicion], to: Date) -> V
 
 fn append(
     store: &dyn SignalStore,
+    epoch: Epoch,
     calendar: &MarketCalendar,
     arrived: &Arrived,
     mut held: CandleHistory,
@@ -118,7 +121,7 @@ fn append(
             };
             let why = conflict.err().map_or("another kind of source".into(), |c| c.to_string());
             tracing::warn!(symbol = %arrived.symbol, why, "fetching all of its candles again");
-            store.want_refetch(&arrived.symbol, suspected)?;
+            store.want_refetch(epoch, &arrived.symbol, suspected)?;
             let new = suspected.map(|date| SplitSuspicion { date, confirmed: false });
             held.suspicions.extend(new);
             held.refetch = true;
@@ -129,7 +132,7 @@ fn append(
     if let Some(last) = merged.append.last() {
         held.last = Some(last.date);
         let keep_from = window_from(calendar, last.date);
-        store.append_candles(&arrived.symbol, merged.append, keep_from)?;
+        store.append_candles(epoch, &arrived.symbol, merged.append, keep_from)?;
     }
     Ok(Verdict::Stored { held, gap })
 }

@@ -123,6 +123,11 @@ impl CandleCalls {
             || self.arrived.iter().any(|arrived| arrived.at == place)
     }
 
+    /// What waits to be stored came when another node had not led yet.
+    pub(crate) fn forget_arrived(&mut self) {
+        self.arrived.clear();
+    }
+
     /// The next answer to be stored.
     pub(crate) fn next_arrived(&mut self) -> Option<Arrived> {
         self.arrived.pop_front()
@@ -179,6 +184,7 @@ impl CandleCalls {
         call.asked = Some(asked);
         call.asked_mono_ms = Some(now_mono_ms);
         let (broker_a, public) = (Arc::clone(&context.broker_a), context.public.clone());
+        let lead = context.lead.clone();
         let lane = match source {
             Source::BrokerA => &context.broker_a_lane,
             Source::Public => &context.public_lane,
@@ -186,13 +192,13 @@ impl CandleCalls {
         // A refusal is told like any other failure.
         let outcomes = &self.outcomes[source as usize];
         let _ = outcomes.submit(lane, context.call_deadline_ms(), move || {
-            Box::new(match (source, token, public) {
+            Box::new(lead.call(source, || match (source, token, public) {
                 (Source::BrokerA, Some(token), _) => {
                     broker_a.daily_candles(token, from, to).map(Some)
                 }
                 (Source::Public, _, Some(public)) => public.daily_candles(&symbol, from, to),
                 _ => Ok(None),
-            })
+            }))
         });
     }
 
@@ -424,7 +430,9 @@ pub(crate) fn availability(context: &WarmerContext, source: Source) -> Availabil
         Readiness::Ready => Availability::Ready,
         Readiness::Paced(_) => Availability::Soon,
         Readiness::Open(_) => Availability::Later,
-        Readiness::NoToken | Readiness::NoPermission | Readiness::Off => Availability::Absent,
+        Readiness::NoToken | Readiness::NoPermission | Readiness::Off | Readiness::Follows => {
+            Availability::Absent
+        }
     }
 }
 

@@ -111,7 +111,7 @@ fn put_on_record(
     found: Vec<ProvisionalSignal>,
 ) -> Result<(), StoreError> {
     let LookOrder { look, now_ms, publication, expected, .. } = order;
-    if found.is_empty() || store.keep_provisional(look.date, *now_ms, found)? == 0 {
+    if found.is_empty() || store.keep_provisional(expected.epoch, look.date, *now_ms, found)? == 0 {
         return Ok(());
     }
     let record = walk(store, &Closes::new(), expected)?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use jiff::civil::Date;
 
-use crate::base::{Candle, Symbol};
+use crate::base::{Candle, Epoch, Symbol};
 use crate::market::MarketCalendar;
 use crate::signals::backtest::Judged;
 use crate::signals::confidence::{Moves, PRIOR_DATES, Weight};
@@ -43,6 +43,8 @@ pub type Closes<'a> = HashMap<&'a str, &'a [Candle]>;
 pub struct Expected {
     pub universe: Arc<HashSet<Symbol>>,
     pub calendar: Arc<MarketCalendar>,
+    /// Of the leader that writes outcomes.
+    pub epoch: Epoch,
 }
 
 impl Expected {
@@ -101,7 +103,8 @@ impl Walk<'_> {
         store: &dyn SignalStore,
         record: &mut Reliability,
     ) -> Result<(), StoreError> {
-        let keep = |outcomes| store.keep_outcomes(outcomes);
+        let epoch = self.expected.epoch;
+        let keep = |outcomes| store.keep_outcomes(epoch, outcomes);
         paged(
             |after| store.ledger(after, LEDGER_PAGE),
             keep,
@@ -123,7 +126,8 @@ impl Walk<'_> {
         store: &dyn SignalStore,
         record: &mut Reliability,
     ) -> Result<(), StoreError> {
-        let keep = |outcomes| store.keep_provisional_outcomes(outcomes);
+        let epoch = self.expected.epoch;
+        let keep = |outcomes| store.keep_provisional_outcomes(epoch, outcomes);
         paged(
             |after| store.provisional_ledger(after, LEDGER_PAGE),
             keep,

@@ -5,7 +5,7 @@ use jiff::civil::date;
 use sonic_rs::{JsonValueTrait, Value};
 
 use super::*;
-use crate::base::{Clock, Source};
+use crate::base::{Clock, Epoch, Source};
 use crate::store::{Basis, NewHistory, SqliteStore};
 use crate::views::json;
 use crate::views::signal_record::SignalRecord;
@@ -85,14 +85,14 @@ impl Desk {
                 candles: candles.clone(),
                 suspicions: Vec::new(),
             };
-            store.replace_candles(history).unwrap();
+            store.replace_candles(Epoch::ALONE, history).unwrap();
         }
         Self { store, _folder: folder, histories }
     }
 
     fn publish(&self, on: Date, names: &[&str]) {
         let signals = names.iter().map(|name| signal(name)).collect();
-        assert!(self.store.publish_signals(on, 1, 3, signals).unwrap());
+        assert!(self.store.publish_signals(Epoch::ALONE, on, 1, 3, signals).unwrap());
     }
 
     /// The record with the candles up to `to`, or with none at hand.
@@ -104,7 +104,8 @@ impl Desk {
         let closes = if to.is_some() { closes } else { Closes::new() };
         let universe = ["R", "F", "H"].map(symbol).into_iter().collect();
         let calendar = Arc::new(MarketCalendar::embedded());
-        let expected = Expected { universe: Arc::new(universe), calendar };
+        let universe = Arc::new(universe);
+        let expected = Expected { universe, calendar, epoch: Epoch::ALONE };
         let record = walk(&self.store, &closes, &expected).unwrap();
         sonic_rs::from_slice(&json::to_vec(&SignalRecord::of(&record, None))).unwrap()
     }

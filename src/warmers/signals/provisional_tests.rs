@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use jiff::civil::date;
 
 use super::*;
-use crate::base::{Candle, Clock, Symbol};
+use crate::base::{Candle, Clock, Epoch, Symbol};
 use crate::market::MarketCalendar;
 use crate::signals::confidence::Weight;
 use crate::signals::patterns::Key;
@@ -140,7 +140,7 @@ fn so_far(open_e4: i64, close_e4: i64) -> Arc<DailyCandles> {
 fn what_a_later_look_does_not_find_is_gone_but_stays_on_record() {
     let (_dir, store) = fresh();
     let before = stored(50)[49].date;
-    assert!(store.publish_signals(before, 1, 1, Vec::new()).unwrap());
+    assert!(store.publish_signals(Epoch::ALONE, before, 1, 1, Vec::new()).unwrap());
     let publication =
         Publication { signals: Arc::default(), record: Arc::default(), list: Arc::default() };
     show(&store, &publication, &Reliability::default()).unwrap();
@@ -163,6 +163,7 @@ fn what_a_later_look_does_not_find_is_gone_but_stays_on_record() {
             prepared: Arc::clone(&prepared),
             said: vec![(0, said)],
             expected: Expected {
+                epoch: Epoch::ALONE,
                 universe: Arc::default(),
                 calendar: Arc::new(MarketCalendar::embedded()),
             },
@@ -221,7 +222,7 @@ fn only_trusted_symbols_that_reach_the_session_before_are_prepared() {
             candles: stored(sessions),
             suspicions: Vec::new(),
         };
-        store.replace_candles(history).unwrap();
+        store.replace_candles(Epoch::ALONE, history).unwrap();
         Some((symbol, A, true))
     };
     let symbols = vec![keep("NSE:A", 50), None, keep("NSE:B", 49)];

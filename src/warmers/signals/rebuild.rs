@@ -42,7 +42,7 @@ pub fn rebuild(store: &dyn SignalStore, order: &RebuildOrder) -> Result<Shown, S
     let signals = found(&histories, order);
     let symbols = histories.iter().filter(|h| close_on(&h.candles, order.date).is_some()).count();
     let count = signals.len();
-    if store.publish_signals(order.date, order.now_ms, symbols, signals)? {
+    if store.publish_signals(order.expected.epoch, order.date, order.now_ms, symbols, signals)? {
         tracing::info!(date = %order.date, signals = count, symbols, "signals published");
     }
     let candles: Closes<'_> =

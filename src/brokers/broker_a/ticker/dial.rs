@@ -160,7 +160,7 @@ impl Dialer {
     /// [lifted](Stream::wait_for).
     pub(super) fn dial(&self, endpoint: &Endpoint) -> Result<Stream, OpenFailure> {
         let tcp = connect(&self.names.of(endpoint)?)?;
-        let until_mono_ms = Some(self.timer.monotonic_ms() + UPGRADE_TIMEOUT_MS);
+        let until_mono_ms = self.timer.monotonic_ms() + UPGRADE_TIMEOUT_MS;
         let timed = Timed { tcp, timer: self.timer.clone(), until_mono_ms };
         match endpoint.tls {
             true => self.tls(endpoint, timed),
@@ -206,17 +206,16 @@ pub(super) fn is_wait(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
-/// A socket whose reads end by a deadline, where one is set, however the bytes drip in.
+/// A socket whose reads end by a deadline, however the bytes drip in.
 pub(super) struct Timed {
     tcp: TcpStream,
     timer: Clock,
-    until_mono_ms: Option<u64>,
+    until_mono_ms: u64,
 }
 
 impl Read for Timed {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let Some(until_mono_ms) = self.until_mono_ms else { return self.tcp.read(buffer) };
-        let left_ms = until_mono_ms.saturating_sub(self.timer.monotonic_ms());
+        let left_ms = self.until_mono_ms.saturating_sub(self.timer.monotonic_ms());
         if left_ms == 0 {
             return Err(io::ErrorKind::TimedOut.into());
         }
@@ -249,17 +248,10 @@ pub(super) enum Stream {
 }
 
 impl Stream {
-    /// From now on every read waits for at most `wait`, and no deadline holds.
-    pub(super) fn wait_for(&mut self, wait: Duration) -> io::Result<()> {
-        let timed = self.timed();
-        timed.until_mono_ms = None;
-        timed.tcp.set_read_timeout(Some(wait))
-    }
-
     /// All reads end by `within_ms` from now.
     pub(super) fn read_within(&mut self, within_ms: u64) {
         let timed = self.timed();
-        timed.until_mono_ms = Some(timed.timer.monotonic_ms() + within_ms);
+        timed.until_mono_ms = timed.timer.monotonic_ms() + within_ms;
     }
 
     fn timed(&mut self) -> &mut Timed {

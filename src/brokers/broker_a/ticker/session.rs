@@ -10,6 +10,7 @@ use super::subscriptions::{Changes, Subscriptions, Wanted};
 use super::watch::{Verdict, Watch};
 use super::window::Window;
 use super::worker::{Way, Worker};
+use crate::base::Symbol;
 use crate::brokers::broker_a::ticks::{self, PacketFault};
 
 /// Longest wait for a message: commands, deadlines and the end of the service are looked at this
@@ -85,11 +86,12 @@ impl Session<'_> {
         if self.worker.is_stopping() {
             return Err(Ended::Stopped);
         }
-        let wanted = self.worker.wanted();
-        if !self.worker.is_way(way) {
+        let view = self.worker.view();
+        if !view.is_way(way) {
             return Err(Ended::Unwanted);
         }
-        self.follow(&wanted)?;
+        let wanted = &view.wanted;
+        self.follow(wanted, view.settings.symbols_max)?;
         let now_mono_ms = self.worker.now_mono_ms();
         match self.watch.judge(wanted.moves, now_mono_ms) {
             Verdict::Fine => {}
@@ -101,12 +103,12 @@ impl Session<'_> {
         let wait_ms = due_in_ms.map_or(READ_WAIT_MS, |due| due.min(READ_WAIT_MS));
         let heard = self.link.read(Duration::from_millis(wait_ms));
         self.take(heard.map_err(|_| self.lost(BROKEN))?);
-        self.tell(&wanted);
+        self.tell(wanted);
         Ok(())
     }
 
     /// Subscribes what is wanted, once a second.
-    fn follow(&mut self, wanted: &Wanted) -> Result<(), Ended> {
+    fn follow(&mut self, wanted: &Wanted, symbols_max: usize) -> Result<(), Ended> {
         let now_mono_ms = self.worker.now_mono_ms();
         let since_ms = self.followed_mono_ms.map(|at| now_mono_ms.saturating_sub(at));
         if since_ms.is_some_and(|since_ms| since_ms < FOLLOW_MS) {
@@ -114,8 +116,7 @@ impl Session<'_> {
         }
         self.followed_mono_ms = Some(now_mono_ms);
         let known = &self.worker.parts.tokens;
-        let max = self.worker.settings().symbols_max;
-        let changes = self.subscriptions.follow(wanted, known, max, now_mono_ms);
+        let changes = self.subscriptions.follow(wanted, known, symbols_max, now_mono_ms);
         self.worker.counters().set_subscribed(self.subscriptions.len());
         self.send(&changes)
     }
@@ -166,14 +167,17 @@ impl Session<'_> {
         let counters = worker.counters();
         if self.window.due_in_ms(now_mono_ms) == Some(0) {
             let (clock, simulated) = (&worker.parts.clock, self.link.simulated);
-            let batch = self.window.batch(&self.subscriptions, wanted.trades, simulated, clock);
+            let Self { window, subscriptions, watch, .. } = self;
             // A price that cannot be true shows no more than silence does.
-            let believed = batch.iter().flat_map(|batch| &batch.quotes);
-            believed.for_each(|quote| self.watch.ticked(&quote.symbol, now_mono_ms));
+            let believed = |symbol: &Symbol, at_mono_ms| watch.ticked(symbol, at_mono_ms);
+            let batch = window.batch(subscriptions, wanted.trades, simulated, clock, believed);
             match batch.map(|batch| (worker.parts.push)(Box::new(batch))) {
-                // What was gathered goes with what is to come.
-                Some(Err(_)) => drop(counters.merged.fetch_add(1, Relaxed)),
-                Some(Ok(())) | None => self.window.clear(),
+                Some(Err(_)) => {
+                    if window.refused(now_mono_ms) {
+                        counters.merged.fetch_add(1, Relaxed);
+                    }
+                }
+                Some(Ok(())) | None => window.clear(),
             }
         }
         let live = self.watch.is_live(now_mono_ms);

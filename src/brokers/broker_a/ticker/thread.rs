@@ -13,7 +13,7 @@ use super::session::{self, Ended};
 use super::subscriptions::Wanted;
 use super::worker::{Shared, TickerParts, TickerSettings, Way, Worker};
 use crate::base::{Clock, rng};
-use crate::rt::threads;
+use crate::rt::{News, threads};
 
 /// After a connection that failed; doubles up to the longest, with a jitter. There is no last try
 /// while the token is good.
@@ -31,6 +31,8 @@ const STOP_WAIT: Duration = Duration::from_millis(250);
 pub struct Ticker {
     shared: Arc<Shared>,
     settings: Arc<ArcSwap<TickerSettings>>,
+    /// Wakes the thread where it rests.
+    news: News,
     /// Dropped to stop the thread.
     running: Option<Sender<()>>,
     ended: Receiver<()>,
@@ -46,11 +48,11 @@ impl Ticker {
         let shared = Arc::<Shared>::default();
         let (running, stop) = bounded(0);
         let (done, ended) = bounded(0);
-        let clock = parts.clock.clone();
+        let (clock, news) = (parts.clock.clone(), parts.token.news().clone());
         let (settings, dialer) = (Arc::clone(&parts.settings), Dialer::start()?);
         let worker = Worker { parts, shared: Arc::clone(&shared), dialer, stop, _done: done };
         threads::spawn("ticker", move || worker.run())?;
-        Ok(Self { shared, settings, running: Some(running), ended, clock })
+        Ok(Self { shared, settings, news, running: Some(running), ended, clock })
     }
 
     /// Whether the settings want it.
@@ -65,7 +67,12 @@ impl Ticker {
 
     /// Says what is wanted from now on.
     pub fn want(&self, wanted: Wanted) {
-        *self.shared.wanted.lock() = Arc::new(wanted);
+        let awake = wanted.awake;
+        let before = std::mem::replace(&mut *self.shared.wanted.lock(), Arc::new(wanted));
+        // An open connection looks at the rest by itself.
+        if before.awake != awake {
+            self.news.tell();
+        }
     }
 
     /// Whether prices flow, so that quote calls need not hurry.
@@ -88,6 +95,7 @@ impl Ticker {
 impl Drop for Ticker {
     fn drop(&mut self) {
         drop(self.running.take());
+        self.news.tell();
         let _ = self.ended.recv_timeout(STOP_WAIT);
     }
 }
@@ -120,8 +128,18 @@ impl BackOff {
 impl Worker {
     fn run(self) {
         let (mut refused, mut back_off) = (None, BackOff::new());
-        while !self.look() {
-            let Some(way) = self.ready(refused.as_ref()) else { continue };
+        let mut is_over = self.is_stopping();
+        while !is_over {
+            let Some(way) = self.view().way() else {
+                self.counters().set_state(State::Off);
+                is_over = self.rest();
+                continue;
+            };
+            if self.is_refused(&way, refused.as_ref()) {
+                self.counters().set_state(State::Refused);
+                is_over = self.look();
+                continue;
+            }
             refused = None;
             match session::run(&self, &way) {
                 Ended::Stopped => return,
@@ -144,26 +162,19 @@ impl Worker {
                     self.wait(&mut back_off, 0, &way);
                 }
             }
+            is_over = self.is_stopping();
         }
     }
 
-    /// The way to a connection, if one is wanted and may be tried.
-    fn ready(&self, refused: Option<&Refused>) -> Option<Way> {
-        let Some(way) = self.way() else {
-            self.counters().set_state(State::Off);
-            return None;
-        };
-        // A refusal may be of the token, the plan or the number of connections. Only a call tells
-        // whether the token is dead.
-        let waits = refused.is_some_and(|refused| {
+    /// Whether the broker refused this way, and nothing says that it might not now. A refusal may
+    /// be of the token, the plan or the number of connections. Only a call tells whether the token
+    /// is dead.
+    fn is_refused(&self, way: &Way, refused: Option<&Refused>) -> bool {
+        refused.is_some_and(|refused| {
             let since_ms = self.now_mono_ms().saturating_sub(refused.at_mono_ms);
             let no_news = since_ms < REFUSED_MS || way.token.worked() == refused.worked;
-            refused.way.is(&way) && no_news
-        });
-        if waits {
-            self.counters().set_state(State::Refused);
-        }
-        (!waits).then_some(way)
+            refused.way.is(way) && no_news
+        })
     }
 
     fn failed(&self, reason: &'static str) {
@@ -178,7 +189,7 @@ impl Worker {
         let wait_ms = rng::jittered_ms(back_off.take(least_ms));
         let until_mono_ms = self.now_mono_ms() + wait_ms;
         while self.now_mono_ms() < until_mono_ms && !self.look() {
-            if !self.is_way(way) {
+            if !self.view().is_way(way) {
                 *back_off = BackOff::new();
                 return;
             }
@@ -189,6 +200,9 @@ impl Worker {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::brokers::broker_a::ticker::Endpoint;
+    use crate::brokers::broker_a::ticker::worker::REST;
+    use crate::brokers::session::token::SharedToken;
 
     #[test]
     fn waits_double_to_half_a_minute_and_have_no_last_try() {
@@ -197,6 +211,74 @@ mod tests {
         assert_eq!(waits, [1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000]);
         let mut busy = BackOff::new();
         assert_eq!([busy.take(WAIT_BUSY_MS), busy.take(0)], [10_000, 20_000]);
+    }
+
+    /// How often the threads of this name went to sleep by themselves.
+    fn sleeps(name: &str) -> u64 {
+        let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+        let of = |task: std::path::PathBuf| {
+            let comm = std::fs::read_to_string(task.join("comm")).ok()?;
+            let status = std::fs::read_to_string(task.join("status")).ok()?;
+            let count =
+                status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+            (comm.trim_end() == name).then(|| count.unwrap().trim().parse::<u64>().unwrap())
+        };
+        tasks.filter_map(|task| of(task.unwrap().path())).sum()
+    }
+
+    fn until(what: &str, holds: impl Fn() -> bool) {
+        let (patience, never) = (Clock::system(), crossbeam_channel::never::<()>());
+        while !holds() {
+            assert!(patience.monotonic_ms() < REST.as_millis() as u64 / 2, "{what}");
+            let _ = never.recv_timeout(Duration::from_millis(1));
+        }
+    }
+
+    #[test]
+    fn without_a_way_it_sleeps_until_what_it_lacks_is_there() {
+        // Nobody listens there any more.
+        let nowhere = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let endpoint = Endpoint::parse(&format!("ws://{nowhere}")).unwrap();
+        for last in ["endpoint", "token", "wanted"] {
+            let token = Arc::<SharedToken>::default();
+            let off = TickerSettings { endpoint: None, symbols_max: 10 };
+            let settings = Arc::new(ArcSwap::from_pointee(off.clone()));
+            let ticker = Ticker::start(TickerParts {
+                settings: Arc::clone(&settings),
+                leads: Vec::new(),
+                clock: Clock::starting_at("2026-11-20T11:00:00+05:30".parse().unwrap()),
+                token: Arc::clone(&token),
+                tokens: Arc::default(),
+                push: Box::new(Err),
+            })
+            .unwrap();
+            let give = |what: &str| match what {
+                "endpoint" => {
+                    let endpoint = Some(endpoint.clone());
+                    settings.store(Arc::new(TickerSettings { endpoint, ..off.clone() }));
+                    token.news().tell();
+                }
+                "token" => token.set("t".into(), "k".into(), ticker.clock.now()),
+                _ => ticker.want(Wanted { awake: true, ..Wanted::default() }),
+            };
+            let others = ["endpoint", "token", "wanted"].into_iter().filter(|what| *what != last);
+            others.for_each(give);
+            until("the news to be heard", || token.news().is_heard());
+            // Five times a second it would be as often in two seconds.
+            let (before, second) = (sleeps("ticker"), Clock::system());
+            until("two seconds", || {
+                // What is wanted is said again each second.
+                ticker.want(Wanted { awake: last != "wanted", ..Wanted::default() });
+                second.monotonic_ms() > 2_000
+            });
+            let after = sleeps("ticker");
+            assert!(after > 0 && after - before <= 3, "{last}: {before} {after}");
+            assert_eq!(ticker.reading().state, "off");
+            give(last);
+            until(last, || ticker.reading().failure == Some("unreachable"));
+            drop(ticker);
+            until("its end", || sleeps("ticker") == 0);
+        }
     }
 
     /// A connection that gives heartbeats and no first tick ends after ten seconds.

@@ -83,9 +83,12 @@ impl Watch {
         self.unanswered_mono_ms = None;
     }
 
-    pub(super) fn ticked(&mut self, symbol: &Symbol, now_mono_ms: u64) {
-        if let Some(at) = self.leads.get_mut(symbol) {
-            *at = Some(now_mono_ms);
+    /// A tick came; one that is told again changes nothing.
+    pub(super) fn ticked(&mut self, symbol: &Symbol, at_mono_ms: u64) {
+        if let Some(last) = self.leads.get_mut(symbol)
+            && *last < Some(at_mono_ms)
+        {
+            *last = Some(at_mono_ms);
             self.renewed = false;
         }
     }
@@ -197,6 +200,11 @@ mod tests {
         let renewed = (15_250, Verdict::Renew);
         let given_up = (30_250, Verdict::GiveUp(Why::NoTicks));
         assert_eq!(alarms(&mut watch, true, 0, 30_250), [renewed, given_up]);
+        let mut watch = Watch::new(&leads, 0);
+        leads.iter().for_each(|lead| watch.ticked(lead, 0));
+        assert_eq!(alarms(&mut watch, true, 0, 15_250), [renewed]);
+        leads.iter().for_each(|lead| watch.ticked(lead, 0));
+        assert_eq!(alarms(&mut watch, true, 15_500, 20_000), [], "the ticks of before");
         let mut watch = Watch::new(&leads, 0);
         leads.iter().for_each(|lead| watch.ticked(lead, 0));
         assert_eq!(alarms(&mut watch, false, 0, 60_000), [], "nothing moves by the calendar");

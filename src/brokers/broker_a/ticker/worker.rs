@@ -16,8 +16,12 @@ use crate::brokers::feed::Push;
 use crate::brokers::session::token::{SharedToken, Token};
 use crate::brokers::settings::BrokerASettings;
 
-/// How often a waiting thread looks whether it may go on.
+/// How often a thread that waits for its next try looks whether it may go on.
 const LOOK: Duration = Duration::from_millis(200);
+
+/// Where no connection is wanted, changes are told. A refusal for want of permission ends by time
+/// alone: it holds for a minute.
+pub(super) const REST: Duration = Duration::from_secs(60);
 
 /// What settings say of the ticker. A reload may change it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,6 +72,28 @@ impl Way {
     }
 }
 
+/// What the thread goes by, as it is at one moment.
+pub(super) struct View {
+    pub(super) settings: Arc<TickerSettings>,
+    pub(super) wanted: Arc<Wanted>,
+    token: Option<Arc<Token>>,
+}
+
+impl View {
+    /// Where a connection is wanted, and with which token; `None` where none is.
+    pub(super) fn way(&self) -> Option<Way> {
+        let endpoint = self.settings.endpoint.clone().filter(|_| self.wanted.awake)?;
+        Some(Way { endpoint, token: self.token.clone()? })
+    }
+
+    /// Whether a connection is wanted, and this is still the way to it.
+    pub(super) fn is_way(&self, way: &Way) -> bool {
+        self.wanted.awake
+            && self.settings.endpoint.as_ref() == Some(&way.endpoint)
+            && self.token.as_ref().is_some_and(|token| Arc::ptr_eq(token, &way.token))
+    }
+}
+
 /// State of the thread.
 pub(super) struct Worker {
     pub(super) parts: TickerParts,
@@ -88,28 +114,13 @@ impl Worker {
         self.parts.clock.monotonic_ms()
     }
 
-    pub(super) fn wanted(&self) -> Arc<Wanted> {
-        Arc::clone(&self.shared.wanted.lock())
-    }
-
-    pub(super) fn settings(&self) -> Arc<TickerSettings> {
-        self.parts.settings.load_full()
-    }
-
-    pub(super) fn token(&self) -> Option<Arc<Token>> {
-        self.parts.token.usable(self.parts.clock.now()).ok()
-    }
-
-    /// Where a connection is wanted, and with which token; `None` where none is.
-    pub(super) fn way(&self) -> Option<Way> {
-        let endpoint = self.settings().endpoint.clone()?;
-        let token = self.token().filter(|_| self.wanted().awake)?;
-        Some(Way { endpoint, token })
-    }
-
-    /// Whether a connection is wanted, and this is still the way to it.
-    pub(super) fn is_way(&self, way: &Way) -> bool {
-        self.way().is_some_and(|now| now.is(way))
+    /// Looks once at everything that may have changed.
+    pub(super) fn view(&self) -> View {
+        View {
+            settings: self.parts.settings.load_full(),
+            wanted: Arc::clone(&self.shared.wanted.lock()),
+            token: self.parts.token.usable(self.parts.clock.now()).ok(),
+        }
     }
 
     pub(super) fn is_stopping(&self) -> bool {
@@ -119,5 +130,11 @@ impl Worker {
     /// Waits a moment; true when the service stops.
     pub(super) fn look(&self) -> bool {
         self.stop.recv_timeout(LOOK) == Err(RecvTimeoutError::Disconnected)
+    }
+
+    /// Waits until something has changed, for a long time at most; true when the service stops.
+    pub(super) fn rest(&self) -> bool {
+        self.parts.token.news().wait(REST);
+        self.is_stopping()
     }
 }

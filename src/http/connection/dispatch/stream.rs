@@ -64,7 +64,7 @@ impl<S: Serve> Connection<S> {
         if let Err(error) = self.socket.limit_unsent(UNSENT_BYTES_MAX, DEAD_PEER) {
             tracing::debug!(%error, "unsent bytes of a stream not limited");
         }
-        self.slot.mark_stream();
+        self.slot.mark_stream(frames.shows());
         let now_ms = self.shared.slots.now_ms();
         let life_ms = self.settings.stream_life_ms;
         let spread_life_ms = spread(self.slot.index(), (life_ms * 9 / 10, life_ms * 11 / 10));

@@ -1,0 +1,1 @@
+SELECT user_id FROM last_user WHERE id = 1

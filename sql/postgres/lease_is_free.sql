@@ -1,0 +1,1 @@
+SELECT until < clock_timestamp() FROM leases WHERE role = 'feed'

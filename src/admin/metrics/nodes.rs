@@ -1,0 +1,32 @@
+//! Metric families of this node among several. Runs on the lane `admin`.
+
+use crate::admin::exposition::{Exposition, Kind, seconds};
+use crate::base::Role;
+use crate::health::{NodeReadings, Readings, RelayReadings};
+
+pub(super) fn write(text: &mut Exposition, readings: &Readings, since_ms: u64) {
+    let NodeReadings { role, epoch, relay, fenced } = readings.node;
+    text.gauge(
+        "bhav_leader",
+        "Whether this node asks the brokers: 1 for a leader and for a node that is alone.",
+        u8::from(role != Role::Follower),
+    );
+    text.gauge(
+        "bhav_epoch",
+        "The number of this node's leadership; 0 where it follows or is alone.",
+        epoch.unwrap_or_default(),
+    );
+    let help = "What was refused because this node did not lead any more.";
+    let mut refused = text.family(Kind::Counter, "bhav_fenced_total", help);
+    for (place, count) in fenced {
+        refused.sample(&[("where", place)], count);
+    }
+    let RelayReadings { age_ms, gaps } = relay;
+    text.counter("bhav_relay_gaps_total", "Gaps in what the leader told the other nodes.", gaps);
+    let age_ms = age_ms.map_or(0, |age_ms| age_ms + since_ms);
+    text.gauge(
+        "bhav_relay_age_seconds",
+        "Time since this node heard what the leader tells, or started; 0 where it is alone.",
+        seconds(age_ms),
+    );
+}

@@ -1,0 +1,89 @@
+//! Makes a node one of several: with a way to the others, and a lease that decides who leads.
+
+use std::sync::Arc;
+
+use super::assemble::Assembled;
+use super::start_error::StartError;
+use crate::base::lease::{Authority, LeaseTimes};
+use crate::base::{Clock, Epoch, Leadership};
+use crate::cache::ValkeyL2;
+use crate::cache::nodes::claim::ValkeyClaim;
+use crate::cache::valkey::{Server, ValkeySettings};
+use crate::config::Config;
+use crate::rt::{Lane, LaneSpec};
+use crate::warmers::{Cluster, Lead, LeaseParts, NoWire, ValkeyWire, Wire};
+
+/// One message to all nodes, and one to the leader, may be under way; the next may wait.
+const RELAY_THREADS: usize = 2;
+const RELAY_QUEUE_MAX: usize = 4;
+
+/// The kernel's name of this machine.
+const MACHINE_NAME: &str = "/proc/sys/kernel/hostname";
+
+/// What counts epochs for all nodes.
+pub type Row = Arc<dyn Authority>;
+
+/// Joins the other nodes: those of the store's lease, over the server of the settings if they name
+/// one. What it gives starts the lease, once the scheduler runs.
+///
+/// # Errors
+/// [`StartError`].
+pub(super) fn join(
+    assembled: &mut Assembled,
+    config: &Config,
+    row: Row,
+    clock: &Clock,
+) -> Result<LeaseParts, StartError> {
+    let node = config.nodes.name.clone().unwrap_or_else(machine_name);
+    let lease_ms = config.nodes.lease_ms;
+    let Link { wire, claim, begin_term } = link(assembled, config, &node)?;
+    let leadership = Arc::new(Leadership::follower());
+    let spec = LaneSpec { name: "relay", threads: RELAY_THREADS, queue_max: RELAY_QUEUE_MAX };
+    let context = &mut assembled.context;
+    context.lead = Lead::new(&leadership, clock);
+    context.cluster = Some(Cluster {
+        node: node.clone(),
+        wire,
+        lane: Arc::new(Lane::start(&spec, clock)?),
+        begin_term,
+    });
+    Ok(LeaseParts {
+        times: LeaseTimes::of(lease_ms),
+        node,
+        row,
+        claim,
+        leadership,
+        first_call_after_ms: config.broker_a.quote_interval_ms,
+        clock: clock.clone(),
+    })
+}
+
+/// The way to the other nodes.
+struct Link {
+    wire: Arc<dyn Wire>,
+    claim: Option<Row>,
+    begin_term: Box<dyn Fn(Epoch) + Send + Sync>,
+}
+
+/// Through the server that the nodes share. Its second cache level takes the place of the file.
+fn link(assembled: &mut Assembled, config: &Config, node: &str) -> Result<Link, StartError> {
+    let ValkeySettings { url, password, ca_file, namespace } = &config.valkey;
+    let Some(url) = url.clone() else {
+        return Ok(Link { wire: Arc::new(NoWire), claim: None, begin_term: Box::new(|_| ()) });
+    };
+    let server = Arc::new(Server::new(url, password.clone(), ca_file.as_deref())?);
+    let l2 = Arc::new(ValkeyL2::new(&server, namespace, config.cache.l2_records_max));
+    let wire = ValkeyWire::start(&server, namespace, node, assembled.mailbox.relay())?;
+    assembled.context.l2 = l2.clone();
+    assembled.metric_sources.l2 = l2.clone();
+    Ok(Link {
+        wire: Arc::new(wire),
+        claim: Some(Arc::new(ValkeyClaim::new(&server, namespace, config.nodes.lease_ms))),
+        begin_term: Box::new(move |epoch| l2.set_epoch(epoch)),
+    })
+}
+
+fn machine_name() -> String {
+    let name = std::fs::read_to_string(MACHINE_NAME).unwrap_or_default();
+    name.trim().to_owned()
+}

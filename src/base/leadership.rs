@@ -1,0 +1,161 @@
+//! Whether this node leads: asks the brokers and writes what all nodes share, or follows.
+//!
+//! A value that is read, never a lock. One thread writes it, and whoever is about to act reads it
+//! with the time of that moment. It ends by itself: past its deadline a node does not lead,
+//! whatever it could or could not learn since. A node that is alone leads for ever, with epoch 0.
+
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+
+use super::epoch::Epoch;
+
+/// What a node is among the nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// There are no others.
+    Alone,
+    Leader,
+    Follower,
+}
+
+impl Role {
+    /// The text in API documents.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Alone => "alone",
+            Self::Leader => "leader",
+            Self::Follower => "follower",
+        }
+    }
+}
+
+/// A leadership, with times of this node's monotonic clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Term {
+    pub epoch: Epoch,
+    /// First moment at which upstreams may be asked: the leader before may have asked right up to
+    /// its own end.
+    pub asks_from_mono_ms: u64,
+    /// First moment at which it is over.
+    pub until_mono_ms: u64,
+}
+
+/// What is known of this node's leadership.
+#[derive(Debug)]
+pub struct Leadership {
+    is_alone: bool,
+    /// Of the running term, or of the last one.
+    epoch: AtomicU64,
+    asks_from_mono_ms: AtomicU64,
+    until_mono_ms: AtomicU64,
+}
+
+impl Leadership {
+    /// Of a node that is alone: nothing ends it.
+    pub fn alone() -> Self {
+        Self {
+            is_alone: true,
+            epoch: AtomicU64::new(Epoch::ALONE.0),
+            asks_from_mono_ms: AtomicU64::new(0),
+            until_mono_ms: AtomicU64::new(u64::MAX),
+        }
+    }
+
+    /// Of one node of several, which does not lead yet.
+    pub fn follower() -> Self {
+        Self { is_alone: false, until_mono_ms: AtomicU64::new(0), ..Self::alone() }
+    }
+
+    /// This node leads now, or goes on to. For the one thread that knows.
+    pub fn grant(&self, term: Term) {
+        if self.epoch.load(SeqCst) != term.epoch.0 {
+            // Nobody may see the new epoch with the old deadline.
+            self.end();
+            self.epoch.store(term.epoch.0, SeqCst);
+        }
+        self.asks_from_mono_ms.store(term.asks_from_mono_ms, SeqCst);
+        self.until_mono_ms.store(term.until_mono_ms, SeqCst);
+    }
+
+    /// This node does not lead any more.
+    pub fn end(&self) {
+        self.until_mono_ms.store(0, SeqCst);
+    }
+
+    /// The epoch in which this node leads at this moment; `None` where it does not.
+    pub fn epoch(&self, now_mono_ms: u64) -> Option<Epoch> {
+        let epoch = self.epoch.load(SeqCst);
+        let leads = now_mono_ms < self.until_mono_ms.load(SeqCst);
+        // The deadline may be another term's.
+        (leads && epoch == self.epoch.load(SeqCst)).then_some(Epoch(epoch))
+    }
+
+    /// Whether this node may ask a shared upstream at this moment.
+    pub fn may_ask(&self, now_mono_ms: u64) -> bool {
+        self.epoch(now_mono_ms).is_some() && now_mono_ms >= self.asks_from_mono_ms.load(SeqCst)
+    }
+
+    /// What this node is at this moment.
+    pub fn role(&self, now_mono_ms: u64) -> Role {
+        match self.epoch(now_mono_ms) {
+            Some(_) if self.is_alone => Role::Alone,
+            Some(_) => Role::Leader,
+            None => Role::Follower,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_that_is_alone_leads_for_ever() {
+        let alone = Leadership::alone();
+        for now_mono_ms in [0, 1, u64::MAX - 1] {
+            assert_eq!(alone.epoch(now_mono_ms), Some(Epoch::ALONE));
+            assert!(alone.may_ask(now_mono_ms));
+            assert_eq!(alone.role(now_mono_ms), Role::Alone);
+        }
+    }
+
+    #[test]
+    fn a_term_begins_with_a_wait_and_ends_by_itself() {
+        let node = Leadership::follower();
+        assert_eq!((node.epoch(0), node.role(0)), (None, Role::Follower));
+        let term = Term { epoch: Epoch(7), asks_from_mono_ms: 150, until_mono_ms: 500 };
+        node.grant(term);
+        assert_eq!((node.epoch(100), node.may_ask(100)), (Some(Epoch(7)), false));
+        assert!(node.may_ask(150) && node.may_ask(499));
+        assert_eq!(node.role(499), Role::Leader);
+        assert_eq!((node.epoch(500), node.may_ask(500)), (None, false));
+        node.grant(Term { until_mono_ms: 900, ..term });
+        assert!(node.may_ask(899));
+        node.end();
+        assert_eq!(node.epoch(500), None);
+    }
+
+    #[test]
+    fn no_reader_sees_one_terms_epoch_with_anothers_deadline() {
+        // Each term ends at a time that only its epoch explains.
+        const TERMS: u64 = 20_000;
+        let until_of = |epoch: u64| epoch * 10;
+        let node = Leadership::follower();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for epoch in 1..=TERMS {
+                    let until_mono_ms = until_of(epoch);
+                    node.grant(Term { epoch: Epoch(epoch), asks_from_mono_ms: 0, until_mono_ms });
+                }
+            });
+            let mut seen = 0;
+            while seen < TERMS {
+                let now_mono_ms = until_of(seen + 1) - 1;
+                if let Some(Epoch(epoch)) = node.epoch(now_mono_ms) {
+                    assert!(now_mono_ms < until_of(epoch), "epoch {epoch} at {now_mono_ms}");
+                    seen = epoch;
+                }
+                std::hint::spin_loop();
+            }
+        });
+    }
+}

@@ -1,0 +1,370 @@
+//! What one node makes of the answers of its authorities: whether it leads, in which epoch, until
+//! when, and what to ask next. Pure: the caller sends requests, brings answers and says what time
+//! it is by the monotonic clock.
+//!
+//! There is the *row*, which counts epochs, and in most clusters the *claim* beside it. Taking
+//! needs both, keeping needs either. Why no two nodes lead at once, whatever is late or lost:
+//!
+//! 1. A lease counts from before its request was sent, and ends a margin early. So who counts a
+//!    lease has it at the authority.
+//! 2. Who begins to lead counts both leases at that moment. So nobody else has one of them then,
+//!    and nobody else leads.
+//! 3. Who leads counts one lease without a gap. After a gap only 2 makes it lead again.
+//!
+//! An authority that forgets its leases, as a server without a disk does, gives no new one until
+//! those that it forgot have run out.
+
+use super::authority::{Grant, Holder, Presence};
+use crate::base::Epoch;
+
+/// An authority.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// The one that counts epochs.
+    Row,
+    /// The one beside it.
+    Claim,
+}
+
+/// What is asked of an authority.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Request {
+    Look,
+    Take { holder: Holder, epoch: Epoch },
+    Renew { holder: Holder, epoch: Epoch },
+    Release { holder: Holder },
+}
+
+/// A request to be sent now. Requests to different authorities are sent at the same time: one that
+/// stalls must not eat the other's deadline.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ask {
+    /// Comes back with the answer; answers to a release are not waited for.
+    pub id: u64,
+    pub which: Which,
+    pub request: Request,
+}
+
+/// What came back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    Presence(Presence),
+    Grant(Grant),
+    /// None, or an error. The request may take effect all the same.
+    Failed,
+}
+
+/// Lengths of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeaseTimes {
+    /// What the authorities give.
+    pub lease_ms: u64,
+    /// How much earlier this node gives up: for clocks that run at different speeds, and for what
+    /// was begun just before.
+    pub margin_ms: u64,
+    /// Between two renewals.
+    pub renew_ms: u64,
+    /// Between two tries to take; a quarter more at random.
+    pub retry_ms: u64,
+    /// An answer that comes later is not believed.
+    pub answer_ms: u64,
+}
+
+impl Default for LeaseTimes {
+    fn default() -> Self {
+        Self::of(5_000)
+    }
+}
+
+impl LeaseTimes {
+    /// With leases of this length.
+    pub const fn of(lease_ms: u64) -> Self {
+        let fifth = lease_ms / 5;
+        Self { lease_ms, margin_ms: fifth, renew_ms: fifth, retry_ms: fifth, answer_ms: 2 * fifth }
+    }
+}
+
+/// What this node is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// May act as the leader before this moment, and not from it on, whatever it knows.
+    Leader {
+        epoch: Epoch,
+        until_mono_ms: u64,
+    },
+    Follower,
+}
+
+/// One authority as this node sees it.
+#[derive(Debug, Default)]
+struct Lease {
+    /// When this node gives it up; 0 without a lease.
+    until_mono_ms: u64,
+    /// The request under way, and when it was handed out.
+    under_way: Option<(u64, u64)>,
+    asked_mono_ms: u64,
+}
+
+#[derive(Debug)]
+enum Stage {
+    Follower,
+    Looking,
+    /// The claim could be had when its authority was last asked.
+    Free,
+    TakingRow {
+        holder: Holder,
+    },
+    Claiming {
+        holder: Holder,
+        epoch: Epoch,
+    },
+    Leader {
+        holder: Holder,
+        epoch: Epoch,
+    },
+    Stopped,
+}
+
+/// The state of one node.
+#[derive(Debug)]
+pub struct Leadership {
+    times: LeaseTimes,
+    node: String,
+    has_claim: bool,
+    stage: Stage,
+    row: Lease,
+    claim: Lease,
+    not_before_mono_ms: u64,
+    asks: u64,
+    /// Releases that are to be sent.
+    farewells: Vec<Ask>,
+}
+
+impl Leadership {
+    /// A follower. Without a claim the row alone decides.
+    pub fn new(times: LeaseTimes, node: &str, has_claim: bool) -> Self {
+        Self {
+            times,
+            node: node.to_owned(),
+            has_claim,
+            stage: Stage::Follower,
+            row: Lease::default(),
+            claim: Lease::default(),
+            not_before_mono_ms: 0,
+            asks: 0,
+            farewells: Vec::new(),
+        }
+    }
+
+    /// Whether this node leads now. To be asked before every call, publication and write.
+    pub fn standing(&self, now_mono_ms: u64) -> Standing {
+        let until_mono_ms = self.row.until_mono_ms.max(self.claim.until_mono_ms);
+        match &self.stage {
+            Stage::Leader { epoch, .. } if now_mono_ms < until_mono_ms => {
+                Standing::Leader { epoch: *epoch, until_mono_ms }
+            }
+            _ => Standing::Follower,
+        }
+    }
+
+    /// What to send now. `random` spreads the tries of several nodes and tells attempts apart.
+    /// To be called some ten times a second.
+    pub fn due(&mut self, now_mono_ms: u64, random: u64) -> Vec<Ask> {
+        self.lapse(now_mono_ms);
+        for which in [Which::Row, Which::Claim] {
+            let under_way = self.lease(which).under_way;
+            if let Some((id, asked_ms)) = under_way
+                && now_mono_ms.saturating_sub(asked_ms) >= self.times.answer_ms
+            {
+                self.answered(id, which, Answer::Failed, now_mono_ms);
+            }
+        }
+        let mut asks = std::mem::take(&mut self.farewells);
+        asks.extend(self.step(now_mono_ms, random));
+        if let Stage::Leader { holder, epoch } = &self.stage {
+            let renew = Request::Renew { holder: holder.clone(), epoch: *epoch };
+            asks.extend(self.renewal(Which::Row, &renew, now_mono_ms));
+            if self.has_claim {
+                asks.extend(self.renewal(Which::Claim, &renew, now_mono_ms));
+            }
+        }
+        asks
+    }
+
+    /// The next step of a try to lead.
+    fn step(&mut self, now_mono_ms: u64, random: u64) -> Option<Ask> {
+        match &self.stage {
+            Stage::Follower if now_mono_ms >= self.not_before_mono_ms => {
+                let spread_ms = random % (self.times.retry_ms / 4).max(1);
+                self.not_before_mono_ms = now_mono_ms + self.times.retry_ms + spread_ms;
+                if self.has_claim {
+                    self.stage = Stage::Looking;
+                    return Some(self.ask(Which::Claim, Request::Look, now_mono_ms));
+                }
+                Some(self.take_row(now_mono_ms, random))
+            }
+            // Only now: a row that is granted and given back would raise the epoch with every try.
+            Stage::Free => Some(self.take_row(now_mono_ms, random)),
+            Stage::Claiming { holder, epoch } if self.claim.under_way.is_none() => {
+                let take = Request::Take { holder: holder.clone(), epoch: *epoch };
+                Some(self.ask(Which::Claim, take, now_mono_ms))
+            }
+            _ => None,
+        }
+    }
+
+    fn take_row(&mut self, now_mono_ms: u64, random: u64) -> Ask {
+        let holder = Holder::new(&self.node, random);
+        self.stage = Stage::TakingRow { holder: holder.clone() };
+        self.ask(Which::Row, Request::Take { holder, epoch: Epoch::default() }, now_mono_ms)
+    }
+
+    /// Takes an answer. One that nobody waits for any more is ignored.
+    pub fn answered(&mut self, id: u64, which: Which, answer: Answer, now_mono_ms: u64) {
+        // Before anything else: a renewal that comes after the deadline brings nothing back.
+        self.lapse(now_mono_ms);
+        let lease = self.lease(which);
+        let Some((_, asked_ms)) = lease.under_way.take_if(|(waited_for, _)| *waited_for == id)
+        else {
+            return;
+        };
+        let until_mono_ms = asked_ms + self.times.lease_ms.saturating_sub(self.times.margin_ms);
+        match (std::mem::replace(&mut self.stage, Stage::Follower), which) {
+            (Stage::Leader { holder, epoch }, _) => {
+                let epoch = self.renewed(which, epoch, answer, until_mono_ms);
+                self.stage = Stage::Leader { holder, epoch };
+            }
+            (Stage::Looking, Which::Claim) => {
+                if answer == Answer::Presence(Presence::Free) {
+                    self.stage = Stage::Free;
+                }
+            }
+            (Stage::TakingRow { holder }, Which::Row) => {
+                self.row_answered(holder, answer, until_mono_ms, now_mono_ms);
+            }
+            (Stage::Claiming { holder, epoch }, Which::Claim) => {
+                if let Answer::Grant(Grant::Granted(_)) = answer {
+                    self.claim.until_mono_ms = until_mono_ms;
+                }
+                self.lead_with_both(holder, epoch, now_mono_ms);
+            }
+            (stage, _) => self.stage = stage,
+        }
+    }
+
+    fn row_answered(
+        &mut self,
+        holder: Holder,
+        answer: Answer,
+        until_mono_ms: u64,
+        now_mono_ms: u64,
+    ) {
+        match answer {
+            Answer::Grant(Grant::Granted(epoch)) => {
+                self.row.until_mono_ms = until_mono_ms;
+                if self.has_claim {
+                    self.stage = Stage::Claiming { holder, epoch };
+                } else {
+                    self.lead_with_both(holder, epoch, now_mono_ms);
+                }
+            }
+            // Refused, it changed nothing.
+            Answer::Grant(Grant::Refused) => {}
+            Answer::Presence(_) | Answer::Failed => self.give_back(&holder),
+        }
+    }
+
+    /// Leads if every lease that it takes is counted at this moment.
+    fn lead_with_both(&mut self, holder: Holder, epoch: Epoch, now_mono_ms: u64) {
+        let has = |lease: &Lease| now_mono_ms < lease.until_mono_ms;
+        if has(&self.row) && (!self.has_claim || has(&self.claim)) {
+            self.stage = Stage::Leader { holder, epoch };
+        } else {
+            self.give_back(&holder);
+        }
+    }
+
+    /// Takes the answer to a renewal; the epoch from then on.
+    fn renewed(&mut self, which: Which, epoch: Epoch, answer: Answer, until_mono_ms: u64) -> Epoch {
+        let lease = self.lease(which);
+        match answer {
+            // The row counts on if another node had it for a moment and gave it back.
+            Answer::Grant(Grant::Granted(granted)) if which == Which::Claim || granted >= epoch => {
+                lease.until_mono_ms = lease.until_mono_ms.max(until_mono_ms);
+                granted.max(epoch)
+            }
+            Answer::Grant(_) => {
+                lease.until_mono_ms = 0;
+                epoch
+            }
+            Answer::Presence(_) | Answer::Failed => epoch,
+        }
+    }
+
+    /// Gives up at once and for good. What it returns is to be sent, so that another node need not
+    /// wait for the lease to run out.
+    pub fn stop(&mut self) -> Vec<Ask> {
+        match std::mem::replace(&mut self.stage, Stage::Stopped) {
+            Stage::TakingRow { holder }
+            | Stage::Claiming { holder, .. }
+            | Stage::Leader { holder, .. } => self.give_back(&holder),
+            Stage::Follower | Stage::Looking | Stage::Free | Stage::Stopped => {}
+        }
+        std::mem::take(&mut self.farewells)
+    }
+
+    /// A leader whose deadline has passed is none any more.
+    fn lapse(&mut self, now_mono_ms: u64) {
+        let is_over = self.standing(now_mono_ms) == Standing::Follower;
+        if let (Stage::Leader { holder, .. }, true) = (&self.stage, is_over) {
+            let holder = holder.clone();
+            self.stage = Stage::Follower;
+            self.give_back(&holder);
+        }
+    }
+
+    fn renewal(&mut self, which: Which, renew: &Request, now_mono_ms: u64) -> Option<Ask> {
+        let renew_ms = self.times.renew_ms;
+        let lease = self.lease(which);
+        let since_ms = now_mono_ms.saturating_sub(lease.asked_mono_ms);
+        let is_due = lease.under_way.is_none() && since_ms >= renew_ms;
+        is_due.then(|| self.ask(which, renew.clone(), now_mono_ms))
+    }
+
+    fn ask(&mut self, which: Which, request: Request, now_mono_ms: u64) -> Ask {
+        self.asks += 1;
+        let id = self.asks;
+        let lease = self.lease(which);
+        (lease.under_way, lease.asked_mono_ms) = (Some((id, now_mono_ms)), now_mono_ms);
+        Ask { id, which, request }
+    }
+
+    /// Forgets both leases, and lets go of them where they may be held.
+    fn give_back(&mut self, holder: &Holder) {
+        for which in [Which::Row, Which::Claim] {
+            let lease = self.lease(which);
+            lease.until_mono_ms = 0;
+            lease.under_way = None;
+            if which == Which::Row || self.has_claim {
+                self.asks += 1;
+                let request = Request::Release { holder: holder.clone() };
+                self.farewells.push(Ask { id: self.asks, which, request });
+            }
+        }
+    }
+
+    fn lease(&mut self, which: Which) -> &mut Lease {
+        match which {
+            Which::Row => &mut self.row,
+            Which::Claim => &mut self.claim,
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "leadership_tests.rs"]
+mod tests;
+
+#[cfg(test)]
+#[path = "leadership_model.rs"]
+mod model;

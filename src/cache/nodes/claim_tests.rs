@@ -1,0 +1,138 @@
+//! The claim on a real server.
+
+use rustix::process::Signal;
+
+use super::*;
+use crate::base::Clock;
+use crate::base::lease::{Answer, Ask, Leadership, LeaseTimes, Request, Standing, Which};
+use crate::cache::valkey::testing::TestServer;
+
+const LEASE_MS: u64 = 1_500;
+
+fn claim(server: &TestServer) -> ValkeyClaim {
+    ValkeyClaim::new(&server.server(), &Namespace::default(), LEASE_MS)
+}
+
+fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let timer = Clock::system();
+    while !holds() {
+        assert!(timer.monotonic_ms() < 20_000, "{what}");
+        std::thread::yield_now();
+    }
+}
+
+fn is_free(claim: &ValkeyClaim) -> bool {
+    claim.look() == Ok(Presence::Free)
+}
+
+const GRANTED: fn(u64) -> Result<Grant, AuthorityError> = |epoch| Ok(Grant::Granted(Epoch(epoch)));
+
+#[test]
+fn one_holder_has_the_claim_until_it_runs_out_or_is_given_back() {
+    let name = "one_holder_has_the_claim_until_it_runs_out_or_is_given_back";
+    let Some(server) = TestServer::start(name) else { return };
+    let (claim, other_node) = (claim(&server), claim(&server));
+    let (a, b) = (Holder::new("a", 1), Holder::new("b", 2));
+    assert_eq!(claim.take(&a, Epoch(1)), Ok(Grant::Refused), "the server is young");
+    eventually("a claim is free", || is_free(&claim));
+    assert_eq!(claim.take(&a, Epoch(1)), GRANTED(1));
+    assert_eq!(other_node.look(), Ok(Presence::Taken));
+    for attempt in [other_node.take(&b, Epoch(2)), other_node.renew(&b, Epoch(2))] {
+        assert_eq!(attempt, Ok(Grant::Refused));
+    }
+    other_node.release(&b).unwrap();
+    assert_eq!(claim.renew(&a, Epoch(3)), GRANTED(3), "the row counted on");
+    claim.release(&a).unwrap();
+    assert_eq!(other_node.take(&b, Epoch(4)), GRANTED(4));
+    assert_eq!(claim.renew(&a, Epoch(3)), Ok(Grant::Refused));
+    eventually("it runs out", || is_free(&claim));
+    assert_eq!(claim.renew(&a, Epoch(3)), GRANTED(3), "nobody took it meanwhile");
+}
+
+#[test]
+fn a_server_that_forgot_gives_no_claim_for_a_lease_and_lets_the_leader_renew() {
+    let name = "a_server_that_forgot_gives_no_claim_for_a_lease_and_lets_the_leader_renew";
+    let Some(mut server) = TestServer::start(name) else { return };
+    let (claim, timer) = (claim(&server), Clock::system());
+    let (a, b) = (Holder::new("a", 1), Holder::new("b", 2));
+    eventually("a claim is free", || is_free(&claim));
+    claim.take(&a, Epoch(1)).unwrap();
+    server.restart();
+    let restarted_ms = timer.monotonic_ms();
+    let mut first = None;
+    eventually("somebody else may take it", || match claim.take(&b, Epoch(2)) {
+        Ok(Grant::Granted(_)) => true,
+        Ok(Grant::Refused) => {
+            first.get_or_insert(());
+            false
+        }
+        Err(_) => false,
+    });
+    // The server was up a moment before it answered the test.
+    assert!(first.is_some() && timer.monotonic_ms() - restarted_ms > LEASE_MS - 300);
+    server.restart();
+    eventually("who leads renews at once", || claim.renew(&b, Epoch(2)) == GRANTED(2));
+}
+
+#[test]
+fn a_call_of_a_stopped_server_ends_within_the_margin() {
+    let name = "a_call_of_a_stopped_server_ends_within_the_margin";
+    let Some(server) = TestServer::start(name) else { return };
+    let (claim, timer) = (claim(&server), Clock::system());
+    claim.look().unwrap();
+    server.signal(Signal::STOP);
+    let begun_ms = timer.monotonic_ms();
+    assert!(claim.look().is_err());
+    let took_ms = timer.monotonic_ms() - begun_ms;
+    assert!((DEADLINES.call_ms..DEADLINES.call_ms + 1_500).contains(&took_ms), "{took_ms}");
+    server.signal(Signal::CONT);
+}
+
+/// Asks the authority what the node wants to know. The row is one that always grants.
+fn ask(node: &mut Leadership, ask: &Ask, claim: &ValkeyClaim, now_ms: u64) {
+    let grant =
+        |granted: Result<Grant, AuthorityError>| granted.map_or(Answer::Failed, Answer::Grant);
+    let answer = match (&ask.request, ask.which) {
+        (Request::Release { .. }, Which::Row) => return,
+        (_, Which::Row) => Answer::Grant(Grant::Granted(Epoch(1))),
+        (Request::Look, _) => claim.look().map_or(Answer::Failed, Answer::Presence),
+        (Request::Take { holder, epoch }, _) => grant(claim.take(holder, *epoch)),
+        (Request::Renew { holder, epoch }, _) => grant(claim.renew(holder, *epoch)),
+        (Request::Release { holder }, _) => return drop(claim.release(holder)),
+    };
+    node.answered(ask.id, ask.which, answer, now_ms);
+}
+
+#[test]
+fn of_two_nodes_one_leads_and_the_other_follows_it_after_a_clean_stop() {
+    let name = "of_two_nodes_one_leads_and_the_other_follows_it_after_a_clean_stop";
+    let Some(server) = TestServer::start(name) else { return };
+    let claims = [claim(&server), claim(&server)];
+    let times = LeaseTimes::of(LEASE_MS);
+    let mut nodes = ["a", "b"].map(|name| Leadership::new(times, name, true));
+    let timer = Clock::system();
+    let leads = |node: &Leadership| node.standing(timer.monotonic_ms()) != Standing::Follower;
+    let mut random = fastrand::Rng::with_seed(3);
+    let mut turn = |nodes: &mut [Leadership; 2]| {
+        for (node, claim) in nodes.iter_mut().zip(&claims) {
+            for due in node.due(timer.monotonic_ms(), random.u64(..)) {
+                ask(node, &due, claim, timer.monotonic_ms());
+            }
+        }
+        let leading: Vec<usize> = (0..2).filter(|&node| leads(&nodes[node])).collect();
+        assert!(leading.len() < 2);
+        leading.first().copied()
+    };
+    let mut leader = None;
+    eventually("one leads", || {
+        leader = turn(&mut nodes);
+        leader.is_some()
+    });
+    let leader = leader.unwrap();
+    for due in nodes[leader].stop() {
+        ask(&mut nodes[leader], &due, &claims[leader], timer.monotonic_ms());
+    }
+    let stopped_ms = timer.monotonic_ms();
+    eventually("the other leads", || turn(&mut nodes) == Some(1 - leader));
+    assert!(timer.monotonic_ms() - stopped_ms < LEASE_MS, "it need not wait for the lease");
+}

@@ -1,0 +1,242 @@
+//! The brokers' tokens of the day, from the node that exchanged them to all others.
+//!
+//! A login's `request_token` works once, so one node exchanges it and the rest must be told. They
+//! are told over pub/sub alone, sealed under a key that only they can derive; nothing is stored on
+//! the server, whose memory may end on a disk. A node that starts asks, and whoever has a token
+//! answers. A token that a broker refused is called dead in the same way.
+//!
+//! A message that was recorded can be sent again by whoever reaches the server. So the receiver
+//! takes a token only if it was set later than its own, as it would take it from anywhere, and
+//! answers questions once a second at most.
+
+use jiff::Timestamp;
+use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
+use ring::hkdf;
+use secrecy::{ExposeSecret, SecretString};
+use sha2::{Digest, Sha256};
+use zeroize::Zeroizing;
+
+use crate::base::limiter::{Limiter, Rate};
+use crate::base::{Broker, wipe};
+use crate::cache::valkey::Namespace;
+
+/// What the sealing key is derived for.
+const PURPOSE: &str = "token relay";
+/// The form of messages; nodes of another do not understand each other.
+const VERSION: u8 = 1;
+const NONCE_BYTES: usize = 12;
+/// Longest token, key or name in a message.
+const TEXT_BYTES_MAX: usize = 4_096;
+/// Longest sealed message.
+const SEALED_BYTES_MAX: usize = 3 * TEXT_BYTES_MAX;
+/// Between two answers to questions.
+const ANSWER_MS: u64 = 1_000;
+
+/// A key of 32 bytes that whoever has `secret`, which signs tokens, derives for one purpose.
+pub(super) fn derive(secret: &[u8], purpose: &str) -> Zeroizing<[u8; 32]> {
+    let mut key = Zeroizing::new([0; 32]);
+    let extracted = hkdf::Salt::new(hkdf::HKDF_SHA256, b"bhav").extract(secret);
+    let info = [purpose.as_bytes()];
+    let expanded = extracted.expand(&info, hkdf::HKDF_SHA256);
+    let filled = expanded.and_then(|material| material.fill(&mut *key));
+    filled.expect("32 bytes are what the hash gives at once");
+    key
+}
+
+/// A shared token as it is told.
+#[derive(Clone, Debug)]
+pub struct DayToken {
+    pub broker: Broker,
+    pub access_token: SecretString,
+    pub api_key: SecretString,
+    /// The login's time, which tells the newer of two tokens.
+    pub set_at: Timestamp,
+}
+
+/// What tells a token from others without showing it.
+pub type TokenPrint = [u8; 32];
+
+/// What other nodes say.
+#[derive(Debug)]
+pub enum TokenWord {
+    /// A node that started asks for the tokens of the day: answer with [`TokenRelay::tell`].
+    Asked,
+    /// Another node has this one.
+    Has(DayToken),
+    /// The broker refused the token with this print.
+    Refused { broker: Broker, print: TokenPrint },
+}
+
+/// Bytes that no node of ours sealed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not sealed by a node with the same JWT_SECRET")]
+pub struct NotOurs;
+
+/// The system gives no randomness, so nothing can be sealed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the system gives no randomness")]
+pub struct NoRandomness;
+
+/// Seals what this node says and opens what it hears. The bytes go through
+/// [`Relay::pass_on`](super::relay::Relay::pass_on).
+pub struct TokenRelay {
+    key: LessSafeKey,
+    /// What the bytes are for. Sealed with them, so that those of another installation do not open.
+    purpose: Vec<u8>,
+    node: String,
+    answers: Limiter,
+}
+
+const ASKED: u8 = 1;
+const HAS: u8 = 2;
+const REFUSED: u8 = 3;
+
+impl TokenRelay {
+    /// Of the node of this name, which no other has. All nodes have the same `secret`.
+    pub fn new(secret: &[u8], namespace: &Namespace, node: &str) -> Self {
+        let key = derive(secret, PURPOSE);
+        let key = UnboundKey::new(&CHACHA20_POLY1305, &*key).expect("the key has its length");
+        wipe::scrub();
+        Self {
+            key: LessSafeKey::new(key),
+            purpose: [&[VERSION][..], namespace.as_str().as_bytes()].concat(),
+            node: node.to_owned(),
+            answers: Limiter::new(Rate::every_ms(ANSWER_MS)),
+        }
+    }
+
+    /// Asks whoever has tokens for them.
+    ///
+    /// # Errors
+    /// [`NoRandomness`].
+    pub fn ask(&self) -> Result<Vec<u8>, NoRandomness> {
+        self.seal(&self.begin(ASKED))
+    }
+
+    /// Tells a token.
+    ///
+    /// # Errors
+    /// [`NoRandomness`].
+    pub fn tell(&self, token: &DayToken) -> Result<Vec<u8>, NoRandomness> {
+        let mut plain = self.begin(HAS);
+        plain.push(token.broker as u8);
+        plain.extend_from_slice(&token.set_at.as_millisecond().to_be_bytes());
+        put(&mut plain, token.access_token.expose_secret().as_bytes());
+        put(&mut plain, token.api_key.expose_secret().as_bytes());
+        self.seal(&plain)
+    }
+
+    /// Tells that the broker refused a token.
+    ///
+    /// # Errors
+    /// [`NoRandomness`].
+    pub fn refused(&self, broker: Broker, print: &TokenPrint) -> Result<Vec<u8>, NoRandomness> {
+        let mut plain = self.begin(REFUSED);
+        plain.push(broker as u8);
+        plain.extend_from_slice(print);
+        self.seal(&plain)
+    }
+
+    /// Opens what was heard. `None` for this node's own words, and for questions that come too
+    /// often.
+    ///
+    /// # Errors
+    /// [`NotOurs`].
+    pub fn hear(&self, sealed: &[u8], now_mono_ms: u64) -> Result<Option<TokenWord>, NotOurs> {
+        let plain = self.open(sealed)?;
+        let word = self.read(&plain);
+        wipe::scrub();
+        Ok(word?.filter(|word| {
+            !matches!(word, TokenWord::Asked) || self.answers.admit(now_mono_ms).is_ok()
+        }))
+    }
+
+    /// A message of this node. With room for all of it: memory that grows leaves copies.
+    fn begin(&self, kind: u8) -> Zeroizing<Vec<u8>> {
+        let mut plain = Zeroizing::new(Vec::with_capacity(SEALED_BYTES_MAX));
+        plain.push(kind);
+        put(&mut plain, self.node.as_bytes());
+        plain
+    }
+
+    fn seal(&self, plain: &[u8]) -> Result<Vec<u8>, NoRandomness> {
+        let mut nonce = [0; NONCE_BYTES];
+        getrandom::fill(&mut nonce).map_err(|_| NoRandomness)?;
+        let mut sealed = Zeroizing::new(plain.to_vec());
+        let aad = Aad::from(&self.purpose[..]);
+        let nonce_used = Nonce::assume_unique_for_key(nonce);
+        let tag = self.key.seal_in_place_separate_tag(nonce_used, aad, &mut sealed);
+        let tag = tag.expect("the message is far below the cipher's limit");
+        wipe::scrub();
+        Ok([&nonce[..], &sealed, tag.as_ref()].concat())
+    }
+
+    fn open(&self, sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, NotOurs> {
+        if sealed.len() > SEALED_BYTES_MAX + NONCE_BYTES + CHACHA20_POLY1305.tag_len() {
+            return Err(NotOurs);
+        }
+        let (nonce, rest) = sealed.split_first_chunk::<NONCE_BYTES>().ok_or(NotOurs)?;
+        let mut plain = Zeroizing::new(rest.to_vec());
+        let nonce = Nonce::assume_unique_for_key(*nonce);
+        let aad = Aad::from(&self.purpose[..]);
+        let bytes = self.key.open_in_place(nonce, aad, &mut plain).map_err(|_| NotOurs)?.len();
+        plain.truncate(bytes);
+        Ok(plain)
+    }
+
+    fn read(&self, plain: &[u8]) -> Result<Option<TokenWord>, NotOurs> {
+        let (&kind, rest) = plain.split_first().ok_or(NotOurs)?;
+        let (node, rest) = text(rest)?;
+        if node == self.node {
+            return Ok(None);
+        }
+        if kind == ASKED {
+            return if rest.is_empty() { Ok(Some(TokenWord::Asked)) } else { Err(NotOurs) };
+        }
+        let (&broker, rest) = rest.split_first().ok_or(NotOurs)?;
+        let broker = Broker::ALL.into_iter().find(|known| *known as u8 == broker).ok_or(NotOurs)?;
+        let word = match kind {
+            HAS => {
+                let (at_ms, rest) = rest.split_first_chunk::<8>().ok_or(NotOurs)?;
+                let set_at = Timestamp::from_millisecond(i64::from_be_bytes(*at_ms));
+                let (access_token, rest) = text(rest)?;
+                let (api_key, rest) = text(rest)?;
+                let is_whole = rest.is_empty() && !access_token.is_empty() && !api_key.is_empty();
+                let set_at = set_at.ok().filter(|_| is_whole).ok_or(NotOurs)?;
+                let (access_token, api_key) = (access_token.into(), api_key.into());
+                TokenWord::Has(DayToken { broker, access_token, api_key, set_at })
+            }
+            REFUSED => {
+                let print = rest.try_into().map_err(|_| NotOurs)?;
+                TokenWord::Refused { broker, print }
+            }
+            _ => return Err(NotOurs),
+        };
+        Ok(Some(word))
+    }
+}
+
+/// The print of a token.
+pub fn print_of(access_token: &SecretString) -> TokenPrint {
+    let print = Sha256::digest(access_token.expose_secret()).into();
+    wipe::scrub();
+    print
+}
+
+/// A text behind its length; of a longer one than all secrets of the settings only the beginning.
+fn put(plain: &mut Vec<u8>, text: &[u8]) {
+    let text = &text[..text.len().min(TEXT_BYTES_MAX)];
+    plain.extend_from_slice(&(text.len() as u16).to_be_bytes());
+    plain.extend_from_slice(text);
+}
+
+fn text(plain: &[u8]) -> Result<(&str, &[u8]), NotOurs> {
+    let (length, rest) = plain.split_first_chunk::<2>().ok_or(NotOurs)?;
+    let length = usize::from(u16::from_be_bytes(*length));
+    let (text, rest) = rest.split_at_checked(length).ok_or(NotOurs)?;
+    Ok((std::str::from_utf8(text).map_err(|_| NotOurs)?, rest))
+}
+
+#[cfg(test)]
+#[path = "tokens_tests.rs"]
+mod tests;

@@ -1,0 +1,152 @@
+//! Tokens sealed and opened, what does not open, and where none of them may lie.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use proptest::prelude::*;
+
+use super::super::relay::{Follower, FollowerParts, Relay, Told, ValkeyRelay};
+use super::*;
+use crate::base::Clock;
+use crate::cache::valkey::testing::TestServer;
+
+const SECRET: &[u8] = b"0123456789abcdef0123456789abcdef";
+const CANARY: &str = "canary-access-token-of-the-day";
+
+fn relay(secret: &[u8], namespace: &str, node: &str) -> TokenRelay {
+    TokenRelay::new(secret, &Namespace::parse(namespace).unwrap(), node)
+}
+
+fn token() -> DayToken {
+    DayToken {
+        broker: Broker::A,
+        access_token: CANARY.into(),
+        api_key: "canary-api-key".into(),
+        set_at: "2026-11-20T02:40:00.125Z".parse().unwrap(),
+    }
+}
+
+#[test]
+fn what_one_node_tells_another_opens_and_it_ignores_itself() {
+    let (a, b) = (relay(SECRET, "main", "a"), relay(SECRET, "main", "b"));
+    let sealed = a.tell(&token()).unwrap();
+    let Ok(Some(TokenWord::Has(heard))) = b.hear(&sealed, 0) else { panic!("not opened") };
+    assert_eq!(heard.access_token.expose_secret(), CANARY);
+    assert_eq!(heard.api_key.expose_secret(), "canary-api-key");
+    assert_eq!((heard.broker, heard.set_at), (Broker::A, token().set_at));
+    assert!(a.hear(&sealed, 0).unwrap().is_none(), "its own");
+    let print = print_of(&heard.access_token);
+    let refused = a.refused(Broker::B, &print).unwrap();
+    let Ok(Some(TokenWord::Refused { broker: Broker::B, print: heard })) = b.hear(&refused, 0)
+    else {
+        panic!("not opened");
+    };
+    assert_eq!(heard, print);
+    assert_ne!(print, print_of(&"another".into()));
+}
+
+#[test]
+fn questions_are_answered_once_a_second() {
+    let (a, b) = (relay(SECRET, "main", "a"), relay(SECRET, "main", "b"));
+    let asked = |now_ms| matches!(b.hear(&a.ask().unwrap(), now_ms), Ok(Some(TokenWord::Asked)));
+    assert!(asked(0) && !asked(500) && asked(1_000));
+}
+
+#[test]
+fn nothing_opens_under_another_secret_or_for_another_installation() {
+    let a = relay(SECRET, "main", "a");
+    let sealed = a.tell(&token()).unwrap();
+    for other in [relay(&[9; 32], "main", "b"), relay(SECRET, "other", "b")] {
+        assert_eq!(other.hear(&sealed, 0).unwrap_err(), NotOurs);
+    }
+    assert_ne!(*derive(SECRET, PURPOSE), *derive(SECRET, "rate limits"));
+    assert_ne!(sealed, a.tell(&token()).unwrap(), "a nonce is never used again");
+}
+
+#[test]
+fn neither_bytes_nor_words_show_a_secret() {
+    let (a, b) = (relay(SECRET, "main", "a"), relay(SECRET, "main", "b"));
+    let sealed = a.tell(&token()).unwrap();
+    let shows = |bytes: &[u8]| bytes.windows(6).any(|part| part == b"canary");
+    assert!(!shows(&sealed));
+    let heard = b.hear(&sealed, 0);
+    let words = format!("{heard:?} {:?}", token());
+    assert!(!shows(words.as_bytes()), "{words}");
+}
+
+proptest! {
+    #[test]
+    fn a_damaged_or_cut_message_does_not_open(
+        at in any::<prop::sample::Index>(), change in 1u8.., cut in any::<prop::sample::Index>(),
+    ) {
+        let (a, b) = (relay(SECRET, "main", "a"), relay(SECRET, "main", "b"));
+        let mut sealed = a.tell(&token()).unwrap();
+        prop_assert!(b.hear(&sealed[..cut.index(sealed.len())], 0).is_err());
+        let at = at.index(sealed.len());
+        sealed[at] ^= change;
+        prop_assert!(b.hear(&sealed, 0).is_err());
+    }
+
+    /// Who has the key may still run another version.
+    #[test]
+    fn sealed_bytes_that_are_no_words_are_refused(
+        plain in prop::collection::vec(any::<u8>(), 0..80),
+    ) {
+        let (a, b) = (relay(SECRET, "main", "a"), relay(SECRET, "main", "b"));
+        let heard = b.hear(&a.seal(&plain).unwrap(), 0);
+        if let Ok(Some(TokenWord::Has(token))) = heard {
+            prop_assert!(!token.access_token.expose_secret().is_empty());
+        }
+    }
+}
+
+#[test]
+fn a_node_that_starts_asks_and_the_token_comes_and_lies_nowhere() {
+    let name = "a_node_that_starts_asks_and_the_token_comes_and_lies_nowhere";
+    let Some(server) = TestServer::start(name) else { return };
+    let timer = Clock::system();
+    let start = |node: &'static str, has: Option<DayToken>| {
+        let words = relay(SECRET, "main", node);
+        let sender = Arc::new(ValkeyRelay::new(&server.server(), &Namespace::default(), node));
+        let heard = Arc::new(Mutex::new(None::<DayToken>));
+        let (slot, answers) = (Arc::clone(&heard), Arc::clone(&sender));
+        let now_ms = timer.clone();
+        let listener = move |told: Told| {
+            let Told::Sealed(sealed) = told else { return Ok(()) };
+            match words.hear(&sealed, now_ms.monotonic_ms()) {
+                Ok(Some(TokenWord::Asked)) => {
+                    if let Some(token) = &has {
+                        answers.pass_on(&words.tell(token).unwrap()).unwrap();
+                    }
+                }
+                Ok(Some(TokenWord::Has(token))) => *slot.lock() = Some(token),
+                _ => {}
+            }
+            Ok(())
+        };
+        let (server, namespace) = (server.server(), Namespace::default());
+        let parts = FollowerParts { server, namespace, listener: Box::new(listener) };
+        (Follower::start(parts).unwrap(), sender, heard)
+    };
+    let has = start("a", Some(token()));
+    let starts = start("b", None);
+    while has.0.reading().loads == 0 || starts.0.reading().loads == 0 {
+        std::thread::yield_now();
+    }
+    let mut asked_ms = None;
+    while starts.2.lock().is_none() {
+        let now_ms = timer.monotonic_ms();
+        assert!(now_ms < 20_000);
+        if asked_ms.is_none_or(|at| now_ms - at > 1_500) {
+            starts.1.pass_on(&relay(SECRET, "main", "b").ask().unwrap()).unwrap();
+            asked_ms = Some(now_ms);
+        }
+        std::thread::yield_now();
+    }
+    assert_eq!(starts.2.lock().as_ref().unwrap().access_token.expose_secret(), CANARY);
+    let mut connection = server.server().connect(timer.monotonic_ms() + 5_000).unwrap();
+    connection.end_by(timer.monotonic_ms() + 5_000);
+    let keys: Vec<String> = redis::cmd("KEYS").arg("*").query(&mut connection).unwrap();
+    assert!(keys.is_empty(), "nothing is stored: {keys:?}");
+    assert!(!server.memory_contains(CANARY.as_bytes()));
+}

@@ -1,0 +1,191 @@
+//! From an address to a connection: name, socket, TLS and login together by one deadline.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use secrecy::{ExposeSecret, SecretString};
+use socket2::{Domain, SockAddr, Socket as RawSocket, Type};
+
+use super::address::{Address, Place};
+use super::connection::Connection;
+use super::error::ValkeyError;
+use super::socket::{Socket, Stream, Timed};
+use crate::base::Clock;
+use crate::rt::{Lane, LaneSpec};
+
+/// Addresses of one name that are tried.
+const ADDRESSES_MAX: usize = 3;
+/// A look-up that hangs is left to itself, and holds up the next at most.
+const NAMES_QUEUE_MAX: usize = 1;
+
+/// Why a server cannot even be tried.
+#[derive(Debug, thiserror::Error)]
+pub enum Unusable {
+    #[error("BHAV_CACHE_CA_FILE {path}: {detail}")]
+    Certificates { path: PathBuf, detail: String },
+    #[error("BHAV_CACHE_URL names a host that no certificate can be of")]
+    Name,
+    #[error("the system refuses a thread: {0}")]
+    System(#[from] io::Error),
+}
+
+/// A server as the settings name it; gives connections to it.
+pub struct Server {
+    address: Address,
+    password: Option<SecretString>,
+    tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
+    /// Finds addresses of a name on a thread that may be left behind: the system's resolver has no
+    /// deadline that could be set. `None` if there is no name.
+    names: Option<Lane>,
+    /// Deadlines are of this machine, whatever clock the market has.
+    timer: Clock,
+}
+
+impl Server {
+    /// # Errors
+    /// [`Unusable`].
+    pub fn new(
+        address: Address,
+        password: Option<SecretString>,
+        ca_file: Option<&Path>,
+    ) -> Result<Self, Unusable> {
+        let timer = Clock::system();
+        let (mut tls, mut names) = (None, None);
+        if let Place::Tcp { host, tls: wanted, .. } = &address.place {
+            if *wanted {
+                let name = ServerName::try_from(host.clone()).map_err(|_| Unusable::Name)?;
+                tls = Some((trusting(roots(ca_file)?), name));
+            }
+            if host.parse::<IpAddr>().is_err() {
+                let spec = LaneSpec { name: "cache-name", threads: 1, queue_max: NAMES_QUEUE_MAX };
+                names = Some(Lane::start(&spec, &timer)?);
+            }
+        }
+        Ok(Self { address, password, tls, names, timer })
+    }
+
+    /// The clock of all deadlines.
+    pub(in crate::cache) fn timer(&self) -> &Clock {
+        &self.timer
+    }
+
+    /// What the settings call the server.
+    pub(in crate::cache) fn says_valkey(&self) -> bool {
+        self.address.says_valkey
+    }
+
+    /// A connection that is logged in.
+    pub(in crate::cache) fn connect(&self, until_mono_ms: u64) -> Result<Connection, ValkeyError> {
+        let failed = |error: io::Error| match error.kind() {
+            io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => ValkeyError::Late,
+            _ => ValkeyError::Connect { detail: error.to_string() },
+        };
+        let socket = self.socket(until_mono_ms).map_err(failed)?;
+        let mut timed = Timed::new(socket, &self.timer);
+        timed.allow(until_mono_ms, usize::MAX);
+        let stream = match &self.tls {
+            Some((config, name)) => secured(config, name, timed).map_err(failed)?,
+            None => Stream::Plain(timed),
+        };
+        let mut connection = Connection::new(stream, self.address.database);
+        connection.end_by(until_mono_ms);
+        let password = self.password.as_ref().map(ExposeSecret::expose_secret);
+        let introduced = connection.introduce(self.address.user.as_deref(), password);
+        introduced.map_err(|error| ValkeyError::of(&error))?;
+        Ok(connection)
+    }
+
+    fn left(&self, until_mono_ms: u64) -> io::Result<Duration> {
+        match until_mono_ms.saturating_sub(self.timer.monotonic_ms()) {
+            0 => Err(io::ErrorKind::TimedOut.into()),
+            left_ms => Ok(Duration::from_millis(left_ms)),
+        }
+    }
+
+    fn socket(&self, until_mono_ms: u64) -> io::Result<Socket> {
+        let Place::Tcp { host, port, .. } = &self.address.place else {
+            let Place::Unix(path) = &self.address.place else { unreachable!("two kinds") };
+            let socket = RawSocket::new(Domain::UNIX, Type::STREAM, None)?;
+            // With a timeout it does not wait for a full backlog either.
+            socket.connect_timeout(&SockAddr::unix(path)?, self.left(until_mono_ms)?)?;
+            return Ok(Socket::Unix(OwnedFd::from(socket).into()));
+        };
+        let mut failure = io::Error::from(io::ErrorKind::NotFound);
+        for address in self.addresses(host, *port, until_mono_ms)? {
+            let left = self.left(until_mono_ms)?;
+            let tcp = std::net::TcpStream::connect_timeout(&address, left);
+            match tcp.and_then(|tcp| tcp.set_nodelay(true).map(|()| tcp)) {
+                Ok(tcp) => return Ok(Socket::Tcp(tcp)),
+                Err(error) => failure = error,
+            }
+        }
+        Err(failure)
+    }
+
+    fn addresses(&self, host: &str, port: u16, until: u64) -> io::Result<Vec<SocketAddr>> {
+        let Some(names) = &self.names else {
+            return Ok(host
+                .parse()
+                .map(|ip: IpAddr| SocketAddr::new(ip, port))
+                .into_iter()
+                .collect());
+        };
+        let host = host.to_owned();
+        let find = move || -> io::Result<Vec<SocketAddr>> {
+            Ok((host.as_str(), port).to_socket_addrs()?.take(ADDRESSES_MAX).collect())
+        };
+        let late = || io::Error::from(io::ErrorKind::TimedOut);
+        let left_ms = self.left(until)?.as_millis() as u64;
+        // Refused and late are one: a look-up before this one hangs.
+        let found = names.submit(left_ms, find).map_err(|_| late())?;
+        found.wait().map_err(|_| late())?
+    }
+}
+
+/// What is trusted: the operator's own authorities where a file names them, else the web's.
+fn roots(ca_file: Option<&Path>) -> Result<RootCertStore, Unusable> {
+    let mut roots = RootCertStore::empty();
+    let Some(path) = ca_file else {
+        roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+        return Ok(roots);
+    };
+    let unusable = |detail: String| Unusable::Certificates { path: path.to_owned(), detail };
+    let certificates =
+        CertificateDer::pem_file_iter(path).map_err(|why| unusable(why.to_string()))?;
+    for certificate in certificates {
+        let certificate = certificate.map_err(|why| unusable(why.to_string()))?;
+        roots.add(certificate).map_err(|why| unusable(why.to_string()))?;
+    }
+    match roots.is_empty() {
+        true => Err(unusable("contains no certificate".to_owned())),
+        false => Ok(roots),
+    }
+}
+
+fn trusting(roots: RootCertStore) -> Arc<ClientConfig> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("ring has the ciphers of TLS 1.2 and 1.3");
+    Arc::new(config.with_root_certificates(roots).with_no_client_auth())
+}
+
+fn secured(
+    config: &Arc<ClientConfig>,
+    name: &ServerName<'static>,
+    timed: Timed,
+) -> io::Result<Stream> {
+    let session = ClientConnection::new(Arc::clone(config), name.clone());
+    let mut stream = StreamOwned::new(session.map_err(io::Error::other)?, timed);
+    while stream.conn.is_handshaking() {
+        stream.conn.complete_io(&mut stream.sock)?;
+    }
+    Ok(Stream::Tls(Box::new(stream)))
+}

@@ -1,0 +1,125 @@
+//! Arguments of statements. Each carries its type, also where it is null.
+
+use std::borrow::Cow;
+
+use jiff::civil::Date;
+use rust_decimal::Decimal;
+
+use super::records::AccountId;
+use crate::base::{Broker, Symbol};
+
+/// An argument of a statement. `None` is null.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Arg<'a> {
+    Integer(Option<i64>),
+    Real(Option<f64>),
+    Boolean(Option<bool>),
+    Text(Option<Cow<'a, str>>),
+}
+
+/// A value that can be an argument.
+pub(crate) trait Argument<'a>: Sized {
+    /// The argument, or null of the value's type.
+    fn arg(value: Option<Self>) -> Arg<'a>;
+}
+
+impl<'a, T: Argument<'a>> From<T> for Arg<'a> {
+    fn from(value: T) -> Self {
+        T::arg(Some(value))
+    }
+}
+
+impl<'a, T: Argument<'a>> From<Option<T>> for Arg<'a> {
+    fn from(value: Option<T>) -> Self {
+        T::arg(value)
+    }
+}
+
+/// The arguments of a statement, in order.
+macro_rules! args {
+    ($($value:expr),* $(,)?) => {
+        [$($crate::store::arg::Arg::from($value)),*]
+    };
+}
+pub(crate) use args;
+
+impl<'a> Argument<'a> for i64 {
+    fn arg(value: Option<Self>) -> Arg<'a> {
+        Arg::Integer(value)
+    }
+}
+
+impl<'a> Argument<'a> for u32 {
+    fn arg(value: Option<Self>) -> Arg<'a> {
+        Arg::Integer(value.map(i64::from))
+    }
+}
+
+/// A limit or a count. More than the engines know is as good as no limit.
+impl<'a> Argument<'a> for usize {
+    fn arg(value: Option<Self>) -> Arg<'a> {
+        Arg::Integer(value.map(|value| i64::try_from(value).unwrap_or(i64::MAX)))
+    }
+}
+
+impl<'a> Argument<'a> for AccountId {
+    fn arg(value: Option<Self>) -> Arg<'a> {
+        Arg::Integer(value.map(|id| id.0))
+    }
+}
+
+impl<'a> Argument<'a> for f64 {
+    fn arg(value: Option<Self>) -> Arg<'a> {
+        Arg::Real(value)
+    }
+}
+
+impl<'a> Argument<'a> for bool {
+    fn arg(value: Option<Self>) -> Arg<'a> {
+        Arg::Boolean(value)
+    }
+}
+
+impl<'a> Argument<'a> for &'a str {
+    fn arg(value: Option<Self>) -> Arg<'a> {
+        Arg::Text(value.map(Cow::Borrowed))
+    }
+}
+
+impl<'a> Argument<'a> for &'a String {
+    fn arg(value: Option<Self>) -> Arg<'a> {
+        Arg::Text(value.map(|text| Cow::Borrowed(text.as_str())))
+    }
+}
+
+impl<'a> Argument<'a> for String {
+    fn arg(value: Option<Self>) -> Arg<'a> {
+        Arg::Text(value.map(Cow::Owned))
+    }
+}
+
+impl<'a> Argument<'a> for &'a Symbol {
+    fn arg(value: Option<Self>) -> Arg<'a> {
+        Arg::Text(value.map(|symbol| Cow::Borrowed(symbol.as_str())))
+    }
+}
+
+impl<'a> Argument<'a> for Broker {
+    fn arg(value: Option<Self>) -> Arg<'a> {
+        Arg::Text(value.map(|broker| Cow::Borrowed(broker.as_str())))
+    }
+}
+
+/// As text with its own digits, which no engine's number keeps.
+impl<'a> Argument<'a> for Decimal {
+    fn arg(value: Option<Self>) -> Arg<'a> {
+        Arg::Text(value.map(|decimal| Cow::Owned(decimal.to_string())))
+    }
+}
+
+/// As text, which sorts by time.
+impl<'a> Argument<'a> for Date {
+    fn arg(value: Option<Self>) -> Arg<'a> {
+        Arg::Text(value.map(|date| Cow::Owned(date.to_string())))
+    }
+}

@@ -1,0 +1,234 @@
+//! The operations of the store, over any engine.
+
+use jiff::civil::Date;
+
+use crate::base::{Broker, Epoch, Symbol, Synced};
+use crate::portfolio::{DayPoint, SyncOutcome};
+use crate::store::statements::{accounts, closing_prices, eod, erasure, journal, portfolios};
+use crate::store::traits::{Derive, Store};
+use crate::store::transact::{PAGE_DEADLINE_MS, READ_DEADLINE_MS, Transact, Write};
+use crate::store::{
+    AccountId, AuthState, ClosePage, Deleted, Erased, Expected, ExpectedPage, JournalCursor,
+    JournalEntry, JournalFields, JournalPage, JournalSize, NewUser, OutsideChanges, Portfolio,
+    PriceOfClose, StoreError, StoreHealth, User, UserSecrets, Valued,
+};
+
+impl<E: Transact> Store for E {
+    fn create_user(&self, user: NewUser) -> Result<User, StoreError> {
+        self.write(Write::new(), move |tx| accounts::create(tx, &user))
+    }
+
+    fn user_by_email(&self, email: &str) -> Result<Option<UserSecrets>, StoreError> {
+        let email = email.to_owned();
+        self.read(READ_DEADLINE_MS, move |tx| accounts::by_email(tx, &email))
+    }
+
+    fn user_by_id(&self, id: AccountId) -> Result<Option<UserSecrets>, StoreError> {
+        self.read(READ_DEADLINE_MS, move |tx| accounts::by_id(tx, id))
+    }
+
+    fn replace_hash(&self, id: AccountId, old: &str, new: &str) -> Result<bool, StoreError> {
+        let (old, new) = (old.to_owned(), new.to_owned());
+        self.write(Write::new(), move |tx| accounts::replace_hash(tx, id, &old, &new))
+    }
+
+    fn change_password(
+        &self,
+        id: AccountId,
+        old_hash: &str,
+        new_hash: &str,
+    ) -> Result<Option<i64>, StoreError> {
+        let (old, new) = (old_hash.to_owned(), new_hash.to_owned());
+        self.write(Write::new().of([id]).hiding(), move |tx| {
+            accounts::change_password(tx, id, &old, &new)
+        })
+    }
+
+    fn erase_user(&self, id: AccountId) -> Result<Erased, StoreError> {
+        self.erase(id, move |tx| erasure::erase(tx, id), |erased| erased.user)
+    }
+
+    fn revoke_token(&self, token_id: &str, expires_ms: i64) -> Result<(), StoreError> {
+        let token_id = token_id.to_owned();
+        self.write(Write::new(), move |tx| accounts::revoke_token(tx, &token_id, expires_ms))
+    }
+
+    fn forget_revocations(&self, before_ms: i64) -> Result<usize, StoreError> {
+        self.write(Write::new(), move |tx| accounts::forget_revocations(tx, before_ms))
+    }
+
+    fn auth_state(&self) -> Result<AuthState, StoreError> {
+        self.read(PAGE_DEADLINE_MS, accounts::auth_state)
+    }
+
+    fn outside_changes(&self) -> Result<OutsideChanges, StoreError> {
+        self.read(READ_DEADLINE_MS, accounts::outside_changes)
+    }
+
+    fn notice_outside_changes(&self, made: i64) -> Result<(), StoreError> {
+        // Some of the changes may have been erasures.
+        self.write(Write::new().hiding(), move |tx| accounts::notice_outside_changes(tx, made))
+    }
+
+    fn replace_portfolio(
+        &self,
+        id: AccountId,
+        broker: Broker,
+        synced_ms: i64,
+        synced: Synced,
+        closes_of: Option<Date>,
+        derive: Derive,
+    ) -> Result<SyncOutcome, StoreError> {
+        self.write(Write::new().of([id]), move |tx| {
+            portfolios::replace(tx, id, broker, synced_ms, &synced, closes_of, &derive)
+        })
+    }
+
+    fn portfolio(&self, id: AccountId) -> Result<Portfolio, StoreError> {
+        self.read(READ_DEADLINE_MS, move |tx| portfolios::of(tx, id))
+    }
+
+    fn points(&self, id: AccountId, since: Date) -> Result<Vec<DayPoint>, StoreError> {
+        self.read(READ_DEADLINE_MS, move |tx| portfolios::points(tx, id, since))
+    }
+
+    fn delete_portfolio(&self, id: AccountId) -> Result<Deleted, StoreError> {
+        let is_some = |deleted: &Deleted| *deleted != Deleted::default();
+        self.erase(id, move |tx| portfolios::delete(tx, id), is_some)
+    }
+
+    fn is_closed(&self, date: Date) -> Result<bool, StoreError> {
+        self.read(PAGE_DEADLINE_MS, move |tx| eod::is_finished(tx, date))
+    }
+
+    fn held_symbols(
+        &self,
+        after: Option<&Symbol>,
+        limit: usize,
+    ) -> Result<Vec<Symbol>, StoreError> {
+        let after = after.cloned();
+        self.read(PAGE_DEADLINE_MS, move |tx| eod::held_symbols(tx, after.as_ref(), limit))
+    }
+
+    fn silent_symbols(
+        &self,
+        after: Option<&Symbol>,
+        limit: usize,
+    ) -> Result<Vec<Symbol>, StoreError> {
+        let after = after.cloned();
+        self.read(PAGE_DEADLINE_MS, move |tx| eod::silent_symbols(tx, after.as_ref(), limit))
+    }
+
+    fn keep_closes(
+        &self,
+        epoch: Epoch,
+        date: Date,
+        prices: &[PriceOfClose],
+    ) -> Result<(), StoreError> {
+        let prices = prices.to_vec();
+        self.write(Write::page(), move |tx| {
+            E::hold(tx, epoch)?;
+            closing_prices::keep(tx, date, &prices)
+        })
+    }
+
+    fn closes(&self, date: Date) -> Result<Vec<PriceOfClose>, StoreError> {
+        self.read(PAGE_DEADLINE_MS, move |tx| closing_prices::of(tx, date))
+    }
+
+    fn portfolios_to_close(
+        &self,
+        date: Date,
+        after: AccountId,
+        limit: usize,
+    ) -> Result<ClosePage, StoreError> {
+        self.read(PAGE_DEADLINE_MS, move |tx| eod::portfolios_to_close(tx, date, after, limit))
+    }
+
+    fn keep_points(&self, epoch: Epoch, date: Date, points: Vec<Valued>) -> Result<(), StoreError> {
+        let users = points.iter().map(|valued| valued.id);
+        let write = Write::page().of(users);
+        self.write(write, move |tx| {
+            E::hold(tx, epoch)?;
+            eod::keep_points(tx, date, &points)
+        })
+    }
+
+    fn finish_close(
+        &self,
+        epoch: Epoch,
+        date: Date,
+        finished_ms: i64,
+        silent: Vec<Symbol>,
+    ) -> Result<(), StoreError> {
+        self.write(Write::page(), move |tx| {
+            E::hold(tx, epoch)?;
+            eod::finish(tx, date, finished_ms, &silent)
+        })
+    }
+
+    fn add_entry(
+        &self,
+        id: AccountId,
+        fields: JournalFields,
+        now_ms: i64,
+        page: Option<ExpectedPage>,
+    ) -> Result<JournalEntry, StoreError> {
+        self.write(Write::new().of([id]), move |tx| {
+            journal::add(tx, id, &fields, now_ms, page.as_ref())
+        })
+    }
+
+    fn entries(
+        &self,
+        id: AccountId,
+        after: Option<JournalCursor>,
+        limit: usize,
+    ) -> Result<JournalPage, StoreError> {
+        self.read(READ_DEADLINE_MS, move |tx| journal::page(tx, id, after, limit))
+    }
+
+    fn journal_size(&self, id: AccountId) -> Result<JournalSize, StoreError> {
+        self.read(READ_DEADLINE_MS, move |tx| journal::size(tx, id))
+    }
+
+    fn entry(&self, id: AccountId, entry: i64) -> Result<Option<JournalEntry>, StoreError> {
+        self.read(READ_DEADLINE_MS, move |tx| journal::one(tx, id, entry))
+    }
+
+    fn replace_entry(
+        &self,
+        id: AccountId,
+        entry: i64,
+        fields: JournalFields,
+        now_ms: i64,
+        expected: Expected,
+    ) -> Result<Option<JournalEntry>, StoreError> {
+        self.write(Write::new().of([id]).hiding(), move |tx| {
+            journal::replace(tx, id, entry, &fields, now_ms, &expected)
+        })
+    }
+
+    fn delete_entry(
+        &self,
+        id: AccountId,
+        entry: i64,
+        expected: Expected,
+    ) -> Result<bool, StoreError> {
+        self.write(Write::new().of([id]).hiding(), move |tx| {
+            journal::delete(tx, id, entry, &expected)
+        })
+    }
+
+    fn health(&self) -> StoreHealth {
+        self.condition()
+    }
+
+    fn probe(&self) {
+        self.look_after();
+    }
+
+    fn close(&self) {
+        self.finish();
+    }
+}

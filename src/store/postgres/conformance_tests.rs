@@ -1,0 +1,106 @@
+//! PostgreSQL does what every engine of the store has to do; through a pooler that gives each
+//! transaction another connection, too.
+
+use std::marker::PhantomData;
+
+use super::test_server::{Server, pooler, server};
+use super::{PostgresStore, PostgresUsers};
+use crate::base::Clock;
+use crate::store::conformance::engine::{Engine, conformance};
+use crate::store::settings::StoreSettings;
+use crate::store::url::StoreUrl;
+use crate::store::{Database, UserDirectory};
+
+/// A schema of a role of its own.
+pub(super) struct Schema {
+    role: String,
+    url: StoreUrl,
+}
+
+impl Schema {
+    pub(super) fn through(through: &Server) -> Self {
+        let role = server().unwrap().fresh_role();
+        let url = StoreUrl::parse(&through.url(&role)).unwrap();
+        Self { role, url }
+    }
+
+    pub(super) fn store(&self) -> PostgresStore {
+        PostgresStore::open(&self.url, &StoreSettings::default(), &Clock::system()).unwrap()
+    }
+
+    pub(super) fn role(&self) -> &str {
+        &self.role
+    }
+
+    pub(super) fn url(&self) -> &StoreUrl {
+        &self.url
+    }
+
+    fn directory(&self) -> PostgresUsers {
+        PostgresUsers::open(&self.url, &StoreSettings::default()).unwrap()
+    }
+
+    pub(super) fn execute(&self, statement: &str) -> Result<(), String> {
+        server().unwrap().execute(&self.role, statement).map(drop)
+    }
+}
+
+/// How the tests reach the server; `None` where that cannot be had.
+trait Way {
+    fn end() -> Option<&'static Server>;
+}
+
+struct Straight;
+
+impl Way for Straight {
+    fn end() -> Option<&'static Server> {
+        server()
+    }
+}
+
+struct Pooler;
+
+impl Way for Pooler {
+    fn end() -> Option<&'static Server> {
+        pooler()
+    }
+}
+
+struct Through<W>(Schema, PhantomData<W>);
+
+impl<W: Way> Engine for Through<W> {
+    fn is_there() -> bool {
+        W::end().is_some()
+    }
+
+    fn fresh() -> Self {
+        Self(Schema::through(W::end().unwrap()), PhantomData)
+    }
+
+    fn open(&self) -> impl Database {
+        self.0.store()
+    }
+
+    fn users(&self) -> impl UserDirectory {
+        self.0.directory()
+    }
+
+    fn execute(&self, statement: &str) -> Result<(), String> {
+        self.0.execute(statement)
+    }
+}
+
+type Direct = Through<Straight>;
+type Pooled = Through<Pooler>;
+
+mod direct {
+    use super::*;
+
+    conformance!(crate::store::postgres::conformance_tests::Direct);
+}
+
+mod pooled {
+    use super::*;
+
+    conformance!(crate::store::postgres::conformance_tests::Pooled);
+}

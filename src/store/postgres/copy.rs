@@ -1,0 +1,292 @@
+//! Copies a database file to a server: everything or nothing, in one transaction, and compared cell
+//! by cell before it is committed. Runs on a command's main thread; blocks.
+
+use std::path::Path;
+
+use rusqlite::{Connection as File, OpenFlags};
+use sha2::{Digest, Sha256};
+use tokio_postgres::types::{ToSql, Type};
+
+use super::condition::Condition;
+use super::connection::Connection;
+use super::deadline::Deadline;
+use super::migrations;
+use super::target::Target;
+use super::tx::execute_each;
+use crate::base::Clock;
+use crate::store::arg::Arg;
+use crate::store::cells::Cells;
+use crate::store::settings::StoreSettings;
+use crate::store::tx::Failure;
+use crate::store::url::StoreUrl;
+use crate::store::{CopiedTable, MaintenanceError, StoreError};
+
+/// How long one step may take: the schema, a page of rows, or the commit of all.
+const STEP_DEADLINE_MS: u64 = 60_000;
+/// Rows sent, or read back, at a time.
+const ROWS: usize = 500;
+
+/// The tables with their keys, those that others refer to first. The id of the database is not
+/// copied, so tokens of before end.
+pub(super) const TABLES: &[(&str, &str)] = &[
+    ("users", "id"),
+    ("revoked_tokens", "token_id"),
+    ("syncs", "user_id, broker"),
+    ("holdings", "user_id, broker, ordinal"),
+    ("positions", "user_id, broker, ordinal"),
+    ("points", "user_id, date"),
+    ("closes", "date, symbol"),
+    ("close_runs", "date"),
+    ("closed_portfolios", "user_id"),
+    ("silent_symbols", "symbol"),
+    ("journal", "id"),
+    ("candles", "symbol, date"),
+    ("candle_histories", "symbol"),
+    ("split_suspicions", "symbol, date"),
+    ("signal_dates", "date"),
+    ("signal_ledger", "id"),
+    ("signal_outcomes", "ledger_id"),
+    ("provisional_signals", "id"),
+    ("provisional_outcomes", "provisional_id"),
+];
+/// Tables whose ids the server counts.
+const COUNTED: &[&str] = &["journal", "signal_ledger", "provisional_signals"];
+
+const COLUMNS: &str = "SELECT column_name::text, data_type::text FROM information_schema.columns \
+    WHERE table_schema = current_schema() AND table_name = $1 ORDER BY ordinal_position";
+
+/// Copies the file at `path`, which nobody writes meanwhile.
+///
+/// # Errors
+/// [`MaintenanceError`]. Then the server has nothing of it.
+pub(crate) fn copy(
+    path: &Path,
+    url: &StoreUrl,
+    settings: &StoreSettings,
+) -> Result<Vec<CopiedTable>, MaintenanceError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let file = File::open_with_flags(path, flags).map_err(MaintenanceError::database(path))?;
+    let server = Server::open(url, settings)?;
+    server.control("BEGIN; LOCK TABLE users, signal_dates, candles")?;
+    let mut copied = Vec::new();
+    for (name, key) in TABLES {
+        let table = server.table(name, key)?;
+        server.expect_empty(&table)?;
+        copied.push(server.copy(&file, path, &table)?);
+    }
+    server.count_on(&file)?;
+    server.control("COMMIT")?;
+    Ok(copied)
+}
+
+/// A table of both engines.
+struct Table {
+    name: &'static str,
+    key: &'static str,
+    columns: Vec<(String, Kind)>,
+}
+
+/// The type of a column.
+#[derive(Clone, Copy)]
+enum Kind {
+    Integer,
+    Real,
+    Boolean,
+    Text,
+}
+
+impl Table {
+    fn names(&self) -> String {
+        let names: Vec<&str> = self.columns.iter().map(|(name, _)| name.as_str()).collect();
+        names.join(", ")
+    }
+
+    /// The rows in the order of their key, which compares text byte by byte on both sides.
+    fn select(&self) -> String {
+        format!("SELECT {} FROM {} ORDER BY {}", self.names(), self.name, self.key)
+    }
+
+    fn insert(&self) -> String {
+        let places: Vec<String> = (1..=self.columns.len()).map(|n| format!("${n}")).collect();
+        format!("INSERT INTO {} ({}) VALUES ({})", self.name, self.names(), places.join(", "))
+    }
+
+    fn read(&self, row: &dyn Cells) -> Result<Vec<Arg<'static>>, Failure> {
+        let cell = |(at, (_, kind)): (usize, &(String, Kind))| {
+            Ok(match kind {
+                Kind::Integer => Arg::Integer(row.integer(at)?),
+                Kind::Real => Arg::Real(row.real(at)?),
+                Kind::Boolean => Arg::Boolean(row.boolean(at)?),
+                Kind::Text => Arg::from(row.text(at)?.map(str::to_owned)),
+            })
+        };
+        self.columns.iter().enumerate().map(cell).collect()
+    }
+}
+
+/// A sum of all cells of a table, in their order.
+#[derive(Default)]
+struct Sum(Sha256);
+
+impl Sum {
+    fn add(&mut self, row: &[Arg<'_>]) {
+        for arg in row {
+            match arg {
+                Arg::Integer(Some(value)) => self.bytes(b'i', &value.to_be_bytes()),
+                Arg::Real(Some(value)) => self.bytes(b'r', &value.to_bits().to_be_bytes()),
+                Arg::Boolean(Some(value)) => self.bytes(b'b', &[u8::from(*value)]),
+                Arg::Text(Some(text)) => self.bytes(b't', text.as_bytes()),
+                _ => self.bytes(b'0', &[]),
+            }
+        }
+    }
+
+    fn bytes(&mut self, kind: u8, bytes: &[u8]) {
+        self.0.update([kind]);
+        self.0.update((bytes.len() as u64).to_be_bytes());
+        self.0.update(bytes);
+    }
+}
+
+/// The server, within one transaction.
+struct Server {
+    connection: Connection,
+    condition: Condition,
+    clock: Clock,
+    url: String,
+}
+
+impl Server {
+    fn open(url: &StoreUrl, settings: &StoreSettings) -> Result<Self, MaintenanceError> {
+        let clock = Clock::system();
+        let condition = Condition::new(&clock);
+        let target = Target::new(url, settings).map_err(crate::store::OpenError::from)?;
+        let deadline = Deadline::in_ms(STEP_DEADLINE_MS, &clock);
+        let connection = Connection::open(&target, &deadline);
+        let connection = connection.map_err(|failure| condition.judge(failure))?;
+        migrations::run(&connection, &deadline, &target.url, &condition)?;
+        Ok(Self { connection, condition, clock, url: target.url })
+    }
+
+    fn wait<T>(
+        &self,
+        work: impl Future<Output = Result<T, tokio_postgres::Error>>,
+    ) -> Result<T, StoreError> {
+        let deadline = Deadline::in_ms(STEP_DEADLINE_MS, &self.clock);
+        self.connection.wait(&deadline, work).map_err(|failure| self.condition.judge(failure))
+    }
+
+    fn control(&self, statements: &str) -> Result<(), StoreError> {
+        self.wait(self.connection.client.batch_execute(statements))
+    }
+
+    /// What the server says of a table.
+    fn table(&self, name: &'static str, key: &'static str) -> Result<Table, MaintenanceError> {
+        let args: [(&(dyn ToSql + Sync), Type); 1] = [(&name, Type::TEXT)];
+        let mut columns = Vec::new();
+        for row in self.wait(self.connection.client.query_typed(COLUMNS, &args))? {
+            let kind = match row.get::<_, &str>(1) {
+                "bigint" => Kind::Integer,
+                "double precision" => Kind::Real,
+                "boolean" => Kind::Boolean,
+                "text" => Kind::Text,
+                _ => return Err(StoreError::Damaged("a column of another type").into()),
+            };
+            columns.push((row.get(0), kind));
+        }
+        Ok(Table { name, key, columns })
+    }
+
+    fn expect_empty(&self, table: &Table) -> Result<(), MaintenanceError> {
+        let any = format!("SELECT 1 FROM {} LIMIT 1", table.name);
+        match self.wait(self.connection.client.query_typed(&any, &[]))?.is_empty() {
+            true => Ok(()),
+            false => Err(MaintenanceError::NotEmpty { url: self.url.clone(), table: table.name }),
+        }
+    }
+
+    /// Copies a table, and compares what the server has of it with the file.
+    fn copy(
+        &self,
+        file: &File,
+        path: &Path,
+        table: &Table,
+    ) -> Result<CopiedTable, MaintenanceError> {
+        let (mut sent, mut rows) = (Sum::default(), 0);
+        let in_file = |source| MaintenanceError::database(path)(source);
+        let mut statement = file.prepare(&table.select()).map_err(in_file)?;
+        let mut found = statement.query([]).map_err(in_file)?;
+        let mut page: Vec<Vec<Arg<'_>>> = Vec::with_capacity(ROWS);
+        let insert = table.insert();
+        loop {
+            let row = found.next().map_err(in_file)?;
+            let is_last = row.is_none();
+            if let Some(row) = row {
+                let row = table.read(row)?;
+                expect_no_zero(&row, table, path)?;
+                sent.add(&row);
+                page.push(row);
+            }
+            if page.len() == ROWS || is_last {
+                rows += self.wait(execute_each(&self.connection.client, &insert, &page))?;
+                page.clear();
+            }
+            if is_last {
+                break;
+            }
+        }
+        if self.sum_of(table)? != (rows, sent.0.finalize().to_vec()) {
+            return Err(MaintenanceError::Differs(table.name));
+        }
+        Ok(CopiedTable { name: table.name, rows })
+    }
+
+    /// Number of rows, and the sum of their cells, as the server has them.
+    fn sum_of(&self, table: &Table) -> Result<(u64, Vec<u8>), MaintenanceError> {
+        self.control(&format!("DECLARE copied NO SCROLL CURSOR FOR {}", table.select()))?;
+        let (mut sum, mut rows) = (Sum::default(), 0);
+        let next = format!("FETCH {ROWS} FROM copied");
+        loop {
+            let page = self.wait(self.connection.client.query_typed(&next, &[]))?;
+            for row in &page {
+                sum.add(&table.read(row)?);
+            }
+            rows += page.len() as u64;
+            if page.len() < ROWS {
+                break;
+            }
+        }
+        self.control("CLOSE copied")?;
+        Ok((rows, sum.0.finalize().to_vec()))
+    }
+
+    /// Continues the counts of ids, so that none is given again.
+    fn count_on(&self, file: &File) -> Result<(), MaintenanceError> {
+        let last = |name: &str| -> rusqlite::Result<i64> {
+            const LAST: &str = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = ?1";
+            file.query_row(LAST, [name], |row| row.get(0))
+        };
+        for name in COUNTED {
+            let last = last(name)?;
+            self.control(&format!(
+                "SELECT setval(pg_get_serial_sequence('{name}', 'id'), {}, {})",
+                last.max(1),
+                last > 0
+            ))?;
+        }
+        let last = last("users")?;
+        Ok(self.control(&format!("UPDATE last_user SET user_id = {last} WHERE id = 1"))?)
+    }
+}
+
+/// The server takes no zero byte in text. No program of ours writes one today.
+fn expect_no_zero(row: &[Arg<'_>], table: &Table, path: &Path) -> Result<(), MaintenanceError> {
+    let is_zero = |arg: &Arg<'_>| matches!(arg, Arg::Text(Some(text)) if text.contains('\0'));
+    match row.iter().any(is_zero) {
+        false => Ok(()),
+        true => {
+            let found = format!("a row of {} has a zero byte in its text", table.name);
+            Err(MaintenanceError::Damaged { path: path.to_owned(), found })
+        }
+    }
+}

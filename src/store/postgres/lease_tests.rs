@@ -1,0 +1,85 @@
+use super::*;
+use crate::base::Symbol;
+use crate::store::postgres::conformance_tests::Schema;
+use crate::store::postgres::test_server::{pooler, server};
+use crate::store::{SignalStore, Store};
+
+const LEASE_MS: u64 = 60_000;
+const DAY: jiff::civil::Date = jiff::civil::date(2026, 11, 20);
+
+fn lease(schema: &Schema, lease_ms: u64) -> PostgresLease {
+    let settings = StoreSettings::default();
+    PostgresLease::new(schema.url(), &settings, lease_ms, &Clock::system()).unwrap()
+}
+
+fn holders() -> (Holder, Holder) {
+    (Holder::new("a", 1), Holder::new("b", 2))
+}
+
+#[test]
+fn one_holder_has_it_at_a_time_and_each_has_an_epoch_of_its_own() {
+    // Through a pooler too, since nothing is kept in a session.
+    for through in [server(), pooler()].into_iter().flatten() {
+        let schema = Schema::through(through);
+        let (lease, (a, b)) = (lease(&schema, LEASE_MS), holders());
+        assert_eq!(lease.look().unwrap(), Presence::Free);
+        assert_eq!(lease.take(&a, Epoch(9)).unwrap(), Grant::Granted(Epoch(1)));
+        assert_eq!(lease.look().unwrap(), Presence::Taken);
+        assert_eq!(lease.take(&b, Epoch(9)).unwrap(), Grant::Refused);
+        assert_eq!(lease.renew(&b, Epoch(1)).unwrap(), Grant::Refused);
+        assert_eq!(lease.renew(&a, Epoch(1)).unwrap(), Grant::Granted(Epoch(1)));
+        lease.release(&b).unwrap();
+        assert_eq!(lease.look().unwrap(), Presence::Taken, "not b's to release");
+        lease.release(&a).unwrap();
+        assert_eq!(lease.renew(&a, Epoch(1)).unwrap(), Grant::Refused, "too late");
+        assert_eq!(lease.take(&b, Epoch(0)).unwrap(), Grant::Granted(Epoch(2)));
+    }
+}
+
+#[test]
+fn one_that_has_run_out_is_renewed_until_somebody_takes_it() {
+    let Some(server) = server() else { return };
+    let schema = Schema::through(server);
+    let (short, (a, b)) = (lease(&schema, 0), holders());
+    assert_eq!(short.take(&a, Epoch(0)).unwrap(), Grant::Granted(Epoch(1)));
+    assert_eq!(short.renew(&a, Epoch(1)).unwrap(), Grant::Granted(Epoch(1)));
+    assert_eq!(short.take(&b, Epoch(0)).unwrap(), Grant::Granted(Epoch(2)));
+    assert_eq!(short.renew(&a, Epoch(1)).unwrap(), Grant::Refused);
+}
+
+#[test]
+fn a_leader_that_was_replaced_writes_nothing_in_the_evening() {
+    let Some(server) = server() else { return };
+    let schema = Schema::through(server);
+    let (lease, store, (a, b)) = (lease(&schema, 0), schema.store(), holders());
+    let Grant::Granted(first) = lease.take(&a, Epoch(0)).unwrap() else { panic!("refused") };
+    let silent = || vec![Symbol::parse("NSE:M&M").unwrap()];
+    store.keep_closes(first, DAY, &[]).unwrap();
+    let Grant::Granted(second) = lease.take(&b, Epoch(0)).unwrap() else { panic!("refused") };
+    for refused in [
+        store.keep_closes(first, DAY, &[]),
+        store.keep_points(first, DAY, Vec::new()),
+        store.finish_close(first, DAY, 1, silent()),
+        store.keep_outcomes(first, Vec::new()),
+        store.publish_signals(first, DAY, 1, 1, Vec::new()).map(drop),
+    ] {
+        assert!(matches!(refused, Err(StoreError::Deposed)), "{refused:?}");
+    }
+    assert!(!store.is_closed(DAY).unwrap());
+    store.finish_close(second, DAY, 1, silent()).unwrap();
+    assert!(store.is_closed(DAY).unwrap());
+    // A node that is alone has nobody to be replaced by.
+    store.finish_close(Epoch::ALONE, DAY, 2, Vec::new()).unwrap();
+    store.close();
+}
+
+#[test]
+fn a_server_that_is_away_is_an_error_within_the_deadline() {
+    let Some(server) = server() else { return };
+    let role = server.fresh_role();
+    let url = server.url(&role).replace("host=", "host=/nowhere");
+    let (settings, clock) = (StoreSettings::default(), Clock::system());
+    let url = StoreUrl::parse(&url).unwrap();
+    let lease = PostgresLease::new(&url, &settings, LEASE_MS, &clock).unwrap();
+    lease.take(&holders().0, Epoch(0)).unwrap_err();
+}

@@ -1,0 +1,112 @@
+//! The schema: made and migrated in one transaction, under a lock of the transaction, so that
+//! several nodes may start at once.
+
+use tokio_postgres::types::{ToSql, Type};
+
+use super::condition::Condition;
+use super::connection::Connection;
+use super::deadline::Deadline;
+use crate::store::OpenError;
+
+/// `bhav` in ASCII: the lock's key.
+const LOCK_KEY: i64 = 0x6268_6176;
+
+/// A migration. Append-only, like its file.
+struct Migration {
+    sql: &'static str,
+    /// The least version that a program must know to work with the database afterwards. Raised only
+    /// by what removes or renames something.
+    least_program: i64,
+}
+
+const MIGRATIONS: &[Migration] = &[
+    Migration { sql: include_str!("../../../sql/postgres/0001_store.sql"), least_program: 1 },
+    Migration { sql: include_str!("../../../sql/postgres/0002_portfolios.sql"), least_program: 2 },
+    Migration { sql: include_str!("../../../sql/postgres/0003_journal.sql"), least_program: 3 },
+    Migration { sql: include_str!("../../../sql/postgres/0004_signals.sql"), least_program: 4 },
+    Migration { sql: include_str!("../../../sql/postgres/0005_leases.sql"), least_program: 4 },
+];
+
+const BEGIN: &str = "BEGIN";
+const LOCK: &str = "SELECT pg_advisory_xact_lock($1)";
+/// Whether there is a schema of ours, and whether there are tables of somebody else in its place.
+const LOOK: &str = "SELECT to_regclass('schema') IS NOT NULL, to_regclass('users') IS NOT NULL";
+const VERSION: &str = "SELECT version, least_program FROM schema WHERE id = 1";
+const NOTE: &str = "INSERT INTO schema (id, version, least_program) VALUES (1, $1, $2) \
+    ON CONFLICT (id) DO UPDATE \
+    SET version = excluded.version, least_program = excluded.least_program";
+
+/// The version that this program writes.
+pub(crate) fn known_version() -> i64 {
+    MIGRATIONS.len() as i64
+}
+
+/// Makes or migrates the schema, if that is due.
+///
+/// # Errors
+/// [`OpenError`]. Then nothing was changed.
+pub(crate) fn run(
+    connection: &Connection,
+    deadline: &Deadline,
+    url: &str,
+    condition: &Condition,
+) -> Result<(), OpenError> {
+    let client = &connection.client;
+    let judge = |failure| OpenError::from(condition.judge(failure));
+    let step = |sql| connection.wait(deadline, client.batch_execute(sql)).map_err(judge);
+    step(BEGIN)?;
+    let lock = client.query_typed(LOCK, &[(&LOCK_KEY, Type::INT8)]);
+    connection.wait(deadline, lock).map_err(judge)?;
+    let found = version(connection, deadline, url, condition)?;
+    let pending = MIGRATIONS.get(usize::try_from(found).unwrap_or(0)..).unwrap_or_default();
+    for migration in pending {
+        step(migration.sql)?;
+    }
+    if let Some(last) = pending.last() {
+        let note = [known_version(), last.least_program];
+        let args = note.each_ref().map(|value| (value as &(dyn ToSql + Sync), Type::INT8));
+        let noted = connection.wait(deadline, client.execute_typed(NOTE, &args));
+        noted.map_err(judge)?;
+    }
+    step("COMMIT")?;
+    if !pending.is_empty() {
+        tracing::info!(from = found, to = known_version(), "the store has the current schema");
+    }
+    Ok(())
+}
+
+/// The version of the schema; 0 if there is none. Refuses one that this program cannot work with.
+///
+/// # Errors
+/// [`OpenError`].
+pub(crate) fn version(
+    connection: &Connection,
+    deadline: &Deadline,
+    url: &str,
+    condition: &Condition,
+) -> Result<i64, OpenError> {
+    let client = &connection.client;
+    let read = |sql| {
+        let rows = connection.wait(deadline, client.query_typed(sql, &[]));
+        rows.map_err(|failure| OpenError::from(condition.judge(failure)))
+    };
+    let looked = read(LOOK)?;
+    let both = looked.first().map(|row| (row.get::<_, bool>(0), row.get::<_, bool>(1)));
+    let (ours, users) = both.unwrap_or_default();
+    if !ours {
+        return match users {
+            true => Err(OpenError::ForeignSchema { url: url.to_owned() }),
+            false => Ok(0),
+        };
+    }
+    let rows = read(VERSION)?;
+    let both = rows.first().map(|row| (row.get::<_, i64>(0), row.get::<_, i64>(1)));
+    let Some((found, needs)) = both else {
+        return Err(OpenError::ForeignSchema { url: url.to_owned() });
+    };
+    let known = known_version();
+    match needs > known {
+        true => Err(OpenError::NewerSchema { url: url.to_owned(), found, needs, known }),
+        false => Ok(found),
+    }
+}

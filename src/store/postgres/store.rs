@@ -1,0 +1,189 @@
+//! The store on PostgreSQL: a lane of threads that read and one of threads that write. Each thread
+//! has at most one connection, which it waits on.
+
+use std::io;
+use std::sync::Arc;
+
+use super::condition::Condition;
+use super::deadline::Deadline;
+use super::lease;
+use super::target::Target;
+use super::transaction::{Connections, Purpose};
+use crate::base::{Clock, Epoch};
+use crate::rt::{BatchStats, Lane, LaneError, LaneSpec, LaneStats, Ticket};
+use crate::store::condition::State;
+use crate::store::settings::StoreSettings;
+use crate::store::transact::{READ_DEADLINE_MS, Transact, WRITE_DEADLINE_MS, Write};
+use crate::store::tx::{Failure, Sql, Tx, sql};
+use crate::store::url::StoreUrl;
+use crate::store::{AccountId, OpenError, StoreError, StoreHealth};
+
+const PROBE_READ: Sql = sql!("sql/store/probe_read.sql");
+const PROBE_WRITE: Sql = sql!("sql/store/probe_write.sql");
+
+/// Threads of each lane where the settings do not say. Each has a connection, of which a server has
+/// some hundred for all its clients.
+const THREADS: usize = 4;
+/// Most waiting requests of each kind, as for the other engine.
+const WAITING_MAX: usize = 1_024;
+/// How long a start waits for the server, also while another node migrates. A server that is away
+/// for longer is waited for by the running service.
+const START_DEADLINE_MS: u64 = 10_000;
+
+/// [`Store`](crate::store::Store) on PostgreSQL.
+pub struct PostgresStore {
+    reader_lane: Lane,
+    writer_lane: Lane,
+    connections: Arc<Connections>,
+    clock: Clock,
+}
+
+impl PostgresStore {
+    /// Connects, and makes or migrates the schema if needed. A server that cannot be reached is no
+    /// error: the store reports its state until the server can be used.
+    ///
+    /// # Errors
+    /// A newer or foreign schema, a bad setting, or a thread that could not be started.
+    pub(crate) fn open(
+        url: &StoreUrl,
+        settings: &StoreSettings,
+        clock: &Clock,
+    ) -> Result<Self, OpenError> {
+        let target = Target::new(url, settings)?;
+        let connections = Connections::new(target, Condition::new(clock));
+        match connections.migrate(&Deadline::in_ms(START_DEADLINE_MS, clock)) {
+            Err(OpenError::Store(error)) => {
+                tracing::error!(%error, "the database cannot be used yet; it is waited for");
+            }
+            done => done?,
+        }
+        let lane = |name, threads| {
+            let threads = if threads == 0 { THREADS } else { threads };
+            Lane::start(&LaneSpec { name, threads, queue_max: WAITING_MAX }, clock)
+        };
+        let started: io::Result<Self> = (|| {
+            Ok(Self {
+                reader_lane: lane("store-read", settings.readers)?,
+                writer_lane: lane("store-write", settings.writers)?,
+                connections,
+                clock: clock.clone(),
+            })
+        })();
+        Ok(started?)
+    }
+
+    fn submit<T: Send + 'static>(
+        &self,
+        purpose: Purpose,
+        deadline_ms: u64,
+        work: impl Fn(&dyn Tx) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let lane = match purpose {
+            Purpose::Read => &self.reader_lane,
+            Purpose::Write(_) => &self.writer_lane,
+        };
+        let connections = Arc::clone(&self.connections);
+        let deadline = Deadline::in_ms(deadline_ms, &self.clock);
+        let ticket = lane
+            .submit(deadline_ms, move || connections.run(&purpose, deadline_ms, &deadline, &work));
+        let result = match ticket.map(Ticket::wait) {
+            Ok(Ok(done)) => done,
+            Ok(Err(LaneError::Late)) => Err(StoreError::Late),
+            Ok(Err(error)) => Err(StoreError::Unavailable(error.to_string())),
+            Err(_) => Err(StoreError::Busy),
+        };
+        if let Err(StoreError::Busy | StoreError::Late | StoreError::Unavailable(_)) = &result {
+            self.connections.condition.refused.increment();
+        }
+        result
+    }
+
+    /// Writes in the words of the engine that groups them: here each is a commit of its own.
+    fn writer_stats(&self, lane: &LaneStats) -> BatchStats {
+        let condition = &self.connections.condition;
+        let committed = condition.committed.value();
+        let mut sizes = BatchStats::default().sizes;
+        sizes[0] = committed;
+        BatchStats {
+            depth: lane.depth,
+            commits: committed,
+            committed,
+            failed: condition.failed.value(),
+            batch_max: committed.min(1),
+            sizes,
+            refused: lane.refused,
+            expired: lane.expired,
+            panicked: lane.panicked,
+            busy_ms: None,
+        }
+    }
+}
+
+impl Transact for PostgresStore {
+    fn hold(tx: &dyn Tx, epoch: Epoch) -> Result<(), Failure> {
+        lease::hold(tx, epoch)
+    }
+
+    fn read<T: Send + 'static>(
+        &self,
+        deadline_ms: u64,
+        work: impl Fn(&dyn Tx) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.submit(Purpose::Read, deadline_ms, work)
+    }
+
+    fn write<T: Send + 'static>(
+        &self,
+        write: Write,
+        work: impl Fn(&dyn Tx) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let done = self.submit(Purpose::Write(write.users), write.deadline_ms, work);
+        let condition = &self.connections.condition;
+        let counter = if done.is_ok() { &condition.committed } else { &condition.failed };
+        counter.increment();
+        done
+    }
+
+    fn erase<T: Send + 'static>(
+        &self,
+        id: AccountId,
+        work: impl Fn(&dyn Tx) -> Result<T, Failure> + Send + 'static,
+        _: fn(&T) -> bool,
+    ) -> Result<T, StoreError> {
+        self.write(Write::new().of([id]), work)
+    }
+
+    fn condition(&self) -> StoreHealth {
+        let condition = &self.connections.condition;
+        let writer = self.writer_stats(&self.writer_lane.stats());
+        StoreHealth {
+            state: condition.state().as_str(),
+            cause: condition.cause(),
+            writes: writer.committed,
+            commits: writer.commits,
+            refused: condition.refused.value(),
+            writing_ms: None,
+            writer,
+            readers: self.reader_lane.stats(),
+        }
+    }
+
+    fn look_after(&self) {
+        let read = self
+            .submit(Purpose::Read, READ_DEADLINE_MS, |tx| tx.first(PROBE_READ, &[], |_| Ok(())));
+        let well = read.is_ok() && self.connections.condition.state() == State::Ok;
+        let done = match well {
+            true => Ok(()),
+            false => self.submit(Purpose::Write(Vec::new()), WRITE_DEADLINE_MS, |tx| {
+                tx.run(PROBE_WRITE, &[]).map(drop)
+            }),
+        };
+        if let Err(error) = done {
+            tracing::debug!(%error, "the store is still not well");
+        }
+    }
+
+    fn finish(&self) {
+        self.connections.close();
+    }
+}

@@ -1,0 +1,250 @@
+//! Runs work in a transaction: again where the server ended it for a reason of its own, never again
+//! once a commit was sent.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
+
+use super::condition::Condition;
+use super::connection::Connection;
+use super::deadline::Deadline;
+use super::errors::{Meaning, meaning};
+use super::migrations;
+use super::target::Target;
+use super::tx::{Opening, PostgresTx};
+use crate::store::tx::{Failure, Tx};
+use crate::store::{AccountId, MaintenanceError, OpenError, StoreError};
+
+/// Attempts of a transaction that the server ended, or whose connection was lost.
+const ATTEMPTS_MAX: usize = 2;
+/// What is left of a deadline when the server ends a statement, so that it can still say so.
+const MARGIN_MS: u64 = 500;
+/// How long a write waits for another's lock.
+const LOCK_TIMEOUT_MS: u64 = 2_000;
+/// How long a transaction may wait for this program, which may be stopped while it holds locks.
+/// Longer than the longest deadline.
+const IDLE_TIMEOUT_MS: u64 = 15_000;
+
+/// What a transaction is for.
+#[derive(Clone)]
+pub(crate) enum Purpose {
+    Read,
+    /// With the users to lock.
+    Write(Vec<AccountId>),
+}
+
+impl Purpose {
+    fn opening(&self, deadline_ms: u64) -> Opening {
+        let statement_ms = deadline_ms.saturating_sub(MARGIN_MS).max(1);
+        match self {
+            Self::Read => Opening {
+                begin: format!(
+                    "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; \
+                     SET LOCAL statement_timeout = {statement_ms}"
+                ),
+                users: Vec::new(),
+            },
+            // What was answered is on disk, also where the server's default is to answer before.
+            Self::Write(users) => Opening {
+                begin: format!(
+                    "BEGIN; SET LOCAL statement_timeout = {statement_ms}; \
+                     SET LOCAL lock_timeout = {LOCK_TIMEOUT_MS}; \
+                     SET LOCAL idle_in_transaction_session_timeout = {IDLE_TIMEOUT_MS}; \
+                     SELECT set_config('synchronous_commit', 'on', true) \
+                     WHERE current_setting('synchronous_commit') = 'off'"
+                ),
+                users: users.clone(),
+            },
+        }
+    }
+
+    fn writes(&self) -> bool {
+        matches!(self, Self::Write(_))
+    }
+}
+
+/// Why an attempt failed.
+enum Ended {
+    /// Before a commit was sent: nothing was written.
+    Before(Failure),
+    /// After it: nobody knows whether it was written.
+    Unknown,
+}
+
+impl Ended {
+    /// A server that says why it did not commit has written nothing.
+    fn of_commit(failure: Failure) -> Self {
+        match &failure {
+            Failure::Postgres(error) if meaning(error) != Meaning::Lost => Self::Before(failure),
+            _ => Self::Unknown,
+        }
+    }
+}
+
+/// The connections of the store, at most one for each of its threads.
+pub(crate) struct Connections {
+    target: Target,
+    pub(crate) condition: Condition,
+    idle: Mutex<Vec<Connection>>,
+    /// Whether the schema was seen to be the one that this program knows.
+    is_migrated: AtomicBool,
+}
+
+impl Connections {
+    pub(crate) fn new(target: Target, condition: Condition) -> Arc<Self> {
+        let is_migrated = AtomicBool::new(false);
+        Arc::new(Self { target, condition, idle: Mutex::new(Vec::new()), is_migrated })
+    }
+
+    /// Makes or migrates the schema.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub(crate) fn migrate(&self, deadline: &Deadline) -> Result<(), OpenError> {
+        let connection = self.connect(deadline).map_err(|f| self.condition.judge(f))?;
+        self.migrate_through(&connection, deadline)?;
+        self.idle.lock().push(connection);
+        Ok(())
+    }
+
+    /// Connects to a database that a service keeps current, and leaves it as it is.
+    ///
+    /// # Errors
+    /// [`MaintenanceError`], also for an older schema.
+    pub(crate) fn expect_current(&self, deadline: &Deadline) -> Result<(), MaintenanceError> {
+        let connection = self.connect(deadline).map_err(|failure| self.condition.judge(failure))?;
+        let url = &self.target.url;
+        let found = migrations::version(&connection, deadline, url, &self.condition)?;
+        if found < migrations::known_version() {
+            return Err(MaintenanceError::Older { path: url.into(), found });
+        }
+        self.is_migrated.store(true, Ordering::Relaxed);
+        self.keep(connection);
+        Ok(())
+    }
+
+    fn migrate_through(
+        &self,
+        connection: &Connection,
+        deadline: &Deadline,
+    ) -> Result<(), OpenError> {
+        migrations::run(connection, deadline, &self.target.url, &self.condition)?;
+        self.is_migrated.store(true, Ordering::Relaxed);
+        self.condition.worked(true);
+        Ok(())
+    }
+
+    fn connect(&self, deadline: &Deadline) -> Result<Connection, Failure> {
+        self.condition.expect_attempt()?;
+        let opened = Connection::open(&self.target, deadline);
+        match &opened {
+            Ok(_) => self.condition.connected(),
+            Err(_) => self.condition.not_connected(),
+        }
+        // Nobody tries again within the call: the next host was tried already.
+        opened.map_err(|failure| self.condition.judge_connecting(failure).into())
+    }
+
+    /// A connection that is idle, or a new one.
+    fn take(&self, deadline: &Deadline) -> Result<Connection, Failure> {
+        self.condition.expect_not_closed()?;
+        if let Some(connection) = self.idle.lock().pop() {
+            return Ok(connection);
+        }
+        let connection = self.connect(deadline)?;
+        if !self.is_migrated.load(Ordering::Relaxed) {
+            let migrated = self.migrate_through(&connection, deadline);
+            migrated.map_err(|error| StoreError::Unavailable(error.to_string()))?;
+        }
+        Ok(connection)
+    }
+
+    /// Closes everything. What is in use is closed when its work ends.
+    pub(crate) fn close(&self) {
+        self.condition.close();
+        self.idle.lock().clear();
+    }
+
+    /// Runs work in a transaction.
+    pub(crate) fn run<T>(
+        &self,
+        purpose: &Purpose,
+        deadline_ms: u64,
+        deadline: &Deadline,
+        work: &impl Fn(&dyn Tx) -> Result<T, Failure>,
+    ) -> Result<T, StoreError> {
+        let mut attempts = 1;
+        loop {
+            let opening = purpose.opening(deadline_ms);
+            let ended = match self.attempt(opening, purpose.writes(), deadline, work) {
+                Ok(done) => {
+                    self.condition.worked(purpose.writes());
+                    return Ok(done);
+                }
+                Err(ended) => ended,
+            };
+            let failure = match ended {
+                // As a commit that was sent and may have been written.
+                Ended::Unknown => return Err(StoreError::Late),
+                Ended::Before(failure) => failure,
+            };
+            let meant = match &failure {
+                Failure::Postgres(error) => Some(meaning(error)),
+                _ => None,
+            };
+            let silent = matches!(failure, Failure::Refused(StoreError::Late));
+            if silent || meant == Some(Meaning::Lost) {
+                // What happened to one connection has happened to those that were idle.
+                self.idle.lock().clear();
+            }
+            let again = matches!(meant, Some(Meaning::Again | Meaning::Lost));
+            if !again || attempts == ATTEMPTS_MAX || deadline.left().is_zero() {
+                if silent {
+                    self.condition.silent();
+                }
+                return Err(self.condition.judge(failure));
+            }
+            attempts += 1;
+        }
+    }
+
+    fn attempt<T>(
+        &self,
+        opening: Opening,
+        writes: bool,
+        deadline: &Deadline,
+        work: &impl Fn(&dyn Tx) -> Result<T, Failure>,
+    ) -> Result<T, Ended> {
+        let connection = self.take(deadline).map_err(Ended::Before)?;
+        let tx = PostgresTx::new(&connection, deadline, opening);
+        let done = work(&tx);
+        let (is_open, has_failed) = (tx.is_open(), tx.has_failed());
+        let control = |sql| connection.wait(deadline, connection.client.batch_execute(sql));
+        match done {
+            Ok(done) if !has_failed => {
+                match if is_open { control("COMMIT") } else { Ok(()) } {
+                    Ok(()) => self.keep(connection),
+                    // Of what was only read, nothing is lost.
+                    Err(_) if !writes => {}
+                    Err(failure) => return Err(Ended::of_commit(failure)),
+                }
+                Ok(done)
+            }
+            done => {
+                // A connection that does not take it is dropped, which ends the transaction too.
+                if !is_open || (!connection.client.is_closed() && control("ROLLBACK").is_ok()) {
+                    self.keep(connection);
+                }
+                let lost = || StoreError::Unavailable("a failed statement was passed over".into());
+                Err(Ended::Before(done.err().unwrap_or_else(|| lost().into())))
+            }
+        }
+    }
+
+    fn keep(&self, connection: Connection) {
+        if self.condition.expect_not_closed().is_ok() && !connection.client.is_closed() {
+            self.idle.lock().push(connection);
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Users, their secrets, and revoked tokens. Runs on the store's threads, within a transaction.
+
+use crate::store::arg::args;
+use crate::store::cells::{Cells, damaged};
+use crate::store::tx::{Failure, Sql, Tx, sql};
+use crate::store::{AccountId, AuthState, NewUser, OutsideChanges, StoreError, User, UserSecrets};
+
+const IDENTITY: Sql = sql!("sql/store/identity.sql");
+const CREATE_USER: Sql = sql!("sql/store/create_user.sql");
+const USER_BY_EMAIL: Sql = sql!("sql/store/user_by_email.sql");
+const USER_BY_ID: Sql = sql!("sql/store/user_by_id.sql");
+const USER_EXISTS: Sql = sql!("sql/store/user_exists.sql");
+const REPLACE_HASH: Sql = sql!("sql/store/replace_hash.sql");
+const CHANGE_PASSWORD: Sql = sql!("sql/store/change_password.sql");
+const REVOKE_TOKEN: Sql = sql!("sql/store/revoke_token.sql");
+const FORGET_TOKENS: Sql = sql!("sql/store/forget_tokens.sql");
+const REVOKED_TOKENS: Sql = sql!("sql/store/revoked_tokens.sql");
+const USER_IDS: Sql = sql!("sql/store/user_ids.sql");
+const LAST_USER_ID: Sql =
+    sql!("sql/store/last_user_id.sql", postgres: "sql/postgres/last_user_id.sql");
+const DISABLE_USER: Sql = sql!("sql/store/disable_user.sql");
+const ENABLE_USER: Sql = sql!("sql/store/enable_user.sql");
+const OUTSIDE_CHANGES: Sql = sql!("sql/store/outside_changes.sql");
+const COUNT_OUTSIDE_CHANGE: Sql = sql!("sql/store/count_outside_change.sql");
+const NOTICE_OUTSIDE_CHANGES: Sql = sql!("sql/store/notice_outside_changes.sql");
+const EPOCHS: Sql = sql!("sql/store/epochs.sql");
+
+pub(crate) fn create(tx: &dyn Tx, user: &NewUser) -> Result<User, Failure> {
+    let NewUser { email, name, password_hash, created_ms } = user;
+    let columns = args![email, name.as_ref(), password_hash, *created_ms];
+    let id = tx.first(CREATE_USER, &columns, account_id)?;
+    let id = id.ok_or_else(|| damaged("a row that was added"))?;
+    Ok(User { id, email: email.clone(), name: name.clone(), created_ms: *created_ms })
+}
+
+pub(crate) fn by_email(tx: &dyn Tx, email: &str) -> Result<Option<UserSecrets>, Failure> {
+    tx.first(USER_BY_EMAIL, &args![email], secrets)
+}
+
+pub(crate) fn by_id(tx: &dyn Tx, id: AccountId) -> Result<Option<UserSecrets>, Failure> {
+    tx.first(USER_BY_ID, &args![id], secrets)
+}
+
+fn account_id(row: &dyn Cells) -> Result<AccountId, Failure> {
+    row.get(0).map(AccountId)
+}
+
+fn secrets(row: &dyn Cells) -> Result<UserSecrets, Failure> {
+    let user = User {
+        id: AccountId(row.get(0)?),
+        email: row.get(1)?,
+        name: row.get(2)?,
+        created_ms: row.get(3)?,
+    };
+    Ok(UserSecrets {
+        user,
+        password_hash: row.get(4)?,
+        token_epoch: row.get(5)?,
+        disabled: row.get(6)?,
+    })
+}
+
+/// Fails if the user does not exist.
+pub(crate) fn expect_user(tx: &dyn Tx, id: AccountId) -> Result<(), Failure> {
+    let found = tx.first(USER_EXISTS, &args![id], |_| Ok(()))?;
+    found.ok_or_else(|| StoreError::NoSuchUser.into())
+}
+
+pub(crate) fn replace_hash(
+    tx: &dyn Tx,
+    id: AccountId,
+    old: &str,
+    new: &str,
+) -> Result<bool, Failure> {
+    Ok(tx.run(REPLACE_HASH, &args![id, old, new])? == 1)
+}
+
+pub(crate) fn change_password(
+    tx: &dyn Tx,
+    id: AccountId,
+    old_hash: &str,
+    new_hash: &str,
+) -> Result<Option<i64>, Failure> {
+    tx.first(CHANGE_PASSWORD, &args![id, old_hash, new_hash, salt()?], |row| row.get(0))
+}
+
+/// The random half of a token epoch.
+fn salt() -> Result<i64, Failure> {
+    let bits = getrandom::u32();
+    bits.map(i64::from).map_err(|error| StoreError::Unavailable(error.to_string()).into())
+}
+
+pub(crate) fn revoke_token(tx: &dyn Tx, token_id: &str, expires_ms: i64) -> Result<(), Failure> {
+    tx.run(REVOKE_TOKEN, &args![token_id, expires_ms]).map(drop)
+}
+
+/// Deletes revocations of tokens that have expired.
+pub(crate) fn forget_revocations(tx: &dyn Tx, before_ms: i64) -> Result<usize, Failure> {
+    Ok(tx.run(FORGET_TOKENS, &args![before_ms])? as usize)
+}
+
+/// The id that access tokens are bound to.
+pub(crate) fn database_id(tx: &dyn Tx) -> Result<String, Failure> {
+    let found: Option<String> =
+        tx.first(IDENTITY, &[], |row| row.get(0))?.ok_or_else(|| damaged("the database's id"))?;
+    let why = "a database that was put in place has to take writes once";
+    found.ok_or_else(|| StoreError::Unavailable(why.to_owned()).into())
+}
+
+/// Reads everything in one transaction, so that the last id is consistent with the rest.
+pub(crate) fn auth_state(tx: &dyn Tx) -> Result<AuthState, Failure> {
+    Ok(AuthState {
+        database_id: database_id(tx)?,
+        users: tx.all(USER_IDS, &[], account_id)?,
+        last_user: tx.first(LAST_USER_ID, &[], account_id)?.unwrap_or_default(),
+        epochs: tx.all(EPOCHS, &[], |row| Ok((AccountId(row.get(0)?), row.get(1)?)))?,
+        revoked_tokens: tx.all(REVOKED_TOKENS, &[], |row| Ok((row.get(0)?, row.get(1)?)))?,
+    })
+}
+
+/// Disables logins and refuses all tokens of the account. False if it was disabled already or there
+/// is no such user.
+pub(crate) fn disable(tx: &dyn Tx, id: AccountId, now_ms: i64) -> Result<bool, Failure> {
+    Ok(tx.run(DISABLE_USER, &args![id, now_ms, salt()?])? == 1)
+}
+
+/// Enables logins again. Earlier tokens stay refused.
+pub(crate) fn enable(tx: &dyn Tx, id: AccountId) -> Result<bool, Failure> {
+    Ok(tx.run(ENABLE_USER, &args![id])? == 1)
+}
+
+/// Counts a change made beside the running service, and returns its number.
+pub(crate) fn count_outside_change(tx: &dyn Tx) -> Result<i64, Failure> {
+    let made = tx.first(COUNT_OUTSIDE_CHANGE, &[], |row| row.get(0))?;
+    made.ok_or_else(|| damaged("the count of outside changes"))
+}
+
+pub(crate) fn outside_changes(tx: &dyn Tx) -> Result<OutsideChanges, Failure> {
+    let both = |row: &dyn Cells| Ok(OutsideChanges { made: row.get(0)?, noticed: row.get(1)? });
+    let found = tx.first(OUTSIDE_CHANGES, &[], both)?;
+    found.ok_or_else(|| damaged("the count of outside changes"))
+}
+
+pub(crate) fn notice_outside_changes(tx: &dyn Tx, made: i64) -> Result<(), Failure> {
+    tx.run(NOTICE_OUTSIDE_CHANGES, &args![made]).map(drop)
+}

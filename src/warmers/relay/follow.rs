@@ -1,0 +1,188 @@
+//! A follower's side of the relay: takes in what the leader tells, and tells the leader what this
+//! node's clients want.
+
+use std::sync::Arc;
+
+use super::news::{Evening, News, WANTED_MAX, wanted};
+use super::tell::Sent;
+use crate::base::{Quote, Symbol};
+use crate::cache::Vouched;
+use crate::cache::pending::Class;
+use crate::market::InstrumentList;
+use crate::warmers::context::WarmerContext;
+use crate::warmers::job::Outcomes;
+use crate::warmers::persist;
+use crate::warmers::quotes::apply::{QuoteSinks, take_in};
+
+/// The relay speaks while something was heard within this time: three messages may be missing.
+const MUTE_MS: u64 = 3_000;
+
+/// How long a symbol is remembered as unknown because the leader said so. Then it is wanted again,
+/// and the leader says it again if that still holds.
+const UNKNOWN_MS: u64 = 60_000;
+
+/// Between two looks at what is wanted.
+const LOOK_MS: u64 = 500;
+
+/// What is wanted is told again after this, changed or not: the leader may be another one by now.
+const REPEAT_MS: u64 = 2_000;
+
+/// A message that takes longer is given up.
+const WANT_DEADLINE_MS: u64 = 5_000;
+
+/// A list of instruments takes a moment from the leader's memory to the second level.
+const LIST_RETRY_MS: u64 = 5_000;
+
+/// Megabytes over a network.
+const LIST_DEADLINE_MS: u64 = 30_000;
+
+/// What a look for the list of instruments found.
+pub type FoundList = Option<InstrumentList>;
+
+/// Owner of what was heard.
+pub struct FollowTask {
+    wants: Outcomes<Sent>,
+    lists: Outcomes<Box<FoundList>>,
+    /// When the leader was last heard.
+    heard_mono_ms: Option<i64>,
+    /// Since when this node follows.
+    since_mono_ms: u64,
+    evening: Evening,
+    /// What was wanted at the last look.
+    wanted: Vec<Symbol>,
+    looked_mono_ms: u64,
+    wanted_mono_ms: u64,
+    want_in_flight: bool,
+    list_in_flight: bool,
+    list_asked_mono_ms: Option<u64>,
+}
+
+impl FollowTask {
+    /// Nothing was heard. What becomes of wants that were told, and of looks for the list.
+    pub fn new(wants: Outcomes<Sent>, lists: Outcomes<Box<FoundList>>, now_mono_ms: u64) -> Self {
+        Self {
+            wants,
+            lists,
+            heard_mono_ms: None,
+            since_mono_ms: now_mono_ms,
+            evening: Evening::default(),
+            wanted: Vec::new(),
+            looked_mono_ms: 0,
+            wanted_mono_ms: 0,
+            want_in_flight: false,
+            list_in_flight: false,
+            list_asked_mono_ms: None,
+        }
+    }
+
+    /// This node follows from now on: whoever leads has the first chance to tell.
+    pub fn begin(&mut self, now_mono_ms: u64) {
+        self.since_mono_ms = now_mono_ms;
+    }
+
+    /// Whether the leader was heard lately, or could not be yet.
+    pub fn speaks(&self, now_mono_ms: u64) -> bool {
+        let follows_ms = now_mono_ms.saturating_sub(self.since_mono_ms);
+        let age_ms = self.age_ms(now_mono_ms).map_or(follows_ms, |age_ms| age_ms.min(follows_ms));
+        age_ms < MUTE_MS
+    }
+
+    /// How long ago the leader was last heard; `None` before the first time.
+    fn age_ms(&self, now_mono_ms: u64) -> Option<u64> {
+        self.heard_mono_ms.map(|at| (now_mono_ms as i64).abs_diff(at))
+    }
+
+    /// What the leader says is in the store.
+    pub fn evening(&self) -> Evening {
+        self.evening
+    }
+
+    /// Takes in what the leader tells: it has judged it, so this node only keeps it.
+    pub fn hear(&mut self, news: News, sinks: &mut QuoteSinks<'_>, now_mono_ms: u64) {
+        let News { quotes, unknown, rules, evening, age_ms } = news;
+        let told_mono_ms = (now_mono_ms as i64).saturating_sub_unsigned(age_ms);
+        self.heard_mono_ms = self.heard_mono_ms.max(Some(told_mono_ms));
+        self.evening = evening;
+        let context = sinks.context;
+        context.l1.freshness().adopt(&rules, told_mono_ms);
+        let heard: Vec<(Quote, Vouched)> =
+            quotes.into_iter().map(|told| told.heard(now_mono_ms)).collect();
+        let mut settled: Vec<Symbol> =
+            heard.iter().map(|(quote, _)| quote.symbol.clone()).collect();
+        take_in(heard, sinks, now_mono_ms);
+        for symbol in unknown {
+            let ttl_ms = context.cache_settings.negative_ttl_ms.min(UNKNOWN_MS);
+            sinks.keep_unknown(symbol.clone(), ttl_ms, now_mono_ms);
+            settled.push(symbol);
+        }
+        // Whoever waits for one of them finds it in L1.
+        context.pending.settle(&settled);
+    }
+
+    /// Tells what is wanted, and looks for the list of instruments that the leader has.
+    pub fn poll(&mut self, context: &WarmerContext, now_mono_ms: u64) {
+        self.want(context, now_mono_ms);
+        self.look_for_list(context, now_mono_ms);
+    }
+
+    fn want(&mut self, context: &WarmerContext, now_mono_ms: u64) {
+        let Some(cluster) = &context.cluster else { return };
+        let since = |at: u64| now_mono_ms.saturating_sub(at);
+        if self.want_in_flight || since(self.looked_mono_ms) < LOOK_MS {
+            return;
+        }
+        self.looked_mono_ms = now_mono_ms;
+        let waited = context.pending.symbols(&[Class::Listed, Class::Unlisted], WANTED_MAX);
+        let mut asked = context.l1.wanted(now_mono_ms, WANTED_MAX);
+        asked.extend(context.pending.symbols(&[Class::Held], WANTED_MAX));
+        let wanted = wanted(waited, asked);
+        let is_due = wanted != self.wanted || since(self.wanted_mono_ms) >= REPEAT_MS;
+        if wanted.is_empty() || !is_due {
+            self.wanted = wanted;
+            return;
+        }
+        self.wanted = wanted.clone();
+        self.wanted_mono_ms = now_mono_ms;
+        self.want_in_flight = true;
+        let wire = Arc::clone(&cluster.wire);
+        // A refusal is told like any other failure.
+        let _ = self.wants.submit(&cluster.lane, WANT_DEADLINE_MS, move || wire.want(&wanted));
+    }
+
+    /// Notes how a want went out. Lost, it is told again soon.
+    pub fn wanted(&mut self) {
+        self.want_in_flight = false;
+    }
+
+    fn look_for_list(&mut self, context: &WarmerContext, now_mono_ms: u64) {
+        let list = context.instruments.load();
+        let has = Evening::of(None, &list).instruments;
+        let rested = self
+            .list_asked_mono_ms
+            .is_none_or(|at| now_mono_ms.saturating_sub(at) >= LIST_RETRY_MS);
+        if self.list_in_flight || !rested || self.evening.instruments <= has {
+            return;
+        }
+        self.list_asked_mono_ms = Some(now_mono_ms);
+        self.list_in_flight = true;
+        let l2 = Arc::clone(&context.l2);
+        // A refusal is told like any other failure.
+        let _ = self.lists.submit(&context.cache_lane, LIST_DEADLINE_MS, move || {
+            Box::new(persist::stored_instruments(&*l2))
+        });
+    }
+
+    /// Takes in what a look for the list found, if it is newer than the one at hand.
+    pub fn listed(&mut self, found: Option<Box<FoundList>>, context: &WarmerContext) {
+        self.list_in_flight = false;
+        let Some(list) = found.and_then(|found| *found) else { return };
+        let newer = {
+            let held = context.instruments.load();
+            Evening::of(None, &list).instruments > Evening::of(None, &held).instruments
+        };
+        if newer {
+            tracing::info!(as_of = %list.as_of(), instruments = list.len(), "instruments read");
+            context.instruments.store(Arc::new(list));
+        }
+    }
+}

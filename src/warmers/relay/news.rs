@@ -1,0 +1,131 @@
+//! What is told over the relay. Pure.
+//!
+//! Prices come as the leader judged them: with how long ago their source vouched for them, and with
+//! the rules by which they become stale. So every node shows the same bytes at the same time,
+//! whatever its own clocks read.
+
+use jiff::civil::Date;
+
+use crate::base::{Quote, Symbol};
+use crate::cache::{FreshnessRules, Vouched};
+use crate::market::{InstrumentList, Origin};
+
+/// Most quotes of one message: two of broker A's batches, some 150 KiB. What does not fit goes with
+/// the next.
+pub const QUOTES_MAX: usize = 1_000;
+
+/// Most symbols that one node says that it wants: one of broker A's batches.
+pub const WANTED_MAX: usize = 500;
+
+/// What the leader tells.
+#[derive(Clone, Debug, PartialEq)]
+pub struct News {
+    /// Those of the snapshot, and those that were brought or confirmed since the last message.
+    pub quotes: Vec<Told>,
+    /// Symbols that no source knows.
+    pub unknown: Vec<Symbol>,
+    pub rules: FreshnessRules,
+    pub evening: Evening,
+    /// How long ago it was told.
+    pub age_ms: u64,
+}
+
+/// One price.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Told {
+    pub quote: Quote,
+    /// How long ago its source vouched for it; `None` where none has since the leader's start.
+    pub vouched_ago_ms: Option<i64>,
+    pub calls: u8,
+}
+
+impl Told {
+    /// As the leader holds it.
+    pub fn of(quote: Quote, vouched: Vouched, now_mono_ms: u64) -> Self {
+        let never = vouched.mono_ms == Vouched::NEVER.mono_ms;
+        let ago_ms = (now_mono_ms as i64).saturating_sub(vouched.mono_ms);
+        Self { quote, vouched_ago_ms: (!never).then_some(ago_ms), calls: vouched.calls }
+    }
+
+    /// As a node holds it that hears it now.
+    pub fn heard(self, now_mono_ms: u64) -> (Quote, Vouched) {
+        let vouched = self.vouched_ago_ms.map_or(Vouched::NEVER, |ago_ms| Vouched {
+            mono_ms: (now_mono_ms as i64).saturating_sub(ago_ms),
+            calls: self.calls,
+        });
+        (self.quote, vouched)
+    }
+}
+
+/// What is in the store and in the second level, for every node to read it from there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Evening {
+    /// The date whose signals were published last.
+    pub signals: Option<Date>,
+    /// The date of broker A's list of instruments; `None` before the first.
+    pub instruments: Option<Date>,
+}
+
+impl Evening {
+    /// What this node has.
+    pub fn of(signals: Option<Date>, list: &InstrumentList) -> Self {
+        let fetched = list.origin() == Origin::BrokerA;
+        Self { signals, instruments: fetched.then(|| list.as_of()) }
+    }
+}
+
+/// What a follower wants the leader to ask for: what requests wait for goes first, then what
+/// clients asked for lately or users hold. In an order by which two such lists can be compared.
+pub fn wanted(mut waited: Vec<Symbol>, mut asked: Vec<Symbol>) -> Vec<Symbol> {
+    waited.truncate(WANTED_MAX);
+    asked.truncate(WANTED_MAX - waited.len());
+    waited.extend(asked);
+    waited.sort_unstable();
+    waited.dedup();
+    waited
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::{Source, decimal};
+
+    #[test]
+    fn a_price_is_as_old_at_the_one_who_hears_it_as_at_the_one_who_tells_it() {
+        let quote = Quote {
+            symbol: Symbol::parse("NSE:INFY").unwrap(),
+            last_price: decimal::parse("1500.10").unwrap(),
+            previous_close: None,
+            as_of: "2026-11-20T10:00:00Z".parse().unwrap(),
+            timed: true,
+            asked: "2026-11-20T10:00:01Z".parse().unwrap(),
+            delay_s: None,
+            source: Source::BrokerA,
+            simulated: true,
+        };
+        // The leader has run for a day, the follower for a second.
+        let vouched = Vouched { mono_ms: 86_398_000, calls: 2 };
+        let told = Told::of(quote.clone(), vouched, 86_400_000);
+        assert_eq!(
+            told.clone().heard(1_000),
+            (quote.clone(), Vouched { mono_ms: -1_000, calls: 2 })
+        );
+        let restored = Told::of(quote, Vouched::NEVER, 86_400_000);
+        assert_eq!(restored.heard(1_000).1, Vouched::NEVER);
+    }
+
+    #[test]
+    fn what_requests_wait_for_is_wanted_before_what_was_asked_for() {
+        let symbols = |letter: &str, count: usize| -> Vec<Symbol> {
+            (0..count).filter_map(|n| Symbol::parse(&format!("NSE:{letter}{n}"))).collect()
+        };
+        let of = |letter: char, wanted: &[Symbol]| {
+            wanted.iter().filter(|symbol| symbol.ticker().starts_with(letter)).count()
+        };
+        let both = wanted(symbols("W", 20), symbols("A", 600));
+        assert_eq!((of('W', &both), of('A', &both)), (20, WANTED_MAX - 20));
+        let full = wanted(symbols("W", 600), symbols("A", 1));
+        assert_eq!((of('W', &full), of('A', &full)), (WANTED_MAX, 0));
+        assert_eq!(wanted(symbols("A", 2), symbols("A", 2)), symbols("A", 2));
+    }
+}

@@ -1,0 +1,122 @@
+//! The wire over a Valkey or Redis server: turns news into updates of the relay, and back.
+
+use std::io;
+use std::sync::Arc;
+
+use super::codec::{Calls, decode_evening, decode_rules, encode_evening, encode_rules};
+use super::news::{Evening, News, Told};
+use super::wire::{Wire, WireError, WireReading};
+use crate::base::{Epoch, Source, Symbol};
+use crate::cache::nodes::relay::{
+    self, Aged, Follower, FollowerParts, Published, Relay, Update, ValkeyRelay,
+};
+use crate::cache::valkey::{Namespace, Server};
+use crate::warmers::mailbox::RelayInbox;
+
+/// The other nodes, over one server.
+pub struct ValkeyWire {
+    relay: ValkeyRelay,
+    follower: Follower,
+}
+
+impl ValkeyWire {
+    /// Starts to hear; what is heard goes to `inbox`.
+    ///
+    /// # Errors
+    /// The thread `relay` cannot be started.
+    pub fn start(
+        server: &Arc<Server>,
+        namespace: &Namespace,
+        node: &str,
+        inbox: RelayInbox,
+    ) -> io::Result<Self> {
+        let hear = move |told: relay::Told| match told {
+            relay::Told::Update(update) => {
+                hear(&inbox, *update).map_err(|update| relay::Told::Update(Box::new(update)))
+            }
+            relay::Told::State(update) => {
+                hear(&inbox, *update).map_err(|update| relay::Told::State(Box::new(update)))
+            }
+            relay::Told::Sealed(_) => Ok(()),
+        };
+        let follower = Follower::start(FollowerParts {
+            server: Arc::clone(server),
+            namespace: namespace.clone(),
+            listener: Box::new(hear),
+        })?;
+        Ok(Self { relay: ValkeyRelay::new(server, namespace, node), follower })
+    }
+}
+
+/// Gives the update back where the scheduler has not taken the one before. What another program
+/// wrote is dropped.
+fn hear(inbox: &RelayInbox, update: Update) -> Result<(), Update> {
+    if !inbox.has_room() {
+        return Err(update);
+    }
+    if let Some(news) = news(update) {
+        // Only this thread hears, so the room is still there; or the scheduler has ended.
+        let _ = inbox.hear(Box::new(news));
+    } else {
+        tracing::debug!("news of another program dropped");
+    }
+    Ok(())
+}
+
+impl Wire for ValkeyWire {
+    fn tell(&self, epoch: Epoch, news: News) -> Result<(), WireError> {
+        match self.relay.publish(epoch, &update(news)) {
+            Ok(Published::Told) => Ok(()),
+            Ok(Published::Fenced) => Err(WireError::Deposed),
+            Err(error) => Err(WireError::Unavailable(error.to_string())),
+        }
+    }
+
+    fn want(&self, symbols: &[Symbol]) -> Result<(), WireError> {
+        self.relay.want(symbols).map_err(|error| WireError::Unavailable(error.to_string()))
+    }
+
+    fn wanted(&self) -> Vec<Symbol> {
+        self.follower.wanted()
+    }
+
+    fn reading(&self) -> WireReading {
+        let reading = self.follower.reading();
+        WireReading { state: reading.state, age_ms: reading.age_ms, gaps: reading.gaps }
+    }
+}
+
+/// Number and epoch are set by who publishes.
+fn update(news: News) -> Update {
+    let News { quotes, unknown, rules, evening, age_ms } = news;
+    let mut calls: Calls = [1; Source::ALL.len()];
+    for told in &quotes {
+        let of_source = &mut calls[told.quote.source as usize];
+        *of_source = told.calls.max(*of_source);
+    }
+    let aged = |told: Told| {
+        let never = u64::MAX;
+        let age_ms = told.vouched_ago_ms.map_or(never, |ms| ms.max(0).unsigned_abs());
+        Aged { quote: told.quote, age_ms }
+    };
+    Update {
+        snapshot: encode_rules(&rules, calls),
+        evening: encode_evening(evening),
+        quotes: quotes.into_iter().map(aged).collect(),
+        unknown,
+        age_ms,
+        ..Update::default()
+    }
+}
+
+fn news(update: Update) -> Option<News> {
+    let Update { snapshot, evening, quotes, unknown, age_ms, .. } = update;
+    let (rules, calls) = decode_rules(&snapshot)?;
+    let evening: Evening = decode_evening(&evening)?;
+    let told = |Aged { quote, age_ms }| Told {
+        calls: calls[quote.source as usize],
+        vouched_ago_ms: i64::try_from(age_ms).ok(),
+        quote,
+    };
+    Some(News { quotes: quotes.into_iter().map(told).collect(), unknown, rules, evening, age_ms })
+}

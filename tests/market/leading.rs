@@ -1,0 +1,87 @@
+//! A node asks the brokers only while it leads.
+
+use std::sync::Arc;
+
+use bhav::app::assemble;
+use bhav::base::{Clock, Epoch, Leadership, Term};
+use bhav::health::Readings;
+use bhav::ops::state_lock::InstanceLock;
+use bhav::warmers::{Lead, Warmers};
+use sonic_rs::JsonValueTrait;
+
+use crate::support::{Scene, TRADING, until};
+
+/// The scheduler alone, whose leadership is moved by hand.
+struct Stage {
+    scene: Scene,
+    leadership: Arc<Leadership>,
+    warmers: Warmers,
+    readings: Arc<arc_swap::ArcSwapOption<Readings>>,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let scene = Scene::at(TRADING);
+        let mut config = scene.config();
+        config.public.enabled = false;
+        let lock = Arc::new(InstanceLock::of(&config.state_dir));
+        let mut assembled = assemble(&config, &lock, &scene.clock).unwrap();
+        let leadership = Arc::new(Leadership::follower());
+        assembled.context.lead = Lead::new(&leadership, &scene.clock);
+        let readings = Arc::clone(&assembled.context.readings);
+        let warmers = Warmers::start(assembled.context, assembled.mailbox).unwrap();
+        Self { scene, leadership, warmers, readings }
+    }
+
+    fn clock(&self) -> &Clock {
+        &self.scene.clock
+    }
+
+    /// Leads from now on, and asks after a while.
+    fn lead(&self, epoch: u64, asks_after_ms: u64, for_ms: u64) -> Term {
+        let now_mono_ms = self.clock().monotonic_ms();
+        let (asks_from_mono_ms, until_mono_ms) =
+            (now_mono_ms + asks_after_ms, now_mono_ms + for_ms);
+        let term = Term { epoch: Epoch(epoch), asks_from_mono_ms, until_mono_ms };
+        self.leadership.grant(term);
+        term
+    }
+
+    /// Waits until the scheduler has run at a time this much later.
+    fn go_on_ms(&self, by_ms: u64) {
+        let from_mono_ms = self.clock().monotonic_ms() + by_ms;
+        until("the scheduler", || {
+            self.readings.load().as_ref().is_some_and(|seen| seen.seen_mono_ms >= from_mono_ms)
+        });
+    }
+
+    /// Requests of any kind that the broker got.
+    fn asked(&self) -> i64 {
+        let requests = &self.scene.stats()["requests"];
+        let of = |route: &str| requests[route].as_i64().unwrap_or(0);
+        of("broker_a.quote") + of("broker_a.historical") + of("broker_a.instruments")
+    }
+}
+
+#[test]
+fn no_call_is_made_before_a_term_or_after_it() {
+    let stage = Stage::new();
+    stage.go_on_ms(1_500);
+    assert_eq!(stage.asked(), 0, "nobody has granted anything");
+    let term = stage.lead(1, 800, 3_000);
+    until("a call", || stage.asked() > 0);
+    assert!(stage.clock().monotonic_ms() >= term.asks_from_mono_ms);
+    until("the end of the term", || stage.clock().monotonic_ms() >= term.until_mono_ms + 100);
+    let asked = stage.asked();
+    stage.go_on_ms(1_500);
+    assert_eq!(stage.asked(), asked, "the term is over");
+    // Ended by hand, in the middle of it.
+    stage.lead(2, 0, 60_000);
+    until("another call", || stage.asked() > asked);
+    stage.leadership.end();
+    stage.go_on_ms(300);
+    let asked = stage.asked();
+    stage.go_on_ms(1_500);
+    assert_eq!(stage.asked(), asked);
+    stage.warmers.stop();
+}

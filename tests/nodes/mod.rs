@@ -1,0 +1,5 @@
+//! Several nodes over one shared server: one asks the brokers, all serve the same.
+
+mod leading;
+mod serving;
+mod world;

@@ -1,0 +1,200 @@
+//! Nodes in this process, each with a state directory of its own, over one shared server and one
+//! simulator. What counts epochs stands in for the row of the database that nodes share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bhav::app::App;
+use bhav::base::lease::{Authority, AuthorityError, Grant, Holder, Presence};
+use bhav::base::{Clock, Epoch};
+use bhav::cache::nodes::claim::ValkeyClaim;
+use bhav::cache::valkey::{Namespace, Server};
+use bhav::config::Config;
+use parking_lot::Mutex;
+use sonic_rs::{JsonValueTrait, Value};
+
+use crate::support::{Answer, SNAPSHOT, Scene, Service, SharedServer, until};
+
+/// Shorter than by default; the shared server counts its uptime in seconds.
+pub const LEASE_MS: u64 = 1_500;
+
+/// The row, as the database keeps it.
+#[derive(Default)]
+struct Row {
+    epoch: u64,
+    held: Option<(Holder, u64)>,
+}
+
+/// Gives the row to one holder at a time.
+pub struct Rows {
+    row: Mutex<Row>,
+    away: AtomicBool,
+    timer: Clock,
+}
+
+impl Rows {
+    fn new() -> Arc<Self> {
+        let (row, away) = (Mutex::default(), AtomicBool::new(false));
+        Arc::new(Self { row, away, timer: Clock::system() })
+    }
+
+    /// From now on it answers nobody, or again.
+    pub fn set_away(&self, away: bool) {
+        self.away.store(away, Ordering::SeqCst);
+    }
+
+    fn ask<T>(&self, work: impl FnOnce(&mut Row, u64) -> T) -> Result<T, AuthorityError> {
+        if self.away.load(Ordering::SeqCst) {
+            return Err(AuthorityError("away".into()));
+        }
+        Ok(work(&mut self.row.lock(), self.timer.monotonic_ms()))
+    }
+}
+
+impl Authority for Rows {
+    fn look(&self) -> Result<Presence, AuthorityError> {
+        self.ask(|row, now_ms| match &row.held {
+            Some((_, until_ms)) if now_ms < *until_ms => Presence::Taken,
+            _ => Presence::Free,
+        })
+    }
+
+    fn take(&self, holder: &Holder, _epoch: Epoch) -> Result<Grant, AuthorityError> {
+        self.ask(|row, now_ms| {
+            if row.held.as_ref().is_some_and(|(_, until_ms)| now_ms < *until_ms) {
+                return Grant::Refused;
+            }
+            row.epoch += 1;
+            row.held = Some((holder.clone(), now_ms + LEASE_MS));
+            Grant::Granted(Epoch(row.epoch))
+        })
+    }
+
+    fn renew(&self, holder: &Holder, _epoch: Epoch) -> Result<Grant, AuthorityError> {
+        self.ask(|row, now_ms| match &mut row.held {
+            Some((held, until_ms)) if held == holder => {
+                *until_ms = now_ms + LEASE_MS;
+                Grant::Granted(Epoch(row.epoch))
+            }
+            _ => Grant::Refused,
+        })
+    }
+
+    fn release(&self, holder: &Holder) -> Result<(), AuthorityError> {
+        self.ask(|row, _| row.held.take_if(|(held, _)| held == holder))?;
+        Ok(())
+    }
+}
+
+/// What the nodes share.
+pub struct World {
+    pub scene: Scene,
+    pub server: SharedServer,
+    pub rows: Arc<Rows>,
+}
+
+/// A running node.
+pub struct Node {
+    pub service: Service,
+    _state: tempfile::TempDir,
+}
+
+impl World {
+    /// `None` where there is no such server; says then which test is left out.
+    pub fn at(test: &str, now: &str) -> Option<Self> {
+        let server = SharedServer::start(test)?;
+        let scene = Scene::at(now);
+        // Each node has a store of its own here, so what the leader finds in candles would stay
+        // with it.
+        for route in ["broker_a.historical", "public.chart"] {
+            scene.fault(route, r#"{"kind":"refuse"}"#);
+        }
+        let world = Self { scene, server, rows: Rows::new() };
+        world.await_claim();
+        Some(world)
+    }
+
+    /// A server that has just started gives no claim yet.
+    fn await_claim(&self) {
+        let server = Arc::new(Server::new(self.server.address(), None, None).unwrap());
+        let claim = ValkeyClaim::new(&server, &Namespace::default(), LEASE_MS);
+        until("a claim is free", || claim.look() == Ok(Presence::Free));
+    }
+
+    /// At broker A's own pace, for which calls can be counted.
+    pub fn config(&self) -> Config {
+        let mut config = self.scene.config();
+        config.broker_a.quote_interval_ms = Config::default().broker_a.quote_interval_ms;
+        config.valkey.url = Some(self.server.address());
+        config.nodes.lease_ms = LEASE_MS;
+        config
+    }
+
+    pub fn start(&self, name: &str) -> Node {
+        self.start_with(name, self.config())
+    }
+
+    pub fn start_with(&self, name: &str, mut config: Config) -> Node {
+        let state = tempfile::tempdir().unwrap();
+        config.state_dir = state.path().into();
+        config.nodes.name = Some(name.into());
+        let app = App::start_among(&config, &self.scene.clock, self.rows.clone()).unwrap();
+        Node { service: Service::of(app), _state: state }
+    }
+
+    /// Most of broker A's quote calls that came within a second.
+    pub fn calls_in_a_second(&self) -> i64 {
+        self.scene.stats()["max_quote_calls_in_1s"].as_i64().unwrap()
+    }
+}
+
+impl Node {
+    pub fn health(&self) -> Value {
+        self.service.health()
+    }
+
+    pub fn leads(&self) -> bool {
+        self.health()["role"] == "leader"
+    }
+
+    pub fn snapshot(&self) -> Answer {
+        self.service.get(SNAPSHOT)
+    }
+
+    /// Calls that it sent to any feed.
+    pub fn rounds(&self) -> u64 {
+        let feeds = &self.health()["feeds"];
+        ["broker_a", "public"].iter().map(|feed| feeds[feed]["rounds"].as_u64().unwrap()).sum()
+    }
+}
+
+/// The one that leads, and the others.
+pub fn leader_first(nodes: Vec<Node>) -> Vec<Node> {
+    until("one leader", || nodes.iter().filter(|node| node.leads()).count() == 1);
+    let (mut first, others): (Vec<Node>, Vec<Node>) = nodes.into_iter().partition(Node::leads);
+    first.extend(others);
+    first
+}
+
+/// Waits until all serve the same snapshot, which `holds`, with the same tag.
+pub fn await_same(what: &str, nodes: &[&Node], holds: impl Fn(&Value) -> bool) {
+    until(what, || {
+        let shown: Vec<Answer> = nodes.iter().map(|node| node.snapshot()).collect();
+        let alike = |one: &Answer| {
+            one.status == 200
+                && one.body == shown[0].body
+                && one.header("etag") == shown[0].header("etag")
+        };
+        if shown.iter().all(alike) && holds(&shown[0].json()) {
+            return Ok(());
+        }
+        Err(shown.iter().map(|answer| answer.text().to_owned()).collect::<Vec<_>>().join("\n"))
+    });
+}
+
+/// Stops all of them, one after the other.
+pub fn stop(nodes: Vec<Node>) {
+    for node in nodes {
+        node.service.stop();
+    }
+}
