@@ -1,6 +1,8 @@
 //! PostgreSQL does what every engine of the store has to do; through a pooler that gives each
 //! transaction another connection, too.
 
+use std::marker::PhantomData;
+
 use super::test_server::{Server, pooler, server};
 use super::{PostgresStore, PostgresUsers};
 use crate::base::Clock;
@@ -43,15 +45,36 @@ impl Schema {
     }
 }
 
-struct Direct(Schema);
+/// How the tests reach the server; `None` where that cannot be had.
+trait Way {
+    fn end() -> Option<&'static Server>;
+}
 
-impl Engine for Direct {
+struct Straight;
+
+impl Way for Straight {
+    fn end() -> Option<&'static Server> {
+        server()
+    }
+}
+
+struct Pooler;
+
+impl Way for Pooler {
+    fn end() -> Option<&'static Server> {
+        pooler()
+    }
+}
+
+struct Through<W>(Schema, PhantomData<W>);
+
+impl<W: Way> Engine for Through<W> {
     fn is_there() -> bool {
-        server().is_some()
+        W::end().is_some()
     }
 
     fn fresh() -> Self {
-        Self(Schema::through(server().unwrap()))
+        Self(Schema::through(W::end().unwrap()), PhantomData)
     }
 
     fn open(&self) -> impl Database {
@@ -67,29 +90,8 @@ impl Engine for Direct {
     }
 }
 
-struct Pooled(Schema);
-
-impl Engine for Pooled {
-    fn is_there() -> bool {
-        pooler().is_some()
-    }
-
-    fn fresh() -> Self {
-        Self(Schema::through(pooler().unwrap()))
-    }
-
-    fn open(&self) -> impl Database {
-        self.0.store()
-    }
-
-    fn users(&self) -> impl UserDirectory {
-        self.0.directory()
-    }
-
-    fn execute(&self, statement: &str) -> Result<(), String> {
-        self.0.execute(statement)
-    }
-}
+type Direct = Through<Straight>;
+type Pooled = Through<Pooler>;
 
 mod direct {
     use super::*;
