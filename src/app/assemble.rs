@@ -131,11 +131,7 @@ fn context(
         signal_store: store.clone(),
         universe: Universe::load(config.market.universe_file.as_deref())?,
         provisional_signals: config.market.signals_provisional,
-        publication: Publication {
-            signals: Arc::default(),
-            record: Arc::default(),
-            list: Arc::new(ArcSwapOption::empty()),
-        },
+        publication: Publication::default(),
         responses: Arc::new(Responses::new(config.cache.answers_bytes_max)),
         l1: Arc::new(l1),
         l2,

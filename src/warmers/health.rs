@@ -115,11 +115,7 @@ fn report(seen: &Seen<'_>) -> Health {
     let l2 = context.l2.stats();
     let store = context.store.health();
     let index = index_state(seen);
-    let persist = match (seen.persist.is_failing(), l2.backend) {
-        (_, "none") => "paused",
-        (true, _) => "failing",
-        (false, _) => "ok",
-    };
+    let persist = persist_state(seen, l2.backend);
     let broker_a = feed_report(seen, Some(seen.feeds.broker_a()));
     let public = feed_report(seen, seen.feeds.public());
     let close_state = seen.close.state(seen.now_mono_ms);
@@ -181,6 +177,14 @@ fn report(seen: &Seen<'_>) -> Health {
         reload: reload(seen),
         admin_listener: admin_listener(seen),
         disclaimer: DISCLAIMER,
+    }
+}
+
+fn persist_state(seen: &Seen<'_>, backend: &str) -> &'static str {
+    match (seen.persist.is_failing(), backend) {
+        (_, "none") => "paused",
+        (true, _) => "failing",
+        (false, _) => "ok",
     }
 }
 

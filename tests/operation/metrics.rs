@@ -9,9 +9,9 @@ use crate::support::{Client, Program, SNAPSHOT, Scene, TRADING, bhav, until};
 use bhav::api::ROUTES;
 
 /// Every label there is. A new one needs a thought about how many values it can have.
-const LABELS: [&str; 18] = [
+const LABELS: [&str; 19] = [
     "arch", "broker", "cache", "class", "kind", "lane", "le", "method", "outcome", "profile",
-    "reason", "result", "route", "source", "state", "status", "symbols", "upstream",
+    "reason", "result", "route", "source", "state", "status", "symbols", "upstream", "where",
 ];
 /// Beside these: one series each.
 const INFO_LABELS: [&str; 2] = ["version", "warmer"];

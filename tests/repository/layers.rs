@@ -139,8 +139,8 @@ fn offenders_are_found_with_their_line() {
     assert_eq!(complaints(&stray).len(), 1);
 }
 
-/// The edge runs on may. PostgreSQL's client brings a runtime of its own, which is driven by threads
-/// that wait.
+/// The edge runs on may. PostgreSQL's client brings a runtime of its own, which is driven by
+/// threads that wait.
 #[test]
 fn the_second_runtime_stays_with_its_client() {
     let names = ["tokio::", "tokio_postgres", "futures_util::"];

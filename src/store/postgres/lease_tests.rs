@@ -1,3 +1,5 @@
+//! The lease over a real server, and what it fences.
+
 use super::*;
 use crate::base::Symbol;
 use crate::store::postgres::conformance_tests::Schema;

@@ -15,8 +15,8 @@ use crate::warmers::context::WarmerContext;
 /// be made at the new pace.
 const SETTLE_MS: u64 = 5_000;
 
-/// A node that hears no leader asks the public provider so many times less often: other nodes do the
-/// same, perhaps from the same address.
+/// A node that hears no leader asks the public provider so many times less often: other nodes do
+/// the same, perhaps from the same address.
 const SPARING: u64 = 2;
 
 /// What decides how a source is asked by this node itself.

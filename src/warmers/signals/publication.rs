@@ -13,7 +13,7 @@ use crate::views::signal_record::SignalRecord;
 use crate::views::signals::{self as views, ShownSignals};
 
 /// Where finished documents go.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Publication {
     pub signals: Arc<PublishedJson>,
     pub record: Arc<PublishedJson>,
