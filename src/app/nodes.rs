@@ -44,6 +44,7 @@ pub(super) fn join(
     context.cluster = Some(Cluster {
         node: node.clone(),
         wire,
+        shares_cache: claim.is_some(),
         lane: Arc::new(Lane::start(&spec, clock)?),
         begin_term,
     });

@@ -414,6 +414,13 @@ pub const SETTINGS: &[Setting] = &[
     setting!(Accounts "BHAV_STORE_CA_FILE", store.ca_file = path_if_any, "path",
         "Certificates that sign the database server's, in PEM form",
         "Without it the public authorities are trusted."),
+    setting!(Accounts "BHAV_NODE", nodes.name = node_name, "name",
+        "What this node is called among those that share the database",
+        "Each needs a name of its own. Without it the machine's name is taken."),
+    setting!(Accounts "BHAV_LEASE_MS", nodes.lease_ms = number(4_000, 60_000), "ms",
+        "How long a node leads after those who decide were last heard",
+        "Where nodes share a database: a leader that dies is followed by another so much later. \
+         All nodes need the same. Shorter than 4,000 leaves no time for a slow answer."),
     setting!(Accounts "BHAV_STORE_READERS", store.readers = number(0, 64), "threads",
         "Threads that read the database; 0 is two for the file and four for a server",
         "More help only if the disk or the network is slow. Each has a connection to a server."),

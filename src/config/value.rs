@@ -11,6 +11,7 @@ use jiff::Timestamp;
 
 use crate::admin::settings::AdminListen;
 use crate::auth::settings::Registration;
+use crate::base::lease::Holder;
 use crate::brokers::broker_a::ticker::Endpoint;
 use crate::cache::valkey::{Address, BadAddress, Namespace};
 use crate::ops::log_settings::LogFormat;
@@ -115,6 +116,15 @@ pub fn cache_url(text: &str) -> Result<Option<Address>, Refused> {
 pub fn namespace(text: &str) -> Result<Namespace, Refused> {
     Namespace::parse(text)
         .or_else(|bad| refused(bad.to_string(), "give up to 64 small letters, digits, -, _ and ."))
+}
+
+/// What a node is called: safe in a log line and in a key.
+pub fn node_name(text: &str) -> Result<Option<String>, Refused> {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+    if text.is_empty() || text.len() > Holder::NODE_BYTES_MAX || !text.chars().all(is_plain) {
+        return refused("is no name of a node", "give up to 64 letters, digits, -, _ and .");
+    }
+    Ok(Some(text.to_owned()))
 }
 
 /// An `http` or `https` root to which documented paths are appended; a last slash is dropped.
@@ -284,6 +294,12 @@ impl Show for Option<StoreUrl> {
     }
 }
 
+impl Show for Option<String> {
+    fn show(&self) -> String {
+        self.clone().unwrap_or_default()
+    }
+}
+
 impl Show for Option<PathBuf> {
     fn show(&self) -> String {
         self.as_ref().map(Show::show).unwrap_or_default()
@@ -336,6 +352,17 @@ mod tests {
         for bad in ["0", "11", "-1", "", "1.5", "1e3", "99999999999999999999"] {
             let why = number::<u32>(bad, 1..=10).unwrap_err();
             assert!(why.cure.contains("1 to 10"), "{bad}: {why:?}");
+        }
+    }
+
+    #[test]
+    fn the_name_of_a_node_is_plain() {
+        let longest = "n".repeat(64);
+        for good in ["edge-1", "a", "Mumbai_2.example", &longest] {
+            assert_eq!(node_name(good), Ok(Some(good.to_owned())));
+        }
+        for bad in ["", "edge 1", "a/b", "\u{e9}", &format!("{longest}n")] {
+            assert!(node_name(bad).is_err(), "{bad}");
         }
     }
 

@@ -254,7 +254,8 @@ impl Scheduler {
             tell.set_epoch(leads);
             self.follow.begin(now_mono_ms);
         }
-        persist.set_on(context.cluster.is_none() || leads.is_some());
+        let shares_cache = context.cluster.as_ref().is_some_and(|cluster| cluster.shares_cache);
+        persist.set_on(!shares_cache || leads.is_some());
         if let Some(epoch) = leads {
             self.signals.set_epoch(epoch);
         }
