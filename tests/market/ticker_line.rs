@@ -136,7 +136,8 @@ fn a_line_that_stands_swallows_or_breaks_leaves_prices_fresh_and_comes_back() {
         let fault = format!("{does:?}");
         line.set(does);
         fresh_until(&service, &fault, "the end of the connection", |_| {
-            let seen = &ticker(&service.health())["failure"];
+            let health = service.health();
+            let seen = &ticker(&health)["failure"];
             // Each further connection breaks while it opens, which has other names.
             seen == failure || (does == Does::Break && seen.is_str())
         });
