@@ -21,6 +21,7 @@ fn on_server(scene: &Scene, server: &Server) -> (Config, String) {
     let url = server.url(&server.fresh_role());
     let mut config = scene.config();
     config.store.url = Some(StoreUrl::parse(&url).unwrap());
+    config.auth.jwt_secret = Some("a key that all the nodes know, as they must".into());
     (config, url)
 }
 

@@ -94,6 +94,8 @@ impl Scene {
         #[cfg(feature = "engines")]
         {
             config.store.url = store_url(self.state.path());
+            let key = "a key that all the nodes know, as they must";
+            config.auth.jwt_secret = config.store.url.as_ref().map(|_| key.into());
         }
         config
     }

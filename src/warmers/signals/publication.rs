@@ -69,7 +69,6 @@ impl Publication {
     pub fn put(&self, list: SignalList, until_mono_ms: Option<u64>) -> Shown {
         let mut body = Vec::new();
         views::SignalList::of(&list, |_| true).write(&mut body);
-        self.signals.publish(body);
         let provisional = list.signals.iter().filter(|signal| signal.provisional).count();
         let shown = Shown {
             top: ShownSignals::of(&list),
@@ -78,7 +77,9 @@ impl Publication {
                 ShownProvisional { look, signals: provisional, until_mono_ms }
             }),
         };
+        // What filters read comes first: who has seen the whole list finds a part of it.
         self.list.store(Some(Arc::new(list)));
+        self.signals.publish(body);
         shown
     }
 }
