@@ -101,6 +101,8 @@ def main(base: str, sim: str) -> None:
     market(base)
     person = Registration("python@example.com", PASSWORD)
     session = expect(LoggedIn, register.sync(client=Client(base_url=base), body=person))
+    # Without a token in the answer it would be in a cookie, as nobody asked.
+    assert isinstance(session.access_token, str)
     client = AuthenticatedClient(base_url=base, token=session.access_token)
     portfolio(client, sim)
     journal(client)

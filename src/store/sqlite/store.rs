@@ -33,7 +33,7 @@ const READERS: usize = 2;
 const READS_WAITING_MAX: usize = 1_024;
 const WRITES_WAITING_MAX: usize = 1_024;
 
-/// [`Store`] on SQLite.
+/// [`Store`](crate::store::Store) on SQLite.
 pub struct SqliteStore {
     writer: Batch<SqliteLedger>,
     reader_lane: Lane,

@@ -34,7 +34,7 @@ pub trait Wire: Send + Sync {
     fn tell(&self, epoch: Epoch, news: News) -> Result<(), WireError>;
 
     /// Tells the leader what this node wants, at most
-    /// [`WANTED_MAX`](super::news::WANTED_MAX) symbols. Blocks as [`tell`](Self::tell) does.
+    /// `WANTED_MAX` symbols. Blocks as [`tell`](Self::tell) does.
     ///
     /// # Errors
     /// [`WireError::Unavailable`].
