@@ -38,7 +38,8 @@ pub struct TellTask {
     in_flight: bool,
     told_mono_ms: Option<u64>,
     told: Option<Evening>,
-    failure: Option<String>,
+    /// The last message could not be told.
+    is_failing: bool,
 }
 
 impl TellTask {
@@ -53,7 +54,7 @@ impl TellTask {
             in_flight: false,
             told_mono_ms: None,
             told: None,
-            failure: None,
+            is_failing: false,
         }
     }
 
@@ -138,17 +139,17 @@ impl TellTask {
         let carried = std::mem::take(&mut self.under_way);
         match sent.unwrap_or_else(|| Err(WireError::Unavailable(LOST.to_owned()))) {
             Ok(()) => {
-                if self.failure.take().is_some() {
+                if std::mem::take(&mut self.is_failing) {
                     tracing::info!("the other nodes can be told again");
                 }
                 false
             }
             Err(WireError::Deposed) => true,
             Err(WireError::Unavailable(failure)) => {
-                if self.failure.as_ref() != Some(&failure) {
+                // Once: the text differs with each try.
+                if !std::mem::replace(&mut self.is_failing, true) {
                     tracing::warn!(failure, "the other nodes cannot be told");
                 }
-                self.failure = Some(failure);
                 // They are told with the next message; what they then miss is as old as it was.
                 if self.epoch.is_some() {
                     self.quotes.extend(carried);
