@@ -4,12 +4,14 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::news::{Evening, News, QUOTES_MAX, Told};
+use super::news::{Evening, News, QUOTES_MAX, RunningSignals, Told};
 use super::wire::WireError;
 use crate::base::{Epoch, Symbol};
 use crate::cache::Peek;
+use crate::signals::Look;
 use crate::warmers::context::WarmerContext;
 use crate::warmers::job::{LOST, Outcomes};
+use crate::warmers::signals::publication::ShownProvisional;
 
 /// Between two messages.
 const APART_MS: u64 = 250;
@@ -37,7 +39,7 @@ pub struct TellTask {
     under_way: Vec<Symbol>,
     in_flight: bool,
     told_mono_ms: Option<u64>,
-    told: Option<Evening>,
+    told: Option<(Evening, Option<Look>)>,
     /// The last message could not be told.
     is_failing: bool,
 }
@@ -82,19 +84,31 @@ impl TellTask {
         }
     }
 
-    /// Sends a message, if one is due.
-    pub fn poll(&mut self, context: &WarmerContext, evening: Evening, now_mono_ms: u64) {
+    /// Sends a message, if one is due. `running`: what is shown of running candles.
+    pub fn poll(
+        &mut self,
+        context: &WarmerContext,
+        evening: Evening,
+        running: Option<ShownProvisional>,
+        now_mono_ms: u64,
+    ) {
         let (Some(cluster), Some(epoch)) = (&context.cluster, self.epoch) else { return };
         let since = self.told_mono_ms.map_or(u64::MAX, |at| now_mono_ms.saturating_sub(at));
+        let beside = (evening, running.map(|shown| shown.look));
         let has_news =
-            !self.quotes.is_empty() || !self.unknown.is_empty() || self.told != Some(evening);
+            !self.quotes.is_empty() || !self.unknown.is_empty() || self.told != Some(beside);
         if self.in_flight || since < APART_MS || (since < HEARTBEAT_MS && !has_news) {
             return;
         }
         self.told_mono_ms = Some(now_mono_ms);
-        self.told = Some(evening);
+        self.told = Some(beside);
         self.in_flight = true;
-        let news = self.news(context, evening, now_mono_ms);
+        let mut news = self.news(context, evening, now_mono_ms);
+        news.running = running.and_then(|shown| {
+            let list = context.publication.list.load();
+            let list = list.as_ref().filter(|list| list.look == Some(shown.look))?;
+            RunningSignals::of(list, shown.until_mono_ms, now_mono_ms)
+        });
         let wire = Arc::clone(&cluster.wire);
         // A refusal is told and logged like any other failure.
         let _ =
@@ -130,7 +144,7 @@ impl TellTask {
         self.under_way = taken;
         let unknown = self.unknown.drain().collect();
         let rules = context.l1.freshness().rules(now_mono_ms);
-        News { quotes, unknown, rules, evening, age_ms: 0 }
+        News { quotes, unknown, rules, evening, running: None, age_ms: 0 }
     }
 
     /// Notes how a message went out. True: a newer leader speaks.
