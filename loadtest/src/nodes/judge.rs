@@ -87,7 +87,7 @@ fn leaders(verdict: &mut Verdict, seen: &[Seen]) {
             verdict.fault(TWICE, what);
         }
         highest = epoch.max(highest);
-        if epoch == highest || one.start.is_none() {
+        if epoch == highest || !one.lived {
             outlived.remove(&one.node);
             continue;
         }
@@ -106,7 +106,7 @@ fn leaders(verdict: &mut Verdict, seen: &[Seen]) {
 }
 
 fn times(verdict: &mut Verdict, seen: &[Seen]) {
-    let mut last: BTreeMap<(usize, String), (String, Option<u32>)> = BTreeMap::new();
+    let mut last: BTreeMap<(usize, String), (String, u32)> = BTreeMap::new();
     for one in seen {
         let shown: Vec<(String, String)> = match &one.what {
             What::Snapshot { shown: Some(shown), .. } => {
@@ -133,7 +133,7 @@ fn times(verdict: &mut Verdict, seen: &[Seen]) {
 }
 
 fn answers(verdict: &mut Verdict, seen: &[Seen]) {
-    let mut began: BTreeSet<(usize, Option<u32>, bool)> = BTreeSet::new();
+    let mut began: BTreeSet<(usize, u32, bool)> = BTreeSet::new();
     for one in seen {
         let (status, is_snapshot) = match &one.what {
             What::Snapshot { status, .. } => (*status, true),
@@ -145,7 +145,7 @@ fn answers(verdict: &mut Verdict, seen: &[Seen]) {
             _ => continue,
         };
         let key = (one.node, one.start, is_snapshot);
-        if one.start.is_none() {
+        if !one.lived {
             continue;
         }
         verdict.count("answers of market routes", 1);
@@ -221,7 +221,7 @@ mod tests {
     use crate::nodes::seen::{Seen, What};
 
     fn seen(node: usize, at_ms: u64, what: What) -> Seen {
-        Seen { node, start: Some(1), sent_ms: at_ms, got_ms: at_ms, what }
+        Seen { node, start: 1, lived: true, sent_ms: at_ms, got_ms: at_ms, what }
     }
 
     fn leads(node: usize, at_ms: u64, epoch: u64) -> Seen {

@@ -23,7 +23,12 @@ impl Living {
     /// The number of its present start; `None` while it is killed, stopped or ending.
     pub fn now(&self) -> Option<u32> {
         let is_running = self.is_running.load(Ordering::SeqCst);
-        is_running.then(|| self.starts.load(Ordering::SeqCst))
+        is_running.then(|| self.start())
+    }
+
+    /// The number of its last start, whether it still runs or not.
+    pub fn start(&self) -> u32 {
+        self.starts.load(Ordering::SeqCst)
     }
 }
 

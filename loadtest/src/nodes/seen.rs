@@ -8,9 +8,10 @@ use crate::http::Answer;
 #[derive(Debug, Clone)]
 pub struct Seen {
     pub node: usize,
-    /// The number of the node's start; `None` where it was killed, stopped or ending at some moment
-    /// between request and answer.
-    pub start: Option<u32>,
+    /// The number of the node's start when it was asked.
+    pub start: u32,
+    /// It was not killed, stopped, ended or started between request and answer.
+    pub lived: bool,
     /// Since the beginning of the run.
     pub sent_ms: u64,
     pub got_ms: u64,

@@ -100,7 +100,7 @@ impl Stretch<'_> {
     /// The worst of each second.
     fn line(&self, node: usize, character: fn(&What) -> Option<char>) -> String {
         let mut line = vec!['-'; self.seconds()];
-        for one in self.seen().filter(|one| one.node == node && one.start.is_some()) {
+        for one in self.seen().filter(|one| one.node == node && one.lived) {
             let Some(shown) = character(&one.what) else { continue };
             let at = &mut line[self.second(one.sent_ms)];
             if rank(shown) > rank(*at) {
@@ -183,7 +183,7 @@ mod tests {
         let snapshot = |sent_ms, stale| {
             let (as_of, source) = (String::new(), "broker_a".to_owned());
             let what = What::Snapshot { status: 200, shown: Some(Shown { as_of, stale, source }) };
-            Seen { node: 0, start: Some(1), sent_ms, got_ms: sent_ms, what }
+            Seen { node: 0, start: 1, lived: true, sent_ms, got_ms: sent_ms, what }
         };
         let seen = [snapshot(1_000, false), snapshot(2_100, true), snapshot(2_900, false)];
         let calls = [Call { at_ms: 1_500, node: 0, refused: true }];

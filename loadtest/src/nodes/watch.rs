@@ -172,10 +172,15 @@ impl Reader {
     /// Notes what `ask` saw, and whether the node could have answered all the while.
     fn noted(&self, ask: impl FnOnce() -> Option<What>) {
         let (before, sent_ms) = (self.living.now(), elapsed_ms(self.began));
+        let start = self.living.start();
         let Some(what) = ask() else { return };
         let (after, got_ms) = (self.living.now(), elapsed_ms(self.began));
-        let start = before.filter(|_| before == after);
-        let seen = Seen { node: self.node, start, sent_ms, got_ms, what };
+        // An answer may be from either process.
+        if start != self.living.start() {
+            return;
+        }
+        let lived = before.is_some() && before == after;
+        let seen = Seen { node: self.node, start, lived, sent_ms, got_ms, what };
         self.kept.seen.lock().unwrap_or_else(PoisonError::into_inner).push(seen);
     }
 }
