@@ -1,5 +1,7 @@
 //! Several nodes over one shared server: one asks the brokers, all serve the same.
 
+mod example;
 mod leading;
+mod processes;
 mod serving;
 mod world;
