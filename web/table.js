@@ -6,7 +6,13 @@ import { attr, button, flash, h, keyed, pieces, put } from './view.js';
 
 /** @template Row @param {import('./types').Shape<Row>} shape */
 export function table(shape) {
-  const { columns } = shape;
+  /** @type {any[]} */
+  const columns = shape.columns.map((column) => {
+    const { of } = column;
+    const read = of && ((row) => row[of]);
+    const whole = read ? { key: of, sort: read, csv: read, ...column } : column;
+    return shape.isFixed ? { ...whole, sort: undefined } : whole;
+  });
   /** @type {Map<string, { node: Element, handle: any }>} */
   const rows = new Map();
   /** @type {Set<string>} */

@@ -122,7 +122,7 @@ export const text = {
     who: { a: 'Broker A is any broker that speaks Kite Connect v3: Zerodha.', b: 'Broker B is any broker that speaks the Breeze API: ICICI Direct.' },
     stepKey: 'Type your API key and log in at the broker', key: 'API key', openLogin: 'Open the broker’s login ↗', register: 'At the broker, register this address as the app’s redirect URL:',
     copy: 'Copy', copied: 'Copied', notCopied: 'Select it and copy it by hand', stepCode: 'You come back with a one-time code', code: { a: 'Request token', b: 'API session' },
-    codeCame: 'The broker sent this code along. It works once.', codeHint: 'Filled in when you come back; or paste the whole address at which the broker’s login ended.',
+    codeCame: 'The broker’s code is here. It works once.', demo: (key, secret) => `The simulator’s app has the key ${key} and the secret ${secret}.`, fillIn: 'Fill them in', codeHint: 'Filled in when you come back; or paste the whole address at which the broker’s login ended.',
     stepSync: 'Type the secret and sync', secret: 'API secret', promise: 'Sent to the broker for this sync, not stored.', cancel: 'Cancel', cancelled: 'The sync was cancelled; nothing has changed unless the broker had answered.',
     asking: { a: 'Asking broker A…', b: 'Asking broker B…' },
   },

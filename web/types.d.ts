@@ -3,7 +3,10 @@
 export type Bit = string | { text: string; kind?: string; title?: string; href?: string };
 
 export interface Column<Row> {
-  key: string;
+  /** Names the column; the member of `of` unless given. */
+  key?: string;
+  /** The member of the row that it is sorted by and that goes into the CSV file. */
+  of?: string;
   label: string;
   hint?: string;
   number?: boolean;
@@ -24,6 +27,8 @@ export interface Shape<Row> {
   caption: string;
   columns: Column<Row>[];
   key: (row: Row) => string;
+  /** Rows stand as they are given: no heading sorts. */
+  isFixed?: boolean;
   /** Column by which it is sorted at first; with `-` largest first. */
   sorted?: string;
   /** What opens below a row. */

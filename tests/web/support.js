@@ -1,6 +1,6 @@
 // What the browser tests share: a demo of their own, a browser, and a page that records its faults.
 import { spawn } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -81,6 +81,7 @@ export async function open(browser, options = {}) {
     window.violations = [];
     document.addEventListener('securitypolicyviolation', (event) => window.violations.push(`${event.violatedDirective} ${event.blockedURI}`));
   });
+  if (process.env.FILES) await context.route('**/assets/*/**', fromFolder);
   const page = await context.newPage();
   page.setDefaultTimeout(PATIENCE_MS);
   const faults = [];
@@ -93,6 +94,13 @@ export async function open(browser, options = {}) {
   });
   page.on('request', (request) => hosts.add(new URL(request.url()).origin));
   return { context, page, faults, hosts, violations: () => page.evaluate(() => window.violations) };
+}
+
+/** While you work, `FILES=1` takes the files from the folder `web` and not out of the program. */
+async function fromFolder(route) {
+  const name = new URL(route.request().url()).pathname.split('/').slice(3).join('/');
+  const contentType = { js: 'text/javascript', css: 'text/css', svg: 'image/svg+xml', webmanifest: 'application/manifest+json' }[name.split('.').pop()];
+  await route.fulfill({ contentType, body: readFileSync(join(ROOT, 'web', name)) });
 }
 
 /** Opens a page and waits until it has drawn itself. */

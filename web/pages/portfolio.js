@@ -1,10 +1,11 @@
 // One portfolio from both brokers: totals, holdings merged by ISIN or by broker, positions.
 import { call, serverNow, session } from '../api.js';
-import { HIDDEN, arrow, day, direction, isoDay, moments, percent, rupees, signedRupees } from '../format.js';
+import { secret, simulated } from '../figures.js';
+import { arrow, day, direction, isoDay, moments, percent, rupees, signedRupees } from '../format.js';
 import { byBroker, holdingColumns, merged, partsOf } from '../holdings.js';
 import * as live from '../live.js';
 import { showPositions } from '../positions.js';
-import { amountsHidden, keep, kept, onAppearance } from '../prefs.js';
+import { keep, kept, onAppearance } from '../prefs.js';
 import { csvButton, table } from '../table.js';
 import { text } from '../text.js';
 import { attr, button, h, put, say, skeleton } from '../view.js';
@@ -63,7 +64,8 @@ export function show({ main }) {
   return () => { fetched.stop(); endTab?.(); for (const end of ends) end(); };
 }
 
-const money = (value, format = rupees) => (amountsHidden() ? HIDDEN : format(value));
+const money = secret(rupees);
+const signedMoney = secret(signedRupees);
 
 function drawTotals(totals, leftOut, synced, sum, showThem) {
   const now = serverNow();
@@ -71,8 +73,8 @@ function drawTotals(totals, leftOut, synced, sum, showThem) {
   const figures = [
     { name: t.value, value: money(sum.total_current_value), note: '' },
     { name: t.invested, value: money(sum.total_invested), note: '' },
-    { name: t.pnl, value: money(sum.total_pnl, signedRupees), note: percent(sum.total_pnl_pct), moved: sum.total_pnl },
-    { name: of, value: money(sum.day_pnl, signedRupees), note: '', moved: sum.day_pnl, why: sum.day_pnl === null ? t.noDay : '' },
+    { name: t.pnl, value: signedMoney(sum.total_pnl), note: percent(sum.total_pnl_pct), moved: sum.total_pnl },
+    { name: of, value: signedMoney(sum.day_pnl), note: '', moved: sum.day_pnl, why: sum.day_pnl === null ? t.noDay : '' },
   ];
   figures.forEach(({ name, value, note, moved, why }, at) => {
     const [label, figure] = totals.children[at].children;
@@ -137,7 +139,7 @@ function showHoldings(into, state) {
     const sign = [state.by, ...hidden].join();
     if (built !== sign) {
       const columns = all.filter(({ key }, at) => at === 0 || !hidden.has(key));
-      shown = table({ name: 'holdings', caption: t.caption, columns, key: (row) => row.key, sorted: '-value', details: partsOf });
+      shown = table({ name: 'holdings', caption: t.caption, columns, key: (row) => row.key, sorted: '-current_value', details: partsOf });
       if (!bar.isConnected) put(into, bar, counted, place);
       put(place, shown.node);
       built = sign;
@@ -146,7 +148,7 @@ function showHoldings(into, state) {
     const rows = state.by === 'isin' ? merged(document) : byBroker(document);
     const wanted = filter.value.trim().toLowerCase();
     const kept = rows.filter((row) => (!state.only || row.average_price === null) && (!wanted || row.search.includes(wanted)));
-    put(counted, t.count(kept.length, rows.length), rows.every((row) => row.simulated) && [' ', h('b', { class: 'mark simulated' }, text.simulated)],
+    put(counted, t.count(kept.length, rows.length), ' ', simulated(rows.every((row) => row.simulated)),
       state.only && [' ', button(t.showAll, () => { state.only = ''; draw(document); }, { class: 'link' })]);
     shown?.update(kept);
   };
