@@ -29,7 +29,7 @@ export function showCandles(into, symbol) {
     ],
   });
   const asTable = h('details', null, h('summary', null, t.asTable), csvButton(rows.csv, `${symbol.replace(':', '-')}.csv`), rows.node);
-  const ranges = RANGES.map(([label, n]) => button(t.ranges[label], () => choose(n), { 'aria-pressed': 'false' }));
+  const ranges = RANGES.map(([label, n]) => button(label, () => choose(n), { 'aria-pressed': 'false' }));
   own.addEventListener('change', () => choose(Math.min(600, Math.max(5, Math.round(Number(own.value)) || 65))));
   put(into,
     h('div', { class: 'title-row' }, h('h2', null, symbol, ' ', marks),

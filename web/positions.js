@@ -14,7 +14,7 @@ const money = secret(signedRupees);
 
 export function showPositions(into) {
   let type = 'net';
-  /** @type {any} */
+  /** @type {Answer<'/api/portfolio/positions'> | null} */
   let document = null;
   const total = h('p', { class: 'lead', role: 'status' });
   const shown = table({

@@ -4,7 +4,7 @@ import { keep, kept } from './prefs.js';
 import { text } from './text.js';
 import { attr, button, flash, h, keyed, pieces, put } from './view.js';
 
-/** @template Row @param {import('./types').Shape<Row>} shape */
+/** @template Row @param {Shape<Row>} shape */
 export function table(shape) {
   /** @type {any[]} */
   const columns = shape.columns.map((column) => {

@@ -7,7 +7,8 @@ import { PAGES, launch, open, register, startDemo, sync, until, visit } from './
 
 const IMAGES = join(fileURLToPath(import.meta.url), '..', '..', '..', 'docs', 'images');
 const SCHEMES = ['light', 'dark'];
-const WIDTHS = [390, 640, 820, 1024, 1200, 1280];
+const WIDTHS = process.env.WIDTHS?.split(' ').map(Number) ?? [390, 640, 820, 1024, 1200, 1280];
+const BOTH = WIDTHS.filter((width) => [390, 1280].includes(width));
 const [, , folder, ...only] = process.argv;
 
 /** A demo, a browser, and a user of it whose session later pages share. */
@@ -30,6 +31,7 @@ async function everyPage({ demo, browser, storageState }, state, widths, ready =
         if (only.length && !only.includes(path)) continue;
         await visit(page, demo.base + path);
         await ready(page);
+        if (path === '/watch') await page.locator('td.number', { hasText: /\d/ }).first().waitFor();
         const name = path === '/' ? 'market' : path.slice(1).replaceAll('/', '-');
         await page.screenshot({ path: join(folder, `${state}-${name}-${width}-${colorScheme}.png`), fullPage: true });
       }
@@ -40,9 +42,9 @@ async function everyPage({ demo, browser, storageState }, state, widths, ready =
 
 async function all() {
   mkdirSync(folder, { recursive: true });
-  const live = (page) => page.locator('#strip').getByText('Live').waitFor();
+  const live = (page) => page.locator('#strip').getByText(/^data/).waitFor();
   const empty = await staged({}, []);
-  await everyPage(empty, 'empty', [390, 1280], live);
+  await everyPage(empty, 'empty', BOTH, live);
   await empty.stop();
   // Every price of a demo is simulated and says so.
   const full = await staged({}, ['a', 'b']);
@@ -51,7 +53,7 @@ async function all() {
   const stale = await staged({ BHAV_PUBLIC_ENABLED: 'false', BHAV_BROKERA_TICKER: 'false' }, ['a', 'b']);
   await stale.demo.fault('broker_a', 'refuse');
   await until('a stale snapshot', async () => (await (await fetch(`${stale.demo.base}/api/index/snapshot`)).json()).market.stale);
-  await everyPage(stale, 'stale', [390, 1280], live);
+  await everyPage(stale, 'stale', BOTH, live);
   await stale.stop();
 }
 

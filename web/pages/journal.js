@@ -84,6 +84,7 @@ export function show({ main, announce }) {
   };
   const drawSums = ({ count: all, summary: sum }) => {
     say(status, t.count(count(all)));
+    sums.hidden = status.hidden = !all && !Object.values(chosen).some(Boolean);
     const figures = [
       [t.closed, count(sum.closed_pairs), null, t.closedWhy], [t.winRate, share(sum.win_rate), null, t.winRateWhy],
       [t.realised, moved(sum.realised, secret(signedRupees)).text, direction(sum.realised), t.realisedWhy],
@@ -91,7 +92,7 @@ export function show({ main, announce }) {
     ];
     put(sums, figureList(figures));
   };
-  /** @type {any} */
+  /** @type {Answer<'/api/journal/search'> | null} */
   let summed = null;
   const fetched = live.repeat(async () => {
     try {

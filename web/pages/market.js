@@ -78,7 +78,7 @@ async function explainNothing(node) {
   node.hidden = false;
   say(node, problem.code === 'snapshot_not_ready'
     ? `${t.notReady} ${health ? t.startedAgo(span(health.uptime_s)) : ''}`
-    : `${problem.message} ${t.retrying}`);
+    : `${problem.message} ${text.retried}`);
 }
 
 function makeCard({ name }) {

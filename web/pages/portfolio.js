@@ -15,19 +15,20 @@ export const title = t.title;
 
 export function show({ main }) {
   main.className = 'portfolio';
-  const state = { by: kept('portfolio view') === 'broker' ? 'broker' : 'isin', only: '', document: /** @type {any} */ (null) };
+  const state = { by: kept('portfolio view') === 'broker' ? 'broker' : 'isin', only: '', document: /** @type {Answer<'/api/portfolio/holdings'> | null} */ (null) };
   const totals = h('dl', { class: 'totals' }, Array.from({ length: 4 }, () => h('div', { class: 'waiting' }, h('dt', null, '\u00a0'), h('dd', null, '\u00a0'))));
   const leftOut = h('p', { class: 'left-out' });
   const synced = h('p', { class: 'muted synced' });
   const problem = h('p', { class: 'problem', role: 'alert', hidden: true });
   const body = h('div', null, skeleton(10));
   const tabs = /** @type {const} */ (['holdings', 'positions']).map((name) => button(t.tabs[name], () => choose(name), { 'aria-pressed': 'false', 'data-tab': name }));
+  const syncs = syncLinks();
+  const tabsBox = h('div', { class: 'tabs no-print', role: 'group', 'aria-label': t.tabsLabel }, tabs);
   put(main,
     h('div', { class: 'title-row' }, h('h1', null, t.title),
-      h('div', { class: 'actions no-print' },
-        h('a', { class: 'button', href: '/portfolio/sync/a' }, t.syncA), h('a', { class: 'button', href: '/portfolio/sync/b' }, t.syncB))),
+      syncs),
     totals, leftOut, synced, problem,
-    h('div', { class: 'tabs no-print', role: 'group', 'aria-label': t.tabsLabel }, tabs), body);
+    tabsBox, body);
 
   /** @type {(() => void) | null} */
   let endTab = null;
@@ -44,6 +45,8 @@ export function show({ main }) {
   const draw = () => {
     const { document } = state;
     if (!document) return;
+    const isEmpty = !document.summary.synced.a && !document.summary.synced.b;
+    for (const part of [syncs, totals, synced, tabsBox]) part.hidden = isEmpty;
     drawTotals(totals, leftOut, synced, document.summary, () => { state.only = 'without_cost'; drawTab?.(document); });
     if (!drawTab && !endTab) choose('holdings');
     drawTab?.(document);
@@ -159,5 +162,8 @@ function emptyPortfolio() {
   return h('section', { class: 'first-steps' },
     h('h2', null, t.emptyTitle), h('p', null, t.emptyWhy),
     h('ol', null, t.steps.map((step) => h('li', null, step))),
-    h('p', { class: 'actions' }, h('a', { class: 'button primary', href: '/portfolio/sync/a' }, t.syncA), ' ', h('a', { class: 'button', href: '/portfolio/sync/b' }, t.syncB)));
+    syncLinks(' primary'));
 }
+
+const syncLinks = (kind = '') => h('p', { class: 'actions no-print' },
+  h('a', { class: `button${kind}`, href: '/portfolio/sync/a' }, t.syncA), h('a', { class: 'button', href: '/portfolio/sync/b' }, t.syncB));

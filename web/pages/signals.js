@@ -103,7 +103,7 @@ function recordOf(record) {
   ];
   if (record.judged === 0) parts.push(h('p', { class: 'empty' }, t.noneJudged(record.horizon_sessions)));
   else parts.push(scores(record), h('figure', null, h('div', { class: 'plot' }), h('figcaption', null, text.chart.reliabilityWords)), bins(record.reliability));
-  return h('div', null, parts, signalWords(record));
+  return h('div', null, parts);
 }
 
 function scores(record) {

@@ -1,7 +1,7 @@
 // Brings a broker's holdings and positions in. Key, secret and code are sent once and kept nowhere.
 import { call, session } from '../api.js';
 import { simulated } from '../figures.js';
-import { field, onSubmit, problemPlace, refuse } from '../form.js';
+import { field, onSubmit, problemPlace } from '../form.js';
 import { syncReport } from '../report.js';
 import { text } from '../text.js';
 import { attr, button, h, put, say } from '../view.js';
@@ -54,7 +54,7 @@ export function show({ main, path, announce }) {
       drawLogin();
       (code.input.value ? submit : login).focus();
     }, { class: 'link' }));
-  // The login ends in another tab: the one where it began, with what was typed, gets the code too.
+  // The login ends in another tab; the one where it began gets the code too.
   const tabs = new BroadcastChannel(`code ${which}`);
   tabs.onmessage = ({ data }) => {
     if (form.hidden || code.input.value) return;
@@ -79,21 +79,19 @@ export function show({ main, path, announce }) {
   put(main, h('p', { class: 'back' }, h('a', { href: '/portfolio' }, t.back)), h('h1', null, t.sync[which]), h('p', { class: 'lead' }, t.who[which]), form, result);
   if (brought) key.input.focus();
 
-  onSubmit(form, async () => {
+  onSubmit(form, fields, problem, async () => {
     asking = new AbortController();
     cancel.hidden = false;
-    problem.hidden = true;
     say(waiting, t.asking[which]);
     try {
       const body = { api_key: key.input.value.trim(), api_secret: secret.input.value.trim(), [broker.code]: codeIn(code.input.value) };
       const report = await call(broker.path, { method: 'POST', body, signal: asking.signal, timeoutMs: WAIT_MS });
-      for (const one of fields) one.fail('');
       put(result, syncReport(report));
       form.hidden = true;
       result.querySelector('h2')?.focus();
     } catch (failed) {
-      if (asking.signal.aborted) announce(t.cancelled);
-      else refuse(fields, problem, failed);
+      if (!asking.signal.aborted) throw failed;
+      announce(t.cancelled);
     } finally {
       // Neither the page nor the browser keeps them, whatever came of it.
       for (const one of fields) { one.input.value = ''; one.input.removeAttribute('value'); }

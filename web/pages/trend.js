@@ -16,7 +16,7 @@ const RANGES = [30, 90, 365];
 
 export function show({ main }) {
   let days = 30;
-  /** @type {any} */
+  /** @type {Answer<'/api/portfolio/pnl'> | null} */
   let document = null;
   /** @type {(() => void) | undefined} */
   let endFit;
@@ -49,6 +49,7 @@ export function show({ main }) {
     empty.hidden = !isEmpty;
     for (const part of [picture, shown.node, main.querySelector('.trend-legend')]) part.hidden = isEmpty;
     if (isEmpty) {
+      put(picture);
       put(empty, h('p', { class: 'empty' }, t.none), h('p', null, h('a', { class: 'button primary', href: '/portfolio' }, t.toPortfolio)));
       say(sentence, '');
       return;
