@@ -86,7 +86,6 @@ export function table(shape) {
       if (signs[at] === sign) return;
       const isFirst = signs[at] === undefined;
       signs[at] = sign;
-      // A control stays in its cell, in front of the words.
       if (controls[at]) while (controls[at]?.nextSibling) controls[at]?.nextSibling?.remove();
       else cells[at].replaceChildren();
       cells[at].append(...pieces(bits));

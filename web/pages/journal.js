@@ -147,7 +147,6 @@ export function show({ main, announce }) {
   return () => {
     fetched.stop();
     end();
-    // Who leaves the page has not undone it.
     for (const finish of going.values()) finish();
   };
 }

@@ -63,7 +63,7 @@ export function show({ main }) {
     shownSignals = sign;
     shownTop = JSON.stringify(top);
   }, 60_000);
-  // The list's words come with a fetch, its rows with the snapshot: whichever is last draws them.
+  // Words come with a fetch, rows with the snapshot: whichever is last draws both.
   ends.push(live.on('snapshot', (snapshot) => {
     const top = JSON.stringify(snapshot.signals);
     if (top !== shownTop && shownTop !== null) fetched.now();

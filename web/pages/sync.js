@@ -57,7 +57,7 @@ export function show({ main, path, announce }) {
   // The login ends in another tab; the one where it began gets the code too.
   const tabs = new BroadcastChannel(`code ${which}`);
   tabs.onmessage = ({ data }) => {
-    if (form.hidden || code.input.value) return;
+    if (!form.isConnected || code.input.value) return;
     code.input.value = data;
     say(came, t.codeCame);
   };
@@ -87,7 +87,7 @@ export function show({ main, path, announce }) {
       const body = { api_key: key.input.value.trim(), api_secret: secret.input.value.trim(), [broker.code]: codeIn(code.input.value) };
       const report = await call(broker.path, { method: 'POST', body, signal: asking.signal, timeoutMs: WAIT_MS });
       put(result, syncReport(report));
-      form.hidden = true;
+      form.remove();
       result.querySelector('h2')?.focus();
     } catch (failed) {
       if (!asking.signal.aborted) throw failed;
