@@ -59,6 +59,8 @@ pub struct NodeReadings {
     pub relay: RelayReadings,
     /// How often something was refused because this node did not lead any more, by what it was.
     pub fenced: [(&'static str, u64); 4],
+    /// What became of words about brokers' tokens.
+    pub tokens: [(&'static str, u64); 10],
 }
 
 /// The relay, as this node hears it.

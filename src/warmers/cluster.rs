@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::relay::Wire;
-use crate::base::Epoch;
+use super::tokens::SharedTokens;
+use crate::base::{Epoch, NodeSecret};
 use crate::rt::Lane;
 
 /// The other nodes, as the scheduler knows them.
@@ -11,6 +12,10 @@ pub struct Cluster {
     /// What this node is called.
     pub node: String,
     pub wire: Arc<dyn Wire>,
+    /// What nodes tell each other about brokers' tokens; `None` where there is no way to.
+    pub tokens: Option<SharedTokens>,
+    /// What all nodes have in common.
+    pub secret: Arc<NodeSecret>,
     /// Whether the second cache level is all nodes', so that the leader alone writes it.
     pub shares_cache: bool,
     /// Messages to the other nodes go out here.

@@ -2,4 +2,5 @@
 
 mod leading;
 mod serving;
+mod tokens;
 mod world;

@@ -5,7 +5,7 @@ use crate::base::Role;
 use crate::health::{NodeReadings, Readings, RelayReadings};
 
 pub(super) fn write(text: &mut Exposition, readings: &Readings, since_ms: u64) {
-    let NodeReadings { role, epoch, relay, fenced } = readings.node;
+    let NodeReadings { role, epoch, relay, fenced, tokens } = readings.node;
     text.gauge(
         "bhav_leader",
         "Whether this node asks the brokers: 1 for a leader and for a node that is alone.",
@@ -20,6 +20,11 @@ pub(super) fn write(text: &mut Exposition, readings: &Readings, since_ms: u64) {
     let mut refused = text.family(Kind::Counter, "bhav_fenced_total", help);
     for (place, count) in fenced {
         refused.sample(&[("where", place)], count);
+    }
+    let help = "What became of what nodes told each other about brokers' tokens of the day.";
+    let mut words = text.family(Kind::Counter, "bhav_token_words_total", help);
+    for (event, count) in tokens {
+        words.sample(&[("event", event)], count);
     }
     let RelayReadings { age_ms, gaps } = relay;
     text.counter("bhav_relay_gaps_total", "Gaps in what the leader told the other nodes.", gaps);

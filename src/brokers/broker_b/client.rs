@@ -4,6 +4,8 @@
 //! Runs on the lane of user syncs and blocks up to the budget of one sync. It keeps nothing of a
 //! user between two calls, and never logs what it was given.
 
+use std::sync::Arc;
+
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use zeroize::Zeroizing;
@@ -48,7 +50,7 @@ pub struct BrokerB {
     clock: Clock,
     transport: Transport,
     gate: SyncGate,
-    session: SharedToken,
+    session: Arc<SharedToken>,
 }
 
 /// Who signs, and for which session.
@@ -80,7 +82,7 @@ impl BrokerB {
                 RATES,
                 RATES_TOGETHER,
             ),
-            session: SharedToken::of_broker_b(),
+            session: Arc::new(SharedToken::of_broker_b()),
         })
     }
 
@@ -95,7 +97,7 @@ impl BrokerB {
     }
 
     /// The server's own session.
-    pub fn session(&self) -> &SharedToken {
+    pub fn session(&self) -> &Arc<SharedToken> {
         &self.session
     }
 
