@@ -8,8 +8,10 @@ use crate::base::lease::{Authority, LeaseTimes};
 use crate::base::{Clock, Epoch, Leadership, NodeSecret};
 use crate::cache::ValkeyL2;
 use crate::cache::nodes::claim::ValkeyClaim;
+use crate::cache::nodes::limits::SharedLimits;
 use crate::cache::valkey::{Server, ValkeySettings};
 use crate::config::Config;
+use crate::limits::shared::SharedCounts;
 use crate::rt::{Lane, LaneSpec};
 use crate::warmers::{
     Cluster, Lead, LeaseParts, NoWire, SharedTokens, ValkeyWire, Wire, WireParts,
@@ -45,7 +47,7 @@ pub(super) fn join(
     let NodesParts { row, secret } = parts;
     let node = config.nodes.name.clone().unwrap_or_else(machine_name);
     let lease_ms = config.nodes.lease_ms;
-    let Link { wire, claim, tokens, begin_term } = link(assembled, config, &node, &secret)?;
+    let Link { wire, claim, tokens, limits, begin_term } = link(assembled, config, &node, &secret)?;
     let leadership = Arc::new(Leadership::follower());
     let spec = LaneSpec { name: "relay", threads: RELAY_THREADS, queue_max: RELAY_QUEUE_MAX };
     let context = &mut assembled.context;
@@ -54,6 +56,7 @@ pub(super) fn join(
         node: node.clone(),
         wire,
         tokens,
+        limits,
         secret,
         shares_cache: claim.is_some(),
         lane: Arc::new(Lane::start(&spec, clock)?),
@@ -75,6 +78,7 @@ struct Link {
     wire: Arc<dyn Wire>,
     claim: Option<Row>,
     tokens: Option<SharedTokens>,
+    limits: Option<Arc<dyn SharedCounts>>,
     begin_term: Box<dyn Fn(Epoch) + Send + Sync>,
 }
 
@@ -88,7 +92,7 @@ fn link(
     let ValkeySettings { url, password, ca_file, namespace } = &config.valkey;
     let Some(url) = url.clone() else {
         let (wire, begin_term) = (Arc::new(NoWire), Box::new(|_| ()));
-        return Ok(Link { wire, claim: None, tokens: None, begin_term });
+        return Ok(Link { wire, claim: None, tokens: None, limits: None, begin_term });
     };
     let server = Arc::new(Server::new(url, password.clone(), ca_file.as_deref())?);
     let l2 = Arc::new(ValkeyL2::new(&server, namespace, config.cache.l2_records_max));
@@ -107,12 +111,18 @@ fn link(
         tokens: tokens.clone(),
         clock: state.clock.clone(),
     })?;
+    let limits: Arc<dyn SharedCounts> = Arc::new(SharedLimits::new(&server, namespace, secret));
+    state.auth.join(&limits);
+    state.portfolio.attempts.join("sync", &limits);
+    state.broker_a.join(&limits);
+    state.broker_b.join(&limits);
     assembled.context.l2 = l2.clone();
     assembled.metric_sources.l2 = l2.clone();
     Ok(Link {
         wire: Arc::new(wire),
         claim: Some(Arc::new(ValkeyClaim::new(&server, namespace, config.nodes.lease_ms))),
         tokens: Some(tokens),
+        limits: Some(limits),
         begin_term: Box::new(move |epoch| l2.set_epoch(epoch)),
     })
 }

@@ -226,7 +226,9 @@ fn node_readings(seen: &Seen<'_>) -> NodeReadings {
     let counts = seen.context.cluster.as_ref().and_then(|cluster| cluster.tokens.as_ref());
     let counted = |event| counts.map_or(0, |tokens| tokens.counts.of(event));
     let tokens = TokenEvent::ALL.map(|event| (event.as_str(), counted(event)));
-    NodeReadings { role: lead.role(), epoch: leads_in(seen), relay, fenced, tokens }
+    let limits = seen.context.cluster.as_ref().and_then(|cluster| cluster.limits.as_ref());
+    let limits = limits.map(|limits| limits.tally()).unwrap_or_default();
+    NodeReadings { role: lead.role(), epoch: leads_in(seen), relay, fenced, tokens, limits }
 }
 
 /// Whether this node shows what another tells it.

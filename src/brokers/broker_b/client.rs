@@ -23,6 +23,7 @@ use crate::brokers::settings::{BrokerBSettings, UpstreamSettings};
 use crate::brokers::sync::guard::{SyncCounts, SyncGate, SyncGuard};
 use crate::brokers::sync::key_limiter::Rates;
 use crate::brokers::{BrokerError, BrokerErrorKind, Credentials, Readiness};
+use crate::limits::shared::SharedCounts;
 
 /// Per API key (`wire` documentation, 11).
 const RATES: Rates = Rates { calls_max: 100, window_ms: 60_000, day_calls_max: 5_000 };
@@ -89,6 +90,11 @@ impl BrokerB {
     /// Puts another app's key and secret in the place of the present ones.
     pub fn set_keys(&self, keys: AppKeys) {
         self.keys.set(keys);
+    }
+
+    /// Counts a key's calls with those of the other nodes from now on.
+    pub fn join(&self, counts: &Arc<dyn SharedCounts>) {
+        self.gate.join("broker-b", counts);
     }
 
     /// What is known of the server's own session.
