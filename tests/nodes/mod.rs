@@ -3,5 +3,6 @@
 mod leading;
 mod limits;
 mod serving;
+mod status;
 mod tokens;
 mod world;

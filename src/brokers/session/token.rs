@@ -551,6 +551,41 @@ mod tests {
     }
 
     #[test]
+    fn what_another_node_told_replaces_only_what_was_seen_and_is_kept_for_the_next_process() {
+        let shared = SharedToken::default();
+        let at = ist_time("2026-11-20T09:00:00");
+        let told = |text: &str, dated| ToldToken {
+            access_token: text.into(),
+            api_key: "key".into(),
+            set_at: at,
+            dated,
+        };
+        set(&shared, "one", at);
+        let seen = shared.current();
+        set(&shared, "two", at);
+        assert!(shared.replace(seen.as_ref(), told("late", true)).is_none());
+        assert_eq!(shared.valid(at).unwrap().authorization().as_str(), "token key:two");
+        assert!(!shared.current().unwrap().is_to_keep(), "the settings have it");
+        let seen = shared.current();
+        let token = shared.replace(seen.as_ref(), told("three", true)).unwrap();
+        assert!(Arc::ptr_eq(&token, &shared.current().unwrap()));
+        assert!(token.is_to_keep() && token.origin() == Origin::OtherNode);
+        // The process before this one had an older one.
+        let kept = KeptToken {
+            broker: Broker::A,
+            access_token: "kept".into(),
+            api_key: "key".into(),
+            set_at: ist_time("2026-11-20T08:00:00"),
+            settings_token: None,
+        };
+        let taken = shared.take_over(kept, at, Some(&"key".into()), None);
+        assert_eq!(taken, Err(Outdated::NewerNode));
+        let seen = shared.current();
+        let token = shared.replace(seen.as_ref(), told("of a start", false)).unwrap();
+        assert!(!token.is_to_keep(), "the next process asks again");
+    }
+
+    #[test]
     fn secrets_do_not_show() {
         let shared = SharedToken::default();
         set(&shared, "s3cret", ist_time("2026-11-20T09:00:00"));

@@ -121,8 +121,10 @@ fn what_was_lost_on_its_way_is_told_again() {
     clock.advance_ms(1_000);
     settle(&mut nodes, &air);
     assert!(nodes[1].has("one"));
-    // Sent, and heard by nobody: the next question brings it.
-    nodes[0].log_in("two");
+    // Sent, and heard by nobody: the next question brings it. Settings that were read again count
+    // as a login does.
+    clock.advance_ms(1_000);
+    nodes[0].shared.set("two".into(), "key".into(), clock.now());
     nodes[0].turn(&air);
     nodes[1].heard = air.sent.lock().len();
     settle(&mut nodes, &air);
