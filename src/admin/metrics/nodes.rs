@@ -24,7 +24,7 @@ pub(super) fn write(text: &mut Exposition, readings: &Readings, since_ms: u64) {
     let help = "What became of what nodes told each other about brokers' tokens of the day.";
     let mut words = text.family(Kind::Counter, "bhav_token_words_total", help);
     for (event, count) in tokens {
-        words.sample(&[("event", event)], count);
+        words.sample(&[("outcome", event)], count);
     }
     let help = "Attempts that this node admitted and all nodes together refused, or for which \
                 there was no answer in time, so that this node's own limit decided alone.";

@@ -18,6 +18,8 @@ mod exchange;
 #[cfg(feature = "engines")]
 mod judge;
 
-pub use counts::{SharedTokens, TokenCounts, TokenEvent};
+#[cfg(feature = "engines")]
+pub use counts::TokenCounts;
+pub use counts::{SharedTokens, TokenEvent};
 #[cfg(feature = "engines")]
 pub use exchange::{Exchange, ExchangeParts, HEARD_MAX};
