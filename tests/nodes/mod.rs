@@ -2,6 +2,9 @@
 
 mod example;
 mod leading;
+mod limits;
 mod processes;
 mod serving;
+mod status;
+mod tokens;
 mod world;

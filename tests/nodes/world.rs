@@ -130,8 +130,20 @@ impl World {
     pub fn config(&self) -> Config {
         let mut config = self.scene.config();
         config.broker_a.quote_interval_ms = Config::default().broker_a.quote_interval_ms;
+        self.shared(config)
+    }
+
+    /// The same without any token: nobody has logged in.
+    pub fn config_without_tokens(&self) -> Config {
+        let mut config = self.scene.config_without_tokens();
+        config.broker_a.quote_interval_ms = Config::default().broker_a.quote_interval_ms;
+        self.shared(config)
+    }
+
+    fn shared(&self, mut config: Config) -> Config {
         config.valkey.url = Some(self.server.address());
         config.nodes.lease_ms = LEASE_MS;
+        config.auth.jwt_secret = Some("a key that all the nodes know, as they must".into());
         config
     }
 
