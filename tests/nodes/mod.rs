@@ -3,5 +3,7 @@
 mod example;
 mod leading;
 mod processes;
+mod programs;
+mod secrets;
 mod serving;
 mod world;

@@ -1,7 +1,8 @@
 //! A Valkey or Redis server of a test's own, on a Unix socket.
 
+use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use bhav::cache::valkey::Address;
@@ -46,6 +47,21 @@ impl SharedServer {
         let _ = std::fs::remove_file(self.socket());
         self.child = spawn(&self.directory).unwrap();
         self.await_socket();
+    }
+
+    /// Its process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Lets it write all that it knows into a file; its folder.
+    pub fn dump(&self) -> &Path {
+        let mut asked = UnixStream::connect(self.socket()).unwrap();
+        asked.write_all(b"SAVE\r\n").unwrap();
+        let mut answer = [0; 5];
+        asked.read_exact(&mut answer).unwrap();
+        assert_eq!(answer, *b"+OK\r\n");
+        self.directory.path()
     }
 
     pub fn signal(&self, signal: rustix::process::Signal) {
