@@ -13,6 +13,9 @@ pub const LEGEND: &str = "A character is a second, the first is the one before t
     seconds, `-` one before still waits. Calls: which node asked the broker for quotes, `.` none, \
     `!` two or more; calls are 1,050 ms apart, so a second without one comes every 21 s.\n";
 
+/// What is shown of an answer.
+type Character = fn(&What) -> Option<char>;
+
 /// A stretch of the run.
 pub struct Stretch<'a> {
     pub from_ms: u64,
@@ -75,7 +78,7 @@ impl Stretch<'_> {
 
     fn lines(&self) -> Vec<(String, String)> {
         let mut lines = Vec::new();
-        let kinds: [(&str, fn(&What) -> Option<char>); 4] =
+        let kinds: [(&str, Character); 4] =
             [("prices", prices), ("leads", leads), ("reads", reads), ("writes", writes)];
         for (what, character) in kinds {
             for (node, name) in self.names.iter().enumerate() {
@@ -98,7 +101,7 @@ impl Stretch<'_> {
     }
 
     /// The worst of each second.
-    fn line(&self, node: usize, character: fn(&What) -> Option<char>) -> String {
+    fn line(&self, node: usize, character: Character) -> String {
         let mut line = vec!['-'; self.seconds()];
         // One that was just started does not listen yet.
         let mut answered = None;

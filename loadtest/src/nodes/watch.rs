@@ -125,7 +125,7 @@ fn every(
 impl Reader {
     fn read_market(&self) {
         self.see(snapshot::PATH, &[], |answer| Some(What::snapshot(answer)));
-        self.see(&live_prices_path(SHARES.into_iter()), &[], |answer| Some(What::prices(answer)));
+        self.see(&live_prices_path(SHARES), &[], |answer| Some(What::prices(answer)));
     }
 
     fn read_health(&self) {
