@@ -4,6 +4,8 @@ mod example;
 mod leading;
 mod limits;
 mod processes;
+mod programs;
+mod secrets;
 mod serving;
 mod status;
 mod tokens;

@@ -1,70 +1,12 @@
 //! Nodes as the programs that they are, on a database and a server that they really share, ended
 //! and stopped as the system does it. `loadtest` does the same for ten minutes.
 
-use std::path::Path;
-
 use sonic_rs::{JsonValueTrait, Value};
 
-use crate::support::postgres;
-use crate::support::{
-    Program, SNAPSHOT, Scene, SharedServer, Signal, TRADING, bearer, serve, until,
-};
-
-/// The shortest that the program takes.
-const LEASE_MS: u64 = 4_000;
-
-/// What all of them share.
-struct Shared {
-    scene: Scene,
-    server: SharedServer,
-    database: String,
-}
-
-/// A program, and where it keeps its state over restarts.
-struct Node {
-    program: Program,
-    name: &'static str,
-    state: tempfile::TempDir,
-}
-
-impl Shared {
-    /// `None` where there are no such servers.
-    fn start(test: &str) -> Option<Self> {
-        let database = postgres::server()?;
-        let database = database.url(&database.fresh_role());
-        Some(Self { scene: Scene::at(TRADING), server: SharedServer::start(test)?, database })
-    }
-
-    fn node(&self, name: &'static str) -> Node {
-        let state = tempfile::tempdir().unwrap();
-        Node { program: self.program(name, state.path()), name, state }
-    }
-
-    fn program(&self, name: &str, state: &Path) -> Program {
-        let mut command = serve(&self.scene, state);
-        command
-            .env("BHAV_NODE", name)
-            .env("BHAV_STORE_URL", &self.database)
-            .env("BHAV_CACHE_URL", self.server.address().to_string())
-            .env("BHAV_LEASE_MS", LEASE_MS.to_string())
-            .env("JWT_SECRET", "a key that all the nodes know, as they must")
-            .env("BROKERA_API_KEY", "simkeya")
-            .env("BROKERA_ACCESS_TOKEN", "simtokena")
-            .env("BHAV_BROKERA_TICKER", "false");
-        Program::of(&mut command)
-    }
-
-    /// Most of broker A's quote calls that came within a second.
-    fn calls_in_a_second(&self) -> i64 {
-        self.scene.stats()["max_quote_calls_in_1s"].as_i64().unwrap()
-    }
-}
+use super::programs::{Node, Shared};
+use crate::support::{SNAPSHOT, Signal, until};
 
 impl Node {
-    fn health(&self) -> Value {
-        self.program.client().get("/api/health").json()
-    }
-
     fn leads_in(&self) -> Option<u64> {
         self.health()["epoch"].as_u64()
     }
@@ -75,23 +17,6 @@ impl Node {
 
     fn as_of(&self) -> String {
         self.market()["as_of_ist"].as_str().unwrap().to_owned()
-    }
-
-    /// A token of a new user.
-    fn register(&self) -> String {
-        let body = r#"{"email":"asha@example.com","password":"nine green parrots","name":"A"}"#;
-        let answer = self.program.client().send_json("POST", "/api/auth/register", "", body);
-        assert_eq!(answer.status, 201, "{}", answer.text());
-        bearer(&answer.field("access_token"))
-    }
-
-    fn write(&self, auth: &str, notes: &str) {
-        let body = format!(
-            r#"{{"traded_on":"2026-11-20","symbol":"NSE:INFY","side":"buy","quantity":1,
-                "price":1764.90,"notes":"{notes}"}}"#
-        );
-        let answer = self.program.client().send_json("POST", "/api/journal", auth, &body);
-        assert_eq!(answer.status, 201, "{}", answer.text());
     }
 
     fn journal(&self, auth: &str) -> String {
@@ -126,7 +51,7 @@ fn leaders_that_are_killed_or_stopped_are_followed_and_nothing_acknowledged_is_l
     let name = "leaders_that_are_killed_or_stopped_are_followed";
     let Some(shared) = Shared::start(name) else { return };
     let first = shared.node("a");
-    let auth = first.register();
+    let auth = first.register("nine green parrots");
     let mut nodes = vec![first, shared.node("b"), shared.node("c")];
     await_fresh(&nodes);
 

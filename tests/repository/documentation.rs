@@ -15,7 +15,7 @@ use crate::support::source::{below, expect_none, root};
 
 /// Everything written for a person to read. `docs/broker-replies.md` and the results of the load
 /// test are written by programs.
-const PAGES: [&str; 15] = [
+const PAGES: [&str; 17] = [
     "README.md",
     "ARCHITECTURE.md",
     "CHANGELOG.md",
@@ -25,10 +25,12 @@ const PAGES: [&str; 15] = [
     "docs/brokers.md",
     "docs/feeds.md",
     "docs/life-of-a-request.md",
+    "docs/nodes.md",
     "docs/operating.md",
     "docs/portfolio.md",
     "docs/signals.md",
     "docs/storage.md",
+    "examples/two-nodes/README.md",
     "loadtest/README.md",
     "web/README.md",
 ];

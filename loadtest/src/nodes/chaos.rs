@@ -110,7 +110,7 @@ pub fn measure(harness: &Harness) -> Result<String, Error> {
     for node in 0..world.nodes.len() {
         let kept = journal(&world, node, &token)?;
         for text in acknowledged.iter().filter(|text| !kept.contains(*text)) {
-            verdict.fault(LOST, format!("entry {text}, read at node {node}"));
+            verdict.fault(LOST, format!("entry {text:.20}, read at node {node}"));
         }
     }
     verdict.count("comparisons of all nodes' snapshots at rest", compared as u64);

@@ -47,13 +47,19 @@ const ROW: Row = Row {
 const ROWS: [Row; 11] = [
     Row {
         name: "leader killed with kill -9, started again",
-        begin: |world, leader| done(world.nodes[leader].kill()),
+        begin: |world, leader| {
+            world.nodes[leader].kill();
+            Ok(())
+        },
         end: |world, leader| world.start_node(leader),
         ..ROW
     },
     Row {
         name: "leader stopped cleanly, started again after 3 s",
-        begin: |world, leader| done(world.nodes[leader].begin_stop()),
+        begin: |world, leader| {
+            world.nodes[leader].begin_stop();
+            Ok(())
+        },
         lasts_s: 3,
         end: |world, leader| {
             world.nodes[leader].end_stop();
@@ -63,58 +69,93 @@ const ROWS: [Row; 11] = [
     },
     Row {
         name: "leader SIGSTOP for 20 s, then SIGCONT",
-        begin: |world, leader| done(world.nodes[leader].freeze()),
+        begin: |world, leader| {
+            world.nodes[leader].freeze();
+            Ok(())
+        },
         lasts_s: 20,
-        end: |world, leader| done(world.nodes[leader].thaw()),
+        end: |world, leader| {
+            world.nodes[leader].thaw();
+            Ok(())
+        },
         ..ROW
     },
     Row {
         name: "way of the leader to PostgreSQL mute",
-        begin: |world, leader| done(world.nodes[leader].postgres.set(Mode::Mute)),
-        end: |world, leader| done(world.nodes[leader].heal()),
+        begin: |world, leader| {
+            world.nodes[leader].postgres.set(Mode::Mute);
+            Ok(())
+        },
+        end: |world, leader| {
+            world.nodes[leader].heal();
+            Ok(())
+        },
         ..ROW
     },
     Row {
         name: "way of the leader to Valkey cut",
-        begin: |world, leader| done(world.nodes[leader].valkey.set(Mode::Cut)),
-        end: |world, leader| done(world.nodes[leader].heal()),
+        begin: |world, leader| {
+            world.nodes[leader].valkey.set(Mode::Cut);
+            Ok(())
+        },
+        end: |world, leader| {
+            world.nodes[leader].heal();
+            Ok(())
+        },
         ..ROW
     },
     Row {
         name: "ways of the leader to both mute",
         begin: |world, leader| {
             world.nodes[leader].postgres.set(Mode::Mute);
-            done(world.nodes[leader].valkey.set(Mode::Mute))
+            world.nodes[leader].valkey.set(Mode::Mute);
+            Ok(())
         },
-        end: |world, leader| done(world.nodes[leader].heal()),
+        end: |world, leader| {
+            world.nodes[leader].heal();
+            Ok(())
+        },
         ..ROW
     },
     Row {
         name: "Valkey killed with kill -9, started empty",
-        begin: |world, _| done(world.valkey.kill()),
+        begin: |world, _| {
+            world.valkey.kill();
+            Ok(())
+        },
         lasts_s: 15,
         end: |world, _| world.valkey.launch(),
         ..ROW
     },
     Row {
         name: "PostgreSQL killed with kill -9, started again",
-        begin: |world, _| done(world.postgres.kill()),
+        begin: |world, _| {
+            world.postgres.kill();
+            Ok(())
+        },
         lasts_s: 15,
         end: |world, _| world.postgres.launch(),
         ..ROW
     },
     Row {
         name: "PostgreSQL SIGSTOP, then SIGCONT",
-        begin: |world, _| done(world.postgres.freeze()),
+        begin: |world, _| {
+            world.postgres.freeze();
+            Ok(())
+        },
         lasts_s: 15,
-        end: |world, _| done(world.postgres.thaw()),
+        end: |world, _| {
+            world.postgres.thaw();
+            Ok(())
+        },
         ..ROW
     },
     Row {
         name: "both killed, started again",
         begin: |world, _| {
             world.valkey.kill();
-            done(world.postgres.kill())
+            world.postgres.kill();
+            Ok(())
         },
         end: |world, _| {
             world.valkey.launch()?;
@@ -132,10 +173,6 @@ const ROWS: [Row; 11] = [
         ..ROW
     },
 ];
-
-fn done(_: ()) -> Result<(), Error> {
-    Ok(())
-}
 
 /// Plays every row, or with `--faults` those with this in their name.
 pub fn measure(harness: &Harness) -> Result<String, Error> {

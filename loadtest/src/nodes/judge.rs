@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
+use jiff::Timestamp;
+
 use super::calls::Call;
 use super::seen::{Seen, What};
 
@@ -53,9 +55,10 @@ const TWICE: &str = "two nodes that led in one epoch, or at one time by their ow
 const TWO_CALL: &str = "calls of a node after another had taken its place";
 pub const REFUSED: &str = "calls refused by the broker beyond one for each takeover";
 const BACK: &str = "times of prices that went back at one node";
-/// Only what no other node and no server had heard of can be lost with a node that is killed.
-const BACK_OVER_START: &str =
-    "times of prices that went back over a restart, since only the killed node knew them";
+/// A new process starts from what the servers and the other nodes know.
+const BACK_OVER_START: &str = "times of prices that went back over a restart of a node";
+const BACK_AT_MOST: &str =
+    "times of prices that went back over a restart: by so many seconds at most";
 const FAILED: &str = "market routes that answered 5xx on a living node after its first snapshot";
 const SILENT: &str = "market routes of a living node without an answer within two seconds";
 pub const UNEQUAL: &str = "different snapshots of two nodes at rest";
@@ -125,11 +128,18 @@ fn times(verdict: &mut Verdict, seen: &[Seen]) {
                     verdict.fault(BACK, what);
                 } else {
                     verdict.count(BACK_OVER_START, 1);
+                    let most = verdict.counts.entry(BACK_AT_MOST).or_default();
+                    *most = seconds_between(&as_of, &kept.0).max(*most);
                 }
             }
             *kept = (as_of, one.start);
         }
     }
+}
+
+fn seconds_between(earlier: &str, later: &str) -> u64 {
+    let second = |text: &str| text.parse::<Timestamp>().map_or(0, Timestamp::as_second);
+    (second(later) - second(earlier)).unsigned_abs()
 }
 
 fn answers(verdict: &mut Verdict, seen: &[Seen]) {

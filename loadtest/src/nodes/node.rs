@@ -1,4 +1,5 @@
-//! One node: a process of bhav on a port and a state folder of its own, with its ways to all others.
+//! One node: a process of bhav on a port and a state folder of its own, with its ways to all that
+//! it speaks to.
 
 use std::fs;
 use std::net::TcpListener;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -60,7 +60,7 @@ impl Postgres {
         for setting in ["listen_addresses=", "fsync=off", "shared_buffers=16MB", &sockets] {
             command.args(["-c", setting]);
         }
-        let log_folder = self.folder.parent().unwrap_or(Path::new("/tmp"));
+        let log_folder = self.folder.parent().unwrap_or(&self.folder);
         self.process = Some(Process::start("postgres", command, log_folder)?);
         let ready = || Ok(self.query("SELECT 1").ok());
         wait::until(START_DEADLINE, ready)?.ok_or(Error::NotServing("postgres".into())).map(drop)

@@ -6,12 +6,15 @@ use super::calls::Call;
 use super::seen::{Seen, What};
 
 /// What the characters mean; stands above the first timeline.
-pub const LEGEND: &str = "A character is a second, from the one before the fault. Prices: `f` fresh, \
-    `s` marked as stale, `p` the public provider's, `5` an answer of 5xx, `x` none within two \
-    seconds, `-` the node does not run. Leads: `L`, by its own word. Reads and writes of a journal: \
-    `o` done, `5` refused with 5xx, `x` no answer within ten seconds. Calls: which node asked the \
-    broker for quotes, `.` none, `!` two or more within the second; calls are 1,050 ms apart, so a \
-    second without one comes every 21 s.\n";
+pub const LEGEND: &str = "A character is a second, the first is the one before the fault. Prices: \
+    `f` fresh, `s` marked as stale, `p` the public provider's, `5` an answer of 5xx, `x` none \
+    within two seconds, `-` the node does not run, or nothing was asked. Leads: `L`, by its own \
+    word. Reads and writes of a journal: `o` done, `5` refused with 5xx, `x` no answer within ten \
+    seconds, `-` one before still waits. Calls: which node asked the broker for quotes, `.` none, \
+    `!` two or more; calls are 1,050 ms apart, so a second without one comes every 21 s.\n";
+
+/// What is shown of an answer.
+type Character = fn(&What) -> Option<char>;
 
 /// A stretch of the run.
 pub struct Stretch<'a> {
@@ -75,7 +78,7 @@ impl Stretch<'_> {
 
     fn lines(&self) -> Vec<(String, String)> {
         let mut lines = Vec::new();
-        let kinds: [(&str, fn(&What) -> Option<char>); 4] =
+        let kinds: [(&str, Character); 4] =
             [("prices", prices), ("leads", leads), ("reads", reads), ("writes", writes)];
         for (what, character) in kinds {
             for (node, name) in self.names.iter().enumerate() {
@@ -98,10 +101,17 @@ impl Stretch<'_> {
     }
 
     /// The worst of each second.
-    fn line(&self, node: usize, character: fn(&What) -> Option<char>) -> String {
+    fn line(&self, node: usize, character: Character) -> String {
         let mut line = vec!['-'; self.seconds()];
+        // One that was just started does not listen yet.
+        let mut answered = None;
         for one in self.seen().filter(|one| one.node == node && one.lived) {
             let Some(shown) = character(&one.what) else { continue };
+            if shown != 'x' {
+                answered = Some(one.start);
+            } else if answered.is_some_and(|start| start != one.start) {
+                continue;
+            }
             let at = &mut line[self.second(one.sent_ms)];
             if rank(shown) > rank(*at) {
                 *at = shown;

@@ -24,6 +24,9 @@ const MARKET_DEADLINE: Duration = Duration::from_secs(2);
 /// Longer than the service's own deadline of a write.
 const WRITE_DEADLINE: Duration = Duration::from_secs(10);
 
+/// Fills entries, so that the database's files grow.
+const PADDING: &str = "";
+
 /// Whose prices are read beside the snapshot.
 const SHARES: [&str; 4] = ["NSE:INFY", "NSE:SBIN", "NSE:TCS", "BSE:RELIANCE"];
 
@@ -122,7 +125,7 @@ fn every(
 impl Reader {
     fn read_market(&self) {
         self.see(snapshot::PATH, &[], |answer| Some(What::snapshot(answer)));
-        self.see(&live_prices_path(SHARES.into_iter()), &[], |answer| Some(What::prices(answer)));
+        self.see(&live_prices_path(SHARES), &[], |answer| Some(What::prices(answer)));
     }
 
     fn read_health(&self) {
@@ -137,7 +140,7 @@ impl Reader {
 
     fn write(&self, token: &str) {
         let number = self.kept.writes.fetch_add(1, Ordering::SeqCst);
-        let text = format!("{} of node {}", number, self.node);
+        let text = format!("{number} of node {} {PADDING:.<500}", self.node);
         let entry = json!({
             "traded_on": "2026-11-20", "symbol": "NSE:INFY", "side": "buy", "quantity": 10,
             "price": 1764.90, "notes": text,
