@@ -23,6 +23,7 @@ const PAGES: [&str; 15] = [
     "SECURITY.md",
     "docs/api.md",
     "docs/brokers.md",
+    "docs/dashboard.md",
     "docs/feeds.md",
     "docs/life-of-a-request.md",
     "docs/operating.md",
