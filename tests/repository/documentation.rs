@@ -15,7 +15,7 @@ use crate::support::source::{below, expect_none, root};
 
 /// Everything written for a person to read. `docs/broker-replies.md` and the results of the load
 /// test are written by programs.
-const PAGES: [&str; 15] = [
+const PAGES: [&str; 16] = [
     "README.md",
     "ARCHITECTURE.md",
     "CHANGELOG.md",
