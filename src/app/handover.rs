@@ -14,7 +14,7 @@ use secrecy::SecretString;
 use crate::api::State;
 use crate::base::Broker;
 use crate::brokers::SharedToken;
-use crate::brokers::session::token::{Origin, Outdated, Token};
+use crate::brokers::session::token::{Outdated, Token};
 use crate::brokers::session::token_file::{
     DOCUMENT_BYTES_MAX, Fingerprint, KeptToken, TooLong, Unreadable,
 };
@@ -140,7 +140,7 @@ impl Handover {
         let now = state.clock.now();
         for (broker, stored) in &mut self.slots {
             let token = shared(state, *broker).valid(now);
-            let token = token.filter(|token| token.origin() == Origin::Login);
+            let token = token.filter(|token| token.is_to_keep());
             let same = match (&token, &stored) {
                 (Some(token), Stored::Of(kept)) => kept.as_ptr() == Arc::as_ptr(token),
                 (None, Stored::Nothing) => true,

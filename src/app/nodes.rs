@@ -5,13 +5,17 @@ use std::sync::Arc;
 use super::assemble::Assembled;
 use super::start_error::StartError;
 use crate::base::lease::{Authority, LeaseTimes};
-use crate::base::{Clock, Epoch, Leadership};
+use crate::base::{Clock, Epoch, Leadership, NodeSecret};
 use crate::cache::ValkeyL2;
 use crate::cache::nodes::claim::ValkeyClaim;
+use crate::cache::nodes::limits::SharedLimits;
 use crate::cache::valkey::{Server, ValkeySettings};
 use crate::config::Config;
+use crate::limits::shared::SharedCounts;
 use crate::rt::{Lane, LaneSpec};
-use crate::warmers::{Cluster, Lead, LeaseParts, NoWire, ValkeyWire, Wire};
+use crate::warmers::{
+    Cluster, Lead, LeaseParts, NoWire, SharedTokens, ValkeyWire, Wire, WireParts,
+};
 
 /// One message to all nodes, and one to the leader, may be under way; the next may wait.
 const RELAY_THREADS: usize = 2;
@@ -23,6 +27,12 @@ const MACHINE_NAME: &str = "/proc/sys/kernel/hostname";
 /// What counts epochs for all nodes.
 pub type Row = Arc<dyn Authority>;
 
+/// What all nodes have in common.
+pub(super) struct NodesParts {
+    pub(super) row: Row,
+    pub(super) secret: Arc<NodeSecret>,
+}
+
 /// Joins the other nodes: those of the store's lease, over the server of the settings if they name
 /// one. What it gives starts the lease, once the scheduler runs.
 ///
@@ -31,12 +41,13 @@ pub type Row = Arc<dyn Authority>;
 pub(super) fn join(
     assembled: &mut Assembled,
     config: &Config,
-    row: Row,
+    parts: NodesParts,
     clock: &Clock,
 ) -> Result<LeaseParts, StartError> {
+    let NodesParts { row, secret } = parts;
     let node = config.nodes.name.clone().unwrap_or_else(machine_name);
     let lease_ms = config.nodes.lease_ms;
-    let Link { wire, claim, begin_term } = link(assembled, config, &node)?;
+    let Link { wire, claim, tokens, limits, begin_term } = link(assembled, config, &node, &secret)?;
     let leadership = Arc::new(Leadership::follower());
     let spec = LaneSpec { name: "relay", threads: RELAY_THREADS, queue_max: RELAY_QUEUE_MAX };
     let context = &mut assembled.context;
@@ -44,6 +55,9 @@ pub(super) fn join(
     context.cluster = Some(Cluster {
         node: node.clone(),
         wire,
+        tokens,
+        limits,
+        secret,
         shares_cache: claim.is_some(),
         lane: Arc::new(Lane::start(&spec, clock)?),
         begin_term,
@@ -63,23 +77,52 @@ pub(super) fn join(
 struct Link {
     wire: Arc<dyn Wire>,
     claim: Option<Row>,
+    tokens: Option<SharedTokens>,
+    limits: Option<Arc<dyn SharedCounts>>,
     begin_term: Box<dyn Fn(Epoch) + Send + Sync>,
 }
 
 /// Through the server that the nodes share. Its second cache level takes the place of the file.
-fn link(assembled: &mut Assembled, config: &Config, node: &str) -> Result<Link, StartError> {
+fn link(
+    assembled: &mut Assembled,
+    config: &Config,
+    node: &str,
+    secret: &Arc<NodeSecret>,
+) -> Result<Link, StartError> {
     let ValkeySettings { url, password, ca_file, namespace } = &config.valkey;
     let Some(url) = url.clone() else {
-        return Ok(Link { wire: Arc::new(NoWire), claim: None, begin_term: Box::new(|_| ()) });
+        let (wire, begin_term) = (Arc::new(NoWire), Box::new(|_| ()));
+        return Ok(Link { wire, claim: None, tokens: None, limits: None, begin_term });
     };
     let server = Arc::new(Server::new(url, password.clone(), ca_file.as_deref())?);
     let l2 = Arc::new(ValkeyL2::new(&server, namespace, config.cache.l2_records_max));
-    let wire = ValkeyWire::start(&server, namespace, node, assembled.mailbox.relay())?;
+    let state = &assembled.state;
+    let tokens = SharedTokens {
+        counts: Arc::default(),
+        of_broker_a: Arc::clone(&state.broker_a_token),
+        of_broker_b: Arc::clone(state.broker_b.session()),
+    };
+    let wire = ValkeyWire::start(WireParts {
+        server: Arc::clone(&server),
+        namespace: namespace.clone(),
+        node: node.to_owned(),
+        inbox: assembled.mailbox.relay(),
+        secret: Arc::clone(secret),
+        tokens: tokens.clone(),
+        clock: state.clock.clone(),
+    })?;
+    let limits: Arc<dyn SharedCounts> = Arc::new(SharedLimits::new(&server, namespace, secret));
+    state.auth.join(&limits);
+    state.portfolio.attempts.join("sync", &limits);
+    state.broker_a.join(&limits);
+    state.broker_b.join(&limits);
     assembled.context.l2 = l2.clone();
     assembled.metric_sources.l2 = l2.clone();
     Ok(Link {
         wire: Arc::new(wire),
         claim: Some(Arc::new(ValkeyClaim::new(&server, namespace, config.nodes.lease_ms))),
+        tokens: Some(tokens),
+        limits: Some(limits),
         begin_term: Box::new(move |epoch| l2.set_epoch(epoch)),
     })
 }

@@ -9,15 +9,17 @@ use parking_lot::{Mutex, MutexGuard};
 use super::assemble::{Assembled, assemble};
 use super::handover::{Handover, Left};
 #[cfg(feature = "engines")]
-use super::nodes::{Row, join};
+use super::nodes::{NodesParts, Row, join};
 use super::start_error::StartError;
 use super::status_line::StatusLine;
 use super::watchdog::Watchdog;
 use crate::admin::Admin;
 use crate::admin::settings::AdminListen;
 use crate::api::{Api, State};
-use crate::base::Clock;
+use crate::base::{Clock, NodeSecret};
 use crate::config::Config;
+#[cfg(feature = "engines")]
+use crate::config::check::NoSharedKey;
 use crate::health::Heartbeat;
 use crate::http::{Listener, Server};
 use crate::ops::Inherited;
@@ -39,6 +41,7 @@ pub struct App {
     warmers: Warmers,
     /// `None` for a node that is alone.
     lease: Option<Lease>,
+    node_secret: Option<Arc<NodeSecret>>,
     heartbeat: Arc<Heartbeat>,
     reloads: Arc<Reloads>,
     /// Of the main thread alone.
@@ -56,9 +59,6 @@ impl App {
     pub fn start(config: &Config, clock: &Clock) -> Result<Self, StartError> {
         #[cfg(feature = "engines")]
         if let Some(row) = open_lease(&config.store, config.nodes.lease_ms, clock)? {
-            if config.auth.jwt_secret.is_none() {
-                return Err(StartError::NoSharedKey);
-            }
             return Self::start_among(config, clock, row);
         }
         Self::begin(config, clock, |_| Ok(None))
@@ -70,7 +70,12 @@ impl App {
     /// [`StartError`]; whatever had started is stopped again.
     #[cfg(feature = "engines")]
     pub fn start_among(config: &Config, clock: &Clock, row: Row) -> Result<Self, StartError> {
-        Self::begin(config, clock, |assembled| join(assembled, config, row, clock).map(Some))
+        // First, before a database is changed.
+        let secret = config.auth.jwt_secret.clone().ok_or(NoSharedKey)?;
+        let secret = Arc::new(NodeSecret::new(secret));
+        Self::begin(config, clock, |assembled| {
+            join(assembled, config, NodesParts { row, secret }, clock).map(Some)
+        })
     }
 
     fn begin(
@@ -92,6 +97,7 @@ impl App {
         context.admin_failure.clone_from(&admin_failure);
         let handover = Mutex::new(Handover::take_over(left, config, &state));
         let (heartbeat, reloads) = (Arc::clone(&context.heartbeat), Arc::clone(&context.reloads));
+        let node_secret = context.cluster.as_ref().map(|cluster| Arc::clone(&cluster.secret));
         let warmers = Warmers::start(context, mailbox)?;
         let lease = lease.map(Lease::start).transpose()?;
         let mut http = config.http.clone();
@@ -110,6 +116,7 @@ impl App {
                 admin_failure,
                 warmers,
                 lease,
+                node_secret,
                 heartbeat,
                 reloads,
                 handover,
@@ -152,6 +159,11 @@ impl App {
 
     pub(super) fn warmers(&self) -> &Warmers {
         &self.warmers
+    }
+
+    /// What this node has in common with the others; `None` where it is alone.
+    pub(super) fn node_secret(&self) -> Option<&NodeSecret> {
+        self.node_secret.as_deref()
     }
 
     /// Where it is noted what became of a reload.

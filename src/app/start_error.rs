@@ -6,6 +6,8 @@ use crate::auth::{AuthError, KeyError};
 use crate::brokers::call::transport::BadUrl;
 #[cfg(feature = "engines")]
 use crate::cache::valkey::Unusable;
+#[cfg(feature = "engines")]
+use crate::config::check::NoSharedKey;
 use crate::http::ListenError;
 use crate::market::DataError;
 use crate::ops::Exit;
@@ -35,11 +37,8 @@ pub enum StartError {
     #[error("{0}")]
     SharedCache(#[from] Unusable),
     #[cfg(feature = "engines")]
-    #[error(
-        "BHAV_STORE_URL needs JWT_SECRET: nodes that sign with keys of their own refuse each \
-         other's tokens"
-    )]
-    NoSharedKey,
+    #[error("{0}")]
+    NoSharedKey(#[from] NoSharedKey),
     /// The settings are checked before, so this is a caller that did not.
     #[cfg(not(feature = "engines"))]
     #[error("{setting}={value} needs a program built with --features engines")]
@@ -64,7 +63,7 @@ impl StartError {
             #[cfg(feature = "engines")]
             Self::SharedCache(Unusable::System(_)) => Exit::Internal,
             #[cfg(feature = "engines")]
-            Self::SharedCache(_) | Self::NoSharedKey => Exit::Usage,
+            Self::SharedCache(_) | Self::NoSharedKey(_) => Exit::Usage,
             #[cfg(not(feature = "engines"))]
             Self::NotBuiltIn { .. } => Exit::Usage,
             Self::Store(OpenError::System(_)) => Exit::Internal,

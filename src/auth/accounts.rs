@@ -1,7 +1,8 @@
 //! Register, log in and out, change the password, delete the account.
 //!
 //! Called on the edge. Each step may park, to wait for the store or the hashing lane. Attempts are
-//! counted before a password is hashed. No password is kept beyond the call.
+//! counted before a password is hashed: by this node on the edge, and with those of other nodes on
+//! the hashing lane. No password is kept beyond the call.
 
 use std::net::IpAddr;
 use std::sync::atomic::Ordering;
@@ -11,9 +12,9 @@ use secrecy::{ExposeSecret, SecretString};
 use super::common_passwords::{self, Weakness};
 use super::identity::Auth;
 use super::identity::Caller;
-use super::passwords::{CryptoError, Whose};
+use super::passwords::{Asker, CryptoError, Whose};
 use super::tokens::{self, Unsigned};
-use crate::limits::throttle::{Key, Throttled};
+use crate::limits::throttle::{Key, Throttle, Throttled};
 use crate::store::{Erased, NewUser, StoreError, User, UserSecrets};
 
 pub const PASSWORD_CHARS_MIN: usize = 8;
@@ -44,7 +45,7 @@ pub enum AccountError {
     #[error("too many attempts")]
     Throttled { retry_after_ms: u64 },
     #[error(transparent)]
-    Crypto(#[from] CryptoError),
+    Crypto(CryptoError),
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
@@ -54,6 +55,15 @@ pub enum AccountError {
 impl From<Throttled> for AccountError {
     fn from(throttled: Throttled) -> Self {
         Self::Throttled { retry_after_ms: throttled.retry_after_ms }
+    }
+}
+
+impl From<CryptoError> for AccountError {
+    fn from(error: CryptoError) -> Self {
+        match error {
+            CryptoError::Throttled(throttled) => throttled.into(),
+            error => Self::Crypto(error),
+        }
     }
 }
 
@@ -75,13 +85,18 @@ impl Auth {
         }
         self.expect_ready()?;
         // Counted by client and not by account, because anybody can name any e-mail address.
-        self.registrations.admit(&[Key::Address(client)])?;
+        let keys = [Key::Address(client)];
+        self.registrations.admit(&keys)?;
         refuse_weak(&password)?;
         // Only saves the hash: the insert below decides whether the address is taken.
         if self.store.user_by_email(&email)?.is_some() {
             return Err(StoreError::EmailTaken.into());
         }
-        let password_hash = self.passwords.hash(password, Whose::Stranger)?;
+        let attempt = self.registrations.shared_attempt(&keys);
+        let asker = Asker { whose: Whose::Stranger, attempt };
+        let password_hash = self.passwords.hash(password, asker).inspect_err(|error| {
+            count_refusal(error, &self.registrations);
+        })?;
         let created_ms = self.clock.now_ms();
         let user = self.store.create_user(NewUser { email, name, password_hash, created_ms })?;
         self.remember(&user.email, client);
@@ -111,9 +126,11 @@ impl Auth {
             }
             _ => (Key::Account(email), Whose::Stranger),
         };
-        self.throttle.admit(&[Key::Address(client), own])?;
+        let keys = [Key::Address(client), own];
+        self.throttle.admit(&keys)?;
         let found = self.store.user_by_email(email)?;
-        let secrets = self.verify_password(found, password, whose).inspect_err(|error| {
+        let asker = Asker { whose, attempt: self.throttle.shared_attempt(&keys) };
+        let secrets = self.verify_password(found, password, asker).inspect_err(|error| {
             if matches!(error, AccountError::WrongPassword) {
                 self.wrong_passwords.increment();
             }
@@ -202,8 +219,10 @@ impl Auth {
     ) -> Result<UserSecrets, AccountError> {
         let found = self.store.user_by_id(caller.id)?.ok_or(StoreError::NoSuchUser)?;
         let own = Key::User(caller.id.0);
-        self.throttle.admit(&[Key::Address(client), own])?;
-        let secrets = self.verify_password(Some(found), password, Whose::Known)?;
+        let keys = [Key::Address(client), own];
+        self.throttle.admit(&keys)?;
+        let asker = Asker { whose: Whose::Known, attempt: self.throttle.shared_attempt(&keys) };
+        let secrets = self.verify_password(Some(found), password, asker)?;
         self.throttle.forgive(own);
         self.remember(&secrets.user.email, client);
         Ok(secrets)
@@ -215,10 +234,12 @@ impl Auth {
         &self,
         found: Option<UserSecrets>,
         password: SecretString,
-        whose: Whose,
+        asker: Asker,
     ) -> Result<UserSecrets, AccountError> {
         let stored = found.as_ref().map(|secrets| secrets.password_hash.as_str());
-        let checked = self.passwords.check(password, stored, whose)?;
+        let checked = self.passwords.check(password, stored, asker).inspect_err(|error| {
+            count_refusal(error, &self.throttle);
+        })?;
         let Some(mut secrets) = found.filter(|_| checked.good) else {
             return Err(AccountError::WrongPassword);
         };
@@ -268,6 +289,13 @@ impl Auth {
         self.revoked.seen(user.id, epoch);
         let signed = tokens.sign(user.id, epoch, self.clock.now_ms())?;
         Ok(Session { user, token: signed.text })
+    }
+}
+
+/// Counts what all nodes together refused as this node's own refusals are.
+fn count_refusal(error: &CryptoError, limit: &Throttle) {
+    if matches!(error, CryptoError::Throttled(_)) {
+        limit.count_refusal();
     }
 }
 

@@ -21,6 +21,7 @@ use crate::auth::tokens;
 use crate::auth::tokens::Tokens;
 use crate::base::Clock;
 use crate::http::Request;
+use crate::limits::shared::SharedCounts;
 use crate::limits::throttle::Throttle;
 use crate::ops::Counter;
 use crate::rt::Lane;
@@ -188,6 +189,12 @@ impl Auth {
         self.registration_open.store(open, Ordering::Relaxed);
         self.throttle.set_rate(prepared.logins_per_minute);
         self.registrations.set_rate(prepared.registrations_per_minute);
+    }
+
+    /// Counts attempts with those of the other nodes from now on.
+    pub fn join(&self, counts: &Arc<dyn SharedCounts>) {
+        self.throttle.join("login", counts);
+        self.registrations.join("register", counts);
     }
 
     /// The hashing lane, for its counters.

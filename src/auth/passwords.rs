@@ -18,6 +18,8 @@ use zeroize::Zeroizing;
 
 use super::settings::AuthSettings;
 use crate::base::Clock;
+use crate::limits::shared::SharedAttempt;
+use crate::limits::throttle::Throttled;
 use crate::ops::Counter;
 use crate::rt::{Lane, LaneError, LaneSpec};
 
@@ -45,6 +47,9 @@ pub enum CryptoError {
     Lost(#[from] LaneError),
     #[error("the hash cannot be made: {0}")]
     Failed(String),
+    /// All nodes together have had their attempts. Nothing was hashed.
+    #[error("too many attempts at all nodes")]
+    Throttled(Throttled),
 }
 
 /// For whom a hash is made.
@@ -54,6 +59,19 @@ pub enum Whose {
     Known,
     /// Any other client.
     Stranger,
+}
+
+/// For whom a hash is made, and what counts the attempt at all nodes.
+pub struct Asker {
+    pub whose: Whose,
+    /// `None` where there are no other nodes, or no limit.
+    pub attempt: Option<SharedAttempt>,
+}
+
+impl From<Whose> for Asker {
+    fn from(whose: Whose) -> Self {
+        Self { whose, attempt: None }
+    }
 }
 
 /// Limits the hashes of strangers in the queue.
@@ -135,13 +153,21 @@ impl Passwords {
         self.strangers.refused.value()
     }
 
-    /// Hashes a new password. Parks.
+    /// Hashes a new password, unless all nodes together have had their attempts. Parks.
     ///
     /// # Errors
     /// [`CryptoError`].
-    pub fn hash(&self, password: SecretString, whose: Whose) -> Result<String, CryptoError> {
+    pub fn hash(
+        &self,
+        password: SecretString,
+        asker: impl Into<Asker>,
+    ) -> Result<String, CryptoError> {
         let params = self.params.clone();
-        self.run(whose, move || hashed(&password, &params))
+        let Asker { whose, attempt } = asker.into();
+        self.run(whose, move || {
+            count(attempt.as_ref())?;
+            hashed(&password, &params)
+        })
     }
 
     /// Checks a password against a stored hash. Without one it does the same work on a decoy, and
@@ -153,13 +179,18 @@ impl Passwords {
         &self,
         password: SecretString,
         stored: Option<&str>,
-        whose: Whose,
+        asker: impl Into<Asker>,
     ) -> Result<Checked, CryptoError> {
+        let Asker { whose, attempt } = asker.into();
         let (params, known) = (self.params.clone(), stored.is_some());
         let stored = stored.unwrap_or(&self.decoy).to_owned();
         self.run(whose, move || {
+            count(attempt.as_ref())?;
             let (good, weaker) = matches(&password, &stored, &params)?;
             let good = good && known;
+            if let Some(attempt) = attempt.filter(|_| good) {
+                attempt.forgive_last();
+            }
             let better_hash = match good && weaker {
                 true => Some(hashed(&password, &params)?),
                 false => None,
@@ -183,6 +214,11 @@ impl Passwords {
         };
         self.lane.submit(self.deadline_ms, job).map_err(|_| CryptoError::Busy)?.wait()?
     }
+}
+
+/// Counts an attempt with those of the other nodes.
+fn count(attempt: Option<&SharedAttempt>) -> Result<(), CryptoError> {
+    attempt.map_or(Ok(()), SharedAttempt::count).map_err(CryptoError::Throttled)
 }
 
 /// Hashes a new password on the calling thread, for a command. Blocks for tens of milliseconds.

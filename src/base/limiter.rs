@@ -134,6 +134,11 @@ impl KeyedLimiter {
         self.buckets.lock().rate = rate;
     }
 
+    /// The rate of every key; `None` if the limit is off.
+    pub fn rate(&self) -> Option<Rate> {
+        self.buckets.lock().rate
+    }
+
     /// Counts one call in the bucket of every key, or in none if any of them refuses.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 //! The value types that all other modules share (symbol, quote, candle, holding, decimal), the
-//! clock, randomness, the rate limiter, the bounded map, and what makes one node lead.
+//! clock, randomness, the rate limiter, the bounded map, what makes one node lead, and the secret
+//! that nodes share.
 //!
 //! Any thread may use them. Nothing here blocks, logs, or imports another module of the crate.
 
@@ -18,6 +19,7 @@ pub mod leadership;
 pub mod lease;
 pub mod limiter;
 pub mod network;
+pub mod node_secret;
 pub mod paths;
 pub mod quote;
 pub mod rng;
@@ -34,6 +36,7 @@ pub use closing::{ClosingPrice, MarketDay};
 pub use epoch::Epoch;
 pub use holding::{ActionSign, Cost, Holding, Mark, Position, PositionKind, Synced};
 pub use leadership::{Leadership, Role, Term};
+pub use node_secret::NodeSecret;
 pub use quote::{Quote, Source};
 pub use security::MasterRow;
 pub use symbol::{Exchange, Symbol};

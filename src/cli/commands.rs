@@ -22,7 +22,7 @@ use crate::config::cli::{Scope, typed, with_flags};
 use crate::config::effective::effective;
 use crate::config::environment::{Environment, Flags};
 use crate::config::fault::{Fault, report};
-use crate::config::load::load;
+use crate::config::load::load_for_service;
 use crate::config::loaded::{Loaded, Reread};
 use crate::config::template::template;
 use crate::ops::{Exit, address_space, exit, log, panic, version};
@@ -139,7 +139,7 @@ pub(super) fn settings(matches: &ArgMatches) -> Result<Loaded, ExitCode> {
 /// Reads the settings from flags, environment and files; returns all faults at once.
 pub(super) fn read(flags: &Flags) -> Result<Loaded, Vec<Fault>> {
     let env = Environment::of_process().with_file()?;
-    load(flags, &env).map_err(|mut faults| {
+    load_for_service(flags, &env).map_err(|mut faults| {
         faults.extend(named_files::faults(flags, &env, &faults));
         faults
     })

@@ -13,6 +13,7 @@ use clap::{Arg, ArgMatches, Command, value_parser};
 use super::client::Target;
 use super::named_files;
 use crate::config::Config;
+use crate::config::check::missing_key;
 use crate::config::cli::{Scope, typed, with_flags};
 use crate::config::env_file;
 use crate::config::environment::{Environment, Flags};
@@ -128,7 +129,10 @@ pub fn shown(matches: &ArgMatches) -> Result<Loaded, ExitCode> {
 pub fn checked(matches: &ArgMatches) -> Result<Loaded, ExitCode> {
     let sources = Sources::of(matches).map_err(|faults| report_faults(&faults))?;
     let (loaded, mut faults) = match sources.load() {
-        Ok(loaded) => (Some(loaded), Vec::new()),
+        Ok(loaded) => {
+            let fault = missing_key(&loaded.config);
+            (Some(loaded), fault.into_iter().collect())
+        }
         Err(faults) => (None, faults),
     };
     faults.extend(named_files::faults(&sources.flags, &sources.env, &faults));

@@ -63,6 +63,27 @@ pub(super) fn relations(config: &Config) -> Vec<(Vec<&'static str>, Fault)> {
     found
 }
 
+/// Nodes that share a database accept each other's tokens, so none may sign with a key of its own.
+pub(crate) fn missing_key(config: &Config) -> Option<Fault> {
+    if config.store.url.is_none() || config.auth.jwt_secret.is_some() {
+        return None;
+    }
+    let problem = format!("is not set, and BHAV_STORE_URL needs it: {}", NoSharedKey::REASON);
+    let cure = NoSharedKey::CURE.to_owned();
+    Some(Fault { name: "JWT_SECRET".into(), value: None, origin: None, problem, cure })
+}
+
+/// The service cannot start as one of several nodes.
+#[derive(Debug, Clone, Copy, thiserror::Error)]
+#[error("BHAV_STORE_URL needs JWT_SECRET: {}; {}", Self::REASON, Self::CURE)]
+pub struct NoSharedKey;
+
+impl NoSharedKey {
+    const REASON: &str = "nodes that sign with keys of their own refuse each other's tokens";
+    const CURE: &str = "give all nodes the same one, best as the credential bhav.jwt_secret, \
+                        which is seen inside the unit alone";
+}
+
 fn fault(name: &str, value: String, problem: String, cure: String) -> Fault {
     Fault { name: name.into(), value: Some(value), origin: None, problem, cure }
 }
@@ -113,6 +134,15 @@ pub(super) fn warn(loaded: &mut Loaded, env: &Environment) {
         if is_plain_and_remote(url) {
             warnings.push(format!("{name}={url} sends tokens unencrypted; use https://"));
         }
+    }
+    if let (Some(url), None) = (&config.valkey.url, &config.store.url) {
+        warnings.push(format!(
+            "BHAV_CACHE_URL={url} without BHAV_STORE_URL: this node is alone, and the server is \
+             its second cache level and no more"
+        ));
+    }
+    if let (Some(name), None) = (&config.nodes.name, &config.store.url) {
+        warnings.push(format!("BHAV_NODE={name} has no effect without BHAV_STORE_URL"));
     }
     let in_environment: Vec<&str> = SECRETS
         .iter()
@@ -171,6 +201,35 @@ mod tests {
             assert_eq!(faults.len(), 1, "{faults:?}");
             assert_eq!(faults[0].name, name);
         }
+    }
+
+    #[test]
+    #[cfg(feature = "engines")]
+    fn a_node_of_several_needs_the_key_of_all_and_other_commands_do_not() {
+        use super::super::load::load_for_service;
+        let url = ("BHAV_STORE_URL", "postgres://bhav@db.example.com/bhav");
+        let key = ("JWT_SECRET", "a key that all the nodes know, as they must");
+        let service = |pairs: &[(&str, &str)]| {
+            load_for_service(&Flags::new(), &Environment::from_pairs(pairs.iter().copied()))
+        };
+        let faults = service(&[url, ("BHAV_MAX_CONNECTIONS", "0")]).unwrap_err();
+        assert_eq!(faults.len(), 2, "all at once: {faults:?}");
+        let text = faults[1].to_string();
+        assert!(text.starts_with("JWT_SECRET is not set") && text.contains("cure: give all nodes"));
+        assert!(service(&[url, key]).is_ok() && service(&[]).is_ok() && load_env(&[url]).is_ok());
+        let short = service(&[url, ("JWT_SECRET", "short")]).unwrap_err();
+        assert_eq!(short.len(), 1, "{short:?}");
+    }
+
+    #[test]
+    #[cfg(feature = "engines")]
+    fn settings_of_a_cluster_without_its_database_give_a_warning() {
+        let cache = ("BHAV_CACHE_URL", "unix:/run/valkey.sock");
+        let node = ("BHAV_NODE", "a");
+        let warnings = load_env(&[cache, node]).unwrap().warnings.join("\n");
+        assert!(warnings.contains("this node is alone") && warnings.contains("BHAV_NODE=a has no"));
+        let url = ("BHAV_STORE_URL", "postgres://bhav@db.example.com/bhav");
+        assert!(load_env(&[url, cache, node]).unwrap().warnings.is_empty());
     }
 
     #[test]

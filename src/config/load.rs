@@ -16,11 +16,27 @@ use super::origin::Origin;
 use super::secrets;
 use super::settings::{SETTINGS, Setting};
 
-/// Reads and checks all settings.
+/// Reads and checks all settings, for any command.
 ///
 /// # Errors
 /// All faults at once, never an empty list.
 pub fn load(flags: &Flags, env: &Environment) -> Result<Loaded, Vec<Fault>> {
+    load_with(flags, env, |_| None)
+}
+
+/// The same for the service itself, which needs secrets that other commands do without.
+///
+/// # Errors
+/// All faults at once, never an empty list.
+pub fn load_for_service(flags: &Flags, env: &Environment) -> Result<Loaded, Vec<Fault>> {
+    load_with(flags, env, check::missing_key)
+}
+
+fn load_with(
+    flags: &Flags,
+    env: &Environment,
+    more: fn(&Config) -> Option<Fault>,
+) -> Result<Loaded, Vec<Fault>> {
     let mut loaded =
         Loaded { config: Config::default(), origins: BTreeMap::new(), warnings: Vec::new() };
     let mut faults = Vec::new();
@@ -41,6 +57,7 @@ pub fn load(flags: &Flags, env: &Environment) -> Result<Loaded, Vec<Fault>> {
             .filter(|(names, _)| !names.iter().any(|name| broken.iter().any(|b| b == name)))
             .map(|(_, fault)| fault),
     );
+    faults.extend(more(&loaded.config).filter(|fault| !broken.contains(&fault.name)));
     if !faults.is_empty() {
         return Err(faults);
     }

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 
 use crate::base::{Role, Source};
 use crate::brokers::broker_a::ticker::TickerReading;
+use crate::limits::shared::SharedTally;
 use crate::market::{Age, Phase};
 use crate::store::BackupRecord;
 
@@ -59,6 +60,10 @@ pub struct NodeReadings {
     pub relay: RelayReadings,
     /// How often something was refused because this node did not lead any more, by what it was.
     pub fenced: [(&'static str, u64); 4],
+    /// What became of words about brokers' tokens.
+    pub tokens: [(&'static str, u64); 10],
+    /// What became of attempts that all nodes count together.
+    pub limits: SharedTally,
 }
 
 /// The relay, as this node hears it.

@@ -5,7 +5,11 @@
 //! after that, attempts are admitted at even intervals.
 
 use std::net::IpAddr;
+use std::sync::{Arc, OnceLock};
 
+use zeroize::Zeroizing;
+
+use super::shared::{SharedAttempt, SharedCounts};
 use crate::base::Clock;
 use crate::base::limiter::{KeyedLimiter, Rate};
 use crate::base::network::network;
@@ -42,13 +46,35 @@ pub struct Throttle {
     clock: Clock,
     keys: KeyedLimiter,
     refused: Counter,
+    /// What this limit is called among nodes, and what counts for all of them.
+    shared: OnceLock<(&'static str, Arc<dyn SharedCounts>)>,
 }
 
 impl Throttle {
     /// Allows `per_minute` attempts for each key; 0 means no limit.
     pub fn new(per_minute: u32, clock: Clock) -> Self {
         let keys = KeyedLimiter::new(rate(per_minute), KEYS_MAX);
-        Self { clock, keys, refused: Counter::new() }
+        Self { clock, keys, refused: Counter::new(), shared: OnceLock::new() }
+    }
+
+    /// From now on attempts are also counted with those of the other nodes, under this name.
+    pub fn join(&self, kind: &'static str, counts: &Arc<dyn SharedCounts>) {
+        // A node joins the others once, at its start.
+        let _ = self.shared.set((kind, Arc::clone(counts)));
+    }
+
+    /// What counts an attempt of these keys, which this node has admitted, with those of the other
+    /// nodes. `None` where there are none to ask, or no limit.
+    pub fn shared_attempt(&self, keys: &[Key<'_>]) -> Option<SharedAttempt> {
+        let (kind, counts) = self.shared.get()?;
+        let rate = self.keys.rate()?;
+        let values = keys.iter().map(|key| value_of(by_network(*key))).collect();
+        Some(SharedAttempt { counts: Arc::clone(counts), kind, rate, values })
+    }
+
+    /// Counts an attempt that all nodes together refused.
+    pub fn count_refusal(&self) {
+        self.refused.increment();
     }
 
     /// Changes the rate for all keys, including those that have made attempts.
@@ -91,6 +117,27 @@ fn by_network(key: Key<'_>) -> Key<'_> {
         Key::Familiar(account, address) => Key::Familiar(account, network(address)),
         other => other,
     }
+}
+
+/// The same bytes on all nodes, and other ones for any other key.
+fn value_of(key: Key<'_>) -> Zeroizing<Vec<u8>> {
+    let address = |address: IpAddr| match address {
+        IpAddr::V4(address) => address.octets().to_vec(),
+        IpAddr::V6(address) => address.octets().to_vec(),
+    };
+    let (letter, email, rest): (u8, &str, Vec<u8>) = match key {
+        Key::Account(email) => (b'a', email, Vec::new()),
+        Key::Familiar(email, client) => (b'f', email, address(client)),
+        Key::Address(client) => (b'n', "", client.map(address).unwrap_or_default()),
+        Key::User(id) => (b'u', "", id.to_be_bytes().to_vec()),
+    };
+    // An e-mail has no zero byte, and the length of what follows it tells what it is.
+    let mut value = Zeroizing::new(Vec::with_capacity(2 + email.len() + rest.len()));
+    value.push(letter);
+    value.extend_from_slice(email.as_bytes());
+    value.push(0);
+    value.extend_from_slice(&rest);
+    value
 }
 
 #[cfg(test)]
@@ -154,6 +201,28 @@ mod tests {
         assert!(throttle.admit(&[address("::ffff:192.0.2.1")]).is_err());
         assert!(throttle.admit(&[Key::Address(None)]).is_ok());
         assert!(throttle.admit(&[Key::Address(None)]).is_err());
+    }
+
+    #[test]
+    fn keys_have_values_of_their_own_and_networks_share_one() {
+        let (v4, v6) = ("192.0.2.1".parse().unwrap(), "2001:db8:1:2::1".parse().unwrap());
+        let keys = [
+            Key::Account("a@b"),
+            Key::Account("a@c"),
+            Key::Familiar("a@b", v4),
+            Key::Familiar("a@b", v6),
+            Key::Address(None),
+            Key::Address(Some(v4)),
+            Key::Address(Some(v6)),
+            Key::User(1),
+            Key::User(2),
+        ];
+        let values: std::collections::HashSet<Vec<u8>> =
+            keys.iter().map(|key| value_of(by_network(*key)).to_vec()).collect();
+        assert_eq!(values.len(), keys.len());
+        let [one, other] = [address("2001:db8:1:2::1"), address("2001:db8:1:2:ffff::9")];
+        assert_eq!(value_of(by_network(one)), value_of(by_network(other)));
+        assert!(Throttle::new(1, clock().clone()).shared_attempt(&keys).is_none());
     }
 
     #[test]

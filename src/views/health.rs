@@ -63,7 +63,7 @@ pub struct Health {
 pub struct HealthRelay {
     #[cfg_attr(
         test,
-        schemars(extend("enum" = ["connecting", "following", "silent", "waiting"]))
+        schemars(extend("enum" = ["connecting", "following", "silent", "waiting", "off"]))
     )]
     pub state: &'static str,
     /// Milliseconds since the leader was last heard; absent before the first time.
@@ -71,6 +71,27 @@ pub struct HealthRelay {
     pub age_ms: Option<u64>,
     /// Messages that were missed since the start.
     pub gaps: u64,
+    /// The brokers' tokens of the day; absent where nodes have no way to tell each other.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<HealthTokens>,
+}
+
+/// Who gave the brokers' tokens, and what was told of them since the start.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct HealthTokens {
+    /// `login` is one that this node, or the process before it, was given. `none` has also one that
+    /// expired or was refused.
+    #[cfg_attr(test, schemars(extend("enum" = ["none", "settings", "login", "other_node"])))]
+    pub broker_a: &'static str,
+    #[cfg_attr(test, schemars(extend("enum" = ["none", "settings", "login", "other_node"])))]
+    pub broker_b: &'static str,
+    /// Told to the other nodes: tokens, and that one was refused.
+    pub told: u64,
+    /// Told by another node and put in force here.
+    pub taken: u64,
+    /// Sealed with another `JWT_SECRET`.
+    pub foreign: u64,
 }
 
 #[derive(Debug, Clone, Serialize)]

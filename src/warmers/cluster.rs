@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use super::relay::Wire;
-use crate::base::Epoch;
+use super::tokens::SharedTokens;
+use crate::base::{Epoch, NodeSecret};
+use crate::limits::shared::SharedCounts;
 use crate::rt::Lane;
 
 /// The other nodes, as the scheduler knows them.
@@ -11,6 +13,12 @@ pub struct Cluster {
     /// What this node is called.
     pub node: String,
     pub wire: Arc<dyn Wire>,
+    /// What nodes tell each other about brokers' tokens; `None` where there is no way to.
+    pub tokens: Option<SharedTokens>,
+    /// Counts attempts of all nodes; `None` where each counts its own.
+    pub limits: Option<Arc<dyn SharedCounts>>,
+    /// What all nodes have in common.
+    pub secret: Arc<NodeSecret>,
     /// Whether the second cache level is all nodes', so that the leader alone writes it.
     pub shares_cache: bool,
     /// Messages to the other nodes go out here.

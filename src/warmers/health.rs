@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 
 use super::close::{CloseTask, Counts};
+use super::cluster::Cluster;
 use super::context::WarmerContext;
 use super::instruments::InstrumentsTask;
 use super::lead::Fence;
@@ -18,9 +19,10 @@ use super::relay::WireReading;
 use super::signals::{Counts as SignalCounts, SignalsTask};
 use super::stats::{Warmer, WarmerStats};
 use super::store_check::StoreCheck;
+use super::tokens::{SharedTokens, TokenEvent};
 use crate::base::{Epoch, Source, ist};
-use crate::brokers::Readiness;
 use crate::brokers::broker_a::ticker::TickerReading;
+use crate::brokers::{Readiness, SharedToken};
 use crate::cache::l2::L2Stats;
 use crate::cache::pending::Class;
 use crate::cache::responses::ResponsesStats;
@@ -34,7 +36,8 @@ use crate::rt::{Lane, LaneStats};
 use crate::views::health::{
     Feed, Health, HealthAdminListener, HealthBackup, HealthCacheAnswers, HealthCacheL1,
     HealthCacheL2, HealthClock, HealthClose, HealthFeeds, HealthLog, HealthMarket, HealthRelay,
-    HealthReload, HealthSignals, HealthStore, HealthTicker, HealthWarmers, LaneReport, WarmerState,
+    HealthReload, HealthSignals, HealthStore, HealthTicker, HealthTokens, HealthWarmers,
+    LaneReport, WarmerState,
 };
 use crate::views::json;
 use crate::views::values::{Day, Delay, Instant, Mark};
@@ -195,8 +198,22 @@ fn leads_in(seen: &Seen<'_>) -> Option<u64> {
 }
 
 fn relay(seen: &Seen<'_>) -> Option<HealthRelay> {
-    let WireReading { state, age_ms, gaps } = seen.context.cluster.as_ref()?.wire.reading();
-    Some(HealthRelay { state, age_ms, gaps })
+    let cluster = seen.context.cluster.as_ref()?;
+    let WireReading { state, age_ms, gaps } = cluster.wire.reading();
+    Some(HealthRelay { state, age_ms, gaps, tokens: tokens(seen, cluster) })
+}
+
+fn tokens(seen: &Seen<'_>, cluster: &Cluster) -> Option<HealthTokens> {
+    let SharedTokens { counts, of_broker_a, of_broker_b } = cluster.tokens.as_ref()?;
+    let now = seen.context.clock.now();
+    let origin = |shared: &SharedToken| shared.valid(now).map_or("none", |t| t.origin().as_str());
+    Some(HealthTokens {
+        broker_a: origin(of_broker_a),
+        broker_b: origin(of_broker_b),
+        told: counts.of(TokenEvent::Told),
+        taken: counts.of(TokenEvent::Taken),
+        foreign: counts.of(TokenEvent::Foreign),
+    })
 }
 
 fn node_readings(seen: &Seen<'_>) -> NodeReadings {
@@ -206,7 +223,12 @@ fn node_readings(seen: &Seen<'_>) -> NodeReadings {
         gaps: heard.gaps,
     });
     let fenced = Fence::ALL.map(|fence| (fence.as_str(), lead.fenced_total(fence)));
-    NodeReadings { role: lead.role(), epoch: leads_in(seen), relay, fenced }
+    let counts = seen.context.cluster.as_ref().and_then(|cluster| cluster.tokens.as_ref());
+    let counted = |event| counts.map_or(0, |tokens| tokens.counts.of(event));
+    let tokens = TokenEvent::ALL.map(|event| (event.as_str(), counted(event)));
+    let limits = seen.context.cluster.as_ref().and_then(|cluster| cluster.limits.as_ref());
+    let limits = limits.map(|limits| limits.tally()).unwrap_or_default();
+    NodeReadings { role: lead.role(), epoch: leads_in(seen), relay, fenced, tokens, limits }
 }
 
 /// Whether this node shows what another tells it.

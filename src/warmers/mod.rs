@@ -25,15 +25,17 @@ mod signals;
 mod stats;
 mod store_check;
 mod thread;
+mod tokens;
 
 pub use cluster::Cluster;
 pub use context::WarmerContext;
 pub use lead::{Fence, Lead};
 pub use lease::{Lease, LeaseParts};
 pub use mailbox::{Mailbox, MarketFiles, RelayInbox};
-#[cfg(feature = "engines")]
-pub use relay::ValkeyWire;
 pub use relay::{Evening, News, NoWire, Told, Wire, WireError, WireReading};
+#[cfg(feature = "engines")]
+pub use relay::{ValkeyWire, WireParts};
 pub use reloads::Reloads;
 pub use signals::publication::Publication;
 pub use thread::Warmers;
+pub use tokens::SharedTokens;

@@ -1,5 +1,7 @@
 //! The real program with good and bad settings: exit codes, messages, and what it never prints.
 
+#[cfg(feature = "engines")]
+use crate::support::state_flag;
 use crate::support::{Ran, bhav, run};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -55,6 +57,30 @@ fn settings_in_force_are_shown_with_their_origin() {
         ],
     );
     assert!(!ran.out.contains("s3cr3t") && !ran.err.contains("s3cr3t"), "{}{}", ran.out, ran.err);
+}
+
+#[test]
+#[cfg(feature = "engines")]
+fn a_node_of_several_does_not_start_without_the_key_of_all() {
+    let url = ("BHAV_STORE_URL", "postgres://bhav@db.example.com/bhav");
+    let state = tempfile::tempdir().unwrap();
+    for command in [&["config", "check"][..], &["serve"]] {
+        let ran = run(bhav(command).envs([url]).arg(state_flag(state.path())));
+        assert_eq!(ran.code, Some(64), "{command:?}: {}", ran.err);
+        expect_in(
+            &ran.err,
+            &[
+                "JWT_SECRET is not set, and BHAV_STORE_URL needs it",
+                "cure: give all nodes the same",
+            ],
+        );
+        assert_eq!(std::fs::read_dir(state.path()).unwrap().count(), 0, "nothing was begun");
+    }
+    let key = ("JWT_SECRET", "a key that all the nodes know, as they must");
+    assert_eq!(check_with(&[url, key], &[]).code, Some(0));
+    let ran = check_with(&[("BHAV_CACHE_URL", "unix:/run/valkey.sock"), ("BHAV_NODE", "a")], &[]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    expect_in(&ran.out, &["# warning: BHAV_CACHE_URL=", "alone", "# warning: BHAV_NODE=a has no"]);
 }
 
 #[test]

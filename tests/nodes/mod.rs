@@ -2,8 +2,11 @@
 
 mod example;
 mod leading;
+mod limits;
 mod processes;
 mod programs;
 mod secrets;
 mod serving;
+mod status;
+mod tokens;
 mod world;

@@ -179,6 +179,7 @@ fn a_password_in_the_url_or_a_fallback_to_clear_text_ends_the_start_with_64() {
     // In its own place it is taken, and not shown.
     let mut check = bhav(&["config", "check"]);
     check.env("BHAV_STORE_URL", "postgres://bhav@db/bhav").env("BHAV_STORE_PASSWORD", "hunter2");
+    check.env("JWT_SECRET", "a key that all the nodes know, as they must");
     let added = run(&mut check);
     assert_eq!(added.code, Some(0), "{}{}", added.out, added.err);
     assert!(!added.out.contains("hunter2"), "{}", added.out);

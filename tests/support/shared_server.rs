@@ -69,6 +69,21 @@ impl SharedServer {
         rustix::process::kill_process(pid, signal).unwrap();
     }
 
+    /// A connection that speaks the server's own protocol.
+    pub fn connect(&self) -> UnixStream {
+        UnixStream::connect(self.socket()).unwrap()
+    }
+
+    /// Everything that the server would keep on a disk.
+    pub fn dump(&self) -> Vec<u8> {
+        let mut stream = self.connect();
+        stream.write_all(b"SAVE\r\n").unwrap();
+        let mut said = [0; 5];
+        stream.read_exact(&mut said).unwrap();
+        assert_eq!(&said, b"+OK\r\n");
+        std::fs::read(self.directory.path().join("dump.rdb")).unwrap()
+    }
+
     fn socket(&self) -> PathBuf {
         self.directory.path().join("s")
     }

@@ -5,7 +5,7 @@ use crate::base::Role;
 use crate::health::{NodeReadings, Readings, RelayReadings};
 
 pub(super) fn write(text: &mut Exposition, readings: &Readings, since_ms: u64) {
-    let NodeReadings { role, epoch, relay, fenced } = readings.node;
+    let NodeReadings { role, epoch, relay, fenced, tokens, limits } = readings.node;
     text.gauge(
         "bhav_leader",
         "Whether this node asks the brokers: 1 for a leader and for a node that is alone.",
@@ -21,6 +21,16 @@ pub(super) fn write(text: &mut Exposition, readings: &Readings, since_ms: u64) {
     for (place, count) in fenced {
         refused.sample(&[("where", place)], count);
     }
+    let help = "What became of what nodes told each other about brokers' tokens of the day.";
+    let mut words = text.family(Kind::Counter, "bhav_token_words_total", help);
+    for (event, count) in tokens {
+        words.sample(&[("outcome", event)], count);
+    }
+    let help = "Attempts that this node admitted and all nodes together refused, or for which \
+                there was no answer in time, so that this node's own limit decided alone.";
+    let mut attempts = text.family(Kind::Counter, "bhav_shared_limits_total", help);
+    attempts.sample(&[("outcome", "refused")], limits.refused);
+    attempts.sample(&[("outcome", "unknown")], limits.unknown);
     let RelayReadings { age_ms, gaps } = relay;
     text.counter("bhav_relay_gaps_total", "Gaps in what the leader told the other nodes.", gaps);
     let age_ms = age_ms.map_or(0, |age_ms| age_ms + since_ms);

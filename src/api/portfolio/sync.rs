@@ -18,6 +18,7 @@ use crate::base::{Broker, Synced, ist};
 use crate::brokers::broker_a::{Attempt, OpenSession};
 use crate::brokers::{BrokerError, BrokerErrorKind, Credentials};
 use crate::http::{Problem, Response};
+use crate::limits::shared::SharedAttempt;
 use crate::limits::throttle::Key;
 use crate::portfolio::{self, Stood, check};
 use crate::rt::LaneError;
@@ -57,13 +58,15 @@ fn sync(
     let id = call.caller().id;
     let credentials = credentials(call, broker)?;
     let portfolio = &state.portfolio;
-    portfolio.attempts.admit(&[Key::User(id.0)]).map_err(too_many_attempts)?;
+    let keys = [Key::User(id.0)];
+    portfolio.attempts.admit(&keys).map_err(too_many_attempts)?;
+    let attempt = portfolio.attempts.shared_attempt(&keys);
     let own_key = broker == Broker::A && state.portfolio.is_own_key(&credentials.api_key);
     let _lock =
         portfolio.locks.take(id.0, portfolio.sync_deadline_ms).map_err(|_| in_progress())?;
     // Ends when the handler does: after the store, whatever the answer is.
     let mut opened = Opened { state, own_key, session: None };
-    let synced = fetched(state, broker, credentials, &mut opened)?;
+    let synced = fetched(state, broker, (credentials, attempt), &mut opened)?;
     let now = state.clock.now();
     let (synced_ms, simulated) = (now.as_millisecond(), synced.simulated);
     let day = state.market_day(now);
@@ -141,7 +144,7 @@ impl Drop for Opened<'_> {
 fn fetched(
     state: &State,
     broker: Broker,
-    credentials: Credentials,
+    (credentials, attempt): (Credentials, Option<SharedAttempt>),
     opened: &mut Opened<'_>,
 ) -> Result<Synced, Problem> {
     let securities = state.portfolio.securities();
@@ -154,23 +157,33 @@ fn fetched(
         Ok::<_, BrokerError>(synced)
     };
     let deadline_ms = state.portfolio.sync_deadline_ms;
+    // With those of the other nodes, before the code is used.
+    let count = move || attempt.as_ref().map_or(Ok(()), SharedAttempt::count);
     let submitted = match broker {
         Broker::A => {
             let client = Arc::clone(&state.broker_a);
             let job = move || {
+                count()?;
                 let Attempt { result, session } = client.sync(&credentials);
-                (finish(result), session)
+                Ok((finish(result), session))
             };
             state.broker_a_lane.submit(deadline_ms, job)
         }
         Broker::B => {
             let client = Arc::clone(&state.broker_b);
-            let job = move || (finish(client.sync(&credentials)), None);
+            let job = move || {
+                count()?;
+                Ok((finish(client.sync(&credentials)), None))
+            };
             state.broker_b_lane.submit(deadline_ms, job)
         }
     };
     match submitted.map_err(|_| sync_busy())?.wait() {
-        Ok((synced, session)) => {
+        Ok(Err(throttled)) => {
+            state.portfolio.attempts.count_refusal();
+            Err(too_many_attempts(throttled))
+        }
+        Ok(Ok((synced, session))) => {
             opened.session = session;
             synced.map_err(|error| broker_problem(error, broker, BrokerRoute::Sync))
         }

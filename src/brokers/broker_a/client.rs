@@ -45,6 +45,7 @@ use crate::brokers::session::token::{SharedToken, Token, TokenStatus, expiry};
 use crate::brokers::settings::{BrokerASettings, UpstreamSettings};
 use crate::brokers::{BrokerError, BrokerErrorKind};
 use crate::brokers::{Credentials, SyncCounts};
+use crate::limits::shared::SharedCounts;
 
 /// Instruments per quote call: the broker's cap for `/quote`, and well below the URL length that
 /// made trouble for others.
@@ -121,6 +122,11 @@ impl BrokerA {
     /// Puts another app's key and secret in the place of the present ones.
     pub fn set_keys(&self, keys: AppKeys) {
         self.keys.set(keys);
+    }
+
+    /// Counts the calls of a key's syncs with those of the other nodes from now on.
+    pub fn join(&self, counts: &Arc<dyn SharedCounts>) {
+        self.portfolios.join(counts);
     }
 
     /// Every class of calls, for metrics.

@@ -20,6 +20,7 @@ use crate::brokers::settings::UpstreamSettings;
 use crate::brokers::sync::guard::{SyncCounts, SyncGate, SyncGuard};
 use crate::brokers::sync::key_limiter::Rates;
 use crate::brokers::{BrokerError, Credentials};
+use crate::limits::shared::SharedCounts;
 
 /// Per API key, all its users together (`wire` documentation, 9). The day has no limit of its own.
 const RATES: Rates = Rates { calls_max: 10, window_ms: 1_000, day_calls_max: usize::MAX };
@@ -68,6 +69,11 @@ impl Portfolios {
 
     pub(super) fn reading(&self) -> ClassReading {
         self.gate.reading()
+    }
+
+    /// Counts a key's calls with those of the other nodes from now on.
+    pub(super) fn join(&self, counts: &Arc<dyn SharedCounts>) {
+        self.gate.join("broker-a", counts);
     }
 
     pub(super) fn counts(&self) -> SyncCounts {

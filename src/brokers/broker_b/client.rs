@@ -4,6 +4,8 @@
 //! Runs on the lane of user syncs and blocks up to the budget of one sync. It keeps nothing of a
 //! user between two calls, and never logs what it was given.
 
+use std::sync::Arc;
+
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use zeroize::Zeroizing;
@@ -21,6 +23,7 @@ use crate::brokers::settings::{BrokerBSettings, UpstreamSettings};
 use crate::brokers::sync::guard::{SyncCounts, SyncGate, SyncGuard};
 use crate::brokers::sync::key_limiter::Rates;
 use crate::brokers::{BrokerError, BrokerErrorKind, Credentials, Readiness};
+use crate::limits::shared::SharedCounts;
 
 /// Per API key (`wire` documentation, 11).
 const RATES: Rates = Rates { calls_max: 100, window_ms: 60_000, day_calls_max: 5_000 };
@@ -48,7 +51,7 @@ pub struct BrokerB {
     clock: Clock,
     transport: Transport,
     gate: SyncGate,
-    session: SharedToken,
+    session: Arc<SharedToken>,
 }
 
 /// Who signs, and for which session.
@@ -80,7 +83,7 @@ impl BrokerB {
                 RATES,
                 RATES_TOGETHER,
             ),
-            session: SharedToken::of_broker_b(),
+            session: Arc::new(SharedToken::of_broker_b()),
         })
     }
 
@@ -89,13 +92,18 @@ impl BrokerB {
         self.keys.set(keys);
     }
 
+    /// Counts a key's calls with those of the other nodes from now on.
+    pub fn join(&self, counts: &Arc<dyn SharedCounts>) {
+        self.gate.join("broker-b", counts);
+    }
+
     /// What is known of the server's own session.
     pub fn status(&self) -> TokenStatus {
         self.session.status(self.clock.now())
     }
 
     /// The server's own session.
-    pub fn session(&self) -> &SharedToken {
+    pub fn session(&self) -> &Arc<SharedToken> {
         &self.session
     }
 

@@ -55,6 +55,9 @@ pub struct Token {
     set_at: Timestamp,
     expires_at: Timestamp,
     origin: Origin,
+    /// Whether `set_at` is when somebody gave it. One that the settings had at the start counts as
+    /// set then, and may be older.
+    dated: bool,
     refused: AtomicBool,
     /// When the broker last said that the plan has no market data, in Unix milliseconds; 0 is
     /// never.
@@ -68,8 +71,30 @@ pub struct Token {
 pub enum Origin {
     /// The settings, which the next process reads too.
     Settings,
-    /// A login: this process, or one before it, is the only one that has it.
+    /// A login: this process, or one before it, is the only one on this machine that has it.
     Login,
+    /// Another node, which told it.
+    OtherNode,
+}
+
+impl Origin {
+    /// The word in health and metrics.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Settings => "settings",
+            Self::Login => "login",
+            Self::OtherNode => "other_node",
+        }
+    }
+}
+
+/// A token that another node told.
+pub struct ToldToken {
+    pub access_token: SecretString,
+    pub api_key: SecretString,
+    pub set_at: Timestamp,
+    /// Whether the other node knows that it was given then.
+    pub dated: bool,
 }
 
 /// Why a token that was kept over a restart is not used.
@@ -81,6 +106,8 @@ pub enum Outdated {
     OtherKey,
     #[error("the settings have a newer token")]
     NewerSettings,
+    #[error("another node has told a newer one")]
+    NewerNode,
 }
 
 /// What the status routes and health tell.
@@ -109,7 +136,7 @@ impl SharedToken {
     pub fn from_settings(settings: &BrokerASettings, now: Timestamp) -> Self {
         let shared = Self::default();
         if let (Some(token), Some(key)) = (&settings.access_token, &settings.api_key) {
-            shared.set(token.clone(), key.clone(), now);
+            shared.put(token.clone(), key.clone(), now, (Origin::Settings, false));
         }
         shared
     }
@@ -117,12 +144,12 @@ impl SharedToken {
     /// Replaces the token by one of the settings. `set_at` is the broker's login time where it is
     /// known.
     pub fn set(&self, access_token: SecretString, api_key: SecretString, set_at: Timestamp) {
-        self.put(access_token, api_key, set_at, Origin::Settings);
+        self.put(access_token, api_key, set_at, (Origin::Settings, true));
     }
 
     /// Replaces the token by one that a login gave.
     pub fn activate(&self, access_token: SecretString, api_key: SecretString, set_at: Timestamp) {
-        self.put(access_token, api_key, set_at, Origin::Login);
+        self.put(access_token, api_key, set_at, (Origin::Login, true));
     }
 
     /// Replaces the token by one that the process before this one had, unless the settings, which
@@ -147,6 +174,10 @@ impl SharedToken {
         if settings_token.is_some() && settings_token != kept.settings_token {
             return Err(Outdated::NewerSettings);
         }
+        let told = self.current().filter(|token| token.origin == Origin::OtherNode);
+        if told.is_some_and(|told| told.is_valid(now) && told.set_at > kept.set_at) {
+            return Err(Outdated::NewerNode);
+        }
         self.activate(kept.access_token, kept.api_key, kept.set_at);
         Ok(())
     }
@@ -156,19 +187,51 @@ impl SharedToken {
         access_token: SecretString,
         api_key: SecretString,
         set_at: Timestamp,
-        origin: Origin,
+        from: (Origin, bool),
     ) {
-        self.slot.store(Some(Arc::new(Token {
+        self.slot.store(Some(self.token(access_token, api_key, set_at, from)));
+        self.news.tell();
+    }
+
+    fn token(
+        &self,
+        access_token: SecretString,
+        api_key: SecretString,
+        set_at: Timestamp,
+        (origin, dated): (Origin, bool),
+    ) -> Arc<Token> {
+        Arc::new(Token {
             access_token,
             api_key,
             set_at,
             expires_at: (self.expiry)(set_at),
             origin,
+            dated,
             refused: AtomicBool::new(false),
             no_permission_ms: AtomicI64::new(0),
             worked: AtomicU64::new(0),
-        })));
-        self.news.tell();
+        })
+    }
+
+    /// Replaces `seen`, the token that was [there](Self::current), by one that another node told.
+    /// `None` if something else is there by now.
+    pub fn replace(&self, seen: Option<&Arc<Token>>, told: ToldToken) -> Option<Arc<Token>> {
+        let ToldToken { access_token, api_key, set_at, dated } = told;
+        let token = self.token(access_token, api_key, set_at, (Origin::OtherNode, dated));
+        let seen = seen.cloned();
+        let before = self.slot.compare_and_swap(&seen, Some(Arc::clone(&token)));
+        let replaced = before.as_ref().map(Arc::as_ptr) == seen.as_ref().map(Arc::as_ptr);
+        replaced.then(|| self.news.tell()).map(|()| token)
+    }
+
+    /// The token that is there, whatever is known about it.
+    pub fn current(&self) -> Option<Arc<Token>> {
+        self.slot.load_full()
+    }
+
+    /// When one that was set at `set_at` expires.
+    pub fn expiry_of(&self, set_at: Timestamp) -> Timestamp {
+        (self.expiry)(set_at)
     }
 
     /// Tells of another token, and of what else whoever waits for one waits for.
@@ -184,7 +247,7 @@ impl SharedToken {
 
     /// The token for a call that needs no market data: set, not expired, not refused.
     pub fn valid(&self, now: Timestamp) -> Option<Arc<Token>> {
-        self.slot.load_full().filter(|token| token.valid(now))
+        self.slot.load_full().filter(|token| token.is_valid(now))
     }
 
     /// The token for a quote call.
@@ -207,7 +270,7 @@ impl SharedToken {
         let token = token.as_deref();
         TokenStatus {
             initialized: token.is_some(),
-            valid: token.is_some_and(|token| token.valid(now)),
+            valid: token.is_some_and(|token| token.is_valid(now)),
             token_type: "access_token",
             set_at: token.map(|token| token.set_at),
             expires_at: token.map(|token| token.expires_at),
@@ -248,6 +311,26 @@ impl Token {
         self.origin
     }
 
+    /// Whether it is known when it was given; otherwise it may be older than it was set.
+    pub fn is_dated(&self) -> bool {
+        self.dated
+    }
+
+    /// Whether the next process has it from this one alone.
+    pub fn is_to_keep(&self) -> bool {
+        self.origin != Origin::Settings && self.dated
+    }
+
+    /// Whether the broker refused it.
+    pub fn is_refused(&self) -> bool {
+        self.refused.load(Ordering::Acquire)
+    }
+
+    /// Whether it may be used at `now`: neither expired nor refused.
+    pub fn is_valid(&self, now: Timestamp) -> bool {
+        now < self.expires_at && !self.is_refused()
+    }
+
     /// What the next process needs of it, in copies that are wiped.
     pub fn to_keep(&self, broker: Broker, settings_token: Option<Fingerprint>) -> KeptToken {
         KeptToken {
@@ -278,10 +361,6 @@ impl Token {
         push_query(&mut url, "api_key", key);
         push_query(&mut url, "access_token", token);
         url
-    }
-
-    fn valid(&self, now: Timestamp) -> bool {
-        now < self.expires_at && !self.refused.load(Ordering::Acquire)
     }
 
     fn no_permission_since(&self) -> Option<Timestamp> {
@@ -469,6 +548,41 @@ mod tests {
                 assert_eq!(shared.status(now).set_at, Some(login));
             }
         }
+    }
+
+    #[test]
+    fn what_another_node_told_replaces_only_what_was_seen_and_is_kept_for_the_next_process() {
+        let shared = SharedToken::default();
+        let at = ist_time("2026-11-20T09:00:00");
+        let told = |text: &str, dated| ToldToken {
+            access_token: text.into(),
+            api_key: "key".into(),
+            set_at: at,
+            dated,
+        };
+        set(&shared, "one", at);
+        let seen = shared.current();
+        set(&shared, "two", at);
+        assert!(shared.replace(seen.as_ref(), told("late", true)).is_none());
+        assert_eq!(shared.valid(at).unwrap().authorization().as_str(), "token key:two");
+        assert!(!shared.current().unwrap().is_to_keep(), "the settings have it");
+        let seen = shared.current();
+        let token = shared.replace(seen.as_ref(), told("three", true)).unwrap();
+        assert!(Arc::ptr_eq(&token, &shared.current().unwrap()));
+        assert!(token.is_to_keep() && token.origin() == Origin::OtherNode);
+        // The process before this one had an older one.
+        let kept = KeptToken {
+            broker: Broker::A,
+            access_token: "kept".into(),
+            api_key: "key".into(),
+            set_at: ist_time("2026-11-20T08:00:00"),
+            settings_token: None,
+        };
+        let taken = shared.take_over(kept, at, Some(&"key".into()), None);
+        assert_eq!(taken, Err(Outdated::NewerNode));
+        let seen = shared.current();
+        let token = shared.replace(seen.as_ref(), told("of a start", false)).unwrap();
+        assert!(!token.is_to_keep(), "the next process asks again");
     }
 
     #[test]

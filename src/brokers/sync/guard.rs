@@ -9,13 +9,15 @@
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 
 use super::cooldown::Cooldown;
 use super::key_limiter::Rates;
 use super::shares::{Caller, Shares, Taken};
+use crate::base::limiter::Rate;
 use crate::base::{Clock, wipe};
 use crate::brokers::call::breaker::{Breaker, Pass};
 use crate::brokers::call::stats::ClassReading;
@@ -23,6 +25,7 @@ use crate::brokers::call::transport::CallLimits;
 use crate::brokers::portfolio::Credentials;
 use crate::brokers::settings::UpstreamSettings;
 use crate::brokers::{BrokerError, BrokerErrorKind, Readiness};
+use crate::limits::shared::SharedCounts;
 
 /// All users' calls to one broker: circuit, limits, counters.
 pub(crate) struct SyncGate {
@@ -31,6 +34,9 @@ pub(crate) struct SyncGate {
     breaker: Breaker,
     cooldown: Cooldown,
     shares: Shares,
+    /// One key's rate, and what counts its calls at all nodes.
+    rates: Rates,
+    all_nodes: OnceLock<(&'static str, Arc<dyn SharedCounts>)>,
     limits: CallLimits,
     budget_ms: u64,
     calls: AtomicU64,
@@ -77,12 +83,30 @@ impl SyncGate {
             breaker: Breaker::new(name, clock.clone(), settings),
             cooldown: Cooldown::new(clock.clone()),
             shares: Shares::new(clock, rates, together),
+            rates,
+            all_nodes: OnceLock::new(),
             limits: CallLimits::usual(settings),
             budget_ms: settings.sync_timeout_ms,
             calls: AtomicU64::new(0),
             failed: AtomicU64::new(0),
             held_back: AtomicU64::new(0),
         }
+    }
+
+    /// From now on a key's calls are also counted with those of the other nodes, as `kind`.
+    pub(crate) fn join(&self, kind: &'static str, counts: &Arc<dyn SharedCounts>) {
+        // A node joins the others once, at its start.
+        let _ = self.all_nodes.set((kind, Arc::clone(counts)));
+    }
+
+    /// Counts calls with a key that this node's own limits let through. The bucket has half of what
+    /// the broker allows in a window, and is full again after one, so no window has more.
+    fn count_at_all_nodes(&self, api_key: &SecretString, calls: usize) -> Result<(), Duration> {
+        let Some((kind, counts)) = self.all_nodes.get() else { return Ok(()) };
+        let burst = (self.rates.calls_max as u64 / 2).max(1);
+        let rate = Rate::new(self.rates.window_ms.div_ceil(burst), burst);
+        let counted = counts.admit(kind, &[api_key.expose_secret().as_bytes()], rate, calls as u64);
+        counted.map_err(|throttled| Duration::from_millis(throttled.retry_after_ms))
     }
 
     /// Makes one user's sync of `calls` calls or more: that many are to be had from the limits
@@ -98,7 +122,7 @@ impl SyncGate {
         work: impl FnOnce(&SyncGuard<'_>) -> Result<T, BrokerError>,
     ) -> Result<T, BrokerError> {
         let caller = self.caller(credentials);
-        let result = self.run(caller, calls, work);
+        let result = self.run(caller, &credentials.api_key, calls, work);
         match &result {
             Ok(_) => {
                 self.shares.synced(caller);
@@ -121,7 +145,7 @@ impl SyncGate {
         work: impl FnOnce(&SyncGuard<'_>) -> Result<T, BrokerError>,
     ) -> Result<T, BrokerError> {
         let caller = self.shares.caller(None, None, api_key);
-        self.run(caller, calls, work).map_err(|error| self.told(error, caller, calls))
+        self.run(caller, api_key, calls, work).map_err(|error| self.told(error, caller, calls))
     }
 
     /// The caller of a sync with these credentials.
@@ -137,6 +161,7 @@ impl SyncGate {
     pub(crate) fn run<T>(
         &self,
         caller: Caller,
+        api_key: &SecretString,
         calls: usize,
         work: impl FnOnce(&SyncGuard<'_>) -> Result<T, BrokerError>,
     ) -> Result<T, BrokerError> {
@@ -147,6 +172,10 @@ impl SyncGate {
             return Err(self.held(wait));
         }
         let taken = self.shares.take(caller, calls).map_err(|wait| self.held(wait))?;
+        if let Err(wait) = self.count_at_all_nodes(api_key, calls) {
+            self.shares.give_back(taken);
+            return Err(self.held(wait));
+        }
         work(&SyncGuard {
             gate: self,
             caller,
@@ -294,5 +323,65 @@ impl SyncGuard<'_> {
 impl Drop for SyncGuard<'_> {
     fn drop(&mut self) {
         self.gate.shares.give_back(self.taken.get());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use parking_lot::Mutex;
+
+    use super::*;
+    use crate::limits::shared::SharedTally;
+    use crate::limits::throttle::Throttled;
+
+    /// Refuses while it says so, and remembers what it was asked.
+    #[derive(Default)]
+    struct Counts {
+        retry_after_ms: Mutex<Option<u64>>,
+        asked: Mutex<Vec<(Vec<u8>, u64, u64)>>,
+    }
+
+    impl SharedCounts for Counts {
+        fn admit(
+            &self,
+            _: &'static str,
+            values: &[&[u8]],
+            rate: Rate,
+            cost: u64,
+        ) -> Result<(), Throttled> {
+            self.asked.lock().push((values.concat(), rate.interval_ms(), cost));
+            self.retry_after_ms
+                .lock()
+                .map_or(Ok(()), |retry_after_ms| Err(Throttled { retry_after_ms }))
+        }
+
+        fn forgive(&self, _: &'static str, _: &[u8]) {}
+
+        fn tally(&self) -> SharedTally {
+            SharedTally::default()
+        }
+    }
+
+    #[test]
+    fn what_all_nodes_refuse_is_held_back_and_costs_this_node_nothing() {
+        let clock = Clock::manual("2026-11-20T05:30:00Z".parse().unwrap());
+        let rates = Rates { calls_max: 6, window_ms: 1_000, day_calls_max: usize::MAX };
+        let settings = UpstreamSettings::default();
+        let gate = SyncGate::new("test", "test syncs", &clock, &settings, rates, rates);
+        let counts = Arc::new(Counts::default());
+        let shared: Arc<dyn SharedCounts> = counts.clone();
+        gate.join("test", &shared);
+        let own = || gate.own(&"key".into(), 3, |_| Ok(()));
+        *counts.retry_after_ms.lock() = Some(400);
+        for _ in 0..10 {
+            let error = own().unwrap_err();
+            let wait = Duration::from_millis(400);
+            assert_eq!(error.kind, BrokerErrorKind::NotReady(Readiness::Paced(wait)));
+        }
+        assert_eq!(gate.counts().held_back, 10);
+        *counts.retry_after_ms.lock() = None;
+        own().unwrap();
+        // Half of what the broker allows, full again after its window.
+        assert_eq!(*counts.asked.lock().last().unwrap(), (b"key".to_vec(), 334, 3));
     }
 }

@@ -11,12 +11,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use hmac::{Hmac, KeyInit, Mac};
+use parking_lot::Mutex;
 use redis::Script;
+use secrecy::{ExposeSecret, SecretString};
 use sha2::Sha256;
 
 use super::tokens::derive;
+use crate::base::NodeSecret;
 use crate::base::limiter::{Rate, TooEarly};
 use crate::cache::valkey::{Client, Deadlines, Keys, Namespace, Server};
+use crate::limits::shared::{SharedCounts, SharedTally};
+use crate::limits::throttle::Throttled;
 
 /// The whole call. A login waits for it before its password is hashed.
 const DEADLINES: Deadlines = Deadlines { connect_ms: 50, call_ms: 50 };
@@ -38,34 +43,38 @@ pub enum Verdict {
 pub struct SharedLimits {
     client: Client,
     keys: Keys,
-    hash: Hmac<Sha256>,
+    secret: Arc<NodeSecret>,
+    /// The secret's, and the secret for which it was made.
+    hash: Mutex<(Arc<SecretString>, Hmac<Sha256>)>,
     admit: Script,
     refused: AtomicU64,
     unknown: AtomicU64,
 }
 
 impl SharedLimits {
-    /// All nodes have the same `secret`, which signs tokens.
-    pub fn new(server: &Arc<Server>, namespace: &Namespace, secret: &[u8]) -> Self {
-        let key = derive(secret, PURPOSE);
+    /// All nodes have the same `secret`. After a reload with another, buckets are new.
+    pub fn new(server: &Arc<Server>, namespace: &Namespace, secret: &Arc<NodeSecret>) -> Self {
+        let in_force = secret.load();
+        let hash = hash_of(&in_force);
         Self {
             client: Client::new(server, DEADLINES),
             keys: Keys::of(namespace),
-            hash: Hmac::new_from_slice(&*key).expect("a hash takes keys of any length"),
+            secret: Arc::clone(secret),
+            hash: Mutex::new((in_force, hash)),
             admit: Script::new(include_str!("limits/admit.lua")),
             refused: AtomicU64::new(0),
             unknown: AtomicU64::new(0),
         }
     }
 
-    /// Counts one attempt in the bucket of every value, or in none if any refuses. Values of
+    /// Counts `cost` attempts in the bucket of every value, or none if any refuses. Values of
     /// another `kind` have other buckets. Blocks for 50 ms at most.
-    pub fn admit(&self, kind: &str, values: &[&[u8]], rate: Rate) -> Verdict {
+    pub fn ask(&self, kind: &str, values: &[&[u8]], rate: Rate, cost: u64) -> Verdict {
         let mut script = self.admit.prepare_invoke();
         for value in values {
             script.key(self.bucket(kind, value));
         }
-        script.arg(rate.interval_ms()).arg(rate.tolerance_ms());
+        script.arg(rate.interval_ms()).arg(rate.tolerance_ms()).arg(cost);
         match self.client.call(|to| script.invoke::<u64>(to)) {
             Ok(0) => Verdict::Admitted,
             Ok(retry_after_ms) => {
@@ -79,25 +88,18 @@ impl SharedLimits {
         }
     }
 
-    /// Forgets the attempts of a value: its bucket is full again. Without an answer they stay.
-    pub fn forgive(&self, kind: &str, value: &[u8]) {
-        let mut delete = redis::cmd("DEL");
-        delete.arg(self.bucket(kind, value));
-        drop(self.client.call(|to| delete.exec(to)));
-    }
-
-    /// Attempts refused.
-    pub fn refused(&self) -> u64 {
-        self.refused.load(Relaxed)
-    }
-
-    /// Attempts without a verdict.
-    pub fn unknown(&self) -> u64 {
-        self.unknown.load(Relaxed)
+    /// The hash of the secret in force.
+    fn hash(&self) -> Hmac<Sha256> {
+        let secret = self.secret.load();
+        let mut known = self.hash.lock();
+        if !Arc::ptr_eq(&known.0, &secret) {
+            *known = (Arc::clone(&secret), hash_of(&secret));
+        }
+        known.1.clone()
     }
 
     fn bucket(&self, kind: &str, value: &[u8]) -> String {
-        let mut hash = self.hash.clone();
+        let mut hash = self.hash();
         // A kind has no zero byte, so no kind and value read as another.
         hash.update(kind.as_bytes());
         hash.update(&[0]);
@@ -106,6 +108,37 @@ impl SharedLimits {
         let name: String = hash[..NAME_BYTES].iter().map(|byte| format!("{byte:02x}")).collect();
         self.keys.limit(&name)
     }
+}
+
+impl SharedCounts for SharedLimits {
+    fn admit(
+        &self,
+        kind: &'static str,
+        values: &[&[u8]],
+        rate: Rate,
+        cost: u64,
+    ) -> Result<(), Throttled> {
+        match self.ask(kind, values, rate, cost) {
+            Verdict::Admitted | Verdict::Unknown => Ok(()),
+            Verdict::TooEarly(TooEarly { retry_after_ms }) => Err(Throttled { retry_after_ms }),
+        }
+    }
+
+    /// Their buckets are full again. Without an answer the attempts stay.
+    fn forgive(&self, kind: &'static str, value: &[u8]) {
+        let mut delete = redis::cmd("DEL");
+        delete.arg(self.bucket(kind, value));
+        drop(self.client.call(|to| delete.exec(to)));
+    }
+
+    fn tally(&self) -> SharedTally {
+        SharedTally { refused: self.refused.load(Relaxed), unknown: self.unknown.load(Relaxed) }
+    }
+}
+
+fn hash_of(secret: &SecretString) -> Hmac<Sha256> {
+    let key = derive(secret.expose_secret().as_bytes(), PURPOSE);
+    Hmac::new_from_slice(&*key).expect("a hash takes keys of any length")
 }
 
 #[cfg(test)]

@@ -7,12 +7,16 @@ use crate::base::Clock;
 use crate::cache::valkey::Address;
 use crate::cache::valkey::testing::TestServer;
 
-const SECRET: &[u8] = b"0123456789abcdef0123456789abcdef";
+const SECRET: &str = "0123456789abcdef0123456789abcdef";
 /// So slow that a test sees no bucket fill.
 const SLOW: Rate = Rate::new(600_000, 3);
 
 fn limits(server: &TestServer) -> SharedLimits {
-    SharedLimits::new(&server.server(), &Namespace::default(), SECRET)
+    with_secret(&server.server(), SECRET)
+}
+
+fn with_secret(server: &Arc<Server>, secret: &str) -> SharedLimits {
+    SharedLimits::new(server, &Namespace::default(), &Arc::new(NodeSecret::new(secret.into())))
 }
 
 /// Asks until there is a verdict: a busy machine may take longer than the deadline.
@@ -20,7 +24,7 @@ fn verdict(limits: &SharedLimits, kind: &str, values: &[&str], rate: Rate) -> Ve
     let values: Vec<&[u8]> = values.iter().map(|value| value.as_bytes()).collect();
     let timer = Clock::system();
     loop {
-        match limits.admit(kind, &values, rate) {
+        match limits.ask(kind, &values, rate, 1) {
             Verdict::Unknown => assert!(timer.monotonic_ms() < 20_000, "no verdict"),
             verdict => return verdict,
         }
@@ -41,7 +45,7 @@ fn all_nodes_together_get_the_burst() {
         admitted += 1;
     }
     // An attempt that was given up at its deadline may have been counted.
-    let given_up: u64 = nodes.iter().map(SharedLimits::unknown).sum();
+    let given_up: u64 = nodes.iter().map(|node| node.tally().unknown).sum();
     assert!(admitted <= 3 && admitted as u64 + given_up >= 3, "{admitted} {given_up}");
     let Verdict::TooEarly(early) = verdict(&nodes[0], "login", &["a@example.org"], SLOW) else {
         panic!("admitted");
@@ -64,6 +68,36 @@ fn an_attempt_that_one_bucket_refuses_is_counted_in_none() {
         assert!(is_refused(verdict(&limits, "login", &["full", "other"], SLOW)));
     }
     assert_eq!(verdict(&limits, "login", &["other"], SLOW), Verdict::Admitted);
+}
+
+#[test]
+fn several_calls_at_once_are_counted_all_or_none() {
+    let Some(server) = TestServer::start("several_calls_at_once_are_counted_all_or_none") else {
+        return;
+    };
+    let limits = limits(&server);
+    let rate = Rate::new(600_000, 10);
+    let ask = |cost| loop {
+        match limits.ask("broker-a", &[b"key"], rate, cost) {
+            Verdict::Unknown => std::thread::yield_now(),
+            verdict => return verdict,
+        }
+    };
+    // An attempt without an answer may have been counted, so not all that are left are certain.
+    while !is_refused(ask(4)) {}
+    let Verdict::TooEarly(early) = ask(4) else { panic!("admitted") };
+    assert!(early.retry_after_ms > 600_000, "two more have to come back: {early:?}");
+}
+
+#[test]
+fn another_secret_has_other_buckets() {
+    let Some(server) = TestServer::start("another_secret_has_other_buckets") else { return };
+    let secret = Arc::new(NodeSecret::new(SECRET.into()));
+    let limits = SharedLimits::new(&server.server(), &Namespace::default(), &secret);
+    let before = limits.bucket("login", b"x");
+    assert_eq!(limits.bucket("login", b"x"), before);
+    secret.set(&"another key of all of those nodes".into());
+    assert_ne!(limits.bucket("login", b"x"), before);
 }
 
 #[test]
@@ -97,7 +131,7 @@ fn the_server_sees_neither_address_nor_e_mail() {
         assert!((1..=600_000).contains(&left_ms), "{left_ms}");
     }
     // Who guesses an e-mail cannot look for it without the key.
-    let other = SharedLimits::new(&server.server(), &Namespace::default(), &[7; 32]);
+    let other = with_secret(&server.server(), "another key of all of those nodes");
     keys.retain(|key| *key == other.bucket("login", b"a@example.org"));
     assert!(keys.is_empty());
 }
@@ -110,14 +144,14 @@ fn without_the_server_there_is_no_verdict_and_hardly_a_wait() {
     verdict(&limits, "login", &["x"], SLOW);
     server.signal(Signal::STOP);
     let begun_ms = timer.monotonic_ms();
-    assert_eq!(limits.admit("login", &[b"x"], SLOW), Verdict::Unknown);
+    assert_eq!(limits.ask("login", &[b"x"], SLOW, 1), Verdict::Unknown);
     let took_ms = timer.monotonic_ms() - begun_ms;
     assert!((50..1_500).contains(&took_ms), "{took_ms}");
     server.signal(Signal::CONT);
     let nobody = Server::new(Address::parse("unix:/nonexistent/s").unwrap(), None, None).unwrap();
-    let limits = SharedLimits::new(&Arc::new(nobody), &Namespace::default(), SECRET);
+    let limits = with_secret(&Arc::new(nobody), SECRET);
     for _ in 0..100 {
-        assert_eq!(limits.admit("login", &[b"x"], SLOW), Verdict::Unknown);
+        assert_eq!(limits.ask("login", &[b"x"], SLOW, 1), Verdict::Unknown);
     }
-    assert_eq!(limits.unknown(), 100);
+    assert_eq!(limits.tally(), SharedTally { refused: 0, unknown: 100 });
 }

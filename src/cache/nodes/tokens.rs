@@ -17,7 +17,7 @@ use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
 use crate::base::limiter::{Limiter, Rate};
-use crate::base::{Broker, wipe};
+use crate::base::{Broker, rng, wipe};
 use crate::cache::valkey::Namespace;
 
 /// What the sealing key is derived for.
@@ -49,8 +49,10 @@ pub struct DayToken {
     pub broker: Broker,
     pub access_token: SecretString,
     pub api_key: SecretString,
-    /// The login's time, which tells the newer of two tokens.
+    /// When it was given, which tells the newer of two tokens.
     pub set_at: Timestamp,
+    /// Whether that is known. A token that the settings had when a node started may be older.
+    pub dated: bool,
 }
 
 /// What tells a token from others without showing it.
@@ -63,8 +65,24 @@ pub enum TokenWord {
     Asked,
     /// Another node has this one.
     Has(DayToken),
-    /// The broker refused the token with this print.
-    Refused { broker: Broker, print: TokenPrint },
+    /// The broker refused a token.
+    Refused(RefusedToken),
+}
+
+/// A token that a broker refused, which nobody need try again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RefusedToken {
+    pub broker: Broker,
+    pub print: TokenPrint,
+    /// Of the token. A later login that gave the same text gave another token.
+    pub set_at: Timestamp,
+}
+
+/// A word, and the name of the node that said it.
+#[derive(Debug)]
+pub struct Heard {
+    pub node: String,
+    pub word: TokenWord,
 }
 
 /// Bytes that no node of ours sealed.
@@ -84,6 +102,8 @@ pub struct TokenRelay {
     /// What the bytes are for. Sealed with them, so that those of another installation do not open.
     purpose: Vec<u8>,
     node: String,
+    /// Of this process, in case another node has the same name.
+    instance: [u8; 8],
     answers: Limiter,
 }
 
@@ -92,7 +112,7 @@ const HAS: u8 = 2;
 const REFUSED: u8 = 3;
 
 impl TokenRelay {
-    /// Of the node of this name, which no other has. All nodes have the same `secret`.
+    /// Of the node of this name. All nodes have the same `secret`.
     pub fn new(secret: &[u8], namespace: &Namespace, node: &str) -> Self {
         let key = derive(secret, PURPOSE);
         let key = UnboundKey::new(&CHACHA20_POLY1305, &*key).expect("the key has its length");
@@ -101,6 +121,7 @@ impl TokenRelay {
             key: LessSafeKey::new(key),
             purpose: [&[VERSION][..], namespace.as_str().as_bytes()].concat(),
             node: node.to_owned(),
+            instance: rng::bits().to_be_bytes(),
             answers: Limiter::new(Rate::every_ms(ANSWER_MS)),
         }
     }
@@ -121,6 +142,7 @@ impl TokenRelay {
         let mut plain = self.begin(HAS);
         plain.push(token.broker as u8);
         plain.extend_from_slice(&token.set_at.as_millisecond().to_be_bytes());
+        plain.push(u8::from(token.dated));
         put(&mut plain, token.access_token.expose_secret().as_bytes());
         put(&mut plain, token.api_key.expose_secret().as_bytes());
         self.seal(&plain)
@@ -130,10 +152,11 @@ impl TokenRelay {
     ///
     /// # Errors
     /// [`NoRandomness`].
-    pub fn refused(&self, broker: Broker, print: &TokenPrint) -> Result<Vec<u8>, NoRandomness> {
+    pub fn refused(&self, token: &RefusedToken) -> Result<Vec<u8>, NoRandomness> {
         let mut plain = self.begin(REFUSED);
-        plain.push(broker as u8);
-        plain.extend_from_slice(print);
+        plain.push(token.broker as u8);
+        plain.extend_from_slice(&token.set_at.as_millisecond().to_be_bytes());
+        plain.extend_from_slice(&token.print);
         self.seal(&plain)
     }
 
@@ -142,12 +165,12 @@ impl TokenRelay {
     ///
     /// # Errors
     /// [`NotOurs`].
-    pub fn hear(&self, sealed: &[u8], now_mono_ms: u64) -> Result<Option<TokenWord>, NotOurs> {
+    pub fn hear(&self, sealed: &[u8], now_mono_ms: u64) -> Result<Option<Heard>, NotOurs> {
         let plain = self.open(sealed)?;
-        let word = self.read(&plain);
+        let heard = self.read(&plain);
         wipe::scrub();
-        Ok(word?.filter(|word| {
-            !matches!(word, TokenWord::Asked) || self.answers.admit(now_mono_ms).is_ok()
+        Ok(heard?.filter(|heard| {
+            !matches!(heard.word, TokenWord::Asked) || self.answers.admit(now_mono_ms).is_ok()
         }))
     }
 
@@ -156,6 +179,7 @@ impl TokenRelay {
         let mut plain = Zeroizing::new(Vec::with_capacity(SEALED_BYTES_MAX));
         plain.push(kind);
         put(&mut plain, self.node.as_bytes());
+        plain.extend_from_slice(&self.instance);
         plain
     }
 
@@ -184,36 +208,48 @@ impl TokenRelay {
         Ok(plain)
     }
 
-    fn read(&self, plain: &[u8]) -> Result<Option<TokenWord>, NotOurs> {
+    fn read(&self, plain: &[u8]) -> Result<Option<Heard>, NotOurs> {
         let (&kind, rest) = plain.split_first().ok_or(NotOurs)?;
         let (node, rest) = text(rest)?;
-        if node == self.node {
+        let (instance, rest) = rest.split_first_chunk::<8>().ok_or(NotOurs)?;
+        if *instance == self.instance {
             return Ok(None);
         }
-        if kind == ASKED {
-            return if rest.is_empty() { Ok(Some(TokenWord::Asked)) } else { Err(NotOurs) };
-        }
-        let (&broker, rest) = rest.split_first().ok_or(NotOurs)?;
-        let broker = Broker::ALL.into_iter().find(|known| *known as u8 == broker).ok_or(NotOurs)?;
         let word = match kind {
-            HAS => {
-                let (at_ms, rest) = rest.split_first_chunk::<8>().ok_or(NotOurs)?;
-                let set_at = Timestamp::from_millisecond(i64::from_be_bytes(*at_ms));
-                let (access_token, rest) = text(rest)?;
-                let (api_key, rest) = text(rest)?;
-                let is_whole = rest.is_empty() && !access_token.is_empty() && !api_key.is_empty();
-                let set_at = set_at.ok().filter(|_| is_whole).ok_or(NotOurs)?;
-                let (access_token, api_key) = (access_token.into(), api_key.into());
-                TokenWord::Has(DayToken { broker, access_token, api_key, set_at })
-            }
-            REFUSED => {
-                let print = rest.try_into().map_err(|_| NotOurs)?;
-                TokenWord::Refused { broker, print }
-            }
+            ASKED if rest.is_empty() => TokenWord::Asked,
+            HAS => TokenWord::Has(token(rest)?),
+            REFUSED => TokenWord::Refused(refused(rest)?),
             _ => return Err(NotOurs),
         };
-        Ok(Some(word))
+        Ok(Some(Heard { node: node.to_owned(), word }))
     }
+}
+
+/// What both kinds of words about a token begin with.
+fn about(rest: &[u8]) -> Result<(Broker, Timestamp, &[u8]), NotOurs> {
+    let (&broker, rest) = rest.split_first().ok_or(NotOurs)?;
+    let broker = Broker::ALL.into_iter().find(|known| *known as u8 == broker).ok_or(NotOurs)?;
+    let (at_ms, rest) = rest.split_first_chunk::<8>().ok_or(NotOurs)?;
+    let set_at = Timestamp::from_millisecond(i64::from_be_bytes(*at_ms)).map_err(|_| NotOurs)?;
+    Ok((broker, set_at, rest))
+}
+
+fn token(rest: &[u8]) -> Result<DayToken, NotOurs> {
+    let (broker, set_at, rest) = about(rest)?;
+    let (&dated, rest) = rest.split_first().ok_or(NotOurs)?;
+    let (access_token, rest) = text(rest)?;
+    let (api_key, rest) = text(rest)?;
+    if dated > 1 || !rest.is_empty() || access_token.is_empty() || api_key.is_empty() {
+        return Err(NotOurs);
+    }
+    let (access_token, api_key) = (access_token.into(), api_key.into());
+    Ok(DayToken { broker, access_token, api_key, set_at, dated: dated == 1 })
+}
+
+fn refused(rest: &[u8]) -> Result<RefusedToken, NotOurs> {
+    let (broker, set_at, rest) = about(rest)?;
+    let print = rest.try_into().map_err(|_| NotOurs)?;
+    Ok(RefusedToken { broker, print, set_at })
 }
 
 /// The print of a token.

@@ -17,12 +17,17 @@ fn relay(secret: &[u8], namespace: &str, node: &str) -> TokenRelay {
     TokenRelay::new(secret, &Namespace::parse(namespace).unwrap(), node)
 }
 
+fn word(relay: &TokenRelay, sealed: &[u8]) -> Option<TokenWord> {
+    relay.hear(sealed, 0).unwrap().map(|heard| heard.word)
+}
+
 fn token() -> DayToken {
     DayToken {
         broker: Broker::A,
         access_token: CANARY.into(),
         api_key: "canary-api-key".into(),
         set_at: "2026-11-20T02:40:00.125Z".parse().unwrap(),
+        dated: true,
     }
 }
 
@@ -30,25 +35,28 @@ fn token() -> DayToken {
 fn what_one_node_tells_another_opens_and_it_ignores_itself() {
     let (a, b) = (relay(SECRET, "main", "a"), relay(SECRET, "main", "b"));
     let sealed = a.tell(&token()).unwrap();
-    let Ok(Some(TokenWord::Has(heard))) = b.hear(&sealed, 0) else { panic!("not opened") };
+    let heard = b.hear(&sealed, 0).unwrap().unwrap();
+    assert_eq!(heard.node, "a");
+    let TokenWord::Has(heard) = heard.word else { panic!("another word") };
     assert_eq!(heard.access_token.expose_secret(), CANARY);
     assert_eq!(heard.api_key.expose_secret(), "canary-api-key");
-    assert_eq!((heard.broker, heard.set_at), (Broker::A, token().set_at));
+    assert_eq!((heard.broker, heard.set_at, heard.dated), (Broker::A, token().set_at, true));
+    let undated = a.tell(&DayToken { dated: false, ..token() }).unwrap();
+    assert!(matches!(word(&b, &undated), Some(TokenWord::Has(DayToken { dated: false, .. }))));
     assert!(a.hear(&sealed, 0).unwrap().is_none(), "its own");
     let print = print_of(&heard.access_token);
-    let refused = a.refused(Broker::B, &print).unwrap();
-    let Ok(Some(TokenWord::Refused { broker: Broker::B, print: heard })) = b.hear(&refused, 0)
-    else {
-        panic!("not opened");
+    let told = RefusedToken { broker: Broker::B, print, set_at: token().set_at };
+    let Some(TokenWord::Refused(heard)) = word(&b, &a.refused(&told).unwrap()) else {
+        panic!("another word");
     };
-    assert_eq!(heard, print);
+    assert_eq!(heard, told);
     assert_ne!(print, print_of(&"another".into()));
 }
 
 #[test]
 fn questions_are_answered_once_a_second() {
     let (a, b) = (relay(SECRET, "main", "a"), relay(SECRET, "main", "b"));
-    let asked = |now_ms| matches!(b.hear(&a.ask().unwrap(), now_ms), Ok(Some(TokenWord::Asked)));
+    let asked = |now_ms| b.hear(&a.ask().unwrap(), now_ms).unwrap().is_some();
     assert!(asked(0) && !asked(500) && asked(1_000));
 }
 
@@ -94,7 +102,7 @@ proptest! {
     ) {
         let (a, b) = (relay(SECRET, "main", "a"), relay(SECRET, "main", "b"));
         let heard = b.hear(&a.seal(&plain).unwrap(), 0);
-        if let Ok(Some(TokenWord::Has(token))) = heard {
+        if let Ok(Some(Heard { word: TokenWord::Has(token), .. })) = heard {
             prop_assert!(!token.access_token.expose_secret().is_empty());
         }
     }
@@ -113,13 +121,14 @@ fn a_node_that_starts_asks_and_the_token_comes_and_lies_nowhere() {
         let now_ms = timer.clone();
         let listener = move |told: Told| {
             let Told::Sealed(sealed) = told else { return Ok(()) };
-            match words.hear(&sealed, now_ms.monotonic_ms()) {
-                Ok(Some(TokenWord::Asked)) => {
+            let heard = words.hear(&sealed, now_ms.monotonic_ms());
+            match heard.ok().flatten().map(|heard| heard.word) {
+                Some(TokenWord::Asked) => {
                     if let Some(token) = &has {
                         answers.pass_on(&words.tell(token).unwrap()).unwrap();
                     }
                 }
-                Ok(Some(TokenWord::Has(token))) => *slot.lock() = Some(token),
+                Some(TokenWord::Has(token)) => *slot.lock() = Some(token),
                 _ => {}
             }
             Ok(())

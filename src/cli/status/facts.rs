@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::health::{
-    Backup, CacheAnswers, CacheL1, CacheL2, Feed, Health, Lane, Ticker, Token, Warmers,
+    Backup, CacheAnswers, CacheL1, CacheL2, Feed, Health, Lane, Relay, Ticker, Token, Warmers,
 };
 use super::next_phase::next_phase;
 use super::troubles::find_troubles;
@@ -34,6 +34,8 @@ pub struct Service {
     pub uptime_s: u64,
     /// Of the service's clock.
     pub now_ist: Option<String>,
+    /// `None` for one that is alone.
+    pub node: Option<NodeFacts>,
     pub market: Market,
     pub feeds: Feeds,
     pub tokens: Vec<TokenFacts>,
@@ -44,6 +46,17 @@ pub struct Service {
     pub caches: Caches,
     /// Only those with something waiting or not done.
     pub lanes: Vec<Lane>,
+}
+
+/// This node among several.
+#[derive(Debug, Serialize)]
+pub struct NodeFacts {
+    pub name: String,
+    /// `leader` or `follower`.
+    pub role: String,
+    /// Of the leadership; `None` where it follows.
+    pub epoch: Option<u64>,
+    pub relay: Relay,
 }
 
 #[derive(Debug, Serialize)]
@@ -71,6 +84,8 @@ pub struct TokenFacts {
     pub state: &'static str,
     pub expires_at: Option<String>,
     pub left_s: Option<i64>,
+    /// Another node was given it.
+    pub of_other_node: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -120,8 +135,12 @@ impl Facts {
         calendar: &MarketCalendar,
     ) -> Self {
         let now = report.service_now.unwrap_or(report.here_now);
-        let tokens =
-            vec![token(Broker::A, &report.token_a, now), token(Broker::B, &report.token_b, now)];
+        let relay = report.health.relay.clone().unwrap_or_default();
+        let given = relay.tokens.clone().unwrap_or_default();
+        let tokens = vec![
+            token(Broker::A, &report.token_a, &given.broker_a, now),
+            token(Broker::B, &report.token_b, &given.broker_b, now),
+        ];
         let troubles = find_troubles(&report, &tokens, config);
         let worst = troubles.iter().map(|trouble| trouble.severity).max();
         let Health { status, version, uptime_s, database, store, warmers, market, .. } =
@@ -134,6 +153,12 @@ impl Facts {
             version: plain(&version),
             uptime_s,
             now_ist: report.service_now.map(ist::iso),
+            node: report.health.node.as_deref().map(|name| NodeFacts {
+                name: plain(name),
+                role: plain(&report.health.role),
+                epoch: report.health.epoch,
+                relay: Relay { state: plain(&relay.state), tokens: None, ..relay },
+            }),
             market: Market {
                 phase: plain(&market.phase),
                 calendar_known: market.calendar_known,
@@ -193,7 +218,7 @@ fn told(feed: &Feed) -> Feed {
     Feed { state, age_ms: *age_ms, delay_s: *delay_s, failure, ticker }
 }
 
-fn token(broker: Broker, token: &Token, now: Timestamp) -> TokenFacts {
+fn token(broker: Broker, token: &Token, origin: &str, now: Timestamp) -> TokenFacts {
     let state = match (token.initialized, token.valid) {
         (_, true) => "valid",
         (true, false) => "dead",
@@ -201,7 +226,13 @@ fn token(broker: Broker, token: &Token, now: Timestamp) -> TokenFacts {
     };
     let expires: Option<Timestamp> = token.expires_at.as_deref().and_then(|text| text.parse().ok());
     let left_s = expires.filter(|_| token.valid).map(|at| at.duration_since(now).as_secs());
-    TokenFacts { broker: broker.as_str(), state, expires_at: expires.map(ist::iso), left_s }
+    TokenFacts {
+        broker: broker.as_str(),
+        state,
+        expires_at: expires.map(ist::iso),
+        left_s,
+        of_other_node: origin == "other_node",
+    }
 }
 
 /// Backups are dated by the machine's clock, whatever the service's reads.

@@ -65,6 +65,26 @@ caches    27 quotes, 98 % hits; 0 users, no hits; level 2 sqlite, 0 errors
 }
 
 #[test]
+fn a_node_of_several_says_who_leads_and_what_it_hears() {
+    let node = |more: &str| {
+        let health = OK.replacen('{', &format!("{{\"node\":\"delhi-1\",{more},"), 1);
+        screen(&facts(report(&health)), Colours::Off)
+    };
+    let text = node(r#""role":"leader","epoch":3,"relay":{"state":"following","age_ms":450}"#);
+    let row = "node      delhi-1; leads, epoch 3; relay following, heard 0.4 s ago\n";
+    assert!(text.contains(row) && !text.contains("another node"), "{text}");
+    let text = node(
+        r#""role":"follower","relay":{"state":"silent","age_ms":61000,"gaps":2,
+        "tokens":{"broker_a":"other_node","broker_b":"none"}}"#,
+    );
+    let row = "node      delhi-1; follower; relay silent, heard 61.0 s ago, 2 gaps\n";
+    assert!(text.contains(row), "{text}");
+    assert!(text.contains("until 2026-11-21 06:00 IST; from another node\n"), "{text}");
+    let text = node(r#""role":"follower","relay":{"state":"off","gaps":0}"#);
+    assert!(text.contains("node      delhi-1; follower; relay off: no BHAV_CACHE_URL\n"), "{text}");
+}
+
+#[test]
 fn each_word_of_health_has_its_trouble() {
     let degraded = OK.replace("\"status\":\"ok\"", "\"status\":\"degraded\"");
     let broker_a = |state: &str| {

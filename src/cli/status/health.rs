@@ -10,6 +10,10 @@ pub struct Health {
     pub status: String,
     pub version: String,
     pub uptime_s: u64,
+    pub node: Option<String>,
+    pub role: String,
+    pub epoch: Option<u64>,
+    pub relay: Option<Relay>,
     pub database: String,
     pub signing_key: String,
     pub store: Store,
@@ -25,6 +29,25 @@ pub struct Health {
     pub backup: Option<Backup>,
     pub reload: Option<Reload>,
     pub admin_listener: Option<AdminListener>,
+}
+
+/// What this node hears of the others.
+#[derive(Debug, Default, Clone, Deserialize, Serialize)]
+#[serde(default)]
+pub struct Relay {
+    pub state: String,
+    pub age_ms: Option<u64>,
+    pub gaps: u64,
+    #[serde(skip_serializing)]
+    pub tokens: Option<RelayTokens>,
+}
+
+/// Who gave the brokers' tokens.
+#[derive(Debug, Default, Clone, Deserialize)]
+#[serde(default)]
+pub struct RelayTokens {
+    pub broker_a: String,
+    pub broker_b: String,
 }
 
 #[derive(Debug, Default, Deserialize)]

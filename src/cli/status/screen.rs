@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use super::facts::{BackupFacts, Facts, Service, TokenFacts};
+use super::facts::{BackupFacts, Facts, NodeFacts, Service, TokenFacts};
 use super::health::{Feed, Ticker, Warmers};
 use super::troubles::in_words;
 use crate::cli::diagnoses::{Severity, Trouble};
@@ -54,11 +54,13 @@ fn first_line(facts: &Facts) -> String {
 
 fn rows(service: &Service) -> Vec<String> {
     let row = |name: &str, text: &str| cut(&format!("{name:<10}{text}"));
-    let mut lines = vec![
+    let mut lines: Vec<String> =
+        service.node.iter().map(|facts| row("node", &node(facts))).collect();
+    lines.extend([
         row("market", &market(service)),
         row("broker A", &feed(&service.feeds.broker_a)),
         row("public", &feed(&service.feeds.public)),
-    ];
+    ]);
     for token in &service.tokens {
         lines.push(row(&format!("token {}", token.broker), &token_text(token)));
     }
@@ -92,6 +94,26 @@ fn rows(service: &Service) -> Vec<String> {
         lines.push(row("lanes", &lanes.collect::<Vec<_>>().join("; ")));
     }
     lines
+}
+
+/// `delhi-1; leads, epoch 3`, or what a follower hears of the leader.
+fn node(node: &NodeFacts) -> String {
+    let NodeFacts { name, role, epoch, relay } = node;
+    let mut text = match epoch {
+        Some(epoch) => format!("{name}; leads, epoch {epoch}; relay "),
+        None => format!("{name}; {role}; relay "),
+    };
+    match relay.state.as_str() {
+        "off" => text.push_str("off: no BHAV_CACHE_URL"),
+        state => text.push_str(state),
+    }
+    if let Some(age_ms) = relay.age_ms {
+        let _ = write!(text, ", heard {}.{} s ago", age_ms / 1_000, age_ms % 1_000 / 100);
+    }
+    if relay.gaps > 0 {
+        let _ = write!(text, ", {} gaps", relay.gaps);
+    }
+    text
 }
 
 /// The warmers grouped by state, `ok` last: `paused: close; ok: index, quotes`.
@@ -184,7 +206,8 @@ fn token_text(token: &TokenFacts) -> String {
     match (token.state, token.left_s, &token.expires_at) {
         ("valid", Some(left_s), Some(until)) => {
             let left = span(left_s.max(0).unsigned_abs());
-            format!("valid; {left} left, until {} IST", minute(until))
+            let from = if token.of_other_node { "; from another node" } else { "" };
+            format!("valid; {left} left, until {} IST{from}", minute(until))
         }
         ("dead", _, Some(until)) => format!("dead; was good until {} IST", minute(until)),
         (state, ..) => state.to_owned(),

@@ -21,5 +21,5 @@ pub(crate) mod wire;
 
 pub use news::{Evening, News, Told};
 #[cfg(feature = "engines")]
-pub use valkey::ValkeyWire;
+pub use valkey::{ValkeyWire, WireParts};
 pub use wire::{NoWire, Wire, WireError, WireReading};

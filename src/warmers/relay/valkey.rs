@@ -3,48 +3,90 @@
 use std::io;
 use std::sync::Arc;
 
+use crossbeam_channel::{Sender, bounded};
+
 use super::codec::{Calls, decode_evening, decode_rules, encode_evening, encode_rules};
-use super::news::{Evening, News, Told};
+use super::news::{News, Told};
 use super::wire::{Wire, WireError, WireReading};
-use crate::base::{Epoch, Source, Symbol};
+use crate::base::{Clock, Epoch, NodeSecret, Source, Symbol};
 use crate::cache::nodes::relay::{
     self, Aged, Follower, FollowerParts, Published, Relay, Update, ValkeyRelay,
 };
 use crate::cache::valkey::{Namespace, Server};
 use crate::warmers::mailbox::RelayInbox;
+use crate::warmers::tokens::{
+    Exchange, ExchangeParts, HEARD_MAX, SharedTokens, TokenCounts, TokenEvent,
+};
 
 /// The other nodes, over one server.
 pub struct ValkeyWire {
-    relay: ValkeyRelay,
-    follower: Follower,
+    relay: Arc<ValkeyRelay>,
+    // Before the follower, from which it hears.
+    _tokens: Exchange,
+    follower: Arc<Follower>,
+}
+
+/// Who this node is among the others, and what it shares with them.
+pub struct WireParts {
+    pub server: Arc<Server>,
+    pub namespace: Namespace,
+    pub node: String,
+    /// Where prices go that the leader tells.
+    pub inbox: RelayInbox,
+    /// Brokers' tokens of the day are sealed with it.
+    pub secret: Arc<NodeSecret>,
+    pub tokens: SharedTokens,
+    pub clock: Clock,
 }
 
 impl ValkeyWire {
-    /// Starts to hear; what is heard goes to `inbox`.
+    /// Starts to hear, and to tell of tokens.
     ///
     /// # Errors
-    /// The thread `relay` cannot be started.
-    pub fn start(
-        server: &Arc<Server>,
-        namespace: &Namespace,
-        node: &str,
-        inbox: RelayInbox,
-    ) -> io::Result<Self> {
-        let hear = move |told: relay::Told| match told {
-            relay::Told::Update(update) => {
-                hear(&inbox, *update).map_err(|update| relay::Told::Update(Box::new(update)))
-            }
-            relay::Told::State(update) => {
-                hear(&inbox, *update).map_err(|update| relay::Told::State(Box::new(update)))
-            }
-            relay::Told::Sealed(_) => Ok(()),
-        };
-        let follower = Follower::start(FollowerParts {
-            server: Arc::clone(server),
+    /// A thread cannot be started.
+    pub fn start(parts: WireParts) -> io::Result<Self> {
+        let WireParts { server, namespace, node, inbox, secret, tokens, clock } = parts;
+        let (sealed, heard) = bounded(HEARD_MAX);
+        let follower = Arc::new(Follower::start(FollowerParts {
+            server: Arc::clone(&server),
             namespace: namespace.clone(),
-            listener: Box::new(hear),
+            listener: Box::new(listener(inbox, sealed, Arc::clone(&tokens.counts))),
+        })?);
+        let relay = Arc::new(ValkeyRelay::new(&server, &namespace, &node));
+        let hears = Arc::clone(&follower);
+        let _tokens = Exchange::start(ExchangeParts {
+            relay: relay.clone(),
+            heard,
+            connects: Box::new(move || hears.reading().connects),
+            namespace,
+            node,
+            secret,
+            tokens,
+            clock,
         })?;
-        Ok(Self { relay: ValkeyRelay::new(server, namespace, node), follower })
+        Ok(Self { relay, _tokens, follower })
+    }
+}
+
+/// Sealed words that find no room are dropped: they come again.
+fn listener(
+    inbox: RelayInbox,
+    sealed: Sender<Vec<u8>>,
+    counts: Arc<TokenCounts>,
+) -> impl Fn(relay::Told) -> Result<(), relay::Told> + Send {
+    move |told| match told {
+        relay::Told::Update(update) => {
+            hear(&inbox, *update).map_err(|update| relay::Told::Update(Box::new(update)))
+        }
+        relay::Told::State(update) => {
+            hear(&inbox, *update).map_err(|update| relay::Told::State(Box::new(update)))
+        }
+        relay::Told::Sealed(bytes) => {
+            if sealed.try_send(bytes).is_err() {
+                counts.add(TokenEvent::Dropped);
+            }
+            Ok(())
+        }
     }
 }
 
@@ -88,7 +130,7 @@ impl Wire for ValkeyWire {
 
 /// Number and epoch are set by who publishes.
 fn update(news: News) -> Update {
-    let News { quotes, unknown, rules, evening, age_ms } = news;
+    let News { quotes, unknown, rules, evening, running, age_ms } = news;
     let mut calls: Calls = [1; Source::ALL.len()];
     for told in &quotes {
         let of_source = &mut calls[told.quote.source as usize];
@@ -101,7 +143,7 @@ fn update(news: News) -> Update {
     };
     Update {
         snapshot: encode_rules(&rules, calls),
-        evening: encode_evening(evening),
+        evening: encode_evening(evening, running.as_ref()),
         quotes: quotes.into_iter().map(aged).collect(),
         unknown,
         age_ms,
@@ -112,11 +154,12 @@ fn update(news: News) -> Update {
 fn news(update: Update) -> Option<News> {
     let Update { snapshot, evening, quotes, unknown, age_ms, .. } = update;
     let (rules, calls) = decode_rules(&snapshot)?;
-    let evening: Evening = decode_evening(&evening)?;
+    let (evening, running) = decode_evening(&evening)?;
     let told = |Aged { quote, age_ms }| Told {
         calls: calls[quote.source as usize],
         vouched_ago_ms: i64::try_from(age_ms).ok(),
         quote,
     };
-    Some(News { quotes: quotes.into_iter().map(told).collect(), unknown, rules, evening, age_ms })
+    let quotes = quotes.into_iter().map(told).collect();
+    Some(News { quotes, unknown, rules, evening, running, age_ms })
 }

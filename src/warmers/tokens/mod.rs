@@ -1,0 +1,25 @@
+//! The brokers' tokens of the day on all nodes.
+//!
+//! A login's code works once, so one node exchanges it and tells the others; so does a node whose
+//! settings are read again. A refusal is told in the same way. Each node puts what it is told where
+//! its own logins are, so that its next process has it too, and may lead with it at once.
+//!
+//! Nothing is stored on the server between the nodes, so a message may be lost. Every node asks at
+//! its start, whenever its connection was made anew, and from time to time; whoever has a token
+//! answers.
+//!
+//! - `judge`: which of two tokens holds. Pure.
+//! - `exchange`: the OS thread `tokens`, which tells and hears.
+//! - `counts`: what health and metrics show.
+
+mod counts;
+#[cfg(feature = "engines")]
+mod exchange;
+#[cfg(feature = "engines")]
+mod judge;
+
+#[cfg(feature = "engines")]
+pub use counts::TokenCounts;
+pub use counts::{SharedTokens, TokenEvent};
+#[cfg(feature = "engines")]
+pub use exchange::{Exchange, ExchangeParts, HEARD_MAX};
