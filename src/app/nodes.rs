@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use super::assemble::Assembled;
+use super::membership::MembershipParts;
 use super::start_error::StartError;
+use crate::auth::{ChangesBell, ChangesParts};
 use crate::base::lease::{Authority, LeaseTimes};
 use crate::base::{Clock, Epoch, Leadership};
 use crate::cache::ValkeyL2;
@@ -24,7 +26,7 @@ const MACHINE_NAME: &str = "/proc/sys/kernel/hostname";
 pub type Row = Arc<dyn Authority>;
 
 /// Joins the other nodes: those of the store's lease, over the server of the settings if they name
-/// one. What it gives starts the lease, once the scheduler runs.
+/// one. What it gives is started once the scheduler runs.
 ///
 /// # Errors
 /// [`StartError`].
@@ -33,10 +35,12 @@ pub(super) fn join(
     config: &Config,
     row: Row,
     clock: &Clock,
-) -> Result<LeaseParts, StartError> {
+) -> Result<MembershipParts, StartError> {
     let node = config.nodes.name.clone().unwrap_or_else(machine_name);
     let lease_ms = config.nodes.lease_ms;
-    let Link { wire, claim, begin_term } = link(assembled, config, &node)?;
+    let (bell, woken) = ChangesBell::new();
+    let Link { wire, claim, begin_term } = link(assembled, config, &node, &bell)?;
+    let changes = ChangesParts { bell, woken, tell: teller(&wire) };
     let leadership = Arc::new(Leadership::follower());
     let spec = LaneSpec { name: "relay", threads: RELAY_THREADS, queue_max: RELAY_QUEUE_MAX };
     let context = &mut assembled.context;
@@ -48,7 +52,7 @@ pub(super) fn join(
         lane: Arc::new(Lane::start(&spec, clock)?),
         begin_term,
     });
-    Ok(LeaseParts {
+    let lease = LeaseParts {
         times: LeaseTimes::of(lease_ms),
         node,
         row,
@@ -56,6 +60,17 @@ pub(super) fn join(
         leadership,
         first_call_after_ms: config.broker_a.quote_interval_ms,
         clock: clock.clone(),
+    };
+    Ok(MembershipParts { lease, changes })
+}
+
+/// Tells the others of changes. They find them without it, only later.
+fn teller(wire: &Arc<dyn Wire>) -> Box<dyn Fn() + Send> {
+    let wire = Arc::clone(wire);
+    Box::new(move || {
+        if let Err(error) = wire.tell_of_changes() {
+            tracing::debug!(%error, "the other nodes were not told of a change");
+        }
     })
 }
 
@@ -67,14 +82,20 @@ struct Link {
 }
 
 /// Through the server that the nodes share. Its second cache level takes the place of the file.
-fn link(assembled: &mut Assembled, config: &Config, node: &str) -> Result<Link, StartError> {
+fn link(
+    assembled: &mut Assembled,
+    config: &Config,
+    node: &str,
+    bell: &ChangesBell,
+) -> Result<Link, StartError> {
     let ValkeySettings { url, password, ca_file, namespace } = &config.valkey;
     let Some(url) = url.clone() else {
         return Ok(Link { wire: Arc::new(NoWire), claim: None, begin_term: Box::new(|_| ()) });
     };
     let server = Arc::new(Server::new(url, password.clone(), ca_file.as_deref())?);
     let l2 = Arc::new(ValkeyL2::new(&server, namespace, config.cache.l2_records_max));
-    let wire = ValkeyWire::start(&server, namespace, node, assembled.mailbox.relay())?;
+    let inbox = assembled.mailbox.relay();
+    let wire = ValkeyWire::start(&server, namespace, node, inbox, bell.clone())?;
     assembled.context.l2 = l2.clone();
     assembled.metric_sources.l2 = l2.clone();
     Ok(Link {

@@ -18,6 +18,7 @@ use super::relay::WireReading;
 use super::signals::{Counts as SignalCounts, SignalsTask};
 use super::stats::{Warmer, WarmerStats};
 use super::store_check::StoreCheck;
+use crate::auth::ChangesReading;
 use crate::base::{Epoch, Source, ist};
 use crate::brokers::Readiness;
 use crate::brokers::broker_a::ticker::TickerReading;
@@ -33,8 +34,9 @@ use crate::ops::{log, version};
 use crate::rt::{Lane, LaneStats};
 use crate::views::health::{
     Feed, Health, HealthAdminListener, HealthBackup, HealthCacheAnswers, HealthCacheL1,
-    HealthCacheL2, HealthClock, HealthClose, HealthFeeds, HealthLog, HealthMarket, HealthRelay,
-    HealthReload, HealthSignals, HealthStore, HealthTicker, HealthWarmers, LaneReport, WarmerState,
+    HealthCacheL2, HealthChanges, HealthClock, HealthClose, HealthFeeds, HealthLog, HealthMarket,
+    HealthRelay, HealthReload, HealthSignals, HealthStore, HealthTicker, HealthWarmers, LaneReport,
+    WarmerState,
 };
 use crate::views::json;
 use crate::views::values::{Day, Delay, Instant, Mark};
@@ -120,6 +122,8 @@ fn report(seen: &Seen<'_>) -> Health {
     let public = feed_report(seen, seen.feeds.public());
     let close_state = seen.close.state(seen.now_mono_ms);
     let signals_state = seen.signals.state(seen.now_mono_ms);
+    let changes = context.auth.changes();
+    let tokens_known = !changes.is_some_and(|reading| reading.is_outdated);
     let evening_failed = close_state == "failing" || signals_state == "failing";
     // Without an app at broker A the public provider is what was asked for.
     let leading = match (is_told(seen), broker_a.state) {
@@ -130,7 +134,9 @@ fn report(seen: &Seen<'_>) -> Health {
     };
     let status = match (index, leading, persist) {
         ("starting" | "failing", _, _) if seen.snapshot.age().is_none() => "down",
-        ("ok", "ok", "ok") if l2.backend != "none" && store.state == "ok" && !evening_failed => {
+        ("ok", "ok", "ok")
+            if l2.backend != "none" && store.state == "ok" && tokens_known && !evening_failed =>
+        {
             "ok"
         }
         _ => "degraded",
@@ -143,6 +149,8 @@ fn report(seen: &Seen<'_>) -> Health {
         role: context.lead.role().as_str(),
         epoch: leads_in(seen),
         relay: relay(seen),
+        changes: changes
+            .map(|ChangesReading { applied, age_ms, .. }| HealthChanges { applied, age_ms }),
         database: store.state,
         signing_key: context.auth.key_state().as_str(),
         store: HealthStore { writes: store.writes, commits: store.commits, refused: store.refused },
@@ -206,7 +214,8 @@ fn node_readings(seen: &Seen<'_>) -> NodeReadings {
         gaps: heard.gaps,
     });
     let fenced = Fence::ALL.map(|fence| (fence.as_str(), lead.fenced_total(fence)));
-    NodeReadings { role: lead.role(), epoch: leads_in(seen), relay, fenced }
+    let changes_age_ms = seen.context.auth.changes().map(|reading| reading.age_ms);
+    NodeReadings { role: lead.role(), epoch: leads_in(seen), relay, changes_age_ms, fenced }
 }
 
 /// Whether this node shows what another tells it.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::codec::{Calls, decode_evening, decode_rules, encode_evening, encode_rules};
 use super::news::{Evening, News, Told};
 use super::wire::{Wire, WireError, WireReading};
+use crate::auth::ChangesBell;
 use crate::base::{Epoch, Source, Symbol};
 use crate::cache::nodes::relay::{
     self, Aged, Follower, FollowerParts, Published, Relay, Update, ValkeyRelay,
@@ -20,7 +21,7 @@ pub struct ValkeyWire {
 }
 
 impl ValkeyWire {
-    /// Starts to hear; what is heard goes to `inbox`.
+    /// Starts to hear; what is heard goes to `inbox`, and the word of changes to `bell`.
     ///
     /// # Errors
     /// The thread `relay` cannot be started.
@@ -29,6 +30,7 @@ impl ValkeyWire {
         namespace: &Namespace,
         node: &str,
         inbox: RelayInbox,
+        bell: ChangesBell,
     ) -> io::Result<Self> {
         let hear = move |told: relay::Told| match told {
             relay::Told::Update(update) => {
@@ -38,6 +40,10 @@ impl ValkeyWire {
                 hear(&inbox, *update).map_err(|update| relay::Told::State(Box::new(update)))
             }
             relay::Told::Sealed(_) => Ok(()),
+            relay::Told::Changes => {
+                bell.ring();
+                Ok(())
+            }
         };
         let follower = Follower::start(FollowerParts {
             server: Arc::clone(server),
@@ -74,6 +80,10 @@ impl Wire for ValkeyWire {
 
     fn want(&self, symbols: &[Symbol]) -> Result<(), WireError> {
         self.relay.want(symbols).map_err(|error| WireError::Unavailable(error.to_string()))
+    }
+
+    fn tell_of_changes(&self) -> Result<(), WireError> {
+        self.relay.tell_of_changes().map_err(|error| WireError::Unavailable(error.to_string()))
     }
 
     fn wanted(&self) -> Vec<Symbol> {
