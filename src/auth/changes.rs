@@ -139,7 +139,7 @@ impl Auth {
     }
 
     /// Whether other nodes change the same accounts.
-    pub(super) fn is_shared(&self) -> bool {
+    pub fn is_shared(&self) -> bool {
         self.followed.bell.get().is_some()
     }
 

@@ -229,7 +229,7 @@ impl Auth {
     /// [`Unidentified`].
     pub fn identify(&self, request: &Request<'_>) -> Result<Caller, Unidentified> {
         const INVALID: Unidentified = Unidentified::Invalid;
-        let is_settled = match self.from_memory(request) {
+        let is_settled = match self.judged_in_memory(request) {
             Ok(caller) => return Ok(caller),
             Err(Undecided::Not(why)) => return Err(why),
             Err(Undecided::Unloaded) => self.recover(),
@@ -240,14 +240,14 @@ impl Auth {
         if !is_settled {
             return Err(Unidentified::Unready);
         }
-        self.from_memory(request).map_err(|why| match why {
+        self.judged_in_memory(request).map_err(|why| match why {
             Undecided::Not(why) => why,
             Undecided::Unloaded | Undecided::Outdated => Unidentified::Unready,
             Undecided::Unknown => INVALID,
         })
     }
 
-    fn from_memory(&self, request: &Request<'_>) -> Result<Caller, Undecided> {
+    fn judged_in_memory(&self, request: &Request<'_>) -> Result<Caller, Undecided> {
         const INVALID: Undecided = Undecided::Not(Unidentified::Invalid);
         let (token, by_cookie) = presented(request).map_err(Undecided::Not)?;
         let Some(tokens) = self.tokens() else {

@@ -76,6 +76,9 @@ pub trait Store: Send + Sync {
     ) -> Result<SyncOutcome, StoreError>;
     /// All of a user's holdings, positions and times of sync.
     fn portfolio(&self, id: AccountId) -> Result<Portfolio, StoreError>;
+    /// A number that is another after each write of the user's portfolio. Gives up soon: who asks
+    /// has a response that is finished but for this.
+    fn portfolio_version(&self, id: AccountId) -> Result<i64, StoreError>;
     /// Points from `since` on, oldest first.
     fn points(&self, id: AccountId, since: Date) -> Result<Vec<DayPoint>, StoreError>;
     /// Deletes holdings, positions and points. The journal stays.

@@ -1,65 +1,16 @@
 //! Users' accounts on two nodes that share a database.
 
-use bhav::app::App;
 use bhav::base::{Clock, ManualClock};
-use bhav::config::Config;
 use bhav::sim::SimSettings;
-use bhav::store::url::StoreUrl;
 use bhav::store::{self, UserChange};
-use rustix::process::Signal;
 use sonic_rs::JsonValueTrait;
 
+use super::pair::{Pair, Stopped, ask};
 use crate::support::postgres::{self, Server};
-use crate::support::{Answer, SNAPSHOT, Scene, Service, SharedServer, TRADING, bearer, until};
+use crate::support::{SNAPSHOT, Scene, Service, TRADING, bearer, until};
 
 const PASSWORD: &str = "a password for nodes";
 const OTHER_PASSWORD: &str = "another one for nodes";
-
-/// Two nodes on one database of a server.
-struct Pair {
-    a: Service,
-    b: Service,
-    scene: Scene,
-    config: Config,
-    /// Lets the nodes tell each other.
-    _shared: Option<SharedServer>,
-    _states: [tempfile::TempDir; 2],
-}
-
-impl Pair {
-    fn on(scene: Scene, server: &Server, shared: Option<SharedServer>) -> Self {
-        let mut config = scene.config();
-        let role = server.fresh_role();
-        config.store.url = Some(StoreUrl::parse(&server.url(&role)).unwrap());
-        config.auth.jwt_secret = Some("a key that all the nodes know, as they must".into());
-        config.valkey.url = shared.as_ref().map(SharedServer::address);
-        let states = [(); 2].map(|()| tempfile::tempdir().unwrap());
-        let start = |at: usize, name: &str| {
-            let mut config = config.clone();
-            config.state_dir = states[at].path().into();
-            config.nodes.name = Some(name.into());
-            Service::of(App::start(&config, &scene.clock).unwrap())
-        };
-        let (a, b) = (start(0, "a"), start(1, "b"));
-        Self { a, b, scene, config, _shared: shared, _states: states }
-    }
-
-    /// `None` where the engines are not there; says then which test is left out.
-    fn start(test: &str, tells: bool) -> Option<Self> {
-        let server = postgres::server()?;
-        let shared = if tells { Some(SharedServer::start(test)?) } else { None };
-        Some(Self::on(Scene::at(TRADING), server, shared))
-    }
-
-    fn stop(self) {
-        self.a.stop();
-        self.b.stop();
-    }
-}
-
-fn ask(node: &Service, method: &str, target: &str, token: &str, body: &str) -> Answer {
-    node.client().send_json(method, target, &bearer(token), body)
-}
 
 /// How the node takes the token.
 fn status(node: &Service, token: &str) -> u16 {
@@ -136,22 +87,11 @@ fn a_node_that_starts_later_refuses_what_was_revoked_before() {
     let Some(pair) = Pair::start("a_node_that_starts_later", false) else { return };
     let (kept, over) = (pair.a.register("a@x.in", PASSWORD), pair.a.register("b@x.in", PASSWORD));
     assert_eq!(ask(&pair.a, "POST", "/api/auth/logout", &over, "").status, 200);
-    let mut config = pair.config.clone();
     let state = tempfile::tempdir().unwrap();
-    config.state_dir = state.path().into();
-    let third = Service::of(App::start(&config, &pair.scene.clock).unwrap());
+    let third = pair.start_third(state.path());
     assert_eq!((status(&third, &kept), status(&third, &over)), (200, 401));
     third.stop();
     pair.stop();
-}
-
-/// Goes on where it is dropped, so that the server can be ended.
-struct Stopped<'a>(&'a Server);
-
-impl Drop for Stopped<'_> {
-    fn drop(&mut self) {
-        self.0.signal(Signal::CONT);
-    }
 }
 
 #[test]
@@ -165,12 +105,15 @@ fn a_node_that_cannot_read_changes_for_long_accepts_no_token_and_serves_prices()
     assert_eq!(ask(&pair.a, "POST", "/api/auth/logout", &over, "").status, 200);
     until("the logout at the other", || status(&pair.b, &over) == 401);
     assert_eq!(status(&pair.b, &kept), 200);
+    until("prices", || {
+        pair.scene.advance_ms(250);
+        pair.b.get(SNAPSHOT).status == 200
+    });
     let code = |token: &str| {
         let answer = pair.b.client().request("GET", "/api/journal", &bearer(token));
         (answer.status, answer.field("code"))
     };
-    let stopped = Stopped(&own);
-    own.signal(Signal::STOP);
+    let stopped = Stopped::now(&own);
     let (late, away) = ("store_late".to_owned(), "store_unavailable".to_owned());
     // The token is accepted, and the database is asked for the journal.
     assert_eq!(code(&kept), (503, late));
@@ -181,9 +124,12 @@ fn a_node_that_cannot_read_changes_for_long_accepts_no_token_and_serves_prices()
     assert_eq!(code(&kept), (503, away));
     assert!(watch.monotonic_ms() < 1_000, "it was asked again: {} ms", watch.monotonic_ms());
     assert_eq!(code(&over).0, 401, "what is known to be over stays so");
-    let health = pair.b.health();
-    assert!(health["changes"]["age_ms"].as_u64().is_some_and(|age_ms| age_ms > 30_000), "{health}");
-    assert_eq!(health["status"], "degraded", "{health}");
+    until("its own word of it", || {
+        let health = pair.b.health();
+        let age_ms = health["changes"]["age_ms"].as_u64();
+        let told = age_ms > Some(30_000) && health["status"] == "degraded";
+        told.then_some(()).ok_or(health.to_string())
+    });
     assert_eq!(pair.b.get(SNAPSHOT).status, 200, "prices need no account");
     drop(stopped);
     until("the database again", || {

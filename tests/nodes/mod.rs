@@ -2,5 +2,7 @@
 
 mod accounts;
 mod leading;
+mod pair;
+mod portfolios;
 mod serving;
 mod world;

@@ -32,6 +32,7 @@ macro_rules! conformance {
                 every_change_is_told_once_with_what_it_needs;
             closes:
                 a_sync_sees_the_closing_prices_and_writes_the_other_broker_s,
+                every_write_of_a_portfolio_makes_another_version,
                 held_symbols_come_each_once_and_in_order,
                 pages_go_through_those_who_are_not_complete,
                 prices_are_kept_until_the_next_run_has_finished,

@@ -8,7 +8,9 @@ use crate::store::statements::{
     accounts, changes, closing_prices, eod, erasure, journal, portfolios,
 };
 use crate::store::traits::{Derive, Store};
-use crate::store::transact::{PAGE_DEADLINE_MS, READ_DEADLINE_MS, Transact, Write};
+use crate::store::transact::{
+    GLANCE_DEADLINE_MS, PAGE_DEADLINE_MS, READ_DEADLINE_MS, Transact, Write,
+};
 use crate::store::{
     AccountId, AuthState, Changes, ClosePage, Deleted, Erased, Expected, ExpectedPage,
     JournalCursor, JournalEntry, JournalFields, JournalPage, JournalSize, NewUser, Portfolio,
@@ -92,6 +94,10 @@ impl<E: Transact> Store for E {
 
     fn portfolio(&self, id: AccountId) -> Result<Portfolio, StoreError> {
         self.read(READ_DEADLINE_MS, move |tx| portfolios::of(tx, id))
+    }
+
+    fn portfolio_version(&self, id: AccountId) -> Result<i64, StoreError> {
+        self.read(GLANCE_DEADLINE_MS, move |tx| portfolios::version(tx, id))
     }
 
     fn points(&self, id: AccountId, since: Date) -> Result<Vec<DayPoint>, StoreError> {
