@@ -31,7 +31,13 @@ function readClock(answer) {
   readAtMs = performance.now();
 }
 
-/** @returns {Promise<any>} the document; throws a Problem */
+/**
+ * The document; throws a Problem.
+ * @template {string} Path
+ * @param {Path} path
+ * @param {any} options
+ * @returns {Promise<Answer<Path>>}
+ */
 export async function call(path, options = {}) {
   const { method = 'GET', body, signal, timeoutMs = 30_000, accept = [], raw = false } = options;
   const asked = performance.now();
@@ -68,13 +74,18 @@ function isPrivate(path) {
     (path.startsWith('/api/portfolio') && !path.startsWith('/api/portfolio/live-prices'));
 }
 
+/**
+ * @template {string} Path
+ * @param {Path} path
+ * @returns {Path}
+ */
 export function withQuery(path, query) {
   const given = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== '');
   const encoded = given.map(([name, value]) => `${name}=${encodeURIComponent(String(value))}`);
-  return encoded.length ? `${path}?${encoded.join('&')}` : path;
+  return /** @type {Path} */ (encoded.length ? `${path}?${encoded.join('&')}` : path);
 }
 
-/** @type {import('./types').Session} */
+/** @type {Session} */
 export let session = {
   user: null, expires_at: null, registration: 'closed', version: null, web: null, login_pages: null, known: false,
 };

@@ -5,21 +5,12 @@ import { start as startStrip } from './strip.js';
 import { text } from './text.js';
 import { attr, button, h, put, say } from './view.js';
 
-/** @type {{ [path: string]: import('./types').Route }} */
-const ROUTES = {
-  '/': { load: () => import('./pages/market.js') },
-  '/watch': { load: () => import('./pages/watch.js') },
-  '/login': { load: () => import('./pages/login.js') },
-  '/portfolio': { load: () => import('./pages/portfolio.js'), isPrivate: true },
-  '/portfolio/sync/a': { load: () => import('./pages/sync.js'), isPrivate: true },
-  '/portfolio/sync/b': { load: () => import('./pages/sync.js'), isPrivate: true },
-  '/trend': { load: () => import('./pages/trend.js'), isPrivate: true },
-  '/signals': { load: () => import('./pages/signals.js') },
-  '/journal': { load: () => import('./pages/journal.js'), isPrivate: true },
-  '/account': { load: () => import('./pages/account.js'), isPrivate: true },
-  '/status': { load: () => import('./pages/status.js') },
-  '/api': { load: () => import('./pages/api.js') },
+/** Path and module of each page. @type {{ [path: string]: string }} */
+const PAGES = {
+  '/': 'market', '/watch': 'watch', '/login': 'login', '/portfolio': 'portfolio', '/portfolio/sync/a': 'sync', '/portfolio/sync/b': 'sync',
+  '/trend': 'trend', '/signals': 'signals', '/journal': 'journal', '/account': 'account', '/status': 'status', '/api': 'api',
 };
+const PRIVATE = ['portfolio', 'sync', 'trend', 'journal', 'account'];
 
 /** @type {(id: string) => any} */
 const byId = (id) => document.getElementById(id);
@@ -54,12 +45,13 @@ async function render(moved) {
   const mine = ++turn;
   const path = location.pathname;
   markNavigation();
-  const route = ROUTES[path] ?? { load: async () => missing };
-  const needsLogin = route.isPrivate && !session.user;
+  const name = PAGES[path];
+  const needsLogin = PRIVATE.includes(name) && !session.user;
   // Whether somebody is logged in is known soon; until then a private page waits.
   if (needsLogin && !session.known) return;
   shownPath = path;
-  const page = await (needsLogin ? ROUTES['/login'] : route).load().catch(() => null);
+  /** @type {Page | null} */
+  const page = name ? await import(`./pages/${needsLogin ? 'login' : name}.js`).catch(() => null) : missing;
   if (mine !== turn) return;
   leave?.();
   leave = undefined;
@@ -82,7 +74,7 @@ function notLoaded() {
   setTimeout(() => askSession().then(() => location.reload(), notLoaded), 5_000);
 }
 
-/** @type {import('./types').Page} */
+/** @type {Page} */
 const missing = {
   title: text.app.missing,
   show: ({ main: into }) => put(into, h('h1', null, text.app.missing), h('p', null, h('a', { href: '/' }, text.app.toMarket))),
@@ -133,5 +125,5 @@ startStrip({ tools: byId('tools'), strip: byId('strip'), banner: byId('banner'),
 findSession();
 // The page chooses its symbols first, so that one stream is opened and not two.
 render(false).finally(live.start);
-// The clock of the strip comes from answers: a page that stays open asks now and then.
+// Answers set the strip's clock.
 setInterval(() => { if (document.visibilityState === 'visible') askSession().catch(() => {}); }, 600_000);

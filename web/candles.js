@@ -1,6 +1,7 @@
 // The candles of a symbol: ranges, a cursor that the keyboard moves, and the same as a table.
 import { call, withQuery } from './api.js';
 import { candles as chart, fit } from './chart.js';
+import { figure, simulated } from './figures.js';
 import { count, day, price } from './format.js';
 import { csvButton, table } from './table.js';
 import { text } from './text.js';
@@ -22,15 +23,13 @@ export function showCandles(into, symbol) {
   const rows = table({
     name: 'candles', caption: t.caption(symbol), key: (candle) => candle.date, sorted: '-date',
     columns: [
-      { key: 'date', label: t.date, show: (c) => day(c.date), sort: (c) => c.date, csv: (c) => c.date },
-      ...(/** @type {const} */ (['open', 'high', 'low', 'close'])).map((name) => ({
-        key: name, label: t[name], number: true, show: (c) => price(c[name]), csv: (c) => c[name],
-      })),
-      { key: 'volume', label: t.volume, number: true, show: (c) => count(c.volume), sort: (c) => c.volume, csv: (c) => c.volume },
+      { of: 'date', label: t.date, show: (c) => day(c.date) },
+      ...['open', 'high', 'low', 'close'].map((name) => figure(name, t[name], price, { sort: undefined })),
+      figure('volume', t.volume, count),
     ],
   });
   const asTable = h('details', null, h('summary', null, t.asTable), csvButton(rows.csv, `${symbol.replace(':', '-')}.csv`), rows.node);
-  const ranges = RANGES.map(([label, n]) => button(t.ranges[label], () => choose(n), { 'aria-pressed': 'false' }));
+  const ranges = RANGES.map(([label, n]) => button(label, () => choose(n), { 'aria-pressed': 'false' }));
   own.addEventListener('change', () => choose(Math.min(600, Math.max(5, Math.round(Number(own.value)) || 65))));
   put(into,
     h('div', { class: 'title-row' }, h('h2', null, symbol, ' ', marks),
@@ -40,7 +39,7 @@ export function showCandles(into, symbol) {
   const draw = (document) => {
     const list = document.candles;
     const [first, last] = [list[0], list[list.length - 1]];
-    put(marks, document.simulated && h('b', { class: 'mark simulated' }, text.simulated), document.suspect && h('b', { class: 'mark delayed', title: t.suspectWhy }, t.suspect));
+    put(marks, simulated(document.simulated), document.suspect && h('b', { class: 'mark delayed', title: t.suspectWhy }, t.suspect));
     const sentence = t.sentence(symbol, count(list.length), day(first?.date), day(last?.date), price(last?.close));
     rows.update(list);
     asTable.hidden = list.length === 0;

@@ -30,8 +30,7 @@ export function field({ name, label, hint, secret, type, control, ...more }) {
 /** @typedef {ReturnType<typeof field>} Field */
 
 /** Shows a refusal: each error under its field, the rest above the form; focus goes to the first. */
-export function refuse(fields, place, problem) {
-  for (const one of fields) one.fail('');
+function refuse(fields, place, problem) {
   /** @type {Field | null} */
   let first = null;
   const rest = [];
@@ -66,19 +65,28 @@ function countDown(place, words, seconds) {
 /** Where a form says what went wrong as a whole. */
 export const problemPlace = () => h('p', { class: 'problem', role: 'alert', hidden: true });
 
+/** Does something that may be refused. */
+export async function attempt(fields, place, act) {
+  place.hidden = true;
+  for (const one of fields) one.fail('');
+  try {
+    await act();
+  } catch (problem) {
+    refuse(fields, place, problem);
+  }
+}
+
 /** Runs what a form sends, with its button off meanwhile. */
-export function onSubmit(form, send) {
+export function onSubmit(form, fields, place, send) {
   form.addEventListener('submit', async (event) => {
     event.preventDefault();
-    const buttons = form.querySelectorAll('button[type=submit]');
     if (form.getAttribute('aria-busy') === 'true') return;
-    form.setAttribute('aria-busy', 'true');
-    for (const one of buttons) one.setAttribute('aria-disabled', 'true');
-    try {
-      await send(event);
-    } finally {
-      form.removeAttribute('aria-busy');
-      for (const one of buttons) one.removeAttribute('aria-disabled');
-    }
+    const busy = (is) => {
+      attr(form, 'aria-busy', is);
+      for (const one of form.querySelectorAll('button[type=submit]')) attr(one, 'aria-disabled', is);
+    };
+    busy('true');
+    await attempt(fields, place, send);
+    busy(null);
   });
 }

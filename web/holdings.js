@@ -1,7 +1,7 @@
 // Rows of holdings: merged by ISIN as the API merges them, or one for each broker.
 import { serverNow } from './api.js';
-import { HIDDEN, age, arrow, direction, moments, percent, price, quantity, rupees, signedRupees } from './format.js';
-import * as live from './live.js';
+import { ageMark, change, figure, secret } from './figures.js';
+import { HIDDEN, UNKNOWN, isKnown, moments, percent, price, quantity, rupees, signedRupees } from './format.js';
 import { amountsHidden } from './prefs.js';
 import { text } from './text.js';
 import { attr, button, h, pieces } from './view.js';
@@ -61,38 +61,31 @@ function quantities(row) {
 
 function lastPrice(row) {
   if (row.last_price === null) return [{ text: '–', title: t.noPrice }];
-  const open = live.valueOf('snapshot')?.market.is_open ?? false;
-  const old = age(row, { now: serverNow(), open });
   const when = row.as_of ? t.priceOf(moments(row.as_of, serverNow())) : undefined;
-  return [{ text: price(row.last_price), title: when }, ...(old ? [' ', { text: old.words, kind: `mark ${old.kind}` }] : [])];
+  return [{ text: price(row.last_price), title: when }, ...ageMark(row)];
 }
 
-const amount = (value, why) => (amountsHidden() ? HIDDEN : { text: rupees(value), title: value == null ? why : undefined });
+/** An amount of money, or a figure from which one could be told. */
+const amount = (of, label, format, why, more) =>
+  figure(of, label, (value) => ({ text: secret(format)(value), title: isKnown(value) ? undefined : why }), more);
 
-const moved = (value, format, why) => ({ text: value == null ? '–' : `${arrow(value)} ${format(value)}`, kind: direction(value), title: value == null ? why : undefined });
+const LIVE = { live: true };
 
 export function holdingColumns() {
   return [
     {
-      key: 'name', label: t.instrument, wide: true, sort: (row) => row.tradingsymbol, csv: (row) => row.tradingsymbol,
-      control: opener,
+      key: 'name', of: 'tradingsymbol', label: t.instrument, wide: true, control: opener,
       show: (row) => [{ text: row.tradingsymbol, kind: 'symbol' }, ' ', { text: t.at(row.exchange ?? '', row.brokers), kind: 'muted' }, ...marks(row)],
     },
-    { key: 'quantity', label: t.quantity, hint: t.quantityHint, number: true, show: quantities, sort: (row) => row.quantity, csv: (row) => row.quantity },
-    {
-      key: 'average', label: t.average, number: true, sort: (row) => row.average_price, csv: (row) => row.average_price,
-      show: (row) => (amountsHidden() ? HIDDEN : { text: price(row.average_price), title: row.average_price === null ? t.noCost : undefined }),
-    },
-    { key: 'last', label: t.last, number: true, live: true, show: lastPrice, sort: (row) => row.last_price, csv: (row) => row.last_price },
-    { key: 'invested', label: t.invested, number: true, show: (row) => amount(row.invested, t.noCost), sort: (row) => row.invested, csv: (row) => row.invested },
-    { key: 'value', label: t.value, number: true, live: true, show: (row) => amount(row.current_value, t.noPrice), sort: (row) => row.current_value, csv: (row) => row.current_value },
-    {
-      key: 'pnl', label: t.pnl, number: true, live: true, sort: (row) => row.pnl, csv: (row) => row.pnl,
-      show: (row) => (amountsHidden() ? { text: HIDDEN, kind: direction(row.pnl) } : moved(row.pnl, signedRupees, t.noCost)),
-    },
-    { key: 'pct', label: t.pnlPct, number: true, live: true, show: (row) => moved(row.pnl_pct, percent, t.noCost), sort: (row) => row.pnl_pct, csv: (row) => row.pnl_pct },
-    { key: 'day', label: t.dayPct, hint: t.dayHint, number: true, live: true, show: (row) => moved(row.day_change_pct, percent, t.noClose), sort: (row) => row.day_change_pct, csv: (row) => row.day_change_pct },
-    { key: 'share', label: t.share, hint: t.shareHint, number: true, show: (row) => (row.share_pct == null ? { text: '–', title: t.noPrice } : percent(row.share_pct).replace('+', '')), sort: (row) => row.share_pct, csv: (row) => row.share_pct },
+    { of: 'quantity', label: t.quantity, hint: t.quantityHint, number: true, show: quantities },
+    amount('average_price', t.average, price, t.noCost),
+    { of: 'last_price', label: t.last, number: true, live: true, show: lastPrice },
+    amount('invested', t.invested, rupees, t.noCost),
+    amount('current_value', t.value, rupees, t.noPrice, LIVE),
+    change('pnl', t.pnl, secret(signedRupees), t.noCost, LIVE),
+    change('pnl_pct', t.pnlPct, percent, t.noCost, LIVE),
+    change('day_change_pct', t.dayPct, percent, t.noClose, { ...LIVE, hint: t.dayHint }),
+    figure('share_pct', t.share, (value) => (isKnown(value) ? percent(value).replace('+', '') : { text: UNKNOWN, title: t.noPrice }), { hint: t.shareHint }),
   ];
 }
 
@@ -107,9 +100,9 @@ export function partsOf(row) {
   return h('ul', { class: 'parts' }, row.parts.map((part) => h('li', null,
     h('b', null, t.broker[part.broker]), h('span', null, `${part.exchange}:${part.tradingsymbol}`),
     h('span', null, t.quantity, ' ', pieces(quantities({ ...part, parts: [part] }))),
-    h('span', null, `${t.average} `, amountsHidden() ? HIDDEN : price(part.average_price)),
+    h('span', null, `${t.average} ${secret(price)(part.average_price)}`),
     h('span', null, `${t.last} ${price(part.last_price)}`, part.source && ` (${text.source[part.source] ?? part.source})`, part.as_of && `, ${moments(part.as_of, serverNow())}`),
-    h('span', null, `${t.value} `, amountsHidden() ? HIDDEN : rupees(part.current_value)),
-    part.known_cost && h('span', null, t.knownCost(quantity(part.known_cost.quantity), amountsHidden() ? HIDDEN : rupees(part.known_cost.cost))),
-    part.broker_pnl !== null && part.broker_pnl !== part.pnl && h('span', null, t.brokerSays(amountsHidden() ? HIDDEN : signedRupees(part.broker_pnl))))));
+    h('span', null, `${t.value} ${secret(rupees)(part.current_value)}`),
+    part.known_cost && h('span', null, t.knownCost(quantity(part.known_cost.quantity), secret(rupees)(part.known_cost.cost))),
+    part.broker_pnl !== null && part.broker_pnl !== part.pnl && h('span', null, t.brokerSays(secret(signedRupees)(part.broker_pnl))))));
 }

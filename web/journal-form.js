@@ -1,7 +1,7 @@
 // The form of a journal entry. What is typed outlives a lost login: it is kept until it is saved.
 import { call, serverNow } from './api.js';
 import { combobox } from './combobox.js';
-import { field, onSubmit, problemPlace, refuse } from './form.js';
+import { field, onSubmit, problemPlace } from './form.js';
 import { isoDay } from './format.js';
 import { text } from './text.js';
 import { button, h } from './view.js';
@@ -47,17 +47,13 @@ export function entryForm(entry, then) {
   form.addEventListener('keydown', (event) => {
     if (event.key === 'Escape' && !event.defaultPrevented) { draft = null; then.close(); }
   });
-  onSubmit(form, async () => {
+  onSubmit(form, fields, problem, async () => {
     const { body, wrong } = bodyOf(fields);
-    if (wrong) { refuse(fields, problem, wrong); return; }
-    try {
-      if (id === null) await call('/api/journal', { method: 'POST', body });
-      else await call(`/api/journal/${id}`, { method: 'PUT', body });
-      draft = null;
-      then.done();
-    } catch (refused) {
-      refuse(fields, problem, refused);
-    }
+    if (wrong) throw wrong;
+    if (id === null) await call('/api/journal', { method: 'POST', body });
+    else await call(`/api/journal/${id}`, { method: 'PUT', body });
+    draft = null;
+    then.done();
   });
   return form;
 }

@@ -14,6 +14,10 @@ const subscribers = new Map();
 /** @type {Set<string>} */
 const changed = new Set();
 
+// All tabs share six connections: whoever opens a stream takes those of hidden tabs.
+const tabs = new BroadcastChannel('streams');
+tabs.onmessage = () => { if (document.visibilityState === 'hidden') close(); };
+
 /** @type {EventSource | null} */
 let source = null;
 /** @type {string[]} */
@@ -86,6 +90,7 @@ function open() {
   close();
   if (document.visibilityState === 'hidden') return;
   heardAt = performance.now();
+  tabs.postMessage('');
   const query = withQuery('/api/index/stream', { symbols: symbols.join(','), last_event_id: tag });
   const mine = new EventSource(query);
   source = mine;

@@ -1,38 +1,34 @@
 // Open positions: one list of the broker's at a time, since both hold the same trades.
 import { call } from './api.js';
-import { HIDDEN, arrow, direction, isKnown, price, quantity, signedRupees } from './format.js';
+import { change, figure, secret } from './figures.js';
+import { price, quantity, signedRupees } from './format.js';
 import * as live from './live.js';
-import { amountsHidden, onAppearance } from './prefs.js';
+import { onAppearance } from './prefs.js';
 import { csvButton, table } from './table.js';
 import { text } from './text.js';
 import { attr, button, h, put, say } from './view.js';
 
 const t = text.positions;
-
-const money = (value) => (!isKnown(value) ? { text: '–', title: t.unknown }
-  : { text: amountsHidden() ? HIDDEN : `${arrow(value)} ${signedRupees(value)}`, kind: direction(value) });
+const p = text.portfolio;
+const money = secret(signedRupees);
 
 export function showPositions(into) {
   let type = 'net';
-  /** @type {any} */
+  /** @type {Answer<'/api/portfolio/positions'> | null} */
   let document = null;
   const total = h('p', { class: 'lead', role: 'status' });
   const shown = table({
     name: 'positions', caption: t.caption, key: (row) => [row.broker, row.exchange, row.tradingsymbol, row.product].join(),
     columns: [
       {
-        key: 'name', label: text.portfolio.instrument, wide: true, sort: (row) => row.tradingsymbol, csv: (row) => row.tradingsymbol,
-        show: (row) => [{ text: row.tradingsymbol, kind: 'symbol' }, ' ', { text: text.portfolio.at(row.exchange, row.broker.toUpperCase()), kind: 'muted' },
-          ...(row.unresolved ? [' ', { text: text.portfolio.marks.unresolved, kind: 'mark note', title: text.portfolio.why.unresolved }] : []),
+        of: 'tradingsymbol', label: p.instrument, wide: true,
+        show: (row) => [{ text: row.tradingsymbol, kind: 'symbol' }, ' ', { text: p.at(row.exchange, row.broker.toUpperCase()), kind: 'muted' },
+          ...(row.unresolved ? [' ', { text: p.marks.unresolved, kind: 'mark note', title: p.why.unresolved }] : []),
           ...(row.simulated ? [' ', { text: text.simulated, kind: 'mark simulated' }] : [])],
       },
-      { key: 'product', label: t.product, show: (row) => row.product, sort: (row) => row.product, csv: (row) => row.product },
-      { key: 'quantity', label: text.portfolio.quantity, number: true, show: (row) => (amountsHidden() ? HIDDEN : quantity(row.quantity)), sort: (row) => row.quantity, csv: (row) => row.quantity },
-      { key: 'average', label: text.portfolio.average, number: true, show: (row) => (amountsHidden() ? HIDDEN : price(row.average_price)), sort: (row) => row.average_price, csv: (row) => row.average_price },
-      { key: 'last', label: text.portfolio.last, number: true, show: (row) => price(row.last_price), sort: (row) => row.last_price, csv: (row) => row.last_price },
-      { key: 'realised', label: t.realised, number: true, show: (row) => money(row.realised), sort: (row) => row.realised, csv: (row) => row.realised },
-      { key: 'unrealised', label: t.unrealised, number: true, show: (row) => money(row.unrealised), sort: (row) => row.unrealised, csv: (row) => row.unrealised },
-      { key: 'pnl', label: text.portfolio.pnl, number: true, show: (row) => money(row.pnl), sort: (row) => row.pnl, csv: (row) => row.pnl },
+      { of: 'product', label: t.product, show: (row) => row.product },
+      figure('quantity', p.quantity, secret(quantity)), figure('average_price', p.average, secret(price)), figure('last_price', p.last, price),
+      change('realised', t.realised, money, t.unknown), change('unrealised', t.unrealised, money, t.unknown), change('pnl', p.pnl, money, t.unknown),
     ],
   });
   const kinds = ['net', 'day'].map((name) => button(t.kinds[name], () => { type = name; mark(); fetched.now(); }));
@@ -45,7 +41,7 @@ export function showPositions(into) {
     if (!document) return;
     const sum = document.summary[type];
     const left = sum.without_pnl ? ` ${t.leftOut(sum.without_pnl)}` : '';
-    say(total, sum.count === 0 ? t.none : `${t.total(sum.count, amountsHidden() ? HIDDEN : signedRupees(sum.pnl))}${left}`);
+    say(total, sum.count === 0 ? t.none : `${t.total(sum.count, money(sum.pnl))}${left}`);
     shown.node.hidden = document.positions.length === 0;
     shown.update(document.positions);
   };

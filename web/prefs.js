@@ -21,35 +21,18 @@ export const onAppearance = (changed) => {
   watchers.add(changed);
   return () => { watchers.delete(changed); };
 };
-const tell = () => { for (const changed of watchers) changed(); };
 
-/** @typedef {'system' | 'light' | 'dark'} Theme @returns {Theme} */
-export const theme = () => /** @type {Theme} */ (root.dataset.theme ?? 'system');
+/** `theme`, `amounts` or `colours`; nothing where it is as usual. */
+export const look = (name) => root.dataset[name];
 
-export function setTheme(wanted) {
-  if (wanted === 'system') delete root.dataset.theme;
-  else root.dataset.theme = wanted;
-  keep('theme', wanted === 'system' ? null : wanted);
-  tell();
+export function setLook(name, wanted) {
+  if (wanted) root.dataset[name] = wanted;
+  else delete root.dataset[name];
+  keep(name, wanted || null);
+  for (const changed of watchers) changed();
 }
 
-export const amountsHidden = () => root.dataset.amounts === 'hidden';
-
-export function hideAmounts(hidden) {
-  if (hidden) root.dataset.amounts = 'hidden';
-  else delete root.dataset.amounts;
-  keep('amounts', hidden ? 'hidden' : null);
-  tell();
-}
-
-export const blueOrange = () => root.dataset.colours === 'blue';
-
-export function setBlueOrange(wanted) {
-  if (wanted) root.dataset.colours = 'blue';
-  else delete root.dataset.colours;
-  keep('colours', wanted ? 'blue' : null);
-  tell();
-}
+export const amountsHidden = () => look('amounts') === 'hidden';
 
 const WATCHED_MAX = 50;
 const FIRST = ['NSE:NIFTY 50', 'NSE:RELIANCE', 'NSE:HDFCBANK', 'NSE:INFY', 'NSE:TCS'];

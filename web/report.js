@@ -1,12 +1,13 @@
 // What a sync brought, in words and tables.
-import { HIDDEN, quantity, rupees, signedRupees } from './format.js';
+import { figureList, secret, simulated } from './figures.js';
+import { quantity, rupees, signedRupees } from './format.js';
 import { amountsHidden } from './prefs.js';
 import { text } from './text.js';
 import { h } from './view.js';
 
 const t = text.report;
 
-const money = (value) => (amountsHidden() && value !== null ? HIDDEN : rupees(value));
+const money = secret(rupees);
 
 const name = (row) => `${row.exchange}:${row.tradingsymbol}`;
 
@@ -29,20 +30,20 @@ export function syncReport(report) {
   const { changes, reconciliation: sums } = report;
   const positions = report.net_positions_count ?? report.positions_count;
   const figures = [[t.broker, money(sums.broker_pnl)], [t.ours, money(sums.our_pnl)],
-    [t.difference, amountsHidden() && sums.difference !== null ? HIDDEN : signedRupees(sums.difference)]];
+    [t.difference, secret(signedRupees)(sums.difference)]];
   return h('div', { class: 'report' },
     h('h2', { tabindex: '-1' }, t.done(report.broker.toUpperCase())),
     h('p', { class: 'lead' }, t.counts(report.holdings_count, positions), ' ',
       t.changes(changes.added_count, changes.removed_count, changes.changed_count),
-      report.simulated && [' ', h('b', { class: 'mark simulated' }, text.simulated)]),
+      ' ', simulated(report.simulated)),
     (report.warnings ?? []).map((warning) => h('p', { class: 'problem' }, warning.detail)),
     report.unresolved_count > 0 && h('p', null, h('b', { class: 'mark note' }, t.unresolved(report.unresolved_count)), ' ', report.unresolved.join(', '), '. ', t.unresolvedWhy),
     report.suspected_corporate_actions.length > 0 && h('div', null, h('h3', null, t.suspected),
       h('ul', null, report.suspected_corporate_actions.map((row) => h('li', null, h('b', null, name(row)), ': ', t.reasons[row.reason] ?? row.reason)))),
     h('h3', null, t.reconciliation),
-    h('dl', { class: 'figures' }, figures.map(([label, value]) => h('div', null, h('dt', null, label), h('dd', null, value)))),
+    figureList(figures),
     h('p', { class: 'muted' }, sums.reason === null ? t.same : t.whys[sums.reason] ?? sums.reason),
-    listed(t.added(changes.added_count), changes.added_count, changes.added, (row) => `${name(row)} · ${amountsHidden() ? HIDDEN : quantity(row.quantity)}`),
+    listed(t.added(changes.added_count), changes.added_count, changes.added, (row) => `${name(row)} · ${secret(quantity)(row.quantity)}`),
     listed(t.removed(changes.removed_count), changes.removed_count, changes.removed, name),
     listed(t.changed(changes.changed_count), changes.changed_count, changes.changed, changeOf),
     h('p', { class: 'actions' }, h('a', { class: 'button primary', href: '/portfolio' }, t.toPortfolio), ' ',

@@ -2,7 +2,7 @@
 import { onSession, serverNow, session } from './api.js';
 import { age, minute, moments, span, time, weekday } from './format.js';
 import * as live from './live.js';
-import { amountsHidden, blueOrange, hideAmounts, onAppearance, setBlueOrange, setTheme, theme } from './prefs.js';
+import { amountsHidden, look, onAppearance, setLook } from './prefs.js';
 import { text } from './text.js';
 import { attr, button, h, put, say } from './view.js';
 
@@ -16,8 +16,8 @@ function phaseWords(market) {
   const now = serverNow();
   const left = (Date.parse(at) - now) / 1000;
   const until = left > 20 * 3600 ? `${weekday(at)} ${minute(at)}` : moments(at, now);
-  const next = t.next[market.phase]?.(until) ?? t.until(until);
-  return left > 0 ? `${name} · ${next} (${t.in(span(left))})` : `${name} · ${next}`;
+  const next = `${name} · ${t.next[market.phase] ?? t.until} ${until}`;
+  return left > 0 ? `${next} ${t.in(span(left))}` : next;
 }
 
 /** The state of the snapshot's prices in words, as every page shows them. */
@@ -79,21 +79,21 @@ function drawBanner(banner, words) {
 }
 
 function startTools(tools) {
-  const hide = button(h('span', { 'aria-hidden': 'true' }, '₹'), () => hideAmounts(!amountsHidden()), { class: 'icon', title: t.hide });
+  const hide = button(h('span', { 'aria-hidden': 'true' }, '₹'), () => setLook('amounts', amountsHidden() ? '' : 'hidden'), { class: 'icon', title: t.hide });
   hide.append(h('span', { class: 'unseen' }, t.hide));
   const choose = h('select', { 'aria-label': t.theme, title: t.theme },
-    ['system', 'light', 'dark'].map((name) => h('option', { value: name }, t.themes[name])),
+    Object.entries(t.themes).map(([name, label]) => h('option', { value: name }, label)),
     h('option', { value: 'colours' }, t.colours));
   choose.addEventListener('change', () => {
-    if (choose.value === 'colours') setBlueOrange(!blueOrange());
-    else setTheme(choose.value);
+    if (choose.value === 'colours') setLook('colours', look('colours') ? '' : 'blue');
+    else setLook('theme', choose.value);
     draw();
   });
   const account = h('a', { href: '/account', class: 'account' });
   const draw = () => {
     attr(hide, 'aria-pressed', String(amountsHidden()));
-    choose.value = theme();
-    say(choose.lastElementChild, blueOrange() ? t.coloursBack : t.colours);
+    choose.value = look('theme') ?? '';
+    say(choose.lastElementChild, look('colours') ? t.coloursBack : t.colours);
     const here = location.pathname === '/account' || location.pathname === '/login';
     attr(account, 'href', session.user ? '/account' : '/login');
     attr(account, 'aria-current', here ? 'page' : null);

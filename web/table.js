@@ -4,9 +4,15 @@ import { keep, kept } from './prefs.js';
 import { text } from './text.js';
 import { attr, button, flash, h, keyed, pieces, put } from './view.js';
 
-/** @template Row @param {import('./types').Shape<Row>} shape */
+/** @template Row @param {Shape<Row>} shape */
 export function table(shape) {
-  const { columns } = shape;
+  /** @type {any[]} */
+  const columns = shape.columns.map((column) => {
+    const { of } = column;
+    const read = of && ((row) => row[of]);
+    const whole = read ? { key: of, sort: read, csv: read, ...column } : column;
+    return shape.isFixed ? { ...whole, sort: undefined } : whole;
+  });
   /** @type {Map<string, { node: Element, handle: any }>} */
   const rows = new Map();
   /** @type {Set<string>} */
@@ -80,7 +86,6 @@ export function table(shape) {
       if (signs[at] === sign) return;
       const isFirst = signs[at] === undefined;
       signs[at] = sign;
-      // A control stays in its cell, in front of the words.
       if (controls[at]) while (controls[at]?.nextSibling) controls[at]?.nextSibling?.remove();
       else cells[at].replaceChildren();
       cells[at].append(...pieces(bits));

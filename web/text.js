@@ -1,6 +1,6 @@
 // Every sentence of the pages. Figures come in formatted.
 
-const plural = (n, one, more) => `${n} ${n === 1 ? one : more}`;
+const plural = (n, one, more) => `${n} ${n == 1 ? one : more}`;
 
 export const text = {
   simulated: 'Simulated',
@@ -15,6 +15,7 @@ export const text = {
     const bare = name.replace(/^(bullish|bearish)_/, '').replaceAll('_', ' ');
     return bare.charAt(0).toUpperCase() + bare.slice(1);
   },
+  retried: 'It is tried again by itself.',
   app: {
     again: 'Try again', reload: 'Reload', missing: 'There is no such page', toMarket: 'To the market',
     notLoaded: 'This page could not be loaded', notLoadedWhy: 'The service did not answer, or a new version has replaced this page’s. It is tried again.',
@@ -25,11 +26,7 @@ export const text = {
     unknown: (status) => `The service answered ${status} without saying why.`,
   },
   strip: {
-    next: {
-      pre_open: (at) => `trading from ${at}`, open: (at) => `until ${at}`, closing: (at) => `until ${at}`,
-      post_close: (at) => `until ${at}`, closed: (at) => `next session ${at}`, holiday: (at) => `next session ${at}`,
-    },
-    until: (at) => `until ${at}`, in: (left) => `in ${left}`,
+    next: { pre_open: 'trading from', closed: 'next session', holiday: 'next session' }, until: 'until', in: (left) => `(in ${left})`,
     data: (at) => `data ${at} IST`,
     line: { connecting: 'Connecting…', live: 'Live', polling: 'Every 15 s', lost: 'No connection' },
     freeze: 'Freeze', freezeWhy: 'Stops every change on the page until it is pressed again',
@@ -39,7 +36,7 @@ export const text = {
     stale: (at) => `Prices are stale, from ${at}. No feed has given newer ones.`,
     late: (words) => `Prices run behind: ${words.toLowerCase()}.`,
     hide: 'Hide amounts', theme: 'Theme', account: 'Account', logIn: 'Log in',
-    themes: { system: '◐ System', light: '○ Light', dark: '● Dark' },
+    themes: { '': '◐ System', light: '○ Light', dark: '● Dark' },
     colours: 'Blue and orange', coloursBack: 'Green and red',
   },
   form: {
@@ -51,7 +48,7 @@ export const text = {
   market: {
     title: 'Market', heading: 'The market now', sectors: 'Sectors', signals: 'Signals', allSignals: 'All signals and their record →',
     legend: ['≤ -1.5 %', '', '±0.3', '', '≥ 1.5 %'], noQuote: 'no recent quote', noneAbove: 'No signal of this date reached a confidence of 50 %.',
-    notReady: 'No prices yet.', startedAgo: (s) => `The service started ${s} ago; the first prices show here by themselves.`, retrying: 'It is tried again by itself.',
+    notReady: 'No prices yet.', startedAgo: (s) => `The service started ${s} ago; the first prices show here by themselves.`,
   },
   signals: {
     title: 'Signals', caption: 'Signals of the last published date', none: 'No signals yet. The first list comes after a trading day’s close.',
@@ -64,9 +61,9 @@ export const text = {
     conflict: 'Contradicted', conflictWhy: 'Another signal of the same share and date has the opposite direction',
     provisionalMark: 'Provisional', provisional: 'Today so far, provisional', provisionalCaption: 'Provisional signals',
     provisionalOf: (at) => `Of unfinished candles at ${at}: each may vanish until the close.`,
-    count: (n) => `${n} signals`, noneMatch: 'No signal fits.',
+    count: (n) => plural(n, 'signal', 'signals'), noneMatch: 'No signal fits.',
     record: 'The record', toRecord: 'The record of all ↓', published: 'Published', judged: 'Judged', pending: 'Pending', meanConfidence: 'Mean confidence',
-    since: (at, n) => `Since ${at}, ${n} dates with a list. `,
+    since: (at, n) => `Since ${at}, ${plural(n, 'date', 'dates')} with a list. `,
     noneJudged: (n) => `No signal has been judged yet: that happens ${n} sessions after its date.`,
     tooFewDates: (least, now) => `Scores need signals of at least ${least} dates; there are ${now}.`,
     brier: 'Brier score (lower is better)', ours: 'These confidences', coin: 'A coin',
@@ -120,9 +117,9 @@ export const text = {
   sync: {
     title: 'Sync', sync: { a: 'Sync broker A', b: 'Sync broker B' }, back: '← Portfolio',
     who: { a: 'Broker A is any broker that speaks Kite Connect v3: Zerodha.', b: 'Broker B is any broker that speaks the Breeze API: ICICI Direct.' },
-    stepKey: 'Type your API key and log in at the broker', key: 'API key', openLogin: 'Open the broker’s login ↗', register: 'At the broker, register this address as the app’s redirect URL:',
+    stepKey: 'Type your API key and log in at the broker', key: 'API key', openLogin: 'Open the broker’s login ↗', register: 'Once, at the broker: register this as the app’s redirect URL.',
     copy: 'Copy', copied: 'Copied', notCopied: 'Select it and copy it by hand', stepCode: 'You come back with a one-time code', code: { a: 'Request token', b: 'API session' },
-    codeCame: 'The broker sent this code along. It works once.', codeHint: 'Filled in when you come back; or paste the whole address at which the broker’s login ended.',
+    codeCame: 'The broker’s code is here. It works once.', demo: (key, secret) => `The simulator’s app has the key ${key} and the secret ${secret}.`, fillIn: 'Fill them in', codeHint: 'Filled in when you come back; or paste the whole address at which the broker’s login ended.',
     stepSync: 'Type the secret and sync', secret: 'API secret', promise: 'Sent to the broker for this sync, not stored.', cancel: 'Cancel', cancelled: 'The sync was cancelled; nothing has changed unless the broker had answered.',
     asking: { a: 'Asking broker A…', b: 'Asking broker B…' },
   },
@@ -158,7 +155,7 @@ export const text = {
   },
   candles: {
     caption: (s) => `Daily candles of ${s}`, date: 'Date', open: 'Open', high: 'High', low: 'Low', close: 'Close', volume: 'Volume', range: 'Range', own: 'Trading days',
-    ranges: { '1m': '1m', '3m': '3m', '6m': '6m', '1y': '1y', all: 'all' }, asTable: 'Show as table', keys: 'Candles: the arrow keys move from day to day',
+    asTable: 'Show as table', keys: 'Candles: the arrow keys move from day to day',
     sentence: (...w) => `${w[0]}: ${w[1]} daily candles from ${w[2]} to ${w[3]}, last close ${w[4]}`,
     readout: (...w) => `${w[0]}: O ${w[1]}  H ${w[2]}  L ${w[3]}  C ${w[4]}  V ${w[5]}`,
     suspect: 'Suspect', suspectWhy: 'The prices look as if a split were not in them; they are fetched again', none: 'No candles are stored yet.',
@@ -170,13 +167,13 @@ export const text = {
     quantity: 'Qty', price: 'Price', fees: 'Fees', strategy: 'Strategy', tags: 'Tags', tagsHint: 'Separated by commas', notes: 'Notes', noFees: 'No fees were noted', notNumber: 'This is not a number.',
     by: { symbol: 'Symbol', strategy: 'Strategy', tag: 'Tag', from: 'From', to: 'To' },
     editThis: (s, d) => `Edit ${s} of ${d}`, removeThis: (s, d) => `Delete ${s} of ${d}`,
-    removed: (s, d) => `${s} of ${d} is deleted.`, kept: 'The entry is kept.', count: (n) => `${n} entries`,
+    removed: (s, d) => `${s} of ${d} is deleted.`, kept: 'The entry is kept.', count: (n) => plural(n, 'entry', 'entries'),
     none: 'No entries yet. Write down what you traded and why; deleting portfolio data does not touch it.', noneMatch: 'No entry fits the filters.',
     closed: 'Closed pairs', closedWhy: 'Buys and sells of one symbol, matched first in, first out', winRate: 'Win rate', winRateWhy: 'Share of closed pairs with a profit after fees',
     realised: 'Realised', realisedWhy: 'Sum of the closed pairs after their share of the fees', feesWhy: 'Fees of all entries that fit',
   },
   account: {
-    title: 'Account', until: (at, left) => `This login ends on ${at} IST (in ${left}). There is no longer one.`, logOut: 'Log out', loggedOut: 'You are logged out.',
+    title: 'Account', until: (at, left) => `This login ends on ${at} IST (in ${left}). Seven days is the longest.`, logOut: 'Log out', loggedOut: 'You are logged out.',
     password: 'Change the password', current: 'Current password', next: 'New password', change: 'Change password', changed: 'The password is changed. Every other login has ended.',
     export: 'Take your data along', exportWhy: 'Everything that is stored of you, with every digit, as one file.', exportJson: 'Export (JSON ↓)',
     deleteTitle: 'Delete the portfolio', deleteWhy: 'Holdings, positions and the trend, for good. The journal stays.', deleteData: 'Delete portfolio data', deleteSure: 'This cannot be undone. Delete holdings, positions and the trend?', deleteYes: 'Yes, delete', cancel: 'Cancel',
@@ -204,8 +201,8 @@ export const text = {
     },
     cures: {
       no_token: 'The operator logs in: bhav token a. The public provider serves meanwhile.', token_dead: 'Tokens end at 06:00. The operator logs in: bhav token a. The public provider serves meanwhile.',
-      no_permission: 'Add market data to the app in the broker’s developer console.', mute: 'It is asked on; if it lasts, see the broker’s status page.', open: 'It is tried again by itself.', failing: 'It is tried again; if it lasts: journalctl -u bhav.',
-      hanging: 'It is tried again by itself.', stale: 'It mends itself with a feed’s next answer.', starting: 'A matter of seconds.', full: 'Make room on the disk.', read_only: 'Look at the file system’s state.', corrupt: 'Restore a backup: docs, Backups.', unavailable: 'journalctl -u bhav says why.', busy: 'It is tried again by itself.', none: 'After a restart prices begin anew.',
+      no_permission: 'Add market data to the app in the broker’s developer console.', mute: 'It is asked on; if it lasts, see the broker’s status page.', failing: 'It is tried again; if it lasts: journalctl -u bhav.',
+      stale: 'It mends itself with a feed’s next answer.', starting: 'A matter of seconds.', full: 'Make room on the disk.', read_only: 'Look at the file system’s state.', corrupt: 'Restore a backup: docs, Backups.', unavailable: 'journalctl -u bhav says why.', none: 'After a restart prices begin anew.',
     },
     loginA: 'The operator logs in: bhav token a.', loginB: 'Users’ own syncs do not need it. If you use it: bhav token b.',
   },

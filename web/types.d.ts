@@ -1,9 +1,21 @@
 // Types that several modules name. For the editor and the type check; not served.
 
-export type Bit = string | { text: string; kind?: string; title?: string; href?: string };
+type Bare<Path> = Path extends `${infer Before}?${string}` ? Before : Path;
 
-export interface Column<Row> {
-  key: string;
+type Paths = import('./openapi').paths;
+
+/** What `GET` of a path answers, as the API's description has it; anything for other paths. */
+type Answer<Path> = Bare<Path> extends keyof Paths
+  ? Paths[Bare<Path>] extends { get: { responses: { 200: { content: { 'application/json': infer Document } } } } } ? Document : any
+  : any;
+
+type Bit = string | { text: string; kind?: string; title?: string; href?: string };
+
+interface Column<Row> {
+  /** Names the column; the member of `of` unless given. */
+  key?: string;
+  /** The member of the row that it is sorted by and that goes into the CSV file. */
+  of?: string;
   label: string;
   hint?: string;
   number?: boolean;
@@ -19,11 +31,13 @@ export interface Column<Row> {
   csv?: (row: Row) => string | number | null | undefined;
 }
 
-export interface Shape<Row> {
+interface Shape<Row> {
   name: string;
   caption: string;
   columns: Column<Row>[];
   key: (row: Row) => string;
+  /** Rows stand as they are given: no heading sorts. */
+  isFixed?: boolean;
   /** Column by which it is sorted at first; with `-` largest first. */
   sorted?: string;
   /** What opens below a row. */
@@ -31,25 +45,20 @@ export interface Shape<Row> {
   kind?: (row: Row) => string;
 }
 
-export interface Context {
+interface Context {
   main: HTMLElement;
   path: string;
   go: (path: string) => void;
   announce: (words: string) => void;
 }
 
-export interface Page {
+interface Page {
   title: string;
   /** Draws the page; returns what ends it. */
   show: (context: Context) => (() => void) | void;
 }
 
-export interface Route {
-  load: () => Promise<Page>;
-  isPrivate?: boolean;
-}
-
-export interface Session {
+interface Session {
   user: { id: number; email: string; name: string | null } | null;
   expires_at: string | null;
   registration: string;

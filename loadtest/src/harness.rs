@@ -64,6 +64,9 @@ pub struct Harness {
     pub symbols_file: Option<PathBuf>,
     /// Of the faults of the session, only those with this in their name.
     pub faults: Option<String>,
+    /// How long random faults come, and the number that decides which.
+    pub seconds: Option<u64>,
+    pub seed: Option<u64>,
     signals: OnceCell<PathBuf>,
     more_shares: OnceCell<PathBuf>,
     snapshot: OnceCell<Snapshot>,
@@ -81,6 +84,8 @@ impl Harness {
             tick_us: 0,
             symbols_file: None,
             faults: None,
+            seconds: None,
+            seed: None,
             signals: OnceCell::new(),
             more_shares: OnceCell::new(),
             snapshot: OnceCell::new(),

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Runs with steps of their own are functions that the table names: `revaluation`, `honesty`, two
-//! of `crowd` and one of `ticker`.
+//! of `crowd`, one of `ticker` and those of `nodes`.
 
 mod background;
 mod crowd;
@@ -25,6 +25,7 @@ mod http;
 mod lines;
 mod list;
 mod nginx;
+mod nodes;
 mod process;
 mod render;
 mod requests;
@@ -93,9 +94,18 @@ struct Args {
     #[arg(long, default_value_t = 0)]
     tick_us: u64,
 
-    /// With `--only honesty`: only faults with this in their name; nothing is written
+    /// With `--only honesty` and `--only failures`: only faults with this in their name; nothing is
+    /// written
     #[arg(long, requires = "only", value_name = "TEXT")]
     faults: Option<String>,
+
+    /// With `--only chaos`: how long faults come, instead of ten minutes
+    #[arg(long, requires = "only", value_name = "S")]
+    seconds: Option<u64>,
+
+    /// With `--only chaos`: the same number gives the same faults
+    #[arg(long, requires = "only", value_name = "N")]
+    seed: Option<u64>,
 
     /// Where to write the results, instead of RESULTS.md
     #[arg(long, value_name = "FILE")]
@@ -124,7 +134,7 @@ fn measure(args: Args) -> Result<(), Error> {
     let needs = Needs { bhav: !args.without_bhav, tools, is_built: args.no_build };
     let mut harness = Harness::new(surroundings::prepare(args.bhav, needs)?, args.quick);
     (harness.tick_us, harness.symbols_file) = (args.tick_us, args.symbols);
-    harness.faults = args.faults;
+    (harness.faults, harness.seconds, harness.seed) = (args.faults, args.seconds, args.seed);
     for (section, runs) in chosen {
         let is_whole = runs.len() == section.runs.len();
         let runs = runs.into_iter().filter(|run| run.is_possible(&harness));

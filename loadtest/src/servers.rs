@@ -13,7 +13,7 @@ use crate::harness::Harness;
 use crate::http;
 use crate::nginx;
 use crate::process::Process;
-use crate::simulator::Simulator;
+use crate::simulator::{FREE_PORT, Simulator};
 use crate::snapshot::Snapshot;
 use crate::wait;
 
@@ -139,7 +139,7 @@ impl Server {
 
 impl Bhav {
     fn start(&self, work_folder: &Path) -> Result<(Process, SocketAddr, Option<String>), Error> {
-        let mut command = self.simulator.service(&self.program, &self.state_folder)?;
+        let mut command = self.simulator.service(&self.program, &self.state_folder, FREE_PORT)?;
         command.envs(SETTINGS).envs(self.settings.iter().cloned());
         if let Some(socket) = &self.socket {
             pass(&mut command, socket);
@@ -260,6 +260,12 @@ fn rust_peer(
         command.arg("--header").arg(format!("{name}: {value}"));
     }
     Ok(command)
+}
+
+/// The socket address in a URL without a path.
+pub fn socket_address(root: &str) -> Result<SocketAddr, Error> {
+    let address = root.strip_prefix("http://").and_then(|address| address.parse().ok());
+    address.ok_or_else(|| Error::Invalid(format!("{root} is no address")))
 }
 
 /// Makes `folder`, with nothing in it.

@@ -18,6 +18,9 @@ use crate::process::Process;
 /// Start of the line by which the simulator announces where it listens.
 const LISTENING: &str = "simulator on http://";
 
+/// For whoever says where it listens.
+pub const FREE_PORT: &str = "127.0.0.1:0";
+
 /// Deadline of a request to the simulator.
 const DEADLINE: Duration = Duration::from_secs(10);
 
@@ -44,16 +47,26 @@ impl Simulator {
         log_folder: &Path,
         settings: &[(&str, &str)],
     ) -> Result<Self, Error> {
-        let mut command = command(program, "sim");
+        let mut command = command(program, "sim", FREE_PORT);
         command.envs(settings.iter().copied());
         let process = Process::start("simulator", command, log_folder)?;
         let root = format!("http://{}", process.announced(LISTENING)?);
         Ok(Self { root, client: Client::new(DEADLINE), _process: process })
     }
 
+    /// Where it listens: a URL without a path.
+    pub fn root(&self) -> &str {
+        &self.root
+    }
+
     /// A service beside it: its feeds, its app at broker A, its clock and a state folder.
-    pub fn service(&self, program: &Path, state_folder: &Path) -> Result<Command, Error> {
-        let mut command = command(program, "serve");
+    pub fn service(
+        &self,
+        program: &Path,
+        state_folder: &Path,
+        listen: &str,
+    ) -> Result<Command, Error> {
+        let mut command = command(program, "serve", listen);
         command
             .env("BHAV_STATE_DIR", state_folder)
             .env("BHAV_BROKERA_URL", format!("{}/a", self.root))
@@ -126,9 +139,9 @@ impl Simulator {
     }
 }
 
-/// A command of bhav on a port that is free. The operator's own settings must not decide what is
+/// A command of bhav that listens there. The operator's own settings must not decide what is
 /// measured.
-fn command(program: &Path, name: &str) -> Command {
+fn command(program: &Path, name: &str, listen: &str) -> Command {
     let mut command = Command::new(program);
     let is_own = |name: &OsStr| {
         let bytes = name.as_encoded_bytes();
@@ -137,6 +150,6 @@ fn command(program: &Path, name: &str) -> Command {
     for (name, _) in std::env::vars_os().filter(|(name, _)| is_own(name)) {
         command.env_remove(name);
     }
-    command.args([name, "--listen", "127.0.0.1:0"]);
+    command.args([name, "--listen", listen]);
     command
 }

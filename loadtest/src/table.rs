@@ -23,10 +23,10 @@ use crate::run::{
     Base, Case, Column, Label, Lines, Load, Order, Read, Run, Section, ServerSpec, Slices, Work,
 };
 use crate::servers::{Kind, State};
-use crate::{background, honesty, lines, revaluation};
+use crate::{background, honesty, lines, nodes, revaluation};
 
 /// Every section, in the order of the document.
-pub static SECTIONS: [Section; 5] = [
+pub static SECTIONS: [Section; 6] = [
     // bhav beside the peers, and what only bhav is asked.
     Section {
         name: "peers",
@@ -88,6 +88,29 @@ pub static SECTIONS: [Section; 5] = [
         beside: None,
         effort: [Effort { rounds: 1, rounds_aside: 1, slice_ms: 0, clients_ms: 0 }; 2],
         runs: &[Run { name: "session", work: Work::Steps(honesty::measure), ..RUN }],
+    },
+    // Several nodes while they, their servers and the ways between them fail.
+    Section {
+        name: "nodes",
+        heading: "## Several nodes",
+        is_on_request: true,
+        needs_tools: false,
+        beside: None,
+        effort: [Effort { rounds: 1, rounds_aside: 1, slice_ms: 0, clients_ms: 0 }; 2],
+        runs: &[
+            Run {
+                name: "chaos",
+                heading: "### Random faults",
+                work: Work::Steps(nodes::chaos),
+                ..RUN
+            },
+            Run {
+                name: "failures",
+                heading: "### What each failure looks like",
+                work: Work::Steps(nodes::failures),
+                ..RUN
+            },
+        ],
     },
 ];
 

@@ -7,8 +7,6 @@ use super::broker_status::show;
 use super::call::Call;
 use super::state::State;
 use crate::auth::{Caller, Unidentified};
-use crate::base::Broker;
-use crate::brokers::login_page;
 use crate::http::{Problem, Response};
 use crate::store::{StoreError, User};
 use crate::views::account::{self, LoginPages, SessionState};
@@ -36,7 +34,7 @@ pub fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<
         registration: if state.auth.is_registration_open() { "open" } else { "closed" },
         version: env!("CARGO_PKG_VERSION"),
         web: state.site.map(Site::version),
-        login_pages: LoginPages { a: login_page(Broker::A), b: login_page(Broker::B) },
+        login_pages: LoginPages { a: &state.login_pages[0], b: &state.login_pages[1] },
     };
     show(&view, call, reply)
 }

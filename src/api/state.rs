@@ -67,6 +67,8 @@ pub struct State {
     pub portfolio: PortfolioState,
     /// Limits the log lines about refused requests.
     pub refusal_lines: RefusalLines,
+    /// Addresses of broker A's and broker B's login pages, to which the API key is appended.
+    pub login_pages: [String; 2],
     /// The dashboard; `None` if it is switched off.
     pub site: Option<&'static Site>,
     /// The OpenAPI description.

@@ -12,9 +12,9 @@ use crate::api::{
     SNAPSHOT_EVENT, State,
 };
 use crate::auth::Auth;
-use crate::base::{Clock, Leadership, Source, ist};
+use crate::base::{Broker, Clock, Leadership, Source, ist};
 use crate::brokers::broker_b::master;
-use crate::brokers::{BrokerA, BrokerB, Public, SharedToken};
+use crate::brokers::{BrokerA, BrokerB, Public, SharedToken, login_page};
 #[cfg(feature = "engines")]
 use crate::cache::ValkeyL2;
 use crate::cache::l2::Absent;
@@ -212,6 +212,10 @@ fn state(config: &Config, context: &WarmerContext, auth: Arc<Auth>) -> Result<St
         cors: ArcSwap::from_pointee(Cors::new(&config.http.allowed_origins)),
         portfolio: portfolio_state(config, context)?,
         refusal_lines: RefusalLines::default(),
+        login_pages: [
+            login_page(Broker::A, &config.broker_a.url),
+            login_page(Broker::B, &config.broker_b.url),
+        ],
         site: config.web.on.then(Site::embedded),
         document: Document::new(),
     })

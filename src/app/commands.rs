@@ -24,7 +24,7 @@ use crate::sim;
 pub fn serve(config: &Config, reread: &Reread<'_>) -> ExitCode {
     guard_memory(config);
     let clock = clock_of(config.now);
-    run(config, &clock, "", Some(reread))
+    run(config, &clock, |_| String::new(), Some(reread))
 }
 
 /// Runs the simulator and the service against it, on one clock and on loopback.
@@ -58,9 +58,12 @@ pub fn demo(config: &Config, _: &Reread<'_>) -> ExitCode {
     }
     // Simulated prices must never be restored by a real run.
     config.state_dir = config.state_dir.join("demo");
-    let notes = demo_notes(&sim, &clock);
+    let greet = |url: &str| {
+        sim.return_logins_to(url);
+        demo_notes(&sim, &clock, url)
+    };
     // Its terminal is all it is for, so a hang-up ends it.
-    let code = run(&config, &clock, &notes, None);
+    let code = run(&config, &clock, greet, None);
     sim.stop();
     code
 }
@@ -103,8 +106,14 @@ pub fn sim(config: &Config, _: &Reread<'_>) -> ExitCode {
     Exit::Ok.into()
 }
 
-/// Starts the service, says where it listens, waits for the end, drains.
-fn run(config: &Config, clock: &Clock, notes: &str, reread: Option<&Reread<'_>>) -> ExitCode {
+/// Starts the service, says where it listens, waits for the end, drains. `greet` is given the
+/// service's address and returns what else to say.
+fn run(
+    config: &Config,
+    clock: &Clock,
+    greet: impl FnOnce(&str) -> String,
+    reread: Option<&Reread<'_>>,
+) -> ExitCode {
     // Before anything starts, so that no signal is missed.
     let hangup = if reread.is_some() { Hangup::Reloads } else { Hangup::Ends };
     let mut signals = match Signals::arm(hangup) {
@@ -121,7 +130,7 @@ fn run(config: &Config, clock: &Clock, notes: &str, reread: Option<&Reread<'_>>)
         (None, Some(failure)) => format!("no metrics: {failure}\n"),
         (None, None) => String::new(),
     };
-    say(&format!("{}{admin}listening on {url}\n", notes.replace("{url}", &url)));
+    say(&format!("{}{admin}listening on {url}\n", greet(&url)));
     tracing::info!(%url, "listening");
     let mut reloader = reread.map(|reread| Reloader::new(&app, config, reread));
     let signal = main_loop::until_end(&app, &mut signals, || {
@@ -198,35 +207,37 @@ fn no_simulator(settings: &SimSettings, error: &io::Error) -> String {
     format!("BHAV_SIM_LISTEN: no simulator on {}: {error}", settings.listen)
 }
 
-/// What to try; `{url}` stands for the service's address, which is not known yet.
-fn demo_notes(sim: &sim::Sim, clock: &Clock) -> String {
+/// What to try, in the browser first.
+fn demo_notes(sim: &sim::Sim, clock: &Clock, url: &str) -> String {
     const TRY: &str = r#"
-In a browser: {url}/
-The page of each sync there wants a one-time code, for which the simulator stands in:
-  curl -s -X POST {control}/broker_a/request_token
-  curl -s -X POST {control}/broker_b/api_session
-Try:
+Ask it:
   curl -i '{url}/api/index/snapshot'
   curl -i --compressed '{url}/api/index/snapshot'
   curl -s '{url}/api/portfolio/live-prices?symbols=NSE:INFY,NSE:M%26M,NSE:NOSUCH'
   curl -s '{url}/api/health'
   curl -s '{url}/brokera/status'
-For an account and its portfolio follow the README, with sim={sim}; apps and secrets:
-  simkeya-1 / simsecreta at broker A, sim+key=b&1-1 / simsecretb at broker B
+For an account and its portfolio by commands follow docs/api.md, with sim={sim}
 Break broker A, watch its last prices stay, marked stale, until the public provider, a quarter
 of an hour behind, has passed them (--sim-public-delay-s 60 is quicker); then mend it:
   curl -s -d '{"route":"broker_a","fault":{"kind":"refuse"}}' {control}/faults
   curl -s -X DELETE {control}/faults
 
 Informational only, not investment advice.
+
+Open {url}/ in a browser. To bring both brokers in: Log in, Create an account,
+Sync broker A, Sync broker B. Their login pages are the simulator's, and so are the apps:
+simkeya-1 with the secret simsecreta, sim+key=b&1-1 with the secret simsecretb.
+
 "#;
     let now = ist::iso(clock.now());
+    let notes = TRY
+        .replace("{control}", &sim.control_url())
+        .replace("{sim}", &format!("http://{}", sim.addr()))
+        .replace("{url}", url);
     format!(
         "bhav demo: a simulated exchange day. Every price is made up and says so.\n\
-         the clock reads {now}\nsimulator on http://{}\n{}",
+         the clock reads {now}\nsimulator on http://{}\n{notes}",
         sim.addr(),
-        TRY.replace("{control}", &sim.control_url())
-            .replace("{sim}", &format!("http://{}", sim.addr()))
     )
 }
 

@@ -10,9 +10,9 @@ use crate::brokers::login_page;
 /// In the place of an API key that is not known to the command.
 const PLACEHOLDER: &str = "YOUR_API_KEY";
 
-/// The URL of the page where a person logs in to get a code.
-pub fn page(broker: Broker, api_key: Option<&SecretString>) -> String {
-    let mut url = String::from(login_page(broker));
+/// The URL of the page where a person logs in to get a code from the broker at `api_url`.
+pub fn page(broker: Broker, api_url: &str, api_key: Option<&SecretString>) -> String {
+    let mut url = login_page(broker, api_url);
     match api_key {
         Some(key) => push_encoded(&mut url, key.expose_secret()),
         None => url.push_str(PLACEHOLDER),
@@ -53,9 +53,9 @@ mod tests {
     #[test]
     fn the_key_is_encoded_as_a_component() {
         let key = SecretString::from("a+b=c&d/e");
-        let page_b = page(Broker::B, Some(&key));
-        assert_eq!(page_b, "https://api.icicidirect.com/apiuser/login?api_key=a%2Bb%3Dc%26d%2Fe");
-        assert!(page(Broker::A, None).ends_with("v=3&api_key=YOUR_API_KEY"));
+        let page_b = page(Broker::B, "http://sim/b", Some(&key));
+        assert_eq!(page_b, "http://sim/b/apiuser/login?api_key=a%2Bb%3Dc%26d%2Fe");
+        assert!(page(Broker::A, "http://sim/a", None).ends_with("v=3&api_key=YOUR_API_KEY"));
     }
 
     #[test]

@@ -71,16 +71,22 @@ pub fn run(matches: &ArgMatches) -> ExitCode {
     };
     let letter = matches.get_one::<String>("broker").map_or("a", String::as_str);
     let broker = Broker::parse(letter).unwrap_or(Broker::A);
-    let (api_key, secret) = match broker {
-        Broker::A => (&config.broker_a.api_key, &config.broker_a.admin_secret),
-        Broker::B => (&config.broker_b.api_key, &config.broker_b.admin_secret),
+    let (url, api_key, secret) = match broker {
+        Broker::A => {
+            let own = &config.broker_a;
+            (&own.url, &own.api_key, &own.admin_secret)
+        }
+        Broker::B => {
+            let own = &config.broker_b;
+            (&own.url, &own.api_key, &own.admin_secret)
+        }
     };
     let pasted = match matches.get_one::<String>("code") {
         Some(code) => {
             say("bhav: warning: a code in the command line is visible to other users\n");
             Zeroizing::new(code.clone())
         }
-        None => match secret_input::ask(|| invite(broker, api_key.as_ref())) {
+        None => match secret_input::ask(|| invite(broker, url, api_key.as_ref())) {
             Ok(pasted) => pasted,
             Err(why) => return refuse(&format!("what was pasted: {why}"), Exit::Data),
         },
@@ -94,8 +100,8 @@ pub fn run(matches: &ArgMatches) -> ExitCode {
 }
 
 /// Prints the prompt on standard error, so that standard output contains only the result.
-fn invite(broker: Broker, api_key: Option<&SecretString>) {
-    say(&format!("Log in at {}:\n  {}\n", broker.name(), login::page(broker, api_key)));
+fn invite(broker: Broker, api_url: &str, api_key: Option<&SecretString>) {
+    say(&format!("Log in at {}:\n  {}\n", broker.name(), login::page(broker, api_url, api_key)));
     if api_key.is_none() {
         let letter = broker.as_str().to_ascii_uppercase();
         say(&format!(

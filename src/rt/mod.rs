@@ -14,6 +14,7 @@ pub mod group_commit;
 pub mod lanes;
 pub mod liveness;
 pub mod news;
+pub(crate) mod outbound;
 pub mod readiness;
 pub mod threads;
 pub mod unix_signals;

@@ -11,6 +11,7 @@ mod broker_b;
 mod control;
 pub mod exchange;
 mod faults;
+mod login_page;
 mod public;
 mod router;
 mod server;

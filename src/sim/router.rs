@@ -14,7 +14,7 @@ use super::faults::routes::{find, upstream_of};
 use super::server::answer::{Answer, Content};
 use super::server::message::{Delivery, Reply, Request};
 use super::world::{Call, World};
-use super::{broker_a, broker_b, control, public};
+use super::{broker_a, broker_b, control, login_page, public};
 
 /// Answers above this size are compressed for a client that accepts it, as broker A does.
 const COMPRESS_BYTES_MIN: usize = 4 * 1024;
@@ -40,6 +40,9 @@ pub(super) fn answer(world: &Arc<World>, request: &Request) -> Reply {
     let prices_at = shown.checked_sub(effects.lag).unwrap_or(shown);
     let call = Call { world, request, now, prices_at, ahead: effects.ahead };
     let mut answer = match upstream {
+        _ if [login_page::ROUTE_A, login_page::ROUTE_B].contains(&route) => {
+            login_page::answer(&call, route)
+        }
         Upstream::BrokerA if route == ticker::ROUTE => ticker::answer(&call, world),
         Upstream::BrokerA | Upstream::Ticker => broker_a::answer(&call, route, rest),
         Upstream::BrokerB => broker_b::answer(&call, route, rest),

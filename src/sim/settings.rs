@@ -17,6 +17,8 @@ pub struct SimSettings {
     pub more_shares: usize,
     /// How often a second each price moves; their times are whole seconds.
     pub prices_per_s: i64,
+    /// Root of the service whose return addresses are registered with both apps.
+    pub returns_to: String,
     pub broker_a: SimBrokerA,
     pub broker_b: SimBrokerB,
     /// The dates on which the exchange trades.
@@ -33,6 +35,8 @@ impl Default for SimSettings {
             public_delay_s: 900,
             more_shares: 0,
             prices_per_s: 1,
+            // Where `bhav serve` listens unless told otherwise.
+            returns_to: "http://127.0.0.1:8080".into(),
             broker_a: SimBrokerA::default(),
             broker_b: SimBrokerB::default(),
             sessions: Sessions::weekdays(),

@@ -14,6 +14,7 @@ use crate::sim::world;
 #[derive(Debug)]
 pub struct Sim {
     server: server::Server,
+    world: Arc<world::World>,
 }
 
 /// Starts a simulator whose exchange runs on `clock`.
@@ -25,9 +26,10 @@ pub fn start(settings: SimSettings, clock: Clock) -> io::Result<Sim> {
     let mark = format!("seed={}", settings.seed);
     let world = Arc::new(world::World::new(settings, clock));
     let refused = world.refused_connections.clone();
+    let answering = Arc::clone(&world);
     let handler =
-        Box::new(move |request: &server::message::Request| router::answer(&world, request));
-    Ok(Sim { server: server::Server::start(&listen, mark, refused, handler)? })
+        Box::new(move |request: &server::message::Request| router::answer(&answering, request));
+    Ok(Sim { server: server::Server::start(&listen, mark, refused, handler)?, world })
 }
 
 impl Sim {
@@ -59,6 +61,11 @@ impl Sim {
     /// Root of the control routes.
     pub fn control_url(&self) -> String {
         format!("http://{}/sim/control", self.addr())
+    }
+
+    /// Registers the service at `url` as the one to which the login pages send the browser back.
+    pub fn return_logins_to(&self, url: &str) {
+        url.clone_into(&mut self.world.returns_to.lock());
     }
 
     /// Closes every connection and waits for the threads.

@@ -35,6 +35,9 @@ pub(super) struct World {
     pub(super) broker_a: Mutex<BrokerASessions>,
     pub(super) broker_b: Mutex<BrokerBSessions>,
     pub(super) accounts: Mutex<Accounts>,
+    /// Root of the service to which the login pages send the browser back, as registered with the
+    /// apps.
+    pub(super) returns_to: Mutex<String>,
 }
 
 impl World {
@@ -54,6 +57,7 @@ impl World {
             broker_a: Mutex::new(BrokerASessions::new(&settings, now)),
             broker_b: Mutex::new(BrokerBSessions::new(&settings)),
             accounts: Mutex::default(),
+            returns_to: Mutex::new(settings.returns_to.clone()),
             settings,
             clock,
         }

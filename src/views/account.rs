@@ -44,15 +44,15 @@ pub struct SessionState<'a> {
     pub version: &'static str,
     /// Names the content of the dashboard's files, as in their paths; null if it is switched off.
     pub web: Option<&'a str>,
-    pub login_pages: LoginPages,
+    pub login_pages: LoginPages<'a>,
 }
 
 /// Addresses of the brokers' login pages. The API key, percent-encoded, belongs to their end.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct LoginPages {
-    pub a: &'static str,
-    pub b: &'static str,
+pub struct LoginPages<'a> {
+    pub a: &'a str,
+    pub b: &'a str,
 }
 
 #[derive(Debug, Clone, Serialize)]

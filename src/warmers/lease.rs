@@ -63,7 +63,7 @@ impl Lease {
             .map(|claim| Line::start("lease-claim", Which::Claim, claim, answer))
             .transpose()?;
         let worker = Worker {
-            state: lease::Leadership::new(parts.times, &parts.node, claim.is_some()),
+            state: lease::LeaseState::new(parts.times, &parts.node, claim.is_some()),
             row,
             claim,
             answers,
@@ -141,7 +141,7 @@ fn failed(error: AuthorityError) -> Answer {
 
 /// State of the thread.
 struct Worker {
-    state: lease::Leadership,
+    state: lease::LeaseState,
     row: Line,
     claim: Option<Line>,
     answers: Receiver<Answered>,

@@ -27,7 +27,7 @@ use super::relay::follow::FollowTask;
 use super::relay::tell::TellTask;
 use super::relay::wanted::WantedTask;
 use super::relay::{Evening, News};
-use super::signals::{SignalsTask, Turn as SignalsTurn};
+use super::signals::{Said, SignalsTask, Turn as SignalsTurn};
 use super::stats::WarmerStats;
 use super::store_check::StoreCheck;
 use crate::base::{Clock, Epoch, Role, Source};
@@ -286,7 +286,9 @@ impl Scheduler {
             self.instruments.poll(&self.context, tokens, learned, now_mono_ms);
         } else {
             self.close.rest();
-            self.signals.follow(&self.context, self.follow.evening().signals, now_mono_ms);
+            let said =
+                Said { signals: self.follow.evening().signals, running: self.follow.running() };
+            self.signals.follow(&self.context, &said, now_mono_ms);
             self.poll_quotes(standing, now_mono_ms);
             self.follow.poll(&self.context, now_mono_ms);
         }
@@ -295,7 +297,7 @@ impl Scheduler {
         let is_fresh = self.snapshot.publish(&self.context, beside, now_mono_ms);
         self.stats.snapshot(is_fresh);
         let evening = Evening::of(signals.as_of, &self.context.instruments.load());
-        self.tell.poll(&self.context, evening, now_mono_ms);
+        self.tell.poll(&self.context, evening, self.signals.running(), now_mono_ms);
         self.persist.poll(&self.context, now_mono_ms);
         let exchange_ms = self.snapshot.age().map(|age| age.as_of.as_millisecond());
         self.store_check.poll(&self.context, exchange_ms, now_mono_ms);

@@ -26,6 +26,7 @@ use jiff::civil::Date;
 
 use super::context::WarmerContext;
 use super::job::Outcomes;
+use super::relay::follow::HeardRunning;
 use crate::base::{Epoch, Source, ist};
 use crate::brokers::Readiness;
 use crate::brokers::broker_a::Tokens;
@@ -39,10 +40,10 @@ pub use fetch::Turn;
 use fetch::{Answer, CandleCalls, DueDate, availability};
 use histories::Histories;
 use jobs::{Done, Outcome};
-use look::{LookOrder, PrepareOrder, look, prepare, withdraw};
+use look::{Adopted, LookOrder, PrepareOrder, adopt, look, prepare, withdraw};
 use outcomes::Expected;
 use provisional::Provisional;
-use publication::Shown;
+use publication::{Shown, ShownProvisional};
 use rebuild::{RebuildOrder, load, rebuild};
 use sessions::{running_date, settled_date};
 use symbol::{Availability, TrackedSymbol};
@@ -78,6 +79,14 @@ pub struct SignalsTask {
     shown: Shown,
     /// Candles of the session under way, while the operator wants them looked at.
     provisional: Provisional,
+}
+
+/// What the leader says of signals.
+pub struct Said<'a> {
+    /// The date that was published last.
+    pub signals: Option<Date>,
+    /// `None` before the leader was heard.
+    pub running: Option<&'a HeardRunning>,
 }
 
 /// For health.
@@ -171,15 +180,14 @@ impl SignalsTask {
         self.calls.forget_arrived();
     }
 
-    /// What is left to do while another node leads: shows what that one published, `said` to be in
-    /// the store.
-    pub fn follow(&mut self, context: &WarmerContext, said: Option<Date>, now_mono_ms: u64) {
+    /// What is left to do while another node leads: shows what that one shows.
+    pub fn follow(&mut self, context: &WarmerContext, said: &Said<'_>, now_mono_ms: u64) {
         self.target = settled_date(&context.calendar, Source::BrokerA, context.clock.now());
         self.provisional.follow(false, None);
-        let behind = self.shown.top.as_of < said;
-        if self.in_flight || self.withdraws(context, now_mono_ms) {
+        if self.in_flight || self.follow_running(context, said.running, now_mono_ms) {
             return;
         }
+        let behind = self.shown.top.as_of < said.signals;
         if now_mono_ms < self.retry_mono_ms || (self.loaded && !behind) {
             return;
         }
@@ -188,6 +196,49 @@ impl SignalsTask {
             self.retry_mono_ms = now_mono_ms + RETRY_MS;
         }
         self.load(context);
+    }
+
+    /// Shows the leader's signals of running candles, or none as it does. What was shown stands
+    /// for its time where nothing is heard. True: a job is under way for that.
+    fn follow_running(
+        &mut self,
+        context: &WarmerContext,
+        heard: Option<&HeardRunning>,
+        now_mono_ms: u64,
+    ) -> bool {
+        let shown = self.shown.provisional;
+        let is_old = |until_mono_ms: u64, date: Date| {
+            now_mono_ms >= until_mono_ms || date != ist::zoned(context.clock.now()).date()
+        };
+        let until_mono_ms = heard.map_or(0, |heard| heard.until_mono_ms);
+        let told = heard.and_then(|heard| heard.running.as_ref());
+        let told = told.filter(|told| !is_old(until_mono_ms, told.look.date));
+        // They are shown beside the complete ones of the session before.
+        let told = told.filter(|_| self.loaded && self.shown.top.as_of.is_some());
+        match (told, shown) {
+            (Some(told), shown) if shown.is_none_or(|shown| shown.look != told.look) => {
+                let (look, signals) = (told.look, told.signals.clone());
+                let adopted = Adopted { look, signals, until_mono_ms };
+                let (expected, publication) = (self.expected(context), context.publication.clone());
+                self.submit(context, move |store| {
+                    adopt(store, adopted, &expected, &publication).map(Done::Found)
+                });
+                true
+            }
+            (None, Some(shown))
+                if heard.is_some() || is_old(shown.until_mono_ms, shown.look.date) =>
+            {
+                let publication = context.publication.clone();
+                self.submit(context, move |_| Ok(Done::Withdrawn(withdraw(&publication))));
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// What is shown of running candles.
+    pub fn running(&self) -> Option<ShownProvisional> {
+        self.shown.provisional
     }
 
     /// Reads what the store has and shows what was published last.

@@ -34,6 +34,7 @@ pub(super) const ASSETS: &[Asset] = assets! {
     "candles.js" JS,
     "chart.js" JS,
     "combobox.js" JS,
+    "figures.js" JS,
     "form.js" JS,
     "format.js" JS,
     "holdings.js" JS,

@@ -102,13 +102,18 @@ pub struct Node {
 impl World {
     /// `None` where there is no such server; says then which test is left out.
     pub fn at(test: &str, now: &str) -> Option<Self> {
-        let server = SharedServer::start(test)?;
-        let scene = Scene::at(now);
+        let world = Self::of(test, Scene::at(now))?;
         // Each node has a store of its own here, so what the leader finds in candles would stay
         // with it.
         for route in ["broker_a.historical", "public.chart"] {
-            scene.fault(route, r#"{"kind":"refuse"}"#);
+            world.scene.fault(route, r#"{"kind":"refuse"}"#);
         }
+        Some(world)
+    }
+
+    /// The same around a scene of the test's own.
+    pub fn of(test: &str, scene: Scene) -> Option<Self> {
+        let server = SharedServer::start(test)?;
         let world = Self { scene, server, rows: Rows::new() };
         world.await_claim();
         Some(world)
@@ -134,8 +139,12 @@ impl World {
         self.start_with(name, self.config())
     }
 
-    pub fn start_with(&self, name: &str, mut config: Config) -> Node {
-        let state = tempfile::tempdir().unwrap();
+    pub fn start_with(&self, name: &str, config: Config) -> Node {
+        self.start_in(tempfile::tempdir().unwrap(), name, config)
+    }
+
+    /// In a state directory that may have a store already.
+    pub fn start_in(&self, state: tempfile::TempDir, name: &str, mut config: Config) -> Node {
         config.state_dir = state.path().into();
         config.nodes.name = Some(name.into());
         let app = App::start_among(&config, &self.scene.clock, self.rows.clone()).unwrap();

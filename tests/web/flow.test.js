@@ -1,33 +1,57 @@
 // W6, W7, W11, W17: from nothing to a portfolio and out again, by mouse and by keyboard.
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
-import { rupees } from '../../web/format.js';
-import { PASSWORD, launch, open, register, startDemo, sync, until, visit } from './support.js';
+import { test } from 'node:test';
+import { rupees, signedRupees } from '../../web/format.js';
+import { PASSWORD, open, register, scene, submitSync, until, userOf, visit } from './support.js';
 
-let demo;
-let browser;
+// At a fixed instant the sums of what was paid are the same to the paisa in every run.
+const stage = scene({ BHAV_NOW: '2026-11-20T11:00:00+05:30' });
 
-before(async () => {
-  demo = await startDemo();
-  browser = await launch();
-});
-after(async () => {
-  await browser?.close();
-  await demo?.stop();
-});
+/** What the API says of the portfolio, in the figures that the page shows. */
+async function shownSums(page) {
+  const { summary } = await page.evaluate(async () => (await fetch('/api/portfolio/holdings?live=true')).json());
+  return [rupees(summary.total_current_value), rupees(summary.total_invested), signedRupees(summary.total_pnl), signedRupees(summary.day_pnl)];
+}
 
 test('a newcomer registers, syncs both brokers, reads the sums, and leaves nothing behind', async () => {
-  const { page, context, faults } = await open(browser);
-  await register(page, demo.base);
-  await sync(page, demo, 'a');
-  await sync(page, demo, 'b');
+  const { page, context, faults } = await open(stage.browser);
+  await visit(page, `${stage.demo.base}/`);
+  await page.getByRole('link', { name: 'Portfolio' }).click();
+  await page.getByRole('button', { name: 'Create an account' }).click();
+  await page.getByLabel('E-mail').fill('newcomer@example.com');
+  await page.getByLabel('Password', { exact: true }).fill(PASSWORD);
+  await page.getByRole('button', { name: 'Create account' }).click();
+  await page.getByRole('heading', { name: 'Nothing synced yet' }).waitFor();
+  for (const which of ['a', 'b']) {
+    await page.getByRole('link', { name: `Sync broker ${which.toUpperCase()}` }).first().click();
+    await page.getByRole('button', { name: 'Fill them in' }).click();
+    const [login] = await Promise.all([context.waitForEvent('page'), page.getByRole('link', { name: /Open the broker/ }).click()]);
+    await login.getByText('This page stands in for the broker’s own.').waitFor();
+    await login.getByRole('button', { name: 'Log in' }).click();
+    // The code comes back to a tab of its own, and to the one where the key was typed.
+    const label = which === 'a' ? 'Request token' : 'API session';
+    for (const tab of [login, page]) await until('the code', async () => (await tab.getByLabel(label, { exact: true }).inputValue()).length >= 8);
+    assert.equal(login.url(), `${stage.demo.base}/portfolio/sync/${which}`);
+    await login.close();
+    await submitSync(page, which);
+  }
   await page.getByRole('link', { name: 'To the portfolio' }).click();
   await page.getByText('Broker A synced').waitFor();
-  const summary = await page.evaluate(async () => (await (await fetch('/api/portfolio/holdings')).json()).summary);
-  // Invested does not move with prices, so it is the same to the paisa a moment later.
-  await until('the sum of what was invested', async () => (await page.locator('.totals').innerText()).includes(rupees(summary.total_invested)));
-  assert.match(await page.locator('.totals').innerText(), /₹\d{1,2},\d\d,\d\d,\d{3}\.\d\d/);
+  const totals = page.locator('.totals');
+  await until('the demo’s sum', async () => (await totals.innerText()).includes('₹1,10,83,754.90'));
+  // Prices move: the four figures are those of an answer of this moment.
+  await until('the sums of the API', async () => {
+    const shown = await totals.innerText();
+    return (await shownSums(page)).every((sum) => shown.includes(sum));
+  });
+  assert.match(await totals.innerText(), /₹1,\d\d,\d\d,\d{3}\.\d\d/);
   await page.getByText(/Of the value, ₹.* is in 2 holdings without a cost/).waitFor();
+  // What is not known is a dash that says why, and no nought.
+  const unknown = page.getByRole('row', { name: /TRENT/ }).getByTitle('The broker does not know what every share cost');
+  assert.deepEqual([...new Set(await unknown.allInnerTexts())], ['–']);
+  await page.getByRole('button', { name: 'Show them' }).click();
+  await page.getByText('2 of 21 holdings').waitFor();
+  await page.getByRole('button', { name: 'Show all' }).click();
   // A merged row opens into its parts.
   const row = page.getByRole('row', { name: /RELIANCE/ });
   await row.getByRole('button', { name: 'Parts of RELIANCE' }).click();
@@ -47,7 +71,7 @@ test('a newcomer registers, syncs both brokers, reads the sums, and leaves nothi
   await page.getByText('Broker A synced').waitFor();
   await page.getByRole('link', { name: 'Account' }).click();
   await page.getByRole('button', { name: 'Log out' }).click();
-  await page.waitForURL(`${demo.base}/`);
+  await page.waitForURL(`${stage.demo.base}/`);
   assert.equal(await page.evaluate(async () => (await fetch('/api/portfolio/holdings')).status), 401);
   await page.goBack();
   await page.getByText('Log in to see this page').waitFor();
@@ -57,17 +81,39 @@ test('a newcomer registers, syncs both brokers, reads the sums, and leaves nothi
   await context.close();
 });
 
+test('a page out of the browser’s memory shows nothing of a login that has ended', async () => {
+  const storageState = await userOf(stage, ['a']);
+  const { page, context } = await open(stage.browser, { storageState });
+  await visit(page, `${stage.demo.base}/portfolio`);
+  await page.getByText('Broker A synced').waitFor();
+  // The page's own fetches leave nothing in the browser's cache.
+  const kept = await page.evaluate(() => fetch('/api/portfolio/holdings?live=true', { cache: 'only-if-cached', mode: 'same-origin' }).then((answer) => answer.ok, () => false));
+  assert.equal(kept, false);
+  const elsewhere = await context.newPage();
+  await visit(elsewhere, `${stage.demo.base}/account`);
+  await elsewhere.getByRole('button', { name: 'Log out' }).click();
+  await elsewhere.waitForURL(`${stage.demo.base}/`);
+  // As the browser tells a page that it brings back whole.
+  const left = await page.evaluate(() => {
+    dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }));
+    return document.querySelector('main').innerText;
+  });
+  assert.doesNotMatch(left, /₹\d/);
+  await page.getByText('Log in to see this page').waitFor();
+  await context.close();
+});
+
 test('credentials are nowhere after a sync: not in storage, address, fields or log', async () => {
-  const { page, context } = await open(browser);
-  await register(page, demo.base);
-  const code = await demo.requestToken();
-  const greeting = demo.log().length; // which names the simulator's secrets
+  const { page, context } = await open(stage.browser);
+  await register(page, stage.demo.base);
+  const code = await stage.demo.requestToken();
+  const greeting = stage.demo.log().length; // which names the simulator's secrets
   // As the broker's login sends the browser back, from another site.
-  await page.goto(`${demo.base}/return/a?request_token=${code}&status=success`, { waitUntil: 'commit' });
+  await page.goto(`${stage.demo.base}/return/a?request_token=${code}&status=success`, { waitUntil: 'commit' });
   const field = page.getByLabel('Request token', { exact: true });
   await field.waitFor();
   assert.equal(await field.inputValue(), code);
-  assert.equal(page.url(), `${demo.base}/portfolio/sync/a`);
+  assert.equal(page.url(), `${stage.demo.base}/portfolio/sync/a`);
   assert.equal(await page.getByRole('heading', { name: 'Broker A is synced' }).count(), 0, 'nothing is sent by itself');
   await page.getByLabel('API key', { exact: true }).fill('simkeya-7');
   assert.match(await page.getByRole('link', { name: /Open the broker/ }).getAttribute('href') ?? '', /api_key=simkeya-7$/);
@@ -80,30 +126,30 @@ test('credentials are nowhere after a sync: not in storage, address, fields or l
   ]));
   for (const secret of ['simsecreta', 'simkeya-7', code]) {
     assert.ok(!kept.includes(secret), secret);
-    assert.ok(!demo.log().slice(greeting).includes(secret), `${secret} in the log`);
+    assert.ok(!stage.demo.log().slice(greeting).includes(secret), `${secret} in the log`);
   }
   await context.close();
 });
 
 test('broker B may come back by a form from its own site', async () => {
-  const { page, context } = await open(browser);
-  await register(page, demo.base);
+  const { page, context } = await open(stage.browser);
+  await register(page, stage.demo.base);
   await page.route('http://broker.test/*', (route) => route.fulfill({
     contentType: 'text/html',
-    body: `<form method="post" action="${demo.base}/return/b"><input name="API_Session" value="12345678"><button>Go</button></form>`,
+    body: `<form method="post" action="${stage.demo.base}/return/b"><input name="API_Session" value="12345678"><button>Go</button></form>`,
   }));
   await page.goto('http://broker.test/login');
   await page.getByRole('button', { name: 'Go' }).click();
   const field = page.getByLabel('API session', { exact: true });
   await field.waitFor();
   assert.equal(await field.inputValue(), '12345678');
-  assert.equal(page.url(), `${demo.base}/portfolio/sync/b`);
+  assert.equal(page.url(), `${stage.demo.base}/portfolio/sync/b`);
   await context.close();
 });
 
 test('the journal shows what was written as text, and what was deleted comes back by Undo', async () => {
-  const { page, context, faults } = await open(browser);
-  await register(page, demo.base);
+  const { page, context, faults } = await open(stage.browser);
+  await register(page, stage.demo.base);
   await page.getByRole('link', { name: 'Journal' }).click();
   const hostile = '<img src=x onerror="window.broken=1"></script><b>bold</b>';
   await page.getByRole('button', { name: 'New entry' }).click();
@@ -140,8 +186,8 @@ test('the journal shows what was written as text, and what was deleted comes bac
 });
 
 test('unsaved text survives a login that ended meanwhile', async () => {
-  const { page, context } = await open(browser);
-  const email = await register(page, demo.base);
+  const { page, context } = await open(stage.browser);
+  const email = await register(page, stage.demo.base);
   await page.getByRole('link', { name: 'Journal' }).click();
   await page.getByRole('button', { name: 'New entry' }).click();
   const form = page.locator('form.entry');
@@ -161,8 +207,8 @@ test('unsaved text survives a login that ended meanwhile', async () => {
 });
 
 test('everything is reached by keyboard, with a focus that can be seen', async () => {
-  const { page, context } = await open(browser);
-  await visit(page, `${demo.base}/watch`);
+  const { page, context } = await open(stage.browser);
+  await visit(page, `${stage.demo.base}/watch`);
   await page.keyboard.press('Tab');
   assert.equal(await page.evaluate(() => document.activeElement?.textContent), 'Skip to content');
   await page.keyboard.press('Enter');

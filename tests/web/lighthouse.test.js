@@ -1,21 +1,18 @@
 // W15: Lighthouse as a phone, on the market's page and on the portfolio's.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { startDemo } from './support.js';
+import { scene } from './support.js';
 
 const LIGHTHOUSE = fileURLToPath(import.meta.resolve('lighthouse/cli/index.js'));
 const FLAGS = `--headless=new${process.getuid?.() === 0 ? ' --no-sandbox' : ''}`;
-let demo;
-
-before(async () => { demo = await startDemo(); });
-after(async () => { await demo?.stop(); });
+const stage = scene();
 
 for (const path of ['/', '/portfolio']) {
   test(`Lighthouse of ${path}`, { timeout: 600_000 }, async (context) => {
-    const args = [LIGHTHOUSE, demo.base + path, '--quiet', '--output=json', `--chrome-flags=${FLAGS}`];
+    const args = [LIGHTHOUSE, stage.demo.base + path, '--quiet', '--output=json', `--chrome-flags=${FLAGS}`];
     const env = { ...process.env, CHROME_PATH: process.env.CHROMIUM ?? '/usr/bin/chromium' };
     const { stdout } = await promisify(execFile)(process.execPath, args, { env, maxBuffer: 64 << 20 });
     const { categories, audits } = JSON.parse(stdout);

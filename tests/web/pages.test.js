@@ -3,31 +3,17 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { after, before, test } from 'node:test';
-import { PAGES, launch, open, register, startDemo, sync, visit } from './support.js';
+import { test } from 'node:test';
+import { PAGES, open, scene, userOf, visit } from './support.js';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const RULES = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
 const SIZES = { phone: { width: 320, height: 720 }, desk: { width: 1280, height: 900 } };
 
-let demo;
-let browser;
+/** @type {any} */
 let state;
-
-before(async () => {
-  demo = await startDemo();
-  browser = await launch();
-  const { page, context } = await open(browser);
-  await register(page, demo.base);
-  await sync(page, demo, 'a');
-  await sync(page, demo, 'b');
-  state = await context.storageState();
-  await context.close();
-});
-after(async () => {
-  await browser?.close();
-  await demo?.stop();
-});
+// Without the public provider and pushed prices, those of broker A are stale as soon as it refuses.
+const stage = scene({ BHAV_PUBLIC_ENABLED: 'false', BHAV_BROKERA_TICKER: 'false' }, async (shared) => { state = await userOf(shared, ['a', 'b']); });
 
 /** What axe could not decide, and why that is fine. */
 const UNDECIDED = new Map([
@@ -47,35 +33,70 @@ async function check(page, name) {
   assert.deepEqual(open_, [], `${name}, undecided`);
 }
 
-for (const who of ['guest', 'user']) {
-  for (const [size, viewport] of Object.entries(SIZES)) {
-    for (const colorScheme of ['light', 'dark']) {
-      test(`pages of a ${who}, ${size}, ${colorScheme}`, async () => {
-        const { page, context, faults, hosts, violations } = await open(browser, {
-          viewport, colorScheme, storageState: who === 'user' ? state : undefined,
-        });
-        for (const path of PAGES) {
-          await visit(page, demo.base + path);
-          await check(page, `${path} ${who} ${size} ${colorScheme}`);
-          const over = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
-          assert.ok(over <= 0, `${path} is ${over} px wider than the window`);
-          assert.deepEqual(await violations(), [], path);
-        }
-        assert.deepEqual(faults, []);
-        assert.deepEqual([...hosts], [demo.base]);
-        await context.close();
-      });
+/** Opens every page once and looks at it in every size and scheme. */
+async function everyPage(name, { storageState, prepare = async () => {}, ready = async () => {}, expected = () => false } = {}) {
+  const { page, context, faults, hosts, violations } = await open(stage.browser, { storageState });
+  await prepare(page);
+  for (const path of PAGES) {
+    await visit(page, stage.demo.base + path);
+    await ready(page, path);
+    for (const [size, viewport] of Object.entries(SIZES)) {
+      await page.setViewportSize(viewport);
+      for (const colorScheme of ['light', 'dark']) {
+        await page.emulateMedia({ colorScheme });
+        await check(page, `${path} ${name} ${size} ${colorScheme}`);
+      }
+      await expectNarrow(page, path);
     }
+    assert.deepEqual(await violations(), [], path);
   }
+  assert.deepEqual(faults.filter((fault) => !expected(fault)), []);
+  assert.deepEqual([...hosts], [stage.demo.base]);
+  await context.close();
 }
+
+async function expectNarrow(page, path) {
+  const over = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+  assert.ok(over <= 0, `${path} is ${over} px wider than the window`);
+}
+
+test('pages of a guest', () => everyPage('guest'));
+
+test('pages of a user with both brokers', () => everyPage('user', { storageState: state }));
+
+test('pages of a user without anything', async () => everyPage('empty', { storageState: await userOf(stage) }));
+
+test('pages while the service has nothing to say', () => everyPage('503', {
+  storageState: state,
+  prepare: (page) => page.route(/\/api\/(?!auth\/session)/, (route) => route.fulfill({
+    status: 503, contentType: 'application/problem+json', headers: { 'Retry-After': '5' },
+    json: { type: 'about:blank', title: 'Service Unavailable', status: 503, code: 'snapshot_not_ready', detail: 'There are no prices yet.' },
+  })),
+  expected: (fault) => fault.includes('503'),
+}));
 
 test('every page works at 400 % zoom', async () => {
   // 1280 px at 400 % is 320 px wide and short.
-  const { page, context } = await open(browser, { viewport: { width: 320, height: 256 }, deviceScaleFactor: 4, storageState: state });
+  const { page, context } = await open(stage.browser, { viewport: { width: 320, height: 256 }, deviceScaleFactor: 4, storageState: state });
   for (const path of PAGES) {
-    await visit(page, demo.base + path);
-    const over = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
-    assert.ok(over <= 0, `${path} is ${over} px wider than the window`);
+    await visit(page, stage.demo.base + path);
+    await expectNarrow(page, path);
+    // What stays at the top leaves room for the page.
+    const room = await page.evaluate(() => {
+      scrollTo(0, document.documentElement.scrollHeight);
+      const bar = document.querySelector('header.top').getBoundingClientRect();
+      return innerHeight - Math.max(0, bar.bottom);
+    });
+    assert.ok(room >= 200, `${path} has ${room} px beside the header`);
   }
   await context.close();
+});
+
+// The last one: it breaks broker A for good.
+test('pages with stale prices', async () => {
+  await stage.demo.fault('broker_a', 'refuse');
+  await everyPage('stale', {
+    storageState: state,
+    ready: (page) => page.locator('#strip .mark.stale').waitFor(),
+  });
 });

@@ -1,8 +1,9 @@
 // What the browser tests share: a demo of their own, a browser, and a page that records its faults.
 import { spawn } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { after, before } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { chromium } from 'playwright-core';
 
@@ -10,7 +11,7 @@ const ROOT = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
 const PROGRAM = process.env.BHAV ?? join(ROOT, 'target', 'release', 'bhav');
 const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
 /** Machines that test are often busy. */
-export const PATIENCE_MS = 60_000;
+export const PATIENCE_MS = Number(process.env.PATIENCE_MS ?? 60_000);
 
 export const PAGES = ['/', '/watch', '/login', '/portfolio', '/portfolio/sync/a', '/portfolio/sync/b', '/trend', '/signals', '/journal', '/account', '/status', '/api'];
 export const PASSWORD = 'nine green parrots';
@@ -27,15 +28,16 @@ export async function startDemo(settings = {}) {
       said += chunk;
       const base = /^listening on (http:\S+)$/m.exec(said)?.[1];
       const sim = /^simulator on (http:\S+)$/m.exec(said)?.[1];
+      const metrics = /^metrics on (http:\S+)$/m.exec(said)?.[1];
       if (!base || !sim) return;
       clearTimeout(late);
-      resolve({ base, sim });
+      resolve({ base, sim, metrics });
     };
     process_.stdout.on('data', look);
     process_.stderr.on('data', look);
     process_.on('exit', (code) => reject(new Error(`the demo ended with ${code}: ${said}`)));
   });
-  const { base, sim } = await addresses;
+  const { base, sim, metrics } = await addresses;
   for (const path of ['index/snapshot', 'signals', 'market/candles?symbol=NSE:RELIANCE']) {
     await until(`the first ${path}`, async () => (await fetch(`${base}/api/${path}`)).ok);
   }
@@ -47,6 +49,12 @@ export async function startDemo(settings = {}) {
     base,
     sim,
     log: () => said,
+    /** How many streams the service holds open. */
+    openStreams: async () => {
+      const text = await (await fetch(metrics)).text();
+      return [...text.matchAll(/^bhav_streams_open\{.*\} (\d+)/gm)].reduce((sum, [, n]) => sum + Number(n), 0);
+    },
+    control: (path, body) => post(`/sim/control/${path}`, body),
     requestToken: async () => (await post('/sim/control/broker_a/request_token')).request_token,
     apiSession: async () => (await post('/sim/control/broker_b/api_session')).api_session,
     fault: (route, kind) => post('/sim/control/faults', { route, fault: { kind } }),
@@ -59,6 +67,32 @@ export async function startDemo(settings = {}) {
       process_.kill('SIGTERM');
     }),
   };
+}
+
+/** A demo and a browser for the tests of a file; `prepare` is run once they are there. */
+export function scene(settings = {}, prepare = async () => {}) {
+  /** @type {{ demo: any, browser: any }} */
+  const shared = { demo: null, browser: null };
+  before(async () => {
+    shared.demo = await startDemo(settings);
+    shared.browser = await launch();
+    await prepare(shared);
+  });
+  after(async () => {
+    await shared.browser?.close();
+    await shared.demo?.stop();
+  });
+  return shared;
+}
+
+/** The session of a new user, with these brokers synced, for pages that come later. */
+export async function userOf({ demo, browser }, synced = []) {
+  const { page, context } = await open(browser);
+  await register(page, demo.base);
+  for (const which of synced) await sync(page, demo, which);
+  const state = await context.storageState();
+  await context.close();
+  return state;
 }
 
 /** Waits until `holds` does. */
@@ -81,6 +115,7 @@ export async function open(browser, options = {}) {
     window.violations = [];
     document.addEventListener('securitypolicyviolation', (event) => window.violations.push(`${event.violatedDirective} ${event.blockedURI}`));
   });
+  if (process.env.FILES) await context.route('**/assets/*/**', fromFolder);
   const page = await context.newPage();
   page.setDefaultTimeout(PATIENCE_MS);
   const faults = [];
@@ -93,6 +128,13 @@ export async function open(browser, options = {}) {
   });
   page.on('request', (request) => hosts.add(new URL(request.url()).origin));
   return { context, page, faults, hosts, violations: () => page.evaluate(() => window.violations) };
+}
+
+/** While you work, `FILES=1` takes the files from the folder `web` and not out of the program. */
+async function fromFolder(route) {
+  const name = new URL(route.request().url()).pathname.split('/').slice(3).join('/');
+  const contentType = { js: 'text/javascript', css: 'text/css', svg: 'image/svg+xml', webmanifest: 'application/manifest+json' }[name.split('.').pop()];
+  await route.fulfill({ contentType, body: readFileSync(join(ROOT, 'web', name)) });
 }
 
 /** Opens a page and waits until it has drawn itself. */
@@ -115,14 +157,18 @@ export async function register(page, base) {
   return email;
 }
 
-/** Syncs one of the brokers through the page. */
-export async function sync(page, demo, which, user = 1) {
-  const name = which === 'a' ? 'Sync broker A' : 'Sync broker B';
+/** Syncs one of the brokers through the page, with a code as its login would give it. */
+export async function sync(page, demo, which, user = 1, code = undefined) {
   await visit(page, `${demo.base}/portfolio/sync/${which}`);
   await page.getByLabel('API key', { exact: true }).fill(which === 'a' ? `simkeya-${user}` : `sim+key=b&1-${user}`);
   await page.getByLabel('API secret', { exact: true }).fill(which === 'a' ? 'simsecreta' : 'simsecretb');
-  if (which === 'a') await page.getByLabel('Request token', { exact: true }).fill(await demo.requestToken());
-  else await page.getByLabel('API session', { exact: true }).fill(await demo.apiSession());
-  await page.getByRole('button', { name }).click();
-  await page.getByRole('heading', { name: `Broker ${which.toUpperCase()} is synced` }).waitFor();
+  const label = which === 'a' ? 'Request token' : 'API session';
+  await page.getByLabel(label, { exact: true }).fill(code ?? await (which === 'a' ? demo.requestToken() : demo.apiSession()));
+  await submitSync(page, which);
+}
+
+export async function submitSync(page, which) {
+  const name = which.toUpperCase();
+  await page.getByRole('button', { name: `Sync broker ${name}` }).click();
+  await page.getByRole('heading', { name: `Broker ${name} is synced` }).waitFor();
 }

@@ -1,6 +1,6 @@
 // Who is logged in and until when; password, export, and the two ways to delete.
 import { call, changePassword, eraseAccount, logOut, serverNow, session } from '../api.js';
-import { field, onSubmit, problemPlace, refuse } from '../form.js';
+import { attempt, field, onSubmit, problemPlace } from '../form.js';
 import { day, minute, span } from '../format.js';
 import { save } from '../table.js';
 import { text } from '../text.js';
@@ -35,15 +35,11 @@ function passwordForm(email, announce) {
     // Lets a password manager know whose password changes.
     h('input', { type: 'text', name: 'username', autocomplete: 'username', value: email, readonly: true, class: 'unseen', tabindex: '-1', 'aria-hidden': 'true' }),
     fields.map(({ node }) => node), problem, h('button', { type: 'submit' }, t.change), done);
-  onSubmit(form, async () => {
-    problem.hidden = true;
+  onSubmit(form, fields, problem, async () => {
     try {
       await changePassword(current.input.value, next.input.value);
-      for (const one of fields) one.fail('');
       say(done, t.changed);
       announce(t.changed);
-    } catch (refused) {
-      refuse(fields, problem, refused);
     } finally {
       for (const one of fields) one.input.value = '';
     }
@@ -54,16 +50,9 @@ function passwordForm(email, announce) {
 function exportPart() {
   const problem = problemPlace();
   return h('section', null, h('h2', null, t.export), h('p', { class: 'muted' }, t.exportWhy), problem,
-    button(t.exportJson, async () => {
-      try {
-        // The document as it came: every digit stays.
-        const answer = await call('/api/portfolio/export', { timeoutMs: 120_000, raw: true });
-        save('bhav-export.json', answer, 'application/json');
-        problem.hidden = true;
-      } catch (refused) {
-        refuse([], problem, refused);
-      }
-    }));
+    // The document as it came: every digit stays.
+    button(t.exportJson, () => attempt([], problem, async () =>
+      save('bhav-export.json', await call('/api/portfolio/export', { timeoutMs: 120_000, raw: true }), 'application/json'))));
 }
 
 /** A button that asks once more before it acts. */
@@ -80,15 +69,11 @@ function asksAgain(label, question, sure, run) {
 function deletePart() {
   const problem = problemPlace();
   const done = h('p', { class: 'good', role: 'status' });
-  const asked = asksAgain(t.deleteData, t.deleteSure, t.deleteYes, async () => {
-    try {
-      const { deleted } = await call('/api/portfolio/data', { method: 'DELETE' });
-      say(done, t.deleted(deleted.holdings, deleted.positions, deleted.pnl_snapshots));
-      asked.draw();
-    } catch (refused) {
-      refuse([], problem, refused);
-    }
-  });
+  const asked = asksAgain(t.deleteData, t.deleteSure, t.deleteYes, () => attempt([], problem, async () => {
+    const { deleted } = await call('/api/portfolio/data', { method: 'DELETE' });
+    say(done, t.deleted(deleted.holdings, deleted.positions, deleted.pnl_snapshots));
+    asked.draw();
+  }));
   return h('section', null, h('h2', null, t.deleteTitle), h('p', { class: 'muted' }, t.deleteWhy), asked.box, problem, done);
 }
 
@@ -97,15 +82,12 @@ function erasePart(email, go, announce) {
   const password = field({ name: 'password', label: text.login.password, secret: true, autocomplete: 'current-password', required: true });
   const problem = problemPlace();
   const form = h('form', { method: 'post', novalidate: true }, mail.node, password.node, problem, h('button', { type: 'submit', class: 'danger' }, t.eraseYes));
-  onSubmit(form, async () => {
+  onSubmit(form, [mail, password], problem, async () => {
     if (mail.input.value.trim().toLowerCase() !== email.toLowerCase()) { mail.fail(t.notEmail); mail.input.focus(); return; }
-    mail.fail('');
     try {
       await eraseAccount(password.input.value);
       go('/');
       announce(t.erased);
-    } catch (refused) {
-      refuse([mail, password], problem, refused);
     } finally {
       password.input.value = '';
     }

@@ -1,9 +1,10 @@
 // The user's own notes of trades: by days, filtered, with what closed pairs came to.
 import { call, withQuery } from '../api.js';
-import { HIDDEN, count, day, direction, arrow, isKnown, price, quantity, rupees, share, signedRupees } from '../format.js';
+import { figure, figureList, moved, secret } from '../figures.js';
+import { count, day, direction, price, quantity, rupees, share, signedRupees } from '../format.js';
 import { entryForm, unsaved } from '../journal-form.js';
 import * as live from '../live.js';
-import { amountsHidden, onAppearance } from '../prefs.js';
+import { onAppearance } from '../prefs.js';
 import { csvButton, table } from '../table.js';
 import { text } from '../text.js';
 import { button, h, put, say, skeleton } from '../view.js';
@@ -26,7 +27,7 @@ export function show({ main, announce }) {
   let cursor = null;
   const place = h('div', null);
   const undo = h('div', { class: 'undo', role: 'status' });
-  const sums = h('dl', { class: 'figures' });
+  const sums = h('div', null);
   const status = h('p', { class: 'muted', role: 'status' });
   const problem = h('p', { class: 'problem', role: 'alert', hidden: true });
   const older = button(t.older, () => more(), { hidden: true });
@@ -41,14 +42,13 @@ export function show({ main, announce }) {
   };
   const add = button(t.add, () => edit(), { class: 'primary' });
   const shown = table({
-    name: 'journal', caption: t.caption, key: (entry) => String(entry.id),
+    name: 'journal', caption: t.caption, isFixed: true, key: (entry) => String(entry.id),
     columns: [
       { key: 'date', label: t.date, show: (e) => day(e.traded_on), csv: (e) => e.traded_on },
       { key: 'symbol', label: t.symbol, show: (e) => ({ text: e.symbol, kind: 'symbol' }), csv: (e) => e.symbol },
       { key: 'side', label: t.side, show: (e) => t.sides[e.side] ?? e.side, csv: (e) => e.side },
-      { key: 'quantity', label: t.quantity, number: true, show: (e) => (amountsHidden() ? HIDDEN : quantity(e.quantity)), csv: (e) => e.quantity },
-      { key: 'price', label: t.price, number: true, show: (e) => (amountsHidden() ? HIDDEN : price(e.price)), csv: (e) => e.price },
-      { key: 'fees', label: t.fees, number: true, show: (e) => (amountsHidden() ? HIDDEN : { text: rupees(e.fees), title: e.fees === null ? t.noFees : undefined }), csv: (e) => e.fees },
+      figure('quantity', t.quantity, secret(quantity)), figure('price', t.price, secret(price)),
+      figure('fees', t.fees, (fees) => ({ text: secret(rupees)(fees), title: fees === null ? t.noFees : undefined })),
       { key: 'strategy', label: t.strategy, show: (e) => e.strategy ?? '', csv: (e) => e.strategy },
       {
         key: 'notes', label: t.notes, wide: true, csv: (e) => e.notes,
@@ -84,15 +84,15 @@ export function show({ main, announce }) {
   };
   const drawSums = ({ count: all, summary: sum }) => {
     say(status, t.count(count(all)));
-    const money = (value) => (amountsHidden() ? HIDDEN : signedRupees(value));
+    sums.hidden = status.hidden = !all && !Object.values(chosen).some(Boolean);
     const figures = [
       [t.closed, count(sum.closed_pairs), null, t.closedWhy], [t.winRate, share(sum.win_rate), null, t.winRateWhy],
-      [t.realised, isKnown(sum.realised) ? `${arrow(sum.realised)} ${money(sum.realised)}` : '–', sum.realised, t.realisedWhy],
-      [t.fees, amountsHidden() ? HIDDEN : rupees(sum.fees), null, t.feesWhy],
+      [t.realised, moved(sum.realised, secret(signedRupees)).text, direction(sum.realised), t.realisedWhy],
+      [t.fees, secret(rupees)(sum.fees), null, t.feesWhy],
     ];
-    put(sums, figures.map(([label, value, moved, why]) => h('div', { title: why }, h('dt', null, label), h('dd', { class: moved === null ? null : direction(/** @type {number} */ (moved)) }, value))));
+    put(sums, figureList(figures));
   };
-  /** @type {any} */
+  /** @type {Answer<'/api/journal/search'> | null} */
   let summed = null;
   const fetched = live.repeat(async () => {
     try {
@@ -147,7 +147,6 @@ export function show({ main, announce }) {
   return () => {
     fetched.stop();
     end();
-    // Who leaves the page has not undone it.
     for (const finish of going.values()) finish();
   };
 }

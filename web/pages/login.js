@@ -1,6 +1,6 @@
 // Log in or create an account. On a private page it stands in that page's place.
 import { logIn, onSession, register, session } from '../api.js';
-import { field, onSubmit, problemPlace, refuse } from '../form.js';
+import { field, onSubmit, problemPlace } from '../form.js';
 import { text } from '../text.js';
 import { button, h, put, say } from '../view.js';
 
@@ -25,15 +25,13 @@ export function show({ main, path, go }) {
     const problem = problemPlace();
     const submit = h('button', { type: 'submit', class: 'primary' }, isNew ? t.create : t.logIn);
     const form = h('form', { method: 'post', novalidate: true }, fields.map(({ node }) => node), problem, submit);
-    onSubmit(form, async () => {
+    onSubmit(form, fields, problem, async () => {
       try {
         if (isNew) await register(mail.input.value, password.input.value, name.input.value.trim());
         else await logIn(mail.input.value, password.input.value);
         email = '';
         // On a private page the frame draws that page now; from here the portfolio is next.
         if (path === '/login') go('/portfolio');
-      } catch (refused) {
-        refuse(fields, problem, refused);
       } finally {
         password.input.value = '';
       }

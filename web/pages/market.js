@@ -1,6 +1,7 @@
 // The market at a glance: three indices, the sectors, and the best signals.
 import { call, serverNow } from '../api.js';
-import { age, arrow, day, direction, heat, moments, percent, price, span, time } from '../format.js';
+import { ageMark, moved } from '../figures.js';
+import { arrow, day, heat, moments, percent, price, span, time } from '../format.js';
 import * as live from '../live.js';
 import { signalTable, signalWords, simulatedMark } from '../signal-table.js';
 import { text } from '../text.js';
@@ -62,7 +63,7 @@ export function show({ main }) {
     shownSignals = sign;
     shownTop = JSON.stringify(top);
   }, 60_000);
-  // The list's words come with a fetch, its rows with the snapshot: whichever is last draws them.
+  // Words come with a fetch, rows with the snapshot: whichever is last draws both.
   ends.push(live.on('snapshot', (snapshot) => {
     const top = JSON.stringify(snapshot.signals);
     if (top !== shownTop && shownTop !== null) fetched.now();
@@ -77,7 +78,7 @@ async function explainNothing(node) {
   node.hidden = false;
   say(node, problem.code === 'snapshot_not_ready'
     ? `${t.notReady} ${health ? t.startedAgo(span(health.uptime_s)) : ''}`
-    : `${problem.message} ${t.retrying}`);
+    : `${problem.message} ${text.retried}`);
 }
 
 function makeCard({ name }) {
@@ -95,18 +96,15 @@ function makeCard({ name }) {
       stale: own ? snapshot[`${key}_stale`] : market.stale,
       delay_s: own ? snapshot[`${key}_delay_s`] : market.delay_s,
     };
-    const moved = snapshot[`${key}_change`];
-    const old = age(its, { now: serverNow(), open: market.is_open });
     /** @type {any[]} */
-  const bits = [{ text: market.is_open ? time(asOf) : moments(asOf, serverNow()), kind: 'as-of' }];
-    if (old) bits.push(' ', { text: old.words, kind: `mark ${old.kind}` });
+    const bits = [{ text: market.is_open ? time(asOf) : moments(asOf, serverNow()), kind: 'as-of' }, ...ageMark(its)];
     if (market.simulated) bits.push(' ', { text: text.simulated, kind: 'mark simulated' });
-    const next = JSON.stringify([snapshot[`${key}_price`], moved, bits]);
+    const next = JSON.stringify([snapshot[`${key}_price`], snapshot[`${key}_change`], bits]);
     if (next === sign) return;
     sign = next;
     node.classList.remove('waiting');
     say(level, price(snapshot[`${key}_price`]));
-    put(change, h('span', { class: direction(moved), title: moved === null ? text.noClose : null }, `${arrow(moved)} ${percent(moved)}`));
+    put(change, pieces([moved(snapshot[`${key}_change`], percent, text.noClose)]));
     put(state, pieces(bits));
   };
   return { node, draw };
@@ -114,11 +112,11 @@ function makeCard({ name }) {
 
 function makeTile(sector) {
   const name = h('span', { class: 'name' }, sector.name);
-  const moved = h('span', { class: 'moved' });
-  const node = h('li', { class: 'tile' }, name, moved);
+  const change = h('span', { class: 'moved' });
+  const node = h('li', { class: 'tile' }, name, change);
   const draw = (next) => {
     attr(node, 'data-heat', heat(next.change_pct));
-    say(moved, next.change_pct === null ? t.noQuote : `${arrow(next.change_pct)} ${percent(next.change_pct)}`);
+    say(change, next.change_pct === null ? t.noQuote : `${arrow(next.change_pct)} ${percent(next.change_pct)}`);
   };
   return { node, handle: draw };
 }

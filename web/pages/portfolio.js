@@ -1,10 +1,11 @@
 // One portfolio from both brokers: totals, holdings merged by ISIN or by broker, positions.
 import { call, serverNow, session } from '../api.js';
-import { HIDDEN, arrow, day, direction, isoDay, moments, percent, rupees, signedRupees } from '../format.js';
+import { secret, simulated } from '../figures.js';
+import { arrow, day, direction, isoDay, moments, percent, rupees, signedRupees } from '../format.js';
 import { byBroker, holdingColumns, merged, partsOf } from '../holdings.js';
 import * as live from '../live.js';
 import { showPositions } from '../positions.js';
-import { amountsHidden, keep, kept, onAppearance } from '../prefs.js';
+import { keep, kept, onAppearance } from '../prefs.js';
 import { csvButton, table } from '../table.js';
 import { text } from '../text.js';
 import { attr, button, h, put, say, skeleton } from '../view.js';
@@ -14,19 +15,20 @@ export const title = t.title;
 
 export function show({ main }) {
   main.className = 'portfolio';
-  const state = { by: kept('portfolio view') === 'broker' ? 'broker' : 'isin', only: '', document: /** @type {any} */ (null) };
+  const state = { by: kept('portfolio view') === 'broker' ? 'broker' : 'isin', only: '', document: /** @type {Answer<'/api/portfolio/holdings'> | null} */ (null) };
   const totals = h('dl', { class: 'totals' }, Array.from({ length: 4 }, () => h('div', { class: 'waiting' }, h('dt', null, '\u00a0'), h('dd', null, '\u00a0'))));
   const leftOut = h('p', { class: 'left-out' });
   const synced = h('p', { class: 'muted synced' });
   const problem = h('p', { class: 'problem', role: 'alert', hidden: true });
   const body = h('div', null, skeleton(10));
   const tabs = /** @type {const} */ (['holdings', 'positions']).map((name) => button(t.tabs[name], () => choose(name), { 'aria-pressed': 'false', 'data-tab': name }));
+  const syncs = syncLinks();
+  const tabsBox = h('div', { class: 'tabs no-print', role: 'group', 'aria-label': t.tabsLabel }, tabs);
   put(main,
     h('div', { class: 'title-row' }, h('h1', null, t.title),
-      h('div', { class: 'actions no-print' },
-        h('a', { class: 'button', href: '/portfolio/sync/a' }, t.syncA), h('a', { class: 'button', href: '/portfolio/sync/b' }, t.syncB))),
+      syncs),
     totals, leftOut, synced, problem,
-    h('div', { class: 'tabs no-print', role: 'group', 'aria-label': t.tabsLabel }, tabs), body);
+    tabsBox, body);
 
   /** @type {(() => void) | null} */
   let endTab = null;
@@ -43,6 +45,8 @@ export function show({ main }) {
   const draw = () => {
     const { document } = state;
     if (!document) return;
+    const isEmpty = !document.summary.synced.a && !document.summary.synced.b;
+    for (const part of [syncs, totals, synced, tabsBox]) part.hidden = isEmpty;
     drawTotals(totals, leftOut, synced, document.summary, () => { state.only = 'without_cost'; drawTab?.(document); });
     if (!drawTab && !endTab) choose('holdings');
     drawTab?.(document);
@@ -63,7 +67,8 @@ export function show({ main }) {
   return () => { fetched.stop(); endTab?.(); for (const end of ends) end(); };
 }
 
-const money = (value, format = rupees) => (amountsHidden() ? HIDDEN : format(value));
+const money = secret(rupees);
+const signedMoney = secret(signedRupees);
 
 function drawTotals(totals, leftOut, synced, sum, showThem) {
   const now = serverNow();
@@ -71,8 +76,8 @@ function drawTotals(totals, leftOut, synced, sum, showThem) {
   const figures = [
     { name: t.value, value: money(sum.total_current_value), note: '' },
     { name: t.invested, value: money(sum.total_invested), note: '' },
-    { name: t.pnl, value: money(sum.total_pnl, signedRupees), note: percent(sum.total_pnl_pct), moved: sum.total_pnl },
-    { name: of, value: money(sum.day_pnl, signedRupees), note: '', moved: sum.day_pnl, why: sum.day_pnl === null ? t.noDay : '' },
+    { name: t.pnl, value: signedMoney(sum.total_pnl), note: percent(sum.total_pnl_pct), moved: sum.total_pnl },
+    { name: of, value: signedMoney(sum.day_pnl), note: '', moved: sum.day_pnl, why: sum.day_pnl === null ? t.noDay : '' },
   ];
   figures.forEach(({ name, value, note, moved, why }, at) => {
     const [label, figure] = totals.children[at].children;
@@ -137,7 +142,7 @@ function showHoldings(into, state) {
     const sign = [state.by, ...hidden].join();
     if (built !== sign) {
       const columns = all.filter(({ key }, at) => at === 0 || !hidden.has(key));
-      shown = table({ name: 'holdings', caption: t.caption, columns, key: (row) => row.key, sorted: '-value', details: partsOf });
+      shown = table({ name: 'holdings', caption: t.caption, columns, key: (row) => row.key, sorted: '-current_value', details: partsOf });
       if (!bar.isConnected) put(into, bar, counted, place);
       put(place, shown.node);
       built = sign;
@@ -146,7 +151,7 @@ function showHoldings(into, state) {
     const rows = state.by === 'isin' ? merged(document) : byBroker(document);
     const wanted = filter.value.trim().toLowerCase();
     const kept = rows.filter((row) => (!state.only || row.average_price === null) && (!wanted || row.search.includes(wanted)));
-    put(counted, t.count(kept.length, rows.length), rows.every((row) => row.simulated) && [' ', h('b', { class: 'mark simulated' }, text.simulated)],
+    put(counted, t.count(kept.length, rows.length), ' ', simulated(rows.every((row) => row.simulated)),
       state.only && [' ', button(t.showAll, () => { state.only = ''; draw(document); }, { class: 'link' })]);
     shown?.update(kept);
   };
@@ -157,5 +162,8 @@ function emptyPortfolio() {
   return h('section', { class: 'first-steps' },
     h('h2', null, t.emptyTitle), h('p', null, t.emptyWhy),
     h('ol', null, t.steps.map((step) => h('li', null, step))),
-    h('p', { class: 'actions' }, h('a', { class: 'button primary', href: '/portfolio/sync/a' }, t.syncA), ' ', h('a', { class: 'button', href: '/portfolio/sync/b' }, t.syncB)));
+    syncLinks(' primary'));
 }
+
+const syncLinks = (kind = '') => h('p', { class: 'actions no-print' },
+  h('a', { class: `button${kind}`, href: '/portfolio/sync/a' }, t.syncA), h('a', { class: 'button', href: '/portfolio/sync/b' }, t.syncB));

@@ -1,6 +1,7 @@
 // The signals of the last published date, and how all earlier ones did.
 import { call, withQuery } from '../api.js';
 import { fit, reliability } from '../chart.js';
+import { figure, figureList, simulated } from '../figures.js';
 import { count, day, minute, share } from '../format.js';
 import * as live from '../live.js';
 import { signalTable, signalWords, simulatedMark } from '../signal-table.js';
@@ -97,12 +98,12 @@ function recordOf(record) {
   const since = record.since ? t.since(day(record.since), count(record.dates_published)) : '';
   /** @type {Node[]} */
   const parts = [
-    h('p', { class: 'muted' }, since, record.simulated && h('b', { class: 'mark simulated' }, text.simulated)),
-    h('dl', { class: 'figures' }, figures.map(([name, value]) => h('div', null, h('dt', null, name), h('dd', null, value)))),
+    h('p', { class: 'muted' }, since, simulated(record.simulated)),
+    figureList(figures),
   ];
   if (record.judged === 0) parts.push(h('p', { class: 'empty' }, t.noneJudged(record.horizon_sessions)));
   else parts.push(scores(record), h('figure', null, h('div', { class: 'plot' }), h('figcaption', null, text.chart.reliabilityWords)), bins(record.reliability));
-  return h('div', null, parts, signalWords(record));
+  return h('div', null, parts);
 }
 
 function scores(record) {
@@ -112,20 +113,16 @@ function scores(record) {
   const verdicts = [brier.from_coin, brier.from_base_rate].filter(Boolean).map(({ verdict }) => t.verdict(verdict));
   return h('div', null,
     h('h3', null, t.brier),
-    h('dl', { class: 'figures' },
-      [[t.ours, brier.confidence], [t.coin, brier.coin], [t.baseRate, brier.base_rate]].map(([name, value]) =>
-        h('div', null, h('dt', null, name), h('dd', null, four(value))))),
+    figureList([[t.ours, four(brier.confidence)], [t.coin, four(brier.coin)], [t.baseRate, four(brier.base_rate)]]),
     verdicts.map((words) => h('p', null, words)));
 }
 
 function bins(list) {
   const built = table({
-    name: 'bins', caption: t.binsCaption, key: (bin) => String(bin.up_to),
+    name: 'bins', caption: t.binsCaption, isFixed: true, key: (bin) => String(bin.up_to),
     columns: [
       { key: 'range', label: t.said, show: (bin) => t.range(share(bin.over), share(bin.up_to)) },
-      { key: 'mean', label: t.meanConfidence, number: true, show: (bin) => share(bin.mean_confidence) },
-      { key: 'rate', label: t.happened, number: true, show: (bin) => share(bin.hit_rate) },
-      { key: 'judged', label: t.judged, number: true, show: (bin) => count(bin.judged) },
+      figure('mean_confidence', t.meanConfidence, share), figure('hit_rate', t.happened, share), figure('judged', t.judged, count),
       { key: 'note', label: t.note, show: (bin) => (bin.judged < 30 ? t.tooFew : '') },
     ],
   });

@@ -39,7 +39,7 @@ function headOf(health) {
 
 /** @typedef {{ name: string, state: string, more: string, bad: boolean, cure: string }} Row */
 
-const row = (name, state, more = '', bad = !GOOD.has(state), cure = '') => ({ name, state: t.words[state] ?? state, more, bad, cure: bad ? cure || t.cures[state] || '' : '' });
+const row = (name, state, more = '', bad = !GOOD.has(state), cure = '') => ({ name, state: t.words[state] ?? state, more, bad, cure: bad ? cure || t.cures[state] || text.retried : '' });
 
 function rowsOf(health, a, b) {
   const now = serverNow();

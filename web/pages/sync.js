@@ -1,6 +1,7 @@
 // Brings a broker's holdings and positions in. Key, secret and code are sent once and kept nowhere.
 import { call, session } from '../api.js';
-import { field, onSubmit, problemPlace, refuse } from '../form.js';
+import { simulated } from '../figures.js';
+import { field, onSubmit, problemPlace } from '../form.js';
 import { syncReport } from '../report.js';
 import { text } from '../text.js';
 import { attr, button, h, put, say } from '../view.js';
@@ -9,8 +10,8 @@ const t = text.sync;
 export const title = t.title;
 
 const BROKERS = {
-  a: { path: '/api/portfolio/sync', code: 'request_token', back: '/return/a' },
-  b: { path: '/api/portfolio/brokerb-sync', code: 'api_session', back: '/return/b' },
+  a: { path: '/api/portfolio/sync', code: 'request_token', back: '/return/a', demo: ['simkeya-1', 'simsecreta'] },
+  b: { path: '/api/portfolio/brokerb-sync', code: 'api_session', back: '/return/b', demo: ['sim+key=b&1-1', 'simsecretb'] },
 };
 const WAIT_MS = 120_000;
 
@@ -29,7 +30,8 @@ export function show({ main, path, announce }) {
   const off = { autocomplete: 'off', secret: true, required: true };
   const key = field({ name: 'api_key', label: t.key, ...off });
   const secret = field({ name: 'api_secret', label: t.secret, ...off });
-  const code = field({ name: broker.code, label: t.code[which], hint: brought ? t.codeCame : t.codeHint, ...off, value: brought });
+  const code = field({ name: broker.code, label: t.code[which], hint: t.codeHint, ...off, value: brought });
+  const came = h('p', { class: 'good', role: 'status' }, brought && t.codeCame);
   const fields = [key, secret, code];
   const problem = problemPlace();
   const waiting = h('p', { class: 'muted', role: 'status' });
@@ -37,14 +39,29 @@ export function show({ main, path, announce }) {
   const address = `${location.origin}${broker.back}`;
   const copied = h('span', { role: 'status', class: 'muted' });
   const login = h('a', { class: 'button', target: '_blank', rel: 'noreferrer noopener' }, t.openLogin);
+  const page = session.login_pages?.[which];
   const drawLogin = () => {
-    const page = session.login_pages?.[which];
     const typed = key.input.value.trim();
     attr(login, 'href', page && typed ? page + encodeURIComponent(typed) : null);
     attr(login, 'aria-disabled', page && typed ? null : 'true');
   };
   key.input.addEventListener('input', drawLogin);
   drawLogin();
+  // A broker's own login is behind TLS; the simulator's is not, and its app is no secret.
+  const demo = page?.startsWith('http:') && h('p', { class: 'simulated-app' }, simulated(true), ' ', t.demo(...broker.demo), ' ',
+    button(t.fillIn, () => {
+      [key.input.value, secret.input.value] = broker.demo;
+      drawLogin();
+      (code.input.value ? submit : login).focus();
+    }, { class: 'link' }));
+  // The login ends in another tab; the one where it began gets the code too.
+  const tabs = new BroadcastChannel(`code ${which}`);
+  tabs.onmessage = ({ data }) => {
+    if (!form.isConnected || code.input.value) return;
+    code.input.value = data;
+    say(came, t.codeCame);
+  };
+  if (brought) tabs.postMessage(brought);
   /** @type {AbortController | null} */
   let asking = null;
   const cancel = button(t.cancel, () => asking?.abort(), { class: 'quiet', hidden: true });
@@ -52,40 +69,40 @@ export function show({ main, path, announce }) {
 
   const form = h('form', { method: 'post', autocomplete: 'off', novalidate: true },
     h('ol', { class: 'steps' },
-      h('li', null, h('h2', null, t.stepKey), key.node, login, h('p', { class: 'hint' }, t.register, ' '),
+      h('li', null, h('h2', null, t.stepKey), demo, key.node, login, h('p', { class: 'hint' }, t.register, ' '),
         h('p', { class: 'address' }, h('code', null, address), ' ', button(t.copy, () => {
           navigator.clipboard?.writeText(address).then(() => say(copied, t.copied), () => say(copied, t.notCopied));
         }, { class: 'quiet' }), ' ', copied)),
-      h('li', null, h('h2', null, t.stepCode), code.node),
+      h('li', null, h('h2', null, t.stepCode), code.node, came),
       h('li', null, h('h2', null, t.stepSync), secret.node, h('p', { class: 'promise' }, t.promise))),
     problem, h('p', { class: 'actions' }, submit, ' ', cancel), waiting);
   put(main, h('p', { class: 'back' }, h('a', { href: '/portfolio' }, t.back)), h('h1', null, t.sync[which]), h('p', { class: 'lead' }, t.who[which]), form, result);
   if (brought) key.input.focus();
 
-  onSubmit(form, async () => {
+  onSubmit(form, fields, problem, async () => {
     asking = new AbortController();
     cancel.hidden = false;
-    problem.hidden = true;
     say(waiting, t.asking[which]);
     try {
       const body = { api_key: key.input.value.trim(), api_secret: secret.input.value.trim(), [broker.code]: codeIn(code.input.value) };
       const report = await call(broker.path, { method: 'POST', body, signal: asking.signal, timeoutMs: WAIT_MS });
-      for (const one of fields) one.fail('');
       put(result, syncReport(report));
-      form.hidden = true;
+      form.remove();
       result.querySelector('h2')?.focus();
     } catch (failed) {
-      if (asking.signal.aborted) announce(t.cancelled);
-      else refuse(fields, problem, failed);
+      if (!asking.signal.aborted) throw failed;
+      announce(t.cancelled);
     } finally {
       // Neither the page nor the browser keeps them, whatever came of it.
       for (const one of fields) { one.input.value = ''; one.input.removeAttribute('value'); }
       cancel.hidden = true;
       say(waiting, '');
+      say(came, '');
       drawLogin();
     }
   });
   return () => {
+    tabs.close();
     asking?.abort();
     for (const one of fields) { one.input.value = ''; one.input.removeAttribute('value'); }
   };

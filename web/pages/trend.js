@@ -1,7 +1,8 @@
 // Profit and loss over the days: a point for each, and how it came about.
 import { call } from '../api.js';
 import { trend as chart, fit } from '../chart.js';
-import { HIDDEN, arrow, day, direction, isKnown, rupees, signedRupees } from '../format.js';
+import { change, figure, secret } from '../figures.js';
+import { day, isKnown, rupees, signedRupees } from '../format.js';
 import * as live from '../live.js';
 import { amountsHidden, onAppearance } from '../prefs.js';
 import { csvButton, table } from '../table.js';
@@ -15,7 +16,7 @@ const RANGES = [30, 90, 365];
 
 export function show({ main }) {
   let days = 30;
-  /** @type {any} */
+  /** @type {Answer<'/api/portfolio/pnl'> | null} */
   let document = null;
   /** @type {(() => void) | undefined} */
   let endFit;
@@ -28,13 +29,9 @@ export function show({ main }) {
   const shown = table({
     name: 'trend', caption: t.caption, key: (point) => point.date, sorted: '-date',
     columns: [
-      { key: 'date', label: t.date, show: (p) => day(p.date), sort: (p) => p.date, csv: (p) => p.date },
-      { key: 'invested', label: text.portfolio.invested, number: true, show: (p) => money(p.total_invested), sort: (p) => p.total_invested, csv: (p) => p.total_invested },
-      { key: 'value', label: text.portfolio.value, number: true, show: (p) => money(p.total_current_value), sort: (p) => p.total_current_value, csv: (p) => p.total_current_value },
-      {
-        key: 'pnl', label: text.portfolio.pnl, number: true, sort: (p) => p.total_pnl, csv: (p) => p.total_pnl,
-        show: (p) => ({ text: amountsHidden() ? HIDDEN : `${arrow(p.total_pnl)} ${signedRupees(p.total_pnl)}`, kind: direction(p.total_pnl) }),
-      },
+      { of: 'date', label: t.date, show: (p) => day(p.date) },
+      figure('total_invested', text.portfolio.invested, money), figure('total_current_value', text.portfolio.value, money),
+      change('total_pnl', text.portfolio.pnl, secret(signedRupees)),
       { key: 'how', label: t.how, show: how, csv: (p) => how(p).map((bit) => (typeof bit === 'string' ? bit : bit.text)).join('') },
     ],
   });
@@ -52,6 +49,7 @@ export function show({ main }) {
     empty.hidden = !isEmpty;
     for (const part of [picture, shown.node, main.querySelector('.trend-legend')]) part.hidden = isEmpty;
     if (isEmpty) {
+      put(picture);
       put(empty, h('p', { class: 'empty' }, t.none), h('p', null, h('a', { class: 'button primary', href: '/portfolio' }, t.toPortfolio)));
       say(sentence, '');
       return;
@@ -81,7 +79,7 @@ export function show({ main }) {
   return () => { fetched.stop(); end(); endFit?.(); };
 }
 
-const money = (value) => (amountsHidden() ? HIDDEN : rupees(value));
+const money = secret(rupees);
 
 function how(p) {
   const bits = [p.source === 'sync' ? `● ${t.sync}` : p.source === 'close' ? `· ${t.close}` : p.source];

@@ -2,7 +2,8 @@
 import { serverNow } from '../api.js';
 import { showCandles } from '../candles.js';
 import { combobox } from '../combobox.js';
-import { age, arrow, direction, moments, percent, price, signedPrice, time } from '../format.js';
+import { ageMark, change, isOpen, simulated } from '../figures.js';
+import { moments, percent, price, signedPrice, time } from '../format.js';
 import * as live from '../live.js';
 import { isWatchListFull, setWatched, watched } from '../prefs.js';
 import { csvButton, table } from '../table.js';
@@ -11,6 +12,8 @@ import { button, h, put, say } from '../view.js';
 
 const t = text.watch;
 export const title = t.title;
+
+const LIVE = { live: true };
 
 /** @type {Map<string, string | null>} names that were learnt from searches in this visit */
 const names = new Map();
@@ -28,13 +31,12 @@ export function show({ main, announce }) {
     name: 'watch', caption: t.caption, key: (row) => row.symbol,
     columns: [
       {
-        key: 'symbol', label: t.symbol, wide: true, sort: (row) => row.symbol, csv: (row) => row.symbol,
+        of: 'symbol', label: t.symbol, wide: true,
         control: (current) => button(current().symbol, () => choose(current().symbol), { class: 'link symbol', title: t.toCandles }),
         show: (row) => (names.get(row.symbol) ? [' ', { text: names.get(row.symbol) ?? '', kind: 'muted' }] : ''),
       },
-      { key: 'last', label: t.last, number: true, live: true, show: lastOf, sort: (row) => row.last_price, csv: (row) => row.last_price },
-      { key: 'change', label: t.change, number: true, live: true, show: (row) => moved(row.change, signedPrice), sort: (row) => row.change, csv: (row) => row.change },
-      { key: 'pct', label: t.changePct, number: true, live: true, show: (row) => moved(row.change_pct, percent), sort: (row) => row.change_pct, csv: (row) => row.change_pct },
+      { of: 'last_price', label: t.last, number: true, live: true, show: lastOf },
+      change('change', t.change, signedPrice, text.noClose, LIVE), change('change_pct', t.changePct, percent, text.noClose, LIVE),
       { key: 'as_of', label: t.asOf, number: true, show: stateOf, csv: (row) => row.as_of },
       {
         key: 'actions', label: '', control: (current) => h('span', { class: 'row-actions' },
@@ -54,7 +56,7 @@ export function show({ main, announce }) {
     empty.hidden = rows.length > 0;
     shown.node.hidden = rows.length === 0;
     const all = rows.length > 0 && rows.every((row) => row.simulated);
-    put(note, t.count(rows.length), ' ', all && h('b', { class: 'mark simulated' }, text.simulated));
+    put(note, t.count(rows.length), ' ', simulated(all));
     shown.update(rows);
   };
   const changed = () => {
@@ -106,13 +108,7 @@ function lastOf(row) {
   return row.isWaiting ? { text: '…', title: t.waiting } : price(row.last_price);
 }
 
-const moved = (value, format) => (value == null ? { text: '–', title: text.noClose } : { text: `${arrow(value)} ${format(value)}`, kind: direction(value) });
-
 function stateOf(row) {
   if (!row.as_of) return ['–'];
-  const open = live.valueOf('snapshot')?.market.is_open ?? false;
-  const old = age(row, { now: serverNow(), open });
-  const bits = [open ? time(row.as_of) : moments(row.as_of, serverNow())];
-  if (old) bits.push(' ', { text: old.words, kind: `mark ${old.kind}` });
-  return bits;
+  return [isOpen() ? time(row.as_of) : moments(row.as_of, serverNow()), ...ageMark(row)];
 }

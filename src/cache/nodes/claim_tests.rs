@@ -4,7 +4,7 @@ use rustix::process::Signal;
 
 use super::*;
 use crate::base::Clock;
-use crate::base::lease::{Answer, Ask, Leadership, LeaseTimes, Request, Standing, Which};
+use crate::base::lease::{Answer, Ask, LeaseState, LeaseTimes, Request, Standing, Which};
 use crate::cache::valkey::testing::TestServer;
 
 const LEASE_MS: u64 = 1_500;
@@ -89,7 +89,7 @@ fn a_call_of_a_stopped_server_ends_within_the_margin() {
 }
 
 /// Asks the authority what the node wants to know. The row is one that always grants.
-fn ask(node: &mut Leadership, ask: &Ask, claim: &ValkeyClaim, now_ms: u64) {
+fn ask(node: &mut LeaseState, ask: &Ask, claim: &ValkeyClaim, now_ms: u64) {
     let grant =
         |granted: Result<Grant, AuthorityError>| granted.map_or(Answer::Failed, Answer::Grant);
     let answer = match (&ask.request, ask.which) {
@@ -109,11 +109,11 @@ fn of_two_nodes_one_leads_and_the_other_follows_it_after_a_clean_stop() {
     let Some(server) = TestServer::start(name) else { return };
     let claims = [claim(&server), claim(&server)];
     let times = LeaseTimes::of(LEASE_MS);
-    let mut nodes = ["a", "b"].map(|name| Leadership::new(times, name, true));
+    let mut nodes = ["a", "b"].map(|name| LeaseState::new(times, name, true));
     let timer = Clock::system();
-    let leads = |node: &Leadership| node.standing(timer.monotonic_ms()) != Standing::Follower;
+    let leads = |node: &LeaseState| node.standing(timer.monotonic_ms()) != Standing::Follower;
     let mut random = fastrand::Rng::with_seed(3);
-    let mut turn = |nodes: &mut [Leadership; 2]| {
+    let mut turn = |nodes: &mut [LeaseState; 2]| {
         for (node, claim) in nodes.iter_mut().zip(&claims) {
             for due in node.due(timer.monotonic_ms(), random.u64(..)) {
                 ask(node, &due, claim, timer.monotonic_ms());

@@ -4,7 +4,8 @@ use std::io::{self, Write as _};
 
 use redis::{Cmd, ConnectionLike, FromRedisValue, Parser, RedisError, RedisResult, Value};
 
-use super::socket::Stream;
+use super::socket::Timed;
+use crate::rt::outbound::Stream;
 
 /// Largest answer to one command: an instrument list, or a page of it, and then some.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -12,7 +13,7 @@ const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// An open connection. After any error but one that the server answered it is not used again: what
 /// comes later may be the answer to the command before.
 pub(in crate::cache) struct Connection {
-    stream: Stream,
+    stream: Stream<Timed>,
     parser: Parser,
     database: u32,
     until_mono_ms: u64,
@@ -22,7 +23,7 @@ pub(in crate::cache) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(stream: Stream, database: u32) -> Self {
+    pub(super) fn new(stream: Stream<Timed>, database: u32) -> Self {
         let parser = Parser::new();
         Self { stream, parser, database, until_mono_ms: 0, is_valkey: false, usable: true }
     }
@@ -99,14 +100,14 @@ impl Connection {
     }
 
     fn send(&mut self, bytes: &[u8]) -> RedisResult<()> {
-        self.stream.timed().allow(self.until_mono_ms, ANSWER_BYTES_MAX);
+        self.stream.socket().allow(self.until_mono_ms, ANSWER_BYTES_MAX);
         let sent = self.stream.write_all(bytes).and_then(|()| self.stream.flush());
         self.usable &= sent.is_ok();
         Ok(sent?)
     }
 
     fn answer(&mut self) -> RedisResult<Value> {
-        self.stream.timed().allow(self.until_mono_ms, ANSWER_BYTES_MAX);
+        self.stream.socket().allow(self.until_mono_ms, ANSWER_BYTES_MAX);
         let answer = self.parser.parse_value(&mut self.stream);
         self.usable &= answer.is_ok();
         answer

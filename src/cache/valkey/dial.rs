@@ -1,29 +1,23 @@
 //! From an address to a connection: name, socket, TLS and login together by one deadline.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, RootCertStore};
 use secrecy::{ExposeSecret, SecretString};
 use socket2::{Domain, SockAddr, Socket as RawSocket, Type};
 
 use super::address::{Address, Place};
 use super::connection::Connection;
 use super::error::ValkeyError;
-use super::socket::{Socket, Stream, Timed};
+use super::socket::{Socket, Timed};
 use crate::base::Clock;
-use crate::rt::{Lane, LaneSpec};
-
-/// Addresses of one name that are tried.
-const ADDRESSES_MAX: usize = 3;
-/// A look-up that hangs is left to itself, and holds up the next at most.
-const NAMES_QUEUE_MAX: usize = 1;
+use crate::rt::outbound::{Names, Stream, roots_of, trusting, web_roots};
 
 /// Why a server cannot even be tried.
 #[derive(Debug, thiserror::Error)]
@@ -41,9 +35,8 @@ pub struct Server {
     address: Address,
     password: Option<SecretString>,
     tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
-    /// Finds addresses of a name on a thread that may be left behind: the system's resolver has no
-    /// deadline that could be set. `None` if there is no name.
-    names: Option<Lane>,
+    /// `None` for a Unix socket.
+    names: Option<Names>,
     /// Deadlines are of this machine, whatever clock the market has.
     timer: Clock,
 }
@@ -61,12 +54,9 @@ impl Server {
         if let Place::Tcp { host, tls: wanted, .. } = &address.place {
             if *wanted {
                 let name = ServerName::try_from(host.clone()).map_err(|_| Unusable::Name)?;
-                tls = Some((trusting(roots(ca_file)?), name));
+                tls = Some((Arc::new(trusting(roots(ca_file)?)), name));
             }
-            if host.parse::<IpAddr>().is_err() {
-                let spec = LaneSpec { name: "cache-name", threads: 1, queue_max: NAMES_QUEUE_MAX };
-                names = Some(Lane::start(&spec, &timer)?);
-            }
+            names = Some(Names::start("cache-name")?);
         }
         Ok(Self { address, password, tls, names, timer })
     }
@@ -91,7 +81,7 @@ impl Server {
         let mut timed = Timed::new(socket, &self.timer);
         timed.allow(until_mono_ms, usize::MAX);
         let stream = match &self.tls {
-            Some((config, name)) => secured(config, name, timed).map_err(failed)?,
+            Some((config, name)) => Stream::secured(timed, config, name.clone()).map_err(failed)?,
             None => Stream::Plain(timed),
         };
         let mut connection = Connection::new(stream, self.address.database);
@@ -130,62 +120,13 @@ impl Server {
     }
 
     fn addresses(&self, host: &str, port: u16, until: u64) -> io::Result<Vec<SocketAddr>> {
-        let Some(names) = &self.names else {
-            return Ok(host
-                .parse()
-                .map(|ip: IpAddr| SocketAddr::new(ip, port))
-                .into_iter()
-                .collect());
-        };
-        let host = host.to_owned();
-        let find = move || -> io::Result<Vec<SocketAddr>> {
-            Ok((host.as_str(), port).to_socket_addrs()?.take(ADDRESSES_MAX).collect())
-        };
-        let late = || io::Error::from(io::ErrorKind::TimedOut);
-        let left_ms = self.left(until)?.as_millis() as u64;
-        // Refused and late are one: a look-up before this one hangs.
-        let found = names.submit(left_ms, find).map_err(|_| late())?;
-        found.wait().map_err(|_| late())?
+        let Some(names) = &self.names else { return Ok(Vec::new()) };
+        names.addresses(host, port, self.left(until)?.as_millis() as u64)
     }
 }
 
 /// What is trusted: the operator's own authorities where a file names them, else the web's.
 fn roots(ca_file: Option<&Path>) -> Result<RootCertStore, Unusable> {
-    let mut roots = RootCertStore::empty();
-    let Some(path) = ca_file else {
-        roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
-        return Ok(roots);
-    };
-    let unusable = |detail: String| Unusable::Certificates { path: path.to_owned(), detail };
-    let certificates =
-        CertificateDer::pem_file_iter(path).map_err(|why| unusable(why.to_string()))?;
-    for certificate in certificates {
-        let certificate = certificate.map_err(|why| unusable(why.to_string()))?;
-        roots.add(certificate).map_err(|why| unusable(why.to_string()))?;
-    }
-    match roots.is_empty() {
-        true => Err(unusable("contains no certificate".to_owned())),
-        false => Ok(roots),
-    }
-}
-
-fn trusting(roots: RootCertStore) -> Arc<ClientConfig> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .expect("ring has the ciphers of TLS 1.2 and 1.3");
-    Arc::new(config.with_root_certificates(roots).with_no_client_auth())
-}
-
-fn secured(
-    config: &Arc<ClientConfig>,
-    name: &ServerName<'static>,
-    timed: Timed,
-) -> io::Result<Stream> {
-    let session = ClientConnection::new(Arc::clone(config), name.clone());
-    let mut stream = StreamOwned::new(session.map_err(io::Error::other)?, timed);
-    while stream.conn.is_handshaking() {
-        stream.conn.complete_io(&mut stream.sock)?;
-    }
-    Ok(Stream::Tls(Box::new(stream)))
+    let Some(path) = ca_file else { return Ok(web_roots()) };
+    roots_of(path).map_err(|detail| Unusable::Certificates { path: path.to_owned(), detail })
 }

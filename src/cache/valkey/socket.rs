@@ -6,8 +6,6 @@ use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use rustls::{ClientConnection, StreamOwned};
-
 use crate::base::Clock;
 
 /// A connected socket of either kind.
@@ -98,45 +96,5 @@ impl Write for Timed {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
-    }
-}
-
-/// Plain or within TLS.
-pub(super) enum Stream {
-    Plain(Timed),
-    Tls(Box<StreamOwned<ClientConnection, Timed>>),
-}
-
-impl Stream {
-    pub(super) fn timed(&mut self) -> &mut Timed {
-        match self {
-            Self::Plain(timed) => timed,
-            Self::Tls(stream) => &mut stream.sock,
-        }
-    }
-}
-
-impl Read for Stream {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Self::Plain(timed) => timed.read(buffer),
-            Self::Tls(stream) => stream.read(buffer),
-        }
-    }
-}
-
-impl Write for Stream {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::Plain(timed) => timed.write(bytes),
-            Self::Tls(stream) => stream.write(bytes),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Self::Plain(timed) => timed.flush(),
-            Self::Tls(stream) => stream.flush(),
-        }
     }
 }

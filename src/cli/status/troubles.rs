@@ -250,9 +250,15 @@ fn clock(report: &ServiceReport) -> Option<Trouble> {
 
 /// The login page, if logging in is the cure of this trouble.
 fn link(name: &str, config: &Config) -> Option<String> {
-    let key = |key: &Option<SecretString>, broker| login::page(broker, key.as_ref());
+    let page = |broker, url: &str, key: &Option<SecretString>| {
+        Some(login::page(broker, url, key.as_ref()))
+    };
+    let (a, b) = (&config.broker_a, &config.broker_b);
     if name.starts_with("broker_a_token") {
-        return Some(key(&config.broker_a.api_key, Broker::A));
+        return page(Broker::A, &a.url, &a.api_key);
     }
-    name.starts_with("broker_b_session").then(|| key(&config.broker_b.api_key, Broker::B))
+    if name.starts_with("broker_b_session") {
+        return page(Broker::B, &b.url, &b.api_key);
+    }
+    None
 }

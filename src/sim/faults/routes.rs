@@ -1,9 +1,11 @@
 //! The simulator's routes by name: a fault is set for a route, for an upstream's, or for all. Pure.
 
 use super::kind::Upstream;
+use crate::sim::login_page;
 
 /// A route's name and where it is; a path that ends in a slash stands for everything below it.
-const ROUTES: [(&str, &str); 19] = [
+const ROUTES: [(&str, &str); 21] = [
+    (login_page::ROUTE_A, "/a/connect/login"),
     ("broker_a.session", "/a/session/token"),
     ("broker_a.profile", "/a/user/profile"),
     ("broker_a.quote", "/a/quote"),
@@ -15,6 +17,7 @@ const ROUTES: [(&str, &str); 19] = [
     ("broker_a.holdings", "/a/portfolio/holdings"),
     ("broker_a.positions", "/a/portfolio/positions"),
     ("broker_a.ticker", "/a/ticker"),
+    (login_page::ROUTE_B, "/b/apiuser/login"),
     ("broker_b.customerdetails", "/b/customerdetails"),
     ("broker_b.dematholdings", "/b/dematholdings"),
     ("broker_b.portfolioholdings", "/b/portfolioholdings"),

@@ -157,8 +157,8 @@ impl Transact for PostgresStore {
         let condition = &self.connections.condition;
         let writer = self.writer_stats(&self.writer_lane.stats());
         StoreHealth {
-            state: condition.state().as_str(),
-            cause: condition.cause(),
+            state: condition.seen.state().as_str(),
+            cause: condition.seen.cause(),
             writes: writer.committed,
             commits: writer.commits,
             refused: condition.refused.value(),
@@ -171,7 +171,7 @@ impl Transact for PostgresStore {
     fn look_after(&self) {
         let read = self
             .submit(Purpose::Read, READ_DEADLINE_MS, |tx| tx.first(PROBE_READ, &[], |_| Ok(())));
-        let well = read.is_ok() && self.connections.condition.state() == State::Ok;
+        let well = read.is_ok() && self.connections.condition.seen.state() == State::Ok;
         let done = match well {
             true => Ok(()),
             false => self.submit(Purpose::Write(Vec::new()), WRITE_DEADLINE_MS, |tx| {

@@ -149,7 +149,7 @@ impl Connections {
 
     /// A connection that is idle, or a new one.
     fn take(&self, deadline: &Deadline) -> Result<Connection, Failure> {
-        self.condition.expect_not_closed()?;
+        self.condition.seen.expect_not_closed()?;
         if let Some(connection) = self.idle.lock().pop() {
             return Ok(connection);
         }
@@ -163,7 +163,7 @@ impl Connections {
 
     /// Closes everything. What is in use is closed when its work ends.
     pub(crate) fn close(&self) {
-        self.condition.close();
+        self.condition.seen.close();
         self.idle.lock().clear();
     }
 
@@ -244,7 +244,7 @@ impl Connections {
     }
 
     fn keep(&self, connection: Connection) {
-        if self.condition.expect_not_closed().is_ok() && !connection.client.is_closed() {
+        if self.condition.seen.expect_not_closed().is_ok() && !connection.client.is_closed() {
             self.idle.lock().push(connection);
         }
     }

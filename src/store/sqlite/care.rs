@@ -28,7 +28,7 @@ impl SqliteStore {
         let in_place = self.condition.expect_in_place().is_ok() && self.condition.log.in_place();
         let read =
             self.read(READ_DEADLINE_MS, |tx| tx.first(PROBE_READ, &[], |row| row.get::<i64>(0)));
-        let well = in_place && self.condition.state() == State::Ok && read.is_ok();
+        let well = in_place && self.condition.seen.state() == State::Ok && read.is_ok();
         let done = if !well {
             self.write(Write::new(), |tx| tx.run(PROBE_WRITE, &[]).map(drop))
         } else if self.cleaning_is_due() {

@@ -1,20 +1,19 @@
 //! The state of the store, and how failures change it.
 //!
-//! Used from any thread. The lock is held only to copy the state.
+//! Used from any thread.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::{fs, io};
 
-use parking_lot::Mutex;
 use rusqlite::{ErrorCode, ffi};
 
 use super::inode::Inode;
 use super::log::LogWatch;
 use crate::ops::state_lock::{InstanceLock, NotHeld};
 use crate::store::StoreError;
-use crate::store::condition::State;
+use crate::store::condition::{LastSeen, State};
 use crate::store::tx::Failure;
 
 /// The state that an SQLite error shows; `None` for errors that concern only the statement.
@@ -34,16 +33,10 @@ pub(crate) fn state_of(error: &rusqlite::Error) -> Option<State> {
     }
 }
 
-#[derive(Clone)]
-struct Seen {
-    state: State,
-    cause: String,
-}
-
 /// The state of the store, shared by the writer, the readers and health.
 pub(crate) struct Condition {
     path: PathBuf,
-    seen: Mutex<Seen>,
+    pub(crate) seen: LastSeen,
     /// Identity of the file that was opened first and has the current schema. This process opens no
     /// other file and makes none.
     opened: OnceLock<Inode>,
@@ -51,21 +44,17 @@ pub(crate) struct Condition {
     pub(crate) log: LogWatch,
     /// The lock that writing needs; `None` if no other instance is possible.
     lock: Option<Arc<InstanceLock>>,
-    /// Set when the service stops: nothing is opened any more.
-    closed: AtomicBool,
     refused: AtomicU64,
 }
 
 impl Condition {
     pub(crate) fn new(path: &Path, lock: Option<Arc<InstanceLock>>) -> Self {
-        let seen = Seen { state: State::Unavailable, cause: "not opened yet".into() };
         Self {
             path: path.to_owned(),
-            seen: Mutex::new(seen),
+            seen: LastSeen::unavailable("not opened yet"),
             opened: OnceLock::new(),
             log: LogWatch::new(path),
             lock,
-            closed: AtomicBool::new(false),
             refused: AtomicU64::new(0),
         }
     }
@@ -74,29 +63,9 @@ impl Condition {
         &self.path
     }
 
-    pub(crate) fn state(&self) -> State {
-        self.seen.lock().state
-    }
-
-    pub(crate) fn cause(&self) -> String {
-        self.seen.lock().cause.clone()
-    }
-
     /// Whether the file was opened at least once.
     pub(crate) fn was_opened(&self) -> bool {
         self.opened.get().is_some()
-    }
-
-    /// From now on nothing is opened or written.
-    pub(crate) fn close(&self) {
-        self.closed.store(true, Ordering::Relaxed);
-    }
-
-    pub(crate) fn expect_not_closed(&self) -> Result<(), StoreError> {
-        match self.closed.load(Ordering::Relaxed) {
-            false => Ok(()),
-            true => Err(StoreError::Unavailable("the service is stopping".to_owned())),
-        }
     }
 
     /// Fails if the instance lock is not held, since another instance might write.
@@ -145,8 +114,8 @@ impl Condition {
         let identity = Inode::of(&self.path)?;
         if self.opened.set(identity).is_ok() {
             match takes_writes {
-                true => self.set(State::Ok, ""),
-                false => self.set(State::ReadOnly, "the file takes no writes"),
+                true => self.seen.set(State::Ok, ""),
+                false => self.seen.set(State::ReadOnly, "the file takes no writes"),
             }
         }
         Ok(())
@@ -165,32 +134,15 @@ impl Condition {
 
     /// Notes a successful write. It does not end the state of a damaged file.
     pub(crate) fn worked(&self) {
-        if !matches!(self.state(), State::Ok | State::Corrupt) {
-            self.set(State::Ok, "");
+        if !matches!(self.seen.state(), State::Ok | State::Corrupt) {
+            self.seen.set(State::Ok, "");
         }
     }
 
     /// Notes a failure that shows the file to be in `state`.
     pub(crate) fn failed(&self, state: State, cause: &str) {
-        if self.state() != State::Corrupt {
-            self.set(state, cause);
-        }
-    }
-
-    fn set(&self, state: State, cause: &str) {
-        let before =
-            std::mem::replace(&mut *self.seen.lock(), Seen { state, cause: cause.to_owned() });
-        if before.state == state {
-            return;
-        }
-        match state {
-            State::Corrupt => tracing::error!(
-                cause,
-                "the store is damaged and takes no writes: stop the service, put a good copy in \
-                 place and start it"
-            ),
-            State::Ok => tracing::info!(was = before.state.as_str(), "the store can be used"),
-            _ => tracing::error!(state = state.as_str(), cause, "the store cannot be used fully"),
+        if self.seen.state() != State::Corrupt {
+            self.seen.set(state, cause);
         }
     }
 

@@ -40,7 +40,7 @@ impl Readers {
         work: impl FnOnce(&Connection) -> Result<T, Failure>,
     ) -> Result<T, StoreError> {
         if !self.condition.was_opened() {
-            return Err(StoreError::Unavailable(self.condition.cause()));
+            return Err(StoreError::Unavailable(self.condition.seen.cause()));
         }
         let (generation, pooled) = {
             let mut idle = self.idle.lock();
@@ -57,7 +57,7 @@ impl Readers {
             // SQLite shares the index of the log among a process's connections. A connection that
             // was opened while nothing could be written would make the writer's next one read-only
             // too.
-            if self.condition.state() != State::ReadOnly {
+            if self.condition.seen.state() != State::ReadOnly {
                 self.keep(connection, generation);
             }
             Ok(done)
@@ -73,7 +73,7 @@ impl Readers {
     }
 
     fn open(&self) -> Result<Connection, Failure> {
-        self.condition.expect_not_closed()?;
+        self.condition.seen.expect_not_closed()?;
         self.condition.expect_in_place()?;
         Ok(open_for_reading(self.condition.path())?)
     }

@@ -201,8 +201,8 @@ impl Transact for SqliteStore {
     fn condition(&self) -> StoreHealth {
         let writer = self.writer.stats();
         StoreHealth {
-            state: self.condition.state().as_str(),
-            cause: self.condition.cause(),
+            state: self.condition.seen.state().as_str(),
+            cause: self.condition.seen.cause(),
             writes: writer.committed,
             commits: writer.commits,
             refused: self.condition.refused(),

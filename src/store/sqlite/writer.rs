@@ -149,7 +149,7 @@ impl SqliteLedger {
     }
 
     fn closed(&self) -> StoreError {
-        StoreError::Unavailable(format!("no transaction: {}", self.condition.cause()))
+        StoreError::Unavailable(format!("no transaction: {}", self.condition.seen.cause()))
     }
 
     /// If the name of the log or of its index no longer refers to the file that SQLite writes to,
@@ -196,7 +196,7 @@ impl SqliteLedger {
     fn finish(&mut self) {
         let AfterCommit { empty_log, clean, close } = std::mem::take(&mut self.then);
         if close {
-            self.condition.close();
+            self.condition.seen.close();
             self.readers.retire();
         }
         if clean || close {
@@ -234,19 +234,19 @@ impl Ledger for SqliteLedger {
     fn begin(&mut self) -> Result<(), StoreError> {
         self.then = AfterCommit::default();
         self.wrote = false;
-        self.condition.expect_not_closed()?;
+        self.condition.seen.expect_not_closed()?;
         self.condition.expect_in_place()?;
         self.follow_log()?;
         self.condition.expect_lock()?;
         // A read-only connection stays read-only when the file no longer is, and one that had an
         // I/O error may have it again.
-        if matches!(self.condition.state(), State::ReadOnly | State::Unavailable) {
+        if matches!(self.condition.seen.state(), State::ReadOnly | State::Unavailable) {
             self.disconnect();
         }
         if self.connection.is_none() && self.connect().is_err() {
             return Err(self.closed());
         }
-        if self.condition.state() == State::Corrupt {
+        if self.condition.seen.state() == State::Corrupt {
             return Err(self.closed());
         }
         self.begin_start()?;
@@ -272,7 +272,7 @@ impl Ledger for SqliteLedger {
     }
 
     fn commit(&mut self) -> Result<(), StoreError> {
-        if self.condition.state() == State::Corrupt {
+        if self.condition.seen.state() == State::Corrupt {
             return Err(self.closed());
         }
         self.control("COMMIT")?;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::news::{Evening, News, WANTED_MAX, wanted};
+use super::news::{Evening, News, RunningSignals, WANTED_MAX, wanted};
 use super::tell::Sent;
 use crate::base::{Quote, Symbol};
 use crate::cache::Vouched;
@@ -39,6 +39,14 @@ const LIST_DEADLINE_MS: u64 = 30_000;
 /// What a look for the list of instruments found.
 pub type FoundList = Option<InstrumentList>;
 
+/// What the leader said last of running candles.
+pub struct HeardRunning {
+    /// `None`: it shows none.
+    pub running: Option<RunningSignals>,
+    /// They may not be shown from then on.
+    pub until_mono_ms: u64,
+}
+
 /// Owner of what was heard.
 pub struct FollowTask {
     wants: Outcomes<Sent>,
@@ -48,6 +56,7 @@ pub struct FollowTask {
     /// Since when this node follows.
     since_mono_ms: u64,
     evening: Evening,
+    running: Option<HeardRunning>,
     /// What was wanted at the last look.
     wanted: Vec<Symbol>,
     looked_mono_ms: u64,
@@ -66,6 +75,7 @@ impl FollowTask {
             heard_mono_ms: None,
             since_mono_ms: now_mono_ms,
             evening: Evening::default(),
+            running: None,
             wanted: Vec::new(),
             looked_mono_ms: 0,
             wanted_mono_ms: 0,
@@ -78,6 +88,8 @@ impl FollowTask {
     /// This node follows from now on: whoever leads has the first chance to tell.
     pub fn begin(&mut self, now_mono_ms: u64) {
         self.since_mono_ms = now_mono_ms;
+        // Of a leader before, or of this node itself.
+        self.running = None;
     }
 
     /// Whether the leader was heard lately, or could not be yet.
@@ -92,6 +104,11 @@ impl FollowTask {
         self.heard_mono_ms.map(|at| (now_mono_ms as i64).abs_diff(at))
     }
 
+    /// What the leader said last of running candles; `None` before it was heard.
+    pub fn running(&self) -> Option<&HeardRunning> {
+        self.running.as_ref()
+    }
+
     /// What the leader says is in the store.
     pub fn evening(&self) -> Evening {
         self.evening
@@ -99,10 +116,13 @@ impl FollowTask {
 
     /// Takes in what the leader tells: it has judged it, so this node only keeps it.
     pub fn hear(&mut self, news: News, sinks: &mut QuoteSinks<'_>, now_mono_ms: u64) {
-        let News { quotes, unknown, rules, evening, age_ms } = news;
+        let News { quotes, unknown, rules, evening, running, age_ms } = news;
         let told_mono_ms = (now_mono_ms as i64).saturating_sub_unsigned(age_ms);
         self.heard_mono_ms = self.heard_mono_ms.max(Some(told_mono_ms));
         self.evening = evening;
+        let for_ms = running.as_ref().map_or(0, |running| running.for_ms);
+        let until_mono_ms = (now_mono_ms + for_ms).saturating_sub(age_ms);
+        self.running = Some(HeardRunning { running, until_mono_ms });
         let context = sinks.context;
         context.l1.freshness().adopt(&rules, told_mono_ms);
         let heard: Vec<(Quote, Vouched)> =

@@ -9,6 +9,7 @@ use jiff::civil::Date;
 use crate::base::{Quote, Symbol};
 use crate::cache::{FreshnessRules, Vouched};
 use crate::market::{InstrumentList, Origin};
+use crate::signals::{ListedSignal, Look, SignalList};
 
 /// Most quotes of one message: two of broker A's batches, some 150 KiB. What does not fit goes with
 /// the next.
@@ -16,6 +17,9 @@ pub const QUOTES_MAX: usize = 1_000;
 
 /// Most symbols that one node says that it wants: one of broker A's batches.
 pub const WANTED_MAX: usize = 500;
+
+/// Most signals of running candles that are told: every pattern of a large universe is fewer.
+pub const RUNNING_MAX: usize = 1_000;
 
 /// What the leader tells.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,6 +30,8 @@ pub struct News {
     pub unknown: Vec<Symbol>,
     pub rules: FreshnessRules,
     pub evening: Evening,
+    /// `None` where the leader shows none.
+    pub running: Option<RunningSignals>,
     /// How long ago it was told.
     pub age_ms: u64,
 }
@@ -71,6 +77,27 @@ impl Evening {
     pub fn of(signals: Option<Date>, list: &InstrumentList) -> Self {
         let fetched = list.origin() == Origin::BrokerA;
         Self { signals, instruments: fetched.then(|| list.as_of()) }
+    }
+}
+
+/// The signals of running candles, as the leader shows them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunningSignals {
+    pub look: Look,
+    /// How long they may still be shown: the candles grow old.
+    pub for_ms: u64,
+    pub signals: Vec<ListedSignal>,
+}
+
+impl RunningSignals {
+    /// Those in `list`, which stand until `until_mono_ms`.
+    pub fn of(list: &SignalList, until_mono_ms: u64, now_mono_ms: u64) -> Option<Self> {
+        let signals = list.signals.iter().filter(|signal| signal.provisional);
+        Some(Self {
+            look: list.look?,
+            for_ms: until_mono_ms.saturating_sub(now_mono_ms),
+            signals: signals.take(RUNNING_MAX).cloned().collect(),
+        })
     }
 }
 

@@ -4,12 +4,14 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::news::{Evening, News, QUOTES_MAX, Told};
+use super::news::{Evening, News, QUOTES_MAX, RunningSignals, Told};
 use super::wire::WireError;
 use crate::base::{Epoch, Symbol};
 use crate::cache::Peek;
+use crate::signals::Look;
 use crate::warmers::context::WarmerContext;
 use crate::warmers::job::{LOST, Outcomes};
+use crate::warmers::signals::publication::ShownProvisional;
 
 /// Between two messages.
 const APART_MS: u64 = 250;
@@ -37,8 +39,9 @@ pub struct TellTask {
     under_way: Vec<Symbol>,
     in_flight: bool,
     told_mono_ms: Option<u64>,
-    told: Option<Evening>,
-    failure: Option<String>,
+    told: Option<(Evening, Option<Look>)>,
+    /// The last message could not be told.
+    is_failing: bool,
 }
 
 impl TellTask {
@@ -53,7 +56,7 @@ impl TellTask {
             in_flight: false,
             told_mono_ms: None,
             told: None,
-            failure: None,
+            is_failing: false,
         }
     }
 
@@ -81,19 +84,31 @@ impl TellTask {
         }
     }
 
-    /// Sends a message, if one is due.
-    pub fn poll(&mut self, context: &WarmerContext, evening: Evening, now_mono_ms: u64) {
+    /// Sends a message, if one is due. `running`: what is shown of running candles.
+    pub fn poll(
+        &mut self,
+        context: &WarmerContext,
+        evening: Evening,
+        running: Option<ShownProvisional>,
+        now_mono_ms: u64,
+    ) {
         let (Some(cluster), Some(epoch)) = (&context.cluster, self.epoch) else { return };
         let since = self.told_mono_ms.map_or(u64::MAX, |at| now_mono_ms.saturating_sub(at));
+        let beside = (evening, running.map(|shown| shown.look));
         let has_news =
-            !self.quotes.is_empty() || !self.unknown.is_empty() || self.told != Some(evening);
+            !self.quotes.is_empty() || !self.unknown.is_empty() || self.told != Some(beside);
         if self.in_flight || since < APART_MS || (since < HEARTBEAT_MS && !has_news) {
             return;
         }
         self.told_mono_ms = Some(now_mono_ms);
-        self.told = Some(evening);
+        self.told = Some(beside);
         self.in_flight = true;
-        let news = self.news(context, evening, now_mono_ms);
+        let mut news = self.news(context, evening, now_mono_ms);
+        news.running = running.and_then(|shown| {
+            let list = context.publication.list.load();
+            let list = list.as_ref().filter(|list| list.look == Some(shown.look))?;
+            RunningSignals::of(list, shown.until_mono_ms, now_mono_ms)
+        });
         let wire = Arc::clone(&cluster.wire);
         // A refusal is told and logged like any other failure.
         let _ =
@@ -129,7 +144,7 @@ impl TellTask {
         self.under_way = taken;
         let unknown = self.unknown.drain().collect();
         let rules = context.l1.freshness().rules(now_mono_ms);
-        News { quotes, unknown, rules, evening, age_ms: 0 }
+        News { quotes, unknown, rules, evening, running: None, age_ms: 0 }
     }
 
     /// Notes how a message went out. True: a newer leader speaks.
@@ -138,17 +153,17 @@ impl TellTask {
         let carried = std::mem::take(&mut self.under_way);
         match sent.unwrap_or_else(|| Err(WireError::Unavailable(LOST.to_owned()))) {
             Ok(()) => {
-                if self.failure.take().is_some() {
+                if std::mem::take(&mut self.is_failing) {
                     tracing::info!("the other nodes can be told again");
                 }
                 false
             }
             Err(WireError::Deposed) => true,
             Err(WireError::Unavailable(failure)) => {
-                if self.failure.as_ref() != Some(&failure) {
+                // Once: the text differs with each try.
+                if !std::mem::replace(&mut self.is_failing, true) {
                     tracing::warn!(failure, "the other nodes cannot be told");
                 }
-                self.failure = Some(failure);
                 // They are told with the next message; what they then miss is as old as it was.
                 if self.epoch.is_some() {
                     self.quotes.extend(carried);

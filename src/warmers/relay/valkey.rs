@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::codec::{Calls, decode_evening, decode_rules, encode_evening, encode_rules};
-use super::news::{Evening, News, Told};
+use super::news::{News, Told};
 use super::wire::{Wire, WireError, WireReading};
 use crate::auth::ChangesBell;
 use crate::base::{Epoch, Source, Symbol};
@@ -98,7 +98,7 @@ impl Wire for ValkeyWire {
 
 /// Number and epoch are set by who publishes.
 fn update(news: News) -> Update {
-    let News { quotes, unknown, rules, evening, age_ms } = news;
+    let News { quotes, unknown, rules, evening, running, age_ms } = news;
     let mut calls: Calls = [1; Source::ALL.len()];
     for told in &quotes {
         let of_source = &mut calls[told.quote.source as usize];
@@ -111,7 +111,7 @@ fn update(news: News) -> Update {
     };
     Update {
         snapshot: encode_rules(&rules, calls),
-        evening: encode_evening(evening),
+        evening: encode_evening(evening, running.as_ref()),
         quotes: quotes.into_iter().map(aged).collect(),
         unknown,
         age_ms,
@@ -122,11 +122,12 @@ fn update(news: News) -> Update {
 fn news(update: Update) -> Option<News> {
     let Update { snapshot, evening, quotes, unknown, age_ms, .. } = update;
     let (rules, calls) = decode_rules(&snapshot)?;
-    let evening: Evening = decode_evening(&evening)?;
+    let (evening, running) = decode_evening(&evening)?;
     let told = |Aged { quote, age_ms }| Told {
         calls: calls[quote.source as usize],
         vouched_ago_ms: i64::try_from(age_ms).ok(),
         quote,
     };
-    Some(News { quotes: quotes.into_iter().map(told).collect(), unknown, rules, evening, age_ms })
+    let quotes = quotes.into_iter().map(told).collect();
+    Some(News { quotes, unknown, rules, evening, running, age_ms })
 }

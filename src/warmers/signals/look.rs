@@ -7,7 +7,7 @@ use std::sync::Arc;
 use jiff::civil::Date;
 
 use super::outcomes::{Closes, Expected, basis_of, walk};
-use super::publication::{Publication, Shown};
+use super::publication::{Publication, Shown, show_record};
 use crate::base::{Candle, Source, Symbol};
 use crate::brokers::DailyCandles;
 use crate::signals::backtest::{History, Universe};
@@ -17,8 +17,6 @@ use crate::signals::list::by_rank;
 use crate::signals::patterns::{Detector, Key};
 use crate::signals::{Direction, ListedSignal, Look};
 use crate::store::{ProvisionalSignal, SignalStore, StoreError};
-use crate::views::json;
-use crate::views::signal_record::SignalRecord;
 
 /// What looks at a session need of those before it, made once.
 pub struct Prepared {
@@ -99,6 +97,36 @@ pub fn look(store: &dyn SignalStore, order: &LookOrder) -> Result<Shown, Refused
     Ok(publication.put(list, Some(*until_mono_ms)))
 }
 
+/// What another node found in running candles.
+pub struct Adopted {
+    pub look: Look,
+    pub signals: Vec<ListedSignal>,
+    pub until_mono_ms: u64,
+}
+
+/// Shows what another node found and put on record.
+pub fn adopt(
+    store: &dyn SignalStore,
+    adopted: Adopted,
+    expected: &Expected,
+    publication: &Publication,
+) -> Result<Shown, StoreError> {
+    let Adopted { look, signals, until_mono_ms } = adopted;
+    let Some(complete) = publication.complete() else { return Ok(Shown::nothing()) };
+    let is_shown = |found: &ListedSignal| {
+        let list = publication.list.load();
+        list.as_ref().is_some_and(|list| {
+            list.signals.iter().any(|s| s.is_of_candle(found) && s.pattern == found.pattern)
+        })
+    };
+    // What is new among them has come on record.
+    if !signals.iter().all(is_shown) {
+        show_record(store, publication, &walk(store, &Closes::new(), expected)?)?;
+    }
+    let list = complete.with_provisional(look, signals);
+    Ok(publication.put(list, Some(until_mono_ms)))
+}
+
 /// Shows finished candles' signals alone again; needs no store.
 pub fn withdraw(publication: &Publication) -> Shown {
     let shown = publication.complete().map(|complete| publication.put(complete, None));
@@ -114,10 +142,7 @@ fn put_on_record(
     if found.is_empty() || store.keep_provisional(expected.epoch, look.date, *now_ms, found)? == 0 {
         return Ok(());
     }
-    let record = walk(store, &Closes::new(), expected)?;
-    let as_of = store.signal_dates()?.map(|(_, last)| last);
-    publication.record.publish(json::to_vec(&SignalRecord::of(&record, as_of)));
-    Ok(())
+    show_record(store, publication, &walk(store, &Closes::new(), expected)?).map(drop)
 }
 
 /// In their order, for the list and for the ledger.

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
+use jiff::civil::Date;
 
 use crate::http::PublishedJson;
 use crate::signals::{Direction, ListedSignal, Look, Reliability, SignalList};
@@ -52,11 +53,20 @@ pub fn show(
     publication: &Publication,
     record: &Reliability,
 ) -> Result<Shown, StoreError> {
-    let as_of = store.signal_dates()?.map(|(_, last)| last);
-    publication.record.publish(json::to_vec(&SignalRecord::of(record, as_of)));
-    let Some(as_of) = as_of else { return Ok(Shown::nothing()) };
+    let Some(as_of) = show_record(store, publication, record)? else { return Ok(Shown::nothing()) };
     let signals = store.signals_of(as_of)?.into_iter().map(listed).collect();
     Ok(publication.put(SignalList::complete(as_of, signals), None))
+}
+
+/// Publishes the record, and returns the last published date.
+pub fn show_record(
+    store: &dyn SignalStore,
+    publication: &Publication,
+    record: &Reliability,
+) -> Result<Option<Date>, StoreError> {
+    let as_of = store.signal_dates()?.map(|(_, last)| last);
+    publication.record.publish(json::to_vec(&SignalRecord::of(record, as_of)));
+    Ok(as_of)
 }
 
 impl Publication {

@@ -2,25 +2,22 @@
 //! the thread `ticker` alone.
 
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use tungstenite::http::Uri;
 
 use crate::base::Clock;
 use crate::brokers::call::transport::BadUrl;
-use crate::rt::{Lane, LaneSpec};
+use crate::rt::outbound::{Names, Stream, trusting, web_roots};
 
 /// The system's resolver has no deadline of its own that could be set.
 const NAME_TIMEOUT_MS: u64 = 3_000;
-/// A call of it that hangs is left to itself, and holds up the next try at most.
-const NAMES_QUEUE_MAX: usize = 1;
-/// For each address, and how many are tried.
+/// For each address.
 const TCP_TIMEOUT: Duration = Duration::from_secs(2);
-const ADDRESSES_MAX: usize = 3;
 /// TLS and the upgrade together.
 const UPGRADE_TIMEOUT_MS: u64 = 7_000;
 /// A write waits for a peer that does not read.
@@ -85,67 +82,22 @@ impl OpenFailure {
     }
 }
 
-/// Gives the addresses of a name.
-type Resolve = Arc<dyn Fn(&str, u16) -> io::Result<Vec<SocketAddr>> + Send + Sync>;
-
-/// Finds addresses by a deadline. The system's resolver cannot be interrupted, so it runs on a
-/// thread that may be left behind.
-pub(super) struct Names {
-    lane: Lane,
-    resolve: Resolve,
+fn addresses(
+    names: &Names,
+    endpoint: &Endpoint,
     timeout_ms: u64,
-}
-
-impl Names {
-    /// Of the system.
-    ///
-    /// # Errors
-    /// The thread cannot be started.
-    pub(super) fn start() -> io::Result<Self> {
-        let resolve = |host: &str, port: u16| {
-            (host, port).to_socket_addrs().map(|found| found.take(ADDRESSES_MAX).collect())
-        };
-        Self::with(Arc::new(resolve), NAME_TIMEOUT_MS)
-    }
-
-    fn with(resolve: Resolve, timeout_ms: u64) -> io::Result<Self> {
-        let spec = LaneSpec { name: "ticker-name", threads: 1, queue_max: NAMES_QUEUE_MAX };
-        // Deadlines are of this machine, whatever clock the market has.
-        let lane = Lane::start(&spec, &Clock::system())?;
-        Ok(Self { lane, resolve, timeout_ms })
-    }
-
-    fn of(&self, endpoint: &Endpoint) -> Result<Vec<SocketAddr>, OpenFailure> {
-        if let Ok(address) = endpoint.host.parse::<IpAddr>() {
-            return Ok(vec![SocketAddr::new(address, endpoint.port)]);
-        }
-        let (resolve, host, port) =
-            (Arc::clone(&self.resolve), endpoint.host.clone(), endpoint.port);
-        // Refused and late are one: a call before this one hangs.
-        let found = self.lane.submit(self.timeout_ms, move || resolve(&host, port));
-        let found = found.map_err(|_| OpenFailure::TimedOut)?.wait();
-        found.map_err(|_| OpenFailure::TimedOut)?.map_err(|_| OpenFailure::Unreachable)
-    }
-}
-
-/// What TLS connections trust: the roots of the web.
-pub(super) fn web_tls() -> Option<Arc<ClientConfig>> {
-    let mut roots = RootCertStore::empty();
-    roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
-    tls_trusting(roots)
-}
-
-fn tls_trusting(roots: RootCertStore) -> Option<Arc<ClientConfig>> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider);
-    let config = config.with_safe_default_protocol_versions().ok()?;
-    Some(Arc::new(config.with_root_certificates(roots).with_no_client_auth()))
+) -> Result<Vec<SocketAddr>, OpenFailure> {
+    let found = names.addresses(&endpoint.host, endpoint.port, timeout_ms);
+    found.map_err(|error| match error.kind() {
+        io::ErrorKind::TimedOut => OpenFailure::TimedOut,
+        _ => OpenFailure::Unreachable,
+    })
 }
 
 /// What it takes to reach an endpoint.
 pub(super) struct Dialer {
     names: Names,
-    tls: Option<Arc<ClientConfig>>,
+    tls: Arc<ClientConfig>,
     timer: Clock,
 }
 
@@ -153,13 +105,14 @@ impl Dialer {
     /// # Errors
     /// The thread that resolves names cannot be started.
     pub(super) fn start() -> io::Result<Self> {
-        Ok(Self { names: Names::start()?, tls: web_tls(), timer: Clock::system() })
+        let names = Names::start("ticker-name")?;
+        Ok(Self { names, tls: Arc::new(trusting(web_roots())), timer: Clock::system() })
     }
 
-    /// A stream to the endpoint. Its reads end by the deadline of the upgrade until that is
-    /// [lifted](Stream::wait_for).
-    pub(super) fn dial(&self, endpoint: &Endpoint) -> Result<Stream, OpenFailure> {
-        let tcp = connect(&self.names.of(endpoint)?)?;
+    /// A stream to the endpoint. Its reads end by the deadline of the upgrade until
+    /// [another](Timed::read_within) is set.
+    pub(super) fn dial(&self, endpoint: &Endpoint) -> Result<Stream<Timed>, OpenFailure> {
+        let tcp = connect(&addresses(&self.names, endpoint, NAME_TIMEOUT_MS)?)?;
         let until_mono_ms = self.timer.monotonic_ms() + UPGRADE_TIMEOUT_MS;
         let timed = Timed { tcp, timer: self.timer.clone(), until_mono_ms };
         match endpoint.tls {
@@ -168,19 +121,13 @@ impl Dialer {
         }
     }
 
-    fn tls(&self, endpoint: &Endpoint, timed: Timed) -> Result<Stream, OpenFailure> {
-        let config = self.tls.clone().ok_or(OpenFailure::Tls)?;
+    fn tls(&self, endpoint: &Endpoint, timed: Timed) -> Result<Stream<Timed>, OpenFailure> {
         let name = ServerName::try_from(endpoint.host.clone()).map_err(|_| OpenFailure::Tls)?;
-        let session = ClientConnection::new(config, name).map_err(|_| OpenFailure::Tls)?;
-        let mut stream = StreamOwned::new(session, timed);
-        while stream.conn.is_handshaking() {
-            stream.conn.complete_io(&mut stream.sock).map_err(|error| match error.kind() {
-                io::ErrorKind::TimedOut => OpenFailure::TimedOut,
-                io::ErrorKind::InvalidData => OpenFailure::Tls,
-                _ => OpenFailure::Unreachable,
-            })?;
-        }
-        Ok(Stream::Tls(Box::new(stream)))
+        Stream::secured(timed, &self.tls, name).map_err(|error| match error.kind() {
+            io::ErrorKind::TimedOut => OpenFailure::TimedOut,
+            io::ErrorKind::InvalidData => OpenFailure::Tls,
+            _ => OpenFailure::Unreachable,
+        })
     }
 }
 
@@ -213,6 +160,13 @@ pub(super) struct Timed {
     until_mono_ms: u64,
 }
 
+impl Timed {
+    /// All reads end by `within_ms` from now.
+    pub(super) fn read_within(&mut self, within_ms: u64) {
+        self.until_mono_ms = self.timer.monotonic_ms() + within_ms;
+    }
+}
+
 impl Read for Timed {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let left_ms = self.until_mono_ms.saturating_sub(self.timer.monotonic_ms());
@@ -238,52 +192,6 @@ impl Write for Timed {
 
     fn flush(&mut self) -> io::Result<()> {
         self.tcp.flush()
-    }
-}
-
-/// Plain or within TLS.
-pub(super) enum Stream {
-    Plain(Timed),
-    Tls(Box<StreamOwned<ClientConnection, Timed>>),
-}
-
-impl Stream {
-    /// All reads end by `within_ms` from now.
-    pub(super) fn read_within(&mut self, within_ms: u64) {
-        let timed = self.timed();
-        timed.until_mono_ms = timed.timer.monotonic_ms() + within_ms;
-    }
-
-    fn timed(&mut self) -> &mut Timed {
-        match self {
-            Self::Plain(timed) => timed,
-            Self::Tls(stream) => &mut stream.sock,
-        }
-    }
-}
-
-impl Read for Stream {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Self::Plain(timed) => timed.read(buffer),
-            Self::Tls(stream) => stream.read(buffer),
-        }
-    }
-}
-
-impl Write for Stream {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::Plain(timed) => timed.write(bytes),
-            Self::Tls(stream) => stream.write(bytes),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Self::Plain(timed) => timed.flush(),
-            Self::Tls(stream) => stream.flush(),
-        }
     }
 }
 

@@ -1,13 +1,15 @@
 //! Endpoints and names; and what the tests of TLS dial with.
 
 use crossbeam_channel::bounded;
+use rustls::RootCertStore;
 
 use super::*;
 use crate::rt::coroutines::Parker;
+use crate::rt::outbound::NAMES_QUEUE_MAX;
 
 /// Dials with these roots in the place of the web's.
-pub(in crate::brokers::broker_a::ticker) fn trusting(roots: RootCertStore) -> Dialer {
-    Dialer { tls: tls_trusting(roots), ..Dialer::start().unwrap() }
+pub(in crate::brokers::broker_a::ticker) fn dialer_trusting(roots: RootCertStore) -> Dialer {
+    Dialer { tls: Arc::new(trusting(roots)), ..Dialer::start().unwrap() }
 }
 
 fn endpoint(url: &str) -> Endpoint {
@@ -33,10 +35,10 @@ fn a_name_that_hangs_ends_by_its_deadline_and_holds_no_more_than_one_thread() {
         let _ = held.recv();
         Ok(Vec::new())
     };
-    let names = Names::with(Arc::new(resolve), 50).unwrap();
+    let names = Names::with("test-name", Arc::new(resolve)).unwrap();
     let named = endpoint("ws://ticker.example:9");
     for _ in 0..4 {
-        assert_eq!(names.of(&named), Err(OpenFailure::TimedOut));
+        assert_eq!(addresses(&names, &named, 50), Err(OpenFailure::TimedOut));
     }
     let stats = names.lane.stats();
     assert_eq!((stats.running, stats.depth, stats.refused), (1, NAMES_QUEUE_MAX, 2));
@@ -44,7 +46,7 @@ fn a_name_that_hangs_ends_by_its_deadline_and_holds_no_more_than_one_thread() {
     let parker = Parker::current();
     let found = (0..2_000).any(|_| {
         parker.park(5);
-        names.of(&named) == Ok(Vec::new())
+        addresses(&names, &named, 50) == Ok(Vec::new())
     });
     assert!(found, "the thread comes back");
 }
@@ -52,13 +54,13 @@ fn a_name_that_hangs_ends_by_its_deadline_and_holds_no_more_than_one_thread() {
 #[test]
 fn an_address_is_not_resolved_and_a_name_without_one_is_unreachable() {
     let fails = |_: &str, _: u16| Err(io::ErrorKind::NotFound.into());
-    let names = Names::with(Arc::new(fails), 60_000).unwrap();
+    let names = Names::with("test-name", Arc::new(fails)).unwrap();
     for (url, address) in
         [("ws://127.0.0.1:9000/a", "127.0.0.1:9000"), ("wss://[::1]", "[::1]:443")]
     {
-        assert_eq!(names.of(&endpoint(url)), Ok(vec![address.parse().unwrap()]));
+        assert_eq!(addresses(&names, &endpoint(url), 60_000), Ok(vec![address.parse().unwrap()]));
     }
     let unknown = endpoint("ws://ticker.example");
-    assert_eq!(names.of(&unknown), Err(OpenFailure::Unreachable));
+    assert_eq!(addresses(&names, &unknown, 60_000), Err(OpenFailure::Unreachable));
     assert_eq!(connect(&[]).err(), Some(OpenFailure::Unreachable));
 }

@@ -13,9 +13,10 @@ use tungstenite::http::HeaderValue;
 use tungstenite::protocol::WebSocketConfig;
 use tungstenite::{Bytes, Error, HandshakeError, Message, WebSocket};
 
-use super::dial::{Dialer, Endpoint, OpenFailure, Stream, is_wait};
+use super::dial::{Dialer, Endpoint, OpenFailure, Timed, is_wait};
 use crate::base::wipe;
 use crate::brokers::session::token::Token;
+use crate::rt::outbound::Stream;
 
 /// 3,000 full packets take 545 KiB.
 const MESSAGE_BYTES_MAX: usize = 1024 * 1024;
@@ -40,7 +41,7 @@ pub(super) enum Heard {
 
 /// An open connection.
 pub(super) struct Link {
-    socket: WebSocket<Stream>,
+    socket: WebSocket<Stream<Timed>>,
     /// The peer said that it is the simulator.
     pub(super) simulated: bool,
 }
@@ -62,7 +63,7 @@ impl Link {
     /// The next message, waiting for at most `wait`, however its bytes drip in; what has come of it
     /// is kept.
     pub(super) fn read(&mut self, wait: Duration) -> Result<Heard, Broken> {
-        self.socket.get_mut().read_within(wait.as_millis().max(1) as u64);
+        self.socket.get_mut().socket().read_within(wait.as_millis().max(1) as u64);
         match self.socket.read() {
             Ok(Message::Binary(bytes)) => Ok(Heard::Binary(bytes)),
             Ok(Message::Text(_)) => Ok(Heard::Text),
@@ -85,7 +86,7 @@ impl Link {
     /// Says goodbye, so that the broker does not count a dead connection, and waits for the answer
     /// for at most `wait`.
     pub(super) fn close(mut self, wait: Duration) {
-        self.socket.get_mut().read_within(wait.as_millis() as u64);
+        self.socket.get_mut().socket().read_within(wait.as_millis() as u64);
         if self.socket.close(None).is_err() {
             return;
         }
@@ -97,8 +98,8 @@ impl Link {
 fn upgrade(
     endpoint: &Endpoint,
     token: &Token,
-    stream: Stream,
-) -> Result<(WebSocket<Stream>, bool), OpenFailure> {
+    stream: Stream<Timed>,
+) -> Result<(WebSocket<Stream<Timed>>, bool), OpenFailure> {
     let target = token.ticker_url(&endpoint.url);
     let request = target.as_str().into_client_request();
     let mut request = request.map_err(|_| OpenFailure::NotWebSocket)?;

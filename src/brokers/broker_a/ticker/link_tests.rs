@@ -11,7 +11,7 @@ use tungstenite::handshake::server::{Request, Response};
 
 use super::*;
 use crate::base::Clock;
-use crate::brokers::broker_a::ticker::dial::tests::trusting;
+use crate::brokers::broker_a::ticker::dial::tests::dialer_trusting;
 use crate::brokers::session::token::SharedToken;
 use crate::rt::threads;
 
@@ -105,7 +105,7 @@ fn token() -> Arc<Token> {
 fn a_trusted_peer_is_heard_however_its_records_are_cut() {
     let said: Vec<u8> = (0..=u8::MAX).cycle().take(2_000).collect();
     let peer = Peer::start(said.clone());
-    let dialer = trusting(peer.roots());
+    let dialer = dialer_trusting(peer.roots());
     let mut link = Link::open(&dialer, &peer.endpoint("localhost"), &token()).ok().unwrap();
     assert!(!link.simulated);
     let heard = (0..10_000).find_map(|_| match link.read(Duration::from_millis(20)) {
@@ -123,13 +123,13 @@ fn a_trusted_peer_is_heard_however_its_records_are_cut() {
 #[test]
 fn a_certificate_that_is_not_trusted_or_of_another_name_ends_it_before_the_token_is_sent() {
     let peer = Peer::start(Vec::new());
-    let strange = trusting(RootCertStore::empty());
+    let strange = dialer_trusting(RootCertStore::empty());
     let refused = Link::open(&strange, &peer.endpoint("localhost"), &token());
     assert_eq!(refused.err(), Some(OpenFailure::Tls));
     assert_eq!(peer.thread.join().unwrap(), None);
 
     let peer = Peer::start(Vec::new());
-    let dialer = trusting(peer.roots());
+    let dialer = dialer_trusting(peer.roots());
     let refused = Link::open(&dialer, &peer.endpoint("127.0.0.1"), &token());
     assert_eq!(refused.err(), Some(OpenFailure::Tls));
     assert_eq!(peer.thread.join().unwrap(), None);

@@ -16,8 +16,8 @@ pub const SYMBOLS_MAX: usize = 10_000;
 pub const WANTED_MAX: usize = 500;
 /// Largest message: that many quotes of some 250 bytes.
 pub(super) const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Largest snapshot, and largest state of the evening.
-const PART_BYTES_MAX: usize = 64 * 1024;
+/// Largest snapshot, and largest state of the evening with a thousand signals of running candles.
+const PART_BYTES_MAX: usize = 256 * 1024;
 /// Longest encoded quote.
 const QUOTE_BYTES_MAX: usize = 1_024;
 /// Longest symbol and longest name of a node.

@@ -4,8 +4,8 @@ use super::*;
 
 const LEASE_MS: u64 = 5_000;
 
-fn node(has_claim: bool) -> Leadership {
-    Leadership::new(LeaseTimes::of(LEASE_MS), "a", has_claim)
+fn node(has_claim: bool) -> LeaseState {
+    LeaseState::new(LeaseTimes::of(LEASE_MS), "a", has_claim)
 }
 
 /// The only request that is due.
@@ -22,7 +22,7 @@ const FREE: Answer = Answer::Presence(Presence::Free);
 const REFUSED: Answer = Answer::Grant(Grant::Refused);
 
 /// Leads since 300 ms with both, in epoch 7.
-fn leader() -> Leadership {
+fn leader() -> LeaseState {
     let mut node = node(true);
     let look = only(node.due(0, 1));
     assert_eq!((look.which, &look.request), (Which::Claim, &Request::Look));
@@ -96,7 +96,7 @@ fn a_row_without_its_claim_is_given_back_and_the_next_attempt_is_another_holder(
 }
 
 /// Renews once at `now_ms`, and answers as given.
-fn renew(node: &mut Leadership, now_ms: u64, row: Answer, claim: Answer) {
+fn renew(node: &mut LeaseState, now_ms: u64, row: Answer, claim: Answer) {
     let asks = node.due(now_ms, now_ms);
     assert_eq!(asks.len(), 2, "both at the same time: {asks:?}");
     for ask in asks {

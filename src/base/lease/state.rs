@@ -127,7 +127,7 @@ enum Stage {
 
 /// The state of one node.
 #[derive(Debug)]
-pub struct Leadership {
+pub struct LeaseState {
     times: LeaseTimes,
     node: String,
     has_claim: bool,
@@ -140,7 +140,7 @@ pub struct Leadership {
     farewells: Vec<Ask>,
 }
 
-impl Leadership {
+impl LeaseState {
     /// A follower. Without a claim the row alone decides.
     pub fn new(times: LeaseTimes, node: &str, has_claim: bool) -> Self {
         Self {
@@ -362,9 +362,9 @@ impl Leadership {
 }
 
 #[cfg(test)]
-#[path = "leadership_tests.rs"]
+#[path = "state_tests.rs"]
 mod tests;
 
 #[cfg(test)]
-#[path = "leadership_model.rs"]
+#[path = "state_model.rs"]
 mod model;

@@ -105,7 +105,7 @@ enum Message {
 struct World {
     now_ms: u64,
     has_claim: bool,
-    nodes: Vec<Leadership>,
+    nodes: Vec<LeaseState>,
     /// Which process of the node this is: answers to one before it are nobody's.
     lives: Vec<u64>,
     row: Model,
@@ -124,7 +124,7 @@ struct World {
 
 impl World {
     fn new(seed: u64, has_claim: bool) -> Self {
-        let node = |n| Leadership::new(TIMES, &format!("n{n}"), has_claim);
+        let node = |n| LeaseState::new(TIMES, &format!("n{n}"), has_claim);
         Self {
             now_ms: 0,
             has_claim,
@@ -246,7 +246,7 @@ impl World {
                 let asks = self.nodes[node].stop();
                 self.send_asks(node, asks);
                 self.lives[node] += 1;
-                self.nodes[node] = Leadership::new(TIMES, &format!("n{node}"), self.has_claim);
+                self.nodes[node] = LeaseState::new(TIMES, &format!("n{node}"), self.has_claim);
             }
             Event::Wait { steps } => {
                 for _ in 0..steps {
