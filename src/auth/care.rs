@@ -1,5 +1,5 @@
-//! Maintenance of authentication state: loads it from the store, watches the signing key's file, and
-//! drops revocations of expired tokens. Blocks, or parks on the edge.
+//! Maintenance of authentication state: loads it from the store, watches the signing key's file,
+//! and drops revocations of expired tokens. Blocks, or parks on the edge.
 
 use std::sync::atomic::Ordering;
 
@@ -35,10 +35,10 @@ impl Auth {
         *self.key_state.lock()
     }
 
-    /// Drops changes that are no longer needed, and revocations of tokens that have certainly expired: by this machine's clock and by the
-    /// time of the exchange's newest price (`exchange_ms`). This clock alone may be days ahead, and
-    /// a token whose revocation was dropped too early would be valid again once the clock is right.
-    /// Blocks; for a lane.
+    /// Drops changes that are no longer needed, and revocations of tokens that have certainly
+    /// expired: by this machine's clock and by the time of the exchange's newest price
+    /// (`exchange_ms`). This clock alone may be days ahead, and a token whose revocation was
+    /// dropped too early would be valid again once the clock is right. Blocks; for a lane.
     pub fn forget_expired(&self, exchange_ms: Option<i64>) {
         let (now_ms, now_mono_ms) = (self.clock.now_ms(), self.clock.monotonic_ms());
         if now_mono_ms < self.next_forget_mono_ms.load(Ordering::Relaxed) {

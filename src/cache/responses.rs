@@ -3,10 +3,10 @@
 //!
 //! The edge looks responses up; lane threads make and store them. Whoever acknowledges a change
 //! invalidates first. A response is stored only with a [`FillToken`] that was taken before its data
-//! was read. Where other nodes change the same data, each look-up first says which version of it the
-//! store has ([`Responses::expect`]). If the user was invalidated after the token was taken, the fill is dropped, so a stale
-//! response is never stored. Locks are per shard and held for a look-up, never over a wait. Nothing
-//! here compresses on the edge.
+//! was read. If the user was invalidated after the token was taken, the fill is dropped, so a stale
+//! response is never stored. Where other nodes change the same data, each look-up first says which
+//! version of it the store has ([`Responses::expect`]). Locks are per shard and held for a look-up,
+//! never over a wait. Nothing here compresses on the edge.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -34,8 +34,9 @@ const NOTICE_POLL_MS: u64 = 100;
 
 const NOTES: &str = "\
 Works while the service runs; the service applies a change within 5 seconds, and the command waits
-for it. Nodes that share a database apply it within a second, and the command does not wait. A disabled user cannot log in, and their tokens are refused, even after the account is
-enabled again: they have to log in anew.";
+for it. Nodes that share a database apply it within a second, and the command does not wait. A
+disabled user cannot log in, and their tokens are refused, even after the account is enabled again:
+they have to log in anew.";
 
 const PASSWORD_NOTES: &str = "\
 Works whether or not the service runs. The password is asked for on the terminal, twice and without

@@ -122,23 +122,11 @@ fn report(seen: &Seen<'_>) -> Health {
     let public = feed_report(seen, seen.feeds.public());
     let close_state = seen.close.state(seen.now_mono_ms);
     let signals_state = seen.signals.state(seen.now_mono_ms);
-    let changes = context.auth.changes();
-    let tokens_known = !changes.is_some_and(|reading| reading.is_outdated);
     let evening_failed = close_state == "failing" || signals_state == "failing";
-    // Without an app at broker A the public provider is what was asked for.
-    let leading = match (is_told(seen), broker_a.state) {
-        // Whether they are fresh shows in the index.
-        (true, _) => "ok",
-        (false, "off") => public.state,
-        (false, state) => state,
-    };
-    let status = match (index, leading, persist) {
+    let stores_work = l2.backend != "none" && store.state == "ok" && knows_tokens(context);
+    let status = match (index, leading(seen, &broker_a, &public), persist) {
         ("starting" | "failing", _, _) if seen.snapshot.age().is_none() => "down",
-        ("ok", "ok", "ok")
-            if l2.backend != "none" && store.state == "ok" && tokens_known && !evening_failed =>
-        {
-            "ok"
-        }
+        ("ok", "ok", "ok") if stores_work && !evening_failed => "ok",
         _ => "degraded",
     };
     Health {
@@ -149,8 +137,7 @@ fn report(seen: &Seen<'_>) -> Health {
         role: context.lead.role().as_str(),
         epoch: leads_in(seen),
         relay: relay(seen),
-        changes: changes
-            .map(|ChangesReading { applied, age_ms, .. }| HealthChanges { applied, age_ms }),
+        changes: changes(context),
         database: store.state,
         signing_key: context.auth.key_state().as_str(),
         store: HealthStore { writes: store.writes, commits: store.commits, refused: store.refused },
@@ -188,6 +175,16 @@ fn report(seen: &Seen<'_>) -> Health {
     }
 }
 
+/// State of the feed that prices should come from. Without an app at broker A the public provider
+/// is what was asked for; of a node that is told, freshness shows in the index.
+fn leading(seen: &Seen<'_>, broker_a: &Feed, public: &Feed) -> &'static str {
+    match (is_told(seen), broker_a.state) {
+        (true, _) => "ok",
+        (false, "off") => public.state,
+        (false, state) => state,
+    }
+}
+
 fn persist_state(seen: &Seen<'_>, backend: &str) -> &'static str {
     match (seen.persist.is_failing(), backend) {
         (_, "none") => "paused",
@@ -205,6 +202,16 @@ fn leads_in(seen: &Seen<'_>) -> Option<u64> {
 fn relay(seen: &Seen<'_>) -> Option<HealthRelay> {
     let WireReading { state, age_ms, gaps } = seen.context.cluster.as_ref()?.wire.reading();
     Some(HealthRelay { state, age_ms, gaps })
+}
+
+fn changes(context: &WarmerContext) -> Option<HealthChanges> {
+    let ChangesReading { applied, age_ms, .. } = context.auth.changes()?;
+    Some(HealthChanges { applied, age_ms })
+}
+
+/// Whether this node still knows which tokens are revoked.
+fn knows_tokens(context: &WarmerContext) -> bool {
+    !context.auth.changes().is_some_and(|reading| reading.is_outdated)
 }
 
 fn node_readings(seen: &Seen<'_>) -> NodeReadings {
