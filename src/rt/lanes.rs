@@ -313,6 +313,15 @@ impl<T> Ticket<T> {
     /// # Errors
     /// [`LaneError`].
     pub fn wait(self) -> Result<T, LaneError> {
+        self.wait_beside(u64::MAX, || ())
+    }
+
+    /// Same as [`wait`](Self::wait), and calls `beside` each `every_ms` meanwhile. The time that
+    /// `beside` takes comes on top of the deadline.
+    ///
+    /// # Errors
+    /// [`LaneError`].
+    pub fn wait_beside(self, every_ms: u64, mut beside: impl FnMut()) -> Result<T, LaneError> {
         let parker = Parker::current();
         {
             let mut outcome = self.slot.outcome.lock();
@@ -320,6 +329,7 @@ impl<T> Ticket<T> {
                 *waiter = Some(parker.clone());
             }
         }
+        let mut left_ms = self.deadline_ms;
         let mut in_time = true;
         loop {
             let taken = {
@@ -332,7 +342,15 @@ impl<T> Ticket<T> {
             match taken {
                 Some(Outcome::Done(result)) => return result,
                 Some(_) => return Err(LaneError::Late),
-                None => in_time = parker.park(self.deadline_ms),
+                None => {}
+            }
+            let slice_ms = left_ms.min(every_ms);
+            if !parker.park(slice_ms) {
+                left_ms -= slice_ms;
+                in_time = left_ms > 0;
+                if in_time {
+                    beside();
+                }
             }
         }
     }
@@ -345,6 +363,30 @@ mod tests {
 
     fn lane(threads: usize, queue_max: usize) -> Lane {
         Lane::start(&LaneSpec { name: "test", threads, queue_max }, &Clock::system()).unwrap()
+    }
+
+    #[test]
+    fn who_waits_may_do_something_beside_it_until_the_deadline() {
+        let lane = lane(1, 4);
+        let (open, gate) = unbounded::<()>();
+        let calls = Arc::new(AtomicU64::new(0));
+        let ticket = lane.submit(60_000, move || gate.recv()).unwrap();
+        let mut open = Some(open);
+        let waited = ticket.wait_beside(5, || {
+            if calls.fetch_add(1, Ordering::SeqCst) == 2 {
+                open = None;
+            }
+        });
+        assert!(waited.unwrap().is_err(), "opened by the third call");
+        assert!(calls.load(Ordering::SeqCst) >= 3);
+        let (_open, gate) = unbounded::<()>();
+        let before = calls.load(Ordering::SeqCst);
+        let ticket = lane.submit(20, move || gate.recv()).unwrap();
+        let late = ticket.wait_beside(5, || {
+            calls.fetch_add(1, Ordering::SeqCst);
+        });
+        assert!(matches!(late, Err(LaneError::Late)));
+        assert_eq!(calls.load(Ordering::SeqCst) - before, 3, "at 5, 10 and 15 ms");
     }
 
     #[test]

@@ -17,6 +17,9 @@ pub enum StoreError {
     /// Another node has led since. Nothing was written.
     #[error("another node leads")]
     Deposed,
+    /// The user's turn ran out and another change took it. Nothing was written.
+    #[error("another change of the user's portfolio has taken the turn")]
+    TurnLost,
     #[error("too much is waiting for the store")]
     Busy,
     /// The deadline passed. A write may still happen.

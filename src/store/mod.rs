@@ -37,7 +37,8 @@ pub use open::{copy_to_server, open, open_users};
 pub use records::{
     AccountId, AuthState, Before, Change, Changes, ClosePage, CopiedTable, Deleted, Erased,
     JournalCursor, JournalEntry, JournalFields, JournalPage, JournalSize, NewUser, Portfolio,
-    PriceOfClose, Side, StoreHealth, SyncState, User, UserChange, UserSecrets, UserSummary, Valued,
+    PriceOfClose, Side, StoreHealth, SyncState, Turn, User, UserChange, UserSecrets, UserSummary,
+    Valued,
 };
 pub use signal_records::{
     Basis, CandleHistory, Completion, LedgerEntry, NewHistory, ProvisionalEntry, ProvisionalSignal,
@@ -47,4 +48,4 @@ pub use sqlite::errors::{MaintenanceError, OpenError};
 pub use sqlite::maintenance;
 pub use sqlite::store::{FILE_NAME, SqliteStore};
 pub use sqlite::unfinished::remove_unfinished;
-pub use traits::{Database, Derive, SignalStore, Store, UserDirectory};
+pub use traits::{Database, Derive, NewPortfolio, SignalStore, Store, UserDirectory};

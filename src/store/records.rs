@@ -13,6 +13,35 @@ use crate::rt::{BatchStats, LaneStats};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AccountId(pub i64);
 
+/// The right to change a user's portfolio. Of all nodes that share a database, one holder has it at
+/// a time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Turn {
+    pub user: AccountId,
+    /// Random text, different for each turn.
+    pub holder: String,
+    /// Higher than that of each turn of the user before.
+    pub number: i64,
+}
+
+impl Turn {
+    /// How long a turn lasts that is not extended, by the clock of the database: what a node that
+    /// is gone blocks its user for.
+    pub const LASTS_MS: u64 = 20_000;
+    /// How often a turn is extended. Three times may fail before it runs out.
+    pub const EXTENDED_EACH_MS: u64 = 5_000;
+
+    /// Of the one process that has the database, which nobody can take it from.
+    pub fn alone(user: AccountId) -> Self {
+        Self { user, holder: String::new(), number: 0 }
+    }
+
+    /// Whether there is nobody to take it.
+    pub fn is_alone(&self) -> bool {
+        self.number == 0
+    }
+}
+
 /// A user to register.
 #[derive(Clone, Debug)]
 pub struct NewUser {

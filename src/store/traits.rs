@@ -8,8 +8,8 @@ use crate::store::error::StoreError;
 use crate::store::expected::{Expected, ExpectedPage};
 use crate::store::records::{
     AccountId, AuthState, Before, Changes, ClosePage, Deleted, Erased, JournalCursor, JournalEntry,
-    JournalFields, JournalPage, JournalSize, NewUser, Portfolio, PriceOfClose, StoreHealth, User,
-    UserChange, UserSecrets, UserSummary, Valued,
+    JournalFields, JournalPage, JournalSize, NewUser, Portfolio, PriceOfClose, StoreHealth, Turn,
+    User, UserChange, UserSecrets, UserSummary, Valued,
 };
 use crate::store::signal_records::{
     CandleHistory, LedgerEntry, NewHistory, ProvisionalEntry, ProvisionalSignal, PublishedSignal,
@@ -21,6 +21,16 @@ use crate::store::sqlite::errors::MaintenanceError;
 /// broker sent. Runs within the sync's transaction on the store's writer. It must be quick and
 /// pure, since it may run twice.
 pub type Derive = Box<dyn Fn(&Before, &Synced) -> Derived + Send>;
+
+/// What one sync of one broker brings to be stored.
+pub struct NewPortfolio {
+    pub broker: Broker,
+    pub synced_ms: i64,
+    pub synced: Synced,
+    /// The date of the closing prices that `derive` is given.
+    pub closes_of: Option<Date>,
+    pub derive: Derive,
+}
 
 /// Durable storage. Every method may fail with [`StoreError`].
 pub trait Store: Send + Sync {
@@ -62,18 +72,19 @@ pub trait Store: Send + Sync {
 
     // Portfolios.
 
-    /// Replaces the stored rows of one broker for a user and writes the day's point that `derive`
-    /// computes, in one transaction. `derive` is given the closing prices of `closes_of`. Returns
-    /// the outcome that `derive` computed of what was written.
-    fn replace_portfolio(
-        &self,
-        id: AccountId,
-        broker: Broker,
-        synced_ms: i64,
-        synced: Synced,
-        closes_of: Option<Date>,
-        derive: Derive,
-    ) -> Result<SyncOutcome, StoreError>;
+    // Syncs and deletions of one user take turns, also on different nodes. Each checks within its
+    // transaction that it has the turn, and fails with [`StoreError::TurnLost`] where that ran out
+    // and another has taken it. A store that one process has grants every turn at once.
+
+    /// Takes the user's turn for [`Turn::LASTS_MS`]; `None` while another holder has it.
+    fn take_turn(&self, id: AccountId) -> Result<Option<Turn>, StoreError>;
+    /// Lets a turn last for its whole time from now; false where another has taken it.
+    fn extend_turn(&self, turn: &Turn) -> Result<bool, StoreError>;
+    /// Ends a turn, if its holder still has it.
+    fn end_turn(&self, turn: &Turn) -> Result<(), StoreError>;
+    /// Replaces the stored rows of one broker for a user and writes the day's point, as derived, in
+    /// one transaction. Returns the outcome that was derived of what was written.
+    fn replace_portfolio(&self, turn: &Turn, new: NewPortfolio) -> Result<SyncOutcome, StoreError>;
     /// All of a user's holdings, positions and times of sync.
     fn portfolio(&self, id: AccountId) -> Result<Portfolio, StoreError>;
     /// A number that is another after each write of the user's portfolio. Gives up soon: who asks
@@ -82,7 +93,7 @@ pub trait Store: Send + Sync {
     /// Points from `since` on, oldest first.
     fn points(&self, id: AccountId, since: Date) -> Result<Vec<DayPoint>, StoreError>;
     /// Deletes holdings, positions and points. The journal stays.
-    fn delete_portfolio(&self, id: AccountId) -> Result<Deleted, StoreError>;
+    fn delete_portfolio(&self, turn: &Turn) -> Result<Deleted, StoreError>;
 
     // The close of a trading day.
 

@@ -1,7 +1,7 @@
 //! What an engine does for the operations of the store: it runs work in transactions.
 
 use super::error::StoreError;
-use super::records::{AccountId, StoreHealth};
+use super::records::{AccountId, StoreHealth, Turn};
 use super::tx::{Failure, Tx};
 use crate::base::Epoch;
 
@@ -80,6 +80,21 @@ pub(crate) trait Transact: Send + Sync {
     fn hold(tx: &dyn Tx, epoch: Epoch) -> Result<(), Failure>
     where
         Self: Sized;
+
+    /// Holds a user's turn to the end of a transaction that writes: nobody else takes it meanwhile.
+    ///
+    /// # Errors
+    /// [`StoreError::TurnLost`] where another has taken it since.
+    fn hold_turn(tx: &dyn Tx, turn: &Turn) -> Result<(), Failure>
+    where
+        Self: Sized;
+
+    /// [`Store::take_turn`](super::traits::Store::take_turn).
+    fn begin_turn(&self, id: AccountId) -> Result<Option<Turn>, StoreError>;
+    /// [`Store::extend_turn`](super::traits::Store::extend_turn).
+    fn prolong_turn(&self, turn: &Turn) -> Result<bool, StoreError>;
+    /// [`Store::end_turn`](super::traits::Store::end_turn).
+    fn finish_turn(&self, turn: &Turn) -> Result<(), StoreError>;
 
     /// [`Store::health`](super::traits::Store::health).
     fn condition(&self) -> StoreHealth;

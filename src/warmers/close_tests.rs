@@ -15,7 +15,7 @@ use crate::brokers::{Batch, BrokerError, BrokerErrorKind};
 use crate::cache::{Responses, View};
 use crate::market::MarketCalendar;
 use crate::portfolio::{DayPoint, Derived, PointSource, Repriced, SyncOutcome};
-use crate::store::{AccountId, FILE_NAME, NewUser, SqliteStore, StoreError};
+use crate::store::{AccountId, FILE_NAME, NewPortfolio, NewUser, SqliteStore, StoreError, Turn};
 
 const EVENING: &str = "2026-11-20T18:00:00+05:30";
 
@@ -78,7 +78,12 @@ fn store_with(users: &[&[&str]]) -> (tempfile::TempDir, SqliteStore, Vec<Account
         let derived = Derived { point, holdings: Vec::clone(&holdings), repriced, outcome };
         let synced = Synced { holdings, ..Synced::default() };
         let derive = Box::new(move |_: &_, _: &_| derived.clone());
-        store.replace_portfolio(id, Broker::A, 1, synced, None, derive).unwrap();
+        store
+            .replace_portfolio(
+                &Turn::alone(id),
+                NewPortfolio { broker: Broker::A, synced_ms: 1, synced, closes_of: None, derive },
+            )
+            .unwrap();
         id
     };
     let ids = users.iter().enumerate().map(register).collect();

@@ -12,4 +12,5 @@ mod secrets;
 mod serving;
 mod status;
 mod tokens;
+mod turns;
 mod world;

@@ -15,6 +15,8 @@ pub struct Pair {
     pub b: Service,
     pub scene: Scene,
     pub config: Config,
+    /// Whose schema of the server they share.
+    pub role: String,
     /// Lets the nodes tell each other.
     _shared: Option<SharedServer>,
     _states: [tempfile::TempDir; 2],
@@ -23,6 +25,7 @@ pub struct Pair {
 impl Pair {
     pub fn on(scene: Scene, server: &Server, shared: Option<SharedServer>) -> Self {
         let mut config = scene.config();
+        config.broker_b.url = scene.sim.broker_b_url();
         let role = server.fresh_role();
         config.store.url = Some(StoreUrl::parse(&server.url(&role)).unwrap());
         config.auth.jwt_secret = Some("a key that all the nodes know, as they must".into());
@@ -30,7 +33,7 @@ impl Pair {
         let states = [(); 2].map(|()| tempfile::tempdir().unwrap());
         let [a, b] = [("a", &states[0]), ("b", &states[1])]
             .map(|(name, state)| start(&scene, &config, name, state.path()));
-        Self { a, b, scene, config, _shared: shared, _states: states }
+        Self { a, b, scene, config, role, _shared: shared, _states: states }
     }
 
     /// `None` where the engines are not there; says then which test is left out.

@@ -6,7 +6,7 @@ use crate::support::{Scene, Service, TRADING, until};
 use bhav::base::{Broker, Clock, Cost, Holding, Synced, ist};
 use bhav::portfolio::{DayPoint, Derived, PointSource, Repriced, SyncOutcome};
 use bhav::sim::SimSettings;
-use bhav::store::{AccountId, FILE_NAME, NewUser, SqliteStore, Store};
+use bhav::store::{AccountId, FILE_NAME, NewPortfolio, NewUser, SqliteStore, Store, Turn};
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 use sonic_rs::JsonValueTrait;
@@ -94,7 +94,12 @@ fn sync(store: &dyn Store, id: AccountId, at_ms: i64, holdings: Vec<Holding>) {
     };
     let synced = Synced { holdings, ..Synced::default() };
     let derive = Box::new(move |_: &_, _: &_| derived.clone());
-    store.replace_portfolio(id, Broker::A, at_ms, synced, None, derive).unwrap();
+    store
+        .replace_portfolio(
+            &Turn::alone(id),
+            NewPortfolio { broker: Broker::A, synced_ms: at_ms, synced, closes_of: None, derive },
+        )
+        .unwrap();
 }
 
 /// Users with these holdings, in order, written before the service starts.
@@ -281,7 +286,7 @@ fn prices_come_late_and_who_left_gets_no_point() {
     // Five minutes without a price.
     advance_to_health(&scene, &service, "stale");
     assert!(!store.is_closed(friday()).unwrap());
-    store.delete_portfolio(users[0]).unwrap();
+    store.delete_portfolio(&Turn::alone(users[0])).unwrap();
     store.erase_user(users[1]).unwrap();
     scene.control("DELETE", "faults", "");
     advance_to_finish(&scene, &service, 1_000);

@@ -27,6 +27,11 @@ impl From<StoreError> for Problem {
             StoreError::NotAsExpected => return Problem::precondition_failed(),
             // Only the leader's own writes are refused so, and no request makes one.
             StoreError::Deposed => Problem::internal(),
+            StoreError::TurnLost => {
+                let detail = "Another sync or deletion of yours came first, since this one took \
+                              too long; nothing was stored.";
+                Problem::unavailable("store_busy", detail, SOON_S)
+            }
             StoreError::Busy => Problem::unavailable("store_busy", busy, SOON_S),
             StoreError::Late => {
                 let detail = "The database did not answer in time; it may still do what was asked.";
@@ -119,6 +124,7 @@ mod tests {
             (too_many, 409, "limit_reached"),
             (StoreError::NotAsExpected, 412, "precondition_failed"),
             (StoreError::Deposed, 500, "internal_error"),
+            (StoreError::TurnLost, 503, "store_busy"),
             (StoreError::Busy, 503, "store_busy"),
             (StoreError::Late, 503, "store_late"),
             (StoreError::Unavailable("disk /x is full".into()), 503, "store_unavailable"),

@@ -1,7 +1,7 @@
 //! `DELETE /api/portfolio/data`: everything synced is gone for good; the journal stays.
 
+use super::turn::in_turn;
 use crate::api::call::Call;
-use crate::api::errors::in_progress;
 use crate::api::report::reply_with;
 use crate::api::state::State;
 use crate::http::{Problem, Response};
@@ -12,13 +12,12 @@ use crate::views::portfolio_deleted::{DeletedRows, PortfolioDeleted};
 pub fn delete(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
     let id = call.caller().id;
     state.admit_write(call.caller())?;
-    let portfolio = &state.portfolio;
-    let _lock =
-        portfolio.locks.take(id.0, portfolio.sync_deadline_ms).map_err(|_| in_progress())?;
-    let deleted = state.store.delete_portfolio(id);
-    // Whatever became of it: a write that was given up may have happened.
-    portfolio.answers.invalidate(id.0);
-    let deleted = deleted?;
+    let deleted = in_turn(state, id, |turn| {
+        let deleted = state.store.delete_portfolio(turn);
+        // Whatever became of it: a write that was given up may have happened.
+        state.portfolio.answers.invalidate(id.0);
+        Ok(deleted?)
+    })?;
     let deleted = DeletedRows {
         holdings: deleted.holdings,
         positions: deleted.positions,

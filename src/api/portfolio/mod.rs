@@ -16,6 +16,7 @@ mod positions;
 mod report;
 mod state;
 mod sync;
+mod turn;
 pub(crate) mod user_lock;
 
 pub(in crate::api) use answer::compute;

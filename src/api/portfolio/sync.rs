@@ -1,16 +1,17 @@
 //! `POST /api/portfolio/sync` and `/brokerb-sync`: a user's credentials, used once, for one call of
 //! the broker's client. They live in wiped memory until that call ends, and nowhere else.
 //!
-//! The handler parks for the user's lock, for the broker's lane and for the store. A sync that is
+//! The handler parks for the user's turn, for the broker's lane and for the store. A sync that is
 //! late is given up before anything is written.
 
 use std::sync::Arc;
 
 use super::report::{self, SyncedNow};
+use super::turn::{extend, in_turn};
 use crate::api::body::Fields;
 use crate::api::call::Call;
 use crate::api::errors::{
-    BrokerRoute, broker_problem, broker_timed_out, in_progress, sync_busy, too_many_attempts,
+    BrokerRoute, broker_problem, broker_timed_out, sync_busy, too_many_attempts,
 };
 use crate::api::report::reply_with;
 use crate::api::state::State;
@@ -20,9 +21,9 @@ use crate::brokers::{BrokerError, BrokerErrorKind, Credentials};
 use crate::http::{Problem, Response};
 use crate::limits::shared::SharedAttempt;
 use crate::limits::throttle::Key;
-use crate::portfolio::{self, Stood, check};
+use crate::portfolio::{self, Stood, SyncOutcome, check};
 use crate::rt::LaneError;
-use crate::store::{Before, Derive, Portfolio};
+use crate::store::{Before, Derive, NewPortfolio, Portfolio, Turn};
 use crate::views::sync::{SyncWarning, SyncedBrokerA, SyncedBrokerB};
 use crate::views::values::Instant;
 
@@ -62,23 +63,12 @@ fn sync(
     portfolio.attempts.admit(&keys).map_err(too_many_attempts)?;
     let attempt = portfolio.attempts.shared_attempt(&keys);
     let own_key = broker == Broker::A && state.portfolio.is_own_key(&credentials.api_key);
-    let _lock =
-        portfolio.locks.take(id.0, portfolio.sync_deadline_ms).map_err(|_| in_progress())?;
-    // Ends when the handler does: after the store, whatever the answer is.
-    let mut opened = Opened { state, own_key, session: None };
-    let synced = fetched(state, broker, (credentials, attempt), &mut opened)?;
-    let now = state.clock.now();
-    let (synced_ms, simulated) = (now.as_millisecond(), synced.simulated);
-    let day = state.market_day(now);
-    let closes_of = day.last_close.map(|close| ist::zoned(close).date());
-    let derive: Derive = Box::new(move |Before { portfolio, closes }, synced| {
-        let Portfolio { holdings, positions, .. } = portfolio;
-        portfolio::derive(broker, &day, Stood { holdings, positions, closes }, synced)
-    });
-    let stored = state.store.replace_portfolio(id, broker, synced_ms, synced, closes_of, derive);
-    // Whatever became of it: a write that was given up may have happened.
-    portfolio.answers.invalidate(id.0);
-    let outcome = stored?;
+    let (synced_ms, simulated, outcome) = in_turn(state, id, |turn| {
+        // Ends when the turn does: after the store, whatever the answer is.
+        let mut opened = Opened { state, own_key, session: None };
+        let synced = fetched(state, broker, turn, (credentials, attempt), &mut opened)?;
+        stored(state, broker, turn, synced)
+    })?;
     if let Some(overflow) = outcome.unvalued {
         tracing::error!(user = id.0, %overflow, "a portfolio could not be valued");
     }
@@ -99,6 +89,28 @@ fn sync(
         }
     }
     Ok(())
+}
+
+/// Stores what a broker sent. Returns when that was, whether it was simulated, and its outcome.
+fn stored(
+    state: &State,
+    broker: Broker,
+    turn: &Turn,
+    synced: Synced,
+) -> Result<(i64, bool, SyncOutcome), Problem> {
+    let now = state.clock.now();
+    let (synced_ms, simulated) = (now.as_millisecond(), synced.simulated);
+    let day = state.market_day(now);
+    let closes_of = day.last_close.map(|close| ist::zoned(close).date());
+    let derive: Derive = Box::new(move |Before { portfolio, closes }, synced| {
+        let Portfolio { holdings, positions, .. } = portfolio;
+        portfolio::derive(broker, &day, Stood { holdings, positions, closes }, synced)
+    });
+    let new = NewPortfolio { broker, synced_ms, synced, closes_of, derive };
+    let outcome = state.store.replace_portfolio(turn, new);
+    // Whatever became of it: a write that was given up may have happened.
+    state.portfolio.answers.invalidate(turn.user.0);
+    Ok((synced_ms, simulated, outcome?))
 }
 
 fn credentials(call: &Call<'_>, broker: Broker) -> Result<Credentials, Problem> {
@@ -144,6 +156,7 @@ impl Drop for Opened<'_> {
 fn fetched(
     state: &State,
     broker: Broker,
+    turn: &Turn,
     (credentials, attempt): (Credentials, Option<SharedAttempt>),
     opened: &mut Opened<'_>,
 ) -> Result<Synced, Problem> {
@@ -178,7 +191,8 @@ fn fetched(
             state.broker_b_lane.submit(deadline_ms, job)
         }
     };
-    match submitted.map_err(|_| sync_busy())?.wait() {
+    let beside = || extend(state, turn);
+    match submitted.map_err(|_| sync_busy())?.wait_beside(Turn::EXTENDED_EACH_MS, beside) {
         Ok(Err(throttled)) => {
             state.portfolio.attempts.count_refusal();
             Err(too_many_attempts(throttled))

@@ -49,7 +49,8 @@ impl UserLocks {
     /// # Errors
     /// [`Crowded`].
     pub fn take(&self, user: i64, wait_ms: u64) -> Result<UserLock<'_>, Crowded> {
-        let Some((parker, granted)) = self.queue(user).inspect_err(|_| self.refuse())? else {
+        let Some((parker, granted)) = self.queue(user).inspect_err(|_| self.count_refusal())?
+        else {
             return Ok(UserLock { locks: self, user });
         };
         let until_ms = self.clock.monotonic_ms().saturating_add(wait_ms);
@@ -57,7 +58,7 @@ impl UserLocks {
             let left_ms = until_ms.saturating_sub(self.clock.monotonic_ms());
             let in_time = left_ms > 0 && parker.park(left_ms);
             if !in_time && self.leave(user, &granted) {
-                self.refuse();
+                self.count_refusal();
                 return Err(Crowded);
             }
         }
@@ -91,7 +92,8 @@ impl UserLocks {
         true
     }
 
-    fn refuse(&self) {
+    /// Also of those who waited for another node.
+    pub(super) fn count_refusal(&self) {
         self.refused.fetch_add(1, Ordering::Relaxed);
     }
 

@@ -5,7 +5,9 @@ use super::engine::Engine;
 use super::samples::{DAY, MARK, dec, derived, fields, holding, point, sync, user};
 use crate::base::{Broker, ClosingPrice, Epoch, Symbol, Synced};
 use crate::portfolio::{DayPoint, Derived, PointSource, Repriced};
-use crate::store::{AccountId, ClosePage, Derive, PriceOfClose, Store, StoreError, Valued};
+use crate::store::{
+    AccountId, ClosePage, Derive, NewPortfolio, PriceOfClose, Store, StoreError, Turn, Valued,
+};
 
 fn symbol(name: &str) -> Symbol {
     Symbol::parse(name).unwrap()
@@ -112,12 +114,17 @@ pub(crate) fn rows_points_and_later_points_are_written_where_nothing_came_betwee
         });
         let rows = vec![holding(Broker::A, "TCS", "10.50"), holding(Broker::A, "INFY", "10.50")];
         let synced = Synced { holdings: rows, ..Synced::default() };
-        store.replace_portfolio(users[0], Broker::A, 10, synced, None, derive).unwrap();
+        store
+            .replace_portfolio(
+                &Turn::alone(users[0]),
+                NewPortfolio { broker: Broker::A, synced_ms: 10, synced, closes_of: None, derive },
+            )
+            .unwrap();
     }
     let points: Vec<_> = users.iter().map(|id| valued(&store, *id, 10, true)).collect();
     let first = points[0].repriced.holdings.clone();
     sync(&store, users[1], Broker::B, 11, &["INFY"]);
-    store.delete_portfolio(users[2]).unwrap();
+    store.delete_portfolio(&Turn::alone(users[2])).unwrap();
     store.erase_user(users[3]).unwrap();
     store.keep_points(Epoch::ALONE, DAY, points).unwrap();
 
@@ -152,7 +159,7 @@ pub(crate) fn every_write_of_a_portfolio_makes_another_version<E: Engine>() {
     let at_close = valued(&store, id, 10, true);
     store.keep_points(Epoch::ALONE, DAY, vec![at_close.clone()]).unwrap();
     see();
-    store.delete_portfolio(id).unwrap();
+    store.delete_portfolio(&Turn::alone(id)).unwrap();
     see();
     let last = store.portfolio_version(id).unwrap();
     // A close of a portfolio that is gone writes nothing, and the rest is no part of it.
@@ -183,7 +190,12 @@ pub(crate) fn a_sync_sees_the_closing_prices_and_writes_the_other_broker_s<E: En
         Derived { repriced, ..derived(point(DAY, "9", PointSource::Sync), synced) }
     });
     let synced = Synced { holdings: vec![holding(Broker::A, "WIPRO", "1")], ..Synced::default() };
-    store.replace_portfolio(id, Broker::A, 2, synced, Some(DAY), derive).unwrap();
+    store
+        .replace_portfolio(
+            &Turn::alone(id),
+            NewPortfolio { broker: Broker::A, synced_ms: 2, synced, closes_of: Some(DAY), derive },
+        )
+        .unwrap();
     let rows = store.portfolio(id).unwrap().holdings;
     let prices: Vec<_> = rows.iter().map(|row| (row.last_price, row.mark.is_some())).collect();
     assert_eq!(prices, [(None, false), (None, false), (Some(dec("1.20")), true)]);

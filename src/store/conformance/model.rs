@@ -12,8 +12,8 @@ use super::samples::{derived, fields, holding, point, position, user};
 use crate::base::{Broker, Holding, Position, PositionKind, Synced};
 use crate::portfolio::{DayPoint, PointSource};
 use crate::store::{
-    AccountId, Derive, Expected, JournalEntry, JournalFields, Portfolio, Revision, States, Store,
-    StoreError, SyncState,
+    AccountId, Derive, Expected, JournalEntry, JournalFields, NewPortfolio, Portfolio, Revision,
+    States, Store, StoreError, SyncState, Turn,
 };
 
 /// Random sequences of steps.
@@ -132,7 +132,7 @@ impl Model {
             }
             Step::DeletePortfolio => {
                 let had = self.portfolio();
-                let deleted = store.delete_portfolio(id).unwrap();
+                let deleted = store.delete_portfolio(&Turn::alone(id)).unwrap();
                 assert_eq!(deleted.holdings as usize, had.holdings.len());
                 assert_eq!(deleted.positions as usize, had.positions.len());
                 assert_eq!(deleted.pnl_snapshots as usize, self.points.len());
@@ -199,7 +199,10 @@ impl Model {
             answer.clone()
         });
         let rows = (now_ms, synced.holdings.clone(), synced.positions.clone());
-        let done = store.replace_portfolio(id, broker, now_ms, synced, None, derive);
+        let done = store.replace_portfolio(
+            &Turn::alone(id),
+            NewPortfolio { broker, synced_ms: now_ms, synced, closes_of: None, derive },
+        );
         assert_eq!(done, Ok(written.outcome));
         self.portfolio.insert(broker, rows);
         self.points.insert(made.date, made);

@@ -5,7 +5,9 @@ use super::samples::{DAY, MARK, dec, derived, holding, point, position, sync, us
 use crate::base::{Broker, Cost, Holding, PositionKind, Synced};
 use crate::portfolio::{PointSource, SyncOutcome};
 use crate::store::limits::ROWS_MAX;
-use crate::store::{AccountId, Deleted, Derive, Portfolio, Store, StoreError, SyncState};
+use crate::store::{
+    AccountId, Deleted, Derive, NewPortfolio, Portfolio, Store, StoreError, SyncState, Turn,
+};
 
 pub(crate) fn a_sync_replaces_one_broker_s_rows_exactly_and_in_order<E: Engine>() {
     let engine = E::fresh();
@@ -29,7 +31,7 @@ pub(crate) fn a_sync_replaces_one_broker_s_rows_exactly_and_in_order<E: Engine>(
     assert_eq!(found.syncs, [at(Broker::A, 30), at(Broker::B, 10)]);
     assert_eq!(store.points(id, DAY).unwrap(), [point(DAY, "120.5", PointSource::Sync)]);
     assert_eq!(store.points(id, DAY.tomorrow().unwrap()).unwrap(), []);
-    let deleted = store.delete_portfolio(id).unwrap();
+    let deleted = store.delete_portfolio(&Turn::alone(id)).unwrap();
     assert_eq!(deleted, Deleted { holdings: 4, positions: 4, pnl_snapshots: 1 });
     assert_eq!(store.portfolio(id).unwrap(), Portfolio::default());
 }
@@ -48,7 +50,12 @@ pub(crate) fn every_kind_of_cost_is_kept_to_the_digit<E: Engine>() {
     let holdings: Vec<Holding> = costs.into_iter().map(row).collect();
     let synced = Synced { holdings: holdings.clone(), ..Synced::default() };
     let derive: Derive = Box::new(|_, synced| derived(point(DAY, "1", PointSource::Sync), synced));
-    store.replace_portfolio(id, Broker::B, 1, synced, None, derive).unwrap();
+    store
+        .replace_portfolio(
+            &Turn::alone(id),
+            NewPortfolio { broker: Broker::B, synced_ms: 1, synced, closes_of: None, derive },
+        )
+        .unwrap();
     drop(store);
     let store = engine.open();
     assert_eq!(store.portfolio(id).unwrap().holdings, holdings);
@@ -64,13 +71,31 @@ pub(crate) fn the_rows_of_a_sync_are_bounded<E: Engine>() {
     let synced = Synced { holdings: rows, ..Synced::default() };
     let limit = ROWS_MAX;
     assert_eq!(
-        store.replace_portfolio(id, Broker::A, 1, synced, None, derive()),
+        store.replace_portfolio(
+            &Turn::alone(id),
+            NewPortfolio {
+                broker: Broker::A,
+                synced_ms: 1,
+                synced,
+                closes_of: None,
+                derive: derive()
+            }
+        ),
         Err(StoreError::TooMany { what: "holdings", limit })
     );
     let rows = vec![position(Broker::A, PositionKind::Net, "X"); ROWS_MAX + 1];
     let synced = Synced { positions: rows, ..Synced::default() };
     assert_eq!(
-        store.replace_portfolio(id, Broker::A, 1, synced, None, derive()),
+        store.replace_portfolio(
+            &Turn::alone(id),
+            NewPortfolio {
+                broker: Broker::A,
+                synced_ms: 1,
+                synced,
+                closes_of: None,
+                derive: derive()
+            }
+        ),
         Err(StoreError::TooMany { what: "positions", limit })
     );
 }
@@ -79,8 +104,16 @@ pub(crate) fn a_sync_of_nobody_is_refused_and_derives_nothing<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
     let derive: Derive = Box::new(|_, _| panic!("must not be asked"));
-    let result =
-        store.replace_portfolio(AccountId(7), Broker::A, 1, Synced::default(), None, derive);
+    let result = store.replace_portfolio(
+        &Turn::alone(AccountId(7)),
+        NewPortfolio {
+            broker: Broker::A,
+            synced_ms: 1,
+            synced: Synced::default(),
+            closes_of: None,
+            derive,
+        },
+    );
     assert_eq!(result, Err(StoreError::NoSuchUser));
 }
 
@@ -98,7 +131,12 @@ pub(crate) fn deriving_sees_what_stood_before_and_may_mark_what_comes<E: Engine>
         derived.holdings[0].mark = MARK;
         derived
     });
-    let outcome = store.replace_portfolio(id, Broker::A, 2, synced, None, derive).unwrap();
+    let outcome = store
+        .replace_portfolio(
+            &Turn::alone(id),
+            NewPortfolio { broker: Broker::A, synced_ms: 2, synced, closes_of: None, derive },
+        )
+        .unwrap();
     assert_eq!(outcome, SyncOutcome { holdings: 1, ..SyncOutcome::default() });
     let found = store.portfolio(id).unwrap();
     assert_eq!((found.holdings[0].mark, found.holdings.len()), (MARK, 2));
@@ -112,7 +150,16 @@ pub(crate) fn a_panic_while_deriving_costs_that_sync_alone<E: Engine>() {
     sync(&store, id, Broker::A, 1, &["INFY"]);
     let before = store.portfolio(id).unwrap();
     let derive: Derive = Box::new(|_, _| panic!("on purpose"));
-    let told = store.replace_portfolio(id, Broker::A, 2, Synced::default(), None, derive);
+    let told = store.replace_portfolio(
+        &Turn::alone(id),
+        NewPortfolio {
+            broker: Broker::A,
+            synced_ms: 2,
+            synced: Synced::default(),
+            closes_of: None,
+            derive,
+        },
+    );
     assert!(matches!(told, Err(StoreError::Unavailable(_))), "{told:?}");
     assert_eq!((store.portfolio(id).unwrap(), store.health().state), (before, "ok"));
     sync(&store, id, Broker::A, 3, &["TCS"]);

@@ -5,7 +5,7 @@ use rust_decimal::Decimal;
 
 use crate::base::{ActionSign, Broker, Cost, Holding, Mark, Position, PositionKind, Synced};
 use crate::portfolio::{DayPoint, Derived, PointSource, Repriced, SyncOutcome};
-use crate::store::{AccountId, Derive, JournalFields, NewUser, Side, Store};
+use crate::store::{AccountId, Derive, JournalFields, NewPortfolio, NewUser, Side, Store, Turn};
 
 pub(crate) fn user(store: &impl Store, email: &str) -> AccountId {
     let user = NewUser {
@@ -103,7 +103,12 @@ pub(crate) fn sync(
     };
     let derive: Derive =
         Box::new(|_, synced| derived(point(DAY, "120.5", PointSource::Sync), synced));
-    store.replace_portfolio(id, broker, at_ms, synced, None, derive).unwrap();
+    store
+        .replace_portfolio(
+            &Turn::alone(id),
+            NewPortfolio { broker, synced_ms: at_ms, synced, closes_of: None, derive },
+        )
+        .unwrap();
 }
 
 pub(crate) fn fields(on: Date, symbol: &str) -> JournalFields {

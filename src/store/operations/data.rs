@@ -2,19 +2,20 @@
 
 use jiff::civil::Date;
 
-use crate::base::{Broker, Epoch, Symbol, Synced};
+use crate::base::{Epoch, Symbol};
 use crate::portfolio::{DayPoint, SyncOutcome};
 use crate::store::statements::{
     accounts, changes, closing_prices, eod, erasure, journal, portfolios,
 };
-use crate::store::traits::{Derive, Store};
+use crate::store::traits::{NewPortfolio, Store};
 use crate::store::transact::{
     GLANCE_DEADLINE_MS, PAGE_DEADLINE_MS, READ_DEADLINE_MS, Transact, Write,
 };
+use crate::store::tx::Tx;
 use crate::store::{
     AccountId, AuthState, Changes, ClosePage, Deleted, Erased, Expected, ExpectedPage,
     JournalCursor, JournalEntry, JournalFields, JournalPage, JournalSize, NewUser, Portfolio,
-    PriceOfClose, StoreError, StoreHealth, User, UserSecrets, Valued,
+    PriceOfClose, StoreError, StoreHealth, Turn, User, UserSecrets, Valued,
 };
 
 impl<E: Transact> Store for E {
@@ -78,17 +79,23 @@ impl<E: Transact> Store for E {
         self.write(Write::new(), changes::forget)
     }
 
-    fn replace_portfolio(
-        &self,
-        id: AccountId,
-        broker: Broker,
-        synced_ms: i64,
-        synced: Synced,
-        closes_of: Option<Date>,
-        derive: Derive,
-    ) -> Result<SyncOutcome, StoreError> {
-        self.write(Write::new().of([id]), move |tx| {
-            portfolios::replace(tx, id, broker, synced_ms, &synced, closes_of, &derive)
+    fn take_turn(&self, id: AccountId) -> Result<Option<Turn>, StoreError> {
+        self.begin_turn(id)
+    }
+
+    fn extend_turn(&self, turn: &Turn) -> Result<bool, StoreError> {
+        self.prolong_turn(turn)
+    }
+
+    fn end_turn(&self, turn: &Turn) -> Result<(), StoreError> {
+        self.finish_turn(turn)
+    }
+
+    fn replace_portfolio(&self, turn: &Turn, new: NewPortfolio) -> Result<SyncOutcome, StoreError> {
+        let turn = turn.clone();
+        self.write(Write::new().of([turn.user]), move |tx| {
+            E::hold_turn(tx, &turn)?;
+            portfolios::replace(tx, turn.user, &new)
         })
     }
 
@@ -104,9 +111,14 @@ impl<E: Transact> Store for E {
         self.read(READ_DEADLINE_MS, move |tx| portfolios::points(tx, id, since))
     }
 
-    fn delete_portfolio(&self, id: AccountId) -> Result<Deleted, StoreError> {
+    fn delete_portfolio(&self, turn: &Turn) -> Result<Deleted, StoreError> {
         let is_some = |deleted: &Deleted| *deleted != Deleted::default();
-        self.erase(id, move |tx| portfolios::delete(tx, id), is_some)
+        let (id, turn) = (turn.user, turn.clone());
+        let delete = move |tx: &dyn Tx| {
+            E::hold_turn(tx, &turn)?;
+            portfolios::delete(tx, turn.user)
+        };
+        self.erase(id, delete, is_some)
     }
 
     fn is_closed(&self, date: Date) -> Result<bool, StoreError> {

@@ -15,7 +15,7 @@ use crate::store::statements::accounts;
 use crate::store::transact::{READ_DEADLINE_MS, Transact, WRITE_DEADLINE_MS, Write};
 use crate::store::tx::{Sql, sql};
 use crate::store::url::StoreUrl;
-use crate::store::{AccountId, NewUser, OpenError, Store, StoreError};
+use crate::store::{AccountId, NewUser, OpenError, Store, StoreError, Turn};
 
 const PROBE_WRITE: Sql = sql!("sql/store/probe_write.sql");
 /// What a call may take beyond its deadline on a busy machine.
@@ -191,14 +191,14 @@ fn a_lock_that_is_not_given_is_busy_before_the_deadline() {
             })
         });
         is_locked.recv().unwrap();
-        let refused = timed(|| other.delete_portfolio(id).map(drop));
+        let refused = timed(|| other.delete_portfolio(&Turn::alone(id)).map(drop));
         release.send(()).unwrap();
         holder.join().unwrap().unwrap();
         refused
     });
     assert_eq!(refused, Err(StoreError::Busy));
     assert!((1_500..WRITE_DEADLINE_MS).contains(&took_ms), "{took_ms} ms");
-    store.delete_portfolio(id).unwrap();
+    store.delete_portfolio(&Turn::alone(id)).unwrap();
 }
 
 #[test]

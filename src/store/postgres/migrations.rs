@@ -31,6 +31,7 @@ const MIGRATIONS: &[Migration] = &[
         // One that does not count what it writes would leave other nodes with old responses.
         least_program: 7,
     },
+    Migration { sql: include_str!("../../../sql/postgres/0008_turns.sql"), least_program: 7 },
 ];
 
 const BEGIN: &str = "BEGIN";

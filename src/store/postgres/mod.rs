@@ -24,6 +24,7 @@ mod target;
 mod test_server;
 mod tls;
 mod transaction;
+mod turns;
 mod tx;
 mod users;
 

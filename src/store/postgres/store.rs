@@ -9,6 +9,7 @@ use super::deadline::Deadline;
 use super::lease;
 use super::target::Target;
 use super::transaction::{Connections, Purpose};
+use super::turns;
 use crate::base::{Clock, Epoch};
 use crate::rt::{BatchStats, Lane, LaneError, LaneSpec, LaneStats, Ticket};
 use crate::store::condition::State;
@@ -16,7 +17,7 @@ use crate::store::settings::StoreSettings;
 use crate::store::transact::{READ_DEADLINE_MS, Transact, WRITE_DEADLINE_MS, Write};
 use crate::store::tx::{Failure, Sql, Tx, sql};
 use crate::store::url::StoreUrl;
-use crate::store::{AccountId, OpenError, StoreError, StoreHealth};
+use crate::store::{AccountId, OpenError, StoreError, StoreHealth, Turn};
 
 const PROBE_READ: Sql = sql!("sql/store/probe_read.sql");
 const PROBE_WRITE: Sql = sql!("sql/store/probe_write.sql");
@@ -122,6 +123,22 @@ impl PostgresStore {
 impl Transact for PostgresStore {
     fn hold(tx: &dyn Tx, epoch: Epoch) -> Result<(), Failure> {
         lease::hold(tx, epoch)
+    }
+
+    fn hold_turn(tx: &dyn Tx, turn: &Turn) -> Result<(), Failure> {
+        turns::hold(tx, turn)
+    }
+
+    fn begin_turn(&self, id: AccountId) -> Result<Option<Turn>, StoreError> {
+        turns::take(self, id)
+    }
+
+    fn prolong_turn(&self, turn: &Turn) -> Result<bool, StoreError> {
+        turns::extend(self, turn)
+    }
+
+    fn finish_turn(&self, turn: &Turn) -> Result<(), StoreError> {
+        turns::end(self, turn)
     }
 
     fn read<T: Send + 'static>(

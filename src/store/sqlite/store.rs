@@ -21,7 +21,7 @@ use crate::rt::{Batch, BatchSpec, Lane, LaneError, LaneSpec, Ticket};
 use crate::store::settings::StoreSettings;
 use crate::store::transact::{Transact, WRITE_DEADLINE_MS, Write};
 use crate::store::tx::{Failure, Tx};
-use crate::store::{AccountId, StoreError, StoreHealth};
+use crate::store::{AccountId, StoreError, StoreHealth, Turn};
 
 /// The file's name in the state directory.
 pub const FILE_NAME: &str = "bhav.sqlite";
@@ -150,6 +150,23 @@ impl SqliteStore {
 impl Transact for SqliteStore {
     /// One process has the file, so nobody else can lead.
     fn hold(_tx: &dyn Tx, _epoch: Epoch) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// Nor change a portfolio: the process has its own order for that.
+    fn hold_turn(_tx: &dyn Tx, _turn: &Turn) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn begin_turn(&self, id: AccountId) -> Result<Option<Turn>, StoreError> {
+        Ok(Some(Turn::alone(id)))
+    }
+
+    fn prolong_turn(&self, _turn: &Turn) -> Result<bool, StoreError> {
+        Ok(true)
+    }
+
+    fn finish_turn(&self, _turn: &Turn) -> Result<(), StoreError> {
         Ok(())
     }
 

@@ -8,12 +8,12 @@ use jiff::civil::Date;
 use super::accounts::expect_user;
 use super::closing_prices;
 use super::columns::{broker, date, date_if_any, decimal, decimal_if_any, named};
-use crate::base::{ActionSign, Broker, Cost, Holding, Mark, Position, PositionKind, Synced};
+use crate::base::{ActionSign, Broker, Cost, Holding, Mark, Position, PositionKind};
 use crate::portfolio::{DayPoint, PointSource, Repriced, SyncOutcome};
 use crate::store::arg::{Arg, args};
 use crate::store::cells::{Cells, damaged};
 use crate::store::limits::ROWS_MAX;
-use crate::store::traits::Derive;
+use crate::store::traits::NewPortfolio;
 use crate::store::tx::{Failure, Sql, Tx, sql};
 use crate::store::{AccountId, Before, Deleted, Portfolio, StoreError, SyncState};
 
@@ -38,12 +38,10 @@ const COUNT_PORTFOLIO_WRITE: Sql = sql!("sql/store/count_portfolio_write.sql");
 pub(crate) fn replace(
     tx: &dyn Tx,
     id: AccountId,
-    broker: Broker,
-    synced_ms: i64,
-    synced: &Synced,
-    closes_of: Option<Date>,
-    derive: &Derive,
+    new: &NewPortfolio,
 ) -> Result<SyncOutcome, Failure> {
+    let NewPortfolio { broker, synced_ms, synced, closes_of, derive } = new;
+    let (broker, synced_ms) = (*broker, *synced_ms);
     for (what, count) in
         [("holdings", synced.holdings.len()), ("positions", synced.positions.len())]
     {
@@ -55,7 +53,7 @@ pub(crate) fn replace(
     let portfolio = of(tx, id)?;
     let rows = portfolio.holdings.iter().chain(&synced.holdings);
     let closes = match closes_of {
-        Some(date) => closing_prices::of_symbols(tx, date, rows.filter_map(Holding::symbol))?,
+        Some(date) => closing_prices::of_symbols(tx, *date, rows.filter_map(Holding::symbol))?,
         None => HashMap::new(),
     };
     let before = Before { portfolio, closes };
