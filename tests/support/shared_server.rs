@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use bhav::cache::valkey::Address;
@@ -52,16 +52,6 @@ impl SharedServer {
     /// Its process.
     pub fn id(&self) -> u32 {
         self.child.id()
-    }
-
-    /// Lets it write all that it knows into a file; its folder.
-    pub fn dump(&self) -> &Path {
-        let mut asked = UnixStream::connect(self.socket()).unwrap();
-        asked.write_all(b"SAVE\r\n").unwrap();
-        let mut answer = [0; 5];
-        asked.read_exact(&mut answer).unwrap();
-        assert_eq!(answer, *b"+OK\r\n");
-        self.directory.path()
     }
 
     pub fn signal(&self, signal: rustix::process::Signal) {
