@@ -129,6 +129,7 @@ async function poll() {
     if (!source) setLine('polling');
   } catch (error) {
     // "No prices yet" is an answer too: the stream brings them as soon as there are any.
+    note('trouble', error.message);
     if (error.status === 0) setLine('lost');
     else if (!source) setLine('polling');
   }

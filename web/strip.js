@@ -56,7 +56,7 @@ export function start({ tools, strip, banner, announce }) {
     const frozenAt = live.valueOf('frozen');
     strip.dataset.line = state;
     say(line, frozenAt ? t.frozenAt(time(frozenAt)) : t.line[state]);
-    if (!snapshot) return drawBanner(banner, state === 'lost' ? t.unreachable : '');
+    if (!snapshot) return drawBanner(banner, state === 'lost' ? t.unreachable : live.valueOf('trouble') ?? '');
     const { market } = snapshot;
     const old = marketAge(market);
     say(phase, phaseWords(market));
@@ -70,7 +70,7 @@ export function start({ tools, strip, banner, announce }) {
     drawBanner(banner, trouble);
     tell(trouble || text.phase[market.phase] || market.phase);
   };
-  for (const topic of ['snapshot', 'line', 'tick', 'frozen']) live.on(topic, draw);
+  for (const topic of ['snapshot', 'line', 'tick', 'frozen', 'trouble']) live.on(topic, draw);
 }
 
 function drawBanner(banner, words) {

@@ -10,7 +10,6 @@ export const text = {
   phase: {
     pre_open: 'Pre-open', open: 'Open', closing: 'Closing auction', post_close: 'After the close', closed: 'Closed', holiday: 'Holiday',
   },
-  /** The direction has a column of its own. */
   pattern(name) {
     const bare = name.replace(/^(bullish|bearish)_/, '').replaceAll('_', ' ');
     return bare.charAt(0).toUpperCase() + bare.slice(1);

@@ -8,7 +8,7 @@ use crate::api::errors;
 use crate::api::pages::Place;
 use crate::api::routes::{ROUTES, Route};
 use crate::api::state::State;
-use crate::auth::{Caller, Unidentified};
+use crate::auth::Caller;
 use crate::http::{Method, Problem, Refreshed, Request, Response, Serve};
 use crate::rt::News;
 
@@ -112,12 +112,7 @@ impl Api {
         if route.access != Access::User {
             return Ok(None);
         }
-        let auth = &self.state.auth;
-        let caller = match auth.identify(request) {
-            Err(Unidentified::Unready) if auth.recover() => auth.identify(request),
-            settled => settled,
-        };
-        let caller = caller.map_err(errors::unidentified)?;
+        let caller = self.state.auth.identify(request).map_err(errors::unidentified)?;
         if caller.by_cookie && !self.state.cors().trusts(request) {
             let detail = "A request by cookie must come from a page of this site.";
             return Err(Problem::new(403, "cross_site_request", detail));

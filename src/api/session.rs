@@ -41,12 +41,7 @@ pub fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<
 
 /// `None` for a guest, and for a token that is refused.
 fn caller(state: &State, call: &Call<'_>) -> Result<Option<Caller>, Problem> {
-    let auth = &state.auth;
-    let found = match auth.identify(&call.request) {
-        Err(Unidentified::Unready) if auth.recover() => auth.identify(&call.request),
-        settled => settled,
-    };
-    match found {
+    match state.auth.identify(&call.request) {
         Ok(caller) => Ok(Some(caller)),
         Err(Unidentified::Missing | Unidentified::Invalid) => Ok(None),
         Err(unready @ Unidentified::Unready) => Err(super::errors::unidentified(unready)),

@@ -9,6 +9,7 @@ mod commands;
 mod evaluate;
 mod handover;
 pub(crate) mod main_loop;
+mod membership;
 #[cfg(feature = "engines")]
 mod nodes;
 mod reload;

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use super::assemble::Assembled;
+use super::membership::MembershipParts;
 use super::start_error::StartError;
+use crate::auth::{ChangesBell, ChangesParts};
 use crate::base::lease::{Authority, LeaseTimes};
 use crate::base::{Clock, Epoch, Leadership, NodeSecret};
 use crate::cache::ValkeyL2;
@@ -34,7 +36,7 @@ pub(super) struct NodesParts {
 }
 
 /// Joins the other nodes: those of the store's lease, over the server of the settings if they name
-/// one. What it gives starts the lease, once the scheduler runs.
+/// one. What it gives is started once the scheduler runs.
 ///
 /// # Errors
 /// [`StartError`].
@@ -43,11 +45,14 @@ pub(super) fn join(
     config: &Config,
     parts: NodesParts,
     clock: &Clock,
-) -> Result<LeaseParts, StartError> {
+) -> Result<MembershipParts, StartError> {
     let NodesParts { row, secret } = parts;
     let node = config.nodes.name.clone().unwrap_or_else(machine_name);
     let lease_ms = config.nodes.lease_ms;
-    let Link { wire, claim, tokens, limits, begin_term } = link(assembled, config, &node, &secret)?;
+    let (bell, woken) = ChangesBell::new();
+    let shared = (&secret, &bell);
+    let Link { wire, claim, tokens, limits, begin_term } = link(assembled, config, &node, shared)?;
+    let changes = ChangesParts { bell, woken, tell: teller(&wire) };
     let leadership = Arc::new(Leadership::follower());
     let spec = LaneSpec { name: "relay", threads: RELAY_THREADS, queue_max: RELAY_QUEUE_MAX };
     let context = &mut assembled.context;
@@ -62,7 +67,7 @@ pub(super) fn join(
         lane: Arc::new(Lane::start(&spec, clock)?),
         begin_term,
     });
-    Ok(LeaseParts {
+    let lease = LeaseParts {
         times: LeaseTimes::of(lease_ms),
         node,
         row,
@@ -70,6 +75,17 @@ pub(super) fn join(
         leadership,
         first_call_after_ms: config.broker_a.quote_interval_ms,
         clock: clock.clone(),
+    };
+    Ok(MembershipParts { lease, changes })
+}
+
+/// Tells the others of changes. They find them without it, only later.
+fn teller(wire: &Arc<dyn Wire>) -> Box<dyn Fn() + Send> {
+    let wire = Arc::clone(wire);
+    Box::new(move || {
+        if let Err(error) = wire.tell_of_changes() {
+            tracing::debug!(%error, "the other nodes were not told of a change");
+        }
     })
 }
 
@@ -87,7 +103,7 @@ fn link(
     assembled: &mut Assembled,
     config: &Config,
     node: &str,
-    secret: &Arc<NodeSecret>,
+    (secret, bell): (&Arc<NodeSecret>, &ChangesBell),
 ) -> Result<Link, StartError> {
     let ValkeySettings { url, password, ca_file, namespace } = &config.valkey;
     let Some(url) = url.clone() else {
@@ -107,6 +123,7 @@ fn link(
         namespace: namespace.clone(),
         node: node.to_owned(),
         inbox: assembled.mailbox.relay(),
+        bell: bell.clone(),
         secret: Arc::clone(secret),
         tokens: tokens.clone(),
         clock: state.clock.clone(),

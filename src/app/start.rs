@@ -8,6 +8,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 use super::assemble::{Assembled, assemble};
 use super::handover::{Handover, Left};
+use super::membership::{Membership, MembershipParts};
 #[cfg(feature = "engines")]
 use super::nodes::{NodesParts, Row, join};
 use super::start_error::StartError;
@@ -27,7 +28,7 @@ use crate::ops::state_lock::{InstanceLock, NotHeld};
 use crate::rt::coroutines;
 #[cfg(feature = "engines")]
 use crate::store::open_lease;
-use crate::warmers::{Lease, LeaseParts, Reloads, Warmers};
+use crate::warmers::{Reloads, Warmers};
 
 /// Descriptors beside client connections: databases, upstream calls, epoll, log.
 const DESCRIPTORS_RESERVED: u64 = 256;
@@ -40,7 +41,7 @@ pub struct App {
     admin_failure: Option<String>,
     warmers: Warmers,
     /// `None` for a node that is alone.
-    lease: Option<Lease>,
+    joined: Option<Membership>,
     node_secret: Option<Arc<NodeSecret>>,
     heartbeat: Arc<Heartbeat>,
     reloads: Arc<Reloads>,
@@ -81,7 +82,7 @@ impl App {
     fn begin(
         config: &Config,
         clock: &Clock,
-        join: impl FnOnce(&mut Assembled) -> Result<Option<LeaseParts>, StartError>,
+        join: impl FnOnce(&mut Assembled) -> Result<Option<MembershipParts>, StartError>,
     ) -> Result<Self, StartError> {
         coroutines::configure(config.http.edge_threads);
         // First, so that a second instance fails before it touches anything.
@@ -92,14 +93,15 @@ impl App {
         make_state_dir(&config.state_dir)?;
         let state_lock = lock_state_dir(&config.state_dir)?;
         let mut assembled = assemble(config, &state_lock, clock)?;
-        let lease = join(&mut assembled)?;
+        let joined = join(&mut assembled)?;
         let Assembled { state, mut context, mailbox, metric_sources } = assembled;
         context.admin_failure.clone_from(&admin_failure);
         let handover = Mutex::new(Handover::take_over(left, config, &state));
         let (heartbeat, reloads) = (Arc::clone(&context.heartbeat), Arc::clone(&context.reloads));
         let node_secret = context.cluster.as_ref().map(|cluster| Arc::clone(&cluster.secret));
         let warmers = Warmers::start(context, mailbox)?;
-        let lease = lease.map(Lease::start).transpose()?;
+        let auth = &state.auth;
+        let joined = joined.map(|parts| Membership::start(parts, auth)).transpose()?;
         let mut http = config.http.clone();
         http.connections_max = affordable_connections(http.connections_max);
         let started = Server::start(listener, &http, clock, Api::new(state)).and_then(|server| {
@@ -115,7 +117,7 @@ impl App {
                 admin,
                 admin_failure,
                 warmers,
-                lease,
+                joined,
                 node_secret,
                 heartbeat,
                 reloads,
@@ -124,8 +126,8 @@ impl App {
             }),
             Err(error) => {
                 warmers.stop();
-                if let Some(lease) = lease {
-                    lease.stop();
+                if let Some(joined) = joined {
+                    joined.stop();
                 }
                 Err(error.into())
             }
@@ -210,8 +212,8 @@ impl App {
         let store = Arc::clone(&shared.service.state().store);
         drop(shared);
         self.warmers.stop();
-        if let Some(lease) = self.lease {
-            lease.stop();
+        if let Some(joined) = self.joined {
+            joined.stop();
         }
         store.close();
         // Last: until here it says that the service drains.

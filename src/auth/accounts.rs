@@ -99,6 +99,7 @@ impl Auth {
         })?;
         let created_ms = self.clock.now_ms();
         let user = self.store.create_user(NewUser { email, name, password_hash, created_ms })?;
+        self.changed();
         self.remember(&user.email, client);
         self.session(user, 0)
     }
@@ -152,7 +153,9 @@ impl Auth {
         if let Some(id) = tokens::token_id(&caller.token_id) {
             self.revoked.token(id, expires_ms);
         }
-        self.store.revoke_token(&caller.token_id, expires_ms)
+        self.store.revoke_token(&caller.token_id, expires_ms)?;
+        self.changed();
+        Ok(())
     }
 
     /// Changes the password, revokes every older token and returns a new one.
@@ -177,6 +180,7 @@ impl Auth {
         }
         // `None`: another change came first, so the given password is no longer the current one.
         let epoch = changed?.ok_or(AccountError::WrongPassword)?;
+        self.changed();
         self.session(secrets.user, epoch)
     }
 
@@ -198,6 +202,7 @@ impl Auth {
         }
         let erased = erased?;
         self.revoked.erased(id);
+        self.changed();
         self.known_networks.forget(&secrets.user.email);
         Ok(erased)
     }

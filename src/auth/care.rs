@@ -1,11 +1,11 @@
-//! Maintenance of authentication state: takes up accounts changed by commands, watches the signing
-//! key's file, and drops revocations of expired tokens. Blocks, or parks on the edge.
+//! Maintenance of authentication state: loads it from the store, watches the signing key's file,
+//! and drops revocations of expired tokens. Blocks, or parks on the edge.
 
 use std::sync::atomic::Ordering;
 
 use super::identity::Auth;
 use super::keys::KeyState;
-use crate::store::OutsideChanges;
+use crate::store::StoreError;
 
 /// Time between two removals of revocations of expired tokens.
 const FORGET_INTERVAL_MS: u64 = 3_600_000;
@@ -14,18 +14,6 @@ const FORGET_INTERVAL_MS: u64 = 3_600_000;
 const KEPT_MS_MAX: i64 = 400 * 24 * 3_600 * 1_000;
 
 impl Auth {
-    /// Takes up changes of accounts that an operator's command made. Blocks; for a lane.
-    pub fn notice_outside_changes(&self) {
-        // Read the number of changes first: one that comes in between is taken up the next time.
-        let Ok(OutsideChanges { made, noticed }) = self.store.outside_changes() else { return };
-        if made == noticed || !self.load_state() {
-            return;
-        }
-        if let Err(error) = self.store.notice_outside_changes(made) {
-            tracing::warn!(%error, "cannot confirm that changed accounts were taken up");
-        }
-    }
-
     /// Checks that the file with the signing key is unchanged, and logs a change once. Blocks; for
     /// a lane.
     pub fn look_after_key(&self) {
@@ -47,10 +35,10 @@ impl Auth {
         *self.key_state.lock()
     }
 
-    /// Drops revocations of tokens that have certainly expired: by this machine's clock and by the
-    /// time of the exchange's newest price (`exchange_ms`). This clock alone may be days ahead, and
-    /// a token whose revocation was dropped too early would be valid again once the clock is right.
-    /// Blocks; for a lane.
+    /// Drops changes that are no longer needed, and revocations of tokens that have certainly
+    /// expired: by this machine's clock and by the time of the exchange's newest price
+    /// (`exchange_ms`). This clock alone may be days ahead, and a token whose revocation was
+    /// dropped too early would be valid again once the clock is right. Blocks; for a lane.
     pub fn forget_expired(&self, exchange_ms: Option<i64>) {
         let (now_ms, now_mono_ms) = (self.clock.now_ms(), self.clock.monotonic_ms());
         if now_mono_ms < self.next_forget_mono_ms.load(Ordering::Relaxed) {
@@ -65,35 +53,36 @@ impl Auth {
             }
             Err(error) => tracing::warn!(%error, "cannot drop revocations of expired tokens"),
         }
+        if let Err(error) = self.store.forget_changes() {
+            tracing::warn!(%error, "cannot drop changes that every node has read");
+        }
     }
 
-    /// Loads accounts, epochs and revocations from the store; false if it cannot be read.
-    pub(super) fn load_state(&self) -> bool {
-        let known = self.tokens().is_some();
-        match self.store.auth_state() {
-            Ok(stored) => {
-                self.revoked.load(&stored);
-                if !known {
-                    // Cannot fail: a process uses one database file only.
-                    let _ = self.database_id.set(stored.database_id);
-                    self.put_in_force(&self.keys.lock());
-                }
-                let (users, changed, tokens) = self.revoked.sizes();
-                tracing::info!(users, changed, tokens, "accounts and revocations loaded");
-                true
-            }
-            Err(error) if known => {
-                tracing::warn!(%error, "cannot read accounts changed by a command yet");
-                false
-            }
-            Err(error) => {
-                tracing::error!(
-                    %error,
-                    "cannot read accounts and revocations, so no token is accepted until then"
-                );
-                false
-            }
+    /// Loads accounts, epochs and revocations from the store, for the first time; what changes
+    /// afterwards is followed.
+    pub(super) fn load_state(&self) {
+        if let Err(error) = self.load_all() {
+            tracing::error!(
+                %error,
+                "cannot read accounts and revocations, so no token is accepted until then"
+            );
         }
+    }
+
+    /// Loads them, whatever was read before.
+    pub(super) fn load_all(&self) -> Result<(), StoreError> {
+        let began_mono_ms = self.clock.monotonic_ms();
+        let stored = self.store.auth_state()?;
+        self.revoked.load(&stored);
+        self.loaded(stored.changes, began_mono_ms);
+        if self.tokens().is_none() {
+            // Cannot fail: a process uses one database file only.
+            let _ = self.database_id.set(stored.database_id);
+            self.put_in_force(&self.keys.lock());
+        }
+        let (users, changed, tokens) = self.revoked.sizes();
+        tracing::info!(users, changed, tokens, "accounts and revocations loaded");
+        Ok(())
     }
 }
 

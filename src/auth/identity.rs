@@ -1,6 +1,6 @@
 //! Identifies the caller of a request, and holds the state of accounts and tokens.
 //!
-//! [`Auth::identify`] runs on the edge for each request of a user's route, and uses memory only.
+//! [`Auth::identify`] runs on the edge for each request of a user's route, and reads memory.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
 
+use super::changes::Followed;
 use super::settings::{AuthSettings, Registration};
 use crate::auth::error::AuthError;
 use crate::auth::keys;
@@ -16,7 +17,7 @@ use crate::auth::keys::{Key, KeyFile, Keys};
 use crate::auth::keys::{KeyError, KeyState};
 use crate::auth::known_networks::KnownNetworks;
 use crate::auth::passwords::Passwords;
-use crate::auth::revocations::Revocations;
+use crate::auth::revocations::{Revocations, Verdict};
 use crate::auth::tokens;
 use crate::auth::tokens::Tokens;
 use crate::base::Clock;
@@ -30,7 +31,7 @@ use crate::store::{AccountId, Store};
 /// The cookie that may carry a token. A login sets it where the client asks for that.
 pub const COOKIE: &str = "access_token_cookie";
 
-/// Time between two attempts to load accounts and revocations, if the first failed.
+/// Time between two attempts of requests to read the store, where the first failed.
 const LOAD_INTERVAL_MS: u64 = 1_000;
 
 /// The user of a request, as identified by its token.
@@ -53,8 +54,20 @@ pub enum Unidentified {
     /// The token is malformed, expired, revoked, of another database, of no account, or not signed
     /// by one of our keys.
     Invalid,
-    /// The store could not be read yet, so it is not known which tokens are revoked.
+    /// The store could not be read yet, or lately, so it is not known which tokens are revoked.
     Unready,
+}
+
+/// Why a token cannot be judged from memory alone.
+enum Undecided {
+    /// It never can.
+    Not(Unidentified),
+    /// Nothing was loaded yet.
+    Unloaded,
+    /// What was loaded is too old.
+    Outdated,
+    /// Another node may have made its account or its epoch just now.
+    Unknown,
 }
 
 /// New keys and limits, read and checked, to be put in force by [`Auth::adopt`].
@@ -87,6 +100,7 @@ pub struct Auth {
     pub(super) known_networks: KnownNetworks,
     pub(super) registration_open: AtomicBool,
     pub(super) revoked: Revocations,
+    pub(super) followed: Followed,
     next_load_mono_ms: AtomicU64,
     pub(super) next_forget_mono_ms: AtomicU64,
     pub(super) logins: Counter,
@@ -136,6 +150,7 @@ impl Auth {
             known_networks: KnownNetworks::new(clock.clone()),
             registration_open: AtomicBool::new(settings.registration == Registration::Open),
             revoked: Revocations::default(),
+            followed: Followed::default(),
             next_load_mono_ms: AtomicU64::new(0),
             next_forget_mono_ms: AtomicU64::new(0),
             logins: Counter::new(),
@@ -213,20 +228,46 @@ impl Auth {
         }
     }
 
-    /// Identifies the caller. Uses memory only.
+    /// Identifies the caller. Uses memory only, but for the first request after something that
+    /// memory does not have: the state of the store after a failure, or an account that another
+    /// node has made just now. Then it parks.
     ///
     /// # Errors
     /// [`Unidentified`].
     pub fn identify(&self, request: &Request<'_>) -> Result<Caller, Unidentified> {
-        let (token, by_cookie) = presented(request)?;
+        const INVALID: Unidentified = Unidentified::Invalid;
+        let is_settled = match self.judged_in_memory(request) {
+            Ok(caller) => return Ok(caller),
+            Err(Undecided::Not(why)) => return Err(why),
+            Err(Undecided::Unloaded) => self.recover(),
+            Err(Undecided::Outdated) => self.may_read() && self.read_changes().is_ok(),
+            Err(Undecided::Unknown) if !self.is_shared() => return Err(INVALID),
+            Err(Undecided::Unknown) => self.read_changes().is_ok(),
+        };
+        if !is_settled {
+            return Err(Unidentified::Unready);
+        }
+        self.judged_in_memory(request).map_err(|why| match why {
+            Undecided::Not(why) => why,
+            Undecided::Unloaded | Undecided::Outdated => Unidentified::Unready,
+            Undecided::Unknown => INVALID,
+        })
+    }
+
+    fn judged_in_memory(&self, request: &Request<'_>) -> Result<Caller, Undecided> {
+        const INVALID: Undecided = Undecided::Not(Unidentified::Invalid);
+        let (token, by_cookie) = presented(request).map_err(Undecided::Not)?;
         let Some(tokens) = self.tokens() else {
             // A token that none of our keys signed is invalid for every database.
             let is_ours = tokens::signed_by_any(&self.keys.lock(), token);
-            return Err(if is_ours { Unidentified::Unready } else { Unidentified::Invalid });
+            return Err(if is_ours { Undecided::Unloaded } else { INVALID });
         };
-        let token = tokens.verify(token, self.clock.now_ms()).ok_or(Unidentified::Invalid)?;
-        if self.revoked.refuses(&token) {
-            return Err(Unidentified::Invalid);
+        let token = tokens.verify(token, self.clock.now_ms()).ok_or(INVALID)?;
+        match self.revoked.judge(&token) {
+            Verdict::Refused => return Err(INVALID),
+            _ if self.is_outdated() => return Err(Undecided::Outdated),
+            Verdict::Unknown => return Err(Undecided::Unknown),
+            Verdict::Good => {}
         }
         Ok(Caller {
             id: token.id,
@@ -236,12 +277,19 @@ impl Auth {
         })
     }
 
-    /// After [`Unidentified::Unready`]: tries to load the missing state, unless that was tried
-    /// lately. Parks. True if it is loaded, so that [`Self::identify`] can be called again.
-    pub fn recover(&self) -> bool {
+    /// Tries to load the missing state, unless that was tried lately. Parks. True if it is loaded.
+    pub(super) fn recover(&self) -> bool {
+        if self.may_read() {
+            self.load_state();
+        }
+        self.tokens().is_some()
+    }
+
+    /// Whether it is time to try again to read the store; true for one caller at a time.
+    fn may_read(&self) -> bool {
         let now_ms = self.clock.monotonic_ms();
         let next = self.next_load_mono_ms.load(Ordering::Relaxed);
-        let mine = now_ms >= next
+        now_ms >= next
             && self
                 .next_load_mono_ms
                 .compare_exchange(
@@ -250,11 +298,7 @@ impl Auth {
                     Ordering::Relaxed,
                     Ordering::Relaxed,
                 )
-                .is_ok();
-        if mine {
-            self.load_state();
-        }
-        self.tokens().is_some()
+                .is_ok()
     }
 }
 

@@ -1,12 +1,14 @@
 //! Accounts, passwords and tokens.
 //!
-//! [`Auth::identify`] runs on the edge for each request of a user's route, and uses memory only.
-//! All other calls (`accounts`) park while a password is hashed or the store is read. The
-//! database's id, the accounts and the revocations are loaded from the store at start. Until they
-//! are loaded, no token is accepted: a broken disk must not make a revoked token valid again.
+//! [`Auth::identify`] runs on the edge for each request of a user's route, and reads memory. All
+//! other calls (`accounts`) park while a password is hashed or the store is read. The database's
+//! id, the accounts and the revocations are loaded from the store at start, and then follow its
+//! changes (`changes`). Until they are loaded, no token is accepted: a broken disk must not make a
+//! revoked token valid again.
 
 mod accounts;
 mod care;
+mod changes;
 pub(crate) mod common_passwords;
 mod email;
 mod error;
@@ -23,6 +25,7 @@ mod users;
 pub use accounts::{
     AccountError, NAME_CHARS_MAX, PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN, Session, refuse_weak,
 };
+pub use changes::{ChangesBell, ChangesParts, ChangesReader, ChangesReading};
 pub use common_passwords::Weakness;
 pub use email::{EMAIL_BYTES_MAX, normalised};
 pub use error::AuthError;

@@ -9,7 +9,7 @@ use papaya::HashMap;
 
 use super::tokens::{self, Verified};
 use super::users::Users;
-use crate::store::{AccountId, AuthState};
+use crate::store::{AccountId, AuthState, Change};
 
 /// After this time a write that timed out has either happened or never will: the store's queue
 /// drops late writes, and even a slow commit takes only seconds.
@@ -17,6 +17,16 @@ const UNCERTAIN_MS: u64 = 60_000;
 
 /// The low bits of an epoch are random; the bits above count up (`sql/store/change_password.sql`).
 const EPOCH_CHANCE_BITS: u32 = 32;
+
+/// What is known of a correctly signed token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Good,
+    /// For good.
+    Refused,
+    /// Of an account or an epoch that is not known here. Another node may have made it just now.
+    Unknown,
+}
 
 /// The revocations.
 #[derive(Default)]
@@ -95,11 +105,35 @@ impl Revocations {
         self.epochs.pin().remove(&id);
     }
 
-    /// Whether a correctly signed token is refused.
-    pub fn refuses(&self, token: &Verified) -> bool {
-        !self.users.has(token.id)
-            || self.epochs.pin().get(&token.id).copied().unwrap_or(0) != token.epoch
+    /// What to do about a correctly signed token.
+    pub fn judge(&self, token: &Verified) -> Verdict {
+        let epoch = self.epochs.pin().get(&token.id).copied().unwrap_or(0);
+        if self.users.was_erased(token.id)
+            || token.epoch < epoch
             || self.tokens.pin().contains_key(&token.token_id)
+        {
+            Verdict::Refused
+        } else if !self.users.has(token.id) || token.epoch > epoch {
+            Verdict::Unknown
+        } else {
+            Verdict::Good
+        }
+    }
+
+    /// Applies a change; in any order, and again, to the same effect. False where this program does
+    /// not know what it means.
+    pub fn apply(&self, change: &Change) -> bool {
+        match change {
+            Change::Account { id, epoch } => self.seen(*id, *epoch),
+            Change::Erased { id } => self.erased(*id),
+            Change::Revoked { token_id, expires_ms } => {
+                if let Some(id) = tokens::token_id(token_id) {
+                    self.token(id, *expires_ms);
+                }
+            }
+            Change::Unknown => return false,
+        }
+        true
     }
 
     /// Drops revoked tokens that expired at or before this time.
@@ -117,6 +151,12 @@ impl Revocations {
 mod tests {
     use super::*;
 
+    impl Revocations {
+        fn refuses(&self, token: &Verified) -> bool {
+            self.judge(token) != Verdict::Good
+        }
+    }
+
     fn token(id: i64, token_id: u128, epoch: i64) -> Verified {
         Verified { id: AccountId(id), token_id, expires_s: 100, epoch }
     }
@@ -127,6 +167,7 @@ mod tests {
             database_id: String::new(),
             users: vec![AccountId(1), AccountId(2)],
             last_user: AccountId(3),
+            changes: 0,
             epochs: vec![(AccountId(2), 3)],
             revoked_tokens: vec![(tokens::spelled(5), 100_000), ("garbage".into(), 1)],
         });
@@ -180,6 +221,52 @@ mod tests {
         let given = (1 << EPOCH_CHANCE_BITS) + 77;
         assert!(revoked.resolve(AccountId(1), given, 1_000 + UNCERTAIN_MS));
         assert!(revoked.refuses(&token(1, 1, 0)) && !revoked.refuses(&token(1, 1, given)));
+    }
+
+    #[test]
+    fn what_another_node_may_have_made_is_not_refused_for_good() {
+        let revoked = loaded();
+        for (id, epoch, expected) in [
+            (1, 0, Verdict::Good),
+            (1, 1, Verdict::Unknown),
+            (2, 2, Verdict::Refused),
+            (2, 4, Verdict::Unknown),
+            (3, 0, Verdict::Refused),
+            (3, 9, Verdict::Refused),
+            (4, 0, Verdict::Unknown),
+            (4, 7, Verdict::Unknown),
+        ] {
+            assert_eq!(revoked.judge(&token(id, 6, epoch)), expected, "{id} {epoch}");
+        }
+        assert_eq!(revoked.judge(&token(4, 5, 0)), Verdict::Refused, "it is revoked");
+    }
+
+    #[test]
+    fn changes_have_the_same_effect_in_any_order_and_twice() {
+        let (two, four) = (AccountId(2), AccountId(4));
+        let changes = [
+            Change::Account { id: four, epoch: 0 },
+            Change::Account { id: two, epoch: 7 },
+            Change::Account { id: two, epoch: 8 },
+            Change::Revoked { token_id: tokens::spelled(6), expires_ms: 100_000 },
+            Change::Revoked { token_id: "garbage".into(), expires_ms: 100_000 },
+            Change::Erased { id: four },
+        ];
+        for backwards in [false, true] {
+            let revoked = loaded();
+            for _ in 0..2 {
+                let all: Vec<&Change> = match backwards {
+                    false => changes.iter().collect(),
+                    true => changes.iter().rev().collect(),
+                };
+                assert!(all.into_iter().all(|change| revoked.apply(change)));
+                assert_eq!(revoked.judge(&token(4, 1, 0)), Verdict::Refused);
+                assert_eq!(revoked.judge(&token(2, 1, 7)), Verdict::Refused);
+                assert_eq!(revoked.judge(&token(2, 1, 8)), Verdict::Good);
+                assert_eq!(revoked.judge(&token(1, 6, 0)), Verdict::Refused);
+            }
+        }
+        assert!(!loaded().apply(&Change::Unknown));
     }
 
     #[test]

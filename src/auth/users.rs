@@ -80,6 +80,12 @@ impl Users {
         self.0.pin().get(&at).is_some_and(|word| word.known & !word.erased & bit != 0)
     }
 
+    /// Whether it was an account and is none any more.
+    pub fn was_erased(&self, id: AccountId) -> bool {
+        let (at, bit) = place(id);
+        self.0.pin().get(&at).is_some_and(|word| word.erased & bit != 0)
+    }
+
     /// Number of accounts.
     pub fn count(&self) -> u64 {
         let words = self.0.pin();

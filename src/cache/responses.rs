@@ -4,8 +4,9 @@
 //! The edge looks responses up; lane threads make and store them. Whoever acknowledges a change
 //! invalidates first. A response is stored only with a [`FillToken`] that was taken before its data
 //! was read. If the user was invalidated after the token was taken, the fill is dropped, so a stale
-//! response is never stored. Locks are per shard and held for a look-up, never over a wait. Nothing
-//! here compresses on the edge.
+//! response is never stored. Where other nodes change the same data, each look-up first says which
+//! version of it the store has ([`Responses::expect`]). Locks are per shard and held for a look-up,
+//! never over a wait. Nothing here compresses on the edge.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -99,6 +100,8 @@ struct Shard {
 #[derive(Debug)]
 struct Slot {
     number: u64,
+    /// Of the user's data, as somebody last read it from the store; 0 where nobody has to.
+    version: i64,
     /// Index of this user in `keys`.
     at: usize,
     looked: u64,
@@ -158,6 +161,17 @@ impl Responses {
         found
     }
 
+    /// Drops a user's responses, and makes every token taken before worthless, unless they are of
+    /// this version of the data, which was read from the store just now. What is read from now on
+    /// is of this version or a newer one.
+    pub fn expect(&self, user: i64, version: i64) {
+        let mut shard = self.shard(user).lock();
+        if shard.users.get(&user).is_none_or(|slot| slot.version != version) {
+            shard.remove(user);
+            self.add(&mut shard, user, version);
+        }
+    }
+
     /// A token for storing a response of `user`. To be taken before the data of the response is
     /// read.
     pub fn fill_token(&self, user: i64) -> FillToken {
@@ -165,14 +179,19 @@ impl Responses {
         if let Some(slot) = shard.users.get(&user) {
             return FillToken { user, number: slot.number };
         }
+        FillToken { user, number: self.add(&mut shard, user, 0) }
+    }
+
+    /// Makes room for the responses of a user who has none, and returns its number.
+    fn add(&self, shard: &mut Shard, user: i64, version: i64) -> u64 {
         let number = self.numbers.fetch_add(1, Relaxed);
-        self.make_room(&mut shard, USER_BYTES, user);
+        self.make_room(shard, USER_BYTES, user);
         let (at, looked) = (shard.keys.len(), shard.looks);
         shard.keys.push(user);
         shard.bytes += USER_BYTES;
-        let slot = Slot { number, at, looked, bytes: USER_BYTES, answers: Vec::new() };
+        let slot = Slot { number, version, at, looked, bytes: USER_BYTES, answers: Vec::new() };
         shard.users.insert(user, slot);
-        FillToken { user, number }
+        number
     }
 
     /// Stores a response, unless the user was invalidated or evicted since the token was taken.

@@ -50,6 +50,32 @@ fn a_token_taken_before_an_invalidation_stores_nothing() {
 }
 
 #[test]
+fn only_responses_of_the_expected_version_are_kept() {
+    let answers = Responses::new(1 << 20);
+    let found = || answers.find(1, days(1), 0).is_some();
+    answers.expect(1, 5);
+    let token = answers.fill_token(1);
+    assert!(answers.keep(&token, days(1), &answer(100), 0) && found());
+    answers.expect(1, 5);
+    assert!(found(), "nothing was written since");
+    let late = answers.fill_token(1);
+    answers.expect(1, 6);
+    assert!(!found());
+    assert!(!answers.keep(&late, days(1), &answer(100), 0), "it was read before");
+    let token = answers.fill_token(1);
+    assert!(answers.keep(&token, days(1), &answer(100), 0) && found());
+    // A look-up that read its version before, and a database that was put back.
+    answers.expect(1, 5);
+    assert!(!found());
+    // This node's own write.
+    assert!(answers.keep(&answers.fill_token(1), days(1), &answer(100), 0) && found());
+    answers.invalidate(1);
+    answers.expect(1, 7);
+    assert!(!found());
+    assert_eq!(answers.stats().users, 1);
+}
+
+#[test]
 fn a_response_expires() {
     let responses = Responses::new(1 << 20);
     responses.keep(&responses.fill_token(1), ALL, &answer(10), 5);

@@ -34,8 +34,9 @@ const NOTICE_POLL_MS: u64 = 100;
 
 const NOTES: &str = "\
 Works while the service runs; the service applies a change within 5 seconds, and the command waits
-for it. A disabled user cannot log in, and their tokens are refused, even after the account is
-enabled again: they have to log in anew.";
+for it. Nodes that share a database apply it within a second, and the command does not wait. A
+disabled user cannot log in, and their tokens are refused, even after the account is enabled again:
+they have to log in anew.";
 
 const PASSWORD_NOTES: &str = "\
 Works whether or not the service runs. The password is asked for on the terminal, twice and without
@@ -317,11 +318,14 @@ fn await_notice(
     code: ExitCode,
     what: &str,
 ) -> Result<ExitCode, MaintenanceError> {
-    if state_lock::in_use(&config.state_dir) != Some(true) {
+    if config.store.url.is_none() && state_lock::in_use(&config.state_dir) != Some(true) {
         return Ok(code);
     }
     let (waited, parker) = (Clock::system(), Parker::current());
-    while !directory.noticed(number)? {
+    while let Some(noticed) = directory.noticed(number)? {
+        if noticed {
+            return Ok(print(&format!("the running service refuses their {what}\n")));
+        }
         if waited.monotonic_ms() > NOTICE_MAX_MS {
             let why =
                 format!("the running service has not taken it up: restart it to end their {what}");
@@ -329,5 +333,6 @@ fn await_notice(
         }
         parker.park(NOTICE_POLL_MS);
     }
-    Ok(print(&format!("the running service refuses their {what}\n")))
+    let when = "within a second; a node that cannot read the database, after 30";
+    Ok(print(&format!("every running node refuses their {what} {when}\n")))
 }

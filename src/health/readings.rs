@@ -58,6 +58,8 @@ pub struct NodeReadings {
     /// Of the leadership; `None` while this node follows.
     pub epoch: Option<u64>,
     pub relay: RelayReadings,
+    /// Since this node last read what changed of accounts; `None` where it is alone.
+    pub changes_age_ms: Option<u64>,
     /// How often something was refused because this node did not lead any more, by what it was.
     pub fenced: [(&'static str, u64); 4],
     /// What became of words about brokers' tokens.

@@ -11,3 +11,8 @@ pub const ENTRIES_MAX: usize = 10_000;
 pub const TEXT_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Text of a page, but for one longer entry: it is made into JSON in some hundred microseconds.
 pub const PAGE_BYTES_MAX: usize = 256 * 1024;
+/// Changes of accounts and tokens that are read at a time.
+pub const CHANGES_PAGE: usize = 500;
+/// Changes of accounts and tokens that are kept, for nodes that were away for a while: some
+/// megabyte. One that misses more of them reads all accounts anew, as at its start.
+pub const CHANGES_KEPT: usize = 10_000;

@@ -35,8 +35,8 @@ pub use expected::{Expected, ExpectedPage, Revision, States};
 pub use open::open_lease;
 pub use open::{copy_to_server, open, open_users};
 pub use records::{
-    AccountId, AuthState, Before, ClosePage, CopiedTable, Deleted, Erased, JournalCursor,
-    JournalEntry, JournalFields, JournalPage, JournalSize, NewUser, OutsideChanges, Portfolio,
+    AccountId, AuthState, Before, Change, Changes, ClosePage, CopiedTable, Deleted, Erased,
+    JournalCursor, JournalEntry, JournalFields, JournalPage, JournalSize, NewUser, Portfolio,
     PriceOfClose, Side, StoreHealth, SyncState, User, UserChange, UserSecrets, UserSummary, Valued,
 };
 pub use signal_records::{

@@ -91,16 +91,56 @@ pub struct AuthState {
     pub last_user: AccountId,
     /// Users with a token epoch other than zero.
     pub epochs: Vec<(AccountId, i64)>,
+    /// Number of the last change that is in all this.
+    pub changes: i64,
     /// Ids of revoked tokens, each with the time when it expires anyway (Unix milliseconds).
     pub revoked_tokens: Vec<(String, i64)>,
 }
 
-/// Counts of the changes that operators' commands made beside the running service.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OutsideChanges {
+/// A change that every node has to know of, to judge tokens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// The account exists, with this token epoch.
+    Account {
+        id: AccountId,
+        epoch: i64,
+    },
+    Erased {
+        id: AccountId,
+    },
+    Revoked {
+        token_id: String,
+        expires_ms: i64,
+    },
+    /// A newer program has made it.
+    Unknown,
+}
+
+/// A page of the changes after one of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Changes {
+    /// Number of the last change that was made.
     pub made: i64,
-    /// How many of these the service has applied.
+    /// Number of the last one that the one service of a database has said to have applied.
     pub noticed: i64,
+    /// With their numbers, in order.
+    pub rows: Vec<(i64, Change)>,
+}
+
+impl Changes {
+    /// Whether they are all that was made since `number`: none was forgotten, and the database is
+    /// not an older one.
+    pub fn follow(&self, number: i64) -> bool {
+        match self.rows.first() {
+            Some((first, _)) => *first == number + 1,
+            None => self.made == number,
+        }
+    }
+
+    /// Number of the last change of the page, which came after `number`.
+    pub fn last(&self, number: i64) -> i64 {
+        self.rows.last().map_or(number, |(last, _)| *last)
+    }
 }
 
 /// Time of the last sync of a broker for a user.

@@ -7,9 +7,9 @@ use crate::portfolio::{DayPoint, Derived, SyncOutcome};
 use crate::store::error::StoreError;
 use crate::store::expected::{Expected, ExpectedPage};
 use crate::store::records::{
-    AccountId, AuthState, Before, ClosePage, Deleted, Erased, JournalCursor, JournalEntry,
-    JournalFields, JournalPage, JournalSize, NewUser, OutsideChanges, Portfolio, PriceOfClose,
-    StoreHealth, User, UserChange, UserSecrets, UserSummary, Valued,
+    AccountId, AuthState, Before, Changes, ClosePage, Deleted, Erased, JournalCursor, JournalEntry,
+    JournalFields, JournalPage, JournalSize, NewUser, Portfolio, PriceOfClose, StoreHealth, User,
+    UserChange, UserSecrets, UserSummary, Valued,
 };
 use crate::store::signal_records::{
     CandleHistory, LedgerEntry, NewHistory, ProvisionalEntry, ProvisionalSignal, PublishedSignal,
@@ -51,10 +51,14 @@ pub trait Store: Send + Sync {
     /// The state that decides whether a token is accepted, all of one moment, to be kept in memory.
     fn auth_state(&self) -> Result<AuthState, StoreError>;
 
-    /// Counts of the changes that operators' commands made beside this service.
-    fn outside_changes(&self) -> Result<OutsideChanges, StoreError>;
-    /// Records that the service has applied the changes up to number `made`.
-    fn notice_outside_changes(&self, made: i64) -> Result<(), StoreError>;
+    /// The next changes after `number` of what [`auth_state`](Self::auth_state) has, made by this
+    /// service, by other nodes or by operators' commands.
+    fn changes_after(&self, number: i64) -> Result<Changes, StoreError>;
+    /// Records that the one service of a database has applied the changes up to `number`, for
+    /// commands that wait for it.
+    fn notice_changes(&self, number: i64) -> Result<(), StoreError>;
+    /// Deletes all changes but the newest. Who has not read them reads all anew.
+    fn forget_changes(&self) -> Result<(), StoreError>;
 
     // Portfolios.
 
@@ -72,6 +76,9 @@ pub trait Store: Send + Sync {
     ) -> Result<SyncOutcome, StoreError>;
     /// All of a user's holdings, positions and times of sync.
     fn portfolio(&self, id: AccountId) -> Result<Portfolio, StoreError>;
+    /// A number that is another after each write of the user's portfolio. Gives up soon: who asks
+    /// has a response that is finished but for this.
+    fn portfolio_version(&self, id: AccountId) -> Result<i64, StoreError>;
     /// Points from `since` on, oldest first.
     fn points(&self, id: AccountId, since: Date) -> Result<Vec<DayPoint>, StoreError>;
     /// Deletes holdings, positions and points. The journal stays.
@@ -264,8 +271,8 @@ pub trait Database: Store + SignalStore {}
 impl<T: Store + SignalStore> Database for T {}
 
 /// Users as an operator's commands list and change them, beside a running service or without one.
-/// Called on a command's main thread; blocks. Each change is counted in the transaction that makes
-/// it, so that the running service applies it. A password's hash is never returned.
+/// Called on a command's main thread; blocks. Each change is numbered in the transaction that makes
+/// it, so that the running services apply it. A password's hash is never returned.
 pub trait UserDirectory {
     /// The next users after `after`, in order of id.
     ///
@@ -279,8 +286,7 @@ pub trait UserDirectory {
     /// [`MaintenanceError`].
     fn find(&self, id_or_email: &str) -> Result<Option<UserSummary>, MaintenanceError>;
 
-    /// Adds a user; `None` if the normalised e-mail is registered already. A running service needs
-    /// no notice, because it reads the user at each login.
+    /// Adds a user; `None` if the normalised e-mail is registered already.
     ///
     /// # Errors
     /// [`MaintenanceError`]. Then nothing was changed.
@@ -303,9 +309,10 @@ pub trait UserDirectory {
         change: UserChange,
     ) -> Result<Option<i64>, MaintenanceError>;
 
-    /// Whether the running service has applied the change with this number.
+    /// Whether the running service has applied the change with this number; `None` where any number
+    /// of services may run, each of which applies it within seconds or refuses every token.
     ///
     /// # Errors
     /// [`MaintenanceError`].
-    fn noticed(&self, number: i64) -> Result<bool, MaintenanceError>;
+    fn noticed(&self, number: i64) -> Result<Option<bool>, MaintenanceError>;
 }

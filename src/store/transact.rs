@@ -7,6 +7,8 @@ use crate::base::Epoch;
 
 /// Deadline of a read. A person waits for it; a local disk takes milliseconds.
 pub(crate) const READ_DEADLINE_MS: u64 = 2_000;
+/// Deadline of a read of one cell, for what is finished but for this.
+pub(crate) const GLANCE_DEADLINE_MS: u64 = 250;
 /// Deadline of a write. Longer than the wait for another process's lock.
 pub(crate) const WRITE_DEADLINE_MS: u64 = 5_000;
 /// Deadline of a page of the close run, which has many rows and for which nobody waits.

@@ -26,6 +26,8 @@ pub struct Health {
     pub epoch: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub relay: Option<HealthRelay>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changes: Option<HealthChanges>,
     /// The store of accounts and portfolios.
     #[cfg_attr(
         test,
@@ -92,6 +94,16 @@ pub struct HealthTokens {
     pub taken: u64,
     /// Sealed with another `JWT_SECRET`.
     pub foreign: u64,
+}
+
+/// What this node knows of accounts and tokens that other nodes changed; absent where it is alone.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct HealthChanges {
+    /// Number of the last change that this node has applied.
+    pub applied: i64,
+    /// Milliseconds since it last read them. Above 30,000 it accepts no token.
+    pub age_ms: u64,
 }
 
 #[derive(Debug, Clone, Serialize)]

@@ -20,6 +20,7 @@ use super::signals::{Counts as SignalCounts, SignalsTask};
 use super::stats::{Warmer, WarmerStats};
 use super::store_check::StoreCheck;
 use super::tokens::{SharedTokens, TokenEvent};
+use crate::auth::ChangesReading;
 use crate::base::{Epoch, Source, ist};
 use crate::brokers::broker_a::ticker::TickerReading;
 use crate::brokers::{Readiness, SharedToken};
@@ -35,9 +36,9 @@ use crate::ops::{log, version};
 use crate::rt::{Lane, LaneStats};
 use crate::views::health::{
     Feed, Health, HealthAdminListener, HealthBackup, HealthCacheAnswers, HealthCacheL1,
-    HealthCacheL2, HealthClock, HealthClose, HealthFeeds, HealthLog, HealthMarket, HealthRelay,
-    HealthReload, HealthSignals, HealthStore, HealthTicker, HealthTokens, HealthWarmers,
-    LaneReport, WarmerState,
+    HealthCacheL2, HealthChanges, HealthClock, HealthClose, HealthFeeds, HealthLog, HealthMarket,
+    HealthRelay, HealthReload, HealthSignals, HealthStore, HealthTicker, HealthTokens,
+    HealthWarmers, LaneReport, WarmerState,
 };
 use crate::views::json;
 use crate::views::values::{Day, Delay, Instant, Mark};
@@ -124,18 +125,10 @@ fn report(seen: &Seen<'_>) -> Health {
     let close_state = seen.close.state(seen.now_mono_ms);
     let signals_state = seen.signals.state(seen.now_mono_ms);
     let evening_failed = close_state == "failing" || signals_state == "failing";
-    // Without an app at broker A the public provider is what was asked for.
-    let leading = match (is_told(seen), broker_a.state) {
-        // Whether they are fresh shows in the index.
-        (true, _) => "ok",
-        (false, "off") => public.state,
-        (false, state) => state,
-    };
-    let status = match (index, leading, persist) {
+    let stores_work = l2.backend != "none" && store.state == "ok" && knows_tokens(context);
+    let status = match (index, leading(seen, &broker_a, &public), persist) {
         ("starting" | "failing", _, _) if seen.snapshot.age().is_none() => "down",
-        ("ok", "ok", "ok") if l2.backend != "none" && store.state == "ok" && !evening_failed => {
-            "ok"
-        }
+        ("ok", "ok", "ok") if stores_work && !evening_failed => "ok",
         _ => "degraded",
     };
     Health {
@@ -146,6 +139,7 @@ fn report(seen: &Seen<'_>) -> Health {
         role: context.lead.role().as_str(),
         epoch: leads_in(seen),
         relay: relay(seen),
+        changes: changes(context),
         database: store.state,
         signing_key: context.auth.key_state().as_str(),
         store: HealthStore { writes: store.writes, commits: store.commits, refused: store.refused },
@@ -183,6 +177,16 @@ fn report(seen: &Seen<'_>) -> Health {
     }
 }
 
+/// State of the feed that prices should come from. Without an app at broker A the public provider
+/// is what was asked for; of a node that is told, freshness shows in the index.
+fn leading(seen: &Seen<'_>, broker_a: &Feed, public: &Feed) -> &'static str {
+    match (is_told(seen), broker_a.state) {
+        (true, _) => "ok",
+        (false, "off") => public.state,
+        (false, state) => state,
+    }
+}
+
 fn persist_state(seen: &Seen<'_>, backend: &str) -> &'static str {
     match (seen.persist.is_failing(), backend) {
         (_, "none") => "paused",
@@ -216,6 +220,16 @@ fn tokens(seen: &Seen<'_>, cluster: &Cluster) -> Option<HealthTokens> {
     })
 }
 
+fn changes(context: &WarmerContext) -> Option<HealthChanges> {
+    let ChangesReading { applied, age_ms, .. } = context.auth.changes()?;
+    Some(HealthChanges { applied, age_ms })
+}
+
+/// Whether this node still knows which tokens are revoked.
+fn knows_tokens(context: &WarmerContext) -> bool {
+    !context.auth.changes().is_some_and(|reading| reading.is_outdated)
+}
+
 fn node_readings(seen: &Seen<'_>) -> NodeReadings {
     let lead = &seen.context.lead;
     let relay = relay(seen).map_or_else(RelayReadings::default, |heard| RelayReadings {
@@ -225,10 +239,16 @@ fn node_readings(seen: &Seen<'_>) -> NodeReadings {
     let fenced = Fence::ALL.map(|fence| (fence.as_str(), lead.fenced_total(fence)));
     let counts = seen.context.cluster.as_ref().and_then(|cluster| cluster.tokens.as_ref());
     let counted = |event| counts.map_or(0, |tokens| tokens.counts.of(event));
-    let tokens = TokenEvent::ALL.map(|event| (event.as_str(), counted(event)));
     let limits = seen.context.cluster.as_ref().and_then(|cluster| cluster.limits.as_ref());
-    let limits = limits.map(|limits| limits.tally()).unwrap_or_default();
-    NodeReadings { role: lead.role(), epoch: leads_in(seen), relay, fenced, tokens, limits }
+    NodeReadings {
+        role: lead.role(),
+        epoch: leads_in(seen),
+        relay,
+        changes_age_ms: seen.context.auth.changes().map(|reading| reading.age_ms),
+        fenced,
+        tokens: TokenEvent::ALL.map(|event| (event.as_str(), counted(event))),
+        limits: limits.map(|limits| limits.tally()).unwrap_or_default(),
+    }
 }
 
 /// Whether this node shows what another tells it.

@@ -47,7 +47,7 @@ impl StoreCheck {
         let (state_dir, backup) = (context.state_dir.clone(), Arc::clone(&self.backup));
         let submitted = self.outcomes.submit(&context.store_lane, CHECK_DEADLINE_MS, move || {
             store.probe();
-            auth.notice_outside_changes();
+            auth.take_up_changes();
             auth.forget_expired(exchange_ms);
             auth.look_after_key();
             read_backup_record(&state_dir, &backup);

@@ -16,7 +16,7 @@ const BROTLI_BYTES_MAX: usize = 60_000;
 const FIRST_LOAD_BYTES_MAX: usize = 30_000;
 
 /// In `web` for tools, and not for browsers.
-const NOT_SERVED: [&str; 3] = ["jsconfig.json", "README.md", "types.d.ts"];
+const NOT_SERVED: [&str; 4] = ["jsconfig.json", "openapi.d.ts", "README.md", "types.d.ts"];
 
 fn folder() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/web"))

@@ -1,8 +1,11 @@
 //! Several nodes over one shared server: one asks the brokers, all serve the same.
 
+mod accounts;
 mod example;
 mod leading;
 mod limits;
+mod pair;
+mod portfolios;
 mod processes;
 mod programs;
 mod secrets;

@@ -15,7 +15,7 @@ use crate::support::source::{below, expect_none, root};
 
 /// Everything written for a person to read. `docs/broker-replies.md` and the results of the load
 /// test are written by programs.
-const PAGES: [&str; 17] = [
+const PAGES: [&str; 18] = [
     "README.md",
     "ARCHITECTURE.md",
     "CHANGELOG.md",
@@ -23,6 +23,7 @@ const PAGES: [&str; 17] = [
     "SECURITY.md",
     "docs/api.md",
     "docs/brokers.md",
+    "docs/dashboard.md",
     "docs/feeds.md",
     "docs/life-of-a-request.md",
     "docs/nodes.md",

@@ -1,12 +1,10 @@
 //! The service with its store on a PostgreSQL server: what clients see is what they see of a file,
 //! also while the server is away.
 
-use std::fs;
 use std::path::Path;
 
 use bhav::config::Config;
 use bhav::store::url::StoreUrl;
-use rustix::process::{Pid, kill_process};
 use sonic_rs::JsonValueTrait;
 
 use crate::support::postgres::{Server, server};
@@ -27,18 +25,6 @@ fn on_server(scene: &Scene, server: &Server) -> (Config, String) {
 
 fn command(url: &str, state: &Path, args: &[&str]) -> Ran {
     run(bhav(args).arg(state_flag(state)).env("BHAV_STORE_URL", url))
-}
-
-/// To the server with all its processes.
-fn signal_all(server: &Server, signal: Signal) {
-    let file = fs::read_to_string(server.directory.join("data/postmaster.pid")).unwrap();
-    let main: i32 = file.lines().next().unwrap().parse().unwrap();
-    let children = fs::read_to_string(format!("/proc/{main}/task/{main}/children")).unwrap();
-    let children = children.split_whitespace().map(|process| process.parse().unwrap());
-    for process in std::iter::once(main).chain(children) {
-        // A child may have ended since.
-        let _ = kill_process(Pid::from_raw(process).unwrap(), signal);
-    }
 }
 
 fn holdings(service: &Service, auth: &str) -> String {
@@ -98,14 +84,14 @@ fn prices_go_on_while_the_server_is_stopped_and_writes_say_so() {
     let service = scene.start_with(&config);
     let auth = bearer(&service.register("asha@example.com", PASSWORD));
     service.fresh_snapshot();
-    signal_all(&own, Signal::STOP);
+    own.signal(Signal::STOP);
     let refused = service.post("/api/journal", &auth, ENTRY);
     assert_eq!(refused.status, 503, "{}", refused.text());
     let code = refused.json()["code"].as_str().unwrap().to_owned();
     assert!(["store_late", "store_unavailable"].contains(&code.as_str()), "{code}");
     service.fresh_snapshot();
     until("the state of the store", || service.health()["database"] == "unavailable");
-    signal_all(&own, Signal::CONT);
+    own.signal(Signal::CONT);
     until("the store", || service.health()["database"] == "ok");
     assert_eq!(service.post("/api/journal", &auth, ENTRY).status, 201);
     service.stop();

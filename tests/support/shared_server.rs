@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use bhav::cache::valkey::Address;
@@ -64,14 +64,19 @@ impl SharedServer {
         UnixStream::connect(self.socket()).unwrap()
     }
 
-    /// Everything that the server would keep on a disk.
-    pub fn dump(&self) -> Vec<u8> {
+    /// Its folder, into which it has written all that it would keep on a disk.
+    pub fn folder_with_dump(&self) -> &Path {
         let mut stream = self.connect();
         stream.write_all(b"SAVE\r\n").unwrap();
         let mut said = [0; 5];
         stream.read_exact(&mut said).unwrap();
         assert_eq!(&said, b"+OK\r\n");
-        std::fs::read(self.directory.path().join("dump.rdb")).unwrap()
+        self.directory.path()
+    }
+
+    /// Everything that it would keep on a disk.
+    pub fn dump(&self) -> Vec<u8> {
+        std::fs::read(self.folder_with_dump().join("dump.rdb")).unwrap()
     }
 
     fn socket(&self) -> PathBuf {

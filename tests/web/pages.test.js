@@ -34,11 +34,11 @@ async function check(page, name) {
 }
 
 /** Opens every page once and looks at it in every size and scheme. */
-async function everyPage(name, { storageState, prepare = async () => {}, ready = async () => {}, expected = () => false } = {}) {
+async function everyPage(name, { storageState, arrive = visit, prepare = async () => {}, ready = async () => {}, expected = () => false } = {}) {
   const { page, context, faults, hosts, violations } = await open(stage.browser, { storageState });
   await prepare(page);
   for (const path of PAGES) {
-    await visit(page, stage.demo.base + path);
+    await arrive(page, stage.demo.base + path);
     await ready(page, path);
     for (const [size, viewport] of Object.entries(SIZES)) {
       await page.setViewportSize(viewport);
@@ -68,6 +68,12 @@ test('pages of a user without anything', async () => everyPage('empty', { storag
 
 test('pages while the service has nothing to say', () => everyPage('503', {
   storageState: state,
+  // What waits for data waits on: the page is there when nothing is asked any more.
+  arrive: async (page, url) => {
+    await page.goto(url, { waitUntil: 'commit' });
+    await page.locator('main h1').first().waitFor({ state: 'attached' });
+    await page.locator('#banner').getByText('There are no prices yet.').waitFor();
+  },
   prepare: (page) => page.route(/\/api\/(?!auth\/session)/, (route) => route.fulfill({
     status: 503, contentType: 'application/problem+json', headers: { 'Retry-After': '5' },
     json: { type: 'about:blank', title: 'Service Unavailable', status: 503, code: 'snapshot_not_ready', detail: 'There are no prices yet.' },

@@ -165,5 +165,5 @@ function emptyPortfolio() {
     syncLinks(' primary'));
 }
 
-const syncLinks = (kind = '') => h('p', { class: 'actions no-print' },
+const syncLinks = (kind = '') => h('div', { class: 'actions no-print' },
   h('a', { class: `button${kind}`, href: '/portfolio/sync/a' }, t.syncA), h('a', { class: 'button', href: '/portfolio/sync/b' }, t.syncB));

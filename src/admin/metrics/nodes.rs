@@ -5,7 +5,7 @@ use crate::base::Role;
 use crate::health::{NodeReadings, Readings, RelayReadings};
 
 pub(super) fn write(text: &mut Exposition, readings: &Readings, since_ms: u64) {
-    let NodeReadings { role, epoch, relay, fenced, tokens, limits } = readings.node;
+    let NodeReadings { role, epoch, relay, changes_age_ms, fenced, tokens, limits } = readings.node;
     text.gauge(
         "bhav_leader",
         "Whether this node asks the brokers: 1 for a leader and for a node that is alone.",
@@ -37,6 +37,12 @@ pub(super) fn write(text: &mut Exposition, readings: &Readings, since_ms: u64) {
     text.gauge(
         "bhav_relay_age_seconds",
         "Time since this node heard what the leader tells, or started; 0 where it is alone.",
+        seconds(age_ms),
+    );
+    let age_ms = changes_age_ms.map_or(0, |age_ms| age_ms + since_ms);
+    text.gauge(
+        "bhav_changes_lag_seconds",
+        "Time since this node read what changed of accounts and tokens; 0 where it is alone.",
         seconds(age_ms),
     );
 }

@@ -101,7 +101,7 @@ pub(in crate::api) fn unidentified(why: Unidentified) -> Problem {
             problem.with("WWW-Authenticate", "Bearer error=\"invalid_token\"")
         }
         Unidentified::Unready => {
-            store_unavailable().because("what is revoked has not been loaded from the store yet")
+            store_unavailable().because("what is revoked could not be read from the store")
         }
     }
 }

@@ -26,7 +26,9 @@ pub(super) const COMPUTE_DEADLINE_MS: u64 = 2_000;
 
 /// Sends `view` from the cache. A response that is not there is computed by `write` on the
 /// portfolio lane, from what `read` gets of the store; the request parks for both. The lane's
-/// threads never wait for the store, so a slow disk holds up nobody whose rows are there.
+/// threads never wait for the store, so a slow disk holds up nobody whose rows are there. Of
+/// several nodes each asks the store first whether what it has kept is still true; a store that
+/// does not say so soon is an error, and never a reason to send something old.
 pub(super) fn answer<Rows: Send + 'static>(
     state: &State,
     call: &Call<'_>,
@@ -37,6 +39,10 @@ pub(super) fn answer<Rows: Send + 'static>(
 ) -> Result<(), Problem> {
     let id = call.caller().id;
     let answers = &state.portfolio.answers;
+    if state.auth.is_shared() {
+        // Another node may have written since the response was kept.
+        answers.expect(id.0, state.store.portfolio_version(id)?);
+    }
     let kept = answers.find(id.0, view, state.clock.monotonic_ms());
     let answer = match kept {
         Some(answer) => answer,

@@ -62,6 +62,11 @@ impl Keys {
         self.key("sealed")
     }
 
+    /// Channel of the word that there are changes to read.
+    pub(in crate::cache) fn changes_channel(&self) -> String {
+        self.key("changes")
+    }
+
     /// Bucket of a rate limit.
     pub(in crate::cache) fn limit(&self, name: &str) -> String {
         self.key(&format!("limit:{name}"))

@@ -2,10 +2,10 @@
 //! if nothing changed since.
 
 use super::engine::Engine;
-use super::samples::{DAY, MARK, dec, derived, holding, point, sync, user};
+use super::samples::{DAY, MARK, dec, derived, fields, holding, point, sync, user};
 use crate::base::{Broker, ClosingPrice, Epoch, Symbol, Synced};
 use crate::portfolio::{DayPoint, Derived, PointSource, Repriced};
-use crate::store::{AccountId, ClosePage, Derive, PriceOfClose, Store, Valued};
+use crate::store::{AccountId, ClosePage, Derive, PriceOfClose, Store, StoreError, Valued};
 
 fn symbol(name: &str) -> Symbol {
     Symbol::parse(name).unwrap()
@@ -133,6 +133,36 @@ pub(crate) fn rows_points_and_later_points_are_written_where_nothing_came_betwee
     assert_eq!(source(1), Some(PointSource::Sync), "synced meanwhile");
     assert!(store.portfolio(users[1]).unwrap().holdings.iter().all(|row| row.as_of_ms == 77));
     assert_eq!((source(2), source(3)), (None, None));
+}
+
+pub(crate) fn every_write_of_a_portfolio_makes_another_version<E: Engine>() {
+    let engine = E::fresh();
+    let store = engine.open();
+    let (id, other) = (user(&store, "a@example.com"), user(&store, "b@example.com"));
+    let mut seen = Vec::new();
+    let mut see = || {
+        seen.push(store.portfolio_version(id).unwrap());
+        assert!(seen.is_sorted_by(|one, next| one < next), "{seen:?}");
+    };
+    see();
+    sync(&store, id, Broker::A, 10, &["INFY"]);
+    see();
+    sync(&store, id, Broker::A, 10, &["INFY"]);
+    see();
+    let at_close = valued(&store, id, 10, true);
+    store.keep_points(Epoch::ALONE, DAY, vec![at_close.clone()]).unwrap();
+    see();
+    store.delete_portfolio(id).unwrap();
+    see();
+    let last = store.portfolio_version(id).unwrap();
+    // A close of a portfolio that is gone writes nothing, and the rest is no part of it.
+    store.keep_points(Epoch::ALONE, DAY, vec![at_close]).unwrap();
+    store.add_entry(id, fields(DAY, "NSE:INFY"), 9, None).unwrap();
+    store.change_password(id, "hash one", "hash two").unwrap();
+    assert_eq!(store.portfolio_version(id), Ok(last));
+    assert_eq!(store.portfolio_version(other), Ok(0), "each user's own");
+    store.erase_user(id).unwrap();
+    assert_eq!(store.portfolio_version(id), Err(StoreError::NoSuchUser));
 }
 
 pub(crate) fn a_sync_sees_the_closing_prices_and_writes_the_other_broker_s<E: Engine>() {

@@ -26,8 +26,13 @@ macro_rules! conformance {
     ($engine:path) => {
         $crate::store::conformance::engine::each! { $engine;
             accounts: a_user_is_created_once_changed_and_erased;
+            changes:
+                a_reader_that_was_away_for_long_is_told_that_it_missed_some,
+                changes_made_at_once_are_seen_in_order_and_none_is_missed,
+                every_change_is_told_once_with_what_it_needs;
             closes:
                 a_sync_sees_the_closing_prices_and_writes_the_other_broker_s,
+                every_write_of_a_portfolio_makes_another_version,
                 held_symbols_come_each_once_and_in_order,
                 pages_go_through_those_who_are_not_complete,
                 prices_are_kept_until_the_next_run_has_finished,
@@ -58,8 +63,8 @@ macro_rules! conformance {
                 histories_are_replaced_appended_and_marked,
                 what_was_published_cannot_be_altered_by_any_statement;
             users:
-                a_disabled_user_changes_no_password_and_each_change_is_counted,
-                a_new_password_of_a_command_ends_older_tokens_and_adding_is_no_change,
+                a_disabled_user_changes_no_password_and_each_change_is_told,
+                a_new_password_of_a_command_ends_older_tokens,
                 users_come_by_pages_in_order_and_are_found_by_either_name;
         }
     };

@@ -5,6 +5,7 @@
 //! what goes wrong below.
 
 pub(crate) mod accounts;
+pub(crate) mod changes;
 pub(crate) mod closes;
 pub(crate) mod engine;
 pub(crate) mod journal;

@@ -2,7 +2,7 @@
 
 use super::engine::Engine;
 use super::samples::user;
-use crate::store::{AccountId, NewUser, Store, UserChange, UserDirectory};
+use crate::store::{AccountId, Change, NewUser, Store, UserChange, UserDirectory};
 
 pub(crate) fn users_come_by_pages_in_order_and_are_found_by_either_name<E: Engine>() {
     let engine = E::fresh();
@@ -21,13 +21,15 @@ pub(crate) fn users_come_by_pages_in_order_and_are_found_by_either_name<E: Engin
     }
 }
 
-pub(crate) fn a_disabled_user_changes_no_password_and_each_change_is_counted<E: Engine>() {
+pub(crate) fn a_disabled_user_changes_no_password_and_each_change_is_told<E: Engine>() {
     let engine = E::fresh();
     let (store, mut people) = (engine.open(), engine.users());
     let id = user(&store, "a@x");
     assert_eq!(people.change(AccountId(7), UserChange::Disable { now_ms: 9 }).unwrap(), None);
     assert_eq!(people.change(id, UserChange::Enable).unwrap(), None);
-    assert_eq!(people.change(id, UserChange::Disable { now_ms: 9 }).unwrap(), Some(1));
+    let registered = store.auth_state().unwrap().changes;
+    let disabled = registered + 1;
+    assert_eq!(people.change(id, UserChange::Disable { now_ms: 9 }).unwrap(), Some(disabled));
     assert_eq!(people.change(id, UserChange::Disable { now_ms: 9 }).unwrap(), None);
     let secrets = store.user_by_id(id).unwrap().unwrap();
     assert!(secrets.disabled && secrets.token_epoch > 0);
@@ -35,23 +37,29 @@ pub(crate) fn a_disabled_user_changes_no_password_and_each_change_is_counted<E: 
     assert_eq!(store.change_password(id, "hash one", "new").unwrap(), None);
     assert_eq!(store.auth_state().unwrap().epochs, [(id, secrets.token_epoch)]);
 
-    let changes = store.outside_changes().unwrap();
-    assert_eq!((changes.made, changes.noticed), (1, 0));
-    assert!(!people.noticed(1).unwrap());
-    store.notice_outside_changes(1).unwrap();
-    assert!(people.noticed(1).unwrap());
+    let told = store.changes_after(registered).unwrap();
+    let change = Change::Account { id, epoch: secrets.token_epoch };
+    assert_eq!((told.made, told.rows), (disabled, vec![(disabled, change)]));
+    // Where one service alone has the database, a command can wait for it.
+    let before = people.noticed(disabled).unwrap();
+    store.notice_changes(disabled).unwrap();
+    store.notice_changes(registered).unwrap();
+    assert_eq!(people.noticed(disabled).unwrap(), before.map(|noticed| !noticed));
 
-    assert_eq!(people.change(id, UserChange::Enable).unwrap(), Some(2));
+    // Nothing is revoked by it.
+    assert_eq!(people.change(id, UserChange::Enable).unwrap(), Some(disabled));
     let changed = store.change_password(id, "hash one", "new").unwrap();
     assert!(changed > Some(secrets.token_epoch), "{changed:?}");
-    assert_eq!(people.change(id, UserChange::Delete).unwrap(), Some(3));
+    assert_eq!(people.change(id, UserChange::Delete).unwrap(), Some(disabled + 2));
     assert!(store.user_by_id(id).unwrap().is_none());
     let state = store.auth_state().unwrap();
     assert_eq!((state.users, state.last_user), (vec![], id));
+    let told = store.changes_after(disabled + 1).unwrap();
+    assert_eq!(told.rows, [(disabled + 2, Change::Erased { id })]);
     assert_eq!(people.change(id, UserChange::Delete).unwrap(), None);
 }
 
-pub(crate) fn a_new_password_of_a_command_ends_older_tokens_and_adding_is_no_change<E: Engine>() {
+pub(crate) fn a_new_password_of_a_command_ends_older_tokens<E: Engine>() {
     let engine = E::fresh();
     let (store, mut people) = (engine.open(), engine.users());
     let add = |people: &mut dyn UserDirectory, email: &str| {
@@ -60,16 +68,17 @@ pub(crate) fn a_new_password_of_a_command_ends_older_tokens_and_adding_is_no_cha
     };
     let id = add(&mut people, "a@x").unwrap().id;
     assert!(add(&mut people, "a@x").is_none());
-    assert_eq!(store.outside_changes().unwrap().made, 0);
+    let told = store.changes_after(0).unwrap();
+    assert_eq!(told.rows, [(1, Change::Account { id, epoch: 0 })]);
     let now = || {
         let secrets = store.user_by_id(id).unwrap().unwrap();
         (secrets.password_hash, secrets.disabled)
     };
-    assert_eq!(people.set_password(id, "new").unwrap(), Some(1));
+    assert_eq!(people.set_password(id, "new").unwrap(), Some(2));
     assert_eq!(now(), ("new".to_owned(), false));
     let epochs = store.auth_state().unwrap().epochs;
     assert!(matches!(epochs[..], [(of, epoch)] if of == id && epoch >> 32 == 1), "{epochs:?}");
-    assert_eq!(people.change(id, UserChange::Disable { now_ms: 9 }).unwrap(), Some(2));
+    assert_eq!(people.change(id, UserChange::Disable { now_ms: 9 }).unwrap(), Some(3));
     assert_eq!(people.set_password(id, "newer").unwrap(), Some(3));
     assert_eq!(now(), ("newer".to_owned(), true));
     assert_eq!(people.set_password(AccountId(7), "new").unwrap(), None);

@@ -4,12 +4,16 @@ use jiff::civil::Date;
 
 use crate::base::{Broker, Epoch, Symbol, Synced};
 use crate::portfolio::{DayPoint, SyncOutcome};
-use crate::store::statements::{accounts, closing_prices, eod, erasure, journal, portfolios};
+use crate::store::statements::{
+    accounts, changes, closing_prices, eod, erasure, journal, portfolios,
+};
 use crate::store::traits::{Derive, Store};
-use crate::store::transact::{PAGE_DEADLINE_MS, READ_DEADLINE_MS, Transact, Write};
+use crate::store::transact::{
+    GLANCE_DEADLINE_MS, PAGE_DEADLINE_MS, READ_DEADLINE_MS, Transact, Write,
+};
 use crate::store::{
-    AccountId, AuthState, ClosePage, Deleted, Erased, Expected, ExpectedPage, JournalCursor,
-    JournalEntry, JournalFields, JournalPage, JournalSize, NewUser, OutsideChanges, Portfolio,
+    AccountId, AuthState, Changes, ClosePage, Deleted, Erased, Expected, ExpectedPage,
+    JournalCursor, JournalEntry, JournalFields, JournalPage, JournalSize, NewUser, Portfolio,
     PriceOfClose, StoreError, StoreHealth, User, UserSecrets, Valued,
 };
 
@@ -61,13 +65,17 @@ impl<E: Transact> Store for E {
         self.read(PAGE_DEADLINE_MS, accounts::auth_state)
     }
 
-    fn outside_changes(&self) -> Result<OutsideChanges, StoreError> {
-        self.read(READ_DEADLINE_MS, accounts::outside_changes)
+    fn changes_after(&self, number: i64) -> Result<Changes, StoreError> {
+        self.read(READ_DEADLINE_MS, move |tx| changes::after(tx, number))
     }
 
-    fn notice_outside_changes(&self, made: i64) -> Result<(), StoreError> {
+    fn notice_changes(&self, number: i64) -> Result<(), StoreError> {
         // Some of the changes may have been erasures.
-        self.write(Write::new().hiding(), move |tx| accounts::notice_outside_changes(tx, made))
+        self.write(Write::new().hiding(), move |tx| changes::notice(tx, number))
+    }
+
+    fn forget_changes(&self) -> Result<(), StoreError> {
+        self.write(Write::new(), changes::forget)
     }
 
     fn replace_portfolio(
@@ -86,6 +94,10 @@ impl<E: Transact> Store for E {
 
     fn portfolio(&self, id: AccountId) -> Result<Portfolio, StoreError> {
         self.read(READ_DEADLINE_MS, move |tx| portfolios::of(tx, id))
+    }
+
+    fn portfolio_version(&self, id: AccountId) -> Result<i64, StoreError> {
+        self.read(GLANCE_DEADLINE_MS, move |tx| portfolios::version(tx, id))
     }
 
     fn points(&self, id: AccountId, since: Date) -> Result<Vec<DayPoint>, StoreError> {

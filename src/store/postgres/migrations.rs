@@ -25,6 +25,12 @@ const MIGRATIONS: &[Migration] = &[
     Migration { sql: include_str!("../../../sql/postgres/0003_journal.sql"), least_program: 3 },
     Migration { sql: include_str!("../../../sql/postgres/0004_signals.sql"), least_program: 4 },
     Migration { sql: include_str!("../../../sql/postgres/0005_leases.sql"), least_program: 4 },
+    Migration { sql: include_str!("../../../sql/postgres/0006_changes.sql"), least_program: 6 },
+    Migration {
+        sql: include_str!("../../../sql/postgres/0007_portfolio_versions.sql"),
+        // One that does not count what it writes would leave other nodes with old responses.
+        least_program: 7,
+    },
 ];
 
 const BEGIN: &str = "BEGIN";

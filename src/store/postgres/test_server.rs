@@ -169,6 +169,20 @@ impl Server {
         Self { directory, port, bin, _keeper: keeper }
     }
 
+    /// Sends a signal to all of the server's processes.
+    #[allow(dead_code, reason = "of the tests over HTTP alone")]
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
+        let file = fs::read_to_string(self.directory.join("data/postmaster.pid")).unwrap();
+        let main: i32 = file.lines().next().unwrap().parse().unwrap();
+        let children = fs::read_to_string(format!("/proc/{main}/task/{main}/children")).unwrap();
+        let children = children.split_whitespace().map(|process| process.parse().unwrap());
+        for process in std::iter::once(main).chain(children) {
+            // A child may have ended since.
+            let process = rustix::process::Pid::from_raw(process).unwrap();
+            let _ = rustix::process::kill_process(process, signal);
+        }
+    }
+
     /// A role with an empty schema of its own, by its name.
     pub(crate) fn fresh_role(&self) -> String {
         static NUMBER: AtomicU32 = AtomicU32::new(0);

@@ -18,7 +18,8 @@ use crate::store::{AccountId, MaintenanceError, OpenError, StoreError};
 
 /// Attempts of a transaction that the server ended, or whose connection was lost.
 const ATTEMPTS_MAX: usize = 2;
-/// What is left of a deadline when the server ends a statement, so that it can still say so.
+/// What is left of a deadline when the server ends a statement, so that it can still say so; half
+/// of a short one.
 const MARGIN_MS: u64 = 500;
 /// How long a write waits for another's lock.
 const LOCK_TIMEOUT_MS: u64 = 2_000;
@@ -36,7 +37,7 @@ pub(crate) enum Purpose {
 
 impl Purpose {
     fn opening(&self, deadline_ms: u64) -> Opening {
-        let statement_ms = deadline_ms.saturating_sub(MARGIN_MS).max(1);
+        let statement_ms = (deadline_ms - MARGIN_MS.min(deadline_ms / 2)).max(1);
         match self {
             Self::Read => Opening {
                 begin: format!(

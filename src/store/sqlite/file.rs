@@ -40,6 +40,8 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../../sql/store/0009_identity.sql"),
     include_str!("../../../sql/store/0010_closing_prices.sql"),
     include_str!("../../../sql/store/0011_signal_books.sql"),
+    include_str!("../../../sql/store/0012_changes.sql"),
+    include_str!("../../../sql/store/0013_portfolio_versions.sql"),
 ];
 
 /// Names of the migrations, for commands that list them.
@@ -55,6 +57,8 @@ pub(crate) const MIGRATION_NAMES: [&str; MIGRATIONS.len()] = [
     "0009_identity",
     "0010_closing_prices",
     "0011_signal_books",
+    "0012_changes",
+    "0013_portfolio_versions",
 ];
 
 /// The schema version that this program writes.

@@ -1,6 +1,6 @@
 //! Users as an operator's commands list and change them, beside a running service or without one.
 //!
-//! Called on a command's main thread; blocks. Each change is counted in the transaction that makes
+//! Called on a command's main thread; blocks. Each change is numbered in the transaction that makes
 //! it, so that the running service applies it. A password's hash is never returned.
 
 use std::path::Path;
@@ -92,7 +92,7 @@ impl UserDirectory for SqliteUsers {
         Ok(Some(number))
     }
 
-    fn noticed(&self, number: i64) -> Result<bool, MaintenanceError> {
-        Ok(users::noticed(&self.0, number)?)
+    fn noticed(&self, number: i64) -> Result<Option<bool>, MaintenanceError> {
+        Ok(Some(users::noticed(&self.0, number)?))
     }
 }

@@ -1,9 +1,10 @@
 //! Users, their secrets, and revoked tokens. Runs on the store's threads, within a transaction.
 
+use super::changes;
 use crate::store::arg::args;
 use crate::store::cells::{Cells, damaged};
 use crate::store::tx::{Failure, Sql, Tx, sql};
-use crate::store::{AccountId, AuthState, NewUser, OutsideChanges, StoreError, User, UserSecrets};
+use crate::store::{AccountId, AuthState, NewUser, StoreError, User, UserSecrets};
 
 const IDENTITY: Sql = sql!("sql/store/identity.sql");
 const CREATE_USER: Sql = sql!("sql/store/create_user.sql");
@@ -20,9 +21,6 @@ const LAST_USER_ID: Sql =
     sql!("sql/store/last_user_id.sql", postgres: "sql/postgres/last_user_id.sql");
 const DISABLE_USER: Sql = sql!("sql/store/disable_user.sql");
 const ENABLE_USER: Sql = sql!("sql/store/enable_user.sql");
-const OUTSIDE_CHANGES: Sql = sql!("sql/store/outside_changes.sql");
-const COUNT_OUTSIDE_CHANGE: Sql = sql!("sql/store/count_outside_change.sql");
-const NOTICE_OUTSIDE_CHANGES: Sql = sql!("sql/store/notice_outside_changes.sql");
 const EPOCHS: Sql = sql!("sql/store/epochs.sql");
 
 pub(crate) fn create(tx: &dyn Tx, user: &NewUser) -> Result<User, Failure> {
@@ -113,6 +111,7 @@ pub(crate) fn auth_state(tx: &dyn Tx) -> Result<AuthState, Failure> {
         database_id: database_id(tx)?,
         users: tx.all(USER_IDS, &[], account_id)?,
         last_user: tx.first(LAST_USER_ID, &[], account_id)?.unwrap_or_default(),
+        changes: changes::made(tx)?,
         epochs: tx.all(EPOCHS, &[], |row| Ok((AccountId(row.get(0)?), row.get(1)?)))?,
         revoked_tokens: tx.all(REVOKED_TOKENS, &[], |row| Ok((row.get(0)?, row.get(1)?)))?,
     })
@@ -127,20 +126,4 @@ pub(crate) fn disable(tx: &dyn Tx, id: AccountId, now_ms: i64) -> Result<bool, F
 /// Enables logins again. Earlier tokens stay refused.
 pub(crate) fn enable(tx: &dyn Tx, id: AccountId) -> Result<bool, Failure> {
     Ok(tx.run(ENABLE_USER, &args![id])? == 1)
-}
-
-/// Counts a change made beside the running service, and returns its number.
-pub(crate) fn count_outside_change(tx: &dyn Tx) -> Result<i64, Failure> {
-    let made = tx.first(COUNT_OUTSIDE_CHANGE, &[], |row| row.get(0))?;
-    made.ok_or_else(|| damaged("the count of outside changes"))
-}
-
-pub(crate) fn outside_changes(tx: &dyn Tx) -> Result<OutsideChanges, Failure> {
-    let both = |row: &dyn Cells| Ok(OutsideChanges { made: row.get(0)?, noticed: row.get(1)? });
-    let found = tx.first(OUTSIDE_CHANGES, &[], both)?;
-    found.ok_or_else(|| damaged("the count of outside changes"))
-}
-
-pub(crate) fn notice_outside_changes(tx: &dyn Tx, made: i64) -> Result<(), Failure> {
-    tx.run(NOTICE_OUTSIDE_CHANGES, &args![made]).map(drop)
 }

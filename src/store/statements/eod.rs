@@ -90,6 +90,7 @@ pub(crate) fn keep_points(tx: &dyn Tx, date: Date, points: &[Valued]) -> Result<
         portfolios::reprice(tx, valued.id, &valued.repriced)?;
         portfolios::keep_point(tx, valued.id, &valued.point)?;
         keep_later_points(tx, valued)?;
+        portfolios::count_write(tx, valued.id)?;
         if valued.is_complete {
             tx.run(KEEP_CLOSED_PORTFOLIO, &args![valued.id, date])?;
         }

@@ -2,6 +2,7 @@
 
 pub(crate) mod accounts;
 pub(crate) mod candles;
+pub(crate) mod changes;
 pub(crate) mod closing_prices;
 mod columns;
 pub(crate) mod eod;

@@ -32,6 +32,8 @@ const DELETE_HOLDINGS: Sql = sql!("sql/store/delete_holdings.sql");
 const DELETE_POSITIONS: Sql = sql!("sql/store/delete_positions.sql");
 const DELETE_POINTS: Sql = sql!("sql/store/delete_points.sql");
 const DELETE_SYNCS: Sql = sql!("sql/store/delete_syncs.sql");
+const PORTFOLIO_VERSION: Sql = sql!("sql/store/portfolio_version.sql");
+const COUNT_PORTFOLIO_WRITE: Sql = sql!("sql/store/count_portfolio_write.sql");
 
 pub(crate) fn replace(
     tx: &dyn Tx,
@@ -70,7 +72,19 @@ pub(crate) fn replace(
     reprice(tx, id, &derived.repriced)?;
     tx.run(KEEP_SYNC, &args![id, broker, synced_ms, synced.simulated])?;
     keep_point(tx, id, &derived.point)?;
+    count_write(tx, id)?;
     Ok(derived.outcome)
+}
+
+/// Counts up with each write.
+pub(crate) fn version(tx: &dyn Tx, id: AccountId) -> Result<i64, Failure> {
+    let found = tx.first(PORTFOLIO_VERSION, &args![id], |row| row.get(0))?;
+    found.ok_or_else(|| StoreError::NoSuchUser.into())
+}
+
+/// Part of every write of what responses show.
+pub(crate) fn count_write(tx: &dyn Tx, id: AccountId) -> Result<(), Failure> {
+    tx.run(COUNT_PORTFOLIO_WRITE, &args![id]).map(drop)
 }
 
 /// Everything stored from a user's syncs.
@@ -262,6 +276,7 @@ pub(crate) fn points(tx: &dyn Tx, id: AccountId, since: Date) -> Result<Vec<DayP
 
 pub(crate) fn delete(tx: &dyn Tx, id: AccountId) -> Result<Deleted, Failure> {
     let deleted = |sql| tx.run(sql, &args![id]);
+    count_write(tx, id)?;
     deleted(DELETE_SYNCS)?;
     Ok(Deleted {
         holdings: deleted(DELETE_HOLDINGS)?,

@@ -1,7 +1,7 @@
 //! Users as an operator's commands list and change them. Runs on a command's main thread, within a
 //! transaction.
 
-use super::{accounts, erasure};
+use super::{accounts, changes, erasure};
 use crate::store::arg::args;
 use crate::store::cells::Cells;
 use crate::store::tx::{Failure, Sql, Tx, sql};
@@ -37,8 +37,8 @@ pub(crate) fn add(tx: &dyn Tx, user: &NewUser) -> Result<Option<User>, Failure> 
     }
 }
 
-/// Replaces the password and refuses every older token. Returns the number of the change, or `None`
-/// if there is no such user.
+/// Replaces the password and refuses every older token. Returns how many changes were made with it,
+/// or `None` if there is no such user.
 pub(crate) fn set_password(tx: &dyn Tx, id: AccountId, hash: &str) -> Result<Option<i64>, Failure> {
     let Some(before) = accounts::by_id(tx, id)? else { return Ok(None) };
     let changed = match before.disabled {
@@ -46,10 +46,11 @@ pub(crate) fn set_password(tx: &dyn Tx, id: AccountId, hash: &str) -> Result<Opt
         false => accounts::change_password(tx, id, &before.password_hash, hash)?.is_some(),
     };
     debug_assert!(changed, "read in the same transaction");
-    accounts::count_outside_change(tx).map(Some)
+    changes::made(tx).map(Some)
 }
 
-/// Makes the change and returns its number, or `None` if there was nothing to change.
+/// Makes the change and returns how many were made with it, or `None` if there was nothing to
+/// change.
 pub(crate) fn change(
     tx: &dyn Tx,
     id: AccountId,
@@ -61,14 +62,14 @@ pub(crate) fn change(
         UserChange::Delete => erasure::erase(tx, id)?.user,
     };
     match changed {
-        true => accounts::count_outside_change(tx).map(Some),
+        true => changes::made(tx).map(Some),
         false => Ok(None),
     }
 }
 
 /// Whether the running service has applied the change with this number.
 pub(crate) fn noticed(tx: &dyn Tx, number: i64) -> Result<bool, Failure> {
-    Ok(accounts::outside_changes(tx)?.noticed >= number)
+    Ok(changes::noticed(tx)? >= number)
 }
 
 fn user_summary(row: &dyn Cells) -> Result<UserSummary, Failure> {

@@ -8,6 +8,7 @@ use crossbeam_channel::{Sender, bounded};
 use super::codec::{Calls, decode_evening, decode_rules, encode_evening, encode_rules};
 use super::news::{News, Told};
 use super::wire::{Wire, WireError, WireReading};
+use crate::auth::ChangesBell;
 use crate::base::{Clock, Epoch, NodeSecret, Source, Symbol};
 use crate::cache::nodes::relay::{
     self, Aged, Follower, FollowerParts, Published, Relay, Update, ValkeyRelay,
@@ -33,6 +34,8 @@ pub struct WireParts {
     pub node: String,
     /// Where prices go that the leader tells.
     pub inbox: RelayInbox,
+    /// Rung when another node has changed accounts or tokens.
+    pub bell: ChangesBell,
     /// Brokers' tokens of the day are sealed with it.
     pub secret: Arc<NodeSecret>,
     pub tokens: SharedTokens,
@@ -45,12 +48,12 @@ impl ValkeyWire {
     /// # Errors
     /// A thread cannot be started.
     pub fn start(parts: WireParts) -> io::Result<Self> {
-        let WireParts { server, namespace, node, inbox, secret, tokens, clock } = parts;
+        let WireParts { server, namespace, node, inbox, bell, secret, tokens, clock } = parts;
         let (sealed, heard) = bounded(HEARD_MAX);
         let follower = Arc::new(Follower::start(FollowerParts {
             server: Arc::clone(&server),
             namespace: namespace.clone(),
-            listener: Box::new(listener(inbox, sealed, Arc::clone(&tokens.counts))),
+            listener: Box::new(listener((inbox, bell), sealed, Arc::clone(&tokens.counts))),
         })?);
         let relay = Arc::new(ValkeyRelay::new(&server, &namespace, &node));
         let hears = Arc::clone(&follower);
@@ -70,7 +73,7 @@ impl ValkeyWire {
 
 /// Sealed words that find no room are dropped: they come again.
 fn listener(
-    inbox: RelayInbox,
+    (inbox, bell): (RelayInbox, ChangesBell),
     sealed: Sender<Vec<u8>>,
     counts: Arc<TokenCounts>,
 ) -> impl Fn(relay::Told) -> Result<(), relay::Told> + Send {
@@ -85,6 +88,10 @@ fn listener(
             if sealed.try_send(bytes).is_err() {
                 counts.add(TokenEvent::Dropped);
             }
+            Ok(())
+        }
+        relay::Told::Changes => {
+            bell.ring();
             Ok(())
         }
     }
@@ -116,6 +123,10 @@ impl Wire for ValkeyWire {
 
     fn want(&self, symbols: &[Symbol]) -> Result<(), WireError> {
         self.relay.want(symbols).map_err(|error| WireError::Unavailable(error.to_string()))
+    }
+
+    fn tell_of_changes(&self) -> Result<(), WireError> {
+        self.relay.tell_of_changes().map_err(|error| WireError::Unavailable(error.to_string()))
     }
 
     fn wanted(&self) -> Vec<Symbol> {

@@ -40,6 +40,14 @@ pub trait Wire: Send + Sync {
     /// [`WireError::Unavailable`].
     fn want(&self, symbols: &[Symbol]) -> Result<(), WireError>;
 
+    /// Tells the other nodes that the database has changes of accounts. One that does not hear it
+    /// finds them a second later. Blocks as [`tell`](Self::tell) does; called on the thread
+    /// `changes`.
+    ///
+    /// # Errors
+    /// [`WireError::Unavailable`].
+    fn tell_of_changes(&self) -> Result<(), WireError>;
+
     /// What the other nodes want, as far as they said so within some seconds. Never blocks.
     fn wanted(&self) -> Vec<Symbol>;
 
@@ -56,6 +64,10 @@ impl Wire for NoWire {
     }
 
     fn want(&self, _: &[Symbol]) -> Result<(), WireError> {
+        Ok(())
+    }
+
+    fn tell_of_changes(&self) -> Result<(), WireError> {
         Ok(())
     }
 

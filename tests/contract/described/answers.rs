@@ -22,7 +22,7 @@ const BARE: &str = r#"{"traded_on":"2026-11-19","symbol":"INFY","side":"sell","q
     "price":0}"#;
 /// Of a wrong clock, of backups, of refused reloads and of a taken address: those have scenarios of
 /// their own.
-const NEVER_THERE: [&str; 31] = [
+const NEVER_THERE: [&str; 34] = [
     // Of candles that must be fetched again: in the tests of signals.
     "Candles.suspect",
     // Of ten weeks of judged signals: in the tests of signals.
@@ -58,6 +58,9 @@ const NEVER_THERE: [&str; 31] = [
     "HealthTokens.told",
     "HealthTokens.taken",
     "HealthTokens.foreign",
+    "Health.changes",
+    "HealthChanges.applied",
+    "HealthChanges.age_ms",
 ];
 /// What these walks have of markets is simulated, on a clock that was set.
 const ALWAYS_THERE: [&str; 9] = [

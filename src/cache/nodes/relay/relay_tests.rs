@@ -304,6 +304,9 @@ fn what_nodes_want_reaches_all_and_sealed_bytes_are_passed_on() {
     eventually("wanted", || leader.follower.wanted().len() == 3);
     follower.relay.pass_on(b"sealed").unwrap();
     eventually("passed on", || leader.ears.told.lock().contains(&Told::Sealed(b"sealed".to_vec())));
+    assert!(!leader.ears.told.lock().contains(&Told::Changes));
+    follower.relay.tell_of_changes().unwrap();
+    eventually("the word of changes", || leader.ears.told.lock().contains(&Told::Changes));
     eventually("forgotten", || leader.follower.wanted().is_empty());
 }
 

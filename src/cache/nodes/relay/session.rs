@@ -43,7 +43,7 @@ struct Session<'a> {
     worker: &'a Worker,
     following: &'a mut Following,
     connection: Connection,
-    channels: [String; 3],
+    channels: [String; 4],
     /// The server's time at the zero of our clock; not too early, so that nothing looks younger
     /// than it is.
     server_zero_ms: u64,
@@ -54,8 +54,13 @@ struct Session<'a> {
 
 /// Subscribes and hears until that fails. Whether it began to work at all comes with the end.
 pub(super) fn run(worker: &Worker, following: &mut Following) -> (Ended, bool) {
-    let channels =
-        [worker.keys.relay_channel(), worker.keys.wanted_channel(), worker.keys.sealed_channel()];
+    let keys = &worker.keys;
+    let channels = [
+        keys.relay_channel(),
+        keys.wanted_channel(),
+        keys.sealed_channel(),
+        keys.changes_channel(),
+    ];
     let until_mono_ms = worker.now_mono_ms() + OPEN_MS;
     let connection = worker.server.connect(until_mono_ms).ok().and_then(|mut connection| {
         connection.end_by(until_mono_ms);
@@ -145,6 +150,10 @@ impl Session<'_> {
                 drop(self.worker.listener.hear(Told::Sealed(message.to_vec())));
                 Some(())
             }
+            Some(3) => {
+                drop(self.worker.listener.hear(Told::Changes));
+                Some(())
+            }
             _ => None,
         };
         if taken.is_none() {
@@ -217,7 +226,7 @@ impl Session<'_> {
         update.grow_older(now_mono_ms.saturating_sub(since_mono_ms));
         let told = if is_state { Told::State } else { Told::Update };
         match self.worker.listener.hear(told(Box::new(update))) {
-            Ok(()) | Err(Told::Sealed(_)) => {}
+            Ok(()) | Err(Told::Sealed(_) | Told::Changes) => {}
             Err(Told::Update(update) | Told::State(update)) => {
                 self.following.waits = Some((*update, is_state, now_mono_ms));
             }

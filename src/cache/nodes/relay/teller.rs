@@ -101,4 +101,8 @@ impl Relay for ValkeyRelay {
     fn pass_on(&self, sealed: &[u8]) -> Result<(), RelayError> {
         self.say(self.keys.sealed_channel(), sealed)
     }
+
+    fn tell_of_changes(&self) -> Result<(), RelayError> {
+        self.say(self.keys.changes_channel(), &[])
+    }
 }

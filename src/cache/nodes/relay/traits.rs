@@ -44,6 +44,12 @@ pub trait Relay: Send + Sync {
     /// # Errors
     /// [`RelayError`].
     fn pass_on(&self, sealed: &[u8]) -> Result<(), RelayError>;
+
+    /// Tells all nodes that listen now that the database has changes that they have to read.
+    ///
+    /// # Errors
+    /// [`RelayError`].
+    fn tell_of_changes(&self) -> Result<(), RelayError>;
 }
 
 /// What a node was told.
@@ -55,6 +61,8 @@ pub enum Told {
     State(Box<Update>),
     /// Sealed bytes of another node.
     Sealed(Vec<u8>),
+    /// The database has changes that have to be read. This node may have made them itself.
+    Changes,
 }
 
 /// Hears on the thread `relay`. Must not block.

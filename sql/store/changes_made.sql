@@ -1,0 +1,1 @@
+SELECT made, noticed FROM change_count WHERE id = 1

@@ -1,0 +1,1 @@
+DELETE FROM changes WHERE number <= (SELECT made FROM change_count WHERE id = 1) - ?1

@@ -1,1 +1,0 @@
-UPDATE outside_changes SET noticed = ?1 WHERE id = 1

@@ -1,1 +1,0 @@
-SELECT made, noticed FROM outside_changes WHERE id = 1

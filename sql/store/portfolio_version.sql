@@ -1,0 +1,1 @@
+SELECT portfolio_version FROM users WHERE id = ?1

@@ -1,0 +1,132 @@
+//! What other nodes are told of accounts and tokens.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::engine::Engine;
+use super::samples::user;
+use crate::store::limits::{CHANGES_KEPT, CHANGES_PAGE};
+use crate::store::{AccountId, Change, Store};
+
+/// Everything after a number, page by page, and the number of the last.
+fn read(store: &impl Store, mut after: i64) -> (Vec<Change>, i64) {
+    let mut all = Vec::new();
+    loop {
+        let page = store.changes_after(after).unwrap();
+        assert!(page.follow(after), "{page:?} after {after}");
+        after = page.last(after);
+        let is_last = page.rows.len() < CHANGES_PAGE;
+        all.extend(page.rows.into_iter().map(|(_, change)| change));
+        if is_last {
+            return (all, after);
+        }
+    }
+}
+
+fn revoked(token_id: &str, expires_ms: i64) -> Change {
+    Change::Revoked { token_id: token_id.into(), expires_ms }
+}
+
+pub(crate) fn every_change_is_told_once_with_what_it_needs<E: Engine>() {
+    let engine = E::fresh();
+    let store = engine.open();
+    assert_eq!(store.auth_state().unwrap().changes, 0);
+    assert_eq!(read(&store, 0), (vec![], 0));
+    let (one, other) = (user(&store, "a@x"), user(&store, "b@x"));
+    store.revoke_token("t", 50).unwrap();
+    store.revoke_token("t", 70).unwrap();
+    // Without a change of what tokens are good for there is nothing to tell.
+    assert!(store.replace_hash(one, "hash one", "hash two").unwrap());
+    assert_eq!(store.change_password(one, "wrong", "x").unwrap(), None);
+    let epoch = store.change_password(one, "hash two", "hash three").unwrap().unwrap();
+    assert!(store.erase_user(other).unwrap().user);
+    assert!(!store.erase_user(other).unwrap().user);
+    let told = [
+        Change::Account { id: one, epoch: 0 },
+        Change::Account { id: other, epoch: 0 },
+        revoked("t", 50),
+        revoked("t", 70),
+        Change::Account { id: one, epoch },
+        Change::Erased { id: other },
+    ];
+    assert_eq!(read(&store, 0), (told.to_vec(), 6));
+    assert_eq!(read(&store, 4), (told[4..].to_vec(), 6));
+    let state = store.auth_state().unwrap();
+    assert_eq!((state.changes, state.users), (6, vec![one]));
+    assert_eq!(read(&store, state.changes), (vec![], 6));
+    drop(store);
+    assert_eq!(engine.open().auth_state().unwrap().changes, 6, "they are counted on");
+}
+
+pub(crate) fn a_reader_that_was_away_for_long_is_told_that_it_missed_some<E: Engine>() {
+    let engine = E::fresh();
+    let store = engine.open();
+    let id = user(&store, "a@x");
+    let page = CHANGES_PAGE as i64;
+    let skipped = CHANGES_KEPT as i64 - page;
+    // As if so many had been made.
+    engine.execute(&format!("UPDATE change_count SET made = made + {skipped}")).unwrap();
+    for number in 0..=page {
+        store.revoke_token(&format!("t{number}"), number).unwrap();
+    }
+    let first = store.changes_after(skipped + 1).unwrap();
+    assert_eq!((first.rows.len(), first.made), (CHANGES_PAGE, skipped + 2 + page));
+    assert_eq!(first.rows[0], (skipped + 2, revoked("t0", 0)));
+    store.forget_changes().unwrap();
+    // The account is beyond what is kept, all others are not.
+    let missed = store.changes_after(0).unwrap();
+    assert!(!missed.follow(0), "{:?}", missed.rows.first());
+    assert!(!store.changes_after(skipped).unwrap().follow(skipped));
+    assert_eq!(read(&store, skipped + 1).0.len(), CHANGES_PAGE + 1);
+    // A database that was put in place of a newer one.
+    let ahead = first.made + 1;
+    assert!(!store.changes_after(ahead).unwrap().follow(ahead));
+    assert_eq!(store.auth_state().unwrap().users, [id]);
+}
+
+pub(crate) fn changes_made_at_once_are_seen_in_order_and_none_is_missed<E: Engine>() {
+    const WRITERS: i64 = 4;
+    const EACH: i64 = 25;
+    let engine = E::fresh();
+    let store = engine.open();
+    let done = AtomicBool::new(false);
+    let seen = std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let (mut seen, mut after) = (Vec::new(), 0);
+            loop {
+                let is_last = done.load(Ordering::SeqCst);
+                let (changes, last) = read(&store, after);
+                after = last;
+                seen.extend(changes);
+                if is_last {
+                    return seen;
+                }
+            }
+        });
+        let write = |writer: i64| {
+            let store = &store;
+            move || {
+                for number in 0..EACH {
+                    match number % 5 {
+                        0 => drop(user(store, &format!("{writer}.{number}@x"))),
+                        _ => store.revoke_token(&format!("{writer}.{number}"), number).unwrap(),
+                    }
+                }
+            }
+        };
+        let writers: Vec<_> = (0..WRITERS).map(|writer| scope.spawn(write(writer))).collect();
+        writers.into_iter().for_each(|writer| writer.join().unwrap());
+        done.store(true, Ordering::SeqCst);
+        reader.join().unwrap()
+    });
+    assert_eq!(seen.len() as i64, WRITERS * EACH);
+    let ids: Vec<AccountId> = seen
+        .iter()
+        .filter_map(|change| match change {
+            Change::Account { id, .. } => Some(*id),
+            _ => None,
+        })
+        .collect();
+    let mut all = store.auth_state().unwrap().users;
+    all.sort();
+    assert_eq!(ids, all, "in the order of their ids");
+}

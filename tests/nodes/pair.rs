@@ -1,0 +1,79 @@
+//! Two nodes in this process that share a database of a real server.
+
+use std::path::Path;
+
+use bhav::config::Config;
+use bhav::store::url::StoreUrl;
+use rustix::process::Signal;
+
+use crate::support::postgres::{self, Server};
+use crate::support::{Answer, Scene, Service, SharedServer, TRADING, bearer};
+
+/// Two nodes on one database of a server.
+pub struct Pair {
+    pub a: Service,
+    pub b: Service,
+    pub scene: Scene,
+    pub config: Config,
+    /// Lets the nodes tell each other.
+    _shared: Option<SharedServer>,
+    _states: [tempfile::TempDir; 2],
+}
+
+impl Pair {
+    pub fn on(scene: Scene, server: &Server, shared: Option<SharedServer>) -> Self {
+        let mut config = scene.config();
+        let role = server.fresh_role();
+        config.store.url = Some(StoreUrl::parse(&server.url(&role)).unwrap());
+        config.auth.jwt_secret = Some("a key that all the nodes know, as they must".into());
+        config.valkey.url = shared.as_ref().map(SharedServer::address);
+        let states = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let [a, b] = [("a", &states[0]), ("b", &states[1])]
+            .map(|(name, state)| start(&scene, &config, name, state.path()));
+        Self { a, b, scene, config, _shared: shared, _states: states }
+    }
+
+    /// `None` where the engines are not there; says then which test is left out.
+    pub fn start(test: &str, tells: bool) -> Option<Self> {
+        let server = postgres::server()?;
+        let shared = if tells { Some(SharedServer::start(test)?) } else { None };
+        Some(Self::on(Scene::at(TRADING), server, shared))
+    }
+
+    /// A node that comes later, with a state directory of its own.
+    pub fn start_third(&self, state: &Path) -> Service {
+        start(&self.scene, &self.config, "c", state)
+    }
+
+    pub fn stop(self) {
+        self.a.stop();
+        self.b.stop();
+    }
+}
+
+fn start(scene: &Scene, config: &Config, name: &str, state: &Path) -> Service {
+    let mut config = config.clone();
+    config.state_dir = state.into();
+    config.nodes.name = Some(name.into());
+    scene.start_with(&config)
+}
+
+pub fn ask(node: &Service, method: &str, target: &str, token: &str, body: &str) -> Answer {
+    node.client().send_json(method, target, &bearer(token), body)
+}
+
+/// A server that answers nobody. Goes on where this is dropped, so that it can be ended.
+pub struct Stopped<'a>(&'a Server);
+
+impl<'a> Stopped<'a> {
+    pub fn now(server: &'a Server) -> Self {
+        server.signal(Signal::STOP);
+        Self(server)
+    }
+}
+
+impl Drop for Stopped<'_> {
+    fn drop(&mut self) {
+        self.0.signal(Signal::CONT);
+    }
+}
