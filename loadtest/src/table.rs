@@ -26,7 +26,7 @@ use crate::servers::{Kind, State};
 use crate::{background, honesty, lines, nodes, revaluation};
 
 /// Every section, in the order of the document.
-pub static SECTIONS: [Section; 6] = [
+pub static SECTIONS: [Section; 7] = [
     // bhav beside the peers, and what only bhav is asked.
     Section {
         name: "peers",
@@ -111,6 +111,15 @@ pub static SECTIONS: [Section; 6] = [
                 ..RUN
             },
         ],
+    },
+    Section {
+        name: "followers",
+        heading: "## A follower beside a node that is alone",
+        is_on_request: true,
+        needs_tools: true,
+        beside: None,
+        effort: [Effort { rounds: 1, rounds_aside: 1, slice_ms: 0, clients_ms: 0 }; 2],
+        runs: &[Run { name: "follower", work: Work::Steps(nodes::follower), ..RUN }],
     },
 ];
 
