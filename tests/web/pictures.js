@@ -60,7 +60,7 @@ async function all() {
 async function readme() {
   const scene = await staged({}, ['a', 'b']);
   for (const colorScheme of SCHEMES) {
-    const { page } = await open(scene.browser, { colorScheme, storageState: scene.storageState, reducedMotion: 'reduce', viewport: { width: 1120, height: 700 } });
+    const { page } = await open(scene.browser, { colorScheme, storageState: scene.storageState, reducedMotion: 'reduce', viewport: { width: 1280, height: 760 } });
     await visit(page, `${scene.demo.base}/portfolio`);
     await page.getByText('Broker A synced').waitFor();
     // Broker B's own prices come without the close before; the feed's follow.
