@@ -720,6 +720,7 @@ export interface components {
             /** @description The number of this node's leadership; absent where it does not lead. */
             epoch?: number;
             relay?: components["schemas"]["HealthRelay"];
+            changes?: components["schemas"]["HealthChanges"];
             /**
              * @description The store of accounts and portfolios.
              * @enum {string}
@@ -773,6 +774,13 @@ export interface components {
             taken: number;
             /** @description Sealed with another `JWT_SECRET`. */
             foreign: number;
+        };
+        /** @description What this node knows of accounts and tokens that other nodes changed; absent where it is alone. */
+        HealthChanges: {
+            /** @description Number of the last change that this node has applied. */
+            applied: number;
+            /** @description Milliseconds since it last read them. Above 30,000 it accepts no token. */
+            age_ms: number;
         };
         HealthStore: {
             writes: number;
