@@ -40,9 +40,11 @@ async function everyPage({ demo, browser, storageState }, state, widths, ready =
   }
 }
 
+/** The strip says from when the prices are. */
+const live = (page) => page.locator('#strip').getByText(/^data/).waitFor();
+
 async function all() {
   mkdirSync(folder, { recursive: true });
-  const live = (page) => page.locator('#strip').getByText(/^data/).waitFor();
   const empty = await staged({}, []);
   await everyPage(empty, 'empty', BOTH, live);
   await empty.stop();
@@ -65,6 +67,7 @@ async function readme() {
     await page.getByText('Broker A synced').waitFor();
     // Broker B's own prices come without the close before; the feed's follow.
     await page.getByRole('row', { name: /GRASIM.* [+-]\d+\.\d\d % \d/ }).waitFor();
+    await live(page);
     await page.screenshot({ path: join(IMAGES, `dashboard-${colorScheme}.png`) });
   }
   await scene.stop();
