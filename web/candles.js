@@ -18,7 +18,7 @@ export function showCandles(into, symbol) {
   let endFit;
   const picture = h('div', { class: 'picture' }, skeleton(8));
   const readout = h('p', { class: 'readout', role: 'status' }, '\u00a0');
-  const own = h('input', { type: 'number', id: 'candle-days', min: '5', max: '600', value: String(days), inputmode: 'numeric' });
+  const own = h('input', { type: 'number', min: '5', max: '600', value: String(days), inputmode: 'numeric' });
   const marks = h('span', null);
   const rows = table({
     name: 'candles', caption: t.caption(symbol), key: (candle) => candle.date, sorted: '-date',
@@ -33,7 +33,7 @@ export function showCandles(into, symbol) {
   own.addEventListener('change', () => choose(Math.min(600, Math.max(5, Math.round(Number(own.value)) || 65))));
   put(into,
     h('div', { class: 'title-row' }, h('h2', null, symbol, ' ', marks),
-      h('div', { class: 'filters no-print' }, h('div', { class: 'tabs small', role: 'group', 'aria-label': t.range }, ranges), h('label', { for: 'candle-days' }, t.own), own)),
+      h('div', { class: 'filters no-print' }, h('div', { class: 'tabs small', role: 'group', 'aria-label': t.range }, ranges), h('label', null, t.own, ' ', own))),
     picture, readout, asTable);
 
   const draw = (document) => {

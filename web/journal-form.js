@@ -66,7 +66,7 @@ function bodyOf(fields) {
     const typed = input.value.trim();
     if (['quantity', 'price', 'fees'].includes(name)) {
       if (typed === '' && name === 'fees') continue;
-      // 1,23,456.50 is what people type; anything else that is not a number is theirs to mend.
+      // People type 1,23,456.50.
       const number = Number(typed.replaceAll(',', ''));
       if (typed === '' || !Number.isFinite(number)) errors.push({ field: name, message: t.notNumber });
       body[name] = number;

@@ -1,4 +1,4 @@
-// What moves by itself: one stream a tab while it is looked at, polling where a stream cannot be had.
+// One stream a tab while it is looked at; polling where none can be had.
 import { call, serverNow, withQuery } from './api.js';
 
 const SILENT_MS = 45_000; // the server says something every 15 s
@@ -34,7 +34,7 @@ let closing;
 /** @type {ReturnType<typeof setTimeout> | undefined} */
 let polling;
 
-/** The last value of a topic: `snapshot`, `line`, `tick`, or `quote NSE:INFY`, whose changes are told as `quotes`. */
+/** The last value of `snapshot`, `line`, `tick` or `quote NSE:INFY`; the last is told as `quotes`. */
 export const valueOf = (topic) => values.get(topic);
 
 export function on(topic, run) {
@@ -104,7 +104,7 @@ function open() {
   mine.addEventListener('open', heard);
   mine.onerror = () => {
     if (mine !== source) return;
-    // State 0 connects again by itself; state 2 is an answer other than 200, after which it never does.
+    // State 0 connects again by itself; state 2, after an answer other than 200, never.
     if (mine.readyState === EventSource.CLOSED) fallBack();
     else if (values.get('line') === 'live') setLine('connecting');
   };

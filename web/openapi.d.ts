@@ -720,6 +720,7 @@ export interface components {
             /** @description The number of this node's leadership; absent where it does not lead. */
             epoch?: number;
             relay?: components["schemas"]["HealthRelay"];
+            changes?: components["schemas"]["HealthChanges"];
             /**
              * @description The store of accounts and portfolios.
              * @enum {string}
@@ -750,11 +751,36 @@ export interface components {
         /** @description What the leader tells the other nodes, as this node hears it. */
         HealthRelay: {
             /** @enum {string} */
-            state: "connecting" | "following" | "silent" | "waiting";
+            state: "connecting" | "following" | "silent" | "waiting" | "off";
             /** @description Milliseconds since the leader was last heard; absent before the first time. */
             age_ms?: number;
             /** @description Messages that were missed since the start. */
             gaps: number;
+            /** @description The brokers' tokens of the day; absent where nodes have no way to tell each other. */
+            tokens?: components["schemas"]["HealthTokens"];
+        };
+        /** @description Who gave the brokers' tokens, and what was told of them since the start. */
+        HealthTokens: {
+            /**
+             * @description `login` is one that this node, or the process before it, was given. `none` has also one that expired or was refused.
+             * @enum {string}
+             */
+            broker_a: "none" | "settings" | "login" | "other_node";
+            /** @enum {string} */
+            broker_b: "none" | "settings" | "login" | "other_node";
+            /** @description Told to the other nodes: tokens, and that one was refused. */
+            told: number;
+            /** @description Told by another node and put in force here. */
+            taken: number;
+            /** @description Sealed with another `JWT_SECRET`. */
+            foreign: number;
+        };
+        /** @description What this node knows of accounts and tokens that other nodes changed; absent where it is alone. */
+        HealthChanges: {
+            /** @description Number of the last change that this node has applied. */
+            applied: number;
+            /** @description Milliseconds since it last read them. Above 30,000 it accepts no token. */
+            age_ms: number;
         };
         HealthStore: {
             writes: number;

@@ -1,5 +1,5 @@
 // What a browser remembers of its user's taste: appearance, the watch list, and how tables are sorted.
-// Nothing of a user's portfolio is ever kept here. Storage may be switched off: then it is not kept.
+// Nothing of a portfolio. Storage may be switched off: then it is not kept.
 
 export function kept(name) {
   try { return localStorage.getItem(name); } catch { return null; }

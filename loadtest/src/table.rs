@@ -3,6 +3,7 @@
 //! A run is a row: which servers, which load, what goes on beside it, what is read, which lines of
 //! RESULTS.md come of it and what they have to reach. `execute` measures a row, `render` writes it.
 
+mod several_nodes;
 mod streams;
 mod ticker;
 
@@ -23,10 +24,10 @@ use crate::run::{
     Base, Case, Column, Label, Lines, Load, Order, Read, Run, Section, ServerSpec, Slices, Work,
 };
 use crate::servers::{Kind, State};
-use crate::{background, honesty, lines, nodes, revaluation};
+use crate::{background, honesty, lines, revaluation};
 
 /// Every section, in the order of the document.
-pub static SECTIONS: [Section; 6] = [
+pub static SECTIONS: [Section; 7] = [
     // bhav beside the peers, and what only bhav is asked.
     Section {
         name: "peers",
@@ -97,20 +98,16 @@ pub static SECTIONS: [Section; 6] = [
         needs_tools: false,
         beside: None,
         effort: [Effort { rounds: 1, rounds_aside: 1, slice_ms: 0, clients_ms: 0 }; 2],
-        runs: &[
-            Run {
-                name: "chaos",
-                heading: "### Random faults",
-                work: Work::Steps(nodes::chaos),
-                ..RUN
-            },
-            Run {
-                name: "failures",
-                heading: "### What each failure looks like",
-                work: Work::Steps(nodes::failures),
-                ..RUN
-            },
-        ],
+        runs: &[several_nodes::CHAOS, several_nodes::FAILURES],
+    },
+    Section {
+        name: "followers",
+        heading: "## A follower beside a node that is alone",
+        is_on_request: true,
+        needs_tools: true,
+        beside: None,
+        effort: [Effort { rounds: 1, rounds_aside: 1, slice_ms: 0, clients_ms: 0 }; 2],
+        runs: &[several_nodes::FOLLOWER],
     },
 ];
 

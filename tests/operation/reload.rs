@@ -311,7 +311,10 @@ fn signals_of_running_candles_come_and_go_with_their_switch() {
         let answer = subject.client.get(list);
         (answer.json()["count"].as_u64() == Some(0)).then_some(())
     });
-    assert!(!subject.client.get("/api/signals").text().contains("provisional"));
+    // Filters see the new list a moment before the whole one is out.
+    until("none in the whole list", || {
+        !subject.client.get("/api/signals").text().contains("provisional")
+    });
     subject.reload_well(&on);
     until("some of them again", || {
         (subject.client.get(list).json()["count"].as_u64() > Some(0)).then_some(())

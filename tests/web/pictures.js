@@ -40,9 +40,11 @@ async function everyPage({ demo, browser, storageState }, state, widths, ready =
   }
 }
 
+/** The strip says from when the prices are. */
+const live = (page) => page.locator('#strip').getByText(/^data/).waitFor();
+
 async function all() {
   mkdirSync(folder, { recursive: true });
-  const live = (page) => page.locator('#strip').getByText(/^data/).waitFor();
   const empty = await staged({}, []);
   await everyPage(empty, 'empty', BOTH, live);
   await empty.stop();
@@ -60,11 +62,12 @@ async function all() {
 async function readme() {
   const scene = await staged({}, ['a', 'b']);
   for (const colorScheme of SCHEMES) {
-    const { page } = await open(scene.browser, { colorScheme, storageState: scene.storageState, reducedMotion: 'reduce', viewport: { width: 1120, height: 700 } });
+    const { page } = await open(scene.browser, { colorScheme, storageState: scene.storageState, reducedMotion: 'reduce', viewport: { width: 1280, height: 760 } });
     await visit(page, `${scene.demo.base}/portfolio`);
     await page.getByText('Broker A synced').waitFor();
     // Broker B's own prices come without the close before; the feed's follow.
     await page.getByRole('row', { name: /GRASIM.* [+-]\d+\.\d\d % \d/ }).waitFor();
+    await live(page);
     await page.screenshot({ path: join(IMAGES, `dashboard-${colorScheme}.png`) });
   }
   await scene.stop();

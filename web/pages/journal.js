@@ -21,7 +21,7 @@ export function show({ main, announce }) {
   const chosen = {};
   /** @type {any[]} */
   let entries = [];
-  /** Deleted in the page, and at the service once the time for Undo is over. @type {Map<number, () => void>} */
+  /** Deleted here, and at the service once Undo is over. @type {Map<number, () => void>} */
   const going = new Map();
   /** @type {string | null} */
   let cursor = null;

@@ -1,4 +1,4 @@
-// Brings a broker's holdings and positions in. Key, secret and code are sent once and kept nowhere.
+// Syncs a broker. Key, secret and code are sent once and kept nowhere.
 import { call, session } from '../api.js';
 import { simulated } from '../figures.js';
 import { field, onSubmit, problemPlace } from '../form.js';

@@ -21,7 +21,7 @@ export function show({ main }) {
   /** @type {(() => void) | undefined} */
   let endFit;
   const ranges = RANGES.map((n) => button(t.days(n), () => choose(n)));
-  const own = h('input', { type: 'number', id: 'days', min: '1', max: '365', value: '30', inputmode: 'numeric' });
+  const own = h('input', { type: 'number', min: '1', max: '365', value: '30', inputmode: 'numeric' });
   own.addEventListener('change', () => choose(Math.min(365, Math.max(1, Math.round(Number(own.value)) || 30))));
   const picture = h('div', { class: 'picture' }, skeleton(8));
   const sentence = h('p', { class: 'lead', role: 'status' }, '\u00a0');
@@ -35,10 +35,11 @@ export function show({ main }) {
       { key: 'how', label: t.how, show: how, csv: (p) => how(p).map((bit) => (typeof bit === 'string' ? bit : bit.text)).join('') },
     ],
   });
+  shown.node.hidden = true;
   put(main,
     h('div', { class: 'title-row' }, h('h1', null, t.title)),
     h('div', { class: 'filters no-print' }, h('div', { class: 'tabs small', role: 'group', 'aria-label': t.range }, ranges),
-      h('label', { for: 'days' }, t.own), own, csvButton(shown.csv, 'trend.csv')),
+      h('label', null, t.own, ' ', own), csvButton(shown.csv, 'trend.csv')),
     sentence, empty, picture,
     h('p', { class: 'legend trend-legend' }, t.legend.map(([kind, words]) => h('span', { 'data-mark': kind }, words))), shown.node);
 

@@ -1,5 +1,5 @@
 //! The way from one node to a server: a socket of the driver's own, which passes bytes on until it
-//! is cut or muted.
+//! is cut, muted or slowed.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
+use std::time::Duration;
 
 use crate::error::Error;
 
@@ -56,6 +57,8 @@ struct State {
 struct Shared {
     state: Mutex<State>,
     changed: Condvar,
+    /// How long each answer of the server is held up.
+    delay_ms: AtomicU64,
     connections: AtomicU64,
     server: Address,
     tap: Option<Tap>,
@@ -102,6 +105,7 @@ impl Link {
         let shared = Arc::new(Shared {
             state: Mutex::new(state),
             changed: Condvar::new(),
+            delay_ms: AtomicU64::new(0),
             connections: AtomicU64::new(0),
             server,
             tap,
@@ -123,6 +127,11 @@ impl Link {
         }
         drop(state);
         self.shared.changed.notify_all();
+    }
+
+    /// From now on each answer comes so much later.
+    pub fn delay(&self, delay_ms: u64) {
+        self.shared.delay_ms.store(delay_ms, Ordering::Relaxed);
     }
 }
 
@@ -202,6 +211,9 @@ impl Shared {
             let read = from.read(&mut buffer)?;
             if read == 0 || !self.wait_until_open() {
                 return Ok(());
+            }
+            if way == Way::ToNode {
+                thread::sleep(Duration::from_millis(self.delay_ms.load(Ordering::Relaxed)));
             }
             if let Some(tap) = &self.tap {
                 tap(way, number, &buffer[..read]);

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! chaos ──── judge     ten minutes of random faults, and what must never have happened
+//! follower             its snapshots beside those of a node that is alone
 //! failures ─ timeline  each row of the failure table, second by second
 //!   └─ world           the nodes (node), the servers that they share (postgres, valkey), and the
 //!   │                  ways between them, which can be cut (link), with a count of calls (calls)
@@ -11,6 +12,7 @@
 mod calls;
 mod chaos;
 mod failures;
+mod follower;
 mod judge;
 mod link;
 mod node;
@@ -23,3 +25,4 @@ mod world;
 
 pub use chaos::measure as chaos;
 pub use failures::measure as failures;
+pub use follower::measure as follower;

@@ -138,6 +138,11 @@ impl Node {
         self.process.as_mut().is_some_and(|process| !process.is_running())
     }
 
+    /// Its process, for what it costs.
+    pub fn process(&self) -> Option<&Process> {
+        self.process.as_ref()
+    }
+
     fn signal(&self, signal: libc::c_int) {
         if let Some(process) = &self.process {
             process.signal(signal);
