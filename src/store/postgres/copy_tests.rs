@@ -88,7 +88,10 @@ fn a_copy_is_the_same_and_goes_on_counting() {
         entry.id
     };
     assert_eq!(next(&store), next(&file));
+    assert_eq!(store.changes_after(0).unwrap().rows, [], "nobody is told of what was copied");
     assert_eq!(user(&store, "d@example.com"), user(&file, "d@example.com"));
+    store.revoke_token("later", 70).unwrap();
+    assert_eq!(store.changes_after(0).unwrap().rows.len(), 2, "of later ones everybody is");
     let refused = copy(&path, schema.url(), &settings).unwrap_err();
     assert!(matches!(refused, MaintenanceError::NotEmpty { table: "users", .. }), "{refused}");
 }
