@@ -144,7 +144,7 @@ impl Tx for PostgresTx<'_> {
 
 /// Runs a statement with each row of arguments, sent together, and returns how many rows were
 /// changed in all.
-pub(crate) async fn execute_each(
+async fn execute_each(
     client: &Client,
     statement: &str,
     rows: &[Vec<Arg<'_>>],
