@@ -49,6 +49,21 @@ impl Timed {
         (self.until_mono_ms, self.bytes_left) = (until_mono_ms, bytes_max);
     }
 
+    /// Reads or writes once, and again where a signal interrupts that: the system does not resume a
+    /// call of a socket that has a timeout (signal(7)), and a broken call costs the connection.
+    fn once(
+        &mut self,
+        mut work: impl FnMut(&mut Socket) -> io::Result<usize>,
+    ) -> io::Result<usize> {
+        loop {
+            self.limit()?;
+            match work(&mut self.socket) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                done => return done.map_err(as_late),
+            }
+        }
+    }
+
     /// Sets the time that is left as the socket's own timeout.
     fn limit(&self) -> io::Result<()> {
         let left_ms = self.until_mono_ms.saturating_sub(self.timer.monotonic_ms());
@@ -69,16 +84,14 @@ fn as_late(error: io::Error) -> io::Error {
 
 impl Read for Timed {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.limit()?;
         if self.bytes_left == 0 {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "answer over its limit"));
         }
         let most = buffer.len().min(self.bytes_left);
-        let read = match &mut self.socket {
+        let read = self.once(|socket| match socket {
             Socket::Tcp(tcp) => tcp.read(&mut buffer[..most]),
             Socket::Unix(unix) => unix.read(&mut buffer[..most]),
-        };
-        let read = read.map_err(as_late)?;
+        })?;
         self.bytes_left -= read;
         Ok(read)
     }
@@ -86,12 +99,10 @@ impl Read for Timed {
 
 impl Write for Timed {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.limit()?;
-        let written = match &mut self.socket {
+        self.once(|socket| match socket {
             Socket::Tcp(tcp) => tcp.write(bytes),
             Socket::Unix(unix) => unix.write(bytes),
-        };
-        written.map_err(as_late)
+        })
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -169,14 +169,18 @@ impl Timed {
 
 impl Read for Timed {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let left_ms = self.until_mono_ms.saturating_sub(self.timer.monotonic_ms());
-        if left_ms == 0 {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        self.tcp.set_read_timeout(Some(Duration::from_millis(left_ms)))?;
-        match self.tcp.read(buffer) {
-            Err(error) if is_wait(&error) => Err(io::ErrorKind::TimedOut.into()),
-            read => read,
+        loop {
+            let left_ms = self.until_mono_ms.saturating_sub(self.timer.monotonic_ms());
+            if left_ms == 0 {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            self.tcp.set_read_timeout(Some(Duration::from_millis(left_ms)))?;
+            match self.tcp.read(buffer) {
+                Err(error) if is_wait(&error) => return Err(io::ErrorKind::TimedOut.into()),
+                // The system does not resume a read with a timeout after a signal (signal(7)).
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                read => return read,
+            }
         }
     }
 }
