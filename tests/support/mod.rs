@@ -31,5 +31,5 @@ pub use program::{
 };
 pub use service::{PRICES, SNAPSHOT, Scene, Service, TRADING, UNIVERSE};
 #[cfg(feature = "engines")]
-pub use shared_server::SharedServer;
+pub(crate) use shared_server::SharedServer;
 pub use wait::{say, until};

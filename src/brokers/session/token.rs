@@ -247,7 +247,7 @@ impl SharedToken {
 
     /// The token for a call that needs no market data: set, not expired, not refused.
     pub fn valid(&self, now: Timestamp) -> Option<Arc<Token>> {
-        self.slot.load_full().filter(|token| token.is_valid(now))
+        self.current().filter(|token| token.is_valid(now))
     }
 
     /// The token for a quote call.

@@ -31,6 +31,10 @@ mod settings;
 mod socket;
 #[cfg(feature = "engines")]
 #[cfg(test)]
+#[allow(dead_code, reason = "the dump is for tests from outside")]
+mod test_server;
+#[cfg(feature = "engines")]
+#[cfg(test)]
 pub(crate) mod testing;
 
 pub use address::{Address, BadAddress, BadNamespace, Namespace, Place};

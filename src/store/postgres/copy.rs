@@ -81,8 +81,8 @@ pub(crate) fn copy(
 }
 
 /// Accounts that are copied have their ids, and nobody is to be told of them: whoever starts loads
-/// all. Counting each would take a time that grows with the square of their number, since a row that
-/// one transaction changes again and again keeps every version.
+/// all. Counting each would take a time that grows with the square of their number, since a row
+/// that one transaction changes again and again keeps every version.
 const UNCOUNTED: &str = "ALTER TABLE users DISABLE TRIGGER users_are_numbered; \
                          ALTER TABLE users DISABLE TRIGGER new_users_are_told; \
                          ALTER TABLE revoked_tokens DISABLE TRIGGER revoked_tokens_are_told";

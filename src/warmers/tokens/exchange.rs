@@ -6,7 +6,6 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, bounded};
-use jiff::Timestamp;
 use secrecy::{ExposeSecret, SecretString};
 
 use super::counts::{SharedTokens, TokenEvent};
@@ -395,8 +394,7 @@ fn words(parts: &ExchangeParts, secret: &SecretString) -> TokenRelay {
 }
 
 fn refused_token(broker: Broker, token: &Candidate) -> RefusedToken {
-    let set_at: Timestamp = token.set_at;
-    RefusedToken { broker, print: token.print, set_at }
+    RefusedToken { broker, print: token.print, set_at: token.set_at }
 }
 
 fn day_token(broker: Broker, token: &Token) -> DayToken {
