@@ -82,8 +82,8 @@ pub fn assemble(
     let accounts: Arc<dyn Store> = store.clone();
     let auth = Auth::start(&config.auth, &config.state_dir, accounts, clock)?;
     let auth = Arc::new(auth);
-    let l2 = second_level(config, lock)?;
-    let (context, mailbox) = context(config, clock, calendar, indices, store, l2, &auth)?;
+    let levels = second_level(config, lock)?;
+    let (context, mailbox) = context(config, clock, calendar, indices, store, levels, &auth)?;
     let state = state(config, &context, auth)?;
     let metric_sources = metric_sources(config, &context, &state);
     Ok(Assembled { state, context, mailbox, metric_sources })
@@ -95,7 +95,7 @@ fn context(
     calendar: Arc<MarketCalendar>,
     indices: Arc<IndexList>,
     store: Arc<dyn Database>,
-    l2: Arc<dyn SecondLevel>,
+    levels: Levels,
     auth: &Arc<Auth>,
 ) -> Result<(WarmerContext, Mailbox), StartError> {
     let lane = |name, threads, queue_max| {
@@ -134,7 +134,8 @@ fn context(
         publication: Publication::default(),
         responses: Arc::new(Responses::new(config.cache.answers_bytes_max)),
         l1: Arc::new(l1),
-        l2,
+        l2: levels.l2,
+        own_l2: levels.own,
         store,
         auth: Arc::clone(auth),
         crypto_lane: Arc::clone(auth.lane()),
@@ -318,12 +319,19 @@ fn embedded_shares() -> Vec<Listed> {
     listed.collect()
 }
 
-/// The server that the settings name, or the file.
-fn second_level(config: &Config, lock: &InstanceLock) -> Result<Arc<dyn SecondLevel>, StartError> {
-    match &config.valkey.url {
-        Some(url) => shared_second_level(config, url),
-        None => Ok(second_level_on_disk(config, lock)),
-    }
+/// The file, or the server that the settings name and the file beside it.
+fn second_level(config: &Config, lock: &InstanceLock) -> Result<Levels, StartError> {
+    let file = second_level_on_disk(config, lock);
+    Ok(match &config.valkey.url {
+        Some(url) => Levels { l2: shared_second_level(config, url)?, own: Some(file) },
+        None => Levels { l2: file, own: None },
+    })
+}
+
+/// See [`WarmerContext`].
+struct Levels {
+    l2: Arc<dyn SecondLevel>,
+    own: Option<Arc<dyn SecondLevel>>,
 }
 
 /// Does not wait for the server: while it is away the service runs on what it has in memory.

@@ -337,7 +337,7 @@ pub const SETTINGS: &[Setting] = &[
         "Most records of each kind in the second cache level",
         ""),
     setting!(Cache "BHAV_CACHE_URL", valkey.url = cache_url, "url",
-        "Valkey or Redis server that holds the second cache level, in place of the file on disk",
+        "Valkey or Redis server that holds the second cache level, before the file on disk",
         "valkey://HOST:PORT, redis://HOST:PORT, rediss://HOST:PORT (TLS) or unix:PATH; USER@ \
          before the host and /NUMBER of a database after it may be given. The password goes into \
          BHAV_CACHE_PASSWORD: one in the URL is refused. Cluster and Sentinel are not supported. \

@@ -63,6 +63,8 @@ pub struct WarmerContext {
     pub responses: Arc<Responses>,
     pub l1: Arc<L1>,
     pub l2: Arc<dyn SecondLevel>,
+    /// A file of this node alone, where `l2` is a server that nodes share.
+    pub own_l2: Option<Arc<dyn SecondLevel>>,
     pub store: Arc<dyn Store>,
     /// Applies what an operator's command changed in the store.
     pub auth: Arc<Auth>,

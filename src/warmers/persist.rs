@@ -1,7 +1,8 @@
 //! What is written to the second level, and what is read back at start.
 //!
 //! Writes go to the cache lane, one at a time, a few seconds apart; what changed meanwhile waits
-//! here.
+//! here. A node whose second level is shared keeps a file of its own beside it, so that over a
+//! restart its prices do not go back, whatever became of the shared server meanwhile.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -28,7 +29,10 @@ pub type Written = Result<(), String>;
 /// Owner of the changes that are not stored yet. Bounded by the symbols of L1.
 pub struct PersistTask {
     outcomes: Outcomes<Written>,
-    on: bool,
+    /// The node's own file, where the second level is shared.
+    own: Option<Arc<dyn SecondLevel>>,
+    /// Whether the second level is written. A follower does not write a shared one.
+    writes_l2: bool,
     quotes: HashMap<Symbol, Quote>,
     instruments: Option<Vec<u8>>,
     in_flight: bool,
@@ -39,11 +43,12 @@ pub struct PersistTask {
 }
 
 impl PersistTask {
-    /// Nothing is to be stored.
-    pub fn new(outcomes: Outcomes<Written>) -> Self {
+    /// Nothing is to be stored yet.
+    pub fn new(outcomes: Outcomes<Written>, own: Option<Arc<dyn SecondLevel>>) -> Self {
         Self {
             outcomes,
-            on: true,
+            own,
+            writes_l2: true,
             quotes: HashMap::new(),
             instruments: None,
             in_flight: false,
@@ -52,26 +57,31 @@ impl PersistTask {
         }
     }
 
-    /// Whether this node stores what changes. A follower of a level that all nodes share does not.
-    pub fn set_on(&mut self, on: bool) {
-        if self.on && !on {
-            drop(self.take());
+    /// Whether this node writes the second level. A follower does not write a shared one.
+    pub fn set_writes_l2(&mut self, writes_l2: bool) {
+        if self.writes_l2 && !writes_l2 {
             self.failure = None;
         }
-        self.on = on;
+        self.writes_l2 = writes_l2;
+        if !self.keeps() {
+            drop(self.take());
+        }
+    }
+
+    fn keeps(&self) -> bool {
+        self.writes_l2 || self.own.is_some()
     }
 
     /// A quote that L1 took.
     pub fn add_quote(&mut self, quote: &Quote) {
-        if !self.on {
-            return;
+        if self.keeps() {
+            self.quotes.insert(quote.symbol.clone(), quote.clone());
         }
-        self.quotes.insert(quote.symbol.clone(), quote.clone());
     }
 
     /// A new instrument list.
     pub fn add_instruments(&mut self, list: &InstrumentList) {
-        self.instruments = self.on.then(|| list.to_bytes());
+        self.instruments = self.keeps().then(|| list.to_bytes());
     }
 
     /// Sends what has changed to the cache lane, if it is time.
@@ -83,11 +93,13 @@ impl PersistTask {
         }
         self.written_mono_ms = Some(now_mono_ms);
         let work = self.take();
-        let (l2, now_ms) = (Arc::clone(&context.l2), context.clock.now_ms());
+        let (own, now_ms) = (self.own.clone(), context.clock.now_ms());
+        let l2 = self.writes_l2.then(|| Arc::clone(&context.l2));
         let lead = context.lead.clone();
         self.in_flight = true;
         let submitted = self.outcomes.submit(&context.cache_lane, WRITE_DEADLINE_MS, move || {
-            work.store(&*l2, now_ms).map_err(|error| {
+            // The own file first: a shared server may take seconds to fail.
+            work.store(own.as_deref(), l2.as_deref(), now_ms).map_err(|error| {
                 if matches!(error, L2Error::Deposed) {
                     lead.fenced(Fence::Cache);
                 }
@@ -112,7 +124,8 @@ impl PersistTask {
 
     /// Stores everything now, on the calling thread; for the end of the process.
     pub fn store_now(&mut self, l2: &dyn SecondLevel, now_ms: i64) {
-        if let Err(error) = self.take().store(l2, now_ms) {
+        let work = self.take();
+        if let Err(error) = work.store(self.own.as_deref(), self.writes_l2.then_some(l2), now_ms) {
             tracing::warn!(%error, "second cache level not written at the end");
         }
     }
@@ -135,20 +148,51 @@ struct Work {
 }
 
 impl Work {
-    fn store(self, l2: &dyn SecondLevel, now_ms: i64) -> Result<(), L2Error> {
+    /// Stores all in both, whatever one of them says. The failure of the second counts more.
+    fn store(
+        &self,
+        own: Option<&dyn SecondLevel>,
+        l2: Option<&dyn SecondLevel>,
+        now_ms: i64,
+    ) -> Result<(), L2Error> {
+        let [own, l2] = [own, l2].map(|level| level.map_or(Ok(()), |to| self.store_in(to, now_ms)));
+        l2.and(own)
+    }
+
+    fn store_in(&self, level: &dyn SecondLevel, now_ms: i64) -> Result<(), L2Error> {
         if !self.quotes.is_empty() {
-            codec::store_quotes(l2, &self.quotes, now_ms)?;
+            codec::store_quotes(level, &self.quotes, now_ms)?;
         }
-        if let Some(bytes) = self.instruments {
-            l2.store(Kind::Instruments, &[(INSTRUMENTS_KEY.to_owned(), bytes)], now_ms)?;
+        if let Some(bytes) = &self.instruments {
+            let list = [(INSTRUMENTS_KEY.to_owned(), bytes.clone())];
+            level.store(Kind::Instruments, &list, now_ms)?;
         }
         Ok(())
     }
 }
 
+/// Brings back what the second level and the node's own file have, the newer of both.
+pub fn restore(context: &WarmerContext) {
+    let (now, now_mono_ms) = (context.clock.now(), context.clock.monotonic_ms());
+    let mut lists = Vec::new();
+    for level in context.own_l2.iter().chain([&context.l2]) {
+        match codec::restore_quotes(&context.l1, &**level, now, now_mono_ms) {
+            Ok(codec::Restored { quotes, of_the_future }) => {
+                let backend = level.stats().backend;
+                tracing::info!(backend, quotes, of_the_future, "restored from the second level");
+            }
+            Err(error) => tracing::warn!(%error, "nothing restored"),
+        }
+        lists.extend(stored_instruments(&**level));
+    }
+    if let Some(list) = lists.into_iter().max_by_key(InstrumentList::as_of) {
+        context.instruments.store(Arc::new(list));
+    }
+}
+
 /// The instrument list of the last run.
-pub fn stored_instruments(l2: &dyn SecondLevel) -> Option<InstrumentList> {
-    let record = l2.load(Kind::Instruments, INSTRUMENTS_KEY).ok()??;
+pub fn stored_instruments(level: &dyn SecondLevel) -> Option<InstrumentList> {
+    let record = level.load(Kind::Instruments, INSTRUMENTS_KEY).ok()??;
     match InstrumentList::from_bytes(&record.bytes) {
         Ok(list) => Some(list),
         Err(error) => {

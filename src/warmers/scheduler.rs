@@ -31,7 +31,6 @@ use super::signals::{Said, SignalsTask, Turn as SignalsTurn};
 use super::stats::WarmerStats;
 use super::store_check::StoreCheck;
 use crate::base::{Clock, Epoch, Role, Source};
-use crate::cache::l2::codec;
 use crate::store::StoreError;
 
 /// Longest sleep: health, `Date` and staleness are looked at this often.
@@ -83,7 +82,7 @@ impl Scheduler {
             close: CloseTask::new(closes, events.outcomes(Event::Close)),
             signals: signals_task(&context, events),
             instruments: InstrumentsTask::new(events.outcomes(Event::Instruments)),
-            persist: PersistTask::new(events.outcomes(Event::Persisted)),
+            persist: PersistTask::new(events.outcomes(Event::Persisted), context.own_l2.clone()),
             tell: TellTask::new(events.outcomes(Event::Told)),
             wanted: WantedTask::new(),
             follow: FollowTask::new(
@@ -104,19 +103,10 @@ impl Scheduler {
         }
     }
 
-    /// Brings back what the second level kept: served at once, marked stale.
+    /// Brings back what was stored: served at once, marked stale.
     pub(super) fn restore(&mut self) {
         let context = &self.context;
-        let (now, now_mono_ms) = (context.clock.now(), context.clock.monotonic_ms());
-        match codec::restore_quotes(&context.l1, &*context.l2, now, now_mono_ms) {
-            Ok(codec::Restored { quotes, of_the_future }) => {
-                tracing::info!(quotes, of_the_future, "restored from the second cache level");
-            }
-            Err(error) => tracing::warn!(%error, "nothing restored"),
-        }
-        if let Some(list) = persist::stored_instruments(&*context.l2) {
-            context.instruments.store(Arc::new(list));
-        }
+        persist::restore(context);
         self.signals.restore(context);
         self.tick();
     }
@@ -255,7 +245,7 @@ impl Scheduler {
             self.follow.begin(now_mono_ms);
         }
         let shares_cache = context.cluster.as_ref().is_some_and(|cluster| cluster.shares_cache);
-        persist.set_on(!shares_cache || leads.is_some());
+        persist.set_writes_l2(!shares_cache || leads.is_some());
         if let Some(epoch) = leads {
             self.signals.set_epoch(epoch);
         }

@@ -56,6 +56,24 @@ fn while_the_shared_server_is_away_the_leader_goes_on_and_followers_ask_the_publ
     stop(nodes);
 }
 
+/// The public provider, whom it asks then, is a quarter of an hour behind.
+#[test]
+fn a_follower_that_starts_while_the_shared_server_is_away_has_its_prices_of_before() {
+    let name = "a_follower_that_starts_while_the_shared_server_is_away_has_its_prices_of_before";
+    let Some(mut world) = World::at(name, TRADING) else { return };
+    let mut nodes = leader_first(["a", "b"].map(|name| world.start(name)).into());
+    await_same("the same snapshot", &[&nodes[0], &nodes[1]], fresh);
+    let follower = nodes.pop().unwrap();
+    let (before, state) = (as_of(&follower), follower.stop());
+    world.server.kill();
+    let follower = world.start_in(state, "b", world.config());
+    assert!(as_of(&follower) >= before);
+    until("calls to the public provider", || follower.rounds() > 0);
+    assert!(as_of(&follower) >= before);
+    nodes.push(follower);
+    stop(nodes);
+}
+
 #[test]
 fn a_leader_that_hears_neither_authority_stops_asking_and_another_takes_over() {
     let name = "a_leader_that_hears_neither_authority_stops_asking_and_another_takes_over";

@@ -96,7 +96,7 @@ pub struct World {
 /// A running node.
 pub struct Node {
     pub service: Service,
-    _state: tempfile::TempDir,
+    state: tempfile::TempDir,
 }
 
 impl World {
@@ -160,7 +160,7 @@ impl World {
         config.state_dir = state.path().into();
         config.nodes.name = Some(name.into());
         let app = App::start_among(&config, &self.scene.clock, self.rows.clone()).unwrap();
-        Node { service: Service::of(app), _state: state }
+        Node { service: Service::of(app), state }
     }
 
     /// Most of broker A's quote calls that came within a second.
@@ -170,6 +170,12 @@ impl World {
 }
 
 impl Node {
+    /// Ends it, and leaves what it kept.
+    pub fn stop(self) -> tempfile::TempDir {
+        self.service.stop();
+        self.state
+    }
+
     pub fn health(&self) -> Value {
         self.service.health()
     }
@@ -215,7 +221,5 @@ pub fn await_same(what: &str, nodes: &[&Node], holds: impl Fn(&Value) -> bool) {
 
 /// Stops all of them, one after the other.
 pub fn stop(nodes: Vec<Node>) {
-    for node in nodes {
-        node.service.stop();
-    }
+    nodes.into_iter().map(Node::stop).for_each(drop);
 }

@@ -68,12 +68,12 @@ pub(crate) fn copy(
     let server = Server::open(url, settings)?;
     server.control("BEGIN; LOCK TABLE users, signal_dates, candles")?;
     server.control(UNCOUNTED)?;
-    let mut copied = Vec::new();
-    for (name, key) in TABLES {
-        let table = server.table(name, key)?;
-        server.expect_empty(&table)?;
-        copied.push(server.copy(&file, path, &table)?);
-    }
+    let described = TABLES.iter().map(|(name, key)| server.table(name, key));
+    let tables: Vec<Table> = described.collect::<Result<_, _>>()?;
+    // Before anything is copied, which may take minutes.
+    tables.iter().try_for_each(|table| server.expect_empty(table))?;
+    let copied = tables.iter().map(|table| server.copy(&file, path, table));
+    let copied = copied.collect::<Result<_, _>>()?;
     server.count_on(&file)?;
     server.control(COUNTED_AGAIN)?;
     server.control("COMMIT")?;
