@@ -61,20 +61,23 @@ fn every_read_evaluates_them() {
         let is_stream = route.path == STREAM;
         let method = if is_stream { "HEAD" } else { "GET" };
         let get = |lines: &str| ask(&user, method, &target, lines);
-        // Health of a service that gets on too slowly is 503, and no problem document.
-        let plain = until(&target, || {
-            let answer = get("");
+        // Health of a service that gets on too slowly is 503, and no problem document. A list may
+        // be published between two answers.
+        let (plain, failing) = until(&target, || {
+            let (answer, failing) = (get(""), get("If-Match: \"x\"\r\n"));
             let is_document = answer.header("content-type") == Some("application/json");
-            (answer.status == 200 || !is_document).then_some(answer)
+            let is_there = answer.status == 200;
+            let agree = is_there == (failing.status == 412);
+            (agree && (is_there || !is_document)).then_some((answer, failing))
         });
         if plain.status != 200 {
-            // No list has been published here: what is no success ignores preconditions.
+            // No list has been published: what is no success ignores preconditions.
             let (status, code) = match route.path {
                 "/api/market/candles" => (404, "candles_not_found"),
                 _ => (503, "signals_not_ready"),
             };
             plain.expect_problem(status, code);
-            get("If-Match: \"x\"\r\n").expect_problem(status, code);
+            failing.expect_problem(status, code);
             continue;
         }
         read += 1;
