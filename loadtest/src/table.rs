@@ -27,7 +27,7 @@ use crate::servers::{Kind, State};
 use crate::{background, honesty, lines, revaluation};
 
 /// Every section, in the order of the document.
-pub static SECTIONS: [Section; 7] = [
+pub static SECTIONS: [Section; 8] = [
     // bhav beside the peers, and what only bhav is asked.
     Section {
         name: "peers",
@@ -108,6 +108,16 @@ pub static SECTIONS: [Section; 7] = [
         beside: None,
         effort: [Effort { rounds: 1, rounds_aside: 1, slice_ms: 0, clients_ms: 0 }; 2],
         runs: &[several_nodes::FOLLOWER],
+    },
+    // What the store costs on a server of its own.
+    Section {
+        name: "engines",
+        heading: "## Many users on SQLite and on PostgreSQL",
+        is_on_request: true,
+        needs_tools: true,
+        beside: None,
+        effort: [Effort { rounds: 1, rounds_aside: 1, slice_ms: 0, clients_ms: 0 }; 2],
+        runs: &[several_nodes::ENGINES],
     },
 ];
 

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::link::Mode;
-use super::postgres::is_root;
+use super::postgres::{Disk, is_root};
 use super::timeline::{LEGEND, Stretch};
 use super::watch::Watch;
 use super::world::{Plan, World};
@@ -176,14 +176,14 @@ const ROWS: [Row; 11] = [
 
 /// Plays every row, or with `--faults` those with this in their name.
 pub fn measure(harness: &Harness) -> Result<String, Error> {
-    let disk_mib = is_root().then_some(DISK_MIB);
-    let plan = Plan { disk_mib, ..Plan::default() };
+    let disk = if is_root() { Disk::Small(DISK_MIB) } else { Disk::Unsynced };
+    let plan = Plan { disk, ..Plan::default() };
     let mut world = World::start(harness, &NAMES, plan)?;
     let token = world.token.clone();
     let watch = Watch::start(&world, &token);
     let wanted = |row: &&Row| {
         let named = harness.faults.as_deref().is_none_or(|part| row.name.contains(part));
-        named && (disk_mib.is_some() || !row.needs_disk)
+        named && (is_root() || !row.needs_disk)
     };
     let mut table = String::from(
         "| what failed | for s | prices stale, s | public provider's, s | market routes failed, s \

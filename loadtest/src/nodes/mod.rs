@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! chaos ──── judge     ten minutes of random faults, and what must never have happened
+//! engines              the large database on each engine
 //! follower             its snapshots beside those of a node that is alone
 //! failures ─ timeline  each row of the failure table, second by second
 //!   └─ world           the nodes (node), the servers that they share (postgres, valkey), and the
@@ -11,6 +12,7 @@
 
 mod calls;
 mod chaos;
+mod engines;
 mod failures;
 mod follower;
 mod judge;
@@ -24,5 +26,6 @@ mod watch;
 mod world;
 
 pub use chaos::measure as chaos;
+pub use engines::measure as engines;
 pub use failures::measure as failures;
 pub use follower::measure as follower;

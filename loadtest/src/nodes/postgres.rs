@@ -19,22 +19,34 @@ pub const SOCKET: &str = ".s.PGSQL.5432";
 const START_DEADLINE: Duration = Duration::from_secs(30);
 const INSTALLED: &str = "/usr/lib/postgresql";
 
+/// Where a server keeps its files.
+#[derive(Clone, Copy, Default)]
+pub enum Disk {
+    /// On the machine's disk, synced at no commit: kills of processes are the worst that comes.
+    #[default]
+    Unsynced,
+    /// The same on a disk of so many MiB. That takes the rights of root.
+    Small(u32),
+    /// On the machine's disk, synced at each commit, as in earnest.
+    Synced,
+}
+
 /// A server, running or not.
 pub struct Postgres {
     folder: PathBuf,
     bin: PathBuf,
+    disk: Disk,
     process: Option<Process>,
     is_mounted: bool,
 }
 
 impl Postgres {
-    /// Makes a cluster in `folder`, which must not exist, and starts it. With `disk_mib` its files
-    /// are on a disk of that size; that takes the rights of root.
-    pub fn start(folder: PathBuf, disk_mib: Option<u32>) -> Result<Self, Error> {
+    /// Makes a cluster in `folder`, which must not exist, and starts it.
+    pub fn start(folder: PathBuf, disk: Disk) -> Result<Self, Error> {
         let bin = bin().ok_or(Error::invalid("PostgreSQL is missing (package postgresql)"))?;
         fs::create_dir(&folder).map_err(Error::io("make a folder for PostgreSQL"))?;
-        let mut server = Self { folder, bin, process: None, is_mounted: false };
-        if let Some(mib) = disk_mib {
+        let mut server = Self { folder, bin, disk, process: None, is_mounted: false };
+        if let Disk::Small(mib) = disk {
             let mut mount = Command::new("mount");
             mount.args(["-t", "tmpfs", "-o", &format!("size={mib}m"), "tmpfs"]);
             ran(mount.arg(&server.folder), "mount")?;
@@ -57,7 +69,12 @@ impl Postgres {
         let mut command = self.unprivileged("postgres");
         let sockets = format!("unix_socket_directories={}", self.folder.display());
         command.arg("-D").arg(self.data());
-        for setting in ["listen_addresses=", "fsync=off", "shared_buffers=16MB", &sockets] {
+        // Otherwise its own defaults.
+        let quick: &[&str] = match self.disk {
+            Disk::Unsynced | Disk::Small(_) => &["fsync=off", "shared_buffers=16MB"],
+            Disk::Synced => &[],
+        };
+        for setting in ["listen_addresses=", &sockets].iter().chain(quick) {
             command.args(["-c", setting]);
         }
         let log_folder = self.folder.parent().unwrap_or(&self.folder);

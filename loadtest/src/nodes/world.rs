@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::calls::Calls;
 use super::link::Link;
 use super::node::Node;
-use super::postgres::Postgres;
+use super::postgres::{Disk, Postgres};
 use super::valkey::Valkey;
 use crate::error::Error;
 use crate::harness::Harness;
@@ -57,8 +57,8 @@ pub struct World {
 /// What is different from the usual.
 #[derive(Default)]
 pub struct Plan {
-    /// PostgreSQL's files are on a disk of this size.
-    pub disk_mib: Option<u32>,
+    /// Where PostgreSQL's files are.
+    pub disk: Disk,
     pub settings: Vec<(&'static str, String)>,
 }
 
@@ -72,7 +72,7 @@ impl World {
         let log_folder = harness.programs.work_folder.join("nodes");
         empty_folder(&log_folder)?;
         let began = Instant::now();
-        let postgres = Postgres::start(folder.join("pg"), plan.disk_mib)?;
+        let postgres = Postgres::start(folder.join("pg"), plan.disk)?;
         let valkey = Valkey::start(folder.clone())?;
         let simulator = Simulator::start(&program, &log_folder, &[("BHAV_NOW", TRADING)])?;
         let calls = Calls::since(began);

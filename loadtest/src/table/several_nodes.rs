@@ -14,5 +14,7 @@ pub(super) const FAILURES: Run = Run {
     ..RUN
 };
 
+pub(super) const ENGINES: Run = Run { name: "engines", work: Work::Steps(nodes::engines), ..RUN };
+
 pub(super) const FOLLOWER: Run =
     Run { name: "follower", work: Work::Steps(nodes::follower), ..RUN };

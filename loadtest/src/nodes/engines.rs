@@ -1,0 +1,173 @@
+//! The large database on each engine: the copy from one to the other, holdings, and writes of the
+//! journal.
+
+use std::fmt::Write;
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::postgres::{Disk, Postgres};
+use crate::databases::{email, log_in};
+use crate::error::Error;
+use crate::figures::median;
+use crate::harness::Harness;
+use crate::http::{Client, DEADLINE};
+use crate::servers::{Server, State, copy_state};
+
+const HOLDINGS: &str = "/api/portfolio/holdings";
+const JOURNAL: &str = "/api/journal";
+const SIGNING_KEY: &str = "a signing key for measurements alone, of 64 bytes and some more.";
+
+/// In which each engine has its turn, ordinarily and quickly.
+const ROUNDS: [usize; 2] = [5, 1];
+/// Users who ask in a round: each round has its own, since an answer is first only once.
+const USERS: usize = 40;
+/// Clients that write at once.
+const WRITERS: [usize; 3] = [1, 16, 64];
+const WRITES_LAST: Duration = Duration::from_secs(3);
+
+/// What was measured of one engine.
+#[derive(Default)]
+struct Measured {
+    first_us: Vec<f64>,
+    kept_us: Vec<f64>,
+    /// A second, by the number of writers.
+    writes: [Vec<f64>; WRITERS.len()],
+}
+
+/// Copies the large database to a server, and measures a service on each.
+pub fn measure(harness: &Harness) -> Result<String, Error> {
+    // Short, for the names of sockets are.
+    let folder = std::env::temp_dir().join(format!("bhav-engines-{}", std::process::id()));
+    let postgres = Postgres::start(folder.clone(), Disk::Synced)?;
+    let measured = on_both(harness, &postgres, &folder);
+    drop(postgres);
+    let _ = std::fs::remove_dir_all(&folder);
+    measured
+}
+
+fn on_both(harness: &Harness, postgres: &Postgres, folder: &Path) -> Result<String, Error> {
+    let databases = harness.databases()?;
+    let file = harness.programs.work_folder.join("to-copy");
+    copy_state(&databases.many, &file)?;
+    let url = format!("postgres:///postgres?host={}&user=bhav", folder.display());
+    let (copied_s, rows) = copy(harness, &file, &url)?;
+    postgres.query("VACUUM ANALYZE")?;
+    let size = postgres.query("SELECT pg_database_size('postgres') >> 20")?;
+    let servers = [
+        ("SQLite", harness.start_bhav("on-sqlite", State::ManyUsers, &[])?),
+        ("PostgreSQL", {
+            let settings = [("BHAV_STORE_URL", url.as_str()), ("JWT_SECRET", SIGNING_KEY)];
+            harness.start_bhav("on-postgresql", State::Empty, &settings)?
+        }),
+    ];
+    let rounds = ROUNDS[usize::from(harness.is_quick)];
+    let mut tokens = Vec::new();
+    for (_, server) in &servers {
+        let apart = harness.users / (rounds * USERS);
+        let users = (0..rounds * USERS).map(|user| email(1 + user * apart));
+        tokens.push(users.map(|user| log_in(server, &user)).collect::<Result<Vec<_>, _>>()?);
+    }
+    let mut measured = [Measured::default(), Measured::default()];
+    for round in 0..rounds {
+        for ((of, (_, server)), tokens) in measured.iter_mut().zip(&servers).zip(&tokens) {
+            let tokens = &tokens[round * USERS..][..USERS];
+            of.first_us.extend(holdings(server, tokens)?);
+            of.kept_us.extend(holdings(server, tokens)?);
+            for (writes, clients) in of.writes.iter_mut().zip(WRITERS) {
+                writes.push(journal(server, tokens, clients)?);
+            }
+        }
+    }
+    let mut out = format!(
+        "{} users on this machine's disk, synced at each commit by both; one client for holdings, \
+         `bhav migrate --to` copied {rows} rows in {copied_s:.1} s and compared them cell by cell. \
+         The database takes {size} MiB on the server. Medians of {rounds} rounds in turn.\n{}\n\
+         | engine | holdings, first p50 µs | p99 µs | kept p50 µs | journal writes/s by 1 client \
+         | by 16 | by 64 |\n|---|---|---|---|---|---|---|\n",
+        harness.users, databases.described,
+    );
+    for (of, (name, _)) in measured.iter().zip(&servers) {
+        let writes = of.writes.each_ref().map(|writes| median(writes).unwrap_or(f64::NAN));
+        let _ = writeln!(
+            out,
+            "| {name} | {:.0} | {:.0} | {:.0} | {:.0} | {:.0} | {:.0} |",
+            median(&of.first_us).unwrap_or(f64::NAN),
+            p99(&of.first_us),
+            median(&of.kept_us).unwrap_or(f64::NAN),
+            writes[0],
+            writes[1],
+            writes[2],
+        );
+    }
+    Ok(out)
+}
+
+/// How long the product's own copy takes, and the rows that it told of.
+fn copy(harness: &Harness, file: &Path, url: &str) -> Result<(f64, u64), Error> {
+    let program = harness.programs.bhav.as_ref().ok_or(Error::invalid("bhav was left out"))?;
+    let began = Instant::now();
+    let mut command = Command::new(program);
+    command.args(["migrate", "--to", url, "--state-dir"]).arg(file);
+    let output = command.output().map_err(Error::io("run the copy"))?;
+    let (said, failure) = (output.stdout, String::from_utf8_lossy(&output.stderr).into_owned());
+    if !output.status.success() {
+        return Err(Error::Invalid(failure));
+    }
+    let said = String::from_utf8_lossy(&said);
+    let rows = said.lines().filter_map(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    Ok((began.elapsed().as_secs_f64(), rows.sum()))
+}
+
+/// What each user waits for the holdings, in microseconds.
+fn holdings(server: &Server, tokens: &[String]) -> Result<Vec<f64>, Error> {
+    let (client, url) = (Client::new(DEADLINE), server.url(HOLDINGS));
+    let mut waits_us = Vec::with_capacity(tokens.len());
+    for token in tokens {
+        let bearer = format!("Bearer {token}");
+        let began = Instant::now();
+        client.send("GET", &url, &[("Authorization", &bearer)], None)?.expect(200)?;
+        waits_us.push(began.elapsed().as_secs_f64() * 1e6);
+    }
+    Ok(waits_us)
+}
+
+/// Entries a second that `clients` add, each as soon as its last one is stored.
+fn journal(server: &Server, tokens: &[String], clients: usize) -> Result<f64, Error> {
+    let entry = json!({
+        "traded_on": "2026-10-13", "symbol": "NSE:INFY", "side": "buy", "quantity": 1,
+        "price": 1500.5,
+    });
+    let (url, stored) = (server.url(JOURNAL), AtomicU64::new(0));
+    let write = |number: usize| -> Result<(), Error> {
+        let (client, began) = (Client::new(DEADLINE), Instant::now());
+        for token in tokens.iter().cycle().skip(number) {
+            if began.elapsed() > WRITES_LAST {
+                break;
+            }
+            let bearer = format!("Bearer {token}");
+            client.send("POST", &url, &[("Authorization", &bearer)], Some(&entry))?.expect(201)?;
+            stored.fetch_add(1, Relaxed);
+        }
+        Ok(())
+    };
+    let began = Instant::now();
+    thread::scope(|scope| {
+        let write = &write;
+        let writers: Vec<_> =
+            (0..clients).map(|number| scope.spawn(move || write(number))).collect();
+        let failed = |_| Err(Error::invalid("a writer failed"));
+        writers.into_iter().try_for_each(|writer| writer.join().unwrap_or_else(failed))
+    })?;
+    Ok(stored.load(Relaxed) as f64 / began.elapsed().as_secs_f64())
+}
+
+fn p99(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() * 99 / 100).copied().unwrap_or(f64::NAN)
+}
