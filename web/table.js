@@ -4,6 +4,12 @@ import { keep, kept } from './prefs.js';
 import { text } from './text.js';
 import { attr, button, flash, h, keyed, pieces, put } from './view.js';
 
+// Where a table of few columns shows cards too. The style sheet has where one of many does.
+const slim = matchMedia('(max-width: 63rem)');
+const fit = () => document.documentElement.classList.toggle('slim', slim.matches);
+slim.addEventListener('change', fit);
+fit();
+
 /** @template Row @param {Shape<Row>} shape */
 export function table(shape) {
   /** @type {any[]} */
@@ -41,7 +47,7 @@ export function table(shape) {
     return heading;
   });
   const body = h('tbody', { role: 'rowgroup' });
-  const node = h('table', { role: 'table', class: 'cards' },
+  const node = h('table', { role: 'table', class: columns.length > 7 ? 'broad' : null },
     h('caption', { class: 'unseen' }, shape.caption),
     h('thead', { role: 'rowgroup' }, h('tr', { role: 'row' }, headings)),
     body);
