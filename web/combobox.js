@@ -1,4 +1,4 @@
-// A field that suggests instruments by ticker, name or ISIN, operated as WAI-ARIA describes comboboxes.
+// A field that suggests instruments, operated as WAI-ARIA describes comboboxes.
 import { call, withQuery } from './api.js';
 import { text } from './text.js';
 import { attr, h, put, uid } from './view.js';

@@ -1,4 +1,4 @@
-// Figures as every page shows them: hidden on wish, with their sign, their age, and why one is not known.
+// Figures as every page shows them: hidden on wish, with sign and age, and why one is not known.
 import { serverNow } from './api.js';
 import { HIDDEN, UNKNOWN, age, arrow, direction, isKnown } from './format.js';
 import * as live from './live.js';

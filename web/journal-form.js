@@ -1,4 +1,4 @@
-// The form of a journal entry. What is typed outlives a lost login: it is kept until it is saved.
+// The form of a journal entry. What is typed is kept until it is saved.
 import { call, serverNow } from './api.js';
 import { combobox } from './combobox.js';
 import { field, onSubmit, problemPlace } from './form.js';

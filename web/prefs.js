@@ -1,4 +1,4 @@
-// What a browser remembers of its user's taste: appearance, the watch list, and how tables are sorted.
+// What a browser remembers: appearance, the watch list, and how tables are sorted.
 // Nothing of a portfolio. Storage may be switched off: then it is not kept.
 
 export function kept(name) {

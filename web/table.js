@@ -1,14 +1,12 @@
-// One table for all pages: sorting by heading, rows that are patched and never rebuilt, CSV of what is shown.
+// One table for all pages: sorting, rows that are patched and never rebuilt, CSV of what is shown.
 import { csvCell } from './format.js';
 import { keep, kept } from './prefs.js';
 import { text } from './text.js';
 import { attr, button, flash, h, keyed, pieces, put } from './view.js';
 
-// Where a table of few columns shows cards too. The style sheet has where one of many does.
+// Few columns become cards later than many.
 const slim = matchMedia('(max-width: 63rem)');
-const fit = () => document.documentElement.classList.toggle('slim', slim.matches);
-slim.addEventListener('change', fit);
-fit();
+(slim.onchange = () => document.documentElement.classList.toggle('slim', slim.matches))();
 
 /** @template Row @param {Shape<Row>} shape */
 export function table(shape) {
