@@ -13,7 +13,8 @@ use bhav::base::{Broker, Clock, Cost, Holding, MarketDay, Synced, ist};
 use bhav::portfolio::{self, Stood};
 use bhav::store::settings::StoreSettings;
 use bhav::store::{
-    Before, Derive, FILE_NAME, NewUser, OpenError, Portfolio, SqliteStore, Store, StoreError,
+    Before, Derive, FILE_NAME, NewPortfolio, NewUser, OpenError, Portfolio, SqliteStore, Store,
+    StoreError, Turn,
 };
 use clap::Parser;
 use jiff::Timestamp;
@@ -136,7 +137,8 @@ fn write_users(
                 let Portfolio { holdings, positions, .. } = portfolio;
                 portfolio::derive(broker, &day, Stood { holdings, positions, closes }, synced)
             });
-            store.replace_portfolio(user.id, broker, synced_ms, synced, None, derive)?;
+            let new = NewPortfolio { broker, synced_ms, synced, closes_of: None, derive };
+            store.replace_portfolio(&Turn::alone(user.id), new)?;
         }
     }
 }
