@@ -60,6 +60,10 @@ pub fn section(
         let level = if section.heading.is_empty() { "##" } else { "###" };
         targets(harness, level, measured, &mut out);
     }
+    // What has no heading would otherwise run on from the list of facts.
+    if measured.first().is_some_and(|(run, _)| run.heading.is_empty() && run.text.is_empty()) {
+        out.push('\n');
+    }
     for (run, outcome) in measured {
         out.push_str(&lines_of(harness, run, outcome));
     }
