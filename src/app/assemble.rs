@@ -352,13 +352,13 @@ fn shared_second_level(_: &Config, url: &Address) -> Result<Arc<dyn SecondLevel>
 fn second_level_on_disk(config: &Config, lock: &InstanceLock) -> Arc<dyn SecondLevel> {
     let path = config.state_dir.join("l2.sqlite");
     if let Err(error) = lock.hold() {
-        tracing::error!(%error, path = %path.display(), "running without second cache level");
+        tracing::error!(%error, path = %path.display(), "prices will not outlive the process");
         return Arc::new(Absent);
     }
     match SqliteL2::open(&path, config.cache.l2_records_max) {
         Ok(l2) => Arc::new(l2),
         Err(error) => {
-            tracing::error!(%error, path = %path.display(), "running without second cache level");
+            tracing::error!(%error, path = %path.display(), "prices will not outlive the process");
             Arc::new(Absent)
         }
     }
