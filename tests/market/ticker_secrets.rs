@@ -3,6 +3,7 @@
 //! or in the metrics.
 
 use std::fs::File;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bhav::sim::SimSettings;
@@ -20,12 +21,14 @@ const ORDER: &str = "SIMORDERCANARY";
 const ANSWERS: [(u16, &str); 4] =
     [(302, "redirected"), (200, "not_websocket"), (401, "not_websocket"), (403, "refused")];
 
-/// Everything back: the target as a redirect, the head as a body.
-fn repeating() -> Upstream {
-    let turn = AtomicUsize::new(0);
+/// Everything back: the target as a redirect, the head as a body. With the answer whose turn it is;
+/// notes that it was given.
+fn repeating(turn: &Arc<AtomicUsize>, given: &Arc<AtomicUsize>) -> Upstream {
+    let (turn, given) = (Arc::clone(turn), Arc::clone(given));
     Upstream::start(move |asked| {
         assert!(asked.target.contains(TOKEN) && asked.target.contains(KEY), "{}", asked.target);
-        let turn = turn.fetch_add(1, Ordering::SeqCst).min(ANSWERS.len() - 1);
+        let turn = turn.load(Ordering::SeqCst);
+        given.store(turn, Ordering::SeqCst);
         let location = Some(format!("http://127.0.0.1:1{}", asked.target));
         Said { status: ANSWERS[turn].0, location, ..Said::json(asked.head.clone()) }
     })
@@ -85,9 +88,12 @@ impl Subject {
 
 #[test]
 fn a_peer_that_repeats_the_token_brings_it_into_no_log_and_no_error() {
-    let peer = repeating();
+    let (turn, given) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(usize::MAX)));
+    let peer = repeating(&turn, &given);
     let subject = Subject::start(Some(&peer.url().replace("http://", "ws://")));
-    for (_, failure) in ANSWERS {
+    for (number, (_, failure)) in ANSWERS.into_iter().enumerate() {
+        turn.store(number, Ordering::SeqCst);
+        until("the answer to be given", || given.load(Ordering::SeqCst) == number);
         subject.until_failure(failure);
     }
     subject.search("ticker has no connection");
