@@ -8,7 +8,7 @@ use std::hint::black_box;
 
 use bhav::base::{Quote, Source, Symbol, decimal};
 use bhav::cache::l2::codec;
-use bhav::cache::{Kept, L1, SqliteL2, Vouched};
+use bhav::cache::{Kept, Kind, L1, SecondLevel, SqliteL2, Vouched};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 const SYMBOLS: usize = 50;
@@ -105,7 +105,7 @@ fn benches(criterion: &mut Criterion) {
     let path = dir.path().join("l2.sqlite");
     let stored: Vec<Quote> = (0..STORED).map(quote).collect();
     let l2 = SqliteL2::open(&path, HELD).expect("a new file");
-    codec::store_quotes(&l2, &stored, 0).expect("room for the quotes");
+    l2.store(Kind::Quote, &codec::records(&stored), 0).expect("room for the quotes");
     drop(l2);
     group.throughput(Throughput::Elements(STORED as u64));
     group.bench_function("restore_500", |bencher| {

@@ -150,24 +150,20 @@ struct Work {
 impl Work {
     /// Stores all in both, whatever one of them says. The failure of the second counts more.
     fn store(
-        &self,
+        self,
         own: Option<&dyn SecondLevel>,
         l2: Option<&dyn SecondLevel>,
         now_ms: i64,
     ) -> Result<(), L2Error> {
-        let [own, l2] = [own, l2].map(|level| level.map_or(Ok(()), |to| self.store_in(to, now_ms)));
+        let quotes = codec::records(&self.quotes);
+        let list = self.instruments.map(|bytes| (INSTRUMENTS_KEY.to_owned(), bytes));
+        let kinds = [(Kind::Quote, &*quotes), (Kind::Instruments, list.as_slice())];
+        let to = |level: &dyn SecondLevel| {
+            let mut some = kinds.iter().filter(|(_, items)| !items.is_empty());
+            some.try_for_each(|(kind, items)| level.store(*kind, items, now_ms))
+        };
+        let [own, l2] = [own, l2].map(|level| level.map_or(Ok(()), &to));
         l2.and(own)
-    }
-
-    fn store_in(&self, level: &dyn SecondLevel, now_ms: i64) -> Result<(), L2Error> {
-        if !self.quotes.is_empty() {
-            codec::store_quotes(level, &self.quotes, now_ms)?;
-        }
-        if let Some(bytes) = &self.instruments {
-            let list = [(INSTRUMENTS_KEY.to_owned(), bytes.clone())];
-            level.store(Kind::Instruments, &list, now_ms)?;
-        }
-        Ok(())
     }
 }
 

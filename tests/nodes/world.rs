@@ -221,5 +221,7 @@ pub fn await_same(what: &str, nodes: &[&Node], holds: impl Fn(&Value) -> bool) {
 
 /// Stops all of them, one after the other.
 pub fn stop(nodes: Vec<Node>) {
-    nodes.into_iter().map(Node::stop).for_each(drop);
+    for node in nodes {
+        node.stop();
+    }
 }

@@ -64,14 +64,9 @@ pub fn decode(key: &str, bytes: &[u8]) -> Option<Quote> {
     })
 }
 
-/// Stores `quotes` in one transaction. Blocks.
-///
-/// # Errors
-/// [`L2Error`].
-pub fn store_quotes(l2: &dyn SecondLevel, quotes: &[Quote], now_ms: i64) -> Result<(), L2Error> {
-    let items: Vec<_> =
-        quotes.iter().map(|quote| (quote.symbol.to_string(), encode(quote))).collect();
-    l2.store(Kind::Quote, &items, now_ms)
+/// Quotes as a level stores them, under [`Kind::Quote`].
+pub fn records(quotes: &[Quote]) -> Vec<(String, Vec<u8>)> {
+    quotes.iter().map(|quote| (quote.symbol.to_string(), encode(quote))).collect()
 }
 
 /// How many stored quotes were restored into L1.

@@ -176,7 +176,7 @@ fn restored_quotes_are_stale_in_l1() {
             simulated: false,
         })
         .collect();
-    codec::store_quotes(&l2, &quotes, 1_000).unwrap();
+    l2.store(Kind::Quote, &codec::records(&quotes), 1_000).unwrap();
     l2.store(Kind::Quote, &[item("NSE:BROKEN", "{")], 1_000).unwrap();
     drop(l2);
     let l2 = SqliteL2::open(&path, 1_000).unwrap();
