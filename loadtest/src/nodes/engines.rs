@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use super::postgres::{Disk, Postgres};
+use super::world::SIGNING_KEY;
 use crate::databases::{email, log_in};
 use crate::error::Error;
 use crate::figures::median;
@@ -20,7 +21,6 @@ use crate::servers::{Server, State, copy_state};
 
 const HOLDINGS: &str = "/api/portfolio/holdings";
 const JOURNAL: &str = "/api/journal";
-const SIGNING_KEY: &str = "a signing key for measurements alone, of 64 bytes and some more.";
 
 /// In which each engine has its turn, ordinarily and quickly.
 const ROUNDS: [usize; 2] = [5, 1];

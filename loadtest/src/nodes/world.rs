@@ -22,9 +22,12 @@ use crate::wait;
 /// In the middle of trading.
 const TRADING: &str = "2026-11-20T11:00:00+05:30";
 
+/// Of every service on a server that nodes may share.
+pub const SIGNING_KEY: &str = "a signing key for measurements alone, of 64 bytes and some more.";
+
 /// Settings of every node.
 const SETTINGS: [(&str, &str); 5] = [
-    ("JWT_SECRET", "a signing key for measurements alone, of 64 bytes and some more."),
+    ("JWT_SECRET", SIGNING_KEY),
     // Prices by calls, which are what is counted.
     ("BHAV_BROKERA_TICKER", "false"),
     ("BHAV_HTTP_CONNECTIONS_PER_ADDRESS_MAX", "0"),
