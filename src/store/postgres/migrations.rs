@@ -32,6 +32,13 @@ const MIGRATIONS: &[Migration] = &[
         least_program: 7,
     },
     Migration { sql: include_str!("../../../sql/postgres/0008_turns.sql"), least_program: 7 },
+    Migration { sql: include_str!("../../../sql/postgres/0009_incarnation.sql"), least_program: 7 },
+    Migration {
+        sql: include_str!("../../../sql/postgres/0010_login_networks.sql"),
+        least_program: 7,
+    },
+    Migration { sql: include_str!("../../../sql/postgres/0011_figures.sql"), least_program: 7 },
+    Migration { sql: include_str!("../../../sql/postgres/0012_leases.sql"), least_program: 7 },
 ];
 
 const BEGIN: &str = "BEGIN";

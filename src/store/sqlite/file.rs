@@ -42,6 +42,9 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../../sql/store/0011_signal_books.sql"),
     include_str!("../../../sql/store/0012_changes.sql"),
     include_str!("../../../sql/store/0013_portfolio_versions.sql"),
+    include_str!("../../../sql/store/0014_incarnation.sql"),
+    include_str!("../../../sql/store/0015_login_networks.sql"),
+    include_str!("../../../sql/store/0016_figures.sql"),
 ];
 
 /// Names of the migrations, for commands that list them.
@@ -59,6 +62,9 @@ pub(crate) const MIGRATION_NAMES: [&str; MIGRATIONS.len()] = [
     "0011_signal_books",
     "0012_changes",
     "0013_portfolio_versions",
+    "0014_incarnation",
+    "0015_login_networks",
+    "0016_figures",
 ];
 
 /// The schema version that this program writes.

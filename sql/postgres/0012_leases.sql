@@ -1,0 +1,1 @@
+-- The lease's row is written each second.

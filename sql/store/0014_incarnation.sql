@@ -1,0 +1,1 @@
+-- The identity of the database and the order of its changes, which a copy cannot take with it.

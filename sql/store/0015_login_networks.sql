@@ -1,0 +1,1 @@
+-- Networks from which an account was logged in to, as keyed hashes.

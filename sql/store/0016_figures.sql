@@ -1,0 +1,1 @@
+-- What a point of the trend is of.
