@@ -70,19 +70,35 @@ impl Auth {
     }
 
     /// Loads them, whatever was read before.
-    pub(super) fn load_all(&self) -> Result<(), StoreError> {
+    /// True where the database has another incarnation than was known, so that every login ends.
+    pub(super) fn load_all(&self) -> Result<bool, StoreError> {
         let began_mono_ms = self.clock.monotonic_ms();
-        let stored = self.store.auth_state()?;
-        self.revoked.load(&stored);
-        self.loaded(stored.changes, began_mono_ms);
-        if self.tokens().is_none() {
-            // Cannot fail: a process uses one database file only.
-            let _ = self.database_id.set(stored.database_id);
-            self.put_in_force(&self.keys.lock());
+        let known = self.incarnation.lock().clone();
+        if known.is_none() {
+            self.expect_continuity_since_last_run()?;
         }
+        let stored = self.store.auth_state()?;
+        let is_new = known.as_ref() != Some(&stored.incarnation);
+        {
+            let mut read = self.followed.read.lock();
+            if *self.incarnation.lock() != known {
+                // Another pass has taken up what is newer.
+                return Ok(false);
+            }
+            match is_new {
+                true => self.revoked.replace(&stored),
+                false => self.revoked.load(&stored),
+            }
+            *read = stored.read;
+            if is_new {
+                *self.incarnation.lock() = Some(stored.incarnation);
+                self.put_in_force(&self.keys.lock());
+            }
+        }
+        self.loaded(began_mono_ms);
         let (users, changed, tokens) = self.revoked.sizes();
         tracing::info!(users, changed, tokens, "accounts and revocations loaded");
-        Ok(())
+        Ok(is_new && known.is_some())
     }
 }
 

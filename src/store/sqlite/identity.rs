@@ -108,12 +108,12 @@ pub(crate) fn forget_in(copy: &Path) -> Result<(), Failure> {
 mod tests {
     use super::*;
     use crate::store::sqlite::file::open_for_writing;
-    use crate::store::statements::accounts::database_id;
+    use crate::store::statements::accounts::identity as identity_of;
 
     fn id_at_a_start(path: &Path) -> String {
         let mut connection = open_for_writing(path, true).unwrap();
         begin_start(&mut connection, path).unwrap();
-        database_id(&connection).unwrap()
+        identity_of(&connection).unwrap().incarnation
     }
 
     #[test]
@@ -151,7 +151,7 @@ mod tests {
         connection.execute("VACUUM INTO ?1", [copy.to_string_lossy()]).unwrap();
         drop(connection);
         forget_in(&copy).unwrap();
-        assert!(database_id(&Connection::open(&copy).unwrap()).is_err());
+        assert!(identity_of(&Connection::open(&copy).unwrap()).is_err());
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 3, "file, mark and copy");
         fs::copy(&copy, &path).unwrap();
         assert_ne!(id_at_a_start(&path), first);
