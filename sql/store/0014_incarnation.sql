@@ -2,6 +2,8 @@
 -- where the database is seen to be another than it was, or to have gone back. The id of the cluster
 -- stays while the same database goes on, and tells those that share a cache server apart.
 ALTER TABLE identity ADD COLUMN cluster_id TEXT;
+-- Of databases that several nodes have.
+ALTER TABLE identity ADD COLUMN secret_check TEXT;
 -- Where and when the file was copied to a server, which has gone on from it.
 ALTER TABLE identity ADD COLUMN moved_to TEXT;
 ALTER TABLE identity ADD COLUMN moved_ms INTEGER;

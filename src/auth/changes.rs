@@ -213,6 +213,7 @@ impl Auth {
             let after = *self.followed.read.lock();
             let page = self.store.changes_after(after.number)?;
             noticed = page.noticed;
+            self.note_secret(page.secret_check.as_ref());
             if self.incarnation.lock().as_ref() != Some(&page.incarnation) {
                 if self.load_all()? {
                     tracing::warn!(
@@ -306,6 +307,9 @@ impl Auth {
     fn read_and_log(&self) {
         if self.tokens().is_none() {
             return;
+        }
+        if self.claim_is_due.swap(false, Ordering::Relaxed) && self.claim_secret().is_err() {
+            self.claim_is_due.store(true, Ordering::Relaxed);
         }
         let failed = self.read_changes();
         if failed.is_ok() {

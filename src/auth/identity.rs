@@ -88,6 +88,10 @@ pub struct Auth {
     /// Signs and verifies tokens with these keys for that incarnation. `None` until the store has
     /// been read.
     tokens: ArcSwapOption<Tokens>,
+    /// Check value of the secret of other nodes, where this one does not know it.
+    pub(super) other_secret: Mutex<Option<String>>,
+    /// Set where the database has to be told of a new secret.
+    pub(super) claim_is_due: AtomicBool,
     /// Locked while the file is checked on disk.
     pub(super) key_file: Mutex<KeyFile>,
     /// State of the file at the last check.
@@ -141,6 +145,8 @@ impl Auth {
             keys: Mutex::new(all),
             incarnation: Mutex::new(None),
             tokens: ArcSwapOption::empty(),
+            other_secret: Mutex::new(None),
+            claim_is_due: AtomicBool::new(false),
             key_file: Mutex::new(file),
             key_state,
             state_dir: state_dir.to_owned(),
@@ -157,6 +163,14 @@ impl Auth {
             wrong_passwords: Counter::new(),
         };
         auth.load_state();
+        match &*auth.other_secret.lock() {
+            Some(recorded) => {
+                let own = keys::check_value(&auth.keys.lock()[0]);
+                let shown = |check: &str| keys::fingerprint(check).to_owned();
+                return Err(AuthError::OtherSecret { own: shown(&own), recorded: shown(recorded) });
+            }
+            None => {}
+        }
         Ok(auth)
     }
 
@@ -198,6 +212,7 @@ impl Auth {
             *keys = all;
             self.put_in_force(&keys);
         }
+        self.claim_is_due.store(true, Ordering::Relaxed);
         *self.key_file.lock() = file;
         self.look_after_key();
         let open = prepared.registration == Registration::Open;

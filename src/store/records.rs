@@ -180,6 +180,8 @@ pub enum Continuity {
 pub struct Changes {
     /// The incarnation of the database that has them.
     pub incarnation: String,
+    /// The check value of the secret that nodes of this database sign with.
+    pub secret_check: Option<String>,
     /// The mark of the change before the page, where it is still there.
     pub before: Option<i64>,
     /// The mark of the last change of the page.

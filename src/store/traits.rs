@@ -67,6 +67,10 @@ pub trait Store: Send + Sync {
     /// Gives the database a new incarnation if it still has the one that was `seen`: of several
     /// nodes, one does. Returns which database it is then.
     fn renew_incarnation(&self, seen: &str) -> Result<DatabaseIdentity, StoreError>;
+    /// Records the check value `own` of the secret that this node signs tokens with, where none is
+    /// recorded or one of those in `known`. Returns the recorded one where it is another. A store
+    /// that one process has records none.
+    fn claim_secret(&self, own: &str, known: &[String]) -> Result<Option<String>, StoreError>;
 
     /// The next changes after `number` of what [`auth_state`](Self::auth_state) has, made by this
     /// service, by other nodes or by operators' commands.

@@ -75,6 +75,14 @@ impl<E: Transact> Store for E {
         self.write(Write::new(), move |tx| accounts::renew_incarnation(tx, &seen))
     }
 
+    fn claim_secret(&self, own: &str, known: &[String]) -> Result<Option<String>, StoreError> {
+        if !E::HAS_SEVERAL_NODES {
+            return Ok(None);
+        }
+        let (own, known) = (own.to_owned(), known.to_vec());
+        self.write(Write::new(), move |tx| accounts::claim_secret(tx, &own, &known))
+    }
+
     fn changes_after(&self, number: i64) -> Result<Changes, StoreError> {
         self.read(READ_DEADLINE_MS, move |tx| changes::after(tx, number))
     }

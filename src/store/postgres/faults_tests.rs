@@ -218,7 +218,7 @@ fn a_user_becomes_visible_before_any_with_a_higher_id() {
             let made = accounts::create(tx, &new)?;
             let state = seen.auth_state().unwrap();
             assert_eq!((state.users, state.last_user), (vec![first], first), "not committed yet");
-            Ok(made.id)
+            Ok(made.user.id)
         })
         .unwrap();
     let state = beside.auth_state().unwrap();

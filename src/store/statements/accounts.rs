@@ -10,6 +10,8 @@ use crate::store::{
 
 const IDENTITY: Sql = sql!("sql/store/identity.sql");
 const RENEW_INCARNATION: Sql = sql!("sql/store/renew_incarnation.sql");
+const SECRET_CHECK: Sql = sql!("sql/store/secret_check.sql");
+const CLAIM_SECRET: Sql = sql!("sql/store/claim_secret.sql");
 const CREATE_USER: Sql = sql!("sql/store/create_user.sql");
 const USER_BY_EMAIL: Sql = sql!("sql/store/user_by_email.sql");
 const USER_BY_ID: Sql = sql!("sql/store/user_by_id.sql");
@@ -127,6 +129,24 @@ pub(crate) fn renew_incarnation(tx: &dyn Tx, seen: &str) -> Result<DatabaseIdent
     let new = format!("{:016x}{:016x}", random()?, random()?);
     tx.run(RENEW_INCARNATION, &args![seen, new])?;
     identity(tx)
+}
+
+/// Records the check value `own`, if none is recorded or one that the node knows too. Returns the
+/// recorded one where the node does not know it.
+pub(crate) fn claim_secret(
+    tx: &dyn Tx,
+    own: &str,
+    known: &[String],
+) -> Result<Option<String>, Failure> {
+    let recorded = tx.first(SECRET_CHECK, &[], |row| row.get::<Option<String>>(0))?.flatten();
+    match recorded {
+        Some(recorded) if recorded == own => Ok(None),
+        Some(recorded) if !known.contains(&recorded) => Ok(Some(recorded)),
+        recorded => match tx.run(CLAIM_SECRET, &args![recorded.unwrap_or_default(), own])? {
+            0 => Err(StoreError::Busy.into()),
+            _ => Ok(None),
+        },
+    }
 }
 
 /// Reads everything in one transaction, so that the last id is consistent with the rest.

@@ -19,10 +19,11 @@ pub(crate) fn after(tx: &dyn Tx, number: i64) -> Result<Changes, Failure> {
         let change = row.get::<Option<i64>>(3)?.map(|number| {
             Ok::<_, Failure>((number, row.get::<i64>(8)?, change(row)?))
         });
-        let of_all = (row.get::<i64>(0)?, row.get::<i64>(1)?, row.get::<Option<String>>(2)?);
+        let identity = (row.get::<Option<String>>(2)?, row.get::<Option<String>>(9)?);
+        let of_all = (row.get::<i64>(0)?, row.get::<i64>(1)?, identity);
         Ok((of_all, change.transpose()?))
     })?;
-    let Some(((made, noticed, incarnation), _)) = rows.first().cloned() else {
+    let Some(((made, noticed, (incarnation, secret_check)), _)) = rows.first().cloned() else {
         return Err(damaged("a count of changes"));
     };
     let mut rows: Vec<_> = rows.into_iter().filter_map(|row| row.1).collect();
@@ -31,6 +32,7 @@ pub(crate) fn after(tx: &dyn Tx, number: i64) -> Result<Changes, Failure> {
     rows.truncate(CHANGES_PAGE);
     Ok(Changes {
         incarnation: incarnation.unwrap_or_default(),
+        secret_check,
         before,
         mark: rows.last().map(|(_, mark, _)| *mark),
         made,
