@@ -5,4 +5,4 @@ UPDATE identity SET
         ELSE cluster_id END,
     starts = starts + 1
 WHERE id = 1
-RETURNING database_id, starts
+RETURNING database_id, starts, moved_to, moved_ms

@@ -331,6 +331,13 @@ pub trait UserDirectory {
         change: UserChange,
     ) -> Result<Option<i64>, MaintenanceError>;
 
+    /// Gives the database a new incarnation, which ends every login; where it is a copy of another
+    /// one that goes on, another id of the cluster too.
+    ///
+    /// # Errors
+    /// [`MaintenanceError`]. Then nothing was changed.
+    fn renew_identity(&mut self, is_copy: bool) -> Result<DatabaseIdentity, MaintenanceError>;
+
     /// Whether the running service has applied the change with this number; `None` where any number
     /// of services may run, each of which applies it within seconds or refuses every token.
     ///

@@ -10,6 +10,7 @@ use crate::store::{
 
 const IDENTITY: Sql = sql!("sql/store/identity.sql");
 const RENEW_INCARNATION: Sql = sql!("sql/store/renew_incarnation.sql");
+const RENEW_IDENTITY: Sql = sql!("sql/store/renew_identity.sql");
 const SECRET_CHECK: Sql = sql!("sql/store/secret_check.sql");
 const CLAIM_SECRET: Sql = sql!("sql/store/claim_secret.sql");
 const CREATE_USER: Sql = sql!("sql/store/create_user.sql");
@@ -126,9 +127,21 @@ pub(crate) fn identity(tx: &dyn Tx) -> Result<DatabaseIdentity, Failure> {
 /// Gives the database a new incarnation, if it still has the one that was `seen`. Returns which
 /// database it is then.
 pub(crate) fn renew_incarnation(tx: &dyn Tx, seen: &str) -> Result<DatabaseIdentity, Failure> {
-    let new = format!("{:016x}{:016x}", random()?, random()?);
-    tx.run(RENEW_INCARNATION, &args![seen, new])?;
+    tx.run(RENEW_INCARNATION, &args![seen, new_id()?])?;
     identity(tx)
+}
+
+/// Gives the database a new incarnation, and a copy of another one a new id of the cluster too.
+/// Forgets which secret its nodes sign with.
+pub(crate) fn renew_identity(tx: &dyn Tx, is_copy: bool) -> Result<DatabaseIdentity, Failure> {
+    let cluster = is_copy.then(new_id).transpose()?;
+    tx.run(RENEW_IDENTITY, &args![new_id()?, cluster])?;
+    identity(tx)
+}
+
+/// 128 random bits, as text.
+fn new_id() -> Result<String, Failure> {
+    Ok(format!("{:016x}{:016x}", random()?, random()?))
 }
 
 /// Records the check value `own`, if none is recorded or one that the node knows too. Returns the
