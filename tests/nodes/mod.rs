@@ -2,6 +2,7 @@
 
 mod accounts;
 mod example;
+mod going_back;
 mod leading;
 mod limits;
 mod pair;

@@ -259,6 +259,48 @@ fn a_newer_schema_is_served_while_it_may_be_and_a_foreign_one_never() {
 }
 
 #[test]
+fn a_newer_program_s_schema_is_noticed_with_the_next_connection() {
+    let Some((schema, store)) = fresh() else { return };
+    let id = user(&store, "a@example.com");
+    let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+               WHERE usename = current_user AND pid <> pg_backend_pid()";
+    schema.execute(&format!("UPDATE schema SET version = 99, least_program = 99; {end}")).unwrap();
+    for refused in [store.user_by_id(id).map(drop), store.revoke_token("t", 5)] {
+        let Err(StoreError::Unavailable(why)) = refused else { panic!("{refused:?}") };
+        assert!(why.contains("run the newer program"), "{why}");
+    }
+    assert_eq!(store.health().state, "unavailable");
+    let known = super::migrations::known_version();
+    schema.execute(&format!("UPDATE schema SET version = {known}, least_program = 7")).unwrap();
+    store.revoke_token("t", 5).unwrap();
+    assert_eq!(store.health().state, "ok");
+}
+
+#[test]
+fn a_database_that_is_elsewhere_gets_one_new_identity_of_all_nodes() {
+    let Some((schema, store)) = fresh() else { return };
+    let first = store.identity().unwrap();
+    assert_eq!(store.claim_secret("own", &[]).unwrap(), None);
+    assert_eq!(schema.store().identity().unwrap(), first, "a start keeps it");
+    schema.execute("UPDATE identity SET place = 'elsewhere'").unwrap();
+    let found: Vec<_> = std::thread::scope(|scope| {
+        let node = || schema.store().identity().unwrap();
+        let nodes: Vec<_> = (0..4).map(|_| scope.spawn(node)).collect();
+        nodes.into_iter().map(|node| node.join().unwrap()).collect()
+    });
+    assert!(found.iter().all(|one| *one == found[0]), "{found:?}");
+    assert_ne!(found[0].incarnation, first.incarnation);
+    assert_ne!(found[0].cluster, first.cluster);
+    assert_eq!(store.claim_secret("another", &[]).unwrap(), None, "whoever has it may");
+    assert_eq!(store.claim_secret("own", &[]).unwrap(), Some("another".to_owned()));
+    assert_eq!(store.claim_secret("own", &["another".to_owned()]).unwrap(), None, "in turn");
+    // An older program does not say the epoch of an account.
+    let add = "INSERT INTO users (email, password_hash, created_ms) VALUES ('old', '', 1)";
+    schema.execute(add).unwrap();
+    assert!(store.user_by_email("old").unwrap().unwrap().token_epoch > 0);
+}
+
+#[test]
 fn a_server_that_is_away_at_the_start_is_waited_for() {
     let Some(server) = server() else { return };
     let away = tempfile::tempdir().unwrap();

@@ -14,6 +14,7 @@ const OF_THE_FILE: &[&str] = &[
     "forget_database_id",
     "last_user_id",
     "note_cleaned",
+    "note_move",
 ];
 /// Statements that read a whole table on purpose, once at start.
 const MAY_SCAN: &[&str] = &["revoked_tokens", "user_ids"];

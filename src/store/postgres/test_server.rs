@@ -205,6 +205,15 @@ impl Server {
         if ran.status.success() { Ok(text(&ran.stdout)) } else { Err(text(&ran.stderr)) }
     }
 
+    /// One of the server's own tools, for a database of its.
+    #[allow(dead_code, reason = "of the tests over HTTP alone")]
+    pub(crate) fn tool(&self, program: &str, role: &str, database: &str) -> Command {
+        let mut command = Command::new(self.bin.join(program));
+        command.args(["-U", role, "-d", database, "-p", &self.port.to_string(), "-h"]);
+        command.arg(&self.directory);
+        command
+    }
+
     /// The URL for a role.
     pub(crate) fn url(&self, role: &str) -> String {
         let directory = self.directory.display();
