@@ -100,6 +100,12 @@ impl Shared {
     }
 }
 
+fn stop(nodes: [Service; 2]) {
+    for node in nodes {
+        node.stop();
+    }
+}
+
 fn succeed(command: &mut Command) {
     let ran = command.stdin(Stdio::null()).output().unwrap();
     let said = String::from_utf8_lossy(&ran.stderr);
@@ -113,7 +119,15 @@ fn jti(token: &str) -> String {
 }
 
 fn register(node: &Service, names: &[&str]) -> Vec<String> {
-    names.iter().map(|name| node.register(&format!("{name}@example.com"), PASSWORD)).collect()
+    // Again where the connections have just been ended.
+    let registered = |name: &&str| {
+        let body = format!(r#"{{"email":"{name}@example.com","password":"{PASSWORD}"}}"#);
+        until("a registration", || {
+            let answer = node.post("/api/auth/register", "", &body);
+            (answer.status == 201).then(|| answer.field("access_token"))
+        })
+    };
+    names.iter().map(registered).collect()
 }
 
 /// The old tokens stay refused at each node while others get the ids of their accounts.
@@ -155,12 +169,12 @@ fn a_standby_that_lacks_commits_ends_the_tokens_of_what_it_lacks() {
     shared.promote();
     until("the logout", || nodes.iter().all(|node| status(node, &kept) == 401));
     stay_closed(&nodes, &lost);
-    nodes.map(Service::stop);
+    stop(nodes);
 }
 
 fn applied(node: &Service) -> i64 {
     use sonic_rs::JsonValueTrait;
-    node.health()["nodes"]["changes"]["applied"].as_i64().unwrap_or_default()
+    node.health()["changes"]["applied"].as_i64().unwrap_or_default()
 }
 
 #[test]
@@ -173,12 +187,12 @@ fn a_database_that_went_back_while_all_nodes_were_stopped_is_seen_at_the_start()
     let kept = log_in(&nodes[0], "kept");
     let lost = register(&nodes[0], &["a"]);
     until("that they were read", || nodes.iter().all(|node| applied(node) == 2));
-    nodes.map(Service::stop);
+    stop(nodes);
     shared.promote();
     let nodes = shared.nodes();
     assert!(nodes.iter().all(|node| status(node, &kept) == 401), "nobody knows what it ended");
     stay_closed(&nodes, &lost);
-    nodes.map(Service::stop);
+    stop(nodes);
 }
 
 fn log_in(node: &Service, name: &str) -> String {
@@ -194,12 +208,12 @@ fn by_a_dump(dump: impl Fn(&Shared, &Path), restore: impl Fn(&Shared, &Path)) {
     let first = register(&nodes[0], &["first"]);
     dump(&shared, file.path());
     let lost = register(&nodes[1], &["alice"]);
-    nodes.map(Service::stop);
+    stop(nodes);
     restore(&shared, file.path());
     let nodes = shared.nodes();
     assert!(nodes.iter().all(|node| status(node, &first[0]) == 401));
     stay_closed(&nodes, &lost);
-    nodes.map(Service::stop);
+    stop(nodes);
 }
 
 #[test]
@@ -256,7 +270,7 @@ fn a_command_ends_every_login_beside_the_nodes() {
     until("the command", || nodes.iter().all(|node| status(node, &token) == 401));
     let again = log_in(&nodes[1], "a");
     until("one key at both", || nodes.iter().all(|node| status(node, &again) == 200));
-    nodes.map(Service::stop);
+    stop(nodes);
 }
 
 #[test]
@@ -276,7 +290,7 @@ fn a_node_with_another_secret_does_not_start_and_a_new_one_goes_round() {
     };
     assert_eq!(error.exit(), Exit::Usage);
     let said = error.to_string();
-    let shown = |word: &str| word.len() == 9 && word[..8].bytes().all(|b| b.is_ascii_hexdigit());
+    let shown = |word: &str| word.len() > 8 && word[..8].bytes().all(|b| b.is_ascii_hexdigit());
     assert_eq!(said.split(' ').filter(|word| shown(word)).count(), 2, "{said}");
     assert!(!said.contains(NEW) && !said.contains(SECRET), "{said}");
     // First every node learns the new one, then each signs with it in turn.

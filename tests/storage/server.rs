@@ -8,7 +8,9 @@ use bhav::store::url::StoreUrl;
 use sonic_rs::JsonValueTrait;
 
 use crate::support::postgres::{Server, server};
-use crate::support::{Ran, Scene, Service, Signal, TRADING, bearer, bhav, run, state_flag, until};
+use crate::support::{
+    Program, Ran, Scene, Service, Signal, TRADING, bearer, bhav, run, serve, state_flag, until,
+};
 
 const PASSWORD: &str = "nine green parrots";
 const ENTRY: &str = r#"{"traded_on":"2026-11-20","symbol":"NSE:INFY","side":"buy","quantity":1,
@@ -133,6 +135,22 @@ fn a_file_moves_to_a_server_with_one_command() {
     let auth = bearer(login.json()["access_token"].as_str().unwrap());
     assert_eq!(holdings(&service, &auth), before);
     service.stop();
+
+    // A start on the old file says what it is.
+    let said = |state: &Path| {
+        let log = tempfile::NamedTempFile::new().unwrap();
+        let mut old = Program::of(serve(&scene, state).stderr(log.reopen().unwrap()));
+        old.terminate();
+        old.exit();
+        std::fs::read_to_string(log.path()).unwrap()
+    };
+    let text = said(state);
+    assert!(text.contains("this database was copied to a server") && text.contains(&url), "{text}");
+    let (elsewhere, copy) = (tempfile::tempdir().unwrap(), scene.state.path().join("copy"));
+    let backup = bhav(&["backup", copy.to_str().unwrap()]).arg(state_flag(state)).output().unwrap();
+    assert!(backup.status.success());
+    std::fs::copy(&copy, elsewhere.path().join(bhav::store::FILE_NAME)).unwrap();
+    assert!(!said(elsewhere.path()).contains("was copied to a server"), "a backup goes on by itself");
 }
 
 #[test]

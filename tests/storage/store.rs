@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::support::{SNAPSHOT, Scene, TRADING, refused, until};
+use crate::support::{SNAPSHOT, Scene, TRADING, bearer, refused, until};
 use bhav::base::Clock;
 use bhav::store::{FILE_NAME, SqliteStore};
 use sonic_rs::JsonValueTrait;
@@ -65,4 +65,68 @@ fn a_newer_database_ends_the_start_with_64_and_says_what_to_do() {
     for part in ["version 99", "run the newer program", "before-v"] {
         assert!(said.contains(part), "{part} is not in {said}");
     }
+}
+
+/// A file of the schema version, as its program left it.
+fn of_version(version: i64) -> Option<Vec<u8>> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/schemas");
+    let packed = fs::read(root.join(format!("v{version:02}.sqlite.gz"))).ok()?;
+    let mut bytes = Vec::new();
+    std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&*packed), &mut bytes).unwrap();
+    Some(bytes)
+}
+
+#[test]
+fn a_file_of_every_schema_version_is_opened_with_everything_in_it() {
+    const PASSWORD: &str = "nine green parrots";
+    let known = known_version();
+    let versions = (1..=known).filter_map(|version| Some((version, of_version(version)?)));
+    let mut seen = 0;
+    for (version, bytes) in versions {
+        seen += 1;
+        assert_eq!(seen, version, "none is left out");
+        let scene = Scene::at(TRADING);
+        let path = scene.state.path().join(FILE_NAME);
+        fs::write(&path, bytes).unwrap();
+        let service = scene.start();
+        let login = |name: &str| {
+            let body = format!(r#"{{"email":"{name}@example.com","password":"{PASSWORD}"}}"#);
+            service.post("/api/auth/login", "", &body)
+        };
+        let asha = bearer(&login("asha").field("access_token"));
+        assert_eq!(login("shut").status, if version < 6 { 200 } else { 403 }, "{version}");
+        assert_eq!(login("gone").status, 401, "{version}");
+        let ask = |target: &str| {
+            let answer = service.client().request("GET", target, &asha);
+            assert_eq!(answer.status, 200, "{version} {target}: {}", answer.text());
+            answer.text().to_owned()
+        };
+        if version >= 2 {
+            let holdings = ask("/api/portfolio/holdings");
+            assert!(holdings.contains("NSE:INFY") && holdings.contains("TCS"), "{version}: {holdings}");
+            assert!(ask("/api/portfolio/positions").contains("NIFTY25NOVFUT"), "{version}");
+        }
+        if version >= 4 {
+            assert!(ask("/api/journal").contains("kept \u{20b9}, of a program of before"), "{version}");
+        }
+        service.register("new@example.com", PASSWORD);
+        service.stop();
+        let file = rusqlite::Connection::open(&path).unwrap();
+        let number = |sql: &str| file.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
+        assert_eq!(number("SELECT user_version FROM pragma_user_version"), known);
+        assert_eq!(number("SELECT count(*) FROM pragma_foreign_key_check"), 0, "{version}");
+        assert_eq!(number("SELECT id FROM users WHERE email = 'new@example.com'"), 4, "{version}");
+        assert_eq!(number("SELECT count(*) FROM points"), if version < 2 { 0 } else { 2 });
+        assert_eq!(number("SELECT count(*) FROM candles"), if version < 5 { 0 } else { 2 });
+        let whole: String = file.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+        assert_eq!(whole, "ok", "{version}");
+        assert_eq!(version < known, path.with_extension(format!("sqlite.before-v{known}")).exists());
+    }
+    assert!(seen >= 14, "only {seen}");
+}
+
+fn known_version() -> i64 {
+    let state = tempfile::tempdir().unwrap();
+    drop(open(state.path()));
+    bhav::store::maintenance::inspect(&state.path().join(FILE_NAME)).unwrap().known
 }
