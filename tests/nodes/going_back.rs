@@ -19,7 +19,7 @@ use crate::support::postgres::{self, Server};
 use crate::support::{Scene, Service, TRADING, bhav, run, state_flag, until};
 
 const PASSWORD: &str = "a password for nodes";
-const SECRET: &str = "a key that all the nodes know, as they must";
+const SECRET: &str = "a key that all the nodes know as they must";
 
 /// A database of its own, whose nodes keep their state over restarts.
 struct Shared {
@@ -70,17 +70,23 @@ impl Shared {
     /// What a standby has that lacks what comes next.
     fn copy(&self) {
         let (name, end) = (&self.name, self.end_all(&self.name));
-        self.server.execute("bhav", &format!("ALTER DATABASE {name} ALLOW_CONNECTIONS false")).unwrap();
+        self.server
+            .execute("bhav", &format!("ALTER DATABASE {name} ALLOW_CONNECTIONS false"))
+            .unwrap();
         self.server.execute("bhav", &end).unwrap();
         until("no connection", || {
             let made = format!("CREATE DATABASE {name}_standby TEMPLATE {name} OWNER {name}");
             self.server.execute("bhav", &made).is_ok()
         });
-        self.server.execute("bhav", &format!("ALTER DATABASE {name} ALLOW_CONNECTIONS true")).unwrap();
+        self.server
+            .execute("bhav", &format!("ALTER DATABASE {name} ALLOW_CONNECTIONS true"))
+            .unwrap();
     }
 
     fn end_all(&self, database: &str) -> String {
-        format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{database}'")
+        format!(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{database}'"
+        )
     }
 
     /// The standby takes the place of the database, and is at the same place.
@@ -260,9 +266,8 @@ fn a_command_ends_every_login_beside_the_nodes() {
     assert!(nodes.iter().all(|node| status(node, &token) == 200));
     let url = shared.config.store.url.as_ref().unwrap().to_string();
     let state = tempfile::tempdir().unwrap();
-    let renew = |args: &[&str]| {
-        run(bhav(args).arg(state_flag(state.path())).env("BHAV_STORE_URL", &url))
-    };
+    let renew =
+        |args: &[&str]| run(bhav(args).arg(state_flag(state.path())).env("BHAV_STORE_URL", &url));
     assert_eq!(renew(&["renew-identity"]).code, Some(64), "nobody is there to be asked");
     assert!(nodes.iter().all(|node| status(node, &token) == 200));
     let ran = renew(&["renew-identity", "--yes"]);
@@ -275,7 +280,7 @@ fn a_command_ends_every_login_beside_the_nodes() {
 
 #[test]
 fn a_node_with_another_secret_does_not_start_and_a_new_one_goes_round() {
-    const NEW: &str = "another key, which all the nodes get one by one";
+    const NEW: &str = "another key which all the nodes get one by one";
     let Some(shared) = Shared::make() else { return };
     let settings = |node: usize, secret: &str, previous: Option<&str>| {
         let mut config = shared.settings(node);
@@ -310,5 +315,8 @@ fn a_node_with_another_secret_does_not_start_and_a_new_one_goes_round() {
     assert_eq!((status(&first, &token), status(&first, &newer)), (200, 200));
     assert_eq!(ask(&first, "POST", "/api/auth/logout", &token, "").status, 200);
     first.stop();
-    assert!(App::start(&settings(1, SECRET, None), &Clock::system()).is_err(), "the old one is over");
+    assert!(
+        App::start(&settings(1, SECRET, None), &Clock::system()).is_err(),
+        "the old one is over"
+    );
 }

@@ -150,7 +150,10 @@ fn a_file_moves_to_a_server_with_one_command() {
     let backup = bhav(&["backup", copy.to_str().unwrap()]).arg(state_flag(state)).output().unwrap();
     assert!(backup.status.success());
     std::fs::copy(&copy, elsewhere.path().join(bhav::store::FILE_NAME)).unwrap();
-    assert!(!said(elsewhere.path()).contains("was copied to a server"), "a backup goes on by itself");
+    assert!(
+        !said(elsewhere.path()).contains("was copied to a server"),
+        "a backup goes on by itself"
+    );
 }
 
 #[test]

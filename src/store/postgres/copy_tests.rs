@@ -151,7 +151,8 @@ fn both_engines_have_the_same_tables_and_columns() {
             "identity.moved_to?",
             "identity.place?",
         ];
-        !of_one.contains(&name.as_str()) && !["schema", "last_user", "leases", "turns"].contains(&table)
+        !of_one.contains(&name.as_str())
+            && !["schema", "last_user", "leases", "turns"].contains(&table)
     };
     let differ: Vec<_> = in_file.symmetric_difference(&on_server).filter(own).collect();
     assert!(differ.is_empty(), "{differ:?}");
