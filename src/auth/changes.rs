@@ -13,6 +13,7 @@
 //! the state directory, so that a start sees it too.
 
 use std::io;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
@@ -58,6 +59,15 @@ pub(super) struct Followed {
     /// Set for one node of several.
     bell: OnceLock<ChangesBell>,
     is_failing: AtomicBool,
+}
+
+impl Followed {
+    /// With what the last run has read. An unreadable file says nothing. Blocks.
+    pub(super) fn since_last_run(state_dir: &Path) -> Self {
+        let bytes = small_file::read(&state_dir.join(MARK_FILE)).ok().flatten();
+        let kept = bytes.and_then(|bytes| sonic_rs::from_slice(&bytes).ok());
+        Self { kept: Mutex::new(kept), ..Self::default() }
+    }
 }
 
 /// What health and metrics show.
@@ -256,7 +266,11 @@ impl Auth {
 
     /// Gives a database that has gone back a new incarnation, unless another node was faster.
     fn went_back(&self, page: &Changes, read: LastRead) -> Result<(), StoreError> {
-        self.store.renew_incarnation(&page.incarnation)?;
+        let now = self.store.renew_incarnation(&page.incarnation, read)?;
+        if now.incarnation == page.incarnation {
+            // A server that was only behind.
+            return Ok(());
+        }
         tracing::warn!(
             read = read.number,
             found = page.made,
@@ -269,11 +283,8 @@ impl Auth {
     /// Compares the database with what the last run has read of it, so that one that was put back
     /// meanwhile is seen.
     pub(super) fn expect_continuity_since_last_run(&self) -> Result<(), StoreError> {
-        let bytes = small_file::read(&self.state_dir.join(MARK_FILE)).ok().flatten();
-        // An unreadable one says nothing.
-        let mark = bytes.and_then(|bytes| sonic_rs::from_slice::<Mark>(&bytes).ok());
-        self.followed.kept.lock().clone_from(&mark);
-        let Some(Mark { incarnation, number, mark }) = mark else { return Ok(()) };
+        let kept = self.followed.kept.lock().clone();
+        let Some(Mark { incarnation, number, mark }) = kept else { return Ok(()) };
         let page = self.store.changes_after(number)?;
         let read = LastRead { number, mark };
         if page.incarnation == incarnation && page.continuity(read) == Continuity::WentBack {

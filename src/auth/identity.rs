@@ -156,7 +156,7 @@ impl Auth {
             known_networks: KnownNetworks::new(clock.clone()),
             registration_open: AtomicBool::new(settings.registration == Registration::Open),
             revoked: Revocations::default(),
-            followed: Followed::default(),
+            followed: Followed::since_last_run(state_dir),
             next_load_mono_ms: AtomicU64::new(0),
             next_forget_mono_ms: AtomicU64::new(0),
             logins: Counter::new(),

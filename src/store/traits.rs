@@ -8,8 +8,8 @@ use crate::store::error::StoreError;
 use crate::store::expected::{Expected, ExpectedPage};
 use crate::store::records::{
     AccountId, AuthState, Before, Changes, ClosePage, DatabaseIdentity, Deleted, Erased,
-    JournalCursor, JournalEntry, JournalFields, JournalPage, JournalSize, NewUser, Portfolio,
-    PriceOfClose, StoreHealth, Turn, User, UserChange, UserSecrets, UserSummary, Valued,
+    JournalCursor, JournalEntry, JournalFields, JournalPage, JournalSize, LastRead, NewUser,
+    Portfolio, PriceOfClose, StoreHealth, Turn, User, UserChange, UserSecrets, UserSummary, Valued,
 };
 use crate::store::signal_records::{
     CandleHistory, LedgerEntry, NewHistory, ProvisionalEntry, ProvisionalSignal, PublishedSignal,
@@ -64,9 +64,10 @@ pub trait Store: Send + Sync {
 
     /// Which database it is.
     fn identity(&self) -> Result<DatabaseIdentity, StoreError>;
-    /// Gives the database a new incarnation if it still has the one that was `seen`: of several
-    /// nodes, one does. Returns which database it is then.
-    fn renew_incarnation(&self, seen: &str) -> Result<DatabaseIdentity, StoreError>;
+    /// Gives the database a new incarnation if it has gone back since `read` and still has the one
+    /// that was `seen`: of several nodes, one does. Returns which database it is then.
+    fn renew_incarnation(&self, seen: &str, read: LastRead)
+    -> Result<DatabaseIdentity, StoreError>;
     /// Records the check value `own` of the secret that this node signs tokens with, where none is
     /// recorded or one of those in `known`. Returns the recorded one where it is another. A store
     /// that one process has records none.

@@ -119,7 +119,7 @@ fn write_users(
         if number > args.users {
             return Ok(());
         }
-        let user = store.create_user(NewUser {
+        let made = store.create_user(NewUser {
             email: format!("user-{number}@load.example"),
             name: None,
             password_hash: hash.to_owned(),
@@ -138,7 +138,7 @@ fn write_users(
                 portfolio::derive(broker, &day, Stood { holdings, positions, closes }, synced)
             });
             let new = NewPortfolio { broker, synced_ms, synced, closes_of: None, derive };
-            store.replace_portfolio(&Turn::alone(user.id), new)?;
+            store.replace_portfolio(&Turn::alone(made.user.id), new)?;
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::engine::Engine;
 use super::samples::{DAY, fields, sync, user};
 use crate::base::Broker;
-use crate::store::{Erased, NewUser, Store, StoreError, UserDirectory};
+use crate::store::{Erased, LastRead, NewUser, Store, StoreError, UserDirectory};
 
 pub(crate) fn a_user_is_created_once_changed_and_erased<E: Engine>() {
     let engine = E::fresh();
@@ -78,10 +78,15 @@ pub(crate) fn one_of_several_renews_the_incarnation_that_they_saw<E: Engine>() {
     let first = store.identity().unwrap();
     assert_eq!((first.incarnation.len(), first.cluster.len()), (32, 32));
     assert_ne!(first.incarnation, first.cluster);
-    let second = store.renew_incarnation(&first.incarnation).unwrap();
+    let read = store.auth_state().unwrap().read;
+    let same = store.renew_incarnation(&first.incarnation, read).unwrap();
+    assert_eq!(same, first, "it has not gone back");
+    let lost = LastRead { number: read.number + 1, mark: Some(7) };
+    let second = store.renew_incarnation(&first.incarnation, lost).unwrap();
     assert_ne!(second.incarnation, first.incarnation);
     assert_eq!(second.cluster, first.cluster, "it is the same cluster");
-    assert_eq!(store.renew_incarnation(&first.incarnation).unwrap(), second, "it is renewed");
+    let again = store.renew_incarnation(&first.incarnation, lost).unwrap();
+    assert_eq!(again, second, "it is renewed already");
     assert_eq!(store.auth_state().unwrap().incarnation, second.incarnation);
     assert_eq!(store.changes_after(0).unwrap().incarnation, second.incarnation);
     let third = engine.users().renew_identity(false).unwrap();

@@ -14,8 +14,8 @@ use crate::store::transact::{
 use crate::store::tx::Tx;
 use crate::store::{
     AccountId, AuthState, Changes, ClosePage, DatabaseIdentity, Deleted, Erased, Expected,
-    ExpectedPage, JournalCursor, JournalEntry, JournalFields, JournalPage, JournalSize, NewUser,
-    Portfolio, PriceOfClose, StoreError, StoreHealth, Turn, UserSecrets, Valued,
+    ExpectedPage, JournalCursor, JournalEntry, JournalFields, JournalPage, JournalSize, LastRead,
+    NewUser, Portfolio, PriceOfClose, StoreError, StoreHealth, Turn, UserSecrets, Valued,
 };
 
 impl<E: Transact> Store for E {
@@ -70,9 +70,13 @@ impl<E: Transact> Store for E {
         self.read(READ_DEADLINE_MS, accounts::identity)
     }
 
-    fn renew_incarnation(&self, seen: &str) -> Result<DatabaseIdentity, StoreError> {
+    fn renew_incarnation(
+        &self,
+        seen: &str,
+        read: LastRead,
+    ) -> Result<DatabaseIdentity, StoreError> {
         let seen = seen.to_owned();
-        self.write(Write::new(), move |tx| accounts::renew_incarnation(tx, &seen))
+        self.write(Write::new(), move |tx| accounts::renew_incarnation(tx, &seen, read))
     }
 
     fn claim_secret(&self, own: &str, known: &[String]) -> Result<Option<String>, StoreError> {

@@ -236,6 +236,19 @@ mod tests {
     }
 
     #[test]
+    fn a_mark_of_an_older_program_is_good() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("bhav.sqlite");
+        let first = id_at_a_start(&path);
+        fs::write(mark_of(&path), format!(r#"{{"database_id":"{first}","starts":1}}"#)).unwrap();
+        assert!(!is_open(&path));
+        assert_eq!(id_at_a_start(&path), first);
+        assert!(is_open(&path));
+        note_closed(&path);
+        assert!(!is_open(&path));
+    }
+
+    #[test]
     fn a_folder_that_is_put_back_whole_has_another_id() {
         let dir = tempfile::tempdir().unwrap();
         let (here, copy) = (dir.path().join("here"), dir.path().join("copy"));

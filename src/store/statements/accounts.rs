@@ -5,7 +5,8 @@ use crate::store::arg::args;
 use crate::store::cells::{Cells, damaged};
 use crate::store::tx::{Failure, Sql, Tx, sql};
 use crate::store::{
-    AccountId, AuthState, DatabaseIdentity, NewUser, StoreError, User, UserSecrets,
+    AccountId, AuthState, Continuity, DatabaseIdentity, LastRead, NewUser, StoreError, User,
+    UserSecrets,
 };
 
 const IDENTITY: Sql = sql!("sql/store/identity.sql");
@@ -124,10 +125,17 @@ pub(crate) fn identity(tx: &dyn Tx) -> Result<DatabaseIdentity, Failure> {
     }
 }
 
-/// Gives the database a new incarnation, if it still has the one that was `seen`. Returns which
-/// database it is then.
-pub(crate) fn renew_incarnation(tx: &dyn Tx, seen: &str) -> Result<DatabaseIdentity, Failure> {
-    tx.run(RENEW_INCARNATION, &args![seen, new_id()?])?;
+/// Gives the database a new incarnation, if it has gone back since `read` and still has the one
+/// that was `seen`. Returns which database it is then.
+pub(crate) fn renew_incarnation(
+    tx: &dyn Tx,
+    seen: &str,
+    read: LastRead,
+) -> Result<DatabaseIdentity, Failure> {
+    // Asked again where writes go: a reading may have come from a server that is behind.
+    if changes::after(tx, read.number)?.continuity(read) == Continuity::WentBack {
+        tx.run(RENEW_INCARNATION, &args![seen, new_id()?])?;
+    }
     identity(tx)
 }
 
