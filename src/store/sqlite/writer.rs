@@ -105,9 +105,9 @@ impl SqliteLedger {
         self.begun = true;
         if self.log_is_lost {
             tracing::warn!(
-                "the service was killed, and the log beside the database (bhav.sqlite-wal) is gone: \
-                 writes that were acknowledged last may be missing, unless another program has \
-                 moved them into the database"
+                "the service was killed, and the log beside the database (bhav.sqlite-wal) is \
+                 gone: writes that were acknowledged last may be missing, unless another program \
+                 has moved them into the database"
             );
         }
         Ok(())
