@@ -163,13 +163,10 @@ impl Auth {
             wrong_passwords: Counter::new(),
         };
         auth.load_state();
-        match &*auth.other_secret.lock() {
-            Some(recorded) => {
-                let own = keys::check_value(&auth.keys.lock()[0]);
-                let shown = |check: &str| keys::fingerprint(check).to_owned();
-                return Err(AuthError::OtherSecret { own: shown(&own), recorded: shown(recorded) });
-            }
-            None => {}
+        if let Some(recorded) = &*auth.other_secret.lock() {
+            let own = keys::check_value(&auth.keys.lock()[0]);
+            let shown = |check: &str| keys::fingerprint(check).to_owned();
+            return Err(AuthError::OtherSecret { own: shown(&own), recorded: shown(recorded) });
         }
         Ok(auth)
     }
