@@ -7,7 +7,7 @@ use super::membership::MembershipParts;
 use super::start_error::StartError;
 use crate::auth::{ChangesBell, ChangesParts};
 use crate::base::lease::{Authority, LeaseTimes};
-use crate::base::{Clock, Epoch, Leadership, NodeSecret};
+use crate::base::{Clock, Epoch, Leadership};
 use crate::cache::ValkeyL2;
 use crate::cache::nodes::claim::ValkeyClaim;
 use crate::cache::nodes::limits::SharedLimits;
@@ -29,12 +29,6 @@ const MACHINE_NAME: &str = "/proc/sys/kernel/hostname";
 /// What counts epochs for all nodes.
 pub type Row = Arc<dyn Authority>;
 
-/// What all nodes have in common.
-pub(super) struct NodesParts {
-    pub(super) row: Row,
-    pub(super) secret: Arc<NodeSecret>,
-}
-
 /// Joins the other nodes: those of the store's lease, over the server of the settings if they name
 /// one. What it gives is started once the scheduler runs.
 ///
@@ -43,15 +37,13 @@ pub(super) struct NodesParts {
 pub(super) fn join(
     assembled: &mut Assembled,
     config: &Config,
-    parts: NodesParts,
+    row: Row,
     clock: &Clock,
 ) -> Result<MembershipParts, StartError> {
-    let NodesParts { row, secret } = parts;
     let node = config.nodes.name.clone().unwrap_or_else(machine_name);
     let lease_ms = config.nodes.lease_ms;
     let (bell, woken) = ChangesBell::new();
-    let shared = (&secret, &bell);
-    let Link { wire, claim, tokens, limits, begin_term } = link(assembled, config, &node, shared)?;
+    let Link { wire, claim, tokens, limits, begin_term } = link(assembled, config, &node, &bell)?;
     let changes = ChangesParts { bell, woken, tell: teller(&wire) };
     let leadership = Arc::new(Leadership::follower());
     let spec = LaneSpec { name: "relay", threads: RELAY_THREADS, queue_max: RELAY_QUEUE_MAX };
@@ -62,7 +54,7 @@ pub(super) fn join(
         wire,
         tokens,
         limits,
-        secret,
+        secret: Arc::clone(&assembled.secret),
         shares_cache: claim.is_some(),
         lane: Arc::new(Lane::start(&spec, clock)?),
         begin_term,
@@ -103,15 +95,15 @@ fn link(
     assembled: &mut Assembled,
     config: &Config,
     node: &str,
-    (secret, bell): (&Arc<NodeSecret>, &ChangesBell),
+    bell: &ChangesBell,
 ) -> Result<Link, StartError> {
-    let ValkeySettings { url, password, ca_file, namespace } = &config.valkey;
-    let Some(url) = url.clone() else {
+    let ValkeySettings { url, password, ca_file, .. } = &config.valkey;
+    let (Some(url), Some(installation)) = (url.clone(), assembled.installation.clone()) else {
         let (wire, begin_term) = (Arc::new(NoWire), Box::new(|_| ()));
         return Ok(Link { wire, claim: None, tokens: None, limits: None, begin_term });
     };
     let server = Arc::new(Server::new(url, password.clone(), ca_file.as_deref())?);
-    let l2 = Arc::new(ValkeyL2::new(&server, namespace, config.cache.l2_records_max));
+    let l2 = Arc::new(ValkeyL2::new(&server, &installation, config.cache.l2_records_max));
     let state = &assembled.state;
     let tokens = SharedTokens {
         counts: Arc::default(),
@@ -120,15 +112,14 @@ fn link(
     };
     let wire = ValkeyWire::start(WireParts {
         server: Arc::clone(&server),
-        namespace: namespace.clone(),
+        installation: Arc::clone(&installation),
         node: node.to_owned(),
         inbox: assembled.mailbox.relay(),
         bell: bell.clone(),
-        secret: Arc::clone(secret),
         tokens: tokens.clone(),
         clock: state.clock.clone(),
     })?;
-    let limits: Arc<dyn SharedCounts> = Arc::new(SharedLimits::new(&server, namespace, secret));
+    let limits: Arc<dyn SharedCounts> = Arc::new(SharedLimits::new(&server, &installation));
     state.auth.join(&limits);
     state.portfolio.attempts.join("sync", &limits);
     state.broker_a.join(&limits);
@@ -137,7 +128,7 @@ fn link(
     assembled.metric_sources.l2 = l2.clone();
     Ok(Link {
         wire: Arc::new(wire),
-        claim: Some(Arc::new(ValkeyClaim::new(&server, namespace, config.nodes.lease_ms))),
+        claim: Some(Arc::new(ValkeyClaim::new(&server, &installation, config.nodes.lease_ms))),
         tokens: Some(tokens),
         limits: Some(limits),
         begin_term: Box::new(move |epoch| l2.set_epoch(epoch)),

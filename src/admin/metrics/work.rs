@@ -2,6 +2,7 @@
 
 use crate::admin::exposition::{Exposition, Kind, seconds};
 use crate::admin::listener::Watched;
+use crate::cache::l2::DISTRUSTED;
 use crate::cache::pending::Class;
 use crate::health::Readings;
 use crate::rt::{COMMIT_SIZES, LaneStats, WAIT_BOUNDS_MS};
@@ -179,6 +180,14 @@ fn caches(text: &mut Exposition, watched: &Watched) {
         "Failed calls of the second cache level.",
         l2.errors,
     );
+    let help = "What was not believed: on the server that nodes share, what was not signed with \
+                this JWT_SECRET, is of another version, or was told again; and quotes of any \
+                source that are ahead of this node's clock.";
+    let mut distrusted = text.family(Kind::Counter, "bhav_distrusted_total", help);
+    for (cause, count) in DISTRUSTED.iter().zip(l2.distrusted) {
+        distrusted.sample(&[("cause", cause)], count);
+    }
+    distrusted.sample(&[("cause", "ahead")], l1.ahead);
     text.counter(
         "bhav_quotes_outdated_total",
         "Received quotes that were dropped because a newer one is cached.",

@@ -80,8 +80,8 @@ impl PostgresStore {
         work: impl Fn(&dyn Tx) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
         let lane = match purpose {
-            Purpose::Read => &self.reader_lane,
-            Purpose::Write(_) => &self.writer_lane,
+            Purpose::Read | Purpose::Statement { writes: false } => &self.reader_lane,
+            Purpose::Write(_) | Purpose::Statement { writes: true } => &self.writer_lane,
         };
         let connections = Arc::clone(&self.connections);
         let deadline = Deadline::in_ms(deadline_ms, &self.clock);
