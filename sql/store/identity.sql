@@ -1,1 +1,1 @@
-SELECT database_id, starts FROM identity WHERE id = 1
+SELECT database_id, starts, cluster_id FROM identity WHERE id = 1

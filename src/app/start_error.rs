@@ -76,6 +76,7 @@ impl StartError {
             Self::Auth(AuthError::System(_) | AuthError::Key(KeyError::NoRandomness(_))) => {
                 Exit::Internal
             }
+            Self::Auth(AuthError::OtherSecret { .. }) => Exit::Usage,
             Self::Auth(AuthError::Key(_)) => Exit::StateDir,
             Self::System(_) => Exit::Internal,
         }

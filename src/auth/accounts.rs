@@ -98,10 +98,11 @@ impl Auth {
             count_refusal(error, &self.registrations);
         })?;
         let created_ms = self.clock.now_ms();
-        let user = self.store.create_user(NewUser { email, name, password_hash, created_ms })?;
+        let new = NewUser { email, name, password_hash, created_ms };
+        let UserSecrets { user, token_epoch, .. } = self.store.create_user(new)?;
         self.changed();
         self.remember(&user.email, client);
-        self.session(user, 0)
+        self.session(user, token_epoch)
     }
 
     /// Whether anybody may create an account.

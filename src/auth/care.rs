@@ -4,7 +4,7 @@
 use std::sync::atomic::Ordering;
 
 use super::identity::Auth;
-use super::keys::KeyState;
+use super::keys::{self, KeyState};
 use crate::store::StoreError;
 
 /// Time between two removals of revocations of expired tokens.
@@ -58,6 +58,42 @@ impl Auth {
         }
     }
 
+    /// Tells the database which secret this node signs with.
+    ///
+    /// # Errors
+    /// Where the nodes of the database sign with another, which this one does not know.
+    pub(super) fn claim_secret(&self) -> Result<(), StoreError> {
+        let checks: Vec<String> = self.keys.lock().iter().map(keys::check_value).collect();
+        let other = self.store.claim_secret(&checks[0], &checks[1..])?;
+        other.map_or(Ok(()), |recorded| {
+            self.note_other_secret(Some(recorded));
+            Err(StoreError::Unavailable("JWT_SECRET is not that of the other nodes".to_owned()))
+        })
+    }
+
+    /// Notes which secret the nodes of the database sign with, and logs it once where this node
+    /// does not know it: it refuses tokens of theirs.
+    pub(super) fn note_secret(&self, recorded: Option<&String>) {
+        let Some(recorded) = recorded else { return };
+        let is_known = self.keys.lock().iter().any(|key| keys::check_value(key) == *recorded);
+        self.note_other_secret((!is_known).then(|| recorded.clone()));
+    }
+
+    fn note_other_secret(&self, found: Option<String>) {
+        let mut known = self.other_secret.lock();
+        if *known == found {
+            return;
+        }
+        if let Some(recorded) = &found {
+            tracing::error!(
+                fingerprint = keys::fingerprint(recorded),
+                "other nodes of this database sign with another JWT_SECRET, so their tokens are \
+                 refused here: add it to JWT_PREVIOUS_SECRETS, or give this node the same one"
+            );
+        }
+        *known = found;
+    }
+
     /// Loads accounts, epochs and revocations from the store, for the first time; what changes
     /// afterwards is followed.
     pub(super) fn load_state(&self) {
@@ -70,19 +106,36 @@ impl Auth {
     }
 
     /// Loads them, whatever was read before.
-    pub(super) fn load_all(&self) -> Result<(), StoreError> {
+    /// True where the database has another incarnation than was known, so that every login ends.
+    pub(super) fn load_all(&self) -> Result<bool, StoreError> {
         let began_mono_ms = self.clock.monotonic_ms();
-        let stored = self.store.auth_state()?;
-        self.revoked.load(&stored);
-        self.loaded(stored.changes, began_mono_ms);
-        if self.tokens().is_none() {
-            // Cannot fail: a process uses one database file only.
-            let _ = self.database_id.set(stored.database_id);
-            self.put_in_force(&self.keys.lock());
+        let known = self.incarnation.lock().clone();
+        if known.is_none() {
+            self.claim_secret()?;
+            self.expect_continuity_since_last_run()?;
         }
+        let stored = self.store.auth_state()?;
+        let is_new = known.as_ref() != Some(&stored.incarnation);
+        {
+            let mut read = self.followed.read.lock();
+            if *self.incarnation.lock() != known {
+                // Another pass has taken up what is newer.
+                return Ok(false);
+            }
+            match is_new {
+                true => self.revoked.replace(&stored),
+                false => self.revoked.load(&stored),
+            }
+            *read = stored.read;
+            if is_new {
+                *self.incarnation.lock() = Some(stored.incarnation);
+                self.put_in_force(&self.keys.lock());
+            }
+        }
+        self.loaded(began_mono_ms);
         let (users, changed, tokens) = self.revoked.sizes();
         tracing::info!(users, changed, tokens, "accounts and revocations loaded");
-        Ok(())
+        Ok(is_new && known.is_some())
     }
 }
 

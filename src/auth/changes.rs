@@ -5,19 +5,27 @@
 //! several reads them each second, on the thread `changes`, and at once when another node says that
 //! it has made one. A node that could not read them for [`UNREAD_MS_MAX`] does not know any more
 //! who is revoked, so it accepts no token until it can.
+//!
+//! A database can go back in time: a copy of it is put back, or a standby takes over that lacks the
+//! last commits. So each change has a random mark beside its number. Where the last change that was
+//! read is not there any more, or has another mark, the reader gives the database a new
+//! incarnation, which ends every login, and loads everything anew. What was read last is kept in
+//! the state directory, so that a start sees it too.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, bounded, select};
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 
 use super::identity::Auth;
 use crate::rt::threads;
 use crate::store::limits::{CHANGES_KEPT, CHANGES_PAGE};
-use crate::store::{Changes, StoreError};
+use crate::store::{Changes, Continuity, LastRead, StoreError, small_file};
 
 /// How long a change may go unread while the database answers.
 const READ_INTERVAL: Duration = Duration::from_secs(1);
@@ -26,11 +34,25 @@ const UNREAD_MS_MAX: u64 = 30_000;
 /// Most pages that are read at once: all that is kept, and as much again.
 const PAGES_MAX: usize = 2 * CHANGES_KEPT / CHANGES_PAGE;
 
+/// The file in the state directory that says what was read last.
+const MARK_FILE: &str = "changes.mark";
+
+/// Content of that file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Mark {
+    incarnation: String,
+    number: i64,
+    mark: Option<i64>,
+}
+
 /// How far the changes were read.
 #[derive(Default)]
 pub(super) struct Followed {
-    /// Number of the last change that was applied.
-    applied: AtomicI64,
+    /// The last change that was applied. Locked while changes are applied, never while something
+    /// parks.
+    pub(super) read: Mutex<LastRead>,
+    /// What the file says.
+    kept: Mutex<Option<Mark>>,
     /// When the last complete reading began; monotonic.
     read_mono_ms: AtomicU64,
     /// Set for one node of several.
@@ -132,7 +154,7 @@ impl Auth {
         let age_ms = self.unread_ms();
         let is_outdated = age_ms > UNREAD_MS_MAX;
         Some(ChangesReading {
-            applied: self.followed.applied.load(Ordering::SeqCst),
+            applied: self.followed.read.lock().number,
             age_ms,
             is_outdated,
         })
@@ -160,9 +182,8 @@ impl Auth {
         }
     }
 
-    /// Everything was loaded, with the changes up to this number.
-    pub(super) fn loaded(&self, changes: i64, began_mono_ms: u64) {
-        self.followed.applied.store(changes, Ordering::SeqCst);
+    /// Everything was loaded.
+    pub(super) fn loaded(&self, began_mono_ms: u64) {
         self.followed.read_mono_ms.fetch_max(began_mono_ms, Ordering::SeqCst);
     }
 
@@ -173,7 +194,8 @@ impl Auth {
             return;
         }
         let Ok(noticed) = self.read_changes() else { return };
-        let applied = self.followed.applied.load(Ordering::SeqCst);
+        self.keep_mark();
+        let applied = self.followed.read.lock().number;
         if applied == noticed {
             return;
         }
@@ -188,13 +210,31 @@ impl Auth {
         let mut noticed = 0;
         for _ in 0..PAGES_MAX {
             let began_mono_ms = self.clock.monotonic_ms();
-            let after = self.followed.applied.load(Ordering::SeqCst);
-            let page = self.store.changes_after(after)?;
+            let after = *self.followed.read.lock();
+            let page = self.store.changes_after(after.number)?;
             noticed = page.noticed;
-            if !self.apply(after, &page) {
-                // Some were forgotten, or are a newer program's.
-                self.load_all()?;
+            self.note_secret(page.secret_check.as_ref());
+            if self.incarnation.lock().as_ref() != Some(&page.incarnation) {
+                if self.load_all()? {
+                    tracing::warn!(
+                        "the database has a new identity, by another node or by an operator: \
+                         every login ends"
+                    );
+                }
                 break;
+            }
+            match page.continuity(after) {
+                Continuity::Follows if self.apply(after, &page) => {}
+                Continuity::WentBack => {
+                    self.went_back(&page, after)?;
+                    self.load_all()?;
+                    break;
+                }
+                // Some were forgotten, or are a newer program's.
+                Continuity::Follows | Continuity::Missed => {
+                    self.load_all()?;
+                    break;
+                }
             }
             if page.rows.len() < CHANGES_PAGE {
                 self.followed.read_mono_ms.fetch_max(began_mono_ms, Ordering::SeqCst);
@@ -205,12 +245,61 @@ impl Auth {
     }
 
     /// False where the page does not say all that has changed.
-    fn apply(&self, after: i64, page: &Changes) -> bool {
-        if !page.follow(after) || !page.rows.iter().all(|(_, change)| self.revoked.apply(change)) {
+    fn apply(&self, after: LastRead, page: &Changes) -> bool {
+        let mut read = self.followed.read.lock();
+        if *read != after {
+            // Another reader was faster. What is left is read with the next page.
+            return true;
+        }
+        if !page.rows.iter().all(|(_, change)| self.revoked.apply(change)) {
             return false;
         }
-        self.followed.applied.fetch_max(page.last(after), Ordering::SeqCst);
+        *read = page.last(after);
         true
+    }
+
+    /// Gives a database that has gone back a new incarnation, unless another node was faster.
+    fn went_back(&self, page: &Changes, read: LastRead) -> Result<(), StoreError> {
+        self.store.renew_incarnation(&page.incarnation)?;
+        tracing::warn!(
+            read = read.number,
+            found = page.made,
+            "the database went back in time: the last change of accounts that was read here is \
+             not in it; acknowledged changes may be missing, and every login ends"
+        );
+        Ok(())
+    }
+
+    /// Compares the database with what the last run has read of it, so that one that was put back
+    /// meanwhile is seen.
+    pub(super) fn expect_continuity_since_last_run(&self) -> Result<(), StoreError> {
+        let bytes = small_file::read(&self.state_dir.join(MARK_FILE)).ok().flatten();
+        // An unreadable one says nothing.
+        let mark = bytes.and_then(|bytes| sonic_rs::from_slice::<Mark>(&bytes).ok());
+        self.followed.kept.lock().clone_from(&mark);
+        let Some(Mark { incarnation, number, mark }) = mark else { return Ok(()) };
+        let page = self.store.changes_after(number)?;
+        let read = LastRead { number, mark };
+        if page.incarnation == incarnation && page.continuity(read) == Continuity::WentBack {
+            self.went_back(&page, read)?;
+        }
+        Ok(())
+    }
+
+    /// Writes what was read last into the state directory, where that has changed. Blocks.
+    fn keep_mark(&self) {
+        let LastRead { number, mark } = *self.followed.read.lock();
+        let Some(incarnation) = self.incarnation.lock().clone() else { return };
+        let found = Mark { incarnation, number, mark };
+        let mut kept = self.followed.kept.lock();
+        if kept.as_ref() == Some(&found) {
+            return;
+        }
+        let bytes = sonic_rs::to_vec(&found).unwrap_or_default();
+        match small_file::replace(&self.state_dir.join(MARK_FILE), &bytes) {
+            Ok(()) => *kept = Some(found),
+            Err(error) => tracing::debug!(%error, "what was read of the changes was not kept"),
+        }
     }
 
     /// A pass of the thread. Until everything was loaded for the first time there is nothing to
@@ -219,7 +308,13 @@ impl Auth {
         if self.tokens().is_none() {
             return;
         }
+        if self.claim_is_due.swap(false, Ordering::Relaxed) && self.claim_secret().is_err() {
+            self.claim_is_due.store(true, Ordering::Relaxed);
+        }
         let failed = self.read_changes();
+        if failed.is_ok() {
+            self.keep_mark();
+        }
         let was_failing = self.followed.is_failing.swap(failed.is_err(), Ordering::SeqCst);
         match failed {
             Err(error) if !was_failing => tracing::warn!(

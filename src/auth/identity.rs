@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
@@ -84,16 +84,20 @@ pub struct Auth {
     pub(super) clock: Clock,
     pub(super) store: Arc<dyn Store>,
     pub(super) keys: Mutex<Vec<Key>>,
-    /// Set once the store has been read.
-    pub(super) database_id: OnceLock<String>,
-    /// Signs and verifies tokens with these keys for that database. `None` until the store has been
-    /// read.
+    /// The database's, as it was loaded last. `None` until the store has been read.
+    pub(super) incarnation: Mutex<Option<String>>,
+    /// Signs and verifies tokens with these keys for that incarnation. `None` until the store has
+    /// been read.
     tokens: ArcSwapOption<Tokens>,
+    /// Check value of the secret of other nodes, where this one does not know it.
+    pub(super) other_secret: Mutex<Option<String>>,
+    /// Set where the database has to be told of a new secret.
+    pub(super) claim_is_due: AtomicBool,
     /// Locked while the file is checked on disk.
     pub(super) key_file: Mutex<KeyFile>,
     /// State of the file at the last check.
     pub(super) key_state: Mutex<KeyState>,
-    state_dir: PathBuf,
+    pub(super) state_dir: PathBuf,
     pub(super) passwords: Passwords,
     pub(super) throttle: Throttle,
     /// A throttle of its own, so that registrations and logins do not use up each other's attempts.
@@ -140,8 +144,10 @@ impl Auth {
             clock: clock.clone(),
             store,
             keys: Mutex::new(all),
-            database_id: OnceLock::new(),
+            incarnation: Mutex::new(None),
             tokens: ArcSwapOption::empty(),
+            other_secret: Mutex::new(None),
+            claim_is_due: AtomicBool::new(false),
             key_file: Mutex::new(file),
             key_state,
             state_dir: state_dir.to_owned(),
@@ -158,6 +164,14 @@ impl Auth {
             wrong_passwords: Counter::new(),
         };
         auth.load_state();
+        match &*auth.other_secret.lock() {
+            Some(recorded) => {
+                let own = keys::check_value(&auth.keys.lock()[0]);
+                let shown = |check: &str| keys::fingerprint(check).to_owned();
+                return Err(AuthError::OtherSecret { own: shown(&own), recorded: shown(recorded) });
+            }
+            None => {}
+        }
         Ok(auth)
     }
 
@@ -168,10 +182,10 @@ impl Auth {
         self.tokens.load_full()
     }
 
-    /// Puts `keys` in force, if the database's id is known already.
+    /// Puts `keys` in force, if the database's incarnation is known already.
     pub(super) fn put_in_force(&self, keys: &[Key]) {
-        if let Some(id) = self.database_id.get() {
-            self.tokens.store(Some(Arc::new(Tokens::new(keys, id))));
+        if let Some(incarnation) = &*self.incarnation.lock() {
+            self.tokens.store(Some(Arc::new(Tokens::new(keys, incarnation))));
         }
     }
 
@@ -207,6 +221,7 @@ impl Auth {
             *keys = all;
             self.put_in_force(&keys);
         }
+        self.claim_is_due.store(true, Ordering::Relaxed);
         *self.key_file.lock() = file;
         self.look_after_key();
         let open = prepared.registration == Registration::Open;

@@ -11,6 +11,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use secrecy::ExposeSecret;
+use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
 use super::settings::AuthSettings;
@@ -20,6 +21,12 @@ const FILE_NAME: &str = "jwt.key";
 const KEY_BYTES: usize = 32;
 /// Nothing longer is a key file.
 const FILE_BYTES_MAX: usize = 1024;
+
+/// Prefix of the data from which check values are hashed. They reveal no key.
+const CHECK_LABEL: &[u8] = b"bhav check value of a signing key\0";
+const CHECK_BYTES: usize = 16;
+/// Digits of a check value that are shown, to compare nodes by.
+const FINGERPRINT_DIGITS: usize = 8;
 
 /// A signing key.
 pub type Key = Zeroizing<Vec<u8>>;
@@ -125,6 +132,19 @@ pub fn load(settings: &AuthSettings, state_dir: &Path) -> Result<Keys, KeyError>
     let previous = previous.map(|key| Zeroizing::new(key.as_bytes().to_vec()));
     let all = std::iter::once(current).chain(previous).collect();
     Ok(Keys { all, file: KeyFile(file) })
+}
+
+/// What a database records of the key that its nodes sign with.
+pub fn check_value(key: &Key) -> String {
+    let mut hash = Sha256::new();
+    hash.update(CHECK_LABEL);
+    hash.update(key);
+    hash.finalize()[..CHECK_BYTES].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The part of a check value that is shown.
+pub fn fingerprint(check_value: &str) -> &str {
+    check_value.get(..FINGERPRINT_DIGITS).unwrap_or(check_value)
 }
 
 /// The generated key, and whether its file exists.

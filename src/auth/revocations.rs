@@ -4,6 +4,9 @@
 //! Read on the edge for each authenticated request, without a lock. Its size is bounded by the
 //! store's: a revoked token is dropped once it has certainly expired.
 
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
 use foldhash::fast::RandomState;
 use papaya::HashMap;
 
@@ -28,14 +31,17 @@ pub enum Verdict {
     Unknown,
 }
 
-/// The revocations.
+/// The revocations. All of them are replaced where the database has another past than was known.
 #[derive(Default)]
-pub struct Revocations {
+pub struct Revocations(ArcSwap<Known>);
+
+#[derive(Default)]
+struct Known {
     users: Users,
     /// Revoked tokens by id, each with its expiry in Unix milliseconds.
     tokens: HashMap<u128, i64, RandomState>,
-    /// The valid token epoch of each user. Users who never changed their password are not in it and
-    /// have epoch 0.
+    /// The valid token epoch of each user. Users of an older program's, who never changed their
+    /// password, are not in it and have epoch 0.
     epochs: HashMap<AccountId, i64, RandomState>,
     /// Users for whom it is not known whether a write raised their epoch, and since when
     /// (monotonic).
@@ -43,10 +49,25 @@ pub struct Revocations {
 }
 
 impl Revocations {
-    /// Takes over the state in the store.
+    /// Never inlined, so that the compiler cannot keep the address of arc-swap's thread-local
+    /// across a suspension point of the caller.
+    #[inline(never)]
+    fn known(&self) -> Arc<Known> {
+        self.0.load_full()
+    }
+
+    /// Takes over the state in the store, and forgets everything else.
+    pub fn replace(&self, stored: &AuthState) {
+        let fresh = Self::default();
+        fresh.load(stored);
+        self.0.store(fresh.known());
+    }
+
+    /// Adds the state in the store.
     pub fn load(&self, stored: &AuthState) {
-        self.users.load(&stored.users, stored.last_user);
-        let tokens = self.tokens.pin();
+        let known = self.known();
+        known.users.load(&stored.users, stored.last_user);
+        let tokens = known.tokens.pin();
         for (spelled, expires_ms) in &stored.revoked_tokens {
             // A text in another form than our ids cannot be the id of a token.
             if let Some(id) = tokens::token_id(spelled) {
@@ -60,12 +81,12 @@ impl Revocations {
 
     /// Revokes one token.
     pub fn token(&self, id: u128, expires_ms: i64) {
-        self.tokens.pin().insert(id, expires_ms);
+        self.known().tokens.pin().insert(id, expires_ms);
     }
 
     /// Notes that the store returned this account with this epoch.
     pub fn seen(&self, id: AccountId, epoch: i64) {
-        self.users.add(id);
+        self.known().users.add(id);
         if epoch > 0 {
             self.raise(id, epoch);
         }
@@ -73,7 +94,7 @@ impl Revocations {
 
     /// Sets the user's valid epoch, unless a higher one is known.
     pub fn raise(&self, id: AccountId, epoch: i64) {
-        self.epochs.pin().update_or_insert(id, |known| (*known).max(epoch), epoch);
+        self.known().epochs.pin().update_or_insert(id, |known| (*known).max(epoch), epoch);
     }
 
     /// Refuses tokens of `epoch`, because a write that raises it timed out and may still happen.
@@ -81,18 +102,19 @@ impl Revocations {
         // Not above any epoch that the write may set.
         let next = ((epoch >> EPOCH_CHANCE_BITS) + 1) << EPOCH_CHANCE_BITS;
         self.raise(id, next);
-        self.uncertain.pin().insert(id, now_mono_ms);
+        self.known().uncertain.pin().insert(id, now_mono_ms);
     }
 
     /// Takes the store's `epoch` as final, if it was uncertain for long enough. False while it is
     /// too early to know.
     pub fn resolve(&self, id: AccountId, epoch: i64, now_mono_ms: u64) -> bool {
-        let uncertain = self.uncertain.pin();
+        let known = self.known();
+        let uncertain = known.uncertain.pin();
         match uncertain.get(&id) {
             None => true,
             Some(since_ms) if now_mono_ms < since_ms + UNCERTAIN_MS => false,
             Some(_) => {
-                self.epochs.pin().insert(id, epoch);
+                known.epochs.pin().insert(id, epoch);
                 uncertain.remove(&id);
                 true
             }
@@ -101,19 +123,21 @@ impl Revocations {
 
     /// Refuses every token of an erased user.
     pub fn erased(&self, id: AccountId) {
-        self.users.remove(id);
-        self.epochs.pin().remove(&id);
+        let known = self.known();
+        known.users.remove(id);
+        known.epochs.pin().remove(&id);
     }
 
     /// What to do about a correctly signed token.
     pub fn judge(&self, token: &Verified) -> Verdict {
-        let epoch = self.epochs.pin().get(&token.id).copied().unwrap_or(0);
-        if self.users.was_erased(token.id)
+        let known = self.known();
+        let epoch = known.epochs.pin().get(&token.id).copied().unwrap_or(0);
+        if known.users.was_erased(token.id)
             || token.epoch < epoch
-            || self.tokens.pin().contains_key(&token.token_id)
+            || known.tokens.pin().contains_key(&token.token_id)
         {
             Verdict::Refused
-        } else if !self.users.has(token.id) || token.epoch > epoch {
+        } else if !known.users.has(token.id) || token.epoch > epoch {
             Verdict::Unknown
         } else {
             Verdict::Good
@@ -138,12 +162,13 @@ impl Revocations {
 
     /// Drops revoked tokens that expired at or before this time.
     pub fn forget(&self, before_ms: i64) {
-        self.tokens.pin().retain(|_, expires_ms| *expires_ms > before_ms);
+        self.known().tokens.pin().retain(|_, expires_ms| *expires_ms > before_ms);
     }
 
     /// Number of users, of users with an epoch, and of revoked tokens.
     pub fn sizes(&self) -> (u64, usize, usize) {
-        (self.users.count(), self.epochs.len(), self.tokens.len())
+        let known = self.known();
+        (known.users.count(), known.epochs.len(), known.tokens.len())
     }
 }
 
@@ -164,12 +189,11 @@ mod tests {
     fn loaded() -> Revocations {
         let revoked = Revocations::default();
         revoked.load(&AuthState {
-            database_id: String::new(),
             users: vec![AccountId(1), AccountId(2)],
             last_user: AccountId(3),
-            changes: 0,
             epochs: vec![(AccountId(2), 3)],
             revoked_tokens: vec![(tokens::spelled(5), 100_000), ("garbage".into(), 1)],
+            ..AuthState::default()
         });
         revoked
     }
@@ -267,6 +291,21 @@ mod tests {
             }
         }
         assert!(!loaded().apply(&Change::Unknown));
+    }
+
+    #[test]
+    fn what_is_replaced_knows_nothing_of_another_past() {
+        let revoked = loaded();
+        revoked.seen(AccountId(4), 9);
+        revoked.erased(AccountId(1));
+        let users = vec![AccountId(1), AccountId(4)];
+        let epochs = vec![(AccountId(1), 5), (AccountId(4), 6)];
+        let stored = AuthState { users, epochs, last_user: AccountId(4), ..AuthState::default() };
+        revoked.replace(&stored);
+        assert_eq!(revoked.judge(&token(1, 5, 5)), Verdict::Good, "erased in the other past");
+        assert_eq!(revoked.judge(&token(4, 1, 6)), Verdict::Good, "with a lower epoch");
+        assert_eq!(revoked.judge(&token(2, 1, 3)), Verdict::Refused);
+        assert_eq!(revoked.sizes(), (2, 2, 0));
     }
 
     #[test]

@@ -79,6 +79,7 @@ pub(super) fn dispatch(args: impl IntoIterator<Item = OsString>, commands: &Comm
         Some(("backup", typed)) => database::backup(typed),
         Some(("restore", typed)) => database::restore(typed),
         Some(("migrate", typed)) => database::migrate(typed),
+        Some(("renew-identity", typed)) => database::renew_identity(typed),
         Some(("user", typed)) => users::run(typed),
         Some(("completions", typed)) => completions::completions(typed, command()),
         Some(("man", typed)) => completions::man(typed, command()),
@@ -224,6 +225,7 @@ pub fn command() -> Command {
         .subcommand(database::backup_command())
         .subcommand(database::restore_command())
         .subcommand(database::migrate_command())
+        .subcommand(database::renew_identity_command())
         .subcommand(users::command())
         .subcommand(completions::completions_command())
         .subcommand(completions::man_command())

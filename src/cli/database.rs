@@ -1,4 +1,4 @@
-//! `bhav backup`, `bhav restore` and `bhav migrate`.
+//! `bhav backup`, `bhav restore`, `bhav migrate` and `bhav renew-identity`.
 //!
 //! Main thread. A backup may be made while the service runs; a restore only while it is stopped.
 
@@ -40,7 +40,16 @@ const MIGRATE_NOTES: &str = "\
 With --to, first stop the service. The URL is that of BHAV_STORE_URL, and the password comes from
 BHAV_STORE_PASSWORD as for the service. Everything is copied in one transaction, with its ids, read
 back and compared before it is committed. Then set BHAV_STORE_URL and start the service; everybody
-logs in again. The file stays as it is: delete it when it is no longer needed.";
+logs in again. The file stays, and a start on it warns that it was copied: delete it when it is no
+longer needed.";
+
+const RENEW_NOTES: &str = "\
+For a database that was put back in a way that the program cannot see: a snapshot of the machine or
+of the file system, or a server's data directory. Everybody logs in again, so that no login counts
+that had been ended after the copy was made. Works while the service runs; each node takes it up
+within 5 seconds. On a server it also forgets which JWT_SECRET the nodes sign with: the next start
+says it anew. With --copied, stop every node of the copy first: it may share a cache server with
+the nodes of the original.";
 
 /// `backup`'s part of the command line.
 pub fn backup_command() -> Command {
@@ -91,6 +100,41 @@ pub fn migrate_command() -> Command {
             .group(what)
             .after_help(format!("{MIGRATE_NOTES}\n\n{}", exit::HELP)),
     )
+}
+
+/// `renew-identity`'s part of the command line.
+pub fn renew_identity_command() -> Command {
+    let yes = Arg::new("yes").long("yes").action(ArgAction::SetTrue);
+    let copied = Arg::new("copied").long("copied").action(ArgAction::SetTrue);
+    with_service(
+        Command::new("renew-identity")
+            .about("Give a database that was put back another identity; ends every login")
+            .arg(copied.help("It is a copy of a database that goes on: tell the two apart"))
+            .arg(yes.help("Do not ask"))
+            .after_help(format!("{RENEW_NOTES}\n\n{}", exit::HELP)),
+    )
+}
+
+/// `bhav renew-identity`.
+pub fn renew_identity(matches: &ArgMatches) -> ExitCode {
+    let config = match settings(matches) {
+        Ok(config) => config,
+        Err(code) => return code,
+    };
+    let mut users = match store::open_users(&config.state_dir, &config.store) {
+        Ok(users) => users,
+        Err(error) => return refuse(&in_words(&error), exit_of(&error, Exit::StateDir)),
+    };
+    if !matches.get_flag("yes") && !confirmed("End every login?") {
+        return refuse("nothing was changed; --yes does it without asking", Exit::Usage);
+    }
+    match users.renew_identity(matches.get_flag("copied")) {
+        Ok(_) => print(
+            "the database has a new identity; everybody logs in again, at a running service \
+             within 5 seconds\n",
+        ),
+        Err(error) => refuse(&in_words(&error), exit_of(&error, Exit::Unavailable)),
+    }
 }
 
 /// `bhav backup`.

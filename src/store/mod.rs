@@ -20,7 +20,7 @@ mod postgres;
 pub(crate) mod records;
 pub mod settings;
 pub(crate) mod signal_records;
-mod small_file;
+pub(crate) mod small_file;
 pub mod sqlite;
 mod statements;
 mod traits;
@@ -35,8 +35,9 @@ pub use expected::{Expected, ExpectedPage, Revision, States};
 pub use open::open_lease;
 pub use open::{copy_to_server, open, open_users};
 pub use records::{
-    AccountId, AuthState, Before, Change, Changes, ClosePage, CopiedTable, Deleted, Erased,
-    JournalCursor, JournalEntry, JournalFields, JournalPage, JournalSize, NewUser, Portfolio,
+    AccountId, AuthState, Before, Change, Changes, ClosePage, Continuity, CopiedTable,
+    DatabaseIdentity, Deleted, Erased, JournalCursor, JournalEntry, JournalFields, JournalPage,
+    JournalSize, LastRead, NewUser, Portfolio,
     PriceOfClose, Side, StoreHealth, SyncState, Turn, User, UserChange, UserSecrets, UserSummary,
     Valued,
 };

@@ -8,6 +8,8 @@ use super::postgres::{PostgresLease, PostgresStore, PostgresUsers};
 use super::records::CopiedTable;
 use super::settings::StoreSettings;
 use super::sqlite::errors::{MaintenanceError, OpenError};
+#[cfg(feature = "engines")]
+use super::sqlite::identity;
 use super::sqlite::maintenance::inspect;
 use super::sqlite::store::{FILE_NAME, SqliteStore};
 use super::sqlite::users::SqliteUsers;
@@ -69,7 +71,11 @@ pub fn copy_to_server(
         return Err(MaintenanceError::Older { path, found: report.version });
     }
     #[cfg(feature = "engines")]
-    return super::postgres::copy(&path, url, settings);
+    {
+        let copied = super::postgres::copy(&path, url, settings)?;
+        identity::note_moved(&path, url.as_str(), Clock::system().now_ms())?;
+        Ok(copied)
+    }
     #[cfg(not(feature = "engines"))]
     {
         let _ = (url, settings);

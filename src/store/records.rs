@@ -109,19 +109,29 @@ pub enum UserChange {
     Delete,
 }
 
+/// Which database it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DatabaseIdentity {
+    /// Tokens are good for one incarnation alone. A database that was put back, or was seen to have
+    /// gone back, has a new one.
+    pub incarnation: String,
+    /// Stays while the same database goes on, and is no other database's.
+    pub cluster: String,
+}
+
 /// The state that decides whether a token is accepted, besides its signature.
 #[derive(Clone, Debug, Default)]
 pub struct AuthState {
-    /// Tokens issued for another database are refused.
-    pub database_id: String,
+    /// Tokens issued for another one are refused.
+    pub incarnation: String,
     /// Every user.
     pub users: Vec<AccountId>,
     /// The highest id ever given to a user.
     pub last_user: AccountId,
     /// Users with a token epoch other than zero.
     pub epochs: Vec<(AccountId, i64)>,
-    /// Number of the last change that is in all this.
-    pub changes: i64,
+    /// The last change that is in all this.
+    pub read: LastRead,
     /// Ids of revoked tokens, each with the time when it expires anyway (Unix milliseconds).
     pub revoked_tokens: Vec<(String, i64)>,
 }
@@ -145,9 +155,37 @@ pub enum Change {
     Unknown,
 }
 
+/// How far the changes of a database were read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LastRead {
+    /// Number of the last change.
+    pub number: i64,
+    /// Its random mark; `None` where there is no such row any more.
+    pub mark: Option<i64>,
+}
+
+/// What a page says of the changes before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Continuity {
+    /// They are those that were read, and none was forgotten between them and the page.
+    Follows,
+    /// Some were forgotten meanwhile.
+    Missed,
+    /// They are others, or not there: the database is an older one, or another past of it.
+    WentBack,
+}
+
 /// A page of the changes after one of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Changes {
+    /// The incarnation of the database that has them.
+    pub incarnation: String,
+    /// The check value of the secret that nodes of this database sign with.
+    pub secret_check: Option<String>,
+    /// The mark of the change before the page, where it is still there.
+    pub before: Option<i64>,
+    /// The mark of the last change of the page.
+    pub mark: Option<i64>,
     /// Number of the last change that was made.
     pub made: i64,
     /// Number of the last one that the one service of a database has said to have applied.
@@ -157,18 +195,27 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Whether they are all that was made since `number`: none was forgotten, and the database is
-    /// not an older one.
-    pub fn follow(&self, number: i64) -> bool {
-        match self.rows.first() {
-            Some((first, _)) => *first == number + 1,
-            None => self.made == number,
+    /// Whether they are all that was made since `read`.
+    pub fn continuity(&self, read: LastRead) -> Continuity {
+        let first = self.rows.first().map(|(number, _)| *number);
+        match (read.mark, self.before) {
+            _ if self.made < read.number => Continuity::WentBack,
+            (Some(known), Some(found)) if known == found => Continuity::Follows,
+            (Some(_), Some(_)) => Continuity::WentBack,
+            // The newest changes are never forgotten.
+            (Some(_), None) if first.is_none() => Continuity::WentBack,
+            (Some(_), None) => Continuity::Missed,
+            (None, _) => match first.map_or(self.made == read.number, |at| at == read.number + 1) {
+                true => Continuity::Follows,
+                false => Continuity::Missed,
+            },
         }
     }
 
-    /// Number of the last change of the page, which came after `number`.
-    pub fn last(&self, number: i64) -> i64 {
-        self.rows.last().map_or(number, |(last, _)| *last)
+    /// The last change of the page, which came after `read`.
+    pub fn last(&self, read: LastRead) -> LastRead {
+        let last = self.rows.last().map(|(number, _)| *number);
+        last.map_or(read, |number| LastRead { number, mark: self.mark })
     }
 }
 

@@ -16,7 +16,7 @@ const BYTES_MAX: u64 = 1_024;
 ///
 /// # Errors
 /// As the system says.
-pub(super) fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
+pub(crate) fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     let file = match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened?,
@@ -30,7 +30,7 @@ pub(super) fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
 ///
 /// # Errors
 /// [`MaintenanceError`]. Then the file is unchanged.
-pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), MaintenanceError> {
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), MaintenanceError> {
     let unfinished = beside(path, ".unfinished");
     let written = make_private(&unfinished)
         .and_then(|()| write(&unfinished, bytes).map_err(MaintenanceError::file(path)))

@@ -7,8 +7,8 @@ use crate::portfolio::{DayPoint, Derived, SyncOutcome};
 use crate::store::error::StoreError;
 use crate::store::expected::{Expected, ExpectedPage};
 use crate::store::records::{
-    AccountId, AuthState, Before, Changes, ClosePage, Deleted, Erased, JournalCursor, JournalEntry,
-    JournalFields, JournalPage, JournalSize, NewUser, Portfolio, PriceOfClose, StoreHealth, Turn,
+    AccountId, AuthState, Before, Changes, ClosePage, DatabaseIdentity, Deleted, Erased,
+    JournalCursor, JournalEntry, JournalFields, JournalPage, JournalSize, NewUser, Portfolio, PriceOfClose, StoreHealth, Turn,
     User, UserChange, UserSecrets, UserSummary, Valued,
 };
 use crate::store::signal_records::{
@@ -37,7 +37,8 @@ pub trait Store: Send + Sync {
     // Accounts.
 
     /// Adds a user. [`StoreError::EmailTaken`] where the e-mail, already normalised, is known.
-    fn create_user(&self, user: NewUser) -> Result<User, StoreError>;
+    /// It begins with a random token epoch.
+    fn create_user(&self, user: NewUser) -> Result<UserSecrets, StoreError>;
     /// The user with a normalised e-mail, with the data that a login checks.
     fn user_by_email(&self, email: &str) -> Result<Option<UserSecrets>, StoreError>;
     fn user_by_id(&self, id: AccountId) -> Result<Option<UserSecrets>, StoreError>;
@@ -60,6 +61,16 @@ pub trait Store: Send + Sync {
     fn forget_revocations(&self, before_ms: i64) -> Result<usize, StoreError>;
     /// The state that decides whether a token is accepted, all of one moment, to be kept in memory.
     fn auth_state(&self) -> Result<AuthState, StoreError>;
+
+    /// Which database it is.
+    fn identity(&self) -> Result<DatabaseIdentity, StoreError>;
+    /// Gives the database a new incarnation if it still has the one that was `seen`: of several
+    /// nodes, one does. Returns which database it is then.
+    fn renew_incarnation(&self, seen: &str) -> Result<DatabaseIdentity, StoreError>;
+    /// Records the check value `own` of the secret that this node signs tokens with, where none is
+    /// recorded or one of those in `known`. Returns the recorded one where it is another. A store
+    /// that one process has records none.
+    fn claim_secret(&self, own: &str, known: &[String]) -> Result<Option<String>, StoreError>;
 
     /// The next changes after `number` of what [`auth_state`](Self::auth_state) has, made by this
     /// service, by other nodes or by operators' commands.
@@ -319,6 +330,13 @@ pub trait UserDirectory {
         id: AccountId,
         change: UserChange,
     ) -> Result<Option<i64>, MaintenanceError>;
+
+    /// Gives the database a new incarnation, which ends every login; where it is a copy of another
+    /// one that goes on, another id of the cluster too.
+    ///
+    /// # Errors
+    /// [`MaintenanceError`]. Then nothing was changed.
+    fn renew_identity(&mut self, is_copy: bool) -> Result<DatabaseIdentity, MaintenanceError>;
 
     /// Whether the running service has applied the change with this number; `None` where any number
     /// of services may run, each of which applies it within seconds or refuses every token.

@@ -49,6 +49,9 @@ impl Write {
 /// engine ended the first for a reason of its own. The caller parks (coroutine) or blocks (thread)
 /// until the result is there or the deadline has passed.
 pub(crate) trait Transact: Send + Sync {
+    /// Whether several nodes may share a database.
+    const HAS_SEVERAL_NODES: bool;
+
     /// Runs work that only reads, on one state of the database.
     fn read<T: Send + 'static>(
         &self,

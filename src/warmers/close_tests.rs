@@ -61,7 +61,7 @@ fn store_with(users: &[&[&str]]) -> (tempfile::TempDir, SqliteStore, Vec<Account
     let register = |(number, tickers): (usize, &&[&str])| {
         let email = format!("user{number}@example.com");
         let new = NewUser { email, name: None, password_hash: "none".into(), created_ms: 1 };
-        let id = store.create_user(new).unwrap().id;
+        let id = store.create_user(new).unwrap().user.id;
         let holdings: Vec<Holding> = tickers.iter().map(|ticker| holding(ticker)).collect();
         let point = DayPoint {
             date: "2026-11-19".parse().unwrap(),

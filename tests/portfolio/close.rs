@@ -81,7 +81,7 @@ fn point(date: Date, source: PointSource) -> DayPoint {
 fn register(store: &dyn Store, number: usize) -> AccountId {
     let email = format!("user{number}@example.com");
     let new = NewUser { email, name: None, password_hash: "none".into(), created_ms: 1 };
-    store.create_user(new).unwrap().id
+    store.create_user(new).unwrap().user.id
 }
 
 fn sync(store: &dyn Store, id: AccountId, at_ms: i64, holdings: Vec<Holding>) {

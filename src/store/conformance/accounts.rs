@@ -3,7 +3,7 @@
 use super::engine::Engine;
 use super::samples::{DAY, fields, sync, user};
 use crate::base::Broker;
-use crate::store::{Erased, NewUser, Store, StoreError};
+use crate::store::{Erased, NewUser, Store, StoreError, UserDirectory};
 
 pub(crate) fn a_user_is_created_once_changed_and_erased<E: Engine>() {
     let engine = E::fresh();
@@ -15,19 +15,18 @@ pub(crate) fn a_user_is_created_once_changed_and_erased<E: Engine>() {
         password_hash: String::new(),
         created_ms: 6,
     };
-    assert_eq!(store.create_user(again), Err(StoreError::EmailTaken));
+    assert_eq!(store.create_user(again).map(drop), Err(StoreError::EmailTaken));
     let found = store.user_by_email("a@example.com").unwrap().unwrap();
-    assert_eq!(
-        (found.user.id, found.password_hash.as_str(), found.token_epoch),
-        (id, "hash one", 0)
-    );
+    assert_eq!((found.user.id, found.password_hash.as_str()), (id, "hash one"));
+    assert!(found.token_epoch > 0);
     assert_eq!(store.user_by_id(id).unwrap().unwrap().user, found.user);
     assert!(!store.replace_hash(id, "another", "x").unwrap());
     assert!(store.replace_hash(id, "hash one", "hash two").unwrap());
     assert_eq!(store.change_password(id, "hash one", "x").unwrap(), None);
     let epoch = store.change_password(id, "hash two", "hash three").unwrap().unwrap();
     let next = store.change_password(id, "hash three", "hash four").unwrap().unwrap();
-    assert_eq!((epoch >> 32, next >> 32), (1, 2), "they have an order");
+    let order = (found.token_epoch >> 32) + 1;
+    assert_eq!((epoch >> 32, next >> 32), (order, order + 1), "they have an order");
     assert_ne!(epoch + (1 << 32), next, "and are no one else's");
     assert_eq!(store.auth_state().unwrap().epochs, [(id, next)]);
     sync(&store, id, Broker::A, 9, &["INFY"]);
@@ -44,10 +43,53 @@ pub(crate) fn a_user_is_created_once_changed_and_erased<E: Engine>() {
     assert_eq!((state.users, state.last_user, state.epochs), (vec![], id, vec![]));
     let again = user(&store, "a@example.com");
     assert_ne!(again, id, "an id is never used twice");
-    assert_eq!(store.auth_state().unwrap().users, [again]);
+    let state = store.auth_state().unwrap();
+    assert_eq!(state.users, [again]);
+    let epoch = store.user_by_id(again).unwrap().unwrap().token_epoch;
+    assert_eq!(state.epochs, [(again, epoch)]);
     assert_eq!(store.forget_revocations(55).unwrap(), 1);
     let state = store.auth_state().unwrap();
     assert_eq!(state.revoked_tokens, [("two".to_owned(), 70)]);
     assert_eq!(store.forget_revocations(70).unwrap(), 1);
     assert!(store.auth_state().unwrap().revoked_tokens.is_empty());
+}
+
+pub(crate) fn each_account_begins_with_an_epoch_of_its_own<E: Engine>() {
+    let engine = E::fresh();
+    let store = engine.open();
+    let epoch = |id| store.user_by_id(id).unwrap().unwrap().token_epoch;
+    let one = epoch(user(&store, "a@example.com"));
+    let other = epoch(user(&store, "b@example.com"));
+    let new = NewUser {
+        email: "c@example.com".to_owned(),
+        name: None,
+        password_hash: "hash".to_owned(),
+        created_ms: 6,
+    };
+    let added = engine.users().add(new).unwrap().unwrap();
+    let third = epoch(added.id);
+    assert!(one > 0 && other > 0 && third > 0);
+    assert!(one != other && other != third && third != one);
+}
+
+pub(crate) fn one_of_several_renews_the_incarnation_that_they_saw<E: Engine>() {
+    let engine = E::fresh();
+    let store = engine.open();
+    let first = store.identity().unwrap();
+    assert_eq!((first.incarnation.len(), first.cluster.len()), (32, 32));
+    assert_ne!(first.incarnation, first.cluster);
+    let second = store.renew_incarnation(&first.incarnation).unwrap();
+    assert_ne!(second.incarnation, first.incarnation);
+    assert_eq!(second.cluster, first.cluster, "it is the same cluster");
+    assert_eq!(store.renew_incarnation(&first.incarnation).unwrap(), second, "it is renewed");
+    assert_eq!(store.auth_state().unwrap().incarnation, second.incarnation);
+    assert_eq!(store.changes_after(0).unwrap().incarnation, second.incarnation);
+    let third = engine.users().renew_identity(false).unwrap();
+    assert_eq!(store.identity().unwrap(), third);
+    assert_ne!(third.incarnation, second.incarnation);
+    assert_eq!(third.cluster, first.cluster);
+    let copy = engine.users().renew_identity(true).unwrap();
+    assert!(copy.incarnation != third.incarnation && copy.cluster != first.cluster);
+    drop(store);
+    assert_eq!(engine.open().identity().unwrap(), copy, "a start keeps it");
 }

@@ -5,14 +5,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::engine::Engine;
 use super::samples::user;
 use crate::store::limits::{CHANGES_KEPT, CHANGES_PAGE};
-use crate::store::{AccountId, Change, Store};
+use crate::store::{AccountId, Change, Continuity, LastRead, Store};
 
 /// Everything after a number, page by page, and the number of the last.
-fn read(store: &impl Store, mut after: i64) -> (Vec<Change>, i64) {
+fn read(store: &impl Store, after: i64) -> (Vec<Change>, i64) {
+    let (all, last) = read_on(store, LastRead { number: after, mark: None });
+    (all, last.number)
+}
+
+fn read_on(store: &impl Store, mut after: LastRead) -> (Vec<Change>, LastRead) {
     let mut all = Vec::new();
     loop {
-        let page = store.changes_after(after).unwrap();
-        assert!(page.follow(after), "{page:?} after {after}");
+        let page = store.changes_after(after.number).unwrap();
+        assert_eq!(page.continuity(after), Continuity::Follows, "{page:?} after {after:?}");
         after = page.last(after);
         let is_last = page.rows.len() < CHANGES_PAGE;
         all.extend(page.rows.into_iter().map(|(_, change)| change));
@@ -29,7 +34,7 @@ fn revoked(token_id: &str, expires_ms: i64) -> Change {
 pub(crate) fn every_change_is_told_once_with_what_it_needs<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
-    assert_eq!(store.auth_state().unwrap().changes, 0);
+    assert_eq!(store.auth_state().unwrap().read, LastRead::default());
     assert_eq!(read(&store, 0), (vec![], 0));
     let (one, other) = (user(&store, "a@x"), user(&store, "b@x"));
     store.revoke_token("t", 50).unwrap();
@@ -40,9 +45,13 @@ pub(crate) fn every_change_is_told_once_with_what_it_needs<E: Engine>() {
     let epoch = store.change_password(one, "hash two", "hash three").unwrap().unwrap();
     assert!(store.erase_user(other).unwrap().user);
     assert!(!store.erase_user(other).unwrap().user);
+    let epoch_at_first = |at: usize| match read(&store, 0).0[at] {
+        Change::Account { epoch, .. } => epoch,
+        _ => panic!("no account"),
+    };
     let told = [
-        Change::Account { id: one, epoch: 0 },
-        Change::Account { id: other, epoch: 0 },
+        Change::Account { id: one, epoch: epoch_at_first(0) },
+        Change::Account { id: other, epoch: epoch_at_first(1) },
         revoked("t", 50),
         revoked("t", 70),
         Change::Account { id: one, epoch },
@@ -51,10 +60,13 @@ pub(crate) fn every_change_is_told_once_with_what_it_needs<E: Engine>() {
     assert_eq!(read(&store, 0), (told.to_vec(), 6));
     assert_eq!(read(&store, 4), (told[4..].to_vec(), 6));
     let state = store.auth_state().unwrap();
-    assert_eq!((state.changes, state.users), (6, vec![one]));
-    assert_eq!(read(&store, state.changes), (vec![], 6));
+    assert_eq!((state.read.number, state.users), (6, vec![one]));
+    assert!(state.read.mark.is_some());
+    assert_eq!(read_on(&store, state.read), (vec![], state.read));
+    let first = LastRead { number: 1, mark: store.changes_after(1).unwrap().before };
+    assert_eq!(read_on(&store, first).1, state.read);
     drop(store);
-    assert_eq!(engine.open().auth_state().unwrap().changes, 6, "they are counted on");
+    assert_eq!(engine.open().auth_state().unwrap().read, state.read, "they are counted on");
 }
 
 pub(crate) fn a_reader_that_was_away_for_long_is_told_that_it_missed_some<E: Engine>() {
@@ -73,14 +85,36 @@ pub(crate) fn a_reader_that_was_away_for_long_is_told_that_it_missed_some<E: Eng
     assert_eq!(first.rows[0], (skipped + 2, revoked("t0", 0)));
     store.forget_changes().unwrap();
     // The account is beyond what is kept, all others are not.
-    let missed = store.changes_after(0).unwrap();
-    assert!(!missed.follow(0), "{:?}", missed.rows.first());
-    assert!(!store.changes_after(skipped).unwrap().follow(skipped));
+    let judged = |number: i64, mark: Option<i64>| {
+        store.changes_after(number).unwrap().continuity(LastRead { number, mark })
+    };
+    assert_eq!(judged(0, None), Continuity::Missed);
+    assert_eq!(judged(skipped, Some(7)), Continuity::Missed);
     assert_eq!(read(&store, skipped + 1).0.len(), CHANGES_PAGE + 1);
     // A database that was put in place of a newer one.
     let ahead = first.made + 1;
-    assert!(!store.changes_after(ahead).unwrap().follow(ahead));
+    assert_eq!(judged(ahead, None), Continuity::WentBack);
     assert_eq!(store.auth_state().unwrap().users, [id]);
+}
+
+pub(crate) fn a_past_with_other_changes_of_the_same_numbers_is_told<E: Engine>() {
+    let engine = E::fresh();
+    let store = engine.open();
+    let judged = |read: LastRead| store.changes_after(read.number).unwrap().continuity(read);
+    store.revoke_token("one", 5).unwrap();
+    let one = store.auth_state().unwrap().read;
+    store.revoke_token("two", 5).unwrap();
+    let two = store.auth_state().unwrap().read;
+    assert_eq!((judged(one), judged(two)), (Continuity::Follows, Continuity::Follows));
+    // As a standby that lacks the last commit.
+    engine.execute("DELETE FROM changes WHERE number = 2").unwrap();
+    engine.execute("DELETE FROM revoked_tokens WHERE token_id = 'two'").unwrap();
+    engine.execute("UPDATE change_count SET made = 1").unwrap();
+    assert_eq!((judged(one), judged(two)), (Continuity::Follows, Continuity::WentBack));
+    store.revoke_token("other", 5).unwrap();
+    assert_eq!((judged(one), judged(two)), (Continuity::Follows, Continuity::WentBack));
+    store.revoke_token("more", 5).unwrap();
+    assert_eq!((judged(one), judged(two)), (Continuity::Follows, Continuity::WentBack));
 }
 
 pub(crate) fn changes_made_at_once_are_seen_in_order_and_none_is_missed<E: Engine>() {

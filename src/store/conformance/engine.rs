@@ -25,8 +25,12 @@ pub(crate) trait Engine {
 macro_rules! conformance {
     ($engine:path) => {
         $crate::store::conformance::engine::each! { $engine;
-            accounts: a_user_is_created_once_changed_and_erased;
+            accounts:
+                a_user_is_created_once_changed_and_erased,
+                each_account_begins_with_an_epoch_of_its_own,
+                one_of_several_renews_the_incarnation_that_they_saw;
             changes:
+                a_past_with_other_changes_of_the_same_numbers_is_told,
                 a_reader_that_was_away_for_long_is_told_that_it_missed_some,
                 changes_made_at_once_are_seen_in_order_and_none_is_missed,
                 every_change_is_told_once_with_what_it_needs;

@@ -14,7 +14,7 @@ pub(crate) fn user(store: &impl Store, email: &str) -> AccountId {
         password_hash: "hash one".to_owned(),
         created_ms: 5,
     };
-    store.create_user(user).unwrap().id
+    store.create_user(user).unwrap().user.id
 }
 
 pub(crate) fn dec(text: &str) -> Decimal {

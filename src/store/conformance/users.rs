@@ -27,7 +27,7 @@ pub(crate) fn a_disabled_user_changes_no_password_and_each_change_is_told<E: Eng
     let id = user(&store, "a@x");
     assert_eq!(people.change(AccountId(7), UserChange::Disable { now_ms: 9 }).unwrap(), None);
     assert_eq!(people.change(id, UserChange::Enable).unwrap(), None);
-    let registered = store.auth_state().unwrap().changes;
+    let registered = store.auth_state().unwrap().read.number;
     let disabled = registered + 1;
     assert_eq!(people.change(id, UserChange::Disable { now_ms: 9 }).unwrap(), Some(disabled));
     assert_eq!(people.change(id, UserChange::Disable { now_ms: 9 }).unwrap(), None);

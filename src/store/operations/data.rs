@@ -13,13 +13,13 @@ use crate::store::transact::{
 };
 use crate::store::tx::Tx;
 use crate::store::{
-    AccountId, AuthState, Changes, ClosePage, Deleted, Erased, Expected, ExpectedPage,
+    AccountId, AuthState, Changes, ClosePage, DatabaseIdentity, Deleted, Erased, Expected, ExpectedPage,
     JournalCursor, JournalEntry, JournalFields, JournalPage, JournalSize, NewUser, Portfolio,
-    PriceOfClose, StoreError, StoreHealth, Turn, User, UserSecrets, Valued,
+    PriceOfClose, StoreError, StoreHealth, Turn, UserSecrets, Valued,
 };
 
 impl<E: Transact> Store for E {
-    fn create_user(&self, user: NewUser) -> Result<User, StoreError> {
+    fn create_user(&self, user: NewUser) -> Result<UserSecrets, StoreError> {
         self.write(Write::new(), move |tx| accounts::create(tx, &user))
     }
 
@@ -64,6 +64,23 @@ impl<E: Transact> Store for E {
 
     fn auth_state(&self) -> Result<AuthState, StoreError> {
         self.read(PAGE_DEADLINE_MS, accounts::auth_state)
+    }
+
+    fn identity(&self) -> Result<DatabaseIdentity, StoreError> {
+        self.read(READ_DEADLINE_MS, accounts::identity)
+    }
+
+    fn renew_incarnation(&self, seen: &str) -> Result<DatabaseIdentity, StoreError> {
+        let seen = seen.to_owned();
+        self.write(Write::new(), move |tx| accounts::renew_incarnation(tx, &seen))
+    }
+
+    fn claim_secret(&self, own: &str, known: &[String]) -> Result<Option<String>, StoreError> {
+        if !E::HAS_SEVERAL_NODES {
+            return Ok(None);
+        }
+        let (own, known) = (own.to_owned(), known.to_vec());
+        self.write(Write::new(), move |tx| accounts::claim_secret(tx, &own, &known))
     }
 
     fn changes_after(&self, number: i64) -> Result<Changes, StoreError> {

@@ -67,7 +67,7 @@ fn expect_equal(one: &impl Database, other: &impl Database) {
     other.users.sort();
     assert_eq!((&one.users, &one.epochs), (&other.users, &other.epochs));
     assert_eq!((&one.revoked_tokens, one.last_user), (&other.revoked_tokens, other.last_user));
-    assert_ne!(one.database_id, other.database_id, "tokens of before end");
+    assert_ne!(one.incarnation, other.incarnation, "tokens of before end");
 }
 
 #[test]

@@ -218,7 +218,7 @@ fn a_user_becomes_visible_before_any_with_a_higher_id() {
             let made = accounts::create(tx, &new)?;
             let state = seen.auth_state().unwrap();
             assert_eq!((state.users, state.last_user), (vec![first], first), "not committed yet");
-            Ok(made.id)
+            Ok(made.user.id)
         })
         .unwrap();
     let state = beside.auth_state().unwrap();
@@ -233,7 +233,7 @@ fn nodes_that_start_at_once_make_one_schema() {
     let Some(server) = server() else { return };
     let schema = Schema::through(server);
     let ids: Vec<String> = std::thread::scope(|scope| {
-        let node = || schema.store().auth_state().unwrap().database_id;
+        let node = || schema.store().auth_state().unwrap().incarnation;
         let nodes: Vec<_> = (0..4).map(|_| scope.spawn(node)).collect();
         nodes.into_iter().map(|node| node.join().unwrap()).collect()
     });

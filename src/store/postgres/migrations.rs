@@ -1,6 +1,7 @@
 //! The schema: made and migrated in one transaction, under a lock of the transaction, so that
 //! several nodes may start at once.
 
+use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 
 use super::condition::Condition;
@@ -50,6 +51,11 @@ const NOTE: &str = "INSERT INTO schema (id, version, least_program) VALUES (1, $
     ON CONFLICT (id) DO UPDATE \
     SET version = excluded.version, least_program = excluded.least_program";
 
+/// Whether the database is where it got its ids. Asked first, since a server that takes no writes
+/// refuses even a statement that would change nothing.
+const HAS_MOVED: &str = "SELECT place IS DISTINCT FROM own_place() FROM identity WHERE id = 1";
+const MOVE: &str = include_str!("../../../sql/postgres/move_database.sql");
+
 /// The version that this program writes.
 pub(crate) fn known_version() -> i64 {
     MIGRATIONS.len() as i64
@@ -82,7 +88,18 @@ pub(crate) fn run(
         let noted = connection.wait(deadline, client.execute_typed(NOTE, &args));
         noted.map_err(judge)?;
     }
+    let moved = connection.wait(deadline, client.query_typed(HAS_MOVED, &[])).map_err(judge)?;
+    let has_moved = moved.first().is_some_and(|row| row.get::<_, bool>(0));
+    if has_moved {
+        step(MOVE)?;
+    }
     step("COMMIT")?;
+    if has_moved {
+        tracing::warn!(
+            "the database was restored from a dump or copied: it has a new identity, and every \
+             login ends"
+        );
+    }
     if !pending.is_empty() {
         tracing::info!(from = found, to = known_version(), "the store has the current schema");
     }
@@ -114,6 +131,25 @@ pub(crate) fn version(
         };
     }
     let rows = read(VERSION)?;
+    judged(&rows, url)
+}
+
+/// Fails where the schema was changed since the start, and needs a newer program now.
+///
+/// # Errors
+/// [`OpenError`].
+pub(crate) fn expect_known(
+    connection: &Connection,
+    deadline: &Deadline,
+    url: &str,
+    condition: &Condition,
+) -> Result<(), OpenError> {
+    let rows = connection.wait(deadline, connection.client.query_typed(VERSION, &[]));
+    judged(&rows.map_err(|failure| condition.judge(failure))?, url).map(drop)
+}
+
+/// The version, if this program can work with it.
+fn judged(rows: &[Row], url: &str) -> Result<i64, OpenError> {
     let both = rows.first().map(|row| (row.get::<_, i64>(0), row.get::<_, i64>(1)));
     let Some((found, needs)) = both else {
         return Err(OpenError::ForeignSchema { url: url.to_owned() });

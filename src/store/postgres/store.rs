@@ -121,6 +121,8 @@ impl PostgresStore {
 }
 
 impl Transact for PostgresStore {
+    const HAS_SEVERAL_NODES: bool = true;
+
     fn hold(tx: &dyn Tx, epoch: Epoch) -> Result<(), Failure> {
         lease::hold(tx, epoch)
     }

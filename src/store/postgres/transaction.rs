@@ -13,6 +13,7 @@ use super::errors::{Meaning, meaning};
 use super::migrations;
 use super::target::Target;
 use super::tx::{Opening, PostgresTx};
+use crate::store::condition::State;
 use crate::store::tx::{Failure, Tx};
 use crate::store::{AccountId, MaintenanceError, OpenError, StoreError};
 
@@ -166,10 +167,18 @@ impl Connections {
             return Ok(connection);
         }
         let connection = self.connect(deadline)?;
-        if !self.is_migrated.load(Ordering::Relaxed) {
-            let migrated = self.migrate_through(&connection, deadline);
-            migrated.map_err(|error| StoreError::Unavailable(error.to_string()))?;
-        }
+        let fit = match self.is_migrated.load(Ordering::Relaxed) {
+            false => self.migrate_through(&connection, deadline),
+            // A newer program may have changed the schema since.
+            true => {
+                migrations::expect_known(&connection, deadline, &self.target.url, &self.condition)
+            }
+        };
+        fit.map_err(|error| {
+            let cause = error.to_string();
+            self.condition.seen.set(State::Unavailable, &cause);
+            StoreError::Unavailable(cause)
+        })?;
         Ok(connection)
     }
 

@@ -9,13 +9,13 @@ use super::target::Target;
 use super::transaction::{Connections, Purpose};
 use crate::base::Clock;
 use crate::store::settings::StoreSettings;
-use crate::store::statements::users;
+use crate::store::statements::{accounts, users};
 use crate::store::traits::UserDirectory;
 use crate::store::transact::WRITE_DEADLINE_MS;
 use crate::store::tx::{Failure, Tx};
 use crate::store::url::StoreUrl;
 use crate::store::{
-    AccountId, MaintenanceError, NewUser, OpenError, User, UserChange, UserSummary,
+    AccountId, DatabaseIdentity, MaintenanceError, NewUser, OpenError, User, UserChange, UserSummary,
 };
 
 /// A connection beside the services.
@@ -70,6 +70,10 @@ impl UserDirectory for PostgresUsers {
         change: UserChange,
     ) -> Result<Option<i64>, MaintenanceError> {
         self.run(&Purpose::Write(vec![id]), |tx| users::change(tx, id, change))
+    }
+
+    fn renew_identity(&mut self, is_copy: bool) -> Result<DatabaseIdentity, MaintenanceError> {
+        self.run(&Purpose::Write(Vec::new()), |tx| accounts::renew_identity(tx, is_copy))
     }
 
     fn noticed(&self, _number: i64) -> Result<Option<bool>, MaintenanceError> {

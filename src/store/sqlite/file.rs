@@ -112,7 +112,9 @@ pub(crate) fn begin_start(connection: &mut Connection, path: &Path) -> Result<()
     // The log is of a migration just now, or of a process that was killed.
     let has_log = length(&beside(path, "-wal")) > 0;
     identity::begin_start(connection, path)?;
-    if let Err(error) = finish(connection, has_log) {
+    let finished = finish(connection, has_log);
+    log::keep_filled(connection, path)?;
+    if let Err(error) = finished {
         // The service can run without this; it is tried again later.
         tracing::warn!(%error, "an earlier process's log could not be moved into the database yet");
     }

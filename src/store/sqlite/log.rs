@@ -16,9 +16,11 @@ use std::{fs, io};
 use parking_lot::Mutex;
 use rusqlite::Connection;
 
+use super::care::PROBE_WRITE;
 use super::inode::Inode;
 use super::lock_wait::BUSY_TIMEOUT;
 use crate::base::paths::beside;
+use crate::store::tx::{Failure, Tx};
 
 /// How long emptying the log waits for readers; writes wait with it. A backup may read for much
 /// longer. Then the next probe tries again.
@@ -89,6 +91,24 @@ pub(crate) fn set_aside(log: &Path) -> io::Result<()> {
             Ok(())
         }
         failed => failed,
+    }
+}
+
+/// Whether the log of a service that was killed is gone. It has something in it from the start to
+/// the close ([`keep_filled`]).
+pub(crate) fn is_lost(path: &Path) -> bool {
+    super::identity::is_open(path) && is_empty(path)
+}
+
+fn is_empty(path: &Path) -> bool {
+    fs::metadata(beside(path, "-wal")).map_or(0, |about| about.len()) == 0
+}
+
+/// Writes something into a log that was emptied, so that its loss can be told.
+pub(crate) fn keep_filled(connection: &Connection, path: &Path) -> Result<(), Failure> {
+    match is_empty(path) {
+        true => connection.run(PROBE_WRITE, &[]).map(drop),
+        false => Ok(()),
     }
 }
 

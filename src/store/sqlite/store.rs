@@ -148,6 +148,8 @@ impl SqliteStore {
 }
 
 impl Transact for SqliteStore {
+    const HAS_SEVERAL_NODES: bool = false;
+
     /// One process has the file, so nobody else can lead.
     fn hold(_tx: &dyn Tx, _epoch: Epoch) -> Result<(), Failure> {
         Ok(())

@@ -3,18 +3,19 @@
 //! Called on a command's main thread; blocks. Each change is numbered in the transaction that makes
 //! it, so that the running service applies it. A password's hash is never returned.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use super::errors::MaintenanceError;
 use super::lock_wait::BUSY_TIMEOUT;
 use super::maintenance::inspect;
-use super::{cleaning, log};
-use crate::store::statements::users;
+use super::{cleaning, identity, log};
+use crate::store::statements::{accounts, users};
 use crate::store::traits::UserDirectory;
 use crate::store::tx::{Failure, Tx};
-use crate::store::{AccountId, NewUser, User, UserChange, UserSummary};
+use crate::store::{AccountId, DatabaseIdentity, NewUser, User, UserChange, UserSummary};
 
 /// The database, opened beside the service.
 pub struct SqliteUsers(Connection);
@@ -39,6 +40,9 @@ impl SqliteUsers {
         connection.pragma_update(None, "synchronous", "full")?;
         connection.pragma_update(None, "foreign_keys", true)?;
         connection.pragma_update(None, "secure_delete", true)?;
+        // The next start looks whether the log of a killed service is still there.
+        let keep = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
+        connection.set_db_config(keep, identity::is_open(path))?;
         Ok(Self(connection))
     }
 
@@ -90,6 +94,14 @@ impl UserDirectory for SqliteUsers {
             tracing::debug!("the database's log was not emptied: a reader uses it");
         }
         Ok(Some(number))
+    }
+
+    fn renew_identity(&mut self, is_copy: bool) -> Result<DatabaseIdentity, MaintenanceError> {
+        let path = self.0.path().map(PathBuf::from).unwrap_or_default();
+        let renewed = self.write(|tx| accounts::renew_identity(tx, is_copy).map(Some))?;
+        let renewed = renewed.expect("it is always made");
+        identity::note_renewed(&path, &renewed.incarnation);
+        Ok(renewed)
     }
 
     fn noticed(&self, number: i64) -> Result<Option<bool>, MaintenanceError> {

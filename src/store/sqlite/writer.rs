@@ -10,7 +10,7 @@ use super::errors::OpenError;
 use super::file::{begin_start, open_beside, open_for_writing};
 use super::lock_wait::BUSY_TIMEOUT;
 use super::readers::Readers;
-use super::{cleaning, log};
+use super::{cleaning, identity, log};
 use crate::rt::Ledger;
 use crate::store::StoreError;
 use crate::store::condition::State;
@@ -27,6 +27,8 @@ pub(crate) struct SqliteLedger {
     wrote: bool,
     /// Whether this process's start was counted in the file.
     begun: bool,
+    /// Whether a process before this one was killed and its log is gone.
+    log_is_lost: bool,
     then: AfterCommit,
     condition: Arc<Condition>,
     readers: Arc<Readers>,
@@ -54,6 +56,7 @@ impl SqliteLedger {
             changes_before: 0,
             wrote: false,
             begun: false,
+            log_is_lost: log::is_lost(condition.path()),
             then: AfterCommit::default(),
             condition,
             readers,
@@ -100,6 +103,13 @@ impl SqliteLedger {
             StoreError::Unavailable(error.to_string())
         })?;
         self.begun = true;
+        if self.log_is_lost {
+            tracing::warn!(
+                "the service was killed, and the log beside the database (bhav.sqlite-wal) is gone: \
+                 writes that were acknowledged last may be missing, unless another program has \
+                 moved them into the database"
+            );
+        }
         Ok(())
     }
 
@@ -182,7 +192,9 @@ impl SqliteLedger {
             "the database's log was moved, removed or replaced while in use; what it held is in \
              the database, and nothing is lost"
         );
-        self.connect().map_err(|_| self.closed())
+        self.connect().map_err(|_| self.closed())?;
+        self.keep_log_filled();
+        Ok(())
     }
 
     /// Checks that the commit is in the file that `path` names. If it is not, the commit is not
@@ -206,8 +218,20 @@ impl SqliteLedger {
             self.empty_log(if close { BUSY_TIMEOUT } else { log::READERS_WAIT });
         }
         if close {
+            if !self.condition.log.due() {
+                identity::note_closed(self.condition.path());
+            }
             // The last connection to a database removes its empty log.
             self.disconnect();
+        } else if empty_log || clean {
+            self.keep_log_filled();
+        }
+    }
+
+    fn keep_log_filled(&self) {
+        let Some(connection) = self.connection.as_ref().filter(|_| self.begun) else { return };
+        if let Err(error) = log::keep_filled(connection, self.condition.path()) {
+            tracing::debug!(%error, "the emptied log has nothing in it");
         }
     }
 

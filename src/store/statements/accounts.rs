@@ -4,9 +4,15 @@ use super::changes;
 use crate::store::arg::args;
 use crate::store::cells::{Cells, damaged};
 use crate::store::tx::{Failure, Sql, Tx, sql};
-use crate::store::{AccountId, AuthState, NewUser, StoreError, User, UserSecrets};
+use crate::store::{
+    AccountId, AuthState, DatabaseIdentity, NewUser, StoreError, User, UserSecrets,
+};
 
 const IDENTITY: Sql = sql!("sql/store/identity.sql");
+const RENEW_INCARNATION: Sql = sql!("sql/store/renew_incarnation.sql");
+const RENEW_IDENTITY: Sql = sql!("sql/store/renew_identity.sql");
+const SECRET_CHECK: Sql = sql!("sql/store/secret_check.sql");
+const CLAIM_SECRET: Sql = sql!("sql/store/claim_secret.sql");
 const CREATE_USER: Sql = sql!("sql/store/create_user.sql");
 const USER_BY_EMAIL: Sql = sql!("sql/store/user_by_email.sql");
 const USER_BY_ID: Sql = sql!("sql/store/user_by_id.sql");
@@ -23,12 +29,18 @@ const DISABLE_USER: Sql = sql!("sql/store/disable_user.sql");
 const ENABLE_USER: Sql = sql!("sql/store/enable_user.sql");
 const EPOCHS: Sql = sql!("sql/store/epochs.sql");
 
-pub(crate) fn create(tx: &dyn Tx, user: &NewUser) -> Result<User, Failure> {
+/// Bits of the epoch that an account begins with. The rest is left for counting up.
+const FIRST_EPOCH_BITS: u32 = 62;
+
+pub(crate) fn create(tx: &dyn Tx, user: &NewUser) -> Result<UserSecrets, Failure> {
     let NewUser { email, name, password_hash, created_ms } = user;
-    let columns = args![email, name.as_ref(), password_hash, *created_ms];
+    let token_epoch = (random()? >> (u64::BITS - FIRST_EPOCH_BITS)).max(1).cast_signed();
+    let columns = args![email, name.as_ref(), password_hash, *created_ms, token_epoch];
     let id = tx.first(CREATE_USER, &columns, account_id)?;
     let id = id.ok_or_else(|| damaged("a row that was added"))?;
-    Ok(User { id, email: email.clone(), name: name.clone(), created_ms: *created_ms })
+    let user = User { id, email: email.clone(), name: name.clone(), created_ms: *created_ms };
+    let password_hash = password_hash.clone();
+    Ok(UserSecrets { user, password_hash, token_epoch, disabled: false })
 }
 
 pub(crate) fn by_email(tx: &dyn Tx, email: &str) -> Result<Option<UserSecrets>, Failure> {
@@ -84,8 +96,11 @@ pub(crate) fn change_password(
 
 /// The random half of a token epoch.
 fn salt() -> Result<i64, Failure> {
-    let bits = getrandom::u32();
-    bits.map(i64::from).map_err(|error| StoreError::Unavailable(error.to_string()).into())
+    Ok((random()? >> u32::BITS).cast_signed())
+}
+
+fn random() -> Result<u64, Failure> {
+    getrandom::u64().map_err(|error| StoreError::Unavailable(error.to_string()).into())
 }
 
 pub(crate) fn revoke_token(tx: &dyn Tx, token_id: &str, expires_ms: i64) -> Result<(), Failure> {
@@ -97,21 +112,63 @@ pub(crate) fn forget_revocations(tx: &dyn Tx, before_ms: i64) -> Result<usize, F
     Ok(tx.run(FORGET_TOKENS, &args![before_ms])? as usize)
 }
 
-/// The id that access tokens are bound to.
-pub(crate) fn database_id(tx: &dyn Tx) -> Result<String, Failure> {
-    let found: Option<String> =
-        tx.first(IDENTITY, &[], |row| row.get(0))?.ok_or_else(|| damaged("the database's id"))?;
-    let why = "a database that was put in place has to take writes once";
-    found.ok_or_else(|| StoreError::Unavailable(why.to_owned()).into())
+/// Which database it is.
+pub(crate) fn identity(tx: &dyn Tx) -> Result<DatabaseIdentity, Failure> {
+    let found = tx.first(IDENTITY, &[], |row| Ok((row.get(0)?, row.get(2)?)))?;
+    match found.ok_or_else(|| damaged("the database's id"))? {
+        (Some(incarnation), Some(cluster)) => Ok(DatabaseIdentity { incarnation, cluster }),
+        _ => {
+            let why = "a database that was put in place has to take writes once";
+            Err(StoreError::Unavailable(why.to_owned()).into())
+        }
+    }
+}
+
+/// Gives the database a new incarnation, if it still has the one that was `seen`. Returns which
+/// database it is then.
+pub(crate) fn renew_incarnation(tx: &dyn Tx, seen: &str) -> Result<DatabaseIdentity, Failure> {
+    tx.run(RENEW_INCARNATION, &args![seen, new_id()?])?;
+    identity(tx)
+}
+
+/// Gives the database a new incarnation, and a copy of another one a new id of the cluster too.
+/// Forgets which secret its nodes sign with.
+pub(crate) fn renew_identity(tx: &dyn Tx, is_copy: bool) -> Result<DatabaseIdentity, Failure> {
+    let cluster = is_copy.then(new_id).transpose()?;
+    tx.run(RENEW_IDENTITY, &args![new_id()?, cluster])?;
+    identity(tx)
+}
+
+/// 128 random bits, as text.
+fn new_id() -> Result<String, Failure> {
+    Ok(format!("{:016x}{:016x}", random()?, random()?))
+}
+
+/// Records the check value `own`, if none is recorded or one that the node knows too. Returns the
+/// recorded one where the node does not know it.
+pub(crate) fn claim_secret(
+    tx: &dyn Tx,
+    own: &str,
+    known: &[String],
+) -> Result<Option<String>, Failure> {
+    let recorded = tx.first(SECRET_CHECK, &[], |row| row.get::<Option<String>>(0))?.flatten();
+    match recorded {
+        Some(recorded) if recorded == own => Ok(None),
+        Some(recorded) if !known.contains(&recorded) => Ok(Some(recorded)),
+        recorded => match tx.run(CLAIM_SECRET, &args![recorded.unwrap_or_default(), own])? {
+            0 => Err(StoreError::Busy.into()),
+            _ => Ok(None),
+        },
+    }
 }
 
 /// Reads everything in one transaction, so that the last id is consistent with the rest.
 pub(crate) fn auth_state(tx: &dyn Tx) -> Result<AuthState, Failure> {
     Ok(AuthState {
-        database_id: database_id(tx)?,
+        incarnation: identity(tx)?.incarnation,
         users: tx.all(USER_IDS, &[], account_id)?,
         last_user: tx.first(LAST_USER_ID, &[], account_id)?.unwrap_or_default(),
-        changes: changes::made(tx)?,
+        read: changes::last(tx)?,
         epochs: tx.all(EPOCHS, &[], |row| Ok((AccountId(row.get(0)?), row.get(1)?)))?,
         revoked_tokens: tx.all(REVOKED_TOKENS, &[], |row| Ok((row.get(0)?, row.get(1)?)))?,
     })

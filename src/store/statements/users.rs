@@ -33,7 +33,7 @@ pub(crate) fn find(tx: &dyn Tx, id_or_email: &str) -> Result<Option<UserSummary>
 pub(crate) fn add(tx: &dyn Tx, user: &NewUser) -> Result<Option<User>, Failure> {
     match accounts::by_email(tx, &user.email)? {
         Some(_) => Ok(None),
-        None => accounts::create(tx, user).map(Some),
+        None => Ok(Some(accounts::create(tx, user)?.user)),
     }
 }
 

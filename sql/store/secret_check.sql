@@ -1,0 +1,1 @@
+SELECT secret_check FROM identity WHERE id = 1
