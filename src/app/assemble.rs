@@ -91,7 +91,7 @@ pub fn assemble(
         Some(secret) => NodeSecret::with(secret.clone(), config.auth.jwt_previous_secrets.as_ref()),
         None => NodeSecret::new(auth.kept_key()),
     });
-    let levels = second_level(config, lock, &secret)?;
+    let levels = second_level(config, lock, &*store, &secret)?;
     #[cfg(feature = "engines")]
     let installation = levels.installation.clone();
     let (context, mailbox) = context(config, clock, calendar, indices, store, levels, &auth)?;
@@ -342,11 +342,12 @@ fn embedded_shares() -> Vec<Listed> {
 fn second_level(
     config: &Config,
     lock: &InstanceLock,
+    store: &dyn Store,
     secret: &Arc<NodeSecret>,
 ) -> Result<Levels, StartError> {
     let file = second_level_on_disk(config, lock);
     match &config.valkey.url {
-        Some(url) => shared_second_level(config, url, file, secret),
+        Some(url) => shared_second_level(config, url, file, (store, secret)),
         None => Ok(Levels {
             l2: file,
             own: None,
@@ -370,11 +371,11 @@ fn shared_second_level(
     config: &Config,
     url: &Address,
     file: Arc<dyn SecondLevel>,
-    secret: &Arc<NodeSecret>,
+    (store, secret): (&dyn Store, &Arc<NodeSecret>),
 ) -> Result<Levels, StartError> {
-    let ValkeySettings { password, ca_file, namespace, .. } = &config.valkey;
+    let ValkeySettings { password, ca_file, .. } = &config.valkey;
     let server = Server::new(url.clone(), password.clone(), ca_file.as_deref())?;
-    let installation = Arc::new(Installation::named(namespace.clone(), secret));
+    let installation = super::nodes::installation(config, store, secret);
     let records_max = config.cache.l2_records_max;
     let l2 = ValkeyL2::new(&Arc::new(server), &installation, records_max);
     Ok(Levels { l2: Arc::new(l2), own: Some(file), installation: Some(installation) })
@@ -385,7 +386,7 @@ fn shared_second_level(
     _: &Config,
     url: &Address,
     _: Arc<dyn SecondLevel>,
-    _: &Arc<NodeSecret>,
+    _: (&dyn Store, &Arc<NodeSecret>),
 ) -> Result<Levels, StartError> {
     Err(StartError::NotBuiltIn { setting: "BHAV_CACHE_URL", value: url.to_string() })
 }

@@ -7,6 +7,7 @@ use rust_decimal::Decimal;
 
 use crate::base::{Broker, ClosingPrice, Holding, Position, Symbol};
 use crate::portfolio::{DayPoint, Repriced};
+use crate::ops::DurationCounts;
 use crate::rt::{BatchStats, LaneStats};
 
 /// A user's id: positive, never used twice.
@@ -382,4 +383,6 @@ pub struct StoreHealth {
     pub writing_ms: Option<u64>,
     pub writer: BatchStats,
     pub readers: LaneStats,
+    /// How long a database on a server took for what it was asked; empty for a file.
+    pub roundtrips: DurationCounts,
 }

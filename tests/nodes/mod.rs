@@ -11,6 +11,7 @@ mod programs;
 mod secrets;
 mod serving;
 mod status;
+mod strangers;
 mod tokens;
 mod turns;
 mod world;

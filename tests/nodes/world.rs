@@ -43,6 +43,11 @@ impl Rows {
         self.away.store(away, Ordering::SeqCst);
     }
 
+    /// It is again as it was before somebody took this epoch after that one.
+    pub fn go_back(&self, epoch: u64) {
+        *self.row.lock() = Row { epoch, held: None };
+    }
+
     fn ask<T>(&self, work: impl FnOnce(&mut Row, u64) -> T) -> Result<T, AuthorityError> {
         if self.away.load(Ordering::SeqCst) {
             return Err(AuthorityError("away".into()));
@@ -90,10 +95,15 @@ impl Authority for Rows {
 /// What all the nodes know, as they must.
 pub const SECRET: &str = "a key that all the nodes know, as they must";
 
+/// These nodes have no database in common, whose id would be theirs.
+fn namespace() -> Namespace {
+    Namespace::parse("main").unwrap()
+}
+
 /// Of which all these nodes are.
 pub fn installation() -> Arc<Installation> {
     let secret = Arc::new(NodeSecret::new(SECRET.into()));
-    Arc::new(Installation::named(Namespace::default(), &secret))
+    Arc::new(Installation::named(namespace(), &secret))
 }
 
 /// What the nodes share.
@@ -153,6 +163,7 @@ impl World {
 
     fn shared(&self, mut config: Config) -> Config {
         config.valkey.url = Some(self.server.address());
+        config.valkey.namespace = Some(namespace());
         config.nodes.lease_ms = LEASE_MS;
         config.auth.jwt_secret = Some(SECRET.into());
         config

@@ -190,6 +190,13 @@ struct Known {
     is_sure: bool,
 }
 
+impl Known {
+    /// The namespace of a database that calls itself so.
+    fn of_database(cluster: &str) -> Option<Namespace> {
+        Namespace::parse(&format!("db-{}", cluster.to_ascii_lowercase())).ok()
+    }
+}
+
 /// The installation. Shared by everything that uses the server.
 pub struct Installation {
     secret: Arc<NodeSecret>,
@@ -229,6 +236,15 @@ impl Installation {
             return;
         }
         self.known.store(Some(Arc::new(Known { name, is_sure })));
+    }
+
+    /// From now on it is that of the database with this id. Returns whether that was another.
+    pub fn belongs_to(&self, cluster: &str, is_sure: bool) -> bool {
+        let before = self.namespace();
+        if let Some(name) = Known::of_database(cluster) {
+            self.name(name, is_sure);
+        }
+        self.namespace() != before
     }
 
     /// Whether the namespace is known for sure.

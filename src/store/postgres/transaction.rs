@@ -199,8 +199,10 @@ impl Connections {
         let mut attempts = 1;
         loop {
             let opening = purpose.opening(deadline_ms);
+            let stopwatch = self.condition.clock().stopwatch();
             let ended = match self.attempt(opening, purpose.writes(), deadline, work) {
                 Ok(done) => {
+                    self.condition.roundtrips.record(0, stopwatch.elapsed_ns());
                     self.condition.worked(purpose.writes());
                     return Ok(done);
                 }

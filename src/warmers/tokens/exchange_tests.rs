@@ -67,7 +67,7 @@ impl Node {
             heard,
             connects: Box::new(|| 1),
             installation: Arc::new(Installation::named(
-                Namespace::default(),
+                Namespace::parse("main").unwrap(),
                 &Arc::new(NodeSecret::new(secret.into())),
             )),
             node: node.to_owned(),
