@@ -153,11 +153,7 @@ impl Auth {
         self.followed.bell.get()?;
         let age_ms = self.unread_ms();
         let is_outdated = age_ms > UNREAD_MS_MAX;
-        Some(ChangesReading {
-            applied: self.followed.read.lock().number,
-            age_ms,
-            is_outdated,
-        })
+        Some(ChangesReading { applied: self.followed.read.lock().number, age_ms, is_outdated })
     }
 
     /// Whether other nodes change the same accounts.

@@ -6,8 +6,8 @@ use jiff::civil::Date;
 use rust_decimal::Decimal;
 
 use crate::base::{Broker, ClosingPrice, Holding, Position, Symbol};
-use crate::portfolio::{DayPoint, Repriced};
 use crate::ops::DurationCounts;
+use crate::portfolio::{DayPoint, Repriced};
 use crate::rt::{BatchStats, LaneStats};
 
 /// A user's id: positive, never used twice.

@@ -8,8 +8,8 @@ use crate::store::error::StoreError;
 use crate::store::expected::{Expected, ExpectedPage};
 use crate::store::records::{
     AccountId, AuthState, Before, Changes, ClosePage, DatabaseIdentity, Deleted, Erased,
-    JournalCursor, JournalEntry, JournalFields, JournalPage, JournalSize, NewUser, Portfolio, PriceOfClose, StoreHealth, Turn,
-    User, UserChange, UserSecrets, UserSummary, Valued,
+    JournalCursor, JournalEntry, JournalFields, JournalPage, JournalSize, NewUser, Portfolio,
+    PriceOfClose, StoreHealth, Turn, User, UserChange, UserSecrets, UserSummary, Valued,
 };
 use crate::store::signal_records::{
     CandleHistory, LedgerEntry, NewHistory, ProvisionalEntry, ProvisionalSignal, PublishedSignal,

@@ -59,6 +59,13 @@ fn publish(world: &World, message: &[u8]) {
     assert!(line(&mut stream).starts_with(':'));
 }
 
+/// A node whose metrics can be read.
+fn watched(world: &World, name: &str) -> Node {
+    let mut config = world.config();
+    config.admin.listen = "127.0.0.1:0".into();
+    world.start_with(name, config)
+}
+
 fn distrusted(node: &Node, cause: &str) -> u64 {
     let sample = format!("bhav_distrusted_total{{cause=\"{cause}\"}}");
     Scrape::of(&node.service).find(&sample).unwrap_or_default() as u64
@@ -72,7 +79,7 @@ fn fresh(json: &sonic_rs::Value) -> bool {
 fn a_price_of_a_stranger_is_counted_and_shown_by_nobody() {
     let name = "a_price_of_a_stranger_is_counted_and_shown_by_nobody";
     let Some(world) = World::at(name, TRADING) else { return };
-    let nodes = leader_first(["a", "b"].map(|name| world.start(name)).into());
+    let nodes = leader_first(["a", "b"].map(|name| watched(&world, name)).into());
     let [leader, follower] = &nodes[..] else { unreachable!() };
     await_same("the same fresh snapshot", &[leader, follower], fresh);
     let recorded = record(&world);
@@ -103,7 +110,7 @@ fn a_price_of_tomorrow_is_refused_also_from_a_leader() {
     let name = "a_price_of_tomorrow_is_refused_also_from_a_leader";
     let Some(world) = World::at(name, TRADING) else { return };
     world.rows.set_away(true);
-    let follower = world.start("b");
+    let follower = watched(&world, "b");
     let server = std::sync::Arc::new(Server::new(world.server.address(), None, None).unwrap());
     let leader = ValkeyRelay::new(&server, &installation(), "a");
     let tell = |price: &str, ahead: SignedDuration| {
@@ -148,7 +155,7 @@ fn a_database_behind_the_fence_is_raised_above_it_at_once() {
     let holder = Holder::new("before", 1);
     claim.take(&holder, Epoch(51)).unwrap();
     claim.release(&holder).unwrap();
-    let nodes = leader_first(["a", "b"].map(|name| world.start(name)).into());
+    let nodes = leader_first(["a", "b"].map(|name| watched(&world, name)).into());
     await_same("the same fresh snapshot", &[&nodes[0], &nodes[1]], fresh);
     for node in &nodes {
         assert_eq!(node.health()["epoch"].as_u64(), Some(52), "{}", node.health());
@@ -172,6 +179,7 @@ fn two_databases_on_one_shared_server_neither_hear_nor_block_each_other() {
     let server = postgres::server().unwrap();
     let url = server.url(&server.fresh_role());
     config.store.url = Some(bhav::store::url::StoreUrl::parse(&url).unwrap());
+    config.admin.listen = "127.0.0.1:0".into();
     config.auth.jwt_secret = Some("the key of another installation of these".into());
     let staging = pair::start(&pair.scene, &config, "staging", state.path());
     let role = |node: &crate::support::Service| node.health()["role"].as_str().unwrap().to_owned();

@@ -13,9 +13,9 @@ use crate::store::transact::{
 };
 use crate::store::tx::Tx;
 use crate::store::{
-    AccountId, AuthState, Changes, ClosePage, DatabaseIdentity, Deleted, Erased, Expected, ExpectedPage,
-    JournalCursor, JournalEntry, JournalFields, JournalPage, JournalSize, NewUser, Portfolio,
-    PriceOfClose, StoreError, StoreHealth, Turn, UserSecrets, Valued,
+    AccountId, AuthState, Changes, ClosePage, DatabaseIdentity, Deleted, Erased, Expected,
+    ExpectedPage, JournalCursor, JournalEntry, JournalFields, JournalPage, JournalSize, NewUser,
+    Portfolio, PriceOfClose, StoreError, StoreHealth, Turn, UserSecrets, Valued,
 };
 
 impl<E: Transact> Store for E {

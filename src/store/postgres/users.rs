@@ -15,7 +15,8 @@ use crate::store::transact::WRITE_DEADLINE_MS;
 use crate::store::tx::{Failure, Tx};
 use crate::store::url::StoreUrl;
 use crate::store::{
-    AccountId, DatabaseIdentity, MaintenanceError, NewUser, OpenError, User, UserChange, UserSummary,
+    AccountId, DatabaseIdentity, MaintenanceError, NewUser, OpenError, User, UserChange,
+    UserSummary,
 };
 
 /// A connection beside the services.

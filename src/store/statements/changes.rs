@@ -16,9 +16,9 @@ const FORGET_CHANGES: Sql = sql!("sql/store/forget_changes.sql");
 pub(crate) fn after(tx: &dyn Tx, number: i64) -> Result<Changes, Failure> {
     // One row more, for the change of this number itself.
     let rows = tx.all(CHANGES_AFTER, &args![number, CHANGES_PAGE + 1], |row| {
-        let change = row.get::<Option<i64>>(3)?.map(|number| {
-            Ok::<_, Failure>((number, row.get::<i64>(8)?, change(row)?))
-        });
+        let change = row
+            .get::<Option<i64>>(3)?
+            .map(|number| Ok::<_, Failure>((number, row.get::<i64>(8)?, change(row)?)));
         let identity = (row.get::<Option<String>>(2)?, row.get::<Option<String>>(9)?);
         let of_all = (row.get::<i64>(0)?, row.get::<i64>(1)?, identity);
         Ok((of_all, change.transpose()?))

@@ -265,7 +265,9 @@ fn command(server: &TestServer, words: &[&[u8]]) -> redis::Value {
     let mut connection = server.server().connect(timer.monotonic_ms() + 5_000).unwrap();
     connection.end_by(timer.monotonic_ms() + 5_000);
     let mut command = redis::cmd(std::str::from_utf8(words[0]).unwrap());
-    words[1..].iter().for_each(|word| drop(command.arg(word)));
+    for word in &words[1..] {
+        command.arg(word);
+    }
     command.query(&mut connection).unwrap()
 }
 
