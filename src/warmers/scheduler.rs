@@ -157,7 +157,8 @@ impl Scheduler {
             Event::Told(sent) => {
                 if self.tell.ended(sent) {
                     tracing::warn!(
-                        "the shared server knows of a later leadership; this node follows and takes a new one when it may"
+                        "the shared server knows of a later leadership; this node follows, and \
+                         takes a new one when it may"
                     );
                     self.context.lead.fenced(Fence::Relay);
                     self.context.lead.refused();

@@ -54,8 +54,8 @@ pub(super) fn write(text: &mut Exposition, watched: &Watched, own: LaneStats) {
         "Writes in one commit; the count is the number of commits.",
     )
     .histogram(&[], bounds, &store.writer.sizes, store.writer.committed as f64);
-    let help = "Time from a request to the answer of a database on a server: a statement alone, or a \
-                transaction; empty for a file.";
+    let help = "Time from a request to the answer of a database on a server: a statement alone, or \
+                a transaction; empty for a file.";
     let mut roundtrips = text.family(Kind::Histogram, "bhav_store_roundtrip_seconds", help);
     roundtrips.durations(&[], &store.roundtrips);
     exports(text, watched);

@@ -1,6 +1,6 @@
 //! Several nodes and both authorities in a world where messages are late, lost and out of order,
-//! authorities are cut off and forget, the row goes back, and nodes are stopped and continued: never
-//! two leaders, and no epoch of two.
+//! authorities are cut off and forget, the row goes back, and nodes are stopped and continued:
+//! never two leaders, and no epoch of two.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -4,8 +4,8 @@
 //! trimming is one script, so all of it happens or nothing. With an [`Epoch`] a writer is fenced:
 //! once a newer leader has written, what an older one stores is refused. Each record is signed with
 //! its kind and key ([`Installation`]); one that is not is counted and not there. What nobody
-//! stores or reads any more is dropped by the server. Called on the lane `cache` and at start. While the server is away calls fail, most of them at once, and the service runs on
-//! what it has in memory.
+//! stores any more is dropped by the server. Called on the lane `cache` and at start. While the
+//! server is away calls fail, most of them at once, and the service runs on what it has in memory.
 //!
 //! For the operator: `save ""`, `appendonly no`, `maxmemory-policy noeviction`, and a user that may
 //! use `~bhav:*` alone. Sentinel and Cluster are not supported.

@@ -3,15 +3,15 @@
 //! On the server stands a signed value (`cache/valkey/installation.rs`), whose epoch and number are
 //! the message's, or 0 and the time at which a node said what it wants. Its body, which is this:
 //!
-//! | message, head | version 1 · told 8 · age 8 · node · snapshot · evening · count 4, quotes · count 4, symbols |
-//! |---|---|
-//! | a quote of a message | symbol · age 8 · stored form |
-//! | wanted | version 1 · node · count 4, symbols |
+//! - message and head: version 1, told 8, age 8, node, snapshot, evening, count 4 and quotes, count
+//!   4 and symbols
+//! - a quote of a message: symbol, age 8, stored form
+//! - wanted: version 1, node, count 4 and symbols
 //!
 //! Numbers are big-endian, times and ages in milliseconds; what has no fixed length stands behind
 //! its length, of four bytes, or of one for names and symbols. Times are the server's, which all
-//! nodes can ask. What does not end exactly, is over a limit, or makes no plausible quote is refused
-//! as a whole: only a program that is not ours writes it.
+//! nodes can ask. What does not end exactly, is over a limit, or makes no plausible quote is
+//! refused as a whole: only a program that is not ours writes it.
 
 use super::update::{Aged, Update};
 use crate::base::{Epoch, Symbol};
