@@ -9,6 +9,9 @@ use crate::limits::shared::SharedCounts;
 use crate::rt::Lane;
 use crate::store::Store;
 
+/// Asks the database which one it is.
+type Identify = Arc<dyn Fn(&dyn Store) + Send + Sync>;
+
 /// The other nodes, as the scheduler knows them.
 pub struct Cluster {
     /// What this node is called.
@@ -26,7 +29,7 @@ pub struct Cluster {
     pub lane: Arc<Lane>,
     /// Asks the database which one it is, for the names of what stands on the shared server. Blocks
     /// as the store does.
-    pub identify: Arc<dyn Fn(&dyn Store) + Send + Sync>,
+    pub identify: Identify,
     /// Told the epoch before anything is stored for all nodes.
     pub begin_term: Box<dyn Fn(Epoch) + Send + Sync>,
 }

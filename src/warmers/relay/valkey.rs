@@ -76,12 +76,8 @@ fn listener(
     counts: Arc<TokenCounts>,
 ) -> impl Fn(relay::Told) -> Result<(), relay::Told> + Send {
     move |told| match told {
-        relay::Told::Update(update) => {
-            hear(&inbox, *update).map_err(|update| relay::Told::Update(Box::new(update)))
-        }
-        relay::Told::State(update) => {
-            hear(&inbox, *update).map_err(|update| relay::Told::State(Box::new(update)))
-        }
+        relay::Told::Update(update) => hear(&inbox, update).map_err(relay::Told::Update),
+        relay::Told::State(update) => hear(&inbox, update).map_err(relay::Told::State),
         relay::Told::Sealed(bytes) => {
             if sealed.try_send(bytes).is_err() {
                 counts.add(TokenEvent::Dropped);
@@ -97,11 +93,11 @@ fn listener(
 
 /// Gives the update back where the scheduler has not taken the one before. What another program
 /// wrote is dropped.
-fn hear(inbox: &RelayInbox, update: Update) -> Result<(), Update> {
+fn hear(inbox: &RelayInbox, update: Box<Update>) -> Result<(), Box<Update>> {
     if !inbox.has_room() {
         return Err(update);
     }
-    if let Some(news) = news(update) {
+    if let Some(news) = news(*update) {
         // Only this thread hears, so the room is still there; or the scheduler has ended.
         let _ = inbox.hear(Box::new(news));
     } else {
