@@ -1,1 +1,1 @@
-SELECT until < clock_timestamp() FROM leases WHERE role = 'feed'
+SELECT until < clock_timestamp(), epoch FROM leases WHERE role = 'feed'

@@ -12,7 +12,7 @@ use crate::api::{
     SNAPSHOT_EVENT, State,
 };
 use crate::auth::Auth;
-use crate::base::{Broker, Clock, Leadership, Source, ist};
+use crate::base::{Broker, Clock, Leadership, NodeSecret, Source, ist};
 use crate::brokers::broker_b::master;
 use crate::brokers::{BrokerA, BrokerB, Public, SharedToken, login_page};
 #[cfg(feature = "engines")]
@@ -20,7 +20,7 @@ use crate::cache::ValkeyL2;
 use crate::cache::l2::Absent;
 use crate::cache::valkey::Address;
 #[cfg(feature = "engines")]
-use crate::cache::valkey::{Server, ValkeySettings};
+use crate::cache::valkey::{Installation, Server, ValkeySettings};
 use crate::cache::{L1, Pending, Responses, SecondLevel, SqliteL2};
 use crate::config::Config;
 use crate::http::PublishedJson;
@@ -63,6 +63,11 @@ pub struct Assembled {
     pub context: WarmerContext,
     pub mailbox: Mailbox,
     pub metric_sources: MetricSources,
+    /// What keys are derived from beside tokens.
+    pub secret: Arc<NodeSecret>,
+    /// Whose keys stand on the server of the settings, if they name one.
+    #[cfg(feature = "engines")]
+    pub installation: Option<Arc<Installation>>,
 }
 
 /// Builds everything that stands behind the listener; opens the databases of an existing state
@@ -82,11 +87,25 @@ pub fn assemble(
     let accounts: Arc<dyn Store> = store.clone();
     let auth = Auth::start(&config.auth, &config.state_dir, accounts, clock)?;
     let auth = Arc::new(auth);
-    let levels = second_level(config, lock)?;
+    let secret = Arc::new(match &config.auth.jwt_secret {
+        Some(secret) => NodeSecret::with(secret.clone(), config.auth.jwt_previous_secrets.as_ref()),
+        None => NodeSecret::new(auth.kept_key()),
+    });
+    let levels = second_level(config, lock, &*store, &secret)?;
+    #[cfg(feature = "engines")]
+    let installation = levels.installation.clone();
     let (context, mailbox) = context(config, clock, calendar, indices, store, levels, &auth)?;
     let state = state(config, &context, auth)?;
     let metric_sources = metric_sources(config, &context, &state);
-    Ok(Assembled { state, context, mailbox, metric_sources })
+    Ok(Assembled {
+        state,
+        context,
+        mailbox,
+        metric_sources,
+        secret,
+        #[cfg(feature = "engines")]
+        installation,
+    })
 }
 
 fn context(
@@ -320,31 +339,55 @@ fn embedded_shares() -> Vec<Listed> {
 }
 
 /// The file, or the server that the settings name and the file beside it.
-fn second_level(config: &Config, lock: &InstanceLock) -> Result<Levels, StartError> {
+fn second_level(
+    config: &Config,
+    lock: &InstanceLock,
+    store: &dyn Store,
+    secret: &Arc<NodeSecret>,
+) -> Result<Levels, StartError> {
     let file = second_level_on_disk(config, lock);
-    Ok(match &config.valkey.url {
-        Some(url) => Levels { l2: shared_second_level(config, url)?, own: Some(file) },
-        None => Levels { l2: file, own: None },
-    })
+    match &config.valkey.url {
+        Some(url) => shared_second_level(config, url, file, (store, secret)),
+        None => Ok(Levels {
+            l2: file,
+            own: None,
+            #[cfg(feature = "engines")]
+            installation: None,
+        }),
+    }
 }
 
 /// See [`WarmerContext`].
 struct Levels {
     l2: Arc<dyn SecondLevel>,
     own: Option<Arc<dyn SecondLevel>>,
+    #[cfg(feature = "engines")]
+    installation: Option<Arc<Installation>>,
 }
 
 /// Does not wait for the server: while it is away the service runs on what it has in memory.
 #[cfg(feature = "engines")]
-fn shared_second_level(config: &Config, url: &Address) -> Result<Arc<dyn SecondLevel>, StartError> {
-    let ValkeySettings { password, ca_file, namespace, .. } = &config.valkey;
+fn shared_second_level(
+    config: &Config,
+    url: &Address,
+    file: Arc<dyn SecondLevel>,
+    (store, secret): (&dyn Store, &Arc<NodeSecret>),
+) -> Result<Levels, StartError> {
+    let ValkeySettings { password, ca_file, .. } = &config.valkey;
     let server = Server::new(url.clone(), password.clone(), ca_file.as_deref())?;
+    let installation = super::nodes::installation(config, store, secret);
     let records_max = config.cache.l2_records_max;
-    Ok(Arc::new(ValkeyL2::new(&Arc::new(server), namespace, records_max)))
+    let l2 = ValkeyL2::new(&Arc::new(server), &installation, records_max);
+    Ok(Levels { l2: Arc::new(l2), own: Some(file), installation: Some(installation) })
 }
 
 #[cfg(not(feature = "engines"))]
-fn shared_second_level(_: &Config, url: &Address) -> Result<Arc<dyn SecondLevel>, StartError> {
+fn shared_second_level(
+    _: &Config,
+    url: &Address,
+    _: Arc<dyn SecondLevel>,
+    _: (&dyn Store, &Arc<NodeSecret>),
+) -> Result<Levels, StartError> {
     Err(StartError::NotBuiltIn { setting: "BHAV_CACHE_URL", value: url.to_string() })
 }
 

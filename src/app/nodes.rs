@@ -11,10 +11,11 @@ use crate::base::{Clock, Epoch, Leadership, NodeSecret};
 use crate::cache::ValkeyL2;
 use crate::cache::nodes::claim::ValkeyClaim;
 use crate::cache::nodes::limits::SharedLimits;
-use crate::cache::valkey::{Server, ValkeySettings};
+use crate::cache::valkey::{Installation, Namespace, Server, ValkeySettings};
 use crate::config::Config;
 use crate::limits::shared::SharedCounts;
 use crate::rt::{Lane, LaneSpec};
+use crate::store::{Store, small_file};
 use crate::warmers::{
     Cluster, Lead, LeaseParts, NoWire, SharedTokens, ValkeyWire, Wire, WireParts,
 };
@@ -29,12 +30,6 @@ const MACHINE_NAME: &str = "/proc/sys/kernel/hostname";
 /// What counts epochs for all nodes.
 pub type Row = Arc<dyn Authority>;
 
-/// What all nodes have in common.
-pub(super) struct NodesParts {
-    pub(super) row: Row,
-    pub(super) secret: Arc<NodeSecret>,
-}
-
 /// Joins the other nodes: those of the store's lease, over the server of the settings if they name
 /// one. What it gives is started once the scheduler runs.
 ///
@@ -43,15 +38,14 @@ pub(super) struct NodesParts {
 pub(super) fn join(
     assembled: &mut Assembled,
     config: &Config,
-    parts: NodesParts,
+    row: Row,
     clock: &Clock,
 ) -> Result<MembershipParts, StartError> {
-    let NodesParts { row, secret } = parts;
     let node = config.nodes.name.clone().unwrap_or_else(machine_name);
     let lease_ms = config.nodes.lease_ms;
     let (bell, woken) = ChangesBell::new();
-    let shared = (&secret, &bell);
-    let Link { wire, claim, tokens, limits, begin_term } = link(assembled, config, &node, shared)?;
+    let Link { wire, claim, tokens, limits, identify, begin_term } =
+        link(assembled, config, &node, &bell)?;
     let changes = ChangesParts { bell, woken, tell: teller(&wire) };
     let leadership = Arc::new(Leadership::follower());
     let spec = LaneSpec { name: "relay", threads: RELAY_THREADS, queue_max: RELAY_QUEUE_MAX };
@@ -62,9 +56,10 @@ pub(super) fn join(
         wire,
         tokens,
         limits,
-        secret,
+        secret: Arc::clone(&assembled.secret),
         shares_cache: claim.is_some(),
         lane: Arc::new(Lane::start(&spec, clock)?),
+        identify,
         begin_term,
     });
     let lease = LeaseParts {
@@ -95,6 +90,7 @@ struct Link {
     claim: Option<Row>,
     tokens: Option<SharedTokens>,
     limits: Option<Arc<dyn SharedCounts>>,
+    identify: Identify,
     begin_term: Box<dyn Fn(Epoch) + Send + Sync>,
 }
 
@@ -103,15 +99,21 @@ fn link(
     assembled: &mut Assembled,
     config: &Config,
     node: &str,
-    (secret, bell): (&Arc<NodeSecret>, &ChangesBell),
+    bell: &ChangesBell,
 ) -> Result<Link, StartError> {
-    let ValkeySettings { url, password, ca_file, namespace } = &config.valkey;
-    let Some(url) = url.clone() else {
-        let (wire, begin_term) = (Arc::new(NoWire), Box::new(|_| ()));
-        return Ok(Link { wire, claim: None, tokens: None, limits: None, begin_term });
+    let ValkeySettings { url, password, ca_file, .. } = &config.valkey;
+    let (Some(url), Some(installation)) = (url.clone(), assembled.installation.clone()) else {
+        return Ok(Link {
+            wire: Arc::new(NoWire),
+            claim: None,
+            tokens: None,
+            limits: None,
+            identify: Arc::new(|_| ()),
+            begin_term: Box::new(|_| ()),
+        });
     };
     let server = Arc::new(Server::new(url, password.clone(), ca_file.as_deref())?);
-    let l2 = Arc::new(ValkeyL2::new(&server, namespace, config.cache.l2_records_max));
+    let l2 = Arc::new(ValkeyL2::new(&server, &installation, config.cache.l2_records_max));
     let state = &assembled.state;
     let tokens = SharedTokens {
         counts: Arc::default(),
@@ -120,15 +122,14 @@ fn link(
     };
     let wire = ValkeyWire::start(WireParts {
         server: Arc::clone(&server),
-        namespace: namespace.clone(),
+        installation: Arc::clone(&installation),
         node: node.to_owned(),
         inbox: assembled.mailbox.relay(),
         bell: bell.clone(),
-        secret: Arc::clone(secret),
         tokens: tokens.clone(),
         clock: state.clock.clone(),
     })?;
-    let limits: Arc<dyn SharedCounts> = Arc::new(SharedLimits::new(&server, namespace, secret));
+    let limits: Arc<dyn SharedCounts> = Arc::new(SharedLimits::new(&server, &installation));
     state.auth.join(&limits);
     state.portfolio.attempts.join("sync", &limits);
     state.broker_a.join(&limits);
@@ -137,10 +138,60 @@ fn link(
     assembled.metric_sources.l2 = l2.clone();
     Ok(Link {
         wire: Arc::new(wire),
-        claim: Some(Arc::new(ValkeyClaim::new(&server, namespace, config.nodes.lease_ms))),
+        claim: Some(Arc::new(ValkeyClaim::new(&server, &installation, config.nodes.lease_ms))),
         tokens: Some(tokens),
         limits: Some(limits),
+        identify: identify(config, &installation),
         begin_term: Box::new(move |epoch| l2.set_epoch(epoch)),
+    })
+}
+
+/// The id of the database that this node last used, for a start while the database is away.
+const CLUSTER_FILE: &str = "cluster";
+
+/// Asks the database which one it is.
+type Identify = Arc<dyn Fn(&dyn Store) + Send + Sync>;
+
+/// Whose keys stand on the shared server: the namespace of the settings, or that of the database,
+/// or, while the database is away, of the one before. A node that knows none of them has no way to
+/// the others until the database answers.
+pub(super) fn installation(
+    config: &Config,
+    store: &dyn Store,
+    secret: &Arc<NodeSecret>,
+) -> Arc<Installation> {
+    if let Some(namespace) = config.valkey.namespace.clone() {
+        return Arc::new(Installation::named(namespace, secret));
+    }
+    let installation = Arc::new(Installation::new(secret));
+    identify(config, &installation)(store);
+    if installation.namespace().is_none()
+        && let Ok(Some(kept)) = small_file::read(&config.state_dir.join(CLUSTER_FILE))
+        && let Ok(cluster) = String::from_utf8(kept)
+    {
+        installation.belongs_to(cluster.trim(), false);
+    }
+    installation
+}
+
+/// Keeps the installation that of the database, if the settings name none.
+fn identify(config: &Config, installation: &Arc<Installation>) -> Identify {
+    if config.valkey.namespace.is_some() {
+        return Arc::new(|_| ());
+    }
+    let (installation, path) = (Arc::clone(installation), config.state_dir.join(CLUSTER_FILE));
+    Arc::new(move |store| match store.identity() {
+        Ok(identity) if installation.belongs_to(&identity.cluster, true) => {
+            tracing::info!(
+                namespace = installation.namespace().as_ref().map(Namespace::as_str),
+                "keys on the shared server are those of this database"
+            );
+            if let Err(error) = small_file::replace(&path, identity.cluster.as_bytes()) {
+                tracing::warn!(%error, "the database's id is not kept for a start without it");
+            }
+        }
+        Ok(_) => {}
+        Err(error) => tracing::debug!(%error, "the database does not say which one it is"),
     })
 }
 

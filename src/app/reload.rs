@@ -150,8 +150,8 @@ impl<'a> Reloader<'a> {
         state.cors.store(Arc::new(Cors::new(&new.http.allowed_origins)));
         state.auth.adopt(auth);
         state.administration.set_secrets(admin_secrets(&new));
-        if let (Some(shared), Some(secret)) = (self.app.node_secret(), &new.auth.jwt_secret) {
-            shared.set(secret);
+        if let Some(secret) = &new.auth.jwt_secret {
+            self.app.node_secret().set(secret, new.auth.jwt_previous_secrets.as_ref());
         }
         state.portfolio.answers.set_bytes_max(new.cache.answers_bytes_max);
         state.portfolio.attempts.set_rate(new.upstream.sync_attempts_per_minute);

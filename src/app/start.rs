@@ -10,7 +10,7 @@ use super::assemble::{Assembled, assemble};
 use super::handover::{Handover, Left};
 use super::membership::{Membership, MembershipParts};
 #[cfg(feature = "engines")]
-use super::nodes::{NodesParts, Row, join};
+use super::nodes::{Row, join};
 use super::start_error::StartError;
 use super::status_line::StatusLine;
 use super::watchdog::Watchdog;
@@ -42,7 +42,7 @@ pub struct App {
     warmers: Warmers,
     /// `None` for a node that is alone.
     joined: Option<Membership>,
-    node_secret: Option<Arc<NodeSecret>>,
+    node_secret: Arc<NodeSecret>,
     heartbeat: Arc<Heartbeat>,
     reloads: Arc<Reloads>,
     /// Of the main thread alone.
@@ -72,11 +72,8 @@ impl App {
     #[cfg(feature = "engines")]
     pub fn start_among(config: &Config, clock: &Clock, row: Row) -> Result<Self, StartError> {
         // First, before a database is changed.
-        let secret = config.auth.jwt_secret.clone().ok_or(NoSharedKey)?;
-        let secret = Arc::new(NodeSecret::new(secret));
-        Self::begin(config, clock, |assembled| {
-            join(assembled, config, NodesParts { row, secret }, clock).map(Some)
-        })
+        config.auth.jwt_secret.as_ref().ok_or(NoSharedKey)?;
+        Self::begin(config, clock, |assembled| join(assembled, config, row, clock).map(Some))
     }
 
     fn begin(
@@ -94,11 +91,11 @@ impl App {
         let state_lock = lock_state_dir(&config.state_dir)?;
         let mut assembled = assemble(config, &state_lock, clock)?;
         let joined = join(&mut assembled)?;
-        let Assembled { state, mut context, mailbox, metric_sources } = assembled;
+        let Assembled { state, mut context, mailbox, metric_sources, secret: node_secret, .. } =
+            assembled;
         context.admin_failure.clone_from(&admin_failure);
         let handover = Mutex::new(Handover::take_over(left, config, &state));
         let (heartbeat, reloads) = (Arc::clone(&context.heartbeat), Arc::clone(&context.reloads));
-        let node_secret = context.cluster.as_ref().map(|cluster| Arc::clone(&cluster.secret));
         let warmers = Warmers::start(context, mailbox)?;
         let auth = &state.auth;
         let joined = joined.map(|parts| Membership::start(parts, auth)).transpose()?;
@@ -163,9 +160,9 @@ impl App {
         &self.warmers
     }
 
-    /// What this node has in common with the others; `None` where it is alone.
-    pub(super) fn node_secret(&self) -> Option<&NodeSecret> {
-        self.node_secret.as_deref()
+    /// What keys are derived from beside tokens; all nodes have the same.
+    pub(super) fn node_secret(&self) -> &NodeSecret {
+        &self.node_secret
     }
 
     /// Where it is noted what became of a reload.

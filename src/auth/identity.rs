@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
+use secrecy::SecretString;
 
 use super::changes::Followed;
 use super::settings::{AuthSettings, Registration};
@@ -198,6 +199,14 @@ impl Auth {
             logins_per_minute: settings.login_attempts_per_minute,
             registrations_per_minute: settings.registration_attempts_per_minute,
         })
+    }
+
+    /// The signing key, for what else keys are derived from where no setting gives a secret.
+    pub fn kept_key(&self) -> SecretString {
+        let keys = self.keys.lock();
+        let key = keys.first().map(|key| key.as_slice()).unwrap_or_default();
+        let digits: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+        digits.into()
     }
 
     /// Puts prepared settings in force. Tokens signed with a key that is no longer known become

@@ -47,6 +47,8 @@ pub struct Leadership {
     epoch: AtomicU64,
     asks_from_mono_ms: AtomicU64,
     until_mono_ms: AtomicU64,
+    /// The epoch in which this node was refused as a leader of the past; 0 for none.
+    refused: AtomicU64,
 }
 
 impl Leadership {
@@ -57,6 +59,7 @@ impl Leadership {
             epoch: AtomicU64::new(Epoch::ALONE.0),
             asks_from_mono_ms: AtomicU64::new(0),
             until_mono_ms: AtomicU64::new(u64::MAX),
+            refused: AtomicU64::new(0),
         }
     }
 
@@ -79,6 +82,23 @@ impl Leadership {
     /// This node does not lead any more.
     pub fn end(&self) {
         self.until_mono_ms.store(0, SeqCst);
+    }
+
+    /// Something refused this node because it knows of a later leadership. For whoever was refused;
+    /// the one thread that grants hears of it by [`take_refused`](Self::take_refused).
+    pub fn refused(&self) {
+        if !self.is_alone {
+            self.refused.store(self.epoch.load(SeqCst), SeqCst);
+            self.end();
+        }
+    }
+
+    /// The epoch of the leadership that was refused since this was last asked.
+    pub fn take_refused(&self) -> Option<Epoch> {
+        match self.refused.swap(0, SeqCst) {
+            0 => None,
+            epoch => Some(Epoch(epoch)),
+        }
     }
 
     /// The epoch in which this node leads at this moment; `None` where it does not.

@@ -36,7 +36,7 @@ pub use closing::{ClosingPrice, MarketDay};
 pub use epoch::Epoch;
 pub use holding::{ActionSign, Cost, Holding, Mark, Position, PositionKind, Synced};
 pub use leadership::{Leadership, Role, Term};
-pub use node_secret::NodeSecret;
+pub use node_secret::{NodeSecret, Secrets};
 pub use quote::{Quote, Source};
 pub use security::MasterRow;
 pub use symbol::{Exchange, Symbol};

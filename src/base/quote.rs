@@ -1,6 +1,6 @@
 //! A quote: the price of one instrument, its time and its source.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use rust_decimal::Decimal;
 
 use super::decimal;
@@ -53,6 +53,15 @@ pub struct Quote {
 }
 
 impl Quote {
+    /// How far ahead of this node's clock a price may be: clocks of two machines may differ by so
+    /// much. A price of the future would keep out every true one until its time has come.
+    pub const AHEAD_MAX: SignedDuration = SignedDuration::from_secs(5);
+
+    /// Whether a price of `as_of` is of the future, wherever it comes from.
+    pub fn is_ahead(as_of: Timestamp, now: Timestamp) -> bool {
+        as_of.duration_since(now) > Self::AHEAD_MAX
+    }
+
     /// `last_price - previous_close`, unrounded.
     pub fn change(&self) -> Option<Decimal> {
         self.last_price.checked_sub(self.previous_close?)

@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::base::{Clock, Quote, Source, Symbol};
-use crate::brokers::{BrokerError, quote_checks};
+use crate::brokers::BrokerError;
 
 /// A source of quotes that answers in batches.
 ///
@@ -44,6 +44,8 @@ pub struct Batch {
     pub implausible: Vec<Symbol>,
     /// The newest price time among those that is too far ahead of our clock.
     pub ahead: Option<Timestamp>,
+    /// How many are.
+    pub ahead_count: u64,
     /// When the call went out and was answered.
     pub times: CallTimes,
     /// Most symbols that a call of the route that answered carries.
@@ -58,8 +60,9 @@ impl Batch {
     /// Notes a symbol whose price is implausible, and the price's time.
     pub(super) fn disbelieve(&mut self, symbol: Symbol, as_of: Option<Timestamp>) {
         let answered = self.times.answered;
-        let ahead = as_of.filter(|at| at.duration_since(answered) > quote_checks::FUTURE_MAX);
+        let ahead = as_of.filter(|at| Quote::is_ahead(*at, answered));
         self.ahead = self.ahead.max(ahead);
+        self.ahead_count += u64::from(ahead.is_some());
         self.implausible.push(symbol);
     }
 }

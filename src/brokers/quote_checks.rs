@@ -10,9 +10,6 @@ use rust_decimal::Decimal;
 use super::feed::CallTimes;
 use crate::base::{Quote, Source, Symbol, decimal};
 
-/// How far an upstream's clock may be ahead of ours.
-pub(crate) const FUTURE_MAX: SignedDuration = SignedDuration::from_mins(5);
-
 /// Oldest price that is still "the last session's". The longest closures are long weekends of four
 /// or five days; twice that leaves room for shares that did not trade on a day or two.
 const AGE_MAX: SignedDuration = SignedDuration::from_hours(10 * 24);
@@ -80,10 +77,10 @@ impl Claim {
         if self.last_price <= Decimal::ZERO || self.last_price > PRICE_MAX {
             return Err(Doubt::Price);
         }
-        let age = self.as_of.map(|as_of| now.duration_since(as_of)).unwrap_or_default();
-        if age < -FUTURE_MAX {
+        if self.as_of.is_some_and(|as_of| Quote::is_ahead(as_of, now)) {
             return Err(Doubt::Future);
         }
+        let age = self.as_of.map(|as_of| now.duration_since(as_of)).unwrap_or_default();
         if age > AGE_MAX {
             return Err(Doubt::Old);
         }
@@ -168,8 +165,8 @@ mod tests {
     #[test]
     fn times() {
         for (as_of, expected) in [
-            ("2026-11-20T10:05:00Z", Ok(())),
-            ("2026-11-20T10:05:01Z", Err(Doubt::Future)),
+            ("2026-11-20T10:00:05Z", Ok(())),
+            ("2026-11-20T10:00:06Z", Err(Doubt::Future)),
             ("2026-11-10T10:00:00Z", Ok(())),
             ("2026-11-10T09:59:59Z", Err(Doubt::Old)),
         ] {

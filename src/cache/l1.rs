@@ -16,6 +16,7 @@ use std::cmp::Ordering;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use foldhash::quality::RandomState;
+use jiff::Timestamp;
 use papaya::{HashMap, LocalGuard};
 use parking_lot::Mutex;
 
@@ -39,6 +40,7 @@ pub struct L1 {
     reads: ReadCounters,
     evictions: AtomicU64,
     refused: AtomicU64,
+    ahead: AtomicU64,
     /// Entries stored so far.
     stored: AtomicU64,
     /// Size of all entries. Writers change it under their lock.
@@ -102,6 +104,8 @@ pub struct L1Stats {
     pub evictions: u64,
     /// Quotes refused because one of a later time was held.
     pub refused: u64,
+    /// Quotes refused because they were ahead of this node's clock, whatever their source.
+    pub ahead: u64,
 }
 
 /// What [`L1::insert`] did with a quote.
@@ -185,6 +189,7 @@ impl L1 {
             reads: ReadCounters::default(),
             evictions: AtomicU64::new(0),
             refused: AtomicU64::new(0),
+            ahead: AtomicU64::new(0),
             stored: AtomicU64::new(0),
             bytes: AtomicUsize::new(0),
         }
@@ -212,6 +217,20 @@ impl L1 {
     /// The rule that decides which quotes are stale.
     pub fn freshness(&self) -> &Freshness {
         &self.freshness
+    }
+
+    /// Whether the quote is of the future, by this node's wall clock, and must not be stored: until
+    /// its time has come it would keep out every true one. Counts it. Everything that stores quotes
+    /// asks this first.
+    pub fn refuses_ahead(&self, quote: &Quote, now: Timestamp) -> bool {
+        let is_ahead = Quote::is_ahead(quote.as_of, now);
+        self.count_ahead(u64::from(is_ahead));
+        is_ahead
+    }
+
+    /// Counts quotes that were refused by that rule before they were made.
+    pub fn count_ahead(&self, count: u64) {
+        self.ahead.fetch_add(count, Relaxed);
     }
 
     /// Stores a quote that its source vouches for as of `vouched`, unless one of a later time is
@@ -359,6 +378,7 @@ impl L1 {
             misses: self.reads.misses.load(Relaxed),
             evictions: self.evictions.load(Relaxed),
             refused: self.refused.load(Relaxed),
+            ahead: self.ahead.load(Relaxed),
         }
     }
 

@@ -49,6 +49,9 @@ pub enum L2Error {
     Deposed,
 }
 
+/// Why something on a shared server was not believed.
+pub const DISTRUSTED: [&str; 3] = ["forged", "unreadable", "replayed"];
+
 /// What health and metrics show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct L2Stats {
@@ -67,6 +70,8 @@ pub struct L2Stats {
     pub entries: u64,
     /// Size on disk, or in the server's memory, as of that change.
     pub bytes: u64,
+    /// What was not believed of all that stands on a shared server, by cause as in [`DISTRUSTED`].
+    pub distrusted: [u64; DISTRUSTED.len()],
 }
 
 /// Keys and bytes that survive a restart.

@@ -205,7 +205,8 @@ mod tests {
         if cfg!(feature = "engines") {
             let valkey = loaded.unwrap().config.valkey;
             assert_eq!(valkey.url.unwrap().to_string(), "rediss://bhav@cache.lan:6390/2");
-            assert_eq!((valkey.namespace.as_str(), valkey.password.is_some()), ("prod", true));
+            let namespace = valkey.namespace.unwrap();
+            assert_eq!((namespace.as_str(), valkey.password.is_some()), ("prod", true));
         } else {
             let text = loaded.unwrap_err()[0].to_string();
             assert!(text.contains("built without") && text.contains("BHAV_CACHE_URL"), "{text}");

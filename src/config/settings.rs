@@ -348,7 +348,8 @@ pub const SETTINGS: &[Setting] = &[
         "If not given, those of the web are. Name and chain are always verified."),
     setting!(Cache "BHAV_CACHE_NAMESPACE", valkey.namespace = namespace, "name",
         "Keeps several installations apart on one server: all keys begin with bhav:NAME:",
-        "Small letters, digits, -, _ and ., at most 64."),
+        "Small letters, digits, -, _ and ., at most 64. If not given, it is the database's own id, \
+         which all its nodes have in common and no other database has."),
     setting!(Cache "BHAV_ANSWERS_BYTES_MAX",
         cache.answers_bytes_max = number(4 * MIB, 4_096 * MIB), "bytes",
         "Memory for cached responses of users' portfolios",

@@ -113,8 +113,9 @@ pub fn cache_url(text: &str) -> Result<Option<Address>, Refused> {
 }
 
 /// A name in front of keys.
-pub fn namespace(text: &str) -> Result<Namespace, Refused> {
+pub fn namespace(text: &str) -> Result<Option<Namespace>, Refused> {
     Namespace::parse(text)
+        .map(Some)
         .or_else(|bad| refused(bad.to_string(), "give up to 64 small letters, digits, -, _ and ."))
 }
 
@@ -274,7 +275,7 @@ macro_rules! show_displayed {
         fn show(&self) -> String { self.to_string() }
     })+ };
 }
-show_displayed!(u32, u64, usize, bool, String, Namespace);
+show_displayed!(u32, u64, usize, bool, String);
 
 impl Show for PathBuf {
     fn show(&self) -> String {
@@ -303,6 +304,12 @@ impl Show for Option<String> {
 impl Show for Option<PathBuf> {
     fn show(&self) -> String {
         self.as_ref().map(Show::show).unwrap_or_default()
+    }
+}
+
+impl Show for Option<Namespace> {
+    fn show(&self) -> String {
+        self.as_ref().map(ToString::to_string).unwrap_or_default()
     }
 }
 

@@ -23,6 +23,6 @@ pub mod version;
 
 pub use counter::{Counter, Sharded};
 pub use exit::Exit;
-pub use histogram::Durations;
+pub use histogram::{DurationCounts, Durations};
 pub use listen_fds::Inherited;
 pub use log_limit::RefusalLines;

@@ -6,6 +6,7 @@ use jiff::civil::Date;
 use rust_decimal::Decimal;
 
 use crate::base::{Broker, ClosingPrice, Holding, Position, Symbol};
+use crate::ops::DurationCounts;
 use crate::portfolio::{DayPoint, Repriced};
 use crate::rt::{BatchStats, LaneStats};
 
@@ -382,4 +383,6 @@ pub struct StoreHealth {
     pub writing_ms: Option<u64>,
     pub writer: BatchStats,
     pub readers: LaneStats,
+    /// How long a database on a server took for what it was asked; empty for a file.
+    pub roundtrips: DurationCounts,
 }

@@ -59,6 +59,15 @@ pub(crate) trait Transact: Send + Sync {
         work: impl Fn(&dyn Tx) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StoreError>;
 
+    /// Runs work that is one statement and only reads. An engine may do it at less cost.
+    fn glance<T: Send + 'static>(
+        &self,
+        deadline_ms: u64,
+        work: impl Fn(&dyn Tx) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.read(deadline_ms, work)
+    }
+
     /// Runs work that writes. `Ok` means that it is on disk.
     fn write<T: Send + 'static>(
         &self,

@@ -21,9 +21,13 @@ pub struct Health {
     /// `leader`: it asks the brokers for all nodes. `follower`: it is told what another asked.
     #[cfg_attr(test, schemars(extend("enum" = ["alone", "leader", "follower"])))]
     pub role: &'static str,
-    /// The number of this node's leadership; absent where it does not lead.
+    /// The number of the leadership: this node's, or of the leader that a follower last heard.
+    /// Absent where it is alone, or has heard none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub epoch: Option<u64>,
+    /// The node that leads in this epoch, as `node` names it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub leader: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub relay: Option<HealthRelay>,
     #[serde(skip_serializing_if = "Option::is_none")]

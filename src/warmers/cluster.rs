@@ -7,6 +7,10 @@ use super::tokens::SharedTokens;
 use crate::base::{Epoch, NodeSecret};
 use crate::limits::shared::SharedCounts;
 use crate::rt::Lane;
+use crate::store::Store;
+
+/// Asks the database which one it is.
+type Identify = Arc<dyn Fn(&dyn Store) + Send + Sync>;
 
 /// The other nodes, as the scheduler knows them.
 pub struct Cluster {
@@ -23,6 +27,9 @@ pub struct Cluster {
     pub shares_cache: bool,
     /// Messages to the other nodes go out here.
     pub lane: Arc<Lane>,
+    /// Asks the database which one it is, for the names of what stands on the shared server. Blocks
+    /// as the store does.
+    pub identify: Identify,
     /// Told the epoch before anything is stored for all nodes.
     pub begin_term: Box<dyn Fn(Epoch) + Send + Sync>,
 }

@@ -131,13 +131,15 @@ fn report(seen: &Seen<'_>) -> Health {
         ("ok", "ok", "ok") if stores_work && !evening_failed => "ok",
         _ => "degraded",
     };
+    let leadership = leadership(seen);
     Health {
         status,
         version: version::VERSION,
         uptime_s: seen.uptime_ms / 1_000,
         node: context.cluster.as_ref().map(|cluster| cluster.node.clone()),
         role: context.lead.role().as_str(),
-        epoch: leads_in(seen),
+        epoch: leadership.as_ref().map(|(_, epoch)| *epoch),
+        leader: leadership.map(|(leader, _)| leader),
         relay: relay(seen),
         changes: changes(context),
         database: store.state,
@@ -201,9 +203,18 @@ fn leads_in(seen: &Seen<'_>) -> Option<u64> {
     lead.epoch().filter(|epoch| *epoch != Epoch::ALONE).map(|epoch| epoch.0)
 }
 
+/// The node that leads, and its epoch: this one, or the one that it last heard.
+fn leadership(seen: &Seen<'_>) -> Option<(String, u64)> {
+    let cluster = seen.context.cluster.as_ref()?;
+    match leads_in(seen) {
+        Some(epoch) => Some((cluster.node.clone(), epoch)),
+        None => cluster.wire.reading().leader.map(|(leader, epoch)| (leader, epoch.0)),
+    }
+}
+
 fn relay(seen: &Seen<'_>) -> Option<HealthRelay> {
     let cluster = seen.context.cluster.as_ref()?;
-    let WireReading { state, age_ms, gaps } = cluster.wire.reading();
+    let WireReading { state, age_ms, gaps, .. } = cluster.wire.reading();
     Some(HealthRelay { state, age_ms, gaps, tokens: tokens(seen, cluster) })
 }
 

@@ -77,8 +77,8 @@ impl Lead {
     }
 
     /// Somebody else leads, as what refused us knows.
-    pub fn end(&self) {
-        self.leadership.end();
+    pub fn refused(&self) {
+        self.leadership.refused();
     }
 
     /// Makes one call to `source` for all nodes, if this node may at this very moment.

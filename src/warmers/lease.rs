@@ -120,7 +120,7 @@ impl Line {
 fn answer(authority: &dyn Authority, request: &Request) -> Answer {
     let granted = |grant: Result<_, AuthorityError>| grant.map_or_else(failed, Answer::Grant);
     match request {
-        Request::Look => authority.look().map_or_else(failed, Answer::Presence),
+        Request::Look => authority.look().map_or_else(failed, Answer::Look),
         Request::Take { holder, epoch } => granted(authority.take(holder, *epoch)),
         Request::Renew { holder, epoch } => granted(authority.renew(holder, *epoch)),
         Request::Release { holder } => {
@@ -164,6 +164,9 @@ impl Worker {
             }
             while let Ok((id, which, answer)) = self.answers.try_recv() {
                 self.state.answered(id, which, answer, self.clock.monotonic_ms());
+            }
+            if let Some(epoch) = self.leadership.take_refused() {
+                self.state.refused(epoch, self.clock.monotonic_ms(), rng::bits());
             }
             self.tell(self.clock.monotonic_ms());
         }

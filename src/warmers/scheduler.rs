@@ -156,9 +156,12 @@ impl Scheduler {
             Event::Heard(Heard { news, .. }) => self.hear_leader(*news, now_mono_ms),
             Event::Told(sent) => {
                 if self.tell.ended(sent) {
-                    tracing::warn!("a newer leader speaks; this node follows");
+                    tracing::warn!(
+                        "the shared server knows of a later leadership; this node follows, and \
+                         takes a new one when it may"
+                    );
                     self.context.lead.fenced(Fence::Relay);
-                    self.context.lead.end();
+                    self.context.lead.refused();
                 }
             }
             Event::WantTold => self.follow.wanted(),

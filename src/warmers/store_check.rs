@@ -45,8 +45,12 @@ impl StoreCheck {
         self.in_flight = true;
         let (store, auth) = (Arc::clone(&context.store), Arc::clone(&context.auth));
         let (state_dir, backup) = (context.state_dir.clone(), Arc::clone(&self.backup));
+        let identify = context.cluster.as_ref().map(|cluster| Arc::clone(&cluster.identify));
         let submitted = self.outcomes.submit(&context.store_lane, CHECK_DEADLINE_MS, move || {
             store.probe();
+            if let Some(identify) = identify {
+                identify(&*store);
+            }
             auth.take_up_changes();
             auth.forget_expired(exchange_ms);
             auth.look_after_key();

@@ -12,6 +12,7 @@ mod programs;
 mod secrets;
 mod serving;
 mod status;
+mod strangers;
 mod tokens;
 mod turns;
 mod world;

@@ -54,7 +54,7 @@ impl Pair {
     }
 }
 
-fn start(scene: &Scene, config: &Config, name: &str, state: &Path) -> Service {
+pub fn start(scene: &Scene, config: &Config, name: &str, state: &Path) -> Service {
     let mut config = config.clone();
     config.state_dir = state.into();
     config.nodes.name = Some(name.into());

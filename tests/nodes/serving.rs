@@ -29,7 +29,9 @@ fn one_node_asks_and_all_serve_the_same_bytes() {
             Some(follower.health()).filter(|health| health["relay"]["state"] == "following")
         });
         assert_eq!(health["role"], "follower", "{health}");
-        assert!(health["epoch"].is_null() && health["feeds"]["broker_a"]["state"] == "relayed");
+        assert_eq!(health["feeds"]["broker_a"]["state"], "relayed", "{health}");
+        assert_eq!(health["epoch"].as_u64(), Some(1), "{health}");
+        assert_eq!(health["leader"], leader.health()["node"], "{health}");
         assert_eq!(follower.rounds(), 0, "{health}");
     }
     assert_eq!(leader.health()["epoch"].as_u64(), Some(1));

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bhav::app::App;
-use bhav::base::lease::{Authority, AuthorityError, Grant, Holder, Presence};
-use bhav::base::{Clock, Epoch};
+use bhav::base::lease::{Authority, AuthorityError, Grant, Holder, Look, Presence};
+use bhav::base::{Clock, Epoch, NodeSecret};
 use bhav::cache::nodes::claim::ValkeyClaim;
-use bhav::cache::valkey::{Namespace, Server};
+use bhav::cache::valkey::{Installation, Namespace, Server};
 use bhav::config::Config;
 use parking_lot::Mutex;
 use sonic_rs::{JsonValueTrait, Value};
@@ -43,6 +43,11 @@ impl Rows {
         self.away.store(away, Ordering::SeqCst);
     }
 
+    /// It is again as it was before somebody took this epoch after that one.
+    pub fn go_back(&self, epoch: u64) {
+        *self.row.lock() = Row { epoch, held: None };
+    }
+
     fn ask<T>(&self, work: impl FnOnce(&mut Row, u64) -> T) -> Result<T, AuthorityError> {
         if self.away.load(Ordering::SeqCst) {
             return Err(AuthorityError("away".into()));
@@ -52,19 +57,20 @@ impl Rows {
 }
 
 impl Authority for Rows {
-    fn look(&self) -> Result<Presence, AuthorityError> {
-        self.ask(|row, now_ms| match &row.held {
-            Some((_, until_ms)) if now_ms < *until_ms => Presence::Taken,
-            _ => Presence::Free,
+    fn look(&self) -> Result<Look, AuthorityError> {
+        self.ask(|row, now_ms| {
+            let taken = row.held.as_ref().is_some_and(|(_, until_ms)| now_ms < *until_ms);
+            let presence = if taken { Presence::Taken } else { Presence::Free };
+            Look { presence, highest: Epoch(row.epoch) }
         })
     }
 
-    fn take(&self, holder: &Holder, _epoch: Epoch) -> Result<Grant, AuthorityError> {
+    fn take(&self, holder: &Holder, epoch: Epoch) -> Result<Grant, AuthorityError> {
         self.ask(|row, now_ms| {
             if row.held.as_ref().is_some_and(|(_, until_ms)| now_ms < *until_ms) {
                 return Grant::Refused;
             }
-            row.epoch += 1;
+            row.epoch = row.epoch.max(epoch.0) + 1;
             row.held = Some((holder.clone(), now_ms + LEASE_MS));
             Grant::Granted(Epoch(row.epoch))
         })
@@ -84,6 +90,20 @@ impl Authority for Rows {
         self.ask(|row, _| row.held.take_if(|(held, _)| held == holder))?;
         Ok(())
     }
+}
+
+/// What all the nodes know, as they must.
+pub const SECRET: &str = "a key that all the nodes know, as they must";
+
+/// These nodes have no database in common, whose id would be theirs.
+fn namespace() -> Namespace {
+    Namespace::parse("main").unwrap()
+}
+
+/// Of which all these nodes are.
+pub fn installation() -> Arc<Installation> {
+    let secret = Arc::new(NodeSecret::new(SECRET.into()));
+    Arc::new(Installation::named(namespace(), &secret))
 }
 
 /// What the nodes share.
@@ -122,8 +142,9 @@ impl World {
     /// A server that has just started gives no claim yet.
     fn await_claim(&self) {
         let server = Arc::new(Server::new(self.server.address(), None, None).unwrap());
-        let claim = ValkeyClaim::new(&server, &Namespace::default(), LEASE_MS);
-        until("a claim is free", || claim.look() == Ok(Presence::Free));
+        let claim = ValkeyClaim::new(&server, &installation(), LEASE_MS);
+        let free = || claim.look().map(|look| look.presence) == Ok(Presence::Free);
+        until("a claim is free", free);
     }
 
     /// At broker A's own pace, for which calls can be counted.
@@ -142,8 +163,9 @@ impl World {
 
     fn shared(&self, mut config: Config) -> Config {
         config.valkey.url = Some(self.server.address());
+        config.valkey.namespace = Some(namespace());
         config.nodes.lease_ms = LEASE_MS;
-        config.auth.jwt_secret = Some("a key that all the nodes know, as they must".into());
+        config.auth.jwt_secret = Some(SECRET.into());
         config
     }
 

@@ -2,6 +2,7 @@
 
 use crate::admin::exposition::{Exposition, Kind, seconds};
 use crate::admin::listener::Watched;
+use crate::cache::l2::DISTRUSTED;
 use crate::cache::pending::Class;
 use crate::health::Readings;
 use crate::rt::{COMMIT_SIZES, LaneStats, WAIT_BOUNDS_MS};
@@ -53,6 +54,10 @@ pub(super) fn write(text: &mut Exposition, watched: &Watched, own: LaneStats) {
         "Writes in one commit; the count is the number of commits.",
     )
     .histogram(&[], bounds, &store.writer.sizes, store.writer.committed as f64);
+    let help = "Time from a request to the answer of a database on a server: a statement alone, or \
+                a transaction; empty for a file.";
+    let mut roundtrips = text.family(Kind::Histogram, "bhav_store_roundtrip_seconds", help);
+    roundtrips.durations(&[], &store.roundtrips);
     exports(text, watched);
     caches(text, watched);
 }
@@ -179,6 +184,14 @@ fn caches(text: &mut Exposition, watched: &Watched) {
         "Failed calls of the second cache level.",
         l2.errors,
     );
+    let help = "What was not believed: on the server that nodes share, what was not signed with \
+                this JWT_SECRET, is of another version, or was told again; and quotes of any \
+                source that are ahead of this node's clock.";
+    let mut distrusted = text.family(Kind::Counter, "bhav_distrusted_total", help);
+    for (cause, count) in DISTRUSTED.iter().zip(l2.distrusted) {
+        distrusted.sample(&[("cause", cause)], count);
+    }
+    distrusted.sample(&[("cause", "ahead")], l1.ahead);
     text.counter(
         "bhav_quotes_outdated_total",
         "Received quotes that were dropped because a newer one is cached.",

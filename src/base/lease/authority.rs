@@ -50,6 +50,14 @@ pub enum Presence {
     Taken,
 }
 
+/// What a look at an authority shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Look {
+    pub presence: Presence,
+    /// The highest epoch that this authority has seen; 0 where it counts none.
+    pub highest: Epoch,
+}
+
 /// An authority did not answer. A request may take effect all the same, even later.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -61,10 +69,11 @@ pub trait Authority: Send + Sync {
     ///
     /// # Errors
     /// [`AuthorityError`].
-    fn look(&self) -> Result<Presence, AuthorityError>;
+    fn look(&self) -> Result<Look, AuthorityError>;
 
-    /// Takes the lease if nobody has it. The authority that counts epochs gives the next one and
-    /// ignores `epoch`; another keeps the `epoch` that is given.
+    /// Takes the lease if nobody has it. The authority that counts epochs gives one above its last
+    /// and above `epoch`, the highest that is known of: it may have gone back. Another keeps the
+    /// `epoch` that is given, unless it has seen it or a higher one.
     ///
     /// # Errors
     /// [`AuthorityError`].

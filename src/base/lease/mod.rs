@@ -10,5 +10,5 @@
 mod authority;
 mod state;
 
-pub use authority::{Authority, AuthorityError, Grant, Holder, Presence};
+pub use authority::{Authority, AuthorityError, Grant, Holder, Look, Presence};
 pub use state::{Answer, Ask, LeaseState, LeaseTimes, Request, Standing, Which};

@@ -12,9 +12,14 @@
 //! 3. Who leads counts one lease without a gap. After a gap only 2 makes it lead again.
 //!
 //! An authority that forgets its leases, as a server without a disk does, gives no new one until
-//! those that it forgot have run out.
+//! those that it forgot have run out. A row may go back to an earlier state, as a database does
+//! that was restored, or whose standby had not heard of the last commits. If that takes less than a
+//! lease, two nodes may believe for the rest of it that they lead; then their epochs differ, and
+//! the lower one's writes are refused. So that no epoch is given twice, whoever takes the row asks
+//! for one above the highest that the claim's authority has seen, or this node itself. Whoever
+//! leads by its claim alone takes a row that is free, and goes on in a new epoch.
 
-use super::authority::{Grant, Holder, Presence};
+use super::authority::{Grant, Holder, Look, Presence};
 use crate::base::Epoch;
 
 /// An authority.
@@ -48,7 +53,7 @@ pub struct Ask {
 /// What came back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    Presence(Presence),
+    Look(Look),
     Grant(Grant),
     /// None, or an error. The request may take effect all the same.
     Failed,
@@ -134,7 +139,11 @@ pub struct LeaseState {
     stage: Stage,
     row: Lease,
     claim: Lease,
+    /// The row said that it is not this leader's any more.
+    has_lost_row: bool,
     not_before_mono_ms: u64,
+    /// The highest epoch that this node knows of.
+    highest: Epoch,
     asks: u64,
     /// Releases that are to be sent.
     farewells: Vec<Ask>,
@@ -150,7 +159,9 @@ impl LeaseState {
             stage: Stage::Follower,
             row: Lease::default(),
             claim: Lease::default(),
+            has_lost_row: false,
             not_before_mono_ms: 0,
+            highest: Epoch::default(),
             asks: 0,
             farewells: Vec::new(),
         }
@@ -182,8 +193,12 @@ impl LeaseState {
         let mut asks = std::mem::take(&mut self.farewells);
         asks.extend(self.step(now_mono_ms, random));
         if let Stage::Leader { holder, epoch } = &self.stage {
-            let renew = Request::Renew { holder: holder.clone(), epoch: *epoch };
-            asks.extend(self.renewal(Which::Row, &renew, now_mono_ms));
+            let (holder, epoch) = (holder.clone(), *epoch);
+            let renew = Request::Renew { holder: holder.clone(), epoch };
+            // A row that another holds is not given; a free one brings a new epoch.
+            let row =
+                if self.has_lost_row { Request::Take { holder, epoch } } else { renew.clone() };
+            asks.extend(self.renewal(Which::Row, &row, now_mono_ms));
             if self.has_claim {
                 asks.extend(self.renewal(Which::Claim, &renew, now_mono_ms));
             }
@@ -195,8 +210,7 @@ impl LeaseState {
     fn step(&mut self, now_mono_ms: u64, random: u64) -> Option<Ask> {
         match &self.stage {
             Stage::Follower if now_mono_ms >= self.not_before_mono_ms => {
-                let spread_ms = random % (self.times.retry_ms / 4).max(1);
-                self.not_before_mono_ms = now_mono_ms + self.times.retry_ms + spread_ms;
+                self.rest(now_mono_ms, random);
                 if self.has_claim {
                     self.stage = Stage::Looking;
                     return Some(self.ask(Which::Claim, Request::Look, now_mono_ms));
@@ -216,7 +230,7 @@ impl LeaseState {
     fn take_row(&mut self, now_mono_ms: u64, random: u64) -> Ask {
         let holder = Holder::new(&self.node, random);
         self.stage = Stage::TakingRow { holder: holder.clone() };
-        self.ask(Which::Row, Request::Take { holder, epoch: Epoch::default() }, now_mono_ms)
+        self.ask(Which::Row, Request::Take { holder, epoch: self.highest }, now_mono_ms)
     }
 
     /// Takes an answer. One that nobody waits for any more is ignored.
@@ -235,8 +249,11 @@ impl LeaseState {
                 self.stage = Stage::Leader { holder, epoch };
             }
             (Stage::Looking, Which::Claim) => {
-                if answer == Answer::Presence(Presence::Free) {
-                    self.stage = Stage::Free;
+                if let Answer::Look(Look { presence, highest }) = answer {
+                    self.highest = self.highest.max(highest);
+                    if presence == Presence::Free {
+                        self.stage = Stage::Free;
+                    }
                 }
             }
             (Stage::TakingRow { holder }, Which::Row) => {
@@ -270,7 +287,7 @@ impl LeaseState {
             }
             // Refused, it changed nothing.
             Answer::Grant(Grant::Refused) => {}
-            Answer::Presence(_) | Answer::Failed => self.give_back(&holder),
+            Answer::Look(_) | Answer::Failed => self.give_back(&holder),
         }
     }
 
@@ -278,6 +295,8 @@ impl LeaseState {
     fn lead_with_both(&mut self, holder: Holder, epoch: Epoch, now_mono_ms: u64) {
         let has = |lease: &Lease| now_mono_ms < lease.until_mono_ms;
         if has(&self.row) && (!self.has_claim || has(&self.claim)) {
+            self.highest = self.highest.max(epoch);
+            self.has_lost_row = false;
             self.stage = Stage::Leader { holder, epoch };
         } else {
             self.give_back(&holder);
@@ -286,19 +305,43 @@ impl LeaseState {
 
     /// Takes the answer to a renewal; the epoch from then on.
     fn renewed(&mut self, which: Which, epoch: Epoch, answer: Answer, until_mono_ms: u64) -> Epoch {
-        let lease = self.lease(which);
+        let lease = match which {
+            Which::Row => &mut self.row,
+            Which::Claim => &mut self.claim,
+        };
         match answer {
-            // The row counts on if another node had it for a moment and gave it back.
             Answer::Grant(Grant::Granted(granted)) if which == Which::Claim || granted >= epoch => {
                 lease.until_mono_ms = lease.until_mono_ms.max(until_mono_ms);
+                self.has_lost_row &= which == Which::Claim;
+                self.highest = self.highest.max(granted);
                 granted.max(epoch)
             }
             Answer::Grant(_) => {
                 lease.until_mono_ms = 0;
+                self.has_lost_row |= which == Which::Row;
                 epoch
             }
-            Answer::Presence(_) | Answer::Failed => epoch,
+            Answer::Look(_) | Answer::Failed => epoch,
         }
+    }
+
+    /// What was told in this epoch was refused because a newer leader has spoken, so this node does
+    /// not lead, whatever its leases say. It tries again after a pause, like any other.
+    pub fn refused(&mut self, refused: Epoch, now_mono_ms: u64, random: u64) {
+        if let Stage::Leader { holder, epoch } = &self.stage
+            && *epoch == refused
+        {
+            let holder = holder.clone();
+            self.stage = Stage::Follower;
+            self.rest(now_mono_ms, random);
+            self.give_back(&holder);
+        }
+    }
+
+    /// No try to lead before a pause has passed.
+    fn rest(&mut self, now_mono_ms: u64, random: u64) {
+        let spread_ms = random % (self.times.retry_ms / 4).max(1);
+        self.not_before_mono_ms = now_mono_ms + self.times.retry_ms + spread_ms;
     }
 
     /// Gives up at once and for good. What it returns is to be sent, so that another node need not

@@ -1,11 +1,12 @@
 //! Several nodes and both authorities in a world where messages are late, lost and out of order,
-//! authorities are cut off and forget, and nodes are stopped and continued: never two leaders.
+//! authorities are cut off and forget, the row goes back, and nodes are stopped and continued:
+//! never two leaders, and no epoch of two.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use proptest::prelude::*;
 
-use super::super::authority::{Grant, Holder, Presence};
+use super::super::authority::{Grant, Holder, Look, Presence};
 use super::*;
 
 const TIMES: LeaseTimes = LeaseTimes::of(5_000);
@@ -13,10 +14,11 @@ const STEP_MS: u64 = 50;
 const NODES: usize = 3;
 
 /// An authority, whose time is the world's.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Model {
     holder: Option<Holder>,
     until_ms: u64,
+    /// The row's, or the highest that the claim has seen.
     epoch: u64,
     /// A new lease is given from then on.
     gives_from_ms: u64,
@@ -28,7 +30,8 @@ impl Model {
         let (holder, asked, takes) = match request {
             Request::Look => {
                 let free = is_free && now_ms >= self.gives_from_ms;
-                return Answer::Presence(if free { Presence::Free } else { Presence::Taken });
+                let presence = if free { Presence::Free } else { Presence::Taken };
+                return Answer::Look(Look { presence, highest: Epoch(self.epoch) });
             }
             Request::Release { holder } => {
                 if self.holder.as_ref() == Some(holder) {
@@ -45,7 +48,14 @@ impl Model {
             return Answer::Grant(Grant::Refused);
         }
         match which {
-            Which::Row => self.epoch += u64::from(!is_own),
+            // One that has run out is renewed until somebody takes it, and a free one is taken.
+            Which::Row if takes && !is_free => return Answer::Grant(Grant::Refused),
+            Which::Row if takes => self.epoch = self.epoch.max(asked.0) + 1,
+            Which::Row if !is_own => return Answer::Grant(Grant::Refused),
+            Which::Row => {}
+            Which::Claim if asked.0 < self.epoch || (takes && asked.0 == self.epoch) => {
+                return Answer::Grant(Grant::Refused);
+            }
             Which::Claim => self.epoch = asked.0,
         }
         (self.holder, self.until_ms) = (Some(holder.clone()), now_ms + TIMES.lease_ms);
@@ -69,6 +79,10 @@ enum Event {
     },
     /// The claim's server comes back empty.
     Forget,
+    /// The row's server is away for a lease, and comes back as it was some changes ago.
+    Back {
+        changes: usize,
+    },
     /// A node does nothing for so long.
     Stop {
         node: usize,
@@ -90,6 +104,7 @@ fn event() -> impl Strategy<Value = Event> {
             .prop_map(|(node, claim, steps)| Event::Cut { node, claim, steps }),
         3 => (any::<bool>(), steps()).prop_map(|(claim, steps)| Event::Stall { claim, steps }),
         1 => Just(Event::Forget),
+        1 => (0usize..40).prop_map(|changes| Event::Back { changes }),
         2 => (0..NODES, steps()).prop_map(|(node, steps)| Event::Stop { node, steps }),
         1 => (0..NODES).prop_map(|node| Event::Restart { node }),
         5 => steps().prop_map(|steps| Event::Wait { steps }),
@@ -110,6 +125,12 @@ struct World {
     lives: Vec<u64>,
     row: Model,
     claim: Model,
+    /// The row as it was before each request, and what reaches it before then is lost.
+    rows: Vec<Model>,
+    row_away_until_ms: u64,
+    /// The highest epoch that the row gave, and who led in which.
+    highest: u64,
+    epochs: HashMap<u64, (usize, u64)>,
     /// By the time of arrival and a number.
     messages: BTreeMap<(u64, u64), Message>,
     sent: u64,
@@ -132,6 +153,10 @@ impl World {
             lives: vec![0; NODES],
             row: Model::default(),
             claim: Model::default(),
+            rows: Vec::new(),
+            row_away_until_ms: 0,
+            highest: 0,
+            epochs: HashMap::new(),
             messages: BTreeMap::new(),
             sent: 0,
             random: fastrand::Rng::with_seed(seed),
@@ -175,8 +200,15 @@ impl World {
             match entry.remove() {
                 Message::Request { node, life, ask } => {
                     let claim = ask.which == Which::Claim;
+                    if !claim && self.now_ms < self.row_away_until_ms {
+                        continue;
+                    }
+                    if !claim {
+                        self.rows.push(self.row.clone());
+                    }
                     let model = if claim { &mut self.claim } else { &mut self.row };
                     let answer = model.handle(ask.which, &ask.request, self.now_ms);
+                    self.highest = self.highest.max(self.row.epoch);
                     let cut = self.cut_until_ms.get(&(node, claim));
                     if cut.is_none_or(|at| *at <= self.now_ms) {
                         let (id, which) = (ask.id, ask.which);
@@ -222,6 +254,8 @@ impl World {
                 prop_assert!(new.2 >= old.2, "the epoch goes back: {old:?} {new:?}");
                 prop_assert!(!is_other || new.2 > old.2, "an epoch twice: {old:?} {new:?}");
             }
+            let holder = *self.epochs.entry(new.2).or_insert((new.0, new.1));
+            prop_assert_eq!(holder, (new.0, new.1), "an epoch of two");
             (self.leader, self.led_ms) = (Some(*new), now_ms);
         }
         Ok(())
@@ -236,6 +270,16 @@ impl World {
             Event::Stall { claim, steps } => {
                 let until_ms = until_ms(steps);
                 self.stalled_until_ms[usize::from(claim)] = until_ms;
+            }
+            // Nobody knows any more what both have forgotten.
+            Event::Forget if self.row.epoch < self.highest => {}
+            Event::Back { .. } if !self.has_claim || self.claim.epoch < self.highest => {}
+            Event::Back { changes } => {
+                let at = self.rows.len().saturating_sub(1 + changes);
+                if let Some(before) = self.rows.get(at) {
+                    self.row = before.clone();
+                }
+                self.row_away_until_ms = self.now_ms + TIMES.lease_ms;
             }
             Event::Forget => {
                 let gives_from_ms = self.now_ms + TIMES.lease_ms;

@@ -8,6 +8,10 @@ fn node(has_claim: bool) -> LeaseState {
     LeaseState::new(LeaseTimes::of(LEASE_MS), "a", has_claim)
 }
 
+const fn looked(presence: Presence, highest: u64) -> Answer {
+    Answer::Look(Look { presence, highest: Epoch(highest) })
+}
+
 /// The only request that is due.
 fn only(asks: Vec<Ask>) -> Ask {
     assert_eq!(asks.len(), 1, "{asks:?}");
@@ -18,7 +22,7 @@ fn granted(epoch: u64) -> Answer {
     Answer::Grant(Grant::Granted(Epoch(epoch)))
 }
 
-const FREE: Answer = Answer::Presence(Presence::Free);
+const FREE: Answer = looked(Presence::Free, 0);
 const REFUSED: Answer = Answer::Grant(Grant::Refused);
 
 /// Leads since 300 ms with both, in epoch 7.
@@ -62,7 +66,7 @@ fn without_a_claim_the_row_alone_decides() {
 fn a_taken_claim_is_not_followed_by_a_look_at_the_row() {
     let mut node = node(true);
     let look = only(node.due(0, 1));
-    node.answered(look.id, Which::Claim, Answer::Presence(Presence::Taken), 10);
+    node.answered(look.id, Which::Claim, looked(Presence::Taken, 0), 10);
     assert!(node.due(20, 2).is_empty());
     let again = only(node.due(1_250, 3));
     assert_eq!(again.request, Request::Look);
@@ -181,4 +185,50 @@ fn an_answer_that_never_comes_counts_as_a_failure() {
         node.answered(ask.id, ask.which, granted(7), 3_300);
     }
     assert_eq!(node.standing(4_200), Standing::Follower, "too late to be believed");
+}
+
+#[test]
+fn a_row_that_went_back_is_asked_for_an_epoch_above_all_that_is_known_of() {
+    let mut node = node(true);
+    let look = only(node.due(0, 1));
+    node.answered(look.id, Which::Claim, looked(Presence::Free, 51), 10);
+    let take = only(node.due(20, 2));
+    let Request::Take { epoch: Epoch(51), .. } = take.request else { panic!("{take:?}") };
+    node.answered(take.id, Which::Row, granted(52), 30);
+    let claim = only(node.due(40, 3));
+    node.answered(claim.id, Which::Claim, granted(52), 50);
+    assert!(matches!(node.standing(60), Standing::Leader { epoch: Epoch(52), .. }));
+}
+
+#[test]
+fn whoever_leads_by_its_claim_alone_takes_the_free_row_in_a_new_epoch() {
+    let mut node = leader();
+    renew(&mut node, 1_200, REFUSED, granted(7));
+    let asks = node.due(2_300, 1);
+    let row = asks.iter().find(|ask| ask.which == Which::Row).unwrap();
+    assert!(matches!(row.request, Request::Take { epoch: Epoch(7), .. }), "{row:?}");
+    for ask in &asks {
+        node.answered(
+            ask.id,
+            ask.which,
+            granted(if ask.which == Which::Row { 8 } else { 7 }),
+            2_320,
+        );
+    }
+    assert!(matches!(node.standing(2_400), Standing::Leader { epoch: Epoch(8), .. }));
+    for ask in node.due(3_400, 1) {
+        assert!(matches!(ask.request, Request::Renew { epoch: Epoch(8), .. }), "{ask:?}");
+    }
+}
+
+#[test]
+fn a_leader_whose_word_is_refused_lets_go_and_tries_again_after_a_pause() {
+    let mut node = leader();
+    node.refused(Epoch(6), 350, 0);
+    assert_ne!(node.standing(360), Standing::Follower, "another leadership's");
+    node.refused(Epoch(7), 400, 0);
+    assert_eq!(node.standing(410), Standing::Follower);
+    assert_eq!(node.due(410, 1).len(), 2, "both are given back");
+    assert!((420..1_400).step_by(20).all(|now_ms| node.due(now_ms, 0).is_empty()));
+    assert_eq!(only(node.due(1_400, 0)).request, Request::Look);
 }

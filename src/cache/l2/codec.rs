@@ -4,17 +4,13 @@
 //! Pure. A record that is read back is checked like outside input: if it makes no plausible quote,
 //! it is dropped.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 
 use super::{Kind, L2Error, SecondLevel};
 use crate::base::{Quote, Source, Symbol};
 use crate::cache::l1::{L1, Vouched};
-
-/// How far ahead of this machine's clock a stored price may be. Clocks of two machines may differ
-/// by this much.
-const FUTURE_MAX: SignedDuration = SignedDuration::from_secs(5);
 
 #[derive(Serialize, Deserialize)]
 struct Stored<'a> {
@@ -93,7 +89,7 @@ pub fn restore_quotes(
     let mut restored = Restored::default();
     for (key, record) in l2.load_all(Kind::Quote)? {
         let Some(quote) = decode(&key, &record.bytes) else { continue };
-        if quote.as_of.duration_since(now) > FUTURE_MAX {
+        if l1.refuses_ahead(&quote, now) {
             restored.of_the_future += 1;
             continue;
         }

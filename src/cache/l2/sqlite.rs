@@ -210,6 +210,7 @@ impl SecondLevel for SqliteL2 {
             set_aside: self.set_aside.load(Relaxed),
             entries: self.entries.load(Relaxed),
             bytes: self.bytes.load(Relaxed),
+            ..L2Stats::default()
         }
     }
 }

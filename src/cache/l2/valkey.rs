@@ -2,9 +2,10 @@
 //!
 //! Records of a kind are one HASH; a ZSET says when each was stored, for the bound. Storing and
 //! trimming is one script, so all of it happens or nothing. With an [`Epoch`] a writer is fenced:
-//! once a newer leader has written, what an older one stores is refused. Called on the lane `cache`
-//! and at start. While the server is away calls fail, most of them at once, and the service runs on
-//! what it has in memory.
+//! once a newer leader has written, what an older one stores is refused. Each record is signed with
+//! its kind and key ([`Installation`]); one that is not is counted and not there. What nobody
+//! stores any more is dropped by the server. Called on the lane `cache` and at start. While the
+//! server is away calls fail, most of them at once, and the service runs on what it has in memory.
 //!
 //! For the operator: `save ""`, `appendonly no`, `maxmemory-policy noeviction`, and a user that may
 //! use `~bhav:*` alone. Sentinel and Cluster are not supported.
@@ -15,24 +16,28 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use redis::Script;
 
-use super::{KEY_BYTES_MAX, Kind, L2Error, L2Stats, Record, SecondLevel, check_sizes};
+use super::{Kind, L2Error, L2Stats, Record, SecondLevel, check_sizes};
 use crate::base::Epoch;
-use crate::cache::valkey::{Client, Deadlines, Keys, Namespace, Server, ValkeyError};
+use crate::cache::valkey::{
+    Client, Deadlines, Distrust, Installation, Room, SIGNED_BYTES, Server, Signed, ValkeyError,
+    script,
+};
 
 /// An instrument list of some megabytes must get through, and the end of the service waits for the
 /// last write.
 const DEADLINES: Deadlines = Deadlines { connect_ms: 1_000, call_ms: 3_000 };
 /// Records asked for at once, so that one answer does not hold up the server's other clients.
 const PAGE_RECORDS: usize = 500;
+/// How long records outlive the last store: longer than any closure of the exchanges, and an end
+/// for those of a namespace that was given up.
+const KEPT_MS: u64 = 14 * 24 * 3_600_000;
 /// Keys and values.
 type Page = Vec<(Vec<u8>, Vec<u8>)>;
-/// What stands before a record's bytes: when it was stored.
-const TIME_BYTES: usize = 8;
 
 /// The shared second level.
 pub struct ValkeyL2 {
     client: Client,
-    keys: Keys,
+    installation: Arc<Installation>,
     records_max: usize,
     store: Script,
     epoch: AtomicU64,
@@ -46,12 +51,12 @@ pub struct ValkeyL2 {
 
 impl ValkeyL2 {
     /// Holds at most `records_max` records of each kind. Does not connect yet.
-    pub fn new(server: &Arc<Server>, namespace: &Namespace, records_max: usize) -> Self {
+    pub fn new(server: &Arc<Server>, installation: &Arc<Installation>, records_max: usize) -> Self {
         Self {
             client: Client::new(server, DEADLINES),
-            keys: Keys::of(namespace),
+            installation: Arc::clone(installation),
             records_max: records_max.max(1),
-            store: Script::new(include_str!("valkey/store.lua")),
+            store: script(include_str!("valkey/store.lua")),
             epoch: AtomicU64::new(Epoch::ALONE.0),
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
@@ -66,6 +71,17 @@ impl ValkeyL2 {
         self.epoch.store(epoch.0, Relaxed);
     }
 
+    /// The record that a node of ours stored under this key.
+    fn believed(&self, room: &Room, kind: Kind, key: &[u8], mut value: Vec<u8>) -> Option<Record> {
+        let Some(opened) = room.open(Signed::Record(kind), key, &value) else {
+            self.installation.distrust(Distrust::Forged, Signed::Record(kind));
+            return None;
+        };
+        let stored_ms = i64::try_from(opened.number).ok()?;
+        value.drain(..SIGNED_BYTES);
+        Some(Record { bytes: value, stored_ms })
+    }
+
     fn count_found(&self, found: usize) {
         if found == 0 {
             self.misses.fetch_add(1, Relaxed);
@@ -76,10 +92,10 @@ impl ValkeyL2 {
 
     /// Counts what the server uses for the kind. Access rules may forbid the question, and it is
     /// asked after the store, which has succeeded whatever becomes of it.
-    fn measure(&self, kind: Kind, kept: u64) {
+    fn measure(&self, room: &Room, kind: Kind, kept: u64) {
         self.entries[kind as usize].store(kept, Relaxed);
         let mut ask = redis::cmd("MEMORY");
-        ask.arg("USAGE").arg(self.keys.records(kind));
+        ask.arg("USAGE").arg(room.keys.records(kind));
         if let Ok(Some(bytes)) = self.client.call(|to| ask.query::<Option<u64>>(to)) {
             self.bytes[kind as usize].store(bytes, Relaxed);
         }
@@ -92,30 +108,20 @@ impl From<ValkeyError> for L2Error {
     }
 }
 
-fn with_time(bytes: &[u8], stored_ms: i64) -> Vec<u8> {
-    [&stored_ms.to_be_bytes()[..], bytes].concat()
-}
-
-/// `None` for what this program did not write.
-fn record(mut value: Vec<u8>) -> Option<Record> {
-    let time = value.first_chunk::<TIME_BYTES>()?;
-    let stored_ms = i64::from_be_bytes(*time);
-    value.drain(..TIME_BYTES);
-    Some(Record { bytes: value, stored_ms })
-}
-
 impl SecondLevel for ValkeyL2 {
     fn load(&self, kind: Kind, key: &str) -> Result<Option<Record>, L2Error> {
+        let room = self.installation.room()?;
         let mut command = redis::cmd("HGET");
-        command.arg(self.keys.records(kind)).arg(key);
+        command.arg(room.keys.records(kind)).arg(key);
         let value = self.client.call(|to| command.query::<Option<Vec<u8>>>(to))?;
-        let found = value.and_then(record);
+        let found = value.and_then(|value| self.believed(&room, kind, key.as_bytes(), value));
         self.count_found(usize::from(found.is_some()));
         Ok(found)
     }
 
     fn load_all(&self, kind: Kind) -> Result<Vec<(String, Record)>, L2Error> {
-        let name = self.keys.records(kind);
+        let room = self.installation.room()?;
+        let name = room.keys.records(kind);
         // A record may come twice while others are stored.
         let mut found: HashMap<String, Record> = HashMap::new();
         self.client.call(|to| {
@@ -125,8 +131,8 @@ impl SecondLevel for ValkeyL2 {
                 command.arg(&name).arg(cursor).arg("COUNT").arg(PAGE_RECORDS);
                 let (next, page): (u64, Page) = command.query(to)?;
                 for (key, value) in page {
-                    let Ok(key) = String::from_utf8(key) else { continue };
-                    if let Some(record) = record(value).filter(|_| key.len() <= KEY_BYTES_MAX) {
+                    let record = self.believed(&room, kind, &key, value);
+                    if let (Some(record), Ok(key)) = (record, String::from_utf8(key)) {
                         found.insert(key, record);
                     }
                 }
@@ -143,16 +149,19 @@ impl SecondLevel for ValkeyL2 {
 
     fn store(&self, kind: Kind, items: &[(String, Vec<u8>)], now_ms: i64) -> Result<(), L2Error> {
         check_sizes(items)?;
+        let room = self.installation.room()?;
+        let epoch = Epoch(self.epoch.load(Relaxed));
         let mut script = self.store.prepare_invoke();
-        script.key(self.keys.records(kind)).key(self.keys.ages(kind)).key(self.keys.fence());
-        script.arg(self.epoch.load(Relaxed)).arg(now_ms).arg(self.records_max);
+        script.key(room.keys.records(kind)).key(room.keys.ages(kind)).key(room.keys.fence());
+        script.arg(epoch.0).arg(now_ms).arg(self.records_max).arg(KEPT_MS);
         for (key, bytes) in items {
-            script.arg(key).arg(with_time(bytes, now_ms));
+            let place = (epoch, now_ms.unsigned_abs());
+            script.arg(key).arg(room.sign(Signed::Record(kind), key, place, bytes));
         }
         let stored: Vec<u64> = self.client.call(|to| script.invoke(to))?;
         let [1, evicted, kept] = stored[..] else { return Err(L2Error::Deposed) };
         self.evictions.fetch_add(evicted, Relaxed);
-        self.measure(kind, kept);
+        self.measure(&room, kind, kept);
         Ok(())
     }
 
@@ -167,6 +176,7 @@ impl SecondLevel for ValkeyL2 {
             set_aside: 0,
             entries: sum(&self.entries),
             bytes: sum(&self.bytes),
+            distrusted: self.installation.distrusted(),
         }
     }
 }

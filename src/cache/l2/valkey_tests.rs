@@ -8,6 +8,7 @@ use rustix::process::Signal;
 
 use super::*;
 use crate::base::Clock;
+use crate::cache::valkey::installation::tests::{SECRET, installation, of};
 use crate::cache::valkey::testing::TestServer;
 use crate::cache::valkey::{Address, BackOff};
 
@@ -15,7 +16,7 @@ use crate::cache::valkey::{Address, BackOff};
 const SLACK_MS: u64 = 1_500;
 
 fn level(server: &TestServer, records_max: usize) -> ValkeyL2 {
-    ValkeyL2::new(&server.server(), &Namespace::default(), records_max)
+    ValkeyL2::new(&server.server(), &installation(), records_max)
 }
 
 fn item(key: &str, text: &str) -> (String, Vec<u8>) {
@@ -60,7 +61,7 @@ fn what_one_node_stored_another_reads() {
 fn installations_on_one_server_do_not_see_each_other() {
     let name = "installations_on_one_server_do_not_see_each_other";
     let Some(server) = TestServer::start(name) else { return };
-    let other = Namespace::parse("other").unwrap();
+    let other = of("other", SECRET, None);
     level(&server, 100).store(Kind::Quote, &[item("NSE:INFY", "one")], 1_000).unwrap();
     let other = ValkeyL2::new(&server.server(), &other, 100);
     assert!(other.load_all(Kind::Quote).unwrap().is_empty());
@@ -142,6 +143,7 @@ fn what_another_program_wrote_is_no_record() {
     );
     assert_eq!(keys_of(&l2, Kind::Quote), ["NSE:INFY"]);
     assert_eq!(l2.load(Kind::Quote, "NSE:TCS").unwrap(), None);
+    assert_eq!(l2.stats().distrusted, [3, 0, 0]);
     // A key of another type is refused by the server, and the connection serves on.
     command(&server, &["SET", "bhav:main:instruments", "x"]);
     assert!(l2.load_all(Kind::Instruments).is_err());
@@ -268,7 +270,7 @@ fn a_password_and_a_user_limited_to_our_keys_are_enough() {
         let mut address = server.address();
         address.user = Some("bhav".to_owned());
         let server = Server::new(address, password, None).unwrap();
-        ValkeyL2::new(&Arc::new(server), &Namespace::default(), 100)
+        ValkeyL2::new(&Arc::new(server), &installation(), 100)
     };
     let l2 = with(Some("hunter2"));
     l2.store(Kind::Quote, &[item("NSE:INFY", "one")], 1_000).unwrap();
@@ -302,7 +304,7 @@ fn tls_is_verified_against_the_operators_authority() {
     let to = |host: &str, ca: Option<&Path>| {
         let address = Address::parse(&format!("rediss://{host}:{port}")).unwrap();
         let server = Server::new(address, None, ca).unwrap();
-        let l2 = ValkeyL2::new(&Arc::new(server), &Namespace::default(), 100);
+        let l2 = ValkeyL2::new(&Arc::new(server), &installation(), 100);
         l2.store(Kind::Quote, &[item("NSE:INFY", "one")], 1_000)
     };
     to("localhost", Some(&certificate)).unwrap();
@@ -316,11 +318,42 @@ fn tls_is_verified_against_the_operators_authority() {
 fn tries_are_spaced_while_nobody_listens() {
     let address = Address::parse("unix:/nonexistent/s").unwrap();
     let server = Arc::new(Server::new(address, None, None).unwrap());
-    let l2 = ValkeyL2::new(&server, &Namespace::default(), 100);
+    let l2 = ValkeyL2::new(&server, &installation(), 100);
     let first = l2.load(Kind::Quote, "A").unwrap_err().to_string();
     assert!(first.contains("cannot connect"), "{first}");
     let second = l2.load(Kind::Quote, "A").unwrap_err().to_string();
     assert!(second.contains("next try in"), "{second}");
     assert_eq!(l2.stats().errors, 2);
     assert_eq!(BackOff::new().wait_ms(0), 0);
+}
+
+#[test]
+fn a_record_of_ours_is_none_under_another_key_or_kind() {
+    let name = "a_record_of_ours_is_none_under_another_key_or_kind";
+    let Some(server) = TestServer::start(name) else { return };
+    let l2 = level(&server, 100);
+    l2.store(Kind::Quote, &[item("NSE:INFY", "one")], 1_000).unwrap();
+    let copy =
+        "redis.call('HSET', KEYS[2], ARGV[2], redis.call('HGET', KEYS[1], ARGV[1])) return 1";
+    for (to, key) in [("bhav:main:quote", "NSE:TCS"), ("bhav:main:instruments", "NSE:INFY")] {
+        command(&server, &["EVAL", copy, "2", "bhav:main:quote", to, "NSE:INFY", key]);
+    }
+    assert_eq!(keys_of(&l2, Kind::Quote), ["NSE:INFY"]);
+    assert_eq!(l2.load(Kind::Instruments, "NSE:INFY").unwrap(), None);
+    assert_eq!(l2.stats().distrusted, [2, 0, 0]);
+}
+
+#[test]
+fn what_nobody_stores_any_more_is_dropped_in_the_end() {
+    let name = "what_nobody_stores_any_more_is_dropped_in_the_end";
+    let Some(server) = TestServer::start(name) else { return };
+    let l2 = level(&server, 100);
+    for kind in [Kind::Quote, Kind::Instruments] {
+        l2.store(kind, &[item("NSE:INFY", "one")], 1_000).unwrap();
+    }
+    for key in ["quote", "quote:age", "instruments", "instruments:age"] {
+        let left = command(&server, &["PTTL", &format!("bhav:main:{key}")]);
+        let redis::Value::Int(left_ms) = left else { panic!("{left:?}") };
+        assert!(left_ms > 13 * 24 * 3_600_000, "{key} {left_ms}");
+    }
 }

@@ -8,19 +8,22 @@ use std::sync::Arc;
 use redis::{RedisResult, Script};
 
 use crate::base::Epoch;
-use crate::base::lease::{Authority, AuthorityError, Grant, Holder, Presence};
-use crate::cache::valkey::{Client, Connection, Deadlines, Keys, Namespace, Server, ValkeyError};
+use crate::base::lease::{Authority, AuthorityError, Grant, Holder, Look, Presence};
+use crate::cache::valkey::{
+    Client, Connection, Deadlines, Installation, Room, Server, ValkeyError, script,
+};
 
 /// Less than the margin between a lease and the local deadline.
 const DEADLINES: Deadlines = Deadlines { connect_ms: 300, call_ms: 600 };
-/// How long the highest epoch is remembered after the last leader. After a database was restored
-/// from a backup, epochs are lower, and what is published is refused for this long.
+/// How long the highest epoch is remembered after the last leader: the fence, below which nothing
+/// is published. After a database was restored from a backup its epochs are lower; whoever leads
+/// next raises them above the fence.
 pub(super) const FENCE_MS: u64 = 600_000;
 
 /// The claim on one server.
 pub struct ValkeyClaim {
     client: Client,
-    keys: Keys,
+    installation: Arc<Installation>,
     lease_ms: u64,
     look: Script,
     claim: Script,
@@ -29,40 +32,45 @@ pub struct ValkeyClaim {
 
 impl ValkeyClaim {
     /// Gives leases of `lease_ms`.
-    pub fn new(server: &Arc<Server>, namespace: &Namespace, lease_ms: u64) -> Self {
+    pub fn new(server: &Arc<Server>, installation: &Arc<Installation>, lease_ms: u64) -> Self {
         Self {
             client: Client::new(server, DEADLINES),
-            keys: Keys::of(namespace),
+            installation: Arc::clone(installation),
             lease_ms,
-            look: Script::new(include_str!("claim/look.lua")),
-            claim: Script::new(include_str!("claim/claim.lua")),
-            release: Script::new(include_str!("claim/release.lua")),
+            look: script(include_str!("claim/look.lua")),
+            claim: script(include_str!("claim/claim.lua")),
+            release: script(include_str!("claim/release.lua")),
         }
     }
 
     fn call<T>(
         &self,
-        work: impl FnOnce(&mut Connection) -> RedisResult<T>,
+        work: impl FnOnce(&Room, &mut Connection) -> RedisResult<T>,
     ) -> Result<T, AuthorityError> {
-        self.client.call(work).map_err(|error: ValkeyError| AuthorityError(error.to_string()))
+        let failed = |error: ValkeyError| AuthorityError(error.to_string());
+        let room = self.installation.sure_room().map_err(failed)?;
+        self.client.call(|to| work(&room, to)).map_err(failed)
     }
 
     fn claim(&self, holder: &Holder, epoch: Epoch, takes: bool) -> Result<Grant, AuthorityError> {
-        let mut script = self.claim.prepare_invoke();
-        script.key(self.keys.leader()).key(self.keys.fence());
-        script.arg(holder.as_str()).arg(epoch.0).arg(self.lease_ms).arg(FENCE_MS);
-        script.arg(u8::from(takes));
-        let granted: bool = self.call(|to| script.invoke(to))?;
+        let granted: bool = self.call(|room, to| {
+            let mut script = self.claim.prepare_invoke();
+            script.key(room.keys.leader()).key(room.keys.fence());
+            script.arg(holder.as_str()).arg(epoch.0).arg(self.lease_ms).arg(FENCE_MS);
+            script.arg(u8::from(takes)).invoke(to)
+        })?;
         Ok(if granted { Grant::Granted(epoch) } else { Grant::Refused })
     }
 }
 
 impl Authority for ValkeyClaim {
-    fn look(&self) -> Result<Presence, AuthorityError> {
-        let mut script = self.look.prepare_invoke();
-        script.key(self.keys.leader()).arg(self.lease_ms);
-        let free: bool = self.call(|to| script.invoke(to))?;
-        Ok(if free { Presence::Free } else { Presence::Taken })
+    fn look(&self) -> Result<Look, AuthorityError> {
+        let (free, fence): (bool, String) = self.call(|room, to| {
+            let mut script = self.look.prepare_invoke();
+            script.key(room.keys.leader()).key(room.keys.fence()).arg(self.lease_ms).invoke(to)
+        })?;
+        let presence = if free { Presence::Free } else { Presence::Taken };
+        Ok(Look { presence, highest: Epoch(fence.parse().unwrap_or_default()) })
     }
 
     fn take(&self, holder: &Holder, epoch: Epoch) -> Result<Grant, AuthorityError> {
@@ -74,9 +82,10 @@ impl Authority for ValkeyClaim {
     }
 
     fn release(&self, holder: &Holder) -> Result<(), AuthorityError> {
-        let mut script = self.release.prepare_invoke();
-        script.key(self.keys.leader()).arg(holder.as_str());
-        self.call(|to| script.invoke(to))
+        self.call(|room, to| {
+            let mut script = self.release.prepare_invoke();
+            script.key(room.keys.leader()).arg(holder.as_str()).invoke(to)
+        })
     }
 }
 

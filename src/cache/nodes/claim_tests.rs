@@ -5,12 +5,13 @@ use rustix::process::Signal;
 use super::*;
 use crate::base::Clock;
 use crate::base::lease::{Answer, Ask, LeaseState, LeaseTimes, Request, Standing, Which};
+use crate::cache::valkey::installation::tests::installation;
 use crate::cache::valkey::testing::TestServer;
 
 const LEASE_MS: u64 = 1_500;
 
 fn claim(server: &TestServer) -> ValkeyClaim {
-    ValkeyClaim::new(&server.server(), &Namespace::default(), LEASE_MS)
+    ValkeyClaim::new(&server.server(), &installation(), LEASE_MS)
 }
 
 fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
@@ -21,8 +22,12 @@ fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
+fn presence(claim: &ValkeyClaim) -> Result<Presence, AuthorityError> {
+    claim.look().map(|look| look.presence)
+}
+
 fn is_free(claim: &ValkeyClaim) -> bool {
-    claim.look() == Ok(Presence::Free)
+    presence(claim) == Ok(Presence::Free)
 }
 
 const GRANTED: fn(u64) -> Result<Grant, AuthorityError> = |epoch| Ok(Grant::Granted(Epoch(epoch)));
@@ -36,7 +41,7 @@ fn one_holder_has_the_claim_until_it_runs_out_or_is_given_back() {
     assert_eq!(claim.take(&a, Epoch(1)), Ok(Grant::Refused), "the server is young");
     eventually("a claim is free", || is_free(&claim));
     assert_eq!(claim.take(&a, Epoch(1)), GRANTED(1));
-    assert_eq!(other_node.look(), Ok(Presence::Taken));
+    assert_eq!(presence(&other_node), Ok(Presence::Taken));
     for attempt in [other_node.take(&b, Epoch(2)), other_node.renew(&b, Epoch(2))] {
         assert_eq!(attempt, Ok(Grant::Refused));
     }
@@ -46,7 +51,8 @@ fn one_holder_has_the_claim_until_it_runs_out_or_is_given_back() {
     assert_eq!(other_node.take(&b, Epoch(4)), GRANTED(4));
     assert_eq!(claim.renew(&a, Epoch(3)), Ok(Grant::Refused));
     eventually("it runs out", || is_free(&claim));
-    assert_eq!(claim.renew(&a, Epoch(3)), GRANTED(3), "nobody took it meanwhile");
+    assert_eq!(claim.renew(&a, Epoch(3)), Ok(Grant::Refused), "another has led since");
+    assert_eq!(claim.renew(&b, Epoch(4)), GRANTED(4), "nobody took it meanwhile");
 }
 
 #[test]
@@ -94,8 +100,12 @@ fn ask(node: &mut LeaseState, ask: &Ask, claim: &ValkeyClaim, now_ms: u64) {
         |granted: Result<Grant, AuthorityError>| granted.map_or(Answer::Failed, Answer::Grant);
     let answer = match (&ask.request, ask.which) {
         (Request::Release { .. }, Which::Row) => return,
-        (_, Which::Row) => Answer::Grant(Grant::Granted(Epoch(1))),
-        (Request::Look, _) => claim.look().map_or(Answer::Failed, Answer::Presence),
+        (Request::Take { epoch, .. }, Which::Row) => {
+            Answer::Grant(Grant::Granted(Epoch(epoch.0 + 1)))
+        }
+        (Request::Renew { epoch, .. }, Which::Row) => Answer::Grant(Grant::Granted(*epoch)),
+        (Request::Look, Which::Row) => return,
+        (Request::Look, _) => claim.look().map_or(Answer::Failed, Answer::Look),
         (Request::Take { holder, epoch }, _) => grant(claim.take(holder, *epoch)),
         (Request::Renew { holder, epoch }, _) => grant(claim.renew(holder, *epoch)),
         (Request::Release { holder }, _) => return drop(claim.release(holder)),
@@ -135,4 +145,42 @@ fn of_two_nodes_one_leads_and_the_other_follows_it_after_a_clean_stop() {
     let stopped_ms = timer.monotonic_ms();
     eventually("the other leads", || turn(&mut nodes) == Some(1 - leader));
     assert!(timer.monotonic_ms() - stopped_ms < LEASE_MS, "it need not wait for the lease");
+}
+
+#[test]
+fn no_epoch_is_claimed_twice_and_a_look_says_which_is_the_highest() {
+    let name = "no_epoch_is_claimed_twice_and_a_look_says_which_is_the_highest";
+    let Some(server) = TestServer::start(name) else { return };
+    let claim = claim(&server);
+    let holder = |attempt| Holder::new("a", attempt);
+    eventually("a claim is free", || is_free(&claim));
+    assert_eq!(claim.take(&holder(1), Epoch(51)), GRANTED(51));
+    claim.release(&holder(1)).unwrap();
+    // The database went back.
+    for epoch in [4, 50, 51] {
+        assert_eq!(claim.take(&holder(2), Epoch(epoch)), Ok(Grant::Refused), "{epoch}");
+    }
+    assert_eq!(claim.look().unwrap().highest, Epoch(51));
+    assert_eq!(claim.take(&holder(3), Epoch(52)), GRANTED(52));
+}
+
+#[test]
+fn an_epoch_that_no_row_gave_holds_nobody_up() {
+    let Some(server) = TestServer::start("an_epoch_that_no_row_gave_holds_nobody_up") else {
+        return;
+    };
+    let claim = claim(&server);
+    eventually("a claim is free", || is_free(&claim));
+    let timer = Clock::system();
+    for (attempt, invented) in
+        ["1000000000000000", "9e300", "inf", "nan", "rumour"].iter().enumerate()
+    {
+        let mut connection = server.server().connect(timer.monotonic_ms() + 5_000).unwrap();
+        connection.end_by(timer.monotonic_ms() + 5_000);
+        redis::cmd("SET").arg("bhav:main:epoch").arg(invented).exec(&mut connection).unwrap();
+        let (holder, epoch) = (Holder::new("a", attempt as u64), 7 + attempt as u64);
+        claim.look().unwrap();
+        assert_eq!(claim.take(&holder, Epoch(epoch)), GRANTED(epoch), "{invented}");
+        claim.release(&holder).unwrap();
+    }
 }

@@ -16,10 +16,10 @@ use redis::Script;
 use secrecy::{ExposeSecret, SecretString};
 use sha2::Sha256;
 
-use super::tokens::derive;
-use crate::base::NodeSecret;
 use crate::base::limiter::{Rate, TooEarly};
-use crate::cache::valkey::{Client, Deadlines, Keys, Namespace, Server};
+use crate::cache::valkey::{
+    Client, Deadlines, Installation, Room, Server, ValkeyError, derive, script,
+};
 use crate::limits::shared::{SharedCounts, SharedTally};
 use crate::limits::throttle::Throttled;
 
@@ -42,8 +42,7 @@ pub enum Verdict {
 /// Buckets on one server.
 pub struct SharedLimits {
     client: Client,
-    keys: Keys,
-    secret: Arc<NodeSecret>,
+    installation: Arc<Installation>,
     /// The secret's, and the secret for which it was made.
     hash: Mutex<(Arc<SecretString>, Hmac<Sha256>)>,
     admit: Script,
@@ -52,16 +51,15 @@ pub struct SharedLimits {
 }
 
 impl SharedLimits {
-    /// All nodes have the same `secret`. After a reload with another, buckets are new.
-    pub fn new(server: &Arc<Server>, namespace: &Namespace, secret: &Arc<NodeSecret>) -> Self {
-        let in_force = secret.load();
+    /// All nodes have the same secret. After a reload with another, buckets are new.
+    pub fn new(server: &Arc<Server>, installation: &Arc<Installation>) -> Self {
+        let in_force = installation.secret().load();
         let hash = hash_of(&in_force);
         Self {
             client: Client::new(server, DEADLINES),
-            keys: Keys::of(namespace),
-            secret: Arc::clone(secret),
+            installation: Arc::clone(installation),
             hash: Mutex::new((in_force, hash)),
-            admit: Script::new(include_str!("limits/admit.lua")),
+            admit: script(include_str!("limits/admit.lua")),
             refused: AtomicU64::new(0),
             unknown: AtomicU64::new(0),
         }
@@ -70,12 +68,16 @@ impl SharedLimits {
     /// Counts `cost` attempts in the bucket of every value, or none if any refuses. Values of
     /// another `kind` have other buckets. Blocks for 50 ms at most.
     pub fn ask(&self, kind: &str, values: &[&[u8]], rate: Rate, cost: u64) -> Verdict {
-        let mut script = self.admit.prepare_invoke();
-        for value in values {
-            script.key(self.bucket(kind, value));
-        }
-        script.arg(rate.interval_ms()).arg(rate.tolerance_ms()).arg(cost);
-        match self.client.call(|to| script.invoke::<u64>(to)) {
+        let ask = || -> Result<u64, ValkeyError> {
+            let room = self.installation.room()?;
+            let mut script = self.admit.prepare_invoke();
+            for value in values {
+                script.key(self.bucket(&room, kind, value));
+            }
+            script.arg(rate.interval_ms()).arg(rate.tolerance_ms()).arg(cost);
+            self.client.call(|to| script.invoke(to))
+        };
+        match ask() {
             Ok(0) => Verdict::Admitted,
             Ok(retry_after_ms) => {
                 self.refused.fetch_add(1, Relaxed);
@@ -90,7 +92,7 @@ impl SharedLimits {
 
     /// The hash of the secret in force.
     fn hash(&self) -> Hmac<Sha256> {
-        let secret = self.secret.load();
+        let secret = self.installation.secret().load();
         let mut known = self.hash.lock();
         if !Arc::ptr_eq(&known.0, &secret) {
             *known = (Arc::clone(&secret), hash_of(&secret));
@@ -98,7 +100,7 @@ impl SharedLimits {
         known.1.clone()
     }
 
-    fn bucket(&self, kind: &str, value: &[u8]) -> String {
+    fn bucket(&self, room: &Room, kind: &str, value: &[u8]) -> String {
         let mut hash = self.hash();
         // A kind has no zero byte, so no kind and value read as another.
         hash.update(kind.as_bytes());
@@ -106,7 +108,7 @@ impl SharedLimits {
         hash.update(value);
         let hash = hash.finalize().into_bytes();
         let name: String = hash[..NAME_BYTES].iter().map(|byte| format!("{byte:02x}")).collect();
-        self.keys.limit(&name)
+        room.keys.limit(&name)
     }
 }
 
@@ -126,8 +128,9 @@ impl SharedCounts for SharedLimits {
 
     /// Their buckets are full again. Without an answer the attempts stay.
     fn forgive(&self, kind: &'static str, value: &[u8]) {
+        let Ok(room) = self.installation.room() else { return };
         let mut delete = redis::cmd("DEL");
-        delete.arg(self.bucket(kind, value));
+        delete.arg(self.bucket(&room, kind, value));
         drop(self.client.call(|to| delete.exec(to)));
     }
 

@@ -5,9 +5,9 @@ use rustix::process::Signal;
 use super::*;
 use crate::base::Clock;
 use crate::cache::valkey::Address;
+use crate::cache::valkey::installation::tests::{SECRET, of};
 use crate::cache::valkey::testing::TestServer;
 
-const SECRET: &str = "0123456789abcdef0123456789abcdef";
 /// So slow that a test sees no bucket fill.
 const SLOW: Rate = Rate::new(600_000, 3);
 
@@ -16,7 +16,7 @@ fn limits(server: &TestServer) -> SharedLimits {
 }
 
 fn with_secret(server: &Arc<Server>, secret: &str) -> SharedLimits {
-    SharedLimits::new(server, &Namespace::default(), &Arc::new(NodeSecret::new(secret.into())))
+    SharedLimits::new(server, &of("main", secret, None))
 }
 
 /// Asks until there is a verdict: a busy machine may take longer than the deadline.
@@ -92,12 +92,12 @@ fn several_calls_at_once_are_counted_all_or_none() {
 #[test]
 fn another_secret_has_other_buckets() {
     let Some(server) = TestServer::start("another_secret_has_other_buckets") else { return };
-    let secret = Arc::new(NodeSecret::new(SECRET.into()));
-    let limits = SharedLimits::new(&server.server(), &Namespace::default(), &secret);
-    let before = limits.bucket("login", b"x");
-    assert_eq!(limits.bucket("login", b"x"), before);
-    secret.set(&"another key of all of those nodes".into());
-    assert_ne!(limits.bucket("login", b"x"), before);
+    let limits = limits(&server);
+    let bucket = || limits.bucket(&limits.installation.room().unwrap(), "login", b"x");
+    let before = bucket();
+    assert_eq!(bucket(), before);
+    limits.installation.secret().set(&"another key of all of those nodes".into(), None);
+    assert_ne!(bucket(), before);
 }
 
 #[test]
@@ -132,7 +132,8 @@ fn the_server_sees_neither_address_nor_e_mail() {
     }
     // Who guesses an e-mail cannot look for it without the key.
     let other = with_secret(&server.server(), "another key of all of those nodes");
-    keys.retain(|key| *key == other.bucket("login", b"a@example.org"));
+    let room = other.installation.room().unwrap();
+    keys.retain(|key| *key == other.bucket(&room, "login", b"a@example.org"));
     assert!(keys.is_empty());
 }
 
@@ -154,4 +155,24 @@ fn without_the_server_there_is_no_verdict_and_hardly_a_wait() {
         assert_eq!(limits.ask("login", &[b"x"], SLOW, 1), Verdict::Unknown);
     }
     assert_eq!(limits.tally(), SharedTally { refused: 0, unknown: 100 });
+}
+
+#[test]
+fn a_bucket_that_no_attempt_filled_locks_nobody_for_longer_than_the_limit_can() {
+    let name = "a_bucket_that_no_attempt_filled_locks_nobody_for_longer_than_the_limit_can";
+    let Some(server) = TestServer::start(name) else { return };
+    let (limits, rate) = (limits(&server), Rate::new(300, 2));
+    let room = limits.installation.room().unwrap();
+    let key = limits.bucket(&room, "login", b"x");
+    let timer = Clock::system();
+    for invented in ["1e15", "99999999999999", "rumour", "inf", "-5"] {
+        let mut connection = server.server().connect(timer.monotonic_ms() + 5_000).unwrap();
+        connection.end_by(timer.monotonic_ms() + 5_000);
+        redis::cmd("SET").arg(&key).arg(invented).exec(&mut connection).unwrap();
+        let begun_ms = timer.monotonic_ms();
+        while is_refused(verdict(&limits, "login", &["x"], rate)) {
+            assert!(timer.monotonic_ms() - begun_ms < 10_000, "{invented}");
+            std::thread::yield_now();
+        }
+    }
 }

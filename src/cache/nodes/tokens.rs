@@ -11,14 +11,13 @@
 
 use jiff::Timestamp;
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
-use ring::hkdf;
 use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
 use crate::base::limiter::{Limiter, Rate};
 use crate::base::{Broker, rng, wipe};
-use crate::cache::valkey::Namespace;
+use crate::cache::valkey::derive;
 
 /// What the sealing key is derived for.
 const PURPOSE: &str = "token relay";
@@ -31,17 +30,6 @@ const TEXT_BYTES_MAX: usize = 4_096;
 const SEALED_BYTES_MAX: usize = 3 * TEXT_BYTES_MAX;
 /// Between two answers to questions.
 const ANSWER_MS: u64 = 1_000;
-
-/// A key of 32 bytes that whoever has `secret`, which signs tokens, derives for one purpose.
-pub(super) fn derive(secret: &[u8], purpose: &str) -> Zeroizing<[u8; 32]> {
-    let mut key = Zeroizing::new([0; 32]);
-    let extracted = hkdf::Salt::new(hkdf::HKDF_SHA256, b"bhav").extract(secret);
-    let info = [purpose.as_bytes()];
-    let expanded = extracted.expand(&info, hkdf::HKDF_SHA256);
-    let filled = expanded.and_then(|material| material.fill(&mut *key));
-    filled.expect("32 bytes are what the hash gives at once");
-    key
-}
 
 /// A shared token as it is told.
 #[derive(Clone, Debug)]
@@ -112,14 +100,14 @@ const HAS: u8 = 2;
 const REFUSED: u8 = 3;
 
 impl TokenRelay {
-    /// Of the node of this name. All nodes have the same `secret`.
-    pub fn new(secret: &[u8], namespace: &Namespace, node: &str) -> Self {
+    /// Of the node of this name. All nodes have the same `secret` and namespace.
+    pub fn new(secret: &[u8], namespace: &str, node: &str) -> Self {
         let key = derive(secret, PURPOSE);
         let key = UnboundKey::new(&CHACHA20_POLY1305, &*key).expect("the key has its length");
         wipe::scrub();
         Self {
             key: LessSafeKey::new(key),
-            purpose: [&[VERSION][..], namespace.as_str().as_bytes()].concat(),
+            purpose: [&[VERSION][..], namespace.as_bytes()].concat(),
             node: node.to_owned(),
             instance: rng::bits().to_be_bytes(),
             answers: Limiter::new(Rate::every_ms(ANSWER_MS)),

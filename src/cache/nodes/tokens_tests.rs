@@ -8,13 +8,14 @@ use proptest::prelude::*;
 use super::super::relay::{Follower, FollowerParts, Relay, Told, ValkeyRelay};
 use super::*;
 use crate::base::Clock;
+use crate::cache::valkey::installation::tests::installation;
 use crate::cache::valkey::testing::TestServer;
 
 const SECRET: &[u8] = b"0123456789abcdef0123456789abcdef";
 const CANARY: &str = "canary-access-token-of-the-day";
 
 fn relay(secret: &[u8], namespace: &str, node: &str) -> TokenRelay {
-    TokenRelay::new(secret, &Namespace::parse(namespace).unwrap(), node)
+    TokenRelay::new(secret, namespace, node)
 }
 
 fn word(relay: &TokenRelay, sealed: &[u8]) -> Option<TokenWord> {
@@ -115,7 +116,7 @@ fn a_node_that_starts_asks_and_the_token_comes_and_lies_nowhere() {
     let timer = Clock::system();
     let start = |node: &'static str, has: Option<DayToken>| {
         let words = relay(SECRET, "main", node);
-        let sender = Arc::new(ValkeyRelay::new(&server.server(), &Namespace::default(), node));
+        let sender = Arc::new(ValkeyRelay::new(&server.server(), &installation(), node));
         let heard = Arc::new(Mutex::new(None::<DayToken>));
         let (slot, answers) = (Arc::clone(&heard), Arc::clone(&sender));
         let now_ms = timer.clone();
@@ -133,8 +134,8 @@ fn a_node_that_starts_asks_and_the_token_comes_and_lies_nowhere() {
             }
             Ok(())
         };
-        let (server, namespace) = (server.server(), Namespace::default());
-        let parts = FollowerParts { server, namespace, listener: Box::new(listener) };
+        let (server, installation) = (server.server(), installation());
+        let parts = FollowerParts { server, installation, listener: Box::new(listener) };
         (Follower::start(parts).unwrap(), sender, heard)
     };
     let has = start("a", Some(token()));

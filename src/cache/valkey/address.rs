@@ -151,12 +151,6 @@ impl Namespace {
     }
 }
 
-impl Default for Namespace {
-    fn default() -> Self {
-        Self("main".to_owned())
-    }
-}
-
 impl fmt::Display for Namespace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)

@@ -18,6 +18,9 @@ pub enum ValkeyError {
     Busy,
     #[error("the connection broke: {detail}")]
     Broken { detail: String },
+    /// Nothing can be named on the server before the database has said which one it is.
+    #[error("not known yet of which database this node is")]
+    NoNamespace,
     /// The server answered with an error.
     #[error("the server refuses: {detail}")]
     Refused { detail: String },

@@ -1,8 +1,18 @@
 //! The names of all keys and channels: `bhav:NAMESPACE:…`, so that an operator can allow one user
 //! exactly these.
 
+use redis::Script;
+
 use super::address::Namespace;
 use crate::cache::l2::Kind;
+
+/// What all scripts share.
+const COMMON: &str = include_str!("common.lua");
+
+/// A script behind what all of them share.
+pub(in crate::cache) fn script(code: &str) -> Script {
+    Script::new(&[COMMON, code].concat())
+}
 
 /// Names below one namespace.
 #[derive(Clone, Debug)]

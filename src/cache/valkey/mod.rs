@@ -3,6 +3,7 @@
 //! - `settings`, `address`: where it is, as the operator says it. In every build, so that each can
 //!   say what is wrong with it.
 //! - `keys`: the names of keys and channels, all below one namespace.
+//! - `installation`: which namespace that is, and the signatures of what stands below it.
 //! - `socket`: a socket whose reads and writes end by a deadline.
 //! - `dial`: from an address to a connection.
 //! - `connection`: commands over it, by the `redis` crate, which encodes and decodes them. Its own
@@ -24,6 +25,8 @@ mod connection;
 mod dial;
 #[cfg(feature = "engines")]
 mod error;
+#[cfg(feature = "engines")]
+pub(in crate::cache) mod installation;
 #[cfg(feature = "engines")]
 mod keys;
 mod settings;
@@ -49,5 +52,9 @@ pub use dial::{Server, Unusable};
 #[cfg(feature = "engines")]
 pub use error::ValkeyError;
 #[cfg(feature = "engines")]
-pub(in crate::cache) use keys::Keys;
+pub use installation::{Distrust, Installation};
+#[cfg(feature = "engines")]
+pub(in crate::cache) use installation::{Opened, Room, SIGNED_BYTES, Signed, derive};
+#[cfg(feature = "engines")]
+pub(in crate::cache) use keys::script;
 pub use settings::ValkeySettings;

@@ -13,6 +13,7 @@ pub struct ValkeySettings {
     pub password: Option<SecretString>,
     /// Certificates of the authorities that the operator trusts for it, in place of the web's.
     pub ca_file: Option<PathBuf>,
-    /// What all keys and channels of this installation begin with.
-    pub namespace: Namespace,
+    /// What all keys and channels of this installation begin with; that of the database if not
+    /// given.
+    pub namespace: Option<Namespace>,
 }

@@ -54,8 +54,10 @@ pub struct NodeFacts {
     pub name: String,
     /// `leader` or `follower`.
     pub role: String,
-    /// Of the leadership; `None` where it follows.
+    /// Of the leadership; `None` where a follower has heard no leader.
     pub epoch: Option<u64>,
+    /// The node that leads.
+    pub leader: Option<String>,
     pub relay: Relay,
 }
 
@@ -157,6 +159,7 @@ impl Facts {
                 name: plain(name),
                 role: plain(&report.health.role),
                 epoch: report.health.epoch,
+                leader: report.health.leader.as_deref().map(plain),
                 relay: Relay { state: plain(&relay.state), tokens: None, ..relay },
             }),
             market: Market {

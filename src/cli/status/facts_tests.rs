@@ -71,13 +71,14 @@ fn a_node_of_several_says_who_leads_and_what_it_hears() {
         screen(&facts(report(&health)), Colours::Off)
     };
     let text = node(r#""role":"leader","epoch":3,"relay":{"state":"following","age_ms":450}"#);
-    let row = "node      delhi-1; leads, epoch 3; relay following, heard 0.4 s ago\n";
+    let row = "node      delhi-1; leads, epoch 3; relay following, 0.4 s ago\n";
     assert!(text.contains(row) && !text.contains("another node"), "{text}");
     let text = node(
-        r#""role":"follower","relay":{"state":"silent","age_ms":61000,"gaps":2,
+        r#""role":"follower","epoch":3,"leader":"delhi-2",
+        "relay":{"state":"silent","age_ms":61000,"gaps":2,
         "tokens":{"broker_a":"other_node","broker_b":"none"}}"#,
     );
-    let row = "node      delhi-1; follower; relay silent, heard 61.0 s ago, 2 gaps\n";
+    let row = "node      delhi-1; follows delhi-2, epoch 3; relay silent, 61.0 s ago, 2 gaps\n";
     assert!(text.contains(row), "{text}");
     assert!(text.contains("until 2026-11-21 06:00 IST; from another node\n"), "{text}");
     let text = node(r#""role":"follower","relay":{"state":"off","gaps":0}"#);

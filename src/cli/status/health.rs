@@ -13,6 +13,7 @@ pub struct Health {
     pub node: Option<String>,
     pub role: String,
     pub epoch: Option<u64>,
+    pub leader: Option<String>,
     pub relay: Option<Relay>,
     pub database: String,
     pub signing_key: String,

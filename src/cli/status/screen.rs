@@ -98,17 +98,20 @@ fn rows(service: &Service) -> Vec<String> {
 
 /// `delhi-1; leads, epoch 3`, or what a follower hears of the leader.
 fn node(node: &NodeFacts) -> String {
-    let NodeFacts { name, role, epoch, relay } = node;
-    let mut text = match epoch {
-        Some(epoch) => format!("{name}; leads, epoch {epoch}; relay "),
-        None => format!("{name}; {role}; relay "),
+    let NodeFacts { name, role, epoch, leader, relay } = node;
+    let mut text = match (epoch, leader) {
+        (Some(epoch), Some(leader)) if role == "follower" => {
+            format!("{name}; follows {leader}, epoch {epoch}; relay ")
+        }
+        (Some(epoch), _) if role == "leader" => format!("{name}; leads, epoch {epoch}; relay "),
+        _ => format!("{name}; {role}; relay "),
     };
     match relay.state.as_str() {
         "off" => text.push_str("off: no BHAV_CACHE_URL"),
         state => text.push_str(state),
     }
     if let Some(age_ms) = relay.age_ms {
-        let _ = write!(text, ", heard {}.{} s ago", age_ms / 1_000, age_ms % 1_000 / 100);
+        let _ = write!(text, ", {}.{} s ago", age_ms / 1_000, age_ms % 1_000 / 100);
     }
     if relay.gaps > 0 {
         let _ = write!(text, ", {} gaps", relay.gaps);

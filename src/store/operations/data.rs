@@ -67,7 +67,7 @@ impl<E: Transact> Store for E {
     }
 
     fn identity(&self) -> Result<DatabaseIdentity, StoreError> {
-        self.read(READ_DEADLINE_MS, accounts::identity)
+        self.glance(READ_DEADLINE_MS, accounts::identity)
     }
 
     fn renew_incarnation(
@@ -88,7 +88,7 @@ impl<E: Transact> Store for E {
     }
 
     fn changes_after(&self, number: i64) -> Result<Changes, StoreError> {
-        self.read(READ_DEADLINE_MS, move |tx| changes::after(tx, number))
+        self.glance(READ_DEADLINE_MS, move |tx| changes::after(tx, number))
     }
 
     fn notice_changes(&self, number: i64) -> Result<(), StoreError> {
@@ -125,7 +125,7 @@ impl<E: Transact> Store for E {
     }
 
     fn portfolio_version(&self, id: AccountId) -> Result<i64, StoreError> {
-        self.read(GLANCE_DEADLINE_MS, move |tx| portfolios::version(tx, id))
+        self.glance(GLANCE_DEADLINE_MS, move |tx| portfolios::version(tx, id))
     }
 
     fn points(&self, id: AccountId, since: Date) -> Result<Vec<DayPoint>, StoreError> {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::errors::{Meaning, in_words, meaning};
 use crate::base::Clock;
-use crate::ops::Counter;
+use crate::ops::{Counter, Durations};
 use crate::store::StoreError;
 use crate::store::condition::{LastSeen, State};
 use crate::store::tx::Failure;
@@ -25,6 +25,8 @@ pub(crate) struct Condition {
     pub(crate) refused: Counter,
     pub(crate) committed: Counter,
     pub(crate) failed: Counter,
+    /// From a request to the server's answer, of what succeeded.
+    pub(crate) roundtrips: Durations,
 }
 
 impl Condition {
@@ -37,7 +39,12 @@ impl Condition {
             refused: Counter::new(),
             committed: Counter::new(),
             failed: Counter::new(),
+            roundtrips: Durations::new(1),
         }
+    }
+
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.clock
     }
 
     /// Fails during the pause after connections were refused, so that a server that comes back is

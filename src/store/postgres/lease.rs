@@ -1,5 +1,10 @@
 //! The lease of the leader: a row with an epoch, judged by the server's clock. Asked on the thread
 //! `lease-row`, over a connection of its own, so that no queue of the store delays it.
+//!
+//! Each request is one statement and its own transaction: a node that is stopped at any moment
+//! leaves none open that would keep the others from the row. The client keeps the deadline, and the
+//! statement itself says how long it waits for a lock. Taking is durable; a renewal that a crash of
+//! the server loses is one of a second ago, by which the holder gives up early anyway.
 
 use std::sync::Arc;
 
@@ -7,8 +12,10 @@ use super::condition::Condition;
 use super::deadline::Deadline;
 use super::target::Target;
 use super::transaction::{Connections, Purpose};
-use crate::base::lease::{Authority, AuthorityError, Grant, Holder, Presence};
+use crate::base::lease::{Authority, AuthorityError, Grant, Holder, Look, Presence};
 use crate::base::{Clock, Epoch};
+use crate::store::arg::Arg;
+use crate::store::cells::Cells;
 use crate::store::settings::StoreSettings;
 use crate::store::tx::{Failure, Sql, Tx, sql};
 use crate::store::url::StoreUrl;
@@ -48,43 +55,46 @@ impl PostgresLease {
 
     fn run<T>(
         &self,
-        purpose: &Purpose,
+        writes: bool,
         work: impl Fn(&dyn Tx) -> Result<T, Failure>,
     ) -> Result<T, AuthorityError> {
         let deadline = Deadline::in_ms(DEADLINE_MS, &self.clock);
-        let done = self.connections.run(purpose, DEADLINE_MS, &deadline, &work);
+        let purpose = Purpose::Statement { writes };
+        let done = self.connections.run(&purpose, DEADLINE_MS, &deadline, &work);
         done.map_err(|error| AuthorityError(error.to_string()))
     }
 
-    fn granted(&self, sql: Sql, holder: &Holder) -> Result<Grant, AuthorityError> {
-        let lease_ms = i64::try_from(self.lease_ms).unwrap_or(i64::MAX);
-        let epoch = self.run(&Purpose::Write(Vec::new()), |tx| {
-            tx.first(sql, &[holder.as_str().into(), lease_ms.into()], |row| row.get::<i64>(0))
-        })?;
+    fn granted(&self, sql: Sql, args: &[Arg<'_>]) -> Result<Grant, AuthorityError> {
+        let epoch = self.run(true, |tx| tx.first(sql, args, |row| row.get::<i64>(0)))?;
         Ok(epoch.map_or(Grant::Refused, |epoch| Grant::Granted(Epoch(epoch.unsigned_abs()))))
+    }
+
+    fn lease_ms(&self) -> i64 {
+        i64::try_from(self.lease_ms).unwrap_or(i64::MAX)
     }
 }
 
 impl Authority for PostgresLease {
-    fn look(&self) -> Result<Presence, AuthorityError> {
-        let free =
-            self.run(&Purpose::Read, |tx| tx.first(IS_FREE, &[], |row| row.get::<bool>(0)))?;
-        Ok(if free == Some(true) { Presence::Free } else { Presence::Taken })
+    fn look(&self) -> Result<Look, AuthorityError> {
+        let read = |row: &dyn Cells| Ok((row.get::<bool>(0)?, row.get::<i64>(1)?));
+        let found = self.run(false, |tx| tx.first(IS_FREE, &[], read))?;
+        let (free, epoch) = found.unwrap_or_default();
+        let presence = if free { Presence::Free } else { Presence::Taken };
+        Ok(Look { presence, highest: Epoch(epoch.unsigned_abs()) })
     }
 
-    /// Counts the epoch up.
-    fn take(&self, holder: &Holder, _: Epoch) -> Result<Grant, AuthorityError> {
-        self.granted(TAKE, holder)
+    /// Counts the epoch up, to one above `epoch` too where that can be this row's.
+    fn take(&self, holder: &Holder, epoch: Epoch) -> Result<Grant, AuthorityError> {
+        let above = i64::try_from(epoch.0).unwrap_or(i64::MAX);
+        self.granted(TAKE, &[holder.as_str().into(), self.lease_ms().into(), above.into()])
     }
 
     fn renew(&self, holder: &Holder, _: Epoch) -> Result<Grant, AuthorityError> {
-        self.granted(RENEW, holder)
+        self.granted(RENEW, &[holder.as_str().into(), self.lease_ms().into()])
     }
 
     fn release(&self, holder: &Holder) -> Result<(), AuthorityError> {
-        self.run(&Purpose::Write(Vec::new()), |tx| {
-            tx.run(RELEASE, &[holder.as_str().into()]).map(drop)
-        })
+        self.run(true, |tx| tx.run(RELEASE, &[holder.as_str().into()]).map(drop))
     }
 }
 

@@ -80,8 +80,8 @@ impl PostgresStore {
         work: impl Fn(&dyn Tx) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
         let lane = match purpose {
-            Purpose::Read => &self.reader_lane,
-            Purpose::Write(_) => &self.writer_lane,
+            Purpose::Read | Purpose::Statement { writes: false } => &self.reader_lane,
+            Purpose::Write(_) | Purpose::Statement { writes: true } => &self.writer_lane,
         };
         let connections = Arc::clone(&self.connections);
         let deadline = Deadline::in_ms(deadline_ms, &self.clock);
@@ -151,6 +151,14 @@ impl Transact for PostgresStore {
         self.submit(Purpose::Read, deadline_ms, work)
     }
 
+    fn glance<T: Send + 'static>(
+        &self,
+        deadline_ms: u64,
+        work: impl Fn(&dyn Tx) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.submit(Purpose::Statement { writes: false }, deadline_ms, work)
+    }
+
     fn write<T: Send + 'static>(
         &self,
         write: Write,
@@ -184,12 +192,12 @@ impl Transact for PostgresStore {
             writing_ms: None,
             writer,
             readers: self.reader_lane.stats(),
+            roundtrips: condition.roundtrips.read(0),
         }
     }
 
     fn look_after(&self) {
-        let read = self
-            .submit(Purpose::Read, READ_DEADLINE_MS, |tx| tx.first(PROBE_READ, &[], |_| Ok(())));
+        let read = self.glance(READ_DEADLINE_MS, |tx| tx.first(PROBE_READ, &[], |_| Ok(())));
         let well = read.is_ok() && self.connections.condition.seen.state() == State::Ok;
         let done = match well {
             true => Ok(()),

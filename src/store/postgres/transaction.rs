@@ -34,12 +34,19 @@ pub(crate) enum Purpose {
     Read,
     /// With the users to lock.
     Write(Vec<AccountId>),
+    /// One statement, which is its own transaction and costs one round trip. The client alone keeps
+    /// its deadline.
+    Statement {
+        writes: bool,
+    },
 }
 
 impl Purpose {
-    fn opening(&self, deadline_ms: u64) -> Opening {
+    /// `None` for what needs no transaction around it.
+    fn opening(&self, deadline_ms: u64) -> Option<Opening> {
         let statement_ms = (deadline_ms - MARGIN_MS.min(deadline_ms / 2)).max(1);
-        match self {
+        Some(match self {
+            Self::Statement { .. } => return None,
             Self::Read => Opening {
                 begin: format!(
                     "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; \
@@ -58,11 +65,11 @@ impl Purpose {
                 ),
                 users: users.clone(),
             },
-        }
+        })
     }
 
     fn writes(&self) -> bool {
-        matches!(self, Self::Write(_))
+        matches!(self, Self::Write(_) | Self::Statement { writes: true })
     }
 }
 
@@ -82,6 +89,11 @@ impl Ended {
             _ => Self::Unknown,
         }
     }
+}
+
+/// Whether the server said why, so that nothing more comes of the statement.
+fn was_answered(failure: &Failure) -> bool {
+    matches!(failure, Failure::Postgres(error) if meaning(error) != Meaning::Lost)
 }
 
 /// The connections of the store, at most one for each of its threads.
@@ -187,8 +199,10 @@ impl Connections {
         let mut attempts = 1;
         loop {
             let opening = purpose.opening(deadline_ms);
+            let stopwatch = self.condition.clock().stopwatch();
             let ended = match self.attempt(opening, purpose.writes(), deadline, work) {
                 Ok(done) => {
+                    self.condition.roundtrips.record(0, stopwatch.elapsed_ns());
                     self.condition.worked(purpose.writes());
                     return Ok(done);
                 }
@@ -221,15 +235,16 @@ impl Connections {
 
     fn attempt<T>(
         &self,
-        opening: Opening,
+        opening: Option<Opening>,
         writes: bool,
         deadline: &Deadline,
         work: &impl Fn(&dyn Tx) -> Result<T, Failure>,
     ) -> Result<T, Ended> {
         let connection = self.take(deadline).map_err(Ended::Before)?;
+        let in_transaction = opening.is_some();
         let tx = PostgresTx::new(&connection, deadline, opening);
         let done = work(&tx);
-        let (is_open, has_failed) = (tx.is_open(), tx.has_failed());
+        let (is_open, has_failed) = (in_transaction && tx.is_open(), tx.has_failed());
         let control = |sql| connection.wait(deadline, connection.client.batch_execute(sql));
         match done {
             Ok(done) if !has_failed => {
@@ -243,11 +258,21 @@ impl Connections {
             }
             done => {
                 // A connection that does not take it is dropped, which ends the transaction too.
-                if !is_open || (!connection.client.is_closed() && control("ROLLBACK").is_ok()) {
+                let is_usable = match in_transaction {
+                    true if is_open => {
+                        !connection.client.is_closed() && control("ROLLBACK").is_ok()
+                    }
+                    true => true,
+                    false => done.as_ref().err().is_none_or(was_answered),
+                };
+                if is_usable {
                     self.keep(connection);
                 }
                 let lost = || StoreError::Unavailable("a failed statement was passed over".into());
-                Err(Ended::Before(done.err().unwrap_or_else(|| lost().into())))
+                let failure = done.err().unwrap_or_else(|| lost().into());
+                // A statement alone commits with its answer.
+                let is_unknown = writes && !in_transaction;
+                Err(if is_unknown { Ended::of_commit(failure) } else { Ended::Before(failure) })
             }
         }
     }

@@ -33,7 +33,7 @@ pub(crate) struct Opening {
 pub(crate) struct PostgresTx<'a> {
     connection: &'a Connection,
     deadline: &'a Deadline,
-    /// `None` once it was sent.
+    /// `None` once it was sent, and where each statement is its own transaction.
     opening: Cell<Option<Opening>>,
     /// Whether a statement failed, which ends the transaction.
     failed: Cell<bool>,
@@ -45,9 +45,9 @@ impl<'a> PostgresTx<'a> {
     pub(crate) fn new(
         connection: &'a Connection,
         deadline: &'a Deadline,
-        opening: Opening,
+        opening: Option<Opening>,
     ) -> Self {
-        Self { connection, deadline, opening: Cell::new(Some(opening)), failed: Cell::new(false) }
+        Self { connection, deadline, opening: Cell::new(opening), failed: Cell::new(false) }
     }
 
     /// Whether anything was sent.

@@ -16,6 +16,7 @@ use super::errors::OpenError;
 use super::readers::Readers;
 use super::writer::SqliteLedger;
 use crate::base::{Clock, Epoch};
+use crate::ops::DurationCounts;
 use crate::ops::state_lock::InstanceLock;
 use crate::rt::{Batch, BatchSpec, Lane, LaneError, LaneSpec, Ticket};
 use crate::store::settings::StoreSettings;
@@ -228,6 +229,7 @@ impl Transact for SqliteStore {
             writing_ms: writer.busy_ms,
             writer,
             readers: self.reader_lane.stats(),
+            roundtrips: DurationCounts::default(),
         }
     }
 

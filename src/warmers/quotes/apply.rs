@@ -47,6 +47,7 @@ pub fn apply(
     let context = sinks.context;
     let source = feed.source();
     let judge = Judge { calendar: &context.calendar, indices: &context.indices };
+    context.l1.count_ahead(batch.ahead_count);
     let read = feed.read(&mut batch, judge);
     let has_lead = read.iter().any(|(quote, _)| feed.leads_with(&quote.symbol));
     let doubt = doubt(feed, &batch, has_lead);
@@ -73,8 +74,10 @@ pub fn apply(
 }
 
 /// Puts judged quotes where requests read them, and publishes the snapshot in between.
-pub fn take_in(read: Vec<(Quote, Vouched)>, sinks: &mut QuoteSinks<'_>, now_mono_ms: u64) {
+pub fn take_in(mut read: Vec<(Quote, Vouched)>, sinks: &mut QuoteSinks<'_>, now_mono_ms: u64) {
     let QuoteSinks { context, snapshot, beside, .. } = sinks;
+    let now = context.clock.now();
+    read.retain(|(quote, _)| !context.l1.refuses_ahead(quote, now));
     let (coming, shares): (Vec<_>, Vec<_>) =
         read.into_iter().partition(|(quote, _)| context.indices.contains(&quote.symbol));
     // Made before and shown right behind them: whoever saw an index's quote sees no older one in

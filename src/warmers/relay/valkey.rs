@@ -9,11 +9,11 @@ use super::codec::{Calls, decode_evening, decode_rules, encode_evening, encode_r
 use super::news::{News, Told};
 use super::wire::{Wire, WireError, WireReading};
 use crate::auth::ChangesBell;
-use crate::base::{Clock, Epoch, NodeSecret, Source, Symbol};
+use crate::base::{Clock, Epoch, Source, Symbol};
 use crate::cache::nodes::relay::{
     self, Aged, Follower, FollowerParts, Published, Relay, Update, ValkeyRelay,
 };
-use crate::cache::valkey::{Namespace, Server};
+use crate::cache::valkey::{Installation, Server};
 use crate::warmers::mailbox::RelayInbox;
 use crate::warmers::tokens::{
     Exchange, ExchangeParts, HEARD_MAX, SharedTokens, TokenCounts, TokenEvent,
@@ -30,14 +30,13 @@ pub struct ValkeyWire {
 /// Who this node is among the others, and what it shares with them.
 pub struct WireParts {
     pub server: Arc<Server>,
-    pub namespace: Namespace,
+    /// What is told and kept is signed for it, and brokers' tokens of the day are sealed.
+    pub installation: Arc<Installation>,
     pub node: String,
     /// Where prices go that the leader tells.
     pub inbox: RelayInbox,
     /// Rung when another node has changed accounts or tokens.
     pub bell: ChangesBell,
-    /// Brokers' tokens of the day are sealed with it.
-    pub secret: Arc<NodeSecret>,
     pub tokens: SharedTokens,
     pub clock: Clock,
 }
@@ -48,22 +47,21 @@ impl ValkeyWire {
     /// # Errors
     /// A thread cannot be started.
     pub fn start(parts: WireParts) -> io::Result<Self> {
-        let WireParts { server, namespace, node, inbox, bell, secret, tokens, clock } = parts;
+        let WireParts { server, installation, node, inbox, bell, tokens, clock } = parts;
         let (sealed, heard) = bounded(HEARD_MAX);
         let follower = Arc::new(Follower::start(FollowerParts {
             server: Arc::clone(&server),
-            namespace: namespace.clone(),
+            installation: Arc::clone(&installation),
             listener: Box::new(listener((inbox, bell), sealed, Arc::clone(&tokens.counts))),
         })?);
-        let relay = Arc::new(ValkeyRelay::new(&server, &namespace, &node));
+        let relay = Arc::new(ValkeyRelay::new(&server, &installation, &node));
         let hears = Arc::clone(&follower);
         let _tokens = Exchange::start(ExchangeParts {
             relay: relay.clone(),
             heard,
             connects: Box::new(move || hears.reading().connects),
-            namespace,
+            installation,
             node,
-            secret,
             tokens,
             clock,
         })?;
@@ -78,12 +76,8 @@ fn listener(
     counts: Arc<TokenCounts>,
 ) -> impl Fn(relay::Told) -> Result<(), relay::Told> + Send {
     move |told| match told {
-        relay::Told::Update(update) => {
-            hear(&inbox, *update).map_err(|update| relay::Told::Update(Box::new(update)))
-        }
-        relay::Told::State(update) => {
-            hear(&inbox, *update).map_err(|update| relay::Told::State(Box::new(update)))
-        }
+        relay::Told::Update(update) => hear(&inbox, update).map_err(relay::Told::Update),
+        relay::Told::State(update) => hear(&inbox, update).map_err(relay::Told::State),
         relay::Told::Sealed(bytes) => {
             if sealed.try_send(bytes).is_err() {
                 counts.add(TokenEvent::Dropped);
@@ -99,11 +93,11 @@ fn listener(
 
 /// Gives the update back where the scheduler has not taken the one before. What another program
 /// wrote is dropped.
-fn hear(inbox: &RelayInbox, update: Update) -> Result<(), Update> {
+fn hear(inbox: &RelayInbox, update: Box<Update>) -> Result<(), Box<Update>> {
     if !inbox.has_room() {
         return Err(update);
     }
-    if let Some(news) = news(update) {
+    if let Some(news) = news(*update) {
         // Only this thread hears, so the room is still there; or the scheduler has ended.
         let _ = inbox.hear(Box::new(news));
     } else {
@@ -135,7 +129,12 @@ impl Wire for ValkeyWire {
 
     fn reading(&self) -> WireReading {
         let reading = self.follower.reading();
-        WireReading { state: reading.state, age_ms: reading.age_ms, gaps: reading.gaps }
+        WireReading {
+            state: reading.state,
+            leader: reading.leader.map(|leader| (leader, Epoch(reading.epoch))),
+            age_ms: reading.age_ms,
+            gaps: reading.gaps,
+        }
     }
 }
 

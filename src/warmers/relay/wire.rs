@@ -14,9 +14,11 @@ pub enum WireError {
 }
 
 /// What is known of the hearing side, for health and metrics.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WireReading {
     pub state: &'static str,
+    /// The node that told the newest message, and its epoch; `None` before the first.
+    pub leader: Option<(String, Epoch)>,
     /// Since the leader was last heard; `None` before that.
     pub age_ms: Option<u64>,
     /// Messages that were missed.
@@ -76,6 +78,6 @@ impl Wire for NoWire {
     }
 
     fn reading(&self) -> WireReading {
-        WireReading { state: "off", age_ms: None, gaps: 0 }
+        WireReading { state: "off", ..WireReading::default() }
     }
 }

@@ -11,14 +11,14 @@ use secrecy::{ExposeSecret, SecretString};
 use super::counts::{SharedTokens, TokenEvent};
 use super::judge::{Candidate, RefusedTokens, Verdict, concerns, judge};
 use crate::base::limiter::{Limiter, Rate};
-use crate::base::{Broker, Clock, NodeSecret};
+use crate::base::{Broker, Clock};
 use crate::brokers::SharedToken;
 use crate::brokers::session::token::{Token, ToldToken};
 use crate::cache::nodes::relay::Relay;
 use crate::cache::nodes::tokens::{
     DayToken, Heard, NotOurs, RefusedToken, TokenRelay, TokenWord, print_of,
 };
-use crate::cache::valkey::Namespace;
+use crate::cache::valkey::{Installation, Namespace};
 use crate::rt::threads;
 
 /// Messages that wait to be read. A node sends a handful at once.
@@ -57,10 +57,10 @@ pub struct ExchangeParts {
     pub heard: Receiver<Vec<u8>>,
     /// How often this node began to hear the others.
     pub connects: Box<dyn Fn() -> u64 + Send>,
-    pub namespace: Namespace,
+    /// Whose tokens these are, and whose secret seals them.
+    pub installation: Arc<Installation>,
     /// What this node is called.
     pub node: String,
-    pub secret: Arc<NodeSecret>,
     pub tokens: SharedTokens,
     pub clock: Clock,
 }
@@ -113,6 +113,7 @@ struct Worker {
     words: TokenRelay,
     /// For which `words` seals.
     secret: Arc<SecretString>,
+    namespace: Option<Namespace>,
     slots: [Slot; 2],
     refused: RefusedTokens,
     connects: u64,
@@ -127,13 +128,14 @@ struct Worker {
 
 impl Worker {
     fn new(parts: ExchangeParts, stop: Receiver<()>) -> Self {
-        let secret = parts.secret.load();
+        let (secret, namespace) = in_force(&parts);
         let SharedTokens { of_broker_a, of_broker_b, .. } = parts.tokens.clone();
         let slots = [(Broker::A, of_broker_a), (Broker::B, of_broker_b)]
             .map(|(broker, shared)| Slot { broker, shared, known: None, told: None });
         Self {
-            words: words(&parts, &secret),
+            words: words(&parts.node, &secret, namespace.as_ref()),
             secret,
+            namespace,
             stop,
             slots,
             refused: RefusedTokens::default(),
@@ -193,10 +195,10 @@ impl Worker {
 
     /// A reload may bring another secret.
     fn follow_secret(&mut self) {
-        let secret = self.parts.secret.load();
-        if !Arc::ptr_eq(&secret, &self.secret) {
-            self.words = words(&self.parts, &secret);
-            self.secret = secret;
+        let (secret, namespace) = in_force(&self.parts);
+        if !Arc::ptr_eq(&secret, &self.secret) || namespace != self.namespace {
+            self.words = words(&self.parts.node, &secret, namespace.as_ref());
+            (self.secret, self.namespace) = (secret, namespace);
             self.begin();
         }
     }
@@ -389,8 +391,15 @@ impl Slot {
     }
 }
 
-fn words(parts: &ExchangeParts, secret: &SecretString) -> TokenRelay {
-    TokenRelay::new(secret.expose_secret().as_bytes(), &parts.namespace, &parts.node)
+/// What words are sealed with now.
+fn in_force(parts: &ExchangeParts) -> (Arc<SecretString>, Option<Namespace>) {
+    (parts.installation.secret().load(), parts.installation.namespace())
+}
+
+/// Before the namespace is known there is no way to the others, so nobody hears these.
+fn words(node: &str, secret: &SecretString, namespace: Option<&Namespace>) -> TokenRelay {
+    let namespace = namespace.map_or("", Namespace::as_str);
+    TokenRelay::new(secret.expose_secret().as_bytes(), namespace, node)
 }
 
 fn refused_token(broker: Broker, token: &Candidate) -> RefusedToken {

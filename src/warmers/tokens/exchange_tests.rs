@@ -5,6 +5,7 @@ use std::io::Write;
 use parking_lot::Mutex;
 
 use super::*;
+use crate::base::NodeSecret;
 use crate::base::{ManualClock, Symbol};
 use crate::cache::nodes::relay::{Published, RelayError, Update};
 use crate::cache::valkey::ValkeyError;
@@ -65,9 +66,11 @@ impl Node {
             relay: air.clone(),
             heard,
             connects: Box::new(|| 1),
-            namespace: Namespace::default(),
+            installation: Arc::new(Installation::named(
+                Namespace::parse("main").unwrap(),
+                &Arc::new(NodeSecret::new(secret.into())),
+            )),
             node: node.to_owned(),
-            secret: Arc::new(NodeSecret::new(secret.into())),
             tokens,
             clock: clock.clone(),
         };
@@ -260,7 +263,7 @@ fn another_secret_is_counted_and_said_once_without_what_it_hid() {
         assert!(nodes[1].shared.current().is_none());
         assert!(nodes[1].count(TokenEvent::Foreign) > 1, "a question and a token");
         // The same secret at last, by a reload.
-        nodes[1].worker.parts.secret.set(&SECRET.into());
+        nodes[1].worker.parts.installation.secret().set(&SECRET.into(), None);
         clock.advance_ms(1_000);
         settle(&mut nodes, &air);
     });

@@ -167,6 +167,23 @@ fn the_snapshot_is_never_behind_a_quote_of_its_index() {
     service.stop();
 }
 
+/// Also of a source of which nothing is known yet.
+#[test]
+fn a_first_price_of_the_future_is_not_believed() {
+    let scene = Scene::at(TRADING);
+    scene.fault("broker_a.quote", r#"{"kind":"future_time","by_s":60,"count":5}"#);
+    let service = scene.start();
+    let mut watch = Watch::default();
+    let mut client = service.client();
+    until("broker A", || {
+        let seen = watch.look(&mut client)?;
+        let newest = scene.clock.now() + SignedDuration::from_secs(5);
+        assert!(time(&seen.market()["as_of_ist"]) <= newest, "{}", seen.market());
+        Some(seen).filter(|seen| seen.is_fresh_of("broker_a"))
+    });
+    service.stop();
+}
+
 /// A time ahead of everything else is not believed, and keeps nothing out.
 #[test]
 fn a_wrong_time_blocks_no_price() {

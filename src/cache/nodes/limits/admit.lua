@@ -5,9 +5,17 @@
 local time = redis.call('TIME')
 local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
 local interval_ms, tolerance_ms, cost = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+-- No attempt that this limit admits leaves a bucket later than this. A later one was written by
+-- somebody else, or before this server's clock was set back.
+local latest_ms = now_ms + tolerance_ms + interval_ms
 local wait_ms, full_at_ms = 0, {}
 for at, key in ipairs(KEYS) do
-    full_at_ms[at] = math.max(tonumber(redis.call('GET', key) or '0'), now_ms)
+    local held_ms = number(key)
+    if held_ms > latest_ms then
+        held_ms = latest_ms
+        redis.call('SET', key, string.format('%.0f', held_ms), 'PX', held_ms - now_ms)
+    end
+    full_at_ms[at] = math.max(held_ms, now_ms)
     wait_ms = math.max(wait_ms, full_at_ms[at] + (cost - 1) * interval_ms - tolerance_ms - now_ms)
 end
 if wait_ms > 0 then

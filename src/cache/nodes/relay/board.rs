@@ -11,6 +11,8 @@ pub const NODES_MAX: usize = 64;
 
 struct List {
     until_mono_ms: u64,
+    /// By the server's clock.
+    told_ms: u64,
     symbols: Vec<Symbol>,
 }
 
@@ -22,11 +24,21 @@ impl Board {
         Self(BoundedMap::new(NODES_MAX))
     }
 
-    /// Replaces a node's list.
-    pub(super) fn put(&mut self, node: String, symbols: Vec<Symbol>, now_mono_ms: u64) {
-        let list = List { until_mono_ms: now_mono_ms + WANTED_TTL_MS, symbols };
+    /// Replaces a node's list, unless that was told later; whether it did.
+    pub(super) fn put(
+        &mut self,
+        node: String,
+        symbols: Vec<Symbol>,
+        told_ms: u64,
+        now_mono_ms: u64,
+    ) -> bool {
+        if self.0.get(&node).is_some_and(|list| list.told_ms >= told_ms) {
+            return false;
+        }
+        let list = List { until_mono_ms: now_mono_ms + WANTED_TTL_MS, told_ms, symbols };
         let worth = |list: &List| (list.until_mono_ms > now_mono_ms).then_some(list.until_mono_ms);
         self.0.insert(node, list, worth);
+        true
     }
 
     /// What any node wants now, each once.
@@ -55,10 +67,11 @@ mod tests {
     #[test]
     fn lists_are_joined_replaced_and_forgotten() {
         let mut board = Board::new();
-        board.put("a".into(), symbols(&["X", "Y"]), 0);
-        board.put("b".into(), symbols(&["Y", "Z"]), 1_000);
+        assert!(board.put("a".into(), symbols(&["X", "Y"]), 10, 0));
+        assert!(board.put("b".into(), symbols(&["Y", "Z"]), 20, 1_000));
         assert_eq!(wanted(&mut board, 1_000), ["NSE:X", "NSE:Y", "NSE:Z"]);
-        board.put("b".into(), symbols(&["Z"]), 2_000);
+        assert!(board.put("b".into(), symbols(&["Z"]), 30, 2_000));
+        assert!(!board.put("b".into(), symbols(&["Y"]), 20, 2_000), "told again");
         assert_eq!(wanted(&mut board, 4_999), ["NSE:X", "NSE:Y", "NSE:Z"]);
         assert_eq!(wanted(&mut board, 5_000), ["NSE:Z"]);
         assert!(wanted(&mut board, 7_000).is_empty());
@@ -68,7 +81,7 @@ mod tests {
     fn invented_nodes_do_not_push_out_what_was_heard_last() {
         let mut board = Board::new();
         for n in 0..1_000 {
-            board.put(format!("node{n}"), symbols(&[&format!("S{n}")]), n);
+            board.put(format!("node{n}"), symbols(&[&format!("S{n}")]), n, n);
         }
         let wanted = wanted(&mut board, 1_000);
         assert_eq!(wanted.len(), NODES_MAX);

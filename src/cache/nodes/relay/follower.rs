@@ -12,7 +12,7 @@ use super::reading::{Counters, RelayReading, State};
 use super::session::{self, Ended};
 use super::traits::Listener;
 use crate::base::{Clock, Symbol};
-use crate::cache::valkey::{BackOff, Client, Deadlines, Keys, Namespace, Server};
+use crate::cache::valkey::{BackOff, Client, Deadlines, Installation, Server};
 use crate::rt::threads;
 
 /// How often a waiting thread looks whether it may go on.
@@ -25,7 +25,7 @@ const READ: Deadlines = Deadlines { connect_ms: 500, call_ms: 2_000 };
 /// What the thread works with.
 pub struct FollowerParts {
     pub server: Arc<Server>,
-    pub namespace: Namespace,
+    pub installation: Arc<Installation>,
     pub listener: Box<dyn Listener>,
 }
 
@@ -39,7 +39,7 @@ pub(super) struct Shared {
 /// State of the thread.
 pub(super) struct Worker {
     pub(super) server: Arc<Server>,
-    pub(super) keys: Keys,
+    pub(super) installation: Arc<Installation>,
     pub(super) reads: Client,
     pub(super) listener: Box<dyn Listener>,
     pub(super) shared: Arc<Shared>,
@@ -68,7 +68,7 @@ impl Follower {
         let (done, ended) = bounded(0);
         let worker = Worker {
             reads: Client::new(&parts.server, READ),
-            keys: Keys::of(&parts.namespace),
+            installation: parts.installation,
             server: parts.server,
             listener: parts.listener,
             shared: Arc::clone(&shared),

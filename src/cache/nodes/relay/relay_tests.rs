@@ -8,10 +8,11 @@ use rustix::process::Signal;
 use super::super::teller::ValkeyRelay;
 use super::super::traits::{Published, Relay, Told};
 use super::super::update::{Aged, Update};
-use super::super::wire::tests::quote;
+use super::super::wire::{self, tests::quote};
 use super::*;
 use crate::base::Epoch;
-use crate::cache::valkey::Namespace;
+use crate::cache::valkey::Signed;
+use crate::cache::valkey::installation::tests::{SECRET, installation, of};
 use crate::cache::valkey::testing::TestServer;
 
 /// What one follower was told.
@@ -48,18 +49,28 @@ impl Ears {
 }
 
 struct Node {
+    installation: Arc<Installation>,
     relay: ValkeyRelay,
     ears: Ears,
     follower: Follower,
 }
 
 fn node(server: &TestServer, name: &str) -> Node {
-    let (namespace, ears) = (Namespace::default(), Ears::default());
-    let relay = ValkeyRelay::new(&server.server(), &namespace, name);
+    node_of(server, name, &installation())
+}
+
+fn node_of(server: &TestServer, name: &str, installation: &Arc<Installation>) -> Node {
+    let ears = Ears::default();
+    let relay = ValkeyRelay::new(&server.server(), installation, name);
     let listener = Box::new(ears.clone());
-    let parts = FollowerParts { server: server.server(), namespace, listener };
+    let installation = Arc::clone(installation);
+    let parts = FollowerParts {
+        server: server.server(),
+        installation: Arc::clone(&installation),
+        listener,
+    };
     let follower = Follower::start(parts).unwrap();
-    Node { relay, ears, follower }
+    Node { installation, relay, ears, follower }
 }
 
 fn prices(prices: &[(&str, i64)], age_ms: u64) -> Update {
@@ -127,6 +138,7 @@ fn a_node_that_comes_later_reads_everything_that_was_told() {
     let told = late.ears.told.lock();
     let Some(Told::State(state)) = told.first() else { panic!("{told:?}") };
     assert_eq!((state.epoch, state.seq, &*state.snapshot), (Epoch(1), 2, &b"new"[..]));
+    assert_eq!(late.follower.reading().leader.as_deref(), Some("a"));
 }
 
 #[test]
@@ -167,7 +179,8 @@ fn a_message_that_was_missed_is_made_up_for_by_reading_everything() {
     let mut connection = server.server().connect(timer.monotonic_ms() + 5_000).unwrap();
     connection.end_by(timer.monotonic_ms() + 5_000);
     let bytes = crate::cache::l2::codec::encode(&quote("NSE:B", 555));
-    let value = [b"0000000000000", &bytes[..]].concat();
+    let room = installation().room().unwrap();
+    let value = room.sign(Signed::Quote, "NSE:B", (Epoch(1), 1), &bytes);
     redis::cmd("HSET")
         .arg("bhav:main:relay:quote")
         .arg("NSE:B")
@@ -246,22 +259,59 @@ fn a_silent_leader_shows_as_one_and_costs_a_read_each_three_seconds() {
     eventually("follows again", || follower.follower.reading().state == "following");
 }
 
+/// Whatever anybody else on the server writes.
+fn command(server: &TestServer, words: &[&[u8]]) -> redis::Value {
+    let timer = Clock::system();
+    let mut connection = server.server().connect(timer.monotonic_ms() + 5_000).unwrap();
+    connection.end_by(timer.monotonic_ms() + 5_000);
+    let mut command = redis::cmd(std::str::from_utf8(words[0]).unwrap());
+    for word in &words[1..] {
+        command.arg(word);
+    }
+    command.query(&mut connection).unwrap()
+}
+
+/// Hears what is told on a channel, as anybody can.
+fn overheard(server: &TestServer, channel: &str, tell: impl FnOnce()) -> Vec<u8> {
+    let timer = Clock::system();
+    let mut connection = server.server().connect(timer.monotonic_ms() + 5_000).unwrap();
+    connection.end_by(timer.monotonic_ms() + 10_000);
+    connection.subscribe(&[channel.to_owned()]).unwrap();
+    tell();
+    connection.hear().unwrap().expect("a message").1
+}
+
+impl Node {
+    /// What it did not believe: forged, unreadable, replayed.
+    fn distrusted(&self) -> [u64; 3] {
+        self.installation.distrusted()
+    }
+
+    fn paise(&self, symbol: &str) -> Option<i64> {
+        self.ears.price(symbol).map(|(paise, _)| paise)
+    }
+}
+
 #[test]
 fn bytes_that_are_no_messages_are_counted_and_change_nothing() {
     let name = "bytes_that_are_no_messages_are_counted_and_change_nothing";
     let Some(server) = TestServer::start(name) else { return };
     let (leader, follower) = (node(&server, "a"), node(&server, "b"));
     subscribed(&follower);
-    let good = [b"1700000000000", &super::super::wire::encode(&Update::default())[..]].concat();
+    let room = installation().room().unwrap();
+    let good = room.sign(Signed::Message, "", (Epoch(9), 1), &wire::encode(&Update::default()));
     let large = [&good[..], &vec![0; 5 * 1024 * 1024][..]].concat();
-    let hostile: [&[u8]; 6] =
-        [b"", b"x", b"1700000000000", b"17000000000x0\x01", &good[..20], &large];
+    let hostile: [&[u8]; 5] = [b"", b"x", b"1700000000000", &good[..60], &large];
     for payload in hostile {
-        publish(&server, "bhav:main:relay", payload);
-        publish(&server, "bhav:main:wanted", payload);
+        for channel in ["relay", "wanted", "changes"] {
+            publish(&server, &format!("bhav:main:{channel}"), payload);
+        }
     }
     publish(&server, "bhav:main:sealed", &vec![0; 17 * 1024]);
-    eventually("refused", || follower.follower.reading().refused == 13);
+    // Of another version of this program.
+    let other = room.sign(Signed::Message, "", (Epoch(9), 1), b"\xff");
+    publish(&server, "bhav:main:relay", &other);
+    eventually("distrusted", || follower.distrusted() == [16, 1, 0]);
     assert!(follower.ears.told.lock().is_empty());
     leader.relay.publish(Epoch(1), &prices(&[("NSE:A", 100)], 0)).unwrap();
     eventually("still hears", || follower.ears.price("NSE:A").is_some());
@@ -269,25 +319,142 @@ fn bytes_that_are_no_messages_are_counted_and_change_nothing() {
 }
 
 #[test]
-fn an_invented_epoch_deafens_for_seconds_and_not_for_ever() {
-    let name = "an_invented_epoch_deafens_for_seconds_and_not_for_ever";
+fn a_message_of_a_stranger_changes_nothing_whatever_it_copies() {
+    let name = "a_message_of_a_stranger_changes_nothing_whatever_it_copies";
     let Some(server) = TestServer::start(name) else { return };
     let (leader, follower) = (node(&server, "a"), node(&server, "b"));
     subscribed(&follower);
+    let tell = |paise| {
+        leader.relay.publish(Epoch(1), &prices(&[("NSE:A", paise)], 0)).unwrap();
+    };
+    let recorded = overheard(&server, "bhav:main:relay", || tell(100));
+    eventually("heard", || follower.paise("NSE:A") == Some(100));
+    // With his own price, with the next number, with a secret of his own.
+    let price = recorded.windows(6).position(|bytes| bytes == b"\"1.00\"").unwrap();
+    let mut own_price = recorded.clone();
+    own_price[price + 1] = b'9';
+    let mut next = recorded.clone();
+    next[47] += 1;
+    let other = of("main", "the secret of a stranger of 32 bytes", None).room().unwrap();
+    let with_own_secret = other.sign(Signed::Message, "", (Epoch(1), 2), &recorded[48..]);
+    for forged in [own_price, next, with_own_secret] {
+        publish(&server, "bhav:main:relay", &forged);
+    }
+    eventually("counted", || follower.distrusted() == [3, 0, 0]);
+    tell(101);
+    eventually("the next is heard", || follower.paise("NSE:A") == Some(101));
+    // The recording itself: its number was heard.
+    let old = follower.follower.reading().old;
+    publish(&server, "bhav:main:relay", &recorded);
+    eventually("old", || follower.follower.reading().old == old + 1);
+    assert_eq!(follower.paise("NSE:A"), Some(101));
+    assert_eq!(follower.follower.reading().gaps, 0);
+}
+
+#[test]
+fn a_recording_of_long_ago_is_no_news_to_a_node_that_has_heard_nothing() {
+    let name = "a_recording_of_long_ago_is_no_news_to_a_node_that_has_heard_nothing";
+    let Some(server) = TestServer::start(name) else { return };
+    let follower = node(&server, "b");
+    subscribed(&follower);
+    let room = installation().room().unwrap();
+    // Told on another day, in an epoch of then.
+    let long_ago = Update { told_ms: 1_700_000_000_000, ..prices(&[("NSE:A", 100)], 0) };
+    let body = wire::encode(&long_ago);
+    publish(&server, "bhav:main:relay", &room.sign(Signed::Message, "", (Epoch(900), 1), &body));
+    let wanted = wire::encode_wanted("a", &[Symbol::parse("NSE:A").unwrap()]);
+    let place = (Epoch(0), 1_700_000_000_000);
+    publish(&server, "bhav:main:wanted", &room.sign(Signed::Wanted, "", place, &wanted));
+    publish(&server, "bhav:main:changes", &room.sign(Signed::Changes, "", place, b""));
+    eventually("replayed", || follower.distrusted() == [0, 0, 3]);
+    assert!(follower.ears.told.lock().is_empty() && follower.follower.wanted().is_empty());
+    // Nor does its epoch keep out a leader of today.
+    let leader = node(&server, "a");
+    leader.relay.publish(Epoch(2), &prices(&[("NSE:A", 101)], 0)).unwrap();
+    eventually("heard", || follower.paise("NSE:A") == Some(101));
+}
+
+#[test]
+fn what_the_server_keeps_is_believed_where_it_was_signed_for_and_not_if_it_is_put_back() {
+    let name = "what_the_server_keeps_is_believed_where_it_was_signed_for";
+    let Some(server) = TestServer::start(name) else { return };
+    let leader = node(&server, "a");
     leader.relay.publish(Epoch(1), &prices(&[("NSE:A", 100)], 0)).unwrap();
-    let invented = Update { epoch: Epoch(u64::MAX), seq: 1, ..Update::default() };
-    let stamp = b"1700000000000";
-    publish(
-        &server,
-        "bhav:main:relay",
-        &[stamp, &super::super::wire::encode(&invented)[..]].concat(),
-    );
+    let kept =
+        |words: &[&[u8]]| -> Vec<u8> { redis::from_redis_value(command(&server, words)).unwrap() };
+    let head = kept(&[b"HGET", b"bhav:main:relay", b"head"]);
+    let quote = kept(&[b"HGET", b"bhav:main:relay:quote", b"NSE:A"]);
+    leader.relay.publish(Epoch(1), &prices(&[("NSE:B", 200)], 0)).unwrap();
+    for (symbol, value) in [(&b"NSE:B"[..], &quote[..]), (b"NSE:C", &quote), (b"NSE:D", b"x")] {
+        command(&server, &[b"HSET", b"bhav:main:relay:quote", symbol, value]);
+    }
+    let follower = node(&server, "b");
+    eventually("read", || follower.paise("NSE:A") == Some(100));
+    assert_eq!((follower.paise("NSE:B"), follower.paise("NSE:C")), (None, None));
+    assert_eq!(follower.distrusted(), [3, 0, 0]);
+    // The state of before is put back; the node has heard later ones.
+    command(&server, &[b"HSET", b"bhav:main:relay", b"head", &head]);
+    eventually("replayed", || follower.distrusted()[2] > 0);
+    leader.relay.publish(Epoch(1), &prices(&[("NSE:B", 201)], 0)).unwrap();
+    eventually("goes on", || follower.paise("NSE:B") == Some(201));
+    assert_eq!(follower.follower.reading().gaps, 0);
+}
+
+#[test]
+fn numbers_that_no_leader_gave_do_not_silence_the_relay() {
+    let Some(server) = TestServer::start("numbers_that_no_leader_gave_do_not_silence_the_relay")
+    else {
+        return;
+    };
+    let (leader, follower) = (node(&server, "a"), node(&server, "b"));
+    subscribed(&follower);
+    let mut paise = 100;
+    for words in [
+        [&b"SET"[..], b"bhav:main:epoch", b"1000000000000000"].to_vec(),
+        [&b"SET"[..], b"bhav:main:epoch", b"rumour"].to_vec(),
+        [&b"HSET"[..], b"bhav:main:relay", b"epoch", b"1", b"seq", b"1000000000000000"].to_vec(),
+        [&b"HSET"[..], b"bhav:main:relay", b"epoch", b"x", b"seq", b"y"].to_vec(),
+        [&b"HSET"[..], b"bhav:main:relay", b"head", b"x"].to_vec(),
+    ] {
+        command(&server, &words);
+        paise += 1;
+        let update = prices(&[("NSE:A", paise)], 0);
+        assert_eq!(leader.relay.publish(Epoch(1), &update).unwrap(), Published::Told, "{words:?}");
+        eventually("heard", || follower.paise("NSE:A") == Some(paise));
+    }
+}
+
+#[test]
+fn after_a_server_that_forgot_and_a_database_that_went_back_lower_numbers_are_heard() {
+    let name = "after_a_server_that_forgot_and_a_database_that_went_back_lower_numbers_are_heard";
+    let Some(mut server) = TestServer::start(name) else { return };
+    let (leader, follower) = (node(&server, "a"), node(&server, "b"));
+    subscribed(&follower);
+    leader.relay.publish(Epoch(51), &prices(&[("NSE:A", 100)], 0)).unwrap();
+    eventually("heard", || follower.paise("NSE:A") == Some(100));
+    server.restart();
     let mut paise = 100;
     eventually("heard again", || {
         paise += 1;
-        leader.relay.publish(Epoch(1), &prices(&[("NSE:A", paise)], 0)).unwrap();
-        follower.ears.price("NSE:A").is_some_and(|(heard, _)| heard > 110)
+        drop(leader.relay.publish(Epoch(4), &prices(&[("NSE:A", paise)], 0)));
+        follower.paise("NSE:A").is_some_and(|heard| heard > 100)
     });
+}
+
+#[test]
+fn a_secret_may_be_changed_on_one_node_after_the_other() {
+    let Some(server) = TestServer::start("a_secret_may_be_changed_on_one_node_after_the_other")
+    else {
+        return;
+    };
+    let before = of("main", "the secret of yesterday of 32 bytes", None);
+    let after = of("main", SECRET, Some("the secret of yesterday of 32 bytes"));
+    let leader = node_of(&server, "a", &before);
+    let follower = node_of(&server, "b", &after);
+    subscribed(&follower);
+    leader.relay.publish(Epoch(1), &prices(&[("NSE:A", 100)], 0)).unwrap();
+    eventually("heard", || follower.paise("NSE:A") == Some(100));
+    assert_eq!(follower.distrusted(), [0; 3]);
 }
 
 #[test]

@@ -1,15 +1,16 @@
 //! One subscription, from its opening to its end.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::follower::Worker;
 use super::reading::State;
-use super::sequence::{Place, Sequence};
+use super::sequence::{Kept, Place, Sequence};
 use super::state;
 use super::traits::Told;
 use super::update::Update;
-use super::wire::{self, SYMBOLS_MAX};
-use crate::cache::valkey::Connection;
+use super::wire::{self, MESSAGE_BYTES_MAX, SYMBOLS_MAX};
+use crate::cache::valkey::{Connection, Distrust, Namespace, Opened, Room, Signed};
 
 /// To connect, log in and subscribe.
 const OPEN_MS: u64 = 1_000;
@@ -20,6 +21,9 @@ const SILENT_MS: u64 = 3_000;
 /// A message that is told to be younger or older than this shows that our estimate of the server's
 /// clock, or what lies between, is off; then everything is read.
 const DOUBTFUL_MS: u64 = 3_000;
+/// What was told longer ago than this, by the server's clock, is told again by somebody else: a
+/// message that comes at all comes within the deadlines of both ends.
+const REPLAYED_MS: u64 = 10_000;
 /// Longest sealed message.
 const SEALED_BYTES_MAX: usize = 16 * 1024;
 
@@ -34,6 +38,8 @@ pub(super) enum Ended {
 /// What is kept from one subscription to the next.
 #[derive(Default)]
 pub(super) struct Following {
+    /// Of what was heard.
+    namespace: Option<Namespace>,
     sequence: Sequence,
     /// An update that was not taken yet, whether it is a whole state, and since when it waits.
     waits: Option<(Update, bool, u64)>,
@@ -42,6 +48,7 @@ pub(super) struct Following {
 struct Session<'a> {
     worker: &'a Worker,
     following: &'a mut Following,
+    room: Arc<Room>,
     connection: Connection,
     channels: [String; 4],
     /// The server's time at the zero of our clock; not too early, so that nothing looks younger
@@ -54,7 +61,12 @@ struct Session<'a> {
 
 /// Subscribes and hears until that fails. Whether it began to work at all comes with the end.
 pub(super) fn run(worker: &Worker, following: &mut Following) -> (Ended, bool) {
-    let keys = &worker.keys;
+    let Ok(room) = worker.installation.room() else { return (Ended::Failed, false) };
+    if following.namespace.as_ref() != Some(room.namespace()) {
+        *following =
+            Following { namespace: Some(room.namespace().clone()), ..Following::default() };
+    }
+    let keys = &room.keys;
     let channels = [
         keys.relay_channel(),
         keys.wanted_channel(),
@@ -71,6 +83,7 @@ pub(super) fn run(worker: &Worker, following: &mut Following) -> (Ended, bool) {
     let mut session = Session {
         worker,
         following,
+        room,
         connection,
         channels,
         server_zero_ms: 0,
@@ -92,6 +105,11 @@ pub(super) fn run(worker: &Worker, following: &mut Following) -> (Ended, bool) {
 impl Session<'_> {
     /// Looks once at everything; `None` when the subscription is of no use any more.
     fn pass(&mut self) -> Option<()> {
+        let room = self.worker.installation.room().ok()?;
+        if room.namespace() != self.room.namespace() {
+            return None;
+        }
+        self.room = room;
         let now_mono_ms = self.worker.now_mono_ms();
         let silent = now_mono_ms.saturating_sub(self.heard_mono_ms) >= SILENT_MS;
         if self.must_read || silent {
@@ -121,18 +139,26 @@ impl Session<'_> {
 
     /// Reads all that the server keeps; whether it was news.
     fn read(&mut self) -> Option<bool> {
-        let (keys, asked_mono_ms) = (&self.worker.keys, self.worker.now_mono_ms());
-        let read = self.worker.reads.call(|to| state::read(keys, to)).ok()?;
+        let (room, asked_mono_ms) = (&self.room, self.worker.now_mono_ms());
+        let read = self.worker.reads.call(|to| state::read(room, to)).ok()?;
         self.counters().loads.fetch_add(1, Relaxed);
-        self.counters().refused.fetch_add(read.refused, Relaxed);
+        for (cause, what) in read.distrusted {
+            self.worker.installation.distrust(cause, what);
+        }
         self.server_zero_ms = read.server_ms.saturating_sub(asked_mono_ms);
         self.heard_mono_ms = self.worker.now_mono_ms();
         let mut is_new = false;
         if let Some(state) = read.state {
-            is_new = self.following.sequence.read(state.epoch, state.seq);
+            let kept = self.following.sequence.read(state.epoch, state.seq, state.told_ms);
+            if kept == Kept::Replayed {
+                self.worker.installation.distrust(Distrust::Replayed, Signed::Head);
+                return Some(false);
+            }
+            is_new = kept == Kept::New;
             if is_new {
-                self.counters().heard(self.heard_mono_ms);
-                self.counters().epoch.store(state.epoch.0, Relaxed);
+                let age_ms = read.server_ms.saturating_sub(state.told_ms);
+                let told_mono_ms = self.heard_mono_ms.saturating_sub(age_ms);
+                self.counters().heard(state.epoch, &state.node, told_mono_ms);
             }
             // After a gap the number is known already, and the quotes between are not.
             if is_new || self.must_read {
@@ -144,39 +170,70 @@ impl Session<'_> {
 
     fn take(&mut self, channel: &str, message: &[u8]) {
         let taken = match self.channels.iter().position(|known| known == channel) {
-            Some(0) => self.take_update(message),
-            Some(1) => self.take_wanted(message),
+            Some(0) => self.take_update(message).map_err(|cause| (cause, Signed::Message)),
+            Some(1) => self.take_wanted(message).map_err(|cause| (cause, Signed::Wanted)),
             Some(2) if message.len() <= SEALED_BYTES_MAX => {
                 drop(self.worker.listener.hear(Told::Sealed(message.to_vec())));
-                Some(())
+                Ok(())
             }
-            Some(3) => {
-                drop(self.worker.listener.hear(Told::Changes));
-                Some(())
-            }
-            _ => None,
+            Some(3) => self
+                .recent(Signed::Changes, message)
+                .map(|_| drop(self.worker.listener.hear(Told::Changes)))
+                .map_err(|cause| (cause, Signed::Changes)),
+            _ => Err((Distrust::Forged, Signed::Sealed)),
         };
-        if taken.is_none() {
-            self.counters().refused.fetch_add(1, Relaxed);
+        if let Err((cause, what)) = taken {
+            self.worker.installation.distrust(cause, what);
         }
     }
 
-    fn take_wanted(&mut self, message: &[u8]) -> Option<()> {
-        let (node, symbols) = wire::decode_wanted(message).ok()?;
-        let now_mono_ms = self.worker.now_mono_ms();
-        self.worker.shared.board.lock().put(node, symbols, now_mono_ms);
-        Some(())
+    /// What a node of ours signed a moment ago.
+    fn recent<'m>(&self, kind: Signed, message: &'m [u8]) -> Result<Opened<'m>, Distrust> {
+        let opened = self.room.open(kind, b"", message).ok_or(Distrust::Forged)?;
+        self.expect_recent(opened.number)?;
+        Ok(opened)
     }
 
-    fn take_update(&mut self, message: &[u8]) -> Option<()> {
-        let (told_ms, message) = state::stamped(message)?;
-        let mut update = wire::decode(message).ok()?;
+    /// A message of another time is one that was recorded.
+    fn expect_recent(&self, told_ms: u64) -> Result<(), Distrust> {
+        let apart_ms = self.server_now_ms().abs_diff(told_ms);
+        if apart_ms <= REPLAYED_MS { Ok(()) } else { Err(Distrust::Replayed) }
+    }
+
+    fn server_now_ms(&self) -> u64 {
+        self.server_zero_ms + self.worker.now_mono_ms()
+    }
+
+    fn take_wanted(&mut self, message: &[u8]) -> Result<(), Distrust> {
+        let opened = self.recent(Signed::Wanted, message)?;
+        let decoded = wire::decode_wanted(opened.body);
+        let (node, symbols) = decoded.map_err(|_| Distrust::Unreadable)?;
+        let now_mono_ms = self.worker.now_mono_ms();
+        let mut board = self.worker.shared.board.lock();
+        let is_later = board.put(node, symbols, opened.number, now_mono_ms);
+        if is_later { Ok(()) } else { Err(Distrust::Replayed) }
+    }
+
+    fn take_update(&mut self, message: &[u8]) -> Result<(), Distrust> {
+        if message.len() > MESSAGE_BYTES_MAX {
+            return Err(Distrust::Forged);
+        }
+        let mut update = state::opened(&self.room, Signed::Message, message)?;
         let now_mono_ms = self.worker.now_mono_ms();
         self.counters().messages.fetch_add(1, Relaxed);
-        match self.following.sequence.hear(update.epoch, update.seq) {
+        if let Err(replayed) = self.expect_recent(update.told_ms) {
+            // Or our estimate of the server's clock is off, which reading everything cures.
+            self.must_read |= now_mono_ms.saturating_sub(self.heard_mono_ms) >= DOUBTFUL_MS / 2;
+            return Err(replayed);
+        }
+        match self.following.sequence.hear(update.epoch, update.seq, update.told_ms) {
             Place::Old => {
                 self.counters().old.fetch_add(1, Relaxed);
-                return Some(());
+                return Ok(());
+            }
+            Place::Anew => {
+                self.must_read = true;
+                return Ok(());
             }
             Place::Next => {}
             Place::AfterGap => {
@@ -185,17 +242,17 @@ impl Session<'_> {
             }
         }
         self.heard_mono_ms = now_mono_ms;
-        self.counters().heard(now_mono_ms);
-        self.counters().epoch.store(update.epoch.0, Relaxed);
         self.counters().set_state(State::Following);
-        let server_now_ms = self.server_zero_ms + now_mono_ms;
-        let under_way_ms = server_now_ms.saturating_sub(told_ms);
-        let ahead_ms = told_ms.saturating_sub(server_now_ms);
+        let server_now_ms = self.server_now_ms();
+        let under_way_ms = server_now_ms.saturating_sub(update.told_ms);
+        let ahead_ms = update.told_ms.saturating_sub(server_now_ms);
         self.must_read |= under_way_ms.max(ahead_ms) > DOUBTFUL_MS;
+        let told_mono_ms = now_mono_ms.saturating_sub(under_way_ms);
+        self.counters().heard(update.epoch, &update.node, told_mono_ms);
         update.grow_older(under_way_ms);
         self.keep(update, false);
         self.hand_over();
-        Some(())
+        Ok(())
     }
 
     /// Adds to what waits to be taken.

@@ -11,6 +11,8 @@ pub enum RelayError {
     Server(#[from] ValkeyError),
     #[error("a message of {bytes} bytes is over the limit of {bytes_max}")]
     TooLarge { bytes: usize, bytes_max: usize },
+    #[error("the server's clock leaps")]
+    Clock,
 }
 
 /// What became of a publication.

@@ -19,6 +19,10 @@ pub struct Update {
     pub epoch: Epoch,
     /// The number of the message in its epoch, from 1. Set by who publishes.
     pub seq: u64,
+    /// When it was told, in milliseconds by the server's clock. Set by who publishes.
+    pub told_ms: u64,
+    /// The node that publishes. Set by who publishes.
+    pub node: String,
     /// How long ago the leader's source vouched for the snapshot.
     pub age_ms: u64,
     /// The snapshot, in the form that its owner writes; empty if it is as before.
@@ -35,7 +39,8 @@ impl Update {
     /// Adds what came later; what is older by then is dropped.
     pub fn add(&mut self, newer: Self, waited_ms: u64) {
         self.grow_older(waited_ms);
-        (self.epoch, self.seq) = (newer.epoch, newer.seq);
+        (self.epoch, self.seq, self.told_ms) = (newer.epoch, newer.seq, newer.told_ms);
+        self.node = newer.node;
         if !newer.snapshot.is_empty() {
             (self.snapshot, self.age_ms) = (newer.snapshot, newer.age_ms);
         }

@@ -1,15 +1,24 @@
-//! The bytes of messages. Pure.
+//! The bytes of messages, without what signs them. Pure.
 //!
-//! Numbers are big-endian; what has no fixed length stands behind its length. What does not end
-//! exactly, is over a limit, or makes no plausible quote is refused as a whole: only a program that
-//! is not ours writes it.
+//! On the server stands a signed value (`cache/valkey/installation.rs`), whose epoch and number are
+//! the message's, or 0 and the time at which a node said what it wants. Its body, which is this:
+//!
+//! - message and head: version 1, told 8, age 8, node, snapshot, evening, count 4 and quotes, count
+//!   4 and symbols
+//! - a quote of a message: symbol, age 8, stored form
+//! - wanted: version 1, node, count 4 and symbols
+//!
+//! Numbers are big-endian, times and ages in milliseconds; what has no fixed length stands behind
+//! its length, of four bytes, or of one for names and symbols. Times are the server's, which all
+//! nodes can ask. What does not end exactly, is over a limit, or makes no plausible quote is
+//! refused as a whole: only a program that is not ours writes it.
 
 use super::update::{Aged, Update};
 use crate::base::{Epoch, Symbol};
 use crate::cache::l2::codec;
 
 /// The version of both messages. Nodes of another version do not understand each other.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 /// Most quotes, and most unknown symbols, of a message: what a ticker gives and some more.
 pub const SYMBOLS_MAX: usize = 10_000;
 /// Most symbols that one node wants.
@@ -32,9 +41,10 @@ pub struct Malformed;
 /// the next round again.
 pub(super) fn encode(update: &Update) -> Vec<u8> {
     let mut out = vec![VERSION];
-    put_u64(&mut out, update.epoch.0);
-    put_u64(&mut out, update.seq);
+    put_u64(&mut out, update.told_ms);
     put_u64(&mut out, update.age_ms);
+    // A machine without a name is one too.
+    put_name(&mut out, if update.node.is_empty() { "-" } else { &update.node });
     for part in [&update.snapshot, &update.evening] {
         let fits = part.len() <= PART_BYTES_MAX;
         put_bytes(&mut out, if fits { part } else { &[] });
@@ -50,14 +60,18 @@ pub(super) fn encode(update: &Update) -> Vec<u8> {
     out
 }
 
+/// The message of this epoch and number.
+///
 /// # Errors
 /// [`Malformed`].
-pub(super) fn decode(bytes: &[u8]) -> Result<Update, Malformed> {
+pub(super) fn decode(epoch: Epoch, seq: u64, bytes: &[u8]) -> Result<Update, Malformed> {
     let mut reader = Reader::of(bytes, MESSAGE_BYTES_MAX)?;
     let mut update = Update {
-        epoch: Epoch(reader.u64()?),
-        seq: reader.u64()?,
+        epoch,
+        seq,
+        told_ms: reader.u64()?,
         age_ms: reader.u64()?,
+        node: reader.name()?.to_owned(),
         snapshot: reader.bytes(PART_BYTES_MAX)?.to_vec(),
         evening: reader.bytes(PART_BYTES_MAX)?.to_vec(),
         ..Update::default()

@@ -42,10 +42,13 @@ pub(in super::super) fn update() -> impl Strategy<Value = Update> {
     let part = || proptest::collection::vec(any::<u8>(), 0..200);
     let quotes = proptest::collection::vec(aged(), 0..20);
     let unknown = proptest::collection::vec(symbol(), 0..10);
-    (any::<(u64, u64, u64)>(), part(), part(), quotes, unknown).prop_map(
-        |((epoch, seq, age_ms), snapshot, evening, quotes, unknown)| Update {
+    let head = (any::<(u64, u64, u64, u64)>(), "[a-z0-9-]{1,64}");
+    (head, part(), part(), quotes, unknown).prop_map(
+        |(((epoch, seq, told_ms, age_ms), node), snapshot, evening, quotes, unknown)| Update {
             epoch: Epoch(epoch),
             seq,
+            told_ms,
+            node,
             age_ms,
             snapshot,
             evening,
@@ -55,10 +58,15 @@ pub(in super::super) fn update() -> impl Strategy<Value = Update> {
     )
 }
 
+/// Of any epoch and number, which stand before the bytes.
+fn read(bytes: &[u8]) -> Result<Update, Malformed> {
+    decode(Epoch(7), 8, bytes)
+}
+
 proptest! {
     #[test]
     fn every_message_is_read_as_it_was_written(update in update()) {
-        prop_assert_eq!(decode(&encode(&update)), Ok(update));
+        prop_assert_eq!(decode(update.epoch, update.seq, &encode(&update)), Ok(update));
     }
 
     #[test]
@@ -66,9 +74,9 @@ proptest! {
         update in update(), at in any::<prop::sample::Index>(), more in 0u8..,
     ) {
         let mut bytes = encode(&update);
-        prop_assert_eq!(decode(&bytes[..at.index(bytes.len())]), Err(Malformed));
+        prop_assert_eq!(read(&bytes[..at.index(bytes.len())]), Err(Malformed));
         bytes.push(more);
-        prop_assert_eq!(decode(&bytes), Err(Malformed));
+        prop_assert_eq!(read(&bytes), Err(Malformed));
     }
 
     #[test]
@@ -81,8 +89,8 @@ proptest! {
             let at = at.index(bytes.len());
             bytes[at] = byte;
         }
-        if let Ok(read) = decode(&bytes) {
-            prop_assert_eq!(decode(&encode(&read)), Ok(read));
+        if let Ok(told) = read(&bytes) {
+            prop_assert_eq!(read(&encode(&told)), Ok(told));
         }
     }
 
@@ -103,8 +111,8 @@ proptest! {
         if let Ok((node, symbols)) = decode_wanted(&versioned) {
             prop_assert_eq!(encode_wanted(&node, &symbols), versioned.clone());
         }
-        if let Ok(read) = decode(&versioned) {
-            prop_assert_eq!(decode(&encode(&read)), Ok(read));
+        if let Ok(told) = read(&versioned) {
+            prop_assert_eq!(read(&encode(&told)), Ok(told));
         }
     }
 }
@@ -112,22 +120,22 @@ proptest! {
 #[test]
 fn messages_of_another_version_or_over_a_limit_are_refused() {
     let bytes = encode(&Update { seq: 1, ..Update::default() });
-    assert!(decode(&bytes).is_ok());
+    assert!(read(&bytes).is_ok());
     let other = [&[VERSION + 1][..], &bytes[1..]].concat();
-    assert_eq!(decode(&other), Err(Malformed));
-    assert_eq!(decode(&[]), Err(Malformed));
+    assert_eq!(read(&other), Err(Malformed));
+    assert_eq!(read(&[]), Err(Malformed));
     let many = vec![Aged { quote: quote("NSE:INFY", 100), age_ms: 0 }; SYMBOLS_MAX + 1];
     let encoded = encode(&Update { quotes: many, ..Update::default() });
-    assert_eq!(decode(&encoded).unwrap().quotes.len(), SYMBOLS_MAX, "and fits the limit of bytes");
+    assert_eq!(read(&encoded).unwrap().quotes.len(), SYMBOLS_MAX, "and fits the limit of bytes");
     // A count that promises more than there is, and more than may be.
-    let at = 1 + 24 + 8;
+    let at = 1 + 16 + 2 + 8;
     for count in [1_u32, SYMBOLS_MAX as u32 + 1, u32::MAX] {
         let mut lying = bytes.clone();
         lying[at..at + 4].copy_from_slice(&count.to_be_bytes());
-        assert_eq!(decode(&lying), Err(Malformed), "{count}");
+        assert_eq!(read(&lying), Err(Malformed), "{count}");
     }
     let large = Update { snapshot: vec![1; PART_BYTES_MAX + 1], ..Update::default() };
-    assert!(decode(&encode(&large)).unwrap().snapshot.is_empty());
+    assert!(read(&encode(&large)).unwrap().snapshot.is_empty());
 }
 
 #[test]
