@@ -72,20 +72,23 @@ pub fn apply(
     Applied { brought, doubt }
 }
 
-/// Puts judged quotes where requests read them, and publishes the snapshot in between.
+/// Publishes the snapshot of judged quotes, and puts the quotes where requests read them.
+///
+/// The order is fixed, and this is the only way into L1 but for the restore before the first
+/// request: the snapshot, then the indices, then the shares. So at no moment is the snapshot behind
+/// a quote of its index, or a share newer than its index. The snapshot is rendered and compressed
+/// before any of it is visible.
 pub fn take_in(read: Vec<(Quote, Vouched)>, sinks: &mut QuoteSinks<'_>, now_mono_ms: u64) {
     let QuoteSinks { context, snapshot, beside, .. } = sinks;
     let (coming, shares): (Vec<_>, Vec<_>) =
         read.into_iter().partition(|(quote, _)| context.indices.contains(&quote.symbol));
-    // Made before and shown right behind them: whoever saw an index's quote sees no older one in
-    // the snapshot. Shares come last, since none may look newer than its index.
     let unshown = snapshot.make(context, *beside, &coming, now_mono_ms);
     // Streams are told of all of it at the end, so that they show it together.
     let _gathering = context.snapshot.news().gather();
-    sinks.keep(&coming, now_mono_ms);
     if let Some(unshown) = unshown {
-        sinks.snapshot.show(sinks.context, unshown);
+        snapshot.show(context, unshown);
     }
+    sinks.keep(&coming, now_mono_ms);
     sinks.keep(&shares, now_mono_ms);
 }
 
