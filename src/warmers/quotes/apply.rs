@@ -8,7 +8,7 @@ use super::feed_state::{FeedState, Judge};
 use super::snapshot::{Beside, SnapshotTask};
 use crate::base::{Quote, Source, Symbol};
 use crate::brokers::Batch;
-use crate::cache::{Kept, Vouched};
+use crate::cache::{Kept, Peek, Vouched};
 use crate::warmers::context::WarmerContext;
 use crate::warmers::persist::PersistTask;
 use crate::warmers::relay::tell::TellTask;
@@ -47,7 +47,7 @@ pub fn apply(
     let context = sinks.context;
     let source = feed.source();
     let judge = Judge { calendar: &context.calendar, indices: &context.indices };
-    let read = feed.read(&mut batch, judge);
+    let mut read = feed.read(&mut batch, judge);
     let has_lead = read.iter().any(|(quote, _)| feed.leads_with(&quote.symbol));
     let doubt = doubt(feed, &batch, has_lead);
     // Of a lead that was refused: one share with an absurd time says nothing of our clock. A push
@@ -59,6 +59,11 @@ pub fn apply(
     }
     if let Some(witness) = feed.heard_witness() {
         context.l1.freshness().note_vouched(source, witness.vouched);
+    }
+    for (quote, _) in &mut read {
+        let held = context.l1.peek(quote.symbol.as_str(), now_mono_ms);
+        let held = if let Peek::Known { quote, .. } = &held { Some(quote) } else { None };
+        quote.previous_close = context.calendar.own_previous_close(quote, held);
     }
     let brought = read.iter().map(|(quote, _)| quote.symbol.clone()).collect();
     take_in(read, sinks, now_mono_ms);
