@@ -2,9 +2,12 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::support::{Scene, TRADING, until};
+use crate::market::prices::many;
+use crate::support::{PRICES, Scene, Service, TRADING, until};
+use bhav::base::Clock;
 use bhav::cache::pending::{Class, PER_CLIENT_MAX};
-use sonic_rs::JsonValueTrait;
+use bhav::sim::SimSettings;
+use sonic_rs::{JsonContainerTrait, JsonValueTrait};
 
 /// Every upstream answers long after any client has gone.
 const HANGS: &str = r#"{"kind":"delay","delay_ms":600000}"#;
@@ -192,5 +195,55 @@ fn the_public_provider_answers_where_broker_a_does_not() {
     assert_eq!(answer.quoted(), ["NSE:INFY"]);
     let json = answer.json();
     assert!(json["quotes"][0]["source"] == "public" && json["quotes"][0]["simulated"] == true);
+    service.stop();
+}
+
+/// Moves the clock, and waits until the scheduler has run.
+fn step(scene: &Scene, service: &Service, by_s: i64) {
+    let uptime_s = || service.health()["uptime_s"].as_i64().unwrap();
+    let then_s = uptime_s() + by_s;
+    scene.advance_ms(1_000 * by_s);
+    until("the scheduler", || uptime_s() >= then_s);
+}
+
+/// A watch list as long as a request may be, read each five seconds for a quarter of an hour.
+#[test]
+fn with_the_public_provider_alone_a_long_list_fills_soon_and_is_fresh() {
+    const STEP_S: i64 = 5;
+    let clock = Clock::manual(TRADING.parse().unwrap());
+    let settings = SimSettings { rate_limits: false, ..SimSettings::default() };
+    let scene = Scene::by_hand(clock, settings);
+    let mut config = scene.config();
+    (config.broker_a.access_token, config.broker_a.api_key) = (None, None);
+    config.public.batch_interval_ms = 15_000;
+    // The clock stands while a request waits.
+    config.cache.miss_wait_ms = 500;
+    let service = scene.start_with(&config);
+    until("the first prices", || {
+        scene.advance_ms(1_000);
+        service.get("/api/index/snapshot").status == 200
+    });
+    let target = format!("{PRICES}NSE:NIFTY%2050,{}", many(49));
+    let (mut filled_s, mut quotes, mut stale, mut sectors_null) = (None, 0, 0, 0);
+    for at_s in (0..900).step_by(STEP_S as usize) {
+        let answer = service.client().get(&target).json();
+        let shown = answer["quotes"].as_array().unwrap();
+        if shown.len() == 50 {
+            filled_s.get_or_insert(at_s);
+        }
+        quotes += shown.len();
+        stale += shown.iter().filter(|quote| quote["stale"] == true).count();
+        let snapshot = service.get("/api/index/snapshot").json();
+        assert_eq!(snapshot["market"]["stale"], false, "{at_s} s");
+        let sectors = snapshot["sectors"].as_array().unwrap();
+        if at_s > 120 {
+            sectors_null += sectors.iter().filter(|sector| sector["change_pct"].is_null()).count();
+        }
+        step(&scene, &service, STEP_S);
+    }
+    let part = format!("{stale} of {quotes} stale, filled after {filled_s:?} s");
+    assert!(filled_s.is_some_and(|filled_s| filled_s <= 45), "{part}");
+    assert!(10 * stale < quotes, "{part}");
+    assert_eq!(sectors_null, 0);
     service.stop();
 }
