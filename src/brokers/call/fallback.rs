@@ -82,7 +82,7 @@ mod tests {
         assert!(!choice.spare());
         choice.failed();
         assert!(choice.spare());
-        clock.advance_ms(SPARE_MS as i64);
+        clock.advance_ms(60_000);
         assert!(!choice.spare());
         choice.failed();
         assert!(choice.spare(), "the first failure after the spell is enough");
