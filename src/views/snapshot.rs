@@ -32,8 +32,8 @@ pub struct Snapshot<'a> {
     pub index1_source: Option<Source>,
     /// Last price of the bank index (NIFTY BANK).
     pub bankindex_price: Money,
-    /// Percent change of the bank index (NIFTY BANK) from the previous close of the price's session;
-    /// null where that is not known.
+    /// Percent change of the bank index (NIFTY BANK) from the previous close of the price's
+    /// session; null where that is not known.
     pub bankindex_change: Option<Percent>,
     /// Time of the price of the bank index; only if it differs from `market.as_of_ist`.
     #[serde(skip_serializing_if = "Option::is_none")]
