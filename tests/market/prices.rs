@@ -14,8 +14,7 @@ fn service() -> (Scene, Service) {
 /// Fifty symbols that the simulator has, and one more.
 const FIFTY_ONE: usize = 51;
 
-/// So many shares of the simulated exchange, as a query has them.
-pub fn many(count: usize) -> String {
+fn many(count: usize) -> String {
     let shares = include_str!("../../src/sim/exchange/universe.csv").lines().skip(1).map(|line| {
         let mut columns = line.split(',');
         (columns.next().unwrap(), columns.next().unwrap())
