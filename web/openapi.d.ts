@@ -969,7 +969,7 @@ export interface components {
         Snapshot: {
             /** @description Last price of the primary large-cap index (NIFTY 50). */
             index1_price: components["schemas"]["Money"];
-            /** @description Percent change of the primary large-cap index (NIFTY 50) from the previous close; null where the source gave none. */
+            /** @description Percent change of the primary large-cap index (NIFTY 50) from the previous close of the price's session; null where that is not known. */
             index1_change: components["schemas"]["Percent"] | null;
             /** @description Delay of the source of the primary large-cap index; only beside `index1_source`, if that source runs behind. */
             index1_delay_s?: components["schemas"]["Delay"];
@@ -979,7 +979,7 @@ export interface components {
             index1_source?: components["schemas"]["Source"];
             /** @description Last price of the bank index (NIFTY BANK). */
             bankindex_price: components["schemas"]["Money"];
-            /** @description Percent change of the bank index (NIFTY BANK) from the previous close; null where the source gave none. */
+            /** @description Percent change of the bank index (NIFTY BANK) from the previous close of the price's session; null where that is not known. */
             bankindex_change: components["schemas"]["Percent"] | null;
             /** @description Time of the price of the bank index; only if it differs from `market.as_of_ist`. */
             bankindex_as_of?: components["schemas"]["Instant"];
@@ -991,7 +991,7 @@ export interface components {
             bankindex_source?: components["schemas"]["Source"];
             /** @description Last price of the second exchange's broad index (SENSEX). */
             index2_price: components["schemas"]["Money"];
-            /** @description Percent change of the second exchange's broad index (SENSEX) from the previous close; null where the source gave none. */
+            /** @description Percent change of the second exchange's broad index (SENSEX) from the previous close of the price's session; null where that is not known. */
             index2_change: components["schemas"]["Percent"] | null;
             /** @description Time of the price of the second exchange's broad index; only if it differs from `market.as_of_ist`. */
             index2_as_of?: components["schemas"]["Instant"];
@@ -1068,7 +1068,7 @@ export interface components {
         Sector: {
             name: string;
             symbol: components["schemas"]["Symbol"];
-            /** @description Percent change from the previous close. Null if `market.source` has no price of the sector that is as fresh as the indices. */
+            /** @description Percent change from the previous close of the price's session. Null where that is not known, or if `market.source` has no fresh price of the sector beside fresh indices. */
             change_pct: components["schemas"]["Percent"] | null;
             /** @description Time of the price; only if it differs from `market.as_of_ist`. */
             as_of?: components["schemas"]["Instant"];
@@ -1100,7 +1100,7 @@ export interface components {
         Quote: {
             symbol: components["schemas"]["Symbol"];
             last_price: components["schemas"]["Money"];
-            /** @description Change from the previous close; null if the source gave none. */
+            /** @description Change from the previous close of the price's session; null if that is not known. */
             change: components["schemas"]["Money"] | null;
             change_pct: components["schemas"]["Percent"] | null;
             /** @description Time of the price. It never goes back for a symbol. */

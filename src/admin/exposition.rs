@@ -73,10 +73,11 @@ impl Family<'_> {
     }
 
     /// Adds one sample for each of `states`, labelled `state`: 1 for the state `now`, 0 for the
-    /// others.
+    /// others. A state that the list lacks is added, so that it shows.
     pub fn state(&mut self, labels: &Labels<'_>, states: &[&str], now: &str) {
         debug_assert!(states.contains(&now), "{}: {now} is no state", self.name);
-        for state in states {
+        let unlisted = (!states.contains(&now)).then_some(&now);
+        for state in states.iter().chain(unlisted) {
             let labels = [labels, &[("state", *state)]].concat();
             self.sample(&labels, u8::from(*state == now));
         }

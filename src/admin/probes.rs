@@ -6,6 +6,7 @@
 use serde::Serialize;
 
 use super::listener::Watched;
+use crate::views::health::FeedWord;
 
 /// The scheduler and the thread that wakes streams report every second. Without a report for this
 /// long they count as hanging.
@@ -78,7 +79,8 @@ pub(super) fn ready(watched: &Watched) -> Verdict {
             missing.push("fresh index data");
         }
         for feed in readings.feeds {
-            if !matches!(feed.state, "ok" | "standby" | "off" | "relayed") {
+            use FeedWord::{Off, Ok, Relayed, Standby};
+            if !matches!(feed.state, Ok | Standby | Off | Relayed) {
                 missing.push(feed.source.as_str());
             }
         }

@@ -2,12 +2,13 @@
 //!
 //! A source *vouches for* a price at the moment at which it was asked for it, minus the delay that
 //! its index data had then (docs/feeds.md, "How old a price is"). The price is stale once that
-//! moment is longer ago than two polls of the source and a grace period. While the market is
-//! closed, a closing price does not age: it is fresh as long as any feed answers.
+//! moment is longer ago than the time in which its symbol comes round, one poll more and a grace
+//! period. While the market is closed, a closing price does not age: it is fresh as long as any
+//! feed answers.
 //!
 //! A few relaxed atomics, set by the scheduler and read by every look-up on the edge. Never blocks.
 
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering::Relaxed};
 
 use crate::base::Source;
 
@@ -19,14 +20,18 @@ const UNSET: Limits = Limits { period_ms: 1_000, grace_ms: 1_500 };
 pub struct Vouched {
     /// Milliseconds of the monotonic clock; negative if the moment is before the process began.
     pub mono_ms: i64,
-    /// Calls after which the source is asked for the same symbol again, if one call carries only
-    /// some of the symbols.
+    /// Calls after which the source is asked for the same symbol again; [`IN_TURN`](Self::IN_TURN)
+    /// for a symbol that comes with its source's round.
     pub calls: u8,
 }
 
 impl Vouched {
     /// No source has vouched in this run: the price was restored after a restart.
     pub const NEVER: Self = Self { mono_ms: i64::MIN, calls: 1 };
+
+    /// The value of `calls` for what is asked for in turn with everything else in demand: as many
+    /// calls as the source's round takes at the time of reading.
+    pub const IN_TURN: u8 = 0;
 }
 
 /// How long a price of a source stays fresh.
@@ -39,10 +44,10 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Age from which a price is stale. One poll may be missed.
+    /// Age from which a price is stale that comes once in so many calls. One call may be missed.
     pub fn stale_after_ms(self, calls: u8) -> u64 {
-        let rounds_ms = self.period_ms.saturating_mul(2 * u64::from(calls.max(1)));
-        rounds_ms.saturating_add(self.grace_ms)
+        let round_ms = self.period_ms.saturating_mul(1 + u64::from(calls.max(1)));
+        round_ms.saturating_add(self.grace_ms)
     }
 }
 
@@ -64,6 +69,8 @@ pub struct SourceRules {
     pub resting: Limits,
     /// For so long its prices have been closing prices; `None` while they move.
     pub rests_for_ms: Option<i64>,
+    /// Calls in which everything in demand comes once.
+    pub round: u8,
 }
 
 /// The limits of both sources, and whether the market is closed for them.
@@ -79,6 +86,8 @@ struct OfSource {
     resting: AtomicLimits,
     /// Prices asked for from this moment on are closing prices; `i64::MAX` while prices move.
     rests_since_mono_ms: AtomicI64,
+    /// Calls in which everything in demand comes once.
+    round: AtomicU8,
 }
 
 struct AtomicLimits {
@@ -108,6 +117,7 @@ impl Default for Freshness {
             moving: AtomicLimits::of(UNSET),
             resting: AtomicLimits::of(UNSET),
             rests_since_mono_ms: AtomicI64::new(i64::MAX),
+            round: AtomicU8::new(1),
         };
         Self { sources: [unset(), unset()], spoken_until_mono_ms: AtomicI64::new(i64::MIN) }
     }
@@ -122,6 +132,11 @@ impl Freshness {
     pub fn set_limits(&self, source: Source, moving: Limits, resting: Limits) {
         self.of(source).moving.set(moving);
         self.of(source).resting.set(resting);
+    }
+
+    /// From now on everything in demand comes once in so many calls of `source`.
+    pub fn set_round(&self, source: Source, calls: u8) {
+        self.of(source).round.store(calls, Relaxed);
     }
 
     /// From this moment on the prices of `source` are closing prices.
@@ -168,6 +183,7 @@ impl Freshness {
                 moving: of.moving.get(),
                 resting: of.resting.get(),
                 rests_for_ms: (since_ms != i64::MAX).then(|| now_ms.saturating_sub(since_ms)),
+                round: of.round.load(Relaxed),
             }
         });
         let until_ms = self.spoken_until_mono_ms.load(Relaxed);
@@ -179,6 +195,7 @@ impl Freshness {
     pub fn adopt(&self, rules: &FreshnessRules, told_mono_ms: i64) {
         for (source, rules) in Source::ALL.into_iter().zip(&rules.sources) {
             self.set_limits(source, rules.moving, rules.resting);
+            self.set_round(source, rules.round);
             let since_ms =
                 rules.rests_for_ms.map_or(i64::MAX, |ms| told_mono_ms.saturating_sub(ms));
             self.of(source).rests_since_mono_ms.store(since_ms, Relaxed);
@@ -194,7 +211,11 @@ impl Freshness {
     fn own_until_mono_ms(&self, source: Source, vouched: Vouched) -> i64 {
         let of = self.of(source);
         let limits = if self.is_closing(source, vouched) { &of.resting } else { &of.moving };
-        vouched.mono_ms.saturating_add(signed(limits.get().stale_after_ms(vouched.calls)))
+        let calls = match vouched.calls {
+            Vouched::IN_TURN => of.round.load(Relaxed),
+            calls => calls,
+        };
+        vouched.mono_ms.saturating_add(signed(limits.get().stale_after_ms(calls)))
     }
 }
 
@@ -222,16 +243,28 @@ mod tests {
     }
 
     #[test]
-    fn a_price_stays_fresh_over_one_missed_poll_per_batch() {
+    fn a_price_stays_fresh_over_one_missed_poll() {
         let freshness = freshness();
         for (source, calls, stale_after_ms) in
-            [(Source::BrokerA, 1, 3_600), (Source::Public, 1, 37_000), (Source::Public, 3, 97_000)]
+            [(Source::BrokerA, 1, 3_600), (Source::Public, 1, 37_000), (Source::Public, 3, 67_000)]
         {
             let vouched = Vouched { mono_ms: 1_000, calls };
             assert!(!freshness.is_stale(source, vouched, 1_000 + stale_after_ms));
             assert!(freshness.is_stale(source, vouched, 1_001 + stale_after_ms));
         }
         assert!(freshness.is_stale(Source::BrokerA, Vouched::NEVER, 0));
+    }
+
+    #[test]
+    fn a_price_that_comes_in_turn_is_fresh_for_the_round_of_its_source() {
+        let freshness = freshness();
+        let in_turn = Vouched { mono_ms: 0, calls: Vouched::IN_TURN };
+        for (round, stale_after_ms) in [(1, 37_000), (4, 82_000), (1, 37_000)] {
+            freshness.set_round(Source::Public, round);
+            assert_eq!(freshness.until_mono_ms(Source::Public, in_turn), stale_after_ms);
+            // An index is in each call.
+            assert_eq!(freshness.until_mono_ms(Source::Public, at(0)), 37_000);
+        }
     }
 
     #[test]
@@ -261,8 +294,9 @@ mod tests {
         let agree = |now_mono_ms: u64| {
             other.adopt(&one.rules(now_mono_ms), now_mono_ms as i64 - APART_MS);
             for source in Source::ALL {
-                for asked_ms in (90_000..200_000).step_by(7_000) {
+                for (asked_ms, calls) in (90_000..200_000).step_by(7_000).zip([0, 1].repeat(8)) {
                     let (at_other, at_one) = later(asked_ms);
+                    let at = |mono_ms| Vouched { mono_ms, calls };
                     assert_eq!(
                         other.until_mono_ms(source, at(at_other)),
                         one.until_mono_ms(source, at(at_one)) - APART_MS,
@@ -273,6 +307,7 @@ mod tests {
         };
         agree(100_000);
         one.set_closing(Source::BrokerA, 100_000);
+        one.set_round(Source::Public, 5);
         agree(110_000);
         one.note_vouched(Source::BrokerA, at(130_000));
         one.set_closing(Source::Public, 140_000);

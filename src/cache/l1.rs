@@ -296,18 +296,18 @@ impl L1 {
     }
 
     /// The symbols with a quote that clients asked for lately, at most `max`. Those asked for last
-    /// come first, and among equals those with the oldest quote. Walks the whole map, so it is
-    /// called by a warmer and not on the edge.
+    /// come first, and of those asked for within the same `alike_s` seconds the one with the oldest
+    /// quote. Walks the whole map, so it is called by a warmer and not on the edge.
     #[inline(never)]
-    pub fn wanted(&self, now_mono_ms: u64, max: usize) -> Vec<Symbol> {
-        let since_s = self.demand_since_s(now_mono_ms);
+    pub fn wanted(&self, now_mono_ms: u64, alike_s: u32, max: usize) -> Vec<Symbol> {
+        let (now_s, since_s) = (second(now_mono_ms), self.demand_since_s(now_mono_ms));
         let guard = self.map.guard();
-        let mut asked: Vec<(std::cmp::Reverse<u32>, i64, &Symbol)> = Vec::new();
+        let mut asked: Vec<(u32, i64, &Symbol)> = Vec::new();
         for (symbol, entry) in self.map.iter(&guard) {
             let State::Known(known) = &entry.state else { continue };
             if entry.asked_since(since_s) {
-                let asked_s = entry.asked_s.load(Relaxed);
-                asked.push((std::cmp::Reverse(asked_s), known.vouched().mono_ms, symbol));
+                let ago_s = now_s.saturating_sub(entry.asked_s.load(Relaxed));
+                asked.push((ago_s / alike_s.max(1), known.vouched().mono_ms, symbol));
             }
         }
         asked.sort_unstable();

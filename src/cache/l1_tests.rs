@@ -219,8 +219,9 @@ fn wanted_lists_symbols_asked_for_last_first() {
             assert!(l1.view(now_mono_ms).get(name).is_some());
         }
         assert_eq!(l1.view(20_000).get("NSE:E"), Some(Hit::Unknown));
-        let names =
-            || -> Vec<String> { l1.wanted(21_000, max).iter().map(ToString::to_string).collect() };
+        let names = || -> Vec<String> {
+            l1.wanted(21_000, 1, max).iter().map(ToString::to_string).collect()
+        };
         assert_eq!(names(), wanted);
         // A new quote of a symbol still counts as asked for.
         assert!(insert(&l1, named("NSE:B"), 400));
@@ -336,4 +337,20 @@ fn readers_see_whole_quotes_while_writers_replace_and_evict() {
         }
     });
     assert_eq!(l1.stats().size, 32);
+}
+
+#[test]
+fn symbols_asked_for_within_the_same_time_come_in_turn() {
+    let l1 = L1::new(10);
+    for (name, vouched_mono_ms, asked_mono_ms) in
+        [("NSE:A", 300, 20_000), ("NSE:B", 100, 10_000), ("NSE:C", 200, 15_000)]
+    {
+        insert(&l1, named(name), vouched_mono_ms);
+        l1.touch(name, asked_mono_ms);
+    }
+    let names = |alike_s| -> Vec<String> {
+        l1.wanted(21_000, alike_s, 9).iter().map(ToString::to_string).collect()
+    };
+    assert_eq!(names(1), ["NSE:A", "NSE:C", "NSE:B"]);
+    assert_eq!(names(15), ["NSE:B", "NSE:C", "NSE:A"]);
 }

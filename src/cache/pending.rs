@@ -156,9 +156,14 @@ impl Pending {
         symbols
     }
 
+    /// Symbols that are pending or in flight, of all classes.
+    pub fn len(&self) -> usize {
+        Class::ALL.iter().map(|class| self.stats(*class).symbols).sum()
+    }
+
     /// Whether no symbol is pending or in flight, of any class.
     pub fn is_empty(&self) -> bool {
-        Class::ALL.iter().all(|class| self.stats(*class).symbols == 0)
+        self.len() == 0
     }
 
     /// Sizes now and counters since the start.

@@ -10,6 +10,7 @@ use crate::brokers::broker_a::ticker::TickerReading;
 use crate::limits::shared::SharedTally;
 use crate::market::{Age, Phase};
 use crate::store::BackupRecord;
+use crate::views::health::FeedWord;
 
 /// One warmer's runs since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -98,8 +99,7 @@ pub struct SnapshotReadings {
 #[derive(Clone, Copy, Debug)]
 pub struct FeedReadings {
     pub source: Source,
-    /// As in health.
-    pub state: &'static str,
+    pub state: FeedWord,
     /// Since the call went out that it last answered as it should, when the reading was made;
     /// `None` before the first.
     pub age_ms: Option<u64>,

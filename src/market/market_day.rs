@@ -3,9 +3,10 @@
 
 use jiff::Timestamp;
 use jiff::civil::Date;
+use rust_decimal::Decimal;
 
 use super::MarketCalendar;
-use crate::base::{MarketDay, ist};
+use crate::base::{MarketDay, Quote, ist};
 
 /// The last official close, while no newer session has begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +34,21 @@ impl MarketCalendar {
         (now < until).then_some(LastClose { date, at, until })
     }
 
+    /// The previous close that `quote` may be compared with: that of its own session.
+    ///
+    /// On the morning of a trading date a source's previous close becomes that of the session
+    /// before, sooner or later, while its last price is still of that session: the two are then one
+    /// and the same close. So what a source says beside a price of an earlier session is not
+    /// believed, and what was known of that session stays. `held`: the quote held before.
+    pub fn own_previous_close(&self, quote: &Quote, held: Option<&Quote>) -> Option<Decimal> {
+        let date_of = |at: Timestamp| ist::zoned(at).date();
+        let of = date_of(quote.as_of);
+        if of >= self.market_day(quote.asked).session {
+            return quote.previous_close;
+        }
+        held.filter(|held| date_of(held.as_of) == of)?.previous_close
+    }
+
     /// The trading date and the last close that prices are compared with at `now`.
     pub fn market_day(&self, now: Timestamp) -> MarketDay {
         let today = ist::zoned(now).date();
@@ -53,6 +69,7 @@ impl MarketCalendar {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::{Source, Symbol};
 
     #[test]
     fn the_last_close_holds_until_the_next_pre_open() {
@@ -74,6 +91,44 @@ mod tests {
         ] {
             let last = calendar.last_close(now.parse().unwrap());
             assert_eq!(last.map(|last| last.date.to_string()).as_deref(), expected, "{now}");
+        }
+    }
+
+    #[test]
+    fn a_price_of_an_earlier_session_keeps_its_own_previous_close() {
+        let calendar = MarketCalendar::embedded();
+        let quote = |as_of: &str, asked: &str, close: Option<i64>| Quote {
+            symbol: Symbol::parse("NSE:INFY").unwrap(),
+            last_price: 100.into(),
+            previous_close: close.map(Into::into),
+            as_of: format!("{as_of}+05:30").parse().unwrap(),
+            timed: true,
+            asked: format!("{asked}+05:30").parse().unwrap(),
+            delay_s: None,
+            source: Source::BrokerA,
+            simulated: true,
+        };
+        let friday = quote("2026-11-20T15:30:00", "2026-11-20T16:00:00", Some(99));
+        let thursday = quote("2026-11-19T15:30:00", "2026-11-19T16:00:00", Some(90));
+        for (as_of, asked, held, expected) in [
+            // In its session, and until the next one's date: what the source says.
+            ("2026-11-20T11:00:00", "2026-11-20T11:00:01", Some(&thursday), Some(100)),
+            ("2026-11-20T15:30:00", "2026-11-20T23:59:59", None, Some(100)),
+            ("2026-11-20T15:30:00", "2026-11-22T12:00:00", Some(&friday), Some(100)),
+            // Monday, before its first price: what was known on Friday, or nothing.
+            ("2026-11-20T15:30:00", "2026-11-23T00:00:00", Some(&friday), Some(99)),
+            ("2026-11-20T15:30:00", "2026-11-23T09:14:59", Some(&friday), Some(99)),
+            ("2026-11-20T15:30:00", "2026-11-23T00:00:00", Some(&thursday), None),
+            ("2026-11-20T15:30:00", "2026-11-23T00:00:00", None, None),
+            ("2026-11-23T09:15:00", "2026-11-23T09:15:01", Some(&friday), Some(100)),
+            // A share that has not traded on Monday yet.
+            ("2026-11-20T14:10:00", "2026-11-23T11:00:00", Some(&friday), Some(99)),
+            // The Tuesday is a holiday.
+            ("2026-11-23T15:30:00", "2026-11-24T12:00:00", None, Some(100)),
+        ] {
+            let given = quote(as_of, asked, Some(100));
+            let found = calendar.own_previous_close(&given, held);
+            assert_eq!(found, expected.map(Into::into), "{as_of} asked {asked}");
         }
     }
 

@@ -47,7 +47,8 @@ pub struct Age {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Level {
     pub price: Decimal,
-    /// Percent, unrounded. `None` (null in JSON) if the source gave no previous close.
+    /// Percent, unrounded. `None` (null in JSON) if the previous close of the price's session is
+    /// not known.
     pub change_pct: Option<Decimal>,
     pub age: Age,
 }

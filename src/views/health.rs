@@ -177,17 +177,75 @@ pub struct HealthFeeds {
     pub public: Feed,
 }
 
+/// State of a feed: one word each, in health and as a label in metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FeedWord {
+    Off,
+    NoPermission,
+    TokenDead,
+    NoToken,
+    Open,
+    Hanging,
+    Ok,
+    Failing,
+    Standby,
+    Mute,
+    Starting,
+    Stale,
+    Relayed,
+}
+
+impl FeedWord {
+    /// The cause first, where one is known: what an operator would mend.
+    pub const ALL: [Self; 13] = [
+        Self::Off,
+        Self::NoPermission,
+        Self::TokenDead,
+        Self::NoToken,
+        Self::Open,
+        Self::Hanging,
+        Self::Ok,
+        Self::Failing,
+        Self::Standby,
+        Self::Mute,
+        Self::Starting,
+        Self::Stale,
+        Self::Relayed,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::NoPermission => "no_permission",
+            Self::TokenDead => "token_dead",
+            Self::NoToken => "no_token",
+            Self::Open => "open",
+            Self::Hanging => "hanging",
+            Self::Ok => "ok",
+            Self::Failing => "failing",
+            Self::Standby => "standby",
+            Self::Mute => "mute",
+            Self::Starting => "starting",
+            Self::Stale => "stale",
+            Self::Relayed => "relayed",
+        }
+    }
+}
+
+// A variant that `ALL` lacks would have no line in metrics.
+const _: () = {
+    let mut at = 0;
+    while at < FeedWord::ALL.len() {
+        assert!(FeedWord::ALL[at] as usize == at);
+        at += 1;
+    }
+    assert!(FeedWord::Relayed as usize + 1 == FeedWord::ALL.len());
+};
+
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Feed {
-    #[cfg_attr(
-        test,
-        schemars(extend("enum" = [
-            "off", "no_permission", "token_dead", "no_token", "open", "hanging", "ok", "failing",
-            "standby", "mute", "starting", "stale", "relayed"
-        ]))
-    )]
-    pub state: &'static str,
+    pub state: FeedWord,
     /// Milliseconds since the last successful call was sent; absent before the first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub age_ms: Option<u64>,

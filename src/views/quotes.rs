@@ -11,7 +11,7 @@ use crate::base::{self, Source, Symbol};
 pub struct Quote<'a> {
     pub symbol: &'a Symbol,
     pub last_price: Money,
-    /// Change from the previous close; null if the source gave none.
+    /// Change from the previous close of the price's session; null if that is not known.
     pub change: Option<Money>,
     pub change_pct: Option<Percent>,
     /// Time of the price. It never goes back for a symbol.

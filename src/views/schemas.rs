@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
-use super::health::WarmerState;
+use super::health::{FeedWord, WarmerState};
 use super::values::{Day, Delay, Exact, Instant, Mark, Money, Percent, Quantity, Share, Simulated};
 use crate::base::{Broker, PositionKind, Source, Symbol};
 use crate::market::Phase;
@@ -145,6 +145,7 @@ inline! {
         "description":
             "Present, and true, if the value comes from the simulator; absent otherwise.",
     };
+    FeedWord, "FeedWord", {"type": "string", "enum": FeedWord::ALL};
     PointSource, "PointSource", {"type": "string", "enum": ["sync", "close"]};
     PositionKind, "PositionKind", {"type": "string", "enum": ["day", "net"]};
 }

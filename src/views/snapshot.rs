@@ -16,8 +16,8 @@ use crate::market::{self, Age, Phase};
 pub struct Snapshot<'a> {
     /// Last price of the primary large-cap index (NIFTY 50).
     pub index1_price: Money,
-    /// Percent change of the primary large-cap index (NIFTY 50) from the previous close; null where
-    /// the source gave none.
+    /// Percent change of the primary large-cap index (NIFTY 50) from the previous close of the
+    /// price's session; null where that is not known.
     pub index1_change: Option<Percent>,
     /// Delay of the source of the primary large-cap index; only beside `index1_source`, if that
     /// source runs behind.
@@ -32,8 +32,8 @@ pub struct Snapshot<'a> {
     pub index1_source: Option<Source>,
     /// Last price of the bank index (NIFTY BANK).
     pub bankindex_price: Money,
-    /// Percent change of the bank index (NIFTY BANK) from the previous close; null where the source
-    /// gave none.
+    /// Percent change of the bank index (NIFTY BANK) from the previous close of the price's
+    /// session; null where that is not known.
     pub bankindex_change: Option<Percent>,
     /// Time of the price of the bank index; only if it differs from `market.as_of_ist`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,8 +51,8 @@ pub struct Snapshot<'a> {
     pub bankindex_source: Option<Source>,
     /// Last price of the second exchange's broad index (SENSEX).
     pub index2_price: Money,
-    /// Percent change of the second exchange's broad index (SENSEX) from the previous close; null
-    /// where the source gave none.
+    /// Percent change of the second exchange's broad index (SENSEX) from the previous close of the
+    /// price's session; null where that is not known.
     pub index2_change: Option<Percent>,
     /// Time of the price of the second exchange's broad index; only if it differs from
     /// `market.as_of_ist`.
@@ -86,8 +86,8 @@ pub struct Snapshot<'a> {
 pub struct Sector<'a> {
     pub name: &'a str,
     pub symbol: &'a Symbol,
-    /// Percent change from the previous close. Null if `market.source` has no price of the sector
-    /// that is as fresh as the indices.
+    /// Percent change from the previous close of the price's session. Null where that is not known,
+    /// or if `market.source` has no fresh price of the sector beside fresh indices.
     pub change_pct: Option<Percent>,
     /// Time of the price; only if it differs from `market.as_of_ist`.
     #[serde(skip_serializing_if = "Option::is_none")]

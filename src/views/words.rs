@@ -2,6 +2,7 @@
 
 use serde::{Serialize, Serializer};
 
+use super::health::FeedWord;
 use crate::base::{Broker, PositionKind, Source, Symbol};
 use crate::market::Phase;
 use crate::portfolio::PointSource;
@@ -17,4 +18,4 @@ macro_rules! written_as_str {
     )*};
 }
 
-written_as_str!(Broker, Direction, Phase, PointSource, PositionKind, Source, Symbol);
+written_as_str!(Broker, Direction, FeedWord, Phase, PointSource, PositionKind, Source, Symbol);

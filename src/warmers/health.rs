@@ -35,7 +35,7 @@ use crate::market::{MarketStatus, Origin};
 use crate::ops::{log, version};
 use crate::rt::{Lane, LaneStats};
 use crate::views::health::{
-    Feed, Health, HealthAdminListener, HealthBackup, HealthCacheAnswers, HealthCacheL1,
+    Feed, FeedWord, Health, HealthAdminListener, HealthBackup, HealthCacheAnswers, HealthCacheL1,
     HealthCacheL2, HealthChanges, HealthClock, HealthClose, HealthFeeds, HealthLog, HealthMarket,
     HealthRelay, HealthReload, HealthSignals, HealthStore, HealthTicker, HealthTokens,
     HealthWarmers, LaneReport, WarmerState,
@@ -128,7 +128,7 @@ fn report(seen: &Seen<'_>) -> Health {
     let stores_work = l2.backend != "none" && store.state == "ok" && knows_tokens(context);
     let status = match (index, leading(seen, &broker_a, &public), persist) {
         ("starting" | "failing", _, _) if seen.snapshot.age().is_none() => "down",
-        ("ok", "ok", "ok") if stores_work && !evening_failed => "ok",
+        ("ok", FeedWord::Ok, "ok") if stores_work && !evening_failed => "ok",
         _ => "degraded",
     };
     let leadership = leadership(seen);
@@ -181,10 +181,10 @@ fn report(seen: &Seen<'_>) -> Health {
 
 /// State of the feed that prices should come from. Without an app at broker A the public provider
 /// is what was asked for; of a node that is told, freshness shows in the index.
-fn leading(seen: &Seen<'_>, broker_a: &Feed, public: &Feed) -> &'static str {
+fn leading(seen: &Seen<'_>, broker_a: &Feed, public: &Feed) -> FeedWord {
     match (is_told(seen), broker_a.state) {
-        (true, _) => "ok",
-        (false, "off") => public.state,
+        (true, _) => FeedWord::Ok,
+        (false, FeedWord::Off) => public.state,
         (false, state) => state,
     }
 }
@@ -393,7 +393,7 @@ fn market(seen: &Seen<'_>) -> HealthMarket {
 /// A feed, which may be switched off.
 fn feed_report(seen: &Seen<'_>, feed: Option<&FeedState>) -> Feed {
     let Some(feed) = feed else {
-        let (state, age_ms, delay_s, failure) = ("off", None, None, None);
+        let (state, age_ms, delay_s, failure) = (FeedWord::Off, None, None, None);
         return Feed { state, age_ms, delay_s, rounds: 0, failures: 0, failure, ticker: None };
     };
     let succeeded_mono_ms = feed.succeeded_mono_ms();
@@ -470,24 +470,24 @@ fn instruments_state(seen: &Seen<'_>) -> &'static str {
 }
 
 /// The cause first, where one is known: what an operator would mend.
-fn feed_state(seen: &Seen<'_>, feed: &FeedState) -> &'static str {
+fn feed_state(seen: &Seen<'_>, feed: &FeedState) -> FeedWord {
     let (context, now_mono_ms) = (seen.context, seen.now_mono_ms);
     let now = context.clock.now();
     let token = context.token.status(now);
     let is_broker_a = feed.source() == Source::BrokerA;
     match feed.readiness() {
-        Readiness::Off => return "off",
-        Readiness::NoPermission => return "no_permission",
-        Readiness::NoToken if token.initialized => return "token_dead",
-        Readiness::NoToken if !context.broker_a.has_app() => return "off",
-        Readiness::NoToken => return "no_token",
-        Readiness::Open(_) => return "open",
-        Readiness::Follows => return "relayed",
-        _ if is_broker_a && token.no_permission => return "no_permission",
+        Readiness::Off => return FeedWord::Off,
+        Readiness::NoPermission => return FeedWord::NoPermission,
+        Readiness::NoToken if token.initialized => return FeedWord::TokenDead,
+        Readiness::NoToken if !context.broker_a.has_app() => return FeedWord::Off,
+        Readiness::NoToken => return FeedWord::NoToken,
+        Readiness::Open(_) => return FeedWord::Open,
+        Readiness::Follows => return FeedWord::Relayed,
+        _ if is_broker_a && token.no_permission => return FeedWord::NoPermission,
         Readiness::Paced(_) | Readiness::Ready => {}
     }
     if feed.is_timed_out(now_mono_ms) {
-        return "hanging";
+        return FeedWord::Hanging;
     }
     let freshness = context.l1.freshness();
     let stands_in = !seen.feeds.broker_a().is_healthy(freshness, now_mono_ms) && !is_told(seen);
@@ -495,15 +495,15 @@ fn feed_state(seen: &Seen<'_>, feed: &FeedState) -> &'static str {
     let (polls, _) = feed.counts();
     match feed.failure() {
         // One failure may be chance. More are reported even while the prices are still fresh.
-        Some(_) if feed.keeps_failing() => "failing",
-        _ if feed.is_healthy(freshness, now_mono_ms) => "ok",
-        Some(_) => "failing",
+        Some(_) if feed.keeps_failing() => FeedWord::Failing,
+        _ if feed.is_healthy(freshness, now_mono_ms) => FeedWord::Ok,
+        Some(_) => FeedWord::Failing,
         // Nobody has asked it for a while, or ever.
-        None if !in_use || polls == 0 => "standby",
+        None if !in_use || polls == 0 => FeedWord::Standby,
         // After the bell one that is behind shows yesterday's close for as long as it is behind.
-        None if feed.time().is_before_the_bell(&context.calendar, now) => "starting",
-        None if feed.is_stalled(freshness, now_mono_ms) => "mute",
-        None if feed.succeeded_mono_ms().is_none() => "starting",
-        None => "stale",
+        None if feed.time().is_before_the_bell(&context.calendar, now) => FeedWord::Starting,
+        None if feed.is_stalled(freshness, now_mono_ms) => FeedWord::Mute,
+        None if feed.succeeded_mono_ms().is_none() => FeedWord::Starting,
+        None => FeedWord::Stale,
     }
 }

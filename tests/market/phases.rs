@@ -1,6 +1,11 @@
 //! The market's phase in the snapshot, at fixed instants.
 
-use crate::support::{Scene, members};
+use bhav::base::Clock;
+use bhav::sim::SimSettings;
+use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
+
+use crate::support::{Scene, Service, members, until};
+
 struct Expected {
     phase: &'static str,
     is_open: bool,
@@ -80,5 +85,86 @@ fn the_phase_changes_under_a_running_service() {
         json["market"]["phase"] == "open" && before >= bell
     });
     assert_eq!(answer.json()["market"]["next_transition_at"], "2026-11-20T15:15:00+05:30");
+    service.stop();
+}
+
+/// What is said of the move of two indices, of a share and of the sectors; and the primary's time.
+fn changes(service: &Service) -> (Vec<Value>, String) {
+    let quotes = service.prices("NSE:NIFTY%2050,NSE:INFY").json();
+    let snapshot = service.get("/api/index/snapshot").json();
+    let mut said = vec![snapshot["index1_change"].clone(), snapshot["index2_change"].clone()];
+    for quote in quotes["quotes"].as_array().unwrap().iter() {
+        said.extend([quote["change"].clone(), quote["change_pct"].clone()]);
+    }
+    let sectors = snapshot["sectors"].as_array().unwrap().iter();
+    said.extend(sectors.map(|sector| sector["change_pct"].clone()));
+    (said, snapshot["market"]["as_of_ist"].as_str().unwrap().to_owned())
+}
+
+/// Moves the clock there, and until the feeds have been asked twice since.
+fn go_to(scene: &Scene, service: &Service, at: &str) {
+    let at: jiff::Timestamp = at.parse().unwrap();
+    scene.advance_ms(at.as_millisecond() - scene.clock.now_ms());
+    let rounds = || -> u64 {
+        let feeds = service.health()["feeds"].clone();
+        ["broker_a", "public"].iter().filter_map(|feed| feeds[*feed]["rounds"].as_u64()).sum()
+    };
+    let before = rounds();
+    until("two polls", || {
+        scene.advance_ms(2_000);
+        rounds() > before + 2
+    });
+}
+
+fn scene_at(now: &str) -> Scene {
+    let clock = Clock::manual(now.parse().unwrap());
+    Scene::by_hand(clock, SimSettings { rate_limits: false, ..SimSettings::default() })
+}
+
+/// The brokers' previous close becomes that of the session before at midnight.
+#[test]
+fn a_price_keeps_its_own_sessions_change_until_one_of_the_new_session_is_there() {
+    let scene = scene_at("2026-11-19T20:00:00+05:30");
+    let service = scene.start();
+    until("prices", || {
+        scene.advance_ms(1_000);
+        let quoted = service.prices("NSE:NIFTY%2050,NSE:INFY");
+        quoted.status == 200
+            && quoted.quoted().len() == 2
+            && service.get("/api/index/snapshot").status == 200
+    });
+    go_to(&scene, &service, "2026-11-19T21:00:00+05:30");
+    let (evening, of_evening) = changes(&service);
+    assert!(of_evening.starts_with("2026-11-19T15:3"), "{of_evening}");
+    assert!(evening.iter().all(|change| change.as_f64().is_some_and(|change| change != 0.0)));
+    go_to(&scene, &service, "2026-11-20T00:10:00+05:30");
+    assert_eq!(changes(&service), (evening.clone(), of_evening.clone()), "after midnight");
+    service.stop();
+    let service = scene.start();
+    go_to(&scene, &service, "2026-11-20T00:20:00+05:30");
+    assert_eq!(changes(&service), (evening.clone(), of_evening.clone()), "after a restart");
+    go_to(&scene, &service, "2026-11-20T09:10:00+05:30");
+    assert_eq!(changes(&service), (evening.clone(), of_evening), "in the pre-open");
+    // Half an hour later the public provider, a quarter of an hour behind, has the new session too.
+    go_to(&scene, &service, "2026-11-20T09:45:00+05:30");
+    let (day, of_day) = changes(&service);
+    assert!(of_day.starts_with("2026-11-20T09:"), "{of_day}");
+    assert!(day[0].as_f64().is_some() && day != evening);
+    service.stop();
+}
+
+/// Nothing was kept of the session that the prices are of, so its change is unknown.
+#[test]
+fn a_first_start_at_night_shows_no_change_instead_of_none() {
+    let scene = scene_at("2026-11-20T00:10:00+05:30");
+    let service = scene.start();
+    until("prices", || {
+        scene.advance_ms(1_000);
+        service.prices("NSE:NIFTY%2050,NSE:INFY").quoted().len() == 2
+            && service.get("/api/index/snapshot").status == 200
+    });
+    let (night, of_night) = changes(&service);
+    assert!(of_night.starts_with("2026-11-19T15:3"), "{of_night}");
+    assert!(night.iter().all(Value::is_null), "{night:?}");
     service.stop();
 }

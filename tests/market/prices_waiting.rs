@@ -2,9 +2,11 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::support::{Scene, TRADING, until};
+use crate::support::{PRICES, Scene, Service, TRADING, until};
+use bhav::base::Clock;
 use bhav::cache::pending::{Class, PER_CLIENT_MAX};
-use sonic_rs::JsonValueTrait;
+use bhav::sim::SimSettings;
+use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
 
 /// Every upstream answers long after any client has gone.
 const HANGS: &str = r#"{"kind":"delay","delay_ms":600000}"#;
@@ -192,5 +194,85 @@ fn the_public_provider_answers_where_broker_a_does_not() {
     assert_eq!(answer.quoted(), ["NSE:INFY"]);
     let json = answer.json();
     assert!(json["quotes"][0]["source"] == "public" && json["quotes"][0]["simulated"] == true);
+    service.stop();
+}
+
+/// Moves the clock, and waits until the scheduler has run and a call that it made has come back.
+struct Steps<'a> {
+    scene: &'a Scene,
+    service: &'a Service,
+    /// Calls, and entries that the cache had stored once they were answered.
+    rounds: u64,
+    stored: u64,
+}
+
+impl Steps<'_> {
+    fn step(&mut self, by_s: i64) {
+        let (scene, service) = (self.scene, self.service);
+        let l1 = &service.0.server().shared().service.state().l1;
+        let uptime_s = |health: &Value| health["uptime_s"].as_i64().unwrap();
+        let then_s = uptime_s(&service.health()) + by_s;
+        scene.advance_ms(1_000 * by_s);
+        let health = until("the scheduler", || {
+            // A report that the move fell into is not made again within its second.
+            scene.advance_ms(20);
+            Some(service.health()).filter(|health| uptime_s(health) >= then_s)
+        });
+        let rounds = health["feeds"]["public"]["rounds"].as_u64().unwrap();
+        if rounds > self.rounds {
+            until("the answer", || l1.stored() > self.stored);
+            (self.rounds, self.stored) = (rounds, l1.stored());
+        }
+    }
+}
+
+/// A watch list as long as a request may be, read each five seconds for a quarter of an hour.
+#[test]
+fn with_the_public_provider_alone_a_long_list_fills_soon_and_is_fresh() {
+    const STEP_S: i64 = 5;
+    let clock = Clock::manual(TRADING.parse().unwrap());
+    let settings = SimSettings { rate_limits: false, ..SimSettings::default() };
+    let scene = Scene::by_hand(clock, settings);
+    let mut config = scene.config();
+    (config.broker_a.access_token, config.broker_a.api_key) = (None, None);
+    config.public.batch_interval_ms = 15_000;
+    // The clock stands while a request waits.
+    config.cache.miss_wait_ms = 500;
+    let service = scene.start_with(&config);
+    until("the first prices", || {
+        scene.advance_ms(20);
+        service.get("/api/index/snapshot").status == 200
+    });
+    let shares = include_str!("../../src/market/data/nifty50.txt").lines();
+    let shares = shares.filter(|line| !line.is_empty() && !line.starts_with('#')).take(49);
+    let shares = shares.collect::<Vec<_>>().join(",").replace('&', "%26");
+    let target = format!("{PRICES}NSE:NIFTY%2050,{shares}");
+    let (mut filled_s, mut quotes, mut stale, mut sectors_null) = (None, 0, 0, 0);
+    let mut steps = Steps { scene: &scene, service: &service, rounds: 0, stored: 0 };
+    let began_ms = scene.clock.now_ms();
+    loop {
+        let at_s = (scene.clock.now_ms() - began_ms) / 1_000;
+        if at_s > 900 {
+            break;
+        }
+        let answer = service.client().get(&target).json();
+        let shown = answer["quotes"].as_array().unwrap();
+        if shown.len() == 50 {
+            filled_s.get_or_insert(at_s);
+        }
+        quotes += shown.len();
+        stale += shown.iter().filter(|quote| quote["stale"] == true).count();
+        let snapshot = service.get("/api/index/snapshot").json();
+        let sectors = snapshot["sectors"].as_array().unwrap();
+        if at_s > 120 {
+            sectors_null += sectors.iter().filter(|sector| sector["change_pct"].is_null()).count();
+        }
+        steps.step(STEP_S);
+    }
+    let part = format!("{stale} of {quotes} stale, filled after {filled_s:?} s");
+    // Three calls; a call and a look may come a step late.
+    assert!(filled_s.is_some_and(|filled_s| filled_s <= 45 + 2 * STEP_S), "{part}");
+    assert!(10 * stale < quotes, "{part}");
+    assert!(sectors_null < 100, "{sectors_null} of some 1,800 sectors are null");
     service.stop();
 }

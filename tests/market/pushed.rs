@@ -1,6 +1,7 @@
 //! Quotes that a source pushes: judged as a poll's answer is, though nobody asked for them.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bhav::app::assemble;
 use bhav::base::{Clock, ManualClock, Quote, Source, Symbol};
@@ -11,6 +12,7 @@ use bhav::http::PublishedJson;
 use bhav::ops::state_lock::InstanceLock;
 use bhav::warmers::Warmers;
 use jiff::{SignedDuration, Timestamp};
+use rust_decimal::Decimal;
 use sonic_rs::{JsonValueTrait, Value};
 
 use crate::support::service::TRADING;
@@ -25,6 +27,7 @@ struct Stage {
     clock: ManualClock,
     l1: Arc<L1>,
     snapshot: Arc<PublishedJson>,
+    indices: Vec<String>,
     _state: tempfile::TempDir,
 }
 
@@ -38,9 +41,10 @@ impl Stage {
         let assembled = assemble(&config, &lock, &clock).unwrap();
         let (context, mailbox) = (assembled.context, assembled.mailbox);
         let (l1, snapshot) = (Arc::clone(&context.l1), Arc::clone(&context.snapshot));
+        let indices = context.indices.all().map(|index| index.symbol.to_string()).collect();
         let push = mailbox.push(Source::BrokerA);
         let warmers = Some(Warmers::start(context, mailbox).unwrap());
-        Self { warmers, push, clock, l1, snapshot, _state: state }
+        Self { warmers, push, clock, l1, snapshot, indices, _state: state }
     }
 
     fn quote(&self, symbol: &str, price: &str, ago_s: i64) -> Quote {
@@ -157,4 +161,44 @@ fn pushes_in_any_order_leave_the_newest_time() {
         assert_eq!(held.as_of, stage.ago(1), "{order:?}");
         assert_eq!(held.last_price, (24_000 + 10 * turn as i64 - 1).into(), "{order:?}");
     }
+}
+
+/// A reader as fast as can be: the quote of an index, and then the snapshot.
+#[test]
+fn the_snapshot_shows_an_index_before_its_quote_does() {
+    const BATCHES: i64 = 300;
+    let stage = Stage::new();
+    let (l1, snapshot, ended) = (&stage.l1, &stage.snapshot, &AtomicBool::new(false));
+    let now_mono_ms = stage.clock.monotonic_ms();
+    let read = || {
+        let mut pairs = Vec::new();
+        while !ended.load(Ordering::Relaxed) {
+            let Peek::Known { quote, .. } = l1.peek(LEADS[0], now_mono_ms) else { continue };
+            let published = snapshot.load();
+            let Some(published) = published.as_ref() else { continue };
+            if pairs.last() != Some(&(quote.last_price, published.number())) {
+                let json: Value = sonic_rs::from_slice(published.json()).unwrap();
+                let shown = Decimal::try_from(json["index1_price"].as_f64().unwrap()).unwrap();
+                assert!(shown >= quote.last_price, "{} and then {shown}", quote.last_price);
+                pairs.push((quote.last_price, published.number()));
+            }
+        }
+        pairs.len()
+    };
+    let seen = std::thread::scope(|scope| {
+        let reader = scope.spawn(read);
+        for number in 0..BATCHES {
+            let price = format!("{}", 24_000 + number);
+            let quotes = stage.indices.iter().map(|index| stage.quote(index, &price, 1));
+            stage.push(stage.batch(quotes.collect()));
+            until("the batch, or the reader's verdict", || {
+                let held = stage.held(LEADS[0]).map(|held| held.last_price);
+                (held == price.parse().ok() || reader.is_finished()).then_some(())
+            });
+            stage.clock.advance_ms(1_000);
+        }
+        ended.store(true, Ordering::Relaxed);
+        reader.join()
+    });
+    assert!(seen.expect("the snapshot is not behind") > 1);
 }

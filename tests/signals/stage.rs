@@ -1,12 +1,16 @@
 //! What the scenarios about signals share: a small universe, evenings one after another, and the
 //! candles as the simulator itself has them.
 
+use std::cell::RefCell;
 use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
 
 use crate::support::{Answer, SNAPSHOT, Scene, Service, until};
 use bhav::base::candle::PRICE_E4;
 use bhav::base::{Candle, Clock, Symbol, ist};
 use bhav::config::Config;
+use bhav::http::Prepared;
 use bhav::market::MarketCalendar;
 use bhav::market::instruments::embedded_instruments;
 use bhav::signals::backtest::{History, Universe};
@@ -34,7 +38,10 @@ const SESSIONS: usize = 570;
 /// A look at a condition moves the clock by so much: more than the pace of calls for candles, and
 /// little enough that no call seems to take long.
 const STEP_MS: i64 = 400;
-/// One look in so many moves it by a longer rest.
+/// Candles are worked on at the lowest priority. On a busy machine the clock must not run away from
+/// that work, whose deadlines are by this clock.
+const WORKING_STEP_MS: i64 = 50;
+/// After so many looks in a row without such work, one moves the clock by a longer rest.
 const LOOKS_PER_LEAP: u32 = 40;
 const LEAP_MS: i64 = 5 * 60_000;
 
@@ -42,6 +49,8 @@ const LEAP_MS: i64 = 5 * 60_000;
 pub struct Stage {
     pub scene: Scene,
     pub universe: Vec<&'static str>,
+    /// Health of the service that was started last.
+    health: RefCell<Arc<ArcSwapOption<Prepared>>>,
 }
 
 impl Stage {
@@ -53,7 +62,8 @@ impl Stage {
     pub fn with(date: &str, universe: &[&'static str], seed: u64) -> Self {
         let clock = Clock::manual(evening(date.parse().unwrap()));
         let settings = SimSettings { rate_limits: false, seed, ..SimSettings::default() };
-        Self { scene: Scene::by_hand(clock, settings), universe: universe.to_vec() }
+        let (scene, health) = (Scene::by_hand(clock, settings), RefCell::default());
+        Self { scene, universe: universe.to_vec(), health }
     }
 
     /// Moves the clock to the evening of `date` and logs in at broker A, as each day needs.
@@ -83,14 +93,20 @@ impl Stage {
     }
 
     pub fn start(&self) -> Service {
-        self.scene.start_with(&self.config())
+        self.started(&self.config())
+    }
+
+    fn started(&self, config: &Config) -> Service {
+        let service = self.scene.start_with(config);
+        self.health.replace(Arc::clone(&service.0.server().shared().service.state().health));
+        service
     }
 
     /// With signals of running candles.
     pub fn start_provisional(&self) -> Service {
         let mut config = self.config();
         config.market.signals_provisional = true;
-        self.scene.start_with(&config)
+        self.started(&config)
     }
 
     /// Until the signals of `date` are shown.
@@ -119,13 +135,28 @@ impl Stage {
         what: &str,
         mut look: impl FnMut() -> Option<T>,
     ) -> T {
-        let mut looks = 0;
+        let mut quiet_looks = 0;
         until(what, || {
-            looks += 1;
-            let leaps = looks % LOOKS_PER_LEAP == 0 && self.scene.clock.now_ms() + LEAP_MS < end_ms;
-            self.scene.advance_ms(if leaps { LEAP_MS } else { STEP_MS });
+            let is_working = self.is_working();
+            quiet_looks = if is_working { 0 } else { quiet_looks + 1 };
+            let may_leap = self.scene.clock.now_ms() + LEAP_MS < end_ms;
+            self.scene.advance_ms(match is_working {
+                true => WORKING_STEP_MS,
+                false if may_leap && quiet_looks % LOOKS_PER_LEAP == LOOKS_PER_LEAP - 1 => LEAP_MS,
+                false => STEP_MS,
+            });
             look()
         })
+    }
+
+    /// Whether candles are being checked or searched, as the service said last.
+    fn is_working(&self) -> bool {
+        let health = self.health.borrow().load_full();
+        let Some(report) = health else { return false };
+        let json: Value = sonic_rs::from_slice(report.body()).unwrap();
+        let lanes = json["lanes"].as_array().unwrap();
+        let signals = lanes.iter().find(|lane| lane["name"] == "signals").unwrap();
+        [&signals["depth"], &signals["running"]].iter().any(|jobs| jobs.as_u64() != Some(0))
     }
 
     /// A date from start to the end of the service.

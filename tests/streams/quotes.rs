@@ -356,7 +356,7 @@ fn an_open_stream_keeps_its_symbols_in_the_polls() {
     let mut times = std::collections::BTreeSet::new();
     let state = service.0.server().shared().service.state();
     let is_wanted = || {
-        let wanted = state.l1.wanted(state.clock.monotonic_ms(), usize::MAX);
+        let wanted = state.l1.wanted(state.clock.monotonic_ms(), 1, usize::MAX);
         wanted.iter().any(|symbol| symbol.as_str() == "NSE:INFY")
     };
     // Far longer than demand lasts, without another request.

@@ -189,9 +189,12 @@ fn a_client_that_goes_away_in_the_midst_of_a_frame_frees_everything() {
             leave(client);
             stage.await_open(0);
             until("all of it to be freed", || {
-                shared.unread.bytes() == 0
-                    && shared.slots.open() == 0
-                    && stage.choices().count() == 0
+                let (unread, open) = (shared.unread.bytes(), shared.slots.open());
+                let choices = stage.choices().count();
+                match (unread, open, choices) {
+                    (0, 0, 0) => Ok(()),
+                    _ => Err(format!("{unread} bytes, {open} open, {choices} choices; way {way}")),
+                }
             });
             assert_eq!(stage.streams().taken(), 0);
         }

@@ -9,26 +9,10 @@ use crate::brokers::ClassReading;
 use crate::brokers::broker_a::ticker::{TICKER_STATES, TickerReading};
 use crate::brokers::session::token::TokenStatus;
 use crate::health::{Readings, WARMER_STATES, WarmerReadings};
+use crate::views::health::FeedWord;
 
 const CIRCUIT_STATES: [&str; 3] = ["closed", "open", "half_open"];
 const PHASES: [&str; 6] = ["pre_open", "open", "closing", "post_close", "closed", "holiday"];
-/// All feed states, named as in `/api/health`.
-const FEED_STATES: [&str; 13] = [
-    "ok",
-    "standby",
-    "relayed",
-    "off",
-    "starting",
-    "stale",
-    "mute",
-    "failing",
-    "hanging",
-    "open",
-    "no_permission",
-    "token_dead",
-    "no_token",
-];
-
 pub(super) fn write(text: &mut Exposition, watched: &Watched) {
     let state = watched.edge.service.state();
     let mut classes = vec![("broker_a", state.broker_a.readings())];
@@ -123,8 +107,9 @@ fn scheduler(text: &mut Exposition, watched: &Watched, readings: &Readings) {
     }
     let mut states =
         text.family(Kind::Gauge, "bhav_feed_state", "State of the feed: 1 for the current state.");
+    let words = FeedWord::ALL.map(FeedWord::as_str);
     for feed in &readings.feeds {
-        states.state(&[("source", feed.source.as_str())], &FEED_STATES, feed.state);
+        states.state(&[("source", feed.source.as_str())], &words, feed.state.as_str());
     }
     let mut rounds = text.family(Kind::Counter, "bhav_feed_rounds_total", "Polls of the feed.");
     for feed in &readings.feeds {

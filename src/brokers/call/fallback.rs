@@ -3,15 +3,16 @@
 //!
 //! Relaxed atomics, any thread; two calls that race may both try the same route, which is harmless.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use crate::base::Clock;
 
 /// Failures in a row after which the better route is left.
 const FAILURES_MAX: u32 = 2;
 
-/// How long the spare route is used before the better one is tried again.
-pub(crate) const SPARE_MS: u64 = 10 * 60_000;
+/// How long the spare route is used before one call tries the better one again. A probe that fails
+/// costs one poll, which no price notices.
+pub(crate) const SPARE_MS: u64 = 60_000;
 
 /// The choice, with its memory.
 pub(crate) struct RouteChoice {
@@ -19,12 +20,20 @@ pub(crate) struct RouteChoice {
     clock: Clock,
     failures_in_row: AtomicU32,
     spare_until_ms: AtomicU64,
+    /// Left and not returned to yet, for the log.
+    is_left: AtomicBool,
 }
 
 impl RouteChoice {
     /// `name` is the better route's, for the log.
     pub(crate) fn new(name: &'static str, clock: Clock) -> Self {
-        Self { name, clock, failures_in_row: AtomicU32::new(0), spare_until_ms: AtomicU64::new(0) }
+        Self {
+            name,
+            clock,
+            failures_in_row: AtomicU32::new(0),
+            spare_until_ms: AtomicU64::new(0),
+            is_left: AtomicBool::new(false),
+        }
     }
 
     /// Whether the spare route is to be used now.
@@ -35,6 +44,9 @@ impl RouteChoice {
     /// The better route gave what it should.
     pub(crate) fn worked(&self) {
         self.failures_in_row.store(0, Relaxed);
+        if self.is_left.load(Relaxed) && self.is_left.swap(false, Relaxed) {
+            tracing::info!(route = self.name, "the better route works again");
+        }
     }
 
     /// The spare route failed as a route too: it is no better, so the better one is asked again.
@@ -48,7 +60,10 @@ impl RouteChoice {
             // One more failure after the spell is enough to leave it again.
             self.failures_in_row.store(FAILURES_MAX - 1, Relaxed);
             self.spare_until_ms.store(self.clock.monotonic_ms() + SPARE_MS, Relaxed);
-            tracing::warn!(route = self.name, "route left for its spare");
+            if !self.is_left.swap(true, Relaxed) {
+                let probed_each_s = SPARE_MS / 1_000;
+                tracing::warn!(route = self.name, probed_each_s, "route left for its spare");
+            }
         }
     }
 }
@@ -67,7 +82,7 @@ mod tests {
         assert!(!choice.spare());
         choice.failed();
         assert!(choice.spare());
-        clock.advance_ms(SPARE_MS as i64);
+        clock.advance_ms(60_000);
         assert!(!choice.spare());
         choice.failed();
         assert!(choice.spare(), "the first failure after the spell is enough");

@@ -135,7 +135,7 @@ fn refusals<K: Eq + Hash>(of: &mut BoundedMap<K, Refusals>, whose: K) -> &mut Re
 mod tests {
     use super::*;
     use crate::base::ManualClock;
-    use crate::brokers::sync::key_limiter::{KeyedLimiter, Rates};
+    use crate::brokers::sync::key_limiter::{CallBudgets, Rates};
 
     fn seconds(seconds: u64) -> Option<Duration> {
         Some(Duration::from_secs(seconds))
@@ -144,7 +144,7 @@ mod tests {
     fn cooldown(remembered_max: usize) -> (ManualClock, Cooldown, impl Fn(u32) -> Fingerprint) {
         let clock = Clock::manual("2026-11-20T05:00:00Z".parse().unwrap());
         let rates = Rates { calls_max: 1, window_ms: 1, day_calls_max: 1 };
-        let keys = KeyedLimiter::new(clock.clone(), rates, 1);
+        let keys = CallBudgets::new(clock.clone(), rates, 1);
         let cooldown = Cooldown::remembering(clock.clone(), remembered_max);
         (clock, cooldown, move |number| keys.fingerprint(number))
     }

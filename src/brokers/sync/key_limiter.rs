@@ -58,7 +58,7 @@ impl Permits {
 }
 
 /// The usage of all keys of one broker.
-pub(crate) struct KeyedLimiter {
+pub(crate) struct CallBudgets {
     clock: Clock,
     rates: Rates,
     seed: RandomState,
@@ -76,7 +76,7 @@ struct Usage {
     used_ms: u64,
 }
 
-impl KeyedLimiter {
+impl CallBudgets {
     pub(crate) fn new(clock: Clock, rates: Rates, keys_max: usize) -> Self {
         Self { clock, rates, seed: RandomState::new(), keys: Mutex::new(BoundedMap::new(keys_max)) }
     }
@@ -216,10 +216,10 @@ mod tests {
 
     const ANY: i64 = 7;
 
-    fn limiter(keys_max: usize) -> (ManualClock, KeyedLimiter) {
+    fn limiter(keys_max: usize) -> (ManualClock, CallBudgets) {
         // 23:59:00 IST.
         let clock = Clock::manual("2026-11-20T18:29:00Z".parse().unwrap());
-        let limiter = KeyedLimiter::new(clock.clone(), RATES, keys_max);
+        let limiter = CallBudgets::new(clock.clone(), RATES, keys_max);
         (clock, limiter)
     }
 
@@ -341,7 +341,7 @@ mod tests {
         assert!(limiter.take(key, stranger, 5).is_err(), "half of the day is used");
         limiter.take(key, owner, 5).unwrap();
         limiter.take(key, owner, 5).unwrap();
-        let (clock, limiter) = (clock, KeyedLimiter::new(limiter.clock.clone(), RATES, KEYS_MAX));
+        let (clock, limiter) = (clock, CallBudgets::new(limiter.clock.clone(), RATES, KEYS_MAX));
         limiter.take(key, owner, 1).unwrap();
         limiter.owned_by(key, owner);
         for _ in 0..4 {

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use secrecy::{ExposeSecret, SecretString};
 
-use super::key_limiter::{Fingerprint, KEYS_MAX, KeyedLimiter, Permits, Rates};
+use super::key_limiter::{CallBudgets, Fingerprint, KEYS_MAX, Permits, Rates};
 use crate::base::Clock;
 use crate::base::network::network;
 
@@ -70,15 +70,15 @@ impl Taken {
 /// One broker's limits.
 pub(crate) struct Shares {
     /// In the order of [`Taken`].
-    limits: [KeyedLimiter; LIMITS],
+    limits: [CallBudgets; LIMITS],
     /// Of a user with a key, of a user, of a network.
-    refusals: [KeyedLimiter; 3],
+    refusals: [CallBudgets; 3],
 }
 
 impl Shares {
     /// `key` is one key's rate, `together` that of all syncs.
     pub(crate) fn new(clock: &Clock, key: Rates, together: Rates) -> Self {
-        let limiter = |rates, keys_max| KeyedLimiter::new(clock.clone(), rates, keys_max);
+        let limiter = |rates, keys_max| CallBudgets::new(clock.clone(), rates, keys_max);
         let share = |divisor| Rates { calls_max: together.calls_max / divisor, ..together };
         let refusals = |calls_max| {
             let rates = Rates { calls_max, window_ms: 60_000, day_calls_max: usize::MAX };

@@ -64,7 +64,10 @@ impl Due {
         believed.then(|| {
             let close = ClosingPrice {
                 price: quote.last_price,
-                previous_close: quote.previous_close,
+                // On the next session's date it may be this close already.
+                previous_close: quote
+                    .previous_close
+                    .filter(|_| ist::zoned(quote.asked).date() < self.next_session),
                 // Some stamp it with the time of their answer.
                 as_of_ms: quote.as_of.min(self.close).as_millisecond(),
             };

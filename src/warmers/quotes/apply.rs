@@ -8,7 +8,7 @@ use super::feed_state::{FeedState, Judge};
 use super::snapshot::{Beside, SnapshotTask};
 use crate::base::{Quote, Source, Symbol};
 use crate::brokers::Batch;
-use crate::cache::{Kept, Vouched};
+use crate::cache::{Kept, Peek, Vouched};
 use crate::warmers::context::WarmerContext;
 use crate::warmers::persist::PersistTask;
 use crate::warmers::relay::tell::TellTask;
@@ -48,7 +48,7 @@ pub fn apply(
     let source = feed.source();
     let judge = Judge { calendar: &context.calendar, indices: &context.indices };
     context.l1.count_ahead(batch.ahead_count);
-    let read = feed.read(&mut batch, judge);
+    let mut read = feed.read(&mut batch, judge);
     let has_lead = read.iter().any(|(quote, _)| feed.leads_with(&quote.symbol));
     let doubt = doubt(feed, &batch, has_lead);
     // Of a lead that was refused: one share with an absurd time says nothing of our clock. A push
@@ -60,6 +60,11 @@ pub fn apply(
     }
     if let Some(witness) = feed.heard_witness() {
         context.l1.freshness().note_vouched(source, witness.vouched);
+    }
+    for (quote, _) in &mut read {
+        let held = context.l1.peek(quote.symbol.as_str(), now_mono_ms);
+        let held = if let Peek::Known { quote, .. } = &held { Some(quote) } else { None };
+        quote.previous_close = context.calendar.own_previous_close(quote, held);
     }
     let brought = read.iter().map(|(quote, _)| quote.symbol.clone()).collect();
     take_in(read, sinks, now_mono_ms);
@@ -73,22 +78,25 @@ pub fn apply(
     Applied { brought, doubt }
 }
 
-/// Puts judged quotes where requests read them, and publishes the snapshot in between.
+/// Publishes the snapshot of judged quotes, and puts the quotes where requests read them.
+///
+/// The order is fixed, and this is the only way into L1 but for the restore before the first
+/// request: the snapshot, then the indices, then the shares. So at no moment is the snapshot behind
+/// a quote of its index, or a share newer than its index. The snapshot is rendered and compressed
+/// before any of it is visible.
 pub fn take_in(mut read: Vec<(Quote, Vouched)>, sinks: &mut QuoteSinks<'_>, now_mono_ms: u64) {
     let QuoteSinks { context, snapshot, beside, .. } = sinks;
     let now = context.clock.now();
     read.retain(|(quote, _)| !context.l1.refuses_ahead(quote, now));
     let (coming, shares): (Vec<_>, Vec<_>) =
         read.into_iter().partition(|(quote, _)| context.indices.contains(&quote.symbol));
-    // Made before and shown right behind them: whoever saw an index's quote sees no older one in
-    // the snapshot. Shares come last, since none may look newer than its index.
     let unshown = snapshot.make(context, *beside, &coming, now_mono_ms);
     // Streams are told of all of it at the end, so that they show it together.
     let _gathering = context.snapshot.news().gather();
-    sinks.keep(&coming, now_mono_ms);
     if let Some(unshown) = unshown {
-        sinks.snapshot.show(sinks.context, unshown);
+        snapshot.show(context, unshown);
     }
+    sinks.keep(&coming, now_mono_ms);
     sinks.keep(&shares, now_mono_ms);
 }
 

@@ -33,6 +33,10 @@ pub struct FeedState {
     taken: Option<Taken>,
     /// What the call under way carries was given to the other feed, because the call timed out.
     reclaimed: bool,
+    /// Calls in which everything in demand comes once.
+    round: Round,
+    /// Calls in a row that requests had to themselves.
+    crowded: u8,
     /// Monotonic times, `None` before the first: of the last call that went out, and of the last
     /// one that was answered as it should be.
     asked_mono_ms: Option<u64>,
@@ -52,6 +56,24 @@ pub struct FeedState {
     failure: Option<String>,
     polls: u64,
     failures: u64,
+}
+
+/// In how many calls everything in demand comes once. It grows at once; it shrinks when so many
+/// calls have gone out that everything has come round at the smaller demand.
+struct Round {
+    calls: u8,
+    /// Calls since, at a smaller demand.
+    smaller: u8,
+}
+
+impl Round {
+    fn note(&mut self, calls: u8) {
+        let shrinks = calls < self.calls && self.smaller < self.calls;
+        self.smaller = if shrinks { self.smaller + 1 } else { 0 };
+        if !shrinks {
+            self.calls = calls;
+        }
+    }
 }
 
 /// A quote of an index, and when the feed stood for it.
@@ -101,6 +123,8 @@ impl FeedState {
             in_flight_since_mono_ms: None,
             taken: None,
             reclaimed: false,
+            round: Round { calls: 1, smaller: 0 },
+            crowded: 0,
             asked_mono_ms: None,
             succeeded_mono_ms: None,
             heard: HashMap::new(),
@@ -297,12 +321,14 @@ impl FeedState {
             let exchange = quote.symbol.exchange();
             quote.delay_s = self.time.delay_s(exchange);
             let vouched = if judge.indices.contains(&quote.symbol) {
+                let leads = self.leads.contains(&quote.symbol);
+                let calls = if leads { calls } else { Vouched::IN_TURN };
                 let vouched = self.time.index_vouched(quote, &times, calls, judge.calendar);
                 self.hear(quote, vouched, &times, batch.pushed);
                 vouched
             } else {
                 self.stamp_share(quote, &times, judge.calendar);
-                self.time.share_vouched(exchange, &times, calls, judge.calendar)
+                self.time.share_vouched(exchange, &times, judge.calendar)
             };
             read.push((quote.clone(), vouched));
         }
@@ -360,6 +386,23 @@ impl FeedState {
     /// Notes how far an answer, refused for that, was ahead of our clock; `None` after another.
     pub fn set_ahead_of_us_ms(&mut self, ahead_ms: Option<i64>) {
         self.ahead_of_us_ms = ahead_ms;
+    }
+
+    /// Calls in which everything in demand comes once, as it was over the last of them.
+    pub fn round(&self) -> u8 {
+        self.round.calls
+    }
+
+    /// Calls in a row that left something out because requests waited.
+    pub fn crowded(&self) -> u8 {
+        self.crowded
+    }
+
+    /// Notes in how many calls everything in demand comes once, and whether what requests wait for
+    /// leaves something out of the next one.
+    pub fn note_demand(&mut self, round: u8, is_crowded: bool) {
+        self.round.note(round);
+        self.crowded = if is_crowded { self.crowded.saturating_add(1) } else { 0 };
     }
 
     /// Notes a poll that goes out, and what of it requests wait for.

@@ -391,3 +391,14 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_round_grows_at_once_and_shrinks_when_everything_has_come_round() {
+    let mut round = Round { calls: 1, smaller: 0 };
+    let mut said = Vec::new();
+    for calls in [1, 4, 2, 2, 2, 2, 2, 3, 1, 3, 1] {
+        round.note(calls);
+        said.push(round.calls);
+    }
+    assert_eq!(said, [1, 4, 4, 4, 4, 4, 2, 3, 3, 3, 3]);
+}

@@ -178,14 +178,13 @@ impl FeedTime {
         &self,
         exchange: Exchange,
         times: &CallTimes,
-        calls: u8,
         calendar: &MarketCalendar,
     ) -> Vouched {
         let witness = self.witness(exchange).and_then(|witness| Some((witness, witness.as_of?)));
         let late_ms = witness.map_or(0, |(witness, as_of)| {
             late_ms(calendar, as_of, times.asked, witness.offset.behind_ms())
         });
-        vouched(times, late_ms, calls)
+        vouched(times, late_ms, Vouched::IN_TURN)
     }
 
     /// Whether the market has begun to trade and by the source's clock it has not yet.

@@ -92,12 +92,12 @@ impl MarketPhase {
         let quiet = close.is_some() || (self.rests() && !self.status.calendar_known);
         let sparing = by_itself && source == Source::Public;
         let budget_ms = context.interval_ms(source) * if sparing { SPARING } else { 1 };
-        let mut step_ms = 0;
+        let (mut step_ms, mut round) = (0, 1);
         if let Some(feed) = feeds.of_mut(source) {
             let pace = Pace::of(source, budget_ms, quiet);
             let pace = if sparing { pace.sparing(budget_ms) } else { pace };
             feed.set_pace(eased.confirming.map_or(pace, |calls| pace.confirming(calls)));
-            step_ms = feed.time().step_ms();
+            (step_ms, round) = (feed.time().step_ms(), feed.round());
         }
         let period_ms = if eased.limits { confirming_ms(budget_ms) } else { budget_ms };
         let (moving, resting) = limits(source, period_ms, step_ms);
@@ -105,6 +105,8 @@ impl MarketPhase {
         let moving = if quiet && close.is_none() { resting } else { moving };
         let freshness = context.l1.freshness();
         freshness.set_limits(source, moving, resting);
+        // Polls that only confirm ticks are spread so that one period confirms everything.
+        freshness.set_round(source, if eased.limits { 1 } else { round });
         let settles = now_mono_ms.saturating_sub(self.since_mono_ms) < SETTLE_MS;
         let held = self.closes[source as usize];
         if held == close || (close.is_none() && settles && !self.rests()) {

@@ -1,8 +1,8 @@
 //! Which symbols one poll of a feed carries.
 //!
-//! The indices and sectors, then what requests wait for, then some of what users hold and nobody
-//! has a price of, then what clients asked for lately, up to the feed's batch size: one budget
-//! serves everybody.
+//! The indices, then what requests wait for, then some of what users hold and nobody has a price
+//! of, then in turn the sectors and what clients asked for lately, up to the feed's batch size: one
+//! budget serves everybody. How many calls such a turn takes is what a price's age is judged by.
 
 use std::collections::HashSet;
 
@@ -25,13 +25,18 @@ const HELD_PUBLIC: usize = 5;
 /// A batch of which the sectors are no more than this part carries all of them.
 const SECTORS_PART: usize = 10;
 
-/// Polls in which every sector comes once: a price may miss one poll before it is stale. The rest
-/// of each batch is for what clients ask for.
-const SECTORS_POLLS: usize = 2;
+/// Calls in a row that carry nothing but the indices and what requests wait for. The next one
+/// carries what comes in turn, so that clients who ask for ever new symbols do not make the others'
+/// prices old.
+const CROWDED_MAX: u8 = 3;
+
+/// Longest turn for which a price counts as fresh. If clients ask for more symbols than a source
+/// carries in so many calls, its quotes are stale in between.
+const ROUND_CALLS_MAX: usize = 8;
 
 /// The symbols of the next poll, and what of them requests wait for.
 pub fn compose(
-    feed: &FeedState,
+    feed: &mut FeedState,
     context: &WarmerContext,
     now_mono_ms: u64,
 ) -> (Vec<Symbol>, Option<Taken>) {
@@ -49,21 +54,26 @@ pub fn compose(
         push_new(&mut symbols, &sectors, max);
         return (symbols, None);
     }
-    let share = sectors
-        .len()
-        .div_ceil(SECTORS_POLLS)
-        .max(sectors.len().min(max / SECTORS_PART))
-        .min(max - symbols.len());
-    let room = max - symbols.len() - share;
+    let places = max - symbols.len();
+    let period_s = u32::try_from(context.interval_ms(source).div_ceil(1_000)).unwrap_or(u32::MAX);
+    let mut wanted = context.l1.wanted(now_mono_ms, period_s, max * (ROUND_CALLS_MAX + 1));
+    wanted.retain(|symbol| !context.indices.contains(symbol));
+    let in_turn = sectors.len() + wanted.len();
+    let round = (in_turn + context.pending.len()).div_ceil(places.max(1));
+    let round = round.clamp(1, ROUND_CALLS_MAX);
+    let share = match sectors.len() <= max / SECTORS_PART {
+        true => sectors.len(),
+        false => sectors.len().div_ceil(round),
+    };
+    let kept = if feed.crowded() < CROWDED_MAX { 0 } else { in_turn.min(places) };
     let (unlisted, held) = match source {
         Source::BrokerA => (UNLISTED_BROKER_A, HELD_BROKER_A),
         Source::Public => (UNLISTED_PUBLIC, HELD_PUBLIC),
     };
-    let taken = context.pending.take(Room { symbols: room, unlisted, held });
-    // As many as are already in the call may come again, so ask for that many more.
-    let wanted = context.l1.wanted(now_mono_ms, max * 2);
+    let taken = context.pending.take(Room { symbols: places - kept, unlisted, held });
     push_new(&mut symbols, taken.symbols(), max);
-    let with_share = symbols.len() + share;
+    feed.note_demand(u8::try_from(round).unwrap_or(u8::MAX), symbols.len() + share > max);
+    let with_share = (symbols.len() + share).min(max);
     push_new(&mut symbols, &sectors, with_share);
     push_new(&mut symbols, &wanted, max);
     push_new(&mut symbols, &sectors, max);

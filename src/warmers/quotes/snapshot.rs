@@ -126,9 +126,11 @@ impl SnapshotTask {
         coming: &[(Quote, Vouched)],
         now_mono_ms: u64,
     ) -> Option<(Symbol, Priced)> {
-        let coming = coming.iter().find(|(quote, vouched)| {
+        // Of several prices of one index the first level keeps the latest.
+        let taken = coming.iter().filter(|(quote, vouched)| {
             quote.symbol == index.symbol && l1.takes(quote, *vouched, now_mono_ms)
         });
+        let coming = taken.max_by_key(|(quote, _)| quote.as_of);
         let (quote, stale, fresh_until_mono_ms) = if let Some((quote, vouched)) = coming {
             let (freshness, source) = (l1.freshness(), quote.source);
             let stale = freshness.is_stale(source, *vouched, now_mono_ms);

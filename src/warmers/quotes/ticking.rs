@@ -95,7 +95,7 @@ impl TickingTask {
         self.told_s = now.as_second();
         let indices: Vec<Symbol> =
             context.indices.all().map(|index| index.symbol.clone()).collect();
-        let shares = context.l1.wanted(now_mono_ms, ticker.symbols_max());
+        let shares = context.l1.wanted(now_mono_ms, 1, ticker.symbols_max());
         let calls = (indices.len() + shares.len()).div_ceil(feed.feed().batch_max().max(1));
         self.calls = calls as u64;
         ticker.want(Wanted {

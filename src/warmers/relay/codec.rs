@@ -30,6 +30,9 @@ struct OfSource {
     rests_for_ms: Option<i64>,
     /// Calls that it takes to hear of every leading index.
     calls: u8,
+    /// Calls in which everything in demand comes once; nodes of earlier versions do not say it.
+    #[serde(default)]
+    round: u8,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -71,9 +74,9 @@ pub type Calls = [u8; Source::ALL.len()];
 pub fn encode_rules(rules: &FreshnessRules, calls: Calls) -> Vec<u8> {
     let pair = |limits: Limits| (limits.period_ms, limits.grace_ms);
     let sources = Source::ALL.map(|source| {
-        let SourceRules { moving, resting, rests_for_ms } = rules.sources[source as usize];
+        let SourceRules { moving, resting, rests_for_ms, round } = rules.sources[source as usize];
         let (moving_ms, resting_ms) = (pair(moving), pair(resting));
-        OfSource { moving_ms, resting_ms, rests_for_ms, calls: calls[source as usize] }
+        OfSource { moving_ms, resting_ms, rests_for_ms, calls: calls[source as usize], round }
     });
     let rules = Rules { sources, spoken_for_ms: rules.spoken_for_ms };
     sonic_rs::to_vec(&rules).expect("numbers always serialise")
@@ -88,7 +91,8 @@ pub fn decode_rules(bytes: &[u8]) -> Option<(FreshnessRules, Calls)> {
     };
     let of = |source: &OfSource| {
         let (moving, resting) = (limits(source.moving_ms)?, limits(source.resting_ms)?);
-        Some(SourceRules { moving, resting, rests_for_ms: source.rests_for_ms })
+        let (rests_for_ms, round) = (source.rests_for_ms, source.round);
+        Some(SourceRules { moving, resting, rests_for_ms, round })
     };
     let [first, second] = &read.sources;
     let sources = [of(first)?, of(second)?];
@@ -176,8 +180,14 @@ mod tests {
     }
 
     fn source() -> impl Strategy<Value = SourceRules> {
-        (limits(), limits(), proptest::option::of(any::<i64>())).prop_map(
-            |(moving, resting, rests_for_ms)| SourceRules { moving, resting, rests_for_ms },
+        let rests_for_ms = proptest::option::of(any::<i64>());
+        (limits(), limits(), rests_for_ms, any::<u8>()).prop_map(
+            |(moving, resting, rests_for_ms, round)| SourceRules {
+                moving,
+                resting,
+                rests_for_ms,
+                round,
+            },
         )
     }
 
@@ -261,7 +271,7 @@ mod tests {
     #[test]
     fn a_limit_that_no_setting_allows_is_refused() {
         let limits = Limits { period_ms: 1_000, grace_ms: LIMIT_MS_MAX + 1 };
-        let of = SourceRules { moving: limits, resting: limits, rests_for_ms: None };
+        let of = SourceRules { moving: limits, resting: limits, rests_for_ms: None, round: 1 };
         let rules = FreshnessRules { sources: [of, of], spoken_for_ms: None };
         assert_eq!(decode_rules(&encode_rules(&rules, [1, 1])), None);
         assert_eq!(decode_evening(b"\"rumour\""), None);

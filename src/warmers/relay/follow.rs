@@ -126,7 +126,7 @@ impl FollowTask {
         let context = sinks.context;
         context.l1.freshness().adopt(&rules, told_mono_ms);
         let heard: Vec<(Quote, Vouched)> =
-            quotes.into_iter().map(|told| told.heard(now_mono_ms)).collect();
+            quotes.into_iter().map(|told| told.heard(now_mono_ms, &context.indices)).collect();
         let mut settled: Vec<Symbol> =
             heard.iter().map(|(quote, _)| quote.symbol.clone()).collect();
         take_in(heard, sinks, now_mono_ms);
@@ -153,7 +153,7 @@ impl FollowTask {
         }
         self.looked_mono_ms = now_mono_ms;
         let waited = context.pending.symbols(&[Class::Listed, Class::Unlisted], WANTED_MAX);
-        let mut asked = context.l1.wanted(now_mono_ms, WANTED_MAX);
+        let mut asked = context.l1.wanted(now_mono_ms, 1, WANTED_MAX);
         asked.extend(context.pending.symbols(&[Class::Held], WANTED_MAX));
         let wanted = wanted(waited, asked);
         let is_due = wanted != self.wanted || since(self.wanted_mono_ms) >= REPEAT_MS;

@@ -8,7 +8,7 @@ use jiff::civil::Date;
 
 use crate::base::{Quote, Symbol};
 use crate::cache::{FreshnessRules, Vouched};
-use crate::market::{InstrumentList, Origin};
+use crate::market::{IndexList, InstrumentList, Origin};
 use crate::signals::{ListedSignal, Look, SignalList};
 
 /// Most quotes of one message: two of broker A's batches, some 150 KiB. What does not fit goes with
@@ -53,11 +53,13 @@ impl Told {
         Self { quote, vouched_ago_ms: (!never).then_some(ago_ms), calls: vouched.calls }
     }
 
-    /// As a node holds it that hears it now.
-    pub fn heard(self, now_mono_ms: u64) -> (Quote, Vouched) {
+    /// As a node holds it that hears it now. Messages have the calls of the leading indices alone;
+    /// everything else comes in turn.
+    pub fn heard(self, now_mono_ms: u64, indices: &IndexList) -> (Quote, Vouched) {
+        let leads = indices.leads().iter().any(|lead| lead.symbol == self.quote.symbol);
         let vouched = self.vouched_ago_ms.map_or(Vouched::NEVER, |ago_ms| Vouched {
             mono_ms: (now_mono_ms as i64).saturating_sub(ago_ms),
-            calls: self.calls,
+            calls: if leads { self.calls } else { Vouched::IN_TURN },
         });
         (self.quote, vouched)
     }
@@ -132,13 +134,14 @@ mod tests {
         };
         // The leader has run for a day, the follower for a second.
         let vouched = Vouched { mono_ms: 86_398_000, calls: 2 };
-        let told = Told::of(quote.clone(), vouched, 86_400_000);
-        assert_eq!(
-            told.clone().heard(1_000),
-            (quote.clone(), Vouched { mono_ms: -1_000, calls: 2 })
-        );
+        let indices = IndexList::embedded();
+        let lead = Quote { symbol: indices.primary.symbol.clone(), ..quote.clone() };
+        for (quote, calls) in [(quote.clone(), Vouched::IN_TURN), (lead, 2)] {
+            let told = Told::of(quote.clone(), vouched, 86_400_000);
+            assert_eq!(told.heard(1_000, &indices), (quote, Vouched { mono_ms: -1_000, calls }));
+        }
         let restored = Told::of(quote, Vouched::NEVER, 86_400_000);
-        assert_eq!(restored.heard(1_000).1, Vouched::NEVER);
+        assert_eq!(restored.heard(1_000, &indices).1, Vouched::NEVER);
     }
 
     #[test]
