@@ -31,6 +31,7 @@ use crate::ops::RefusalLines;
 use crate::ops::state_lock::InstanceLock;
 use crate::portfolio::{Listed, Securities};
 use crate::rt::{Lane, LaneSpec};
+use crate::store::settings::StoreSettings;
 use crate::store::{self, Database, Store};
 use crate::warmers::{Lead, Mailbox, Publication, WarmerContext};
 use crate::web::Site;
@@ -78,7 +79,7 @@ pub fn assemble(
     let calendar = Arc::new(MarketCalendar::load(config.market.calendar_file.as_deref())?);
     let indices = Arc::new(IndexList::load(config.market.indices_file.as_deref())?);
     warn_of_calendar(&calendar, clock);
-    let store = store::open(&config.state_dir, &config.store, lock, clock)?;
+    let store = store::open(&config.state_dir, &store_settings(config), lock, clock)?;
     let accounts: Arc<dyn Store> = store.clone();
     let auth = Auth::start(&config.auth, &config.state_dir, accounts, clock)?;
     let auth = Arc::new(auth);
@@ -87,6 +88,11 @@ pub fn assemble(
     let state = state(config, &context, auth)?;
     let metric_sources = metric_sources(config, &context, &state);
     Ok(Assembled { state, context, mailbox, metric_sources })
+}
+
+/// With the name by which the server knows this node's connections.
+pub(super) fn store_settings(config: &Config) -> StoreSettings {
+    StoreSettings { connection_name: config.nodes.connection_name(), ..config.store.clone() }
 }
 
 fn context(

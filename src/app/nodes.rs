@@ -23,9 +23,6 @@ use crate::warmers::{
 const RELAY_THREADS: usize = 2;
 const RELAY_QUEUE_MAX: usize = 4;
 
-/// The kernel's name of this machine.
-const MACHINE_NAME: &str = "/proc/sys/kernel/hostname";
-
 /// What counts epochs for all nodes.
 pub type Row = Arc<dyn Authority>;
 
@@ -47,7 +44,7 @@ pub(super) fn join(
     clock: &Clock,
 ) -> Result<MembershipParts, StartError> {
     let NodesParts { row, secret } = parts;
-    let node = config.nodes.name.clone().unwrap_or_else(machine_name);
+    let node = config.nodes.called();
     let lease_ms = config.nodes.lease_ms;
     let (bell, woken) = ChangesBell::new();
     let shared = (&secret, &bell);
@@ -142,9 +139,4 @@ fn link(
         limits: Some(limits),
         begin_term: Box::new(move |epoch| l2.set_epoch(epoch)),
     })
-}
-
-fn machine_name() -> String {
-    let name = std::fs::read_to_string(MACHINE_NAME).unwrap_or_default();
-    name.trim().to_owned()
 }

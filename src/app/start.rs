@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
 
+#[cfg(feature = "engines")]
+use super::assemble::store_settings;
 use super::assemble::{Assembled, assemble};
 use super::handover::{Handover, Left};
 use super::membership::{Membership, MembershipParts};
@@ -59,7 +61,7 @@ impl App {
     /// [`StartError`]; whatever had started is stopped again.
     pub fn start(config: &Config, clock: &Clock) -> Result<Self, StartError> {
         #[cfg(feature = "engines")]
-        if let Some(row) = open_lease(&config.store, config.nodes.lease_ms, clock)? {
+        if let Some(row) = open_lease(&store_settings(config), config.nodes.lease_ms, clock)? {
             return Self::start_among(config, clock, row);
         }
         Self::begin(config, clock, |_| Ok(None))
