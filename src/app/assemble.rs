@@ -23,6 +23,7 @@ use crate::cache::valkey::Address;
 use crate::cache::valkey::{Server, ValkeySettings};
 use crate::cache::{L1, Pending, Responses, SecondLevel, SqliteL2};
 use crate::config::Config;
+use crate::config::check::exposed;
 use crate::http::PublishedJson;
 use crate::limits::throttle::Throttle;
 use crate::market::instruments::{Kind, embedded_instruments};
@@ -34,6 +35,7 @@ use crate::rt::{Lane, LaneSpec};
 use crate::store::settings::StoreSettings;
 use crate::store::{self, Database, Store};
 use crate::warmers::{Lead, Mailbox, Publication, WarmerContext};
+use crate::views::health::HealthExposed;
 use crate::web::Site;
 
 /// Upstream jobs that may wait per lane: the scheduler has one in flight per feed, and the daily
@@ -152,6 +154,10 @@ fn context(
         heartbeat: Arc::default(),
         reloads: Arc::default(),
         admin_failure: None,
+        exposed: exposed(config)
+            .iter()
+            .map(|found| HealthExposed { setting: found.setting, reason: found.reason })
+            .collect(),
         state_dir: config.state_dir.clone(),
         health: Arc::new(ArcSwapOption::empty()),
         readings: Arc::new(ArcSwapOption::empty()),

@@ -1,5 +1,7 @@
 //! `GET /api/health`: the state of each part of the service.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
 use super::values::{Day, Delay, Instant, Mark};
@@ -56,6 +58,10 @@ pub struct Health {
     pub reload: Option<HealthReload>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub admin_listener: Option<HealthAdminListener>,
+    /// Settings by which others on the network can read what is sent, or use the shared server;
+    /// absent where there is none.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub exposed: Arc<[HealthExposed]>,
     pub disclaimer: &'static str,
 }
 
@@ -346,4 +352,14 @@ pub struct HealthReload {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct HealthAdminListener {
     pub failure: String,
+}
+
+/// A connection to another machine that is not protected.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct HealthExposed {
+    pub setting: &'static str,
+    /// `clear_text`: others can read it. `no_password`: others can use the server.
+    #[cfg_attr(test, schemars(extend("enum" = ["clear_text", "no_password"])))]
+    pub reason: &'static str,
 }

@@ -1,6 +1,8 @@
 //! The body of `GET /api/health`, made once a second by the scheduler: what is reported is what was
 //! seen then, so that asking never blocks on a broken subsystem.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use jiff::civil::Date;
 
@@ -173,6 +175,7 @@ fn report(seen: &Seen<'_>) -> Health {
         backup: backup(seen),
         reload: reload(seen),
         admin_listener: admin_listener(seen),
+        exposed: Arc::clone(&context.exposed),
         disclaimer: DISCLAIMER,
     }
 }

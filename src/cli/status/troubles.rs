@@ -68,6 +68,15 @@ pub fn find_troubles(
         // Show the cause only; the diagnosis says what to do.
         diagnoses::NO_METRICS.trouble(failure.split([',', ';']).next().unwrap_or_default())
     }));
+    found.extend(health.exposed.iter().map(|exposed| {
+        let row = match exposed.reason.as_str() {
+            "no_password" => &diagnoses::SHARED_SERVER_OPEN,
+            _ => &diagnoses::CLEAR_TEXT,
+        };
+        row.trouble(&plain(&exposed.setting))
+    }));
+    let refused = health.shared_server.iter().flat_map(|server| &server.refused);
+    found.extend(refused.map(|cause| diagnoses::SHARED_SERVER_REFUSES.trouble(&plain(cause))));
     if health.warmers.instruments == "failing" {
         found.push(diagnoses::INSTRUMENTS_FAIL.trouble(""));
     }
