@@ -166,7 +166,7 @@ diagnoses! {
         => "free space on the disk of the state directory; the log has the reason",
     // Other machines.
     SHARED_SERVER_REFUSES "shared_server_refuses" Degraded
-        "{}"
+        "The shared server says no: {}"
         => "set the server's user or the setting right (docs: A Valkey or Redis server)",
     CLEAR_TEXT "clear_text" Note
         "{} names another machine, and what is sent there can be read on the way"

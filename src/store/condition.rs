@@ -17,6 +17,8 @@ pub(crate) enum State {
     Corrupt,
     /// Another process holds a lock.
     Busy,
+    /// What is read comes, and writes do not end in time.
+    Stuck,
     Unavailable,
 }
 
@@ -28,6 +30,7 @@ impl State {
             Self::Full => "full",
             Self::Corrupt => "corrupt",
             Self::Busy => "busy",
+            Self::Stuck => "stuck",
             Self::Unavailable => "unavailable",
         }
     }
@@ -41,6 +44,8 @@ struct Seen {
 /// The state that operations showed last. Used from any thread; the lock is held only to copy it.
 pub(crate) struct LastSeen {
     seen: Mutex<Seen>,
+    /// Set by a write that failed, until the next probe, which then writes too.
+    doubted: AtomicBool,
     /// Set when the service stops: nothing is opened or written any more.
     closed: AtomicBool,
 }
@@ -49,7 +54,8 @@ impl LastSeen {
     /// Unavailable so far, because of `cause`.
     pub(crate) fn unavailable(cause: &str) -> Self {
         let seen = Seen { state: State::Unavailable, cause: cause.to_owned() };
-        Self { seen: Mutex::new(seen), closed: AtomicBool::new(false) }
+        let (doubted, closed) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { seen: Mutex::new(seen), doubted, closed }
     }
 
     pub(crate) fn state(&self) -> State {
@@ -75,6 +81,32 @@ impl LastSeen {
             ),
             State::Ok => tracing::info!(was = before.state.as_str(), "the store can be used"),
             _ => tracing::error!(state = state.as_str(), cause, "the store cannot be used fully"),
+        }
+    }
+
+    /// Notes what became of a write: after a failure the next probe writes.
+    pub(crate) fn noted<T>(&self, written: Result<T, StoreError>) -> Result<T, StoreError> {
+        if let Err(StoreError::Busy | StoreError::Late | StoreError::Unavailable(_)) = &written {
+            self.doubted.store(true, Ordering::Relaxed);
+        }
+        written
+    }
+
+    /// Whether a write failed since this was last asked.
+    pub(crate) fn take_doubt(&self) -> bool {
+        self.doubted.swap(false, Ordering::Relaxed)
+    }
+
+    /// Notes what became of the probe's write. A write of somebody else does not end
+    /// [`Stuck`](State::Stuck): it may touch none of what others wait for.
+    pub(crate) fn probed(&self, written: &Result<(), StoreError>) {
+        match (written, self.state()) {
+            (Ok(()), State::Stuck) => self.set(State::Ok, ""),
+            (Err(StoreError::Busy | StoreError::Late), State::Ok) => {
+                self.set(State::Stuck, "a write of the probe did not end in time");
+            }
+            (Err(error), State::Ok) => self.set(State::Unavailable, &error.to_string()),
+            _ => {}
         }
     }
 

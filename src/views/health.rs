@@ -33,7 +33,7 @@ pub struct Health {
     /// The store of accounts and portfolios.
     #[cfg_attr(
         test,
-        schemars(extend("enum" = ["ok", "read_only", "full", "corrupt", "busy", "unavailable"]))
+        schemars(extend("enum" = ["ok", "read_only", "full", "corrupt", "busy", "stuck", "unavailable"]))
     )]
     pub database: &'static str,
     /// The key that signs access tokens: kept in its file, or given by a setting. Where the file is
