@@ -18,7 +18,7 @@ use crate::brokers::{BrokerA, BrokerB, Public, SharedToken, login_page};
 #[cfg(feature = "engines")]
 use crate::cache::ValkeyL2;
 use crate::cache::l2::Absent;
-use crate::cache::valkey::Address;
+use crate::cache::valkey::{Address, Refusals};
 #[cfg(feature = "engines")]
 use crate::cache::valkey::{Server, ValkeySettings};
 use crate::cache::{L1, Pending, Responses, SecondLevel, SqliteL2};
@@ -144,6 +144,7 @@ fn context(
         l1: Arc::new(l1),
         l2: levels.l2,
         own_l2: levels.own,
+        refusals: levels.refusals,
         store,
         auth: Arc::clone(auth),
         crypto_lane: Arc::clone(auth.lane()),
@@ -334,29 +335,35 @@ fn embedded_shares() -> Vec<Listed> {
 /// The file, or the server that the settings name and the file beside it.
 fn second_level(config: &Config, lock: &InstanceLock) -> Result<Levels, StartError> {
     let file = second_level_on_disk(config, lock);
-    Ok(match &config.valkey.url {
-        Some(url) => Levels { l2: shared_second_level(config, url)?, own: Some(file) },
-        None => Levels { l2: file, own: None },
-    })
+    let Some(url) = &config.valkey.url else {
+        return Ok(Levels { l2: file, own: None, refusals: Arc::default() });
+    };
+    let (l2, refusals) = shared_second_level(config, url)?;
+    Ok(Levels { l2, own: Some(file), refusals })
 }
 
 /// See [`WarmerContext`].
 struct Levels {
     l2: Arc<dyn SecondLevel>,
     own: Option<Arc<dyn SecondLevel>>,
+    refusals: Arc<Refusals>,
 }
+
+/// The level, and what its server refuses.
+type Shared = (Arc<dyn SecondLevel>, Arc<Refusals>);
 
 /// Does not wait for the server: while it is away the service runs on what it has in memory.
 #[cfg(feature = "engines")]
-fn shared_second_level(config: &Config, url: &Address) -> Result<Arc<dyn SecondLevel>, StartError> {
+fn shared_second_level(config: &Config, url: &Address) -> Result<Shared, StartError> {
     let ValkeySettings { password, ca_file, namespace, .. } = &config.valkey;
     let server = Server::new(url.clone(), password.clone(), ca_file.as_deref())?;
-    let records_max = config.cache.l2_records_max;
-    Ok(Arc::new(ValkeyL2::new(&Arc::new(server), namespace, records_max)))
+    let server = server.named(config.nodes.connection_name());
+    let (records_max, refusals) = (config.cache.l2_records_max, Arc::clone(server.refusals()));
+    Ok((Arc::new(ValkeyL2::new(&Arc::new(server), namespace, records_max)), refusals))
 }
 
 #[cfg(not(feature = "engines"))]
-fn shared_second_level(_: &Config, url: &Address) -> Result<Arc<dyn SecondLevel>, StartError> {
+fn shared_second_level(_: &Config, url: &Address) -> Result<Shared, StartError> {
     Err(StartError::NotBuiltIn { setting: "BHAV_CACHE_URL", value: url.to_string() })
 }
 

@@ -107,7 +107,9 @@ fn link(
         let (wire, begin_term) = (Arc::new(NoWire), Box::new(|_| ()));
         return Ok(Link { wire, claim: None, tokens: None, limits: None, begin_term });
     };
-    let server = Arc::new(Server::new(url, password.clone(), ca_file.as_deref())?);
+    let server = Server::new(url, password.clone(), ca_file.as_deref())?;
+    let server = Arc::new(server.named(config.nodes.connection_name()));
+    assembled.context.refusals = Arc::clone(server.refusals());
     let l2 = Arc::new(ValkeyL2::new(&server, namespace, config.cache.l2_records_max));
     let state = &assembled.state;
     let tokens = SharedTokens {

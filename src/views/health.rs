@@ -33,7 +33,9 @@ pub struct Health {
     /// The store of accounts and portfolios.
     #[cfg_attr(
         test,
-        schemars(extend("enum" = ["ok", "read_only", "full", "corrupt", "busy", "stuck", "unavailable"]))
+        schemars(extend("enum" = [
+            "ok", "read_only", "full", "corrupt", "busy", "stuck", "unavailable"
+        ]))
     )]
     pub database: &'static str,
     /// The key that signs access tokens: kept in its file, or given by a setting. Where the file is
@@ -58,6 +60,8 @@ pub struct Health {
     pub reload: Option<HealthReload>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub admin_listener: Option<HealthAdminListener>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shared_server: Option<HealthSharedServer>,
     /// Settings by which others on the network can read what is sent, or use the shared server;
     /// absent where there is none.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -362,4 +366,12 @@ pub struct HealthExposed {
     /// `clear_text`: others can read it. `no_password`: others can use the server.
     #[cfg_attr(test, schemars(extend("enum" = ["clear_text", "no_password"])))]
     pub reason: &'static str,
+}
+
+/// The server that nodes share; present only while it refuses something.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct HealthSharedServer {
+    /// Each cause, with the setting to look at.
+    pub refused: Vec<Arc<str>>,
 }

@@ -9,10 +9,13 @@
 //!   connection is not used: it bounds each read and not the call, waits for names and for a full
 //!   backlog without a deadline, and takes replies of any size.
 //! - `client`: one connection that is opened anew when it broke. Every call ends by its deadline.
+//! - `access`, `refusals`: what it refuses, and telling that once.
 //! - `back_off`: how long it waits before the next try.
 //!
 //! All calls block: lane threads, start-up code and the thread `relay` alone make them.
 
+#[cfg(feature = "engines")]
+mod access;
 mod address;
 #[cfg(feature = "engines")]
 mod back_off;
@@ -26,6 +29,7 @@ mod dial;
 mod error;
 #[cfg(feature = "engines")]
 mod keys;
+mod refusals;
 mod settings;
 #[cfg(feature = "engines")]
 mod socket;
@@ -50,4 +54,5 @@ pub use dial::{Server, Unusable};
 pub use error::ValkeyError;
 #[cfg(feature = "engines")]
 pub(in crate::cache) use keys::Keys;
+pub use refusals::{Refusal, Refusals};
 pub use settings::ValkeySettings;

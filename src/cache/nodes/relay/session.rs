@@ -54,17 +54,13 @@ struct Session<'a> {
 
 /// Subscribes and hears until that fails. Whether it began to work at all comes with the end.
 pub(super) fn run(worker: &Worker, following: &mut Following) -> (Ended, bool) {
-    let keys = &worker.keys;
-    let channels = [
-        keys.relay_channel(),
-        keys.wanted_channel(),
-        keys.sealed_channel(),
-        keys.changes_channel(),
-    ];
+    let channels = worker.keys.channels();
     let until_mono_ms = worker.now_mono_ms() + OPEN_MS;
     let connection = worker.server.connect(until_mono_ms).ok().and_then(|mut connection| {
         connection.end_by(until_mono_ms);
-        connection.subscribe(&channels).ok().map(|()| connection)
+        let subscribed = connection.subscribe(&channels);
+        let noted = subscribed.inspect_err(|error| worker.server.note(error));
+        noted.ok().map(|()| connection)
     });
     let Some(connection) = connection else { return (Ended::Failed, false) };
     worker.shared.counters.connects.fetch_add(1, Relaxed);
