@@ -34,8 +34,8 @@ use crate::portfolio::{Listed, Securities};
 use crate::rt::{Lane, LaneSpec};
 use crate::store::settings::StoreSettings;
 use crate::store::{self, Database, Store};
-use crate::warmers::{Lead, Mailbox, Publication, WarmerContext};
 use crate::views::health::HealthExposed;
+use crate::warmers::{Lead, Mailbox, Publication, WarmerContext};
 use crate::web::Site;
 
 /// Upstream jobs that may wait per lane: the scheduler has one in flight per feed, and the daily

@@ -266,8 +266,8 @@ pub fn span(seconds: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::load::load;
     use crate::config::effective::effective;
+    use crate::config::load::load;
 
     #[test]
     fn a_settings_file_that_cannot_be_read_gives_a_warning() {

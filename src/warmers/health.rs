@@ -23,7 +23,7 @@ use super::stats::{Warmer, WarmerStats};
 use super::store_check::StoreCheck;
 use super::tokens::{SharedTokens, TokenEvent};
 use crate::auth::ChangesReading;
-use crate::base::{Clock, Epoch, Source, ist};
+use crate::base::{Epoch, Source, ist};
 use crate::brokers::broker_a::ticker::TickerReading;
 use crate::brokers::{Readiness, SharedToken};
 use crate::cache::l2::L2Stats;
@@ -39,8 +39,8 @@ use crate::rt::{Lane, LaneStats};
 use crate::views::health::{
     Feed, Health, HealthAdminListener, HealthBackup, HealthCacheAnswers, HealthCacheL1,
     HealthCacheL2, HealthChanges, HealthClock, HealthClose, HealthFeeds, HealthLog, HealthMarket,
-    HealthRelay, HealthReload, HealthSharedServer, HealthSignals, HealthStore, HealthTicker, HealthTokens,
-    HealthWarmers, LaneReport, WarmerState,
+    HealthRelay, HealthReload, HealthSharedServer, HealthSignals, HealthStore, HealthTicker,
+    HealthTokens, HealthWarmers, LaneReport, WarmerState,
 };
 use crate::views::json;
 use crate::views::values::{Day, Delay, Instant, Mark};
@@ -128,8 +128,7 @@ fn report(seen: &Seen<'_>) -> Health {
     let signals_state = seen.signals.state(seen.now_mono_ms);
     let evening_failed = close_state == "failing" || signals_state == "failing";
     let stores_work = l2.backend != "none" && store.state == "ok" && knows_tokens(context);
-    // By this machine's clock, as all of the connection's.
-    let refused = context.refusals.in_force(Clock::system().monotonic_ms());
+    let refused = context.refusals.in_force();
     let stores_work = stores_work && refused.is_empty();
     let status = match (index, leading(seen, &broker_a, &public), persist) {
         ("starting" | "failing", _, _) if seen.snapshot.age().is_none() => "down",

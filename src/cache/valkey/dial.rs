@@ -135,7 +135,7 @@ impl Server {
             _ => false,
         };
         if told {
-            self.refusals.note(&self.in_words(error), self.timer.monotonic_ms());
+            self.refusals.note(&self.in_words(error));
         }
     }
 
@@ -150,19 +150,18 @@ impl Server {
         if !matches!(error, ValkeyError::Refused { refusal: Refusal::Unnamed, .. }) {
             return self.note_failure(error);
         }
-        let now_mono_ms = self.timer.monotonic_ms();
-        let looked = self.refusals.looked(now_mono_ms).unwrap_or_else(|| {
-            connection.end_by(now_mono_ms + LOOK_MS);
+        let looked = self.refusals.looked().unwrap_or_else(|| {
+            connection.end_by(self.timer.monotonic_ms() + LOOK_MS);
             let keys = Keys::of(&Namespace::default());
             let mut found = access::refused(connection, &keys).unwrap_or_default();
             // The namespace may be another.
             found.retain(|refusal| matches!(refusal, Refusal::Command(_)));
-            self.refusals.set_looked(found.clone(), now_mono_ms);
+            self.refusals.set_looked(found.clone());
             found
         });
         let unnamed = [Refusal::Unnamed];
         for refusal in if looked.is_empty() { &unnamed[..] } else { &looked } {
-            self.refusals.note(&refusal.in_words(self.user()), now_mono_ms);
+            self.refusals.note(&refusal.in_words(self.user()));
         }
     }
 
@@ -196,7 +195,8 @@ impl Server {
         let mut connection = Connection::new(stream, self.address.database);
         connection.end_by(until_mono_ms);
         let password = self.password.as_ref().map(ExposeSecret::expose_secret);
-        let introduced = connection.introduce(self.address.user.as_deref(), password, self.name.as_deref());
+        let introduced =
+            connection.introduce(self.address.user.as_deref(), password, self.name.as_deref());
         introduced.map_err(|error| ValkeyError::of(&error))?;
         Ok(connection)
     }

@@ -49,12 +49,7 @@ impl Keys {
 
     /// All channels.
     pub(in crate::cache) fn channels(&self) -> [String; 4] {
-        [
-            self.relay_channel(),
-            self.wanted_channel(),
-            self.sealed_channel(),
-            self.changes_channel(),
-        ]
+        [self.relay_channel(), self.wanted_channel(), self.sealed_channel(), self.changes_channel()]
     }
 
     /// Channel of what the leader tells.

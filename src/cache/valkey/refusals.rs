@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use crate::base::Clock;
+
 /// A cause that was not met for so long is over. Longer than the longest pause before a next try.
 const OVER_MS: u64 = 30_000;
 /// A server has fewer ways to refuse; the bound holds whatever it says.
@@ -98,14 +100,25 @@ struct Known {
 }
 
 /// The causes that last. Used from any thread.
-#[derive(Default)]
 pub struct Refusals {
     known: Mutex<Known>,
+    timer: Clock,
+}
+
+impl Default for Refusals {
+    fn default() -> Self {
+        Self::by(Clock::system())
+    }
 }
 
 impl Refusals {
+    fn by(timer: Clock) -> Self {
+        Self { known: Mutex::default(), timer }
+    }
+
     /// Notes a cause, and logs it if it is new.
-    pub(super) fn note(&self, text: &str, now_mono_ms: u64) {
+    pub(super) fn note(&self, text: &str) {
+        let now_mono_ms = self.timer.monotonic_ms();
         let mut known = self.known.lock();
         let causes = &mut known.causes;
         if let Some(cause) = causes.iter_mut().find(|cause| *cause.text == *text) {
@@ -118,18 +131,20 @@ impl Refusals {
     }
 
     /// The commands that the server was found to refuse a moment ago.
-    pub(super) fn looked(&self, now_mono_ms: u64) -> Option<Vec<Refusal>> {
+    pub(super) fn looked(&self) -> Option<Vec<Refusal>> {
+        let now_mono_ms = self.timer.monotonic_ms();
         let known = self.known.lock();
         let (at, found) = known.looked.as_ref()?;
         (now_mono_ms < at + OVER_MS / 2).then(|| found.clone())
     }
 
-    pub(super) fn set_looked(&self, found: Vec<Refusal>, now_mono_ms: u64) {
-        self.known.lock().looked = Some((now_mono_ms, found));
+    pub(super) fn set_looked(&self, found: Vec<Refusal>) {
+        self.known.lock().looked = Some((self.timer.monotonic_ms(), found));
     }
 
     /// The causes that last, and says in the log which are over.
-    pub fn in_force(&self, now_mono_ms: u64) -> Vec<Arc<str>> {
+    pub fn in_force(&self) -> Vec<Arc<str>> {
+        let now_mono_ms = self.timer.monotonic_ms();
         let mut known = self.known.lock();
         let is_over = |cause: &Cause| now_mono_ms.saturating_sub(cause.met_mono_ms) >= OVER_MS;
         let over: Vec<Cause> = known.causes.extract_if(.., |cause| is_over(cause)).collect();
@@ -144,6 +159,8 @@ impl Refusals {
 
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
+
     use super::*;
 
     #[test]
@@ -187,16 +204,22 @@ mod tests {
 
     #[test]
     fn a_cause_lasts_half_a_minute_after_it_was_last_met() {
-        let refusals = Refusals::default();
-        refusals.note("one", 0);
-        refusals.note("two", 20_000);
-        refusals.note("one", 25_000);
-        assert_eq!(refusals.in_force(49_999), ["one".into(), "two".into()]);
-        assert_eq!(refusals.in_force(50_000), ["one".into()]);
-        assert!(refusals.in_force(55_000).is_empty());
+        let clock = Clock::manual(Timestamp::UNIX_EPOCH);
+        let refusals = Refusals::by(clock.clone());
+        refusals.note("one");
+        clock.advance_ms(20_000);
+        refusals.note("two");
+        clock.advance_ms(5_000);
+        refusals.note("one");
+        clock.advance_ms(24_999);
+        assert_eq!(refusals.in_force(), ["one".into(), "two".into()]);
+        clock.advance_ms(1);
+        assert_eq!(refusals.in_force(), ["one".into()]);
+        clock.advance_ms(5_000);
+        assert!(refusals.in_force().is_empty());
         for number in 0..100 {
-            refusals.note(&number.to_string(), 60_000);
+            refusals.note(&number.to_string());
         }
-        assert_eq!(refusals.in_force(60_000).len(), CAUSES_MAX);
+        assert_eq!(refusals.in_force().len(), CAUSES_MAX);
     }
 }

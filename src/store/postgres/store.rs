@@ -75,6 +75,16 @@ impl PostgresStore {
         Ok(started?)
     }
 
+    /// Whether a service could use the server, which is left as it is.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub(crate) fn check(url: &StoreUrl, settings: &StoreSettings) -> Result<(), OpenError> {
+        let clock = Clock::system();
+        let connections = Connections::new(Target::new(url, settings)?, Condition::new(&clock));
+        connections.look(&Deadline::in_ms(START_DEADLINE_MS, &clock))
+    }
+
     fn submit<T: Send + 'static>(
         &self,
         purpose: Purpose,
