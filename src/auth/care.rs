@@ -51,21 +51,29 @@ impl Auth {
                 self.revoked.forget(before_ms);
                 tracing::debug!(tokens, "revocations of expired tokens dropped");
             }
+            // The store has said why, here and below.
+            Err(StoreError::Unavailable(_)) => return,
             Err(error) => tracing::warn!(%error, "cannot drop revocations of expired tokens"),
         }
-        if let Err(error) = self.store.forget_changes() {
-            tracing::warn!(%error, "cannot drop changes that every node has read");
+        match self.store.forget_changes() {
+            Ok(_) | Err(StoreError::Unavailable(_)) => {}
+            Err(error) => tracing::warn!(%error, "cannot drop changes that every node has read"),
         }
     }
 
     /// Loads accounts, epochs and revocations from the store, for the first time; what changes
     /// afterwards is followed.
     pub(super) fn load_state(&self) {
-        if let Err(error) = self.load_all() {
-            tracing::error!(
+        match self.load_all() {
+            Ok(()) => {}
+            // The store has said why.
+            Err(StoreError::Unavailable(_)) => {
+                tracing::warn!("no token is accepted until the store can be used");
+            }
+            Err(error) => tracing::error!(
                 %error,
                 "cannot read accounts and revocations, so no token is accepted until then"
-            );
+            ),
         }
     }
 

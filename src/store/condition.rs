@@ -39,6 +39,8 @@ impl State {
 struct Seen {
     state: State,
     cause: String,
+    /// False until an operation has shown a state.
+    told: bool,
 }
 
 /// The state that operations showed last. Used from any thread; the lock is held only to copy it.
@@ -53,7 +55,7 @@ pub(crate) struct LastSeen {
 impl LastSeen {
     /// Unavailable so far, because of `cause`.
     pub(crate) fn unavailable(cause: &str) -> Self {
-        let seen = Seen { state: State::Unavailable, cause: cause.to_owned() };
+        let seen = Seen { state: State::Unavailable, cause: cause.to_owned(), told: false };
         let (doubted, closed) = (AtomicBool::new(false), AtomicBool::new(false));
         Self { seen: Mutex::new(seen), doubted, closed }
     }
@@ -66,11 +68,12 @@ impl LastSeen {
         self.seen.lock().cause.clone()
     }
 
-    /// Notes a state, and logs it if it is another than before.
+    /// Notes a state, and logs it if it is another than before. This is the one line of its cause:
+    /// who meets it as [`StoreError::Unavailable`] need not repeat it.
     pub(crate) fn set(&self, state: State, cause: &str) {
-        let before =
-            std::mem::replace(&mut *self.seen.lock(), Seen { state, cause: cause.to_owned() });
-        if before.state == state {
+        let seen = Seen { state, cause: cause.to_owned(), told: true };
+        let before = std::mem::replace(&mut *self.seen.lock(), seen);
+        if before.state == state && before.told {
             return;
         }
         match state {

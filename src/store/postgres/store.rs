@@ -55,9 +55,8 @@ impl PostgresStore {
         let target = Target::new(url, settings)?;
         let connections = Connections::new(target, Condition::new(clock));
         match connections.migrate(&Deadline::in_ms(START_DEADLINE_MS, clock)) {
-            Err(OpenError::Store(error)) => {
-                tracing::error!(%error, "the database cannot be used yet; it is waited for");
-            }
+            // The condition has said why.
+            Err(OpenError::Store(_)) => tracing::info!("the database is waited for"),
             done => done?,
         }
         let lane = |name, threads| {
