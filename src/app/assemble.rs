@@ -23,7 +23,6 @@ use crate::cache::valkey::{Address, Refusals};
 use crate::cache::valkey::{Server, ValkeySettings};
 use crate::cache::{L1, Pending, Responses, SecondLevel, SqliteL2};
 use crate::config::Config;
-use crate::config::check::exposed;
 use crate::http::PublishedJson;
 use crate::limits::throttle::Throttle;
 use crate::market::instruments::{Kind, embedded_instruments};
@@ -34,7 +33,6 @@ use crate::portfolio::{Listed, Securities};
 use crate::rt::{Lane, LaneSpec};
 use crate::store::settings::StoreSettings;
 use crate::store::{self, Database, Store};
-use crate::views::health::HealthExposed;
 use crate::warmers::{Lead, Mailbox, Publication, WarmerContext};
 use crate::web::Site;
 
@@ -155,10 +153,6 @@ fn context(
         heartbeat: Arc::default(),
         reloads: Arc::default(),
         admin_failure: None,
-        exposed: exposed(config)
-            .iter()
-            .map(|found| HealthExposed { setting: found.setting, reason: found.reason })
-            .collect(),
         state_dir: config.state_dir.clone(),
         health: Arc::new(ArcSwapOption::empty()),
         readings: Arc::new(ArcSwapOption::empty()),

@@ -23,6 +23,7 @@ use crate::base::{Clock, NodeSecret};
 use crate::config::Config;
 #[cfg(feature = "engines")]
 use crate::config::check::NoSharedKey;
+use crate::config::check::{Exposed, exposed};
 use crate::health::Heartbeat;
 use crate::http::{Listener, Server};
 use crate::ops::Inherited;
@@ -30,6 +31,7 @@ use crate::ops::state_lock::{InstanceLock, NotHeld};
 use crate::rt::coroutines;
 #[cfg(feature = "engines")]
 use crate::store::open_lease;
+use crate::views::health::HealthExposed;
 use crate::warmers::{Reloads, Warmers};
 
 /// Descriptors beside client connections: databases, upstream calls, epoll, log.
@@ -100,6 +102,7 @@ impl App {
         context.admin_failure.clone_from(&admin_failure);
         let handover = Mutex::new(Handover::take_over(left, config, &state));
         let (heartbeat, reloads) = (Arc::clone(&context.heartbeat), Arc::clone(&context.reloads));
+        reloads.set_exposed(unprotected(config));
         let node_secret = context.cluster.as_ref().map(|cluster| Arc::clone(&cluster.secret));
         let warmers = Warmers::start(context, mailbox)?;
         let auth = &state.auth;
@@ -242,6 +245,12 @@ fn admin_listener(listen: &AdminListen) -> Result<(Option<Listener>, Option<Stri
         }
         (Err(error), _) => Err(StartError::AdminListen(error)),
     }
+}
+
+/// The connections that the settings leave unprotected, for health.
+pub(super) fn unprotected(config: &Config) -> Vec<HealthExposed> {
+    let found = exposed(config).into_iter();
+    found.map(|Exposed { setting, reason, .. }| HealthExposed { setting, reason }).collect()
 }
 
 fn make_state_dir(path: &Path) -> Result<(), StartError> {

@@ -169,10 +169,10 @@ diagnoses! {
         "The shared server says no: {}"
         => "set the server's user or the setting right (docs: A Valkey or Redis server)",
     CLEAR_TEXT "clear_text" Note
-        "{} names another machine, and what is sent there can be read on the way"
+        "What {} has sent to another machine can be read on the way"
         => "use https:// for a broker, rediss:// or sslmode=verify-full for the others",
     SHARED_SERVER_OPEN "shared_server_open" Note
-        "{} is not set: who reaches the shared server can use it"
+        "The shared server takes anybody who reaches it: {} is not set"
         => "give the server a user with a password (docs: A Valkey or Redis server)",
     // The rest.
     CALENDAR_UNKNOWN "calendar_unknown" Degraded

@@ -283,6 +283,40 @@ mod tests {
     }
 
     #[test]
+    #[cfg(feature = "engines")]
+    fn clear_text_to_another_machine_and_a_server_without_a_password_give_a_warning() {
+        let password = ("BHAV_CACHE_PASSWORD", "sesame");
+        let store = |url| vec![("BHAV_STORE_URL", url)];
+        let cache = |url| vec![("BHAV_CACHE_URL", url), password];
+        let open = |url| vec![("BHAV_CACHE_URL", url)];
+        for (settings, expected) in [
+            (store("postgres://bhav@10.0.0.5/bhav?sslmode=disable"), &["clear_text"][..]),
+            (store("postgres://bhav@127.0.0.1,10.0.0.5/bhav?sslmode=disable"), &["clear_text"]),
+            (store("postgres://bhav@127.0.0.1/bhav?sslmode=disable"), &[]),
+            (store("postgres:///bhav?host=/run/postgresql"), &[]),
+            (store("postgres://bhav@10.0.0.5/bhav?sslmode=verify-full"), &[]),
+            (store("postgres://bhav@10.0.0.5/bhav?sslmode=require"), &[]),
+            (store("postgres://bhav@10.0.0.5/bhav"), &[]),
+            (cache("redis://10.0.0.5:6379"), &["clear_text"]),
+            (cache("valkey://bhav@cache.lan"), &["clear_text"]),
+            (cache("rediss://bhav@cache.lan"), &[]),
+            (cache("valkeys://[2001:db8::1]:6379"), &[]),
+            (open("rediss://bhav@cache.lan"), &["no_password"]),
+            (open("redis://cache.lan"), &["clear_text", "no_password"]),
+            (open("redis://[::1]"), &[]),
+            (open("redis://localhost"), &[]),
+            (open("unix:/run/valkey.sock"), &[]),
+        ] {
+            let loaded = load_env(&settings).unwrap();
+            let found = exposed(&loaded.config);
+            let reasons: Vec<_> = found.iter().map(|exposed| exposed.reason).collect();
+            assert_eq!(reasons, expected, "{settings:?}");
+            let warned = |exposed: &Exposed| loaded.warnings.contains(&exposed.warning);
+            assert!(found.iter().all(warned), "{:?}", loaded.warnings);
+        }
+    }
+
+    #[test]
     fn dangerous_settings_give_a_warning_and_safe_ones_none() {
         assert!(load_env(&[]).unwrap().warnings.is_empty());
         for (name, value, expected) in [
@@ -291,6 +325,7 @@ mod tests {
             ("BHAV_ADMIN_LISTEN", "0.0.0.0:9464", "how the service is doing"),
             ("BHAV_SIM_LISTEN", "0.0.0.0:1", "simulator"),
             ("BHAV_BROKERA_URL", "http://api.example", "unencrypted"),
+            ("BHAV_BROKERA_TICKER_URL", "ws://ws.example", "use wss://"),
             ("BROKERA_API_KEY", "k", "came from the environment"),
             ("JWT_ALGORITHM", "k", "JWT_ALGORITHM is no setting"),
         ] {

@@ -65,7 +65,7 @@ pub struct Health {
     /// Settings by which others on the network can read what is sent, or use the shared server;
     /// absent where there is none.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    pub exposed: Arc<[HealthExposed]>,
+    pub exposed: Arc<Vec<HealthExposed>>,
     pub disclaimer: &'static str,
 }
 

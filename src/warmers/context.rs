@@ -22,7 +22,6 @@ use crate::http::PublishedJson;
 use crate::market::{IndexList, InstrumentList, MarketCalendar, Universe};
 use crate::rt::Lane;
 use crate::store::{SignalStore, Store};
-use crate::views::health::HealthExposed;
 use crate::warmers::cluster::Cluster;
 use crate::warmers::lead::Lead;
 use crate::warmers::reloads::Reloads;
@@ -83,8 +82,6 @@ pub struct WarmerContext {
     pub reloads: Arc<Reloads>,
     /// Why metrics and probes are not served where they were to be.
     pub admin_failure: Option<String>,
-    /// What the settings leave unprotected.
-    pub exposed: Arc<[HealthExposed]>,
     /// Where commands record the result of the last backup.
     pub state_dir: PathBuf,
     pub health: Arc<ArcSwapOption<Prepared>>,

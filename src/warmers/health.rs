@@ -1,8 +1,6 @@
 //! The body of `GET /api/health`, made once a second by the scheduler: what is reported is what was
 //! seen then, so that asking never blocks on a broken subsystem.
 
-use std::sync::Arc;
-
 use jiff::Timestamp;
 use jiff::civil::Date;
 
@@ -180,7 +178,7 @@ fn report(seen: &Seen<'_>) -> Health {
         shared_server: Some(refused)
             .filter(|refused| !refused.is_empty())
             .map(|refused| HealthSharedServer { refused }),
-        exposed: Arc::clone(&context.exposed),
+        exposed: context.reloads.exposed(),
         disclaimer: DISCLAIMER,
     }
 }

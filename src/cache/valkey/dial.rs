@@ -144,8 +144,8 @@ impl Server {
         self.note_failure(&ValkeyError::of(error));
     }
 
-    /// The same for an answer on a connection that can be asked what else is refused: where a script
-    /// or a transaction was refused, many a server does not say for which command.
+    /// The same for an answer on a connection that can be asked what else is refused: where a
+    /// script or a transaction was refused, many a server does not say for which command.
     pub(super) fn note_answer(&self, error: &ValkeyError, connection: &mut Connection) {
         if !matches!(error, ValkeyError::Refused { refusal: Refusal::Unnamed, .. }) {
             return self.note_failure(error);

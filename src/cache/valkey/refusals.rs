@@ -212,9 +212,10 @@ mod tests {
         clock.advance_ms(5_000);
         refusals.note("one");
         clock.advance_ms(24_999);
-        assert_eq!(refusals.in_force(), ["one".into(), "two".into()]);
+        let lasting = || refusals.in_force().join(" ");
+        assert_eq!(lasting(), "one two");
         clock.advance_ms(1);
-        assert_eq!(refusals.in_force(), ["one".into()]);
+        assert_eq!(lasting(), "one");
         clock.advance_ms(5_000);
         assert!(refusals.in_force().is_empty());
         for number in 0..100 {

@@ -46,8 +46,8 @@ const LOCK: &str = "SELECT pg_advisory_xact_lock($1)";
 /// Whether there is a schema of ours, and whether there are tables of somebody else in its place.
 const LOOK: &str = "SELECT to_regclass('schema') IS NOT NULL, to_regclass('users') IS NOT NULL";
 const VERSION: &str = "SELECT version, least_program FROM schema WHERE id = 1";
-/// Whether the server takes no writes, whether the user may make tables, and whether it may use those
-/// that are there.
+/// Whether the server takes no writes, whether the user may make tables, and whether it may use
+/// those that are there.
 const RIGHTS: &str = "SELECT current_setting('transaction_read_only') = 'on', \
     coalesce(has_schema_privilege(current_schema(), 'CREATE'), false), \
     coalesce((SELECT bool_and(has_table_privilege(oid, 'SELECT') \
