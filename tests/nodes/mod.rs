@@ -10,6 +10,7 @@ mod processes;
 mod programs;
 mod secrets;
 mod serving;
+mod standby;
 mod status;
 mod tokens;
 mod turns;
