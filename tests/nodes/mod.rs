@@ -8,6 +8,7 @@ mod pair;
 mod portfolios;
 mod processes;
 mod programs;
+mod refusals;
 mod secrets;
 mod serving;
 mod standby;
