@@ -13,8 +13,9 @@ pub struct StoreSettings {
     pub url: Option<StoreUrl>,
     /// The password of the server's user.
     pub password: Option<SecretString>,
-    /// What connections to the server are called there, where the URL does not say.
-    pub connection_name: String,
+    /// What connections to the server are called there, where the URL does not say. No setting: it
+    /// follows from the name of the node.
+    pub(crate) connection_name: String,
     /// Certificates that are trusted instead of the public authorities.
     pub ca_file: Option<PathBuf>,
     /// Number of reader threads; 0 is as many as the engine needs.
