@@ -725,7 +725,7 @@ export interface components {
              * @description The store of accounts and portfolios.
              * @enum {string}
              */
-            database: "ok" | "read_only" | "full" | "corrupt" | "busy" | "unavailable";
+            database: "ok" | "read_only" | "full" | "corrupt" | "busy" | "stuck" | "unavailable";
             /**
              * @description The key that signs access tokens: kept in its file, or given by a setting. Where the file is missing or has been changed, the next start ends every login.
              * @enum {string}
@@ -746,6 +746,9 @@ export interface components {
             backup?: components["schemas"]["HealthBackup"];
             reload?: components["schemas"]["HealthReload"];
             admin_listener?: components["schemas"]["HealthAdminListener"];
+            shared_server?: components["schemas"]["HealthSharedServer"];
+            /** @description Settings by which others on the network can read what is sent, or use the shared server; absent where there is none. */
+            exposed?: components["schemas"]["HealthExposed"][];
             disclaimer: string;
         };
         /** @description What the leader tells the other nodes, as this node hears it. */
@@ -964,6 +967,20 @@ export interface components {
         /** @description The listener of metrics and probes; present only if its default address was not available. */
         HealthAdminListener: {
             failure: string;
+        };
+        /** @description The server that nodes share; present only while it refuses something. */
+        HealthSharedServer: {
+            /** @description Each cause, with the setting to look at. */
+            refused: string[];
+        };
+        /** @description A connection to another machine that is not protected. */
+        HealthExposed: {
+            setting: string;
+            /**
+             * @description `clear_text`: others can read it. `no_password`: others can use the server.
+             * @enum {string}
+             */
+            reason: "clear_text" | "no_password";
         };
         /** @description The index snapshot. */
         Snapshot: {

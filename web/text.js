@@ -196,12 +196,12 @@ export const text = {
     words: {
       ok: 'ok', standby: 'standing by', paused: 'paused', starting: 'starting', stale: 'stale', failing: 'failing', off: 'not set up', no_permission: 'no market data in the plan', token_dead: 'token has ended', no_token: 'no token',
       open: 'held back after failures', hanging: 'does not answer in time', mute: 'prices stand still', connecting: 'connecting', subscribing: 'subscribing', waiting: 'waiting to reconnect', valid: 'valid', ended: 'ended', never_set: 'never set',
-      unknown: 'not known', sqlite: 'ok', none: 'off', read_only: 'read-only', full: 'disk full', corrupt: 'damaged', busy: 'busy', unavailable: 'not available', never: 'none yet', refused: 'ok',
+      unknown: 'not known', sqlite: 'ok', none: 'off', read_only: 'read-only', full: 'disk full', corrupt: 'damaged', busy: 'busy', stuck: 'writes do not end', unavailable: 'not available', never: 'none yet', refused: 'ok',
     },
     cures: {
       no_token: 'The operator logs in: bhav token a. The public provider serves meanwhile.', token_dead: 'Tokens end at 06:00. The operator logs in: bhav token a. The public provider serves meanwhile.',
       no_permission: 'Add market data to the app in the broker’s developer console.', mute: 'It is asked on; if it lasts, see the broker’s status page.', failing: 'It is tried again; if it lasts: journalctl -u bhav.',
-      stale: 'It mends itself with a feed’s next answer.', starting: 'A matter of seconds.', full: 'Make room on the disk.', read_only: 'Look at the file system’s state.', corrupt: 'Restore a backup: docs, Backups.', unavailable: 'journalctl -u bhav says why.', none: 'After a restart prices begin anew.',
+      stale: 'It mends itself with a feed’s next answer.', starting: 'A matter of seconds.', full: 'Make room on the disk.', read_only: 'Look at the file system’s state.', corrupt: 'Restore a backup: docs, Backups.', stuck: 'Look at the standby, the disk and locks.', unavailable: 'journalctl -u bhav says why.', none: 'After a restart prices begin anew.',
     },
     loginA: 'The operator logs in: bhav token a.', loginB: 'Users’ own syncs do not need it. If you use it: bhav token b.',
   },

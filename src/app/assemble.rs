@@ -18,7 +18,7 @@ use crate::brokers::{BrokerA, BrokerB, Public, SharedToken, login_page};
 #[cfg(feature = "engines")]
 use crate::cache::ValkeyL2;
 use crate::cache::l2::Absent;
-use crate::cache::valkey::Address;
+use crate::cache::valkey::{Address, Refusals};
 #[cfg(feature = "engines")]
 use crate::cache::valkey::{Installation, Server, ValkeySettings};
 use crate::cache::{L1, Pending, Responses, SecondLevel, SqliteL2};
@@ -31,6 +31,7 @@ use crate::ops::RefusalLines;
 use crate::ops::state_lock::InstanceLock;
 use crate::portfolio::{Listed, Securities};
 use crate::rt::{Lane, LaneSpec};
+use crate::store::settings::StoreSettings;
 use crate::store::{self, Database, Store};
 use crate::warmers::{Lead, Mailbox, Publication, WarmerContext};
 use crate::web::Site;
@@ -83,7 +84,7 @@ pub fn assemble(
     let calendar = Arc::new(MarketCalendar::load(config.market.calendar_file.as_deref())?);
     let indices = Arc::new(IndexList::load(config.market.indices_file.as_deref())?);
     warn_of_calendar(&calendar, clock);
-    let store = store::open(&config.state_dir, &config.store, lock, clock)?;
+    let store = store::open(&config.state_dir, &store_settings(config), lock, clock)?;
     let accounts: Arc<dyn Store> = store.clone();
     let auth = Auth::start(&config.auth, &config.state_dir, accounts, clock)?;
     let auth = Arc::new(auth);
@@ -106,6 +107,11 @@ pub fn assemble(
         #[cfg(feature = "engines")]
         installation,
     })
+}
+
+/// With the name by which the server knows this node's connections.
+pub(super) fn store_settings(config: &Config) -> StoreSettings {
+    StoreSettings { connection_name: config.nodes.connection_name(), ..config.store.clone() }
 }
 
 fn context(
@@ -155,6 +161,7 @@ fn context(
         l1: Arc::new(l1),
         l2: levels.l2,
         own_l2: levels.own,
+        refusals: levels.refusals,
         store,
         auth: Arc::clone(auth),
         crypto_lane: Arc::clone(auth.lane()),
@@ -351,6 +358,7 @@ fn second_level(
         None => Ok(Levels {
             l2: file,
             own: None,
+            refusals: Arc::default(),
             #[cfg(feature = "engines")]
             installation: None,
         }),
@@ -361,6 +369,7 @@ fn second_level(
 struct Levels {
     l2: Arc<dyn SecondLevel>,
     own: Option<Arc<dyn SecondLevel>>,
+    refusals: Arc<Refusals>,
     #[cfg(feature = "engines")]
     installation: Option<Arc<Installation>>,
 }
@@ -375,10 +384,12 @@ fn shared_second_level(
 ) -> Result<Levels, StartError> {
     let ValkeySettings { password, ca_file, .. } = &config.valkey;
     let server = Server::new(url.clone(), password.clone(), ca_file.as_deref())?;
+    let server = server.named(config.nodes.connection_name());
+    let refusals = Arc::clone(server.refusals());
     let installation = super::nodes::installation(config, store, secret);
     let records_max = config.cache.l2_records_max;
     let l2 = ValkeyL2::new(&Arc::new(server), &installation, records_max);
-    Ok(Levels { l2: Arc::new(l2), own: Some(file), installation: Some(installation) })
+    Ok(Levels { l2: Arc::new(l2), own: Some(file), refusals, installation: Some(installation) })
 }
 
 #[cfg(not(feature = "engines"))]

@@ -24,9 +24,6 @@ use crate::warmers::{
 const RELAY_THREADS: usize = 2;
 const RELAY_QUEUE_MAX: usize = 4;
 
-/// The kernel's name of this machine.
-const MACHINE_NAME: &str = "/proc/sys/kernel/hostname";
-
 /// What counts epochs for all nodes.
 pub type Row = Arc<dyn Authority>;
 
@@ -41,7 +38,7 @@ pub(super) fn join(
     row: Row,
     clock: &Clock,
 ) -> Result<MembershipParts, StartError> {
-    let node = config.nodes.name.clone().unwrap_or_else(machine_name);
+    let node = config.nodes.called();
     let lease_ms = config.nodes.lease_ms;
     let (bell, woken) = ChangesBell::new();
     let Link { wire, claim, tokens, limits, identify, begin_term } =
@@ -112,7 +109,9 @@ fn link(
             begin_term: Box::new(|_| ()),
         });
     };
-    let server = Arc::new(Server::new(url, password.clone(), ca_file.as_deref())?);
+    let server = Server::new(url, password.clone(), ca_file.as_deref())?;
+    let server = Arc::new(server.named(config.nodes.connection_name()));
+    assembled.context.refusals = Arc::clone(server.refusals());
     let l2 = Arc::new(ValkeyL2::new(&server, &installation, config.cache.l2_records_max));
     let state = &assembled.state;
     let tokens = SharedTokens {
@@ -193,9 +192,4 @@ fn identify(config: &Config, installation: &Arc<Installation>) -> Identify {
         Ok(_) => {}
         Err(error) => tracing::debug!(%error, "the database does not say which one it is"),
     })
-}
-
-fn machine_name() -> String {
-    let name = std::fs::read_to_string(MACHINE_NAME).unwrap_or_default();
-    name.trim().to_owned()
 }

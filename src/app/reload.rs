@@ -9,7 +9,7 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::assemble::admin_secrets;
 use super::assemble::{master_shares, securities};
-use super::start::App;
+use super::start::{App, unprotected};
 use crate::api::Cors;
 use crate::auth::PreparedAuth;
 use crate::brokers::AppKeys;
@@ -180,6 +180,7 @@ impl<'a> Reloader<'a> {
         }
         tracing::info!(changed = changed.join(","), "reloaded");
         self.keep(&new);
+        self.app.reloads().set_exposed(unprotected(&self.current));
     }
 
     fn adopt_broker_keys(&self, new: &Config) {

@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
 
+#[cfg(feature = "engines")]
+use super::assemble::store_settings;
 use super::assemble::{Assembled, assemble};
 use super::handover::{Handover, Left};
 use super::membership::{Membership, MembershipParts};
@@ -21,6 +23,7 @@ use crate::base::{Clock, NodeSecret};
 use crate::config::Config;
 #[cfg(feature = "engines")]
 use crate::config::check::NoSharedKey;
+use crate::config::check::{Exposed, exposed};
 use crate::health::Heartbeat;
 use crate::http::{Listener, Server};
 use crate::ops::Inherited;
@@ -28,6 +31,7 @@ use crate::ops::state_lock::{InstanceLock, NotHeld};
 use crate::rt::coroutines;
 #[cfg(feature = "engines")]
 use crate::store::open_lease;
+use crate::views::health::HealthExposed;
 use crate::warmers::{Reloads, Warmers};
 
 /// Descriptors beside client connections: databases, upstream calls, epoll, log.
@@ -59,7 +63,7 @@ impl App {
     /// [`StartError`]; whatever had started is stopped again.
     pub fn start(config: &Config, clock: &Clock) -> Result<Self, StartError> {
         #[cfg(feature = "engines")]
-        if let Some(row) = open_lease(&config.store, config.nodes.lease_ms, clock)? {
+        if let Some(row) = open_lease(&store_settings(config), config.nodes.lease_ms, clock)? {
             return Self::start_among(config, clock, row);
         }
         Self::begin(config, clock, |_| Ok(None))
@@ -96,6 +100,7 @@ impl App {
         context.admin_failure.clone_from(&admin_failure);
         let handover = Mutex::new(Handover::take_over(left, config, &state));
         let (heartbeat, reloads) = (Arc::clone(&context.heartbeat), Arc::clone(&context.reloads));
+        reloads.set_exposed(unprotected(config));
         let warmers = Warmers::start(context, mailbox)?;
         let auth = &state.auth;
         let joined = joined.map(|parts| Membership::start(parts, auth)).transpose()?;
@@ -237,6 +242,12 @@ fn admin_listener(listen: &AdminListen) -> Result<(Option<Listener>, Option<Stri
         }
         (Err(error), _) => Err(StartError::AdminListen(error)),
     }
+}
+
+/// The connections that the settings leave unprotected, for health.
+pub(super) fn unprotected(config: &Config) -> Vec<HealthExposed> {
+    let found = exposed(config).into_iter();
+    found.map(|Exposed { setting, reason, .. }| HealthExposed { setting, reason }).collect()
 }
 
 fn make_state_dir(path: &Path) -> Result<(), StartError> {

@@ -51,10 +51,13 @@ impl Auth {
                 self.revoked.forget(before_ms);
                 tracing::debug!(tokens, "revocations of expired tokens dropped");
             }
+            // The store has said why, here and below.
+            Err(StoreError::Unavailable(_)) => return,
             Err(error) => tracing::warn!(%error, "cannot drop revocations of expired tokens"),
         }
-        if let Err(error) = self.store.forget_changes() {
-            tracing::warn!(%error, "cannot drop changes that every node has read");
+        match self.store.forget_changes() {
+            Ok(_) | Err(StoreError::Unavailable(_)) => {}
+            Err(error) => tracing::warn!(%error, "cannot drop changes that every node has read"),
         }
     }
 
@@ -97,16 +100,20 @@ impl Auth {
     /// Loads accounts, epochs and revocations from the store, for the first time; what changes
     /// afterwards is followed.
     pub(super) fn load_state(&self) {
-        if let Err(error) = self.load_all() {
-            tracing::error!(
+        match self.load_all() {
+            Ok(_) => {}
+            // The store has said why.
+            Err(StoreError::Unavailable(_)) => {
+                tracing::warn!("no token is accepted until the store can be used");
+            }
+            Err(error) => tracing::error!(
                 %error,
                 "cannot read accounts and revocations, so no token is accepted until then"
-            );
+            ),
         }
     }
 
-    /// Loads them, whatever was read before.
-    /// True where the database has another incarnation than was known, so that every login ends.
+    /// Loads them, whatever was read before. True where the database has another incarnation than was known, so that every login ends.
     pub(super) fn load_all(&self) -> Result<bool, StoreError> {
         let began_mono_ms = self.clock.monotonic_ms();
         let known = self.incarnation.lock().clone();

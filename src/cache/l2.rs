@@ -42,6 +42,9 @@ pub struct Record {
 pub enum L2Error {
     #[error("second cache level: {detail}")]
     Unavailable { detail: String },
+    /// The server of the level refuses it, which is told there.
+    #[error("second cache level: the server refuses: {detail}")]
+    Refused { detail: String },
     #[error("second cache level: {what} of {bytes} bytes is over the limit of {bytes_max}")]
     TooLarge { what: &'static str, bytes: usize, bytes_max: usize },
     /// The level is shared, and a newer leader writes it now.

@@ -5,12 +5,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{ArgMatches, Command};
+use clap::{Arg, ArgAction, ArgMatches, Command};
 
+#[cfg(feature = "engines")]
+use crate::cache::valkey::{Server, ValkeySettings};
 use crate::cli::completions;
 use crate::cli::database;
 use crate::cli::named_files;
-use crate::cli::operator::{checked, print, say, shown, with_env_file};
+use crate::cli::operator::{checked, plain, print, say, shown, with_env_file};
 use crate::cli::signals::Evaluate;
 use crate::cli::signals::evaluate;
 use crate::cli::signals::evaluation;
@@ -26,9 +28,14 @@ use crate::config::load::load_for_service;
 use crate::config::loaded::{Loaded, Reread};
 use crate::config::template::template;
 use crate::ops::{Exit, address_space, exit, log, panic, version};
+#[cfg(feature = "engines")]
+use crate::store::check_server;
 
 /// Longest wait for the last log lines when a command ends.
 const LOG_FLUSH_MAX: Duration = Duration::from_secs(2);
+
+/// Flag of `config check`.
+const CONNECT: &str = "connect";
 
 /// Runs the service with these settings; the second argument reads them again for a reload.
 pub type Serve = fn(&Config, &Reread<'_>) -> ExitCode;
@@ -117,10 +124,52 @@ pub(super) fn start(matches: &ArgMatches, serve: Serve) -> ExitCode {
 }
 
 pub(super) fn check(matches: &ArgMatches) -> ExitCode {
-    match checked(matches) {
-        Ok(loaded) => print(&effective(&loaded)),
-        Err(code) => code,
+    let loaded = match checked(matches) {
+        Ok(loaded) => loaded,
+        Err(code) => return code,
+    };
+    let text = effective(&loaded);
+    if !matches.get_flag(CONNECT) {
+        return print(&text);
     }
+    let (can_be_used, refused) = ask_servers(&loaded.config);
+    for cause in &refused {
+        say(&format!("bhav: {}\n", plain(cause)));
+    }
+    match refused.is_empty() {
+        true => print(&(text + &can_be_used)),
+        false => Exit::Usage.into(),
+    }
+}
+
+/// Opens every server that the settings name and changes nothing on it: the settings whose servers
+/// can be used, as lines of a settings file, and what the others refuse, each with its setting.
+#[cfg(feature = "engines")]
+fn ask_servers(config: &Config) -> (String, Vec<String>) {
+    let (mut can_be_used, mut refused) = (String::new(), Vec::new());
+    let mut note = |setting: &str, causes: Vec<String>| match causes.is_empty() {
+        true => can_be_used.push_str(&format!("# {setting}: the server can be used\n")),
+        false => refused.extend(causes),
+    };
+    if let Some(checked) = check_server(&config.store) {
+        let cause = checked.err().map(|error| format!("BHAV_STORE_URL: {error}"));
+        note("BHAV_STORE_URL", cause.into_iter().collect());
+    }
+    let ValkeySettings { url, password, ca_file, namespace } = &config.valkey;
+    if let Some(url) = url.clone() {
+        let causes = match Server::new(url, password.clone(), ca_file.as_deref()) {
+            Ok(server) => server.check(namespace.as_ref()),
+            Err(error) => vec![error.to_string()],
+        };
+        note("BHAV_CACHE_URL", causes);
+    }
+    (can_be_used, refused)
+}
+
+/// Without engines no setting names a server.
+#[cfg(not(feature = "engines"))]
+fn ask_servers(_: &Config) -> (String, Vec<String>) {
+    (String::new(), Vec::new())
 }
 
 pub(super) fn show(matches: &ArgMatches) -> ExitCode {
@@ -200,7 +249,11 @@ pub fn command() -> Command {
                 .disable_help_subcommand(true)
                 .subcommand(with_env_file(with_flags(
                     Command::new("check")
-                        .about("Check all settings and show those in force, secrets masked"),
+                        .about("Check all settings and show those in force, secrets masked")
+                        .arg(Arg::new(CONNECT).long(CONNECT).action(ArgAction::SetTrue).help(
+                            "Also open the database and the shared server that the settings name, \
+                             change nothing there, and say what they refuse",
+                        )),
                     Scope::Check,
                 )))
                 .subcommand(with_env_file(with_flags(

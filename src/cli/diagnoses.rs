@@ -152,6 +152,9 @@ diagnoses! {
     STORE_UNAVAILABLE "store_unavailable" Degraded
         "The database cannot be used ({})"
         => "journalctl -u bhav names the reason; put the file back, or bhav restore BACKUP",
+    STORE_STUCK "store_stuck" Degraded
+        "Writes to the database do not end: what is read is served, every change is refused"
+        => "is the synchronous standby gone, the disk slow, a lock held? journalctl -u bhav",
     SIGNING_KEY_LOST "signing_key_lost" Degraded
         "The file with the signing key, jwt.key, is {}: the next start ends every login"
         => "put the file back before the next start, or leave it so if every login is to end",
@@ -161,6 +164,16 @@ diagnoses! {
     PERSIST_FAILS "persist_fails" Degraded
         "Prices are not kept over a restart: writing them fails"
         => "free space on the disk of the state directory; the log has the reason",
+    // Other machines.
+    SHARED_SERVER_REFUSES "shared_server_refuses" Degraded
+        "The shared server says no: {}"
+        => "set the server's user or the setting right (docs: A Valkey or Redis server)",
+    CLEAR_TEXT "clear_text" Note
+        "What {} has sent to another machine can be read on the way"
+        => "use https:// for a broker, rediss:// or sslmode=verify-full for the others",
+    SHARED_SERVER_OPEN "shared_server_open" Note
+        "The shared server takes anybody who reaches it: {} is not set"
+        => "give the server a user with a password (docs: A Valkey or Redis server)",
     // The rest.
     CALENDAR_UNKNOWN "calendar_unknown" Degraded
         "No list of trading holidays for this year: the market counts as closed"
@@ -220,6 +233,7 @@ pub fn of_store(state: &str) -> Option<&'static Diagnosis> {
         "read_only" => Some(&STORE_READ_ONLY),
         "corrupt" => Some(&STORE_CORRUPT),
         "busy" => Some(&STORE_BUSY),
+        "stuck" => Some(&STORE_STUCK),
         _ => Some(&STORE_UNAVAILABLE),
     }
 }

@@ -18,10 +18,9 @@ use crate::config::cli::{Scope, typed, with_flags};
 use crate::config::env_file;
 use crate::config::environment::{Environment, Flags};
 use crate::config::fault::{Fault, report};
-use crate::config::load::load;
+use crate::config::load::load_of_unit;
 use crate::config::loaded::Loaded;
 use crate::config::origin::Origin;
-use crate::config::secrets::read_credential_store;
 use crate::ops::Exit;
 use crate::store::{FILE_NAME, MaintenanceError};
 
@@ -73,8 +72,7 @@ impl Sources {
     }
 
     fn load(&self) -> Result<Loaded, Vec<Fault>> {
-        let mut loaded = load(&self.flags, &self.env)?;
-        read_credential_store(Path::new(CREDENTIAL_STORE), &mut loaded);
+        let mut loaded = load_of_unit(&self.flags, &self.env, Path::new(CREDENTIAL_STORE))?;
         loaded.warnings.extend(self.missing.clone());
         take_package_state(&mut loaded, Path::new(STATE_DIR));
         Ok(loaded)
@@ -269,6 +267,7 @@ pub fn span(seconds: u64) -> String {
 mod tests {
     use super::*;
     use crate::config::effective::effective;
+    use crate::config::load::load;
 
     #[test]
     fn a_settings_file_that_cannot_be_read_gives_a_warning() {

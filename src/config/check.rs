@@ -13,6 +13,7 @@ use super::loaded::Loaded;
 use super::names::{SHARED_PREFIX, is_known};
 use super::origin::Origin;
 use super::secrets::SECRETS;
+use crate::cache::valkey::Place;
 
 /// Finds pairs of settings that contradict each other, and files that cannot be opened. Each fault
 /// comes with the names of the settings involved.
@@ -125,16 +126,7 @@ pub(super) fn warn(loaded: &mut Loaded, env: &Environment) {
              simulator has no access control"
         ));
     }
-    let urls = [
-        ("BHAV_BROKERA_URL", &config.broker_a.url),
-        ("BHAV_BROKERA_TICKER_URL", &config.broker_a.ticker_url),
-        ("BHAV_BROKERB_URL", &config.broker_b.url),
-    ];
-    for (name, url) in urls {
-        if is_plain_and_remote(url) {
-            warnings.push(format!("{name}={url} sends tokens unencrypted; use https://"));
-        }
-    }
+    warnings.extend(exposed(config).into_iter().map(|exposed| exposed.warning));
     if let (Some(url), None) = (&config.valkey.url, &config.store.url) {
         warnings.push(format!(
             "BHAV_CACHE_URL={url} without BHAV_STORE_URL: this node is alone, and the server is \
@@ -163,13 +155,71 @@ pub(super) fn warn(loaded: &mut Loaded, env: &Environment) {
     }
 }
 
-fn is_plain_and_remote(url: &str) -> bool {
-    let Some(uri) = url.strip_prefix("http://").and_then(|_| url.parse::<ureq::http::Uri>().ok())
-    else {
-        return false;
+/// A setting by which others on the network can read what is sent, or use what only nodes may.
+#[derive(Debug)]
+pub struct Exposed {
+    pub setting: &'static str,
+    /// `clear_text` or `no_password`, as health says it.
+    pub reason: &'static str,
+    /// For a person. Holds no secret.
+    pub warning: String,
+}
+
+/// The settings of connections to other machines that are not encrypted, or ask for no password.
+pub fn exposed(config: &Config) -> Vec<Exposed> {
+    let mut found = Vec::new();
+    let mut clear_text = |setting, warning| {
+        found.push(Exposed { setting, reason: "clear_text", warning });
     };
-    let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
-    host != "localhost" && !host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+    let urls = [
+        ("BHAV_BROKERA_URL", &config.broker_a.url),
+        ("BHAV_BROKERA_TICKER_URL", &config.broker_a.ticker_url),
+        ("BHAV_BROKERB_URL", &config.broker_b.url),
+    ];
+    for (name, url) in urls {
+        let scheme = if url.starts_with("ws") { "wss://" } else { "https://" };
+        if is_plain_and_remote(url) {
+            clear_text(name, format!("{name}={url} sends tokens unencrypted; use {scheme}"));
+        }
+    }
+    if let Some(url) = config.store.url.as_ref().filter(|url| url.is_exposed()) {
+        let warning = format!(
+            "BHAV_STORE_URL={url} sends accounts and portfolios unencrypted; use \
+             sslmode=verify-full"
+        );
+        clear_text("BHAV_STORE_URL", warning);
+    }
+    let Some(url) = &config.valkey.url else { return found };
+    let Place::Tcp { host, tls, .. } = &url.place else { return found };
+    if is_this_machine(host) {
+        return found;
+    }
+    if !tls {
+        let warning = format!(
+            "BHAV_CACHE_URL={url} sends the server's password and prices unencrypted; use \
+             rediss:// or valkeys://"
+        );
+        clear_text("BHAV_CACHE_URL", warning);
+    }
+    if config.valkey.password.is_none() {
+        let warning = format!(
+            "BHAV_CACHE_PASSWORD is not set, so anybody who reaches BHAV_CACHE_URL={url} can use \
+             that server; give it a user with a password"
+        );
+        found.push(Exposed { setting: "BHAV_CACHE_PASSWORD", reason: "no_password", warning });
+    }
+    found
+}
+
+fn is_plain_and_remote(url: &str) -> bool {
+    let plain = url.starts_with("http://") || url.starts_with("ws://");
+    let uri = url.parse::<ureq::http::Uri>().ok().filter(|_| plain);
+    let host = uri.as_ref().and_then(ureq::http::Uri::host);
+    host.is_some_and(|host| !is_this_machine(host.trim_matches(['[', ']'])))
+}
+
+fn is_this_machine(host: &str) -> bool {
+    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
 /// Whether an unknown variable looks as if it were meant for bhav. Only a warning, because other
@@ -233,6 +283,40 @@ mod tests {
     }
 
     #[test]
+    #[cfg(feature = "engines")]
+    fn clear_text_to_another_machine_and_a_server_without_a_password_give_a_warning() {
+        let password = ("BHAV_CACHE_PASSWORD", "sesame");
+        let store = |url| vec![("BHAV_STORE_URL", url)];
+        let cache = |url| vec![("BHAV_CACHE_URL", url), password];
+        let open = |url| vec![("BHAV_CACHE_URL", url)];
+        for (settings, expected) in [
+            (store("postgres://bhav@10.0.0.5/bhav?sslmode=disable"), &["clear_text"][..]),
+            (store("postgres://bhav@127.0.0.1,10.0.0.5/bhav?sslmode=disable"), &["clear_text"]),
+            (store("postgres://bhav@127.0.0.1/bhav?sslmode=disable"), &[]),
+            (store("postgres:///bhav?host=/run/postgresql"), &[]),
+            (store("postgres://bhav@10.0.0.5/bhav?sslmode=verify-full"), &[]),
+            (store("postgres://bhav@10.0.0.5/bhav?sslmode=require"), &[]),
+            (store("postgres://bhav@10.0.0.5/bhav"), &[]),
+            (cache("redis://10.0.0.5:6379"), &["clear_text"]),
+            (cache("valkey://bhav@cache.lan"), &["clear_text"]),
+            (cache("rediss://bhav@cache.lan"), &[]),
+            (cache("valkeys://[2001:db8::1]:6379"), &[]),
+            (open("rediss://bhav@cache.lan"), &["no_password"]),
+            (open("redis://cache.lan"), &["clear_text", "no_password"]),
+            (open("redis://[::1]"), &[]),
+            (open("redis://localhost"), &[]),
+            (open("unix:/run/valkey.sock"), &[]),
+        ] {
+            let loaded = load_env(&settings).unwrap();
+            let found = exposed(&loaded.config);
+            let reasons: Vec<_> = found.iter().map(|exposed| exposed.reason).collect();
+            assert_eq!(reasons, expected, "{settings:?}");
+            let warned = |exposed: &Exposed| loaded.warnings.contains(&exposed.warning);
+            assert!(found.iter().all(warned), "{:?}", loaded.warnings);
+        }
+    }
+
+    #[test]
     fn dangerous_settings_give_a_warning_and_safe_ones_none() {
         assert!(load_env(&[]).unwrap().warnings.is_empty());
         for (name, value, expected) in [
@@ -241,6 +325,7 @@ mod tests {
             ("BHAV_ADMIN_LISTEN", "0.0.0.0:9464", "how the service is doing"),
             ("BHAV_SIM_LISTEN", "0.0.0.0:1", "simulator"),
             ("BHAV_BROKERA_URL", "http://api.example", "unencrypted"),
+            ("BHAV_BROKERA_TICKER_URL", "ws://ws.example", "use wss://"),
             ("BROKERA_API_KEY", "k", "came from the environment"),
             ("JWT_ALGORITHM", "k", "JWT_ALGORITHM is no setting"),
         ] {

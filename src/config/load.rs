@@ -5,6 +5,7 @@
 //! collected before they are reported.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use super::check;
 use super::composed::Config;
@@ -21,7 +22,20 @@ use super::settings::{SETTINGS, Setting};
 /// # Errors
 /// All faults at once, never an empty list.
 pub fn load(flags: &Flags, env: &Environment) -> Result<Loaded, Vec<Fault>> {
-    load_with(flags, env, |_| None)
+    load_with(flags, env, None, |_| None)
+}
+
+/// The same for commands about an installed service: secrets that are not given come from the
+/// source of the unit's credentials, as far as it can be read.
+///
+/// # Errors
+/// All faults at once, never an empty list.
+pub fn load_of_unit(
+    flags: &Flags,
+    env: &Environment,
+    credentials: &Path,
+) -> Result<Loaded, Vec<Fault>> {
+    load_with(flags, env, Some(credentials), |_| None)
 }
 
 /// The same for the service itself, which needs secrets that other commands do without.
@@ -29,12 +43,13 @@ pub fn load(flags: &Flags, env: &Environment) -> Result<Loaded, Vec<Fault>> {
 /// # Errors
 /// All faults at once, never an empty list.
 pub fn load_for_service(flags: &Flags, env: &Environment) -> Result<Loaded, Vec<Fault>> {
-    load_with(flags, env, check::missing_key)
+    load_with(flags, env, None, check::missing_key)
 }
 
 fn load_with(
     flags: &Flags,
     env: &Environment,
+    credentials: Option<&Path>,
     more: fn(&Config) -> Option<Fault>,
 ) -> Result<Loaded, Vec<Fault>> {
     let mut loaded =
@@ -46,6 +61,9 @@ fn load_with(
         }
     }
     secrets::read_all(env, &mut loaded, &mut faults);
+    if let Some(store) = credentials {
+        secrets::read_credential_store(store, &mut loaded);
+    }
     faults.extend(unknown_names(env));
     // Check a relation only if both of its settings are valid: an invalid one still has its
     // default here.

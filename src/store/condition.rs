@@ -17,6 +17,8 @@ pub(crate) enum State {
     Corrupt,
     /// Another process holds a lock.
     Busy,
+    /// What is read comes, and writes do not end in time.
+    Stuck,
     Unavailable,
 }
 
@@ -28,6 +30,7 @@ impl State {
             Self::Full => "full",
             Self::Corrupt => "corrupt",
             Self::Busy => "busy",
+            Self::Stuck => "stuck",
             Self::Unavailable => "unavailable",
         }
     }
@@ -36,11 +39,15 @@ impl State {
 struct Seen {
     state: State,
     cause: String,
+    /// False until an operation has shown a state.
+    told: bool,
 }
 
 /// The state that operations showed last. Used from any thread; the lock is held only to copy it.
 pub(crate) struct LastSeen {
     seen: Mutex<Seen>,
+    /// Set by a write that failed, until the next probe, which then writes too.
+    doubted: AtomicBool,
     /// Set when the service stops: nothing is opened or written any more.
     closed: AtomicBool,
 }
@@ -48,8 +55,9 @@ pub(crate) struct LastSeen {
 impl LastSeen {
     /// Unavailable so far, because of `cause`.
     pub(crate) fn unavailable(cause: &str) -> Self {
-        let seen = Seen { state: State::Unavailable, cause: cause.to_owned() };
-        Self { seen: Mutex::new(seen), closed: AtomicBool::new(false) }
+        let seen = Seen { state: State::Unavailable, cause: cause.to_owned(), told: false };
+        let (doubted, closed) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { seen: Mutex::new(seen), doubted, closed }
     }
 
     pub(crate) fn state(&self) -> State {
@@ -60,11 +68,12 @@ impl LastSeen {
         self.seen.lock().cause.clone()
     }
 
-    /// Notes a state, and logs it if it is another than before.
+    /// Notes a state, and logs it if it is another than before. This is the one line of its cause:
+    /// who meets it as [`StoreError::Unavailable`] need not repeat it.
     pub(crate) fn set(&self, state: State, cause: &str) {
-        let before =
-            std::mem::replace(&mut *self.seen.lock(), Seen { state, cause: cause.to_owned() });
-        if before.state == state {
+        let seen = Seen { state, cause: cause.to_owned(), told: true };
+        let before = std::mem::replace(&mut *self.seen.lock(), seen);
+        if before.state == state && before.told {
             return;
         }
         match state {
@@ -75,6 +84,32 @@ impl LastSeen {
             ),
             State::Ok => tracing::info!(was = before.state.as_str(), "the store can be used"),
             _ => tracing::error!(state = state.as_str(), cause, "the store cannot be used fully"),
+        }
+    }
+
+    /// Notes what became of a write: after a failure the next probe writes.
+    pub(crate) fn noted<T>(&self, written: Result<T, StoreError>) -> Result<T, StoreError> {
+        if let Err(StoreError::Busy | StoreError::Late | StoreError::Unavailable(_)) = &written {
+            self.doubted.store(true, Ordering::Relaxed);
+        }
+        written
+    }
+
+    /// Whether a write failed since this was last asked.
+    pub(crate) fn take_doubt(&self) -> bool {
+        self.doubted.swap(false, Ordering::Relaxed)
+    }
+
+    /// Notes what became of the probe's write. A write of somebody else does not end
+    /// [`Stuck`](State::Stuck): it may touch none of what others wait for.
+    pub(crate) fn probed(&self, written: &Result<(), StoreError>) {
+        match (written, self.state()) {
+            (Ok(()), State::Stuck) => self.set(State::Ok, ""),
+            (Err(StoreError::Busy | StoreError::Late), State::Ok) => {
+                self.set(State::Stuck, "a write of the probe did not end in time");
+            }
+            (Err(error), State::Ok) => self.set(State::Unavailable, &error.to_string()),
+            _ => {}
         }
     }
 

@@ -32,7 +32,7 @@ pub use backups::BackupRecord;
 pub use error::StoreError;
 pub use expected::{Expected, ExpectedPage, Revision, States};
 #[cfg(feature = "engines")]
-pub use open::open_lease;
+pub use open::{check_server, open_lease};
 pub use open::{copy_to_server, open, open_users};
 pub use records::{
     AccountId, AuthState, Before, Change, Changes, ClosePage, Continuity, CopiedTable,

@@ -40,6 +40,13 @@ pub fn open(
     Ok(Arc::new(SqliteStore::open_with(&path, settings, Some(Arc::clone(lock)), clock)?))
 }
 
+/// Whether a service could use the server of the settings, which is left as it is; `None` for the
+/// file.
+#[cfg(feature = "engines")]
+pub fn check_server(settings: &StoreSettings) -> Option<Result<(), OpenError>> {
+    Some(PostgresStore::check(settings.url.as_ref()?, settings))
+}
+
 /// The lease of the leader among the nodes that share the database of the settings; `None` for the
 /// file, which one process has.
 ///

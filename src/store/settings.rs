@@ -13,6 +13,9 @@ pub struct StoreSettings {
     pub url: Option<StoreUrl>,
     /// The password of the server's user.
     pub password: Option<SecretString>,
+    /// What connections to the server are called there, where the URL does not say. No setting: it
+    /// follows from the name of the node.
+    pub(crate) connection_name: String,
     /// Certificates that are trusted instead of the public authorities.
     pub ca_file: Option<PathBuf>,
     /// Number of reader threads; 0 is as many as the engine needs.
@@ -32,6 +35,7 @@ impl Default for StoreSettings {
         Self {
             url: None,
             password: None,
+            connection_name: "bhav".to_owned(),
             ca_file: None,
             readers: 0,
             writers: 0,

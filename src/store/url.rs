@@ -43,11 +43,19 @@ impl StoreUrl {
             return Err(BadStoreUrl::new("holds a password, and URLs are printed", CURE));
         }
         if let Some("prefer" | "allow") = option("sslmode") {
-            const CURE: &str = "give sslmode=require or sslmode=disable, or leave it out";
+            const CURE: &str = "give sslmode=verify-full, or leave it out";
             return Err(BadStoreUrl::new("has an sslmode that falls back to clear text", CURE));
         }
         complete(text)?;
         Ok(Self(text.to_owned()))
+    }
+
+    /// Whether what is sent to another machine can be read on the way.
+    pub fn is_exposed(&self) -> bool {
+        #[cfg(feature = "engines")]
+        return super::postgres::is_exposed(&self.0);
+        #[cfg(not(feature = "engines"))]
+        return false;
     }
 
     pub fn as_str(&self) -> &str {

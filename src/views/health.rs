@@ -1,5 +1,7 @@
 //! `GET /api/health`: the state of each part of the service.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
 use super::values::{Day, Delay, Instant, Mark};
@@ -35,7 +37,9 @@ pub struct Health {
     /// The store of accounts and portfolios.
     #[cfg_attr(
         test,
-        schemars(extend("enum" = ["ok", "read_only", "full", "corrupt", "busy", "unavailable"]))
+        schemars(extend("enum" = [
+            "ok", "read_only", "full", "corrupt", "busy", "stuck", "unavailable"
+        ]))
     )]
     pub database: &'static str,
     /// The key that signs access tokens: kept in its file, or given by a setting. Where the file is
@@ -60,6 +64,12 @@ pub struct Health {
     pub reload: Option<HealthReload>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub admin_listener: Option<HealthAdminListener>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shared_server: Option<HealthSharedServer>,
+    /// Settings by which others on the network can read what is sent, or use the shared server;
+    /// absent where there is none.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub exposed: Arc<Vec<HealthExposed>>,
     pub disclaimer: &'static str,
 }
 
@@ -408,4 +418,22 @@ pub struct HealthReload {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct HealthAdminListener {
     pub failure: String,
+}
+
+/// A connection to another machine that is not protected.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct HealthExposed {
+    pub setting: &'static str,
+    /// `clear_text`: others can read it. `no_password`: others can use the server.
+    #[cfg_attr(test, schemars(extend("enum" = ["clear_text", "no_password"])))]
+    pub reason: &'static str,
+}
+
+/// The server that nodes share; present only while it refuses something.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct HealthSharedServer {
+    /// Each cause, with the setting to look at.
+    pub refused: Vec<Arc<str>>,
 }

@@ -13,6 +13,7 @@ use crate::brokers::broker_a::ticker::Ticker;
 use crate::brokers::settings::UpstreamSettings;
 use crate::brokers::{BrokerA, Public, SharedToken};
 use crate::cache::settings::CacheSettings;
+use crate::cache::valkey::Refusals;
 use crate::cache::{L1, Pending, Responses, SecondLevel};
 use crate::health::heartbeat::Heartbeat;
 use crate::health::readings::Readings;
@@ -65,6 +66,8 @@ pub struct WarmerContext {
     pub l2: Arc<dyn SecondLevel>,
     /// A file of this node alone, where `l2` is a server that nodes share.
     pub own_l2: Option<Arc<dyn SecondLevel>>,
+    /// What the shared server refuses to this node; nothing where there is none.
+    pub refusals: Arc<Refusals>,
     pub store: Arc<dyn Store>,
     /// Applies what an operator's command changed in the store.
     pub auth: Arc<Auth>,

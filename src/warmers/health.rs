@@ -37,8 +37,8 @@ use crate::rt::{Lane, LaneStats};
 use crate::views::health::{
     Feed, FeedWord, Health, HealthAdminListener, HealthBackup, HealthCacheAnswers, HealthCacheL1,
     HealthCacheL2, HealthChanges, HealthClock, HealthClose, HealthFeeds, HealthLog, HealthMarket,
-    HealthRelay, HealthReload, HealthSignals, HealthStore, HealthTicker, HealthTokens,
-    HealthWarmers, LaneReport, WarmerState,
+    HealthRelay, HealthReload, HealthSharedServer, HealthSignals, HealthStore, HealthTicker,
+    HealthTokens, HealthWarmers, LaneReport, WarmerState,
 };
 use crate::views::json;
 use crate::views::values::{Day, Delay, Instant, Mark};
@@ -126,6 +126,8 @@ fn report(seen: &Seen<'_>) -> Health {
     let signals_state = seen.signals.state(seen.now_mono_ms);
     let evening_failed = close_state == "failing" || signals_state == "failing";
     let stores_work = l2.backend != "none" && store.state == "ok" && knows_tokens(context);
+    let refused = context.refusals.in_force();
+    let stores_work = stores_work && refused.is_empty();
     let status = match (index, leading(seen, &broker_a, &public), persist) {
         ("starting" | "failing", _, _) if seen.snapshot.age().is_none() => "down",
         ("ok", FeedWord::Ok, "ok") if stores_work && !evening_failed => "ok",
@@ -175,6 +177,10 @@ fn report(seen: &Seen<'_>) -> Health {
         backup: backup(seen),
         reload: reload(seen),
         admin_listener: admin_listener(seen),
+        shared_server: Some(refused)
+            .filter(|refused| !refused.is_empty())
+            .map(|refused| HealthSharedServer { refused }),
+        exposed: context.reloads.exposed(),
         disclaimer: DISCLAIMER,
     }
 }

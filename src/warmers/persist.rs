@@ -177,6 +177,7 @@ pub fn restore(context: &WarmerContext) {
                 let backend = level.stats().backend;
                 tracing::info!(backend, quotes, of_the_future, "restored from the second level");
             }
+            Err(error @ L2Error::Refused { .. }) => tracing::debug!(%error, "nothing restored"),
             Err(error) => tracing::warn!(%error, "nothing restored"),
         }
         lists.extend(stored_instruments(&**level));

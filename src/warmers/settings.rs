@@ -16,6 +16,11 @@ impl Default for CloseSettings {
     }
 }
 
+/// The kernel's name of this machine.
+const MACHINE_NAME: &str = "/proc/sys/kernel/hostname";
+/// PostgreSQL cuts longer names of a connection off.
+const CONNECTION_NAME_BYTES_MAX: usize = 63;
+
 /// One node among several.
 #[derive(Debug, Clone)]
 pub struct NodeSettings {
@@ -28,5 +33,21 @@ pub struct NodeSettings {
 impl Default for NodeSettings {
     fn default() -> Self {
         Self { name: None, lease_ms: 5_000 }
+    }
+}
+
+impl NodeSettings {
+    /// What this node is called.
+    pub fn called(&self) -> String {
+        let machine = || std::fs::read_to_string(MACHINE_NAME).unwrap_or_default();
+        self.name.clone().unwrap_or_else(|| machine().trim().to_owned())
+    }
+
+    /// What its connections to the database and to the shared server are called there:
+    /// `bhav/NODE`, of letters that both take.
+    pub fn connection_name(&self) -> String {
+        let name = format!("bhav/{}", self.called());
+        let plain = name.chars().filter(char::is_ascii_graphic);
+        plain.take(CONNECTION_NAME_BYTES_MAX).collect()
     }
 }

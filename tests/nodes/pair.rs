@@ -24,10 +24,16 @@ pub struct Pair {
 
 impl Pair {
     pub fn on(scene: Scene, server: &Server, shared: Option<SharedServer>) -> Self {
+        let role = server.fresh_role();
+        let url = server.url(&role);
+        Self::at(scene, &url, role, shared)
+    }
+
+    /// The same at a URL, which may name several servers.
+    pub fn at(scene: Scene, url: &str, role: String, shared: Option<SharedServer>) -> Self {
         let mut config = scene.config();
         config.broker_b.url = scene.sim.broker_b_url();
-        let role = server.fresh_role();
-        config.store.url = Some(StoreUrl::parse(&server.url(&role)).unwrap());
+        config.store.url = Some(StoreUrl::parse(url).unwrap());
         config.auth.jwt_secret = Some("a key that all the nodes know, as they must".into());
         config.valkey.url = shared.as_ref().map(SharedServer::address);
         let states = [(); 2].map(|()| tempfile::tempdir().unwrap());

@@ -1,6 +1,8 @@
 //! What `bhav status` says of a node.
 
-use sonic_rs::JsonValueTrait;
+use std::io::{Read, Write};
+
+use sonic_rs::{JsonContainerTrait, JsonValueTrait};
 
 use super::world::{Node, World, leader_first, stop};
 use crate::support::{TRADING, bhav, run, state_flag, until};
@@ -41,4 +43,40 @@ fn status_says_which_node_it_is_who_leads_and_what_it_hears() {
         if text.contains("IST; from another node") { Ok(()) } else { Err(text) }
     });
     stop(nodes);
+}
+
+/// Says a line to the server, which has to take it.
+fn say_to(world: &World, line: &str) {
+    let mut stream = world.server.connect();
+    stream.write_all(format!("{line}\r\n").as_bytes()).unwrap();
+    let mut said = [0; 5];
+    stream.read_exact(&mut said).unwrap();
+    assert_eq!(&said, b"+OK\r\n", "{line}");
+}
+
+#[test]
+fn what_the_shared_server_refuses_is_told() {
+    let name = "what_the_shared_server_refuses_is_told";
+    let Some(world) = World::at(name, TRADING) else { return };
+    let denied = "BHAV_CACHE_URL: the server refuses INFO to user default";
+    say_to(&world, "ACL SETUSER default -info");
+    let node = world.start("a");
+    until("its word", || {
+        let health = node.health();
+        let told = health["shared_server"]["refused"][0] == denied && health["status"] != "ok";
+        told.then_some(()).ok_or(health.to_string())
+    });
+    let health = node.health();
+    assert_eq!(health["shared_server"]["refused"].as_array().unwrap().len(), 1, "{health}");
+    let text = status(&node, &["--json"]);
+    assert!(text.contains(&format!("The shared server says no: {denied}")), "{text}");
+    assert!(!text.contains("\"unexplained\""), "{text}");
+    say_to(&world, "ACL SETUSER default +info");
+    until("it leads", || node.leads());
+    let mut stream = world.server.connect();
+    stream.write_all(b"CLIENT LIST\r\nQUIT\r\n").unwrap();
+    let mut clients = String::new();
+    stream.read_to_string(&mut clients).unwrap();
+    assert!(clients.matches(" name=bhav/a ").count() >= 4, "{clients}");
+    node.stop();
 }

@@ -31,6 +31,20 @@ fn the_fields_of_the_contract() {
 }
 
 #[test]
+fn clear_text_to_another_machine_is_told() {
+    let scene = Scene::at(TRADING);
+    let mut config = scene.config();
+    config.broker_b.url = "http://broker.example".to_owned();
+    let service = scene.start_with(&config);
+    let json = until("ok", || Some(service.health()).filter(|json| json["status"] == "ok"));
+    let exposed = json["exposed"].as_array().unwrap();
+    assert_eq!(exposed.len(), 1, "{json}");
+    assert_eq!(exposed[0]["setting"], "BHAV_BROKERB_URL");
+    assert_eq!(exposed[0]["reason"], "clear_text");
+    service.stop();
+}
+
+#[test]
 fn down_is_503() {
     let scene = Scene::at(TRADING);
     scene.refuse_all();

@@ -1,15 +1,20 @@
 //! The service with its store on a PostgreSQL server: what clients see is what they see of a file,
 //! also while the server is away.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::Path;
 
+use bhav::base::Clock;
 use bhav::config::Config;
 use bhav::store::url::StoreUrl;
 use sonic_rs::JsonValueTrait;
 
 use crate::support::postgres::{Server, server};
+use crate::support::scrape::Scrape;
 use crate::support::{
-    Program, Ran, Scene, Service, Signal, TRADING, bearer, bhav, run, serve, state_flag, until,
+    Program, Ran, Scene, Service, SharedServer, Signal, TRADING, bearer, bhav, run, serve,
+    state_flag, until,
 };
 
 const PASSWORD: &str = "nine green parrots";
@@ -99,6 +104,181 @@ fn prices_go_on_while_the_server_is_stopped_and_writes_say_so() {
     service.stop();
 }
 
+fn set(server: &Server, statement: &str) {
+    server.execute("bhav", statement).unwrap();
+    server.execute("bhav", "SELECT pg_reload_conf()").unwrap();
+}
+
+#[test]
+fn writes_that_a_lost_synchronous_standby_holds_up_are_told() {
+    if server().is_none() {
+        return;
+    }
+    let own = Server::start_at(5432, |_| (), &["listen_addresses="]);
+    let scene = Scene::at(TRADING);
+    let (mut config, _) = on_server(&scene, &own);
+    config.admin = scene.watched().admin;
+    let service = scene.start_with(&config);
+    let auth = bearer(&service.register("asha@example.com", PASSWORD));
+    let state = |name: &str| {
+        let scrape = Scrape::of(&service);
+        scrape.find(&format!("bhav_store_state{{state=\"{name}\"}}")) == Some(1.0)
+    };
+    until("the state", || state("ok"));
+    let status = || {
+        let url = format!("--url=http://{}", service.0.address());
+        let args = ["status", &url, &state_flag(scene.state.path()), &format!("--now={TRADING}")];
+        run(&mut bhav(&args))
+    };
+    // Of a standby that is gone.
+    set(&own, "ALTER SYSTEM SET synchronous_standby_names = '*'");
+    until("a write that is held up", || service.post("/api/journal", &auth, ENTRY).status == 503);
+    let failed_ms = Clock::system();
+    until("its word", || service.health()["database"] == "stuck");
+    assert!(failed_ms.monotonic_ms() < 30_000);
+    let health = service.health();
+    assert_eq!(health["status"], "degraded", "{health}");
+    let told = status();
+    assert_eq!(told.code, Some(1), "{}", told.out);
+    assert!(told.out.contains("Writes to the database do not end"), "{}", told.out);
+    assert!(state("stuck"));
+    let read = service.client().request("GET", "/api/journal", &auth);
+    assert_eq!(read.status, 200, "what is stored is read");
+    set(&own, "ALTER SYSTEM RESET synchronous_standby_names");
+    until("the store", || service.health()["database"] == "ok");
+    assert_eq!(service.post("/api/journal", &auth, ENTRY).status, 201);
+    service.register("ravi@example.com", PASSWORD);
+    service.stop();
+}
+
+#[test]
+fn a_lock_that_holds_up_registrations_alone_is_told() {
+    if server().is_none() {
+        return;
+    }
+    let own = Server::start_at(5432, |_| (), &["listen_addresses="]);
+    let scene = Scene::at(TRADING);
+    let (config, _) = on_server(&scene, &own);
+    let service = scene.start_with(&config);
+    let auth = bearer(&service.register("asha@example.com", PASSWORD));
+    let schema =
+        own.execute("bhav", "SELECT schemaname FROM pg_tables WHERE tablename = 'last_user'");
+    let lock =
+        format!("BEGIN; LOCK TABLE {}.last_user; SELECT pg_sleep(600)", schema.unwrap().trim());
+    std::thread::scope(|scope| {
+        let holds = scope.spawn(|| own.execute("bhav", &lock));
+        until("a lock", || {
+            let asked = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
+            own.execute("bhav", asked).unwrap().trim() == "1"
+        });
+        let body = format!(r#"{{"email":"r@example.com","password":"{PASSWORD}","name":"R"}}"#);
+        assert_eq!(service.post("/api/auth/register", "", &body).status, 503);
+        until("its word", || service.health()["database"] == "stuck");
+        // Another's write goes through, and is no sign that all do.
+        assert_eq!(service.post("/api/journal", &auth, ENTRY).status, 201);
+        let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE \
+                   wait_event = 'PgSleep'";
+        own.execute("bhav", end).unwrap();
+        assert!(holds.join().unwrap().is_err());
+    });
+    until("the store", || service.health()["database"] == "ok");
+    service.register("ravi@example.com", PASSWORD);
+    service.stop();
+}
+
+#[test]
+fn config_check_connects_where_it_is_asked_to_and_says_what_is_refused() {
+    let Some(server) = server() else { return };
+    let name = "config_check_connects_where_it_is_asked_to";
+    let rules = ["--user", "bhav", "on", ">sesame", "~bhav:*", "&bhav:*", "+@all", "-@admin"];
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = port.to_string();
+    let rules = [&rules[..], &["-@dangerous", "--requirepass", "other", "--port", &port]].concat();
+    let Some(_shared) = SharedServer::with(name, &rules) else { return };
+    let cache = format!("redis://bhav@127.0.0.1:{port}");
+    let role = server.fresh_role();
+    let check = |store: &str, cache: &str, password: &str| {
+        let mut command = bhav(&["config", "check", "--connect"]);
+        command.env("BHAV_STORE_URL", store).env("BHAV_CACHE_URL", cache);
+        command.env("BHAV_CACHE_PASSWORD", password);
+        command.env("JWT_SECRET", "a key that all the nodes know, as they must");
+        run(&mut command)
+    };
+    let good = server.url(&role);
+    let refused = |store: &str, cache: &str, password: &str, lines: &[&str]| {
+        let ran = check(store, cache, password);
+        assert_eq!(ran.code, Some(64), "{}{}", ran.out, ran.err);
+        for line in lines {
+            assert!(ran.err.contains(line), "{line} is not in {}", ran.err);
+        }
+        assert_eq!(ran.err.lines().count(), lines.len(), "{}", ran.err);
+        assert!(!ran.err.contains(password), "{}", ran.err);
+    };
+    let denied = "bhav: BHAV_CACHE_URL: the server refuses INFO to user bhav\n";
+    refused(&good, &cache, "sesame", &[denied]);
+    refused(
+        &good,
+        &cache,
+        "wrong-one",
+        &["refuses user bhav with the password of BHAV_CACHE_PASS"],
+    );
+    let no_role = server.url("nobody");
+    refused(&no_role, &cache, "sesame", &["bhav: BHAV_STORE_URL: ", denied]);
+    let nowhere = good.replace("host=/", "host=/nowhere/");
+    refused(&nowhere, &cache, "sesame", &["bhav: BHAV_STORE_URL: ", denied]);
+    assert_eq!(server.execute(&role, "SELECT to_regclass('users')").unwrap().trim(), "", "made");
+
+    let mut client = redis_client(&port);
+    client("AUTH other");
+    client("ACL SETUSER bhav +info");
+    let ran = check(&good, &cache, "sesame");
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    for name in ["BHAV_STORE_URL", "BHAV_CACHE_URL"] {
+        assert!(ran.out.contains(&format!("# {name}: the server can be used\n")), "{}", ran.out);
+    }
+    // A database of a newer program, and a user that may not write it.
+    server
+        .execute(
+            &role,
+            "CREATE TABLE users (); CREATE TABLE schema (id int, version bigint, \
+        least_program bigint); INSERT INTO schema VALUES (1, 1000, 1000)",
+        )
+        .unwrap();
+    refused(&good, &cache, "sesame", &["needs a program that knows 1000"]);
+    server.execute(&role, "UPDATE schema SET least_program = 1").unwrap();
+    server.execute(&role, "REVOKE INSERT ON users FROM CURRENT_USER").unwrap();
+    refused(&good, &cache, "sesame", &["BHAV_STORE_URL: ", "may not use the tables"][1..]);
+    server
+        .execute("bhav", &format!("ALTER ROLE {role} SET default_transaction_read_only = on"))
+        .unwrap();
+    refused(&good, &cache, "sesame", &["takes no writes"]);
+}
+
+/// Says a line to the server, which has to take it.
+fn redis_client(port: &str) -> impl FnMut(&str) + use<> {
+    let mut stream = TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
+    move |line| {
+        stream.write_all(format!("{line}\r\n").as_bytes()).unwrap();
+        let mut said = [0; 5];
+        stream.read_exact(&mut said).unwrap();
+        assert_eq!(&said, b"+OK\r\n", "{line}");
+    }
+}
+
+#[test]
+fn connections_are_called_after_the_node() {
+    let Some(server) = server() else { return };
+    let scene = Scene::at(TRADING);
+    let (mut config, url) = on_server(&scene, server);
+    config.nodes.name = Some("node one".into());
+    let service = scene.start_with(&config);
+    let role = url.rsplit('=').next().unwrap().to_owned();
+    let asked =
+        format!("SELECT DISTINCT application_name FROM pg_stat_activity WHERE usename = '{role}'");
+    until("its connections", || server.execute("bhav", &asked).unwrap() == "bhav/nodeone\n");
+    service.stop();
+}
+
 #[test]
 fn a_file_moves_to_a_server_with_one_command() {
     let Some(server) = server() else { return };
@@ -177,6 +357,7 @@ fn a_password_in_the_url_or_a_fallback_to_clear_text_ends_the_start_with_64() {
     for (url, why) in [
         ("postgres://bhav:hunter2@db/bhav", "BHAV_STORE_PASSWORD"),
         ("postgres://bhav@db/bhav?sslmode=prefer", "clear text"),
+        ("postgres://bhav@db/bhav?sslmode=verify-ca", "not understood"),
     ] {
         let ran = run(bhav(&["config", "check"]).env("BHAV_STORE_URL", url));
         assert_eq!(ran.code, Some(64), "{}", ran.err);

@@ -8,7 +8,8 @@ use crate::health::Readings;
 use crate::rt::{COMMIT_SIZES, LaneStats, WAIT_BOUNDS_MS};
 
 /// All store states, named as in `/api/health`.
-const STORE_STATES: [&str; 6] = ["ok", "read_only", "full", "corrupt", "busy", "unavailable"];
+const STORE_STATES: [&str; 7] =
+    ["ok", "read_only", "full", "corrupt", "busy", "stuck", "unavailable"];
 
 pub(super) fn write(text: &mut Exposition, watched: &Watched, own: LaneStats) {
     if let Some(readings) = watched.sources.readings.load_full() {

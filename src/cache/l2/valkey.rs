@@ -96,7 +96,11 @@ impl ValkeyL2 {
         self.entries[kind as usize].store(kept, Relaxed);
         let mut ask = redis::cmd("MEMORY");
         ask.arg("USAGE").arg(room.keys.records(kind));
-        if let Ok(Some(bytes)) = self.client.call(|to| ask.query::<Option<u64>>(to)) {
+        let asked = self.client.call(|to| match ask.query::<Option<u64>>(to) {
+            Err(error) if !error.is_io_error() => Ok(None),
+            answered => answered,
+        });
+        if let Ok(Some(bytes)) = asked {
             self.bytes[kind as usize].store(bytes, Relaxed);
         }
     }
@@ -104,7 +108,10 @@ impl ValkeyL2 {
 
 impl From<ValkeyError> for L2Error {
     fn from(error: ValkeyError) -> Self {
-        Self::Unavailable { detail: error.to_string() }
+        match error {
+            ValkeyError::Refused { detail, .. } => Self::Refused { detail },
+            error => Self::Unavailable { detail: error.to_string() },
+        }
     }
 }
 

@@ -263,13 +263,15 @@ fn every_call_ends_by_its_deadline_whenever_the_server_stops_or_dies() {
 fn a_password_and_a_user_limited_to_our_keys_are_enough() {
     let name = "a_password_and_a_user_limited_to_our_keys_are_enough";
     let rules = ["--user", "bhav", "on", ">hunter2", "~bhav:*", "&bhav:*", "+@all", "-@admin"];
-    let rules = [&rules[..], &["-@dangerous", "--requirepass", "other"]].concat();
+    let rules = [&rules[..], &["-@dangerous", "-client", "--requirepass", "other"]].concat();
     let Some(server) = TestServer::with(name, &rules) else { return };
     let with = |password: Option<&str>| {
         let password = password.map(secrecy::SecretString::from);
         let mut address = server.address();
         address.user = Some("bhav".to_owned());
         let server = Server::new(address, password, None).unwrap();
+        // A name that may not be given is done without.
+        let server = server.named("bhav/a".to_owned());
         ValkeyL2::new(&Arc::new(server), &installation(), 100)
     };
     let l2 = with(Some("hunter2"));
@@ -309,6 +311,11 @@ fn tls_is_verified_against_the_operators_authority() {
     };
     to("localhost", Some(&certificate)).unwrap();
     to("localhost", None).unwrap_err();
+    let address = Address::parse(&format!("rediss://localhost:{port}")).unwrap();
+    let stranger = Server::new(address, None, None).unwrap();
+    let told = stranger.check(&Namespace::default());
+    assert!(told.len() == 1 && told[0].starts_with("BHAV_CACHE_CA_FILE: "), "{told:?}");
+    assert_eq!(stranger.refusals().in_force(), [Arc::<str>::from(told[0].as_str())]);
     to("127.0.0.1", Some(&certificate)).unwrap_err();
     let missing = Server::new(Address::parse("rediss://h").unwrap(), None, Some(Path::new("no")));
     assert!(missing.is_err());

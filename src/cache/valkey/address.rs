@@ -146,6 +146,12 @@ impl Namespace {
         fits.then(|| Self(text.to_owned())).ok_or(BadNamespace)
     }
 
+    /// One that no node uses, for asking what a server allows: the database of a node names its own.
+    #[cfg(feature = "engines")]
+    pub(super) fn unused() -> Self {
+        Self("check".to_owned())
+    }
+
     pub fn as_str(&self) -> &str {
         &self.0
     }

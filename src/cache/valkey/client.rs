@@ -93,6 +93,9 @@ impl Client {
             Err(error) => {
                 let error = ValkeyError::of(&error);
                 if error.keeps_connection() {
+                    self.server.note_answer(&error, &mut connection);
+                }
+                if error.keeps_connection() && connection.is_usable() {
                     slot.connection = Some(connection);
                 }
                 Err(error)

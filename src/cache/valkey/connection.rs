@@ -33,16 +33,22 @@ impl Connection {
         self.until_mono_ms = until_mono_ms;
     }
 
+    /// Whether nothing is left over of an earlier call.
+    pub(super) fn is_usable(&self) -> bool {
+        self.usable
+    }
+
     /// The server's name, for health.
     pub(super) fn is_valkey(&self) -> bool {
         self.is_valkey
     }
 
-    /// Logs in, chooses the database, asks who the server is.
+    /// Logs in, chooses the database, says who this is and asks who the server is.
     pub(super) fn introduce(
         &mut self,
         user: Option<&str>,
         password: Option<&str>,
+        name: Option<&str>,
     ) -> RedisResult<()> {
         if let Some(password) = password {
             let mut auth = redis::cmd("AUTH");
@@ -54,7 +60,13 @@ impl Connection {
         if self.database != 0 {
             redis::cmd("SELECT").arg(self.database).exec(self)?;
         }
-        // Access rules may forbid the question.
+        // Access rules may forbid the name and the question.
+        if let Some(name) = name
+            && let Err(error) = redis::cmd("CLIENT").arg("SETNAME").arg(name).exec(self)
+            && error.is_io_error()
+        {
+            return Err(error);
+        }
         match redis::cmd("INFO").arg("server").query::<String>(self) {
             Ok(said) => self.is_valkey = said.contains("server_name:valkey"),
             Err(error) if error.is_io_error() => return Err(error),

@@ -7,17 +7,26 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use redis::RedisError;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
 use secrecy::{ExposeSecret, SecretString};
 use socket2::{Domain, SockAddr, Socket as RawSocket, Type};
 
-use super::address::{Address, Place};
+use super::access;
+use super::address::{Address, Namespace, Place};
 use super::connection::Connection;
 use super::error::ValkeyError;
+use super::keys::Keys;
+use super::refusals::{Refusal, Refusals};
 use super::socket::{Socket, Timed};
 use crate::base::Clock;
 use crate::rt::outbound::{Names, Stream, roots_of, trusting, web_roots};
+
+/// A check by a person, all its questions together.
+const CHECK_MS: u64 = 10_000;
+/// Asking once which commands are refused, on top of the call that was.
+const LOOK_MS: u64 = 500;
 
 /// Why a server cannot even be tried.
 #[derive(Debug, thiserror::Error)]
@@ -39,6 +48,9 @@ pub struct Server {
     names: Option<Names>,
     /// Deadlines are of this machine, whatever clock the market has.
     timer: Clock,
+    /// What this node's connections are called on the server.
+    name: Option<String>,
+    refusals: Arc<Refusals>,
 }
 
 impl Server {
@@ -58,7 +70,99 @@ impl Server {
             }
             names = Some(Names::start("cache-name")?);
         }
-        Ok(Self { address, password, tls, names, timer })
+        let refusals = Arc::default();
+        Ok(Self { address, password, tls, names, timer, name: None, refusals })
+    }
+
+    /// The same, and its connections are called so on the server.
+    #[must_use]
+    pub fn named(self, name: String) -> Self {
+        Self { name: Some(name), ..self }
+    }
+
+    /// What the server refuses to this node.
+    pub fn refusals(&self) -> &Arc<Refusals> {
+        &self.refusals
+    }
+
+    /// Asks the server for all that a node needs of it, without changing anything; says what it
+    /// refuses, for a person. Without a namespace it asks with names that no node uses.
+    pub fn check(&self, namespace: Option<&Namespace>) -> Vec<String> {
+        let until_mono_ms = self.timer.monotonic_ms() + CHECK_MS;
+        let keys = namespace.map_or_else(|| Keys::of(&Namespace::unused()), Keys::of);
+        let asked = self.connect(until_mono_ms).and_then(|mut connection| {
+            connection.end_by(until_mono_ms);
+            let mut found = access::refused(&mut connection, &keys)?;
+            // Last: then the connection can do nothing else.
+            match connection.subscribe(&keys.channels()).map_err(|error| ValkeyError::of(&error)) {
+                Err(ValkeyError::Refused { refusal, .. }) if !found.contains(&refusal) => {
+                    found.push(refusal);
+                }
+                Ok(()) | Err(ValkeyError::Refused { .. }) => {}
+                Err(error) => return Err(error),
+            }
+            Ok(found)
+        });
+        match asked {
+            Ok(found) => found.iter().map(|refusal| refusal.in_words(self.user())).collect(),
+            Err(error) => vec![self.in_words(&error)],
+        }
+    }
+
+    fn user(&self) -> &str {
+        self.address.user.as_deref().unwrap_or("default")
+    }
+
+    /// Why a call failed, for a person.
+    fn in_words(&self, error: &ValkeyError) -> String {
+        match error {
+            ValkeyError::Refused { refusal, .. } => refusal.in_words(self.user()),
+            ValkeyError::Connect { detail } if detail.contains("UnknownIssuer") => {
+                "BHAV_CACHE_CA_FILE: the server's certificate is of an authority that is not \
+                 trusted; name a file with that authority's certificate"
+                    .to_owned()
+            }
+            error => format!("BHAV_CACHE_URL: {error}"),
+        }
+    }
+
+    /// Notes what the server refused, or why its certificate is refused.
+    pub(super) fn note_failure(&self, error: &ValkeyError) {
+        let of_tls = |detail: &str| detail.contains("certificate");
+        let told = match error {
+            ValkeyError::Refused { .. } => true,
+            ValkeyError::Connect { detail } => of_tls(detail),
+            _ => false,
+        };
+        if told {
+            self.refusals.note(&self.in_words(error));
+        }
+    }
+
+    /// The same for an error of the library, where no further question can be asked.
+    pub(in crate::cache) fn note(&self, error: &RedisError) {
+        self.note_failure(&ValkeyError::of(error));
+    }
+
+    /// The same for an answer on a connection that can be asked what else is refused: where a
+    /// script or a transaction was refused, many a server does not say for which command.
+    pub(super) fn note_answer(&self, error: &ValkeyError, connection: &mut Connection) {
+        if !matches!(error, ValkeyError::Refused { refusal: Refusal::Unnamed, .. }) {
+            return self.note_failure(error);
+        }
+        let looked = self.refusals.looked().unwrap_or_else(|| {
+            connection.end_by(self.timer.monotonic_ms() + LOOK_MS);
+            let keys = Keys::of(&Namespace::unused());
+            let mut found = access::refused(connection, &keys).unwrap_or_default();
+            // The namespace may be another.
+            found.retain(|refusal| matches!(refusal, Refusal::Command(_)));
+            self.refusals.set_looked(found.clone());
+            found
+        });
+        let unnamed = [Refusal::Unnamed];
+        for refusal in if looked.is_empty() { &unnamed[..] } else { &looked } {
+            self.refusals.note(&refusal.in_words(self.user()));
+        }
     }
 
     /// The clock of all deadlines.
@@ -73,6 +177,10 @@ impl Server {
 
     /// A connection that is logged in.
     pub(in crate::cache) fn connect(&self, until_mono_ms: u64) -> Result<Connection, ValkeyError> {
+        self.open(until_mono_ms).inspect_err(|error| self.note_failure(error))
+    }
+
+    fn open(&self, until_mono_ms: u64) -> Result<Connection, ValkeyError> {
         let failed = |error: io::Error| match error.kind() {
             io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => ValkeyError::Late,
             _ => ValkeyError::Connect { detail: error.to_string() },
@@ -87,7 +195,8 @@ impl Server {
         let mut connection = Connection::new(stream, self.address.database);
         connection.end_by(until_mono_ms);
         let password = self.password.as_ref().map(ExposeSecret::expose_secret);
-        let introduced = connection.introduce(self.address.user.as_deref(), password);
+        let introduced =
+            connection.introduce(self.address.user.as_deref(), password, self.name.as_deref());
         introduced.map_err(|error| ValkeyError::of(&error))?;
         Ok(connection)
     }

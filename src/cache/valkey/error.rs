@@ -2,6 +2,8 @@
 
 use redis::{ErrorKind, RedisError};
 
+use super::refusals::Refusal;
+
 /// Why a call failed. Nothing in it names a key's value or a password.
 #[derive(Debug, thiserror::Error)]
 pub enum ValkeyError {
@@ -21,9 +23,9 @@ pub enum ValkeyError {
     /// Nothing can be named on the server before the database has said which one it is.
     #[error("not known yet of which database this node is")]
     NoNamespace,
-    /// The server answered with an error.
+    /// The server answered with an error, of which this is the first word.
     #[error("the server refuses: {detail}")]
-    Refused { detail: String },
+    Refused { detail: String, refusal: Refusal },
 }
 
 impl ValkeyError {
@@ -36,7 +38,8 @@ impl ValkeyError {
             // The first word tells the kind. The rest may repeat what was sent.
             ErrorKind::Server(_) | ErrorKind::Extension | ErrorKind::AuthenticationFailed => {
                 let detail = error.code().unwrap_or("ERR").to_owned();
-                Self::Refused { detail }
+                let refusal = Refusal::of(&detail, error.detail().unwrap_or_default());
+                Self::Refused { detail, refusal }
             }
             ErrorKind::Io => Self::Broken { detail: error.to_string() },
             kind => Self::Broken { detail: format!("{kind:?}") },

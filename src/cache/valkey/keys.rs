@@ -57,6 +57,11 @@ impl Keys {
         self.key("relay:quote")
     }
 
+    /// All channels.
+    pub(in crate::cache) fn channels(&self) -> [String; 4] {
+        [self.relay_channel(), self.wanted_channel(), self.sealed_channel(), self.changes_channel()]
+    }
+
     /// Channel of what the leader tells.
     pub(in crate::cache) fn relay_channel(&self) -> String {
         self.key("relay")
@@ -75,6 +80,11 @@ impl Keys {
     /// Channel of the word that there are changes to read.
     pub(in crate::cache) fn changes_channel(&self) -> String {
         self.key("changes")
+    }
+
+    /// Nothing is ever kept or told under this name; access is tried with it.
+    pub(in crate::cache) fn access(&self) -> String {
+        self.key("access")
     }
 
     /// Bucket of a rate limit.

@@ -10,10 +10,13 @@
 //!   connection is not used: it bounds each read and not the call, waits for names and for a full
 //!   backlog without a deadline, and takes replies of any size.
 //! - `client`: one connection that is opened anew when it broke. Every call ends by its deadline.
+//! - `access`, `refusals`: what it refuses, and telling that once.
 //! - `back_off`: how long it waits before the next try.
 //!
 //! All calls block: lane threads, start-up code and the thread `relay` alone make them.
 
+#[cfg(feature = "engines")]
+mod access;
 mod address;
 #[cfg(feature = "engines")]
 mod back_off;
@@ -29,6 +32,7 @@ mod error;
 pub(in crate::cache) mod installation;
 #[cfg(feature = "engines")]
 mod keys;
+mod refusals;
 mod settings;
 #[cfg(feature = "engines")]
 mod socket;
@@ -57,4 +61,5 @@ pub use installation::{Distrust, Installation};
 pub(in crate::cache) use installation::{Opened, Room, SIGNED_BYTES, Signed, derive};
 #[cfg(feature = "engines")]
 pub(in crate::cache) use keys::script;
+pub use refusals::{Refusal, Refusals};
 pub use settings::ValkeySettings;

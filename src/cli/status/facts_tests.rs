@@ -110,6 +110,7 @@ fn each_word_of_health_has_its_trouble() {
         (database("read_only"), "store_read_only"),
         (database("corrupt"), "store_corrupt"),
         (database("busy"), "store_busy"),
+        (database("stuck"), "store_stuck"),
         (database("unavailable"), "store_unavailable"),
         (degraded.replace("\"sqlite\"", "\"none\""), "second_level_off"),
         (degraded.replace("\"persist\":\"ok\"", "\"persist\":\"failing\""), "persist_fails"),
@@ -145,6 +146,18 @@ fn each_word_of_health_has_its_trouble() {
         let health = health.replace("degraded", "ok");
         let facts = facts(report(&health));
         assert_eq!((facts.status, names(&facts)), ("ok", vec![expected]), "a note: {health}");
+    }
+}
+
+#[test]
+fn servers_that_refuse_degrade_and_connections_that_are_open_are_notes() {
+    for (more, status, expected) in [
+        (r#""shared_server":{"refused":["x"]}"#, "degraded", "shared_server_refuses"),
+        (r#""exposed":[{"setting":"A","reason":"clear_text"}]"#, "ok", "clear_text"),
+        (r#""exposed":[{"setting":"A","reason":"no_password"}]"#, "ok", "shared_server_open"),
+    ] {
+        let facts = facts(report(&OK.replacen('{', &format!("{{{more},"), 1)));
+        assert_eq!((facts.status, names(&facts)), (status, vec![expected]));
     }
 }
 

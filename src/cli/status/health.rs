@@ -30,6 +30,23 @@ pub struct Health {
     pub backup: Option<Backup>,
     pub reload: Option<Reload>,
     pub admin_listener: Option<AdminListener>,
+    pub exposed: Vec<Exposed>,
+    pub shared_server: Option<SharedServer>,
+}
+
+/// A connection that is not protected.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Exposed {
+    pub setting: String,
+    pub reason: String,
+}
+
+/// What the server that nodes share refuses.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct SharedServer {
+    pub refused: Vec<String>,
 }
 
 /// What this node hears of the others.

@@ -68,6 +68,7 @@ pub fn find_troubles(
         // Show the cause only; the diagnosis says what to do.
         diagnoses::NO_METRICS.trouble(failure.split([',', ';']).next().unwrap_or_default())
     }));
+    found.extend(servers(health));
     if health.warmers.instruments == "failing" {
         found.push(diagnoses::INSTRUMENTS_FAIL.trouble(""));
     }
@@ -91,6 +92,19 @@ pub fn find_troubles(
     // A stable sort keeps the order above among equals: feeds first.
     found.sort_by_key(|trouble| std::cmp::Reverse(trouble.severity));
     found
+}
+
+/// Connections to other machines that are not protected, and what the shared server refuses.
+fn servers(health: &Health) -> impl Iterator<Item = Trouble> {
+    let exposed = health.exposed.iter().map(|exposed| {
+        let row = match exposed.reason.as_str() {
+            "no_password" => &diagnoses::SHARED_SERVER_OPEN,
+            _ => &diagnoses::CLEAR_TEXT,
+        };
+        row.trouble(&plain(&exposed.setting))
+    });
+    let refused = health.shared_server.iter().flat_map(|server| &server.refused);
+    exposed.chain(refused.map(|cause| diagnoses::SHARED_SERVER_REFUSES.trouble(&plain(cause))))
 }
 
 /// Troubles of the snapshot and of the second cache level.

@@ -70,8 +70,11 @@ impl Condition {
 
     /// Notes a transaction that was committed. One that only read shows nothing about writing.
     pub(crate) fn worked(&self, wrote: bool) {
-        if wrote || self.seen.state() == State::Unavailable {
-            self.seen.set(State::Ok, "");
+        match self.seen.state() {
+            State::Stuck => {}
+            State::Unavailable => self.seen.set(State::Ok, ""),
+            _ if wrote => self.seen.set(State::Ok, ""),
+            _ => {}
         }
     }
 

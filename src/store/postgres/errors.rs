@@ -65,6 +65,9 @@ pub(crate) fn in_words(error: &tokio_postgres::Error) -> String {
                 text.push_str(&format!(": {inner}"));
                 cause = inner.source();
             }
+            if text.contains("UnknownIssuer") {
+                text.push_str("; BHAV_STORE_CA_FILE names the authorities that are trusted");
+            }
             text
         }
     }

@@ -418,10 +418,13 @@ fn certificates_and_passwords_are_checked_and_a_host_that_resets_is_passed_over(
     };
     let url = format!("postgres://t@localhost:{port}/postgres?sslmode=require");
     assert_eq!(open(&url, true, "open sesame"), Ok(()));
+    let full = url.replace("sslmode=require", "sslmode=verify-full");
+    assert_eq!(open(&full, true, "open sesame"), Ok(()));
     let refused = open(&url, true, "guess").unwrap_err();
     assert!(refused.contains("28P01") && !refused.contains("guess"), "{refused}");
     let refused = open(&url, false, "open sesame").unwrap_err();
     assert!(refused.contains("certificate"), "{refused}");
+    assert!(refused.contains("BHAV_STORE_CA_FILE"), "{refused}");
     let refused = open(&url.replace("localhost", "127.0.0.1"), true, "open sesame").unwrap_err();
     assert!(refused.contains("certificate"), "a certificate for another name: {refused}");
 

@@ -7,7 +7,7 @@ use tokio_postgres::types::{ToSql, Type};
 use super::condition::Condition;
 use super::connection::Connection;
 use super::deadline::Deadline;
-use crate::store::OpenError;
+use crate::store::{OpenError, StoreError};
 
 /// `bhav` in ASCII: the lock's key.
 const LOCK_KEY: i64 = 0x6268_6176;
@@ -47,6 +47,14 @@ const LOCK: &str = "SELECT pg_advisory_xact_lock($1)";
 /// Whether there is a schema of ours, and whether there are tables of somebody else in its place.
 const LOOK: &str = "SELECT to_regclass('schema') IS NOT NULL, to_regclass('users') IS NOT NULL";
 const VERSION: &str = "SELECT version, least_program FROM schema WHERE id = 1";
+/// Whether the server takes no writes, whether the user may make tables, and whether it may use
+/// those that are there.
+const RIGHTS: &str = "SELECT current_setting('transaction_read_only') = 'on', \
+    coalesce(has_schema_privilege(current_schema(), 'CREATE'), false), \
+    coalesce((SELECT bool_and(has_table_privilege(oid, 'SELECT') \
+    AND has_table_privilege(oid, 'INSERT') AND has_table_privilege(oid, 'UPDATE') \
+    AND has_table_privilege(oid, 'DELETE')) FROM pg_class \
+    WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace), true)";
 const NOTE: &str = "INSERT INTO schema (id, version, least_program) VALUES (1, $1, $2) \
     ON CONFLICT (id) DO UPDATE \
     SET version = excluded.version, least_program = excluded.least_program";
@@ -159,4 +167,26 @@ fn judged(rows: &[Row], url: &str) -> Result<i64, OpenError> {
         true => Err(OpenError::NewerSchema { url: url.to_owned(), found, needs, known }),
         false => Ok(found),
     }
+}
+
+/// Refuses a server, or a user on it, that could not write a database of version `found`.
+///
+/// # Errors
+/// [`OpenError::Store`].
+pub(crate) fn expect_rights(
+    connection: &Connection,
+    deadline: &Deadline,
+    found: i64,
+    condition: &Condition,
+) -> Result<(), OpenError> {
+    let asked = connection.wait(deadline, connection.client.query_typed(RIGHTS, &[]));
+    let rows = asked.map_err(|failure| OpenError::from(condition.judge(failure)))?;
+    let right = |at| rows.first().is_some_and(|row| row.get::<_, bool>(at));
+    let refused = match (right(0), right(1), right(2)) {
+        (true, ..) => "the server takes no writes: is it a standby?",
+        (_, false, _) if found < known_version() => "the user may not make tables in the schema",
+        (.., false) => "the user may not use the tables in the schema",
+        _ => return Ok(()),
+    };
+    Err(StoreError::Unavailable(refused.to_owned()).into())
 }

@@ -31,5 +31,5 @@ mod users;
 pub(crate) use copy::copy;
 pub(crate) use lease::PostgresLease;
 pub(crate) use store::PostgresStore;
-pub(crate) use target::check;
+pub(crate) use target::{check, is_exposed};
 pub(crate) use users::PostgresUsers;

@@ -21,6 +21,8 @@ use crate::store::{AccountId, OpenError, StoreError, StoreHealth, Turn};
 
 const PROBE_READ: Sql = sql!("sql/store/probe_read.sql");
 const PROBE_WRITE: Sql = sql!("sql/store/probe_write.sql");
+/// Locks the rows for which registrations and changes of all nodes wait in turn.
+const PROBE_SHARED: Sql = sql!("sql/postgres/probe_shared.sql");
 
 /// Threads of each lane where the settings do not say. Each has a connection, of which a server has
 /// some hundred for all its clients.
@@ -53,9 +55,8 @@ impl PostgresStore {
         let target = Target::new(url, settings)?;
         let connections = Connections::new(target, Condition::new(clock));
         match connections.migrate(&Deadline::in_ms(START_DEADLINE_MS, clock)) {
-            Err(OpenError::Store(error)) => {
-                tracing::error!(%error, "the database cannot be used yet; it is waited for");
-            }
+            // The condition has said why.
+            Err(OpenError::Store(_)) => tracing::info!("the database is waited for"),
             done => done?,
         }
         let lane = |name, threads| {
@@ -71,6 +72,16 @@ impl PostgresStore {
             })
         })();
         Ok(started?)
+    }
+
+    /// Whether a service could use the server, which is left as it is.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub(crate) fn check(url: &StoreUrl, settings: &StoreSettings) -> Result<(), OpenError> {
+        let clock = Clock::system();
+        let connections = Connections::new(Target::new(url, settings)?, Condition::new(&clock));
+        connections.look(&Deadline::in_ms(START_DEADLINE_MS, &clock))
     }
 
     fn submit<T: Send + 'static>(
@@ -164,8 +175,9 @@ impl Transact for PostgresStore {
         write: Write,
         work: impl Fn(&dyn Tx) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let done = self.submit(Purpose::Write(write.users), write.deadline_ms, work);
         let condition = &self.connections.condition;
+        let done = self.submit(Purpose::Write(write.users), write.deadline_ms, work);
+        let done = condition.seen.noted(done);
         let counter = if done.is_ok() { &condition.committed } else { &condition.failed };
         counter.increment();
         done
@@ -198,12 +210,17 @@ impl Transact for PostgresStore {
 
     fn look_after(&self) {
         let read = self.glance(READ_DEADLINE_MS, |tx| tx.first(PROBE_READ, &[], |_| Ok(())));
-        let well = read.is_ok() && self.connections.condition.seen.state() == State::Ok;
-        let done = match well {
-            true => Ok(()),
-            false => self.submit(Purpose::Write(Vec::new()), WRITE_DEADLINE_MS, |tx| {
-                tx.run(PROBE_WRITE, &[]).map(drop)
-            }),
+        let seen = &self.connections.condition.seen;
+        let trusted = !seen.take_doubt() && seen.state() == State::Ok;
+        let done = if read.is_ok() && trusted {
+            Ok(())
+        } else {
+            let written = self.submit(Purpose::Write(Vec::new()), WRITE_DEADLINE_MS, |tx| {
+                tx.run(PROBE_WRITE, &[])?;
+                tx.first(PROBE_SHARED, &[], |_| Ok(())).map(drop)
+            });
+            seen.probed(&written);
+            written
         };
         if let Err(error) = done {
             tracing::debug!(%error, "the store is still not well");

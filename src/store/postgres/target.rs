@@ -36,6 +36,9 @@ impl Target {
         if let Some(password) = &settings.password {
             config.password(password.expose_secret());
         }
+        if config.get_application_name().is_none() {
+            config.application_name(&settings.connection_name);
+        }
         let encrypted = config.get_ssl_mode() == SslMode::Require;
         let tls = encrypted.then(|| tls::trusting(settings.ca_file.as_deref())).transpose()?;
         Ok(Self { url: url.as_str().to_owned(), hosts: hosts(&config), tls })
@@ -50,8 +53,15 @@ pub(crate) fn check(url: &str) -> Result<(), BadStoreUrl> {
     parse(url).map(drop)
 }
 
+/// Whether what is sent to another machine can be read on the way.
+pub(crate) fn is_exposed(url: &str) -> bool {
+    parse(url).is_ok_and(|config| {
+        config.get_ssl_mode() == SslMode::Disable && !config.get_hosts().iter().all(is_own)
+    })
+}
+
 fn parse(url: &str) -> Result<Config, BadStoreUrl> {
-    const CURE: &str = "give a URL such as postgres://bhav@db.example.com/bhav?sslmode=require";
+    const CURE: &str = "give a URL such as postgres://bhav@db.example.com/bhav?sslmode=verify-full";
     // The client knows `require` only, and certificates are always verified fully here.
     let known = url.replace("sslmode=verify-full", "sslmode=require");
     // The error would repeat parts of the URL.
@@ -65,9 +75,6 @@ fn parse(url: &str) -> Result<Config, BadStoreUrl> {
         // Nothing was said: in clear text only where nobody can listen.
         let own = config.get_hosts().iter().all(is_own);
         config.ssl_mode(if own { SslMode::Disable } else { SslMode::Require });
-    }
-    if config.get_application_name().is_none() {
-        config.application_name("bhav");
     }
     config.keepalives_idle(KEEPALIVE_IDLE).tcp_user_timeout(UNACKNOWLEDGED_MAX);
     if config.get_hosts().len() > 1 {

@@ -122,6 +122,25 @@ impl Server {
             .unwrap();
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
         prepare(&directory.join("data"));
+        Self::run(directory, port, bin, settings)
+    }
+
+    /// A server that follows this one, and can be asked to take its place.
+    #[allow(dead_code, reason = "of the tests over HTTP alone")]
+    pub(crate) fn start_standby(&self) -> Self {
+        let (directory, bin) = (directory(), self.bin.clone());
+        let made = unprivileged(bin.join("pg_basebackup"))
+            .args(["-U", "bhav", "-X", "stream", "-c", "fast", "-R", "--no-sync", "-h"])
+            .arg(&self.directory)
+            .args(["-p", &self.port.to_string(), "-D"])
+            .arg(directory.join("data"))
+            .output()
+            .unwrap();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        Self::run(directory, self.port, bin, &["listen_addresses="])
+    }
+
+    fn run(directory: PathBuf, port: u16, bin: PathBuf, settings: &[&str]) -> Self {
         let sockets = format!("unix_socket_directories={}", directory.display());
         let mut command = vec![bin.join("postgres").display().to_string(), "-D".to_owned()];
         command.push(directory.join("data").display().to_string());

@@ -138,6 +138,16 @@ impl Connections {
         Ok(())
     }
 
+    /// Connects, looks whether a service could use the database, and leaves it as it is.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub(crate) fn look(&self, deadline: &Deadline) -> Result<(), OpenError> {
+        let connection = self.connect(deadline).map_err(|failure| self.condition.judge(failure))?;
+        let found = migrations::version(&connection, deadline, &self.target.url, &self.condition)?;
+        migrations::expect_rights(&connection, deadline, found, &self.condition)
+    }
+
     fn migrate_through(
         &self,
         connection: &Connection,

@@ -28,9 +28,13 @@ impl SqliteStore {
         let in_place = self.condition.expect_in_place().is_ok() && self.condition.log.in_place();
         let read =
             self.read(READ_DEADLINE_MS, |tx| tx.first(PROBE_READ, &[], |row| row.get::<i64>(0)));
-        let well = in_place && self.condition.seen.state() == State::Ok && read.is_ok();
+        let seen = &self.condition.seen;
+        let trusted = !seen.take_doubt() && seen.state() == State::Ok;
+        let well = in_place && trusted && read.is_ok();
         let done = if !well {
-            self.write(Write::new(), |tx| tx.run(PROBE_WRITE, &[]).map(drop))
+            let written = self.write(Write::new(), |tx| tx.run(PROBE_WRITE, &[]).map(drop));
+            seen.probed(&written);
+            written
         } else if self.cleaning_is_due() {
             self.clean()
         } else if self.condition.log.due() {

@@ -134,7 +134,7 @@ impl Condition {
 
     /// Notes a successful write. It does not end the state of a damaged file.
     pub(crate) fn worked(&self) {
-        if !matches!(self.seen.state(), State::Ok | State::Corrupt) {
+        if !matches!(self.seen.state(), State::Ok | State::Corrupt | State::Stuck) {
             self.seen.set(State::Ok, "");
         }
     }

@@ -2,10 +2,12 @@
 //! and how the store recovers.
 
 use std::fs::{self, OpenOptions};
-use std::io::{Seek, SeekFrom, Write};
+use std::io::{Seek, SeekFrom, Write as _};
 
 use super::*;
 use crate::ops::state_lock::NotHeld;
+use crate::store::sqlite::care::PROBE_WRITE;
+use crate::store::transact::{Transact, Write};
 use crate::store::{Expected, JournalFields};
 
 const UNAVAILABLE: &str = "unavailable";
@@ -270,4 +272,33 @@ fn a_store_that_is_closed_is_one_file() {
     refused(store.add_entry(id, note(1), 1, None));
     store.probe();
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2, "it opens nothing any more");
+}
+
+#[test]
+fn writes_that_do_not_end_are_told_and_reads_go_on() {
+    let (_dir, _, store) = fresh();
+    let id = user(&store, "a@example.com");
+    let (held, waits) = crossbeam_channel::bounded::<()>(0);
+    let (begins, begun) = crossbeam_channel::bounded::<()>(1);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let work = move |_: &Connection| {
+                begins.send(()).unwrap();
+                let _ = waits.recv();
+                Ok(())
+            };
+            let _ = store.write_file(60_000, work);
+        });
+        let write = || Write { deadline_ms: 50, ..Write::new() };
+        let touch = || store.write(write(), |tx| tx.run(PROBE_WRITE, &[]).map(drop));
+        begun.recv().unwrap();
+        assert_eq!(touch(), Err(StoreError::Late));
+        assert_eq!(state(&store), "ok", "one late write may be an accident");
+        store.probe();
+        assert_eq!(state(&store), "stuck");
+        assert!(store.entries(id, None, 10).is_ok());
+        drop(held);
+    });
+    store.probe();
+    assert_eq!(state(&store), "ok");
 }

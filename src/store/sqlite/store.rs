@@ -187,7 +187,8 @@ impl Transact for SqliteStore {
         write: Write,
         work: impl Fn(&dyn Tx) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let written = self.write_file(write.deadline_ms, move |file| work(file))?;
+        let written = self.write_file(write.deadline_ms, move |file| work(file));
+        let written = self.condition.seen.noted(written)?;
         if write.hides {
             // The next probe empties the log.
             self.condition.log.set_due(true);
@@ -202,7 +203,7 @@ impl Transact for SqliteStore {
         work: impl Fn(&dyn Tx) -> Result<T, Failure> + Send + 'static,
         erased: fn(&T) -> bool,
     ) -> Result<T, StoreError> {
-        self.submit(WRITE_DEADLINE_MS, move |ledger| {
+        let written = self.submit(WRITE_DEADLINE_MS, move |ledger| {
             let (done, is_erased) = ledger.work(|file| {
                 let done = work(file)?;
                 let is_erased = erased(&done);
@@ -215,7 +216,8 @@ impl Transact for SqliteStore {
                 ledger.then_empty_log();
             }
             Ok(done)
-        })
+        });
+        self.condition.seen.noted(written)
     }
 
     fn condition(&self) -> StoreHealth {

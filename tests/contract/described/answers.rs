@@ -22,7 +22,7 @@ const BARE: &str = r#"{"traded_on":"2026-11-19","symbol":"INFY","side":"sell","q
     "price":0}"#;
 /// Of a wrong clock, of backups, of refused reloads and of a taken address: those have scenarios of
 /// their own.
-const NEVER_THERE: [&str; 34] = [
+const NEVER_THERE: [&str; 39] = [
     // Of candles that must be fetched again: in the tests of signals.
     "Candles.suspect",
     // Of ten weeks of judged signals: in the tests of signals.
@@ -45,6 +45,12 @@ const NEVER_THERE: [&str; 34] = [
     "HealthReload.refused_ist",
     "Health.admin_listener",
     "HealthAdminListener.failure",
+    // Of connections to other machines: in the tests of health and of nodes.
+    "Health.exposed",
+    "HealthExposed.setting",
+    "HealthExposed.reason",
+    "Health.shared_server",
+    "HealthSharedServer.refused",
     // Of one node among several: in their tests.
     "Health.node",
     "Health.epoch",

@@ -76,7 +76,9 @@ pub(super) fn run(worker: &Worker, following: &mut Following) -> (Ended, bool) {
     let until_mono_ms = worker.now_mono_ms() + OPEN_MS;
     let connection = worker.server.connect(until_mono_ms).ok().and_then(|mut connection| {
         connection.end_by(until_mono_ms);
-        connection.subscribe(&channels).ok().map(|()| connection)
+        let subscribed = connection.subscribe(&channels);
+        let noted = subscribed.inspect_err(|error| worker.server.note(error));
+        noted.ok().map(|()| connection)
     });
     let Some(connection) = connection else { return (Ended::Failed, false) };
     worker.shared.counters.connects.fetch_add(1, Relaxed);
