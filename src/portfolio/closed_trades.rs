@@ -251,8 +251,8 @@ mod tests {
                 })
                 .collect();
             let pairs = closed_pairs(&noted);
-            let pairs: Vec<ClosedPair> =
-                pairs.into_iter().zip(&chosen).filter_map(|(pair, is)| is.then_some(pair)).collect();
+            let chosen = pairs.into_iter().zip(&chosen).filter(|(_, is)| **is);
+            let pairs: Vec<ClosedPair> = chosen.map(|(pair, _)| pair).collect();
             // In thousandths of a rupee and 27,720ths of these.
             let mut expected = 0_i128;
             for pair in &pairs {
