@@ -186,7 +186,7 @@ export const text = {
     deleted: (h, p, s) => `Deleted: ${plural(h, 'holding', 'holdings')}, ${plural(p, 'position', 'positions')}, ${plural(s, 'point', 'points')} of the trend.`,
     erase: 'Erase the account', eraseWhy: 'The account and everything stored for it, the journal too, for good.', eraseOpen: 'Erase…', typeEmail: 'Type your e-mail', notEmail: 'This is not the e-mail of this account.', eraseYes: 'Erase everything', erased: 'The account is erased.',
     stored: 'What is stored of you',
-    storedLines: ['E-mail, name and a hash of the password.', 'The holdings and positions of the last sync of each broker.', 'A point of the trend for each day.', 'Your journal.', 'Ended logins, until they would have expired.', 'Never: a broker’s key, secret or code. In this browser: appearance and the watch list.'],
+    storedLines: ['E-mail, name and a hash of the password.', 'The holdings and positions of the last sync of each broker, and your user id there.', 'A point of the trend for each day.', 'Your journal.', 'Ended logins, until they would have expired.', 'Never: a broker’s key, secret or code. In this browser: appearance and the watch list.'],
   },
   api: {
     title: 'The API', about: 'About this API', asJson: 'As JSON (OpenAPI)', find: 'Find', access: 'Who may:', who: { public: 'everybody', user: 'a user, with a token', admin: 'the operator' },
