@@ -169,8 +169,7 @@ pub fn valued<'a>(
 ) -> Result<Vec<Valued<'a>>, Overflow> {
     let rows: Vec<&Holding> = holdings.into_iter().collect();
     let lacks_close = |row: &&Holding| row.last_price.is_some() && row.close_price.is_none();
-    let closes =
-        if rows.iter().any(|row| lacks_close(row)) { closes(&rows) } else { HashMap::new() };
+    let closes = if rows.iter().any(lacks_close) { closes(&rows) } else { HashMap::new() };
     let valued = |holding: &'a Holding| {
         let others = || closes.get(&listing(holding)?).copied();
         let valuation = compared(holding, holding.close_price.or_else(others))?;
