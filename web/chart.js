@@ -65,14 +65,30 @@ function days(on, dates) {
 const picture = (label, on, parts) =>
   s('svg', { viewBox: `0 0 ${on.width} ${on.height}`, role: 'img', 'aria-label': label, class: 'chart' }, parts);
 
-export function path(values, on) {
+export function path(values, on, begins = (_at) => false) {
   let pen = 'M';
   let out = '';
   values.forEach((value, at) => {
+    if (begins(at)) pen = 'M';
     // A gap is a gap: nothing is drawn through what is not known.
     if (!isKnown(value)) { pen = 'M'; return; }
     out += `${pen}${on.x(at).toFixed(1)} ${on.y(value).toFixed(1)}`;
     pen = 'L';
+  });
+  return out;
+}
+
+/**
+ * The points as they continue each other: where brokers or the number of holdings have changed, the next run begins.
+ * Points of before say neither, so of these nothing is known to have changed.
+ */
+export function runs(points) {
+  const changed = (a, b) => a !== null && b !== null && String(a) !== String(b);
+  const out = [];
+  points.forEach((p, at) => {
+    const before = points[at - 1];
+    if (!before || changed(before.brokers, p.brokers) || changed(before.holdings, p.holdings)) out.push([]);
+    out[out.length - 1].push(at);
   });
   return out;
 }
@@ -84,17 +100,22 @@ export function trend(points, sentence, hidden, width) {
   const range = extent([...value, ...cost]);
   if (!range) return h('p', { class: 'empty' }, t.nothing);
   const on = plane(width, height, range, points.length);
-  const back = points.map((_, at) => points.length - 1 - at).map((at) => `L${on.x(at).toFixed(1)} ${on.y(cost[at]).toFixed(1)}`).join('');
+  const parts = runs(points);
+  const begins = (at) => parts.some((run) => run[0] === at);
+  const alone = new Set(parts.filter((run) => run.length === 1).flat());
+  const edge = (values, run) => run.map((at) => `${on.x(at).toFixed(1)} ${on.y(values[at]).toFixed(1)}`).join('L');
+  const area = parts.map((run) => `M${edge(value, run)}L${edge(cost, run.toReversed())}Z`).join('');
   const dots = points.map((p, at) => {
-    const kind = ['dot', p.source === 'sync' ? 'sync' : 'close', (p.carried || p.left_out) && 'hollow', p.suspect && 'suspect'].filter(Boolean).join(' ');
+    const kind = ['dot', p.source === 'sync' ? 'sync' : 'close', (p.carried || p.left_out || p.discrepancies) && 'hollow', p.suspect && 'suspect'].filter(Boolean).join(' ');
     const r = p.source === 'sync' ? 4 : 2;
-    return s('circle', { class: kind, cx: on.x(at), cy: on.y(value[at]), r: points.length > 120 && p.source !== 'sync' && !p.suspect ? 0 : r },
+    const isDrawn = points.length <= 120 || p.source === 'sync' || p.suspect || alone.has(at);
+    return s('circle', { class: kind, cx: on.x(at), cy: on.y(value[at]), r: isDrawn ? r : 0 },
       s('title', null, t.point(p, hidden)));
   });
   return picture(sentence, on, [
     grid(on, ticks(range.low, range.high, 5), hidden ? () => '•••' : compactRupees), days(on, points.map((p) => p.date)),
-    s('path', { class: 'area', d: `${path(value, on)}${back}Z` }),
-    s('path', { class: 'line cost', d: path(cost, on) }), s('path', { class: 'line value', d: path(value, on) }),
+    s('path', { class: 'area', d: area }),
+    s('path', { class: 'line cost', d: path(cost, on, begins) }), s('path', { class: 'line value', d: path(value, on, begins) }),
     s('g', null, dots),
   ]);
 }

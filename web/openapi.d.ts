@@ -275,7 +275,7 @@ export interface paths {
         put?: never;
         /**
          * Replaces the stored holdings and positions of broker A
-         * @description Logs in at the broker with the credentials in the body, and replaces that broker's holdings and positions in one transaction; a sync that fails changes nothing. Credentials are held in memory for the length of the call and are never stored or logged. Syncs of one user run one after the other. Codes that begin with `broker_` repeat what the broker said: a 401 with one of them does not mean that your access token is invalid.
+         * @description Logs in at the broker with the credentials in the body, and replaces that broker's holdings and positions in one transaction; a sync that fails changes nothing. Credentials are held in memory for the length of the call and are never stored or logged. Syncs of one user run one after the other. Codes that begin with `broker_` repeat what the broker said: a 401 with one of them does not mean that your access token is invalid. The reply says whose portfolio it is at the broker. A code of another person there than the one of the sync before is 409 `broker_user_changed` and changes nothing, unless `replace_broker_user` is true.
          */
         post: operations["syncBrokerA"];
         delete?: never;
@@ -295,7 +295,7 @@ export interface paths {
         put?: never;
         /**
          * Replaces the stored holdings and positions of broker B
-         * @description Logs in at the broker with the credentials in the body, and replaces that broker's holdings and positions in one transaction; a sync that fails changes nothing. Credentials are held in memory for the length of the call and are never stored or logged. Syncs of one user run one after the other. Codes that begin with `broker_` repeat what the broker said: a 401 with one of them does not mean that your access token is invalid.
+         * @description Logs in at the broker with the credentials in the body, and replaces that broker's holdings and positions in one transaction; a sync that fails changes nothing. Credentials are held in memory for the length of the call and are never stored or logged. Syncs of one user run one after the other. Codes that begin with `broker_` repeat what the broker said: a 401 with one of them does not mean that your access token is invalid. The reply says whose portfolio it is at the broker. A code of another person there than the one of the sync before is 409 `broker_user_changed` and changes nothing, unless `replace_broker_user` is true.
          */
         post: operations["syncBrokerB"];
         delete?: never;
@@ -333,7 +333,7 @@ export interface paths {
         };
         /**
          * Positions of the last sync
-         * @description Positions of both brokers. Without `type`, rows of both lists are returned, each with its own `type`.
+         * @description Positions of both brokers. Without `type`, rows of both lists are returned, each with its own `type`. They are as of the last sync: rows and totals name its trading date, and say where that is over.
          */
         get: operations["readPositions"];
         put?: never;
@@ -353,7 +353,7 @@ export interface paths {
         };
         /**
          * Profit and loss, with its trend of up to a year
-         * @description Totals of all holdings, and one point per date. A sync writes the point of its date. After each trading day's close, all portfolios are revalued at closing prices, so the trend continues without a new sync.
+         * @description Totals of all holdings, and one point per date. Profit is the unrealised profit of what is held: shares that were sold are in it no more. Each point says which brokers and how many holdings it is of; where these change, two points do not continue each other. A sync writes the point of its date. After each trading day's close, all portfolios are revalued at closing prices, so the trend continues without a new sync.
          */
         get: operations["readPnl"];
         put?: never;
@@ -1412,7 +1412,7 @@ export interface components {
             /** @description Present only if the broker knows the cost of some of the owned shares, as after a transfer or a bonus: how many, and what they cost. There is no average then, because it would be a guess. */
             known_cost: components["schemas"]["KnownCost"] | null;
             last_price: components["schemas"]["Money"] | null;
-            /** @description Close of the trading date before the one that `last_price` is of. */
+            /** @description Close of the trading date before the one that `last_price` is of: the broker's, or that of another row of the same share. Null where a broker names the day's change in percent alone. */
             close_price: components["schemas"]["Money"] | null;
             /** @description Cost of the owned shares, exact before it is rounded here. */
             invested: components["schemas"]["Money"] | null;
@@ -1420,7 +1420,7 @@ export interface components {
             current_value: components["schemas"]["Money"] | null;
             pnl: components["schemas"]["Money"] | null;
             pnl_pct: components["schemas"]["Percent"] | null;
-            /** @description Change on the summary's `day` in percent; null unless the price is of that day and the previous close is known. */
+            /** @description Change on the summary's `day` in percent; null unless the price is of that day and the previous close, or the broker's own percentage, is known. */
             day_change_pct: components["schemas"]["Percent"] | null;
             /** @description Share of `total_current_value` in percent; null without a price. */
             share_pct: components["schemas"]["Percent"] | null;
@@ -1472,7 +1472,7 @@ export interface components {
             total_pnl: components["schemas"]["Money"];
             /** @description `total_pnl` in percent of `total_invested`; null if that is zero. */
             total_pnl_pct: components["schemas"]["Percent"] | null;
-            /** @description Gain on the date `day`, over the holdings whose price is of that date, compared with their previous close. Null if there are none. */
+            /** @description Gain on the date `day`, over the holdings whose price is of that date, compared with their previous close, or by the broker's percentage, which has two decimals, where that alone is known. Null if there are none. */
             day_pnl: components["schemas"]["Money"] | null;
             /** @description The latest trading date that has begun; null where the calendar does not know it. */
             day: components["schemas"]["Date"] | null;
@@ -1480,7 +1480,9 @@ export interface components {
             without_cost: number;
             /** @description Holdings without a price, which all totals leave out. */
             without_price: number;
-            /** @description Holdings that `day_pnl` leaves out: their price is of an earlier date, or its previous close is not known. */
+            /** @description Holdings that `day_pnl` leaves out because their price is of another date than `day`, which is an earlier one, or the coming one in its pre-open. */
+            without_day_price: number;
+            /** @description Holdings that `day_pnl` leaves out because they have no price, or its previous close is not known. */
             without_close: number;
             /** @description Value of the holdings without a known cost; part of `total_current_value`. */
             value_without_cost: components["schemas"]["Money"];
@@ -1551,6 +1553,10 @@ export interface components {
             unrealised: components["schemas"]["Money"] | null;
             multiplier: components["schemas"]["Quantity"];
             synced_at: components["schemas"]["Instant"] | null;
+            /** @description The trading date of the sync, of which prices and profit are. */
+            date: components["schemas"]["Date"] | null;
+            /** @description Whether `date` is over and a later trading date has begun. Then a position of the `day` list is none of today. */
+            earlier: boolean;
             /** @description No instrument list has the broker's code, which is shown as it is. */
             unresolved: boolean;
             /**
@@ -1570,6 +1576,14 @@ export interface components {
             pnl: components["schemas"]["Money"] | null;
             /** @description Positions whose profit is not known. */
             without_pnl: number;
+            /** @description Positions of a trading date that is over, as `earlier` in their rows. */
+            earlier: number;
+            /** @description The trading date of `synced_at`: the oldest that is in the sum. Null before the first sync. */
+            date: components["schemas"]["Date"] | null;
+            /** @description Time of the last sync of the broker that was synced longest ago, among those that have such a list; null before the first sync. */
+            synced_at: components["schemas"]["Instant"] | null;
+            /** @description Each broker's. Null if it was never synced or has no such list: broker B has none of the day. */
+            synced: components["schemas"]["SyncTimes"];
         };
         Pnl: {
             /** @description The `days` of the request. */
@@ -1588,7 +1602,7 @@ export interface components {
             total_pnl: components["schemas"]["Money"];
             /** @description `total_pnl` in percent of `total_invested`; null if that is zero. */
             total_pnl_pct: components["schemas"]["Percent"] | null;
-            /** @description Gain on the date `day`, over the holdings whose price is of that date, compared with their previous close. Null if there are none. */
+            /** @description Gain on the date `day`, over the holdings whose price is of that date, compared with their previous close, or by the broker's percentage, which has two decimals, where that alone is known. Null if there are none. */
             day_pnl: components["schemas"]["Money"] | null;
             /** @description The latest trading date that has begun; null where the calendar does not know it. */
             day: components["schemas"]["Date"] | null;
@@ -1596,7 +1610,9 @@ export interface components {
             without_cost: number;
             /** @description Holdings without a price, which all totals leave out. */
             without_price: number;
-            /** @description Holdings that `day_pnl` leaves out: their price is of an earlier date, or its previous close is not known. */
+            /** @description Holdings that `day_pnl` leaves out because their price is of another date than `day`, which is an earlier one, or the coming one in its pre-open. */
+            without_day_price: number;
+            /** @description Holdings that `day_pnl` leaves out because they have no price, or its previous close is not known. */
             without_close: number;
             /** @description Value of the holdings without a known cost; part of `total_current_value`. */
             value_without_cost: components["schemas"]["Money"];
@@ -1616,20 +1632,27 @@ export interface components {
             date: components["schemas"]["Date"];
             total_invested: components["schemas"]["Money"];
             total_current_value: components["schemas"]["Money"];
+            /** @description Unrealised profit of what is held on the date. What was gained on shares that are sold is not in it. */
             total_pnl: components["schemas"]["Money"];
             /** @description The part of `total_current_value` whose cost is not known. Null in points that an older version wrote, whose value leaves it out. */
             value_without_cost: components["schemas"]["Money"] | null;
             /**
-             * @description What wrote the point: a sync, or the revaluation at the close.
+             * @description `close` if every price is the date's closing price, as after the revaluation; else `sync`.
              * @enum {string}
              */
             source: "sync" | "close";
+            /** @description The brokers whose holdings are in it. Null in points that an older version wrote. */
+            brokers: components["schemas"]["Broker"][] | null;
+            /** @description How many holdings it is of. Null in points that an older version wrote. */
+            holdings: number | null;
             /** @description Holdings without cost or price, which cost and profit leave out. */
             left_out: number;
             /** @description Holdings valued at a price that is older than the date's trading and than the last close before the date's end. */
             carried: number;
-            /** @description The value may be wrong because of a corporate action: a price has leapt and the quantity has not followed, or a broker calls an average unreliable. */
+            /** @description The value may be wrong because of a split or the like: a price has leapt and the quantity has not followed. In points that an older version wrote also true where a broker called an average unreliable. */
             suspect: boolean;
+            /** @description Holdings whose average the broker calls unreliable: their cost and profit may be wrong, and their value is not. Null in points that an older version wrote. */
+            discrepancies: number | null;
         };
         PortfolioDeleted: {
             message: string;
@@ -1701,6 +1724,8 @@ export interface components {
         };
         ExportedSync: {
             broker: components["schemas"]["Broker"];
+            /** @description The broker's id of the person; null where it was not kept or not said. */
+            broker_user: string | null;
             synced_at: components["schemas"]["Instant"];
             /**
              * @description Present, and true, if the value comes from the simulator; absent otherwise.
@@ -1725,6 +1750,8 @@ export interface components {
             costed_quantity: components["schemas"]["Exact"] | null;
             last_price: components["schemas"]["Exact"] | null;
             close_price: components["schemas"]["Exact"] | null;
+            /** @description The price's change since the previous close in percent, where the broker says that alone. */
+            change_pct: components["schemas"]["Exact"] | null;
             broker_pnl: components["schemas"]["Exact"] | null;
             as_of: components["schemas"]["Instant"];
             unresolved: boolean;
@@ -1759,16 +1786,21 @@ export interface components {
             /** @description The part of `total_current_value` whose cost is not known. Null in points that an older version wrote, whose value leaves it out. */
             value_without_cost: components["schemas"]["Exact"] | null;
             /**
-             * @description What wrote the point: a sync, or the revaluation at the close.
+             * @description `close` if every price is the date's closing price, as after the revaluation; else `sync`.
              * @enum {string}
              */
             source: "sync" | "close";
+            /** @description As in the trend. */
+            brokers: components["schemas"]["Broker"][] | null;
+            holdings: number | null;
             /** @description Holdings without cost or price, which cost and profit leave out. */
             left_out: number;
             /** @description Holdings valued at a price that is older than the date's trading and than the last close before the date's end. */
             carried: number;
-            /** @description The value may be wrong because of a corporate action: a price has leapt and the quantity has not followed, or a broker calls an average unreliable. */
+            /** @description As in the trend. */
             suspect: boolean;
+            /** @description As in the trend. */
+            discrepancies: number | null;
         };
         /** @description Identifies a holding. */
         RowName: {
@@ -1780,6 +1812,8 @@ export interface components {
         SyncReport: {
             holdings_count: number;
             broker: components["schemas"]["Broker"];
+            /** @description The broker's id of the person whose portfolio this is; null if the broker does not say. */
+            broker_user: string | null;
             synced_at: components["schemas"]["Instant"];
             changes: components["schemas"]["SyncChanges"];
             unresolved_count: number;
@@ -1909,6 +1943,11 @@ export interface components {
             api_secret: string;
             /** @description One-time code: `request_token` in the address to which the broker's login page redirects. */
             request_token: string;
+            /**
+             * @description The code may be of another person at the broker than the portfolio that is stored, which is then replaced by that person's.
+             * @default false
+             */
+            replace_broker_user: boolean;
         };
         BrokerBLogin: {
             /** @description API key of your own app at broker B, any broker that speaks the Breeze API (ICICI Direct). The app is made in the broker's developer console. */
@@ -1917,6 +1956,11 @@ export interface components {
             api_secret: string;
             /** @description One-time code: `apisession` in the address to which the broker's login page redirects. */
             api_session: string;
+            /**
+             * @description The code may be of another person at the broker than the portfolio that is stored, which is then replaced by that person's.
+             * @default false
+             */
+            replace_broker_user: boolean;
         };
         ActivationA: {
             /** @description One-time code: `request_token` in the address to which the broker's login page redirects. */
@@ -2266,7 +2310,7 @@ export interface components {
                     /** @constant */
                     status?: 409;
                     /** @enum {unknown} */
-                    code?: "sync_in_progress" | "limit_reached";
+                    code?: "sync_in_progress" | "broker_user_changed" | "limit_reached";
                 } & components["schemas"]["Problem"];
             };
         };

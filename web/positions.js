@@ -1,7 +1,7 @@
 // Open positions: one list of the broker's at a time, since both hold the same trades.
-import { call } from './api.js';
+import { call, serverNow } from './api.js';
 import { change, figure, secret } from './figures.js';
-import { price, quantity, signedRupees } from './format.js';
+import { day, moments, price, quantity, signedRupees } from './format.js';
 import * as live from './live.js';
 import { onAppearance } from './prefs.js';
 import { csvButton, table } from './table.js';
@@ -23,6 +23,7 @@ export function showPositions(into) {
       {
         of: 'tradingsymbol', label: p.instrument, wide: true,
         show: (row) => [{ text: row.tradingsymbol, kind: 'symbol' }, ' ', { text: p.at(row.exchange, row.broker.toUpperCase()), kind: 'muted' },
+          ...(row.earlier ? [' ', { text: t.earlier(day(row.date)), kind: 'mark delayed', title: t.earlierWhy }] : []),
           ...(row.unresolved ? [' ', { text: p.marks.unresolved, kind: 'mark note', title: p.why.unresolved }] : []),
           ...(row.simulated ? [' ', { text: text.simulated, kind: 'mark simulated' }] : [])],
       },
@@ -41,7 +42,9 @@ export function showPositions(into) {
     if (!document) return;
     const sum = document.summary[type];
     const left = sum.without_pnl ? ` ${t.leftOut(sum.without_pnl)}` : '';
-    say(total, sum.count === 0 ? t.none : `${t.total(sum.count, money(sum.pnl))}${left}`);
+    const of = sum.date ? ` ${t.of(day(sum.date), moments(sum.synced_at, serverNow()))}` : '';
+    const old = sum.earlier ? ` ${t.notToday}` : '';
+    say(total, `${sum.count === 0 ? t.none : `${t.total(sum.count, money(sum.pnl))}${left}`}${of}${old}`);
     shown.node.hidden = document.positions.length === 0;
     shown.update(document.positions);
   };

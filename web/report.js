@@ -36,6 +36,7 @@ export function syncReport(report) {
     h('p', { class: 'lead' }, t.counts(report.holdings_count, positions), ' ',
       t.changes(changes.added_count, changes.removed_count, changes.changed_count),
       ' ', simulated(report.simulated)),
+    report.broker_user && h('p', null, t.person(report.broker_user)),
     (report.warnings ?? []).map((warning) => h('p', { class: 'problem' }, warning.detail)),
     report.unresolved_count > 0 && h('p', null, h('b', { class: 'mark note' }, t.unresolved(report.unresolved_count)), ' ', report.unresolved.join(', '), '. ', t.unresolvedWhy),
     report.suspected_corporate_actions.length > 0 && h('div', null, h('h3', null, t.suspected),

@@ -88,7 +88,9 @@ export const text = {
     noDay: 'No holding has a price of this day and a known previous close', tabs: { holdings: 'Holdings', positions: 'Positions' }, tabsLabel: 'Holdings or positions', caption: 'Holdings',
     withoutCost: (n, value) => `Of the value, ${value} is in ${plural(n, 'holding', 'holdings')} without a cost, which profit leaves out.`,
     withoutPrice: (n) => `${plural(n, 'holding has', 'holdings have')} no price and no part in any total.`,
-    withoutClose: (n) => `The day’s move leaves out ${plural(n, 'holding', 'holdings')} without a price of the day or a previous close.`,
+    withoutDay: (earlier, unknown) => `The day’s move leaves out ${[
+      earlier && `${plural(earlier, 'holding', 'holdings')} whose price is of another day`, unknown && `${plural(unknown, 'holding', 'holdings')} without a previous close`,
+    ].filter(Boolean).join(' and ')}.`,
     showThem: 'Show them', showAll: 'Show all', older: 'older than today', notRead: (why) => `The portfolio could not be read: ${why}`,
     syncedAt: (who, at) => `Broker ${who} synced ${at}`, neverSynced: (who) => `Broker ${who} never synced`,
     priced: (from, to) => (from === to ? `prices of ${from}` : `prices of ${from} to ${to}`),
@@ -110,7 +112,8 @@ export const text = {
   },
   positions: {
     caption: 'Positions', kinds: { net: 'Net', day: 'Day' }, kind: 'Net or day', product: 'Product', realised: 'Realised', unrealised: 'Unrealised', unknown: 'The broker does not say',
-    why: 'Net and day hold the same trades and are never added up. Prices are of the sync.', none: 'No open positions.',
+    why: 'Net and day hold the same trades and are never added up. Prices are of the sync.', earlier: (d) => `Of ${d}`, earlierWhy: 'The sync was on an earlier trading day',
+    of: (d, at) => `As of ${d}, synced ${at}.`, notToday: '⚠ Not of today: sync again.', none: 'No open positions.',
     total: (n, pnl) => `${plural(n, 'open position', 'open positions')}, P&L ${pnl}.`, leftOut: (n) => `${n} without a known P&L left out.`,
   },
   sync: {
@@ -119,11 +122,12 @@ export const text = {
     stepKey: 'Type your API key and log in at the broker', key: 'API key', openLogin: 'Open the broker’s login ↗', register: 'Once, at the broker: register this as the app’s redirect URL.',
     copy: 'Copy', copied: 'Copied', notCopied: 'Select it and copy it by hand', stepCode: 'You come back with a one-time code', code: { a: 'Request token', b: 'API session' },
     codeCame: 'The broker’s code is here. It works once.', demo: (key, secret) => `The simulator’s app has the key ${key} and the secret ${secret}.`, fillIn: 'Fill them in', codeHint: 'Filled in when you come back; or paste the whole address at which the broker’s login ended.',
-    stepSync: 'Type the secret and sync', secret: 'API secret', promise: 'Sent to the broker for this sync, not stored.', cancel: 'Cancel', cancelled: 'The sync was cancelled; nothing has changed unless the broker had answered.',
+    stepSync: 'Type the secret and sync', secret: 'API secret', promise: 'Sent to the broker for this sync, not stored.',
+    replace: 'The portfolio here is to be replaced by that of the other user id', cancel: 'Cancel', cancelled: 'The sync was cancelled; nothing has changed unless the broker had answered.',
     asking: { a: 'Asking broker A…', b: 'Asking broker B…' },
   },
   report: {
-    done: (who) => `Broker ${who} is synced`, counts: (n, p) => `${plural(n, 'holding', 'holdings')}, ${plural(p, 'open position', 'open positions')}:`,
+    done: (who) => `Broker ${who} is synced`, person: (id) => `The portfolio of the user ${id} at the broker.`, counts: (n, p) => `${plural(n, 'holding', 'holdings')}, ${plural(p, 'open position', 'open positions')}:`,
     changes: (a, r, c) => `${a} new, ${r} gone, ${c} changed.`, more: (n) => `and ${n} more`, quantityChanged: 'quantity changed',
     from: (a, b) => `${a} → ${b}`, average: (a, b) => `average ${a} → ${b}`,
     unresolved: (n) => `${n} unresolved`, unresolvedWhy: 'No instrument list has these codes, so they have no live price.', suspected: 'Suspected corporate actions',
@@ -139,8 +143,11 @@ export const text = {
   },
   trend: {
     title: 'Trend', caption: 'The trend, a point a day', days: (n) => `${n} days`, range: 'Range', own: 'Days', date: 'Date', how: 'How', sync: 'sync', close: 'close',
+    what: 'P&L is the unrealised profit of what is held on the day: shares that were sold are in it no more. The line breaks where the brokers or the number of holdings changed.',
+    of: 'Of', madeOf: (brokers, n) => `${brokers ? `${brokers}, ` : ''}${plural(n, 'holding', 'holdings')}`, notKept: 'An older version of the service did not keep this',
+    discrepancies: (n) => `${n} with a doubtful cost`, discrepancyWhy: 'The broker itself calls the average unreliable; the value is right',
     leftOut: (n) => `${n} left out`, carried: (n) => `${n} at an older price`, suspect: 'suspect', suspectWhy: 'A split or the like may have bent it',
-    legend: [['value', 'Value'], ['cost', 'Invested'], ['sync', '● of a sync'], ['close', '· of a close'], ['hollow', '○ something left out or carried'], ['suspect', '⚠ a split or the like may have bent it']],
+    legend: [['value', 'Value'], ['cost', 'Invested'], ['sync', '● of a sync'], ['close', '· of a close'], ['hollow', '○ something left out, carried or of doubtful cost'], ['suspect', '⚠ a split or the like may have bent it']],
     none: 'No points yet. The first comes with a sync, the next with each trading day’s close.', toPortfolio: 'To the portfolio',
     one: (v, d) => `${v} on ${d}; a line needs a second day.`,
     sentence: (...w) => `From ${w[0]} on ${w[1]} to ${w[2]} on ${w[3]}; lowest ${w[4]} on ${w[5]}.`,
@@ -179,7 +186,7 @@ export const text = {
     deleted: (h, p, s) => `Deleted: ${plural(h, 'holding', 'holdings')}, ${plural(p, 'position', 'positions')}, ${plural(s, 'point', 'points')} of the trend.`,
     erase: 'Erase the account', eraseWhy: 'The account and everything stored for it, the journal too, for good.', eraseOpen: 'Erase…', typeEmail: 'Type your e-mail', notEmail: 'This is not the e-mail of this account.', eraseYes: 'Erase everything', erased: 'The account is erased.',
     stored: 'What is stored of you',
-    storedLines: ['E-mail, name and a hash of the password.', 'The holdings and positions of the last sync of each broker.', 'A point of the trend for each day.', 'Your journal.', 'Ended logins, until they would have expired.', 'Never: a broker’s key, secret or code. In this browser: appearance and the watch list.'],
+    storedLines: ['E-mail, name and a hash of the password.', 'The holdings and positions of the last sync of each broker, and your user id there.', 'A point of the trend for each day.', 'Your journal.', 'Ended logins, until they would have expired.', 'Never: a broker’s key, secret or code. In this browser: appearance and the watch list.'],
   },
   api: {
     title: 'The API', about: 'About this API', asJson: 'As JSON (OpenAPI)', find: 'Find', access: 'Who may:', who: { public: 'everybody', user: 'a user, with a token', admin: 'the operator' },

@@ -82,6 +82,12 @@ impl State {
         self.calendar.load().market_day(now)
     }
 
+    /// The calendar of now, for what computes with it elsewhere; a reload may bring another.
+    #[inline(never)]
+    pub(super) fn calendar(&self) -> Arc<MarketCalendar> {
+        self.calendar.load_full()
+    }
+
     /// The origins allowed now; a reload may change them.
     #[inline(never)]
     pub(super) fn cors(&self) -> Arc<Cors> {

@@ -14,7 +14,7 @@ use super::start::App;
 use crate::admin::settings::AdminListen;
 use crate::base::{Clock, ist};
 use crate::config::loaded::Reread;
-use crate::config::{Config, SimSettings};
+use crate::config::{Config, LISTEN_APART, LISTEN_BESIDE, SimSettings};
 use crate::market::{MarketCalendar, Phase};
 use crate::ops::{Exit, core_dumps, notify};
 use crate::rt::unix_signals::{Hangup, Signals};
@@ -39,7 +39,7 @@ pub fn demo(config: &Config, _: &Reread<'_>) -> ExitCode {
     let clock = Clock::starting_at(now);
     let settings = sim_settings(&config.sim, &calendar);
     let (app, app_b) = (settings.broker_a.clone(), settings.broker_b.clone());
-    let sim = match sim::start(settings, clock.clone()) {
+    let sim = match start_simulator(settings, &clock) {
         Ok(sim) => sim,
         Err(error) => return fail(&no_simulator(&config.sim, &error), Exit::Unavailable),
     };
@@ -80,7 +80,7 @@ pub fn sim(config: &Config, _: &Reread<'_>) -> ExitCode {
     };
     let settings = sim_settings(&config.sim, &calendar);
     let app = settings.broker_a.clone();
-    let sim = match sim::start(settings, clock_of(config.now)) {
+    let sim = match start_simulator(settings, &clock_of(config.now)) {
         Ok(sim) => sim,
         Err(error) => return fail(&no_simulator(&config.sim, &error), Exit::Unavailable),
     };
@@ -179,6 +179,23 @@ fn lively_instant(calendar: &MarketCalendar, now: Timestamp) -> Timestamp {
             ist::instant(date.to_datetime(time(11, 0, 0, 0)))
         }
         _ => now,
+    }
+}
+
+/// Starts it; beside the service where the default address cannot be had, as on systems whose
+/// loopback has one address.
+fn start_simulator(settings: sim::SimSettings, clock: &Clock) -> io::Result<sim::Sim> {
+    match sim::start(settings.clone(), clock.clone()) {
+        Err(error) if settings.listen == LISTEN_APART => {
+            tracing::warn!(
+                %error,
+                wanted = LISTEN_APART,
+                "the simulator listens at the service's own address: browsers send it the login's \
+                 cookie too"
+            );
+            sim::start(sim::SimSettings { listen: LISTEN_BESIDE.into(), ..settings }, clock.clone())
+        }
+        started => started,
     }
 }
 

@@ -4,6 +4,8 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
+use super::ist;
+
 /// The official closing price of one instrument on one trading date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClosingPrice {
@@ -27,4 +29,15 @@ pub struct MarketDay {
     pub day: Option<Date>,
     /// Instant of the last official close; `None` once prices of a later date are possible.
     pub last_close: Option<Timestamp>,
+    /// In a pre-open: instant of the official close before it. Until its matching, and of many
+    /// shares until trading begins, the last price still is that close.
+    pub close_before_open: Option<Timestamp>,
+}
+
+impl MarketDay {
+    /// The trading date to which what a broker says now belongs: that of the last close while it
+    /// stands, and the session's from its pre-open on.
+    pub fn trading_date(&self) -> Date {
+        self.last_close.map_or(self.session, |close| ist::zoned(close).date())
+    }
 }

@@ -34,6 +34,9 @@ pub struct Holding {
     pub last_price: Option<Decimal>,
     /// Previous trading day's close.
     pub close_price: Option<Decimal>,
+    /// How far `last_price` is from the previous close, in percent as the broker rounds it; `None`
+    /// if it does not say. Broker B says this in place of the close.
+    pub change_pct: Option<Decimal>,
     /// Time of `last_price`, Unix milliseconds. After a sync: the time of the sync, or of the last
     /// close if the market was closed. After a closing price was written: that price's time.
     pub as_of_ms: i64,
@@ -184,6 +187,16 @@ pub struct Position {
     pub unresolved: bool,
 }
 
+/// Longest id of a person at a broker; real ones have up to ten characters.
+const BROKER_USER_BYTES_MAX: usize = 64;
+
+/// The id as it can be kept and shown; `None` for what cannot be one.
+pub fn broker_user(id: &str) -> Option<String> {
+    let id = id.trim();
+    let fits = (1..=BROKER_USER_BYTES_MAX).contains(&id.len());
+    (fits && id.bytes().all(|byte| byte.is_ascii_graphic())).then(|| id.to_owned())
+}
+
 /// Everything that one sync fetched from one broker.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Synced {
@@ -191,4 +204,6 @@ pub struct Synced {
     pub positions: Vec<Position>,
     /// At least one of the broker's responses was marked as simulated.
     pub simulated: bool,
+    /// The broker's id of the person whose rows these are; `None` if the broker does not say.
+    pub broker_user: Option<String>,
 }

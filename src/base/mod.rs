@@ -34,7 +34,7 @@ pub use candle::Candle;
 pub use clock::{Clock, ManualClock, Stopwatch};
 pub use closing::{ClosingPrice, MarketDay};
 pub use epoch::Epoch;
-pub use holding::{ActionSign, Cost, Holding, Mark, Position, PositionKind, Synced};
+pub use holding::{ActionSign, Cost, Holding, Mark, Position, PositionKind, Synced, broker_user};
 pub use leadership::{Leadership, Role, Term};
 pub use node_secret::{NodeSecret, Secrets};
 pub use quote::{Quote, Source};

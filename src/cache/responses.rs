@@ -46,8 +46,8 @@ const POLICY: CachePolicy = CachePolicy {
 pub enum View {
     /// Holdings of one broker or of both, with the change on a trading date.
     Holdings { broker: Option<Broker>, day: Option<Date> },
-    /// Positions of one of the broker's lists or of both.
-    Positions { kind: Option<PositionKind>, closed: bool },
+    /// Positions of one of the broker's lists or of both, on a trading date.
+    Positions { kind: Option<PositionKind>, closed: bool, today: Date },
     /// The trend of the days up to a date, with the change on a trading date.
     Pnl { days: u16, today: Date, day: Option<Date> },
 }

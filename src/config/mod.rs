@@ -24,4 +24,4 @@ pub mod template;
 pub mod value;
 
 pub use composed::Config;
-pub use sim::SimSettings;
+pub use sim::{LISTEN_APART, LISTEN_BESIDE, SimSettings};

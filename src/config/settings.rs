@@ -439,7 +439,9 @@ pub const SETTINGS: &[Setting] = &[
          ones are answered 429. Danger: without a limit one user can keep the disk busy for all."),
     setting!(Simulator "BHAV_SIM_LISTEN", sim.listen = address, "ip:port",
         "Address at which the simulator listens",
-        "Port 0 takes a free port. The simulator has no access control: keep it on loopback."),
+        "Port 0 takes a free port. By default it is another loopback address than the service's, \
+         so that browsers do not send the login's cookie there. The simulator has no access \
+         control: keep it on loopback."),
     setting!(Simulator "BHAV_SIM_SEED", sim.seed = number(0, u64::MAX), "seed",
         "Seed of the simulated exchange day; the same seed gives the same day",
         ""),

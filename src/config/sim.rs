@@ -1,5 +1,11 @@
 //! Settings of the simulator that `bhav demo` and `bhav sim` start.
 
+/// A free port of another loopback address than the service's. A browser sends a cookie to every
+/// port of its host name, and the login is none of the simulator's business.
+pub const LISTEN_APART: &str = "127.0.0.2:0";
+/// Where the machine has that address alone.
+pub const LISTEN_BESIDE: &str = "127.0.0.1:0";
+
 /// The simulator, used by `bhav demo` and `bhav sim` only.
 #[derive(Debug, Clone)]
 pub struct SimSettings {
@@ -19,7 +25,7 @@ impl Default for SimSettings {
     fn default() -> Self {
         // The real provider's observed delay is a quarter of an hour.
         Self {
-            listen: "127.0.0.1:0".into(),
+            listen: LISTEN_APART.into(),
             seed: 1,
             public_delay_s: 900,
             more_shares: 0,

@@ -210,6 +210,11 @@ impl MarketCalendar {
         self.timeline.opens(date)
     }
 
+    /// When the first continuous trading of `date` begins. `None` if `date` is no trading date.
+    pub fn begins(&self, date: Date) -> Option<Timestamp> {
+        self.timeline.begins(date)
+    }
+
     /// When the last continuous trading of `date` ends. `None` if `date` is no trading date.
     pub fn continuous_end(&self, date: Date) -> Option<Timestamp> {
         self.timeline.continuous_end(date)

@@ -62,7 +62,14 @@ impl MarketCalendar {
             session,
             day: status.trading_date.filter(|_| status.calendar_known),
             last_close: self.last_close(now).map(|last| last.at),
+            close_before_open: self.close_before_open(now),
         }
+    }
+
+    fn close_before_open(&self, now: Timestamp) -> Option<Timestamp> {
+        let today = ist::zoned(now).date();
+        let is_pre_open = self.opens(today)? <= now && now < self.begins(today)?;
+        self.official_close(self.previous_trading_date(today)?).filter(|_| is_pre_open)
     }
 }
 
@@ -129,6 +136,25 @@ mod tests {
             let given = quote(as_of, asked, Some(100));
             let found = calendar.own_previous_close(&given, held);
             assert_eq!(found, expected.map(Into::into), "{as_of} asked {asked}");
+        }
+    }
+
+    #[test]
+    fn in_a_pre_open_the_close_before_it_is_known_and_what_is_said_is_of_the_session() {
+        let calendar = MarketCalendar::embedded();
+        for (now, close, date) in [
+            ("2026-11-25T08:59:59+05:30", None, "2026-11-23"),
+            // The day before is a holiday.
+            ("2026-11-25T09:00:00+05:30", Some("2026-11-23T15:35:00+05:30"), "2026-11-25"),
+            ("2026-11-25T09:14:59+05:30", Some("2026-11-23T15:35:00+05:30"), "2026-11-25"),
+            ("2026-11-25T09:15:00+05:30", None, "2026-11-25"),
+            ("2026-11-25T20:00:00+05:30", None, "2026-11-25"),
+            ("2026-11-28T12:00:00+05:30", None, "2026-11-27"),
+        ] {
+            let day = calendar.market_day(now.parse().unwrap());
+            let close = close.map(|close| close.parse::<Timestamp>().unwrap());
+            assert_eq!(day.close_before_open, close, "{now}");
+            assert_eq!(day.trading_date().to_string(), date, "{now}");
         }
     }
 

@@ -241,6 +241,10 @@ impl Timeline {
         Timestamp::from_second(self.find(date)?.opens_s).ok()
     }
 
+    pub(super) fn begins(&self, date: Date) -> Option<Timestamp> {
+        Timestamp::from_second(self.find(date)?.begin_s).ok()
+    }
+
     pub(super) fn continuous_end(&self, date: Date) -> Option<Timestamp> {
         Timestamp::from_second(self.find(date)?.continuous_end_s).ok()
     }

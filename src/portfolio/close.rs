@@ -23,16 +23,17 @@ pub fn reprice(
     let mut changed = Vec::new();
     for (index, row) in holdings.iter_mut().enumerate() {
         let Some(close) = row.symbol().and_then(|symbol| close_of(&symbol)) else { continue };
-        let before = (row.last_price, row.close_price, row.as_of_ms, row.mark);
+        let before = (row.last_price, row.close_price, row.change_pct, row.as_of_ms, row.mark);
         if row.last_price.is_some_and(|last| is_leap(last, close.price)) {
             row.mark = Some(Mark { on: date, sign: ActionSign::PriceLeap });
         }
         // The broker's previous close belongs to this date only if its price is of this date.
         let of_date = row.close_price.filter(|_| price_date(row) == Some(date));
         row.close_price = close.previous_close.or(of_date);
+        row.change_pct = None;
         row.last_price = Some(close.price);
         row.as_of_ms = close.as_of_ms;
-        if before != (row.last_price, row.close_price, row.as_of_ms, row.mark) {
+        if before != (row.last_price, row.close_price, row.change_pct, row.as_of_ms, row.mark) {
             changed.push(index);
         }
     }
@@ -47,6 +48,30 @@ pub fn date_back(holdings: &mut [Holding], last_close: Timestamp, session: Date)
     for row in holdings {
         row.as_of_ms = row.as_of_ms.min(last_close.as_millisecond());
         row.close_price = row.close_price.filter(|_| !is_next_morning);
+        row.change_pct = row.change_pct.filter(|_| !is_next_morning);
+    }
+}
+
+/// Dates the prices that a broker sent in a pre-open to the close before it, where they still are
+/// that close: the closing price that is kept, or the broker's own previous close. Another price is
+/// one that the pre-open has found.
+pub fn date_back_unmoved(
+    holdings: &mut [Holding],
+    close_before_open: Timestamp,
+    close_of: impl Fn(&Symbol) -> Option<ClosingPrice>,
+) {
+    for row in holdings {
+        let Some(last) = row.last_price else { continue };
+        let kept = row.symbol().and_then(|symbol| close_of(&symbol));
+        let kept = kept.filter(|close| close.price == last);
+        let is_brokers_close = row.close_price == Some(last)
+            || row.change_pct.is_some_and(|percent| percent.is_zero());
+        if kept.is_none() && !is_brokers_close {
+            continue;
+        }
+        row.close_price = kept.and_then(|close| close.previous_close);
+        row.change_pct = None;
+        row.as_of_ms = kept.map_or(close_before_open.as_millisecond(), |close| close.as_of_ms);
     }
 }
 

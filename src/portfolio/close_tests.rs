@@ -4,10 +4,10 @@
 use proptest::prelude::{prop, prop_assert, prop_assert_eq, proptest};
 
 use super::*;
-use crate::base::{Cost, MarketDay};
+use crate::base::{Broker, Cost, MarketDay};
 use crate::portfolio::overflow::Overflow;
 use crate::portfolio::testing::{any_holding, holding};
-use crate::portfolio::{DayPoint, PointSource, point, summary, valued};
+use crate::portfolio::{DayPoint, MadeOf, PointSource, point, summary, valued};
 
 const CLOSE: &str = "2026-11-20T15:35:00+05:30";
 const DAY_MS: i64 = 86_400_000;
@@ -56,9 +56,15 @@ fn repriced(rows: &[Holding]) -> Vec<Holding> {
 
 fn at_close(rows: &[Holding]) -> Result<DayPoint, Overflow> {
     let rows = repriced(rows);
-    let day =
-        MarketDay { today: date(), session: date(), day: Some(date()), last_close: Some(close()) };
-    point(&day, PointSource::Close, &rows, |row| {
+    let day = MarketDay {
+        today: date(),
+        session: date(),
+        day: Some(date()),
+        last_close: Some(close()),
+        close_before_open: None,
+    };
+    let brokers = rows.iter().map(|row| row.broker).collect();
+    point(&day, PointSource::Close, brokers, &rows, |row| {
         row.symbol().and_then(|symbol| closes(&symbol)).is_some()
     })
 }
@@ -101,6 +107,42 @@ fn a_broker_price_sent_after_the_close_is_dated_to_the_close() {
     assert!(rows.iter().all(|row| row.close_price.is_none()));
 }
 
+/// Between 09:00 and 09:15 a broker's last price is the previous close, until the pre-open's
+/// matching has found another.
+#[test]
+fn a_pre_open_price_that_is_the_previous_close_is_dated_to_it() {
+    let at_ms = close().as_millisecond() + DAY_MS;
+    let row = |ticker: &str, last: &str, close: Option<&str>, percent: Option<&str>| Holding {
+        close_price: close.map(decimal),
+        change_pct: percent.map(decimal),
+        as_of_ms: at_ms,
+        ..held(ticker, "1", None, Some(last))
+    };
+    let rows = [
+        row("INFY", "1500.05", Some("1500.05"), None),
+        // The broker's previous close has not rolled yet, and it names another for TCS.
+        row("INFY", "1500.05", Some("1490"), None),
+        row("TCS", "3001", Some("3000"), None),
+        row("OTHER", "7", Some("7"), None),
+        row("OTHER", "7", None, Some("0.00")),
+        row("OTHER", "7", None, Some("0.01")),
+        row("OTHER", "7", None, None),
+        Holding { last_price: None, ..row("OTHER", "7", Some("7"), None) },
+    ];
+    let mut dated = rows.to_vec();
+    date_back_unmoved(&mut dated, close(), closes);
+    let kept_ms = close().as_millisecond() - 60_000;
+    let as_of: Vec<i64> = dated.iter().map(|row| row.as_of_ms).collect();
+    let close_ms = close().as_millisecond();
+    assert_eq!(as_of, [kept_ms, kept_ms, at_ms, close_ms, close_ms, at_ms, at_ms, at_ms]);
+    assert_eq!(dated[0].close_price, Some(decimal("1490")), "that of the close's own date");
+    assert_eq!(dated[1].close_price, Some(decimal("1490")));
+    assert_eq!((dated[3].close_price, dated[4].change_pct), (None, None), "not known");
+    for unmoved in [2, 5, 6, 7] {
+        assert_eq!(dated[unmoved], rows[unmoved]);
+    }
+}
+
 #[test]
 fn a_row_without_a_closing_price_is_carried() {
     let t1 = Holding { t1_quantity: decimal("2"), ..held("INFY", "1", Some("1400"), None) };
@@ -126,13 +168,18 @@ fn a_row_without_a_closing_price_is_carried() {
         left_out: 2,
         carried: 3,
         suspect: false,
+        made_of: Some(MadeOf {
+            brokers: [Broker::A].into_iter().collect(),
+            holdings: 8,
+            discrepancies: 0,
+        }),
     };
     assert_eq!(point.unwrap(), expected);
     assert_eq!(at_close(&[]).unwrap().total_current_value, Decimal::ZERO);
 }
 
 #[test]
-fn a_leap_or_a_discrepancy_makes_the_point_suspect() {
+fn a_leap_makes_the_point_suspect_and_a_discrepancy_is_counted_apart() {
     for (last, expected) in [
         ("3000", false),
         ("1796.40", true),
@@ -150,8 +197,9 @@ fn a_leap_or_a_discrepancy_makes_the_point_suspect() {
         reprice(&mut rows, date(), closes);
         assert_eq!(rows[0].mark, mark, "{last}");
     }
-    let plain = held("TCS", "1", Some("1"), Some("3000"));
-    assert!(at_close(&[Holding { discrepancy: true, ..plain }]).unwrap().suspect);
+    let doubted = Holding { discrepancy: true, ..held("TCS", "1", Some("1"), Some("3000")) };
+    let point = at_close(&[doubted.clone(), doubted, held("INFY", "1", None, None)]).unwrap();
+    assert_eq!((point.suspect, point.made_of.unwrap().discrepancies), (false, 2));
 }
 
 #[test]

@@ -2,9 +2,10 @@
 //!
 //! Pure and exact. Each match of a part of one trade with a part of a later one on the other side
 //! is a closed pair, so a sale of 10 shares that were bought as 4 and 6 closes two. A sale before
-//! any purchase opens a short position, which a later purchase closes.
+//! any purchase opens a short position, which a later purchase closes. A part of a trade bears its
+//! part of the fees; sums are kept as fractions and divided last.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use rust_decimal::Decimal;
 
@@ -24,16 +25,13 @@ pub struct NotedTrade<'a> {
 pub struct ClosedPair {
     pub opened_by: usize,
     pub closed_by: usize,
-    /// Profit after the parts' shares of the fees; `None` if it has more digits than the decimal
-    /// type.
-    pub realised: Option<Decimal>,
+    pub quantity: Decimal,
 }
 
 /// What is left of a trade.
 struct Lot {
     at: usize,
     quantity: Decimal,
-    fees: Decimal,
 }
 
 /// The pairs of `trades`, which come oldest first, in the order in which they were closed.
@@ -42,78 +40,147 @@ pub fn closed_pairs(trades: &[NotedTrade<'_>]) -> Vec<ClosedPair> {
     let mut pairs = Vec::new();
     for (at, trade) in trades.iter().enumerate() {
         let lots = open.entry(trade.symbol).or_default();
-        let mut own = Lot { at, quantity: trade.quantity, fees: trade.fees };
-        while own.quantity > Decimal::ZERO
+        let mut left = trade.quantity;
+        while left > Decimal::ZERO
             && let Some(lot) = lots.front_mut()
             && trades[lot.at].is_buy != trade.is_buy
         {
-            let matched = own.quantity.min(lot.quantity);
-            let fees = own.take(matched).zip(lot.take(matched));
-            let fees = fees.and_then(|(own, other)| own.checked_add(other));
-            let realised = fees.and_then(|fees| profit(&trades[lot.at], trade, matched, fees));
-            pairs.push(ClosedPair { opened_by: lot.at, closed_by: at, realised });
+            let quantity = left.min(lot.quantity);
+            left -= quantity;
+            lot.quantity -= quantity;
+            pairs.push(ClosedPair { opened_by: lot.at, closed_by: at, quantity });
             if lot.quantity.is_zero() {
                 lots.pop_front();
             }
         }
-        if own.quantity > Decimal::ZERO {
-            lots.push_back(own);
+        if left > Decimal::ZERO {
+            lots.push_back(Lot { at, quantity: left });
         }
     }
     pairs
 }
 
-impl Lot {
-    /// Takes a part out, and returns its share of the fees. The last part gets what is left of
-    /// them, so that the shares add up to the paisa.
-    fn take(&mut self, quantity: Decimal) -> Option<Decimal> {
-        let share = match quantity == self.quantity {
-            true => Some(self.fees),
-            false => {
-                quantity.checked_div(self.quantity).and_then(|part| part.checked_mul(self.fees))
-            }
-        };
-        self.quantity -= quantity;
-        self.fees -= share.unwrap_or_default();
-        share
+/// What some pairs of `trades` came to together, after their parts of the fees. `None` if that has
+/// more digits than the decimal type.
+pub fn realised<'a>(
+    trades: &[NotedTrade<'_>],
+    pairs: impl IntoIterator<Item = &'a ClosedPair>,
+) -> Option<Decimal> {
+    let mut sum = Decimal::ZERO;
+    let mut closed: BTreeMap<usize, Decimal> = BTreeMap::new();
+    for pair in pairs {
+        let (opened, closing) = (&trades[pair.opened_by], &trades[pair.closed_by]);
+        let (bought, sold) = if opened.is_buy { (opened, closing) } else { (closing, opened) };
+        let gain = sold.price.checked_sub(bought.price)?.checked_mul(pair.quantity)?;
+        sum = sum.checked_add(gain)?;
+        for at in [pair.opened_by, pair.closed_by] {
+            let quantity = closed.entry(at).or_default();
+            *quantity = quantity.checked_add(pair.quantity)?;
+        }
     }
+    let mut fractions = Fraction::ZERO;
+    for (at, quantity) in closed {
+        let trade = &trades[at];
+        if quantity == trade.quantity || trade.fees.is_zero() {
+            sum = sum.checked_sub(trade.fees)?;
+            continue;
+        }
+        let part = Fraction::of_fees(trade.fees, quantity, trade.quantity);
+        match part.and_then(|part| fractions.plus(part)) {
+            Some(together) => fractions = together,
+            // More digits than a fraction holds: the 28 of the decimal type have to do.
+            None => {
+                let part = quantity.checked_div(trade.quantity)?.checked_mul(trade.fees)?;
+                sum = sum.checked_sub(part)?;
+            }
+        }
+    }
+    sum.checked_sub(fractions.value()?)
 }
 
-fn profit(
-    opened: &NotedTrade<'_>,
-    closed: &NotedTrade<'_>,
-    quantity: Decimal,
-    fees: Decimal,
-) -> Option<Decimal> {
-    let (bought, sold) = if opened.is_buy { (opened, closed) } else { (closed, opened) };
-    let gain = sold.price.checked_sub(bought.price)?.checked_mul(quantity)?;
-    gain.checked_sub(fees)
+/// An exact quotient. At most one trade of a symbol is closed in part at each end of the time that
+/// is asked for, so that few are added up.
+#[derive(Clone, Copy)]
+struct Fraction {
+    above: i128,
+    /// Above zero.
+    below: i128,
+}
+
+impl Fraction {
+    const ZERO: Self = Self { above: 0, below: 1 };
+
+    /// What `part` of `whole` shares bears of the fees.
+    fn of_fees(fees: Decimal, part: Decimal, whole: Decimal) -> Option<Self> {
+        let share = Self::of(part)?.times(Self::of(whole)?.inverse()?)?;
+        share.times(Self::of(fees)?)
+    }
+
+    fn of(value: Decimal) -> Option<Self> {
+        let value = value.normalize();
+        Self::reduced(value.mantissa(), 10_i128.checked_pow(value.scale())?)
+    }
+
+    fn reduced(above: i128, below: i128) -> Option<Self> {
+        let (mut large, mut small) = (above.checked_abs()?, below);
+        while small != 0 {
+            (large, small) = (small, large % small);
+        }
+        (below > 0).then(|| Self { above: above / large, below: below / large })
+    }
+
+    fn inverse(self) -> Option<Self> {
+        Self::reduced(self.below, self.above)
+    }
+
+    fn times(self, other: Self) -> Option<Self> {
+        // Crosswise first, so that the products stay small.
+        let one = Self::reduced(self.above, other.below)?;
+        let two = Self::reduced(other.above, self.below)?;
+        Self::reduced(one.above.checked_mul(two.above)?, one.below.checked_mul(two.below)?)
+    }
+
+    fn plus(self, other: Self) -> Option<Self> {
+        let Self { above: mine, below: theirs } = Self::reduced(self.below, other.below)?;
+        let left = self.above.checked_mul(theirs)?;
+        let right = other.above.checked_mul(mine)?;
+        Self::reduced(left.checked_add(right)?, self.below.checked_mul(theirs)?)
+    }
+
+    fn value(self) -> Option<Decimal> {
+        let decimal = |value| Decimal::try_from_i128_with_scale(value, 0).ok();
+        decimal(self.above)?.checked_div(decimal(self.below)?)
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
-    use crate::base::decimal::parse;
+    use crate::base::decimal::{parse, rounded};
+
+    fn noted<'a>(trades: &[(char, &'a str, &str, &str, &str)]) -> Vec<NotedTrade<'a>> {
+        let number = |text: &str| parse(text).unwrap();
+        let trades = trades.iter().map(|(side, symbol, quantity, price, fees)| NotedTrade {
+            symbol,
+            is_buy: *side == 'B',
+            quantity: number(quantity),
+            price: number(price),
+            fees: number(fees),
+        });
+        trades.collect()
+    }
 
     /// `B`/`S`, symbol, quantity, price, fees.
     fn pairs(trades: &[(char, &str, &str, &str, &str)]) -> Vec<(usize, usize, String)> {
-        let number = |text: &str| parse(text).unwrap();
-        let trades: Vec<_> = trades
-            .iter()
-            .map(|(side, symbol, quantity, price, fees)| NotedTrade {
-                symbol,
-                is_buy: *side == 'B',
-                quantity: number(quantity),
-                price: number(price),
-                fees: number(fees),
-            })
-            .collect();
-        let shown = |realised: Option<Decimal>| {
-            realised.map_or("unknown".into(), |profit| profit.normalize().to_string())
+        let trades = noted(trades);
+        let shown = |profit: Option<Decimal>| {
+            profit.map_or("unknown".into(), |profit| profit.normalize().to_string())
         };
         closed_pairs(&trades)
             .iter()
-            .map(|pair| (pair.opened_by, pair.closed_by, shown(pair.realised)))
+            .map(|pair| (pair.opened_by, pair.closed_by, shown(realised(&trades, [pair]))))
             .collect()
     }
 
@@ -140,19 +207,68 @@ mod tests {
         assert_eq!(found, [(0, 1, "45".into()), (1, 2, "12".into())]);
     }
 
+    /// Of three shares one is left: two thirds of 0.0075 are half a paisa, and so is one of 0.015.
     #[test]
-    fn shares_of_fees_that_do_not_divide_add_up() {
+    fn parts_of_fees_that_do_not_divide_add_up_to_the_half_paisa() {
         let sold = ('S', "X", "1", "100", "0");
-        let found = pairs(&[('B', "X", "3", "100", "1"), sold, sold, sold]);
-        let sum: Decimal = found.iter().map(|(_, _, profit)| parse(profit).unwrap()).sum();
-        assert_eq!((found.len(), sum), (3, Decimal::NEGATIVE_ONE));
+        for (fees, sales, expected) in
+            [("1", 3, "-1"), ("0.0075", 2, "-0.005"), ("0.015", 1, "-0.005"), ("0.06", 2, "-0.04")]
+        {
+            let mut trades = vec![('B', "X", "3", "100", fees)];
+            trades.extend(std::iter::repeat_n(sold, sales));
+            let trades = noted(&trades);
+            let found = closed_pairs(&trades);
+            assert_eq!(found.len(), sales);
+            assert_eq!(realised(&trades, &found), parse(expected), "{fees}");
+        }
     }
 
     #[test]
     fn nothing_is_closed_by_one_side_alone_and_too_many_digits_are_unknown() {
         assert!(pairs(&[('B', "X", "1", "1", "0"), ('B', "X", "1", "2", "0")]).is_empty());
         let most = "999999999999.999999";
-        let found = pairs(&[('B', "X", most, "0", "0"), ('S', "X", most, most, "0")]);
+        let found = pairs(&[('B', "X", most, "0", most), ('S', "X", "0.000007", most, "0.000003")]);
         assert_eq!(found.len(), 1);
+    }
+
+    proptest! {
+        /// Against whole numbers: 27,720 is divided by every quantity here.
+        #[test]
+        fn sums_equal_those_of_fractions(
+            trades in prop::collection::vec(
+                (any::<bool>(), 1_i64..=12, 0_i64..100_000, 0_i64..10_000), 0..40),
+            chosen in prop::collection::vec(any::<bool>(), 80),
+        ) {
+            const WHOLE: i128 = 27_720;
+            let noted: Vec<NotedTrade<'_>> = trades
+                .iter()
+                .map(|(is_buy, quantity, price, fees)| NotedTrade {
+                    symbol: "X",
+                    is_buy: *is_buy,
+                    quantity: Decimal::from(*quantity),
+                    price: Decimal::new(*price, 2),
+                    fees: Decimal::new(*fees, 3),
+                })
+                .collect();
+            let pairs = closed_pairs(&noted);
+            let chosen = pairs.into_iter().zip(&chosen).filter(|(_, is)| **is);
+            let pairs: Vec<ClosedPair> = chosen.map(|(pair, _)| pair).collect();
+            // In thousandths of a rupee and 27,720ths of these.
+            let mut expected = 0_i128;
+            for pair in &pairs {
+                let quantity: i128 = pair.quantity.mantissa() / 10_i128.pow(pair.quantity.scale());
+                let of = |at: usize| &trades[at];
+                let (opened, closed) = (of(pair.opened_by), of(pair.closed_by));
+                let (bought, sold) = if opened.0 { (opened, closed) } else { (closed, opened) };
+                expected += i128::from(sold.2 - bought.2) * quantity * 10 * WHOLE;
+                for trade in [opened, closed] {
+                    expected -= i128::from(trade.3) * quantity * (WHOLE / i128::from(trade.1));
+                }
+            }
+            let half = 5 * WHOLE * expected.signum();
+            let paise = (expected + half) / (10 * WHOLE);
+            let found = realised(&noted, &pairs).unwrap();
+            prop_assert_eq!(rounded(found), Decimal::from_i128_with_scale(paise, 2));
+        }
     }
 }

@@ -6,7 +6,7 @@ use rust_decimal::Decimal;
 
 use super::overflow::Overflow;
 use super::valuation::{Valued, price_date, summary, valued};
-use crate::base::{Holding, MarketDay};
+use crate::base::{Broker, Holding, MarketDay};
 
 /// What wrote a point of the trend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,11 +45,64 @@ pub struct DayPoint {
     pub left_out: u32,
     /// Holdings valued at a price that is older than this date's.
     pub carried: u32,
-    /// Whether a split, a bonus or an unreliable average is suspected since the point before.
+    /// Whether a split, a bonus or the like bends the value.
     pub suspect: bool,
+    /// `None` in points of an older schema, of which `suspect` also says that an average is
+    /// unreliable.
+    pub made_of: Option<MadeOf>,
 }
 
-/// The point of `day` for holdings of both brokers. `has_close` says which of them are priced at
+/// What a point is of, by which one point can be compared with the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MadeOf {
+    pub brokers: Brokers,
+    pub holdings: u32,
+    /// Holdings whose average the broker calls unreliable.
+    pub discrepancies: u32,
+}
+
+/// Some of the brokers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Brokers {
+    a: bool,
+    b: bool,
+}
+
+impl Brokers {
+    /// Their letters: nothing, `a`, `b` or `ab`.
+    pub fn as_str(self) -> &'static str {
+        match (self.a, self.b) {
+            (false, false) => "",
+            (true, false) => "a",
+            (false, true) => "b",
+            (true, true) => "ab",
+        }
+    }
+
+    /// Inverse of [`Self::as_str`]; `None` for any other text.
+    pub fn parse(letters: &str) -> Option<Self> {
+        let all = [(false, false), (true, false), (false, true), (true, true)];
+        all.map(|(a, b)| Self { a, b }).into_iter().find(|some| some.as_str() == letters)
+    }
+
+    pub fn iter(self) -> impl Iterator<Item = Broker> {
+        Broker::ALL.into_iter().filter(move |broker| match broker {
+            Broker::A => self.a,
+            Broker::B => self.b,
+        })
+    }
+}
+
+impl FromIterator<Broker> for Brokers {
+    fn from_iter<T: IntoIterator<Item = Broker>>(brokers: T) -> Self {
+        brokers.into_iter().fold(Self::default(), |some, broker| match broker {
+            Broker::A => Self { a: true, ..some },
+            Broker::B => Self { b: true, ..some },
+        })
+    }
+}
+
+/// The point of `day` for the holdings of `brokers`. `has_close` says which of them are priced at
 /// the last close, even if the last trade was long before it.
 ///
 /// # Errors
@@ -57,6 +110,7 @@ pub struct DayPoint {
 pub fn point<'a>(
     day: &MarketDay,
     source: PointSource,
+    brokers: Brokers,
     holdings: impl IntoIterator<Item = &'a Holding>,
     has_close: impl Fn(&Holding) -> bool,
 ) -> Result<DayPoint, Overflow> {
@@ -66,10 +120,11 @@ pub fn point<'a>(
         price_date(holding).is_none_or(|date| date < day.session)
             || (day.last_close.is_some_and(before_close) && !has_close(holding))
     };
-    let (mut carried, mut suspect) = (0, false);
+    let (mut carried, mut suspect, mut discrepancies) = (0, false, 0);
     for Valued { holding, valuation } in &rows {
         carried += u32::from(valuation.current_value.is_some() && is_old(holding));
-        suspect |= holding.discrepancy || holding.mark.is_some_and(|mark| mark.distorts(day.today));
+        suspect |= holding.mark.is_some_and(|mark| mark.distorts(day.today));
+        discrepancies += u32::from(holding.discrepancy);
     }
     let sum = summary(&rows, None)?;
     Ok(DayPoint {
@@ -82,5 +137,11 @@ pub fn point<'a>(
         left_out: sum.left_out,
         carried,
         suspect,
+        made_of: Some(MadeOf { brokers, holdings: count(rows.len()), discrepancies }),
     })
+}
+
+/// How many there are, as a point keeps it.
+pub(super) fn count(rows: usize) -> u32 {
+    u32::try_from(rows).unwrap_or(u32::MAX)
 }

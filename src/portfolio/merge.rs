@@ -67,6 +67,7 @@ fn whole<'a>(isin: &'a str, parts: Vec<Valued<'a>>) -> Result<Merged<'a>, Overfl
         current_value: sum(|part| part.current_value)?,
         pnl,
         pnl_pct,
+        previous_close: None,
         day_pnl: sum(|part| part.day_pnl)?,
     };
     let average_price = invested.and_then(|invested| invested.checked_div(quantity));

@@ -19,9 +19,9 @@ mod sync;
 mod testing;
 pub(crate) mod valuation;
 
-pub use close::{date_back, reprice};
+pub use close::{date_back, date_back_unmoved, reprice};
 pub use corporate_actions::Why;
-pub use day_point::{DayPoint, PointSource, point};
+pub use day_point::{Brokers, DayPoint, MadeOf, PointSource, point};
 pub use merge::{Merged, merged};
 pub use outcome::{
     ChangedRow, Difference, First, HeldRow, PositionChanges, Reconciliation, RowName, SuspectedRow,

@@ -9,9 +9,9 @@ use std::collections::HashMap;
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
-use super::close::{date_back, reprice};
+use super::close::{date_back, date_back_unmoved, reprice};
 use super::corporate_actions::mark;
-use super::day_point::{DayPoint, PointSource, point};
+use super::day_point::{Brokers, DayPoint, MadeOf, PointSource, count, point};
 use super::diff::diff;
 use super::matching::paired;
 use super::outcome::SyncOutcome;
@@ -29,6 +29,8 @@ pub struct Repriced {
 /// What stands in the store of both brokers when a sync begins to write.
 #[derive(Clone, Copy, Debug)]
 pub struct Stood<'a> {
+    /// Those that were synced before.
+    pub brokers: Brokers,
     pub holdings: &'a [Holding],
     pub positions: &'a [Position],
     /// The closing prices that are kept of the last close.
@@ -62,6 +64,8 @@ pub fn derive(broker: Broker, day: &MarketDay, stood: Stood<'_>, synced: &Synced
         date_back(&mut holdings, close, day.session);
         reprice(&mut holdings, date, close_of);
         repriced.changed = reprice(&mut repriced.holdings, date, close_of);
+    } else if let Some(close) = day.close_before_open {
+        date_back_unmoved(&mut holdings, close, close_of);
     }
     let positions_before: Vec<&Position> =
         stood.positions.iter().filter(|row| row.broker == broker).collect();
@@ -69,15 +73,39 @@ pub fn derive(broker: Broker, day: &MarketDay, stood: Stood<'_>, synced: &Synced
     let mut outcome = SyncOutcome::new(&diff, &holdings, &positions_before, &synced.positions);
     let rows = repriced.holdings.iter().chain(&holdings);
     let has_close = |row: &Holding| row.symbol().is_some_and(|held| close_of(&held).is_some());
-    let point = point(day, PointSource::Sync, rows.clone(), has_close).unwrap_or_else(|overflow| {
+    let source = if is_at_close(day, rows.clone(), has_close) {
+        PointSource::Close
+    } else {
+        PointSource::Sync
+    };
+    let brokers = stood.brokers.iter().chain([broker]).collect();
+    let point = point(day, source, brokers, rows.clone(), has_close).unwrap_or_else(|overflow| {
         // What a sync brings was checked, so only a damaged row of the other broker can do this.
         outcome.unvalued = Some(overflow);
-        unvalued(day.today, rows.count())
+        unvalued(day.today, brokers, rows)
     });
     Derived { point, holdings, repriced, outcome }
 }
 
-fn unvalued(date: Date, holdings: usize) -> DayPoint {
+/// Whether every price is the closing price of today: what the revaluation writes, an evening's
+/// sync writes then as well.
+fn is_at_close<'a>(
+    day: &MarketDay,
+    holdings: impl Iterator<Item = &'a Holding>,
+    has_close: impl Fn(&Holding) -> bool,
+) -> bool {
+    let is_evening = day.last_close.is_some_and(|close| ist::zoned(close).date() == day.today);
+    let mut priced = holdings.filter(|row| row.last_price.is_some()).peekable();
+    is_evening && priced.peek().is_some() && priced.all(has_close)
+}
+
+fn unvalued<'a>(
+    date: Date,
+    brokers: Brokers,
+    holdings: impl Iterator<Item = &'a Holding> + Clone,
+) -> DayPoint {
+    let discrepancies = count(holdings.clone().filter(|row| row.discrepancy).count());
+    let holdings = count(holdings.count());
     DayPoint {
         date,
         total_invested: Decimal::ZERO,
@@ -85,9 +113,10 @@ fn unvalued(date: Date, holdings: usize) -> DayPoint {
         total_pnl: Decimal::ZERO,
         value_without_cost: Some(Decimal::ZERO),
         source: PointSource::Sync,
-        left_out: u32::try_from(holdings).unwrap_or(u32::MAX),
+        left_out: holdings,
         carried: 0,
         suspect: true,
+        made_of: Some(MadeOf { brokers, holdings, discrepancies }),
     }
 }
 

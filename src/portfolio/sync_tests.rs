@@ -22,6 +22,7 @@ fn holding(ticker: &str, settled: i64, t1: i64, average: &str, last: &str) -> Ho
         cost: average.parse().ok().map(Cost::PerShare),
         last_price: last.parse().ok(),
         close_price: None,
+        change_pct: None,
         // 20 November 2026, 11:00 IST.
         as_of_ms: 1_795_152_600_000,
         broker_pnl: None,
@@ -31,10 +32,20 @@ fn holding(ticker: &str, settled: i64, t1: i64, average: &str, last: &str) -> Ho
     }
 }
 
+fn decimal(whole: i64) -> Decimal {
+    whole.into()
+}
+
 /// Friday 20 November 2026, trading.
 fn friday() -> MarketDay {
     let date = "2026-11-20".parse().unwrap();
-    MarketDay { today: date, session: date, day: Some(date), last_close: None }
+    MarketDay {
+        today: date,
+        session: date,
+        day: Some(date),
+        last_close: None,
+        close_before_open: None,
+    }
 }
 
 /// What a sync of broker A that brings `after` makes of `before`.
@@ -44,7 +55,8 @@ fn synced_on(
     before: &[Holding],
     after: Vec<Holding>,
 ) -> Derived {
-    let stood = Stood { holdings: before, positions: &[], closes };
+    let brokers = before.iter().map(|row| row.broker).collect();
+    let stood = Stood { brokers, holdings: before, positions: &[], closes };
     let synced = Synced { holdings: after, ..Synced::default() };
     derive(Broker::A, day, stood, &synced)
 }
@@ -75,11 +87,23 @@ fn while_a_close_stands_both_brokers_rows_are_at_it() {
     let expected = Holding {
         last_price: Some(close.price),
         close_price: close.previous_close,
+        change_pct: None,
         as_of_ms: close.as_of_ms,
         ..other.clone()
     };
     assert_eq!(derived.repriced, Repriced { holdings: vec![expected], changed: vec![0] });
     assert_eq!(derived.holdings[0].as_of_ms, at_ms, "the price is no newer than the close");
+    assert_eq!(derived.point.source, PointSource::Sync, "INFY is at the broker's word");
+    let of_own =
+        (Symbol::parse("NSE:INFY").unwrap(), ClosingPrice { price: decimal(1500), ..close });
+    let all: HashMap<_, _> =
+        closes.iter().map(|(held, close)| (held.clone(), *close)).chain([of_own]).collect();
+    let stood = [other.clone()];
+    let at_close = |day: &MarketDay| synced_on(day, &all, &stood, vec![own.clone()]).point.source;
+    assert_eq!(at_close(&evening), PointSource::Close, "every price is the closing price");
+    let saturday = MarketDay { today: evening.today.tomorrow().unwrap(), ..evening };
+    assert_eq!(at_close(&saturday), PointSource::Sync, "that date had no close");
+    assert_eq!(synced_on(&evening, &all, &[], Vec::new()).point.source, PointSource::Sync);
     // Without the closing price the other row stays what it is, and is counted.
     let derived = synced_on(&evening, &HashMap::new(), &[other.clone()], vec![own]);
     assert_eq!(derived.point.total_current_value, "5600".parse().unwrap());
@@ -96,6 +120,8 @@ fn the_other_brokers_shares_are_in_the_point_and_those_without_a_cost_are_not() 
     let Derived { point, outcome, .. } = synced(&before, after);
     assert_eq!(point.total_invested, "23957.5".parse().unwrap());
     assert_eq!((point.left_out, point.suspect, outcome.holdings), (1, false, 2));
+    let made = point.made_of.unwrap();
+    assert_eq!((made.brokers.as_str(), made.holdings), ("ab", 3));
 }
 
 #[test]

@@ -20,6 +20,7 @@ pub fn holding(ticker: &str, quantity: i64, average: i64) -> Holding {
         cost: Some(Cost::PerShare(average.into())),
         last_price: Some(average.into()),
         close_price: Some(average.into()),
+        change_pct: None,
         as_of_ms: 1_795_000_000_000,
         broker_pnl: None,
         discrepancy: false,

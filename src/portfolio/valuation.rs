@@ -3,6 +3,8 @@
 //! Pure. Nothing is rounded here. The value sums the rows that have a price; cost and profit sum
 //! those that have a price and a cost. Rows that are left out are counted, never estimated.
 
+use std::collections::HashMap;
+
 use jiff::Timestamp;
 use jiff::civil::Date;
 use rust_decimal::Decimal;
@@ -27,6 +29,9 @@ pub struct Valuation {
     pub pnl: Option<Decimal>,
     /// Profit in percent of `invested`. `None` also if `invested` is zero.
     pub pnl_pct: Option<Decimal>,
+    /// What the price is compared with for `day_pnl`. `None` also where the broker names the change
+    /// in percent alone.
+    pub previous_close: Option<Decimal>,
     /// Quantity times the change of the price since the previous close.
     pub day_pnl: Option<Decimal>,
 }
@@ -63,7 +68,10 @@ pub struct Summary {
     /// Change in value on the day asked for, over the holdings whose price is of that day and whose
     /// previous close is known. `None` if there are none.
     pub day_pnl: Option<Decimal>,
-    /// Holdings left out of `day_pnl`.
+    /// Holdings left out of `day_pnl` because their price is of another date.
+    pub without_day_price: u32,
+    /// Holdings left out of `day_pnl` because what their price was before is not known, or they
+    /// have none.
     pub without_close: u32,
     /// Times of the oldest and the newest price, Unix milliseconds.
     pub priced_from_ms: Option<i64>,
@@ -113,6 +121,11 @@ pub fn check(synced: &Synced) -> Result<(), Overflow> {
 /// # Errors
 /// [`Overflow`].
 pub fn valuation(holding: &Holding) -> Result<Valuation, Overflow> {
+    compared(holding, holding.close_price)
+}
+
+/// The amounts of one holding, whose price is compared with `previous_close`.
+fn compared(holding: &Holding, previous_close: Option<Decimal>) -> Result<Valuation, Overflow> {
     let settled = holding.settled_quantity;
     let quantity = settled.checked_add(holding.t1_quantity).ok_or(Overflow)?;
     let by_quantity = |price: Decimal| quantity.checked_mul(price).ok_or(Overflow);
@@ -130,22 +143,57 @@ pub fn valuation(holding: &Holding) -> Result<Valuation, Overflow> {
         (Some(pnl), Some(cost)) => share(pnl, cost)?,
         _ => None,
     };
-    let day_pnl = match (holding.last_price, holding.close_price) {
-        (Some(last), Some(close)) => Some(by_quantity(last.checked_sub(close).ok_or(Overflow)?)?),
+    let day_pnl = match (holding.last_price, previous_close, holding.change_pct) {
+        (Some(last), Some(close), _) => {
+            Some(by_quantity(last.checked_sub(close).ok_or(Overflow)?)?)
+        }
+        (Some(_), None, Some(percent)) => current_value.and_then(|value| moved(value, percent)),
         _ => None,
     };
-    Ok(Valuation { quantity, invested, current_value, pnl, pnl_pct, day_pnl })
+    Ok(Valuation { quantity, invested, current_value, pnl, pnl_pct, previous_close, day_pnl })
 }
 
-/// The rows with their amounts.
+/// By how much a value of now has moved that has changed by so many percent.
+fn moved(value: Decimal, percent: Decimal) -> Option<Decimal> {
+    let whole = Decimal::ONE_HUNDRED.checked_add(percent)?;
+    value.checked_mul(percent)?.checked_div(whole).filter(|_| whole > Decimal::ZERO)
+}
+
+/// The rows with their amounts. A row without a previous close has that of another row of the same
+/// share on the same exchange, if the prices of both are of the same date.
 ///
 /// # Errors
 /// [`Overflow`].
 pub fn valued<'a>(
     holdings: impl IntoIterator<Item = &'a Holding>,
 ) -> Result<Vec<Valued<'a>>, Overflow> {
-    let valued = |holding| Ok(Valued { holding, valuation: valuation(holding)? });
-    holdings.into_iter().map(valued).collect()
+    let rows: Vec<&Holding> = holdings.into_iter().collect();
+    let lacks_close = |row: &&Holding| row.last_price.is_some() && row.close_price.is_none();
+    let closes = if rows.iter().any(lacks_close) { closes(&rows) } else { HashMap::new() };
+    let valued = |holding: &'a Holding| {
+        let others = || closes.get(&listing(holding)?).copied();
+        let valuation = compared(holding, holding.close_price.or_else(others))?;
+        Ok(Valued { holding, valuation })
+    };
+    rows.into_iter().map(valued).collect()
+}
+
+/// A share on an exchange, and the date of a price.
+type Listing<'a> = (&'a str, &'a str, Date);
+
+fn listing(holding: &Holding) -> Option<Listing<'_>> {
+    Some((&holding.exchange, holding.isin.as_deref()?, price_date(holding)?))
+}
+
+/// The previous closes that rows have. Where two differ, the first stands.
+fn closes<'a>(rows: &[&'a Holding]) -> HashMap<Listing<'a>, Decimal> {
+    let mut closes = HashMap::new();
+    for row in rows {
+        if let (Some(close), Some(listing)) = (row.close_price, listing(row)) {
+            closes.entry(listing).or_insert(close);
+        }
+    }
+    closes
 }
 
 /// The totals of valued holdings, and their change on `day`.
@@ -178,8 +226,12 @@ pub fn summary<'a>(
             sum.pledged_only += u32::from(!holding.pledged_quantity.is_zero());
             sum.mtf_only += u32::from(!holding.mtf_quantity.is_zero());
         }
-        match valuation.day_pnl.filter(|_| day.is_some() && price_date(holding) == day) {
+        let is_of_day = day.is_some() && price_date(holding) == day;
+        match valuation.day_pnl.filter(|_| is_of_day) {
             Some(moved) => add(sum.day_pnl.get_or_insert_default(), moved)?,
+            None if current_value.is_some() && day.is_some() && !is_of_day => {
+                sum.without_day_price += 1;
+            }
             None => sum.without_close += 1,
         }
     }

@@ -4,9 +4,9 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::base::decimal::rounded;
-use crate::base::{ActionSign, Mark, MarketDay};
+use crate::base::{ActionSign, Broker, Mark, MarketDay};
 use crate::portfolio::testing::{any_holding, holding};
-use crate::portfolio::{Merged, PointSource, merged, point};
+use crate::portfolio::{Brokers, Merged, PointSource, merged, point};
 
 fn decimal(text: &str) -> Decimal {
     text.parse().unwrap()
@@ -81,18 +81,57 @@ fn a_price_of_another_day_is_left_out_of_day_pnl_and_counted() {
     rows[0].as_of_ms = at("2026-11-20T00:00:00+05:30");
     rows[1].as_of_ms = at("2026-11-19T23:59:59+05:30");
     rows.iter_mut().for_each(|row| row.close_price = Some(decimal("99")));
-    let sum = |day: Option<&str>| summary(&of(&rows), day.map(|day| day.parse().unwrap())).unwrap();
+    let copied = rows.clone();
+    let sum =
+        |day: Option<&str>| summary(&of(&copied), day.map(|day| day.parse().unwrap())).unwrap();
     let on = |day| {
         let sum = sum(day);
-        (sum.day_pnl, sum.without_close)
+        (sum.day_pnl, sum.without_day_price, sum.without_close)
     };
-    assert_eq!(on(Some("2026-11-20")), (Some(decimal("10")), 1));
-    assert_eq!(on(Some("2026-11-19")), (Some(decimal("2")), 1));
-    assert_eq!(on(Some("2026-11-21")), (None, 2));
-    assert_eq!(on(None), (None, 2), "the calendar does not know");
+    assert_eq!(on(Some("2026-11-20")), (Some(decimal("10")), 1, 0));
+    assert_eq!(on(Some("2026-11-19")), (Some(decimal("2")), 1, 0));
+    assert_eq!(on(Some("2026-11-21")), (None, 2, 0));
+    assert_eq!(on(None), (None, 0, 2), "the calendar does not know");
+    rows[1].close_price = None;
+    let sum_of = |rows: &[Holding], day: &str| {
+        let sum = summary(&of(rows), Some(day.parse().unwrap())).unwrap();
+        (sum.day_pnl, sum.without_day_price, sum.without_close)
+    };
+    assert_eq!(sum_of(&rows, "2026-11-19"), (None, 1, 1), "each for its own reason");
     let sum = sum(None);
     let (from, to) = (sum.priced_from_ms, sum.priced_to_ms);
     assert_eq!((from, to), (Some(rows[1].as_of_ms), Some(rows[0].as_of_ms)));
+}
+
+#[test]
+fn a_row_s_previous_close_may_be_another_row_s_or_the_broker_s_percentage() {
+    let mut own = holding("INFY", 10, 100);
+    own.close_price = Some(decimal("98.35"));
+    let mut other = Holding { broker: Broker::B, close_price: None, ..holding("INFY", 3, 100) };
+    other.change_pct = Some(decimal("1.7"));
+    let moved = |rows: &[Holding]| of(rows).last().unwrap().valuation;
+    let amounts = moved(&[own.clone(), other.clone()]);
+    assert_eq!(amounts.day_pnl, Some(decimal("4.95")), "by the close, to the paisa");
+    assert_eq!(amounts.previous_close, own.close_price);
+    // 300 is 1.7 % more than 294.99.
+    for stranger in [
+        Holding { exchange: "BSE".into(), ..own.clone() },
+        Holding { isin: Some("INTCS".into()), ..own.clone() },
+        Holding { isin: None, ..own.clone() },
+        Holding { as_of_ms: own.as_of_ms - 86_400_000, ..own.clone() },
+    ] {
+        let amounts = moved(&[stranger, other.clone()]);
+        assert_eq!(rounded(amounts.day_pnl.unwrap()), decimal("5.01"));
+        assert_eq!(amounts.previous_close, None);
+        let rows = [other.clone()];
+        let day = price_date(&other);
+        let percent = day_change_pct(&of(&rows), day).unwrap().unwrap();
+        assert_eq!(rounded(percent), decimal("1.7"), "the broker's own");
+    }
+    other.change_pct = None;
+    assert_eq!(moved(&[other.clone()]).day_pnl, None);
+    other.change_pct = Some(decimal("-100"));
+    assert_eq!(moved(&[other]).day_pnl, None, "nothing was there before");
 }
 
 #[test]
@@ -148,7 +187,13 @@ fn rows_that_pass_the_check_cannot_overflow() {
 fn a_point_counts_left_out_carried_and_suspect_holdings() {
     let date: Date = "2026-11-20".parse().unwrap();
     let at = |time: &str| time.parse::<Timestamp>().unwrap();
-    let open = MarketDay { today: date, session: date, day: Some(date), last_close: None };
+    let open = MarketDay {
+        today: date,
+        session: date,
+        day: Some(date),
+        last_close: None,
+        close_before_open: None,
+    };
     let mut today = holding("INFY", 10, 100);
     today.as_of_ms = at("2026-11-20T00:30:00+05:30").as_millisecond();
     let mut older = holding("TCS", 1, 3_000);
@@ -156,7 +201,8 @@ fn a_point_counts_left_out_carried_and_suspect_holdings() {
     let mark = |on: &str, sign| Some(Mark { on: on.parse().unwrap(), sign });
     older.mark = mark("2026-11-19", ActionSign::InverseRatios);
     let none = |_: &Holding| false;
-    let calm = point(&open, PointSource::Sync, [&today, &older], none).unwrap();
+    let both: Brokers = Broker::ALL.into_iter().collect();
+    let calm = point(&open, PointSource::Sync, both, [&today, &older], none).unwrap();
     assert_eq!((calm.carried, calm.left_out, calm.suspect), (1, 0, false));
     assert_eq!(calm.total_invested, decimal("4000"));
     for (on, sign, expected) in [
@@ -166,16 +212,18 @@ fn a_point_counts_left_out_carried_and_suspect_holdings() {
         ("2026-11-20", ActionSign::SharesArrived, false),
     ] {
         today.mark = mark(on, sign);
-        let point = point(&open, PointSource::Sync, [&today], none).unwrap();
+        let point = point(&open, PointSource::Sync, both, [&today], none).unwrap();
         assert_eq!(point.suspect, expected, "{on} {sign:?}");
     }
     older.discrepancy = true;
-    assert!(point(&open, PointSource::Sync, [&older], none).unwrap().suspect);
+    let doubted = point(&open, PointSource::Sync, both, [&older], none).unwrap();
+    let made = doubted.made_of.unwrap();
+    assert_eq!((doubted.suspect, made.discrepancies, made.holdings), (false, 1, 1));
     // On the Saturday after, a price from Friday's session is carried unless it is Friday's close.
     let close = at("2026-11-20T15:35:00+05:30");
     let saturday = MarketDay { today: date.tomorrow().unwrap(), last_close: Some(close), ..open };
     let carried = |row: &Holding, has_close| {
-        point(&saturday, PointSource::Sync, [row], |_| has_close).unwrap().carried == 1
+        point(&saturday, PointSource::Sync, both, [row], |_| has_close).unwrap().carried == 1
     };
     assert!(carried(&today, false) && !carried(&today, true));
     assert!(carried(&older, false) && carried(&older, true), "a close of the day before");
@@ -184,7 +232,7 @@ fn a_point_counts_left_out_carried_and_suspect_holdings() {
     // On Monday before the open every price is carried.
     let monday: Date = "2026-11-23".parse().unwrap();
     let early = MarketDay { today: monday, session: monday, ..saturday };
-    assert_eq!(point(&early, PointSource::Sync, [&today], |_| true).unwrap().carried, 1);
+    assert_eq!(point(&early, PointSource::Sync, both, [&today], |_| true).unwrap().carried, 1);
 }
 
 proptest! {

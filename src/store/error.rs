@@ -20,6 +20,10 @@ pub enum StoreError {
     /// The user's turn ran out and another change took it. Nothing was written.
     #[error("another change of the user's portfolio has taken the turn")]
     TurnLost,
+    /// The portfolio is that of another person at the broker. Nothing was written. The id is not
+    /// for the log.
+    #[error("the portfolio is of another person at the broker")]
+    OtherBrokerUser { kept: String },
     #[error("too much is waiting for the store")]
     Busy,
     /// The deadline passed. A write may still happen.

@@ -220,12 +220,14 @@ impl Changes {
     }
 }
 
-/// Time of the last sync of a broker for a user.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The last sync of a broker for a user.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyncState {
     pub broker: Broker,
     pub synced_ms: i64,
     pub simulated: bool,
+    /// The broker's id of the person; `None` where it was not kept or not said.
+    pub broker_user: Option<String>,
 }
 
 /// Everything stored from a user's syncs.

@@ -30,6 +30,8 @@ pub struct NewPortfolio {
     /// The date of the closing prices that `derive` is given.
     pub closes_of: Option<Date>,
     pub derive: Derive,
+    /// The rows may be of another person at the broker than those they replace.
+    pub replaces_broker_user: bool,
 }
 
 /// Durable storage. Every method may fail with [`StoreError`].

@@ -17,7 +17,7 @@ const CLOSING: &[u8] = b"]}";
 pub struct Export<'a> {
     pub exported_at: Instant,
     pub user: ExportedUser<'a>,
-    pub syncs: Vec<ExportedSync>,
+    pub syncs: Vec<ExportedSync<'a>>,
     pub holdings: Vec<ExportedHolding<'a>>,
     pub positions: Vec<ExportedPosition<'a>>,
     pub pnl_snapshots: Vec<ExportedPoint>,
@@ -58,8 +58,10 @@ pub struct ExportedUser<'a> {
 
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct ExportedSync {
+pub struct ExportedSync<'a> {
     pub broker: Broker,
+    /// The broker's id of the person; null where it was not kept or not said.
+    pub broker_user: Option<&'a str>,
     pub synced_at: Instant,
     #[serde(skip_serializing_if = "Simulated::is_absent")]
     pub simulated: Simulated,
@@ -84,6 +86,8 @@ pub struct ExportedHolding<'a> {
     pub costed_quantity: Option<Exact>,
     pub last_price: Option<Exact>,
     pub close_price: Option<Exact>,
+    /// The price's change since the previous close in percent, where the broker says that alone.
+    pub change_pct: Option<Exact>,
     pub broker_pnl: Option<Exact>,
     pub as_of: Instant,
     pub unresolved: bool,
@@ -121,14 +125,19 @@ pub struct ExportedPoint {
     /// The part of `total_current_value` whose cost is not known. Null in points that an older
     /// version wrote, whose value leaves it out.
     pub value_without_cost: Option<Exact>,
-    /// What wrote the point: a sync, or the revaluation at the close.
+    /// `close` if every price is the date's closing price, as after the revaluation; else `sync`.
     pub source: PointSource,
+    /// As in the trend.
+    #[cfg_attr(test, schemars(extend("maxItems" = 2)))]
+    pub brokers: Option<Vec<Broker>>,
+    pub holdings: Option<u32>,
     /// Holdings without cost or price, which cost and profit leave out.
     pub left_out: u32,
     /// Holdings valued at a price that is older than the date's trading and than the last close
     /// before the date's end.
     pub carried: u32,
-    /// The value may be wrong because of a corporate action: a price has leapt and the quantity has
-    /// not followed, or a broker calls an average unreliable.
+    /// As in the trend.
     pub suspect: bool,
+    /// As in the trend.
+    pub discrepancies: Option<u32>,
 }

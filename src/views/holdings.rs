@@ -36,7 +36,8 @@ pub struct Holding<'a> {
     /// guess.
     pub known_cost: Option<KnownCost>,
     pub last_price: Option<Money>,
-    /// Close of the trading date before the one that `last_price` is of.
+    /// Close of the trading date before the one that `last_price` is of: the broker's, or that of
+    /// another row of the same share. Null where a broker names the day's change in percent alone.
     pub close_price: Option<Money>,
     /// Cost of the owned shares, exact before it is rounded here.
     pub invested: Option<Money>,
@@ -45,7 +46,7 @@ pub struct Holding<'a> {
     pub pnl: Option<Money>,
     pub pnl_pct: Option<Percent>,
     /// Change on the summary's `day` in percent; null unless the price is of that day and the
-    /// previous close is known.
+    /// previous close, or the broker's own percentage, is known.
     pub day_change_pct: Option<Percent>,
     /// Share of `total_current_value` in percent; null without a price.
     pub share_pct: Option<Percent>,
@@ -107,7 +108,8 @@ pub struct Totals {
     /// `total_pnl` in percent of `total_invested`; null if that is zero.
     pub total_pnl_pct: Option<Percent>,
     /// Gain on the date `day`, over the holdings whose price is of that date, compared with their
-    /// previous close. Null if there are none.
+    /// previous close, or by the broker's percentage, which has two decimals, where that alone is
+    /// known. Null if there are none.
     pub day_pnl: Option<Money>,
     /// The latest trading date that has begun; null where the calendar does not know it.
     pub day: Option<Day>,
@@ -116,8 +118,11 @@ pub struct Totals {
     pub without_cost: u32,
     /// Holdings without a price, which all totals leave out.
     pub without_price: u32,
-    /// Holdings that `day_pnl` leaves out: their price is of an earlier date, or its previous close
-    /// is not known.
+    /// Holdings that `day_pnl` leaves out because their price is of another date than `day`, which
+    /// is an earlier one, or the coming one in its pre-open.
+    pub without_day_price: u32,
+    /// Holdings that `day_pnl` leaves out because they have no price, or its previous close is not
+    /// known.
     pub without_close: u32,
     /// Value of the holdings without a known cost; part of `total_current_value`.
     pub value_without_cost: Money,

@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use super::values::{Instant, Money, Quantity, Simulated};
+use super::holdings::SyncTimes;
+use super::values::{Day, Instant, Money, Quantity, Simulated};
 use crate::base::{Broker, PositionKind};
 
 #[derive(Debug, Clone, Serialize)]
@@ -31,6 +32,11 @@ pub struct Position<'a> {
     pub unrealised: Option<Money>,
     pub multiplier: Quantity,
     pub synced_at: Option<Instant>,
+    /// The trading date of the sync, of which prices and profit are.
+    pub date: Option<Day>,
+    /// Whether `date` is over and a later trading date has begun. Then a position of the `day` list
+    /// is none of today.
+    pub earlier: bool,
     /// No instrument list has the broker's code, which is shown as it is.
     pub unresolved: bool,
     #[serde(skip_serializing_if = "Simulated::is_absent")]
@@ -54,4 +60,14 @@ pub struct PositionTotals {
     pub pnl: Option<Money>,
     /// Positions whose profit is not known.
     pub without_pnl: usize,
+    /// Positions of a trading date that is over, as `earlier` in their rows.
+    pub earlier: usize,
+    /// The trading date of `synced_at`: the oldest that is in the sum. Null before the first sync.
+    pub date: Option<Day>,
+    /// Time of the last sync of the broker that was synced longest ago, among those that have such
+    /// a list; null before the first sync.
+    pub synced_at: Option<Instant>,
+    /// Each broker's. Null if it was never synced or has no such list: broker B has none of the
+    /// day.
+    pub synced: SyncTimes,
 }

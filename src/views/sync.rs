@@ -14,6 +14,8 @@ pub struct SyncReport<'a, Counts> {
     #[serde(flatten)]
     pub counts: Counts,
     pub broker: Broker,
+    /// The broker's id of the person whose portfolio this is; null if the broker does not say.
+    pub broker_user: Option<&'a str>,
     pub synced_at: Instant,
     pub changes: SyncChanges<'a>,
     pub unresolved_count: usize,

@@ -45,6 +45,7 @@ fn holding(ticker: &str) -> Holding {
         cost: Some(Cost::PerShare(Decimal::ONE)),
         last_price: Some(Decimal::TWO),
         close_price: None,
+        change_pct: None,
         as_of_ms: 1,
         broker_pnl: None,
         discrepancy: false,
@@ -73,6 +74,7 @@ fn store_with(users: &[&[&str]]) -> (tempfile::TempDir, SqliteStore, Vec<Account
             left_out: 0,
             carried: 0,
             suspect: false,
+            made_of: None,
         };
         let (repriced, outcome) = (Repriced::default(), SyncOutcome::default());
         let derived = Derived { point, holdings: Vec::clone(&holdings), repriced, outcome };
@@ -81,7 +83,14 @@ fn store_with(users: &[&[&str]]) -> (tempfile::TempDir, SqliteStore, Vec<Account
         store
             .replace_portfolio(
                 &Turn::alone(id),
-                NewPortfolio { broker: Broker::A, synced_ms: 1, synced, closes_of: None, derive },
+                NewPortfolio {
+                    broker: Broker::A,
+                    synced_ms: 1,
+                    synced,
+                    closes_of: None,
+                    derive,
+                    replaces_broker_user: false,
+                },
             )
             .unwrap();
         id

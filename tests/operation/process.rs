@@ -21,7 +21,8 @@ fn demo_says_what_to_try_and_it_works() {
     for part in [
         "bhav demo: a simulated exchange day",
         "the clock reads 2026-11-20T11:00:0",
-        "simulator on http://127.0.0.1:",
+        // Apart from the service, whose cookie a browser would send to every port of its host.
+        "simulator on http://127.0.0.2:",
         &format!("{url}/api/index/snapshot"),
         &format!("{url}/api/portfolio/live-prices?symbols="),
         &format!("{url}/api/health"),

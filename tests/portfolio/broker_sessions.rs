@@ -38,7 +38,9 @@ fn a_session_ends_with_its_sync_and_the_servers_own_lives_on() {
     // might be the same. Here it is another user's, whose login leaves the server's token alone.
     let other = r#"{"user_id":"PF0001"}"#;
     let json = scene.control("POST", "broker_a/request_token", other).json();
-    assert_eq!(sync("simkeya", json["request_token"].as_str().unwrap()), 200);
+    let body = order("simkeya", json["request_token"].as_str().unwrap());
+    let body = body.replacen('{', r#"{"replace_broker_user":true,"#, 1);
+    assert_eq!(service.post(SYNC, &user, &body).status, 200);
     let expected = SessionCounts { ended: 2, failed: 0, left: 0, kept: 1 };
     assert_eq!(counts(&service), expected);
     assert_eq!(service.get("/brokera/status").json()["valid"], true);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::support::{Scene, Service, TRADING, until};
 use bhav::base::{Broker, Clock, Cost, Holding, Synced, ist};
-use bhav::portfolio::{DayPoint, Derived, PointSource, Repriced, SyncOutcome};
+use bhav::portfolio::{DayPoint, Derived, MadeOf, PointSource, Repriced, SyncOutcome};
 use bhav::sim::SimSettings;
 use bhav::store::{AccountId, FILE_NAME, NewPortfolio, NewUser, SqliteStore, Store, Turn};
 use jiff::civil::Date;
@@ -52,6 +52,7 @@ pub fn holding(symbol: &str, quantity: &str, average: Option<&str>, last: &str) 
         cost: average.map(|average| Cost::PerShare(decimal(average))),
         last_price: Some(decimal(last)),
         close_price: None,
+        change_pct: None,
         as_of_ms: synced_ms(),
         broker_pnl: None,
         discrepancy: false,
@@ -75,7 +76,13 @@ fn point(date: Date, source: PointSource) -> DayPoint {
         left_out: 0,
         carried: 0,
         suspect: false,
+        made_of: None,
     }
+}
+
+fn made_of(holdings: u32) -> Option<MadeOf> {
+    let brokers = [Broker::A].into_iter().collect();
+    Some(MadeOf { brokers, holdings, discrepancies: 0 })
 }
 
 fn register(store: &dyn Store, number: usize) -> AccountId {
@@ -97,7 +104,14 @@ fn sync(store: &dyn Store, id: AccountId, at_ms: i64, holdings: Vec<Holding>) {
     store
         .replace_portfolio(
             &Turn::alone(id),
-            NewPortfolio { broker: Broker::A, synced_ms: at_ms, synced, closes_of: None, derive },
+            NewPortfolio {
+                broker: Broker::A,
+                synced_ms: at_ms,
+                synced,
+                closes_of: None,
+                derive,
+                replaces_broker_user: false,
+            },
         )
         .unwrap();
 }
@@ -199,6 +213,7 @@ fn every_portfolio_has_one_exact_point_of_the_close() {
         total_invested: invested,
         total_current_value: value,
         total_pnl: value - invested,
+        made_of: made_of(1),
         ..point(friday(), PointSource::Close)
     };
     assert_eq!(plain, expected);
@@ -215,6 +230,7 @@ fn every_portfolio_has_one_exact_point_of_the_close() {
         value_without_cost: Some(gift),
         left_out: 1,
         carried: 1,
+        made_of: made_of(4),
         ..point(friday(), PointSource::Close)
     };
     assert_eq!(close_point(&service, users[1]).unwrap(), expected);

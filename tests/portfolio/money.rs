@@ -38,6 +38,7 @@ fn a_sync_after_the_close_values_the_other_broker_at_that_close() {
     days.sync("a");
     assert_eq!(written(&days.point("2026-11-18")["total_current_value"]), "281500");
     assert_eq!(days.point("2026-11-18")["carried"].as_u64(), Some(0));
+    assert_eq!(days.point("2026-11-18")["source"], "close", "every price still is the close");
     assert_eq!(written(&days.summary()["total_current_value"]), "281500");
 
     // Friday closes higher; nobody syncs before Saturday.
@@ -53,6 +54,7 @@ fn a_sync_after_the_close_values_the_other_broker_at_that_close() {
         assert_eq!(written(&point["total_current_value"]), "287000", "{date}");
         assert_eq!(point["carried"].as_u64(), Some(0), "{date}");
     }
+    assert_eq!(days.point("2026-11-21")["source"], "sync", "a Saturday has no close");
     for row in days.holdings() {
         assert_eq!(row["as_of"], "2026-11-20T15:35:00+05:30", "{row:?}");
     }
@@ -104,9 +106,9 @@ fn the_day_s_move_is_of_that_day_or_not_known() {
     let days = two_brokers();
     let summary = days.summary();
     assert_eq!(summary["day"], "2026-11-16");
-    // Broker A says what the price was on Friday; broker B does not.
+    // Broker A says what the price was on Friday; broker B says that it has not moved since.
     assert_eq!(written(&summary["day_pnl"]), "0");
-    assert_eq!(summary["without_close"].as_u64(), Some(1));
+    assert_eq!(left_out(&summary), (Some(0), Some(0)));
 
     // On Wednesday morning all prices are of Monday's sync or Tuesday's close: no day's move yet.
     days.go_to("2026-11-17T16:10:00+05:30");
@@ -135,15 +137,15 @@ fn the_day_s_move_is_of_that_day_or_not_known() {
     let summary = days.summary();
     assert_eq!(summary["day"], "2026-11-18");
     assert!(summary["day_pnl"].is_null(), "{summary:?}");
-    assert_eq!(summary["without_close"].as_u64(), Some(2));
+    assert_eq!(left_out(&summary), (Some(2), Some(0)), "their prices are of the day before");
 
-    // Broker A's own move is there with its sync, broker B's with the close.
+    // Broker A's own move is there with its sync, broker B's with its own or with the close.
     days.price("NSE:INFY", "815");
     days.price("NSE:TCS", "400");
     days.sync("a");
     let summary = days.summary();
     assert_eq!(written(&summary["day_pnl"]), "1500");
-    assert_eq!(summary["without_close"].as_u64(), Some(1));
+    assert_eq!(left_out(&summary), (Some(1), Some(0)));
     days.go_to("2026-11-18T16:10:00+05:30");
     days.await_close("2026-11-18");
     let summary = days.summary();
@@ -155,6 +157,126 @@ fn the_day_s_move_is_of_that_day_or_not_known() {
     days.go_to("2026-11-21T12:00:00+05:30");
     days.await_close("2026-11-20");
     assert_eq!(days.summary()["day"], "2026-11-20", "on a Saturday it is Friday's");
+    days.service.stop();
+}
+
+/// Holdings that the day's move leaves out: their price is of another day; its previous close is
+/// not known.
+fn left_out(summary: &Value) -> (Option<u64>, Option<u64>) {
+    (summary["without_day_price"].as_u64(), summary["without_close"].as_u64())
+}
+
+/// Between 09:00 and 09:15 a broker's last price is the previous close, however it is asked for.
+#[test]
+fn a_pre_open_sync_brings_the_close_before_it_and_no_move_of_the_day() {
+    let days = two_brokers();
+    days.go_to("2026-11-17T16:10:00+05:30");
+    days.await_close("2026-11-17");
+    days.go_to("2026-11-18T09:05:00+05:30");
+    days.sync("a");
+    days.sync("b");
+    for row in days.holdings() {
+        assert_eq!(row["as_of"], "2026-11-17T15:35:00+05:30", "{row:?}");
+    }
+    assert_eq!(days.point("2026-11-18")["carried"].as_u64(), Some(2), "the date's own are to come");
+    days.go_to("2026-11-18T09:16:00+05:30");
+    let summary = days.summary();
+    assert_eq!(summary["day"], "2026-11-18");
+    assert!(summary["day_pnl"].is_null(), "{summary:?}");
+    assert_eq!(left_out(&summary), (Some(2), Some(0)));
+    // Once trading has begun, what the broker says is of the day.
+    days.sync("a");
+    let summary = days.summary();
+    assert_eq!(written(&summary["day_pnl"]), "0", "computed to be 0: the price stood");
+    assert_eq!(left_out(&summary), (Some(1), Some(0)));
+    days.service.stop();
+}
+
+/// Broker B names no previous close: the other broker's row of the share has it to the paisa, and
+/// its own percentage has two decimals.
+#[test]
+fn broker_bs_part_of_the_days_move_is_known_where_anybody_says_it() {
+    let days = two_brokers();
+    days.price("NSE:TCS", "303");
+    days.sync("b");
+    let summary = days.summary();
+    assert_eq!(written(&summary["day_pnl"]), "1500", "one percent of 300, five hundred times");
+    assert_eq!(left_out(&summary), (Some(0), Some(0)));
+    let of_b = days.get("/api/portfolio/holdings?broker=b")["holdings"][0].clone();
+    assert_eq!(written(&of_b["day_change_pct"]), "1");
+    assert!(of_b["close_price"].is_null(), "{of_b:?}");
+
+    // 1.01666… percent, which broker B writes as 1.02.
+    days.price("NSE:TCS", "303.05");
+    days.holds_at_a(
+        r#"{"symbol":"NSE:INFY","quantity":100,"average_paise":70000},
+           {"symbol":"NSE:TCS","quantity":1,"average_paise":20000}"#,
+    );
+    days.sync("b");
+    days.sync("a");
+    let summary = days.summary();
+    let whole = days.holdings();
+    let tcs = whole.iter().find(|row| row["broker"] == "b").unwrap();
+    assert_eq!(written(&tcs["close_price"]), "300", "from broker A's row: {tcs:?}");
+    // 501 times 3.05; by the percentage the five hundred would have moved by 1529.95.
+    assert_eq!(written(&summary["day_pnl"]), "1528.05");
+    days.service.stop();
+}
+
+#[test]
+fn positions_say_of_which_day_and_sync_they_are() {
+    let days = Days::from(MONDAY);
+    days.sync("a");
+    let monday = days.get("/api/portfolio/positions");
+    let day = &monday["summary"]["day"];
+    assert_eq!(day["date"], "2026-11-16");
+    assert_eq!(day["synced_at"], MONDAY);
+    assert_eq!((day["count"].as_u64(), day["earlier"].as_u64()), (Some(2), Some(0)));
+    days.go_to("2026-11-18T10:30:00+05:30");
+    days.sync("b");
+    let wednesday = days.get("/api/portfolio/positions");
+    let (day, net) = (&wednesday["summary"]["day"], &wednesday["summary"]["net"]);
+    assert_eq!(day["date"], "2026-11-16", "broker B has no list of the day");
+    assert_eq!((day["count"].as_u64(), day["earlier"].as_u64()), (Some(2), Some(2)));
+    assert!(day["synced"]["b"].is_null());
+    assert_eq!((&net["date"], &net["synced_at"]), (&day["date"], &day["synced_at"]));
+    assert_eq!(net["synced"]["b"], "2026-11-18T10:30:00+05:30");
+    assert!(net["earlier"].as_u64() < net["count"].as_u64(), "{net:?}");
+    for row in rows(&wednesday, "positions") {
+        let is_a = row["broker"] == "a";
+        assert_eq!(row["earlier"].as_bool(), Some(is_a), "{row:?}");
+        assert_eq!(row["date"], if is_a { "2026-11-16" } else { "2026-11-18" });
+    }
+    days.service.stop();
+}
+
+/// A leap of the profit that is none: the point says what it is of.
+#[test]
+fn a_point_says_which_brokers_and_how_many_holdings_it_is_of() {
+    let days = Days::from(MONDAY);
+    days.price_anew("NSE:INFY", "800");
+    days.price_anew("NSE:TCS", "300");
+    days.holds_at_a(r#"{"symbol":"NSE:INFY","quantity":100,"average_paise":70000}"#);
+    days.holds_at_b(&[("TCS", TCS, "500")], &[("TCS", "500", "250.00", "NSE:TCS")]);
+    days.sync("a");
+    days.go_to("2026-11-16T16:10:00+05:30");
+    days.await_close("2026-11-16");
+    days.go_to("2026-11-17T11:00:00+05:30");
+    days.sync("b");
+    days.go_to("2026-11-18T11:00:00+05:30");
+    days.holds_at_a("");
+    days.sync("a");
+    let of = |date: &str| {
+        let point = days.point(date);
+        let brokers = sonic_rs::to_string(&point["brokers"]).unwrap();
+        (brokers, point["holdings"].as_u64(), written(&point["total_pnl"]))
+    };
+    let expect = |brokers: &str, holdings, pnl: &str| (brokers.into(), Some(holdings), pnl.into());
+    assert_eq!(of("2026-11-16"), expect(r#"["a"]"#, 1, "10000"), "by a sync and at a close");
+    assert_eq!(of("2026-11-17"), expect(r#"["a","b"]"#, 2, "35000"));
+    assert_eq!(of("2026-11-18"), expect(r#"["a","b"]"#, 1, "25000"));
+    let export = days.get("/api/portfolio/export");
+    assert_eq!(rows(&export, "pnl_snapshots")[2]["holdings"].as_u64(), Some(1));
     days.service.stop();
 }
 

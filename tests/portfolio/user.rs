@@ -40,8 +40,8 @@ impl User {
         self.service.client().request("GET", target, &self.auth)
     }
 
-    fn minted(&self, route: &str, name: &str) -> String {
-        let body = format!(r#"{{"user_id":"{ACCOUNT}"}}"#);
+    fn minted(&self, route: &str, name: &str, person: &str) -> String {
+        let body = format!(r#"{{"user_id":"{person}"}}"#);
         self.scene.control("POST", route, &body).json()[name].as_str().unwrap().to_owned()
     }
 
@@ -52,14 +52,19 @@ impl User {
 
     /// Route and body of a sync that works.
     pub fn order(&self, broker: &str) -> (&'static str, String) {
+        self.order_of(broker, ACCOUNT)
+    }
+
+    /// The same, with the code of a person at the broker.
+    fn order_of(&self, broker: &str, person: &str) -> (&'static str, String) {
         if broker == "a" {
-            let token = self.minted("broker_a/request_token", "request_token");
+            let token = self.minted("broker_a/request_token", "request_token", person);
             let body = format!(
                 r#"{{"api_key":"simkeya","api_secret":"simsecreta","request_token":"{token}"}}"#
             );
             return ("/api/portfolio/sync", body);
         }
-        let session = self.minted("broker_b/api_session", "api_session");
+        let session = self.minted("broker_b/api_session", "api_session", person);
         let body = format!(
             r#"{{"api_key":"sim+key=b&1","api_secret":"simsecretb","api_session":"{session}"}}"#
         );
@@ -95,15 +100,17 @@ fn before_a_sync_there_is_nothing_and_nobody_else_sees_it() {
         holdings.text(),
         "{\"holdings\":[],\"summary\":{\"total_invested\":0,\"total_current_value\":0,\
          \"total_pnl\":0,\"total_pnl_pct\":null,\"day_pnl\":null,\"day\":\"2026-11-20\",\
-         \"without_cost\":0,\"without_price\":0,\"without_close\":0,\
+         \"without_cost\":0,\"without_price\":0,\"without_day_price\":0,\"without_close\":0,\
          \"value_without_cost\":0,\"pledged_only\":0,\"mtf_only\":0,\"synced_at\":null,\
          \"synced\":{\"a\":null,\"b\":null},\"priced_from\":null,\"priced_to\":null,\
          \"merged\":[]}}"
     );
     assert_eq!(
         user.get(POSITIONS).text(),
-        "{\"positions\":[],\"summary\":{\"day\":{\"count\":0,\"pnl\":0,\"without_pnl\":0},\
-         \"net\":{\"count\":0,\"pnl\":0,\"without_pnl\":0}}}"
+        "{\"positions\":[],\"summary\":{\"day\":{\"count\":0,\"pnl\":0,\"without_pnl\":0,\
+         \"earlier\":0,\"date\":null,\"synced_at\":null,\"synced\":{\"a\":null,\"b\":null}},\
+         \"net\":{\"count\":0,\"pnl\":0,\"without_pnl\":0,\
+         \"earlier\":0,\"date\":null,\"synced_at\":null,\"synced\":{\"a\":null,\"b\":null}}}}"
     );
     let pnl = user.get(PNL).json();
     assert_eq!((pnl["days"].as_u64(), rows(&pnl, "trend").len()), (Some(30), 0));
@@ -140,9 +147,11 @@ fn expect_exact_totals(text: &str, json: &Value) {
         invested += quantity * cost;
     }
     assert_eq!(json["summary"]["without_cost"].as_u64(), Some(without_cost));
-    let no_close = holdings.iter().filter(|row| row["close_price"].is_null()).count() as u64;
-    assert!(no_close > 0, "broker B names no closes");
-    assert_eq!(json["summary"]["without_close"].as_u64(), Some(no_close));
+    // Of what broker B alone has, it names the day's change in percent and no close.
+    let no_close: Vec<_> = holdings.iter().filter(|row| row["close_price"].is_null()).collect();
+    assert!(!no_close.is_empty() && no_close.iter().all(|row| row["broker"] == "b"));
+    assert!(holdings.iter().all(|row| row["day_change_pct"].is_number()));
+    assert_eq!(json["summary"]["without_close"].as_u64(), Some(0));
     assert_eq!(raw(text, "total_invested"), shortest(invested));
     assert_eq!(raw(text, "total_current_value"), shortest(value));
     assert_eq!(raw(text, "total_pnl"), shortest(value - apart - invested));
@@ -191,7 +200,7 @@ fn two_brokers_make_one_portfolio_to_the_paisa() {
     assert_eq!(number(pnl.text(), "total_pnl"), number(answer.text(), "total_pnl"));
     assert_eq!(decimal(&trend["trend"][0], "total_pnl"), number(answer.text(), "total_pnl"));
     // The same totals, with the same word on what they leave out.
-    assert_eq!(members(&trend["summary"]), members(&json["summary"])[..16]);
+    assert_eq!(members(&trend["summary"]), members(&json["summary"])[..17]);
     for name in members(&trend["summary"]) {
         assert_eq!(trend["summary"][&name], json["summary"][&name], "{name}");
     }
@@ -338,4 +347,64 @@ fn deletion_is_counted_and_everything_can_be_exported_before() {
     for (name, count) in [("syncs", 0), ("holdings", 0), ("positions", 0), ("journal", 1)] {
         assert_eq!(rows(&json, name).len(), count, "{name}");
     }
+}
+
+/// A foreign page can bring its own code to the way back. What it is of is known once the code is
+/// used, and then nothing is replaced without a word.
+#[test]
+fn a_code_of_another_person_at_the_broker_replaces_nothing_unless_that_is_said() {
+    let user = User::new();
+    for broker in ["a", "b"] {
+        let told = user.synced(broker);
+        assert_eq!(told["broker_user"], ACCOUNT, "the report says whose portfolio it is");
+        let target = format!("{HOLDINGS}?broker={broker}");
+        let before = user.get(&target);
+        // Each with a key of its own: a key may make few calls a second.
+        let with_key = |number: u8, (route, body): (&'static str, String)| {
+            let body = body.replace("simkeya", &format!("simkeya-{number}"));
+            (route, body)
+        };
+        let (route, body) = with_key(1, user.order_of(broker, "ZX9998"));
+        let refused = user.service.post(route, &user.auth, &body);
+        refused.expect_problem(409, "broker_user_changed");
+        let detail = refused.json()["detail"].as_str().unwrap().to_owned();
+        assert!(detail.contains("Z***8") && detail.contains("P***1"), "{detail}");
+        assert!(!detail.contains("ZX9998") && !detail.contains(ACCOUNT), "{detail}");
+        assert_eq!(user.get(&target).text(), before.text(), "nothing was changed");
+        let (_, body) = with_key(2, user.order(broker));
+        assert_eq!(user.service.post(route, &user.auth, &body).status, 200);
+
+        let (_, body) = with_key(3, user.order_of(broker, "ZX9998"));
+        let body = body.replacen('{', "{\"replace_broker_user\":true,", 1);
+        let replaced = user.service.post(route, &user.auth, &body);
+        assert_eq!(replaced.status, 200, "{}", replaced.text());
+        assert_eq!(replaced.json()["broker_user"], "ZX9998");
+        let (_, body) = with_key(4, user.order(broker));
+        let refused = user.service.post(route, &user.auth, &body);
+        refused.expect_problem(409, "broker_user_changed");
+    }
+    let export = user.get("/api/portfolio/export").json();
+    for sync in rows(&export, "syncs") {
+        assert_eq!(sync["broker_user"], "ZX9998");
+    }
+    // Where nothing is stored, nothing is replaced.
+    let gone = user.service.client().request("DELETE", DATA, &user.auth);
+    assert_eq!(gone.status, 200, "{}", gone.text());
+    let (route, body) = user.order("a");
+    let body = body.replace("simkeya", "simkeya-5");
+    assert_eq!(user.service.post(route, &user.auth, &body).status, 200);
+    user.service.stop();
+}
+
+/// Of the demo's twelve holdings broker A calls one average unreliable.
+#[test]
+fn a_doubtful_average_is_counted_and_makes_no_point_suspect() {
+    let user = User::new();
+    user.synced("a");
+    let point = rows(&user.get(PNL).json(), "trend")[0].clone();
+    assert_eq!(point["suspect"].as_bool(), Some(false), "no price has leapt");
+    assert_eq!(point["discrepancies"].as_u64(), Some(1));
+    assert_eq!(point["brokers"].as_array().unwrap().len(), 1);
+    assert_eq!(point["holdings"].as_u64(), Some(12));
+    user.service.stop();
 }

@@ -1,7 +1,7 @@
 // W14: what charts compute before they draw.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { extent, path, ticks } from '../../web/chart.js';
+import { extent, path, runs, ticks } from '../../web/chart.js';
 
 const on = { x: (at) => at * 10, y: (value) => 100 - value };
 
@@ -24,4 +24,12 @@ test('no line is drawn through what is not known', () => {
   assert.equal(path([1, 2], on), 'M0.0 99.0L10.0 98.0');
   assert.equal(path([1, null, 3], on), 'M0.0 99.0M20.0 97.0');
   assert.equal(path([null], on), '');
+});
+
+test('the line of the trend breaks where brokers or holdings have changed, and not where that is not known', () => {
+  const of = (brokers, holdings) => ({ brokers, holdings });
+  const points = [of(null, null), of(['a'], 3), of(['a'], 3), of(['a', 'b'], 9), of(['a', 'b'], 8), of(['a', 'b'], 8), of(['a', 'b'], 0), of(null, null)];
+  assert.deepEqual(runs(points), [[0, 1, 2], [3], [4, 5], [6, 7]]);
+  assert.deepEqual(runs([]), []);
+  assert.equal(path([1, 2, 3], on, (at) => at === 2), 'M0.0 99.0L10.0 98.0M20.0 97.0');
 });

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { rupees, signedRupees } from '../../web/format.js';
-import { PASSWORD, open, register, scene, submitSync, until, userOf, visit } from './support.js';
+import { PASSWORD, open, register, scene, submitSync, sync, until, userOf, visit } from './support.js';
 
 // At a fixed instant the sums of what was paid are the same to the paisa in every run.
 const stage = scene({ BHAV_NOW: '2026-11-20T11:00:00+05:30' });
@@ -128,6 +128,94 @@ test('credentials are nowhere after a sync: not in storage, address, fields or l
     assert.ok(!kept.includes(secret), secret);
     assert.ok(!stage.demo.log().slice(greeting).includes(secret), `${secret} in the log`);
   }
+  await context.close();
+});
+
+test('a waiting sync page takes a code for ten minutes after its own login, and the last one stays', async () => {
+  const { page, context } = await open(stage.browser);
+  await context.clock.install();
+  await register(page, stage.demo.base);
+  await visit(page, `${stage.demo.base}/portfolio/sync/a`);
+  const field = page.getByLabel('Request token', { exact: true });
+  // What comes to the page comes to this list after it.
+  await page.evaluate(() => {
+    window.came = [];
+    new BroadcastChannel('code a').onmessage = ({ data }) => window.came.push(data);
+  });
+  const other = await context.newPage();
+  const bring = async (code) => {
+    await other.goto(`${stage.demo.base}/return/a?request_token=${code}`, { waitUntil: 'commit' });
+    await until(`${code} in the waiting page`, () => page.evaluate((sought) => window.came.includes(sought), code));
+    return field.inputValue();
+  };
+  assert.equal(await bring('foreign-code'), '', 'nobody has opened a login here');
+  await page.getByLabel('API key', { exact: true }).fill('simkeya-1');
+  const [login] = await Promise.all([context.waitForEvent('page'), page.getByRole('link', { name: /Open the broker/ }).click()]);
+  await login.close();
+  assert.equal(await bring('first-code'), 'first-code');
+  assert.equal(await bring('second-code'), 'second-code', 'the last one');
+  await context.clock.fastForward(601_000);
+  assert.equal(await bring('late-code'), 'second-code', 'ten minutes are over');
+  await context.close();
+});
+
+test('a code of somebody else at the broker asks before it replaces a portfolio', async () => {
+  const { page, context } = await open(stage.browser);
+  await register(page, stage.demo.base);
+  await sync(page, stage.demo, 'a');
+  const others = async () => (await stage.demo.control('broker_a/request_token', { user_id: 'ZX9998' })).request_token;
+  const fill = async (code) => {
+    await page.getByLabel('API key', { exact: true }).fill('simkeya-1');
+    await page.getByLabel('API secret', { exact: true }).fill('simsecreta');
+    await page.getByLabel('Request token', { exact: true }).fill(code);
+  };
+  await visit(page, `${stage.demo.base}/portfolio/sync/a`);
+  const meant = page.getByRole('checkbox', { name: /replaced by that of the other user/ });
+  assert.equal(await meant.count(), 0);
+  await fill(await others());
+  await page.getByRole('button', { name: 'Sync broker A' }).click();
+  await page.getByText(/The code is of the user Z\*\*\*8/).waitFor();
+  await meant.check();
+  await fill(await others());
+  await submitSync(page, 'a');
+  await page.getByText('The portfolio of the user ZX9998 at the broker.').waitFor();
+  await context.close();
+});
+
+test('the trend breaks where a broker came, and positions of an earlier day say so', async () => {
+  const storageState = await userOf(stage, ['a']);
+  const { page, context, faults } = await open(stage.browser, { storageState });
+  const changed = (path, change) => page.route(path, async (route) => {
+    const answer = await route.fetch();
+    await route.fulfill({ response: answer, json: change(await answer.json()) });
+  });
+  await changed('**/api/portfolio/pnl?*', (answer) => {
+    const [point] = answer.trend;
+    const on = (day, more) => ({ ...point, date: `2026-11-${day}`, source: 'close', ...more });
+    const both = { brokers: ['a', 'b'], holdings: 24, total_invested: point.total_invested * 2, total_current_value: point.total_current_value * 2.1 };
+    return { ...answer, trend: [on('12', { brokers: null, holdings: null, discrepancies: null }), on('13'), on('16'), on('17', both), on('18', both), on('19', { ...both, suspect: true }), { ...on('20', both), source: 'sync' }] };
+  });
+  await visit(page, `${stage.demo.base}/trend`);
+  const line = page.locator('.line.value');
+  await line.waitFor({ state: 'attached' });
+  assert.equal((await line.getAttribute('d')).match(/M/g).length, 2);
+  await page.getByText(/unrealised profit of what is held/).waitFor();
+  await page.getByRole('row', { name: /A\+B, 24 holdings/ }).first().waitFor();
+  assert.ok(await page.getByText('1 with a doubtful cost').count() > 1);
+  assert.equal(await page.getByText('⚠ suspect').count(), 1, 'of one point alone');
+  if (process.env.PICTURES) await page.screenshot({ path: `${process.env.PICTURES}/trend.png`, fullPage: true });
+
+  await changed('**/api/portfolio/positions?*', (answer) => ({
+    positions: answer.positions.map((row) => ({ ...row, date: '2026-11-18', earlier: true })),
+    summary: { ...answer.summary, net: { ...answer.summary.net, date: '2026-11-18', synced_at: '2026-11-18T10:30:00+05:30', earlier: answer.summary.net.count } },
+  }));
+  await visit(page, `${stage.demo.base}/portfolio`);
+  await page.getByRole('button', { name: 'Positions' }).click();
+  await page.getByText(/As of .*18 Nov/).waitFor();
+  await page.getByText('Not of today: sync again.').waitFor();
+  assert.ok(await page.locator('.mark', { hasText: /^Of .*18 Nov/ }).count() > 0);
+  if (process.env.PICTURES) await page.screenshot({ path: `${process.env.PICTURES}/positions.png`, fullPage: true });
+  assert.deepEqual(faults, []);
   await context.close();
 });
 

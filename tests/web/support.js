@@ -19,7 +19,7 @@ export const PASSWORD = 'nine green parrots';
 /** Starts `bhav demo` with a state of its own; `settings` are variables of its environment. */
 export async function startDemo(settings = {}) {
   const state = mkdtempSync(join(tmpdir(), 'bhav-web-'));
-  const args = ['demo', '--listen', '127.0.0.1:0', '--sim-listen', '127.0.0.1:0', '--state-dir', state];
+  const args = ['demo', '--listen', '127.0.0.1:0', '--state-dir', state];
   const process_ = spawn(PROGRAM, args, { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...settings } });
   let said = '';
   const addresses = new Promise((resolve, reject) => {

@@ -94,7 +94,7 @@ function drawTotals(totals, leftOut, synced, sum, showThem) {
     parts.push(t.withoutCost(sum.without_cost, money(sum.value_without_cost)), ' ', button(t.showThem, showThem, { class: 'link' }), ' ');
   }
   if (sum.without_price) parts.push(t.withoutPrice(sum.without_price), ' ');
-  if (sum.without_close) parts.push(t.withoutClose(sum.without_close));
+  if (sum.without_day_price || sum.without_close) parts.push(t.withoutDay(sum.without_day_price, sum.without_close));
   if (leftOut.textContent !== h('p', null, parts.map((part) => (typeof part === 'string' ? part : t.showThem))).textContent) put(leftOut, parts);
   const times = ['a', 'b'].map((name) => {
     const at = sum.synced[name];

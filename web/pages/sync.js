@@ -14,6 +14,8 @@ const BROKERS = {
   b: { path: '/api/portfolio/brokerb-sync', code: 'api_session', back: '/return/b', demo: ['sim+key=b&1-1', 'simsecretb'] },
 };
 const WAIT_MS = 120_000;
+// How long after its own "Open the broker's login" a waiting page takes a code: a login with an OTP takes some minutes.
+const TAKEN_MS = 600_000;
 
 /** The code that the broker's login left behind `#`; the address loses it at once. */
 function takeCode() {
@@ -54,14 +56,20 @@ export function show({ main, path, announce }) {
       drawLogin();
       (code.input.value ? submit : login).focus();
     }, { class: 'link' }));
-  // The login ends in another tab; the one where it began gets the code too.
+  // The login ends in another tab; the one where it began gets the code too. Any page can bring a code of its own to the way
+  // back, so this page takes one only while it waits, and the last one, which is the one of the person's own login.
+  let openedMs = -Infinity;
+  for (const kind of ['click', 'auxclick']) login.addEventListener(kind, () => { if (login.hasAttribute('href')) openedMs = performance.now(); });
   const tabs = new BroadcastChannel(`code ${which}`);
   tabs.onmessage = ({ data }) => {
-    if (!form.isConnected || code.input.value) return;
+    if (!form.isConnected || performance.now() - openedMs > TAKEN_MS) return;
     code.input.value = data;
     say(came, t.codeCame);
   };
   if (brought) tabs.postMessage(brought);
+  // Shown once the broker has said that the code is of somebody else.
+  const replaces = h('input', { type: 'checkbox', name: 'replace_broker_user' });
+  const replace = h('p', { hidden: true }, h('label', null, replaces, ' ', t.replace));
   /** @type {AbortController | null} */
   let asking = null;
   const cancel = button(t.cancel, () => asking?.abort(), { class: 'quiet', hidden: true });
@@ -75,7 +83,7 @@ export function show({ main, path, announce }) {
         }, { class: 'quiet' }), ' ', copied)),
       h('li', null, h('h2', null, t.stepCode), code.node, came),
       h('li', null, h('h2', null, t.stepSync), secret.node, h('p', { class: 'promise' }, t.promise))),
-    problem, h('p', { class: 'actions' }, submit, ' ', cancel), waiting);
+    problem, replace, h('p', { class: 'actions' }, submit, ' ', cancel), waiting);
   put(main, h('p', { class: 'back' }, h('a', { href: '/portfolio' }, t.back)), h('h1', null, t.sync[which]), h('p', { class: 'lead' }, t.who[which]), form, result);
   if (brought) key.input.focus();
 
@@ -84,12 +92,13 @@ export function show({ main, path, announce }) {
     cancel.hidden = false;
     say(waiting, t.asking[which]);
     try {
-      const body = { api_key: key.input.value.trim(), api_secret: secret.input.value.trim(), [broker.code]: codeIn(code.input.value) };
+      const body = { api_key: key.input.value.trim(), api_secret: secret.input.value.trim(), [broker.code]: codeIn(code.input.value), ...(replaces.checked && { replace_broker_user: true }) };
       const report = await call(broker.path, { method: 'POST', body, signal: asking.signal, timeoutMs: WAIT_MS });
       put(result, syncReport(report));
       form.remove();
       result.querySelector('h2')?.focus();
     } catch (failed) {
+      if (failed.code === 'broker_user_changed') replace.hidden = false;
       if (!asking.signal.aborted) throw failed;
       announce(t.cancelled);
     } finally {

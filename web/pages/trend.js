@@ -2,7 +2,7 @@
 import { call } from '../api.js';
 import { trend as chart, fit } from '../chart.js';
 import { change, figure, secret } from '../figures.js';
-import { day, isKnown, rupees, signedRupees } from '../format.js';
+import { UNKNOWN, day, isKnown, rupees, signedRupees } from '../format.js';
 import * as live from '../live.js';
 import { amountsHidden, onAppearance } from '../prefs.js';
 import { csvButton, table } from '../table.js';
@@ -32,6 +32,8 @@ export function show({ main }) {
       { of: 'date', label: t.date, show: (p) => day(p.date) },
       figure('total_invested', text.portfolio.invested, money), figure('total_current_value', text.portfolio.value, money),
       change('total_pnl', text.portfolio.pnl, secret(signedRupees)),
+      { key: 'of', label: t.of, show: (p) => (p.brokers ? t.madeOf(p.brokers.join('+').toUpperCase(), p.holdings) : { text: UNKNOWN, title: t.notKept }),
+        csv: (p) => (p.brokers ? t.madeOf(p.brokers.join('+').toUpperCase(), p.holdings) : '') },
       { key: 'how', label: t.how, show: how, csv: (p) => how(p).map((bit) => (typeof bit === 'string' ? bit : bit.text)).join('') },
     ],
   });
@@ -40,7 +42,7 @@ export function show({ main }) {
     h('div', { class: 'title-row' }, h('h1', null, t.title)),
     h('div', { class: 'filters no-print' }, h('div', { class: 'tabs small', role: 'group', 'aria-label': t.range }, ranges),
       h('label', null, t.own, ' ', own), csvButton(shown.csv, 'trend.csv')),
-    sentence, empty, picture,
+    h('p', { class: 'muted' }, t.what), sentence, empty, picture,
     h('p', { class: 'legend trend-legend' }, t.legend.map(([kind, words]) => h('span', { 'data-mark': kind }, words))), shown.node);
 
   const draw = () => {
@@ -86,6 +88,7 @@ function how(p) {
   const bits = [p.source === 'sync' ? `● ${t.sync}` : p.source === 'close' ? `· ${t.close}` : p.source];
   if (p.left_out) bits.push(', ', { text: t.leftOut(p.left_out), kind: 'muted' });
   if (p.carried) bits.push(', ', { text: t.carried(p.carried), kind: 'muted' });
+  if (p.discrepancies) bits.push(', ', { text: t.discrepancies(p.discrepancies), kind: 'muted', title: t.discrepancyWhy });
   if (p.suspect) bits.push(' ', { text: `⚠ ${t.suspect}`, kind: 'mark delayed', title: t.suspectWhy });
   return bits;
 }

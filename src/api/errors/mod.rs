@@ -8,7 +8,7 @@ mod store;
 
 pub(super) use broker::{BrokerRoute, broker_problem, broker_timed_out};
 pub(super) use portfolio::{
-    activation_busy, export_in_progress, export_too_long, in_progress, portfolio_busy, sync_busy,
-    too_many_attempts,
+    activation_busy, broker_user_changed, export_in_progress, export_too_long, in_progress,
+    portfolio_busy, sync_busy, too_many_attempts,
 };
 pub(super) use store::{too_many_writes, unidentified};

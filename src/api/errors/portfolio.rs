@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::broker::whole_seconds;
 use crate::api::portfolio::export_limit;
+use crate::base::Broker;
 use crate::http::Problem;
 use crate::limits::throttle::Throttled;
 use crate::portfolio::Overflow;
@@ -52,6 +53,29 @@ pub(in crate::api) fn in_progress() -> Problem {
     Problem::new(409, "sync_in_progress", detail).with("Retry-After", BUSY_RETRY_S.to_string())
 }
 
+/// The code belongs to another person at the broker than the portfolio that is stored. By now it is
+/// used: the broker alone knows whose it is.
+pub(in crate::api) fn broker_user_changed(broker: Broker, kept: &str, sent: &str) -> Problem {
+    let detail = format!(
+        "The code is of the user {} at {}, and the portfolio stored here of the user {}; nothing \
+         was changed. The code is used. To put the other portfolio in its place, log in at the \
+         broker again and send replace_broker_user with the new code.",
+        masked(sent),
+        broker.name(),
+        masked(kept)
+    );
+    Problem::new(409, "broker_user_changed", detail)
+}
+
+/// First and last letter: enough for who knows both ids, and of no use to others.
+fn masked(id: &str) -> String {
+    let mut letters = id.chars();
+    match (letters.next(), letters.next_back(), letters.count()) {
+        (Some(first), Some(last), 1..) => format!("{first}***{last}"),
+        _ => "***".into(),
+    }
+}
+
 /// The user's last export is not finished.
 pub(in crate::api) fn export_in_progress() -> Problem {
     let detail = "Another export of yours is under way, or not read to its end yet.";
@@ -68,4 +92,16 @@ pub(in crate::api) fn export_too_long() -> Problem {
 pub(in crate::api) fn portfolio_busy() -> Problem {
     let detail = "Too many portfolios are being read.";
     Problem::unavailable("portfolio_busy", detail, LANE_RETRY_S)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_told_by_its_first_and_last_letter_alone() {
+        for (id, expected) in [("ZX0042", "Z***2"), ("ABC", "A***C"), ("AB", "***"), ("", "***")] {
+            assert_eq!(masked(id), expected, "{id}");
+        }
+    }
 }

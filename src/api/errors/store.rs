@@ -32,6 +32,8 @@ impl From<StoreError> for Problem {
                               too long; nothing was stored.";
                 Problem::unavailable("store_busy", detail, SOON_S)
             }
+            // The sync itself says whose portfolio is whose.
+            StoreError::OtherBrokerUser { .. } => Problem::internal(),
             StoreError::Busy => Problem::unavailable("store_busy", busy, SOON_S),
             StoreError::Late => {
                 let detail = "The database did not answer in time; it may still do what was asked.";

@@ -15,7 +15,7 @@ use crate::api::state::State;
 use crate::http::document::coding::etag;
 use crate::http::message::response::JSON;
 use crate::http::{Problem, Response};
-use crate::portfolio::closed_trades::{NotedTrade, closed_pairs};
+use crate::portfolio::closed_trades::{NotedTrade, closed_pairs, realised};
 use crate::store::{AccountId, JournalCursor, JournalEntry, Side};
 use crate::views::journal::{FoundEntries, JournalSummary};
 use crate::views::json;
@@ -108,9 +108,10 @@ fn text(query: &[u8], name: &'static str, chars_max: usize) -> Result<Option<Str
     Ok(found.filter(|text| !text.is_empty()))
 }
 
+/// Empty text is no date: unlike words to look for, an end of the time is not left open by it.
 fn date(query: &[u8], name: &'static str) -> Result<Option<Date>, Problem> {
-    let Some(text) = text(query, name, DATE_CHARS)? else { return Ok(None) };
-    let date = text.parse().ok().filter(|_| text.len() == DATE_CHARS);
+    let Some(text) = one(query, name)? else { return Ok(None) };
+    let date = text.trim().parse().ok().filter(|_| text.trim().len() == DATE_CHARS);
     date.map(Some).ok_or_else(|| invalid(name, "A date, YYYY-MM-DD."))
 }
 
@@ -145,19 +146,20 @@ fn summary(entries: &[JournalEntry], filters: &Filters, kept: &[&JournalEntry]) 
     let oldest_first: Vec<_> = entries.iter().rev().collect();
     let trades: Vec<_> = oldest_first.iter().map(|entry| trade(entry)).collect();
     let pairs = closed_pairs(&trades);
-    let counted = pairs.iter().filter(|pair| {
+    let counted = pairs.into_iter().filter(|pair| {
         let (opened, closed) = (oldest_first[pair.opened_by], oldest_first[pair.closed_by]);
         let marked = filters.is_marked(opened) || filters.is_marked(closed);
         filters.is_of_symbol(closed) && filters.is_in_time(closed) && marked
     });
-    let realised: Vec<_> = counted.map(|pair| pair.realised).collect();
-    let wins = realised.iter().flatten().filter(|profit| **profit > Decimal::ZERO).count();
-    let share = wins as f64 / realised.len() as f64;
+    let counted: Vec<_> = counted.collect();
+    let profits = counted.iter().filter_map(|pair| realised(&trades, [pair]));
+    let wins = profits.filter(|profit| *profit > Decimal::ZERO).count();
+    let share = wins as f64 / counted.len() as f64;
     JournalSummary {
-        closed_pairs: realised.len(),
+        closed_pairs: counted.len(),
         wins,
-        win_rate: (!realised.is_empty()).then(|| Share::of(share)),
-        realised: sum(realised.iter().copied()).filter(|_| !realised.is_empty()).map(Money),
+        win_rate: (!counted.is_empty()).then(|| Share::of(share)),
+        realised: realised(&trades, &counted).filter(|_| !counted.is_empty()).map(Money),
         fees: sum(kept.iter().map(|entry| Some(entry.fields.fees.unwrap_or_default()))).map(Money),
     }
 }

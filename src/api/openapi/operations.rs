@@ -292,7 +292,9 @@ pub(super) const OPERATIONS: &[Operation] = &[
             Credentials are held in memory for the length of the call and are never stored or \
             logged. Syncs of one user run one after the other. Codes that begin with `broker_` \
             repeat what the broker said: a 401 with one of them does not mean that your access \
-            token is invalid.",
+            token is invalid. The reply says whose portfolio it is at the broker. A code of \
+            another person there than the one of the sync before is 409 `broker_user_changed` and \
+            changes nothing, unless `replace_broker_user` is true.",
         parameters: &[],
         body: Some("BrokerALogin"),
         success: "The sync has been stored.",
@@ -319,7 +321,9 @@ pub(super) const OPERATIONS: &[Operation] = &[
             Credentials are held in memory for the length of the call and are never stored or \
             logged. Syncs of one user run one after the other. Codes that begin with `broker_` \
             repeat what the broker said: a 401 with one of them does not mean that your access \
-            token is invalid.",
+            token is invalid. The reply says whose portfolio it is at the broker. A code of \
+            another person there than the one of the sync before is 409 `broker_user_changed` and \
+            changes nothing, unless `replace_broker_user` is true.",
         parameters: &[],
         body: Some("BrokerBLogin"),
         success: "The sync has been stored.",
@@ -356,7 +360,8 @@ pub(super) const OPERATIONS: &[Operation] = &[
         tag: "portfolio",
         description: "\
             Positions of both brokers. Without `type`, rows of both lists are returned, each with \
-            its own `type`.",
+            its own `type`. They are as of the last sync: rows and totals name its trading date, \
+            and say where that is over.",
         parameters: &["type", "include_closed", "IfNoneMatch", "AcceptEncoding"],
         body: None,
         success: "Open positions, or all of them with `include_closed=true`.",
@@ -369,9 +374,11 @@ pub(super) const OPERATIONS: &[Operation] = &[
         id: "readPnl",
         tag: "portfolio",
         description: "\
-            Totals of all holdings, and one point per date. A sync writes the point of its date. \
-            After each trading day's close, all portfolios are revalued at closing prices, so the \
-            trend continues without a new sync.",
+            Totals of all holdings, and one point per date. Profit is the unrealised profit of \
+            what is held: shares that were sold are in it no more. Each point says which brokers \
+            and how many holdings it is of; where these change, two points do not continue each \
+            other. A sync writes the point of its date. After each trading day's close, all \
+            portfolios are revalued at closing prices, so the trend continues without a new sync.",
         parameters: &["days", "IfNoneMatch", "AcceptEncoding"],
         body: None,
         success: "Totals as of the last sync or close, and their trend.",

@@ -66,7 +66,7 @@ pub(super) const BROKER_NOT_READY: Refusal =
     shared("BrokerNotReady", 409, &["broker_not_configured", "broker_key_refused"]);
 pub(super) const JOURNAL_FULL: Refusal = shared("JournalFull", 409, &["limit_reached"]);
 pub(super) const SYNC_CONFLICT: Refusal =
-    shared("SyncConflict", 409, &["sync_in_progress", "limit_reached"]);
+    shared("SyncConflict", 409, &["sync_in_progress", "broker_user_changed", "limit_reached"]);
 pub(super) const PRECONDITION_FAILED: Refusal =
     shared("PreconditionFailed", 412, &["precondition_failed"]);
 pub(super) const BODY_TOO_LARGE: Refusal = shared("BodyTooLarge", 413, &["body_too_large"]);

@@ -126,6 +126,7 @@ pub(super) fn totals(summary: &Summary, day: Option<Date>, syncs: &Syncs) -> Tot
         day: day.map(Day),
         without_cost: summary.without_cost,
         without_price: summary.without_price,
+        without_day_price: summary.without_day_price,
         without_close: summary.without_close,
         value_without_cost: Money(summary.value_without_cost),
         pledged_only: summary.pledged_only,

@@ -115,9 +115,10 @@ fn add_entries(store: &dyn Store, id: AccountId, out: &mut Vec<u8>) -> Result<()
     }
 }
 
-fn sync(row: &SyncState) -> ExportedSync {
+fn sync(row: &SyncState) -> ExportedSync<'_> {
     ExportedSync {
         broker: row.broker,
+        broker_user: row.broker_user.as_deref(),
         synced_at: Instant::of_ms(row.synced_ms),
         simulated: Simulated(row.simulated),
     }
@@ -140,6 +141,7 @@ fn holding(row: &Holding) -> ExportedHolding<'_> {
         costed_quantity: costed_quantity.map(Exact),
         last_price: row.last_price.map(Exact),
         close_price: row.close_price.map(Exact),
+        change_pct: row.change_pct.map(Exact),
         broker_pnl: row.broker_pnl.map(Exact),
         as_of: Instant::of_ms(row.as_of_ms),
         unresolved: row.unresolved,
@@ -189,6 +191,9 @@ fn point(row: &DayPoint) -> ExportedPoint {
         source: row.source,
         left_out: row.left_out,
         carried: row.carried,
+        brokers: row.made_of.map(|made| made.brokers.iter().collect()),
+        holdings: row.made_of.map(|made| made.holdings),
         suspect: row.suspect,
+        discrepancies: row.made_of.map(|made| made.discrepancies),
     }
 }

@@ -56,9 +56,11 @@ fn written(
 ) -> Result<Vec<u8>, Problem> {
     let shown = |of: Broker| broker.is_none_or(|broker| broker == of);
     let syncs = Syncs::of(portfolio, shown);
-    let holdings = portfolio.holdings.iter().enumerate().filter(|(_, row)| shown(row.broker));
-    let rows = valued(holdings.clone().map(|(_, row)| row))?;
-    let live = holdings.map(|(at, _)| prices.get(at).and_then(Option::as_ref));
+    // Before any is left out: a row may have its previous close from the other broker's.
+    let all = valued(&portfolio.holdings)?;
+    let holdings = all.into_iter().enumerate().filter(|(_, row)| shown(row.holding.broker));
+    let (places, rows): (Vec<usize>, Vec<Valued<'_>>) = holdings.unzip();
+    let live = places.into_iter().map(|at| prices.get(at).and_then(Option::as_ref));
     let summary = summary(&rows, day)?;
     let merged = merged(&rows)?;
     let total = summary.total_current_value;
@@ -113,7 +115,7 @@ fn holding<'a>(
         average_price: holding.average_price().map(Money),
         known_cost: known_cost(holding.cost),
         last_price: holding.last_price.map(Money),
-        close_price: holding.close_price.map(Money),
+        close_price: valuation.previous_close.map(Money),
         invested: valuation.invested.map(Money),
         current_value: valuation.current_value.map(Money),
         pnl: valuation.pnl.map(Money),

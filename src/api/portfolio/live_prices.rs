@@ -67,6 +67,7 @@ impl Prices {
             let own = row.close_price.filter(|_| date_of(row.as_of_ms) == date_of(as_of_ms));
             row.last_price = Some(quote.last_price);
             row.close_price = quote.previous_close.or(own);
+            row.change_pct = None;
             row.as_of_ms = as_of_ms;
             Some(Live { quote, stale })
         });

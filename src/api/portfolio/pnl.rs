@@ -65,7 +65,10 @@ fn trend_point(point: &DayPoint) -> TrendPoint {
         source: point.source,
         left_out: point.left_out,
         carried: point.carried,
+        brokers: point.made_of.map(|made| made.brokers.iter().collect()),
+        holdings: point.made_of.map(|made| made.holdings),
         suspect: point.suspect,
+        discrepancies: point.made_of.map(|made| made.discrepancies),
     }
 }
 

@@ -1,38 +1,68 @@
 //! `GET /api/portfolio/positions`: the brokers' two lists, each row named by its list.
 
+use jiff::civil::Date;
 use rust_decimal::Decimal;
 
 use super::answer::{Syncs, answer, parameter, switch};
 use crate::api::call::Call;
 use crate::api::state::State;
-use crate::base::{Position, PositionKind};
+use crate::base::{Broker, Position, PositionKind};
 use crate::cache::View;
 use crate::http::{Problem, Response};
+use crate::market::MarketCalendar;
 use crate::store::Portfolio;
+use crate::views::holdings::SyncTimes;
 use crate::views::json;
 use crate::views::positions::{
     Position as PositionView, PositionTotals, Positions, PositionsSummary,
 };
-use crate::views::values::{Money, Quantity, Simulated};
+use crate::views::values::{Day, Instant, Money, Quantity, Simulated};
 
 /// Parks where the answer is not kept.
 pub fn positions(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
     let kind = parameter(call, "type", "This is day or net.", PositionKind::parse)?;
     let closed = parameter(call, "include_closed", "This is true or false.", switch)?;
     let closed = closed.unwrap_or(false);
-    let write = move |portfolio: &Portfolio| Ok(written(portfolio, kind, closed));
-    let view = View::Positions { kind, closed };
+    let calendar = state.calendar();
+    let today = calendar.market_day(state.clock.now()).trading_date();
+    let write = move |portfolio: &Portfolio| {
+        let syncs = Syncs::of(portfolio, |_| true);
+        Ok(written(portfolio, kind, closed, &Dates { calendar: &calendar, today, syncs: &syncs }))
+    };
+    let view = View::Positions { kind, closed, today };
     answer(state, call, reply, view, |store, id| store.portfolio(id), write)
 }
 
-fn written(portfolio: &Portfolio, kind: Option<PositionKind>, closed: bool) -> Vec<u8> {
-    let syncs = Syncs::of(portfolio, |_| true);
+/// Of which trading dates the brokers' lists are.
+struct Dates<'a> {
+    calendar: &'a MarketCalendar,
+    /// What a sync of now would be of.
+    today: Date,
+    syncs: &'a Syncs,
+}
+
+impl Dates<'_> {
+    fn of(&self, synced_at: Option<Instant>) -> Option<Date> {
+        synced_at.map(|at| self.calendar.market_day(at.0).trading_date())
+    }
+
+    fn is_earlier(&self, broker: Broker) -> bool {
+        self.of(self.syncs.synced_at(broker)).is_some_and(|date| date < self.today)
+    }
+}
+
+fn written(
+    portfolio: &Portfolio,
+    kind: Option<PositionKind>,
+    closed: bool,
+    dates: &Dates<'_>,
+) -> Vec<u8> {
     let shown = portfolio.positions.iter().filter(|row| closed || !row.quantity.is_zero());
     let rows = shown.clone().filter(|row| kind.is_none_or(|kind| kind == row.kind));
     // Of each list apart, whichever is asked for: the same trades stand in both.
-    let of = |kind| totals(shown.clone().filter(move |row| row.kind == kind));
+    let of = |kind| totals(shown.clone().filter(move |row| row.kind == kind), kind, dates);
     let view = Positions {
-        positions: rows.map(|row| position(row, &syncs)).collect(),
+        positions: rows.map(|row| position(row, dates)).collect(),
         summary: PositionsSummary { day: of(PositionKind::Day), net: of(PositionKind::Net) },
     };
     let mut out = Vec::with_capacity(384 * (portfolio.positions.len() + 1));
@@ -40,17 +70,32 @@ fn written(portfolio: &Portfolio, kind: Option<PositionKind>, closed: bool) -> V
     out
 }
 
-fn totals<'a>(rows: impl Iterator<Item = &'a Position> + Clone) -> PositionTotals {
+fn totals<'a>(
+    rows: impl Iterator<Item = &'a Position> + Clone,
+    kind: PositionKind,
+    dates: &Dates<'_>,
+) -> PositionTotals {
     let count = rows.clone().count();
+    let earlier = rows.clone().filter(|row| dates.is_earlier(row.broker)).count();
     let mut known = rows.filter_map(|row| row.pnl);
     let without_pnl = count - known.clone().count();
     // A sum that does not fit is not known either; nor is one of which every part is unknown.
     let pnl = known.try_fold(Decimal::ZERO, Decimal::checked_add);
     let pnl = pnl.filter(|_| count == 0 || without_pnl < count);
-    PositionTotals { count, pnl: pnl.map(Money), without_pnl }
+    let synced = |broker| dates.syncs.synced_at(broker).filter(|_| has_list(broker, kind));
+    let synced = SyncTimes { a: synced(Broker::A), b: synced(Broker::B) };
+    let synced_at = [synced.a, synced.b].into_iter().flatten().min_by_key(|at| at.0);
+    let date = dates.of(synced_at).map(Day);
+    PositionTotals { count, pnl: pnl.map(Money), without_pnl, earlier, date, synced_at, synced }
 }
 
-fn position<'a>(row: &'a Position, syncs: &Syncs) -> PositionView<'a> {
+/// Whether the broker has a list of this kind.
+fn has_list(broker: Broker, kind: PositionKind) -> bool {
+    broker == Broker::A || kind == PositionKind::Net
+}
+
+fn position<'a>(row: &'a Position, dates: &Dates<'_>) -> PositionView<'a> {
+    let synced_at = dates.syncs.synced_at(row.broker);
     PositionView {
         broker: row.broker,
         exchange: &row.exchange,
@@ -65,8 +110,10 @@ fn position<'a>(row: &'a Position, syncs: &Syncs) -> PositionView<'a> {
         realised: row.realised.map(Money),
         unrealised: row.unrealised.map(Money),
         multiplier: Quantity(row.multiplier),
-        synced_at: syncs.synced_at(row.broker),
+        synced_at,
+        date: dates.of(synced_at).map(Day),
+        earlier: dates.is_earlier(row.broker),
         unresolved: row.unresolved,
-        simulated: Simulated(syncs.simulated(row.broker)),
+        simulated: Simulated(dates.syncs.simulated(row.broker)),
     }
 }

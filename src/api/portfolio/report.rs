@@ -12,17 +12,18 @@ use crate::views::sync::{
 use crate::views::values::{Exact, Instant, Money, Quantity, Simulated};
 
 /// The reply to `broker`'s sync, with `counts` under the name that it has there.
-pub(super) fn report<Counts>(
+pub(super) fn report<'a, Counts>(
     broker: Broker,
-    outcome: &SyncOutcome,
+    outcome: &'a SyncOutcome,
     counts: Counts,
-    synced: SyncedNow,
-) -> SyncReport<'_, Counts> {
-    let SyncedNow { at, warnings, simulated } = synced;
+    synced: SyncedNow<'a>,
+) -> SyncReport<'a, Counts> {
+    let SyncedNow { at, warnings, simulated, broker_user } = synced;
     SyncReport {
         holdings_count: outcome.holdings,
         counts,
         broker,
+        broker_user,
         synced_at: at,
         changes: changes(outcome),
         unresolved_count: outcome.unresolved.count,
@@ -35,10 +36,11 @@ pub(super) fn report<Counts>(
 }
 
 /// What the outcome does not say of a sync.
-pub(super) struct SyncedNow {
+pub(super) struct SyncedNow<'a> {
     pub(super) at: Instant,
     pub(super) warnings: Vec<SyncWarning>,
     pub(super) simulated: bool,
+    pub(super) broker_user: Option<&'a str>,
 }
 
 fn changes(outcome: &SyncOutcome) -> SyncChanges<'_> {

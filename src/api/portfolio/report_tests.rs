@@ -24,6 +24,7 @@ fn holding(ticker: &str, settled: i64, t1: i64, average: &str, last: &str) -> Ho
         cost: average.parse().ok().map(Cost::PerShare),
         last_price: last.parse().ok(),
         close_price: None,
+        change_pct: None,
         // 20 November 2026, 11:00 IST.
         as_of_ms: 1_795_152_600_000,
         broker_pnl: None,
@@ -36,15 +37,31 @@ fn holding(ticker: &str, settled: i64, t1: i64, average: &str, last: &str) -> Ho
 /// Friday 20 November 2026, trading.
 fn friday() -> MarketDay {
     let date = "2026-11-20".parse().unwrap();
-    MarketDay { today: date, session: date, day: Some(date), last_close: None }
+    MarketDay {
+        today: date,
+        session: date,
+        day: Some(date),
+        last_close: None,
+        close_before_open: None,
+    }
 }
 
 /// The reply to a sync of broker A, without the members that it begins with.
 fn told(before: &[Holding], after: Vec<Holding>) -> String {
     let synced = Synced { holdings: after, ..Synced::default() };
-    let stood = Stood { holdings: before, positions: &[], closes: &HashMap::new() };
+    let stood = Stood {
+        brokers: [Broker::A].into_iter().collect(),
+        holdings: before,
+        positions: &[],
+        closes: &HashMap::new(),
+    };
     let derived = portfolio::derive(Broker::A, &friday(), stood, &synced);
-    let now = SyncedNow { at: Instant::of_ms(0), warnings: Vec::new(), simulated: false };
+    let now = SyncedNow {
+        at: Instant::of_ms(0),
+        warnings: Vec::new(),
+        simulated: false,
+        broker_user: None,
+    };
     let counts = SyncedBrokerA { net_positions_count: 0 };
     let text = json::to_vec(&report(Broker::A, &derived.outcome, counts, now));
     let text = String::from_utf8(text).unwrap();

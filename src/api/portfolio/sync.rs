@@ -11,7 +11,8 @@ use super::turn::{extend, in_turn};
 use crate::api::body::Fields;
 use crate::api::call::Call;
 use crate::api::errors::{
-    BrokerRoute, broker_problem, broker_timed_out, sync_busy, too_many_attempts,
+    BrokerRoute, broker_problem, broker_timed_out, broker_user_changed, sync_busy,
+    too_many_attempts,
 };
 use crate::api::report::reply_with;
 use crate::api::state::State;
@@ -21,9 +22,9 @@ use crate::brokers::{BrokerError, BrokerErrorKind, Credentials};
 use crate::http::{Problem, Response};
 use crate::limits::shared::SharedAttempt;
 use crate::limits::throttle::Key;
-use crate::portfolio::{self, Stood, SyncOutcome, check};
+use crate::portfolio::{self, Brokers, Stood, SyncOutcome, check};
 use crate::rt::LaneError;
-use crate::store::{Before, Derive, NewPortfolio, Portfolio, Turn};
+use crate::store::{Before, Derive, NewPortfolio, Portfolio, StoreError, Turn};
 use crate::views::sync::{SyncWarning, SyncedBrokerA, SyncedBrokerB};
 use crate::views::values::Instant;
 
@@ -57,17 +58,17 @@ fn sync(
     broker: Broker,
 ) -> Result<(), Problem> {
     let id = call.caller().id;
-    let credentials = credentials(call, broker)?;
+    let (credentials, replaces_broker_user) = fields(call, broker)?;
     let portfolio = &state.portfolio;
     let keys = [Key::User(id.0)];
     portfolio.attempts.admit(&keys).map_err(too_many_attempts)?;
     let attempt = portfolio.attempts.shared_attempt(&keys);
     let own_key = broker == Broker::A && state.portfolio.is_own_key(&credentials.api_key);
-    let (synced_ms, simulated, outcome) = in_turn(state, id, |turn| {
+    let Stored { synced_ms, simulated, broker_user, outcome } = in_turn(state, id, |turn| {
         // Ends when the turn does: after the store, whatever the answer is.
         let mut opened = Opened { state, own_key, session: None };
         let synced = fetched(state, broker, turn, (credentials, attempt), &mut opened)?;
-        stored(state, broker, turn, synced)
+        stored(state, broker, turn, synced, replaces_broker_user)
     })?;
     if let Some(overflow) = outcome.unvalued {
         tracing::error!(user = id.0, %overflow, "a portfolio could not be valued");
@@ -77,6 +78,7 @@ fn sync(
         at: Instant::of_ms(synced_ms),
         warnings: if own_key { vec![SHARED_TOKEN] } else { Vec::new() },
         simulated,
+        broker_user: broker_user.as_deref(),
     };
     match broker {
         Broker::A => {
@@ -91,29 +93,49 @@ fn sync(
     Ok(())
 }
 
-/// Stores what a broker sent. Returns when that was, whether it was simulated, and its outcome.
+/// A sync that was stored.
+struct Stored {
+    synced_ms: i64,
+    simulated: bool,
+    broker_user: Option<String>,
+    outcome: SyncOutcome,
+}
+
+/// Stores what a broker sent. Of another person at the broker than the sync before it is stored
+/// only if the request says so.
 fn stored(
     state: &State,
     broker: Broker,
     turn: &Turn,
     synced: Synced,
-) -> Result<(i64, bool, SyncOutcome), Problem> {
+    replaces_broker_user: bool,
+) -> Result<Stored, Problem> {
     let now = state.clock.now();
     let (synced_ms, simulated) = (now.as_millisecond(), synced.simulated);
+    let broker_user = synced.broker_user.clone();
     let day = state.market_day(now);
-    let closes_of = day.last_close.map(|close| ist::zoned(close).date());
+    let closes_of = day.last_close.or(day.close_before_open);
+    let closes_of = closes_of.map(|close| ist::zoned(close).date());
     let derive: Derive = Box::new(move |Before { portfolio, closes }, synced| {
-        let Portfolio { holdings, positions, .. } = portfolio;
-        portfolio::derive(broker, &day, Stood { holdings, positions, closes }, synced)
+        let Portfolio { holdings, positions, syncs } = portfolio;
+        let brokers: Brokers = syncs.iter().map(|sync| sync.broker).collect();
+        portfolio::derive(broker, &day, Stood { brokers, holdings, positions, closes }, synced)
     });
-    let new = NewPortfolio { broker, synced_ms, synced, closes_of, derive };
+    let new = NewPortfolio { broker, synced_ms, synced, closes_of, derive, replaces_broker_user };
     let outcome = state.store.replace_portfolio(turn, new);
     // Whatever became of it: a write that was given up may have happened.
     state.portfolio.answers.invalidate(turn.user.0);
-    Ok((synced_ms, simulated, outcome?))
+    let outcome = outcome.map_err(|error| match error {
+        StoreError::OtherBrokerUser { kept } => {
+            broker_user_changed(broker, &kept, broker_user.as_deref().unwrap_or_default())
+        }
+        error => error.into(),
+    })?;
+    Ok(Stored { synced_ms, simulated, broker_user, outcome })
 }
 
-fn credentials(call: &Call<'_>, broker: Broker) -> Result<Credentials, Problem> {
+/// The credentials, and whether the rows may be of another person at the broker than before.
+fn fields(call: &Call<'_>, broker: Broker) -> Result<(Credentials, bool), Problem> {
     let mut fields = Fields::of(&call.request)?;
     let code = match broker {
         Broker::A => "request_token",
@@ -126,8 +148,9 @@ fn credentials(call: &Call<'_>, broker: Broker) -> Result<Credentials, Problem> 
         api_secret: fields.secret("api_secret", CREDENTIAL_CHARS_MAX),
         one_time_code: fields.secret(code, CREDENTIAL_CHARS_MAX),
     };
+    let replaces_broker_user = fields.flag("replace_broker_user");
     fields.done()?;
-    Ok(credentials)
+    Ok((credentials, replaces_broker_user))
 }
 
 /// The session that a sync opened at broker A. Dropped, it is given to a lane to be ended, for

@@ -114,7 +114,7 @@ impl Portfolios {
         opened: &mut Option<OpenSession>,
     ) -> Result<Synced, BrokerError> {
         let connection = self.transport.apart();
-        let (token, simulated) =
+        let (token, broker_user, simulated) =
             guard.call(|limits| self.session(&connection, credentials, limits))?;
         let (caller, key) = (guard.caller(), credentials.api_key.clone());
         let session =
@@ -122,7 +122,7 @@ impl Portfolios {
         let session = opened.insert(session);
         let authorization = session.authorization();
         let read = |path, limits| self.read(&session.connection, path, &authorization, limits);
-        let mut synced = Synced { simulated, ..Synced::default() };
+        let mut synced = Synced { simulated, broker_user, ..Synced::default() };
         synced.holdings = guard.call(|limits| {
             let reply = read("/portfolio/holdings", limits)?;
             wire::holdings(&reply, self.clock.now_ms())
@@ -134,13 +134,13 @@ impl Portfolios {
         Ok(synced)
     }
 
-    /// The access token, and whether a simulator gave it.
+    /// The access token, the broker's id of whose it is, and whether a simulator gave it.
     fn session(
         &self,
         connection: &Transport,
         credentials: &Credentials,
         limits: CallLimits,
-    ) -> Result<(SecretString, bool), BrokerError> {
+    ) -> Result<(SecretString, Option<String>, bool), BrokerError> {
         let key = &credentials.api_key;
         let request_token = credentials.one_time_code.expose_secret();
         let checksum = checksum(key, request_token, &credentials.api_secret);
@@ -152,9 +152,10 @@ impl Portfolios {
         let url = format!("{}/session/token", self.url);
         let sent = connection.post_form(&url, &[API_VERSION], &fields, limits);
         let mut reply = sent.map_err(|error| error.of_user(NAME))?;
-        let token = wire::access_token(&reply);
+        let session = wire::session(&reply);
         drop(Zeroizing::new(std::mem::take(&mut reply.body)));
-        Ok((token?, reply.simulated))
+        let (token, broker_user) = session?;
+        Ok((token, broker_user, reply.simulated))
     }
 
     fn read(

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use sonic_rs::LazyValue;
 
 use super::wire::NAME;
-use crate::base::{Broker, Cost, Holding, Position, PositionKind, json};
+use crate::base::{Broker, Cost, Holding, Position, PositionKind, broker_user, json};
 use crate::brokers::call::pace::RETRY_AFTER_MAX;
 use crate::brokers::call::transport::Reply;
 use crate::brokers::number::Number;
@@ -37,20 +37,21 @@ pub(super) enum Call {
     Read,
 }
 
-/// The access token of a fresh session.
+/// The access token of a fresh session, and the broker's id of whose it is.
 ///
 /// # Errors
 /// As [`data`], and [`BrokerError::Malformed`] without an access token.
-pub(super) fn access_token(reply: &Reply) -> Result<SecretString, BrokerError> {
+pub(super) fn session(reply: &Reply) -> Result<(SecretString, Option<String>), BrokerError> {
     let data = data(Call::Session, reply)?;
     let members = json::members(data.as_bytes()).unwrap_or_default();
     // Decoded here, because the parser would leave copies behind.
-    let token = members.iter().find(|(name, _)| *name == "access_token");
-    token
-        .and_then(|(_, raw)| json::unescaped(raw))
-        .filter(|token| !token.is_empty())
-        .map(|token| SecretString::from(token.as_str()))
-        .ok_or_else(|| malformed("session without an access token"))
+    let text = |wanted: &str| {
+        let found = members.iter().find(|(name, _)| *name == wanted);
+        found.and_then(|(_, raw)| json::unescaped(raw)).filter(|text| !text.is_empty())
+    };
+    let token = text("access_token").map(|token| SecretString::from(token.as_str()));
+    let token = token.ok_or_else(|| malformed("session without an access token"))?;
+    Ok((token, text("user_id").and_then(|id| broker_user(&id))))
 }
 
 /// The rows of `GET /portfolio/holdings`; those of shares that were all sold are left out.
@@ -258,6 +259,7 @@ fn holding(row: WireHolding, as_of_ms: i64) -> Option<Option<Holding>> {
         cost: row.average_price.price().map(Cost::PerShare),
         last_price: row.last_price.price(),
         close_price: row.close_price.price(),
+        change_pct: None,
         as_of_ms,
         broker_pnl: row.pnl.0,
         discrepancy: row.discrepancy.unwrap_or(false),

@@ -27,7 +27,7 @@ fn each_documented_reply_has_its_answer() {
     for documented in read {
         let reply = reply(documented.http_status, documented.body.as_bytes());
         let rows = match documented.call {
-            "POST /session/token" => access_token(&reply).map(|_| 1),
+            "POST /session/token" => session(&reply).map(|_| 1),
             "GET /portfolio/holdings" => holdings(&reply, 0).map(|rows| rows.len()),
             "GET /portfolio/positions" => positions(&reply).map(|rows| rows.len()),
             other => panic!("{other}"),
@@ -51,7 +51,13 @@ fn a_penalty_is_as_long_as_asked_within_reason() {
 #[test]
 fn the_official_session() {
     use secrecy::ExposeSecret;
-    assert_eq!(access_token(&reply(200, SESSION)).unwrap().expose_secret(), "XXXXXX");
+    let (token, user) = session(&reply(200, SESSION)).unwrap();
+    assert_eq!((token.expose_secret(), user.as_deref()), ("XXXXXX", Some("XX0000")));
+    for id in ["", "two words", "\\n", &"X".repeat(65)] {
+        let body =
+            format!(r#"{{"status":"success","data":{{"access_token":"t","user_id":"{id}"}}}}"#);
+        assert_eq!(session(&reply(200, body.as_bytes())).unwrap().1, None, "{id}");
+    }
 }
 
 /// Our profit is on owned shares and exact; the broker's is on settled shares, in binary floats.
@@ -185,7 +191,7 @@ proptest::proptest! {
         let reply = reply(status, body.as_bytes());
         proptest::prop_assert!(holdings(&reply, 0).is_err());
         proptest::prop_assert!(positions(&reply).is_err());
-        proptest::prop_assert!(access_token(&reply).is_err());
+        proptest::prop_assert!(session(&reply).is_err());
     }
 }
 

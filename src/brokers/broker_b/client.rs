@@ -130,7 +130,7 @@ impl BrokerB {
         if api_session.is_empty() || api_session.len() > CREDENTIAL_BYTES_MAX {
             return Err(BrokerError::new(NAME, BrokerErrorKind::CodeRefused, "wrong length"));
         }
-        let (session, _) = self.gate.own(key, 1, |guard| {
+        let ((session, _), _) = self.gate.own(key, 1, |guard| {
             Calls { broker: self, guard, connection: &self.transport.apart() }
                 .exchange(key, api_session)
         })?;
@@ -173,7 +173,8 @@ struct Calls<'a> {
 impl Calls<'_> {
     fn fetch(&self, credentials: &Credentials) -> Result<Synced, BrokerError> {
         let Credentials { api_key, api_secret, one_time_code, .. } = credentials;
-        let (session, simulated) = self.exchange(api_key, one_time_code.expose_secret())?;
+        let exchanged = self.exchange(api_key, one_time_code.expose_secret())?;
+        let ((session, broker_user), simulated) = exchanged;
         let signer = Signer { api_key, api_secret, session: &session };
         let demat: Vec<DematRow> = self.read(&signer, "dematholdings", NOTHING)?;
         let mut portfolio: Vec<PortfolioRow> = self.read(&signer, "portfolioholdings", SHARES)?;
@@ -183,24 +184,25 @@ impl Calls<'_> {
         }
         let holdings = combine::holdings(&demat, &portfolio, self.broker.clock.now_ms())?;
         let positions: Vec<PositionRow> = self.read(&signer, "portfoliopositions", NOTHING)?;
-        Ok(Synced { holdings, positions: combine::positions(&positions)?, simulated })
+        let positions = combine::positions(&positions)?;
+        Ok(Synced { holdings, positions, simulated, broker_user })
     }
 
-    /// The session token, and whether a simulator gave it.
+    /// The session token with the broker's id of whose it is, and whether a simulator gave it.
     fn exchange(
         &self,
         api_key: &SecretString,
         api_session: &str,
-    ) -> Result<(SecretString, bool), BrokerError> {
+    ) -> Result<((SecretString, Option<String>), bool), BrokerError> {
         let body = exchange_body(api_session, api_key);
         let url = format!("{}/customerdetails", self.broker.url);
         let ask = || -> Result<_, BrokerError> {
             self.guard.call(|limits| {
                 let sent = self.connection.fetch_with_json(&url, &[], body.as_bytes(), limits);
                 let mut reply = sent.map_err(|error| error.of_user(NAME))?;
-                let token = wire::session_token(&reply, self.broker.clock.now());
+                let session = wire::session(&reply, self.broker.clock.now());
                 drop(Zeroizing::new(std::mem::take(&mut reply.body)));
-                settled(token.map(|token| (token, reply.simulated)))
+                settled(session.map(|session| (session, reply.simulated)))
             })
         };
         once_more(ask)

@@ -23,6 +23,8 @@ use crate::brokers::{BrokerError, BrokerErrorKind};
 const USUAL_EXCHANGE: &str = "NSE";
 /// Longest code, name or ISIN; real ones have up to 20 bytes.
 const TEXT_BYTES_MAX: usize = 64;
+/// Nothing rises to the hundredfold within a day.
+const CHANGE_PCT_MAX: Decimal = Decimal::from_parts(10_000, 0, 0, false, 0);
 /// An ISIN has neither more nor less.
 const ISIN_BYTES: usize = 12;
 
@@ -33,12 +35,20 @@ struct Share {
     codes: BTreeMap<String, Decimal>,
     isins: BTreeMap<String, Decimal>,
     /// Exchanges of the cost list's rows, with the price that goes with the most shares.
-    exchanges: BTreeMap<String, Option<(Decimal, Decimal)>>,
+    exchanges: BTreeMap<String, Option<Priced>>,
     demat: Decimal,
     portfolio: Decimal,
     /// Of the rows with a cost: shares and their value.
     costed: Decimal,
     cost: Decimal,
+}
+
+/// A price with its move of the day in percent, and the shares of the row that it is in.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Priced {
+    quantity: Decimal,
+    price: Decimal,
+    change_pct: Option<Decimal>,
 }
 
 /// What rows are joined by.
@@ -147,7 +157,9 @@ impl Share {
         self.portfolio = sum(self.portfolio, quantity)?;
         let of_code = self.codes.entry(code).or_default();
         *of_code = sum(*of_code, quantity)?;
-        let priced = row.current_market_price.price().map(|price| (quantity, price));
+        let change_pct = row.change_percentage.0.filter(is_change);
+        let price = row.current_market_price.price();
+        let priced = price.map(|price| Priced { quantity, price, change_pct });
         let best = self.exchanges.entry(exchange.to_owned()).or_default();
         *best = (*best).max(priced);
         if let Some(price) = row.average_price.price() {
@@ -181,8 +193,9 @@ impl Share {
             mtf_quantity: Decimal::ZERO,
             disputed_quantity: (self.demat - self.portfolio).abs(),
             cost: self.known_cost(),
-            last_price: priced.map(|(_, price)| price),
+            last_price: priced.map(|priced| priced.price),
             close_price: None,
+            change_pct: priced.and_then(|priced| priced.change_pct),
             as_of_ms,
             broker_pnl: None,
             discrepancy: false,
@@ -199,6 +212,11 @@ impl Share {
             () => Some(Cost::Part { quantity: costed, cost }),
         }
     }
+}
+
+/// Whether a price can move by so many percent in a day.
+fn is_change(percent: &Decimal) -> bool {
+    *percent > -Decimal::ONE_HUNDRED && *percent < CHANGE_PCT_MAX
 }
 
 /// The name with the most shares, the last of those that have as many.

@@ -23,6 +23,30 @@ fn portfolio(stock_code: &str, quantity: &str, average: &str, last: &str) -> Por
         quantity: number(quantity),
         average_price: number(average),
         current_market_price: number(last),
+        change_percentage: number(""),
+    }
+}
+
+/// Of two exchanges the row says the percentage whose price it has.
+#[test]
+fn the_day_s_change_in_percent_goes_with_the_price_and_nonsense_is_none() {
+    let change = |percents: [&str; 2]| {
+        let [nse, bse] = percents.map(|percent| PortfolioRow {
+            change_percentage: number(percent),
+            ..portfolio("INFTEC", "5", "1", "100")
+        });
+        let bse = PortfolioRow { exchange_code: Some("BSE".into()), ..bse };
+        holdings(&[], &[bse, nse], 5).unwrap().remove(0).change_pct
+    };
+    for (given, expected) in [
+        (["1.05", "7"], Some("1.05")),
+        (["-2.5", ""], Some("-2.5")),
+        (["0", "7"], Some("0")),
+        (["", "7"], None),
+        (["-100", ""], None),
+        (["10000", ""], None),
+    ] {
+        assert_eq!(change(given), expected.map(decimal), "{given:?}");
     }
 }
 

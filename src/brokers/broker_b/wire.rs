@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use secrecy::SecretString;
 use serde::Deserialize;
 
-use crate::base::{ist, json};
+use crate::base::{broker_user, ist, json};
 use crate::brokers::call::pace::RETRY_AFTER_MAX;
 use crate::brokers::call::transport::Reply;
 use crate::brokers::number::{self, Number};
@@ -38,20 +38,22 @@ impl From<BrokerError> for Refusal {
     }
 }
 
-/// The value for `X-SessionToken`, as it came: what it decodes to is for sockets.
+/// The value for `X-SessionToken`, as it came: what it decodes to is for sockets. Beside it the
+/// broker's id of whose it is.
 ///
 /// # Errors
 /// As [`rows`], and [`Kind::Malformed`] without a session token.
-pub fn session_token(reply: &Reply, now: Timestamp) -> Result<SecretString, Refusal> {
+pub fn session(reply: &Reply, now: Timestamp) -> Result<(SecretString, Option<String>), Refusal> {
     let missing = || malformed("session without its token");
     let success = success(reply, now)?.ok_or_else(missing)?;
     let members = json::members(success.as_bytes()).ok_or_else(missing)?;
-    let token = members.iter().find(|(name, _)| *name == "session_token");
-    token
-        .and_then(|(_, raw)| json::unescaped(raw))
-        .filter(|token| !token.is_empty())
-        .map(|token| SecretString::from(token.as_str()))
-        .ok_or_else(missing)
+    let text = |wanted: &str| {
+        let found = members.iter().find(|(name, _)| *name == wanted);
+        found.and_then(|(_, raw)| json::unescaped(raw)).filter(|text| !text.is_empty())
+    };
+    let token = text("session_token").map(|token| SecretString::from(token.as_str()));
+    let user = text("idirect_userid").and_then(|id| broker_user(&id));
+    Ok((token.ok_or_else(missing)?, user))
 }
 
 /// The rows of a read; none for each documented shape of "nothing".
@@ -188,6 +190,8 @@ pub struct PortfolioRow {
     pub(super) average_price: Number,
     #[serde(default)]
     pub(super) current_market_price: Number,
+    #[serde(default)]
+    pub(super) change_percentage: Number,
 }
 
 /// A row of `portfoliopositions`.

@@ -26,7 +26,7 @@ fn each_documented_reply_has_its_answer() {
     for documented in read {
         let reply = reply(documented.http_status, documented.body);
         let rows = match documented.call {
-            "GET customerdetails" => session_token(&reply, now()).map(|_| 1),
+            "GET customerdetails" => session(&reply, now()).map(|_| 1),
             "GET dematholdings" => rows::<DematRow>(&reply, now()).map(|rows| rows.len()),
             "GET portfolioholdings" => rows::<PortfolioRow>(&reply, now()).map(|rows| rows.len()),
             "GET portfoliopositions" => rows::<PositionRow>(&reply, now()).map(|rows| rows.len()),
@@ -95,8 +95,8 @@ fn the_session_token_is_taken_as_it_is() {
     use secrecy::ExposeSecret;
     let body =
         r#"{"Success":{"session_token":"not base64 +\/=","idirect_userid":"X"},"Status":200}"#;
-    let token = session_token(&reply(200, body), now()).unwrap();
-    assert_eq!(token.expose_secret(), "not base64 +/=");
+    let (token, user) = session(&reply(200, body), now()).unwrap();
+    assert_eq!((token.expose_secret(), user.as_deref()), ("not base64 +/=", Some("X")));
 }
 
 proptest::proptest! {
@@ -114,7 +114,7 @@ proptest::proptest! {
         if !error.is_empty() && !empty.contains("no data found") {
             proptest::prop_assert!(read.is_err(), "{body}");
         }
-        let _ = session_token(&reply(http, &body), now());
+        let _ = session(&reply(http, &body), now());
     }
 
     #[test]

@@ -117,7 +117,14 @@ pub(crate) fn rows_points_and_later_points_are_written_where_nothing_came_betwee
         store
             .replace_portfolio(
                 &Turn::alone(users[0]),
-                NewPortfolio { broker: Broker::A, synced_ms: 10, synced, closes_of: None, derive },
+                NewPortfolio {
+                    broker: Broker::A,
+                    synced_ms: 10,
+                    synced,
+                    closes_of: None,
+                    derive,
+                    replaces_broker_user: false,
+                },
             )
             .unwrap();
     }
@@ -193,7 +200,14 @@ pub(crate) fn a_sync_sees_the_closing_prices_and_writes_the_other_broker_s<E: En
     store
         .replace_portfolio(
             &Turn::alone(id),
-            NewPortfolio { broker: Broker::A, synced_ms: 2, synced, closes_of: Some(DAY), derive },
+            NewPortfolio {
+                broker: Broker::A,
+                synced_ms: 2,
+                synced,
+                closes_of: Some(DAY),
+                derive,
+                replaces_broker_user: false,
+            },
         )
         .unwrap();
     let rows = store.portfolio(id).unwrap().holdings;

@@ -57,6 +57,7 @@ macro_rules! conformance {
                 a_sync_replaces_one_broker_s_rows_exactly_and_in_order,
                 deriving_sees_what_stood_before_and_may_mark_what_comes,
                 every_kind_of_cost_is_kept_to_the_digit,
+                rows_of_another_person_are_refused_unless_that_is_meant,
                 the_rows_of_a_sync_are_bounded;
             provisional_signals:
                 each_is_kept_once_as_it_was_first_seen,

@@ -95,7 +95,7 @@ impl Model {
             all.holdings.extend(holdings.iter().cloned());
             all.positions.extend(positions.iter().cloned());
             let (broker, synced_ms) = (*broker, *synced_ms);
-            all.syncs.push(SyncState { broker, synced_ms, simulated: false });
+            all.syncs.push(SyncState { broker, synced_ms, simulated: false, broker_user: None });
         }
         all
     }
@@ -189,6 +189,7 @@ impl Model {
                 .map(|n| position(broker, PositionKind::Net, &ticker(n)))
                 .collect(),
             simulated: false,
+            broker_user: None,
         };
         let expected = self.portfolio();
         let made = point(day(number), &now_ms.to_string(), PointSource::Sync);
@@ -201,7 +202,14 @@ impl Model {
         let rows = (now_ms, synced.holdings.clone(), synced.positions.clone());
         let done = store.replace_portfolio(
             &Turn::alone(id),
-            NewPortfolio { broker, synced_ms: now_ms, synced, closes_of: None, derive },
+            NewPortfolio {
+                broker,
+                synced_ms: now_ms,
+                synced,
+                closes_of: None,
+                derive,
+                replaces_broker_user: false,
+            },
         );
         assert_eq!(done, Ok(written.outcome));
         self.portfolio.insert(broker, rows);

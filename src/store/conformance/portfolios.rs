@@ -3,7 +3,7 @@
 use super::engine::Engine;
 use super::samples::{DAY, MARK, dec, derived, holding, point, position, sync, user};
 use crate::base::{Broker, Cost, Holding, PositionKind, Synced};
-use crate::portfolio::{PointSource, SyncOutcome};
+use crate::portfolio::{DayPoint, PointSource, SyncOutcome};
 use crate::store::limits::ROWS_MAX;
 use crate::store::{
     AccountId, Deleted, Derive, NewPortfolio, Portfolio, Store, StoreError, SyncState, Turn,
@@ -27,13 +27,57 @@ pub(crate) fn a_sync_replaces_one_broker_s_rows_exactly_and_in_order<E: Engine>(
     assert_eq!(found.holdings[0].average_price().unwrap().to_string(), "1412.9500");
     assert_eq!(found.positions[0], position(Broker::A, PositionKind::Net, "NIFTY26NOVFUT"));
     assert_eq!(found.positions[1].kind, PositionKind::Day);
-    let at = |broker, synced_ms| SyncState { broker, synced_ms, simulated: true };
+    let at = |broker: Broker, synced_ms| SyncState {
+        broker,
+        synced_ms,
+        simulated: true,
+        broker_user: Some(format!("USER-{}", broker.as_str())),
+    };
     assert_eq!(found.syncs, [at(Broker::A, 30), at(Broker::B, 10)]);
     assert_eq!(store.points(id, DAY).unwrap(), [point(DAY, "120.5", PointSource::Sync)]);
     assert_eq!(store.points(id, DAY.tomorrow().unwrap()).unwrap(), []);
     let deleted = store.delete_portfolio(&Turn::alone(id)).unwrap();
     assert_eq!(deleted, Deleted { holdings: 4, positions: 4, pnl_snapshots: 1 });
     assert_eq!(store.portfolio(id).unwrap(), Portfolio::default());
+}
+
+pub(crate) fn rows_of_another_person_are_refused_unless_that_is_meant<E: Engine>() {
+    let engine = E::fresh();
+    let store = engine.open();
+    let id = user(&store, "a@example.com");
+    let bring = |broker_user: Option<&str>, ticker: &str, replaces_broker_user| {
+        let broker_user = broker_user.map(str::to_owned);
+        let holdings = vec![holding(Broker::A, ticker, "1")];
+        let synced = Synced { holdings, broker_user, ..Synced::default() };
+        let derive: Derive =
+            Box::new(|_, synced| derived(point(DAY, "1", PointSource::Sync), synced));
+        let broker = Broker::A;
+        let new = NewPortfolio {
+            broker,
+            synced_ms: 1,
+            synced,
+            closes_of: None,
+            derive,
+            replaces_broker_user,
+        };
+        store.replace_portfolio(&Turn::alone(id), new)
+    };
+    let kept = || {
+        let found = store.portfolio(id).unwrap();
+        (found.holdings[0].tradingsymbol.clone(), found.syncs[0].broker_user.clone())
+    };
+    let named = |ticker: &str, user: &str| (ticker.to_owned(), Some(user.to_owned()));
+    assert!(bring(None, "OLD", false).is_ok(), "as older programs kept it");
+    assert!(bring(Some("ONE"), "INFY", false).is_ok());
+    let refused = StoreError::OtherBrokerUser { kept: "ONE".to_owned() };
+    assert_eq!(bring(Some("TWO"), "EVIL", false), Err(refused));
+    assert_eq!(kept(), named("INFY", "ONE"));
+    assert!(bring(None, "TCS", false).is_ok(), "the broker does not say whose it is");
+    assert_eq!(kept(), named("TCS", "ONE"));
+    assert!(bring(Some("TWO"), "ITC", true).is_ok());
+    assert_eq!(kept(), named("ITC", "TWO"));
+    store.delete_portfolio(&Turn::alone(id)).unwrap();
+    assert!(bring(Some("ONE"), "ABB", false).is_ok(), "nothing is replaced");
 }
 
 pub(crate) fn every_kind_of_cost_is_kept_to_the_digit<E: Engine>() {
@@ -49,16 +93,25 @@ pub(crate) fn every_kind_of_cost_is_kept_to_the_digit<E: Engine>() {
     let row = |cost| Holding { cost, mark: MARK, ..holding(Broker::B, "TCS", "40") };
     let holdings: Vec<Holding> = costs.into_iter().map(row).collect();
     let synced = Synced { holdings: holdings.clone(), ..Synced::default() };
-    let derive: Derive = Box::new(|_, synced| derived(point(DAY, "1", PointSource::Sync), synced));
+    let older = || DayPoint { made_of: None, ..point(DAY, "1", PointSource::Sync) };
+    let derive: Derive = Box::new(move |_, synced| derived(older(), synced));
     store
         .replace_portfolio(
             &Turn::alone(id),
-            NewPortfolio { broker: Broker::B, synced_ms: 1, synced, closes_of: None, derive },
+            NewPortfolio {
+                broker: Broker::B,
+                synced_ms: 1,
+                synced,
+                closes_of: None,
+                derive,
+                replaces_broker_user: false,
+            },
         )
         .unwrap();
     drop(store);
     let store = engine.open();
     assert_eq!(store.portfolio(id).unwrap().holdings, holdings);
+    assert_eq!(store.points(id, DAY).unwrap(), [older()], "as programs of before wrote it");
 }
 
 pub(crate) fn the_rows_of_a_sync_are_bounded<E: Engine>() {
@@ -78,7 +131,8 @@ pub(crate) fn the_rows_of_a_sync_are_bounded<E: Engine>() {
                 synced_ms: 1,
                 synced,
                 closes_of: None,
-                derive: derive()
+                derive: derive(),
+                replaces_broker_user: false
             }
         ),
         Err(StoreError::TooMany { what: "holdings", limit })
@@ -93,7 +147,8 @@ pub(crate) fn the_rows_of_a_sync_are_bounded<E: Engine>() {
                 synced_ms: 1,
                 synced,
                 closes_of: None,
-                derive: derive()
+                derive: derive(),
+                replaces_broker_user: false
             }
         ),
         Err(StoreError::TooMany { what: "positions", limit })
@@ -112,6 +167,7 @@ pub(crate) fn a_sync_of_nobody_is_refused_and_derives_nothing<E: Engine>() {
             synced: Synced::default(),
             closes_of: None,
             derive,
+            replaces_broker_user: false,
         },
     );
     assert_eq!(result, Err(StoreError::NoSuchUser));
@@ -134,7 +190,14 @@ pub(crate) fn deriving_sees_what_stood_before_and_may_mark_what_comes<E: Engine>
     let outcome = store
         .replace_portfolio(
             &Turn::alone(id),
-            NewPortfolio { broker: Broker::A, synced_ms: 2, synced, closes_of: None, derive },
+            NewPortfolio {
+                broker: Broker::A,
+                synced_ms: 2,
+                synced,
+                closes_of: None,
+                derive,
+                replaces_broker_user: false,
+            },
         )
         .unwrap();
     assert_eq!(outcome, SyncOutcome { holdings: 1, ..SyncOutcome::default() });
@@ -158,6 +221,7 @@ pub(crate) fn a_panic_while_deriving_costs_that_sync_alone<E: Engine>() {
             synced: Synced::default(),
             closes_of: None,
             derive,
+            replaces_broker_user: false,
         },
     );
     assert!(matches!(told, Err(StoreError::Unavailable(_))), "{told:?}");

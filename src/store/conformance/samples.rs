@@ -4,7 +4,7 @@ use jiff::civil::{Date, date};
 use rust_decimal::Decimal;
 
 use crate::base::{ActionSign, Broker, Cost, Holding, Mark, Position, PositionKind, Synced};
-use crate::portfolio::{DayPoint, Derived, PointSource, Repriced, SyncOutcome};
+use crate::portfolio::{DayPoint, Derived, MadeOf, PointSource, Repriced, SyncOutcome};
 use crate::store::{AccountId, Derive, JournalFields, NewPortfolio, NewUser, Side, Store, Turn};
 
 pub(crate) fn user(store: &impl Store, email: &str) -> AccountId {
@@ -35,6 +35,7 @@ pub(crate) fn holding(broker: Broker, ticker: &str, quantity: &str) -> Holding {
         cost: Some(Cost::PerShare(dec("1412.9500"))),
         last_price: None,
         close_price: Some(dec("0.10")),
+        change_pct: Some(dec("-1.25")),
         as_of_ms: 77,
         broker_pnl: Some(dec("-12.345")),
         discrepancy: true,
@@ -73,6 +74,11 @@ pub(crate) fn point(on: Date, value: &str, source: PointSource) -> DayPoint {
         left_out: 1,
         carried: 2,
         suspect: true,
+        made_of: Some(MadeOf {
+            brokers: [Broker::B].into_iter().collect(),
+            holdings: 7,
+            discrepancies: 3,
+        }),
     }
 }
 
@@ -100,13 +106,21 @@ pub(crate) fn sync(
             position(broker, PositionKind::Day, "NIFTY26NOVFUT"),
         ],
         simulated: true,
+        broker_user: Some(format!("USER-{}", broker.as_str())),
     };
     let derive: Derive =
         Box::new(|_, synced| derived(point(DAY, "120.5", PointSource::Sync), synced));
     store
         .replace_portfolio(
             &Turn::alone(id),
-            NewPortfolio { broker, synced_ms: at_ms, synced, closes_of: None, derive },
+            NewPortfolio {
+                broker,
+                synced_ms: at_ms,
+                synced,
+                closes_of: None,
+                derive,
+                replaces_broker_user: false,
+            },
         )
         .unwrap();
 }

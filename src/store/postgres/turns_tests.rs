@@ -20,7 +20,14 @@ fn bring(store: &PostgresStore, turn: &Turn) -> Result<(), StoreError> {
     let derive: Derive =
         Box::new(move |_, synced| derived(point(on, "1", PointSource::Sync), synced));
     let synced = Synced::default();
-    let new = NewPortfolio { broker: Broker::A, synced_ms: 9, synced, closes_of: None, derive };
+    let new = NewPortfolio {
+        broker: Broker::A,
+        synced_ms: 9,
+        synced,
+        closes_of: None,
+        derive,
+        replaces_broker_user: false,
+    };
     store.replace_portfolio(turn, new).map(drop)
 }
 

@@ -113,6 +113,9 @@ fn keep_later_points(tx: &dyn Tx, valued: &Valued) -> Result<(), Failure> {
         point.carried,
         *priced,
         point.suspect,
+        point.made_of.map(|made| made.brokers.as_str()),
+        point.made_of.map(|made| made.holdings),
+        point.made_of.map(|made| made.discrepancies),
     ];
     tx.run(KEEP_LATER_POINTS, row).map(drop)
 }

@@ -9,7 +9,7 @@ use super::accounts::expect_user;
 use super::closing_prices;
 use super::columns::{broker, date, date_if_any, decimal, decimal_if_any, named};
 use crate::base::{ActionSign, Broker, Cost, Holding, Mark, Position, PositionKind};
-use crate::portfolio::{DayPoint, PointSource, Repriced, SyncOutcome};
+use crate::portfolio::{Brokers, DayPoint, MadeOf, PointSource, Repriced, SyncOutcome};
 use crate::store::arg::{Arg, args};
 use crate::store::cells::{Cells, damaged};
 use crate::store::limits::ROWS_MAX;
@@ -40,7 +40,7 @@ pub(crate) fn replace(
     id: AccountId,
     new: &NewPortfolio,
 ) -> Result<SyncOutcome, Failure> {
-    let NewPortfolio { broker, synced_ms, synced, closes_of, derive } = new;
+    let NewPortfolio { broker, synced_ms, synced, closes_of, derive, .. } = new;
     let (broker, synced_ms) = (*broker, *synced_ms);
     for (what, count) in
         [("holdings", synced.holdings.len()), ("positions", synced.positions.len())]
@@ -51,6 +51,7 @@ pub(crate) fn replace(
     }
     expect_user(tx, id)?;
     let portfolio = of(tx, id)?;
+    expect_same_person(&portfolio, new)?;
     let rows = portfolio.holdings.iter().chain(&synced.holdings);
     let closes = match closes_of {
         Some(date) => closing_prices::of_symbols(tx, *date, rows.filter_map(Holding::symbol))?,
@@ -68,10 +69,23 @@ pub(crate) fn replace(
     let positions = positions.map(|(ordinal, row)| position_args(id, broker, ordinal, row));
     tx.run_many(ADD_POSITION, &positions.collect::<Vec<_>>())?;
     reprice(tx, id, &derived.repriced)?;
-    tx.run(KEEP_SYNC, &args![id, broker, synced_ms, synced.simulated])?;
+    let broker_user = synced.broker_user.as_ref();
+    tx.run(KEEP_SYNC, &args![id, broker, synced_ms, synced.simulated, broker_user])?;
     keep_point(tx, id, &derived.point)?;
     count_write(tx, id)?;
     Ok(derived.outcome)
+}
+
+/// Refuses the rows of a person at the broker who is not the one of the sync before, unless that is
+/// meant.
+fn expect_same_person(stood: &Portfolio, new: &NewPortfolio) -> Result<(), Failure> {
+    let sync = stood.syncs.iter().find(|sync| sync.broker == new.broker);
+    let Some(kept) = sync.and_then(|sync| sync.broker_user.as_ref()) else { return Ok(()) };
+    let is_another = new.synced.broker_user.as_ref().is_some_and(|user| user != kept);
+    match is_another && !new.replaces_broker_user {
+        true => Err(StoreError::OtherBrokerUser { kept: kept.clone() }.into()),
+        false => Ok(()),
+    }
 }
 
 /// Counts up with each write.
@@ -95,6 +109,7 @@ pub(crate) fn of(tx: &dyn Tx, id: AccountId) -> Result<Portfolio, Failure> {
                 broker: broker(row, 0)?,
                 synced_ms: row.get(1)?,
                 simulated: row.get(2)?,
+                broker_user: row.get(3)?,
             })
         })?,
     })
@@ -119,6 +134,7 @@ fn holding(row: &dyn Cells) -> Result<Holding, Failure> {
         discrepancy: row.get(16)?,
         unresolved: row.get(17)?,
         mark: mark(row)?,
+        change_pct: decimal_if_any(row, 20)?,
     })
 }
 
@@ -187,6 +203,7 @@ fn holding_args(id: AccountId, broker: Broker, ordinal: i64, holding: &Holding) 
         holding.unresolved,
         holding.mark.map(|mark| mark.sign.as_str()),
         holding.mark.map(|mark| mark.on),
+        holding.change_pct,
     ]
     .into()
 }
@@ -211,6 +228,7 @@ pub(crate) fn reprice(tx: &dyn Tx, id: AccountId, repriced: &Repriced) -> Result
                 row.as_of_ms,
                 row.mark.map(|mark| mark.sign.as_str()),
                 row.mark.map(|mark| mark.on),
+                row.change_pct,
             ];
             rows.push(args.into());
         }
@@ -252,6 +270,9 @@ pub(crate) fn keep_point(tx: &dyn Tx, id: AccountId, point: &DayPoint) -> Result
         point.left_out,
         point.carried,
         point.suspect,
+        point.made_of.map(|made| made.brokers.as_str()),
+        point.made_of.map(|made| made.holdings),
+        point.made_of.map(|made| made.discrepancies),
     ];
     tx.run(KEEP_POINT, &row).map(drop)
 }
@@ -268,8 +289,15 @@ pub(crate) fn points(tx: &dyn Tx, id: AccountId, since: Date) -> Result<Vec<DayP
             left_out: row.get(6)?,
             carried: row.get(7)?,
             suspect: row.get(8)?,
+            made_of: made_of(row)?,
         })
     })
+}
+
+fn made_of(row: &dyn Cells) -> Result<Option<MadeOf>, Failure> {
+    let Some(letters) = row.text(9)? else { return Ok(None) };
+    let brokers = Brokers::parse(letters).ok_or_else(|| damaged("a point's brokers"))?;
+    Ok(Some(MadeOf { brokers, holdings: row.get(10)?, discrepancies: row.get(11)? }))
 }
 
 pub(crate) fn delete(tx: &dyn Tx, id: AccountId) -> Result<Deleted, Failure> {

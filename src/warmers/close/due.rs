@@ -46,7 +46,13 @@ impl Due {
     /// Where prices stand once this close does.
     pub fn market_day(&self) -> MarketDay {
         let Self { date, close, .. } = *self;
-        MarketDay { today: date, session: date, day: Some(date), last_close: Some(close) }
+        MarketDay {
+            today: date,
+            session: date,
+            day: Some(date),
+            last_close: Some(close),
+            close_before_open: None,
+        }
     }
 
     /// Whether `source` can be expected to say the close.

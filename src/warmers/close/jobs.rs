@@ -10,8 +10,7 @@ use jiff::civil::Date;
 use super::due::Due;
 use crate::base::{ClosingPrice, Epoch, Holding, Symbol};
 use crate::cache::Responses;
-use crate::portfolio::{DayPoint, PointSource, Repriced};
-use crate::portfolio::{Overflow, point, reprice};
+use crate::portfolio::{Brokers, DayPoint, Overflow, PointSource, Repriced, point, reprice};
 use crate::store::{AccountId, Portfolio, Store, StoreError, Valued};
 
 /// Symbols read from the store at a time.
@@ -134,13 +133,14 @@ pub fn page(store: &dyn Store, order: &PageOrder) -> Result<Paged, StoreError> {
 /// `None` for users who were never synced, or are not in reach.
 fn valued(id: AccountId, portfolio: Portfolio, order: &PageOrder) -> Option<Valued> {
     let synced_ms = portfolio.syncs.iter().map(|sync| sync.synced_ms).max()?;
+    let brokers = portfolio.syncs.iter().map(|sync| sync.broker).collect();
     let holdings = portfolio.holdings;
     let awaits = |row: &Holding| row.symbol().is_some_and(|held| order.awaited.contains(&held));
     let is_complete = !holdings.iter().any(awaits);
     if !is_complete && order.reach == Reach::Complete {
         return None;
     }
-    let (point, repriced) = at_close(holdings, order)
+    let (point, repriced) = at_close(holdings, brokers, order)
         // Syncs refuse such amounts, so this run must not stand still for one user.
         .inspect_err(|error| tracing::warn!(user = id.0, %error, "no point at the close"))
         .ok()?;
@@ -158,11 +158,13 @@ fn valued(id: AccountId, portfolio: Portfolio, order: &PageOrder) -> Option<Valu
 
 fn at_close(
     mut holdings: Vec<Holding>,
+    brokers: Brokers,
     order: &PageOrder,
 ) -> Result<(DayPoint, Repriced), Overflow> {
     let close_of = |symbol: &Symbol| order.closes.get(symbol).copied();
     let changed = reprice(&mut holdings, order.due.date, close_of);
     let has_close = |row: &Holding| row.symbol().is_some_and(|held| close_of(&held).is_some());
-    let point = point(&order.due.market_day(), PointSource::Close, &holdings, has_close)?;
+    let day = order.due.market_day();
+    let point = point(&day, PointSource::Close, brokers, &holdings, has_close)?;
     Ok((point, Repriced { holdings, changed }))
 }
