@@ -5,10 +5,15 @@ use std::sync::atomic::Ordering;
 
 use super::identity::Auth;
 use super::keys::KeyState;
+use super::known_networks::FORGOTTEN_MS;
 use crate::store::StoreError;
 
 /// Time between two removals of revocations of expired tokens.
 const FORGET_INTERVAL_MS: u64 = 3_600_000;
+/// Time between two readings of the networks that were written.
+const NETWORKS_INTERVAL_MS: u64 = 60_000;
+/// How far back a reading goes: other nodes' clocks differ, and their databases fail for a while.
+const NETWORKS_REREAD_MS: i64 = 600_000;
 /// If no feed tells the exchange's time, revocations are kept for this long after their tokens have
 /// expired. No clock is expected to be wrong by more.
 const KEPT_MS_MAX: i64 = 400 * 24 * 3_600 * 1_000;
@@ -53,19 +58,55 @@ impl Auth {
             }
             Err(error) => tracing::warn!(%error, "cannot drop revocations of expired tokens"),
         }
+        let networks_before_ms = before_ms.saturating_sub(FORGOTTEN_MS);
+        if let Err(error) = self.store.forget_login_networks(networks_before_ms) {
+            tracing::warn!(%error, "cannot drop networks from which accounts were used long ago");
+        }
         if let Err(error) = self.store.forget_changes() {
             tracing::warn!(%error, "cannot drop changes that every node has read");
+        }
+    }
+
+    /// Writes the networks from which accounts were used, and takes up those that other nodes have
+    /// written. Blocks; for a lane.
+    pub fn keep_networks(&self) {
+        let waiting = self.known_networks.take_waiting();
+        let is_due = !waiting.is_empty() || self.is_shared();
+        if !waiting.is_empty()
+            && let Err(error) = self.store.keep_login_networks(waiting.clone())
+        {
+            tracing::debug!(%error, "networks of accounts not written; they wait");
+            self.known_networks.give_back(waiting);
+        }
+        let now_mono_ms = self.clock.monotonic_ms();
+        if is_due && now_mono_ms >= self.next_networks_mono_ms.load(Ordering::Relaxed) {
+            self.load_networks(self.clock.now_ms().saturating_sub(NETWORKS_REREAD_MS));
+        }
+    }
+
+    /// Takes up the networks that were written since `since_ms`.
+    fn load_networks(&self, since_ms: i64) {
+        let next = self.clock.monotonic_ms() + NETWORKS_INTERVAL_MS;
+        self.next_networks_mono_ms.store(next, Ordering::Relaxed);
+        match self.store.login_networks(since_ms) {
+            Ok(stored) => {
+                for (email, network) in stored.iter().rev() {
+                    self.known_networks.load(email, network);
+                }
+            }
+            Err(error) => tracing::warn!(%error, "cannot read the networks of accounts"),
         }
     }
 
     /// Loads accounts, epochs and revocations from the store, for the first time; what changes
     /// afterwards is followed.
     pub(super) fn load_state(&self) {
-        if let Err(error) = self.load_all() {
-            tracing::error!(
+        match self.load_all() {
+            Ok(()) => self.load_networks(self.clock.now_ms().saturating_sub(FORGOTTEN_MS)),
+            Err(error) => tracing::error!(
                 %error,
                 "cannot read accounts and revocations, so no token is accepted until then"
-            );
+            ),
         }
     }
 

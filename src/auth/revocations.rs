@@ -141,6 +141,11 @@ impl Revocations {
         self.tokens.pin().retain(|_, expires_ms| *expires_ms > before_ms);
     }
 
+    /// Whether there is or was any user.
+    pub fn knows_any(&self) -> bool {
+        self.users.knows_any()
+    }
+
     /// Number of users, of users with an epoch, and of revoked tokens.
     pub fn sizes(&self) -> (u64, usize, usize) {
         (self.users.count(), self.epochs.len(), self.tokens.len())

@@ -36,9 +36,9 @@ pub use open::open_lease;
 pub use open::{copy_to_server, open, open_users};
 pub use records::{
     AccountId, AuthState, Before, Change, Changes, ClosePage, CopiedTable, Deleted, Erased,
-    JournalCursor, JournalEntry, JournalFields, JournalPage, JournalSize, NewUser, Portfolio,
-    PriceOfClose, Side, StoreHealth, SyncState, Turn, User, UserChange, UserSecrets, UserSummary,
-    Valued,
+    JournalCursor, JournalEntry, JournalFields, JournalPage, JournalSize, LoginNetwork, NewUser,
+    Portfolio, PriceOfClose, Side, StoreHealth, SyncState, Turn, User, UserChange, UserSecrets,
+    UserSummary, Valued,
 };
 pub use signal_records::{
     Basis, CandleHistory, Completion, LedgerEntry, NewHistory, ProvisionalEntry, ProvisionalSignal,

@@ -25,7 +25,11 @@ pub(crate) trait Engine {
 macro_rules! conformance {
     ($engine:path) => {
         $crate::store::conformance::engine::each! { $engine;
-            accounts: a_user_is_created_once_changed_and_erased;
+            accounts:
+                a_user_is_created_once_changed_and_erased,
+                ending_all_tokens_gives_a_new_epoch_and_leaves_the_password,
+                one_account_is_the_first_of_the_database,
+                the_newest_networks_of_an_account_are_kept_until_it_is_erased;
             changes:
                 a_reader_that_was_away_for_long_is_told_that_it_missed_some,
                 changes_made_at_once_are_seen_in_order_and_none_is_missed,
