@@ -11,7 +11,7 @@ use crate::http::document::negotiate::Coding;
 use crate::http::document::prepared::Prepared;
 
 /// All files together, as brotli, with their index.
-const BROTLI_BYTES_MAX: usize = 60_000;
+const BROTLI_BYTES_MAX: usize = 64_000;
 /// What the first visit of the market's page loads.
 const FIRST_LOAD_BYTES_MAX: usize = 30_000;
 
