@@ -10,7 +10,7 @@ use crate::store::StoreError;
 
 /// Time between two removals of revocations of expired tokens.
 const FORGET_INTERVAL_MS: u64 = 3_600_000;
-/// Time between two readings of the networks that were written.
+/// Time between two readings of the networks that other nodes have written.
 const NETWORKS_INTERVAL_MS: u64 = 60_000;
 /// How far back a reading goes: other nodes' clocks differ, and their databases fail for a while.
 const NETWORKS_REREAD_MS: i64 = 600_000;
@@ -71,15 +71,19 @@ impl Auth {
     /// written. Blocks; for a lane.
     pub fn keep_networks(&self) {
         let waiting = self.known_networks.take_waiting();
-        let is_due = !waiting.is_empty() || self.is_shared();
-        if !waiting.is_empty()
-            && let Err(error) = self.store.keep_login_networks(waiting.clone())
-        {
-            tracing::debug!(%error, "networks of accounts not written; they wait");
-            self.known_networks.give_back(waiting);
+        let mut is_due = self.is_shared()
+            && self.clock.monotonic_ms() >= self.next_networks_mono_ms.load(Ordering::Relaxed);
+        if !waiting.is_empty() {
+            match self.store.keep_login_networks(waiting.clone()) {
+                // What a token told is known with its account's e-mail by reading it.
+                Ok(()) => is_due = true,
+                Err(error) => {
+                    tracing::debug!(%error, "networks of accounts not written; they wait");
+                    self.known_networks.give_back(waiting);
+                }
+            }
         }
-        let now_mono_ms = self.clock.monotonic_ms();
-        if is_due && now_mono_ms >= self.next_networks_mono_ms.load(Ordering::Relaxed) {
+        if is_due {
             self.load_networks(self.clock.now_ms().saturating_sub(NETWORKS_REREAD_MS));
         }
     }
