@@ -52,11 +52,10 @@ impl From<AccountError> for Problem {
             // One code for all of the embedded lists; the words say which kind it is.
             AccountError::WeakPassword(weakness) => {
                 let detail = format!("This password is {}; choose another.", weakness.as_str());
-                let code = match weakness {
-                    Weakness::Repeated => "password_repetitive",
-                    _ => "password_too_common",
-                };
-                Problem::new(400, code, detail)
+                match weakness {
+                    Weakness::Repeated => Problem::new(400, "password_repetitive", detail),
+                    _ => Problem::new(400, "password_too_common", detail),
+                }
             }
             AccountError::WrongPassword => {
                 let detail = "E-mail and password do not match.";
