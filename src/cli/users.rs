@@ -1,4 +1,5 @@
-//! `bhav user list|add|passwd|logout|disable|enable|delete`: management of accounts by the operator.
+//! `bhav user list|add|passwd|logout|disable|enable|delete`: management of accounts by the
+//! operator.
 //!
 //! Main thread. Works on the database, whether or not the service runs. If it runs, the command
 //! waits until the service refuses the tokens that the change revoked.

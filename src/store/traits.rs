@@ -38,8 +38,8 @@ pub trait Store: Send + Sync {
 
     /// Adds a user. [`StoreError::EmailTaken`] where the e-mail, already normalised, is known.
     fn create_user(&self, user: NewUser) -> Result<User, StoreError>;
-    /// Same as [`create_user`](Self::create_user), for the first account that the database ever has.
-    /// [`StoreError::NotFirst`] where there is or was another; of two at once, one is the first.
+    /// Same as [`create_user`](Self::create_user), for the first account the database ever has.
+    /// [`StoreError::NotFirst`] where there is or was another; of two at once one is the first.
     fn create_first_user(&self, user: NewUser) -> Result<User, StoreError>;
     /// The user with a normalised e-mail, with the data that a login checks.
     fn user_by_email(&self, email: &str) -> Result<Option<UserSecrets>, StoreError>;

@@ -15,8 +15,8 @@ use parking_lot::Mutex;
 use super::key_limiter::Fingerprint;
 use crate::base::{BoundedMap, Clock};
 
-/// Longest cooldown of a key for others than the user whose call was refused. A broker that asks for
-/// more has more likely a spent key in mind.
+/// Longest cooldown of a key for others than the user whose call was refused. A broker that asks
+/// for more has more likely a spent key in mind.
 pub(crate) const SHARED_MAX: Duration = Duration::from_secs(60);
 
 /// Longest cooldown of all syncs. A broker that limits the address says so again at the next call.
