@@ -120,8 +120,8 @@ export async function register(email, password, name) {
   await askSession();
 }
 
-export async function logOut() {
-  await call('/api/auth/logout', { method: 'POST' });
+export async function logOut(everywhere = false) {
+  await call('/api/auth/logout', { method: 'POST', ...(everywhere ? { body: { everywhere } } : {}) });
   await askSession();
 }
 

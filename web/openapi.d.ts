@@ -155,7 +155,7 @@ export interface paths {
         put?: never;
         /**
          * Creates an account and logs it in
-         * @description Creates an account and logs it in. Addresses are compared without regard to case. Attempts are limited per address, apart from those of logging in; one that names an e-mail that is taken counts. The operator can close registration: 403 `registration_closed`.
+         * @description Creates an account and logs it in. Addresses are compared without regard to case. Attempts are limited per address, apart from those of logging in; one that names an e-mail that is taken counts. The operator can close registration, or leave it open for the first account alone: 403 `registration_closed`.
          */
         post: operations["register"];
         delete?: never;
@@ -175,7 +175,7 @@ export interface paths {
         put?: never;
         /**
          * Gives an access token for an e-mail and password
-         * @description An unknown address and a wrong password get the same answer. Attempts are limited per account and per client address. With `cookie` the token is set as a cookie, which only a page of this site may ask for.
+         * @description An unknown address and a wrong password get the same answer. Attempts are limited per account and per client address. Networks from which the account was used lately have attempts of their own, and so has whoever sends a token of the account along, by header or cookie, even one that has ended. With `cookie` the token is set as a cookie, which only a page of this site may ask for; a second cookie, `earlier_login_cookie`, gives access to nothing and proves this login to later ones.
          */
         post: operations["login"];
         delete?: never;
@@ -215,7 +215,7 @@ export interface paths {
         put?: never;
         /**
          * Revokes the access token of the request
-         * @description Revokes the access token that came with this request. Other tokens of the account stay valid.
+         * @description Revokes the access token that came with this request. Other tokens of the account stay valid, unless the body asks for `everywhere`. A 503 deletes the cookie too, and refuses the token until the service restarts.
          */
         post: operations["logout"];
         delete?: never;
@@ -1904,7 +1904,7 @@ export interface components {
             email: string;
             /**
              * Format: password
-             * @description Any characters. A password on the list of the most common ones is refused.
+             * @description Any characters. A password on the list of the most common ones is refused, and one that repeats a short piece.
              */
             password: string;
             /** @description No control characters. Null counts as absent. */
@@ -1918,6 +1918,10 @@ export interface components {
             /** Format: password */
             password: string;
         };
+        Logout: {
+            /** @description `true`: every token of the account is refused from now on. Null counts as absent. */
+            everywhere?: boolean | null;
+        };
         PasswordChange: {
             /** @description `true`: the token is set as a cookie that scripts cannot read, and is not in the body. Only for pages of this site. Null counts as absent. */
             cookie?: boolean | null;
@@ -1925,7 +1929,7 @@ export interface components {
             current_password: string;
             /**
              * Format: password
-             * @description Any characters. A password on the list of the most common ones is refused.
+             * @description Any characters. A password on the list of the most common ones is refused, and one that repeats a short piece.
              */
             new_password: string;
         };
@@ -2244,6 +2248,24 @@ export interface components {
                     status?: 403;
                     /** @enum {unknown} */
                     code?: "cross_site_request";
+                } & components["schemas"]["Problem"];
+            };
+        };
+        /** @description Temporarily unavailable; retry after `Retry-After`. */
+        LogoutUnavailable: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "Cache-Control": components["headers"]["Cache-Control"];
+                "Retry-After": components["headers"]["Retry-After"];
+                "Set-Cookie": components["headers"]["May-Set-Cookie"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": {
+                    /** @constant */
+                    status?: 503;
+                    /** @enum {unknown} */
+                    code?: "store_unavailable" | "store_busy" | "store_late";
                 } & components["schemas"]["Problem"];
             };
         };
@@ -2595,7 +2617,7 @@ export interface components {
         "May-X-Request-Id": string;
         /** @description Deletes the cookie `access_token_cookie`, or sets a new one where the body asks for it. */
         "Set-Cookie": string;
-        /** @description The cookie `access_token_cookie`, where the body asks for it; `Secure` if the page came by https. */
+        /** @description The cookie `access_token_cookie`, where the body asks for it; `Secure` if the page came by https. A second line sets `earlier_login_cookie`. */
         "May-Set-Cookie": string;
     };
     pathItems: never;
@@ -2958,7 +2980,7 @@ export interface operations {
                         /** @constant */
                         status?: 400;
                         /** @enum {unknown} */
-                        code?: "malformed_json" | "validation_failed" | "email_taken" | "password_too_common" | "malformed_request";
+                        code?: "malformed_json" | "validation_failed" | "email_taken" | "password_too_common" | "password_repetitive" | "malformed_request";
                     } & components["schemas"]["Problem"];
                 };
             };
@@ -3088,9 +3110,13 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["Logout"];
+            };
+        };
         responses: {
-            /** @description The token has been revoked. */
+            /** @description The token has been revoked, or all tokens of the account. */
             200: {
                 headers: {
                     "Cache-Control": components["headers"]["Cache-Control"];
@@ -3101,10 +3127,13 @@ export interface operations {
                     "application/json": components["schemas"]["Message"];
                 };
             };
+            400: components["responses"]["BodyInvalid"];
             401: components["responses"]["Unidentified"];
             403: components["responses"]["CrossSite"];
             412: components["responses"]["PreconditionFailed"];
-            503: components["responses"]["StoreUnavailable"];
+            413: components["responses"]["BodyTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            503: components["responses"]["LogoutUnavailable"];
             default: components["responses"]["Protocol"];
         };
     };
@@ -3144,7 +3173,7 @@ export interface operations {
                         /** @constant */
                         status?: 400;
                         /** @enum {unknown} */
-                        code?: "malformed_json" | "validation_failed" | "password_too_common" | "malformed_request";
+                        code?: "malformed_json" | "validation_failed" | "password_too_common" | "password_repetitive" | "malformed_request";
                     } & components["schemas"]["Problem"];
                 };
             };

@@ -179,14 +179,14 @@ export const text = {
     realised: 'Realised', realisedWhy: 'Sum of the closed pairs after their share of the fees', feesWhy: 'Fees of all entries that fit',
   },
   account: {
-    title: 'Account', until: (at, left) => `This login ends on ${at} IST (in ${left}). Seven days is the longest.`, logOut: 'Log out', loggedOut: 'You are logged out.',
+    title: 'Account', until: (at, left) => `This login ends on ${at} IST (in ${left}). Seven days is the longest.`, logOut: 'Log out', loggedOut: 'You are logged out.', everywhere: 'Log out everywhere', loggedOutEverywhere: 'You are logged out on every device.',
     password: 'Change the password', current: 'Current password', next: 'New password', change: 'Change password', changed: 'The password is changed. Every other login has ended.',
     export: 'Take your data along', exportWhy: 'Everything that is stored of you, with every digit, as one file.', exportJson: 'Export (JSON ↓)',
     deleteTitle: 'Delete the portfolio', deleteWhy: 'Holdings, positions and the trend, for good. The journal stays.', deleteData: 'Delete portfolio data', deleteSure: 'This cannot be undone. Delete holdings, positions and the trend?', deleteYes: 'Yes, delete', cancel: 'Cancel',
     deleted: (h, p, s) => `Deleted: ${plural(h, 'holding', 'holdings')}, ${plural(p, 'position', 'positions')}, ${plural(s, 'point', 'points')} of the trend.`,
     erase: 'Erase the account', eraseWhy: 'The account and everything stored for it, the journal too, for good.', eraseOpen: 'Erase…', typeEmail: 'Type your e-mail', notEmail: 'This is not the e-mail of this account.', eraseYes: 'Erase everything', erased: 'The account is erased.',
     stored: 'What is stored of you',
-    storedLines: ['E-mail, name and a hash of the password.', 'The holdings and positions of the last sync of each broker, and your user id there.', 'A point of the trend for each day.', 'Your journal.', 'Ended logins, until they would have expired.', 'Never: a broker’s key, secret or code. In this browser: appearance and the watch list.'],
+    storedLines: ['E-mail, name and a hash of the password.', 'The holdings and positions of the last sync of each broker, and your user id there.', 'A point of the trend for each day.', 'Your journal.', 'Ended logins, until they would have expired.', 'Hashes of the networks you use, for 30 days: they keep strangers from locking you out.', 'Never: a broker’s key, secret or code. In this browser: appearance and the watch list.'],
   },
   api: {
     title: 'The API', about: 'About this API', asJson: 'As JSON (OpenAPI)', find: 'Find', access: 'Who may:', who: { public: 'everybody', user: 'a user, with a token', admin: 'the operator' },

@@ -52,17 +52,35 @@ pub fn login(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result
     let cookie = cookie.admitted(state, &call.request)?;
     // Text that is no e-mail address is answered like an unknown address.
     let email = normalised(&email).unwrap_or(email);
-    let session = state.auth.login(&email, password, call.request.client_address())?;
+    let session = state.auth.login(&email, password, &call.request)?;
     logged_in(200, &session, cookie, reply);
     Ok(())
 }
 
 /// `POST /api/auth/logout`.
 pub fn logout(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
-    state.auth.logout(call.caller())?;
-    let message = Message { message: "Logged out; this token is refused from now on." };
+    let everywhere = match call.request.body {
+        [] => false,
+        _ => {
+            let mut fields = Fields::of(&call.request)?;
+            let everywhere = fields.flag("everywhere");
+            fields.done()?;
+            everywhere
+        }
+    };
     let cleared = cookie::cleared(&call.request);
-    reply_and_set(200, &message, &cleared, reply);
+    let (ended, message) = match everywhere {
+        false => {
+            (state.auth.logout(call.caller()), "Logged out; this token is refused from now on.")
+        }
+        true => (
+            state.auth.logout_everywhere(call.caller()),
+            "Logged out everywhere; every token of this account is refused from now on.",
+        ),
+    };
+    // A browser is logged out even where that could not be stored.
+    ended.map_err(|error| Problem::from(error).with("Set-Cookie", cleared.clone()))?;
+    reply_and_set(200, &Message { message }, &[cleared], reply);
     Ok(())
 }
 
@@ -82,7 +100,7 @@ pub fn password(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Res
         // The cookie's token is among those that were revoked.
         None => {
             let cleared = cookie::cleared(&call.request);
-            reply_and_set(200, &view(&session, false), &cleared, reply);
+            reply_and_set(200, &view(&session, false), &[cleared], reply);
         }
     }
     Ok(())
@@ -104,7 +122,7 @@ pub fn erase(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result
         journal_entries: erased.journal_entries,
     };
     let message = "The account and everything stored for it are erased.";
-    let cleared = cookie::cleared(&call.request);
+    let cleared = [cookie::cleared(&call.request), cookie::proof_cleared(&call.request)];
     reply_and_set(200, &AccountErased { message, deleted }, &cleared, reply);
     Ok(())
 }
@@ -149,8 +167,7 @@ fn logged_in(
 ) {
     match cookie {
         Some(cookie) => {
-            let set = cookie.set(&session.token);
-            reply_and_set(status, &view(session, true), &set, reply);
+            reply_and_set(status, &view(session, true), &cookie.set(session), reply);
         }
         None => reply_with(status, &view(session, false), reply),
     }
@@ -166,8 +183,10 @@ fn view(session: &Session, by_cookie: bool) -> LoggedIn<'_> {
     }
 }
 
-/// Sends `view` with `Set-Cookie`.
-fn reply_and_set(status: u16, view: &impl Serialize, cookie: &str, reply: &mut Response<'_>) {
+/// Sends `view` with a `Set-Cookie` for each of `cookies`.
+fn reply_and_set(status: u16, view: &impl Serialize, cookies: &[String], reply: &mut Response<'_>) {
     json::write(reply.body(), view);
-    reply.send(status, JSON, &[("Cache-Control", "no-store"), ("Set-Cookie", cookie)]);
+    let mut headers = vec![("Cache-Control", "no-store")];
+    headers.extend(cookies.iter().map(|cookie| ("Set-Cookie", cookie.as_str())));
+    reply.send(status, JSON, &headers);
 }

@@ -3,8 +3,11 @@
 
 use super::body::Fields;
 use super::state::State;
-use crate::auth::{COOKIE, TOKEN_LIFE_S};
+use crate::auth::{COOKIE, EARLIER_COOKIE, PROOF_LIFE_S, Session, TOKEN_LIFE_S};
 use crate::http::{Problem, Request};
+
+/// Where the proof of an earlier login is sent: to the next login alone.
+const EARLIER_PATH: &str = "/api/auth/login";
 
 /// A login that answers with a cookie in place of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,9 +27,13 @@ impl LoginCookie {
         Wanted(fields.flag("cookie"))
     }
 
-    /// The value of `Set-Cookie` with this token.
-    pub fn set(self, token: &str) -> String {
-        written(token, TOKEN_LIFE_S, self.secure)
+    /// The values of `Set-Cookie`: with the session's token, and with the proof of this login that
+    /// stays when the token has ended.
+    pub fn set(self, session: &Session) -> [String; 2] {
+        [
+            written(COOKIE, &session.token, "/", TOKEN_LIFE_S, self.secure),
+            written(EARLIER_COOKIE, &session.proof, EARLIER_PATH, PROOF_LIFE_S, self.secure),
+        ]
     }
 }
 
@@ -59,9 +66,14 @@ impl Wanted {
     }
 }
 
-/// The value of `Set-Cookie` that deletes the cookie.
+/// The value of `Set-Cookie` that deletes the token.
 pub fn cleared(request: &Request<'_>) -> String {
-    written("", 0, is_secure(request))
+    written(COOKIE, "", "/", 0, is_secure(request))
+}
+
+/// The same of the proof of an earlier login, for an account that is gone.
+pub fn proof_cleared(request: &Request<'_>) -> String {
+    written(EARLIER_COOKIE, "", EARLIER_PATH, 0, is_secure(request))
 }
 
 /// Whether the page came by TLS. Browsers name its origin in every POST and DELETE by script, so
@@ -70,7 +82,7 @@ fn is_secure(request: &Request<'_>) -> bool {
     request.origin().is_some_and(|origin| origin.starts_with(b"https://"))
 }
 
-fn written(token: &str, life_s: i64, secure: bool) -> String {
+fn written(name: &str, value: &str, path: &str, life_s: i64, secure: bool) -> String {
     let secure = if secure { "; Secure" } else { "" };
-    format!("{COOKIE}={token}; HttpOnly; SameSite=Strict; Path=/; Max-Age={life_s}{secure}")
+    format!("{name}={value}; HttpOnly; SameSite=Strict; Path={path}; Max-Age={life_s}{secure}")
 }

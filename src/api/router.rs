@@ -15,6 +15,9 @@ use crate::rt::News;
 /// Bytes of a path that a log line shows. The longest route has a third of this.
 const LOGGED_PATH_BYTES_MAX: usize = 160;
 
+/// Where brokers' logins send a browser; the code is in the query there, or in the body.
+const PATHS_OF_CODES: &[&[u8]] = &[b"/return/a", b"/return/b"];
+
 /// Kind of the requests for the dashboard's pages and files in the statistics: after all routes.
 const PAGE_KIND: usize = ROUTES.len() + 1;
 
@@ -98,7 +101,7 @@ impl Api {
             return;
         }
         let method = request.method().as_str();
-        let path = shown(request.path());
+        let path = shown(request.path(), request.normal_path().as_deref());
         let cause = problem.cause.as_deref();
         if status >= 500 {
             tracing::warn!(request_id, method, path, status, code, cause, "request failed");
@@ -160,8 +163,15 @@ impl Serve for Api {
     }
 }
 
-/// The path as the log shows it.
-pub(super) fn shown(path: &[u8]) -> String {
+/// The path as the log shows it; `normal` is its normal form, if that is another. What follows the
+/// paths to which brokers send a browser is left out, since it may be a one-time code.
+pub(super) fn shown(path: &[u8], normal: Option<&[u8]>) -> String {
+    if !PATHS_OF_CODES.contains(&path) {
+        let lower = normal.unwrap_or(path).to_ascii_lowercase();
+        if memchr::memmem::find(&lower, b"return").is_some() {
+            return format!("/return... ({} bytes)", path.len());
+        }
+    }
     match path.split_at_checked(LOGGED_PATH_BYTES_MAX) {
         Some((start, rest)) if !rest.is_empty() => {
             format!("{}... ({} bytes)", String::from_utf8_lossy(start), path.len())
@@ -277,6 +287,7 @@ mod tests {
 
     #[test]
     fn a_long_path_is_truncated_in_the_log() {
+        let shown = |path: &[u8]| shown(path, None);
         assert_eq!(shown(b"/api/journal/7"), "/api/journal/7");
         let path = [b"/".as_slice(), &[0xC3, 0xA4].repeat(4_000)].concat();
         let shown = shown(&path);

@@ -6,6 +6,7 @@
 mod choice;
 mod choices;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,7 +14,7 @@ use super::call::Call;
 use super::query::{once, values};
 use super::quotes::symbols;
 use super::state::State;
-use crate::base::network::network;
+use crate::base::network::{network, site};
 use crate::http::document::coding::ETAG_HASH_BYTES;
 use crate::http::document::events::{CodedFrame, event};
 use crate::http::document::negotiate::{Coding, stream_coding};
@@ -22,7 +23,7 @@ use crate::http::{
     Verdict, WantedStream,
 };
 pub use choices::Choices;
-use choices::Member;
+use choices::{Asker, Member};
 
 /// Name of the event that carries the snapshot.
 pub const SNAPSHOT_EVENT: &str = "snapshot";
@@ -110,12 +111,18 @@ pub fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<
     };
     let places = if symbols.is_some() { QUOTE_STREAM_PLACES } else { 1 };
     let choices_max = reply.settings.stream_choices_max;
+    let is_limited =
+        |client: &IpAddr| !client.is_loopback() && !reply.settings.trusted_proxies.contains(client);
+    let asker = Asker {
+        client: address.map(network),
+        site: address.filter(is_limited).map(site),
+        is_user: symbols.is_some() && state.auth.recognises(request),
+    };
     let wanted = WantedStream { coding, address, places, opening: &streams.opening };
     let opened = reply.stream(wanted, || match symbols {
         None => Ok(Box::new(snapshot)),
         Some(symbols) => {
-            let client = address.map(network);
-            let member = streams.choices.join(state, symbols, client, choices_max)?;
+            let member = streams.choices.join(state, symbols, asker, choices_max)?;
             Ok(Box::new(QuoteFrames { snapshot, member, seen: None }))
         }
     });

@@ -12,6 +12,7 @@ use super::main_loop;
 use super::reload::Reloader;
 use super::start::App;
 use crate::admin::settings::AdminListen;
+use crate::auth::settings::Registration;
 use crate::base::{Clock, ist};
 use crate::config::loaded::Reread;
 use crate::config::{Config, LISTEN_APART, LISTEN_BESIDE, SimSettings};
@@ -132,6 +133,16 @@ fn run(
     };
     say(&format!("{}{admin}listening on {url}\n", greet(&url)));
     tracing::info!(%url, "listening");
+    match config.auth.registration {
+        Registration::Open => tracing::warn!(
+            "registration is open: whoever reaches this service can make an account; \
+             BHAV_REGISTRATION=first or closed ends that"
+        ),
+        Registration::First => tracing::info!(
+            "registration is open for the first account of the database, BHAV_REGISTRATION=first"
+        ),
+        Registration::Closed => {}
+    }
     let mut reloader = reread.map(|reread| Reloader::new(&app, config, reread));
     let signal = main_loop::until_end(&app, &mut signals, || {
         if let Some(reloader) = &mut reloader {

@@ -212,6 +212,7 @@ impl App {
         // A login may have been the last thing that was answered.
         self.handover.into_inner().go(shared.service.state());
         let store = Arc::clone(&shared.service.state().store);
+        shared.service.state().auth.keep_networks();
         drop(shared);
         self.warmers.stop();
         if let Some(joined) = self.joined {

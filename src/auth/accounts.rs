@@ -5,7 +5,6 @@
 //! the hashing lane. No password is kept beyond the call.
 
 use std::net::IpAddr;
-use std::sync::atomic::Ordering;
 
 use secrecy::{ExposeSecret, SecretString};
 
@@ -13,7 +12,9 @@ use super::common_passwords::{self, Weakness};
 use super::identity::Auth;
 use super::identity::Caller;
 use super::passwords::{Asker, CryptoError, Whose};
+use super::settings::Registration;
 use super::tokens::{self, Unsigned};
+use crate::http::Request;
 use crate::limits::throttle::{Key, Throttle, Throttled};
 use crate::store::{Erased, NewUser, StoreError, User, UserSecrets};
 
@@ -27,6 +28,8 @@ const UNREADY: &str = "what decides about tokens has not been loaded from the st
 pub struct Session {
     pub user: User,
     pub token: String,
+    /// Proves this login to a later one, and gives access to nothing.
+    pub proof: String,
 }
 
 /// Why an account operation was refused or failed.
@@ -99,15 +102,29 @@ impl Auth {
         })?;
         let created_ms = self.clock.now_ms();
         let new = NewUser { email, name, password_hash, created_ms };
-        let UserSecrets { user, token_epoch, .. } = self.store.create_user(new)?;
+        let registration = *self.registration.lock();
+        let created = match registration {
+            Registration::Open => self.store.create_user(new),
+            Registration::First => self.store.create_first_user(new),
+            Registration::Closed => return Err(AccountError::Closed),
+        };
+        let UserSecrets { user, token_epoch, .. } = created.map_err(|error| match error {
+            StoreError::NotFirst => AccountError::Closed,
+            error => error.into(),
+        })?;
         self.changed();
-        self.remember(&user.email, client);
+        self.remember(&user, client);
         self.session(user, token_epoch)
     }
 
     /// Whether anybody may create an account.
     pub fn is_registration_open(&self) -> bool {
-        self.registration_open.load(Ordering::Relaxed)
+        let registration = *self.registration.lock();
+        match registration {
+            Registration::Open => true,
+            Registration::First => !self.revoked.knows_any(),
+            Registration::Closed => false,
+        }
     }
 
     /// Logs in. An unknown e-mail address gives the same error as a wrong password, after the same
@@ -119,26 +136,43 @@ impl Auth {
         &self,
         email: &str,
         password: SecretString,
-        client: Option<IpAddr>,
+        request: &Request<'_>,
     ) -> Result<Session, AccountError> {
         self.expect_ready()?;
-        let (own, whose) = match client {
-            Some(address) if self.known_networks.knows(email, address) => {
-                (Key::Familiar(email, address), Whose::Known)
+        let client = request.client_address();
+        let earlier = self.earlier_logins(request);
+        let address = Key::Address(client);
+        let mut found = None;
+        if !earlier.is_empty() {
+            // The account of the e-mail is read to see whether it is the token's. That is counted
+            // before, since any account's token does.
+            self.throttle.admit(&[address])?;
+            found = self.store.user_by_email(email)?;
+        }
+        let id = found.as_ref().map(|secrets| secrets.user.id);
+        let proven = earlier.iter().find(|earlier| Some(earlier.id) == id);
+        let (own, whose) = match (proven, client) {
+            (Some(earlier), _) => (vec![Key::Earlier(earlier.token_id)], Whose::Known),
+            (None, Some(address)) if self.known_networks.knows(email, address) => {
+                (vec![Key::Pair(email, address)], Whose::Known)
             }
-            _ => (Key::Account(email), Whose::Stranger),
+            (None, client) => (self.throttle.of_stranger(email, client), Whose::Stranger),
         };
-        let keys = [Key::Address(client), own];
-        self.throttle.admit(&keys)?;
-        let found = self.store.user_by_email(email)?;
+        let keys = [vec![address], own].concat();
+        if earlier.is_empty() {
+            self.throttle.admit(&keys)?;
+            found = self.store.user_by_email(email)?;
+        } else {
+            self.throttle.admit(&keys[1..])?;
+        }
         let asker = Asker { whose, attempt: self.throttle.shared_attempt(&keys) };
         let secrets = self.verify_password(found, password, asker).inspect_err(|error| {
             if matches!(error, AccountError::WrongPassword) {
                 self.wrong_passwords.increment();
             }
         })?;
-        self.throttle.forgive(own);
-        self.remember(email, client);
+        keys[1..].iter().for_each(|own| self.throttle.forgive(*own));
+        self.remember(&secrets.user, client);
         self.resolve_uncertain_epoch(&secrets)?;
         let session = self.session(secrets.user, secrets.token_epoch)?;
         self.logins.increment();
@@ -150,13 +184,37 @@ impl Auth {
     /// # Errors
     /// [`StoreError`]: the token is then revoked only until the service restarts.
     pub fn logout(&self, caller: &Caller) -> Result<(), StoreError> {
+        let expires_ms = self.revoke_in_memory(caller);
+        self.store.revoke_token(&caller.token_id, expires_ms)?;
+        self.changed();
+        Ok(())
+    }
+
+    /// Revokes all tokens of the caller's account.
+    ///
+    /// # Errors
+    /// [`StoreError`]: the caller's own token is then revoked until the service restarts. If it is
+    /// not known whether the others are, they are refused nevertheless.
+    pub fn logout_everywhere(&self, caller: &Caller) -> Result<(), StoreError> {
+        self.revoke_in_memory(caller);
+        let ended = self.store.end_tokens(caller.id);
+        if let Err(StoreError::Late) = &ended {
+            let now_ms = self.clock.monotonic_ms();
+            self.revoked.mark_uncertain(caller.id, caller.epoch, now_ms);
+        }
+        let epoch = ended?.ok_or(StoreError::NoSuchUser)?;
+        self.revoked.seen(caller.id, epoch);
+        self.changed();
+        Ok(())
+    }
+
+    /// Revokes the caller's token as far as this process goes; returns when it expires.
+    fn revoke_in_memory(&self, caller: &Caller) -> i64 {
         let expires_ms = caller.expires_s.saturating_mul(1_000);
         if let Some(id) = tokens::token_id(&caller.token_id) {
             self.revoked.token(id, expires_ms);
         }
-        self.store.revoke_token(&caller.token_id, expires_ms)?;
-        self.changed();
-        Ok(())
+        expires_ms
     }
 
     /// Changes the password, revokes every older token and returns a new one.
@@ -209,9 +267,9 @@ impl Auth {
     }
 
     /// Remembers the client's network for the account, after a correct password.
-    fn remember(&self, email: &str, client: Option<IpAddr>) {
+    fn remember(&self, user: &User, client: Option<IpAddr>) {
         if let Some(address) = client {
-            self.known_networks.remember(email, address);
+            self.known_networks.remember(&user.email, user.id, address);
         }
     }
 
@@ -230,7 +288,7 @@ impl Auth {
         let asker = Asker { whose: Whose::Known, attempt: self.throttle.shared_attempt(&keys) };
         let secrets = self.verify_password(Some(found), password, asker)?;
         self.throttle.forgive(own);
-        self.remember(&secrets.user.email, client);
+        self.remember(&secrets.user, client);
         Ok(secrets)
     }
 
@@ -293,8 +351,10 @@ impl Auth {
     fn session(&self, user: User, epoch: i64) -> Result<Session, AccountError> {
         let tokens = self.tokens().ok_or_else(|| StoreError::Unavailable(UNREADY.to_owned()))?;
         self.revoked.seen(user.id, epoch);
-        let signed = tokens.sign(user.id, epoch, self.clock.now_ms())?;
-        Ok(Session { user, token: signed.text })
+        let now_ms = self.clock.now_ms();
+        let signed = tokens.sign(user.id, epoch, now_ms)?;
+        let proof = tokens.sign_proof(user.id, now_ms)?;
+        Ok(Session { user, token: signed.text, proof })
     }
 }
 

@@ -5,10 +5,15 @@ use std::sync::atomic::Ordering;
 
 use super::identity::Auth;
 use super::keys::{self, KeyState};
+use super::known_networks::FORGOTTEN_MS;
 use crate::store::StoreError;
 
 /// Time between two removals of revocations of expired tokens.
 const FORGET_INTERVAL_MS: u64 = 3_600_000;
+/// Time between two readings of the networks that other nodes have written.
+const NETWORKS_INTERVAL_MS: u64 = 60_000;
+/// How far back a reading goes: other nodes' clocks differ, and their databases fail for a while.
+const NETWORKS_REREAD_MS: i64 = 600_000;
 /// If no feed tells the exchange's time, revocations are kept for this long after their tokens have
 /// expired. No clock is expected to be wrong by more.
 const KEPT_MS_MAX: i64 = 400 * 24 * 3_600 * 1_000;
@@ -55,9 +60,51 @@ impl Auth {
             Err(StoreError::Unavailable(_)) => return,
             Err(error) => tracing::warn!(%error, "cannot drop revocations of expired tokens"),
         }
+        let networks_before_ms = before_ms.saturating_sub(FORGOTTEN_MS);
+        match self.store.forget_login_networks(networks_before_ms) {
+            Ok(_) | Err(StoreError::Unavailable(_)) => {}
+            Err(error) => {
+                tracing::warn!(%error, "cannot drop networks from which accounts were used long ago");
+            }
+        }
         match self.store.forget_changes() {
             Ok(_) | Err(StoreError::Unavailable(_)) => {}
             Err(error) => tracing::warn!(%error, "cannot drop changes that every node has read"),
+        }
+    }
+
+    /// Writes the networks from which accounts were used, and takes up those that other nodes have
+    /// written. Blocks; for a lane.
+    pub fn keep_networks(&self) {
+        let waiting = self.known_networks.take_waiting();
+        let mut is_due = self.is_shared()
+            && self.clock.monotonic_ms() >= self.next_networks_mono_ms.load(Ordering::Relaxed);
+        if !waiting.is_empty() {
+            match self.store.keep_login_networks(waiting.clone()) {
+                // What a token told is known with its account's e-mail by reading it.
+                Ok(()) => is_due = true,
+                Err(error) => {
+                    tracing::debug!(%error, "networks of accounts not written; they wait");
+                    self.known_networks.give_back(waiting);
+                }
+            }
+        }
+        if is_due {
+            self.load_networks(self.clock.now_ms().saturating_sub(NETWORKS_REREAD_MS));
+        }
+    }
+
+    /// Takes up the networks that were written since `since_ms`.
+    fn load_networks(&self, since_ms: i64) {
+        let next = self.clock.monotonic_ms() + NETWORKS_INTERVAL_MS;
+        self.next_networks_mono_ms.store(next, Ordering::Relaxed);
+        match self.store.login_networks(since_ms) {
+            Ok(stored) => {
+                for (email, network) in stored.iter().rev() {
+                    self.known_networks.load(email, network);
+                }
+            }
+            Err(error) => tracing::warn!(%error, "cannot read the networks of accounts"),
         }
     }
 
@@ -101,7 +148,7 @@ impl Auth {
     /// afterwards is followed.
     pub(super) fn load_state(&self) {
         match self.load_all() {
-            Ok(_) => {}
+            Ok(_) => self.load_networks(self.clock.now_ms().saturating_sub(FORGOTTEN_MS)),
             // The store has said why.
             Err(StoreError::Unavailable(_)) => {
                 tracing::warn!("no token is accepted until the store can be used");
@@ -113,7 +160,8 @@ impl Auth {
         }
     }
 
-    /// Loads them, whatever was read before. True where the database has another incarnation than was known, so that every login ends.
+    /// Loads them, whatever was read before. True where the database has another incarnation than
+    /// was known, so that every login ends.
     pub(super) fn load_all(&self) -> Result<bool, StoreError> {
         let began_mono_ms = self.clock.monotonic_ms();
         let known = self.incarnation.lock().clone();

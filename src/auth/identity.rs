@@ -20,7 +20,7 @@ use crate::auth::known_networks::KnownNetworks;
 use crate::auth::passwords::Passwords;
 use crate::auth::revocations::{Revocations, Verdict};
 use crate::auth::tokens;
-use crate::auth::tokens::Tokens;
+use crate::auth::tokens::{Earlier, Tokens};
 use crate::base::Clock;
 use crate::http::Request;
 use crate::limits::shared::SharedCounts;
@@ -31,6 +31,13 @@ use crate::store::{AccountId, Store};
 
 /// The cookie that may carry a token. A login sets it where the client asks for that.
 pub const COOKIE: &str = "access_token_cookie";
+
+/// The cookie that proves an earlier login and gives access to nothing. A login sets it beside the
+/// other, and a logout leaves it.
+pub const EARLIER_COOKIE: &str = "earlier_login_cookie";
+
+/// Most tokens of a login that are looked at: one of each place where one may be, and one to spare.
+const EARLIER_MAX: usize = 4;
 
 /// Time between two attempts of requests to read the store, where the first failed.
 const LOAD_INTERVAL_MS: u64 = 1_000;
@@ -43,6 +50,8 @@ pub struct Caller {
     pub token_id: String,
     /// When the token expires, Unix seconds.
     pub expires_s: i64,
+    /// The token's epoch, which is its account's.
+    pub epoch: i64,
     /// The token came in the cookie, so another site's page may have caused the request.
     pub by_cookie: bool,
 }
@@ -103,11 +112,12 @@ pub struct Auth {
     /// A throttle of its own, so that registrations and logins do not use up each other's attempts.
     pub(super) registrations: Throttle,
     pub(super) known_networks: KnownNetworks,
-    pub(super) registration_open: AtomicBool,
+    pub(super) registration: Mutex<Registration>,
     pub(super) revoked: Revocations,
     pub(super) followed: Followed,
     next_load_mono_ms: AtomicU64,
     pub(super) next_forget_mono_ms: AtomicU64,
+    pub(super) next_networks_mono_ms: AtomicU64,
     pub(super) logins: Counter,
     pub(super) wrong_passwords: Counter,
 }
@@ -140,6 +150,7 @@ impl Auth {
     ) -> Result<Self, AuthError> {
         let Keys { all, mut file } = keys::load(settings, state_dir)?;
         let key_state = Mutex::new(file.look());
+        let known_networks = KnownNetworks::new(clock.clone(), &all);
         let auth = Self {
             clock: clock.clone(),
             store,
@@ -154,12 +165,13 @@ impl Auth {
             passwords: Passwords::start(settings, clock)?,
             throttle: Throttle::new(settings.login_attempts_per_minute, clock.clone()),
             registrations: Throttle::new(settings.registration_attempts_per_minute, clock.clone()),
-            known_networks: KnownNetworks::new(clock.clone()),
-            registration_open: AtomicBool::new(settings.registration == Registration::Open),
+            known_networks,
+            registration: Mutex::new(settings.registration),
             revoked: Revocations::default(),
             followed: Followed::since_last_run(state_dir),
             next_load_mono_ms: AtomicU64::new(0),
             next_forget_mono_ms: AtomicU64::new(0),
+            next_networks_mono_ms: AtomicU64::new(0),
             logins: Counter::new(),
             wrong_passwords: Counter::new(),
         };
@@ -217,12 +229,12 @@ impl Auth {
             let mut keys = self.keys.lock();
             *keys = all;
             self.put_in_force(&keys);
+            self.known_networks.set_keys(&keys);
         }
         self.claim_is_due.store(true, Ordering::Relaxed);
         *self.key_file.lock() = file;
         self.look_after_key();
-        let open = prepared.registration == Registration::Open;
-        self.registration_open.store(open, Ordering::Relaxed);
+        *self.registration.lock() = prepared.registration;
         self.throttle.set_rate(prepared.logins_per_minute);
         self.registrations.set_rate(prepared.registrations_per_minute);
     }
@@ -256,6 +268,14 @@ impl Auth {
     /// # Errors
     /// [`Unidentified`].
     pub fn identify(&self, request: &Request<'_>) -> Result<Caller, Unidentified> {
+        let caller = self.judged(request)?;
+        if let Some(address) = request.client_address() {
+            self.known_networks.note(caller.id, address);
+        }
+        Ok(caller)
+    }
+
+    fn judged(&self, request: &Request<'_>) -> Result<Caller, Unidentified> {
         const INVALID: Unidentified = Unidentified::Invalid;
         let is_settled = match self.judged_in_memory(request) {
             Ok(caller) => return Ok(caller),
@@ -273,6 +293,22 @@ impl Auth {
             Undecided::Unloaded | Undecided::Outdated => Unidentified::Unready,
             Undecided::Unknown => INVALID,
         })
+    }
+
+    /// Whether the request has a good token, as far as memory says. Never parks.
+    pub fn recognises(&self, request: &Request<'_>) -> bool {
+        self.judged_in_memory(request).is_ok()
+    }
+
+    /// The earlier logins that a request proves, to whatever accounts: by tokens and cookies that
+    /// were good once, and may have ended since. Memory only.
+    pub(super) fn earlier_logins(&self, request: &Request<'_>) -> Vec<Earlier> {
+        let Some(tokens) = self.tokens() else { return Vec::new() };
+        let by_header = request.headers("authorization").filter_map(bearer);
+        let by_cookie = cookies(request, COOKIE).chain(cookies(request, EARLIER_COOKIE));
+        let now_ms = self.clock.now_ms();
+        let presented = by_header.chain(by_cookie).take(EARLIER_MAX);
+        presented.filter_map(|token| tokens.earlier(token, now_ms)).collect()
     }
 
     fn judged_in_memory(&self, request: &Request<'_>) -> Result<Caller, Undecided> {
@@ -294,6 +330,7 @@ impl Auth {
             id: token.id,
             token_id: tokens::spelled(token.token_id),
             expires_s: token.expires_s,
+            epoch: token.epoch,
             by_cookie,
         })
     }
@@ -334,11 +371,7 @@ fn presented<'a>(request: &Request<'a>) -> Result<(&'a [u8], bool), Unidentified
         (Some(_), Some(_)) => return Err(Unidentified::Invalid),
         (None, _) => {}
     }
-    let pairs = request.headers("cookie").flat_map(|line| line.split(|byte| *byte == b';'));
-    let mut found = pairs.filter_map(|pair| {
-        let at = memchr::memchr(b'=', pair)?;
-        (pair[..at].trim_ascii() == COOKIE.as_bytes()).then(|| pair[at + 1..].trim_ascii())
-    });
+    let mut found = cookies(request, COOKIE);
     match (found.next(), found.next()) {
         (Some(token), None) => Ok((token, true)),
         // A page of another host in the same domain can add a second cookie of this name. Which one
@@ -346,6 +379,15 @@ fn presented<'a>(request: &Request<'a>) -> Result<(&'a [u8], bool), Unidentified
         (Some(_), Some(_)) => Err(Unidentified::Invalid),
         (None, _) => Err(Unidentified::Missing),
     }
+}
+
+/// The values of the request's cookies of this name.
+fn cookies<'a>(request: &Request<'a>, name: &'static str) -> impl Iterator<Item = &'a [u8]> {
+    let pairs = request.headers("cookie").flat_map(|line| line.split(|byte| *byte == b';'));
+    pairs.filter_map(move |pair| {
+        let at = memchr::memchr(b'=', pair)?;
+        (pair[..at].trim_ascii() == name.as_bytes()).then(|| pair[at + 1..].trim_ascii())
+    })
 }
 
 fn by_header(token: &[u8]) -> (&[u8], bool) {

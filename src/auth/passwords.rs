@@ -189,7 +189,7 @@ impl Passwords {
             let (good, weaker) = matches(&password, &stored, &params)?;
             let good = good && known;
             if let Some(attempt) = attempt.filter(|_| good) {
-                attempt.forgive_last();
+                attempt.forgive_own();
             }
             let better_hash = match good && weaker {
                 true => Some(hashed(&password, &params)?),

@@ -165,6 +165,11 @@ impl Revocations {
         self.known().tokens.pin().retain(|_, expires_ms| *expires_ms > before_ms);
     }
 
+    /// Whether there is or was any user.
+    pub fn knows_any(&self) -> bool {
+        self.known().users.knows_any()
+    }
+
     /// Number of users, of users with an epoch, and of revoked tokens.
     pub fn sizes(&self) -> (u64, usize, usize) {
         let known = self.known();

@@ -7,6 +7,8 @@ use secrecy::SecretString;
 pub enum Registration {
     /// Any client.
     Open,
+    /// Any client, until the database has its first account.
+    First,
     /// Nobody but the operator, with `bhav user add`.
     Closed,
 }

@@ -23,6 +23,12 @@ pub const TOKEN_BYTES_MAX: usize = 1_024;
 
 const ISSUER: &str = "bhav";
 
+/// Issuer of what proves an earlier login alone, and so is no access token.
+const PROOF_ISSUER: &str = "bhav earlier login";
+
+/// How long a login can be proven: as long as browsers keep a cookie.
+pub const PROOF_LIFE_S: i64 = 400 * 24 * 3_600;
+
 /// Prefix of the data from which key ids are hashed. A key id reveals neither key nor database.
 const KEY_ID_LABEL: &[u8] = b"bhav token key id of a database\0";
 const KEY_ID_BYTES: usize = 16;
@@ -46,6 +52,14 @@ pub struct Verified {
     /// Unix seconds.
     pub expires_s: i64,
     pub epoch: i64,
+}
+
+/// A login of before, as a token proves it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Earlier {
+    pub id: AccountId,
+    /// Of the token, different for each.
+    pub token_id: u128,
 }
 
 /// A new token.
@@ -76,6 +90,8 @@ pub struct Tokens {
     signing: EncodingKey,
     verifying: Vec<VerifyingKey>,
     validation: Validation,
+    /// Takes what proves an earlier login, too.
+    earlier: Validation,
 }
 
 impl Tokens {
@@ -90,6 +106,8 @@ impl Tokens {
         validation.set_issuer(&[ISSUER]);
         // `verify` checks the expiry, by the service's own clock.
         validation.validate_exp = false;
+        let mut earlier = validation.clone();
+        earlier.set_issuer(&[ISSUER, PROOF_ISSUER]);
         let verifying = keys.iter().map(|key| VerifyingKey {
             header: encoded(&header_of(key, database_id)),
             key: DecodingKey::from_secret(key),
@@ -99,6 +117,7 @@ impl Tokens {
             signing: EncodingKey::from_secret(&keys[0]),
             verifying: verifying.collect(),
             validation,
+            earlier,
         }
     }
 
@@ -107,49 +126,87 @@ impl Tokens {
     /// # Errors
     /// [`Unsigned`].
     pub fn sign(&self, id: AccountId, epoch: i64, now_ms: i64) -> Result<Signed, Unsigned> {
-        let mut bits = [0; 16];
-        getrandom::fill(&mut bits).map_err(|error| Unsigned(error.to_string()))?;
-        let token_id = u128::from_be_bytes(bits);
-        let now_s = now_ms.div_euclid(1_000);
-        let claims = Claims {
-            iss: ISSUER.to_owned(),
-            sub: id.0.to_string(),
-            iat: now_s,
-            exp: now_s + TOKEN_LIFE_S,
-            jti: spelled(token_id),
-            epoch,
-        };
-        let text = jsonwebtoken::encode(&self.header, &claims, &self.signing)
-            .map_err(|error| Unsigned(error.to_string()))?;
+        let claims = claims(ISSUER, id, epoch, now_ms, TOKEN_LIFE_S)?;
         Ok(Signed {
-            text,
+            text: self.signed(&claims)?,
             #[cfg(test)]
-            token_id,
+            token_id: token_id(&claims.jti).unwrap_or_default(),
             #[cfg(test)]
             expires_s: claims.exp,
         })
     }
 
+    /// What proves to a later login that the user has logged in now. It is no access token.
+    ///
+    /// # Errors
+    /// [`Unsigned`].
+    pub fn sign_proof(&self, id: AccountId, now_ms: i64) -> Result<String, Unsigned> {
+        self.signed(&claims(PROOF_ISSUER, id, 0, now_ms, PROOF_LIFE_S)?)
+    }
+
+    fn signed(&self, claims: &Claims) -> Result<String, Unsigned> {
+        jsonwebtoken::encode(&self.header, claims, &self.signing)
+            .map_err(|error| Unsigned(error.to_string()))
+    }
+
     /// The content of the token, if one of our keys signed it for this database and it has not
     /// expired.
     pub fn verify(&self, token: &[u8], now_ms: i64) -> Option<Verified> {
-        if token.len() > TOKEN_BYTES_MAX {
-            return None;
-        }
-        let header = &token[..memchr::memchr(b'.', token)?];
-        let known = self.verifying.iter().find(|known| known.header.as_bytes() == header)?;
-        let decoded = jsonwebtoken::decode::<Claims>(token, &known.key, &self.validation);
-        let claims = decoded.ok()?.claims;
+        let claims = self.decoded(token, &self.validation)?;
         if claims.exp.saturating_mul(1_000) <= now_ms {
             return None;
         }
         Some(Verified {
-            id: AccountId(claims.sub.parse().ok().filter(|id| *id > 0)?),
+            id: account_id(&claims)?,
             token_id: token_id(&claims.jti)?,
             expires_s: claims.exp,
             epoch: claims.epoch,
         })
     }
+
+    /// The login that a token proves, whether or not it still gives access, if one of our keys
+    /// signed it for this database within [`PROOF_LIFE_S`].
+    pub fn earlier(&self, token: &[u8], now_ms: i64) -> Option<Earlier> {
+        let claims = self.decoded(token, &self.earlier)?;
+        if claims.iat.saturating_add(PROOF_LIFE_S).saturating_mul(1_000) <= now_ms {
+            return None;
+        }
+        Some(Earlier { id: account_id(&claims)?, token_id: token_id(&claims.jti)? })
+    }
+
+    fn decoded(&self, token: &[u8], validation: &Validation) -> Option<Claims> {
+        if token.len() > TOKEN_BYTES_MAX {
+            return None;
+        }
+        let header = &token[..memchr::memchr(b'.', token)?];
+        let known = self.verifying.iter().find(|known| known.header.as_bytes() == header)?;
+        let decoded = jsonwebtoken::decode::<Claims>(token, &known.key, validation);
+        Some(decoded.ok()?.claims)
+    }
+}
+
+fn claims(
+    issuer: &str,
+    id: AccountId,
+    epoch: i64,
+    now_ms: i64,
+    life_s: i64,
+) -> Result<Claims, Unsigned> {
+    let mut bits = [0; 16];
+    getrandom::fill(&mut bits).map_err(|error| Unsigned(error.to_string()))?;
+    let iat = now_ms.div_euclid(1_000);
+    Ok(Claims {
+        iss: issuer.to_owned(),
+        sub: id.0.to_string(),
+        iat,
+        exp: iat + life_s,
+        jti: spelled(u128::from_be_bytes(bits)),
+        epoch,
+    })
+}
+
+fn account_id(claims: &Claims) -> Option<AccountId> {
+    claims.sub.parse().ok().filter(|id| *id > 0).map(AccountId)
 }
 
 /// Whether one of these keys signed the token, for any database.

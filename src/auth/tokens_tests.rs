@@ -166,3 +166,24 @@ fn ids_are_spelled_in_32_digits() {
     assert_eq!(token_id("1"), None);
     assert_eq!(token_id(&"g".repeat(32)), None);
 }
+
+#[test]
+fn what_proves_an_earlier_login_is_no_token_and_a_token_that_ended_proves_one() {
+    const DAY_MS: i64 = 24 * 3_600_000;
+    let tokens = tokens(&[A]);
+    let proof = tokens.sign_proof(AccountId(7), NOW_MS).unwrap();
+    assert_eq!(tokens.verify(proof.as_bytes(), NOW_MS), None);
+    let signed = tokens.sign(AccountId(7), 3, NOW_MS).unwrap();
+    let ended_ms = NOW_MS + 300 * DAY_MS;
+    assert_eq!(tokens.verify(signed.text.as_bytes(), ended_ms), None);
+    for text in [&proof, &signed.text] {
+        let earlier = tokens.earlier(text.as_bytes(), ended_ms).unwrap();
+        assert_eq!(earlier.id, AccountId(7));
+        assert_eq!(tokens.earlier(text.as_bytes(), NOW_MS + 400 * DAY_MS), None);
+        assert_eq!(tokens_of(&[A], "another").earlier(text.as_bytes(), NOW_MS), None);
+        assert_eq!(tokens_of(&[B], "this").earlier(text.as_bytes(), NOW_MS), None);
+    }
+    let of = |text: &str| tokens.earlier(text.as_bytes(), NOW_MS).unwrap().token_id;
+    assert_eq!(of(&signed.text), signed.token_id);
+    assert_ne!(of(&proof), signed.token_id);
+}

@@ -46,6 +46,9 @@ impl Users {
             let (at, bit) = place(*id);
             *stored.entry(at).or_default() |= bit;
         }
+        if last.0 > 0 {
+            stored.entry(place(last).0).or_default();
+        }
         let words = self.0.pin();
         for at in words.keys() {
             stored.entry(*at).or_default();
@@ -84,6 +87,11 @@ impl Users {
     pub fn was_erased(&self, id: AccountId) -> bool {
         let (at, bit) = place(id);
         self.0.pin().get(&at).is_some_and(|word| word.erased & bit != 0)
+    }
+
+    /// Whether any account was ever known.
+    pub fn knows_any(&self) -> bool {
+        !self.0.is_empty()
     }
 
     /// Number of accounts.

@@ -1,4 +1,5 @@
-//! `bhav user list|add|passwd|disable|enable|delete`: management of accounts by the operator.
+//! `bhav user list|add|passwd|logout|disable|enable|delete`: management of accounts by the
+//! operator.
 //!
 //! Main thread. Works on the database, whether or not the service runs. If it runs, the command
 //! waits until the service refuses the tokens that the change revoked.
@@ -66,6 +67,7 @@ pub fn command() -> Command {
                 .arg(password_file())
                 .after_help(format!("{PASSWORD_NOTES}\n\n{}", exit::HELP)),
         )
+        .subcommand(one("logout", "End all tokens of a user, who can log in again"))
         .subcommand(one("disable", "Refuse logins and all existing tokens of a user"))
         .subcommand(one("enable", "Allow a disabled user to log in again"))
         .subcommand(one("delete", "Erase an account and everything stored for it").arg(yes))
@@ -289,6 +291,7 @@ fn change(
     let (change, done) = match name {
         "disable" => (UserChange::Disable { now_ms }, "is disabled"),
         "enable" => (UserChange::Enable, "is enabled"),
+        "logout" => (UserChange::EndTokens, "is logged out everywhere"),
         _ => {
             let question = format!("Erase {who} and everything stored for them?");
             if !matches.get_flag("yes") && !confirmed(&question) {

@@ -77,9 +77,9 @@ fn flag(setting: &'static Setting, scope: Scope) -> Arg {
         .allow_hyphen_values(false)
 }
 
-/// The allowed words of a setting whose unit lists them: `open or closed`.
+/// The allowed words of a setting whose unit lists them: `open, first or closed`.
 fn words(unit: &'static str) -> Option<Vec<&'static str>> {
-    let words: Vec<_> = unit.split(" or ").collect();
+    let words: Vec<_> = unit.split(" or ").flat_map(|words| words.split(", ")).collect();
     let plain = |word: &&str| word.bytes().all(|byte| byte.is_ascii_lowercase());
     (words.len() > 1 && words.iter().all(plain)).then_some(words)
 }

@@ -375,10 +375,12 @@ pub const SETTINGS: &[Setting] = &[
     setting!(Close "BHAV_CLOSE_SYMBOLS_MAX", close.symbols_max = number(1, 100_000), "symbols",
         "Most held symbols whose closing prices are fetched in one evening",
         "Holdings of further symbols keep their last known price and are counted as carried."),
-    setting!(Accounts "BHAV_REGISTRATION", auth.registration = registration, "open or closed",
+    setting!(Accounts "BHAV_REGISTRATION",
+        auth.registration = registration, "open, first or closed",
         "Whether anybody who reaches the service may create an account",
         "If open, strangers can slowly fill the disk: an account may store up to 8 MiB of journal \
-         text. If closed, only bhav user add creates accounts; existing ones work as before."),
+         text. If first, the first account of a fresh database is the only one that can be made. \
+         If closed, only bhav user add creates accounts; existing ones work as before."),
     setting!(Accounts "BHAV_REGISTRATION_ATTEMPTS_PER_MINUTE",
         auth.registration_attempts_per_minute = number(0, 10_000), "attempts",
         "Registrations that one client address may try a minute; 0 is no limit",

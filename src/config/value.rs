@@ -256,12 +256,13 @@ pub fn log_format(text: &str) -> Result<LogFormat, Refused> {
     }
 }
 
-/// `open` or `closed`.
+/// `open`, `first` or `closed`.
 pub fn registration(text: &str) -> Result<Registration, Refused> {
     match text {
         "open" => Ok(Registration::Open),
+        "first" => Ok(Registration::First),
         "closed" => Ok(Registration::Closed),
-        _ => refused("is neither open nor closed", "give open or closed"),
+        _ => refused("is none of open, first and closed", "give open, first or closed"),
     }
 }
 
@@ -335,6 +336,7 @@ impl Show for Registration {
     fn show(&self) -> String {
         match self {
             Registration::Open => "open".into(),
+            Registration::First => "first".into(),
             Registration::Closed => "closed".into(),
         }
     }

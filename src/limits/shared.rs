@@ -46,8 +46,8 @@ pub struct SharedAttempt {
     pub(super) counts: Arc<dyn SharedCounts>,
     pub(super) kind: &'static str,
     pub(super) rate: Rate,
-    /// E-mails and addresses, in memory that is wiped.
-    pub(super) values: Vec<Zeroizing<Vec<u8>>>,
+    /// E-mails and addresses, in memory that is wiped, each with what the attempt costs there.
+    pub(super) values: Vec<(Zeroizing<Vec<u8>>, u64)>,
 }
 
 impl SharedAttempt {
@@ -56,14 +56,21 @@ impl SharedAttempt {
     /// # Errors
     /// [`Throttled`] if all nodes together have had their attempts.
     pub fn count(&self) -> Result<(), Throttled> {
-        let values: Vec<&[u8]> = self.values.iter().map(|value| value.as_slice()).collect();
+        let of_cost =
+            |is_one: bool| self.values.iter().filter(move |value| (value.1 == 1) == is_one);
+        // What costs more is asked first, by itself: whoever is refused there takes nothing of what
+        // is everybody's.
+        for (value, cost) in of_cost(false) {
+            self.counts.admit(self.kind, &[value], self.rate, *cost)?;
+        }
+        let values: Vec<&[u8]> = of_cost(true).map(|(value, _)| value.as_slice()).collect();
         self.counts.admit(self.kind, &values, self.rate, 1)
     }
 
-    /// Forgets the attempts of the last key, after a correct password. Blocks as
-    /// [`count`](Self::count) does.
-    pub fn forgive_last(&self) {
-        if let Some(value) = self.values.last() {
+    /// Forgets the attempts of all keys but the first, which is the client's address, after a
+    /// correct password. Blocks as [`count`](Self::count) does.
+    pub fn forgive_own(&self) {
+        for (value, _) in self.values.iter().skip(1) {
             self.counts.forgive(self.kind, value);
         }
     }

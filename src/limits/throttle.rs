@@ -25,9 +25,10 @@ const MINUTE_MS: u64 = 60_000;
 pub enum Key<'a> {
     /// A normalised e-mail address, whether or not an account has it.
     Account(&'a str),
-    /// An account, tried from a network where it logged in before. Clients of other networks cannot
-    /// use up these attempts.
-    Familiar(&'a str, IpAddr),
+    /// An account, tried from one network. Clients of other networks cannot use up these attempts.
+    Pair(&'a str, IpAddr),
+    /// Who holds a token of an earlier login, by the token's id.
+    Earlier(u128),
     /// A client's network. `None` if the address is unknown (a Unix socket without a forwarded
     /// address): all such clients share one limit.
     Address(Option<IpAddr>),
@@ -68,8 +69,26 @@ impl Throttle {
     pub fn shared_attempt(&self, keys: &[Key<'_>]) -> Option<SharedAttempt> {
         let (kind, counts) = self.shared.get()?;
         let rate = self.keys.rate()?;
-        let values = keys.iter().map(|key| value_of(by_network(*key))).collect();
+        let mut values: Vec<(_, u64)> = Vec::with_capacity(keys.len());
+        for value in keys.iter().map(|key| value_of(by_network(*key))) {
+            match values.iter_mut().find(|(known, _)| *known == value) {
+                Some((_, cost)) => *cost += 1,
+                None => values.push((value, 1)),
+            }
+        }
         Some(SharedAttempt { counts: Arc::clone(counts), kind, rate, values })
+    }
+
+    /// What an attempt at an account counts by that comes from an unknown network: the account,
+    /// and twice the account with the network, so that one network has half of the account's
+    /// attempts. A single stranger leaves the other half to everybody else.
+    pub fn of_stranger<'a>(&self, account: &'a str, client: Option<IpAddr>) -> Vec<Key<'a>> {
+        let own = Key::Account(account);
+        let is_divisible = self.keys.rate().is_some_and(|rate| rate.tolerance_ms() > 0);
+        match client.map(|client| Key::Pair(account, client)) {
+            Some(pair) if is_divisible => vec![pair, pair, own],
+            _ => vec![own],
+        }
     }
 
     /// Counts an attempt that all nodes together refused.
@@ -82,12 +101,14 @@ impl Throttle {
         self.keys.set_rate(rate(per_minute));
     }
 
-    /// Counts one attempt for every key, or for none if any of them is refused.
+    /// Counts one attempt for every key, or for none if any of them is refused. A key that is there
+    /// twice is counted twice.
     ///
     /// # Errors
     /// [`Throttled`] if a key has no attempt left.
-    pub fn admit<const N: usize>(&self, keys: &[Key<'_>; N]) -> Result<(), Throttled> {
-        let admitted = self.keys.admit(&keys.map(by_network), self.clock.monotonic_ms());
+    pub fn admit(&self, keys: &[Key<'_>]) -> Result<(), Throttled> {
+        let keys: Vec<Key<'_>> = keys.iter().copied().map(by_network).collect();
+        let admitted = self.keys.admit(&keys, self.clock.monotonic_ms());
         admitted.map_err(|early| {
             self.refused.increment();
             Throttled { retry_after_ms: early.retry_after_ms }
@@ -114,7 +135,7 @@ fn rate(per_minute: u32) -> Option<Rate> {
 fn by_network(key: Key<'_>) -> Key<'_> {
     match key {
         Key::Address(address) => Key::Address(address.map(network)),
-        Key::Familiar(account, address) => Key::Familiar(account, network(address)),
+        Key::Pair(account, address) => Key::Pair(account, network(address)),
         other => other,
     }
 }
@@ -127,7 +148,8 @@ fn value_of(key: Key<'_>) -> Zeroizing<Vec<u8>> {
     };
     let (letter, email, rest): (u8, &str, Vec<u8>) = match key {
         Key::Account(email) => (b'a', email, Vec::new()),
-        Key::Familiar(email, client) => (b'f', email, address(client)),
+        Key::Pair(email, client) => (b'f', email, address(client)),
+        Key::Earlier(token_id) => (b'e', "", token_id.to_be_bytes().to_vec()),
         Key::Address(client) => (b'n', "", client.map(address).unwrap_or_default()),
         Key::User(id) => (b'u', "", id.to_be_bytes().to_vec()),
     };
@@ -209,13 +231,15 @@ mod tests {
         let keys = [
             Key::Account("a@b"),
             Key::Account("a@c"),
-            Key::Familiar("a@b", v4),
-            Key::Familiar("a@b", v6),
+            Key::Pair("a@b", v4),
+            Key::Pair("a@b", v6),
             Key::Address(None),
             Key::Address(Some(v4)),
             Key::Address(Some(v6)),
             Key::User(1),
             Key::User(2),
+            Key::Earlier(1),
+            Key::Earlier(2),
         ];
         let values: std::collections::HashSet<Vec<u8>> =
             keys.iter().map(|key| value_of(by_network(*key)).to_vec()).collect();
@@ -223,6 +247,21 @@ mod tests {
         let [one, other] = [address("2001:db8:1:2::1"), address("2001:db8:1:2:ffff::9")];
         assert_eq!(value_of(by_network(one)), value_of(by_network(other)));
         assert!(Throttle::new(1, clock().clone()).shared_attempt(&keys).is_none());
+    }
+
+    #[test]
+    fn one_network_has_half_of_a_strange_account_s_attempts() {
+        let clock = clock();
+        let throttle = Throttle::new(10, clock.clone());
+        let from = |number: u8| throttle.of_stranger("a@b", Some([192, 0, 2, number].into()));
+        let admitted = |number| (0..100).filter(|_| throttle.admit(&from(number)).is_ok()).count();
+        assert_eq!((admitted(1), admitted(2), admitted(3)), (5, 5, 0), "two have it all");
+        clock.advance_ms(60_000);
+        assert_eq!((admitted(1), admitted(4)), (5, 5));
+        // Where there is one attempt, it is not halved.
+        let throttle = Throttle::new(1, clock.clone());
+        assert_eq!(throttle.of_stranger("a@b", None).len(), 1);
+        assert_eq!(throttle.of_stranger("a@b", Some([192, 0, 2, 1].into())).len(), 1);
     }
 
     #[test]

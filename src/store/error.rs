@@ -5,6 +5,9 @@
 pub enum StoreError {
     #[error("the e-mail is registered already")]
     EmailTaken,
+    /// There is or was another account already, and only the first was to be added.
+    #[error("this is not the first account of the database")]
+    NotFirst,
     /// The user was erased meanwhile.
     #[error("no such user")]
     NoSuchUser,

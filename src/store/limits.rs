@@ -16,3 +16,10 @@ pub const CHANGES_PAGE: usize = 500;
 /// Changes of accounts and tokens that are kept, for nodes that were away for a while: some
 /// megabyte. One that misses more of them reads all accounts anew, as at its start.
 pub const CHANGES_KEPT: usize = 10_000;
+/// Networks that are kept of an account: home, work, and the last few of a phone.
+pub const LOGIN_NETWORKS_MAX: usize = 8;
+/// Networks of all accounts that are read at a time, the newest: some 10 MB. Logins from those that
+/// were not read are strangers' until they succeed.
+pub const LOGIN_NETWORKS_READ: usize = 200_000;
+/// A network is written again once its last use was written so long before.
+pub const LOGIN_NETWORK_AGAIN_MS: i64 = 20 * 3_600_000;

@@ -37,8 +37,8 @@ pub use open::{copy_to_server, open, open_users};
 pub use records::{
     AccountId, AuthState, Before, Change, Changes, ClosePage, Continuity, CopiedTable,
     DatabaseIdentity, Deleted, Erased, JournalCursor, JournalEntry, JournalFields, JournalPage,
-    JournalSize, LastRead, NewUser, Portfolio, PriceOfClose, Side, StoreHealth, SyncState, Turn,
-    User, UserChange, UserSecrets, UserSummary, Valued,
+    JournalSize, LastRead, LoginNetwork, NewUser, Portfolio, PriceOfClose, Side, StoreHealth,
+    SyncState, Turn, User, UserChange, UserSecrets, UserSummary, Valued,
 };
 pub use signal_records::{
     Basis, CandleHistory, Completion, LedgerEntry, NewHistory, ProvisionalEntry, ProvisionalSignal,

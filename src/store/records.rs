@@ -106,6 +106,8 @@ pub enum UserChange {
         now_ms: i64,
     },
     Enable,
+    /// Refuses all tokens of before. Logins go on.
+    EndTokens,
     /// Deletes the user with everything stored for them.
     Delete,
 }
@@ -118,6 +120,14 @@ pub struct DatabaseIdentity {
     pub incarnation: String,
     /// Stays while the same database goes on, and is no other database's.
     pub cluster: String,
+}
+
+/// A network from which an account was used, as a keyed hash.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LoginNetwork {
+    pub id: AccountId,
+    pub network: String,
+    pub seen_ms: i64,
 }
 
 /// The state that decides whether a token is accepted, besides its signature.

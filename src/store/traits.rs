@@ -8,8 +8,9 @@ use crate::store::error::StoreError;
 use crate::store::expected::{Expected, ExpectedPage};
 use crate::store::records::{
     AccountId, AuthState, Before, Changes, ClosePage, DatabaseIdentity, Deleted, Erased,
-    JournalCursor, JournalEntry, JournalFields, JournalPage, JournalSize, LastRead, NewUser,
-    Portfolio, PriceOfClose, StoreHealth, Turn, User, UserChange, UserSecrets, UserSummary, Valued,
+    JournalCursor, JournalEntry, JournalFields, JournalPage, JournalSize, LastRead, LoginNetwork,
+    NewUser, Portfolio, PriceOfClose, StoreHealth, Turn, User, UserChange, UserSecrets,
+    UserSummary, Valued,
 };
 use crate::store::signal_records::{
     CandleHistory, LedgerEntry, NewHistory, ProvisionalEntry, ProvisionalSignal, PublishedSignal,
@@ -41,6 +42,9 @@ pub trait Store: Send + Sync {
     /// Adds a user. [`StoreError::EmailTaken`] where the e-mail, already normalised, is known.
     /// It begins with a random token epoch.
     fn create_user(&self, user: NewUser) -> Result<UserSecrets, StoreError>;
+    /// Same as [`create_user`](Self::create_user), for the first account the database ever has.
+    /// [`StoreError::NotFirst`] where there is or was another; of two at once one is the first.
+    fn create_first_user(&self, user: NewUser) -> Result<UserSecrets, StoreError>;
     /// The user with a normalised e-mail, with the data that a login checks.
     fn user_by_email(&self, email: &str) -> Result<Option<UserSecrets>, StoreError>;
     fn user_by_id(&self, id: AccountId) -> Result<Option<UserSecrets>, StoreError>;
@@ -57,10 +61,20 @@ pub trait Store: Send + Sync {
     ) -> Result<Option<i64>, StoreError>;
     /// Erases the user and everything stored for them, from the file and its log.
     fn erase_user(&self, id: AccountId) -> Result<Erased, StoreError>;
+    /// Refuses all of the user's tokens of before, and returns the user's new, higher token epoch.
+    /// `None` if the user does not exist.
+    fn end_tokens(&self, id: AccountId) -> Result<Option<i64>, StoreError>;
     /// Revokes one token, which expires at `expires_ms`.
     fn revoke_token(&self, token_id: &str, expires_ms: i64) -> Result<(), StoreError>;
     /// Deletes revocations of tokens that expired before `before_ms`, and returns how many.
     fn forget_revocations(&self, before_ms: i64) -> Result<usize, StoreError>;
+    /// Networks from which accounts were used at `since_ms` or later, each with the account's
+    /// e-mail; the newest first, a bounded number.
+    fn login_networks(&self, since_ms: i64) -> Result<Vec<(String, LoginNetwork)>, StoreError>;
+    /// Notes networks, of each account the newest few. Accounts that are gone are passed over.
+    fn keep_login_networks(&self, seen: Vec<LoginNetwork>) -> Result<(), StoreError>;
+    /// Deletes networks that were last seen before `before_ms`.
+    fn forget_login_networks(&self, before_ms: i64) -> Result<(), StoreError>;
     /// The state that decides whether a token is accepted, all of one moment, to be kept in memory.
     fn auth_state(&self) -> Result<AuthState, StoreError>;
 

@@ -1,7 +1,8 @@
 //! Checks the store every few seconds, on a lane of its own.
 //!
 //! The check notices a disk that works again although nobody writes, what an operator's command
-//! changed in the store, the result of the last backup, and the state of the signing key.
+//! changed in the store, the result of the last backup, and the state of the signing key. With it
+//! goes what the edge has noted to be written without haste.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -53,6 +54,7 @@ impl StoreCheck {
             }
             auth.take_up_changes();
             auth.forget_expired(exchange_ms);
+            auth.keep_networks();
             auth.look_after_key();
             read_backup_record(&state_dir, &backup);
         });

@@ -19,7 +19,6 @@ const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; st
 
 const PAGE_HEADERS: &[(&str, &str)] = &[
     ("Content-Security-Policy", CONTENT_SECURITY_POLICY),
-    ("X-Content-Type-Options", "nosniff"),
     ("Referrer-Policy", "no-referrer"),
     ("Cross-Origin-Opener-Policy", "same-origin"),
     ("Cross-Origin-Resource-Policy", "same-origin"),
@@ -31,7 +30,6 @@ const PAGE_HEADERS: &[(&str, &str)] = &[
 /// nothing.
 const ASSET_HEADERS: &[(&str, &str)] = &[
     ("Content-Security-Policy", "default-src 'none'"),
-    ("X-Content-Type-Options", "nosniff"),
     ("Cross-Origin-Resource-Policy", "same-origin"),
 ];
 

@@ -1,5 +1,7 @@
 //! Accounts from registration to erasure, as the contract has them.
 
+use bhav::auth::settings::Registration;
+
 use crate::support::{Answer, Scene, Service, TRADING, bearer, members};
 use sonic_rs::{JsonContainerTrait, JsonValueTrait};
 
@@ -104,11 +106,14 @@ fn every_fault_of_a_registration_is_told_at_once() {
         ("Krishna@2024", "a common word with a common ending"),
         ("India#1234", "a common word with a common ending"),
         ("xqzxqzxqz", "one short piece again and again"),
+        ("Ab3-Ab3-Ab3-Ab3-Ab3-", "one short piece again and again"),
         ("mnbvcxzlkj", "keys or letters in their order"),
     ] {
         let body = format!(r#"{{"email":"a@b","password":"{weak}"}}"#);
-        // One code for all of them.
-        let problem = service.post(REGISTER, "", &body).expect_problem(400, "password_too_common");
+        // One code for all that the lists have.
+        let is_listed = !why.contains("again and again");
+        let code = if is_listed { "password_too_common" } else { "password_repetitive" };
+        let problem = service.post(REGISTER, "", &body).expect_problem(400, code);
         let error = &problem["errors"][0];
         assert_eq!(error["field"], "password");
         assert_eq!(error["message"].as_str().unwrap(), format!("This is {why}."), "{weak}");
@@ -230,6 +235,82 @@ fn logging_out_ends_one_token_over_a_restart() {
     let service = scene.start();
     assert!(!accepted(&service, &one), "a restart does not bring it back");
     assert!(accepted(&service, &other), "nor does it end the others: the key was kept");
+    service.stop();
+}
+
+#[test]
+fn logging_out_everywhere_ends_all_tokens_of_the_account() {
+    let scene = Scene::at(TRADING);
+    let service = scene.start();
+    let one = service.register("a@b.example", PASSWORD);
+    let other = token(&login(&service, "a@b.example", PASSWORD));
+    let bystander = service.register("c@b.example", PASSWORD);
+    let out = |token: &str, body: &str| service.post("/api/auth/logout", &bearer(token), body);
+    let fault = out(&one, r#"{"everywhere":"yes"}"#).expect_problem(400, "validation_failed");
+    assert_eq!(fault["errors"][0]["field"], "everywhere");
+    assert!(accepted(&service, &one), "nothing was done");
+    let third = token(&login(&service, "a@b.example", PASSWORD));
+    assert_eq!(out(&third, r#"{"everywhere":false}"#).status, 200);
+    assert_eq!([&one, &other, &third].map(|token| accepted(&service, token)), [true, true, false]);
+
+    let everywhere = out(&one, r#"{"everywhere":true}"#);
+    assert_eq!(everywhere.status, 200, "{}", everywhere.text());
+    assert!(everywhere.json()["message"].as_str().unwrap().contains("everywhere"));
+    assert!(everywhere.header("set-cookie").unwrap().contains("Max-Age=0"));
+    assert_eq!([&one, &other].map(|token| accepted(&service, token)), [false, false]);
+    out(&one, r#"{"everywhere":true}"#).expect_problem(401, "token_invalid");
+    assert!(accepted(&service, &bystander));
+    // The password is as it was.
+    let again = token(&login(&service, "a@b.example", PASSWORD));
+    assert!(accepted(&service, &again));
+    service.stop();
+
+    let service = scene.start();
+    let tokens = [&one, &other, &again, &bystander];
+    assert_eq!(tokens.map(|token| accepted(&service, token)), [false, false, true, true]);
+    service.stop();
+}
+
+#[test]
+fn the_first_account_of_a_database_can_be_the_only_one() {
+    let scene = Scene::at(TRADING);
+    let mut config = scene.config();
+    config.auth.registration = Registration::First;
+    let service = scene.start_with(&config);
+    let registration = || service.get("/api/auth/session").field("registration");
+    assert_eq!(registration(), "open");
+    // Of many at once, one is the first.
+    let statuses: Vec<u16> = std::thread::scope(|scope| {
+        let service = &service;
+        let ask = |number: u32| {
+            scope.spawn(move || {
+                let body = format!(r#"{{"email":"u{number}@b.in","password":"{PASSWORD}"}}"#);
+                service.post(REGISTER, "", &body).status
+            })
+        };
+        let asks: Vec<_> = (0..8).map(ask).collect();
+        asks.into_iter().map(|ask| ask.join().unwrap()).collect()
+    });
+    assert_eq!(statuses.iter().filter(|status| **status == 201).count(), 1, "{statuses:?}");
+    assert_eq!(statuses.iter().filter(|status| **status == 403).count(), 7, "{statuses:?}");
+    assert_eq!(registration(), "closed");
+    let refused = |service: &Service| {
+        let body = format!(r#"{{"email":"later@b.in","password":"{PASSWORD}"}}"#);
+        service.post(REGISTER, "", &body).expect_problem(403, "registration_closed");
+    };
+    refused(&service);
+    // Nor does it open again when that account is gone.
+    let first =
+        (0..8).find(|number| login(&service, &format!("u{number}@b.in"), PASSWORD).status == 200);
+    let first = token(&login(&service, &format!("u{}@b.in", first.unwrap()), PASSWORD));
+    let body = format!(r#"{{"password":"{PASSWORD}"}}"#);
+    let erased = service.client().send_json("DELETE", "/api/auth/account", &bearer(&first), &body);
+    assert_eq!(erased.status, 200);
+    refused(&service);
+    service.stop();
+    let service = scene.start_with(&config);
+    assert_eq!(service.get("/api/auth/session").field("registration"), "closed");
+    refused(&service);
     service.stop();
 }
 

@@ -46,7 +46,7 @@ fn settings_that_take_one_of_some_words_show_them() {
         assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
         let flags: Vec<&str> = ran.out.split("\n      --").collect();
         for (flag, values) in [
-            ("registration <WORD>", "[possible values: open, closed]"),
+            ("registration <WORD>", "[possible values: open, first, closed]"),
             ("log-format <WORD>", "[possible values: logfmt, json]"),
             ("public-enabled <WORD>", "[possible values: true, false]"),
         ] {
@@ -57,7 +57,7 @@ fn settings_that_take_one_of_some_words_show_them() {
         }
     }
     let ran = run(&mut bhav(&["completions", "bash"]));
-    assert!(ran.out.contains("\"open closed\""), "nothing to choose from");
+    assert!(ran.out.contains("\"open first closed\""), "nothing to choose from");
     // Judged with everything else, the flag's other spellings included.
     let ran = run(&mut bhav(&["config", "check", "--registration=maybe", "--log-format=xml"]));
     assert_eq!(ran.code, Some(64));

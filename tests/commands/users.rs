@@ -60,6 +60,27 @@ fn a_disabled_user_has_neither_login_nor_token_until_enabled() {
 }
 
 #[test]
+fn a_user_who_is_logged_out_has_to_log_in_anew_and_can() {
+    let scene = Scene::at(TRADING);
+    let service = scene.start();
+    let tokens =
+        [service.register(EMAIL, PASSWORD), login(&service, PASSWORD).field("access_token")];
+    let other = service.register("ravi@example.com", PASSWORD);
+    let ran = user(scene.state.path(), &["logout", EMAIL]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let refused = "the running service refuses their tokens\n";
+    assert_eq!(ran.out, format!("user 1 ({EMAIL}) is logged out everywhere\n{refused}"));
+    for token in &tokens {
+        holdings(&service, token).expect_problem(401, "token_invalid");
+    }
+    assert_eq!(holdings(&service, &other).status, 200);
+    let again = login(&service, PASSWORD).field("access_token");
+    assert_eq!(holdings(&service, &again).status, 200);
+    assert_eq!(user(scene.state.path(), &["logout", "nobody@example.com"]).code, Some(64));
+    service.stop();
+}
+
+#[test]
 fn a_deleted_user_is_gone_with_everything() {
     let scene = Scene::at(TRADING);
     let service = scene.start();

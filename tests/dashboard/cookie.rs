@@ -71,6 +71,40 @@ fn the_token_is_in_a_cookie_that_scripts_cannot_read_and_nowhere_else() {
 }
 
 #[test]
+fn a_second_cookie_proves_the_login_to_later_ones_and_gives_access_to_nothing() {
+    let (_scene, service) = started();
+    let answer = by_cookie(&service, BY_TLS);
+    let set = answer.headers("set-cookie");
+    assert_eq!(set.len(), 2, "{set:?}");
+    let (pair, attributes) = set[1].split_once("; ").unwrap();
+    let expected = "HttpOnly; SameSite=Strict; Path=/api/auth/login; Max-Age=34560000; Secure";
+    assert_eq!(attributes, expected);
+    let proof = pair.strip_prefix("earlier_login_cookie=").unwrap();
+    // In whatever place.
+    for headers in [
+        bearer(proof),
+        format!("Cookie: access_token_cookie={proof}\r\n"),
+        format!("Cookie: {pair}\r\n"),
+    ] {
+        assert_eq!(service.client().request("GET", "/api/journal", &headers).status, 401);
+        let json = service.client().request("GET", SESSION, &headers).json();
+        assert!(json["user"].is_null());
+    }
+    // A logout leaves it; the end of the account does not.
+    let cookie = kept(&answer);
+    let out = service.post("/api/auth/logout", &format!("{cookie}{OWN}"), "");
+    assert_eq!(out.headers("set-cookie").len(), 1);
+    let cookie = kept(&by_cookie(&service, OWN));
+    let body = r#"{"password":"correct horse"}"#;
+    let lines = format!("{cookie}{OWN}");
+    let erased = service.client().send_json("DELETE", "/api/auth/account", &lines, body);
+    let cleared =
+        "earlier_login_cookie=; HttpOnly; SameSite=Strict; Path=/api/auth/login; Max-Age=0";
+    assert_eq!(erased.headers("set-cookie")[1], cleared);
+    service.stop();
+}
+
+#[test]
 fn a_page_of_another_site_gets_no_cookie() {
     let (_scene, service) = started();
     for headers in [

@@ -29,6 +29,7 @@ fn every_refusal_is_a_problem_document() {
         assert_eq!(answer.status, status);
         assert_eq!(answer.header("content-type"), Some("application/problem+json"));
         assert_eq!(answer.header("cache-control"), Some("no-store"));
+        assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
         assert_eq!(answer.json().get("status").as_u64(), Some(u64::from(status)));
         assert_eq!(
             (answer.field("title").as_str(), answer.field("type").as_str()),

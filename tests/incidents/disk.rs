@@ -109,6 +109,16 @@ fn a_read_only_state_directory_serves_and_is_noticed_when_it_takes_writes() {
     let login = account(&mut client, "login", "first@example.com");
     assert_eq!(login.status, 200, "{}", login.text());
     account(&mut client, "register", "second@example.com").expect_problem(503, "store_unavailable");
+    // A browser is logged out all the same, and so is the token for as long as the service runs.
+    for body in ["", r#"{"everywhere":true}"#] {
+        let login = account(&mut client, "login", "first@example.com");
+        let token = bearer(&login.field("access_token"));
+        let out = client.send_json("POST", "/api/auth/logout", &token, body);
+        out.expect_problem(503, "store_unavailable");
+        let cleared = out.header("set-cookie").expect("the cookie is deleted");
+        assert!(cleared.starts_with("access_token_cookie=; ") && cleared.contains("Max-Age=0"));
+        client.request("GET", "/api/journal", &token).expect_problem(401, "token_invalid");
+    }
     told_beside(&morning, &program, "store_read_only");
     morning.serves(&mut client, "broker_a", false);
     room.sh("mount -o remount,rw \"$0\"", &morning.state);

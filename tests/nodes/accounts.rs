@@ -47,6 +47,13 @@ fn what_one_node_changes_holds_on_the_other(pair: &Pair) {
     until("the new password at the other", || status(a, &third) == 401);
     assert_eq!((status(a, &fourth), status(b, &fourth)), (200, 200));
 
+    let everywhere = r#"{"everywhere":true}"#;
+    assert_eq!(ask(b, "POST", "/api/auth/logout", &fourth, everywhere).status, 200);
+    assert_eq!(status(b, &fourth), 401);
+    until("the logout everywhere at the other", || status(a, &fourth) == 401);
+    let fourth = a.post("/api/auth/login", "", login).field("access_token");
+    assert_eq!((status(a, &fourth), status(b, &fourth)), (200, 200));
+
     let password = format!(r#"{{"password":"{PASSWORD}"}}"#);
     assert_eq!(ask(a, "DELETE", "/api/auth/account", &fourth, &password).status, 200);
     until("the erasure at the other", || status(b, &fourth) == 401);

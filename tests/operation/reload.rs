@@ -176,6 +176,39 @@ fn registration_is_closed_and_opened_while_accounts_go_on() {
 }
 
 #[test]
+fn an_open_registration_is_said_at_the_start_and_one_for_the_first_account_too() {
+    for (lines, word) in [
+        ("", "registration is open: whoever reaches this service"),
+        ("BHAV_REGISTRATION=first\n", "for the first account of the database"),
+    ] {
+        let subject = Subject::start(&[], lines);
+        assert!(subject.logged(word).contains("BHAV_REGISTRATION=first"), "{lines}");
+    }
+}
+
+#[test]
+fn a_code_that_is_put_into_a_path_is_not_logged() {
+    let mut subject = Subject::start(&[], "");
+    for path in [
+        "/return/a/canarycode",
+        "/return/a/request_token=canarycode",
+        "/%72eturn/b/canarycode",
+        "/Return/a/canarycode",
+        "//return/a/canarycode",
+        "/api/return/canarycode",
+        "/return/acanarycode",
+    ] {
+        let asked = format!("X-Request-Id: asked{}\r\n", path.len());
+        assert_eq!(subject.client.request("GET", path, &asked).status, 404, "{path}");
+        let line = subject.logged(&format!("request_id=asked{}", path.len()));
+        assert!(line.contains("/return...") && !line.contains("canarycode"), "{line}");
+    }
+    let missing = subject.client.request("GET", "/return/a", "X-Request-Id: bare\r\n");
+    missing.expect_problem(400, "validation_failed");
+    assert!(subject.logged("request_id=bare").contains("path=/return/a "));
+}
+
+#[test]
 fn limits_origins_and_the_log_change_on_a_connection_that_stays() {
     let mut subject = Subject::start(&[], "BHAV_LOG=error\nBHAV_LOGIN_ATTEMPTS_PER_MINUTE=0\n");
     let page = "https://dash.example";

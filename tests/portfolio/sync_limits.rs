@@ -1,6 +1,6 @@
 //! How often a user may try to sync, and what becomes of a broker that wants to be left alone.
 
-use crate::support::{Answer, Scene, Service, TRADING, bearer};
+use crate::support::{Answer, Scene, Service, TRADING, bearer, until};
 use bhav::base::Clock;
 use bhav::sim::SimSettings;
 
@@ -45,11 +45,22 @@ fn a_user_has_ten_tries_a_minute_at_both_brokers_together() {
 }
 
 #[test]
-fn a_key_that_is_refused_rests_and_all_rest_only_once_several_are() {
-    let scene = Scene::by_hand(Clock::manual(TRADING.parse().unwrap()), SimSettings::default());
-    let service = scene.start();
+fn a_key_that_is_refused_rests_and_all_rest_for_seconds_once_several_owners_are() {
+    let clock = Clock::manual(TRADING.parse().unwrap());
+    let scene = Scene::by_hand(clock.share(), SimSettings::default());
+    let mut config = scene.config();
+    config.http.trusted_proxies = vec!["127.0.0.1".parse().unwrap()];
+    let service = scene.start_with(&config);
     let user = |number: u32| {
-        bearer(&service.register(&format!("u{number}@example.com"), "a long enough secret"))
+        let token = service.register(&format!("u{number}@example.com"), "a long enough secret");
+        format!("{}X-Forwarded-For: 192.0.2.{number}\r\n", bearer(&token))
+    };
+    let synced = |user: &str, number: u32| {
+        let code = scene.request_token();
+        let body = format!(
+            r#"{{"api_key":"simkeya-{number}","api_secret":"simsecreta","request_token":"{code}"}}"#
+        );
+        service.post("/api/portfolio/sync", user, &body).status
     };
     let (one, two) = (user(1), user(2));
     scene.fault("broker_a.session", r#"{"kind":"rate_limit","count":1}"#);
@@ -57,21 +68,40 @@ fn a_key_that_is_refused_rests_and_all_rest_only_once_several_are() {
     let held = sync(&service, &two, "a", "key1");
     held.expect_problem(429, "broker_rate_limited");
     assert_eq!(held.header("retry-after"), Some("1"), "the key rests, whoever has it");
-    for number in 0..5 {
-        let other = sync(&service, &two, "a", &format!("other{number}"));
-        other.expect_problem(401, "broker_credentials_invalid");
-    }
     let state = service.0.server().shared().service.state();
     let counts = || state.broker_a.sync_counts();
-    assert_eq!((counts().calls, counts().held_back), (6, 1));
+    assert_eq!((counts().calls, counts().held_back), (1, 1));
+
+    // Strangers with spent keys, from networks of their own, stop nobody.
     scene.fault("broker_a.session", r#"{"kind":"rate_limit"}"#);
-    for number in 3..6 {
+    for number in 3..9 {
         let refused = sync(&service, &user(number), "a", &format!("key{number}"));
         refused.expect_problem(429, "broker_rate_limited");
     }
-    assert_eq!(counts().calls, 8, "the third of several is the last that is asked");
-    sync(&service, &user(9), "a", "key9").expect_problem(429, "broker_rate_limited");
-    assert_eq!(counts().calls, 8);
+    assert_eq!(counts().calls, 7, "each was asked");
+    scene.control("DELETE", "faults", "");
+    let owners: Vec<String> = (11..14).map(user).collect();
+    for (number, owner) in (11..).zip(&owners) {
+        assert_eq!(synced(owner, number), 200, "at once");
+    }
+    until("their sessions to end", || (state.broker_a.session_counts().ended == 3).then_some(()));
+
+    // Three who synced before: the broker means this server's address.
+    clock.advance_ms(60_000);
+    scene.fault("broker_a.session", r#"{"kind":"rate_limit"}"#);
+    for (number, owner) in (11..).zip(&owners) {
+        let refused = sync(&service, owner, "a", &format!("simkeya-{number}"));
+        refused.expect_problem(429, "broker_rate_limited");
+    }
+    let before = counts().calls;
+    let held = sync(&service, &user(99), "a", "simkeya-99");
+    held.expect_problem(429, "broker_rate_limited");
+    assert_eq!(counts().calls, before, "nobody is let through");
+    let wait_s: i64 = held.header("retry-after").unwrap().parse().unwrap();
+    assert!((1..=5).contains(&wait_s), "{wait_s}");
+    scene.control("DELETE", "faults", "");
+    clock.advance_ms(wait_s * 1_000);
+    assert_eq!(synced(&user(98), 98), 200);
     service.stop();
 }
 

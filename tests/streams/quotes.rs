@@ -6,7 +6,9 @@ use serde_json::Value;
 
 use super::stage::Stage;
 use crate::support::wait::PATIENCE_MS;
-use crate::support::{Client, Event, EventReader, PRICES, SNAPSHOT, STREAM, Scene, TRADING, until};
+use crate::support::{
+    Client, Event, EventReader, PRICES, SNAPSHOT, STREAM, Scene, TRADING, bearer, until,
+};
 
 /// Longer than any test.
 const EVER_MS: i64 = 3_600_000;
@@ -509,6 +511,51 @@ fn choices_of_symbols_are_bounded_and_end_with_their_last_stream() {
     drop(readers);
     until("all to end", || stage.choices().count() == 0);
     stage.await_open(1);
+    stage.service.stop();
+}
+
+#[test]
+fn one_site_has_a_tenth_of_the_choices_and_strangers_leave_a_quarter_to_users() {
+    let stage = Stage::running(|config| {
+        config.http.stream_choices_max = 20;
+        config.http.streams_per_address_max = 0;
+        config.http.trusted_proxies = vec!["127.0.0.1".parse().unwrap()];
+    });
+    let token = stage.service.register("a@b.example", "correct horse");
+    let of = |address: &str| format!("X-Forwarded-For: {address}\r\n");
+    let symbol = |number: usize| format!("NSE:S{number}");
+    let refused = |number: usize, headers: &str| {
+        let target = format!("{STREAM}?symbols={}", symbol(number));
+        let answer = stage.service.client().request("GET", &target, headers);
+        answer.expect_problem(503, "streams_full");
+    };
+    // From whatever addresses of one /24, or of one /48.
+    let mut readers = vec![
+        stage.open_with(&symbol(0), &of("203.0.113.1")),
+        stage.open_with(&symbol(1), &of("203.0.113.2")),
+        stage.open_with(&symbol(2), &of("2001:db8:7:1::1")),
+        stage.open_with(&symbol(3), &of("2001:db8:7:2::1")),
+    ];
+    refused(4, &of("203.0.113.200"));
+    refused(4, &of("2001:db8:7:ffff::1"));
+    // What is there is shared.
+    readers.push(stage.open_with(&symbol(0), &of("203.0.113.3")));
+    assert_eq!(stage.choices().count(), 4);
+    // Many sites of strangers leave the rest to users who are logged in.
+    for number in 4..15 {
+        readers.push(stage.open_with(&symbol(number), &of(&format!("198.51.{number}.1"))));
+    }
+    refused(15, &of("192.0.2.1"));
+    for number in 15..17 {
+        let headers = format!("{}{}", of("192.0.2.1"), bearer(&token));
+        readers.push(stage.open_with(&symbol(number), &headers));
+    }
+    refused(17, &format!("{}{}", of("192.0.2.2"), bearer(&token)));
+    refused(17, &format!("{}{}", of("192.0.3.2"), bearer("not a token")));
+    assert_eq!(stage.choices().count(), 17);
+    drop(readers);
+    until("all to end", || stage.choices().count() == 0);
+    drop(stage.open_with(&symbol(4), &of("203.0.113.200")));
     stage.service.stop();
 }
 

@@ -20,9 +20,14 @@ export function show({ main, go, announce }) {
     h('section', { class: 'panel' },
       h('p', { class: 'lead' }, user.name ? `${user.name} · ` : '', user.email),
       until && h('p', { class: 'muted' }, t.until(`${day(until)}, ${minute(until)}`, left)),
-      button(t.logOut, async () => { await logOut().catch(() => {}); go('/'); announce(t.loggedOut); })),
+      button(t.logOut, async () => { await logOut().catch(() => {}); go('/'); announce(t.loggedOut); }), everywhere(go, announce)),
     passwordForm(user.email, announce), exportPart(), deletePart(), erasePart(user.email, go, announce),
     h('section', null, h('h2', null, t.stored), h('ul', null, t.storedLines.map((line) => h('li', null, line)))));
+}
+
+function everywhere(go, announce) {
+  const problem = problemPlace();
+  return [' ', button(t.everywhere, () => attempt([], problem, async () => { await logOut(true); go('/'); announce(t.loggedOutEverywhere); })), problem];
 }
 
 function passwordForm(email, announce) {

@@ -1,6 +1,6 @@
 //! Errors of the store, of accounts, and of who is calling. Pure.
 
-use crate::auth::{AccountError, CryptoError, Unidentified};
+use crate::auth::{AccountError, CryptoError, Unidentified, Weakness};
 use crate::http::Problem;
 use crate::limits::throttle::Throttled;
 use crate::store::StoreError;
@@ -19,6 +19,8 @@ impl From<StoreError> for Problem {
                     Problem::new(400, "email_taken", "This e-mail is registered already.");
                 return problem.field("email", "Registered already.");
             }
+            // Registration tells it by a code of its own.
+            StoreError::NotFirst => Problem::internal(),
             StoreError::NoSuchUser => return unidentified(Unidentified::Invalid),
             StoreError::TooMany { what, limit } => {
                 let detail = format!("At most {limit} {what} are kept for a user.");
@@ -49,10 +51,13 @@ impl From<StoreError> for Problem {
 impl From<AccountError> for Problem {
     fn from(error: AccountError) -> Self {
         match error {
-            // One code for all that guessers try first; the words say which kind it is.
+            // One code for all of the embedded lists; the words say which kind it is.
             AccountError::WeakPassword(weakness) => {
                 let detail = format!("This password is {}; choose another.", weakness.as_str());
-                Problem::new(400, "password_too_common", detail)
+                match weakness {
+                    Weakness::Repeated => Problem::new(400, "password_repetitive", detail),
+                    _ => Problem::new(400, "password_too_common", detail),
+                }
             }
             AccountError::WrongPassword => {
                 let detail = "E-mail and password do not match.";

@@ -97,11 +97,15 @@ fn described(
         described["parameters"] = operation.parameters.iter().map(own).collect();
     }
     if let Some(body) = operation.body {
-        described["requestBody"] = json!({"required": true, "content": json_of(body)});
+        let required = body != BODY_THAT_MAY_MISS;
+        described["requestBody"] = json!({"required": required, "content": json_of(body)});
     }
     described["responses"] = responses(route, operation, shared).into();
     described
 }
+
+/// Without it a logout ends one token, as it always did.
+const BODY_THAT_MAY_MISS: &str = "Logout";
 
 fn json_of(schema: &str) -> Value {
     let reference = format!("#/components/schemas/{schema}");

@@ -2,10 +2,11 @@
 //! description, parameters, body and reply, and the refusals that only it has.
 
 use super::refusals::{
-    BODY_INVALID, BROKER_LIMITED, BROKER_TIMEOUT, CANDLES_UNAVAILABLE, JOURNAL_FULL, NO_CANDLES,
-    NO_SUCH_ENTRY, PASSWORD_UNAUTHORIZED, PASSWORD_UNAVAILABLE, PORTFOLIO_UNAVAILABLE,
-    QUERY_INVALID, Refusal, SIGNALS_NOT_READY, STORE_UNAVAILABLE, SYNC_BAD_GATEWAY, SYNC_CONFLICT,
-    SYNC_FORBIDDEN, SYNC_UNAUTHORIZED, SYNC_UNAVAILABLE, TOO_MANY_ATTEMPTS, TOO_MANY_WRITES, own,
+    BODY_INVALID, BROKER_LIMITED, BROKER_TIMEOUT, CANDLES_UNAVAILABLE, JOURNAL_FULL,
+    LOGOUT_UNAVAILABLE, NO_CANDLES, NO_SUCH_ENTRY, PASSWORD_UNAUTHORIZED, PASSWORD_UNAVAILABLE,
+    PORTFOLIO_UNAVAILABLE, QUERY_INVALID, Refusal, SIGNALS_NOT_READY, STORE_UNAVAILABLE,
+    SYNC_BAD_GATEWAY, SYNC_CONFLICT, SYNC_FORBIDDEN, SYNC_UNAUTHORIZED, SYNC_UNAVAILABLE,
+    TOO_MANY_ATTEMPTS, TOO_MANY_WRITES, own,
 };
 use crate::http::Method::{self, Delete, Get, Post, Put};
 
@@ -168,8 +169,8 @@ pub(super) const OPERATIONS: &[Operation] = &[
         description: "\
             Creates an account and logs it in. Addresses are compared without regard to case. \
             Attempts are limited per address, apart from those of logging in; one that names an \
-            e-mail that is taken counts. The operator can close registration: 403 \
-            `registration_closed`.",
+            e-mail that is taken counts. The operator can close registration, or leave it open \
+            for the first account alone: 403 `registration_closed`.",
         parameters: &[],
         body: Some("Registration"),
         success: "The account has been created.",
@@ -183,6 +184,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
                     "validation_failed",
                     "email_taken",
                     "password_too_common",
+                    "password_repetitive",
                     "malformed_request",
                 ],
             ),
@@ -197,8 +199,11 @@ pub(super) const OPERATIONS: &[Operation] = &[
         tag: "account",
         description: "\
             An unknown address and a wrong password get the same answer. Attempts are limited per \
-            account and per client address. With `cookie` the token is set as a cookie, which \
-            only a page of this site may ask for.",
+            account and per client address. Networks from which the account was used lately have \
+            attempts of their own, and so has whoever sends a token of the account along, by \
+            header or cookie, even one that has ended. With `cookie` the token is set as a \
+            cookie, which only a page of this site may ask for; a second cookie, \
+            `earlier_login_cookie`, gives access to nothing and proves this login to later ones.",
         parameters: &[],
         body: Some("Login"),
         success: "A token for 7 days.",
@@ -232,13 +237,14 @@ pub(super) const OPERATIONS: &[Operation] = &[
         tag: "account",
         description: "\
             Revokes the access token that came with this request. Other tokens of the account \
-            stay valid.",
+            stay valid, unless the body asks for `everywhere`. A 503 deletes the cookie too, and \
+            refuses the token until the service restarts.",
         parameters: &[],
-        body: None,
-        success: "The token has been revoked.",
+        body: Some("Logout"),
+        success: "The token has been revoked, or all tokens of the account.",
         reply: (200, "Message"),
         headers: &["Set-Cookie"],
-        refusals: &[STORE_UNAVAILABLE],
+        refusals: &[BODY_INVALID, LOGOUT_UNAVAILABLE],
     },
     Operation {
         route: (Post, "/api/auth/password"),
@@ -259,6 +265,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
                     "malformed_json",
                     "validation_failed",
                     "password_too_common",
+                    "password_repetitive",
                     "malformed_request",
                 ],
             ),

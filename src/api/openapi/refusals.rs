@@ -106,6 +106,8 @@ pub(super) const SIGNALS_NOT_READY: Refusal =
     shared("SignalsNotReady", 503, &["signals_not_ready"]);
 pub(super) const STORE_UNAVAILABLE: Refusal =
     shared("StoreUnavailable", 503, &["store_unavailable", "store_busy", "store_late"]);
+pub(super) const LOGOUT_UNAVAILABLE: Refusal =
+    shared("LogoutUnavailable", 503, &["store_unavailable", "store_busy", "store_late"]);
 pub(super) const SYNC_UNAVAILABLE: Refusal =
     shared("SyncUnavailable", 503, &["store_unavailable", "sync_busy", "store_busy", "store_late"]);
 pub(super) const ACTIVATION_UNAVAILABLE: Refusal =
@@ -148,11 +150,12 @@ impl Refusal {
     }
 
     fn headers(&self) -> &'static [&'static str] {
-        match self.status {
-            401 => &["WWW-Authenticate"],
-            409 | 502 => &["May-Retry-After"],
-            415 => &["May-Accept-Encoding"],
-            429 | 503 => &["Retry-After"],
+        match (self.status, self.name) {
+            (401, _) => &["WWW-Authenticate"],
+            (409 | 502, _) => &["May-Retry-After"],
+            (415, _) => &["May-Accept-Encoding"],
+            (503, Some("LogoutUnavailable")) => &["Retry-After", "May-Set-Cookie"],
+            (429 | 503, _) => &["Retry-After"],
             _ => &[],
         }
     }

@@ -20,6 +20,23 @@ use crate::rt::News;
 /// Longest time between two looks. In it quotes may become stale without anything being stored.
 const LOOK_MS: u64 = 250;
 
+/// Of all choices, those that one site has brought may be one in so many. Programs of this machine
+/// and trusted proxies are not limited so.
+const NETWORK_PART: usize = 10;
+/// One in so many is left to users who are logged in.
+const USERS_PART: usize = 4;
+
+/// Whose a stream is, as far as its share goes.
+#[derive(Clone, Copy)]
+pub(super) struct Asker {
+    /// Its network, as other limits count it; `None` if it is not known.
+    pub(super) client: Option<IpAddr>,
+    /// The wider network whose share is limited; `None` where it is not.
+    pub(super) site: Option<IpAddr>,
+    /// Whether a user is logged in.
+    pub(super) is_user: bool,
+}
+
 /// The choices of all streams.
 pub struct Choices {
     by_name: Mutex<HashMap<Box<str>, Entry>>,
@@ -34,6 +51,8 @@ pub struct Choices {
 struct Entry {
     choice: Arc<Choice>,
     readers: usize,
+    /// The network that brought it, which it counts for; `None` where that is not limited.
+    site: Option<IpAddr>,
 }
 
 impl Choices {
@@ -57,25 +76,26 @@ impl Choices {
         self.refused.value()
     }
 
-    /// Adds a stream that shows `symbols`, for a client of the network `client`.
+    /// Adds a stream that shows `symbols`, for a client.
     ///
     /// # Errors
-    /// [`StreamsFull`] if these are not among the choices and there are `choices_max`.
+    /// [`StreamsFull`] if these are not among the choices and there are `choices_max`, or the
+    /// asker's share of them.
     pub(super) fn join(
         self: &Arc<Self>,
         state: &State,
         symbols: Vec<Symbol>,
-        client: Option<IpAddr>,
+        asker: Asker,
         choices_max: usize,
     ) -> Result<Member, StreamsFull> {
         let name = symbols.iter().map(Symbol::as_str).collect::<Vec<_>>().join(",");
-        let choice = match self.enter(&name, None, choices_max)? {
+        let choice = match self.enter(&name, None, asker, choices_max)? {
             Some(choice) => choice,
             None => {
                 // Made without the lock. If another stream makes the same meanwhile, one is
                 // dropped.
-                let made = Arc::new(Choice::new(state, symbols, client));
-                let entered = self.enter(&name, Some(&made), choices_max)?;
+                let made = Arc::new(Choice::new(state, symbols, asker.client));
+                let entered = self.enter(&name, Some(&made), asker, choices_max)?;
                 self.news.tell();
                 entered.unwrap_or(made)
             }
@@ -88,6 +108,7 @@ impl Choices {
         &self,
         name: &str,
         made: Option<&Arc<Choice>>,
+        asker: Asker,
         choices_max: usize,
     ) -> Result<Option<Arc<Choice>>, StreamsFull> {
         let mut by_name = self.by_name.lock();
@@ -95,12 +116,17 @@ impl Choices {
             entry.readers += 1;
             return Ok(Some(Arc::clone(&entry.choice)));
         }
-        if by_name.len() >= choices_max {
+        let reserved = if asker.is_user { 0 } else { choices_max / USERS_PART };
+        let has_share = asker.site.is_none_or(|site| {
+            let brought = by_name.values().filter(|entry| entry.site == Some(site)).count();
+            brought < (choices_max / NETWORK_PART).max(1)
+        });
+        if by_name.len() >= choices_max - reserved || !has_share {
             self.refused.increment();
             return Err(StreamsFull);
         }
         if let Some(made) = made {
-            let entry = Entry { choice: Arc::clone(made), readers: 1 };
+            let entry = Entry { choice: Arc::clone(made), readers: 1, site: asker.site };
             by_name.insert(name.into(), entry);
         }
         Ok(None)

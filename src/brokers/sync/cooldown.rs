@@ -1,8 +1,9 @@
 //! Cooldown after a broker's "too many requests": how long no sync calls it.
 //!
 //! The API key whose call was refused cools down for everybody who uses it, the user longer, twice
-//! as long after each refusal in a row. All syncs cool down only once several keys were refused
-//! within a minute: the broker then limits this server's address.
+//! as long after each refusal in a row. All syncs cool down for some seconds once several keys were
+//! refused within a minute whose owners had synced with them before: the broker then limits this
+//! server's address. Whoever never synced has no say in that, since keys can be spent on purpose.
 //!
 //! Asked on upstream lanes; the lock is held for a look-up and never over I/O.
 
@@ -14,10 +15,12 @@ use parking_lot::Mutex;
 use super::key_limiter::Fingerprint;
 use crate::base::{BoundedMap, Clock};
 
-/// Longest cooldown of a key for others than the user whose call was refused, and of all syncs. A
-/// broker that asks for more has more likely a spent key in mind than this server's address, and
-/// one that limits the address says so again at the next call.
+/// Longest cooldown of a key for others than the user whose call was refused. A broker that asks
+/// for more has more likely a spent key in mind.
 pub(crate) const SHARED_MAX: Duration = Duration::from_secs(60);
+
+/// Longest cooldown of all syncs. A broker that limits the address says so again at the next call.
+const EVERYBODY_MAX: Duration = Duration::from_secs(5);
 
 /// Longest cooldown of the user whose call was refused; it doubles with each refusal in a row.
 const USER_MAX: Duration = Duration::from_secs(3_600);
@@ -25,8 +28,8 @@ const USER_MAX: Duration = Duration::from_secs(3_600);
 /// A user without a refusal for this long after a cooldown starts from the first step again.
 const FORGIVEN_MS: u64 = 3_600_000;
 
-/// Keys refused within [`TOGETHER_MS`] of each other after which all syncs cool down. One person
-/// may well have a second app. What three keys have in common is this server.
+/// Keys of known owners that are refused within [`TOGETHER_MS`] of each other after which all syncs
+/// cool down. One person may well have a second app. What three keys have in common is this server.
 const KEYS_TOGETHER: usize = 3;
 const TOGETHER_MS: u64 = 60_000;
 
@@ -51,7 +54,8 @@ struct Refusals {
     until_ms: u64,
     /// How many in a row; of a user only.
     in_row: u32,
-    /// When the last one was; of a key only, and not where the broker named the key's own limit.
+    /// When the last one of its owner was; of a key only, and not where the broker named the key's
+    /// own limit.
     refused_ms: Option<u64>,
 }
 
@@ -77,24 +81,33 @@ impl Cooldown {
     }
 
     /// The broker refused a call of `user`, or of the server itself, with `key`, for too many
-    /// requests, and wants no call for `length`.
-    pub(crate) fn refused(&self, user: Option<i64>, key: Fingerprint, length: Duration) {
+    /// requests, and wants no call for `length`. `is_owner` says whether that user has synced with
+    /// the key before.
+    pub(crate) fn refused(
+        &self,
+        user: Option<i64>,
+        key: Fingerprint,
+        length: Duration,
+        is_owner: bool,
+    ) {
         let now_ms = self.clock.monotonic_ms();
         let mut state = self.state.lock();
-        let shared_until_ms = after(now_ms, length.min(SHARED_MAX));
         let of_key = refusals(&mut state.keys, key);
-        of_key.until_ms = of_key.until_ms.max(shared_until_ms);
-        of_key.refused_ms = Some(now_ms);
+        of_key.until_ms = of_key.until_ms.max(after(now_ms, length.min(SHARED_MAX)));
+        if is_owner {
+            of_key.refused_ms = Some(now_ms);
+        }
         let lately = |refused_ms| now_ms.saturating_sub(refused_ms) < TOGETHER_MS;
         let refused = state.keys.values().filter(|key| key.refused_ms.is_some_and(lately)).count();
-        if refused >= KEYS_TOGETHER {
+        if is_owner && refused >= KEYS_TOGETHER {
             if state.everybody_until_ms <= now_ms {
                 tracing::warn!(
                     keys = refused,
                     "the broker refuses several API keys; no sync calls it for a while"
                 );
             }
-            state.everybody_until_ms = state.everybody_until_ms.max(shared_until_ms);
+            let until_ms = after(now_ms, length.min(EVERYBODY_MAX));
+            state.everybody_until_ms = state.everybody_until_ms.max(until_ms);
         }
         let Some(user) = user else { return };
         let own = refusals(&mut state.users, user);
@@ -152,7 +165,7 @@ mod tests {
     #[test]
     fn a_key_rests_for_a_minute_at_most_and_its_user_longer_each_time() {
         let (clock, cooldown, key) = cooldown(REMEMBERED_MAX);
-        cooldown.refused(Some(1), key(1), Duration::from_secs(600));
+        cooldown.refused(Some(1), key(1), Duration::from_secs(600), true);
         assert_eq!(
             (cooldown.wait(Some(2), key(1)), cooldown.wait(None, key(1))),
             (seconds(60), seconds(60))
@@ -164,17 +177,17 @@ mod tests {
         assert_eq!((cooldown.wait(Some(1), key(1)), cooldown.wait(Some(2), key(1))), (None, None));
         for own_s in [60, 120, 240, 480] {
             assert_eq!(cooldown.wait(Some(3), key(3)), None);
-            cooldown.refused(Some(3), key(3), Duration::from_secs(60));
+            cooldown.refused(Some(3), key(3), Duration::from_secs(60), true);
             let waits = (cooldown.wait(Some(3), key(3)), cooldown.wait(Some(2), key(3)));
             assert_eq!(waits, (seconds(own_s), seconds(60)));
             clock.advance_ms(own_s as i64 * 1_000);
         }
         for _ in 0..40 {
-            cooldown.refused(Some(3), key(3), Duration::from_secs(60));
+            cooldown.refused(Some(3), key(3), Duration::from_secs(60), true);
         }
         assert_eq!(cooldown.wait(Some(3), key(3)), Some(USER_MAX));
         clock.advance_ms(2 * 3_600_000 + 1);
-        cooldown.refused(Some(3), key(3), Duration::from_secs(60));
+        cooldown.refused(Some(3), key(3), Duration::from_secs(60), true);
         assert_eq!(cooldown.wait(Some(3), key(3)), seconds(60), "forgiven");
     }
 
@@ -182,26 +195,26 @@ mod tests {
     fn a_success_makes_the_next_refusal_the_first_again() {
         let (clock, cooldown, key) = cooldown(REMEMBERED_MAX);
         for own_s in [1, 2, 4] {
-            cooldown.refused(Some(1), key(1), Duration::from_secs(1));
+            cooldown.refused(Some(1), key(1), Duration::from_secs(1), true);
             assert_eq!(cooldown.wait(Some(1), key(1)), seconds(own_s));
             clock.advance_ms(own_s as i64 * 1_000);
         }
         cooldown.served(1, key(1));
-        cooldown.refused(Some(1), key(1), Duration::from_secs(1));
+        cooldown.refused(Some(1), key(1), Duration::from_secs(1), true);
         assert_eq!(cooldown.wait(Some(1), key(1)), seconds(1));
     }
 
     #[test]
-    fn everybody_rests_once_several_keys_were_refused_within_a_minute() {
+    fn everybody_rests_for_seconds_once_several_owners_were_refused_within_a_minute() {
         let (clock, cooldown, key) = cooldown(REMEMBERED_MAX);
         let (length, other) = (Duration::from_secs(30), key(99));
         for _ in 0..10 {
-            cooldown.refused(Some(1), key(1), length);
-            cooldown.refused(Some(1), key(2), length);
+            cooldown.refused(Some(1), key(1), length, true);
+            cooldown.refused(Some(1), key(2), length, true);
         }
         assert_eq!(cooldown.wait(Some(9), other), None, "two keys, however often");
         clock.advance_ms(TOGETHER_MS as i64);
-        cooldown.refused(Some(3), key(3), length);
+        cooldown.refused(Some(3), key(3), length, true);
         cooldown.spent(key(4), length);
         assert_eq!(cooldown.wait(Some(9), key(4)), seconds(30));
         assert_eq!(
@@ -209,13 +222,18 @@ mod tests {
             None,
             "the first two were long ago; one is spent"
         );
-        cooldown.refused(Some(5), key(5), length);
+        cooldown.refused(Some(5), key(5), length, true);
         assert_eq!(cooldown.wait(Some(9), other), None);
-        cooldown.refused(Some(6), key(6), Duration::from_secs(600));
+        for number in 10..20 {
+            cooldown.refused(Some(number.into()), key(number), length, false);
+        }
+        assert_eq!(cooldown.wait(Some(9), other), None, "strangers, however many");
+        cooldown.refused(Some(6), key(6), Duration::from_secs(600), true);
         assert_eq!(
             (cooldown.wait(Some(9), other), cooldown.wait(None, other)),
-            (seconds(60), seconds(60))
+            (Some(EVERYBODY_MAX), Some(EVERYBODY_MAX))
         );
+        assert_eq!(cooldown.wait(Some(9), key(6)), seconds(60));
     }
 
     #[test]
@@ -223,7 +241,7 @@ mod tests {
         let (_, cooldown, key) = cooldown(2);
         for number in 1..=3 {
             let length = Duration::from_secs(10 * u64::from(number));
-            cooldown.refused(Some(number.into()), key(number), length);
+            cooldown.refused(Some(number.into()), key(number), length, true);
         }
         let sizes = || {
             let state = cooldown.state.lock();

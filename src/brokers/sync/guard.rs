@@ -307,7 +307,8 @@ impl SyncGuard<'_> {
             // to shut the broker for everybody.
             BrokerErrorKind::Malformed | BrokerErrorKind::Redirected => drop(pass),
             BrokerErrorKind::RateLimited => {
-                gate.cooldown.refused(caller.user, caller.key, wait);
+                let is_owner = gate.shares.is_owner(*caller);
+                gate.cooldown.refused(caller.user, caller.key, wait, is_owner);
                 pass.success();
             }
             BrokerErrorKind::KeySpent => {

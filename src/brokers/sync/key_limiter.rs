@@ -163,6 +163,11 @@ impl CallBudgets {
         self.keys.lock().get(&key).is_some_and(|usage| !usage.owners.is_empty())
     }
 
+    /// Whether `user` is among the owners of `key`.
+    pub(crate) fn is_owned_by(&self, key: Fingerprint, user: i64) -> bool {
+        self.keys.lock().get(&key).is_some_and(|usage| usage.owners.contains(&user))
+    }
+
     /// Lets nothing out for `key` for `length`, as its broker asked.
     pub(crate) fn block(&self, key: Fingerprint, length: Duration) {
         let now_ms = self.clock.monotonic_ms();

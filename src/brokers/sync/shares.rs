@@ -183,6 +183,11 @@ impl Shares {
         users.owned_by(users.fingerprint(user), user);
     }
 
+    /// Whether the caller has synced with the key before. The server has its own.
+    pub(crate) fn is_owner(&self, caller: Caller) -> bool {
+        caller.user.is_none_or(|user| self.limits[0].is_owned_by(caller.key, user))
+    }
+
     /// Keys forgotten for lack of room, since the start.
     pub(crate) fn keys_forgotten(&self) -> u64 {
         self.limits[0].forgotten()

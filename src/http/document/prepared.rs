@@ -3,6 +3,9 @@
 //! OS threads make them; the edge copies them into its output. Sending one does not allocate,
 //! format or compress.
 
+/// Keeps browsers from taking a body for another type than it says. In every response with a body.
+pub(crate) const NO_SNIFFING: &[u8] = b"X-Content-Type-Options: nosniff\r\n";
+
 /// Status line, headers and body as the client gets them, except `Date`, which is added on sending.
 #[derive(Debug, Clone)]
 pub struct Prepared {
@@ -32,6 +35,7 @@ impl Prepared {
             bytes.extend_from_slice(b"\r\n");
         }
         if status != 304 {
+            bytes.extend_from_slice(NO_SNIFFING);
             bytes.extend_from_slice(b"Content-Length: ");
             bytes.extend_from_slice(itoa::Buffer::new().format(body.len()).as_bytes());
             bytes.extend_from_slice(b"\r\n");

@@ -13,7 +13,7 @@ use crate::http::document::events::{CodedFrame, EVENT_STREAM};
 use crate::http::document::frames::{Frames, Framing};
 use crate::http::document::negotiate::Coding;
 use crate::http::document::owned::{LARGE_BYTES, OwnedBody};
-use crate::http::document::prepared::{Prepared, reason};
+use crate::http::document::prepared::{NO_SNIFFING, Prepared, reason};
 use crate::http::server::places::Place;
 use crate::http::server::streams::Streams;
 use crate::http::settings::HttpSettings;
@@ -190,6 +190,7 @@ impl<'a> Response<'a> {
         if framing == Framing::Chunked {
             self.line("Transfer-Encoding", b"chunked");
         }
+        self.out.extend_from_slice(NO_SNIFFING);
         self.out.extend_from_slice(b"\r\n");
         if let Some((place, frames)) = begun {
             self.out.extend_from_slice(opening.of(coding).bytes(framing));
@@ -276,6 +277,7 @@ impl<'a> Response<'a> {
     fn end_head(&mut self, status: u16, body_bytes: usize) -> bool {
         let has_body = !matches!(status, 204 | 304);
         if has_body {
+            self.out.extend_from_slice(NO_SNIFFING);
             self.line("Content-Length", itoa::Buffer::new().format(body_bytes).as_bytes());
         }
         self.out.extend_from_slice(b"\r\n");

@@ -3,7 +3,10 @@
 use super::engine::Engine;
 use super::samples::{DAY, fields, sync, user};
 use crate::base::Broker;
-use crate::store::{Erased, LastRead, NewUser, Store, StoreError, UserDirectory};
+use crate::store::limits::{LOGIN_NETWORK_AGAIN_MS, LOGIN_NETWORKS_MAX};
+use crate::store::{
+    AccountId, Erased, LastRead, LoginNetwork, NewUser, Store, StoreError, UserDirectory,
+};
 
 pub(crate) fn a_user_is_created_once_changed_and_erased<E: Engine>() {
     let engine = E::fresh();
@@ -97,4 +100,71 @@ pub(crate) fn one_of_several_renews_the_incarnation_that_they_saw<E: Engine>() {
     assert!(copy.incarnation != third.incarnation && copy.cluster != first.cluster);
     drop(store);
     assert_eq!(engine.open().identity().unwrap(), copy, "a start keeps it");
+}
+
+pub(crate) fn one_account_is_the_first_of_the_database<E: Engine>() {
+    let engine = E::fresh();
+    let store = engine.open();
+    let new = |number: usize| NewUser {
+        email: format!("u{number}@example.com"),
+        name: None,
+        password_hash: "hash".to_owned(),
+        created_ms: 5,
+    };
+    let made: Vec<_> = std::thread::scope(|scope| {
+        let store = &store;
+        let asks: Vec<_> =
+            (0..6).map(|n| scope.spawn(move || store.create_first_user(new(n)))).collect();
+        asks.into_iter().map(|ask| ask.join().unwrap()).collect()
+    });
+    let first: Vec<_> = made.iter().filter_map(|made| made.as_ref().ok()).collect();
+    assert_eq!((first.len(), first[0].user.id), (1, AccountId(1)), "{made:?}");
+    let refused = made.iter().filter(|made| **made == Err(StoreError::NotFirst)).count();
+    assert_eq!(refused, 5, "{made:?}");
+    assert_eq!(store.auth_state().unwrap().users, [AccountId(1)], "nothing else was written");
+    store.erase_user(AccountId(1)).unwrap();
+    assert_eq!(store.create_first_user(new(9)), Err(StoreError::NotFirst));
+    assert_eq!(user(&store, "b@example.com"), AccountId(2));
+}
+
+pub(crate) fn ending_all_tokens_gives_a_new_epoch_and_leaves_the_password<E: Engine>() {
+    let engine = E::fresh();
+    let store = engine.open();
+    let id = user(&store, "a@example.com");
+    let before = store.user_by_id(id).unwrap().unwrap();
+    let epoch = store.end_tokens(id).unwrap().unwrap();
+    let next = store.end_tokens(id).unwrap().unwrap();
+    assert!(before.token_epoch < epoch && epoch < next);
+    let after = store.user_by_id(id).unwrap().unwrap();
+    assert_eq!((after.token_epoch, after.password_hash), (next, before.password_hash));
+    assert_eq!(store.end_tokens(AccountId(9)).unwrap(), None);
+}
+
+pub(crate) fn the_newest_networks_of_an_account_are_kept_until_it_is_erased<E: Engine>() {
+    let engine = E::fresh();
+    let store = engine.open();
+    let (one, two) = (user(&store, "a@example.com"), user(&store, "b@example.com"));
+    let seen = |id, network: usize, seen_ms: i64| LoginNetwork {
+        id,
+        network: format!("{network:016x}"),
+        seen_ms,
+    };
+    let all = (1..=LOGIN_NETWORKS_MAX + 2).map(|n| seen(one, n, 1_000 + n as i64));
+    let gone = seen(AccountId(99), 1, 5_000);
+    store.keep_login_networks(all.chain([seen(two, 1, 4_000), gone]).collect()).unwrap();
+    let kept = |since_ms| store.login_networks(since_ms).unwrap();
+    let found = kept(0);
+    assert_eq!(found.len(), LOGIN_NETWORKS_MAX + 1);
+    assert_eq!(found[0], ("b@example.com".to_owned(), seen(two, 1, 4_000)), "the newest first");
+    assert_eq!(found[LOGIN_NETWORKS_MAX].1, seen(one, 3, 1_003), "the two oldest are gone");
+    assert_eq!(kept(4_000).len(), 1);
+    // Seen again within the day, and after it.
+    store.keep_login_networks(vec![seen(two, 1, 4_000 + LOGIN_NETWORK_AGAIN_MS)]).unwrap();
+    assert_eq!(kept(4_001), []);
+    store.keep_login_networks(vec![seen(two, 1, 4_001 + LOGIN_NETWORK_AGAIN_MS)]).unwrap();
+    assert_eq!(kept(4_001).len(), 1);
+    store.forget_login_networks(1_005).unwrap();
+    assert_eq!(kept(0).last().unwrap().1, seen(one, 5, 1_005));
+    store.erase_user(one).unwrap();
+    assert_eq!(kept(0).len(), 1);
 }

@@ -28,7 +28,10 @@ macro_rules! conformance {
             accounts:
                 a_user_is_created_once_changed_and_erased,
                 each_account_begins_with_an_epoch_of_its_own,
-                one_of_several_renews_the_incarnation_that_they_saw;
+                ending_all_tokens_gives_a_new_epoch_and_leaves_the_password,
+                one_account_is_the_first_of_the_database,
+                one_of_several_renews_the_incarnation_that_they_saw,
+                the_newest_networks_of_an_account_are_kept_until_it_is_erased;
             changes:
                 a_past_with_other_changes_of_the_same_numbers_is_told,
                 a_reader_that_was_away_for_long_is_told_that_it_missed_some,

@@ -15,12 +15,17 @@ use crate::store::tx::Tx;
 use crate::store::{
     AccountId, AuthState, Changes, ClosePage, DatabaseIdentity, Deleted, Erased, Expected,
     ExpectedPage, JournalCursor, JournalEntry, JournalFields, JournalPage, JournalSize, LastRead,
-    NewUser, Portfolio, PriceOfClose, StoreError, StoreHealth, Turn, UserSecrets, Valued,
+    LoginNetwork, NewUser, Portfolio, PriceOfClose, StoreError, StoreHealth, Turn, UserSecrets,
+    Valued,
 };
 
 impl<E: Transact> Store for E {
     fn create_user(&self, user: NewUser) -> Result<UserSecrets, StoreError> {
         self.write(Write::new(), move |tx| accounts::create(tx, &user))
+    }
+
+    fn create_first_user(&self, user: NewUser) -> Result<UserSecrets, StoreError> {
+        self.write(Write::new(), move |tx| accounts::create_first(tx, &user))
     }
 
     fn user_by_email(&self, email: &str) -> Result<Option<UserSecrets>, StoreError> {
@@ -53,6 +58,10 @@ impl<E: Transact> Store for E {
         self.erase(id, move |tx| erasure::erase(tx, id), |erased| erased.user)
     }
 
+    fn end_tokens(&self, id: AccountId) -> Result<Option<i64>, StoreError> {
+        self.write(Write::new().of([id]), move |tx| accounts::end_tokens(tx, id))
+    }
+
     fn revoke_token(&self, token_id: &str, expires_ms: i64) -> Result<(), StoreError> {
         let token_id = token_id.to_owned();
         self.write(Write::new(), move |tx| accounts::revoke_token(tx, &token_id, expires_ms))
@@ -60,6 +69,19 @@ impl<E: Transact> Store for E {
 
     fn forget_revocations(&self, before_ms: i64) -> Result<usize, StoreError> {
         self.write(Write::new(), move |tx| accounts::forget_revocations(tx, before_ms))
+    }
+
+    fn login_networks(&self, since_ms: i64) -> Result<Vec<(String, LoginNetwork)>, StoreError> {
+        self.read(PAGE_DEADLINE_MS, move |tx| accounts::login_networks(tx, since_ms))
+    }
+
+    fn keep_login_networks(&self, mut seen: Vec<LoginNetwork>) -> Result<(), StoreError> {
+        seen.sort();
+        self.write(Write::page(), move |tx| accounts::keep_login_networks(tx, &seen))
+    }
+
+    fn forget_login_networks(&self, before_ms: i64) -> Result<(), StoreError> {
+        self.write(Write::page(), move |tx| accounts::forget_login_networks(tx, before_ms))
     }
 
     fn auth_state(&self) -> Result<AuthState, StoreError> {

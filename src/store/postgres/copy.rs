@@ -30,6 +30,7 @@ const ROWS: usize = 1_000;
 pub(super) const TABLES: &[(&str, &str)] = &[
     ("users", "id"),
     ("revoked_tokens", "token_id"),
+    ("login_networks", "user_id, network"),
     ("syncs", "user_id, broker"),
     ("holdings", "user_id, broker, ordinal"),
     ("positions", "user_id, broker, ordinal"),

@@ -13,7 +13,8 @@ use crate::store::conformance::samples::{DAY, fields, sync, user};
 use crate::store::conformance::signals::signal;
 use crate::store::settings::StoreSettings;
 use crate::store::{
-    AccountId, Database, MaintenanceError, SignalOutcome, SignalStore, SqliteStore, Store,
+    AccountId, Database, LoginNetwork, MaintenanceError, SignalOutcome, SignalStore, SqliteStore,
+    Store,
 };
 
 /// A file with something in most tables, whose highest ids are gone.
@@ -30,6 +31,8 @@ fn filled(path: &Path) {
     store.delete_entry(ids[1], last.id, crate::store::Expected::default()).unwrap();
     store.change_password(ids[0], "hash one", "hash two").unwrap().unwrap();
     store.revoke_token("a token", 99).unwrap();
+    let network = LoginNetwork { id: ids[1], network: "0123456789abcdef".into(), seen_ms: 7 };
+    store.keep_login_networks(vec![network]).unwrap();
     store.erase_user(ids[2]).unwrap();
     store
         .publish_signals(Epoch::ALONE, DAY, 1, 5, vec![signal(1, Some(0.1)), signal(2, None)])
@@ -60,6 +63,8 @@ fn expect_equal(one: &impl Database, other: &impl Database) {
         let hash = |store: &dyn Store| store.user_by_id(id).unwrap().unwrap().password_hash;
         assert_eq!(hash(one), hash(other));
     }
+    assert_eq!(one.login_networks(0).unwrap(), other.login_networks(0).unwrap());
+    assert_eq!(one.login_networks(0).unwrap().len(), 1);
     assert_eq!(one.ledger(0, 10).unwrap(), other.ledger(0, 10).unwrap());
     assert_eq!(one.silent_symbols(None, 9).unwrap(), other.silent_symbols(None, 9).unwrap());
     let (mut one, mut other) = (one.auth_state().unwrap(), other.auth_state().unwrap());

@@ -3,10 +3,11 @@
 use super::changes;
 use crate::store::arg::args;
 use crate::store::cells::{Cells, damaged};
+use crate::store::limits::{LOGIN_NETWORK_AGAIN_MS, LOGIN_NETWORKS_MAX, LOGIN_NETWORKS_READ};
 use crate::store::tx::{Failure, Sql, Tx, sql};
 use crate::store::{
-    AccountId, AuthState, Continuity, DatabaseIdentity, LastRead, NewUser, StoreError, User,
-    UserSecrets,
+    AccountId, AuthState, Continuity, DatabaseIdentity, LastRead, LoginNetwork, NewUser,
+    StoreError, User, UserSecrets,
 };
 
 const IDENTITY: Sql = sql!("sql/store/identity.sql");
@@ -28,6 +29,11 @@ const LAST_USER_ID: Sql =
     sql!("sql/store/last_user_id.sql", postgres: "sql/postgres/last_user_id.sql");
 const DISABLE_USER: Sql = sql!("sql/store/disable_user.sql");
 const ENABLE_USER: Sql = sql!("sql/store/enable_user.sql");
+const END_TOKENS: Sql = sql!("sql/store/end_tokens.sql");
+const LOGIN_NETWORKS: Sql = sql!("sql/store/login_networks.sql");
+const KEEP_LOGIN_NETWORK: Sql = sql!("sql/store/keep_login_network.sql");
+const DROP_LOGIN_NETWORKS: Sql = sql!("sql/store/drop_login_networks.sql");
+const FORGET_LOGIN_NETWORKS: Sql = sql!("sql/store/forget_login_networks.sql");
 const EPOCHS: Sql = sql!("sql/store/epochs.sql");
 
 /// Bits of the epoch that an account begins with. The rest is left for counting up.
@@ -42,6 +48,17 @@ pub(crate) fn create(tx: &dyn Tx, user: &NewUser) -> Result<UserSecrets, Failure
     let user = User { id, email: email.clone(), name: name.clone(), created_ms: *created_ms };
     let password_hash = password_hash.clone();
     Ok(UserSecrets { user, password_hash, token_epoch, disabled: false })
+}
+
+/// Adds the user only if no account was ever added before. Otherwise the transaction has to end
+/// without a commit, which the error brings about.
+pub(crate) fn create_first(tx: &dyn Tx, user: &NewUser) -> Result<UserSecrets, Failure> {
+    // Each engine gives ids in order and none twice, and another user's insert waits for this one.
+    let created = create(tx, user)?;
+    match created.user.id == AccountId(1) {
+        true => Ok(created),
+        false => Err(StoreError::NotFirst.into()),
+    }
 }
 
 pub(crate) fn by_email(tx: &dyn Tx, email: &str) -> Result<Option<UserSecrets>, Failure> {
@@ -191,4 +208,42 @@ pub(crate) fn disable(tx: &dyn Tx, id: AccountId, now_ms: i64) -> Result<bool, F
 /// Enables logins again. Earlier tokens stay refused.
 pub(crate) fn enable(tx: &dyn Tx, id: AccountId) -> Result<bool, Failure> {
     Ok(tx.run(ENABLE_USER, &args![id])? == 1)
+}
+
+/// Refuses all tokens of before and returns the epoch of the next; `None` if there is no such user.
+pub(crate) fn end_tokens(tx: &dyn Tx, id: AccountId) -> Result<Option<i64>, Failure> {
+    tx.first(END_TOKENS, &args![id, salt()?], |row| row.get(0))
+}
+
+/// The networks of all accounts that were seen at `since_ms` or later, each with its account's
+/// e-mail; the newest first.
+pub(crate) fn login_networks(
+    tx: &dyn Tx,
+    since_ms: i64,
+) -> Result<Vec<(String, LoginNetwork)>, Failure> {
+    tx.all(LOGIN_NETWORKS, &args![since_ms, LOGIN_NETWORKS_READ], |row| {
+        let (id, network, seen_ms) = (AccountId(row.get(0)?), row.get(2)?, row.get(3)?);
+        Ok((row.get(1)?, LoginNetwork { id, network, seen_ms }))
+    })
+}
+
+/// Writes networks in the order of their keys, so that two nodes do not wait for each other, and
+/// drops the oldest of each account that has too many.
+pub(crate) fn keep_login_networks(tx: &dyn Tx, seen: &[LoginNetwork]) -> Result<(), Failure> {
+    let keep = seen.iter().map(|LoginNetwork { id, network, seen_ms }| {
+        args![*id, network, *seen_ms, LOGIN_NETWORK_AGAIN_MS].into()
+    });
+    if tx.run_many(KEEP_LOGIN_NETWORK, &keep.collect::<Vec<_>>())? == 0 {
+        return Ok(());
+    }
+    let mut ids: Vec<AccountId> = seen.iter().map(|seen| seen.id).collect();
+    ids.dedup();
+    let of_accounts: Vec<_> =
+        ids.into_iter().map(|id| args![id, LOGIN_NETWORKS_MAX].into()).collect();
+    tx.run_many(DROP_LOGIN_NETWORKS, &of_accounts).map(drop)
+}
+
+/// Deletes networks that were seen before `before_ms` and not since.
+pub(crate) fn forget_login_networks(tx: &dyn Tx, before_ms: i64) -> Result<(), Failure> {
+    tx.run(FORGET_LOGIN_NETWORKS, &args![before_ms]).map(drop)
 }

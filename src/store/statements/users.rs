@@ -59,6 +59,7 @@ pub(crate) fn change(
     let changed = match change {
         UserChange::Disable { now_ms } => accounts::disable(tx, id, now_ms)?,
         UserChange::Enable => accounts::enable(tx, id)?,
+        UserChange::EndTokens => accounts::end_tokens(tx, id)?.is_some(),
         UserChange::Delete => erasure::erase(tx, id)?.user,
     };
     match changed {

@@ -9,8 +9,9 @@ use crate::contract::openapi::{document, object, operations, resolved};
 use crate::support::{Answer, EVENT_STREAM};
 
 /// On every answer, or a matter of the connection and the coding.
-const HEADERS_OF_ALL: [&str; 6] = [
+const HEADERS_OF_ALL: [&str; 7] = [
     "date",
+    "x-content-type-options",
     "content-type",
     "content-length",
     "connection",
@@ -65,6 +66,8 @@ impl Checker {
         let response = resolved(&document, response);
         self.headers(&document, response, answer, &said);
         let media = answer.header("content-type");
+        let sniffing = answer.header("x-content-type-options");
+        assert_eq!(sniffing, media.map(|_| "nosniff"), "{said}");
         let content = media.map(|media| {
             let content = response.get("content").and_then(|content| content.get(media));
             content.unwrap_or_else(|| panic!("another type: {said}"))

@@ -1,0 +1,1 @@
+DELETE FROM login_networks WHERE seen_ms < ?1
