@@ -313,7 +313,7 @@ fn tls_is_verified_against_the_operators_authority() {
     to("localhost", None).unwrap_err();
     let address = Address::parse(&format!("rediss://localhost:{port}")).unwrap();
     let stranger = Server::new(address, None, None).unwrap();
-    let told = stranger.check(&Namespace::default());
+    let told = stranger.check(None);
     assert!(told.len() == 1 && told[0].starts_with("BHAV_CACHE_CA_FILE: "), "{told:?}");
     assert_eq!(stranger.refusals().in_force(), [Arc::<str>::from(told[0].as_str())]);
     to("127.0.0.1", Some(&certificate)).unwrap_err();

@@ -98,7 +98,7 @@ mod tests {
         let until_mono_ms = Clock::system().monotonic_ms() + 10_000;
         let mut connection = server.server().connect(until_mono_ms).unwrap();
         connection.end_by(until_mono_ms);
-        let keys = Keys::of(&Namespace::default());
+        let keys = Keys::of(&Namespace::unused());
         assert_eq!(refused(&mut connection, &keys).unwrap(), []);
         let kept: Vec<String> = redis::cmd("KEYS").arg("*").query(&mut connection).unwrap();
         assert!(kept.is_empty(), "{kept:?}");
