@@ -717,8 +717,10 @@ export interface components {
              * @enum {string}
              */
             role: "alone" | "leader" | "follower";
-            /** @description The number of this node's leadership; absent where it does not lead. */
+            /** @description The number of the leadership: this node's, or of the leader that a follower last heard. Absent where it is alone, or has heard none. */
             epoch?: number;
+            /** @description The node that leads in this epoch, as `node` names it. */
+            leader?: string;
             relay?: components["schemas"]["HealthRelay"];
             changes?: components["schemas"]["HealthChanges"];
             /**

@@ -9,3 +9,4 @@ CREATE TABLE login_networks (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX login_networks_by_time ON login_networks (seen_ms);
+CREATE INDEX login_networks_newest ON login_networks (user_id, seen_ms DESC, network);

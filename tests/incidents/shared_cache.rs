@@ -2,6 +2,7 @@
 //! clients notice when it dies or stops.
 
 use bhav::base::Clock;
+use bhav::cache::valkey::Namespace;
 use rustix::process::Signal;
 use sonic_rs::{JsonValueTrait, Value};
 
@@ -15,6 +16,9 @@ fn what_one_node_knew_another_serves_at_once() {
     let scene = Scene::at(TRADING);
     let mut config = scene.config();
     config.valkey.url = Some(server.address());
+    // Keys of a database of its own, signed with a key of its own, would be another installation's.
+    config.valkey.namespace = Some(Namespace::parse("shared").unwrap());
+    config.auth.jwt_secret = Some("the same secret on both machines".into());
     let service = scene.start_with(&config);
     service.fresh_snapshot();
     assert_eq!(service.prices("NSE:INFY,NSE:M%26M").quoted().len(), 2);

@@ -67,7 +67,7 @@ fn watched(world: &World, name: &str) -> Node {
 }
 
 fn distrusted(node: &Node, cause: &str) -> u64 {
-    let sample = format!("bhav_distrusted_total{{cause=\"{cause}\"}}");
+    let sample = format!("bhav_distrusted_total{{reason=\"{cause}\"}}");
     Scrape::of(&node.service).find(&sample).unwrap_or_default() as u64
 }
 
@@ -188,7 +188,7 @@ fn two_databases_on_one_shared_server_neither_hear_nor_block_each_other() {
         let leaders = roles[..2].iter().filter(|role| *role == "leader").count();
         (leaders == 1 && roles[2] == "leader").then_some(()).ok_or(format!("{roles:?}"))
     });
-    let distrusted = Scrape::of(&staging).find("bhav_distrusted_total{cause=\"forged\"}");
+    let distrusted = Scrape::of(&staging).find("bhav_distrusted_total{reason=\"forged\"}");
     assert_eq!(distrusted, Some(0.0), "it heard nothing of theirs");
     staging.stop();
     pair.stop();

@@ -190,9 +190,9 @@ fn caches(text: &mut Exposition, watched: &Watched) {
                 source that are ahead of this node's clock.";
     let mut distrusted = text.family(Kind::Counter, "bhav_distrusted_total", help);
     for (cause, count) in DISTRUSTED.iter().zip(l2.distrusted) {
-        distrusted.sample(&[("cause", cause)], count);
+        distrusted.sample(&[("reason", cause)], count);
     }
-    distrusted.sample(&[("cause", "ahead")], l1.ahead);
+    distrusted.sample(&[("reason", "ahead")], l1.ahead);
     text.counter(
         "bhav_quotes_outdated_total",
         "Received quotes that were dropped because a newer one is cached.",

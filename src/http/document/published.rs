@@ -163,7 +163,8 @@ mod tests {
             format!(
                 "ETag: {etag}\r\n\
                  Cache-Control: public, no-cache\r\nVary: Accept-Encoding\r\n\
-                 Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+                 Content-Type: application/json\r\nX-Content-Type-Options: nosniff\r\n\
+                 Content-Length: {}\r\n\r\n",
                 BODY.len()
             )
         );

@@ -71,7 +71,7 @@ fn erasing_finds_a_user_s_rows_by_an_index() {
         .unwrap()
         .map(Result::unwrap)
         .collect();
-    assert_eq!(found.len(), 9, "{found:?}");
+    assert_eq!(found.len(), 10, "{found:?}");
     for (table, column) in found {
         let sql = format!("EXPLAIN QUERY PLAN DELETE FROM {table} WHERE {column} = 1");
         let step: String = connection.query_row(&sql, [], |row| row.get(3)).unwrap();

@@ -22,7 +22,7 @@ const BARE: &str = r#"{"traded_on":"2026-11-19","symbol":"INFY","side":"sell","q
     "price":0}"#;
 /// Of a wrong clock, of backups, of refused reloads and of a taken address: those have scenarios of
 /// their own.
-const NEVER_THERE: [&str; 39] = [
+const NEVER_THERE: [&str; 40] = [
     // Of candles that must be fetched again: in the tests of signals.
     "Candles.suspect",
     // Of ten weeks of judged signals: in the tests of signals.
@@ -53,6 +53,7 @@ const NEVER_THERE: [&str; 39] = [
     "HealthSharedServer.refused",
     // Of one node among several: in their tests.
     "Health.node",
+    "Health.leader",
     "Health.epoch",
     "Health.relay",
     "HealthRelay.state",
