@@ -64,7 +64,7 @@ impl Auth {
         match self.store.forget_login_networks(networks_before_ms) {
             Ok(_) | Err(StoreError::Unavailable(_)) => {}
             Err(error) => {
-                tracing::warn!(%error, "cannot drop networks from which accounts were used long ago");
+                tracing::warn!(%error, "cannot drop networks that were last used long ago");
             }
         }
         match self.store.forget_changes() {

@@ -126,8 +126,8 @@ fn report(seen: &Seen<'_>) -> Health {
     let signals_state = seen.signals.state(seen.now_mono_ms);
     let evening_failed = close_state == "failing" || signals_state == "failing";
     let stores_work = l2.backend != "none" && store.state == "ok" && knows_tokens(context);
-    let refused = context.refusals.in_force();
-    let stores_work = stores_work && refused.is_empty();
+    let shared_server = shared_server(context);
+    let stores_work = stores_work && shared_server.is_none();
     let status = match (index, leading(seen, &broker_a, &public), persist) {
         ("starting" | "failing", _, _) if seen.snapshot.age().is_none() => "down",
         ("ok", FeedWord::Ok, "ok") if stores_work && !evening_failed => "ok",
@@ -177,12 +177,16 @@ fn report(seen: &Seen<'_>) -> Health {
         backup: backup(seen),
         reload: reload(seen),
         admin_listener: admin_listener(seen),
-        shared_server: Some(refused)
-            .filter(|refused| !refused.is_empty())
-            .map(|refused| HealthSharedServer { refused }),
+        shared_server,
         exposed: context.reloads.exposed(),
         disclaimer: DISCLAIMER,
     }
+}
+
+/// `None` where the server that nodes share refuses nothing.
+fn shared_server(context: &WarmerContext) -> Option<HealthSharedServer> {
+    let refused = context.refusals.in_force();
+    (!refused.is_empty()).then_some(HealthSharedServer { refused })
 }
 
 /// State of the feed that prices should come from. Without an app at broker A the public provider

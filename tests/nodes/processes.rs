@@ -8,7 +8,9 @@ use crate::support::{SNAPSHOT, Signal, until};
 
 impl Node {
     fn leads_in(&self) -> Option<u64> {
-        self.health()["epoch"].as_u64()
+        let health = self.health();
+        // A follower says the epoch that it follows.
+        health["epoch"].as_u64().filter(|_| health["role"] == "leader")
     }
 
     fn market(&self) -> Value {

@@ -20,7 +20,15 @@ fn the_head_is_as_described_and_bytes_come_at_once() {
     let head = &reader.head;
     assert_eq!(
         names(&reader),
-        ["date", "content-type", "cache-control", "vary", "x-accel-buffering", "transfer-encoding"]
+        [
+            "date",
+            "content-type",
+            "cache-control",
+            "vary",
+            "x-accel-buffering",
+            "transfer-encoding",
+            "x-content-type-options",
+        ]
     );
     assert_eq!(head.version, "HTTP/1.1");
     assert_eq!(head.header("cache-control"), Some("no-store, no-transform"));
@@ -42,7 +50,7 @@ fn the_head_is_as_described_and_bytes_come_at_once() {
 fn a_client_of_http_1_0_gets_bare_events_until_the_end() {
     let stage = Stage::running(|_| {});
     let json = stage.publish(1, 1_000);
-    for (coding, headers) in [("", 6), ("Accept-Encoding: gzip\r\n", 7)] {
+    for (coding, headers) in [("", 7), ("Accept-Encoding: gzip\r\n", 8)] {
         let request = format!("GET {STREAM} HTTP/1.0\r\nHost: a\r\n{coding}\r\n");
         let mut reader = EventReader::ask(stage.service.client(), &request);
         assert_eq!(reader.head.header("transfer-encoding"), None);

@@ -146,7 +146,7 @@ impl Namespace {
         fits.then(|| Self(text.to_owned())).ok_or(BadNamespace)
     }
 
-    /// One that no node uses, for asking what a server allows: the database of a node names its own.
+    /// One that no node uses, for asking what a server allows.
     #[cfg(feature = "engines")]
     pub(super) fn unused() -> Self {
         Self("check".to_owned())

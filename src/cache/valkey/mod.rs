@@ -32,6 +32,7 @@ mod error;
 pub(in crate::cache) mod installation;
 #[cfg(feature = "engines")]
 mod keys;
+#[cfg_attr(not(feature = "engines"), allow(dead_code, reason = "only a server refuses anything"))]
 mod refusals;
 mod settings;
 #[cfg(feature = "engines")]

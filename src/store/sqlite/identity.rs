@@ -170,6 +170,7 @@ pub(crate) fn note_renewed(path: &Path, database_id: &str) {
 }
 
 /// Notes in the file that it was copied to a server, which goes on from it.
+#[cfg(feature = "engines")]
 pub(crate) fn note_moved(path: &Path, to: &str, now_ms: i64) -> Result<(), Failure> {
     let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     connection.pragma_update(None, "synchronous", "full")?;
