@@ -113,7 +113,13 @@ fn write_users(
 ) -> Result<(), SeedError> {
     let synced_ms = args.synced.as_millisecond();
     let date = ist::zoned(args.synced).date();
-    let day = MarketDay { today: date, session: date, day: Some(date), last_close: None };
+    let day = MarketDay {
+        today: date,
+        session: date,
+        day: Some(date),
+        last_close: None,
+        close_before_open: None,
+    };
     loop {
         let number = next.fetch_add(1, Ordering::Relaxed);
         if number > args.users {
@@ -134,10 +140,19 @@ fn write_users(
             });
             let synced = Synced { holdings: holdings.collect(), ..Synced::default() };
             let derive: Derive = Box::new(move |Before { portfolio, closes }, synced| {
-                let Portfolio { holdings, positions, .. } = portfolio;
-                portfolio::derive(broker, &day, Stood { holdings, positions, closes }, synced)
+                let Portfolio { holdings, positions, syncs } = portfolio;
+                let brokers = syncs.iter().map(|sync| sync.broker).collect();
+                let stood = Stood { brokers, holdings, positions, closes };
+                portfolio::derive(broker, &day, stood, synced)
             });
-            let new = NewPortfolio { broker, synced_ms, synced, closes_of: None, derive };
+            let new = NewPortfolio {
+                broker,
+                synced_ms,
+                synced,
+                closes_of: None,
+                derive,
+                replaces_broker_user: false,
+            };
             store.replace_portfolio(&Turn::alone(made.user.id), new)?;
         }
     }
@@ -163,6 +178,7 @@ fn holding(
         cost: Some(Cost::PerShare(paise(0))),
         last_price: Some(paise(1_234)),
         close_price: Some(paise(987)),
+        change_pct: None,
         as_of_ms,
         broker_pnl: None,
         discrepancy: false,
