@@ -1949,11 +1949,8 @@ export interface components {
             api_secret: string;
             /** @description One-time code: `request_token` in the address to which the broker's login page redirects. */
             request_token: string;
-            /**
-             * @description The code may be of another person at the broker than the portfolio that is stored, which is then replaced by that person's.
-             * @default false
-             */
-            replace_broker_user: boolean;
+            /** @description The code may be of another person at the broker than the portfolio that is stored, which is then replaced by that person's. */
+            replace_broker_user?: boolean;
         };
         BrokerBLogin: {
             /** @description API key of your own app at broker B, any broker that speaks the Breeze API (ICICI Direct). The app is made in the broker's developer console. */
@@ -1962,11 +1959,8 @@ export interface components {
             api_secret: string;
             /** @description One-time code: `apisession` in the address to which the broker's login page redirects. */
             api_session: string;
-            /**
-             * @description The code may be of another person at the broker than the portfolio that is stored, which is then replaced by that person's.
-             * @default false
-             */
-            replace_broker_user: boolean;
+            /** @description The code may be of another person at the broker than the portfolio that is stored, which is then replaced by that person's. */
+            replace_broker_user?: boolean;
         };
         ActivationA: {
             /** @description One-time code: `request_token` in the address to which the broker's login page redirects. */

@@ -15,7 +15,8 @@ pub struct StoreSettings {
     pub password: Option<SecretString>,
     /// What connections to the server are called there, where the URL does not say. No setting: it
     /// follows from the name of the node.
-    pub connection_name: String,
+    #[cfg_attr(not(feature = "engines"), allow(dead_code, reason = "a file has no connections"))]
+    pub(crate) connection_name: String,
     /// Certificates that are trusted instead of the public authorities.
     pub ca_file: Option<PathBuf>,
     /// Number of reader threads; 0 is as many as the engine needs.

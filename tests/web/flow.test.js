@@ -70,7 +70,7 @@ test('a newcomer registers, syncs both brokers, reads the sums, and leaves nothi
   await page.reload();
   await page.getByText('Broker A synced').waitFor();
   await page.getByRole('link', { name: 'Account' }).click();
-  await page.getByRole('button', { name: 'Log out' }).click();
+  await page.getByRole('button', { name: 'Log out', exact: true }).click();
   await page.waitForURL(`${stage.demo.base}/`);
   assert.equal(await page.evaluate(async () => (await fetch('/api/portfolio/holdings')).status), 401);
   await page.goBack();
@@ -91,7 +91,7 @@ test('a page out of the browser’s memory shows nothing of a login that has end
   assert.equal(kept, false);
   const elsewhere = await context.newPage();
   await visit(elsewhere, `${stage.demo.base}/account`);
-  await elsewhere.getByRole('button', { name: 'Log out' }).click();
+  await elsewhere.getByRole('button', { name: 'Log out', exact: true }).click();
   await elsewhere.waitForURL(`${stage.demo.base}/`);
   // As the browser tells a page that it brings back whole.
   const left = await page.evaluate(() => {
@@ -162,10 +162,10 @@ test('a waiting sync page takes a code for ten minutes after its own login, and 
 test('a code of somebody else at the broker asks before it replaces a portfolio', async () => {
   const { page, context } = await open(stage.browser);
   await register(page, stage.demo.base);
-  await sync(page, stage.demo, 'a');
+  await sync(page, stage.demo, 'a', 8);
   const others = async () => (await stage.demo.control('broker_a/request_token', { user_id: 'ZX9998' })).request_token;
   const fill = async (code) => {
-    await page.getByLabel('API key', { exact: true }).fill('simkeya-1');
+    await page.getByLabel('API key', { exact: true }).fill('simkeya-8');
     await page.getByLabel('API secret', { exact: true }).fill('simsecreta');
     await page.getByLabel('Request token', { exact: true }).fill(code);
   };

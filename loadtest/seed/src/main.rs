@@ -88,8 +88,8 @@ fn run(args: &Args) -> Result<(), SeedError> {
     if symbols.is_empty() {
         return Err(SeedError::NoSymbols);
     }
-    let settings =
-        StoreSettings { writes_per_commit_max: WRITES_PER_COMMIT_MAX, ..StoreSettings::default() };
+    let mut settings = StoreSettings::default();
+    settings.writes_per_commit_max = WRITES_PER_COMMIT_MAX;
     let clock = Clock::system();
     let store = SqliteStore::open_with(&args.state.join(FILE_NAME), &settings, None, &clock)?;
     let registered = store.user_by_email(&args.registered)?;
