@@ -16,7 +16,7 @@ mod overflow;
 pub(crate) mod securities;
 mod sync;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 pub(crate) mod valuation;
 
 pub use close::{date_back, date_back_unmoved, reprice};

@@ -6,7 +6,7 @@ use super::*;
 use crate::base::{ActionSign, Cost, Mark};
 use crate::portfolio::outcome::LISTED_MAX;
 use crate::portfolio::overflow::Overflow;
-use crate::portfolio::testing::any_holding;
+use crate::portfolio::testing::{any_holding, friday};
 
 fn holding(ticker: &str, settled: i64, t1: i64, average: &str, last: &str) -> Holding {
     Holding {
@@ -34,18 +34,6 @@ fn holding(ticker: &str, settled: i64, t1: i64, average: &str, last: &str) -> Ho
 
 fn decimal(whole: i64) -> Decimal {
     whole.into()
-}
-
-/// Friday 20 November 2026, trading.
-fn friday() -> MarketDay {
-    let date = "2026-11-20".parse().unwrap();
-    MarketDay {
-        today: date,
-        session: date,
-        day: Some(date),
-        last_close: None,
-        close_before_open: None,
-    }
 }
 
 /// What a sync of broker A that brings `after` makes of `before`.

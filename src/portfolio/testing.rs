@@ -1,9 +1,21 @@
-//! Test data for the unit tests of this module.
+//! Test data for the unit tests of this module, and of those that answer with what it derives.
 
 use proptest::prelude::{Strategy, any};
 use rust_decimal::Decimal;
 
-use crate::base::{Broker, Cost, Holding};
+use crate::base::{Broker, Cost, Holding, MarketDay};
+
+/// Friday 20 November 2026, trading.
+pub fn friday() -> MarketDay {
+    let date = "2026-11-20".parse().unwrap();
+    MarketDay {
+        today: date,
+        session: date,
+        day: Some(date),
+        last_close: None,
+        close_before_open: None,
+    }
+}
 
 /// A holding of broker A on NSE whose last price equals its average.
 pub fn holding(ticker: &str, quantity: i64, average: i64) -> Holding {

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use rust_decimal::Decimal;
 
 use super::*;
-use crate::base::{Cost, Holding, MarketDay, Synced};
+use crate::base::{Cost, Holding, Synced};
+use crate::portfolio::testing::friday;
 use crate::portfolio::{self, Stood};
 use crate::views::json;
 use crate::views::sync::SyncedBrokerA;
@@ -31,18 +32,6 @@ fn holding(ticker: &str, settled: i64, t1: i64, average: &str, last: &str) -> Ho
         discrepancy: false,
         unresolved: false,
         mark: None,
-    }
-}
-
-/// Friday 20 November 2026, trading.
-fn friday() -> MarketDay {
-    let date = "2026-11-20".parse().unwrap();
-    MarketDay {
-        today: date,
-        session: date,
-        day: Some(date),
-        last_close: None,
-        close_before_open: None,
     }
 }
 
