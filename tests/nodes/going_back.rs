@@ -137,11 +137,11 @@ fn register(node: &Service, names: &[&str]) -> Vec<String> {
 }
 
 /// The old tokens stay refused at each node while others get the ids of their accounts.
-fn stay_closed(nodes: &[Service], old: &[String]) {
+pub fn stay_closed(nodes: &[&Service; 2], old: &[String]) {
     let refused = |token: &String| nodes.iter().all(|node| status(node, token) == 401);
     until("every old token's end", || old.iter().all(refused));
     let names = ["p", "q", "r", "s", "t"];
-    let new = register(&nodes[0], &names[..old.len() + 1]);
+    let new = register(nodes[0], &names[..old.len() + 1]);
     let ids: Vec<String> = new.iter().map(|token| id_in(token)).collect();
     assert!(old.iter().any(|token| ids.contains(&id_in(token))), "an id is given again: {ids:?}");
     for node in nodes {
@@ -174,7 +174,7 @@ fn a_standby_that_lacks_commits_ends_the_tokens_of_what_it_lacks() {
     );
     shared.promote();
     until("the logout", || nodes.iter().all(|node| status(node, &kept) == 401));
-    stay_closed(&nodes, &lost);
+    stay_closed(&nodes.each_ref(), &lost);
     stop(nodes);
 }
 
@@ -197,13 +197,17 @@ fn a_database_that_went_back_while_all_nodes_were_stopped_is_seen_at_the_start()
     shared.promote();
     let nodes = shared.nodes();
     assert!(nodes.iter().all(|node| status(node, &kept) == 401), "nobody knows what it ended");
-    stay_closed(&nodes, &lost);
+    stay_closed(&nodes.each_ref(), &lost);
     stop(nodes);
 }
 
-fn log_in(node: &Service, name: &str) -> String {
+pub fn log_in(node: &Service, name: &str) -> String {
     let body = format!(r#"{{"email":"{name}@example.com","password":"{PASSWORD}"}}"#);
-    node.post("/api/auth/login", "", &body).field("access_token")
+    // Again where the connections have just been ended.
+    until("a login", || {
+        let answer = node.post("/api/auth/login", "", &body);
+        (answer.status == 200).then(|| answer.field("access_token"))
+    })
 }
 
 /// Dumps, registers, stops, restores, starts.
@@ -218,7 +222,7 @@ fn by_a_dump(dump: impl Fn(&Shared, &Path), restore: impl Fn(&Shared, &Path)) {
     restore(&shared, file.path());
     let nodes = shared.nodes();
     assert!(nodes.iter().all(|node| status(node, &first[0]) == 401));
-    stay_closed(&nodes, &lost);
+    stay_closed(&nodes.each_ref(), &lost);
     stop(nodes);
 }
 

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bhav::base::Clock;
 use rustix::process::Signal;
 
+use super::going_back::{log_in, stay_closed};
 use super::pair::{Pair, ask};
 use crate::support::postgres::{self, Server};
 use crate::support::{Scene, Service, SharedServer, TRADING, bearer, until};
@@ -41,6 +42,21 @@ impl Servers {
         set("SELECT pg_reload_conf()");
         until("a synchronous standby", || {
             set("SELECT sync_state FROM pg_stat_replication").trim() == "sync"
+        });
+    }
+
+    /// From now on the standby has what it has now, and lacks what comes.
+    fn part(&self) {
+        let at = self.primary.execute("bhav", "SELECT pg_current_wal_flush_lsn()").unwrap();
+        let has = format!("SELECT pg_last_wal_replay_lsn() >= '{}'", at.trim());
+        until("the standby to have all", || {
+            self.standby.execute("bhav", &has).unwrap().trim() == "t"
+        });
+        let on_standby = |statement| self.standby.execute("bhav", statement).unwrap();
+        on_standby("ALTER SYSTEM SET primary_conninfo = ''");
+        on_standby("SELECT pg_reload_conf()");
+        until("the end of the replication", || {
+            on_standby("SELECT count(*) FROM pg_stat_wal_receiver").trim() == "0"
         });
     }
 
@@ -131,5 +147,34 @@ fn nothing_acknowledged_is_lost_when_a_synchronous_standby_takes_over() {
         until("its own word of it", || node.health()["database"] == "ok");
     }
     pair.b.register("d@x.in", PASSWORD);
+    pair.stop();
+}
+
+#[test]
+fn an_asynchronous_standby_ends_the_tokens_of_accounts_that_it_lacks() {
+    let Some(_) = postgres::server() else { return };
+    let name = "an_asynchronous_standby_ends_the_tokens_of_accounts_that_it_lacks";
+    let Some(shared) = SharedServer::start(name) else { return };
+    let servers = Servers::start();
+    let role = servers.primary.fresh_role();
+    let url = servers.url(&role);
+    let pair = Pair::at(Scene::at(TRADING), &url, role, Some(shared));
+    let nodes = [&pair.a, &pair.b];
+    let kept = pair.a.register("kept@example.com", PASSWORD);
+    until("it at both", || nodes.iter().all(|node| status(node, &kept) == 200));
+    servers.part();
+    let lost = ["a@x.in", "b@x.in"].map(|email| pair.a.register(email, PASSWORD));
+    let over = log_in(&pair.b, "kept");
+    assert_eq!(ask(&pair.b, "POST", "/api/auth/logout", &over, "").status, 200);
+    until("the logout at both", || nodes.iter().all(|node| status(node, &over) == 401));
+    let is_known = |node: &&Service| lost.iter().all(|token| status(node, token) == 200);
+    until("the lost ones at both", || nodes.iter().all(is_known));
+    servers.fail_over();
+    // As soon as a node reads the database again.
+    let timer = Clock::system();
+    stay_closed(&nodes, &lost);
+    let took_ms = timer.monotonic_ms();
+    assert!(took_ms < 2 * WRITES_WITHIN_MS, "{took_ms} ms");
+    assert!(nodes.iter().all(|node| status(node, &over) == 401), "nobody opens it again");
     pair.stop();
 }

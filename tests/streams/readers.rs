@@ -219,7 +219,10 @@ fn two_thousand_comings_and_goings_leave_nothing() {
     }
     stage.await_open(0);
     let shared = stage.service.0.server().shared();
-    until("their slots are free", || shared.slots.open() == 0 && shared.unread.bytes() == 0);
+    until("their slots are free", || match (shared.slots.open(), shared.unread.bytes()) {
+        (0, 0) => Ok(()),
+        (open, unread) => Err(format!("{open} open, {unread} bytes unread")),
+    });
     stage.service.stop();
 }
 
