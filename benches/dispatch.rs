@@ -10,12 +10,12 @@ use std::sync::Arc;
 
 use bhav::api::{Api, State};
 use bhav::app::assemble;
-use bhav::base::{Clock, Quote, Source, Symbol, decimal};
+use bhav::base::{Clock, Quote, Source, Symbol, json};
 use bhav::cache::{Kept, Vouched};
 use bhav::config::Config;
-use bhav::http::document::negotiate::Coding;
-use bhav::http::message::offline::Offline;
-use bhav::http::settings::HttpSettings;
+use bhav::http::document::variants::Coding;
+use bhav::http::message::chunked::Offline;
+use bhav::http::serve::HttpSettings;
 use bhav::ops::Durations;
 use bhav::ops::state_lock::InstanceLock;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
@@ -30,8 +30,8 @@ fn state(clock: &Clock, state_dir: &Path) -> State {
     for number in 0..SYMBOLS {
         let quote = Quote {
             symbol: Symbol::parse(&format!("NSE:SIM{number:03}")).unwrap(),
-            last_price: decimal::parse("1412.95").unwrap(),
-            previous_close: decimal::parse("1389.65"),
+            last_price: json::parse_decimal("1412.95").unwrap(),
+            previous_close: json::parse_decimal("1389.65"),
             as_of: clock.now(),
             timed: true,
             asked: clock.now(),

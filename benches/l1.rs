@@ -6,8 +6,8 @@
 
 use std::hint::black_box;
 
-use bhav::base::{Quote, Source, Symbol, decimal};
-use bhav::cache::l2::codec;
+use bhav::base::{Quote, Source, Symbol, json};
+use bhav::cache::l2;
 use bhav::cache::{Kept, Kind, L1, SecondLevel, SqliteL2, Vouched};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
@@ -23,8 +23,8 @@ const STORED: usize = 500;
 fn quote(i: usize) -> Quote {
     Quote {
         symbol: Symbol::parse(&format!("NSE:SYMBOL{i:04}")).expect("well-formed"),
-        last_price: decimal::parse("1412.95").expect("a number"),
-        previous_close: decimal::parse("1389.65"),
+        last_price: json::parse_decimal("1412.95").expect("a number"),
+        previous_close: json::parse_decimal("1389.65"),
         as_of: "2026-11-20T10:00:00Z".parse().expect("an instant"),
         timed: true,
         asked: "2026-11-20T10:00:01Z".parse().expect("an instant"),
@@ -105,14 +105,14 @@ fn benches(criterion: &mut Criterion) {
     let path = dir.path().join("l2.sqlite");
     let stored: Vec<Quote> = (0..STORED).map(quote).collect();
     let l2 = SqliteL2::open(&path, HELD).expect("a new file");
-    l2.store(Kind::Quote, &codec::records(&stored), 0).expect("room for the quotes");
+    l2.store(Kind::Quote, &l2::records(&stored), 0).expect("room for the quotes");
     drop(l2);
     group.throughput(Throughput::Elements(STORED as u64));
     group.bench_function("restore_500", |bencher| {
         bencher.iter(|| {
             let l1 = L1::new(HELD);
             let l2 = SqliteL2::open(&path, HELD).expect("the file stored above");
-            let restored = codec::restore_quotes(&l1, &l2, quote(0).as_of, 0).expect("readable");
+            let restored = l2::restore_quotes(&l1, &l2, quote(0).as_of, 0).expect("readable");
             assert_eq!(restored.quotes, STORED);
         });
     });

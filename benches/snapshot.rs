@@ -4,7 +4,7 @@
 
 use std::hint::black_box;
 
-use bhav::base::{Quote, Source, decimal, ist};
+use bhav::base::{Quote, Source, clock, json};
 use bhav::http::{Preconditions, PublishedJson};
 use bhav::market::{IndexList, MarketCalendar, Priced, Prices, Snapshot, SnapshotInputs};
 use bhav::views;
@@ -12,14 +12,14 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use jiff::Timestamp;
 
 fn now() -> Timestamp {
-    ist::instant("2026-11-20T11:00:00".parse().unwrap())
+    clock::instant("2026-11-20T11:00:00".parse().unwrap())
 }
 
 fn prices(indices: &IndexList) -> Prices {
     let quote = |index: &bhav::market::Index| Quote {
         symbol: index.symbol.clone(),
-        last_price: decimal::parse("24321.85").unwrap(),
-        previous_close: decimal::parse("24200.1"),
+        last_price: json::parse_decimal("24321.85").unwrap(),
+        previous_close: json::parse_decimal("24200.1"),
         as_of: now(),
         timed: true,
         asked: now(),

@@ -21,10 +21,10 @@ use std::time::Duration;
 
 use bhav::api::{Api, State};
 use bhav::app::assemble;
-use bhav::base::{Clock, Quote, Source, Symbol, decimal};
+use bhav::base::{Clock, Quote, Source, Symbol, json};
 use bhav::cache::{Kept, L1, Limits, Vouched};
 use bhav::config::Config;
-use bhav::http::settings::HttpSettings;
+use bhav::http::serve::HttpSettings;
 use bhav::http::{Listener, Preconditions, Prepared, PublishedJson, Server};
 use bhav::ops::state_lock::InstanceLock;
 
@@ -114,8 +114,8 @@ fn keep(l1: &L1, symbol: Symbol, price: &str, second: i64) {
     let as_of: jiff::Timestamp = NOW.parse().unwrap();
     let quote = Quote {
         symbol,
-        last_price: decimal::parse(price).unwrap(),
-        previous_close: decimal::parse("1389.65"),
+        last_price: json::parse_decimal(price).unwrap(),
+        previous_close: json::parse_decimal("1389.65"),
         as_of: as_of + jiff::SignedDuration::from_secs(second),
         timed: true,
         asked: as_of,

@@ -6,7 +6,7 @@
 
 use std::fmt::{Display, Write};
 
-use crate::ops::histogram::{BOUNDS_NS, DurationCounts};
+use crate::ops::counter::{BOUNDS_NS, DurationCounts};
 
 const NS_PER_S: f64 = 1e9;
 

@@ -9,19 +9,17 @@ use std::sync::Arc;
 use arc_swap::ArcSwapOption;
 use serde::Serialize;
 
-use crate::admin::exposition;
-use crate::admin::metrics;
-use crate::admin::probes;
-use crate::admin::probes::Verdict;
+use crate::admin::{exposition, metrics};
 use crate::api::Api;
 use crate::base::Clock;
 use crate::brokers::Public;
 use crate::cache::{Responses, SecondLevel};
 use crate::health::Readings;
+use crate::http::serve::HttpSettings;
 use crate::http::server::shared::Shared;
-use crate::http::settings::HttpSettings;
 use crate::http::{Listener, Method, Problem, Request, Response, Serve, Server};
 use crate::rt::{Lane, LaneSpec};
+use crate::views::health::FeedWord;
 
 /// Most open connections. A scraper or two, a supervisor's probe and a person with curl need few;
 /// the rest allows for clients that leave connections open. `app` reserves descriptors for them.
@@ -130,10 +128,10 @@ impl Admin {
         }
         let verdict = match path {
             b"/livez" => {
-                let fan_out_age_ms = probes::fan_out_age_ms(&self.watched);
-                probes::alive(probes::heartbeat_age_ms(&self.watched), fan_out_age_ms)
+                let fan_out_age_ms = fan_out_age_ms(&self.watched);
+                alive(heartbeat_age_ms(&self.watched), fan_out_age_ms)
             }
-            b"/readyz" => probes::ready(&self.watched),
+            b"/readyz" => ready(&self.watched),
             _ => return self.metrics(reply),
         };
         self.send_verdict(reply, &verdict);
@@ -189,6 +187,177 @@ impl Serve for Admin {
                 cause,
                 "request to the admin listener refused"
             );
+        }
+    }
+}
+
+// ---- Probes
+//
+// The liveness probe `/livez` and the readiness probe `/readyz`.
+//
+// Runs on the edge, so any response at all proves that the edge works. Reads published values
+// only.
+
+/// The scheduler and the thread that wakes streams report every second. Without a report for this
+/// long they count as hanging.
+const HEARTBEAT_MS_MAX: u64 = 10_000;
+
+const HEARTBEAT: &str = "scheduler heartbeat";
+const FAN_OUT: &str = "fan-out heartbeat";
+
+/// The result of a probe.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct Verdict {
+    /// `ok`, `degraded`, or the reason for a 503.
+    status: &'static str,
+    /// Names of what is missing or failing.
+    missing: Vec<&'static str>,
+    #[serde(skip)]
+    good: bool,
+}
+
+impl Verdict {
+    /// Whether the answer is 200.
+    pub fn is_good(&self) -> bool {
+        self.good
+    }
+
+    fn bad(status: &'static str, missing: Vec<&'static str>) -> Self {
+        Self { status, missing, good: false }
+    }
+}
+
+/// Time since the scheduler last reported; `None` before its first report.
+pub(super) fn heartbeat_age_ms(watched: &Watched) -> Option<u64> {
+    let seen_mono_ms = watched.sources.readings.load().as_ref()?.seen_mono_ms;
+    Some(watched.sources.clock.monotonic_ms().saturating_sub(seen_mono_ms))
+}
+
+/// Time since the thread that wakes streams was last seen.
+pub(super) fn fan_out_age_ms(watched: &Watched) -> u64 {
+    let seen_mono_ms = watched.edge.streams.fan_out_mono_ms();
+    watched.sources.clock.monotonic_ms().saturating_sub(seen_mono_ms)
+}
+
+/// Liveness: fails if the scheduler or the thread that wakes streams hangs. A restart helps then,
+/// as it does if the edge gives no response. Before its first report the scheduler has no
+/// heartbeat.
+pub(super) fn alive(heartbeat_age_ms: Option<u64>, fan_out_age_ms: u64) -> Verdict {
+    let ages = [(HEARTBEAT, heartbeat_age_ms.unwrap_or(0)), (FAN_OUT, fan_out_age_ms)];
+    let hanging = ages.into_iter().filter(|(_, age_ms)| *age_ms > HEARTBEAT_MS_MAX);
+    let missing: Vec<_> = hanging.map(|(name, _)| name).collect();
+    if missing.is_empty() {
+        return Verdict { status: "ok", missing, good: true };
+    }
+    Verdict::bad("hanging", missing)
+}
+
+/// Readiness: whether clients should be routed to this instance. It needs a snapshot, however old,
+/// and must not be draining. Anything else that is missing only makes it `degraded`.
+pub(super) fn ready(watched: &Watched) -> Verdict {
+    let readings = watched.sources.readings.load_full();
+    let mut missing = Vec::new();
+    let snapshot = watched.edge.service.state().snapshot.load().is_some();
+    if !snapshot {
+        missing.push("snapshot");
+    }
+    if watched.edge.service.state().store.health().state != "ok" {
+        missing.push("store");
+    }
+    if let Some(readings) = &readings {
+        if readings.snapshot.is_none_or(|snapshot| snapshot.age.stale) {
+            missing.push("fresh index data");
+        }
+        for feed in readings.feeds {
+            use FeedWord::{Off, Ok, Relayed, Standby};
+            if !matches!(feed.state, Ok | Standby | Off | Relayed) {
+                missing.push(feed.source.as_str());
+            }
+        }
+    }
+    let hangs = heartbeat_age_ms(watched).is_none_or(|age_ms| age_ms > HEARTBEAT_MS_MAX);
+    if hangs {
+        missing.push(HEARTBEAT);
+    }
+    if fan_out_age_ms(watched) > HEARTBEAT_MS_MAX {
+        missing.push(FAN_OUT);
+    }
+    match (watched.edge.is_draining(), snapshot, missing.is_empty()) {
+        (true, _, _) => Verdict::bad("draining", missing),
+        (_, false, _) => Verdict::bad("starting", missing),
+        (_, true, true) => Verdict { status: "ok", missing, good: true },
+        (_, true, false) => Verdict { status: "degraded", missing, good: true },
+    }
+}
+
+// ---- Settings
+//
+// Settings of the operator's listener.
+
+/// Address for metrics and probes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AdminListen {
+    /// Not set: [`AdminListen::DEFAULT`] if it is free, else no listener, so that several instances
+    /// can run on one machine.
+    Default,
+    /// `ADDRESS:PORT` or `unix:PATH`. The service refuses to start if it cannot listen there.
+    At(String),
+    Off,
+}
+
+impl AdminListen {
+    /// The default address. 9464 is the usual port of OpenTelemetry's Prometheus exporters.
+    pub const DEFAULT: &'static str = "127.0.0.1:9464";
+    /// Given in place of an address: no listener.
+    pub const OFF: &'static str = "off";
+
+    /// The address to listen at; `None` if switched off.
+    pub fn address(&self) -> Option<&str> {
+        match self {
+            Self::Default => Some(Self::DEFAULT),
+            Self::At(address) => Some(address),
+            Self::Off => None,
+        }
+    }
+}
+
+impl From<&str> for AdminListen {
+    fn from(text: &str) -> Self {
+        match text {
+            Self::OFF => Self::Off,
+            address => Self::At(address.to_owned()),
+        }
+    }
+}
+
+/// Settings of the operator's listener.
+#[derive(Debug, Clone)]
+pub struct AdminSettings {
+    pub listen: AdminListen,
+}
+
+impl Default for AdminSettings {
+    fn default() -> Self {
+        Self { listen: AdminListen::Default }
+    }
+}
+
+#[cfg(test)]
+mod probes_tests {
+    use super::*;
+
+    #[test]
+    fn liveness_fails_once_a_thread_stops_reporting() {
+        assert!(alive(None, 0).is_good(), "before the first report");
+        assert!(alive(Some(HEARTBEAT_MS_MAX), HEARTBEAT_MS_MAX).is_good());
+        for (age_ms, fan_out_age_ms, missing) in [
+            (HEARTBEAT_MS_MAX + 1, 0, vec![HEARTBEAT]),
+            (0, HEARTBEAT_MS_MAX + 1, vec![FAN_OUT]),
+            (HEARTBEAT_MS_MAX + 1, HEARTBEAT_MS_MAX + 1, vec![HEARTBEAT, FAN_OUT]),
+        ] {
+            let verdict = alive(Some(age_ms), fan_out_age_ms);
+            assert_eq!((verdict.is_good(), verdict.status), (false, "hanging"));
+            assert_eq!(verdict.missing, missing);
         }
     }
 }

@@ -6,10 +6,7 @@
 //! lock that the edge or a writer waits for.
 
 mod exposition;
-mod listener;
+pub mod listener;
 mod metrics;
-mod probes;
-mod process;
-pub mod settings;
 
 pub use listener::{Admin, MetricSources};

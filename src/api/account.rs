@@ -7,19 +7,23 @@
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 
-use super::body::Fields;
-use super::call::Call;
-use super::cookie::{self, LoginCookie};
-use super::report::reply_with;
-use super::state::State;
+use crate::api::activation::show;
+use crate::api::body::Fields;
+use crate::api::state::{Call, State, reply_with};
 use crate::auth::{
-    AccountError, EMAIL_BYTES_MAX, NAME_CHARS_MAX, PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN, Session,
-    TOKEN_LIFE_S, normalised,
+    AccountError, COOKIE, Caller, EARLIER_COOKIE, EMAIL_BYTES_MAX, NAME_CHARS_MAX,
+    PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN, PROOF_LIFE_S, Session, TOKEN_LIFE_S, Unidentified,
+    normalised,
 };
 use crate::http::message::response::JSON;
-use crate::http::{Problem, Response};
-use crate::views::account::{AccountErased, ErasedRows, LoggedIn, Message, User};
-use crate::views::json;
+use crate::http::{Problem, Request, Response};
+use crate::store::{StoreError, User as SessionUser};
+use crate::views::account::{
+    AccountErased, ErasedRows, LoggedIn, LoginPages, Message, SessionState, User,
+};
+use crate::views::values;
+use crate::views::values::Instant;
+use crate::web::Site;
 
 /// `POST /api/auth/register`.
 pub fn register(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
@@ -68,7 +72,7 @@ pub fn logout(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Resul
             everywhere
         }
     };
-    let cleared = cookie::cleared(&call.request);
+    let cleared = cleared(&call.request);
     let (ended, message) = match everywhere {
         false => {
             (state.auth.logout(call.caller()), "Logged out; this token is refused from now on.")
@@ -99,7 +103,7 @@ pub fn password(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Res
         Some(_) => logged_in(200, &session, cookie, reply),
         // The cookie's token is among those that were revoked.
         None => {
-            let cleared = cookie::cleared(&call.request);
+            let cleared = cleared(&call.request);
             reply_and_set(200, &view(&session, false), &[cleared], reply);
         }
     }
@@ -122,7 +126,7 @@ pub fn erase(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result
         journal_entries: erased.journal_entries,
     };
     let message = "The account and everything stored for it are erased.";
-    let cleared = [cookie::cleared(&call.request), cookie::proof_cleared(&call.request)];
+    let cleared = [cleared(&call.request), proof_cleared(&call.request)];
     reply_and_set(200, &AccountErased { message, deleted }, &cleared, reply);
     Ok(())
 }
@@ -185,8 +189,141 @@ fn view(session: &Session, by_cookie: bool) -> LoggedIn<'_> {
 
 /// Sends `view` with a `Set-Cookie` for each of `cookies`.
 fn reply_and_set(status: u16, view: &impl Serialize, cookies: &[String], reply: &mut Response<'_>) {
-    json::write(reply.body(), view);
+    values::write(reply.body(), view);
     let mut headers = vec![("Cache-Control", "no-store")];
     headers.extend(cookies.iter().map(|cookie| ("Set-Cookie", cookie.as_str())));
     reply.send(status, JSON, &headers);
+}
+
+// ---- Cookie
+//
+// The cookie that a login sets where a page asks for it: scripts cannot read it, and no other
+// site's request carries it.
+
+/// Where the proof of an earlier login is sent: to the next login alone.
+const EARLIER_PATH: &str = "/api/auth/login";
+
+/// A login that answers with a cookie in place of a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LoginCookie {
+    /// Only sent over TLS. So exactly where the page came by TLS: over plain HTTP to the name of
+    /// another machine, browsers drop a cookie that says it.
+    secure: bool,
+}
+
+/// Whether the client asks for a cookie.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted(bool);
+
+impl LoginCookie {
+    /// Reads the member `cookie` of a body.
+    pub fn wanted(fields: &mut Fields<'_>) -> Wanted {
+        Wanted(fields.flag("cookie"))
+    }
+
+    /// The values of `Set-Cookie`: with the session's token, and with the proof of this login that
+    /// stays when the token has ended.
+    pub fn set(self, session: &Session) -> [String; 2] {
+        [
+            written(COOKIE, &session.token, "/", TOKEN_LIFE_S, self.secure),
+            written(EARLIER_COOKIE, &session.proof, EARLIER_PATH, PROOF_LIFE_S, self.secure),
+        ]
+    }
+}
+
+impl Wanted {
+    /// The cookie to set; `None` if the client does not want one.
+    ///
+    /// # Errors
+    /// 403 for a page of another site: it could log its visitors in to an account of its own, who
+    /// would then leave their data there.
+    pub fn admitted(
+        self,
+        state: &State,
+        request: &Request<'_>,
+    ) -> Result<Option<LoginCookie>, Problem> {
+        if !self.0 {
+            return Ok(None);
+        }
+        let origin = request.origin();
+        if origin == Some(b"null") || !state.cors().trusts(request) {
+            let detail = "A login by cookie must come from a page of this site.";
+            return Err(Problem::new(403, "cross_site_request", detail));
+        }
+        let secure = is_secure(request);
+        if secure && !state.cors().is_from_here(request) {
+            let detail = "The page came by https from another name than the Host of this request. \
+                          The proxy in front must pass the header Host on unchanged.";
+            return Err(Problem::new(403, "cross_site_request", detail));
+        }
+        Ok(Some(LoginCookie { secure }))
+    }
+}
+
+/// The value of `Set-Cookie` that deletes the token.
+pub fn cleared(request: &Request<'_>) -> String {
+    written(COOKIE, "", "/", 0, is_secure(request))
+}
+
+/// The same of the proof of an earlier login, for an account that is gone.
+pub fn proof_cleared(request: &Request<'_>) -> String {
+    written(EARLIER_COOKIE, "", EARLIER_PATH, 0, is_secure(request))
+}
+
+/// Whether the page came by TLS. Browsers name its origin in every POST and DELETE by script, so
+/// no header of a proxy has to be trusted.
+fn is_secure(request: &Request<'_>) -> bool {
+    request.origin().is_some_and(|origin| origin.starts_with(b"https://"))
+}
+
+fn written(name: &str, value: &str, path: &str, life_s: i64, secure: bool) -> String {
+    let secure = if secure { "; Secure" } else { "" };
+    format!("{name}={value}; HttpOnly; SameSite=Strict; Path={path}; Max-Age={life_s}{secure}")
+}
+
+// ---- Session
+//
+// `GET /api/auth/session`: who is logged in.
+//
+// Always 200: a page asks at every visit, and a guest is no error. Parks only to read the user of
+// a valid token from the store.
+
+/// `GET /api/auth/session`.
+pub fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
+    let caller = caller(state, call)?;
+    let user = match &caller {
+        Some(caller) => user(state, caller)?,
+        None => None,
+    };
+    let shown = user.as_ref().map(|user| User {
+        id: user.id.0,
+        email: &user.email,
+        name: user.name.as_deref(),
+    });
+    let expires = caller
+        .filter(|_| user.is_some())
+        .and_then(|caller| jiff::Timestamp::from_second(caller.expires_s).ok().map(Instant));
+    let view = SessionState {
+        user: shown,
+        expires_at: expires,
+        registration: if state.auth.is_registration_open() { "open" } else { "closed" },
+        version: env!("CARGO_PKG_VERSION"),
+        web: state.site.map(Site::version),
+        login_pages: LoginPages { a: &state.login_pages[0], b: &state.login_pages[1] },
+    };
+    show(&view, call, reply)
+}
+
+/// `None` for a guest, and for a token that is refused.
+fn caller(state: &State, call: &Call<'_>) -> Result<Option<Caller>, Problem> {
+    match state.auth.identify(&call.request) {
+        Ok(caller) => Ok(Some(caller)),
+        Err(Unidentified::Missing | Unidentified::Invalid) => Ok(None),
+        Err(unready @ Unidentified::Unready) => Err(crate::api::errors::unidentified(unready)),
+    }
+}
+
+fn user(state: &State, caller: &Caller) -> Result<Option<SessionUser>, StoreError> {
+    let found = state.store.user_by_id(caller.id)?;
+    Ok(found.filter(|secrets| !secrets.disabled).map(|secrets| secrets.user))
 }

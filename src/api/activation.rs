@@ -9,21 +9,26 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use secrecy::{ExposeSecret, SecretString};
+use serde::Serialize;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-use super::body::Fields;
-use super::broker_status::{send_broker_a, send_broker_b};
-use super::call::Call;
-use super::errors::{BrokerRoute, activation_busy, broker_problem, broker_timed_out};
-use super::state::State;
+use crate::api::body::Fields;
+use crate::api::errors::{BrokerRoute, activation_busy, broker_problem, broker_timed_out};
+use crate::api::state::{Call, State, reply_with};
 use crate::base::{Broker, Clock};
+use crate::brokers::session::token::TokenStatus;
 use crate::brokers::settings::UpstreamSettings;
 use crate::brokers::{BrokerError, BrokerErrorKind, Readiness};
+use crate::http::document::variants::etag;
+use crate::http::message::response::JSON;
 use crate::http::{Problem, Request, Response};
 use crate::limits::throttle::{Key, Throttle};
 use crate::rt::coroutines::Parker;
 use crate::rt::{Lane, LaneError};
+use crate::views::account::{BrokerAStatus, BrokerBStatus};
+use crate::views::values;
+use crate::views::values::Instant;
 
 /// Wrong secrets that an address may send at once, and again each minute. An administrator sends
 /// none.
@@ -184,6 +189,72 @@ fn local_only() -> Problem {
     let detail = "Without an administrator's secret in the settings only a program on the \
                   server's own machine may do this.";
     Problem::new(403, "admin_local_only", detail)
+}
+
+// ---- Broker status
+//
+// `GET /brokera/status`, `GET /brokerb/status`: the server's shared broker tokens, as of this
+// instant.
+
+const NO_STORE: (&str, &str) = ("Cache-Control", "no-store");
+
+/// `GET /brokera/status`. Computed from the current state of the token, so that a refusal by the
+/// broker, or its expiry at 06:00, shows at once.
+pub fn broker_a_status(
+    state: &State,
+    call: &Call<'_>,
+    reply: &mut Response<'_>,
+) -> Result<(), Problem> {
+    show(&of_broker_a(&state.broker_a_token.status(state.clock.now())), call, reply)
+}
+
+/// `GET /brokerb/status`, of broker B's session, which has no token type.
+pub fn broker_b_status(
+    state: &State,
+    call: &Call<'_>,
+    reply: &mut Response<'_>,
+) -> Result<(), Problem> {
+    show(&of_broker_b(&state.broker_b.status()), call, reply)
+}
+
+pub(crate) fn send_broker_a(status: &TokenStatus, reply: &mut Response<'_>) {
+    reply_with(200, &of_broker_a(status), reply);
+}
+
+pub(crate) fn send_broker_b(status: &TokenStatus, reply: &mut Response<'_>) {
+    reply_with(200, &of_broker_b(status), reply);
+}
+
+/// Sends `view` as of this instant, with its `ETag`.
+pub(super) fn show(
+    view: &impl Serialize,
+    call: &Call<'_>,
+    reply: &mut Response<'_>,
+) -> Result<(), Problem> {
+    values::write(reply.body(), view);
+    let etag = etag(reply.written());
+    let verdict = call.request.preconditions().judge(Some(etag.as_bytes()))?;
+    reply.send(verdict.status(), JSON, &[("ETag", &etag), NO_STORE]);
+    Ok(())
+}
+
+fn of_broker_a(status: &TokenStatus) -> BrokerAStatus {
+    BrokerAStatus {
+        initialized: status.initialized,
+        valid: status.valid,
+        token_type: status.token_type,
+        set_at: status.set_at.map(Instant),
+        expires_at: status.expires_at.map(Instant),
+    }
+}
+
+fn of_broker_b(status: &TokenStatus) -> BrokerBStatus {
+    BrokerBStatus {
+        initialized: status.initialized,
+        valid: status.valid,
+        set_at: status.set_at.map(Instant),
+        expires_at: status.expires_at.map(Instant),
+    }
 }
 
 #[cfg(test)]

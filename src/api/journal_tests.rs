@@ -1,6 +1,6 @@
 //! Journal entries as clients send them.
 
-use super::{Fields, JournalFields, entry_view, json, read};
+use super::{Fields, JournalFields, entry_view, read};
 use crate::http::Problem;
 use crate::http::message::request::with_request;
 use crate::store::{JournalEntry, Side};
@@ -24,7 +24,7 @@ fn a_complete_entry_is_read_and_written_exactly() {
     assert_eq!(fields.side, Side::Buy);
     let mut out = Vec::new();
     let entry = JournalEntry { id: 7, fields, created_ms: 0, updated_ms: 1_000 };
-    json::write(&mut out, &entry_view(&entry));
+    crate::views::values::write(&mut out, &entry_view(&entry));
     assert_eq!(
         String::from_utf8(out).unwrap(),
         r#"{"id":7,"traded_on":"2026-11-20","symbol":"NSE:M&M","side":"buy","quantity":15,"#

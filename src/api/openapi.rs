@@ -5,22 +5,14 @@
 //! Prepared once at the start, in every content coding; the edge picks one and copies it out. Tests
 //! compare it with the routes and with real answers.
 
+use super::state::State;
+use crate::api::state::Call;
+use crate::http::{CachePolicy, Problem, Response, Variants};
+
 #[cfg(test)]
 mod description;
 #[cfg(test)]
-mod layout;
-#[cfg(test)]
 mod operations;
-#[cfg(test)]
-mod refusals;
-#[cfg(test)]
-mod schemas;
-#[cfg(test)]
-mod service_operations;
-
-use super::call::Call;
-use super::state::State;
-use crate::http::{CachePolicy, Problem, Response, Variants};
 
 /// A test checks that its version is that of the package.
 const JSON: &[u8] = include_bytes!("openapi.json");

@@ -11,17 +11,22 @@ use std::sync::atomic::Ordering;
 
 use foldhash::quality::RandomState;
 
-use super::call::Call;
-use super::query::{Decoded, values};
-use super::state::State;
+use crate::api::body::{Decoded, invalid, one, values};
+use crate::api::state::{Call, State};
 use crate::base::Symbol;
-use crate::base::network::network;
+use crate::base::limiter::network;
 use crate::base::symbol::SYMBOL_BYTES_MAX;
 use crate::cache::Hit;
 use crate::cache::pending::Wait;
+use crate::http::document::variants::{PUBLIC, etag};
 use crate::http::message::response::JSON;
 use crate::http::{Problem, Response};
-use crate::market::Origin;
+use crate::market::instruments::{QUERY_BYTES_MAX, Query, WORDS_MAX};
+use crate::market::{InstrumentList, Origin};
+use crate::portfolio::Securities;
+use crate::views::quotes::{FoundInstrument, SearchResults};
+use crate::views::values;
+use crate::views::values::Day;
 
 /// Symbols per request (contract, section 8), counted as sent.
 const SYMBOLS_MAX: usize = 50;
@@ -312,6 +317,81 @@ impl Seen {
         self.count += 1;
         true
     }
+}
+
+// ---- Snapshot
+//
+// `GET /api/index/snapshot`: picks the prepared response and copies it out.
+
+/// Never waits, and allocates nothing once there is data.
+pub fn read_snapshot(
+    state: &State,
+    call: &Call<'_>,
+    reply: &mut Response<'_>,
+) -> Result<(), Problem> {
+    let request = &call.request;
+    let published = state.snapshot.load();
+    let Some(published) = published.as_deref() else {
+        let detail = "No index data has arrived yet.";
+        return Err(Problem::unavailable("snapshot_not_ready", detail, 1));
+    };
+    reply.send_document(published.select(request.accept_encoding(), request.preconditions())?);
+    Ok(())
+}
+
+// ---- Search
+//
+// `GET /api/market/search`: instruments by ticker, name or ISIN, from memory.
+
+/// Most instruments listed.
+const RESULTS_MAX: usize = 20;
+
+/// Never waits.
+pub fn read_search(
+    state: &State,
+    call: &Call<'_>,
+    reply: &mut Response<'_>,
+) -> Result<(), Problem> {
+    let text = one(call.request.query().unwrap_or_default(), "q")?.unwrap_or_default();
+    let query = Query::parse(&text).ok_or_else(unusable)?;
+    let list = state.instruments.load_full();
+    let instruments = found(&list, &state.portfolio.securities(), &query);
+    let count = instruments.len();
+    let results = SearchResults { as_of: Day(list.as_of()), count, instruments };
+    values::write(reply.body(), &results);
+    let etag = etag(reply.written());
+    let verdict = call.request.preconditions().judge(Some(etag.as_bytes()))?;
+    reply.send(verdict.status(), JSON, &[("ETag", &etag), ("Cache-Control", PUBLIC)]);
+    Ok(())
+}
+
+fn found<'a>(
+    list: &'a InstrumentList,
+    securities: &Securities,
+    query: &'a Query,
+) -> Vec<FoundInstrument<'a>> {
+    let shown = |symbol: &Symbol, name: Option<&'a str>| FoundInstrument {
+        symbol: symbol.clone(),
+        name: name.filter(|name| !name.is_empty()),
+    };
+    let named = list.search(query, RESULTS_MAX).into_iter();
+    let mut found: Vec<_> = named.map(|row| shown(&row.symbol, Some(&*row.name))).collect();
+    for listed in securities.with_isin(query.text()) {
+        let symbol = Symbol::parse(&format!("{}:{}", listed.exchange, listed.ticker));
+        let Some(symbol) = symbol.filter(|symbol| query.is_on(symbol.exchange())) else { continue };
+        if found.len() < RESULTS_MAX && !found.iter().any(|earlier| earlier.symbol == symbol) {
+            found.push(shown(&symbol, list.name_of(&symbol)));
+        }
+    }
+    found
+}
+
+fn unusable() -> Problem {
+    let expected = format!(
+        "A ticker, a name or an ISIN, with a letter or digit; at most {QUERY_BYTES_MAX} bytes and \
+         {WORDS_MAX} words."
+    );
+    invalid("q", expected)
 }
 
 #[cfg(test)]

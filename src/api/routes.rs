@@ -2,15 +2,14 @@
 //!
 //! Constant data. Tests compare the documents, OPTIONS and the OpenAPI description with it.
 
-use super::call::Access;
-use super::call::Access::{Admin, Public, User};
-use super::call::Handler;
-use super::call::Hop::{self, Always, Never, OnMiss};
-use super::{
-    account, activation, broker_status, candles, health, journal, openapi, portfolio, quotes,
-    search, session, signals, snapshot, stream,
+use crate::api::state::Access::{Admin, Public, User};
+use crate::api::state::Hop::{Always, Never, OnMiss};
+use crate::api::state::{Access, Handler, Hop};
+use crate::api::{
+    account, activation, candles, journal, openapi, portfolio, quotes, signals, state, stream,
 };
-use crate::http::Method::{self, Delete, Get, Post, Put};
+use crate::http::Method;
+use crate::http::Method::{Delete, Get, Post, Put};
 
 /// One route.
 pub struct Route {
@@ -38,7 +37,7 @@ const fn route(
 /// answers HEAD.
 #[rustfmt::skip]
 pub const ROUTES: &[Route] = &[
-    route((Get, "/api/index/snapshot"), Public, Never, snapshot::read,
+    route((Get, "/api/index/snapshot"), Public, Never, quotes::read_snapshot,
         "Indices, sectors, signals and the market's phase"),
     route((Get, "/api/index/stream"), Public, Never, stream::read,
         "The snapshot as server-sent events, again after each change"),
@@ -64,15 +63,15 @@ pub const ROUTES: &[Route] = &[
         "Outcomes of all published signals"),
     route((Get, "/api/market/candles"), Public, OnMiss, candles::read,
         "The newest daily candles of a symbol"),
-    route((Get, "/api/market/search"), Public, Never, search::read,
+    route((Get, "/api/market/search"), Public, Never, quotes::read_search,
         "Instruments by ticker, name or ISIN"),
-    route((Get, "/api/health"), Public, Never, health::read,
+    route((Get, "/api/health"), Public, Never, state::read,
         "State of feeds, caches and warmers"),
     route((Get, "/api/openapi.json"), Public, Never, openapi::read,
         "This description of the API"),
-    route((Get, "/brokera/status"), Public, Never, broker_status::broker_a_status,
+    route((Get, "/brokera/status"), Public, Never, activation::broker_a_status,
         "State of the server's shared broker A token"),
-    route((Get, "/brokerb/status"), Public, Never, broker_status::broker_b_status,
+    route((Get, "/brokerb/status"), Public, Never, activation::broker_b_status,
         "State of the server's shared broker B session"),
     route((Post, "/brokera/activate"), Admin, Always, activation::broker_a,
         "Exchanges a login's request_token for the shared broker A token"),
@@ -94,7 +93,7 @@ pub const ROUTES: &[Route] = &[
         "Creates an account and logs it in"),
     route((Post, "/api/auth/login"), Public, Always, account::login,
         "Gives an access token for an e-mail and password"),
-    route((Get, "/api/auth/session"), Public, OnMiss, session::read,
+    route((Get, "/api/auth/session"), Public, OnMiss, account::read,
         "Who is logged in, and until when"),
     route((Post, "/api/auth/logout"), User, Always, account::logout,
         "Revokes the access token of the request"),

@@ -1,15 +1,13 @@
 //! `GET /api/signals` and `GET /api/signals/record`: prepared documents that are copied out. A
 //! filtered list is made from memory; it has some dozen rows.
 
-use super::call::Call;
-use super::query::{ONCE, invalid, once};
 use super::state::State;
+use crate::api::body::{ONCE, invalid, once};
+use crate::api::state::Call;
 use crate::base::Symbol;
-use crate::http::PublishedJson;
-use crate::http::document::coding::etag;
-use crate::http::document::variants::PUBLIC;
+use crate::http::document::variants::{PUBLIC, etag};
 use crate::http::message::response::JSON;
-use crate::http::{Problem, Response};
+use crate::http::{Problem, PublishedJson, Response};
 use crate::signals::{Direction, ListedSignal};
 use crate::views::signals::SignalList;
 

@@ -5,26 +5,28 @@ use std::sync::atomic::AtomicU64;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use jiff::Timestamp;
+use serde::Serialize;
 
 use crate::api::activation::Administration;
 use crate::api::candles::KeptCandles;
-use crate::api::cors::Cors;
 use crate::api::errors;
 use crate::api::openapi::Document;
 use crate::api::portfolio::PortfolioState;
+use crate::api::router::Cors;
 use crate::api::stream::EventStreams;
 use crate::auth::{Auth, Caller};
 use crate::base::{Clock, MarketDay};
 use crate::brokers::{BrokerA, BrokerB, SharedToken};
 use crate::cache::{L1, Pending};
-use crate::http::PublishedJson;
-use crate::http::{Prepared, Problem};
+use crate::http::message::response::JSON;
+use crate::http::{Prepared, Problem, PublishedJson, Request, Response, Verdict};
 use crate::limits::throttle::{Key, Throttle};
 use crate::market::{InstrumentList, MarketCalendar};
 use crate::ops::RefusalLines;
 use crate::rt::Lane;
 use crate::signals::SignalList;
 use crate::store::{SignalStore, Store};
+use crate::views::values;
 use crate::web::Site;
 
 /// The state that handlers use: cheap handles, put together by `app`.
@@ -110,4 +112,78 @@ impl State {
     pub(super) fn admit_write(&self, caller: &Caller) -> Result<(), Problem> {
         self.writes.admit(&[Key::User(caller.id.0)]).map_err(errors::too_many_writes)
     }
+}
+
+// ---- Call
+//
+// One call of a handler: its request and its caller, and who may call which route.
+
+/// A request with what the router found out about it.
+pub struct Call<'a> {
+    pub request: Request<'a>,
+    /// The caller; present for every route with [`Access::User`].
+    pub(super) caller: Option<Caller>,
+    /// The number in the path, if the route has one.
+    pub path_id: Option<i64>,
+}
+
+impl Call<'_> {
+    /// The caller.
+    pub fn caller(&self) -> &Caller {
+        self.caller.as_ref().expect("the route's access is User, so the dispatch identified one")
+    }
+}
+
+/// A handler of a route. It sends a success itself and returns a refusal as a problem.
+pub type Handler = fn(&State, &Call<'_>, &mut Response<'_>) -> Result<(), Problem>;
+
+/// Who may use a route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    Public,
+    /// A user with a valid token.
+    User,
+    /// The operator, by a secret in the body or by calling from this machine.
+    Admin,
+}
+
+/// Whether a handler may park.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hop {
+    Never,
+    /// Parks only for data that is not cached, for a bounded time.
+    OnMiss,
+    /// Always parks, for a lane or the store, up to its deadline.
+    Always,
+}
+
+// ---- Report
+//
+// Replies that report what was done and must not be cached.
+
+/// Sends `view` with `Cache-Control: no-store`.
+pub(super) fn reply_with(status: u16, view: &impl Serialize, reply: &mut Response<'_>) {
+    values::write(reply.body(), view);
+    reply.send(status, JSON, &[("Cache-Control", "no-store")]);
+}
+
+// ---- Health
+//
+// `GET /api/health`: the report that the scheduler last made. Prepared in advance.
+
+/// Never waits.
+pub fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
+    let report = state.health.load();
+    let Some(report) = report.as_deref() else {
+        return Err(Problem::unavailable("starting", "The service is starting.", 1));
+    };
+    let given = call.request.preconditions();
+    // The report has no `ETag`, because it changes each second. If the service is down the answer
+    // is no success, so preconditions do not apply.
+    if report.status() == 200 && given.judge(None)? == Verdict::NotModified {
+        reply.send(304, "", &[("Cache-Control", "no-store")]);
+    } else {
+        reply.send_document(report);
+    }
+    Ok(())
 }

@@ -5,22 +5,18 @@ use std::sync::Arc;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 
-use super::start_error::StartError;
 use crate::admin::MetricSources;
 use crate::api::{
     AdminSecrets, Administration, Cors, Document, EventStreams, KeptCandles, PortfolioState,
     SNAPSHOT_EVENT, State,
 };
+use crate::app::start::StartError;
 use crate::auth::Auth;
-use crate::base::{Broker, Clock, Leadership, NodeSecret, Source, ist};
+use crate::base::{Broker, Clock, Leadership, NodeSecret, Source, clock};
 use crate::brokers::broker_b::master;
 use crate::brokers::{BrokerA, BrokerB, Public, SharedToken, login_page};
-#[cfg(feature = "engines")]
-use crate::cache::ValkeyL2;
 use crate::cache::l2::Absent;
 use crate::cache::valkey::{Address, Refusals};
-#[cfg(feature = "engines")]
-use crate::cache::valkey::{Installation, Server, ValkeySettings};
 use crate::cache::{L1, Pending, Responses, SecondLevel, SqliteL2};
 use crate::config::Config;
 use crate::http::PublishedJson;
@@ -31,10 +27,16 @@ use crate::ops::RefusalLines;
 use crate::ops::state_lock::InstanceLock;
 use crate::portfolio::{Listed, Securities};
 use crate::rt::{Lane, LaneSpec};
+use crate::store;
 use crate::store::settings::StoreSettings;
-use crate::store::{self, Database, Store};
+use crate::store::{Database, Store};
 use crate::warmers::{Lead, Mailbox, Publication, WarmerContext};
 use crate::web::Site;
+
+#[cfg(feature = "engines")]
+use crate::cache::ValkeyL2;
+#[cfg(feature = "engines")]
+use crate::cache::valkey::{Installation, Server, ValkeySettings};
 
 /// Upstream jobs that may wait per lane: the scheduler has one in flight per feed, and the daily
 /// list.
@@ -419,7 +421,7 @@ fn second_level_on_disk(config: &Config, lock: &InstanceLock) -> Arc<dyn SecondL
 }
 
 fn warn_of_calendar(calendar: &MarketCalendar, clock: &Clock) {
-    let today = ist::zoned(clock.now()).date();
+    let today = clock::zoned(clock.now()).date();
     match calendar.covered_until(today) {
         Some(last) => tracing::info!(%last, "calendar known to the end of this date"),
         None => tracing::error!(

@@ -14,12 +14,11 @@ use secrecy::SecretString;
 use crate::api::State;
 use crate::base::Broker;
 use crate::brokers::SharedToken;
-use crate::brokers::session::token::{Outdated, Token};
-use crate::brokers::session::token_file::{
-    DOCUMENT_BYTES_MAX, Fingerprint, KeptToken, TooLong, Unreadable,
+use crate::brokers::session::token::{
+    DOCUMENT_BYTES_MAX, Fingerprint, KeptToken, Outdated, Token, TooLong, Unreadable,
 };
 use crate::config::Config;
-use crate::ops::{Inherited, memfd, notify};
+use crate::ops::{Inherited, notify};
 
 /// What the supervisor calls a broker's token.
 fn name(broker: Broker) -> &'static str {
@@ -170,7 +169,7 @@ fn taken_over(
     config: &Config,
     state: &State,
 ) -> Result<(), NotTaken> {
-    let document = memfd::read(file, DOCUMENT_BYTES_MAX)?;
+    let document = notify::read(file, DOCUMENT_BYTES_MAX)?;
     let kept = KeptToken::decode(&document)?;
     if kept.broker != broker {
         return Err(NotTaken::OtherBroker);
@@ -183,7 +182,7 @@ fn taken_over(
 fn keep(broker: Broker, token: &Token, settings: Option<Fingerprint>) -> Result<(), NotKept> {
     let settings_token = settings.filter(|_| broker == Broker::A);
     let document = token.to_keep(broker, settings_token).encode()?;
-    let file = memfd::sealed(name(broker), &document)?;
+    let file = notify::sealed(name(broker), &document)?;
     notify::keep(name(broker), file.as_fd())?;
     Ok(())
 }

@@ -2,12 +2,30 @@
 //! watchdog while every subsystem makes progress, has it keep the tokens of the day, and keeps the
 //! line that `systemctl status` shows. Waits for signals in between.
 
+use std::io::Write;
+use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
+use std::{fmt, io};
 
-use super::start::App;
-use super::watchdog::{Stuck, Watchdog};
-use crate::ops::notify;
-use crate::rt::unix_signals::{Signal, Signals};
+use jiff::Timestamp;
+use jiff::civil::{Date, Weekday, time};
+
+use crate::admin::listener::AdminListen;
+use crate::api::Api;
+use crate::app::reload::Reloader;
+use crate::app::start::App;
+use crate::auth::keys::Registration;
+use crate::base::{Clock, clock};
+use crate::config::composed::Reread;
+use crate::config::{Config, LISTEN_APART, LISTEN_BESIDE, SimSettings};
+use crate::health::Heartbeat;
+use crate::http::server::shared::Shared;
+use crate::market::{MarketCalendar, Phase};
+use crate::ops::{Exit, notify, panic};
+use crate::rt::EdgeLiveness;
+use crate::rt::unix_signals::{Hangup, Signal, Signals};
+use crate::sim;
 
 /// Longest wait for a first snapshot before the service calls itself ready without one: a morning
 /// without any feed must not end in a start that never succeeds.
@@ -116,6 +134,393 @@ impl<'a> MainLoop<'a> {
             let line = self.app.status_line();
             notify::ready(&line.text());
             self.sent = (line.lasting(), self.app.clock().monotonic_ms());
+        }
+    }
+}
+
+// ---- Watchdog
+//
+// Judges whether the subsystems that must never stall make progress, which the watchdog's pings
+// depend on.
+//
+// Main thread, about once a second. It only reads: nothing here waits for the subsystem it judges.
+
+/// The scheduler and the sweeper run five times a second or more, the fan-out once a second, and an
+/// edge worker is free within milliseconds. Ten seconds are not explained by load.
+const LIVELY_MS: u64 = 10_000;
+
+/// A transaction waits for the disk, and for another program's lock at most five seconds.
+const WRITING_MS_MAX: u64 = 60_000;
+
+/// A subsystem that makes no progress.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stuck {
+    Edge,
+    /// The thread that notices deadlines of connections.
+    Sweeper,
+    /// The thread that wakes streams.
+    FanOut,
+    Scheduler,
+    Writer,
+}
+
+impl fmt::Display for Stuck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Edge => "edge",
+            Self::Sweeper => "http-sweep",
+            Self::FanOut => "fan-out",
+            Self::Scheduler => "warm",
+            Self::Writer => "store-writer",
+        })
+    }
+}
+
+/// When each subsystem was last seen at work.
+#[derive(Clone, Copy, Debug, Default)]
+struct Progress {
+    edge_mono_ms: u64,
+    sweeper_mono_ms: u64,
+    fan_out_mono_ms: u64,
+    scheduler_mono_ms: u64,
+    writing_ms: Option<u64>,
+}
+
+fn judged(progress: &Progress, now_mono_ms: u64) -> Option<Stuck> {
+    let stands = |seen_mono_ms: u64| now_mono_ms.saturating_sub(seen_mono_ms) > LIVELY_MS;
+    if stands(progress.edge_mono_ms) {
+        Some(Stuck::Edge)
+    } else if stands(progress.sweeper_mono_ms) {
+        Some(Stuck::Sweeper)
+    } else if stands(progress.fan_out_mono_ms) {
+        Some(Stuck::FanOut)
+    } else if stands(progress.scheduler_mono_ms) {
+        Some(Stuck::Scheduler)
+    } else if progress.writing_ms.is_some_and(|writing_ms| writing_ms > WRITING_MS_MAX) {
+        Some(Stuck::Writer)
+    } else {
+        None
+    }
+}
+
+/// Looks at a running service.
+pub struct Watchdog {
+    shared: Arc<Shared<Api>>,
+    heartbeat: Arc<Heartbeat>,
+    edge: EdgeLiveness,
+}
+
+impl Watchdog {
+    pub fn new(shared: Arc<Shared<Api>>, heartbeat: Arc<Heartbeat>) -> Self {
+        let edge = EdgeLiveness::new(&shared.service.state().clock);
+        Self { shared, heartbeat, edge }
+    }
+
+    /// The first subsystem that makes no progress. Sends the next probe through the edge.
+    pub fn stuck(&self) -> Option<Stuck> {
+        self.edge.send();
+        let state = self.shared.service.state();
+        let progress = Progress {
+            edge_mono_ms: self.edge.passed_mono_ms(),
+            sweeper_mono_ms: self.shared.slots.now_ms(),
+            fan_out_mono_ms: self.shared.streams.fan_out_mono_ms(),
+            scheduler_mono_ms: self.heartbeat.beat_mono_ms(),
+            writing_ms: state.store.health().writing_ms,
+        };
+        judged(&progress, state.clock.monotonic_ms())
+    }
+}
+
+// ---- Commands
+//
+// What the commands do: `serve` the real feeds, `demo` a simulated day, or run the simulator
+// alone.
+
+/// Serves the real feeds until SIGTERM or SIGINT.
+pub fn serve(config: &Config, reread: &Reread<'_>) -> ExitCode {
+    guard_memory(config);
+    let clock = clock_of(config.now);
+    run(config, &clock, |_| String::new(), Some(reread))
+}
+
+/// Runs the simulator and the service against it, on one clock and on loopback.
+pub fn demo(config: &Config, _: &Reread<'_>) -> ExitCode {
+    guard_memory(config);
+    let mut config = config.clone();
+    let calendar = match MarketCalendar::load(config.market.calendar_file.as_deref()) {
+        Ok(calendar) => Arc::new(calendar),
+        Err(error) => return fail(&error, Exit::Usage),
+    };
+    let now = config.now.unwrap_or_else(|| lively_instant(&calendar, Clock::system().now()));
+    let clock = Clock::starting_at(now);
+    let settings = sim_settings(&config.sim, &calendar);
+    let (app, app_b) = (settings.broker_a.clone(), settings.broker_b.clone());
+    let sim = match start_simulator(settings, &clock) {
+        Ok(sim) => sim,
+        Err(error) => return fail(&no_simulator(&config.sim, &error), Exit::Unavailable),
+    };
+    config.broker_a.url = sim.broker_a_url();
+    config.broker_a.ticker_url = sim.broker_a_ticker_url();
+    config.broker_a.api_key = Some(app.api_key.into());
+    config.broker_a.api_secret = Some(app.api_secret.into());
+    config.broker_a.access_token = Some(app.access_token.into());
+    config.broker_b.url = sim.broker_b_url();
+    config.broker_b.api_key = Some(app_b.api_key.into());
+    config.broker_b.api_secret = Some(app_b.secret_key.into());
+    config.public.url = sim.public_url();
+    if config.admin.listen == AdminListen::Default {
+        // So that a demo can be tried beside a service.
+        config.admin.listen = "127.0.0.1:0".into();
+    }
+    // Simulated prices must never be restored by a real run.
+    config.state_dir = config.state_dir.join("demo");
+    let greet = |url: &str| {
+        sim.return_logins_to(url);
+        demo_notes(&sim, &clock, url)
+    };
+    // Its terminal is all it is for, so a hang-up ends it.
+    let code = run(&config, &clock, greet, None);
+    sim.stop();
+    code
+}
+
+/// Runs the simulator alone, for another process to speak to.
+pub fn sim(config: &Config, _: &Reread<'_>) -> ExitCode {
+    let calendar = match MarketCalendar::load(config.market.calendar_file.as_deref()) {
+        Ok(calendar) => Arc::new(calendar),
+        Err(error) => return fail(&error, Exit::Usage),
+    };
+    let mut signals = match Signals::arm(Hangup::Ends) {
+        Ok(signals) => signals,
+        Err(error) => return fail(&error, Exit::Internal),
+    };
+    let settings = sim_settings(&config.sim, &calendar);
+    let app = settings.broker_a.clone();
+    let sim = match start_simulator(settings, &clock_of(config.now)) {
+        Ok(sim) => sim,
+        Err(error) => return fail(&no_simulator(&config.sim, &error), Exit::Unavailable),
+    };
+    // One clock for both, or prices would come from another day.
+    let now = config.now.map(|now| format!("BHAV_NOW={now} ")).unwrap_or_default();
+    say(&format!(
+        "simulator on http://{}\nTo serve its prices, in another shell:\n\
+         {now}BROKERA_API_KEY={} BROKERA_API_SECRET={} BROKERA_ACCESS_TOKEN={} \\\n\
+         BHAV_BROKERA_URL={} BHAV_BROKERA_TICKER_URL={} \\\n\
+         BHAV_BROKERB_URL={} BHAV_PUBLIC_URL={} \\\n\
+         bhav serve\n",
+        sim.addr(),
+        app.api_key,
+        app.api_secret,
+        app.access_token,
+        sim.broker_a_url(),
+        sim.broker_a_ticker_url(),
+        sim.broker_b_url(),
+        sim.public_url()
+    ));
+    signals.wait_for_end();
+    sim.stop();
+    Exit::Ok.into()
+}
+
+/// Starts the service, says where it listens, waits for the end, drains. `greet` is given the
+/// service's address and returns what else to say.
+fn run(
+    config: &Config,
+    clock: &Clock,
+    greet: impl FnOnce(&str) -> String,
+    reread: Option<&Reread<'_>>,
+) -> ExitCode {
+    // Before anything starts, so that no signal is missed.
+    let hangup = if reread.is_some() { Hangup::Reloads } else { Hangup::Ends };
+    let mut signals = match Signals::arm(hangup) {
+        Ok(signals) => signals,
+        Err(error) => return fail(&error, Exit::Internal),
+    };
+    let app = match App::start(config, clock) {
+        Ok(app) => app,
+        Err(error) => return fail(&error, error.exit()),
+    };
+    let url = url_of(app.address());
+    let admin = match (app.admin(), app.admin_failure()) {
+        (Some(admin), _) => format!("metrics on {}/metrics\n", url_of(admin.address())),
+        (None, Some(failure)) => format!("no metrics: {failure}\n"),
+        (None, None) => String::new(),
+    };
+    say(&format!("{}{admin}listening on {url}\n", greet(&url)));
+    tracing::info!(%url, "listening");
+    match config.auth.registration {
+        Registration::Open => tracing::warn!(
+            "registration is open: whoever reaches this service can make an account; \
+             BHAV_REGISTRATION=first or closed ends that"
+        ),
+        Registration::First => tracing::info!(
+            "registration is open for the first account of the database, BHAV_REGISTRATION=first"
+        ),
+        Registration::Closed => {}
+    }
+    let mut reloader = reread.map(|reread| Reloader::new(&app, config, reread));
+    let signal = until_end(&app, &mut signals, || {
+        if let Some(reloader) = &mut reloader {
+            reloader.reload();
+        }
+    });
+    tracing::info!(signal, "draining");
+    notify::stopping();
+    let cut_off = app.stop();
+    if cut_off > 0 {
+        tracing::warn!(connections = cut_off, "cut off at the drain deadline");
+    }
+    tracing::info!("stopped");
+    Exit::Ok.into()
+}
+
+/// A Unix socket has no URL; it stays as it is.
+fn url_of(address: &str) -> String {
+    match address.strip_prefix("unix:") {
+        Some(_) => address.to_owned(),
+        None => format!("http://{address}"),
+    }
+}
+
+/// Before anything starts and any secret arrives. A system that refuses is told of and served on:
+/// the credentials still pass only through wiped memory.
+fn guard_memory(config: &Config) {
+    if config.debuggable {
+        panic::allow_debugging();
+        tracing::warn!("debuggable: credentials in flight can be read by this user's programs");
+    } else if let Err(error) = panic::close_memory() {
+        tracing::error!(%error, "core files and debuggers cannot be switched off");
+    }
+}
+
+fn clock_of(start: Option<Timestamp>) -> Clock {
+    start.map_or_else(Clock::system, Clock::starting_at)
+}
+
+/// Now, if the market is open; else eleven o'clock of the last trading date, when prices move.
+fn lively_instant(calendar: &MarketCalendar, now: Timestamp) -> Timestamp {
+    let status = calendar.status(now);
+    match status.trading_date {
+        Some(date) if status.phase != Phase::Open => {
+            clock::instant(date.to_datetime(time(11, 0, 0, 0)))
+        }
+        _ => now,
+    }
+}
+
+/// Starts it; beside the service where the default address cannot be had, as on systems whose
+/// loopback has one address.
+fn start_simulator(settings: sim::SimSettings, clock: &Clock) -> io::Result<sim::Sim> {
+    match sim::start(settings.clone(), clock.clone()) {
+        Err(error) if settings.listen == LISTEN_APART => {
+            tracing::warn!(
+                %error,
+                wanted = LISTEN_APART,
+                "the simulator listens at the service's own address: browsers send it the login's \
+                 cookie too"
+            );
+            sim::start(sim::SimSettings { listen: LISTEN_BESIDE.into(), ..settings }, clock.clone())
+        }
+        started => started,
+    }
+}
+
+fn sim_settings(settings: &SimSettings, calendar: &Arc<MarketCalendar>) -> sim::SimSettings {
+    let calendar = Arc::clone(calendar);
+    sim::SimSettings {
+        listen: settings.listen.clone(),
+        seed: settings.seed,
+        public_delay_s: settings.public_delay_s as i64,
+        more_shares: settings.more_shares,
+        prices_per_s: settings.prices_per_s as i64,
+        sessions: sim::Sessions::new(move |date| trades(&calendar, date)),
+        ..sim::SimSettings::default()
+    }
+}
+
+/// As the calendar has it; in years that it does not cover, on weekdays.
+fn trades(calendar: &MarketCalendar, date: Date) -> bool {
+    if calendar.covers(date) {
+        return calendar.is_trading_date(date);
+    }
+    !matches!(date.weekday(), Weekday::Saturday | Weekday::Sunday)
+}
+
+fn no_simulator(settings: &SimSettings, error: &io::Error) -> String {
+    format!("BHAV_SIM_LISTEN: no simulator on {}: {error}", settings.listen)
+}
+
+/// What to try, in the browser first.
+fn demo_notes(sim: &sim::Sim, clock: &Clock, url: &str) -> String {
+    const TRY: &str = r#"
+Ask it:
+  curl -i '{url}/api/index/snapshot'
+  curl -i --compressed '{url}/api/index/snapshot'
+  curl -s '{url}/api/portfolio/live-prices?symbols=NSE:INFY,NSE:M%26M,NSE:NOSUCH'
+  curl -s '{url}/api/health'
+  curl -s '{url}/brokera/status'
+For an account and its portfolio by commands follow docs/api.md, with sim={sim}
+Break broker A, watch its last prices stay, marked stale, until the public provider, a quarter
+of an hour behind, has passed them (--sim-public-delay-s 60 is quicker); then mend it:
+  curl -s -d '{"route":"broker_a","fault":{"kind":"refuse"}}' {control}/faults
+  curl -s -X DELETE {control}/faults
+
+Informational only, not investment advice.
+
+Open {url}/ in a browser. To bring both brokers in: Log in, Create an account,
+Sync broker A, Sync broker B. Their login pages are the simulator's, and so are the apps:
+simkeya-1 with the secret simsecreta, sim+key=b&1-1 with the secret simsecretb.
+
+"#;
+    let now = clock::iso(clock.now());
+    let notes = TRY
+        .replace("{control}", &sim.control_url())
+        .replace("{sim}", &format!("http://{}", sim.addr()))
+        .replace("{url}", url);
+    format!(
+        "bhav demo: a simulated exchange day. Every price is made up and says so.\n\
+         the clock reads {now}\nsimulator on http://{}\n{notes}",
+        sim.addr(),
+    )
+}
+
+/// To standard output. A reader that went away is no fault.
+fn say(text: &str) {
+    let mut out = io::stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+fn fail(error: &dyn fmt::Display, exit: Exit) -> ExitCode {
+    tracing::error!(%error, "not started");
+    exit.into()
+}
+
+#[cfg(test)]
+mod watchdog_tests {
+    use super::*;
+
+    #[test]
+    fn a_stalled_subsystem_is_named_and_a_busy_writer_is_not() {
+        let now = 1_000_000;
+        let well = Progress {
+            edge_mono_ms: now - LIVELY_MS,
+            sweeper_mono_ms: now,
+            fan_out_mono_ms: now,
+            scheduler_mono_ms: now + 1,
+            writing_ms: Some(WRITING_MS_MAX),
+        };
+        assert_eq!(judged(&well, now), None);
+        let long_ago = now - LIVELY_MS - 1;
+        for (stuck, progress) in [
+            (Stuck::Edge, Progress { edge_mono_ms: long_ago, ..well }),
+            (Stuck::Sweeper, Progress { sweeper_mono_ms: long_ago, ..well }),
+            (Stuck::FanOut, Progress { fan_out_mono_ms: long_ago, ..well }),
+            (Stuck::Scheduler, Progress { scheduler_mono_ms: long_ago, ..well }),
+            (Stuck::Writer, Progress { writing_ms: Some(WRITING_MS_MAX + 1), ..well }),
+            // Its thread has ended.
+            (Stuck::Writer, Progress { writing_ms: Some(u64::MAX), ..well }),
+        ] {
+            assert_eq!(judged(&progress, now), Some(stuck));
         }
     }
 }

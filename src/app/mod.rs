@@ -5,24 +5,17 @@
 //! its end. Serves no request itself.
 
 mod assemble;
-mod commands;
 mod evaluate;
 mod handover;
 pub(crate) mod main_loop;
-mod membership;
 #[cfg(feature = "engines")]
 mod nodes;
 mod reload;
 mod start;
-mod start_error;
-mod status_line;
-pub(crate) mod watchdog;
 
 pub use assemble::{Assembled, assemble};
-pub use commands::{demo, serve, sim};
 pub use evaluate::evaluate;
+pub use main_loop::{Stuck, Watchdog, demo, serve, sim};
 #[cfg(feature = "engines")]
 pub use nodes::Row;
-pub use start::App;
-pub use start_error::StartError;
-pub use watchdog::{Stuck, Watchdog};
+pub use start::{App, StartError};

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use super::assemble::Assembled;
-use super::membership::MembershipParts;
-use super::start_error::StartError;
+use crate::app::start::{MembershipParts, StartError};
 use crate::auth::{ChangesBell, ChangesParts};
 use crate::base::lease::{Authority, LeaseTimes};
 use crate::base::{Clock, Epoch, Leadership, NodeSecret};
@@ -13,9 +12,9 @@ use crate::cache::nodes::claim::ValkeyClaim;
 use crate::cache::nodes::limits::SharedLimits;
 use crate::cache::valkey::{Installation, Namespace, Server, ValkeySettings};
 use crate::config::Config;
-use crate::limits::shared::SharedCounts;
+use crate::limits::throttle::SharedCounts;
 use crate::rt::{Lane, LaneSpec};
-use crate::store::{Store, small_file};
+use crate::store::{Store, backups};
 use crate::warmers::{
     Cluster, Lead, LeaseParts, NoWire, SharedTokens, ValkeyWire, Wire, WireParts,
 };
@@ -165,7 +164,7 @@ pub(super) fn installation(
     let installation = Arc::new(Installation::new(secret));
     identify(config, &installation)(store);
     if installation.namespace().is_none()
-        && let Ok(Some(kept)) = small_file::read(&config.state_dir.join(CLUSTER_FILE))
+        && let Ok(Some(kept)) = backups::read_small_file(&config.state_dir.join(CLUSTER_FILE))
         && let Ok(cluster) = String::from_utf8(kept)
     {
         installation.belongs_to(cluster.trim(), false);
@@ -185,7 +184,7 @@ fn identify(config: &Config, installation: &Arc<Installation>) -> Identify {
                 namespace = installation.namespace().as_ref().map(Namespace::as_str),
                 "keys on the shared server are those of this database"
             );
-            if let Err(error) = small_file::replace(&path, identity.cluster.as_bytes()) {
+            if let Err(error) = backups::replace(&path, identity.cluster.as_bytes()) {
                 tracing::warn!(%error, "the database's id is not kept for a start without it");
             }
         }

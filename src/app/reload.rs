@@ -7,8 +7,7 @@ use std::sync::Arc;
 
 use secrecy::{ExposeSecret, SecretString};
 
-use super::assemble::admin_secrets;
-use super::assemble::{master_shares, securities};
+use super::assemble::{admin_secrets, master_shares, securities};
 use super::start::{App, unprotected};
 use crate::api::Cors;
 use crate::auth::PreparedAuth;
@@ -17,8 +16,8 @@ use crate::brokers::broker_a::ticker::TickerSettings;
 use crate::brokers::call::transport::BadUrl;
 use crate::brokers::settings::BrokerASettings;
 use crate::config::Config;
-use crate::config::fault::Fault;
-use crate::config::loaded::{Loaded, Reread};
+use crate::config::composed::{Loaded, Reread};
+use crate::config::load::Fault;
 use crate::config::secrets::SECRETS;
 use crate::config::settings::SETTINGS;
 use crate::market::{IndexList, MarketCalendar, Universe};

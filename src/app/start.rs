@@ -1,38 +1,44 @@
 //! From settings to a running service, and back down in order.
 
+use std::fmt::Write;
+use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use jiff::{SignedDuration, Timestamp};
 use parking_lot::{Mutex, MutexGuard};
+
+use crate::admin::Admin;
+use crate::admin::listener::AdminListen;
+use crate::api::{Api, State};
+use crate::app::assemble::{Assembled, assemble};
+use crate::app::handover::{Handover, Left};
+use crate::app::main_loop::Watchdog;
+use crate::auth::{Auth, AuthError, ChangesParts, ChangesReader, KeyError};
+use crate::base::{Clock, NodeSecret, clock};
+use crate::brokers::call::transport::BadUrl;
+use crate::brokers::session::token::TokenStatus;
+use crate::config::Config;
+use crate::config::check::{Exposed, exposed};
+use crate::health::{Heartbeat, Serving};
+use crate::http::{ListenError, Listener, Server};
+use crate::market::{Age, DataError};
+use crate::ops::state_lock::{InstanceLock, NotHeld};
+use crate::ops::{Exit, Inherited};
+use crate::rt::coroutines;
+use crate::store::OpenError;
+use crate::views::health::HealthExposed;
+use crate::warmers::{Lease, LeaseParts, Reloads, Warmers};
 
 #[cfg(feature = "engines")]
 use super::assemble::store_settings;
-use super::assemble::{Assembled, assemble};
-use super::handover::{Handover, Left};
-use super::membership::{Membership, MembershipParts};
 #[cfg(feature = "engines")]
 use super::nodes::{Row, join};
-use super::start_error::StartError;
-use super::status_line::StatusLine;
-use super::watchdog::Watchdog;
-use crate::admin::Admin;
-use crate::admin::settings::AdminListen;
-use crate::api::{Api, State};
-use crate::base::{Clock, NodeSecret};
-use crate::config::Config;
 #[cfg(feature = "engines")]
 use crate::config::check::NoSharedKey;
-use crate::config::check::{Exposed, exposed};
-use crate::health::Heartbeat;
-use crate::http::{Listener, Server};
-use crate::ops::Inherited;
-use crate::ops::state_lock::{InstanceLock, NotHeld};
-use crate::rt::coroutines;
 #[cfg(feature = "engines")]
 use crate::store::open_lease;
-use crate::views::health::HealthExposed;
-use crate::warmers::{Reloads, Warmers};
 
 /// Descriptors beside client connections: databases, upstream calls, epoll, log.
 const DESCRIPTORS_RESERVED: u64 = 256;
@@ -283,4 +289,273 @@ fn affordable_connections(wanted: usize) -> usize {
         tracing::warn!(wanted, affordable, "fewer connections: raise LimitNOFILE");
     }
     affordable.min(wanted)
+}
+
+// ---- Start error
+//
+// Why the service did not start, and the exit code that says whether a restart can help.
+
+#[cfg(feature = "engines")]
+use crate::cache::valkey::Unusable;
+
+/// Why the service did not start; says what to do where that is not plain.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error("BHAV_LISTEN: {0}")]
+    Listen(#[from] ListenError),
+    #[error("BHAV_ADMIN_LISTEN: {0}")]
+    AdminListen(ListenError),
+    #[error("state directory {path}: {source}")]
+    StateDir { path: String, source: io::Error },
+    #[error("state directory {path} is in use by another instance")]
+    StateInUse { path: String },
+    #[error("{0}")]
+    MarketData(#[from] DataError),
+    #[error("{0}")]
+    Url(#[from] BadUrl),
+    /// A newer schema or a foreign file: only the operator can decide.
+    #[error("{0}")]
+    Store(#[from] OpenError),
+    #[error("{0}")]
+    Auth(#[from] AuthError),
+    #[cfg(feature = "engines")]
+    #[error("{0}")]
+    SharedCache(#[from] Unusable),
+    #[cfg(feature = "engines")]
+    #[error("{0}")]
+    NoSharedKey(#[from] NoSharedKey),
+    /// The settings are checked before, so this is a caller that did not.
+    #[cfg(not(feature = "engines"))]
+    #[error("{setting}={value} needs a program built with --features engines")]
+    NotBuiltIn { setting: &'static str, value: String },
+    #[error("the system refuses a thread or a descriptor: {0}")]
+    System(#[from] io::Error),
+}
+
+impl StartError {
+    /// The exit code that tells a supervisor whether a restart can help.
+    pub fn exit(&self) -> Exit {
+        match self {
+            Self::Listen(error) | Self::AdminListen(error) => match error {
+                ListenError::BadAddress(_) | ListenError::NotASocket { .. } => Exit::Usage,
+                ListenError::Io { source, .. } => Exit::of_io(source, Exit::Unavailable),
+                _ => Exit::Unavailable,
+            },
+            Self::MarketData(DataError::Unreadable { cause, .. }) => {
+                Exit::of_io(cause, Exit::Usage)
+            }
+            Self::MarketData(_) | Self::Url(_) => Exit::Usage,
+            #[cfg(feature = "engines")]
+            Self::SharedCache(Unusable::System(_)) => Exit::Internal,
+            #[cfg(feature = "engines")]
+            Self::SharedCache(_) | Self::NoSharedKey(_) => Exit::Usage,
+            #[cfg(not(feature = "engines"))]
+            Self::NotBuiltIn { .. } => Exit::Usage,
+            Self::Store(OpenError::System(_)) => Exit::Internal,
+            Self::Store(_) => Exit::Usage,
+            Self::StateInUse { .. } => Exit::Unavailable,
+            Self::StateDir { source, .. }
+            | Self::Auth(AuthError::Key(KeyError::Unreadable { source, .. })) => {
+                Exit::of_io(source, Exit::StateDir)
+            }
+            Self::Auth(AuthError::System(_) | AuthError::Key(KeyError::NoRandomness(_))) => {
+                Exit::Internal
+            }
+            Self::Auth(AuthError::OtherSecret { .. }) => Exit::Usage,
+            Self::Auth(AuthError::Key(_)) => Exit::StateDir,
+            Self::System(_) => Exit::Internal,
+        }
+    }
+}
+
+// ---- Status line
+//
+// The line that `systemctl status` shows: the address, the prices, the brokers' tokens, the store.
+
+/// Older prices are shown with their time, younger ones with their age.
+const AGE_SHOWN_MAX: SignedDuration = SignedDuration::from_mins(10);
+
+/// What the line is made of.
+#[derive(Clone, Debug)]
+pub struct StatusLine {
+    pub now: Timestamp,
+    pub address: String,
+    pub serving: Option<Serving>,
+    pub broker_a: TokenStatus,
+    pub broker_b: TokenStatus,
+    /// As health names it.
+    pub store: &'static str,
+}
+
+impl StatusLine {
+    /// One line for an operator.
+    pub(super) fn text(&self) -> String {
+        let age = match self.serving.map(|serving| self.now.duration_since(serving.age.as_of)) {
+            None => String::new(),
+            Some(age) if age > AGE_SHOWN_MAX => String::new(),
+            Some(age) => format!(", {} s old", age.as_secs().max(0)),
+        };
+        self.with_age(&age)
+    }
+
+    /// The line without what changes every second.
+    pub(super) fn lasting(&self) -> String {
+        self.with_age("")
+    }
+
+    fn with_age(&self, age: &str) -> String {
+        format!(
+            "{}; {}{age}; broker A {}; broker B {}; store {}",
+            self.address,
+            self.prices(),
+            token(&self.broker_a, self.now),
+            token(&self.broker_b, self.now),
+            self.store
+        )
+    }
+
+    fn prices(&self) -> String {
+        let Some(serving) = self.serving else { return "no prices yet".to_owned() };
+        let Serving { age: Age { as_of, delay_s, stale, source }, phase } = serving;
+        let stale = if stale { "STALE " } else { "" };
+        let mut text = format!("market {}, {stale}prices of {}", phase.as_str(), source.as_str());
+        if let Some(delay_s) = delay_s {
+            // Writing to a String cannot fail.
+            let _ = write!(text, ", {} min behind by nature", (delay_s + 30) / 60);
+        }
+        if self.now.duration_since(as_of) > AGE_SHOWN_MAX {
+            let _ = write!(text, ", as of {}", moment(as_of));
+        }
+        text
+    }
+}
+
+fn token(status: &TokenStatus, now: Timestamp) -> String {
+    let expiry = status.expires_at.map(moment).unwrap_or_default();
+    match status.expires_at {
+        None => "has no token".to_owned(),
+        Some(at) if at <= now => format!("token EXPIRED at {expiry}"),
+        Some(_) if !status.valid => "token REFUSED".to_owned(),
+        Some(_) if status.no_permission => format!("token until {expiry}, WITHOUT market data"),
+        Some(_) => format!("token until {expiry}"),
+    }
+}
+
+fn moment(at: Timestamp) -> String {
+    clock::zoned(at).strftime("%d %b %H:%M IST").to_string()
+}
+
+// ---- Membership
+//
+// What runs in a node that is one of several, beside what runs in every service.
+
+/// What it is started with.
+pub(super) struct MembershipParts {
+    pub(super) lease: LeaseParts,
+    pub(super) changes: ChangesParts,
+}
+
+/// The running parts.
+pub(super) struct Membership {
+    lease: Lease,
+    changes: ChangesReader,
+}
+
+impl Membership {
+    pub(super) fn start(parts: MembershipParts, auth: &Arc<Auth>) -> io::Result<Self> {
+        let changes = ChangesReader::start(auth, parts.changes)?;
+        Ok(Self { lease: Lease::start(parts.lease)?, changes })
+    }
+
+    /// Ends the leadership, so that another node can take it, and everything else.
+    pub(super) fn stop(self) {
+        self.lease.stop();
+        self.changes.stop();
+    }
+}
+
+#[cfg(test)]
+mod status_line_tests {
+    use super::*;
+    use crate::base::Source;
+    use crate::market::Phase;
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
+    fn line() -> StatusLine {
+        let none = TokenStatus {
+            initialized: false,
+            valid: false,
+            token_type: "access_token",
+            set_at: None,
+            expires_at: None,
+            no_permission: false,
+        };
+        let set = TokenStatus {
+            initialized: true,
+            valid: true,
+            expires_at: Some(at("2026-11-21T00:30:00Z")),
+            ..none
+        };
+        StatusLine {
+            now: at("2026-11-20T05:30:07Z"),
+            address: "127.0.0.1:8080".into(),
+            serving: Some(Serving {
+                age: Age {
+                    as_of: at("2026-11-20T05:30:05Z"),
+                    delay_s: None,
+                    stale: false,
+                    source: Source::BrokerA,
+                },
+                phase: Phase::Open,
+            }),
+            broker_a: set,
+            broker_b: none,
+            store: "ok",
+        }
+    }
+
+    #[test]
+    fn the_line_says_the_age_of_the_data_and_the_state_of_the_tokens() {
+        let mut line = line();
+        assert_eq!(
+            line.text(),
+            "127.0.0.1:8080; market open, prices of broker_a, 2 s old; broker A token until \
+             21 Nov 06:00 IST; broker B has no token; store ok"
+        );
+        let before = line.lasting();
+        line.now = at("2026-11-20T05:30:09Z");
+        assert!(line.text().contains("4 s old"));
+        assert_eq!(line.lasting(), before, "the age alone is no change");
+        if let Some(serving) = &mut line.serving {
+            serving.age.stale = true;
+        }
+        assert_ne!(line.lasting(), before);
+        line.now = at("2026-11-20T12:00:00Z");
+        assert!(line.text().contains("STALE prices of broker_a, as of 20 Nov 11:00 IST;"));
+        if let Some(serving) = &mut line.serving {
+            serving.age = Age { delay_s: Some(902), stale: false, ..serving.age };
+        }
+        assert!(
+            line.text()
+                .contains("prices of broker_a, 15 min behind by nature, as of 20 Nov 11:00 IST;")
+        );
+        line.serving = None;
+        assert!(line.text().starts_with("127.0.0.1:8080; no prices yet; broker A token"));
+    }
+
+    #[test]
+    fn a_token_is_described_by_what_is_wrong_with_it() {
+        let line = line();
+        let good = line.broker_a;
+        let expiry = good.expires_at.unwrap();
+        assert_eq!(token(&good, expiry), "token EXPIRED at 21 Nov 06:00 IST");
+        let refused = TokenStatus { valid: false, ..good };
+        assert_eq!(token(&refused, line.now), "token REFUSED");
+        let poor = TokenStatus { no_permission: true, ..good };
+        assert_eq!(token(&poor, line.now), "token until 21 Nov 06:00 IST, WITHOUT market data");
+        assert_eq!(token(&line.broker_b, line.now), "has no token");
+    }
 }

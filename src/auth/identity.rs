@@ -2,32 +2,32 @@
 //!
 //! [`Auth::identify`] runs on the edge for each request of a user's route, and reads memory.
 
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
+use crossbeam_channel::{Receiver, Sender, bounded, select};
 use parking_lot::Mutex;
 use secrecy::SecretString;
+use serde::{Deserialize, Serialize};
 
-use super::changes::Followed;
-use super::settings::{AuthSettings, Registration};
-use crate::auth::error::AuthError;
-use crate::auth::keys;
-use crate::auth::keys::{Key, KeyFile, Keys};
-use crate::auth::keys::{KeyError, KeyState};
-use crate::auth::known_networks::KnownNetworks;
+use crate::auth::keys::{AuthSettings, Key, KeyError, KeyFile, KeyState, Keys, Registration};
+use crate::auth::known_networks::{FORGOTTEN_MS, KnownNetworks};
 use crate::auth::passwords::Passwords;
 use crate::auth::revocations::{Revocations, Verdict};
-use crate::auth::tokens;
 use crate::auth::tokens::{Earlier, Tokens};
+use crate::auth::{keys, tokens};
 use crate::base::Clock;
 use crate::http::Request;
-use crate::limits::shared::SharedCounts;
-use crate::limits::throttle::Throttle;
+use crate::limits::throttle::{SharedCounts, Throttle};
 use crate::ops::Counter;
-use crate::rt::Lane;
-use crate::store::{AccountId, Store};
+use crate::rt::{Lane, threads};
+use crate::store::records::{CHANGES_KEPT, CHANGES_PAGE};
+use crate::store::{AccountId, Changes, Continuity, LastRead, Store, StoreError, backups};
 
 /// The cookie that may carry a token. A login sets it where the client asks for that.
 pub const COOKIE: &str = "access_token_cookie";
@@ -406,4 +406,559 @@ fn bearer(header: &[u8]) -> Option<&[u8]> {
     const SCHEME: &[u8] = b"Bearer ";
     let (scheme, token) = header.split_at_checked(SCHEME.len())?;
     scheme.eq_ignore_ascii_case(SCHEME).then(|| token.trim_ascii())
+}
+
+// ---- Changes
+//
+// Keeps what decides about tokens as the database has it: applies the changes that this service,
+// other nodes and operators' commands have made.
+//
+// A service that has the database to itself reads them with the store's checks. One node of
+// several reads them each second, on the thread `changes`, and at once when another node says that
+// it has made one. A node that could not read them for [`UNREAD_MS_MAX`] does not know any more
+// who is revoked, so it accepts no token until it can.
+//
+// A database can go back in time: a copy of it is put back, or a standby takes over that lacks the
+// last commits. So each change has a random mark beside its number. Where the last change that was
+// read is not there any more, or has another mark, the reader gives the database a new
+// incarnation, which ends every login, and loads everything anew. What was read last is kept in
+// the state directory, so that a start sees it too.
+
+/// How long a change may go unread while the database answers.
+const READ_INTERVAL: Duration = Duration::from_secs(1);
+/// After so long without having read, no token is accepted.
+const UNREAD_MS_MAX: u64 = 30_000;
+/// Most pages that are read at once: all that is kept, and as much again.
+const PAGES_MAX: usize = 2 * CHANGES_KEPT / CHANGES_PAGE;
+
+/// The file in the state directory that says what was read last.
+const MARK_FILE: &str = "changes.mark";
+
+/// Content of that file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Mark {
+    incarnation: String,
+    number: i64,
+    mark: Option<i64>,
+}
+
+/// How far the changes were read.
+#[derive(Default)]
+pub(super) struct Followed {
+    /// The last change that was applied. Locked while changes are applied, never while something
+    /// parks.
+    pub(super) read: Mutex<LastRead>,
+    /// What the file says.
+    kept: Mutex<Option<Mark>>,
+    /// When the last complete reading began; monotonic.
+    read_mono_ms: AtomicU64,
+    /// Set for one node of several.
+    bell: OnceLock<ChangesBell>,
+    is_failing: AtomicBool,
+}
+
+impl Followed {
+    /// With what the last run has read. An unreadable file says nothing. Blocks.
+    pub(super) fn since_last_run(state_dir: &Path) -> Self {
+        let bytes = backups::read_small_file(&state_dir.join(MARK_FILE)).ok().flatten();
+        let kept = bytes.and_then(|bytes| sonic_rs::from_slice(&bytes).ok());
+        Self { kept: Mutex::new(kept), ..Self::default() }
+    }
+}
+
+/// What health and metrics show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChangesReading {
+    /// Number of the last change that was applied.
+    pub applied: i64,
+    /// Since the last complete reading began.
+    pub age_ms: u64,
+    /// Whether that is too long ago to accept tokens.
+    pub is_outdated: bool,
+}
+
+/// Wakes the thread `changes`. Never blocks.
+#[derive(Clone)]
+pub struct ChangesBell {
+    has_own: Arc<AtomicBool>,
+    wake: Sender<()>,
+}
+
+impl ChangesBell {
+    /// A bell, and what hears it.
+    pub fn new() -> (Self, Receiver<()>) {
+        // A reading that is due takes up everything that was made before it.
+        let (wake, woken) = bounded(1);
+        (Self { has_own: Arc::default(), wake }, woken)
+    }
+
+    /// Another node has made a change.
+    pub fn ring(&self) {
+        let _ = self.wake.try_send(());
+    }
+
+    /// This node has made one, which the others are to be told.
+    fn ring_own(&self) {
+        self.has_own.store(true, Ordering::SeqCst);
+        self.ring();
+    }
+}
+
+/// What the thread works with.
+pub struct ChangesParts {
+    pub bell: ChangesBell,
+    pub woken: Receiver<()>,
+    /// Tells the other nodes that there are changes. Blocks, by a deadline of its own.
+    pub tell: Box<dyn Fn() + Send>,
+}
+
+/// The running thread.
+pub struct ChangesReader {
+    stop: Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl ChangesReader {
+    /// Starts the thread. From now on the accounts are those of several nodes.
+    ///
+    /// # Errors
+    /// The thread cannot be started.
+    pub fn start(auth: &Arc<Auth>, parts: ChangesParts) -> io::Result<Self> {
+        let (stop, stopped) = bounded(0);
+        let ChangesParts { bell, woken, tell } = parts;
+        // Fails only for a second thread of one service.
+        let _ = auth.followed.bell.set(bell.clone());
+        let auth = Arc::clone(auth);
+        let thread = threads::spawn("changes", move || {
+            loop {
+                auth.read_and_log();
+                select! {
+                    recv(stopped) -> _ => return,
+                    recv(woken) -> _ => {
+                        if bell.has_own.swap(false, Ordering::SeqCst) {
+                            tell();
+                        }
+                    }
+                    default(READ_INTERVAL) => {}
+                }
+            }
+        })?;
+        Ok(Self { stop, thread })
+    }
+
+    /// Ends the thread, after the reading under way.
+    pub fn stop(self) {
+        drop(self.stop);
+        let _ = self.thread.join();
+    }
+}
+
+impl Auth {
+    /// How far the changes were read; `None` for a service that has the database to itself.
+    pub fn changes(&self) -> Option<ChangesReading> {
+        self.followed.bell.get()?;
+        let age_ms = self.unread_ms();
+        let is_outdated = age_ms > UNREAD_MS_MAX;
+        Some(ChangesReading { applied: self.followed.read.lock().number, age_ms, is_outdated })
+    }
+
+    /// Whether other nodes change the same accounts.
+    pub fn is_shared(&self) -> bool {
+        self.followed.bell.get().is_some()
+    }
+
+    /// Whether this node does not know any more who is revoked.
+    pub(super) fn is_outdated(&self) -> bool {
+        self.is_shared() && self.unread_ms() > UNREAD_MS_MAX
+    }
+
+    fn unread_ms(&self) -> u64 {
+        let read_mono_ms = self.followed.read_mono_ms.load(Ordering::SeqCst);
+        self.clock.monotonic_ms().saturating_sub(read_mono_ms)
+    }
+
+    /// A change of this node is in the database.
+    pub(super) fn changed(&self) {
+        if let Some(bell) = self.followed.bell.get() {
+            bell.ring_own();
+        }
+    }
+
+    /// Everything was loaded.
+    pub(super) fn loaded(&self, began_mono_ms: u64) {
+        self.followed.read_mono_ms.fetch_max(began_mono_ms, Ordering::SeqCst);
+    }
+
+    /// Takes up what operators' commands changed in the database of this service alone. Blocks; for
+    /// a lane.
+    pub fn take_up_changes(&self) {
+        if self.is_shared() || self.tokens().is_none() {
+            return;
+        }
+        let Ok(noticed) = self.read_changes() else { return };
+        self.keep_mark();
+        let applied = self.followed.read.lock().number;
+        if applied == noticed {
+            return;
+        }
+        if let Err(error) = self.store.notice_changes(applied) {
+            tracing::warn!(%error, "cannot confirm that changed accounts were taken up");
+        }
+    }
+
+    /// Applies all changes that were made by now; what was noticed before comes with it. Blocks or
+    /// parks.
+    pub(super) fn read_changes(&self) -> Result<i64, StoreError> {
+        let mut noticed = 0;
+        for _ in 0..PAGES_MAX {
+            let began_mono_ms = self.clock.monotonic_ms();
+            let after = *self.followed.read.lock();
+            let page = self.store.changes_after(after.number)?;
+            noticed = page.noticed;
+            self.note_secret(page.secret_check.as_ref());
+            if self.incarnation.lock().as_ref() != Some(&page.incarnation) {
+                if self.load_all()? {
+                    tracing::warn!(
+                        "the database has a new identity, by another node or by an operator: \
+                         every login ends"
+                    );
+                }
+                break;
+            }
+            match page.continuity(after) {
+                Continuity::Follows if self.apply(after, &page) => {}
+                Continuity::WentBack => {
+                    self.went_back(&page, after)?;
+                    self.load_all()?;
+                    break;
+                }
+                // Some were forgotten, or are a newer program's.
+                Continuity::Follows | Continuity::Missed => {
+                    self.load_all()?;
+                    break;
+                }
+            }
+            if page.rows.len() < CHANGES_PAGE {
+                self.followed.read_mono_ms.fetch_max(began_mono_ms, Ordering::SeqCst);
+                break;
+            }
+        }
+        Ok(noticed)
+    }
+
+    /// False where the page does not say all that has changed.
+    fn apply(&self, after: LastRead, page: &Changes) -> bool {
+        let mut read = self.followed.read.lock();
+        if *read != after {
+            // Another reader was faster. What is left is read with the next page.
+            return true;
+        }
+        if !page.rows.iter().all(|(_, change)| self.revoked.apply(change)) {
+            return false;
+        }
+        *read = page.last(after);
+        true
+    }
+
+    /// Gives a database that has gone back a new incarnation, unless another node was faster.
+    fn went_back(&self, page: &Changes, read: LastRead) -> Result<(), StoreError> {
+        let now = self.store.renew_incarnation(&page.incarnation, read)?;
+        if now.incarnation == page.incarnation {
+            // A server that was only behind.
+            return Ok(());
+        }
+        tracing::warn!(
+            read = read.number,
+            found = page.made,
+            "the database went back in time: the last change of accounts that was read here is \
+             not in it; acknowledged changes may be missing, and every login ends"
+        );
+        Ok(())
+    }
+
+    /// Compares the database with what the last run has read of it, so that one that was put back
+    /// meanwhile is seen.
+    pub(super) fn expect_continuity_since_last_run(&self) -> Result<(), StoreError> {
+        let kept = self.followed.kept.lock().clone();
+        let Some(Mark { incarnation, number, mark }) = kept else { return Ok(()) };
+        let page = self.store.changes_after(number)?;
+        let read = LastRead { number, mark };
+        if page.incarnation == incarnation && page.continuity(read) == Continuity::WentBack {
+            self.went_back(&page, read)?;
+        }
+        Ok(())
+    }
+
+    /// Writes what was read last into the state directory, where that has changed. Blocks.
+    fn keep_mark(&self) {
+        let LastRead { number, mark } = *self.followed.read.lock();
+        let Some(incarnation) = self.incarnation.lock().clone() else { return };
+        let found = Mark { incarnation, number, mark };
+        let mut kept = self.followed.kept.lock();
+        if kept.as_ref() == Some(&found) {
+            return;
+        }
+        let bytes = sonic_rs::to_vec(&found).unwrap_or_default();
+        match backups::replace(&self.state_dir.join(MARK_FILE), &bytes) {
+            Ok(()) => *kept = Some(found),
+            Err(error) => tracing::debug!(%error, "what was read of the changes was not kept"),
+        }
+    }
+
+    /// A pass of the thread. Until everything was loaded for the first time there is nothing to
+    /// follow.
+    fn read_and_log(&self) {
+        if self.tokens().is_none() {
+            return;
+        }
+        if self.claim_is_due.swap(false, Ordering::Relaxed) && self.claim_secret().is_err() {
+            self.claim_is_due.store(true, Ordering::Relaxed);
+        }
+        let failed = self.read_changes();
+        if failed.is_ok() {
+            self.keep_mark();
+        }
+        let was_failing = self.followed.is_failing.swap(failed.is_err(), Ordering::SeqCst);
+        match failed {
+            Err(error) if !was_failing => tracing::warn!(
+                %error,
+                "cannot read what changed of accounts; no token is accepted after 30 s of this"
+            ),
+            Ok(_) if was_failing => tracing::info!("changes of accounts can be read again"),
+            _ => {}
+        }
+    }
+}
+
+// ---- Care
+//
+// Maintenance of authentication state: loads it from the store, watches the signing key's file,
+// and drops revocations of expired tokens. Blocks, or parks on the edge.
+
+/// Time between two removals of revocations of expired tokens.
+const FORGET_INTERVAL_MS: u64 = 3_600_000;
+/// Time between two readings of the networks that other nodes have written.
+const NETWORKS_INTERVAL_MS: u64 = 60_000;
+/// How far back a reading goes: other nodes' clocks differ, and their databases fail for a while.
+const NETWORKS_REREAD_MS: i64 = 600_000;
+/// If no feed tells the exchange's time, revocations are kept for this long after their tokens have
+/// expired. No clock is expected to be wrong by more.
+const KEPT_MS_MAX: i64 = 400 * 24 * 3_600 * 1_000;
+
+impl Auth {
+    /// Checks that the file with the signing key is unchanged, and logs a change once. Blocks; for
+    /// a lane.
+    pub fn look_after_key(&self) {
+        let found = self.key_file.lock().look();
+        let before = std::mem::replace(&mut *self.key_state.lock(), found);
+        match found {
+            _ if found == before => {}
+            KeyState::Missing | KeyState::Changed => tracing::error!(
+                state = found.as_str(),
+                "signing key file removed or changed: the next start or reload ends every login; \
+                 put it back if that is not wanted"
+            ),
+            KeyState::Kept | KeyState::Given => tracing::info!("signing key is in place"),
+        }
+    }
+
+    /// State of the signing key's file at the last check.
+    pub fn key_state(&self) -> KeyState {
+        *self.key_state.lock()
+    }
+
+    /// Drops changes that are no longer needed, and revocations of tokens that have certainly
+    /// expired: by this machine's clock and by the time of the exchange's newest price
+    /// (`exchange_ms`). This clock alone may be days ahead, and a token whose revocation was
+    /// dropped too early would be valid again once the clock is right. Blocks; for a lane.
+    pub fn forget_expired(&self, exchange_ms: Option<i64>) {
+        let (now_ms, now_mono_ms) = (self.clock.now_ms(), self.clock.monotonic_ms());
+        if now_mono_ms < self.next_forget_mono_ms.load(Ordering::Relaxed) {
+            return;
+        }
+        self.next_forget_mono_ms.store(now_mono_ms + FORGET_INTERVAL_MS, Ordering::Relaxed);
+        let before_ms = certainly_past_ms(now_ms, exchange_ms);
+        match self.store.forget_revocations(before_ms) {
+            Ok(tokens) => {
+                self.revoked.forget(before_ms);
+                tracing::debug!(tokens, "revocations of expired tokens dropped");
+            }
+            // The store has said why, here and below.
+            Err(StoreError::Unavailable(_)) => return,
+            Err(error) => tracing::warn!(%error, "cannot drop revocations of expired tokens"),
+        }
+        let networks_before_ms = before_ms.saturating_sub(FORGOTTEN_MS);
+        match self.store.forget_login_networks(networks_before_ms) {
+            Ok(_) | Err(StoreError::Unavailable(_)) => {}
+            Err(error) => {
+                tracing::warn!(%error, "cannot drop networks that were last used long ago");
+            }
+        }
+        match self.store.forget_changes() {
+            Ok(_) | Err(StoreError::Unavailable(_)) => {}
+            Err(error) => tracing::warn!(%error, "cannot drop changes that every node has read"),
+        }
+    }
+
+    /// Writes the networks from which accounts were used, and takes up those that other nodes have
+    /// written. Blocks; for a lane.
+    pub fn keep_networks(&self) {
+        let waiting = self.known_networks.take_waiting();
+        let mut is_due = self.is_shared()
+            && self.clock.monotonic_ms() >= self.next_networks_mono_ms.load(Ordering::Relaxed);
+        if !waiting.is_empty() {
+            match self.store.keep_login_networks(waiting.clone()) {
+                // What a token told is known with its account's e-mail by reading it.
+                Ok(()) => is_due = true,
+                Err(error) => {
+                    tracing::debug!(%error, "networks of accounts not written; they wait");
+                    self.known_networks.give_back(waiting);
+                }
+            }
+        }
+        if is_due {
+            self.load_networks(self.clock.now_ms().saturating_sub(NETWORKS_REREAD_MS));
+        }
+    }
+
+    /// Takes up the networks that were written since `since_ms`.
+    fn load_networks(&self, since_ms: i64) {
+        let next = self.clock.monotonic_ms() + NETWORKS_INTERVAL_MS;
+        self.next_networks_mono_ms.store(next, Ordering::Relaxed);
+        match self.store.login_networks(since_ms) {
+            Ok(stored) => {
+                for (email, network) in stored.iter().rev() {
+                    self.known_networks.load(email, network);
+                }
+            }
+            Err(error) => tracing::warn!(%error, "cannot read the networks of accounts"),
+        }
+    }
+
+    /// Tells the database which secret this node signs with.
+    ///
+    /// # Errors
+    /// Where the nodes of the database sign with another, which this one does not know.
+    pub(super) fn claim_secret(&self) -> Result<(), StoreError> {
+        let checks: Vec<String> = self.keys.lock().iter().map(keys::check_value).collect();
+        let other = self.store.claim_secret(&checks[0], &checks[1..])?;
+        other.map_or(Ok(()), |recorded| {
+            self.note_other_secret(Some(recorded));
+            Err(StoreError::Unavailable("JWT_SECRET is not that of the other nodes".to_owned()))
+        })
+    }
+
+    /// Notes which secret the nodes of the database sign with, and logs it once where this node
+    /// does not know it: it refuses tokens of theirs.
+    pub(super) fn note_secret(&self, recorded: Option<&String>) {
+        let Some(recorded) = recorded else { return };
+        let is_known = self.keys.lock().iter().any(|key| keys::check_value(key) == *recorded);
+        self.note_other_secret((!is_known).then(|| recorded.clone()));
+    }
+
+    fn note_other_secret(&self, found: Option<String>) {
+        let mut known = self.other_secret.lock();
+        if *known == found {
+            return;
+        }
+        if let Some(recorded) = &found {
+            tracing::error!(
+                fingerprint = keys::fingerprint(recorded),
+                "other nodes of this database sign with another JWT_SECRET, so their tokens are \
+                 refused here: add it to JWT_PREVIOUS_SECRETS, or give this node the same one"
+            );
+        }
+        *known = found;
+    }
+
+    /// Loads accounts, epochs and revocations from the store, for the first time; what changes
+    /// afterwards is followed.
+    pub(super) fn load_state(&self) {
+        match self.load_all() {
+            Ok(_) => self.load_networks(self.clock.now_ms().saturating_sub(FORGOTTEN_MS)),
+            // The store has said why.
+            Err(StoreError::Unavailable(_)) => {
+                tracing::warn!("no token is accepted until the store can be used");
+            }
+            Err(error) => tracing::error!(
+                %error,
+                "cannot read accounts and revocations, so no token is accepted until then"
+            ),
+        }
+    }
+
+    /// Loads them, whatever was read before. True where the database has another incarnation than
+    /// was known, so that every login ends.
+    pub(super) fn load_all(&self) -> Result<bool, StoreError> {
+        let began_mono_ms = self.clock.monotonic_ms();
+        let known = self.incarnation.lock().clone();
+        if known.is_none() {
+            self.claim_secret()?;
+            self.expect_continuity_since_last_run()?;
+        }
+        let stored = self.store.auth_state()?;
+        let is_new = known.as_ref() != Some(&stored.incarnation);
+        {
+            let mut read = self.followed.read.lock();
+            if *self.incarnation.lock() != known {
+                // Another pass has taken up what is newer.
+                return Ok(false);
+            }
+            match is_new {
+                true => self.revoked.replace(&stored),
+                false => self.revoked.load(&stored),
+            }
+            *read = stored.read;
+            if is_new {
+                *self.incarnation.lock() = Some(stored.incarnation);
+                self.put_in_force(&self.keys.lock());
+            }
+        }
+        self.loaded(began_mono_ms);
+        let (users, changed, tokens) = self.revoked.sizes();
+        tracing::info!(users, changed, tokens, "accounts and revocations loaded");
+        Ok(is_new && known.is_some())
+    }
+}
+
+/// The latest instant that is past by this clock and the exchange's.
+fn certainly_past_ms(now_ms: i64, exchange_ms: Option<i64>) -> i64 {
+    let told_ms = exchange_ms.map_or(i64::MIN, |exchange_ms| exchange_ms.min(now_ms));
+    told_ms.max(now_ms.saturating_sub(KEPT_MS_MAX))
+}
+
+// ---- Error
+//
+// Errors of authentication at start.
+
+/// Why authentication could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum AuthError {
+    #[error("{0}")]
+    Key(#[from] KeyError),
+    /// The other nodes would refuse this one's tokens, and it theirs.
+    #[error(
+        "JWT_SECRET (fingerprint {own}) is another than the one that nodes of this database sign \
+         with (fingerprint {recorded}): give every node the same one; to change it, name the \
+         former one in JWT_PREVIOUS_SECRETS; bhav renew-identity forgets it and ends every login"
+    )]
+    OtherSecret { own: String, recorded: String },
+    #[error("{0}")]
+    System(#[from] io::Error),
+}
+
+#[cfg(test)]
+mod care_tests {
+    use super::*;
+
+    #[test]
+    fn an_instant_is_past_if_clock_and_exchange_agree() {
+        const DAY_MS: i64 = 24 * 3_600 * 1_000;
+        let now_ms = 20_000 * DAY_MS;
+        assert_eq!(certainly_past_ms(now_ms, Some(now_ms - 5)), now_ms - 5);
+        assert_eq!(certainly_past_ms(now_ms, Some(now_ms - 8 * DAY_MS)), now_ms - 8 * DAY_MS);
+        assert_eq!(certainly_past_ms(now_ms, Some(now_ms + 8 * DAY_MS)), now_ms);
+        // Without the exchange's time.
+        assert_eq!(certainly_past_ms(now_ms, None), now_ms - 400 * DAY_MS);
+    }
 }

@@ -6,16 +6,16 @@
 //! an operator ends every login.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io;
+use std::io::Write;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use secrecy::ExposeSecret;
+use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
-use super::settings::AuthSettings;
-use crate::ops::secret_file;
+use crate::ops::state_lock;
 
 const FILE_NAME: &str = "jwt.key";
 const KEY_BYTES: usize = 32;
@@ -175,7 +175,7 @@ fn read(path: &Path, file: File) -> Result<Key, KeyError> {
         return Err(KeyError::Open { path: path.into() });
     }
     let no_key = || KeyError::NoKey { path: path.into() };
-    let text = secret_file::read(file, FILE_BYTES_MAX).map_err(|error| match error.kind() {
+    let text = state_lock::read(file, FILE_BYTES_MAX).map_err(|error| match error.kind() {
         io::ErrorKind::FileTooLarge => no_key(),
         _ => unreadable(error),
     })?;
@@ -211,6 +211,58 @@ fn write(path: &Path, key: &[u8]) -> io::Result<()> {
     std::fs::rename(&unfinished, path)?;
     let directory = path.parent().unwrap_or(Path::new("."));
     File::open(directory)?.sync_all()
+}
+
+// ---- Settings
+//
+// Settings of accounts, tokens and password hashing.
+
+/// Who may create an account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Registration {
+    /// Any client.
+    Open,
+    /// Any client, until the database has its first account.
+    First,
+    /// Nobody but the operator, with `bhav user add`.
+    Closed,
+}
+
+/// Settings of accounts, tokens and password hashing.
+#[derive(Debug, Clone)]
+pub struct AuthSettings {
+    /// Current signing key. If not given, one is generated once and kept in the state directory.
+    pub jwt_secret: Option<SecretString>,
+    /// Earlier keys, which verify and no longer sign, separated by commas.
+    pub jwt_previous_secrets: Option<SecretString>,
+    pub registration: Registration,
+    /// By account and by client network; 0 is no limit.
+    pub login_attempts_per_minute: u32,
+    /// By client network; 0 is no limit.
+    pub registration_attempts_per_minute: u32,
+    /// Memory of one password hash. The default is OWASP's minimum for two passes.
+    pub argon2_memory_kib: u32,
+    pub argon2_passes: u32,
+    /// Threads that hash passwords; 0 is half of the cores, at least one.
+    pub crypto_threads: usize,
+    /// Most hashes that wait for a thread.
+    pub crypto_queue_max: usize,
+}
+
+impl Default for AuthSettings {
+    fn default() -> Self {
+        Self {
+            jwt_secret: None,
+            jwt_previous_secrets: None,
+            registration: Registration::Open,
+            login_attempts_per_minute: 10,
+            registration_attempts_per_minute: 10,
+            argon2_memory_kib: 19_456,
+            argon2_passes: 2,
+            crypto_threads: 0,
+            crypto_queue_max: 64,
+        }
+    }
 }
 
 #[cfg(test)]

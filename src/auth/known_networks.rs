@@ -13,9 +13,9 @@ use parking_lot::Mutex;
 use sha2::Sha256;
 
 use crate::auth::keys::Key;
-use crate::base::network::network;
+use crate::base::limiter::network;
 use crate::base::{BoundedMap, Clock};
-use crate::store::limits::{LOGIN_NETWORK_AGAIN_MS, LOGIN_NETWORKS_MAX};
+use crate::store::records::{LOGIN_NETWORK_AGAIN_MS, LOGIN_NETWORKS_MAX};
 use crate::store::{AccountId, LoginNetwork};
 
 /// Most accounts remembered, in about 16 MiB. Beyond it those with the oldest use are forgotten

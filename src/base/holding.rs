@@ -2,10 +2,11 @@
 //!
 //! Quantities and prices are exactly the broker's digits; they are rounded only when written out.
 
+use jiff::Timestamp;
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
-use super::{Broker, Symbol};
+use crate::base::{Symbol, clock};
 
 /// One row of a broker's holdings.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -206,4 +207,102 @@ pub struct Synced {
     pub simulated: bool,
     /// The broker's id of the person whose rows these are; `None` if the broker does not say.
     pub broker_user: Option<String>,
+}
+
+// ---- Broker
+//
+// The two brokers, under the letters that the API uses for them.
+
+/// A broker from which portfolios are synced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Broker {
+    /// Any broker that speaks Kite Connect v3 (Zerodha).
+    A,
+    /// Any broker that speaks the Breeze API (ICICI Direct).
+    B,
+}
+
+impl Broker {
+    /// Both brokers, in the order in which the API lists them.
+    pub const ALL: [Self; 2] = [Self::A, Self::B];
+
+    /// The letter in paths and documents: `a` or `b`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::A => "a",
+            Self::B => "b",
+        }
+    }
+
+    /// The broker with this letter; `None` for any other text.
+    pub fn parse(letter: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|broker| broker.as_str() == letter)
+    }
+
+    /// The name for log lines and messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::A => "broker A",
+            Self::B => "broker B",
+        }
+    }
+}
+
+// ---- Security
+//
+// A row of broker B's security master, the file that maps its short codes to exchange tickers.
+
+/// One share on one exchange.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MasterRow {
+    /// Broker B's own code of at most six letters.
+    pub short_code: String,
+    /// `NSE` or `BSE`.
+    pub exchange: &'static str,
+    /// The exchange's ticker.
+    pub ticker: String,
+    /// `None` if the file has none.
+    pub isin: Option<String>,
+    /// Series as the file writes it: `EQ`, `BE`, ...
+    pub series: String,
+}
+
+// ---- Closing
+//
+// Official closing prices, and the trading dates by which the age of prices is judged.
+
+/// The official closing price of one instrument on one trading date.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClosingPrice {
+    pub price: Decimal,
+    /// Closing price of the trading date before; `None` if the feed did not name it.
+    pub previous_close: Option<Decimal>,
+    /// Time of the price, Unix milliseconds: the close, or the last trade before the close.
+    pub as_of_ms: i64,
+}
+
+/// What the market calendar says about one instant, as far as the age of prices depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MarketDay {
+    /// Date of the instant in IST.
+    pub today: Date,
+    /// The latest trading date up to and including today, even if today's session has not opened
+    /// yet. `today` if the calendar does not cover the date.
+    pub session: Date,
+    /// The latest trading date whose session has opened; `None` if the calendar does not cover the
+    /// date.
+    pub day: Option<Date>,
+    /// Instant of the last official close; `None` once prices of a later date are possible.
+    pub last_close: Option<Timestamp>,
+    /// In a pre-open: instant of the official close before it. Until its matching, and of many
+    /// shares until trading begins, the last price still is that close.
+    pub close_before_open: Option<Timestamp>,
+}
+
+impl MarketDay {
+    /// The trading date to which what a broker says now belongs: that of the last close while it
+    /// stands, and the session's from its pre-open on.
+    pub fn trading_date(&self) -> Date {
+        self.last_close.map_or(self.session, |close| clock::zoned(close).date())
+    }
 }

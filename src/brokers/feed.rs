@@ -2,12 +2,16 @@
 //!
 //! Calls block and run on the feed's lane.
 
+use std::fmt;
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
+use rust_decimal::Decimal;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
+use sonic_rs::LazyValue;
 
-use crate::base::{Clock, Quote, Source, Symbol};
-use crate::brokers::BrokerError;
+use crate::base::{Clock, Quote, Source, Symbol, json};
 
 /// A source of quotes that answers in batches.
 ///
@@ -109,4 +113,429 @@ pub enum Readiness {
     Off,
     /// Another node leads and asks for all.
     Follows,
+}
+
+// ---- Error
+//
+// Why a call to a broker or to the public provider brought nothing: one error for feeds, syncs and
+// logins.
+//
+// Its text is for the log and for the operator's health page. It is made of our own words, of
+// numbers, and of what a feed's upstream said about our own request. A user's sync repeats no word
+// of the broker, which may have repeated the credentials.
+
+/// A call that brought nothing. Nothing is returned of a batch or a sync that failed half-way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BrokerError {
+    /// Whose call it was, as the log calls it.
+    pub upstream: &'static str,
+    pub kind: BrokerErrorKind,
+    /// Particulars; empty where the kind says everything.
+    pub detail: String,
+    retry_after: Option<Duration>,
+}
+
+/// What went wrong. What a caller does next depends on this alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BrokerErrorKind {
+    /// The call was not made: a limit, the open circuit, no token, or a switch.
+    NotReady(Readiness),
+    /// No connection, or one that broke before the reply was complete.
+    Unreachable,
+    /// No complete reply in time.
+    TimedOut,
+    /// The upstream wants fewer calls.
+    RateLimited,
+    /// The broker names a limit that it documents as the API key's own.
+    KeySpent,
+    /// The server's access token is no longer accepted.
+    TokenDead,
+    /// The one-time code of a login is wrong, used or expired, or the session made of it ended.
+    CodeRefused,
+    /// The API key is unknown, or the secret does not match it.
+    KeyRefused,
+    /// The API key is good, but its app or plan may not do this.
+    NotPermitted,
+    /// The account is blocked or incomplete. Only its owner can settle that with the broker.
+    AccountProblem,
+    /// The account's second factor is missing or blocked. Only its owner can settle that.
+    SecondFactorProblem,
+    /// The broker accepts calls of this API key from registered network addresses only.
+    AddressRefused,
+    /// The request itself was refused, for instance for one of its symbols.
+    Refused,
+    /// The upstream reports a failure of its own.
+    Failed { status: u16 },
+    /// A reply that the upstream's documentation does not have. It is never an empty portfolio.
+    Malformed,
+    /// A redirect, which is not followed: it would take credentials to another host.
+    Redirected,
+}
+
+impl BrokerError {
+    pub(crate) fn new(
+        upstream: &'static str,
+        kind: BrokerErrorKind,
+        detail: impl Into<String>,
+    ) -> Self {
+        Self { upstream, kind, detail: detail.into(), retry_after: None }
+    }
+
+    /// A call that was not made.
+    pub(crate) fn not_ready(upstream: &'static str, readiness: Readiness) -> Self {
+        Self::new(upstream, BrokerErrorKind::NotReady(readiness), "")
+    }
+
+    /// The same, not to be tried again before `wait` has passed.
+    pub(crate) fn after(mut self, wait: Duration) -> Self {
+        match &mut self.kind {
+            BrokerErrorKind::NotReady(Readiness::Paced(own) | Readiness::Open(own)) => *own = wait,
+            _ => self.retry_after = Some(wait),
+        }
+        self
+    }
+
+    /// How long to wait before the same call may succeed, where that is known.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self.kind {
+            BrokerErrorKind::NotReady(Readiness::Paced(wait) | Readiness::Open(wait)) => Some(wait),
+            _ => self.retry_after,
+        }
+    }
+
+    /// Whether the upstream refuses what was sent. Whoever sends the like is refused again and
+    /// again, so users' refusals are counted. False for failures of the upstream itself.
+    pub(super) fn blames_request(&self) -> bool {
+        use BrokerErrorKind as Kind;
+        match self.kind {
+            Kind::KeySpent
+            | Kind::TokenDead
+            | Kind::CodeRefused
+            | Kind::KeyRefused
+            | Kind::NotPermitted
+            | Kind::AccountProblem
+            | Kind::SecondFactorProblem
+            | Kind::AddressRefused
+            | Kind::Refused => true,
+            Kind::NotReady(_)
+            | Kind::Unreachable
+            | Kind::TimedOut
+            | Kind::RateLimited
+            | Kind::Failed { .. }
+            | Kind::Malformed
+            | Kind::Redirected => false,
+        }
+    }
+}
+
+impl fmt::Display for BrokerError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use BrokerErrorKind as Kind;
+        let Self { upstream, kind, detail, .. } = self;
+        match kind {
+            Kind::NotReady(readiness) => write!(out, "not asked: {readiness:?}"),
+            Kind::Unreachable => write!(out, "cannot reach {upstream}: {detail}"),
+            Kind::TimedOut => write!(out, "{upstream} took longer than {detail}"),
+            Kind::RateLimited => write!(out, "{upstream} refused for too many requests"),
+            Kind::KeySpent => write!(out, "{upstream}: the API key has no calls left"),
+            Kind::TokenDead => write!(out, "{upstream} says the token is dead"),
+            Kind::CodeRefused => {
+                write!(out, "{upstream} does not accept the one-time code: {detail}")
+            }
+            Kind::KeyRefused => {
+                write!(out, "{upstream} does not accept the API key or its signature: {detail}")
+            }
+            Kind::NotPermitted => write!(out, "{upstream}: {detail}"),
+            Kind::AccountProblem => {
+                write!(out, "{upstream}: the broker says that the account has a problem")
+            }
+            Kind::SecondFactorProblem => write!(
+                out,
+                "{upstream}: the broker says that the account's second factor has a problem"
+            ),
+            Kind::AddressRefused => {
+                write!(out, "{upstream} does not accept calls from this address: {detail}")
+            }
+            Kind::Refused => write!(out, "{upstream} refused the request: {detail}"),
+            Kind::Failed { status } => {
+                write!(out, "{upstream} failed with HTTP {status}: {detail}")
+            }
+            Kind::Malformed => write!(out, "{upstream} answered nonsense: {detail}"),
+            Kind::Redirected => {
+                write!(out, "{upstream} answered with a redirect that is not followed")
+            }
+        }
+    }
+}
+
+impl std::error::Error for BrokerError {}
+
+// ---- Quote checks
+//
+// Which prices are believed, for every source in one place. Pure.
+//
+// The limits are wide on purpose: real days are wild, and a refused true price is as wrong as a
+// shown false one. What they catch is zeros, other instruments' prices, lost decimal points and
+// dead feeds.
+
+/// Oldest price that is still "the last session's". The longest closures are long weekends of four
+/// or five days; twice that leaves room for shares that did not trade on a day or two.
+const AGE_MAX: SignedDuration = SignedDuration::from_hours(10 * 24);
+
+/// No share or index comes near; beyond it a decimal point was lost.
+const PRICE_MAX: Decimal = Decimal::from_parts(100_000_000, 0, 0, false, 0);
+
+/// What an instrument is, as far as its moves are concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Shares with derivatives have no fixed price band, and index members fell by 26 to 28 % on
+    /// days of 2023 and 2025; others are banded at 20 % except on listing and relisting days.
+    Share,
+    /// The market-wide breaker halts the day at 20 %; sector indices go a little further.
+    Index,
+    /// An index of implied volatility, which rose by half in a day more than once.
+    Volatility,
+}
+
+impl Kind {
+    /// Largest believable change from the previous close, in percent, either way.
+    fn change_pct_max(self) -> Decimal {
+        Decimal::from(match self {
+            Self::Share => 50,
+            Self::Index => 25,
+            Self::Volatility => 200,
+        })
+    }
+
+    /// The kind of an index called `ticker`.
+    pub fn of_index(ticker: &str) -> Self {
+        if ticker.contains("VIX") { Self::Volatility } else { Self::Index }
+    }
+}
+
+/// What an upstream said about one instrument.
+#[derive(Clone, Debug)]
+pub struct Claim {
+    pub kind: Kind,
+    pub last_price: Decimal,
+    pub previous_close: Option<Decimal>,
+    /// `None` where it gave no time.
+    pub as_of: Option<Timestamp>,
+}
+
+/// Why a claim is not believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doubt {
+    /// Not positive, or absurdly large.
+    Price,
+    /// Price time ahead of our clock.
+    Future,
+    /// Price time older than any market closure.
+    Old,
+    /// Change from the previous close beyond what the kind allows.
+    Change,
+}
+
+impl Claim {
+    /// The previous close to show with the price: a positive one or none.
+    ///
+    /// # Errors
+    /// The first [`Doubt`].
+    pub fn believed(&self, now: Timestamp) -> Result<Option<Decimal>, Doubt> {
+        if self.last_price <= Decimal::ZERO || self.last_price > PRICE_MAX {
+            return Err(Doubt::Price);
+        }
+        if self.as_of.is_some_and(|as_of| Quote::is_ahead(as_of, now)) {
+            return Err(Doubt::Future);
+        }
+        let age = self.as_of.map(|as_of| now.duration_since(as_of)).unwrap_or_default();
+        if age > AGE_MAX {
+            return Err(Doubt::Old);
+        }
+        let previous_close = self.previous_close.filter(|close| *close > Decimal::ZERO);
+        if let Some(close) = previous_close {
+            let change_pct = json::percent_change(self.last_price, close);
+            if change_pct.is_none_or(|pct| pct.abs() > self.kind.change_pct_max()) {
+                return Err(Doubt::Change);
+            }
+        }
+        Ok(previous_close)
+    }
+
+    /// The claim as a quote of `symbol`, if it is believed.
+    pub fn quote(
+        self,
+        symbol: &Symbol,
+        times: &CallTimes,
+        source: Source,
+        simulated: bool,
+    ) -> Option<Quote> {
+        let previous_close = self.believed(times.answered).ok()?;
+        Some(Quote {
+            symbol: symbol.clone(),
+            last_price: self.last_price,
+            previous_close,
+            as_of: self.as_of.unwrap_or(times.asked),
+            timed: self.as_of.is_some(),
+            asked: times.asked,
+            delay_s: None,
+            source,
+            simulated,
+        })
+    }
+}
+
+// ---- Number
+//
+// Numbers as the brokers write them: with or without quotes, whole or not, null, or a word for
+// nothing. Pure; never panics, never rounds.
+
+/// Longest number that is read; a decimal has at most 29 digits.
+const NUMBER_BYTES_MAX: usize = 64;
+
+/// A number, or the broker's word for none (`null`, `""`, `NA`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Number(pub(super) Option<Decimal>);
+
+impl Number {
+    /// Where zero means that the broker has none: prices.
+    pub(super) fn price(self) -> Option<Decimal> {
+        self.0.filter(|price| *price > Decimal::ZERO)
+    }
+
+    /// Where none means zero: quantities that older answers leave out.
+    pub(super) fn or_zero(self) -> Decimal {
+        self.0.unwrap_or_default()
+    }
+}
+
+impl<'de> Deserialize<'de> for Number {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw: LazyValue<'de> = Deserialize::deserialize(deserializer)?;
+        read(raw.as_raw_str()).ok_or_else(|| D::Error::custom("not a number"))
+    }
+}
+
+/// `None` if the JSON text `raw` is neither a number nor a word for none.
+pub(super) fn read(raw: &str) -> Option<Number> {
+    let raw = raw.trim();
+    let text = match raw.strip_prefix('"') {
+        Some(rest) => rest.strip_suffix('"')?.trim(),
+        None => raw,
+    };
+    if text.is_empty() || text == "null" || text.eq_ignore_ascii_case("na") {
+        return Some(Number(None));
+    }
+    // The parser of decimals takes underscores too.
+    let plain = |byte| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E');
+    if text.len() > NUMBER_BYTES_MAX || !text.bytes().all(plain) {
+        return None;
+    }
+    json::parse_decimal(text).map(|number| Number(Some(number)))
+}
+
+#[cfg(test)]
+mod quote_checks_tests {
+    use super::*;
+
+    fn claim(kind: Kind, last: &str, close: &str) -> Claim {
+        Claim {
+            kind,
+            last_price: last.parse().unwrap(),
+            previous_close: Some(close.parse().unwrap()),
+            as_of: Some(now()),
+        }
+    }
+
+    fn now() -> Timestamp {
+        "2026-11-20T10:00:00Z".parse().unwrap()
+    }
+
+    #[test]
+    fn prices_and_changes() {
+        for (kind, last, close, expected) in [
+            (Kind::Share, "1412.95", "1389.65", Ok(())),
+            (Kind::Share, "0", "10", Err(Doubt::Price)),
+            (Kind::Share, "-1", "10", Err(Doubt::Price)),
+            (Kind::Share, "100000001", "0", Err(Doubt::Price)),
+            (Kind::Share, "71.8", "100", Ok(())),
+            (Kind::Share, "150", "100", Ok(())),
+            (Kind::Share, "150.01", "100", Err(Doubt::Change)),
+            (Kind::Share, "49.99", "100", Err(Doubt::Change)),
+            (Kind::Index, "80", "100", Ok(())),
+            (Kind::Index, "74", "100", Err(Doubt::Change)),
+            (Kind::of_index("INDIA VIX"), "22.8", "13.8", Ok(())),
+            (Kind::of_index("NIFTY 50"), "22.8", "13.8", Err(Doubt::Change)),
+        ] {
+            let got = claim(kind, last, close).believed(now()).map(|_| ());
+            assert_eq!(got, expected, "{kind:?} {last} {close}");
+        }
+    }
+
+    #[test]
+    fn a_close_that_is_not_positive_is_no_close() {
+        for close in ["0", "-5"] {
+            assert_eq!(claim(Kind::Share, "10", close).believed(now()), Ok(None));
+        }
+    }
+
+    #[test]
+    fn times() {
+        for (as_of, expected) in [
+            ("2026-11-20T10:00:05Z", Ok(())),
+            ("2026-11-20T10:00:06Z", Err(Doubt::Future)),
+            ("2026-11-10T10:00:00Z", Ok(())),
+            ("2026-11-10T09:59:59Z", Err(Doubt::Old)),
+        ] {
+            let claim = Claim { as_of: as_of.parse().ok(), ..claim(Kind::Share, "10", "10") };
+            assert_eq!(claim.believed(now()).map(|_| ()), expected, "{as_of}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod number_tests {
+    use super::*;
+    use proptest::prelude::{any, prop_assert};
+
+    #[test]
+    fn numbers_keep_their_digits_and_words_for_none_are_none() {
+        for (raw, expected) in [
+            ("161", Some("161")),
+            ("801.78125", Some("801.78125")),
+            ("\"5175\"", Some("5175")),
+            ("\" 231.40 \"", Some("231.40")),
+            ("-629.2999999999993", Some("-629.2999999999993")),
+            ("1e3", Some("1000")),
+            ("0", Some("0")),
+            ("null", None),
+            ("\"\"", None),
+            ("\"NA\"", None),
+        ] {
+            let number = read(raw).unwrap();
+            assert_eq!(number.0.map(|n| n.to_string()).as_deref(), expected, "{raw}");
+        }
+        let long = "9".repeat(65);
+        for raw in ["false", "\"abc\"", "{}", "[1]", "\"1_000\"", "\"1,5\"", "\"", "--1", &long] {
+            assert_eq!(read(raw), None, "{raw}");
+        }
+    }
+
+    #[test]
+    fn prices_of_zero_are_none() {
+        assert_eq!(read("0").unwrap().price(), None);
+        assert_eq!(read("\"0.00\"").unwrap().price(), None);
+        assert_eq!(read("0.05").unwrap().price().unwrap().to_string(), "0.05");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn never_panics(raw in any::<String>(), digits in "[-+0-9.eE]{0,70}") {
+            for text in [raw.as_str(), digits.as_str(), &format!("\"{digits}\"")] {
+                if let Some(Number(Some(number))) = read(text) {
+                    prop_assert!(text.bytes().any(|b| b.is_ascii_digit()), "{number} of {text}");
+                }
+            }
+        }
+    }
 }

@@ -1,8 +1,12 @@
 //! Settings of the brokers, of the public provider, and of every call to one.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use secrecy::SecretString;
+
+use crate::base::Broker;
 
 /// The server's own broker A app and shared token.
 #[derive(Debug, Clone)]
@@ -140,6 +144,87 @@ impl Default for UpstreamSettings {
             breaker_failures: 3,
             breaker_open_ms: 2_000,
             breaker_open_max_ms: 10_000,
+        }
+    }
+}
+
+// ---- App keys
+//
+// Key and secret of the server's own app at a broker. An operator may change them while the
+// service runs; a call that has begun goes on with those it took.
+
+/// Each may be missing: without both nothing can be activated.
+#[derive(Debug)]
+pub struct AppKeys {
+    pub api_key: Option<SecretString>,
+    pub api_secret: Option<SecretString>,
+}
+
+/// The slot for the present ones.
+#[derive(Debug)]
+pub(super) struct AppKeySlot(ArcSwap<AppKeys>);
+
+impl AppKeySlot {
+    pub(super) fn new(api_key: Option<&SecretString>, api_secret: Option<&SecretString>) -> Self {
+        Self(ArcSwap::from_pointee(AppKeys {
+            api_key: api_key.cloned(),
+            api_secret: api_secret.cloned(),
+        }))
+    }
+
+    pub(super) fn set(&self, keys: AppKeys) {
+        self.0.store(Arc::new(keys));
+    }
+
+    pub(super) fn load(&self) -> Arc<AppKeys> {
+        self.0.load_full()
+    }
+}
+
+// ---- Login page
+//
+// Where a person logs in at a broker to get a one-time code.
+
+/// The address of the login page of the broker whose API is at `api_url`. The API key,
+/// percent-encoded, belongs to its end.
+///
+/// A broker elsewhere than by default, such as the simulator, has its page below its own address:
+/// who tries the simulator is not sent to log in at the real broker.
+pub fn login_page(broker: Broker, api_url: &str) -> String {
+    let (usual_api, usual_page, path) = match broker {
+        Broker::A => (
+            BrokerASettings::default().url,
+            "https://kite.zerodha.com/connect/login",
+            "/connect/login",
+        ),
+        Broker::B => (
+            BrokerBSettings::default().url,
+            "https://api.icicidirect.com/apiuser/login",
+            "/apiuser/login",
+        ),
+    };
+    let page =
+        if api_url == usual_api { usual_page.to_owned() } else { format!("{api_url}{path}") };
+    match broker {
+        Broker::A => format!("{page}?v=3&api_key="),
+        Broker::B => format!("{page}?api_key="),
+    }
+}
+
+#[cfg(test)]
+mod login_page_tests {
+    use super::*;
+
+    #[test]
+    fn a_broker_elsewhere_has_its_login_there_too() {
+        let (a, b) = (BrokerASettings::default().url, BrokerBSettings::default().url);
+        for (broker, url, expected) in [
+            (Broker::A, a.as_str(), "https://kite.zerodha.com/connect/login?v=3&api_key="),
+            (Broker::B, &b, "https://api.icicidirect.com/apiuser/login?api_key="),
+            (Broker::A, "http://127.0.0.1:1/a", "http://127.0.0.1:1/a/connect/login?v=3&api_key="),
+            (Broker::B, "http://127.0.0.1:1/b", "http://127.0.0.1:1/b/apiuser/login?api_key="),
+        ] {
+            assert_eq!(login_page(broker, url), expected);
         }
     }
 }

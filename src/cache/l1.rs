@@ -9,23 +9,20 @@
 //! Every document shows the quotes of L1. Of two quotes for a symbol it keeps the one with the
 //! later time, and [`Freshness`] decides which are stale.
 
-mod entry;
-mod room;
-
 use std::cmp::Ordering;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, AtomicUsize};
 
 use foldhash::quality::RandomState;
 use jiff::Timestamp;
 use papaya::{HashMap, LocalGuard};
 use parking_lot::Mutex;
 
-pub use self::entry::Peek;
-use self::entry::{Entry, Known, State, second};
-pub use super::freshness::{Freshness, Limits, Vouched};
-use super::settings::CacheSettings;
 use crate::base::{Quote, Source, Symbol};
+use crate::cache::freshness::CacheSettings;
 use crate::views::quotes;
+
+pub use super::freshness::{Freshness, Limits, Vouched};
 
 /// The cached quotes and the symbols known not to exist, at most `entries_max` together.
 pub struct L1 {
@@ -417,6 +414,155 @@ impl L1 {
             self.bytes.fetch_sub(held.bytes(symbol_bytes), Relaxed);
         }
         self.stored.fetch_add(1, Relaxed);
+    }
+}
+
+// ---- Entry
+//
+// One entry of L1 and its size. Writers make entries; readers only note when they asked.
+
+/// Memory of an entry besides its texts: itself, its symbol in the map and in the list of keys, and
+/// the two reference counts of the symbol's shared text.
+const ENTRY_BYTES: usize = size_of::<Entry>() + 2 * size_of::<Symbol>() + 2 * size_of::<usize>();
+
+/// A copy of what the cache knows about a symbol.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Peek {
+    Known {
+        quote: Quote,
+        stale: bool,
+        vouched: Vouched,
+        /// The last moment at which it is fresh, as far as known now.
+        fresh_until_mono_ms: i64,
+    },
+    /// Looked up lately, and no source knows it.
+    Unknown,
+    Missing,
+}
+
+pub(super) struct Entry {
+    pub(super) state: State,
+    /// Second, counted from 1, in which a client last asked; 0 if none ever did.
+    pub(super) asked_s: AtomicU32,
+}
+
+pub(super) enum State {
+    Known(Known),
+    /// No source knows the symbol. The entry expires at this time.
+    Unknown {
+        until_mono_ms: u64,
+    },
+}
+
+pub(super) struct Known {
+    pub(super) quote: Quote,
+    pub(super) json: Box<[u8]>,
+    /// When its source last vouched for it. The source may confirm it later; see [`Vouched`].
+    pub(super) vouched_mono_ms: AtomicI64,
+    pub(super) calls: u8,
+}
+
+impl Known {
+    pub(super) fn vouched(&self) -> Vouched {
+        Vouched { mono_ms: self.vouched_mono_ms.load(Relaxed), calls: self.calls }
+    }
+}
+
+impl Entry {
+    /// Whether a client asked at or after `since_s`, before this request.
+    #[inline]
+    pub(super) fn asked_since(&self, since_s: u32) -> bool {
+        let asked_s = self.asked_s.load(Relaxed);
+        asked_s > 0 && asked_s >= since_s
+    }
+
+    /// Notes that a client asked. Writes only if the second has changed, so that the cache line of
+    /// an often used entry stays shared.
+    #[inline]
+    pub(super) fn touch(&self, now_mono_ms: u64) {
+        let now_s = second(now_mono_ms);
+        if self.asked_s.load(Relaxed) != now_s {
+            self.asked_s.store(now_s, Relaxed);
+        }
+    }
+
+    /// Approximate memory of the entry under a symbol of `symbol_bytes`, without the map's own
+    /// table, whose size never changes.
+    pub(super) fn bytes(&self, symbol_bytes: usize) -> usize {
+        let json_bytes = match &self.state {
+            State::Known(known) => known.json.len(),
+            State::Unknown { .. } => 0,
+        };
+        ENTRY_BYTES + symbol_bytes + json_bytes
+    }
+}
+
+/// The second of a monotonic time, counted from 1. 32 bits last for 136 years.
+#[inline]
+pub(super) fn second(mono_ms: u64) -> u32 {
+    u32::try_from(mono_ms / 1_000 + 1).unwrap_or(u32::MAX)
+}
+
+// ---- Room
+//
+// Eviction from L1: keeps the bound on entries and chooses what to evict. Called by writers only,
+// under their lock.
+
+/// Entries sampled to choose one to evict. The one of them that was asked for longest ago is, on
+/// average, among the oldest twentieth. A sample costs the writer about a microsecond.
+const EVICTION_SAMPLE: usize = 16;
+
+impl L1 {
+    /// Adds `symbol` to the keys unless it is pinned, and evicts entries while the bound is
+    /// reached.
+    fn make_room(
+        &self,
+        writer: &mut Writer,
+        guard: &LocalGuard<'_>,
+        symbol: &Symbol,
+        now_mono_ms: u64,
+    ) {
+        while !writer.keys.is_empty() && writer.keys.len() + writer.pinned >= self.entries_max {
+            let at = self.victim(writer, guard, now_mono_ms);
+            let evicted = writer.keys.swap_remove(at);
+            if let Some(entry) = self.map.remove(&evicted, guard) {
+                self.bytes.fetch_sub(entry.bytes(evicted.as_str().len()), Relaxed);
+                writer.negatives -= usize::from(matches!(entry.state, State::Unknown { .. }));
+            }
+            self.evictions.fetch_add(1, Relaxed);
+        }
+        match self.pinned.contains(symbol) {
+            true => writer.pinned += 1,
+            false => writer.keys.push(symbol.clone()),
+        }
+    }
+
+    /// Index in `keys` of the entry to evict, chosen from a random sample. An expired negative
+    /// entry goes first. While negative entries fill more than half of the cache, any of them goes
+    /// next, so that invented symbols cannot drive out quotes. Otherwise the one that was asked for
+    /// or received longest ago goes.
+    fn victim(&self, writer: &mut Writer, guard: &LocalGuard<'_>, now_mono_ms: u64) -> usize {
+        let crowded = writer.negatives > self.entries_max / 2;
+        let mut least = (u8::MAX, u32::MAX);
+        let mut least_at = 0;
+        for _ in 0..EVICTION_SAMPLE {
+            let at = writer.random.usize(..writer.keys.len());
+            let Some(entry) = self.map.get(&writer.keys[at], guard) else { return at };
+            let asked_s = entry.asked_s.load(Relaxed);
+            let worth = match &entry.state {
+                State::Unknown { until_mono_ms } if *until_mono_ms <= now_mono_ms => (0, asked_s),
+                State::Unknown { .. } if crowded => (1, asked_s),
+                State::Unknown { .. } => (2, asked_s),
+                State::Known(known) => {
+                    let vouched_ms = u64::try_from(known.vouched().mono_ms).unwrap_or_default();
+                    (2, asked_s.max(second(vouched_ms)))
+                }
+            };
+            if worth < least {
+                (least, least_at) = (worth, at);
+            }
+        }
+        least_at
     }
 }
 

@@ -2,10 +2,11 @@
 
 use std::sync::atomic::AtomicBool;
 
-use super::*;
-use crate::base::decimal;
-use crate::cache::settings::CacheSettings;
 use jiff::{SignedDuration, Timestamp};
+
+use super::*;
+use crate::base::json;
+use crate::cache::freshness::CacheSettings;
 
 fn symbol(name: &str) -> Symbol {
     Symbol::parse(name).unwrap()
@@ -20,8 +21,8 @@ fn at(second: i64) -> Timestamp {
 fn quote(source: Source, as_of_s: i64, price: &str) -> Quote {
     Quote {
         symbol: symbol("NSE:INFY"),
-        last_price: decimal::parse(price).unwrap(),
-        previous_close: decimal::parse("100"),
+        last_price: json::parse_decimal(price).unwrap(),
+        previous_close: json::parse_decimal("100"),
         as_of: at(as_of_s),
         timed: true,
         asked: at(as_of_s),
@@ -147,7 +148,7 @@ fn the_same_price_with_an_earlier_time_confirms_the_quote() {
     assert_eq!(l1.insert(earlier.clone(), vouched(3_000), 3_000), Kept::Confirmed);
     assert_eq!(stale(&l1, "NSE:INFY", 6_000), Some(false));
     assert_eq!(l1.quote("NSE:INFY").unwrap().as_of, at(10));
-    let other = Quote { last_price: decimal::parse("99").unwrap(), ..earlier };
+    let other = Quote { last_price: json::parse_decimal("99").unwrap(), ..earlier };
     assert_eq!(l1.insert(other, vouched(6_000), 6_000), Kept::Refused);
     let delayed = quote(Source::Public, 8, "101");
     assert_eq!(l1.insert(delayed, vouched(6_000), 6_000), Kept::Refused, "another's word");

@@ -4,10 +4,17 @@
 //! nodes share. Every call may block, so only lane threads and start-up code call it,
 //! never the edge.
 
+use jiff::Timestamp;
+use rust_decimal::Decimal;
+use serde::{Deserialize, Serialize};
+
+use crate::base::{Quote, Source, Symbol};
+use crate::cache::l1::{L1, Vouched};
+
 /// The kind of a record. Keys are distinct within a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// A quote, by symbol ([`codec`]).
+    /// A quote, by symbol ([`encode`]).
     Quote,
     /// The instrument list of a day, in the form that its owner writes.
     Instruments,
@@ -146,7 +153,185 @@ impl SecondLevel for Absent {
         L2Stats { backend: "none", ..L2Stats::default() }
     }
 }
-pub mod codec;
 pub mod sqlite;
 #[cfg(feature = "engines")]
 pub mod valkey;
+
+// ---- Codec
+//
+// The stored form of quotes in L2: compact JSON with decimals as strings, so that nothing is
+// rounded.
+//
+// Pure. A record that is read back is checked like outside input: if it makes no plausible quote,
+// it is dropped.
+
+#[derive(Serialize, Deserialize)]
+struct Stored<'a> {
+    last_price: Decimal,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    previous_close: Option<Decimal>,
+    as_of: String,
+    /// Files of earlier versions have the time of the answer here.
+    #[serde(alias = "received")]
+    asked: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    delay_s: Option<u32>,
+    source: &'a str,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    simulated: bool,
+}
+
+/// Encodes a quote. The key of the record is the symbol.
+pub fn encode(quote: &Quote) -> Vec<u8> {
+    let stored = Stored {
+        last_price: quote.last_price,
+        previous_close: quote.previous_close,
+        as_of: quote.as_of.to_string(),
+        asked: quote.asked.to_string(),
+        delay_s: quote.delay_s,
+        source: quote.source.as_str(),
+        simulated: quote.simulated,
+    };
+    sonic_rs::to_vec(&stored).expect("strings, decimals and a flag always serialise")
+}
+
+/// Decodes the quote stored under `key`; `None` if the record makes no plausible one.
+pub fn decode(key: &str, bytes: &[u8]) -> Option<Quote> {
+    let stored: Stored<'_> = sonic_rs::from_slice(bytes).ok()?;
+    let source = Source::ALL.into_iter().find(|source| source.as_str() == stored.source)?;
+    let positive = |price: &Decimal| *price > Decimal::ZERO;
+    Some(Quote {
+        symbol: Symbol::parse(key)?,
+        last_price: Some(stored.last_price).filter(positive)?,
+        previous_close: stored.previous_close.filter(positive),
+        as_of: stored.as_of.parse::<Timestamp>().ok()?,
+        timed: true,
+        asked: stored.asked.parse::<Timestamp>().ok()?,
+        delay_s: stored.delay_s,
+        source,
+        simulated: stored.simulated,
+    })
+}
+
+/// Quotes as a level stores them, under [`Kind::Quote`].
+pub fn records(quotes: &[Quote]) -> Vec<(String, Vec<u8>)> {
+    quotes.iter().map(|quote| (quote.symbol.to_string(), encode(quote))).collect()
+}
+
+/// How many stored quotes were restored into L1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Restored {
+    pub quotes: usize,
+    /// Quotes not restored because by this machine's clock they are of the future.
+    pub of_the_future: usize,
+}
+
+/// Restores every stored quote into `l1`, marked stale until it is refreshed.
+///
+/// A quote of the future is dropped. The clock was set back then, as the demo's is at each start,
+/// and until it reached that time again the quote would keep out every newer one. Blocks.
+///
+/// # Errors
+/// [`L2Error`].
+pub fn restore_quotes(
+    l1: &L1,
+    l2: &dyn SecondLevel,
+    now: Timestamp,
+    now_mono_ms: u64,
+) -> Result<Restored, L2Error> {
+    let mut restored = Restored::default();
+    for (key, record) in l2.load_all(Kind::Quote)? {
+        let Some(quote) = decode(&key, &record.bytes) else { continue };
+        if l1.refuses_ahead(&quote, now) {
+            restored.of_the_future += 1;
+            continue;
+        }
+        l1.insert(quote, Vouched::NEVER, now_mono_ms);
+        restored.quotes += 1;
+    }
+    Ok(restored)
+}
+
+#[cfg(test)]
+mod codec_tests {
+    use super::*;
+    use crate::base::json;
+    use proptest::prelude::*;
+
+    fn quote() -> Quote {
+        Quote {
+            symbol: Symbol::parse("NSE:M&M").unwrap(),
+            last_price: json::parse_decimal("2436.199951171875").unwrap(),
+            previous_close: json::parse_decimal("2400.10"),
+            as_of: "2026-11-20T10:00:00.123456789Z".parse().unwrap(),
+            timed: true,
+            asked: "2026-11-20T10:00:01Z".parse().unwrap(),
+            delay_s: Some(900),
+            source: Source::Public,
+            simulated: true,
+        }
+    }
+
+    #[test]
+    fn a_quote_is_stored_as_compact_json() {
+        let text = String::from_utf8(encode(&Quote { simulated: false, ..quote() })).unwrap();
+        assert_eq!(
+            text,
+            "{\"last_price\":\"2436.199951171875\",\"previous_close\":\"2400.10\",\
+             \"as_of\":\"2026-11-20T10:00:00.123456789Z\",\"asked\":\"2026-11-20T10:00:01Z\",\
+             \"delay_s\":900,\"source\":\"public\"}"
+        );
+    }
+
+    #[test]
+    fn an_implausible_record_decodes_to_none() {
+        let good = String::from_utf8(encode(&quote())).unwrap();
+        assert_eq!(decode("NSE:M&M", good.as_bytes()), Some(quote()));
+        assert_eq!(decode("nse:m&m", good.as_bytes()), None);
+        for (from, to) in [
+            ("\"2436.199951171875\"", "\"0\""),
+            ("\"2436.199951171875\"", "\"-1\""),
+            ("\"2436.199951171875\"", "\"x\""),
+            ("\"public\"", "\"rumour\""),
+            ("2026-11-20T10", "2026-13-20T10"),
+            ("}", ""),
+        ] {
+            assert!(good.contains(from));
+            assert_eq!(decode("NSE:M&M", good.replace(from, to).as_bytes()), None, "{to}");
+        }
+        let zero_close = good.replace("\"2400.10\"", "\"0\"");
+        assert_eq!(decode("NSE:M&M", zero_close.as_bytes()).unwrap().previous_close, None);
+    }
+
+    proptest! {
+        #[test]
+        fn every_quote_is_decoded_as_it_was_encoded(
+            mantissa in 1i64..i64::MAX, scale in 0u32..19, close in proptest::option::of(1i64..),
+            as_of_ns in 0i64.., simulated: bool, broker_a: bool,
+        ) {
+            let given = Quote {
+                last_price: Decimal::new(mantissa, scale),
+                previous_close: close.map(|mantissa| Decimal::new(mantissa, scale)),
+                as_of: Timestamp::from_nanosecond(i128::from(as_of_ns)).unwrap(),
+                source: if broker_a { Source::BrokerA } else { Source::Public },
+                simulated,
+                ..quote()
+            };
+            let back = decode("NSE:M&M", &encode(&given)).unwrap();
+            prop_assert_eq!(back.last_price.scale(), given.last_price.scale());
+            prop_assert_eq!(back, given);
+        }
+
+        #[test]
+        fn one_damaged_byte_is_refused_or_is_another_quote(
+            at in any::<prop::sample::Index>(), byte: u8,
+        ) {
+            let mut bytes = encode(&quote());
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+            if let Some(read) = decode("NSE:M&M", &bytes) {
+                prop_assert_eq!(decode("NSE:M&M", &encode(&read)), Some(read));
+            }
+        }
+    }
+}

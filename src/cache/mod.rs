@@ -7,14 +7,13 @@
 //! each other over that server. Nothing here calls an upstream: the warmers (background tasks) fill
 //! the caches.
 
-mod freshness;
+pub mod freshness;
 pub mod l1;
 pub mod l2;
 #[cfg(feature = "engines")]
 pub mod nodes;
 pub mod pending;
 pub mod responses;
-pub mod settings;
 pub mod valkey;
 
 pub use freshness::{FreshnessRules, SourceRules};

@@ -1,6 +1,7 @@
 //! Storing, invalidating and evicting responses, and that no stale one is found.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use proptest::prelude::*;
 

@@ -2,32 +2,30 @@
 
 use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
+use std::{fs, io};
 
-use clap::{Arg, ArgAction, ArgMatches, Command};
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use clap_complete::Shell;
+use clap_mangen::Man;
+
+use crate::brokers::broker_b::master;
+use crate::cli::operator::{checked, plain, print, refuse, say, shown, with_env_file};
+use crate::cli::token::{Evaluate, evaluate, evaluation};
+use crate::cli::{database, status, token, users};
+use crate::config::Config;
+use crate::config::cli::{Scope, typed, with_flags};
+use crate::config::composed::{Loaded, Reread};
+use crate::config::env_file::{Environment, Flags};
+use crate::config::load::{Fault, effective, load_for_service, report};
+use crate::config::settings::template;
+use crate::market::{IndexList, MarketCalendar, Universe};
+use crate::ops::{Exit, exit, log, panic};
 
 #[cfg(feature = "engines")]
 use crate::cache::valkey::{Server, ValkeySettings};
-use crate::cli::completions;
-use crate::cli::database;
-use crate::cli::named_files;
-use crate::cli::operator::{checked, plain, print, say, shown, with_env_file};
-use crate::cli::signals::Evaluate;
-use crate::cli::signals::evaluate;
-use crate::cli::signals::evaluation;
-use crate::cli::status;
-use crate::cli::token;
-use crate::cli::users;
-use crate::config::Config;
-use crate::config::cli::{Scope, typed, with_flags};
-use crate::config::effective::effective;
-use crate::config::environment::{Environment, Flags};
-use crate::config::fault::{Fault, report};
-use crate::config::load::load_for_service;
-use crate::config::loaded::{Loaded, Reread};
-use crate::config::template::template;
-use crate::ops::{Exit, address_space, exit, log, panic, version};
 #[cfg(feature = "engines")]
 use crate::store::check_server;
 
@@ -88,15 +86,15 @@ pub(super) fn dispatch(args: impl IntoIterator<Item = OsString>, commands: &Comm
         Some(("migrate", typed)) => database::migrate(typed),
         Some(("renew-identity", typed)) => database::renew_identity(typed),
         Some(("user", typed)) => users::run(typed),
-        Some(("completions", typed)) => completions::completions(typed, command()),
-        Some(("man", typed)) => completions::man(typed, command()),
-        Some(("version", _)) => print(&format!("{}\n", version::line())),
+        Some(("completions", typed)) => completions(typed, command()),
+        Some(("man", typed)) => man(typed, command()),
+        Some(("version", _)) => print(&format!("{}\n", exit::line())),
         _ => unreachable!("clap demands a command"),
     }
 }
 
 fn start_service(matches: &ArgMatches, serve: Serve) -> ExitCode {
-    match address_space::expect_enough() {
+    match panic::expect_enough() {
         Ok(()) => start(matches, serve),
         Err(error) => {
             say(&format!("bhav: {error}\n"));
@@ -115,7 +113,7 @@ pub(super) fn start(matches: &ArgMatches, serve: Serve) -> ExitCode {
         return Exit::Internal.into();
     }
     panic::install();
-    tracing::info!(version = version::VERSION, profile = version::PROFILE, "starting");
+    tracing::info!(version = exit::VERSION, profile = exit::PROFILE, "starting");
     for warning in warnings {
         tracing::warn!("{warning}");
     }
@@ -190,7 +188,7 @@ pub(super) fn settings(matches: &ArgMatches) -> Result<Loaded, ExitCode> {
 pub(super) fn read(flags: &Flags) -> Result<Loaded, Vec<Fault>> {
     let env = Environment::of_process().with_file()?;
     load_for_service(flags, &env).map_err(|mut faults| {
-        faults.extend(named_files::faults(flags, &env, &faults));
+        faults.extend(named_file_faults(flags, &env, &faults));
         faults
     })
 }
@@ -220,7 +218,7 @@ investment adviser or research analyst.";
 pub fn command() -> Command {
     Command::new("bhav")
         .about(ABOUT)
-        .version(version::VERSION)
+        .version(exit::VERSION)
         .after_help(format!("{EXAMPLES}\n\n{}", exit::HELP))
         .subcommand_required(true)
         .arg_required_else_help(true)
@@ -280,9 +278,135 @@ pub fn command() -> Command {
         .subcommand(database::migrate_command())
         .subcommand(database::renew_identity_command())
         .subcommand(users::command())
-        .subcommand(completions::completions_command())
-        .subcommand(completions::man_command())
+        .subcommand(completions_command())
+        .subcommand(man_command())
         .subcommand(Command::new("version").about("Print version and build"))
+}
+
+// ---- Completions
+//
+// `bhav completions` and `bhav man`, generated from the definitions of the command line. Main
+// thread.
+
+const PROGRAM: &str = "bhav";
+
+/// The definition of the command `completions`.
+pub fn completions_command() -> Command {
+    let shell = Arg::new("shell").value_name("SHELL").required(true);
+    let shells = [Shell::Bash, Shell::Zsh, Shell::Fish];
+    Command::new("completions")
+        .about("Print completions for a shell")
+        .arg(shell.value_parser(clap::builder::EnumValueParser::<Shell>::new()).help("The shell"))
+        .after_help(format!("Packaged for {}.", shells.map(|shell| shell.to_string()).join(", ")))
+}
+
+/// The definition of the command `man`.
+pub fn man_command() -> Command {
+    let folder = Arg::new("folder").value_name("DIR").required(true);
+    Command::new("man")
+        .about("Write the manual pages, one per command")
+        .arg(folder.value_parser(value_parser!(PathBuf)).help("An existing folder"))
+}
+
+/// `bhav completions`.
+pub fn completions(matches: &ArgMatches, mut program: Command) -> ExitCode {
+    let Some(shell) = matches.get_one::<Shell>("shell") else {
+        unreachable!("clap demands it");
+    };
+    let mut text = Vec::new();
+    clap_complete::generate(*shell, &mut program, PROGRAM, &mut text);
+    // Generated from our own definitions, so it is UTF-8.
+    print(&String::from_utf8_lossy(&text))
+}
+
+/// Writes a page for the program and each of its commands.
+fn write_pages(mut program: Command, folder: &Path) -> io::Result<()> {
+    program = program.disable_help_subcommand(true);
+    program.build();
+    let mut left = vec![program];
+    while let Some(command) = left.pop() {
+        left.extend(command.get_subcommands().filter(|below| !below.is_hide_set()).cloned());
+        let page = Man::new(command);
+        let mut text = Vec::new();
+        page.render(&mut text)?;
+        let text = with_lines_kept(&String::from_utf8_lossy(&text));
+        fs::write(folder.join(page.get_filename()), text)?;
+    }
+    Ok(())
+}
+
+/// Keeps the line breaks of examples and exit codes, which roff would join into paragraphs.
+fn with_lines_kept(page: &str) -> String {
+    let mut text = String::with_capacity(page.len() + 16);
+    let mut kept = false;
+    for line in page.lines() {
+        if line.starts_with(".SH") {
+            if kept {
+                text.push_str(".fi\n");
+            }
+            kept = line == ".SH EXTRA";
+            text.push_str(line);
+            text.push_str(if kept { "\n.nf\n" } else { "\n" });
+        } else {
+            text.push_str(line);
+            text.push('\n');
+        }
+    }
+    if kept {
+        text.push_str(".fi\n");
+    }
+    text
+}
+
+/// `bhav man`.
+pub fn man(matches: &ArgMatches, program: Command) -> ExitCode {
+    let folder = matches.get_one::<PathBuf>("folder").map_or(Path::new("."), PathBuf::as_path);
+    match write_pages(program, folder) {
+        Ok(()) => Exit::Ok.into(),
+        Err(error) => refuse(&format!("{}: {error}", folder.display()), Exit::StateDir),
+    }
+}
+
+// ---- Named files
+//
+// Checks the files that settings name by reading them as the service does, so that their faults
+// are reported together with those of the settings. Main thread of a command.
+
+type Reader = fn(&Path) -> Result<(), String>;
+
+/// Each setting that names a file, with the function that reads the file.
+const FILES: [(&str, Reader); 4] = [
+    ("BHAV_CALENDAR_FILE", |path| said(MarketCalendar::load(Some(path)))),
+    ("BHAV_INDICES_FILE", |path| said(IndexList::load(Some(path)))),
+    ("BHAV_UNIVERSE_FILE", |path| said(Universe::load(Some(path)))),
+    ("BHAV_BROKERB_MASTER_FILE", |path| said(master::load(path))),
+];
+
+/// Faults in the contents of the files. Settings with a fault in `known` are skipped.
+pub fn named_file_faults(flags: &Flags, env: &Environment, known: &[Fault]) -> Vec<Fault> {
+    let mut found = Vec::new();
+    for (name, read) in FILES {
+        let (path, origin) = match (flags.get(name), env.path(name)) {
+            (Some(path), _) => (path.into(), "flag".to_owned()),
+            (None, Some(path)) => (path, env.origin(name).to_string()),
+            (None, None) => continue,
+        };
+        if known.iter().any(|fault| fault.name == name) {
+            continue;
+        }
+        found.extend(read(&path).err().map(|problem| Fault {
+            name: name.to_owned(),
+            value: Some(path.display().to_string()),
+            origin: Some(origin),
+            problem: format!("cannot be used: {problem}"),
+            cure: "correct the file, or unset the setting to do without".to_owned(),
+        }));
+    }
+    found
+}
+
+fn said<T, E: std::fmt::Display>(read: Result<T, E>) -> Result<(), String> {
+    read.map(drop).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]
@@ -299,5 +423,27 @@ mod tests {
         assert!(command().try_get_matches_from(["bhav"]).is_err());
         assert!(command().try_get_matches_from(["bhav", "config"]).is_err());
         assert!(command().try_get_matches_from(["bhav", "serve", "--jwt-secret", "x"]).is_err());
+    }
+}
+
+#[cfg(test)]
+mod named_files_tests {
+    use super::*;
+    use crate::config::settings::SETTINGS;
+
+    #[test]
+    fn every_name_is_a_setting_and_what_is_known_is_not_told_twice() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), "root:x:0:0:root:/home:/bin/sh\n").unwrap();
+        let path = file.path().to_str().unwrap();
+        let env = Environment::from_pairs(FILES.map(|(name, _)| (name, path)));
+        let told = named_file_faults(&Flags::new(), &env, &[]);
+        let names: Vec<&str> = told.iter().map(|fault| fault.name.as_str()).collect();
+        assert_eq!(names, FILES.map(|(name, _)| name));
+        for (name, _) in FILES {
+            assert!(SETTINGS.iter().any(|setting| setting.name == name), "{name}");
+        }
+        assert!(named_file_faults(&Flags::new(), &env, &told).is_empty());
+        assert!(named_file_faults(&Flags::new(), &Environment::default(), &[]).is_empty());
     }
 }

@@ -11,13 +11,14 @@ use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command, value_parser};
 use super::operator::{
     STOP, confirmed, in_words, in_words_of_backup, print, refuse, say, settings, with_service,
 };
-use crate::base::{Clock, ist};
+use crate::base::{Clock, clock};
 use crate::config::Config;
-use crate::ops::state_lock::{self, StateLock};
-use crate::ops::{Exit, exit};
-use crate::store::maintenance::{self, FileReport};
-use crate::store::url::StoreUrl;
-use crate::store::{self, FILE_NAME, MaintenanceError, backups};
+use crate::ops::state_lock::StateLock;
+use crate::ops::{Exit, exit, state_lock};
+use crate::store;
+use crate::store::maintenance::FileReport;
+use crate::store::settings::StoreUrl;
+use crate::store::{FILE_NAME, MaintenanceError, backups, maintenance};
 
 /// The signing key, in the state directory.
 const KEY_FILE: &str = "jwt.key";
@@ -397,7 +398,7 @@ fn rotate_key(state: &Path, stamp: &str) -> std::io::Result<String> {
 
 /// The time for file names, in IST: `20261120-110000`.
 fn stamp(clock: &Clock) -> String {
-    ist::zoned(clock.now()).strftime("%Y%m%d-%H%M%S").to_string()
+    clock::zoned(clock.now()).strftime("%Y%m%d-%H%M%S").to_string()
 }
 
 fn backup_name(stamp: &str) -> String {

@@ -4,23 +4,21 @@
 //! Main thread of a command. Nothing here prints a secret.
 
 use std::fs::File;
-use std::io::{self, IsTerminal, Write};
+use std::io;
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Arg, ArgMatches, Command, value_parser};
 
 use super::client::Target;
-use super::named_files;
-use crate::config::Config;
+use crate::cli::commands;
 use crate::config::check::missing_key;
 use crate::config::cli::{Scope, typed, with_flags};
-use crate::config::env_file;
-use crate::config::environment::{Environment, Flags};
-use crate::config::fault::{Fault, report};
-use crate::config::load::load_of_unit;
-use crate::config::loaded::Loaded;
-use crate::config::origin::Origin;
+use crate::config::composed::Loaded;
+use crate::config::env_file::{Environment, Flags};
+use crate::config::load::{Fault, Origin, load_of_unit, report};
+use crate::config::{Config, env_file};
 use crate::ops::Exit;
 use crate::store::{FILE_NAME, MaintenanceError};
 
@@ -133,7 +131,7 @@ pub fn checked(matches: &ArgMatches) -> Result<Loaded, ExitCode> {
         }
         Err(faults) => (None, faults),
     };
-    faults.extend(named_files::faults(&sources.flags, &sources.env, &faults));
+    faults.extend(commands::named_file_faults(&sources.flags, &sources.env, &faults));
     loaded.filter(|_| faults.is_empty()).ok_or_else(|| report_faults(&faults))
 }
 
@@ -266,7 +264,7 @@ pub fn span(seconds: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::effective::effective;
+    use crate::config::load::effective;
     use crate::config::load::load;
 
     #[test]

@@ -3,25 +3,29 @@
 //! Main thread. Sends the code of the login to the service, which exchanges it for a token; nothing
 //! is stored here. The code is read without echo into memory that is wiped, and never printed.
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Arg, ArgMatches, Command};
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-use super::client::{Answer, Target};
-use super::operator::{plain, print, refuse, say, service, with_running_service};
-use super::{login, secret_input};
-use crate::base::{Broker, ist};
+use crate::base::{Broker, clock};
+use crate::brokers::call::transport::push_encoded;
+use crate::brokers::login_page;
+use crate::cli::client::{Answer, Target};
+use crate::cli::operator::{plain, print, refuse, say, service, with_running_service};
+use crate::cli::users;
 use crate::ops::{Exit, exit};
+use crate::signals::confidence::PRIOR_DATES;
 
 /// Longer than the service waits for the broker.
 const TIMEOUT: Duration = Duration::from_millis(30_000);
 /// Longest request body: names, quotes, and two secrets of which each byte may need an escape of
 /// six.
-const BODY_BYTES: usize = 64 + 6 * 2 * secret_input::BYTES_MAX;
+const BODY_BYTES: usize = 64 + 6 * 2 * users::BYTES_MAX;
 
 const NOTES: &str = "\
 Open the link, log in, and paste the address that the browser is sent to, or the code in it. From a
@@ -86,12 +90,12 @@ pub fn run(matches: &ArgMatches) -> ExitCode {
             say("bhav: warning: a code in the command line is visible to other users\n");
             Zeroizing::new(code.clone())
         }
-        None => match secret_input::ask(|| invite(broker, url, api_key.as_ref())) {
+        None => match users::ask(|| invite(broker, url, api_key.as_ref())) {
             Ok(pasted) => pasted,
             Err(why) => return refuse(&format!("what was pasted: {why}"), Exit::Data),
         },
     };
-    let Some(code) = login::code(broker, &pasted) else {
+    let Some(code) = code(broker, &pasted) else {
         let name = if broker == Broker::A { "request_token" } else { "apisession" };
         let why = format!("there is no {name} in this; paste the whole address, or the code");
         return refuse(&why, Exit::Data);
@@ -101,7 +105,7 @@ pub fn run(matches: &ArgMatches) -> ExitCode {
 
 /// Prints the prompt on standard error, so that standard output contains only the result.
 fn invite(broker: Broker, api_url: &str, api_key: Option<&SecretString>) {
-    say(&format!("Log in at {}:\n  {}\n", broker.name(), login::page(broker, api_url, api_key)));
+    say(&format!("Log in at {}:\n  {}\n", broker.name(), page(broker, api_url, api_key)));
     if api_key.is_none() {
         let letter = broker.as_str().to_ascii_uppercase();
         say(&format!(
@@ -147,7 +151,7 @@ fn told(broker: Broker, answer: &Answer) -> ExitCode {
     let outcome: Outcome = sonic_rs::from_slice(&answer.body).unwrap_or_default();
     let name = broker.name();
     if answer.status == 200 && outcome.valid {
-        let until = outcome.expires_at.and_then(|text| text.parse().ok()).map(ist::zoned);
+        let until = outcome.expires_at.and_then(|text| text.parse().ok()).map(clock::zoned);
         let until = until.map(|at| at.strftime(" until %Y-%m-%d %H:%M IST").to_string());
         return print(&format!("{name}: the token is valid{}\n", until.unwrap_or_default()));
     }
@@ -181,4 +185,128 @@ fn told(broker: Broker, answer: &Answer) -> ExitCode {
         _ => (plain(&outcome.detail), Exit::Unavailable),
     };
     refuse(&format!("{name}: {why}"), exit)
+}
+
+// ---- Login
+//
+// The brokers' login pages, and extraction of the one-time code from what a person pastes. Pure.
+
+/// In the place of an API key that is not known to the command.
+const PLACEHOLDER: &str = "YOUR_API_KEY";
+
+/// The URL of the page where a person logs in to get a code from the broker at `api_url`.
+pub fn page(broker: Broker, api_url: &str, api_key: Option<&SecretString>) -> String {
+    let mut url = login_page(broker, api_url);
+    match api_key {
+        Some(key) => push_encoded(&mut url, key.expose_secret()),
+        None => url.push_str(PLACEHOLDER),
+    }
+    url
+}
+
+/// The code in pasted text: the bare code, or the whole address to which the browser was
+/// redirected. Parameter names are matched in any case. `None` if there is no code.
+pub fn code(broker: Broker, pasted: &str) -> Option<Zeroizing<String>> {
+    let pasted = pasted.trim();
+    let found = match pasted.split_once('?') {
+        Some((_, query)) => {
+            let query = query.split('#').next().unwrap_or_default();
+            query.split('&').filter_map(|pair| pair.split_once('=')).find_map(|(name, value)| {
+                names(broker).iter().any(|known| name.eq_ignore_ascii_case(known)).then_some(value)
+            })?
+        }
+        None => pasted,
+    };
+    // Codes of both brokers are letters and digits, so an address without a code is refused here.
+    let good = !found.is_empty()
+        && found.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte));
+    good.then(|| Zeroizing::new(found.to_owned()))
+}
+
+fn names(broker: Broker) -> &'static [&'static str] {
+    match broker {
+        Broker::A => &["request_token"],
+        Broker::B => &["apisession", "api_session"],
+    }
+}
+
+// ---- Signals
+//
+// The command `signals`.
+
+/// Runs the evaluation. Arguments: folder of candles, weight of the prior in dates, whether to
+/// write JSON, file for a plot.
+pub type Evaluate = fn(&Path, u32, bool, Option<&Path>) -> ExitCode;
+
+pub(super) fn evaluate(matches: &ArgMatches, run: Evaluate) -> ExitCode {
+    let folder: &PathBuf = matches.get_one("folder").expect("clap demands it");
+    let plot = matches.get_one::<PathBuf>("plot").map(PathBuf::as_path);
+    let prior_dates = *matches.get_one("prior-dates").expect("it has a default");
+    run(folder, prior_dates, matches.get_flag("json"), plot)
+}
+
+/// Forty years of sessions, as many as a file may have; with it the prior outweighs all data.
+const PRIOR_DATES_MAX: i64 = 10_000;
+
+const EVALUATION: &str = "\
+Reads every *.csv file in the folder. Each contains one symbol, is named after it (INFY.csv), and
+has a header line with date,open,high,low,close,volume; other columns are ignored. Dates are written
+2022-01-03 or 03-Jan-2022, quoted numbers may have thousands separators, and the newest row may be
+first, as in the history files of NSE. Implausible rows are reported and left out.
+The evaluation walks forward: the confidence of each date is computed from earlier dates only.
+
+Example data of invented shares: examples/candles in the repository,
+/usr/share/doc/bhav/examples/candles in the package.
+
+Information, not investment advice.";
+
+pub(super) fn evaluation() -> Command {
+    let path = || value_parser!(PathBuf);
+    let folder = Arg::new("folder").value_name("DIR").required(true).value_parser(path());
+    let json = Arg::new("json").long("json").action(ArgAction::SetTrue);
+    let plot = Arg::new("plot").long("plot").value_name("FILE.svg").value_parser(path());
+    let prior = Arg::new("prior-dates").long("prior-dates").value_name("DATES");
+    let prior = prior.value_parser(value_parser!(u32).range(1..=PRIOR_DATES_MAX));
+    let prior = prior.default_value(PRIOR_DATES.to_string());
+    Command::new("evaluate")
+        .about("Measure how well signals predicted, on a folder of daily candles")
+        .arg(folder.help("Folder of daily candles"))
+        .arg(json.help("Write one JSON document, with all digits"))
+        .arg(plot.help("Plot predictions against outcomes"))
+        .arg(prior.help("Weight of the market's own drift in a confidence, in dates"))
+        .after_help(format!("{EVALUATION}\n\n{}", exit::HELP))
+}
+
+#[cfg(test)]
+mod login_tests {
+    use super::*;
+
+    #[test]
+    fn the_key_is_encoded_as_a_component() {
+        let key = SecretString::from("a+b=c&d/e");
+        let page_b = page(Broker::B, "http://sim/b", Some(&key));
+        assert_eq!(page_b, "http://sim/b/apiuser/login?api_key=a%2Bb%3Dc%26d%2Fe");
+        assert!(page(Broker::A, "http://sim/a", None).ends_with("v=3&api_key=YOUR_API_KEY"));
+    }
+
+    #[test]
+    fn a_code_is_found_bare_or_in_the_whole_address() {
+        for (broker, pasted, expected) in [
+            (Broker::A, " abc123\n", Some("abc123")),
+            (
+                Broker::A,
+                "https://127.0.0.1/cb?action=login&Request_Token=abc&status=success#x",
+                Some("abc"),
+            ),
+            (Broker::A, "https://127.0.0.1/cb?status=cancelled", None),
+            (Broker::A, "https://127.0.0.1/cb", None),
+            (Broker::A, "", None),
+            (Broker::B, "https://x/?apisession=12345678", Some("12345678")),
+            (Broker::B, "https://x/?a=b&API_Session=87654321", Some("87654321")),
+            (Broker::B, "12 34", None),
+        ] {
+            let found = code(broker, pasted);
+            assert_eq!(found.as_ref().map(|code| code.as_str()), expected, "{pasted}");
+        }
+    }
 }

@@ -7,13 +7,11 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use super::composed::Config;
-use super::environment::Environment;
-use super::fault::Fault;
-use super::loaded::Loaded;
-use super::names::{SHARED_PREFIX, is_known};
-use super::origin::Origin;
 use super::secrets::SECRETS;
 use crate::cache::valkey::Place;
+use crate::config::composed::Loaded;
+use crate::config::env_file::Environment;
+use crate::config::load::{Fault, Origin, SHARED_PREFIX, is_known};
 
 /// Finds pairs of settings that contradict each other, and files that cannot be opened. Each fault
 /// comes with the names of the settings involved.
@@ -230,9 +228,9 @@ fn is_stray(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::environment::Flags;
     use super::super::load::load;
     use super::*;
+    use crate::config::env_file::Flags;
 
     fn load_env(pairs: &[(&str, &str)]) -> Result<Loaded, Vec<Fault>> {
         load(&Flags::new(), &Environment::from_pairs(pairs.iter().copied()))

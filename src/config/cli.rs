@@ -10,8 +10,8 @@ use clap::builder::{PossibleValue, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
-use super::environment::Flags;
 use super::settings::{Group, SETTINGS, Setting};
+use crate::config::env_file::Flags;
 
 /// Which settings a command takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,17 +5,15 @@
 //! collected before they are reported.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::fmt;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
 
-use super::check;
-use super::composed::Config;
-use super::environment::{Environment, Flags, NotText};
-use super::fault::Fault;
-use super::loaded::Loaded;
-use super::names::unknown_names;
-use super::origin::Origin;
-use super::secrets;
-use super::settings::{SETTINGS, Setting};
+use crate::config::composed::{Config, Loaded};
+use crate::config::env_file::{Environment, Flags, NotText};
+use crate::config::secrets::{FILE_SUFFIX, SECRETS};
+use crate::config::settings::{SETTINGS, Setting};
+use crate::config::{check, env_file, secrets};
 
 /// Reads and checks all settings, for any command.
 ///
@@ -121,6 +119,216 @@ fn without_user(text: &str) -> String {
         (Some((scheme, _)), Some(at)) => format!("{scheme}://***{}", &text[at..]),
         _ => text.to_owned(),
     }
+}
+
+// ---- Effective
+//
+// Prints the settings in force, for `config show` and at a reload.
+
+/// The settings in force, one a line in the form of an environment file, secrets masked.
+pub fn effective(loaded: &Loaded) -> String {
+    let mut text = String::new();
+    for setting in SETTINGS {
+        let origin = loaded.origins.get(setting.name).unwrap_or(&Origin::Default);
+        let value = (setting.show)(&loaded.config);
+        let _ = writeln!(text, "{}={value}  # {origin}", setting.name);
+    }
+    for secret in SECRETS {
+        let _ = match loaded.origins.get(secret.name) {
+            Some(origin) => writeln!(text, "{}=***  # {origin}", secret.name),
+            None => writeln!(text, "{}=  # not set", secret.name),
+        };
+    }
+    for warning in &loaded.warnings {
+        let _ = writeln!(text, "# warning: {warning}");
+    }
+    text
+}
+
+// ---- Fault
+//
+// One thing wrong with the settings, and the report of all of them.
+
+/// One thing wrong with the settings, and its cure.
+#[derive(Debug, Clone)]
+pub struct Fault {
+    /// The environment variable.
+    pub name: String,
+    /// Its value; `***` for a secret.
+    pub value: Option<String>,
+    /// Where the value came from; `None` if the fault is not one of a single place.
+    pub origin: Option<String>,
+    pub problem: String,
+    pub cure: String,
+}
+
+impl Fault {
+    pub(super) fn not_text(name: &str) -> Self {
+        Self {
+            name: name.into(),
+            value: None,
+            origin: Some(Origin::Environment.kind().to_owned()),
+            problem: "is not UTF-8 text".into(),
+            cure: "set it again, in UTF-8".into(),
+        }
+    }
+
+    pub(super) fn of_secret(name: &str, problem: String, cure: &str) -> Self {
+        let value = Some("***".into());
+        Self { name: name.into(), value, origin: None, problem, cure: cure.into() }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)?;
+        if let Some(value) = &self.value {
+            // Escape control characters, which could manipulate the terminal.
+            write!(f, "={}", value.escape_debug())?;
+        }
+        if let Some(origin) = &self.origin {
+            write!(f, " ({origin})")?;
+        }
+        write!(f, " {}\n    cure: {}", self.problem, self.cure)
+    }
+}
+
+/// All faults as one text.
+pub fn report(faults: &[Fault]) -> String {
+    let mut text = match faults.len() {
+        1 => "1 setting is wrong:\n".to_owned(),
+        many => format!("{many} settings are wrong:\n"),
+    };
+    for fault in faults {
+        let _ = writeln!(text, "  {fault}");
+    }
+    text
+}
+
+// ---- Origin
+//
+// Where the value of a setting came from, for faults and for `config show`.
+
+/// Where a value came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    Default,
+    Flag,
+    Environment,
+    /// A line of the file that `BHAV_ENV_FILE` names.
+    EnvFile(PathBuf, usize),
+    /// `$STATE_DIRECTORY`, which systemd sets.
+    StateDirectory,
+    /// The state directory of the package's unit, assumed by commands about an installed service.
+    Unit,
+    /// The file that `<NAME>_FILE` names.
+    File(PathBuf),
+    /// A file in `$CREDENTIALS_DIRECTORY`.
+    Credential(PathBuf),
+}
+
+impl Origin {
+    /// The kind of origin as text.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::Flag => "flag",
+            Self::Environment => "environment",
+            Self::EnvFile(..) => "settings file",
+            Self::StateDirectory => "$STATE_DIRECTORY",
+            Self::Unit => "the installed unit",
+            Self::File(_) => "file",
+            Self::Credential(_) => "credential",
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) | Self::Credential(path) => {
+                write!(f, "{} {}", self.kind(), path.display())
+            }
+            Self::EnvFile(path, line) => write!(f, "{} line {line}", path.display()),
+            plain => f.write_str(plain.kind()),
+        }
+    }
+}
+
+// ---- Names
+//
+// The names of variables: which ones are known, and the known one that a misspelt name resembles.
+
+/// A known name is suggested for a misspelt one from this similarity (0 to 1) on.
+const LIKENESS_MIN: f64 = 0.6;
+
+/// Prefixes that only bhav uses: an unknown name with one of them is taken for a typing error.
+const OWN_PREFIXES: [&str; 5] = ["BHAV_", "BROKERA_", "BROKERB_", "BROKER_A_", "BROKER_B_"];
+/// A prefix that other programs use too: an unknown name with it is taken for a typing error only
+/// if it is very similar to one of ours.
+pub(super) const SHARED_PREFIX: &str = "JWT_";
+const SHARED_LIKENESS_MIN: f64 = 0.8;
+
+/// Faults for unknown variables, which are almost always typing errors. In the environment only
+/// names that look like ours count, in the settings file all.
+pub(super) fn unknown_names(env: &Environment) -> Vec<Fault> {
+    let ours = env.names().filter(|name| looks_like_ours(name));
+    let unknown = |name: &&str| !is_known(name);
+    let in_file = env.names_in_file().filter(|name| !env.names().any(|own| own == *name));
+    let stray = ours.filter(|name| *name != env_file::NAME).filter(unknown);
+    stray
+        .chain(in_file.filter(unknown))
+        .map(|name| Fault {
+            name: name.into(),
+            // Not shown: it may be a secret under a misspelt name.
+            value: None,
+            origin: Some(env.origin(name).to_string()),
+            problem: "is no setting".into(),
+            cure: match likeliest(name) {
+                Some(known) => format!("did you mean {known}? Otherwise unset it"),
+                None => "unset it; `bhav serve --help` lists the settings".into(),
+            },
+        })
+        .collect()
+}
+
+fn looks_like_ours(name: &str) -> bool {
+    let Some(rest) = name.strip_prefix(SHARED_PREFIX) else {
+        return OWN_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+    };
+    let rest = rest.strip_suffix(FILE_SUFFIX).unwrap_or(rest);
+    let known = SECRETS.iter().filter_map(|secret| secret.name.strip_prefix(SHARED_PREFIX));
+    known.map(|known| strsim::jaro(rest, known)).any(|likeness| likeness >= SHARED_LIKENESS_MIN)
+}
+
+/// Whether a setting or a secret has this name.
+pub(super) fn is_known(name: &str) -> bool {
+    SETTINGS.iter().any(|setting| setting.name == name) || {
+        let bare = name.strip_suffix(FILE_SUFFIX).unwrap_or(name);
+        SECRETS.iter().any(|secret| secret.name == bare)
+    }
+}
+
+/// The known name most similar to `name`, with the suffix `_FILE` if that is a secret's and `name`
+/// has it. `None` if no name is similar enough.
+pub fn likeliest(name: &str) -> Option<String> {
+    let bare = name.strip_prefix("BHAV_").unwrap_or(name);
+    let (bare_of_file, suffix) = match bare.strip_suffix(FILE_SUFFIX) {
+        Some(of_file) => (of_file, FILE_SUFFIX),
+        None => (bare, ""),
+    };
+    // Compare without the prefix, which all names share.
+    let settings = SETTINGS.iter().map(|setting| {
+        let known = setting.name.strip_prefix("BHAV_").unwrap_or(setting.name);
+        (strsim::jaro(bare, known), setting.name, "")
+    });
+    let secrets =
+        SECRETS.iter().map(|secret| (strsim::jaro(bare_of_file, secret.name), secret.name, suffix));
+    settings
+        .chain(secrets)
+        .filter(|(likeness, ..)| *likeness >= LIKENESS_MIN)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, known, suffix)| format!("{known}{suffix}"))
 }
 
 #[cfg(test)]
@@ -249,5 +457,42 @@ mod tests {
         assert_eq!(loaded.origins["BHAV_STATE_DIR"], Origin::StateDirectory);
         let loaded = load_env(&[given, ("BHAV_STATE_DIR", "here")]).unwrap();
         assert_eq!(loaded.config.state_dir, PathBuf::from("here"));
+    }
+}
+
+#[cfg(test)]
+mod effective_tests {
+    use super::super::load::load;
+    use super::*;
+    use crate::config::env_file::{Environment, Flags};
+
+    #[test]
+    fn settings_in_force_are_shown_with_origins_and_without_secrets() {
+        let given = [("BROKERA_API_KEY", "s3cr3t"), ("BHAV_EDGE_THREADS", "2")];
+        let loaded = load(&Flags::new(), &Environment::from_pairs(given)).unwrap();
+        let text = effective(&loaded);
+        assert!(text.contains("BROKERA_API_KEY=***  # environment"), "{text}");
+        assert!(text.contains("BHAV_EDGE_THREADS=2  # environment"), "{text}");
+        assert!(text.contains("BHAV_MAX_CONNECTIONS=10000  # default"), "{text}");
+        assert!(text.contains("JWT_SECRET=  # not set"), "{text}");
+        assert!(!text.contains("s3cr3t") && !format!("{loaded:?}").contains("s3cr3t"));
+    }
+}
+
+#[cfg(test)]
+mod names_tests {
+    use super::*;
+
+    #[test]
+    fn a_similar_name_is_suggested_and_no_dissimilar_one() {
+        for (name, known) in [
+            ("BHAV_MAXCONNECTIONS", Some("BHAV_MAX_CONNECTIONS")),
+            ("BHAV_JWT_SECRET", Some("JWT_SECRET")),
+            ("BHAV_CALENDER_FILE", Some("BHAV_CALENDAR_FILE")),
+            ("BROKERB_API_KEYS_FILE", Some("BROKERB_API_KEY_FILE")),
+            ("BHAV_QQQQ", None),
+        ] {
+            assert_eq!(likeliest(name).as_deref(), known);
+        }
     }
 }

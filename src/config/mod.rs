@@ -8,20 +8,11 @@
 
 pub(crate) mod check;
 pub mod cli;
-pub(crate) mod composed;
-pub mod effective;
+pub mod composed;
 pub mod env_file;
-pub mod environment;
-pub mod fault;
 pub mod load;
-pub mod loaded;
-mod names;
-pub mod origin;
 pub mod secrets;
 pub mod settings;
-mod sim;
-pub mod template;
 pub mod value;
 
-pub use composed::Config;
-pub use sim::{LISTEN_APART, LISTEN_BESIDE, SimSettings};
+pub use composed::{Config, LISTEN_APART, LISTEN_BESIDE, SimSettings};

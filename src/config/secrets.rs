@@ -16,11 +16,10 @@ use std::path::{Path, PathBuf};
 use secrecy::{ExposeSecret, SecretString};
 
 use super::composed::Config;
-use super::environment::{Environment, NotText};
-use super::fault::Fault;
-use super::loaded::Loaded;
-use super::origin::Origin;
-use crate::ops::secret_file;
+use crate::config::composed::Loaded;
+use crate::config::env_file::{Environment, NotText};
+use crate::config::load::{Fault, Origin};
+use crate::ops::state_lock;
 
 /// A secret's name with this suffix is the variable that names a file with the secret.
 pub(super) const FILE_SUFFIX: &str = "_FILE";
@@ -211,7 +210,7 @@ fn read_file(name: &str, path: &Path) -> Result<SecretString, Fault> {
         )
     };
     let bytes = File::open(path)
-        .and_then(|file| secret_file::read(file, SECRET_BYTES_MAX))
+        .and_then(|file| state_lock::read(file, SECRET_BYTES_MAX))
         .map_err(unreadable)?;
     match std::str::from_utf8(&bytes) {
         Ok(text) => usable(name, text.trim_end_matches(['\n', '\r'])),
@@ -247,9 +246,9 @@ fn warn_if_open(name: &str, path: &Path, warnings: &mut Vec<String>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::environment::Flags;
     use super::super::load::load;
     use super::*;
+    use crate::config::env_file::Flags;
 
     fn directory_with(file: &str, bytes: &[u8]) -> tempfile::TempDir {
         let directory = tempfile::tempdir().unwrap();

@@ -3,8 +3,12 @@
 //! Flags, help, the operator's template and `config check` are generated from it. Constant data.
 //! Defaults are in the settings structs of the modules.
 
-use super::composed::Config;
-use super::value::{self, Refused, Show};
+use std::fmt::Write as _;
+
+use crate::config::composed::Config;
+use crate::config::secrets::SECRETS;
+use crate::config::value;
+use crate::config::value::{Refused, Show};
 
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
@@ -466,6 +470,68 @@ pub const SETTINGS: &[Setting] = &[
         ""),
 ];
 
+// ---- Template
+//
+// The operator's template (`systemd/bhav.env`): every setting, commented out at its default.
+//
+// `bhav config template` prints it; a test holds the file in the repository against it.
+
+const OPENING: &str = "\
+# Settings of bhav. The program reads this file itself if BHAV_ENV_FILE names it, at start and at
+# each reload (systemctl reload bhav). A variable of the environment overrides this file.
+# Each setting is commented out at its default: remove the # to change it.
+# A variable that is set but empty counts as not set. An unknown name is refused, here and among
+# the BHAV_, BROKERA_ and BROKERB_ names of the environment.
+# Check with: bhav config check
+";
+
+const SECRETS_OPENING: &str = "
+# ==== Secrets ====
+# Do not put secrets into this file, which is easily copied and shown to others.
+# With systemd: put each into a file /etc/credstore/bhav.NAME, the name in lower case, which the
+# unit loads as a credential; a new value needs a restart. Without systemd, or to change it by a
+# reload: set NAME_FILE=PATH to a file with mode 600 that the service can read.
+";
+
+/// Width at which explanations wrap.
+const WIDTH: usize = 96;
+
+/// The whole template.
+pub fn template() -> String {
+    let mut text = OPENING.to_owned();
+    let mut group: Option<Group> = None;
+    for setting in SETTINGS {
+        if group != Some(setting.group) {
+            group = Some(setting.group);
+            let _ = writeln!(text, "\n# ==== {} ====", setting.group.title());
+        }
+        let about = format!("{} ({}).", setting.about, setting.unit);
+        let _ = writeln!(text, "\n{}", commented(&about));
+        if !setting.more.is_empty() {
+            let _ = writeln!(text, "{}", commented(setting.more));
+        }
+        let _ = writeln!(text, "#{}={}", setting.name, setting.default_text());
+    }
+    text.push_str(SECRETS_OPENING);
+    for secret in SECRETS {
+        let _ = writeln!(text, "\n# {}.\n#{}_FILE=", secret.about, secret.name);
+    }
+    text
+}
+
+fn commented(prose: &str) -> String {
+    let mut lines = vec![String::from("#")];
+    for word in prose.split_whitespace() {
+        let line = lines.last_mut().expect("starts with one line");
+        if line.len() + 1 + word.len() > WIDTH {
+            lines.push(format!("# {word}"));
+        } else {
+            let _ = write!(line, " {word}");
+        }
+    }
+    lines.join("\n")
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -473,20 +539,19 @@ mod tests {
     use super::*;
 
     /// The files of the settings structs; the first contains the struct that composes the others.
-    const STRUCTS: [&str; 13] = [
+    const STRUCTS: [&str; 12] = [
         include_str!("composed.rs"),
-        include_str!("sim.rs"),
-        include_str!("../admin/settings.rs"),
-        include_str!("../auth/settings.rs"),
+        include_str!("../admin/listener.rs"),
+        include_str!("../auth/keys.rs"),
         include_str!("../brokers/settings.rs"),
-        include_str!("../cache/settings.rs"),
-        include_str!("../cache/valkey/settings.rs"),
-        include_str!("../http/settings.rs"),
-        include_str!("../market/settings.rs"),
-        include_str!("../ops/log_settings.rs"),
+        include_str!("../cache/freshness.rs"),
+        include_str!("../cache/valkey/address.rs"),
+        include_str!("../http/serve.rs"),
+        include_str!("../market/indices.rs"),
+        include_str!("../ops/log.rs"),
         include_str!("../store/settings.rs"),
-        include_str!("../warmers/settings.rs"),
-        include_str!("../web/settings.rs"),
+        include_str!("../warmers/context.rs"),
+        include_str!("../web/site.rs"),
     ];
 
     /// `section.field` of each public field in the structs, except secrets.
@@ -495,7 +560,7 @@ mod tests {
         let mut fields = BTreeSet::new();
         let mut owner = String::new();
         for line in STRUCTS.iter().flat_map(|text| text.lines()) {
-            if let Some(rest) = line.strip_prefix("pub struct ") {
+            if let Some((_, rest)) = line.split_once("struct ").filter(|_| !line.starts_with(' ')) {
                 owner = rest.trim_end_matches(" {").to_owned();
             }
             let Some((name, kind)) = line
@@ -509,8 +574,10 @@ mod tests {
                 sections.insert(kind.to_owned(), name.to_owned());
             } else if owner == "Config" {
                 fields.insert(name.to_owned());
-            } else if !kind.contains("SecretString") {
-                fields.insert(format!("{}.{name}", sections[&owner]));
+            } else if let Some(section) =
+                sections.get(&owner).filter(|_| !kind.contains("SecretString"))
+            {
+                fields.insert(format!("{section}.{name}"));
             }
         }
         fields
@@ -550,5 +617,44 @@ mod tests {
                 seen.push(setting.group);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod template_tests {
+    use super::super::load::load;
+    use super::*;
+    use crate::config::env_file::{Environment, Flags};
+
+    const FILE: &str = include_str!("../../systemd/bhav.env");
+
+    /// `NAME=value` of each setting line, the leading `#` removed.
+    fn uncommented() -> Vec<(&'static str, &'static str)> {
+        FILE.lines()
+            .filter_map(|line| line.strip_prefix('#').filter(|rest| !rest.starts_with([' ', '#'])))
+            .filter_map(|line| line.split_once('='))
+            .collect()
+    }
+
+    #[test]
+    fn the_file_in_the_repository_is_this_template() {
+        assert!(FILE == template(), "run: bhav config template > systemd/bhav.env");
+    }
+
+    #[test]
+    fn every_line_of_the_file_set_gives_the_defaults() {
+        let pairs = uncommented();
+        let loaded = load(&Flags::new(), &Environment::from_pairs(pairs.iter().copied())).unwrap();
+        let defaults = Config::default();
+        for setting in SETTINGS {
+            assert_eq!((setting.show)(&loaded.config), (setting.show)(&defaults));
+            let lines = pairs.iter().filter(|(name, _)| *name == setting.name).count();
+            assert_eq!(lines, 1, "{} stands {lines} times in the file", setting.name);
+        }
+        for secret in SECRETS {
+            assert!(pairs.contains(&(&*format!("{}_FILE", secret.name), "")), "{}", secret.name);
+        }
+        assert_eq!(pairs.len(), SETTINGS.len() + SECRETS.len());
+        assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
     }
 }

@@ -9,13 +9,13 @@ use std::path::PathBuf;
 
 use jiff::Timestamp;
 
-use crate::admin::settings::AdminListen;
-use crate::auth::settings::Registration;
+use crate::admin::listener::AdminListen;
+use crate::auth::keys::Registration;
 use crate::base::lease::Holder;
 use crate::brokers::broker_a::ticker::Endpoint;
 use crate::cache::valkey::{Address, BadAddress, Namespace};
-use crate::ops::log_settings::LogFormat;
-use crate::store::url::StoreUrl;
+use crate::ops::log::LogFormat;
+use crate::store::settings::StoreUrl;
 
 /// Why a text is not a valid value, and what to give instead.
 #[derive(Debug, Clone, PartialEq, Eq)]

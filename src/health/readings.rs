@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use crate::base::{Role, Source};
 use crate::brokers::broker_a::ticker::TickerReading;
-use crate::limits::shared::SharedTally;
+use crate::limits::throttle::SharedTally;
 use crate::market::{Age, Phase};
 use crate::store::BackupRecord;
 use crate::views::health::FeedWord;

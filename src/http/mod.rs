@@ -14,22 +14,17 @@ pub mod connection;
 pub mod document;
 pub mod message;
 
-mod serve;
+pub mod serve;
 pub mod server;
-pub mod settings;
 
-pub use document::frames::{Frame, Frames, Framing, Taken};
-pub use document::owned::OwnedBody;
-pub use document::prepared::Prepared;
-pub use document::published::{Made, Published, PublishedJson};
-pub use document::variants::{CachePolicy, Variants};
-pub use message::conditional::{EntityTag, Named, PreconditionFailed, Preconditions, Verdict};
-pub use message::problem::Problem;
+pub use document::published::{Frame, Frames, Framing, Made, Published, PublishedJson, Taken};
+pub use document::variants::{CachePolicy, OwnedBody, Prepared, Variants};
+pub use message::request::{
+    EntityTag, Method, Named, Peer, PreconditionFailed, Preconditions, Request, Verdict,
+};
 #[cfg(test)]
-pub(crate) use message::problem::ProblemDocument;
-pub use message::request::{Method, Peer, Request};
-pub use message::response::Response;
-pub use message::response::{StreamsFull, WantedStream};
+pub(crate) use message::response::ProblemDocument;
+pub use message::response::{Problem, Response, StreamsFull, WantedStream};
 pub use serve::{Refreshed, Serve, Shows};
 pub use server::acceptor::Server;
 pub use server::listener::{ListenError, Listener};

@@ -1,7 +1,7 @@
 //! Tests of the calendar: its known days, the operator's file, and faults.
 
 use super::*;
-use crate::base::ist;
+use crate::base::clock;
 use crate::market::Phase;
 
 fn date(text: &str) -> Date {
@@ -9,7 +9,7 @@ fn date(text: &str) -> Date {
 }
 
 fn at(civil: &str) -> Timestamp {
-    ist::instant(civil.parse().unwrap())
+    clock::instant(civil.parse().unwrap())
 }
 
 fn operator(text: &str) -> MarketCalendar {

@@ -3,11 +3,10 @@
 //! Read on the main thread at start and not changed afterwards. The list is limited to what one
 //! batch call to the public provider carries.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::data_file::DataError;
-use super::data_file::{Faults, Row, document, operators};
 use crate::base::Symbol;
+use crate::market::calendar::{DataError, Faults, Row, document, operators};
 
 /// Most indices in a list: the size of one batch call to the public provider.
 pub const INDICES_MAX: usize = 20;
@@ -160,6 +159,24 @@ fn public_well_formed(text: &str) -> bool {
                 || byte.is_ascii_digit()
                 || matches!(byte, b'^' | b'.' | b'_' | b'&' | b'=' | b'-')
         })
+}
+
+// ---- Settings
+//
+// Settings of the market files.
+
+/// Files that replace or extend the embedded market data, and whether provisional signals are made.
+#[derive(Debug, Clone, Default)]
+pub struct MarketSettings {
+    /// The operator's calendar entries, which override the embedded ones (`BHAV_CALENDAR_FILE`).
+    pub calendar_file: Option<PathBuf>,
+    /// Replaces the embedded index and sector list (`BHAV_INDICES_FILE`).
+    pub indices_file: Option<PathBuf>,
+    /// Replaces the embedded list of shares that signals are made of (`BHAV_UNIVERSE_FILE`).
+    pub universe_file: Option<PathBuf>,
+    /// Whether unfinished candles are searched for signals too. Such signals are marked as
+    /// provisional.
+    pub signals_provisional: bool,
 }
 
 #[cfg(test)]

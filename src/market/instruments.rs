@@ -5,13 +5,15 @@
 //! on the edge, where [`InstrumentList::contains`] is one hash look-up. Holds at most
 //! [`INSTRUMENTS_MAX`].
 
+use std::cmp::Ordering;
 use std::collections::HashSet;
+use std::path::Path;
 
 use foldhash::fast::RandomState;
 use jiff::civil::Date;
 
-use super::search::{Named, Query, SearchIndex};
-use crate::base::Symbol;
+use crate::base::{Exchange, Symbol};
+use crate::market::calendar::{DataError, Faults, operators};
 
 /// Most instruments held. Broker A's rows of both exchanges are about 25,000; with the sets'
 /// overhead and the index for searches this many take under 16 MiB.
@@ -247,6 +249,268 @@ fn instrument(record: &csv::StringRecord) -> Option<Instrument> {
     })
 }
 
+// ---- Search
+//
+// Finds instruments by the beginning of their ticker or by words of their name.
+//
+// Built with the list of instruments on a lane; read on the edge. A search looks into sorted
+// tables and at no more than `CANDIDATES_MAX` rows, so its time does not grow with the list.
+
+/// Most rows that one search looks at. All whose name has a word as common as `FINANCE` are fewer.
+const CANDIDATES_MAX: usize = 1_000;
+/// Longest query, in bytes. Names of companies have up to some 60.
+pub const QUERY_BYTES_MAX: usize = 64;
+/// Most words of a query. Each is compared with each word of a candidate's name.
+pub const WORDS_MAX: usize = 8;
+
+/// An instrument that can be found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Named {
+    pub symbol: Symbol,
+    /// Name of the company or index; may be empty.
+    pub name: Box<str>,
+}
+
+/// The instruments in the orders that searches need.
+#[derive(Debug, Clone, Default)]
+pub struct SearchIndex {
+    /// By ticker, then NSE before BSE.
+    rows: Vec<Named>,
+    /// Every word of every name, in order: row, and where the word begins in the name.
+    words: Vec<(u32, u16)>,
+}
+
+/// What a client looks for, checked and in upper case.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Query {
+    text: String,
+    exchange: Option<Exchange>,
+}
+
+impl Query {
+    /// `None` if it has no letter or digit, is too long, or has control characters.
+    pub fn parse(text: &str) -> Option<Self> {
+        let text = text.trim();
+        let fits = text.len() <= QUERY_BYTES_MAX && !text.chars().any(char::is_control);
+        let upper = text.to_ascii_uppercase();
+        let (exchange, rest) = match upper.split_once(':') {
+            Some(("NSE", rest)) => (Some(Exchange::Nse), rest),
+            Some(("BSE", rest)) => (Some(Exchange::Bse), rest),
+            _ => (None, upper.as_str()),
+        };
+        let rest = rest.trim();
+        let good = fits && rest.chars().any(char::is_alphanumeric);
+        let few = words(rest).count() <= WORDS_MAX;
+        (good && few).then(|| Self { text: rest.to_owned(), exchange })
+    }
+
+    /// The query in upper case, without an exchange.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether instruments on this exchange are looked for.
+    pub fn is_on(&self, exchange: Exchange) -> bool {
+        self.exchange.is_none_or(|wanted| wanted == exchange)
+    }
+}
+
+impl SearchIndex {
+    pub fn new(mut rows: Vec<Named>) -> Self {
+        rows.sort_unstable_by(|one, other| order(&one.symbol).cmp(&order(&other.symbol)));
+        rows.dedup_by(|one, other| one.symbol == other.symbol);
+        let mut sorted: Vec<(u32, u16)> = Vec::new();
+        for (at, row) in (0_u32..).zip(&rows) {
+            sorted.extend(words(&row.name).filter_map(|start| Some((at, start.try_into().ok()?))));
+        }
+        let mut index = Self { rows, words: sorted };
+        let Self { rows, words } = &mut index;
+        words.sort_unstable_by(|one, other| {
+            let word = |(at, start): &(u32, u16)| &rows[*at as usize].name[usize::from(*start)..];
+            folded(word(one), word(other)).then(one.cmp(other))
+        });
+        rows.shrink_to_fit();
+        words.shrink_to_fit();
+        index
+    }
+
+    /// All instruments, by ticker.
+    pub fn rows(&self) -> &[Named] {
+        &self.rows
+    }
+
+    /// The row of `symbol`.
+    pub fn row(&self, symbol: &Symbol) -> Option<&Named> {
+        let at = self.rows.binary_search_by(|row| order(&row.symbol).cmp(&order(symbol))).ok()?;
+        Some(&self.rows[at])
+    }
+
+    /// At most `max` instruments: first those whose ticker begins with the query, by ticker; then
+    /// those of which each word of the query begins a word of the name.
+    pub fn find<'a>(&'a self, query: &'a Query, max: usize) -> Vec<&'a Named> {
+        let mut found: Vec<&Named> = self.by_ticker(query).take(max).collect();
+        for row in self.by_name(query) {
+            if found.len() >= max {
+                break;
+            }
+            if !found.iter().any(|earlier| std::ptr::eq(*earlier, row)) {
+                found.push(row);
+            }
+        }
+        found
+    }
+
+    fn by_ticker<'a>(&'a self, query: &'a Query) -> impl Iterator<Item = &'a Named> {
+        let from = self.rows.partition_point(|row| row.symbol.ticker() < query.text());
+        let rest = self.rows[from..].iter().take(CANDIDATES_MAX);
+        rest.take_while(|row| row.symbol.ticker().starts_with(query.text()))
+            .filter(|row| query.is_on(row.symbol.exchange()))
+    }
+
+    fn by_name<'a>(&'a self, query: &'a Query) -> impl Iterator<Item = &'a Named> {
+        let text = query.text();
+        let wanted: Vec<&str> = words(text).map(|start| word_at(text, start)).collect();
+        // The word that the fewest names have leads to the candidates.
+        let ranges = wanted.iter().map(|word| self.range(word));
+        let fewest = ranges.min_by_key(|range| range.len()).unwrap_or_default();
+        fewest.iter().take(CANDIDATES_MAX).filter_map(move |(at, _)| {
+            let row = &self.rows[*at as usize];
+            let has = |word: &&str| {
+                words(&row.name).any(|start| begins(&row.name.as_bytes()[start..], word.as_bytes()))
+            };
+            (query.is_on(row.symbol.exchange()) && wanted.iter().all(has)).then_some(row)
+        })
+    }
+
+    /// The places where a word begins with `prefix`.
+    fn range(&self, prefix: &str) -> &[(u32, u16)] {
+        let text = |(at, start): &(u32, u16)| &self.rows[*at as usize].name[usize::from(*start)..];
+        let from = self.words.partition_point(|place| folded(text(place), prefix).is_lt());
+        let rest = &self.words[from..];
+        let count = rest.partition_point(|place| begins(text(place).as_bytes(), prefix.as_bytes()));
+        &rest[..count]
+    }
+}
+
+fn order(symbol: &Symbol) -> (&str, Exchange) {
+    (symbol.ticker(), symbol.exchange())
+}
+
+/// Where each word of `text` begins. A word is a run of letters and digits; `M&M` is one, too.
+fn words(text: &str) -> impl Iterator<Item = usize> {
+    let mut inside = false;
+    text.char_indices().filter_map(move |(at, letter)| {
+        let is_first = is_of_word(letter) && !inside;
+        inside = is_of_word(letter);
+        is_first.then_some(at)
+    })
+}
+
+fn is_of_word(letter: char) -> bool {
+    letter.is_alphanumeric() || letter == '&'
+}
+
+fn word_at(text: &str, start: usize) -> &str {
+    let rest = &text[start..];
+    &rest[..rest.find(|letter: char| !is_of_word(letter)).unwrap_or(rest.len())]
+}
+
+/// Compares without regard to the case of ASCII letters; names have no others.
+fn folded(one: &str, other: &str) -> Ordering {
+    one.bytes()
+        .map(|byte| byte.to_ascii_uppercase())
+        .cmp(other.bytes().map(|byte| byte.to_ascii_uppercase()))
+}
+
+fn begins(text: &[u8], prefix: &[u8]) -> bool {
+    text.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+}
+
+// ---- Universe
+//
+// The universe: the shares whose daily candles are stored and searched for signals.
+//
+// Read on the main thread, at start and at each reload. A list does not change, so any thread may
+// read it. It is kept small because every symbol costs calls to slow upstreams each day.
+
+/// Most symbols. At the public provider's limit of four calls a minute this many take two hours.
+pub const SYMBOLS_MAX: usize = 500;
+
+/// Column heading that the first line of a CSV file may have.
+const HEADING: &str = "symbol";
+
+const EMBEDDED_UNIVERSE: &str = include_str!("data/nifty50.txt");
+
+/// The shares, in the order of their file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Universe {
+    symbols: Vec<Symbol>,
+}
+
+impl Universe {
+    /// The list that is compiled in: the NIFTY 50.
+    pub fn embedded() -> Self {
+        Self::parse(EMBEDDED_UNIVERSE, "the embedded universe")
+            .expect("the embedded universe has no faults: a test reads it")
+    }
+
+    /// The operator's list in place of the embedded one.
+    ///
+    /// # Errors
+    /// The file cannot be read, or has faults: all of them, each with its line.
+    pub fn load(operator_file: Option<&Path>) -> Result<Self, DataError> {
+        operators(operator_file, Self::embedded, Self::parse)
+    }
+
+    /// Reads a list from text: one `EXCHANGE:TICKER` a line, or CSV with the symbol in its first
+    /// column. `#` begins a comment. `origin` is the name of the text in faults.
+    ///
+    /// # Errors
+    /// The text has faults: all of them, each with its line.
+    pub fn parse(text: &str, origin: &str) -> Result<Self, DataError> {
+        let mut faults = Faults::of(text);
+        let mut symbols: Vec<Symbol> = Vec::new();
+        let mut seen = HashSet::new();
+        let mut heading = true;
+        let mut offset = 0;
+        for line in text.split_inclusive('\n') {
+            let at = offset;
+            offset += line.len();
+            let line = line.trim_start_matches('\u{feff}');
+            let plain = line.split('#').next().unwrap_or_default();
+            let cell = plain.split(',').next().unwrap_or_default().trim().trim_matches('"');
+            let is_heading = std::mem::take(&mut heading) && cell.eq_ignore_ascii_case(HEADING);
+            if plain.trim().is_empty() || is_heading {
+                heading |= plain.trim().is_empty();
+                continue;
+            }
+            let Some(symbol) = Symbol::parse(cell) else {
+                faults.add(at, "not EXCHANGE:TICKER, such as NSE:INFY");
+                continue;
+            };
+            if symbol.ticker().contains(' ') {
+                faults.add(at, format!("{symbol} is an index; signals are of shares"));
+            } else if !seen.insert(symbol.clone()) {
+                faults.add(at, format!("{symbol} comes twice"));
+            } else if symbols.len() == SYMBOLS_MAX {
+                faults.add(at, format!("more than {SYMBOLS_MAX} symbols: drop from here on"));
+                break;
+            } else {
+                symbols.push(symbol);
+            }
+        }
+        if symbols.is_empty() {
+            faults.add(0, "no symbol in it");
+        }
+        faults.into_result(origin, Self { symbols })
+    }
+
+    /// The symbols, each once, in the order of the file.
+    pub fn symbols(&self) -> &[Symbol] {
+        &self.symbols
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -370,5 +634,166 @@ mod tests {
             assert!(InstrumentList::from_bytes(bad.as_bytes()).is_err(), "{bad}");
         }
         assert!(InstrumentList::from_bytes(&[0xff, b'\n']).is_err());
+    }
+}
+
+#[cfg(test)]
+mod search_tests {
+    use super::*;
+
+    fn index(rows: &[(&str, &str)]) -> SearchIndex {
+        let named = |(symbol, name): &(&str, &str)| Named {
+            symbol: Symbol::parse(symbol).unwrap(),
+            name: (*name).into(),
+        };
+        SearchIndex::new(rows.iter().map(named).collect())
+    }
+
+    fn some() -> SearchIndex {
+        index(&[
+            ("BSE:INFY", "INFOSYS LTD."),
+            ("NSE:INFY", "Infosys"),
+            ("NSE:INFIBEAM", "INFIBEAM AVENUES"),
+            ("NSE:M&M", "MAHINDRA & MAHINDRA"),
+            ("NSE:M&MFIN", "M&M FIN. SERVICES"),
+            ("NSE:TECHM", "TECH MAHINDRA"),
+            ("NSE:NIFTY 50", "NIFTY 50"),
+            ("NSE:MAHLIFE", "MAHINDRA LIFESPACE DEVELOPERS"),
+            ("NSE:NAMELESS", ""),
+        ])
+    }
+
+    fn found(index: &SearchIndex, text: &str, max: usize) -> Vec<String> {
+        let query = Query::parse(text).unwrap();
+        index.find(&query, max).into_iter().map(|row| row.symbol.as_str().to_owned()).collect()
+    }
+
+    #[test]
+    fn tickers_come_before_names_and_case_does_not_matter() {
+        let index = some();
+        for (text, expected) in [
+            ("inf", &["NSE:INFIBEAM", "NSE:INFY", "BSE:INFY"][..]),
+            ("INFY", &["NSE:INFY", "BSE:INFY"]),
+            ("bse:inf", &["BSE:INFY"]),
+            ("infosys", &["NSE:INFY", "BSE:INFY"]),
+            ("infosys ltd", &["BSE:INFY"]),
+            ("mah", &["NSE:MAHLIFE", "NSE:M&M", "NSE:TECHM"]),
+            ("mahindra tech", &["NSE:TECHM"]),
+            ("life mah", &["NSE:MAHLIFE"]),
+            ("m&m", &["NSE:M&M", "NSE:M&MFIN"]),
+            ("nifty 5", &["NSE:NIFTY 50"]),
+            ("50", &["NSE:NIFTY 50"]),
+            ("nameless", &["NSE:NAMELESS"]),
+            ("indra", &[]),
+            ("zz", &[]),
+        ] {
+            assert_eq!(found(&index, text, 20), expected, "{text}");
+        }
+        assert_eq!(found(&index, "inf", 2), ["NSE:INFIBEAM", "NSE:INFY"]);
+    }
+
+    #[test]
+    fn queries_that_are_empty_or_too_long_are_refused() {
+        let long = "A".repeat(QUERY_BYTES_MAX + 1);
+        let many = "A ".repeat(WORDS_MAX + 1);
+        for bad in ["", " ", "&", "NSE:", "nse: ", "a\nb", &long, &many] {
+            assert_eq!(Query::parse(bad), None, "{bad}");
+        }
+        assert_eq!(Query::parse(" nse: in ").unwrap().text(), "IN");
+        assert!(Query::parse(&"A".repeat(QUERY_BYTES_MAX)).is_some());
+        // Not ASCII: no fault, and nothing is found.
+        assert!(found(&some(), "रिलायंस", 20).is_empty());
+    }
+
+    /// As many rows as the exchanges list, of names made of few words.
+    fn full() -> SearchIndex {
+        let words = ["INDIA", "FINANCE", "LIMITED", "STEEL", "POWER", "MAHINDRA", "TECH", "AGRO"];
+        let word = |n: usize| words[n % words.len()];
+        let row = |n: usize| Named {
+            symbol: Symbol::parse(&format!("{}:S{}", ["NSE", "BSE"][n % 2], n / 2)).unwrap(),
+            name: format!("{} {} {} LIMITED", word(n), word(n / 8), n).into(),
+        };
+        SearchIndex::new((0..25_000).map(row).collect())
+    }
+
+    #[test]
+    fn a_search_of_a_full_list_looks_at_few_rows() {
+        let index = full();
+        assert_eq!(index.rows().len(), 25_000);
+        for text in
+            ["S", "LIMITED", "INDIA LIMITED", "LIMITED NOWHERE", "BSE:S1", "L L L L L L L X"]
+        {
+            let query = Query::parse(text).unwrap();
+            let looked = index.by_name(&query).count().max(index.by_ticker(&query).count());
+            assert!(looked <= CANDIDATES_MAX, "{text}: {looked}");
+            assert!(index.find(&query, 20).len() <= 20);
+        }
+        assert_eq!(found(&index, "india 24960", 20), ["NSE:S12480"]);
+    }
+}
+
+#[cfg(test)]
+mod universe_tests {
+    use super::*;
+    use crate::market::instruments::{Kind, embedded_instruments};
+
+    fn names(text: &str) -> Vec<String> {
+        let universe = Universe::parse(text, "test").unwrap();
+        universe.symbols().iter().map(ToString::to_string).collect()
+    }
+
+    fn faults(text: &str) -> Vec<(usize, String)> {
+        let Err(DataError::Faulty { faults, .. }) = Universe::parse(text, "test") else {
+            panic!("no fault in {text}")
+        };
+        faults.into_iter().map(|fault| (fault.line, fault.message)).collect()
+    }
+
+    #[test]
+    fn the_embedded_universe_is_the_nifty_50_with_broker_a_tokens() {
+        let universe = Universe::load(None).unwrap();
+        assert_eq!(universe.symbols().len(), 50);
+        let rows = embedded_instruments();
+        for symbol in universe.symbols() {
+            let row = rows.iter().find(|row| row.symbol == *symbol).unwrap();
+            assert!(row.kind == Kind::Share && row.broker_a_token.is_some(), "{symbol}");
+        }
+        assert!(!universe.symbols().iter().any(|symbol| symbol.ticker() == "WIPRO"));
+    }
+
+    #[test]
+    fn symbols_are_read_from_lines_and_csv_with_comments() {
+        assert_eq!(names("NSE:INFY\n\n# all\nNSE:M&M # cars\r\n"), ["NSE:INFY", "NSE:M&M"]);
+        let csv = "\u{feff}# list\nSymbol,Name\n\"NSE:INFY\",Infosys\nBSE:SBIN,\"State, Bank\"";
+        assert_eq!(names(csv), ["NSE:INFY", "BSE:SBIN"]);
+        assert_eq!(Universe::parse(EMBEDDED_UNIVERSE, "").unwrap(), Universe::embedded());
+    }
+
+    #[test]
+    fn faults_name_their_lines() {
+        let found = faults("NSE:INFY\nINFY\nNSE:NIFTY 50\nNSE:INFY,x\nsymbol\n");
+        let lines: Vec<usize> = found.iter().map(|(line, _)| *line).collect();
+        assert_eq!(lines, [2, 3, 4, 5]);
+        assert!(found[1].1.contains("index") && found[2].1.contains("twice"), "{found:?}");
+        assert_eq!(faults("# nothing\n"), [(1, "no symbol in it".to_owned())]);
+    }
+
+    #[test]
+    fn a_universe_over_the_limit_is_refused() {
+        let lines = |count: usize| (0..count).map(|n| format!("NSE:S{n}\n")).collect::<String>();
+        assert_eq!(names(&lines(SYMBOLS_MAX)).len(), SYMBOLS_MAX);
+        let found = faults(&lines(SYMBOLS_MAX + 5));
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].0, SYMBOLS_MAX + 1);
+    }
+
+    #[test]
+    fn an_error_names_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("universe.txt");
+        std::fs::write(&path, "NSE:INFY\nnse:tcs\n").unwrap();
+        let error = Universe::load(Some(&path)).unwrap_err().to_string();
+        assert!(error.contains("universe.txt") && error.contains('2'), "{error}");
+        assert!(Universe::load(Some(dir.path())).is_err());
     }
 }

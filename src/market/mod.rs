@@ -4,21 +4,11 @@
 //! clock.
 
 pub mod calendar;
-mod calendar_file;
-pub(crate) mod data_file;
 pub mod indices;
 pub mod instruments;
-mod market_day;
-pub mod phase;
-pub mod search;
-pub mod settings;
 pub mod snapshot;
-pub mod universe;
 
-pub use calendar::{DataError, MarketCalendar};
+pub use calendar::{DataError, LastClose, MarketCalendar, MarketStatus, Phase, SessionKind};
 pub use indices::{Index, IndexList};
-pub use instruments::{InstrumentList, InstrumentsError, Origin};
-pub use market_day::LastClose;
-pub use phase::{MarketStatus, Phase, SessionKind};
+pub use instruments::{InstrumentList, InstrumentsError, Origin, Universe};
 pub use snapshot::{Age, Priced, Prices, Snapshot, SnapshotInputs};
-pub use universe::Universe;

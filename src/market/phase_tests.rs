@@ -9,7 +9,7 @@ use super::*;
 use crate::market::MarketCalendar;
 
 fn at(civil: &str) -> Timestamp {
-    ist::instant(civil.parse().unwrap())
+    clock::instant(civil.parse().unwrap())
 }
 
 fn date(text: &str) -> Date {
@@ -43,7 +43,7 @@ fn transitions(calendar: &MarketCalendar, from: &str, count: usize) -> Vec<Strin
         let next = calendar.status(now);
         assert_ne!((status.phase, status.is_open), (next.phase, next.is_open), "{now}");
         let open = if next.is_open { " open" } else { "" };
-        found.push(format!("{} {}{open}", &ist::iso(now)[..19], next.phase.as_str()));
+        found.push(format!("{} {}{open}", &clock::iso(now)[..19], next.phase.as_str()));
     }
     found
 }
@@ -229,7 +229,7 @@ fn a_year_without_a_list_is_never_open() {
 
 /// Evaluates the rules directly on the calendar's entries, without the unrolled transitions.
 fn reference(calendar: &MarketCalendar, now: Timestamp) -> (Phase, bool) {
-    let civil = ist::zoned(now).datetime();
+    let civil = clock::zoned(now).datetime();
     let second = civil.hour() as u32 * 3_600 + civil.minute() as u32 * 60 + civil.second() as u32;
     match calendar.day(civil.date()) {
         Day::Unknown | Day::Weekend => (Phase::Closed, false),
@@ -255,7 +255,7 @@ fn trading_between_counts_only_continuous_trading() {
         // A drill has two sessions: 09:15 to 10:00 and 11:30 to 12:30.
         ("2024-03-02T09:50", "2024-03-02T11:40", 20),
     ] {
-        let at = |text: &str| ist::instant(format!("{text}:00").parse().unwrap());
+        let at = |text: &str| clock::instant(format!("{text}:00").parse().unwrap());
         let counted = CALENDAR.trading_between(at(from), at(to));
         assert_eq!(counted.as_mins(), minutes, "{from} {to}");
     }
@@ -273,7 +273,7 @@ fn last_move_is_now_or_the_end_of_trading_or_the_official_close() {
         ("2026-11-23T09:10", "2026-11-20T09:15", "2026-11-20T15:35"),
         ("2024-03-02T10:30", "2024-03-02T09:15", "2024-03-02T10:00"),
     ] {
-        let at = |text: &str| ist::instant(format!("{text}:00").parse().unwrap());
+        let at = |text: &str| clock::instant(format!("{text}:00").parse().unwrap());
         assert_eq!(CALENDAR.trading_began(at(now)), Some(at(began)), "{now}");
         assert_eq!(CALENDAR.last_move(at(now)), Some(at(moved)), "{now}");
     }
@@ -292,9 +292,9 @@ proptest! {
         let calendar = &*CALENDAR;
         let now = Timestamp::from_second(second).unwrap();
         let status = calendar.status(now);
-        assert_eq!((status.phase, status.is_open), reference(calendar, now), "{}", ist::iso(now));
+        assert_eq!((status.phase, status.is_open), reference(calendar, now), "{}", clock::iso(now));
         let Some(next) = status.next_transition_at else {
-            assert!(!status.calendar_known || ist::zoned(now).date() == date("2026-12-31"));
+            assert!(!status.calendar_known || clock::zoned(now).date() == date("2026-12-31"));
             return Ok(());
         };
         assert!(next > now);
@@ -303,9 +303,10 @@ proptest! {
         for unchanged in [between, next.as_second() - 1] {
             let then = Timestamp::from_second(unchanged).unwrap();
             let state = (status.phase, status.is_open);
-            assert_eq!(reference(calendar, then), state, "{}", ist::iso(then));
+            assert_eq!(reference(calendar, then), state, "{}", clock::iso(then));
             assert_eq!(calendar.status(then).next_transition_at, Some(next));
         }
-        assert_ne!(reference(calendar, next), (status.phase, status.is_open), "{}", ist::iso(next));
+        let before = (status.phase, status.is_open);
+        assert_ne!(reference(calendar, next), before, "{}", clock::iso(next));
     }
 }

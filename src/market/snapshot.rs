@@ -10,8 +10,8 @@ use jiff::Timestamp;
 use rust_decimal::Decimal;
 
 use super::indices::{Index, IndexList};
-use super::phase::{MarketStatus, Phase};
 use crate::base::{Quote, Source, Symbol};
+use crate::market::calendar::{MarketStatus, Phase};
 
 /// A price as L1 shows it now.
 #[derive(Debug, Clone, PartialEq)]

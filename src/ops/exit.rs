@@ -62,6 +62,22 @@ Exit codes:
   74  the state directory cannot be created, its signing key cannot be used, or a plot, a backup
       or the output cannot be written";
 
+// ---- Version
+//
+// Version and profile of this build.
+
+/// The package version, as in `/api/health`.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// `release`, or `debug` for a build with assertions, which is too slow for production.
+pub const PROFILE: &str = if cfg!(debug_assertions) { "debug" } else { "release" };
+
+/// One line for `bhav version` and the first line of the log.
+pub fn line() -> String {
+    use std::env::consts::{ARCH, OS};
+    format!("bhav {VERSION} ({PROFILE}, {ARCH}-{OS})")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,11 +2,18 @@
 //!
 //! Each call sends one datagram. Call from start-up, warmers and shutdown, never for a request.
 
+use std::fs::File;
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::io::Write;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use sd_notify::NotifyState;
+use zeroize::Zeroizing;
 
 /// The service answers requests from now on.
 pub fn ready(status: &str) {
@@ -80,6 +87,113 @@ fn send(states: &[NotifyState<'_>]) {
     }
 }
 
+// ---- Memfd
+//
+// Files in memory (memfd), in which a process leaves data to its successor. They have no name in
+// any file system, are close-on-exec, and are sealed after writing.
+//
+// Any thread; each call takes a few microseconds. The bytes are read into memory that is wiped on
+// drop, and never logged.
+
+/// Creates a file in memory with these bytes and seals it, so that no process can change it. `name`
+/// shows in `/proc` only.
+///
+/// # Errors
+/// When the system refuses the file or a seal.
+pub fn sealed(name: &str, bytes: &[u8]) -> io::Result<OwnedFd> {
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let created = match memfd_create(name, flags | MemfdFlags::NOEXEC_SEAL) {
+        // Linux before 6.3 does not know the flag.
+        Err(Errno::INVAL) => memfd_create(name, flags),
+        created => created,
+    };
+    let mut file = File::from(created?);
+    file.write_all(bytes)?;
+    let seals = SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL;
+    fcntl_add_seals(&file, seals)?;
+    Ok(file.into())
+}
+
+/// Reads all bytes of the file, whatever its offset, and closes it.
+///
+/// # Errors
+/// If it is not a regular file, is longer than `bytes_max`, or cannot be read.
+pub fn read(descriptor: OwnedFd, bytes_max: usize) -> io::Result<Zeroizing<Vec<u8>>> {
+    let file = File::from(descriptor);
+    let metadata = file.metadata()?;
+    let length = usize::try_from(metadata.len()).unwrap_or(usize::MAX);
+    if !metadata.is_file() || length > bytes_max {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let mut bytes = Zeroizing::new(vec![0; length]);
+    file.read_exact_at(&mut bytes, 0)?;
+    Ok(bytes)
+}
+
+// ---- Listen fds
+//
+// File descriptors that systemd passed at start: the listening socket of a socket unit, and files
+// that an earlier process of this unit put into systemd's file descriptor store.
+//
+// Taken once, on the main thread, before anything else is opened. A descriptor is identified by
+// its name or its type, never by its position.
+
+/// Whether [`Inherited::take`] was called.
+static TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// The passed descriptors, each with its name, that nobody claimed yet. Closed on drop.
+#[derive(Debug, Default)]
+pub struct Inherited(Vec<(Option<String>, OwnedFd)>);
+
+impl Inherited {
+    /// Takes all passed descriptors and marks them close-on-exec. Empty if none were passed, and on
+    /// every call but the first.
+    pub fn take() -> Self {
+        if TAKEN.swap(true, Ordering::AcqRel) {
+            return Self::default();
+        }
+        let passed = sd_listen_fds::get().unwrap_or_else(|error| {
+            tracing::warn!(%error, "file descriptors from systemd cannot be used");
+            Vec::new()
+        });
+        let owned = passed.into_iter().map(|(name, descriptor)| (name, descriptor.into_std()));
+        let mut inherited: Vec<_> = owned.collect();
+        inherited.extend(sockets_without_pid().into_iter().map(|socket| (None, socket)));
+        for (_, descriptor) in &inherited {
+            if let Err(error) = fcntl_setfd(descriptor, FdFlags::CLOEXEC) {
+                tracing::warn!(%error, "a file descriptor from systemd stays open in children");
+            }
+        }
+        Self(inherited)
+    }
+
+    /// Takes the descriptor with this name. If several have it, returns the newest, which is passed
+    /// last, and closes the others.
+    pub fn claim(&mut self, name: &str) -> Option<OwnedFd> {
+        let named = |(given, _): &mut (Option<String>, OwnedFd)| given.as_deref() == Some(name);
+        self.0.extract_if(.., named).last().map(|(_, descriptor)| descriptor)
+    }
+
+    /// The unclaimed descriptors, in the order in which they were passed.
+    pub fn rest(self) -> Vec<OwnedFd> {
+        self.0.into_iter().map(|(_, descriptor)| descriptor).collect()
+    }
+}
+
+/// Listening sockets passed without `LISTEN_PID`, by supervisors that do not know the process id
+/// before they start the process.
+fn sockets_without_pid() -> Vec<OwnedFd> {
+    if std::env::var_os("LISTEN_PID").is_some() {
+        return Vec::new();
+    }
+    let mut passed = listenfd::ListenFd::from_env();
+    let sockets = (0..passed.len()).filter_map(|at| match passed.take_tcp_listener(at) {
+        Ok(tcp) => tcp.map(OwnedFd::from),
+        Err(_) => passed.take_unix_listener(at).ok()?.map(OwnedFd::from),
+    });
+    sockets.collect()
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::fd::AsFd;
@@ -97,7 +211,7 @@ mod tests {
             super::reloading();
             super::extend_timeout(super::Duration::from_secs(60));
             assert!(super::supervised());
-            let file = crate::ops::memfd::sealed("test", b"kept").unwrap();
+            let file = crate::ops::notify::sealed("test", b"kept").unwrap();
             super::forget("some-token").unwrap();
             super::keep("some-token", file.as_fd()).unwrap();
             super::stopping();
@@ -127,5 +241,78 @@ mod tests {
             let (before, after) = expected.split_once("<N>").unwrap_or((expected, ""));
             assert!(datagram.starts_with(before) && datagram.ends_with(after), "{datagram}");
         }
+    }
+}
+
+#[cfg(test)]
+mod memfd_tests {
+    use std::os::unix::net::UnixStream;
+
+    use rustix::fs::{fcntl_get_seals, ftruncate};
+    use rustix::io::{FdFlags, fcntl_getfd};
+
+    use super::*;
+
+    #[test]
+    fn a_sealed_file_is_read_whole_and_cannot_be_changed() {
+        let descriptor = sealed("test", b"some bytes").unwrap();
+        assert!(fcntl_getfd(&descriptor).unwrap().contains(FdFlags::CLOEXEC));
+        let seals = SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL;
+        assert!(fcntl_get_seals(&descriptor).unwrap().contains(seals));
+        let file = File::from(descriptor.try_clone().unwrap());
+        assert!(file.write_at(b"x", 0).is_err() && file.write_at(b"x", 10).is_err());
+        assert!(ftruncate(&file, 3).is_err() && ftruncate(&file, 30).is_err());
+        // Neither the offset at the end nor an earlier read matters.
+        for _ in 0..2 {
+            let read = read(descriptor.try_clone().unwrap(), 10).unwrap();
+            assert_eq!(read.as_slice(), b"some bytes");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_too_long_and_a_socket_are_refused() {
+        let ten = sealed("test", b"some bytes").unwrap();
+        assert_eq!(read(ten, 9).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        let (one, _other) = UnixStream::pair().unwrap();
+        assert_eq!(read(one.into(), 10).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        assert_eq!(read(sealed("test", b"").unwrap(), 10).unwrap().len(), 0);
+    }
+}
+
+#[cfg(test)]
+mod listen_fds_tests {
+    use std::fs::File;
+    use std::io::Read;
+
+    use super::*;
+
+    fn file_containing(text: &str) -> OwnedFd {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        std::fs::write(&path, text).unwrap();
+        File::open(path).unwrap().into()
+    }
+
+    fn read(descriptor: OwnedFd) -> String {
+        let mut text = String::new();
+        File::from(descriptor).read_to_string(&mut text).unwrap();
+        text
+    }
+
+    #[test]
+    fn a_descriptor_is_claimed_by_its_name_and_the_newest_wins() {
+        let passed = [
+            (Some("kept"), "first"),
+            (None, "nameless"),
+            (Some("bhav.socket"), "socket"),
+            (Some("kept"), "second"),
+        ];
+        let passed = passed.map(|(name, text)| (name.map(str::to_owned), file_containing(text)));
+        let mut inherited = Inherited(passed.into());
+        assert!(inherited.claim("other").is_none());
+        assert_eq!(inherited.claim("kept").map(read).as_deref(), Some("second"));
+        assert!(inherited.claim("kept").is_none(), "the older one is closed");
+        let rest: Vec<_> = inherited.rest().into_iter().map(read).collect();
+        assert_eq!(rest, ["nameless", "socket"]);
     }
 }

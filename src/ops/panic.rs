@@ -10,9 +10,15 @@
 //! logged. The others are logged if `BHAV_DEBUGGABLE` is set, which opens the memory anyway.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
+use std::num::NonZero;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::{io, thread};
 
-use super::log::{self, PanicNote};
-use super::{Counter, core_dumps};
+use rlimit::Resource;
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+
+use crate::ops::log::PanicNote;
+use crate::ops::{Counter, log};
 
 /// Panics since start. Anything above zero is a bug to report.
 pub static PANICS: Counter = Counter::new();
@@ -31,14 +37,14 @@ pub fn install() {
         let payload = info.payload();
         let text = match (payload.downcast_ref::<&str>(), payload.downcast_ref::<String>()) {
             (Some(text), _) => text,
-            (None, Some(text)) if core_dumps::is_debuggable() => text.as_str(),
+            (None, Some(text)) if is_debuggable() => text.as_str(),
             (None, Some(_)) => WITHHELD,
             (None, None) => "(no text)",
         };
         log::panicked(PanicNote {
             message: text.chars().take(MESSAGE_CHARS_MAX).collect(),
             location: info.location().map(ToString::to_string).unwrap_or_default(),
-            thread: std::thread::current().name().unwrap_or("unnamed").to_owned(),
+            thread: thread::current().name().unwrap_or("unnamed").to_owned(),
             in_coroutine,
             backtrace: if in_coroutine { None } else { requested_backtrace() },
         });
@@ -51,12 +57,92 @@ fn requested_backtrace() -> Option<String> {
     (trace.status() == BacktraceStatus::Captured).then(|| trace.to_string())
 }
 
+// ---- Core dumps
+//
+// Disables core dumps and ptrace, so that neither a core file nor a debugger of the same user can
+// read the credentials in this process's memory.
+//
+// Called once on the main thread before anything starts. A privileged user can still read the
+// memory; no process can prevent that.
+
+/// Whether debuggers are allowed and panic texts that may quote request data are logged.
+static DEBUGGABLE: AtomicBool = AtomicBool::new(false);
+
+/// Disables core files and ptrace for this process and the programs that it starts.
+///
+/// # Errors
+/// The error of the system call.
+pub fn close_memory() -> io::Result<()> {
+    // The limit first: unlike the dumpable flag, it survives `execve`.
+    rlimit::setrlimit(Resource::CORE, 0, 0)?;
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    Ok(())
+}
+
+/// Leaves core files and ptrace enabled, and allows the panic log to quote request data.
+pub fn allow_debugging() {
+    DEBUGGABLE.store(true, Ordering::Relaxed);
+}
+
+/// Whether [`allow_debugging`] was called.
+pub fn is_debuggable() -> bool {
+    DEBUGGABLE.load(Ordering::Relaxed)
+}
+
+// ---- Address space
+//
+// Checks that the limit on address space (RLIMIT_AS) is high enough for the service's threads.
+//
+// Called on the main thread before anything starts. Under a lower limit some later thread or
+// allocation would fail, with an error that does not name the cause. A thread reserves address
+// space for its stack and 64 MiB for its heap and uses little of it, so this limit does not limit
+// memory in any useful way.
+
+const MIB: u64 = 1024 * 1024;
+/// Address space for the program, its stacks and everything else outside heaps. Measured: 140 MiB.
+const BASE_MIB: u64 = 256;
+/// Address space that glibc reserves for one heap (malloc arena).
+const HEAP_MIB: u64 = 64;
+/// Most heaps that glibc makes, by core.
+const HEAPS_PER_CORE: u64 = 8;
+/// There are never more heaps than threads that allocate, and the service has about forty.
+const HEAPS_MAX: u64 = 40;
+
+/// The limit on address space is too low.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the limit on address space (RLIMIT_AS; ulimit -v, LimitAS=) is {limit_mib} MiB, and \
+     {needed_mib} MiB are reserved, most of it never used: raise or remove it; MemoryMax= limits \
+     memory"
+)]
+pub struct TooLittle {
+    limit_mib: u64,
+    needed_mib: u64,
+}
+
+/// Checks the limit in force.
+///
+/// # Errors
+/// [`TooLittle`].
+pub fn expect_enough() -> Result<(), TooLittle> {
+    let cores = thread::available_parallelism().map_or(1, NonZero::get) as u64;
+    // If the limit cannot be read, assume that there is none.
+    let limit = Resource::AS.get_soft().unwrap_or(u64::MAX);
+    check(limit, cores)
+}
+
+fn check(limit_bytes: u64, cores: u64) -> Result<(), TooLittle> {
+    let heaps = (cores * HEAPS_PER_CORE).min(HEAPS_MAX);
+    let (limit_mib, needed_mib) = (limit_bytes / MIB, BASE_MIB + heaps * HEAP_MIB);
+    if limit_mib < needed_mib { Err(TooLittle { limit_mib, needed_mib }) } else { Ok(()) }
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
     use crate::ops::child_test;
-    use crate::ops::log_settings::LogFormat;
+    use crate::ops::log::LogFormat;
 
     fn panic_everywhere() {
         super::log::start("info", LogFormat::Logfmt).unwrap();
@@ -74,7 +160,7 @@ mod tests {
             let text = quoted.clone();
             let thread = std::thread::Builder::new().spawn(move || panic!("cannot use {text}"));
             assert!(thread.unwrap().join().is_err());
-            super::core_dumps::allow_debugging();
+            super::allow_debugging();
         }
         super::log::flush(Duration::from_secs(30));
     }
@@ -103,5 +189,43 @@ mod tests {
         assert!(lines[1].contains("in a coroutine") && lines[1].contains("in_coroutine=true"));
         assert!(lines[2].contains("BHAV_DEBUGGABLE") && !lines[2].contains("hunter2"), "{text}");
         assert!(lines[3].contains("cannot use hunter2"), "{text}");
+    }
+}
+
+#[cfg(test)]
+mod core_dumps_tests {
+    use rustix::process::{DumpableBehavior, dumpable_behavior};
+
+    use crate::ops::child_test;
+
+    #[test]
+    fn a_process_with_closed_memory_cannot_be_dumped() {
+        // In a child process, because memory that is closed cannot be opened again.
+        if child_test::is_child() {
+            super::close_memory().unwrap();
+            assert_eq!(dumpable_behavior().unwrap(), DumpableBehavior::NotDumpable);
+            assert_eq!(rlimit::getrlimit(rlimit::Resource::CORE).unwrap(), (0, 0));
+            return;
+        }
+        child_test::run(module_path!(), "a_process_with_closed_memory_cannot_be_dumped", |_| {});
+    }
+}
+
+#[cfg(test)]
+mod address_space_tests {
+    use super::*;
+
+    #[test]
+    fn the_needed_address_space_grows_with_the_cores_up_to_a_maximum() {
+        assert_eq!(check(u64::MAX, 64), Ok(()));
+        assert_eq!(check(1_280 * MIB, 2), Ok(()));
+        let too_little = check(1_280 * MIB - 1, 2).unwrap_err();
+        assert_eq!(too_little, TooLittle { limit_mib: 1_279, needed_mib: 1_280 });
+        assert_eq!(
+            check(64 * MIB, 64).unwrap_err().needed_mib,
+            check(0, 8).unwrap_err().needed_mib
+        );
+        let text = too_little.to_string();
+        assert!(text.contains("is 1279 MiB, and 1280 MiB are reserved"), "{text}");
     }
 }

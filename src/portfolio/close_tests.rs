@@ -5,8 +5,8 @@ use proptest::prelude::{prop, prop_assert, prop_assert_eq, proptest};
 
 use super::*;
 use crate::base::{Broker, Cost, MarketDay};
-use crate::portfolio::overflow::Overflow;
 use crate::portfolio::testing::{any_holding, holding};
+use crate::portfolio::valuation::Overflow;
 use crate::portfolio::{DayPoint, MadeOf, PointSource, point, summary, valued};
 
 const CLOSE: &str = "2026-11-20T15:35:00+05:30";

@@ -158,7 +158,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::base::decimal::{parse, rounded};
+    use crate::base::json::{parse_decimal as parse, rounded};
 
     fn noted<'a>(trades: &[(char, &'a str, &str, &str, &str)]) -> Vec<NotedTrade<'a>> {
         let number = |text: &str| parse(text).unwrap();

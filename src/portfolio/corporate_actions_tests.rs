@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::base::Cost;
-use crate::portfolio::matching::paired;
+use crate::portfolio::sync::paired;
 use crate::portfolio::testing::{holding, price};
 
 fn today() -> Date {

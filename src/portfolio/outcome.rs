@@ -6,10 +6,10 @@
 use rust_decimal::Decimal;
 
 use super::corporate_actions::{Suspicion, Why, suspicions};
-use super::diff::{Change, Diff};
-use super::overflow::Overflow;
 use super::valuation::valuation;
 use crate::base::{Holding, Position, PositionKind};
+use crate::portfolio::sync::{Change, Diff};
+use crate::portfolio::valuation::Overflow;
 
 /// Rows named of each kind.
 pub const LISTED_MAX: usize = 100;

@@ -6,16 +6,14 @@
 
 use std::collections::HashMap;
 
+use jiff::Timestamp;
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
-use super::close::{date_back, date_back_unmoved, reprice};
-use super::corporate_actions::mark;
-use super::day_point::{Brokers, DayPoint, MadeOf, PointSource, count, point};
-use super::diff::diff;
-use super::matching::paired;
-use super::outcome::SyncOutcome;
-use crate::base::{Broker, ClosingPrice, Holding, MarketDay, Position, Symbol, Synced, ist};
+use crate::base::{Broker, ClosingPrice, Holding, MarketDay, Position, Symbol, Synced, clock};
+use crate::portfolio::corporate_actions::{date_back, date_back_unmoved, mark, reprice};
+use crate::portfolio::outcome::SyncOutcome;
+use crate::portfolio::valuation::{Overflow, Valued, price_date, summary, valued};
 
 /// Rows that got other prices or marks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -60,7 +58,7 @@ pub fn derive(broker: Broker, day: &MarketDay, stood: Stood<'_>, synced: &Synced
         Repriced { holdings: others.into_iter().cloned().collect(), changed: Vec::new() };
     let close_of = |symbol: &Symbol| stood.closes.get(symbol).copied();
     if let Some(close) = day.last_close {
-        let date = ist::zoned(close).date();
+        let date = clock::zoned(close).date();
         date_back(&mut holdings, close, day.session);
         reprice(&mut holdings, date, close_of);
         repriced.changed = reprice(&mut repriced.holdings, date, close_of);
@@ -94,7 +92,7 @@ fn is_at_close<'a>(
     holdings: impl Iterator<Item = &'a Holding>,
     has_close: impl Fn(&Holding) -> bool,
 ) -> bool {
-    let is_evening = day.last_close.is_some_and(|close| ist::zoned(close).date() == day.today);
+    let is_evening = day.last_close.is_some_and(|close| clock::zoned(close).date() == day.today);
     let mut priced = holdings.filter(|row| row.last_price.is_some()).peekable();
     is_evening && priced.peek().is_some() && priced.all(has_close)
 }
@@ -120,6 +118,293 @@ fn unvalued<'a>(
     }
 }
 
+// ---- Diff
+//
+// What a sync changed among one broker's holdings. Pure.
+
+/// A holding that is in both syncs with different numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Change<'a> {
+    pub before: &'a Holding,
+    pub after: &'a Holding,
+}
+
+impl Change<'_> {
+    /// Quantity owned before and now, if it differs.
+    pub fn quantity(&self) -> Option<(Decimal, Decimal)> {
+        let (before, after) = (self.before.quantity(), self.after.quantity());
+        (before != after).then_some((before, after))
+    }
+
+    /// Average cost before and now, if it differs.
+    pub fn average_price(&self) -> Option<(Option<Decimal>, Option<Decimal>)> {
+        let (before, after) = (self.before.average_price(), self.after.average_price());
+        (before != after).then_some((before, after))
+    }
+}
+
+/// Holdings that were added, removed or changed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Diff<'a> {
+    pub added: Vec<&'a Holding>,
+    pub removed: Vec<&'a Holding>,
+    /// Holdings whose quantity or average cost differs. A different price alone is no change.
+    pub changed: Vec<Change<'a>>,
+}
+
+/// Compares one broker's stored holdings with those of a new sync. `pairs` has for each row of
+/// `after` the row that it continues.
+pub(super) fn diff<'a>(
+    before: &[&'a Holding],
+    after: &'a [Holding],
+    pairs: &[Option<usize>],
+) -> Diff<'a> {
+    let mut is_removed = vec![true; before.len()];
+    let mut diff = Diff::default();
+    for (row, pair) in after.iter().zip(pairs) {
+        let Some(at) = *pair else {
+            diff.added.push(row);
+            continue;
+        };
+        is_removed[at] = false;
+        let change = Change { before: before[at], after: row };
+        if change.quantity().is_some() || change.average_price().is_some() {
+            diff.changed.push(change);
+        }
+    }
+    let left = before.iter().zip(is_removed).filter(|(_, is_removed)| *is_removed);
+    diff.removed = left.map(|(row, _)| *row).collect();
+    diff
+}
+
+// ---- Matching
+//
+// Matches each row of a sync with the row of the previous sync that it continues. Pure, linear in
+// the rows.
+
+/// For each row of `after`, the index of the row of `before` that it continues. Rows are matched by
+/// exchange and ticker first, then by ISIN. No row of `before` is used twice.
+pub(crate) fn paired(before: &[&Holding], after: &[Holding]) -> Vec<Option<usize>> {
+    let mut free: Vec<bool> = vec![true; before.len()];
+    let mut pairs = vec![None; after.len()];
+    let ticker = |row: &Holding| {
+        let key: (String, String) = (row.exchange.clone(), row.tradingsymbol.clone());
+        Some(key)
+    };
+    pair(before, after, ticker, &mut free, &mut pairs);
+    pair(before, after, |row| row.isin.clone(), &mut free, &mut pairs);
+    pairs
+}
+
+fn pair<K: std::hash::Hash + Eq>(
+    before: &[&Holding],
+    after: &[Holding],
+    key: impl Fn(&Holding) -> Option<K>,
+    free: &mut [bool],
+    pairs: &mut [Option<usize>],
+) {
+    let mut known: HashMap<K, Vec<usize>> = HashMap::new();
+    // In reverse, so that rows with equal keys are used in their order.
+    for (at, row) in before.iter().enumerate().rev().filter(|(at, _)| free[*at]) {
+        if let Some(key) = key(row) {
+            known.entry(key).or_default().push(at);
+        }
+    }
+    for (row, pair) in after.iter().zip(pairs).filter(|(_, pair)| pair.is_none()) {
+        let found = key(row).and_then(|key| known.get_mut(&key)?.pop());
+        if let Some(at) = found {
+            free[at] = false;
+            *pair = Some(at);
+        }
+    }
+}
+
+// ---- Day point
+//
+// One point of the trend: what a portfolio was worth on one date. Pure.
+
+/// What wrote a point of the trend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PointSource {
+    Sync,
+    Close,
+}
+
+impl PointSource {
+    /// `sync` or `close`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Sync => "sync",
+            Self::Close => "close",
+        }
+    }
+
+    /// The source with this name.
+    pub fn parse(word: &str) -> Option<Self> {
+        [Self::Sync, Self::Close].into_iter().find(|source| source.as_str() == word)
+    }
+}
+
+/// One point of the trend. Its date is in IST.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DayPoint {
+    pub date: Date,
+    pub total_invested: Decimal,
+    pub total_current_value: Decimal,
+    pub total_pnl: Decimal,
+    /// The part of the value whose cost is unknown. `None` in points of an older schema, whose
+    /// value leaves that part out.
+    pub value_without_cost: Option<Decimal>,
+    pub source: PointSource,
+    /// Holdings without a cost or a price, which cost and profit leave out.
+    pub left_out: u32,
+    /// Holdings valued at a price that is older than this date's.
+    pub carried: u32,
+    /// Whether a split, a bonus or the like bends the value.
+    pub suspect: bool,
+    /// `None` in points of an older schema, of which `suspect` also says that an average is
+    /// unreliable.
+    pub made_of: Option<MadeOf>,
+}
+
+/// What a point is of, by which one point can be compared with the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MadeOf {
+    pub brokers: Brokers,
+    pub holdings: u32,
+    /// Holdings whose average the broker calls unreliable.
+    pub discrepancies: u32,
+}
+
+/// Some of the brokers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Brokers {
+    a: bool,
+    b: bool,
+}
+
+impl Brokers {
+    /// Their letters: nothing, `a`, `b` or `ab`.
+    pub fn as_str(self) -> &'static str {
+        match (self.a, self.b) {
+            (false, false) => "",
+            (true, false) => "a",
+            (false, true) => "b",
+            (true, true) => "ab",
+        }
+    }
+
+    /// Inverse of [`Self::as_str`]; `None` for any other text.
+    pub fn parse(letters: &str) -> Option<Self> {
+        let all = [(false, false), (true, false), (false, true), (true, true)];
+        all.map(|(a, b)| Self { a, b }).into_iter().find(|some| some.as_str() == letters)
+    }
+
+    pub fn iter(self) -> impl Iterator<Item = Broker> {
+        Broker::ALL.into_iter().filter(move |broker| match broker {
+            Broker::A => self.a,
+            Broker::B => self.b,
+        })
+    }
+}
+
+impl FromIterator<Broker> for Brokers {
+    fn from_iter<T: IntoIterator<Item = Broker>>(brokers: T) -> Self {
+        brokers.into_iter().fold(Self::default(), |some, broker| match broker {
+            Broker::A => Self { a: true, ..some },
+            Broker::B => Self { b: true, ..some },
+        })
+    }
+}
+
+/// The point of `day` for the holdings of `brokers`. `has_close` says which of them are priced at
+/// the last close, even if the last trade was long before it.
+///
+/// # Errors
+/// [`Overflow`].
+pub fn point<'a>(
+    day: &MarketDay,
+    source: PointSource,
+    brokers: Brokers,
+    holdings: impl IntoIterator<Item = &'a Holding>,
+    has_close: impl Fn(&Holding) -> bool,
+) -> Result<DayPoint, Overflow> {
+    let rows = valued(holdings)?;
+    let is_old = |holding: &Holding| {
+        let before_close = |close: Timestamp| holding.as_of_ms < close.as_millisecond();
+        price_date(holding).is_none_or(|date| date < day.session)
+            || (day.last_close.is_some_and(before_close) && !has_close(holding))
+    };
+    let (mut carried, mut suspect, mut discrepancies) = (0, false, 0);
+    for Valued { holding, valuation } in &rows {
+        carried += u32::from(valuation.current_value.is_some() && is_old(holding));
+        suspect |= holding.mark.is_some_and(|mark| mark.distorts(day.today));
+        discrepancies += u32::from(holding.discrepancy);
+    }
+    let sum = summary(&rows, None)?;
+    Ok(DayPoint {
+        date: day.today,
+        total_invested: sum.total_invested,
+        total_current_value: sum.total_current_value,
+        total_pnl: sum.total_pnl,
+        value_without_cost: Some(sum.value_without_cost),
+        source,
+        left_out: sum.left_out,
+        carried,
+        suspect,
+        made_of: Some(MadeOf { brokers, holdings: count(rows.len()), discrepancies }),
+    })
+}
+
+/// How many there are, as a point keeps it.
+pub(super) fn count(rows: usize) -> u32 {
+    u32::try_from(rows).unwrap_or(u32::MAX)
+}
+
 #[cfg(test)]
 #[path = "sync_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+mod diff_tests {
+    use super::*;
+    use crate::portfolio::sync::paired;
+    use crate::portfolio::testing::holding;
+
+    fn compared<'a>(before: &[&'a Holding], after: &'a [Holding]) -> Diff<'a> {
+        diff(before, after, &paired(before, after))
+    }
+
+    #[test]
+    fn holdings_are_reported_as_added_removed_or_changed() {
+        let stored =
+            [holding("INFY", 10, 1_400), holding("TCS", 5, 3_000), holding("SBIN", 1, 800)];
+        let before: Vec<&Holding> = stored.iter().collect();
+        let mut moved = holding("SBIN", 1, 800);
+        moved.last_price = Some(Decimal::from(900));
+        let after = [holding("INFY", 12, 1_390), moved, holding("WIPRO", 3, 500)];
+        let diff = compared(&before, &after);
+        assert_eq!(diff.added, [&after[2]]);
+        assert_eq!(diff.removed, [&stored[1]]);
+        assert_eq!(diff.changed, [Change { before: &stored[0], after: &after[0] }]);
+        assert_eq!(diff.changed[0].quantity(), Some((Decimal::from(10), Decimal::from(12))));
+    }
+
+    #[test]
+    fn a_share_with_a_new_ticker_is_matched_by_its_isin() {
+        let stored = [holding("ZOMATO", 10, 100)];
+        let mut renamed = holding("ETERNAL", 10, 100);
+        renamed.isin = stored[0].isin.clone();
+        let after = [renamed];
+        assert_eq!(compared(&[&stored[0]], &after), Diff::default());
+    }
+
+    #[test]
+    fn equal_rows_are_matched_one_to_one() {
+        let stored = [holding("INFY", 10, 100), holding("INFY", 20, 100)];
+        let before: Vec<&Holding> = stored.iter().collect();
+        assert_eq!(compared(&before, &stored), Diff::default());
+        let diff = compared(&before, &stored[..1]);
+        assert_eq!(diff.removed, [&stored[1]]);
+    }
+}

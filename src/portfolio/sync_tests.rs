@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::base::{ActionSign, Cost, Mark};
 use crate::portfolio::outcome::LISTED_MAX;
-use crate::portfolio::overflow::Overflow;
 use crate::portfolio::testing::{any_holding, friday};
+use crate::portfolio::valuation::Overflow;
 
 fn holding(ticker: &str, settled: i64, t1: i64, average: &str, last: &str) -> Holding {
     Holding {

@@ -9,8 +9,7 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
-use super::overflow::Overflow;
-use crate::base::{Cost, Holding, Synced, decimal, ist};
+use crate::base::{Cost, Holding, Synced, clock, json};
 
 /// Largest quantity of one row: more than any company has shares.
 const QUANTITY_MAX: Decimal = Decimal::from_parts(0xd4a5_1000, 0xe8, 0, false, 0); // 1e12
@@ -255,7 +254,7 @@ pub fn day_change_pct(rows: &[Valued<'_>], day: Option<Date>) -> Result<Option<D
 /// The IST date of the holding's price.
 pub(crate) fn price_date(holding: &Holding) -> Option<Date> {
     let at = Timestamp::from_millisecond(holding.as_of_ms).ok()?;
-    Some(ist::zoned(at).date())
+    Some(clock::zoned(at).date())
 }
 
 /// `part` in percent of `whole`; `None` if `whole` is zero or negative.
@@ -266,13 +265,94 @@ pub fn share(part: Decimal, whole: Decimal) -> Result<Option<Decimal>, Overflow>
     let sum = whole.checked_add(part).ok_or(Overflow)?;
     // A quotient overflows only if the cost is next to nothing. The percentage then counts as
     // unknown.
-    Ok(decimal::percent_change(sum, whole))
+    Ok(json::percent_change(sum, whole))
 }
 
 pub(crate) fn add(total: &mut Decimal, part: Decimal) -> Result<(), Overflow> {
     *total = total.checked_add(part).ok_or(Overflow)?;
     Ok(())
 }
+
+// ---- Merge
+//
+// Merges the rows of one instrument that is held at both brokers or on both exchanges.
+//
+// Pure. The rows themselves are not changed.
+
+/// One instrument that has at least two rows.
+#[derive(Debug, Clone)]
+pub struct Merged<'a> {
+    pub isin: &'a str,
+    /// Ticker of the first row.
+    pub tradingsymbol: &'a str,
+    pub quantity: Decimal,
+    /// Average weighted by quantity. `None` if a row has no cost or nothing is owned.
+    pub average_price: Option<Decimal>,
+    /// Sums of the rows' amounts. A sum is `None` if the amount of one row is unknown.
+    pub valuation: Valuation,
+    /// The rows, in the order of the holdings.
+    pub parts: Vec<Valued<'a>>,
+}
+
+/// The instruments that have more than one row, in the order of their first rows.
+///
+/// # Errors
+/// [`Overflow`].
+pub fn merged<'a>(rows: &[Valued<'a>]) -> Result<Vec<Merged<'a>>, Overflow> {
+    let mut by_isin: HashMap<&str, usize> = HashMap::with_capacity(rows.len());
+    let mut groups: Vec<(&'a str, Vec<Valued<'a>>)> = Vec::new();
+    for row in rows {
+        let Some(isin) = row.holding.isin.as_deref() else { continue };
+        let at = *by_isin.entry(isin).or_insert_with(|| {
+            groups.push((isin, Vec::new()));
+            groups.len() - 1
+        });
+        groups[at].1.push(*row);
+    }
+    let several = groups.into_iter().filter(|(_, parts)| parts.len() > 1);
+    several.map(|(isin, parts)| whole(isin, parts)).collect()
+}
+
+fn whole<'a>(isin: &'a str, parts: Vec<Valued<'a>>) -> Result<Merged<'a>, Overflow> {
+    let sum = |amount: fn(&Valuation) -> Option<Decimal>| {
+        let mut total = Some(Decimal::ZERO);
+        for part in &parts {
+            match (&mut total, amount(&part.valuation)) {
+                (Some(total), Some(amount)) => add(total, amount)?,
+                _ => total = None,
+            }
+        }
+        Ok(total)
+    };
+    let quantity = sum(|part| Some(part.quantity))?.unwrap_or_default();
+    let invested = sum(|part| part.invested)?;
+    let pnl = sum(|part| part.pnl)?;
+    let pnl_pct = match (pnl, invested) {
+        (Some(pnl), Some(invested)) => share(pnl, invested)?,
+        _ => None,
+    };
+    let valuation = Valuation {
+        quantity,
+        invested,
+        current_value: sum(|part| part.current_value)?,
+        pnl,
+        pnl_pct,
+        previous_close: None,
+        day_pnl: sum(|part| part.day_pnl)?,
+    };
+    let average_price = invested.and_then(|invested| invested.checked_div(quantity));
+    let tradingsymbol = parts[0].holding.tradingsymbol.as_str();
+    Ok(Merged { isin, tradingsymbol, quantity, average_price, valuation, parts })
+}
+
+// ---- Overflow
+//
+// The one error of this module.
+
+/// A quantity, price or sum is larger than any portfolio's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("an amount is larger than any portfolio's")]
+pub struct Overflow;
 
 #[cfg(test)]
 #[path = "valuation_tests.rs"]

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::base::decimal::rounded;
+use crate::base::json::rounded;
 use crate::base::{ActionSign, Broker, Mark, MarketDay};
 use crate::portfolio::testing::{any_holding, holding};
 use crate::portfolio::{Brokers, Merged, PointSource, merged, point};

@@ -9,11 +9,13 @@
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use may::coroutine;
 use may::sync::Blocker;
+
+use crate::base::Clock;
 
 /// Stack size of a coroutine in words of eight bytes: 64 KiB of address space, of which only
 /// touched pages use memory. Twice may's default, because a failed name look-up takes 13 KiB and a
@@ -115,5 +117,62 @@ impl Parker {
     /// Wakes the waiter, from any thread.
     pub fn unpark(&self) {
         self.0.unpark();
+    }
+}
+
+// ---- Liveness
+//
+// Edge liveness: sends one coroutine at a time through every edge worker and remembers when each
+// worker last finished one.
+//
+// The main thread sends them about once a second. One costs a worker a few microseconds.
+
+struct Worker {
+    /// When the worker last finished a probe.
+    passed_mono_ms: AtomicU64,
+    /// A probe is queued or runs. No other is sent then, so that none pile up on a stuck worker.
+    under_way: AtomicBool,
+}
+
+/// Probe coroutines of all edge workers.
+pub struct EdgeLiveness {
+    clock: Clock,
+    workers: Arc<[Worker]>,
+}
+
+impl EdgeLiveness {
+    /// For the configured workers. Each counts as having finished a probe now.
+    pub fn new(clock: &Clock) -> Self {
+        let now_mono_ms = clock.monotonic_ms();
+        let worker = |_| Worker {
+            passed_mono_ms: AtomicU64::new(now_mono_ms),
+            under_way: AtomicBool::new(false),
+        };
+        Self { clock: clock.clone(), workers: (0..workers()).map(worker).collect() }
+    }
+
+    /// Sends a probe to each worker that has finished its last one.
+    pub fn send(&self) {
+        for index in 0..self.workers.len() {
+            if self.workers[index].under_way.swap(true, Ordering::AcqRel) {
+                continue;
+            }
+            let (workers, clock) = (Arc::clone(&self.workers), self.clock.clone());
+            let sent = spawn_for(index as i32, move || {
+                let worker = &workers[index];
+                worker.passed_mono_ms.store(clock.monotonic_ms(), Ordering::Release);
+                worker.under_way.store(false, Ordering::Release);
+            });
+            if sent.is_err() {
+                // No memory for a stack: the next call tries again.
+                self.workers[index].under_way.store(false, Ordering::Release);
+            }
+        }
+    }
+
+    /// The earliest, among all workers, of the times at which they last finished a probe.
+    pub fn passed_mono_ms(&self) -> u64 {
+        let passed = |worker: &Worker| worker.passed_mono_ms.load(Ordering::Acquire);
+        self.workers.iter().map(passed).min().unwrap_or(0)
     }
 }

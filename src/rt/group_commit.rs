@@ -15,9 +15,9 @@ use std::thread::JoinHandle;
 use crossbeam_channel::{Receiver, Sender, bounded};
 
 use super::lanes::{Answer, LaneError, Refused, Ticket, join_within_grace, promise};
-use super::threads;
 use crate::base::Clock;
-use crate::ops::histogram::bucket_of;
+use crate::ops::counter::bucket_of;
+use crate::rt::threads;
 
 /// A store with transactions and savepoints. Called on the batch's thread only.
 pub trait Ledger: Send + 'static {

@@ -15,10 +15,10 @@ use std::thread::JoinHandle;
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 use parking_lot::Mutex;
 
-use super::coroutines::Parker;
-use super::threads;
 use crate::base::Clock;
-use crate::ops::histogram::bucket_of;
+use crate::ops::counter::bucket_of;
+use crate::rt::coroutines::Parker;
+use crate::rt::threads::{lower_own_priority, spawn};
 
 /// How long a closing lane waits for running jobs.
 const CLOSE_GRACE_MS: u64 = 500;
@@ -141,8 +141,8 @@ impl Lane {
         for number in 0..spec.threads.max(1) {
             let (jobs, counters, clock) = (jobs.clone(), Arc::clone(&counters), clock.clone());
             let name = format!("{}-{number}", spec.name);
-            handles.push(threads::spawn(&name, move || {
-                if lowered && let Err(error) = threads::lower_own_priority() {
+            handles.push(spawn(&name, move || {
+                if lowered && let Err(error) = lower_own_priority() {
                     tracing::warn!(%error, "cannot lower the priority of a lane's thread");
                 }
                 run_jobs(&jobs, &counters, &clock);

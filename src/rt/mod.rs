@@ -12,14 +12,13 @@
 pub mod coroutines;
 pub mod group_commit;
 pub mod lanes;
-pub mod liveness;
 pub mod news;
 pub(crate) mod outbound;
 pub mod readiness;
 pub mod threads;
 pub mod unix_signals;
 
+pub use coroutines::EdgeLiveness;
 pub use group_commit::{Batch, BatchSpec, BatchStats, COMMIT_SIZES, Ledger};
 pub use lanes::{Lane, LaneError, LaneSpec, LaneStats, Refused, Ticket, WAIT_BOUNDS_MS};
-pub use liveness::EdgeLiveness;
 pub use news::News;

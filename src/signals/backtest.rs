@@ -8,12 +8,14 @@ use std::collections::HashMap;
 
 use jiff::civil::Date;
 
-use super::blocks::{Blocks, Numbering, Place};
-use super::confidence::{Bar, Moves, Outcomes, PRIOR_DATES, Record, WINDOW_DATES, Weight, pair};
-use super::list::{Rank, Ranked, by_rank, put_together};
-use super::patterns::{Columns, Detector, Key};
-use super::silence::Silence;
 use crate::base::Candle;
+use crate::signals::blocks::{BLOCKS_MIN, Blocks, Estimate, Numbering, Place};
+use crate::signals::confidence::{
+    Bar, Moves, Outcomes, PRIOR_DATES, Record, WINDOW_DATES, Weight, pair,
+};
+use crate::signals::history::{HOLES_MAX, SESSIONS_KEPT, Suspected, suspected};
+use crate::signals::list::{Direction, Rank, Ranked, by_rank, put_together};
+use crate::signals::patterns::{Columns, Detector, Key};
 
 /// Upper edges of the bins of the reliability table. One more bin is above the last edge.
 pub const BIN_EDGES: [f64; 12] =
@@ -343,6 +345,312 @@ fn calibration_errors(mut predictions: Vec<(f64, OutcomeAt)>) -> (f64, f64) {
     (mean(calibration, count), mean(by_chance, count))
 }
 
+// ---- Silence
+//
+// The silent dates of a symbol, on which its candles cannot be trusted, judged from a folder of
+// candles. Pure.
+//
+// Follows the rules by which the service judges a history that it fetched once: it keeps
+// [`SESSIONS_KEPT`] sessions, and a symbol gives no signal while more than [`HOLES_MAX`] of them
+// are missing or a split is suspected among them. Each date is judged from what lies before it, so
+// a later candle never silences an earlier date. A session is a date on which any symbol of the
+// folder traded.
+
+/// The faults of a symbol's candles and the dates that they silence.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Silence {
+    /// Sessions between its first and its last candle without a candle.
+    pub missing: usize,
+    pub suspected: Vec<Suspected>,
+    /// For each candle, whether its date is silent.
+    pub silent: Vec<bool>,
+}
+
+impl Silence {
+    /// Number of silent dates.
+    pub fn dates(&self) -> usize {
+        self.silent.iter().filter(|silent| **silent).count()
+    }
+
+    /// Whether there is no fault.
+    pub fn is_clean(&self) -> bool {
+        self.missing == 0 && self.suspected.is_empty()
+    }
+}
+
+/// Judges `history` against the sessions of its universe, which are ascending and include its own.
+pub fn judge(history: &History, sessions: &[Date]) -> Silence {
+    let place = |date: Date| sessions.partition_point(|session| *session < date);
+    let places: Vec<usize> = history.candles.iter().map(|candle| place(candle.date)).collect();
+    let suspected = suspected(&history.candles);
+    let splits: Vec<usize> = suspected.iter().map(|suspected| place(suspected.date)).collect();
+    let mut first = 0;
+    let silent = places.iter().enumerate().map(|(at, today)| {
+        // Index of the first candle that is still kept.
+        while today - places[first] >= SESSIONS_KEPT {
+            first += 1;
+        }
+        let holes = (today - places[first]) - (at - first);
+        let split = |split: &usize| *split <= *today && today - split < SESSIONS_KEPT;
+        holes > HOLES_MAX || splits.iter().any(split)
+    });
+    let silent = silent.collect();
+    let spanned = places.last().zip(places.first()).map_or(0, |(last, first)| last - first + 1);
+    Silence { missing: spanned - places.len(), suspected, silent }
+}
+
+// ---- Performance
+//
+// Counts, rates and scores of judged signals, each with its standard error. Pure sums over signals
+// in order of date. The public record and the evaluation both use them.
+
+/// Confidence of a coin flip.
+const COIN: f64 = 0.5;
+
+/// Signals of one kind, such as one confidence bin, one direction or one quarter.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Cell {
+    pub signals: u64,
+    pub hits: u64,
+    /// Dates with such a signal.
+    pub dates: u64,
+    pub bullish: u64,
+    confidence_sum: f64,
+    last_date: u64,
+    /// Hit (1 or 0) minus confidence, for each signal.
+    hit_minus_confidence: Blocks,
+    /// Share of the universe that moved in the same direction over the same sessions.
+    same_day: Blocks,
+    /// Hit minus that share, for each signal.
+    lift: Blocks,
+}
+
+impl Cell {
+    /// Counts a signal whose date has the number `place`.
+    pub fn count(&mut self, place: Place, signal: &Judged) {
+        self.signals += 1;
+        self.hits += u64::from(signal.hit);
+        self.dates += u64::from(self.last_date != place.date);
+        self.last_date = place.date;
+        self.bullish += u64::from(signal.key.direction() == Direction::Bullish);
+        self.confidence_sum += signal.confidence;
+        self.hit_minus_confidence.count(place, signal.outcome() - signal.confidence);
+        if let Some(share) = signal.same_day {
+            self.same_day.count(place, share);
+            self.lift.count(place, signal.outcome() - share);
+        }
+    }
+
+    /// Mean confidence.
+    pub fn mean_confidence(&self) -> Option<f64> {
+        self.of_signals(self.confidence_sum)
+    }
+
+    /// Share of hits.
+    pub fn hit_rate(&self) -> Option<f64> {
+        self.of_signals(self.hits as f64)
+    }
+
+    /// Share of signals that claimed a rise.
+    pub fn bullish_share(&self) -> Option<f64> {
+        self.of_signals(self.bullish as f64)
+    }
+
+    fn of_signals(&self, sum: f64) -> Option<f64> {
+        (self.signals > 0).then(|| mean(sum, self.signals))
+    }
+
+    /// Share of hits minus mean confidence.
+    pub fn observed_minus_said(&self) -> Option<Estimate> {
+        self.hit_minus_confidence.estimate()
+    }
+
+    /// Mean share of the universe that moved as the signals claimed, over the same sessions.
+    pub fn same_day_rate(&self) -> Option<f64> {
+        self.same_day.mean()
+    }
+
+    /// The lift: the share of hits minus the same-day rate, which is what the signals knew beyond
+    /// the market's move.
+    pub fn lift(&self) -> Option<Estimate> {
+        self.lift.estimate()
+    }
+
+    /// Whether there are enough dates for a score.
+    pub fn is_scored(&self) -> bool {
+        self.hit_minus_confidence.blocks() >= BLOCKS_MIN
+    }
+}
+
+/// All judged signals.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Performance {
+    numbering: Numbering,
+    pub all: Cell,
+    pub confidence: Scores,
+    /// Scores of the base rate alone, used as confidence for each signal.
+    pub base: Scores,
+    from_coin: Blocks,
+    from_base: Blocks,
+    pub bins: [Cell; BIN_EDGES.len() + 1],
+    pub bullish: Cell,
+    pub bearish: Cell,
+}
+
+impl Performance {
+    /// Counts one more signal, of the same date as the one before or of a later one. Returns the
+    /// number of its date and block.
+    pub fn count(&mut self, signal: &Judged) -> Place {
+        let place = self.numbering.take(signal.date);
+        self.all.count(place, signal);
+        self.confidence.count(signal, signal.confidence);
+        self.base.count(signal, signal.base_rate);
+        let squared_error = |confidence: f64| (confidence - signal.outcome()).powi(2);
+        let missed = squared_error(signal.confidence);
+        self.from_coin.count(place, missed - squared_error(COIN));
+        self.from_base.count(place, missed - squared_error(signal.base_rate));
+        self.bins[bin_of(signal.confidence)].count(place, signal);
+        match signal.key.direction() {
+            Direction::Bullish => self.bullish.count(place, signal),
+            Direction::Bearish => self.bearish.count(place, signal),
+        }
+        place
+    }
+
+    /// The signals of each direction.
+    pub fn directions(&self) -> [(Direction, &Cell); 2] {
+        [(Direction::Bullish, &self.bullish), (Direction::Bearish, &self.bearish)]
+    }
+
+    /// Brier score minus that of a coin flip; below zero is better.
+    pub fn from_coin(&self) -> Option<Estimate> {
+        self.from_coin.estimate()
+    }
+
+    /// Brier score minus that of the base rate; below zero is better.
+    pub fn from_base(&self) -> Option<Estimate> {
+        self.from_base.estimate()
+    }
+}
+
+/// Puts the interval of a difference of Brier scores into words. `with` names what was compared
+/// with.
+pub fn verdict(difference: &Estimate, with: &str) -> String {
+    match difference.side() {
+        std::cmp::Ordering::Less => format!("better than {with}"),
+        std::cmp::Ordering::Equal => format!("not distinguishable from {with}"),
+        std::cmp::Ordering::Greater => format!("worse than {with}"),
+    }
+}
+
 #[cfg(test)]
 #[path = "backtest_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+mod silence_tests {
+    use super::*;
+    use crate::base::Candle;
+    use crate::base::candle::PRICE_E4;
+
+    const COUNT: usize = 700;
+
+    fn sessions() -> Vec<Date> {
+        Date::constant(2020, 1, 1).series(jiff::Span::new().days(1)).take(COUNT).collect()
+    }
+
+    /// A share with a constant price, without the candles at `missing`, at half the price from
+    /// `split`
+    /// on.
+    fn judged(missing: &[usize], split: Option<usize>) -> Silence {
+        let (sessions, all) = (sessions(), 0..COUNT);
+        let candle = |at: usize| {
+            let parts = if split.is_some_and(|split| at >= split) { 2 } else { 1 };
+            let price = 100 * PRICE_E4 / parts;
+            Candle {
+                date: sessions[at],
+                open_e4: price,
+                high_e4: price,
+                low_e4: price,
+                close_e4: price,
+                volume: 1_000 * parts,
+            }
+        };
+        let candles = all.filter(|at| !missing.contains(at)).map(candle).collect();
+        judge(&History { symbol: "A".into(), candles }, &sessions)
+    }
+
+    fn silent(silence: &Silence) -> Vec<usize> {
+        (0..silence.silent.len()).filter(|at| silence.silent[*at]).collect()
+    }
+
+    #[test]
+    fn a_seventh_missing_session_silences_while_all_are_kept() {
+        assert!(judged(&[], None).is_clean());
+        let six = judged(&[10, 11, 12, 13, 14, 15], None);
+        assert_eq!((six.missing, six.dates()), (6, 0));
+        // Seven sessions are missing, 10 to 16. Dates are silent from 17 on, until the first of
+        // these is no longer kept.
+        let seven = judged(&[10, 11, 12, 13, 14, 15, 16], None);
+        assert_eq!(seven.missing, 7);
+        let dates: Vec<usize> = silent(&seven).iter().map(|at| at + 7).collect();
+        let kept_until = 10 + SESSIONS_KEPT - 1;
+        assert_eq!(dates, (17..=kept_until - 1).collect::<Vec<_>>());
+        // A later gap changes no earlier date.
+        let later = judged(&[10, 11, 12, 13, 14, 15, 600], None);
+        assert_eq!(later.dates(), 0, "the older ones are kept no more");
+    }
+
+    #[test]
+    fn a_suspected_split_silences_its_date_and_those_after() {
+        let split = judged(&[], Some(50));
+        assert_eq!(split.suspected.len(), 1);
+        assert_eq!(silent(&split), (50..50 + SESSIONS_KEPT).collect::<Vec<_>>());
+        assert!(!split.is_clean());
+    }
+}
+
+#[cfg(test)]
+mod performance_tests {
+    use jiff::civil::Date;
+
+    use super::*;
+    use crate::signals::patterns::Key;
+
+    /// A performance over `dates` dates with one signal each, which hits where `hit` says so.
+    fn performance(dates: usize, confidence: f64, hit: fn(usize) -> bool) -> Performance {
+        let first = Date::constant(2026, 1, 1);
+        let key = Key::from_name("bullish_engulfing").unwrap();
+        let mut performance = Performance::default();
+        for (at, date) in first.series(jiff::Span::new().days(1)).take(dates).enumerate() {
+            let same_day = Some(if hit(at) { 0.75 } else { 0.25 });
+            let judged = Judged { date, key, confidence, base_rate: 0.5, hit: hit(at), same_day };
+            performance.count(&judged);
+        }
+        performance
+    }
+
+    #[test]
+    fn the_verdict_follows_from_the_interval() {
+        let said =
+            |performance: &Performance| verdict(&performance.from_base().unwrap(), "the base rate");
+        assert_eq!(said(&performance(100, 0.9, |_| true)), "better than the base rate");
+        assert_eq!(said(&performance(100, 0.9, |_| false)), "worse than the base rate");
+        let even = performance(100, 0.501, |at| at % 2 == 0);
+        assert_eq!(said(&even), "not distinguishable from the base rate");
+    }
+
+    #[test]
+    fn lift_compares_with_the_same_sessions_and_needs_enough_dates() {
+        let done = performance(100, 0.6, |at| at % 4 == 0);
+        let bullish = &done.bullish;
+        assert_eq!((bullish.signals, bullish.hits, bullish.dates), (100, 25, 100));
+        assert_eq!(bullish.same_day_rate(), Some(0.375));
+        assert!((bullish.lift().unwrap().value + 0.125).abs() < 1e-12);
+        assert!((bullish.observed_minus_said().unwrap().value + 0.35).abs() < 1e-12);
+        assert_eq!(done.bearish, Cell::default());
+        let few = performance(45, 0.6, |_| true);
+        assert!(!few.all.is_scored() && few.from_coin().is_none() && few.all.lift().is_none());
+        assert_eq!(few.all.hit_rate(), Some(1.0));
+    }
+}

@@ -3,8 +3,7 @@
 
 use super::*;
 use crate::base::candle::PRICE_E4;
-use crate::signals::performance::Performance;
-use crate::signals::silence;
+use crate::signals::backtest::Performance;
 
 fn key(name: &str) -> Key {
     Key::from_name(name).unwrap()
@@ -152,7 +151,7 @@ fn later_prices_change_no_bit_of_earlier_confidences() {
         let confidences = |seed: u64| {
             let histories = with(gaps, seed);
             let sessions = sessions(&histories);
-            let judge = |history: &History| silence::judge(history, &sessions);
+            let judge = |history: &History| judge(history, &sessions);
             let silences: Vec<Silence> =
                 if silences { histories.iter().map(judge).collect() } else { Vec::new() };
             let universe = Universe::examine_with(&histories, &silences, PRIOR_DATES, |_| ());

@@ -6,9 +6,8 @@
 //! the shares anew, oldest date first, so that later dates do not change the last digit. Pure
 //! arithmetic.
 
-use super::direction::Direction;
-use super::direction::HORIZON_SESSIONS;
 use super::patterns::{KEYS, Key};
+use crate::signals::list::{Direction, HORIZON_SESSIONS};
 
 /// Length of the window in dates, about two years.
 pub const WINDOW_DATES: usize = 504;

@@ -12,7 +12,6 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 use jiff::civil::Date;
 
-use super::direction::Direction;
 use crate::base::Symbol;
 
 /// Most signals in the snapshot.
@@ -176,3 +175,63 @@ pub fn put_together<T: Ranked>(rows: &mut Vec<T>) {
     placed.sort_by_key(|(place, _)| *place);
     rows.extend(placed.into_iter().map(|(_, row)| row));
 }
+
+// ---- Direction
+//
+// The direction that a signal claims, and the horizon after which it is judged.
+
+/// Sessions after which a signal is judged, counted in the sessions of its symbol.
+pub const HORIZON_SESSIONS: usize = 5;
+
+/// The claim of a signal: the close [`HORIZON_SESSIONS`] later is higher, or it is lower.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Direction {
+    Bullish,
+    Bearish,
+}
+
+impl Direction {
+    /// `bullish` or `bearish`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Bullish => "bullish",
+            Self::Bearish => "bearish",
+        }
+    }
+
+    /// The direction with this name.
+    pub fn parse(word: &str) -> Option<Self> {
+        [Self::Bullish, Self::Bearish].into_iter().find(|direction| direction.as_str() == word)
+    }
+
+    /// Whether the move between two closes is in this direction. No move is a miss.
+    pub fn is_hit(self, from_e4: i64, to_e4: i64) -> bool {
+        match self {
+            Self::Bullish => to_e4 > from_e4,
+            Self::Bearish => to_e4 < from_e4,
+        }
+    }
+}
+
+// ---- Wording
+//
+// Sentences that go out with every list of signals.
+
+/// What a confidence is.
+pub const MEANING: &str = "Estimated chance that the close five sessions later has moved this way. \
+    Mostly the market's own drift (see `base_rate`); the pattern's own two years weigh \
+    samples/(samples+1000). Patterns have not been shown to add anything. Closes before 3 August \
+    2026 are averages of the last half hour, later ones auction prices; what that changes is not \
+    known yet.";
+
+/// What a provisional signal is.
+pub const PROVISIONAL_MEANING: &str = "Found in a day's candle before its official close, where a \
+    pattern can appear and vanish; kept as first shown. Confirmed are those that the finished \
+    candle has too, vanished those that it has not. Judged from the official close of their date, \
+    not from the price at which they were shown.";
+
+/// The disclaimer.
+pub const DISCLAIMER: &str = "Information, not investment advice. No costs are counted; \
+    entering at the next open would give less. Signals of one day are not independent. A universe \
+    of today's members leaves out those that fell out of it, so that rises look likelier than they \
+    were.";

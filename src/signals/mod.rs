@@ -9,19 +9,13 @@
 pub mod backtest;
 pub mod blocks;
 pub mod confidence;
-mod direction;
-pub mod forming;
 pub mod history;
 pub mod list;
 pub mod patterns;
-pub mod performance;
-pub mod provisional_record;
-pub mod silence;
 pub mod track_record;
-mod wording;
 
-pub use direction::{Direction, HORIZON_SESSIONS};
-pub use list::{ListedSignal, Look, SignalList};
-pub use provisional_record::Fate;
-pub use track_record::{Reliability, Standing};
-pub use wording::{DISCLAIMER, MEANING, PROVISIONAL_MEANING};
+pub use list::{
+    DISCLAIMER, Direction, HORIZON_SESSIONS, ListedSignal, Look, MEANING, PROVISIONAL_MEANING,
+    SignalList,
+};
+pub use track_record::{Fate, Reliability, Standing};

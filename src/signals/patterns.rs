@@ -9,9 +9,9 @@
 
 use ta_lib::{Core, OutRange, RetCode};
 
-use super::direction::Direction;
 use crate::base::Candle;
 use crate::base::candle::PRICE_E4;
+use crate::signals::list::Direction;
 
 /// Open, high, low and close as columns, the form that the functions take.
 #[derive(Debug, Default, Clone)]

@@ -1,25 +1,24 @@
 //! Broker A's API: header strictness, the session calls, the profile and the instruments dump.
 //! Quotes, candles and the portfolio stand in files of their own. Connection threads run this.
 
-pub(crate) mod envelope;
-pub(crate) mod history;
-pub(crate) mod packets;
-pub(crate) mod portfolio;
-pub(crate) mod quotes;
-pub(crate) mod ticker;
-
 use std::fmt::Write;
 
+use jiff::Timestamp;
+use jiff::civil::{Date, DateTime};
+use rust_decimal::Decimal;
 use sha2::{Digest, Sha256};
 
-use super::faults::kind::Kind;
-use super::server::answer::{Answer, Content};
-use super::server::json::{Json, map};
-use super::sessions::Login;
-use super::world::Call;
-use crate::base::ist;
+use crate::base::clock;
+use crate::sim::exchange::day::{Bar, Tick, regular_hours};
+use crate::sim::exchange::universe;
+use crate::sim::exchange::universe::{Instrument, rupees};
+use crate::sim::faults::Kind;
+use crate::sim::server::json::{Answer, Content, Json, map};
+use crate::sim::sessions::Login;
+use crate::sim::world::Call;
 
-use envelope::{error, hex, success};
+pub(crate) mod portfolio;
+pub(crate) mod ticker;
 
 /// Exchanges whose dump can be asked for; the simulated day trades on the first two only.
 const EXCHANGES: [&str; 7] = ["NSE", "BSE", "NFO", "BFO", "CDS", "BCD", "MCX"];
@@ -53,8 +52,8 @@ pub(super) fn answer(call: &Call<'_>, route: &str, rest: &str) -> Answer {
     }
     match route {
         "broker_a.profile" => success(Json::Map(profile(&login.user_id, false))),
-        "broker_a.quote" | "broker_a.ohlc" | "broker_a.ltp" => quotes::answer(call, route),
-        "broker_a.historical" => history::answer(call, rest),
+        "broker_a.quote" | "broker_a.ohlc" | "broker_a.ltp" => quotes_answer(call, route),
+        "broker_a.historical" => history_answer(call, rest),
         "broker_a.instruments" => instruments(call, rest),
         "broker_a.holdings" => portfolio::holdings(call, &login.user_id),
         _ => portfolio::positions(call, &login.user_id),
@@ -165,7 +164,7 @@ fn checksum_of(api_key: &str, request_token: &str, api_secret: &str) -> String {
 }
 
 fn opened(api_key: &str, access_token: String, login: &Login) -> Json {
-    let time = ist::zoned(login.at).strftime("%Y-%m-%d %H:%M:%S").to_string();
+    let time = clock::zoned(login.at).strftime("%Y-%m-%d %H:%M:%S").to_string();
     let mut members = profile(&login.user_id, true);
     for (name, value) in [
         ("api_key", api_key.into()),
@@ -215,7 +214,7 @@ fn instruments(call: &Call<'_>, exchange: &str) -> Answer {
             if row.name.contains(',') { format!("\"{}\"", row.name) } else { row.name.clone() };
         let (segment, lot_size) =
             if row.is_index { ("INDICES", 0) } else { (row.exchange.as_str(), 1) };
-        let tick_size = super::exchange::noise::rupees(row.tick_paise);
+        let tick_size = rupees(row.tick_paise);
         let _ = writeln!(
             csv,
             "{},{},{},{name},0.0,,0.0,{tick_size},{lot_size},EQ,{segment},{}",
@@ -234,6 +233,255 @@ fn instruments(call: &Call<'_>, exchange: &str) -> Answer {
     }
     let content = Content::Gzipped("text/csv", csv.into_bytes());
     Answer { status: 200, content, rejected: false }
+}
+
+// ---- Envelope
+//
+// The form of broker A's answers, and the hexadecimal of its checksums.
+
+/// `{"status":"success","data":…}`.
+pub(crate) fn success(data: Json) -> Answer {
+    Answer::ok(map([("status", "success".into()), ("data", data)]))
+}
+
+/// `{"status":"error",…}`.
+pub(crate) fn error(status: u16, error_type: &str, message: &str) -> Answer {
+    let body = map([
+        ("status", "error".into()),
+        ("message", message.into()),
+        ("data", Json::Null),
+        ("error_type", error_type.into()),
+    ]);
+    Answer::rejected(status, body)
+}
+
+/// Lower-case hexadecimal.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut out, byte| {
+        let _ = write!(out, "{byte:02x}"); // writing to a String cannot fail
+        out
+    })
+}
+
+// ---- History
+//
+// Broker A's candles. Connection threads run this.
+
+/// Intervals, their minutes (`None` is a day) and the most days one call may span.
+const INTERVALS: [(&str, Option<i64>, i64); 8] = [
+    ("minute", Some(1), 60),
+    ("3minute", Some(3), 100),
+    ("5minute", Some(5), 100),
+    ("10minute", Some(10), 100),
+    ("15minute", Some(15), 200),
+    ("30minute", Some(30), 200),
+    ("60minute", Some(60), 400),
+    ("day", None, 2_000),
+];
+
+/// Answers `/instruments/historical/{token}/{interval}`; `rest` is `{token}/{interval}`.
+pub(crate) fn history_answer(call: &Call<'_>, rest: &str) -> Answer {
+    let bad = |text: &str| error(400, "InputException", text);
+    let Some((token, interval)) = rest.split_once('/') else {
+        return bad("Invalid path.");
+    };
+    let known = INTERVALS.iter().find(|(name, ..)| *name == interval);
+    let Some(&(_, minutes, span_days_max)) = known else {
+        return bad("Invalid `interval`.");
+    };
+    let instrument = token.parse().ok().and_then(|token| call.world.universe.by_token(token));
+    let Some(instrument) = instrument else {
+        return bad("Invalid `instrument_token`.");
+    };
+    let bound = |name| call.request.query_value(name).and_then(|text| parsed(&text));
+    let (Some(from), Some(to)) = (bound("from"), bound("to")) else {
+        return bad("Invalid `from` or `to`.");
+    };
+    if from > to {
+        return bad("`from` is after `to`.");
+    }
+    let days = (to.date() - from.date()).get_days();
+    if i64::from(days) > span_days_max {
+        return bad(&format!("interval exceeds max limit: {span_days_max} days"));
+    }
+    let oi = call.request.query_value("oi").as_deref() == Some("1");
+    let (from, to) = (clock::instant(from), clock::instant(to));
+    let mut candles = Vec::new();
+    let mut date: Date = clock::zoned(from).date();
+    let last = call.tick(instrument);
+    let end = clock::zoned(to).date().min(last.date);
+    while date <= end {
+        if call.world.day.sessions().trades_on(date) {
+            let bars = match minutes {
+                Some(minutes) => call.world.day.bars(instrument, date, minutes, call.prices_at),
+                None if date == last.date && last.open == 0 => Vec::new(),
+                None if date == last.date => vec![Bar {
+                    start: regular_hours(date).0,
+                    open: last.open,
+                    high: last.high,
+                    low: last.low,
+                    close: last.last,
+                    volume: last.volume,
+                }],
+                None => vec![call.world.day.day_bar(instrument, date)],
+            };
+            // A day's candle counts by its date, the others by their start.
+            let shown = bars.iter().map(|bar| (stamp(bar, minutes), bar));
+            candles.extend(
+                shown
+                    .filter(|(start, _)| (from..=to).contains(start))
+                    .map(|(start, bar)| candle(start, bar, oi)),
+            );
+        }
+        let Ok(next) = date.tomorrow() else { break };
+        date = next;
+    }
+    success(map([("candles", Json::List(candles))]))
+}
+
+/// `yyyy-mm-dd hh:mm:ss`, or a date alone.
+fn parsed(text: &str) -> Option<DateTime> {
+    let whole = DateTime::strptime("%Y-%m-%d %H:%M:%S", text);
+    whole.or_else(|_| Date::strptime("%Y-%m-%d", text).map(|date| date.at(0, 0, 0, 0))).ok()
+}
+
+/// A candle's start; a day's is midnight.
+fn stamp(bar: &Bar, minutes: Option<i64>) -> Timestamp {
+    if minutes.is_some() {
+        return bar.start;
+    }
+    clock::instant(clock::zoned(bar.start).date().at(0, 0, 0, 0))
+}
+
+fn candle(start: Timestamp, bar: &Bar, oi: bool) -> Json {
+    // The offset has no colon.
+    let start = clock::zoned(start).strftime("%Y-%m-%dT%H:%M:%S+0530").to_string();
+    let mut candle: Vec<Json> = vec![start.into()];
+    candle.extend([bar.open, bar.high, bar.low, bar.close].map(|price| rupees(price).into()));
+    candle.push(bar.volume.into());
+    if oi {
+        candle.push(0.into());
+    }
+    Json::List(candle)
+}
+
+// ---- Quotes
+//
+// Broker A's three quote calls. The reply is a map keyed by what was asked for; an instrument that
+// does not exist is left out of it. Connection threads run this.
+
+/// Most instruments of one `/quote` call.
+const QUOTE_INSTRUMENTS_MAX: usize = 500;
+/// Most instruments of one `/quote/ohlc` or `/quote/ltp` call.
+const SHORT_QUOTE_INSTRUMENTS_MAX: usize = 1_000;
+/// Price levels on each side of the book; empty ones are zeros.
+const DEPTH: usize = 5;
+
+/// Answers one of the three calls.
+pub(crate) fn quotes_answer(call: &Call<'_>, route: &str) -> Answer {
+    let pairs = call.request.query_pairs();
+    let asked: Vec<&str> =
+        pairs.iter().filter(|(name, _)| name == "i").map(|(_, value)| value.as_str()).collect();
+    let instruments_max = match route {
+        "broker_a.quote" => QUOTE_INSTRUMENTS_MAX,
+        _ => SHORT_QUOTE_INSTRUMENTS_MAX,
+    };
+    if asked.is_empty() {
+        return error(400, "InputException", "Missing `i`.");
+    }
+    if asked.len() > instruments_max {
+        let text = format!("Too many instruments: at most {instruments_max}.");
+        return error(400, "InputException", &text);
+    }
+    let mut quotes: Vec<(String, Json)> = Vec::with_capacity(asked.len());
+    let mut seen = std::collections::HashSet::new();
+    for key in asked {
+        let Some(instrument) = call.world.universe.by_key(key) else { continue };
+        if !seen.insert(key) {
+            continue;
+        }
+        let tick = call.tick(instrument);
+        let quote = match route {
+            "broker_a.quote" => full(call, instrument, &tick),
+            "broker_a.ohlc" => map([
+                ("instrument_token", instrument.token.into()),
+                ("last_price", rupees(tick.last).into()),
+                ("ohlc", ohlc(&tick)),
+            ]),
+            _ => map([
+                ("instrument_token", instrument.token.into()),
+                ("last_price", rupees(tick.last).into()),
+            ]),
+        };
+        quotes.push((key.to_owned(), quote));
+    }
+    // No order is promised, so the order asked for must not be relied on.
+    quotes.sort_by_key(|(key, _)| universe::key(call.world.settings.seed, key));
+    success(Json::Map(quotes))
+}
+
+fn ohlc(tick: &Tick) -> Json {
+    map([
+        ("open", rupees(tick.open).into()),
+        ("high", rupees(tick.high).into()),
+        ("low", rupees(tick.low).into()),
+        ("close", rupees(tick.previous_close).into()),
+    ])
+}
+
+fn full(call: &Call<'_>, instrument: &Instrument, tick: &Tick) -> Json {
+    let time = clock::zoned(call.stamp(tick.as_of)).strftime("%Y-%m-%d %H:%M:%S").to_string();
+    if instrument.is_index {
+        return map([
+            ("instrument_token", instrument.token.into()),
+            ("timestamp", time.into()),
+            ("last_trade_time", Json::Null),
+            ("last_price", rupees(tick.last).into()),
+            ("net_change", 0.into()),
+            ("lower_circuit_limit", 0.into()),
+            ("upper_circuit_limit", 0.into()),
+            ("ohlc", ohlc(tick)),
+        ]);
+    }
+    let key = universe::key(call.world.settings.seed, &instrument.key);
+    let second = tick.as_of.as_second();
+    let in_hours = tick.open > 0;
+    let average = if in_hours { (tick.open + tick.high + tick.low + tick.last) / 4 } else { 0 };
+    let band = |percent: i64| rupees(tick.previous_close * percent / 100);
+    let level = |position: usize, side: i64| {
+        if !in_hours {
+            return map([("price", 0.into()), ("quantity", 0.into()), ("orders", 0.into())]);
+        }
+        let away = instrument.tick_paise * position as i64;
+        let quantity = 1 + universe::pick(key, second * 10 + side * 5 + away, 5_000);
+        map([
+            ("price", rupees(tick.last + side * away).into()),
+            ("quantity", quantity.into()),
+            ("orders", (1 + quantity / 400).into()),
+        ])
+    };
+    let buy: Vec<Json> = (1..=DEPTH).map(|position| level(position, -1)).collect();
+    let sell: Vec<Json> = (0..DEPTH).map(|position| level(position, 1)).collect();
+    map([
+        ("instrument_token", instrument.token.into()),
+        ("timestamp", time.as_str().into()),
+        ("last_trade_time", time.as_str().into()),
+        ("last_price", rupees(tick.last).into()),
+        ("last_quantity", (1 + universe::pick(key, second, 90)).into()),
+        ("buy_quantity", universe::pick(key, second + 1, 200_000).into()),
+        ("sell_quantity", universe::pick(key, second + 2, 200_000).into()),
+        ("volume", tick.volume.into()),
+        ("average_price", Decimal::new(average, 2).into()),
+        ("oi", 0.into()),
+        ("oi_day_high", 0.into()),
+        ("oi_day_low", 0.into()),
+        // Documented as the change, seen as 0 with a real move.
+        ("net_change", 0.into()),
+        ("lower_circuit_limit", band(90).into()),
+        ("upper_circuit_limit", band(110).into()),
+        ("ohlc", ohlc(tick)),
+        ("depth", map([("buy", Json::List(buy)), ("sell", Json::List(sell))])),
+    ])
 }
 
 #[cfg(test)]

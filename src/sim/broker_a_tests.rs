@@ -5,8 +5,7 @@ use std::io::Read;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait};
 
 use super::checksum_of;
-use crate::sim::settings::SimBrokerA;
-use crate::sim::settings::SimSettings;
+use crate::sim::simulator::{SimBrokerA, SimSettings};
 use crate::sim::testing::{BROKER_A, FRIDAY, get, send, sim, sim_at};
 
 const FORM: &str = "X-Kite-Version: 3\r\nContent-Type: application/x-www-form-urlencoded\r\n";

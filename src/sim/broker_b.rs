@@ -2,23 +2,23 @@
 //! over the bytes that came. Every read is a GET that carries a JSON body. Connection threads run
 //! this.
 
-pub(crate) mod master;
+use std::fmt::Write;
 
+use flate2::Crc;
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
-use super::broker_a::envelope::hex;
-use super::broker_a::portfolio::{Held, held};
-use super::exchange::day::Tick;
-use super::exchange::noise::rupees;
-use super::faults::kind::Kind;
-use super::server::answer::Answer;
-use super::server::json::{Json, map};
-use super::sessions::Login;
-use super::world::Call;
-use crate::base::ist;
+use crate::base::clock;
+use crate::sim::broker_a::hex;
+use crate::sim::broker_a::portfolio::{Held, held};
+use crate::sim::exchange::day::Tick;
+use crate::sim::exchange::universe::rupees;
+use crate::sim::faults::Kind;
+use crate::sim::server::json::{Answer, Content, Json, map};
+use crate::sim::sessions::Login;
+use crate::sim::world::{Call, World};
 
 /// How far a signature's timestamp may be from the server's clock.
 const SKEW_S_MAX: i64 = 60;
@@ -42,7 +42,7 @@ pub(super) fn answer(call: &Call<'_>, route: &str, rest: &str) -> Answer {
         return Answer::text(405, "text/html", "<html><body>405 - not allowed</body></html>");
     }
     if route == "broker_b.master" {
-        return master::answer(call.world, rest);
+        return master_answer(call.world, rest);
     }
     let api_key = api_key(call);
     if !call.within_limit(|limits, at_ms| limits.of(&api_key).broker_b_minute.admit(at_ms)) {
@@ -120,7 +120,7 @@ fn customer_details(call: &Call<'_>) -> Answer {
     let Some((session_token, login)) = redeemed else {
         return error(500, "Invalid session.");
     };
-    let zoned = ist::zoned(call.now);
+    let zoned = clock::zoned(call.now);
     let date = zoned.strftime("%d-%b-%Y").to_string();
     let dates = ["NSE", "BSE", "FNO", "NDX"].map(|name| (name, date.as_str().into()));
     success(map([
@@ -347,6 +347,100 @@ fn portfolio_positions(call: &Call<'_>, login: &Login) -> Answer {
         Json::Map(members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
     });
     success(Json::List(rows.collect()))
+}
+
+// ---- Master
+//
+// Broker B's security master: a zip of CSV files with the header cells as odd as the real ones.
+// Connection threads run this.
+
+/// Columns of a row; the ticker is the last.
+const COLUMNS: usize = 61;
+
+/// Answers `/b-master/{file}`.
+pub(crate) fn master_answer(world: &World, file: &str) -> Answer {
+    if file != "SecurityMaster.zip" {
+        return Answer::text(404, "text/html", "<html><body>404</body></html>");
+    }
+    let members =
+        [("NSEScripMaster.txt", list(world, "NSE")), ("BSEScripMaster.txt", list(world, "BSE"))];
+    let content = Content::Text("application/x-zip-compressed", zipped(&members));
+    Answer { status: 200, content, rejected: false }
+}
+
+/// The list of one exchange. Header cells have a space before the quote, data cells have none.
+fn list(world: &World, exchange: &str) -> Vec<u8> {
+    let last = if exchange == "NSE" { "ExchangeCode" } else { "ScripID" };
+    let mut text = String::new();
+    for column in 0..COLUMNS {
+        let name = match column {
+            0 if exchange == "NSE" => "Token".to_owned(),
+            0 => "ScripCode".to_owned(),
+            1 => "ShortName".to_owned(),
+            2 => "Series".to_owned(),
+            3 => "CompanyName".to_owned(),
+            10 => "ISINCode".to_owned(),
+            30 => "Symbol".to_owned(),
+            60 => last.to_owned(),
+            other => format!("Reserved{other}"),
+        };
+        let _ = write!(text, "{}\"{name}\"", if column == 0 { "" } else { ", " });
+    }
+    text.push_str("\r\n");
+    let listed = world.universe.all().iter();
+    for row in listed.filter(|row| row.exchange == exchange && !row.short_code.is_empty()) {
+        for column in 0..COLUMNS {
+            let cell = match column {
+                0 if row.is_index => row.symbol.clone(),
+                0 => row.exchange_token().to_string(),
+                1 => row.short_code.clone(),
+                2 => if row.is_index { "0" } else { "EQ" }.to_owned(),
+                3 => row.name.clone(),
+                10 => row.isin.clone(),
+                60 => row.symbol.clone(),
+                _ => String::new(),
+            };
+            let _ = write!(text, "{}\"{cell}\"", if column == 0 { "" } else { "," });
+        }
+        text.push_str("\r\n");
+    }
+    text.into_bytes()
+}
+
+/// A zip archive of stored (not compressed) members.
+fn zipped(members: &[(&str, Vec<u8>)]) -> Vec<u8> {
+    let mut archive = Vec::new();
+    let mut directory = Vec::new();
+    for (name, bytes) in members {
+        let offset = archive.len() as u32;
+        let mut crc = Crc::new();
+        crc.update(bytes);
+        // Version 2.0, no flags, stored, no time; then the three sizes.
+        let mut common = vec![20, 0, 0, 0, 0, 0, 0, 0, 0x21, 0x58];
+        for number in [crc.sum(), bytes.len() as u32, bytes.len() as u32] {
+            common.extend_from_slice(&number.to_le_bytes());
+        }
+        common.extend_from_slice(&(name.len() as u16).to_le_bytes());
+        common.extend_from_slice(&[0, 0]);
+        archive.extend_from_slice(b"PK\x03\x04");
+        archive.extend_from_slice(&common);
+        archive.extend_from_slice(name.as_bytes());
+        archive.extend_from_slice(bytes);
+        directory.extend_from_slice(b"PK\x01\x02\x14\x00");
+        directory.extend_from_slice(&common);
+        directory.extend_from_slice(&[0; 10]);
+        directory.extend_from_slice(&offset.to_le_bytes());
+        directory.extend_from_slice(name.as_bytes());
+    }
+    let (start, length) = (archive.len() as u32, directory.len() as u32);
+    archive.extend_from_slice(&directory);
+    archive.extend_from_slice(b"PK\x05\x06\0\0\0\0");
+    archive.extend_from_slice(&(members.len() as u16).to_le_bytes());
+    archive.extend_from_slice(&(members.len() as u16).to_le_bytes());
+    archive.extend_from_slice(&length.to_le_bytes());
+    archive.extend_from_slice(&start.to_le_bytes());
+    archive.extend_from_slice(&[0, 0]);
+    archive
 }
 
 #[cfg(test)]

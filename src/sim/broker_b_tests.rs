@@ -5,9 +5,7 @@ use sonic_rs::{JsonContainerTrait, JsonValueTrait};
 
 use super::checksum_of;
 use crate::base::Clock;
-use crate::sim::settings::SimBrokerB;
-use crate::sim::settings::SimSettings;
-use crate::sim::simulator::Sim;
+use crate::sim::simulator::{Sim, SimBrokerB, SimSettings};
 use crate::sim::testing::{FRIDAY, Got, get, send, set_fault, sim, sim_at};
 
 const JSON: &str = "Content-Type: application/json\r\n";

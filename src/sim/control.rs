@@ -9,19 +9,18 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::accounts::{OrderA, OrderB};
 use super::broker_a::ticker::Sent;
-use super::exchange::noise::rupees;
-use super::exchange::splits::SplitOrder;
-use super::exchange::trading::TradingOrder;
 use super::exchange::universe::Instrument;
 use super::faults::FaultOrder;
-use super::server::answer::Answer;
 use super::server::json::{Json, map};
 use super::server::message::Request;
 use super::sessions::Login;
 use super::world::World;
-use crate::base::ist;
+use crate::base::clock;
+use crate::sim::exchange::day::{SplitOrder, TradingOrder};
+use crate::sim::exchange::universe::rupees;
+use crate::sim::server::json::Answer;
+use crate::sim::sessions::{OrderA, OrderB};
 
 /// Longest token or user id that is taken.
 const NAME_BYTES_MAX: usize = 128;
@@ -140,7 +139,7 @@ fn set_token(world: &World, given: TokenBody) -> Result<Json, String> {
     let api_key = or_usual("api_key", given.api_key, &usual.api_key)?;
     let login = Login { user_id, api_key, at: world.clock.now() };
     let login = world.broker_a.lock().log_in(token, login);
-    Ok(map([("user_id", login.user_id.into()), ("login_time", ist::iso(login.at).into())]))
+    Ok(map([("user_id", login.user_id.into()), ("login_time", clock::iso(login.at).into())]))
 }
 
 fn share<'a>(world: &'a World, symbol: &str) -> Result<&'a Instrument, String> {
@@ -168,7 +167,7 @@ fn trade(world: &World, order: &TradingOrder) -> Result<Json, String> {
 /// Splits every listing of the company that the order names.
 fn split(world: &World, order: &SplitOrder) -> Result<Json, String> {
     let named = share(world, &order.symbol)?;
-    let split = order.split(ist::zoned(world.clock.now()).date())?;
+    let split = order.split(clock::zoned(world.clock.now()).date())?;
     let mut symbols = Vec::new();
     for instrument in world.universe.all() {
         let same_company = !named.isin.is_empty() && instrument.isin == named.isin;
@@ -192,11 +191,11 @@ fn exchange(world: &World, request: &Request) -> Result<Json, String> {
         let shown = map([
             ("last_price", rupees(tick.last).into()),
             ("previous_close", rupees(tick.previous_close).into()),
-            ("as_of", ist::iso(tick.as_of).into()),
+            ("as_of", clock::iso(tick.as_of).into()),
         ]);
         Some((key.clone(), shown))
     });
-    Ok(map([("at", ist::iso(at).into()), ("ticks", Json::Map(ticks.collect()))]))
+    Ok(map([("at", clock::iso(at).into()), ("ticks", Json::Map(ticks.collect()))]))
 }
 
 /// Remembers what broker A's WebSocket sends of these instruments, so that a test can tell how old
@@ -221,7 +220,7 @@ fn sent(world: &World) -> Json {
         Some(map([
             ("symbol", world.universe.by_token(sent.token)?.key.as_str().into()),
             ("last_price", rupees(sent.paise).into()),
-            ("as_of", ist::iso(sent.as_of).into()),
+            ("as_of", clock::iso(sent.as_of).into()),
             ("sent_ms", sent.at_ms.into()),
         ]))
     });
@@ -247,7 +246,7 @@ fn stats(world: &World) -> Json {
         ("ticker_connections", (tickers.0 as i64).into()),
         ("ticker_subscribed", (tickers.1 as i64).into()),
         ("faults", faults),
-        ("now", ist::iso(world.clock.now()).into()),
+        ("now", clock::iso(world.clock.now()).into()),
         ("now_ms", world.clock.now_ms().into()),
         ("seed", (world.settings.seed as i64).into()),
     ])

@@ -1,20 +1,13 @@
 //! Faults that can be switched on: which are set, which of them hit a request, and what they do to
 //! its answer. Plain values behind the world's lock, at most [`FAULTS_MAX`] of them.
 
-pub(super) mod kind;
-pub(super) mod routes;
-
-mod candles;
-
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 
-use super::server::answer::{Answer, Content};
-use super::server::json::{Json, map};
-use super::server::message::Delivery;
-use crate::base::ist;
-
-use kind::{Kind, Upstream};
+use crate::base::clock;
+use crate::sim::login_page;
+use crate::sim::server::json::{Answer, Content, Json, map};
+use crate::sim::server::message::Delivery;
 
 /// Faults set at once; a test needs a handful.
 const FAULTS_MAX: usize = 64;
@@ -61,11 +54,11 @@ impl FaultOrder {
     /// What is wrong, for the person who sent it.
     pub(super) fn check(&self) -> Result<(), String> {
         let Fault { kind, delay_ms, bytes_per_s, status, location, by_s, count } = &self.fault;
-        if !routes::is_route_or_group(&self.route) {
+        if !is_route_or_group(&self.route) {
             return Err(format!(
                 "unknown route {:?}; one of *, {}",
                 self.route,
-                routes::names_and_groups().join(", ")
+                names_and_groups().join(", ")
             ));
         }
         let name = kind.as_str();
@@ -179,7 +172,7 @@ impl Faults {
             let hits = set.order.fault.kind.exists_at(upstream);
             if let Some(remaining) = set.remaining.as_mut()
                 && hits
-                && routes::covers(&set.order.route, route)
+                && covers(&set.order.route, route)
             {
                 *remaining -= 1;
             }
@@ -194,7 +187,7 @@ impl Faults {
         for set in &self.set {
             let Fault { kind, delay_ms, bytes_per_s, status, by_s, .. } = set.order.fault;
             let by = SignedDuration::from_secs(by_s.unwrap_or_default().into());
-            if !routes::covers(&set.order.route, route) || !kind.exists_at(upstream) {
+            if !covers(&set.order.route, route) || !kind.exists_at(upstream) {
                 continue;
             }
             match kind {
@@ -246,7 +239,7 @@ impl Faults {
                 ("route", set.order.route.as_str().into()),
                 ("fault", Json::Map(members)),
                 ("remaining", set.remaining.map(|n| n as i64).into()),
-                ("set_at", ist::iso(set.set_at).into()),
+                ("set_at", clock::iso(set.set_at).into()),
             ])
         });
         Json::List(shown.collect())
@@ -270,7 +263,7 @@ impl Effects {
                     true
                 }
                 Kind::NanCandle | Kind::HalfHistory | Kind::LateCandle => {
-                    candles::rewrite(*kind, name, value);
+                    rewrite(*kind, name, value);
                     true
                 }
                 _ => {
@@ -332,5 +325,300 @@ fn wrong_type(value: &mut Json) {
         Json::Text(_) => *value = Json::Bool(false),
         Json::List(items) => items.iter_mut().for_each(wrong_type),
         _ => {}
+    }
+}
+
+// ---- Candles
+//
+// Faults in the candles of an otherwise good answer, in either upstream's form: broker
+// A's rows under `candles`, the public provider's parallel columns. Pure.
+
+/// The public provider's columns; `timestamp` stands elsewhere.
+const COLUMNS: [&str; 5] = ["open", "high", "low", "close", "volume"];
+
+/// Rewrites one member of an answer, if it holds candles; `kind` is one of candles.
+pub(crate) fn rewrite(kind: Kind, name: &str, value: &mut Json) {
+    let Json::List(items) = value else { return };
+    let (rows, column) = (name == "candles", COLUMNS.contains(&name));
+    match kind {
+        // As broken serialisers write it; only the middle one, so that the rest could be kept.
+        Kind::NanCandle if rows || column => {
+            let middle = items.len() / 2;
+            match items.get_mut(middle) {
+                Some(Json::List(row)) => row.iter_mut().skip(1).for_each(not_a_number),
+                Some(value) => not_a_number(value),
+                None => {}
+            }
+        }
+        // Rows end halfway; of columns the times are all there.
+        Kind::HalfHistory if rows || column => items.truncate(items.len() / 2),
+        Kind::LateCandle if rows || column || name == "timestamp" => {
+            items.pop();
+        }
+        _ => {}
+    }
+}
+
+fn not_a_number(value: &mut Json) {
+    *value = "NaN".into();
+}
+
+// ---- Kind
+//
+// What can go wrong, and at which upstream.
+
+/// What goes wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Kind {
+    /// The connection is reset without an answer.
+    Refuse,
+    /// The answer comes late.
+    Delay,
+    /// The answer comes slowly; so do the ticker's messages.
+    Drip,
+    /// Half of the promised body, then the end of the connection.
+    Truncate,
+    /// 429.
+    RateLimit,
+    /// 200 whose body is an error.
+    #[serde(rename = "error_in_200")]
+    ErrorIn200,
+    /// 5xx with a page of HTML.
+    #[serde(rename = "html_5xx")]
+    Html5xx,
+    /// A redirect, which no upstream sends to its API's clients.
+    Redirect,
+    /// The broker says that the login is over.
+    ExpiredToken,
+    /// Broker A says that the plan has no market data.
+    NoPermission,
+    /// Numbers become text, text becomes `false`; the envelope stays right.
+    WrongTypes,
+    /// The members that matter are left out.
+    MissingFields,
+    /// Prices and their times stand still from the instant the fault was set.
+    MutePrice,
+    /// Last prices are 0.
+    ZeroPrice,
+    /// Every value is null; the envelope stays right.
+    Nulls,
+    /// Prices and their times are those of a while ago, and move on.
+    Lag,
+    /// The times of prices lie in the future.
+    FutureTime,
+    /// One candle in the middle of a history is text.
+    NanCandle,
+    /// A history ends halfway.
+    HalfHistory,
+    /// The newest candle is not there yet.
+    LateCandle,
+    // Of the ticker's stream alone.
+    /// Nothing is sent or read, and the connection stays.
+    Silent,
+    /// No prices, heartbeats alone.
+    HeartbeatOnly,
+    /// No prices of indices.
+    LeadStands,
+    /// The connection is reset.
+    Hangup,
+    /// The connection is closed in order.
+    CloseFrame,
+    /// Five thousand packets a message.
+    Flood,
+    /// A byte too few.
+    Short,
+    /// A byte too many.
+    Long,
+    /// Every packet has a byte too many.
+    UnknownLength,
+    /// Every word the wrong way round.
+    WrongEndian,
+    /// An order of the app's owner.
+    OrderText,
+    /// Errors as text and as an object.
+    ErrorText,
+    /// A ping each second.
+    Ping,
+    /// Every message in two frames.
+    Fragmented,
+}
+
+impl Kind {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Refuse => "refuse",
+            Self::Delay => "delay",
+            Self::Drip => "drip",
+            Self::Truncate => "truncate",
+            Self::RateLimit => "rate_limit",
+            Self::ErrorIn200 => "error_in_200",
+            Self::Html5xx => "html_5xx",
+            Self::Redirect => "redirect",
+            Self::ExpiredToken => "expired_token",
+            Self::NoPermission => "no_permission",
+            Self::WrongTypes => "wrong_types",
+            Self::MissingFields => "missing_fields",
+            Self::MutePrice => "mute_price",
+            Self::ZeroPrice => "zero_price",
+            Self::Nulls => "nulls",
+            Self::Lag => "lag",
+            Self::FutureTime => "future_time",
+            Self::NanCandle => "nan_candle",
+            Self::HalfHistory => "half_history",
+            Self::LateCandle => "late_candle",
+            Self::Silent => "silent",
+            Self::HeartbeatOnly => "heartbeat_only",
+            Self::LeadStands => "lead_stands",
+            Self::Hangup => "hangup",
+            Self::CloseFrame => "close_frame",
+            Self::Flood => "flood",
+            Self::Short => "short",
+            Self::Long => "long",
+            Self::UnknownLength => "unknown_length",
+            Self::WrongEndian => "wrong_endian",
+            Self::OrderText => "order_text",
+            Self::ErrorText => "error_text",
+            Self::Ping => "ping",
+            Self::Fragmented => "fragmented",
+        }
+    }
+}
+
+/// Which upstream a route belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Upstream {
+    BrokerA,
+    /// What is sent on broker A's WebSocket once it is open.
+    Ticker,
+    BrokerB,
+    Public,
+}
+
+impl Kind {
+    /// Whether it happens on the ticker's stream alone.
+    pub(crate) fn is_of_stream(self) -> bool {
+        matches!(
+            self,
+            Self::Silent
+                | Self::HeartbeatOnly
+                | Self::LeadStands
+                | Self::Hangup
+                | Self::CloseFrame
+                | Self::Flood
+                | Self::Short
+                | Self::Long
+                | Self::UnknownLength
+                | Self::WrongEndian
+                | Self::OrderText
+                | Self::ErrorText
+                | Self::Ping
+                | Self::Fragmented
+        )
+    }
+
+    /// Whether an upstream can go wrong in this way.
+    pub(crate) fn exists_at(self, upstream: Upstream) -> bool {
+        match self {
+            Self::MutePrice | Self::ZeroPrice | Self::Lag | Self::FutureTime | Self::Drip => true,
+            _ if self.is_of_stream() => upstream == Upstream::Ticker,
+            _ if upstream == Upstream::Ticker => false,
+            Self::NoPermission => upstream == Upstream::BrokerA,
+            Self::ExpiredToken => upstream != Upstream::Public,
+            _ => true,
+        }
+    }
+}
+
+// ---- Routes
+//
+// The simulator's routes by name: a fault is set for a route, for an upstream's, or for all. Pure.
+
+/// A route's name and where it is; a path that ends in a slash stands for everything below it.
+const ROUTES: [(&str, &str); 21] = [
+    (login_page::ROUTE_A, "/a/connect/login"),
+    ("broker_a.session", "/a/session/token"),
+    ("broker_a.profile", "/a/user/profile"),
+    ("broker_a.quote", "/a/quote"),
+    ("broker_a.ohlc", "/a/quote/ohlc"),
+    ("broker_a.ltp", "/a/quote/ltp"),
+    ("broker_a.historical", "/a/instruments/historical/"),
+    ("broker_a.instruments", "/a/instruments"),
+    ("broker_a.instruments", "/a/instruments/"),
+    ("broker_a.holdings", "/a/portfolio/holdings"),
+    ("broker_a.positions", "/a/portfolio/positions"),
+    ("broker_a.ticker", "/a/ticker"),
+    (login_page::ROUTE_B, "/b/apiuser/login"),
+    ("broker_b.customerdetails", "/b/customerdetails"),
+    ("broker_b.dematholdings", "/b/dematholdings"),
+    ("broker_b.portfolioholdings", "/b/portfolioholdings"),
+    ("broker_b.portfoliopositions", "/b/portfoliopositions"),
+    ("broker_b.master", "/b-master/"),
+    ("public.spark", "/p/v7/finance/spark"),
+    ("public.spark_v8", "/p/v8/finance/spark"),
+    ("public.chart", "/p/v8/finance/chart/"),
+];
+
+const GROUPS: [&str; 3] = ["broker_a", "broker_b", "public"];
+
+/// Every name a fault can be set for, apart from `*`.
+pub(crate) fn names_and_groups() -> Vec<&'static str> {
+    let mut names: Vec<_> = GROUPS.into_iter().chain(ROUTES.map(|(name, _)| name)).collect();
+    names.dedup();
+    names
+}
+
+/// Whether faults can be set for `name`.
+pub(crate) fn is_route_or_group(name: &str) -> bool {
+    name == "*" || names_and_groups().contains(&name)
+}
+
+/// Whether a fault set for `pattern` concerns `route`.
+pub(crate) fn covers(pattern: &str, route: &str) -> bool {
+    pattern == "*"
+        || pattern == route
+        || route.strip_prefix(pattern).is_some_and(|rest| rest.starts_with('.'))
+}
+
+/// The route at `path` and what stands after its path.
+pub(crate) fn find(path: &str) -> Option<(&'static str, &str)> {
+    ROUTES.iter().find_map(|&(name, at)| {
+        let rest = path.strip_prefix(at)?;
+        (rest.is_empty() != at.ends_with('/')).then_some((name, rest))
+    })
+}
+
+/// The upstream that a route belongs to.
+pub(crate) fn upstream_of(route: &str) -> Upstream {
+    match route.split('.').next() {
+        Some("broker_a") => Upstream::BrokerA,
+        Some("broker_b") => Upstream::BrokerB,
+        _ => Upstream::Public,
+    }
+}
+
+#[cfg(test)]
+mod routes_tests {
+    use super::*;
+
+    #[test]
+    fn finds_routes_by_their_whole_path() {
+        for (path, expected) in [
+            ("/a/quote", Some(("broker_a.quote", ""))),
+            ("/a/quote/ohlc", Some(("broker_a.ohlc", ""))),
+            ("/a/quotes", None),
+            ("/a/instruments", Some(("broker_a.instruments", ""))),
+            ("/a/instruments/NSE", Some(("broker_a.instruments", "NSE"))),
+            ("/a/instruments/historical/1/day", Some(("broker_a.historical", "1/day"))),
+            ("/p/v8/finance/chart/%5ENSEI", Some(("public.chart", "%5ENSEI"))),
+            ("/b/", None),
+        ] {
+            assert_eq!(find(path), expected, "{path}");
+        }
+        assert!(covers("broker_a", "broker_a.quote") && covers("*", "public.spark"));
+        assert!(
+            !covers("broker_a.quote", "broker_a.ohlc")
+                && !covers("public.spark", "public.spark_v8")
+        );
     }
 }

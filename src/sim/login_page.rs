@@ -6,9 +6,9 @@
 //! The address to return to is registered with a real app. Here it stands in the page, where a
 //! person whose browser knows the service under another name can change it.
 
-use super::server::answer::{Answer, Content};
 use super::server::message::pairs;
 use super::world::Call;
+use crate::sim::server::json::{Answer, Content};
 
 pub(crate) const ROUTE_A: &str = "broker_a.login";
 pub(crate) const ROUTE_B: &str = "broker_b.login";

@@ -5,7 +5,6 @@
 //! `public` the formats, `faults` the misbehaviour, `server` the threads. The product never calls
 //! it but through a socket, like any other upstream.
 
-mod accounts;
 mod broker_a;
 mod broker_b;
 mod control;
@@ -13,10 +12,8 @@ pub mod exchange;
 mod faults;
 mod login_page;
 mod public;
-mod router;
 mod server;
 mod sessions;
-mod settings;
 mod simulator;
 #[cfg(test)]
 mod testing;
@@ -24,5 +21,4 @@ mod world;
 
 pub use exchange::day::Sessions;
 pub use server::message::MARK_HEADER;
-pub use settings::{SimBrokerA, SimBrokerB, SimSettings};
-pub use simulator::{Sim, start};
+pub use simulator::{Sim, SimBrokerA, SimBrokerB, SimSettings, start};

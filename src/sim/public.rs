@@ -1,17 +1,17 @@
 //! The public provider: user-agent strictness, throttling and the two batch calls. The chart call
 //! stands in a file of its own. Connection threads run this.
 
-pub(crate) mod chart;
-mod envelope;
+use jiff::civil::Date;
+use jiff::{SignedDuration, Timestamp};
 
-use super::exchange::noise::{self, rupees};
-use super::faults::kind::Kind;
-use super::server::answer::Answer;
-use super::server::json::{Json, map};
-use super::server::message::decoded;
-use super::world::Call;
-use chart::{Ask, Series};
-use envelope::{GHOST, delayed, error};
+use crate::base::clock;
+use crate::sim::exchange::day::{Bar, Tick, regular_hours};
+use crate::sim::exchange::universe;
+use crate::sim::exchange::universe::{Instrument, rupees};
+use crate::sim::faults::Kind;
+use crate::sim::server::json::{Answer, Json, map};
+use crate::sim::server::message::{Request, decoded};
+use crate::sim::world::{Call, World};
 
 /// Most symbols of one batch call.
 const SPARK_SYMBOLS_MAX: usize = 20;
@@ -45,7 +45,7 @@ pub(super) fn answer(call: &Call<'_>, route: &str, rest: &str) -> Answer {
         return throttled();
     }
     if route == "public.chart" {
-        return chart::answer(call, &decoded(rest, false));
+        return chart_answer(call, &decoded(rest, false));
     }
     spark(call, route == "public.spark")
 }
@@ -78,20 +78,20 @@ fn spark(call: &Call<'_>, nested: bool) -> Answer {
         Err(text) => return error(400, "spark", "Bad Request", &text),
     };
     // The order of the answer is not the order asked for.
-    symbols.sort_by_key(|symbol| noise::key(call.world.settings.seed, symbol));
+    symbols.sort_by_key(|symbol| universe::key(call.world.settings.seed, symbol));
     symbols.dedup();
     let at = delayed(call);
     let mut results: Vec<(String, Json)> = Vec::new();
     for symbol in symbols {
         let result = if symbol == GHOST {
-            let response = map([("meta", chart::ghost_meta())]);
+            let response = map([("meta", ghost_meta())]);
             if nested { response } else { continue }
         } else if let Some(instrument) = call.world.universe.by_public(symbol) {
             let tick = call.world.day.tick(instrument, at);
             let series = Series::of(call.world, instrument, &ask, at);
             if nested {
                 map([
-                    ("meta", chart::meta(call, instrument, &tick, &ask, &series)),
+                    ("meta", meta(call, instrument, &tick, &ask, &series)),
                     ("timestamp", series.timestamps()),
                     (
                         "indicators",
@@ -119,7 +119,7 @@ fn spark(call: &Call<'_>, nested: bool) -> Answer {
     Answer::ok(map([("spark", spark)]))
 }
 
-fn flat(symbol: &str, tick: &super::exchange::day::Tick, series: &Series) -> Json {
+fn flat(symbol: &str, tick: &Tick, series: &Series) -> Json {
     let change = tick.last - tick.previous_close;
     let percent = rupees(change) * rust_decimal::Decimal::ONE_HUNDRED / rupees(tick.previous_close);
     map([
@@ -135,6 +135,345 @@ fn flat(symbol: &str, tick: &super::exchange::day::Tick, series: &Series) -> Jso
         ("start", Json::Null),
         ("end", Json::Null),
     ])
+}
+
+// ---- Envelope
+//
+// What all calls to the public provider have in common: its delay, its errors, and a share that
+// was renamed.
+
+/// Still answered, with a shell of an answer: a share that was renamed.
+pub(crate) const GHOST: &str = "TATAMOTORS.NS";
+
+/// The instant whose prices this provider shows: it is behind the exchange.
+pub(crate) fn delayed(call: &Call<'_>) -> Timestamp {
+    let behind = SignedDuration::from_secs(call.world.settings.public_delay_s);
+    call.prices_at.checked_sub(behind).unwrap_or(call.prices_at)
+}
+
+/// `{"<root>":{"result":null,"error":{…}}}`.
+pub(crate) fn error(status: u16, root: &str, code: &str, description: &str) -> Answer {
+    let error = map([("code", code.into()), ("description", description.into())]);
+    Answer::rejected(status, map([(root, map([("result", Json::Null), ("error", error)]))]))
+}
+
+// ---- Chart
+//
+// The public provider's chart call and the series and `meta` block that the batch calls share.
+// Connection threads run this.
+
+/// Ranges and how many trading dates they show; the simulated history is two years and a half deep.
+const RANGES: [(&str, usize); 11] = [
+    ("1d", 1),
+    ("5d", 5),
+    ("1mo", 21),
+    ("3mo", 63),
+    ("6mo", 126),
+    ("1y", 250),
+    ("2y", 500),
+    ("5y", DATES_MAX),
+    ("10y", DATES_MAX),
+    ("ytd", 250),
+    ("max", DATES_MAX),
+];
+/// Intervals within a day, their minutes, and the most trading dates they go back.
+const INTERVALS: [(&str, i64, usize); 8] = [
+    ("1m", 1, 8),
+    ("2m", 2, 42),
+    ("5m", 5, 42),
+    ("15m", 15, 42),
+    ("30m", 30, 42),
+    ("60m", 60, 500),
+    ("90m", 90, 42),
+    ("1h", 60, 500),
+];
+/// Dates of the deepest history.
+const DATES_MAX: usize = 620;
+/// One whole bar in this many is null.
+const NULL_BAR_EVERY: i64 = 29;
+/// One daily bar in this many is.
+const NULL_DAY_EVERY: i64 = 600;
+
+/// What of a series is asked for.
+#[derive(Debug)]
+pub(crate) struct Ask {
+    range: String,
+    dates_max: usize,
+    interval: String,
+    /// `None` is one bar a day.
+    minutes: Option<i64>,
+    /// From `period1` up to and without `period2`, instead of a range.
+    period: Option<(i64, i64)>,
+}
+
+impl Ask {
+    /// Reads the query.
+    ///
+    /// # Errors
+    /// The provider's own words for a bad parameter.
+    pub(crate) fn of(request: &Request, usual_interval: &str) -> Result<Self, String> {
+        let range = request.query_value("range").unwrap_or_else(|| "1d".to_owned());
+        let interval = request.query_value("interval").unwrap_or_else(|| usual_interval.to_owned());
+        let Some(&(_, dates_max)) = RANGES.iter().find(|(name, _)| *name == range) else {
+            return Err(format!("Invalid input - range={range} is not supported."));
+        };
+        let within_day = INTERVALS.iter().find(|(name, ..)| *name == interval);
+        let minutes = match (within_day, interval.as_str()) {
+            (Some(&(_, minutes, _)), _) => Some(minutes),
+            (None, "1d") => None,
+            (None, _) => {
+                let valid: Vec<_> = INTERVALS.iter().map(|(name, ..)| *name).collect();
+                return Err(format!(
+                    "Invalid input - interval={interval} is not supported. Valid intervals: \
+                     [{}, 1d]",
+                    valid.join(", ")
+                ));
+            }
+        };
+        let bound = |name| request.query_value(name).map(|text| text.parse::<i64>());
+        let period = match (bound("period1"), bound("period2")) {
+            (None, None) => None,
+            (Some(Ok(from)), Some(Ok(to))) => Some((from, to)),
+            _ => return Err("Invalid input - period1 and period2 go together".to_owned()),
+        };
+        Ok(Self { range, dates_max, interval, minutes, period })
+    }
+
+    /// Whether the interval reaches back as far as is asked.
+    fn too_long(&self) -> bool {
+        let reach = INTERVALS.iter().find(|(name, ..)| *name == self.interval).map(|i| i.2);
+        self.period.is_none() && reach.is_some_and(|reach| self.dates_max > reach)
+    }
+}
+
+/// Bars and what goes with them.
+#[derive(Debug)]
+pub(crate) struct Series {
+    /// Prices in paise.
+    bars: Vec<Bar>,
+    null_key: u64,
+    /// Close of the session before the first one shown, in paise.
+    pub(crate) close_before: i64,
+    pub(crate) granularity_s: i64,
+}
+
+impl Series {
+    /// The series of one instrument as of `at`.
+    pub(crate) fn of(world: &World, instrument: &Instrument, ask: &Ask, at: Timestamp) -> Self {
+        let day = &world.day;
+        let last = day.tick(instrument, at);
+        let first_s = ask.period.map_or(i64::MIN, |(from, _)| from);
+        let mut dates: Vec<Date> = vec![last.date];
+        let dates_max = if ask.period.is_some() { DATES_MAX } else { ask.dates_max };
+        while dates.len() < dates_max {
+            let before = day.sessions().before(dates[dates.len() - 1]);
+            if regular_hours(before).1.as_second() < first_s {
+                break;
+            }
+            dates.push(before);
+        }
+        dates.reverse();
+        let mut bars = Vec::new();
+        for &date in &dates {
+            match ask.minutes {
+                Some(minutes) => bars.extend(day.bars(instrument, date, minutes, at)),
+                // Stamped when its last price was made: off the grid while the session runs.
+                None if date == last.date && last.open > 0 => bars.push(Bar {
+                    start: last.as_of.min(regular_hours(date).1),
+                    open: last.open,
+                    high: last.high,
+                    low: last.low,
+                    close: last.last,
+                    volume: last.volume,
+                }),
+                None if date == last.date => {}
+                None => {
+                    bars.push(day.day_bar(instrument, date));
+                    bars.extend(holiday_row(world, &bars[bars.len() - 1], date));
+                }
+            }
+        }
+        if let Some((from, to)) = ask.period {
+            bars.retain(|bar| (from..to).contains(&bar.start.as_second()));
+        }
+        let first = bars.first().map_or(last.date, |bar| clock::zoned(bar.start).date());
+        Self {
+            bars,
+            null_key: universe::key(world.settings.seed, &instrument.key),
+            close_before: day.close(instrument, day.sessions().before(first)),
+            granularity_s: ask.minutes.map_or(86_400, |minutes| minutes * 60),
+        }
+    }
+
+    pub(crate) fn timestamps(&self) -> Json {
+        Json::List(self.bars.iter().map(|bar| bar.start.as_second().into()).collect())
+    }
+
+    pub(crate) fn closes(&self) -> Json {
+        self.column(|bar| noisy(bar.close))
+    }
+
+    /// One value per bar; some bars are null as a whole, the last one never is.
+    fn column(&self, value: impl Fn(&Bar) -> Json) -> Json {
+        let last = self.bars.len().saturating_sub(1);
+        let column = self.bars.iter().enumerate().map(|(position, bar)| {
+            let every = if self.granularity_s == 86_400 { NULL_DAY_EVERY } else { NULL_BAR_EVERY };
+            let null = universe::pick(self.null_key, bar.start.as_second(), every) == 0;
+            if null && position < last { Json::Null } else { value(bar) }
+        });
+        Json::List(column.collect())
+    }
+}
+
+/// The row that stands for a holiday on the day after `date`: its close again, nothing traded.
+/// Saturdays and Sundays have none.
+fn holiday_row(world: &World, before: &Bar, date: Date) -> Option<Bar> {
+    let next = date.tomorrow().ok()?;
+    let weekend = next.weekday().to_monday_zero_offset() >= 5;
+    if weekend || world.day.sessions().trades_on(next) {
+        return None;
+    }
+    let (start, close) = (regular_hours(next).0, before.close);
+    Some(Bar { start, open: close, high: close, low: close, close, volume: 0 })
+}
+
+/// A price the way this provider writes those of a series: through a short binary float.
+fn noisy(paise: i64) -> Json {
+    Json::Float(f64::from((paise as f64 / 100.0) as f32))
+}
+
+/// Answers the chart of one symbol.
+pub(crate) fn chart_answer(call: &Call<'_>, symbol: &str) -> Answer {
+    if symbol == GHOST {
+        let quote = map([("quote", vec![map([])].into())]);
+        let result = map([("meta", ghost_meta()), ("indicators", quote)]);
+        return chart(result);
+    }
+    let Some(instrument) = call.world.universe.by_public(symbol) else {
+        return error(404, "chart", "Not Found", "No data found, symbol may be delisted");
+    };
+    let ask = match Ask::of(call.request, "1d") {
+        Ok(ask) => ask,
+        Err(text) => return error(400, "chart", "Bad Request", &text),
+    };
+    if ask.too_long() {
+        let text = format!(
+            "{} data not available for the requested range: must be within the last 60 days",
+            ask.interval
+        );
+        return error(422, "chart", "Unprocessable Entity", &text);
+    }
+    let at = delayed(call);
+    let tick = call.world.day.tick(instrument, at);
+    let series = Series::of(call.world, instrument, &ask, at);
+    if let (Some((from, to)), true) = (ask.period, series.bars.is_empty()) {
+        let text = format!("Data doesn't exist for startDate = {from}, endDate = {to}");
+        return error(400, "chart", "Bad Request", &text);
+    }
+    let quote = map([
+        ("open", series.column(|bar| noisy(bar.open))),
+        ("high", series.column(|bar| noisy(bar.high))),
+        ("low", series.column(|bar| noisy(bar.low))),
+        ("close", series.closes()),
+        ("volume", series.column(|bar| bar.volume.into())),
+    ]);
+    let mut indicators = vec![("quote".to_owned(), Json::List(vec![quote]))];
+    if ask.minutes.is_none() {
+        let adjusted = map([("adjclose", series.closes())]);
+        indicators.push(("adjclose".to_owned(), Json::List(vec![adjusted])));
+    }
+    chart(map([
+        ("meta", meta(call, instrument, &tick, &ask, &series)),
+        ("timestamp", series.timestamps()),
+        ("indicators", Json::Map(indicators)),
+    ]))
+}
+
+fn chart(result: Json) -> Answer {
+    let chart = map([("result", vec![result].into()), ("error", Json::Null)]);
+    Answer::ok(map([("chart", chart)]))
+}
+
+/// The shell that is left of a retired symbol: no price, no currency.
+pub(crate) fn ghost_meta() -> Json {
+    map([
+        ("currency", Json::Null),
+        ("symbol", GHOST.into()),
+        ("exchangeName", "YHD".into()),
+        ("instrumentType", "MUTUALFUND".into()),
+        ("regularMarketTime", 1_451_901_600.into()),
+        ("gmtoffset", (-18_000).into()),
+        ("timezone", "EST".into()),
+    ])
+}
+
+/// The `meta` block of one instrument.
+pub(crate) fn meta(
+    call: &Call<'_>,
+    instrument: &Instrument,
+    tick: &Tick,
+    ask: &Ask,
+    series: &Series,
+) -> Json {
+    let exchange = if instrument.exchange == "BSE" { ("BSE", "BSE") } else { ("NSI", "NSE") };
+    let hours = regular_hours(tick.date);
+    let period = |start: Timestamp, end: Timestamp| {
+        map([
+            ("timezone", "IST".into()),
+            ("start", start.as_second().into()),
+            ("end", end.as_second().into()),
+            ("gmtoffset", i64::from(clock::OFFSET_S).into()),
+        ])
+    };
+    let periods = map([
+        ("pre", period(hours.0, hours.0)),
+        ("regular", period(hours.0, hours.1)),
+        ("post", period(hours.1, hours.1)),
+    ]);
+    let year: Vec<i64> = {
+        // A rough year's band from month ends is enough for a field that nobody trades on.
+        let mut date = tick.date;
+        let closes = (0..12).map(|_| {
+            date = date.checked_sub(jiff::Span::new().days(30)).unwrap_or(date);
+            call.world.day.close(instrument, date)
+        });
+        closes.chain([tick.last]).collect()
+    };
+    let mut members = vec![
+        ("currency", "INR".into()),
+        ("symbol", instrument.public_symbol.as_deref().unwrap_or_default().into()),
+        ("exchangeName", exchange.0.into()),
+        ("fullExchangeName", exchange.1.into()),
+        ("instrumentType", if instrument.is_index { "INDEX" } else { "EQUITY" }.into()),
+        ("firstTradeDate", 820_467_900.into()),
+        ("regularMarketTime", call.stamp(tick.as_of).as_second().into()),
+        ("hasPrePostMarketData", false.into()),
+        ("gmtoffset", i64::from(clock::OFFSET_S).into()),
+        ("timezone", "IST".into()),
+        ("exchangeTimezoneName", "Asia/Kolkata".into()),
+        ("regularMarketPrice", rupees(tick.last).into()),
+        ("fiftyTwoWeekHigh", year.iter().max().map(|&p| rupees(p)).into()),
+        ("fiftyTwoWeekLow", year.iter().min().map(|&p| rupees(p)).into()),
+        ("regularMarketDayHigh", rupees(tick.high.max(tick.last)).into()),
+        ("regularMarketDayLow", rupees(if tick.low > 0 { tick.low } else { tick.last }).into()),
+        ("regularMarketVolume", tick.volume.into()),
+        ("longName", instrument.name.as_str().into()),
+        ("shortName", instrument.name.as_str().into()),
+        ("chartPreviousClose", rupees(series.close_before).into()),
+    ];
+    if ask.minutes.is_some() && ask.range == "1d" && ask.period.is_none() {
+        members.push(("previousClose", rupees(tick.previous_close).into()));
+    }
+    let ranges = RANGES.iter().map(|(name, _)| (*name).into()).collect();
+    members.extend([
+        ("scale", 3.into()),
+        ("priceHint", 2.into()),
+        ("currentTradingPeriod", periods),
+        ("dataGranularity", ask.interval.as_str().into()),
+        ("range", ask.range.as_str().into()),
+        ("validRanges", Json::List(ranges)),
+    ]);
+    Json::Map(members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
 }
 
 #[cfg(test)]

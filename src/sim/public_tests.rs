@@ -2,8 +2,7 @@
 
 use sonic_rs::{JsonContainerTrait, JsonValueTrait};
 
-use crate::sim::settings::SimSettings;
-use crate::sim::simulator::Sim;
+use crate::sim::simulator::{Sim, SimSettings};
 use crate::sim::testing::{BROKER_A, BROWSER, FRIDAY, get, sim, sim_at};
 
 fn spark(sim: &Sim, symbols: &str) -> sonic_rs::Value {

@@ -3,24 +3,23 @@
 //! peer of our clients is independent of the code under test, and it can misbehave on the socket on
 //! purpose. It must never be exposed: the product's edge layer is the one for strangers.
 
-pub(crate) mod answer;
-pub(crate) mod json;
-pub(crate) mod message;
-pub(crate) mod stats;
-
 use std::collections::HashMap;
-use std::io::{self, Read, Write};
+use std::io;
+use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
+use message::{Delivery, Reply, Request};
 use parking_lot::{Condvar, Mutex};
 use socket2::SockRef;
 
 use crate::base::Clock;
-use message::{Delivery, Reply, Request};
+
+pub(crate) mod json;
+pub(crate) mod message;
 
 /// Connections served at once; one more is closed at once. The service's lanes use about a dozen.
 const CONNECTIONS_MAX: usize = 64;

@@ -8,8 +8,7 @@ use sonic_rs::{JsonContainerTrait, JsonValueTrait};
 
 use super::CONNECTIONS_MAX;
 use crate::base::Clock;
-use crate::sim::settings::SimSettings;
-use crate::sim::simulator::Sim;
+use crate::sim::simulator::{Sim, SimSettings};
 use crate::sim::testing::{BROKER_A, BROWSER, get, send, set_fault, sim};
 
 const QUOTE: &str = "/a/quote/ohlc?i=NSE:INFY";

@@ -1,13 +1,16 @@
 //! Who is logged in at the simulated brokers: one-time login values, tokens and when they die.
 //! Plain values behind the world's locks, bounded by [`LOGINS_MAX`].
 
+use std::collections::HashMap;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use jiff::{SignedDuration, Timestamp};
+use serde::Deserialize;
 
-use super::exchange::noise;
-use super::settings::SimSettings;
-use crate::base::{BoundedMap, ist};
+use crate::base::{BoundedMap, clock};
+use crate::sim::exchange::universe;
+use crate::sim::simulator::SimSettings;
 
 /// Login values and tokens kept per broker; the oldest goes first.
 const LOGINS_MAX: usize = 4_096;
@@ -37,19 +40,19 @@ fn keep(logins: &mut Logins, token: String, login: Login) {
 
 /// The next instant strictly after `at` at which clocks in IST show `hour` o'clock.
 fn next_ist_hour(at: Timestamp, hour: i8) -> Timestamp {
-    let civil = ist::zoned(at).datetime();
-    let today = ist::instant(civil.date().at(hour, 0, 0, 0));
+    let civil = clock::zoned(at).datetime();
+    let today = clock::instant(civil.date().at(hour, 0, 0, 0));
     if today > at {
         return today;
     }
     let tomorrow = civil.date().tomorrow().unwrap_or(civil.date());
-    ist::instant(tomorrow.at(hour, 0, 0, 0))
+    clock::instant(tomorrow.at(hour, 0, 0, 0))
 }
 
 /// Hexadecimal text that nobody guesses by accident, the same for the same seed and number.
 fn opaque(seed: u64, what: &str, number: i64) -> String {
-    let key = noise::key(seed, what);
-    format!("{:016x}{:016x}", noise::draw(key, 2 * number), noise::draw(key, 2 * number + 1))
+    let key = universe::key(seed, what);
+    format!("{:016x}{:016x}", universe::draw(key, 2 * number), universe::draw(key, 2 * number + 1))
 }
 
 /// Broker A.
@@ -152,8 +155,8 @@ impl BrokerBSessions {
     /// What the login page would put into the redirect: eight digits.
     pub(super) fn issue_api_session(&mut self, user_id: String, now: Timestamp) -> String {
         self.issued += 1;
-        let key = noise::key(self.seed, "api session");
-        let session = (20_000_000 + noise::pick(key, self.issued, 79_999_999)).to_string();
+        let key = universe::key(self.seed, "api session");
+        let session = (20_000_000 + universe::pick(key, self.issued, 79_999_999)).to_string();
         let login = Login { user_id, api_key: String::new(), at: now };
         keep(&mut self.api_sessions, session.clone(), login);
         session
@@ -188,6 +191,132 @@ impl BrokerBSessions {
         let login = self.session_tokens.get(token).filter(|login| login.api_key == api_key);
         login.filter(|login| now < next_ist_hour(login.at, 0))
     }
+}
+
+// ---- Accounts
+//
+// Accounts whose rows a control route gives, in place of the seeded ones. Plain values; prices
+// come from the simulated exchange.
+
+/// Rows of one list; the real APIs are asked for no more.
+const ROWS_MAX: usize = 10_000;
+/// Accounts that have rows of their own.
+const ACCOUNTS_MAX: usize = 1_000;
+
+/// By user id.
+#[derive(Debug, Default)]
+pub(super) struct Accounts {
+    broker_a: HashMap<String, Vec<RowA>>,
+    broker_b: HashMap<String, ListsB>,
+}
+
+/// A row of broker A's holdings.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RowA {
+    /// `NSE:INFY`.
+    pub(super) symbol: String,
+    #[serde(default)]
+    pub(super) quantity: i64,
+    #[serde(default)]
+    pub(super) undelivered: i64,
+    #[serde(default)]
+    pub(super) pledged: i64,
+    #[serde(default)]
+    pub(super) funded: i64,
+    /// 0 where the broker does not know it.
+    #[serde(default)]
+    pub(super) average_paise: i64,
+}
+
+/// Broker B's two lists.
+#[derive(Debug, Default, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ListsB {
+    #[serde(default)]
+    pub(super) demat: Vec<DematB>,
+    #[serde(default)]
+    pub(super) portfolio: Vec<PortfolioB>,
+}
+
+/// A row of the depository's list, as broker B spells it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct DematB {
+    pub(super) stock_code: String,
+    pub(super) isin: String,
+    pub(super) quantity: String,
+}
+
+/// A row of broker B's own list; the price is that of `symbol`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PortfolioB {
+    pub(super) stock_code: String,
+    pub(super) quantity: String,
+    pub(super) average_price: String,
+    pub(super) symbol: String,
+}
+
+/// An order for broker A's account.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct OrderA {
+    user_id: String,
+    rows: Vec<RowA>,
+}
+
+/// An order for broker B's account.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct OrderB {
+    user_id: String,
+    #[serde(default)]
+    demat: Vec<DematB>,
+    #[serde(default)]
+    portfolio: Vec<PortfolioB>,
+}
+
+impl Accounts {
+    pub(super) fn of_broker_a(&self, user_id: &str) -> Option<Vec<RowA>> {
+        self.broker_a.get(user_id).cloned()
+    }
+
+    pub(super) fn of_broker_b(&self, user_id: &str) -> Option<ListsB> {
+        self.broker_b.get(user_id).cloned()
+    }
+
+    /// Puts the rows in the place of what the account held; how many there are.
+    ///
+    /// # Errors
+    /// What is wrong, for the person who sent it.
+    pub(super) fn set_broker_a(&mut self, order: OrderA) -> Result<usize, String> {
+        let rows = order.rows.len();
+        set(&mut self.broker_a, order.user_id, order.rows, rows)
+    }
+
+    /// The same of broker B.
+    ///
+    /// # Errors
+    /// The same.
+    pub(super) fn set_broker_b(&mut self, order: OrderB) -> Result<usize, String> {
+        let OrderB { user_id, demat, portfolio } = order;
+        let rows = demat.len().max(portfolio.len());
+        set(&mut self.broker_b, user_id, ListsB { demat, portfolio }, rows)
+    }
+}
+
+fn set<T>(
+    accounts: &mut HashMap<String, T>,
+    user_id: String,
+    lists: T,
+    rows: usize,
+) -> Result<usize, String> {
+    if rows > ROWS_MAX || accounts.len() >= ACCOUNTS_MAX {
+        return Err(format!("at most {ROWS_MAX} rows a list and {ACCOUNTS_MAX} accounts"));
+    }
+    accounts.insert(user_id, lists);
+    Ok(rows)
 }
 
 #[cfg(test)]

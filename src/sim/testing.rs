@@ -7,10 +7,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::settings::SimSettings;
-use super::simulator::Sim;
-use super::simulator::start;
+use super::simulator::{Sim, start};
 use crate::base::{Clock, ManualClock};
+use crate::sim::simulator::SimSettings;
 
 /// A Friday in the middle of trading.
 pub(super) const FRIDAY: &str = "2026-11-20T11:42:17+05:30";

@@ -8,16 +8,16 @@ use std::sync::atomic::AtomicU64;
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
 
-use super::accounts::Accounts;
 use super::broker_a::ticker::Tickers;
 use super::exchange::day::{Day, Tick};
 use super::exchange::universe::{Instrument, Universe};
 use super::faults::Faults;
 use super::server::message::Request;
-use super::server::stats::{Limits, Stats};
 use super::sessions::{BrokerASessions, BrokerBSessions};
-use super::settings::SimSettings;
 use crate::base::Clock;
+use crate::sim::server::message::{Limits, Stats};
+use crate::sim::sessions::Accounts;
+use crate::sim::simulator::SimSettings;
 
 /// The simulated outside world.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
-use super::error::StoreError;
+use crate::store::records::StoreError;
 
 /// A state of the store, as health reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

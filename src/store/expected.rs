@@ -6,8 +6,8 @@
 use serde::Serialize;
 
 use super::{JournalCursor, JournalEntry, JournalPage, StoreError};
-use crate::http::document::coding::content_tag;
-use crate::ops::version::VERSION;
+use crate::http::document::variants::content_tag;
+use crate::ops::exit::VERSION;
 
 /// Names a state of a record. Equal revisions mean equal states, as the same version of the program
 /// shows them.

@@ -3,22 +3,23 @@
 use std::path::Path;
 use std::sync::Arc;
 
-#[cfg(feature = "engines")]
-use super::postgres::{PostgresLease, PostgresStore, PostgresUsers};
 use super::records::CopiedTable;
 use super::settings::StoreSettings;
 use super::sqlite::errors::{MaintenanceError, OpenError};
-#[cfg(feature = "engines")]
-use super::sqlite::identity;
 use super::sqlite::maintenance::inspect;
 use super::sqlite::store::{FILE_NAME, SqliteStore};
 use super::sqlite::users::SqliteUsers;
 use super::traits::{Database, UserDirectory};
-use super::url::StoreUrl;
 use crate::base::Clock;
+use crate::ops::state_lock::InstanceLock;
+use crate::store::settings::StoreUrl;
+
+#[cfg(feature = "engines")]
+use super::postgres::{PostgresLease, PostgresStore, PostgresUsers};
 #[cfg(feature = "engines")]
 use crate::base::lease::Authority;
-use crate::ops::state_lock::InstanceLock;
+#[cfg(feature = "engines")]
+use crate::store::sqlite::file;
 
 /// Opens the database that the settings name, or else that of the state directory, which is written
 /// to only while its lock is held.
@@ -80,7 +81,7 @@ pub fn copy_to_server(
     #[cfg(feature = "engines")]
     {
         let copied = super::postgres::copy(&path, url, settings)?;
-        identity::note_moved(&path, url.as_str(), Clock::system().now_ms())?;
+        file::note_moved(&path, url.as_str(), Clock::system().now_ms())?;
         Ok(copied)
     }
     #[cfg(not(feature = "engines"))]

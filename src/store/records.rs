@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
-use crate::base::{Broker, ClosingPrice, Holding, Position, Symbol};
+use crate::base::{Broker, Candle, ClosingPrice, Holding, Position, Source, Symbol};
 use crate::ops::DurationCounts;
 use crate::portfolio::{DayPoint, Repriced};
 use crate::rt::{BatchStats, LaneStats};
@@ -397,4 +397,219 @@ pub struct StoreHealth {
     pub readers: LaneStats,
     /// How long a database on a server took for what it was asked; empty for a file.
     pub roundtrips: DurationCounts,
+}
+
+// ---- Signal records
+//
+// The typed records of candles and signals. Plain values that know no SQL.
+
+/// A symbol's stored history, without the candles.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CandleHistory {
+    pub symbol: Symbol,
+    /// The source of all candles.
+    pub source: Source,
+    pub simulated: bool,
+    /// Whether the candles cannot be trusted until all are fetched again.
+    pub refetch: bool,
+    /// Date of the newest candle.
+    pub last: Option<Date>,
+    pub suspicions: Vec<SplitSuspicion>,
+}
+
+/// A symbol's newest candles.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredCandles {
+    /// The source of all candles.
+    pub source: Source,
+    pub simulated: bool,
+    /// Whether the candles cannot be trusted until all are fetched again.
+    pub refetch: bool,
+    /// Oldest first.
+    pub candles: Vec<Candle>,
+}
+
+/// A date that looks like an unadjusted split.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SplitSuspicion {
+    pub date: Date,
+    /// Whether a later fetch of the whole history had the same prices, so that it was a real move.
+    pub confirmed: bool,
+}
+
+/// A whole history that replaces the stored one.
+#[derive(Clone, Debug)]
+pub struct NewHistory {
+    pub symbol: Symbol,
+    pub source: Source,
+    pub simulated: bool,
+    /// Ascending.
+    pub candles: Vec<Candle>,
+    pub suspicions: Vec<SplitSuspicion>,
+}
+
+/// The data that a confidence was derived from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Basis {
+    /// Weight of the prior, in dates.
+    pub prior_dates: u32,
+    /// Dates with the same pattern in the window.
+    pub dates: u32,
+    /// Mean over these dates of the share of hits on each.
+    pub date_hit_rate: Option<f64>,
+    /// Signals on these dates, and how many of them hit; `None` in entries older than this count.
+    pub signals_and_hits: Option<(u32, u32)>,
+    pub base_rate: f64,
+}
+
+/// A signal as it was published.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PublishedSignal {
+    pub symbol: Symbol,
+    pub pattern: String,
+    /// True if the signal claims a rise, false for a fall.
+    pub bullish: bool,
+    pub confidence: f64,
+    pub basis: Basis,
+    /// Close of its date, in ten-thousandths of a rupee.
+    pub close_e4: i64,
+    /// Rank among the date's signals, from 1.
+    pub rank: u32,
+    pub simulated: bool,
+}
+
+/// The outcome of a signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SignalOutcome {
+    /// The session on which the outcome was known.
+    pub judged_on: Date,
+    /// Closes of both sessions as the history had them at that time. A later split changes them in
+    /// the history.
+    pub from_close_e4: i64,
+    pub to_close_e4: i64,
+    pub hit: bool,
+    /// Symbols of the universe that traded on both dates, and how many of them moved in the
+    /// signal's direction; `None` in outcomes older than this count.
+    pub universe: Option<(u32, u32)>,
+}
+
+/// An entry of the ledger of published signals.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LedgerEntry {
+    /// Ascending in the order of publication.
+    pub id: i64,
+    pub on: Date,
+    pub signal: PublishedSignal,
+    pub outcome: Option<SignalOutcome>,
+    /// Whether the signal can be judged: it has an outcome, or its candle is stored.
+    pub has_candle: bool,
+}
+
+/// A provisional signal (of an unfinished candle), as it was when it was first found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProvisionalSignal {
+    pub symbol: Symbol,
+    pub pattern: String,
+    /// True if the signal claims a rise, false for a fall.
+    pub bullish: bool,
+    pub confidence: f64,
+    pub basis: Basis,
+    /// Last price of the candle, in ten-thousandths of a rupee.
+    pub price_e4: i64,
+    pub simulated: bool,
+}
+
+/// Whether the finished candle has the pattern too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Completion {
+    /// The date's complete list has not been published.
+    Unknown,
+    Confirmed,
+    Vanished,
+}
+
+/// An entry of the ledger of provisional signals.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProvisionalEntry {
+    /// Ascending in the order in which the signals were found.
+    pub id: i64,
+    pub on: Date,
+    pub signal: ProvisionalSignal,
+    pub first_seen_ms: i64,
+    pub completion: Completion,
+    pub outcome: Option<SignalOutcome>,
+    /// Whether the signal can be judged, as in [`LedgerEntry`].
+    pub has_candle: bool,
+}
+
+// ---- Limits
+//
+// How much a store takes of one user, whatever the engine.
+
+/// What one sync of one broker may bring of each. The largest retail accounts hold some hundreds;
+/// the rest is room.
+pub const ROWS_MAX: usize = 5_000;
+/// What one user may keep in the journal: forty a trading day for a year.
+pub const ENTRIES_MAX: usize = 10_000;
+/// Bytes of text in them (symbol, strategy, notes and tags, as stored): 800 each, if all are there.
+/// Bounds what one account takes of the disk, of memory for an export, and of the writer when it is
+/// erased; the longest texts in every entry would be 200 MB.
+pub const TEXT_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Text of a page, but for one longer entry: it is made into JSON in some hundred microseconds.
+pub const PAGE_BYTES_MAX: usize = 256 * 1024;
+/// Changes of accounts and tokens that are read at a time.
+pub const CHANGES_PAGE: usize = 500;
+/// Changes of accounts and tokens that are kept, for nodes that were away for a while: some
+/// megabyte. One that misses more of them reads all accounts anew, as at its start.
+pub const CHANGES_KEPT: usize = 10_000;
+/// Networks that are kept of an account: home, work, and the last few of a phone.
+pub const LOGIN_NETWORKS_MAX: usize = 8;
+/// Networks of all accounts that are read at a time, the newest: some 10 MB. Logins from those that
+/// were not read are strangers' until they succeed.
+pub const LOGIN_NETWORKS_READ: usize = 200_000;
+/// A network is written again once its last use was written so long before.
+pub const LOGIN_NETWORK_AGAIN_MS: i64 = 20 * 3_600_000;
+
+// ---- Error
+//
+// Why an operation of the store failed.
+
+/// The text is for the log. Clients get an error code, which `api/errors` chooses.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    #[error("the e-mail is registered already")]
+    EmailTaken,
+    /// There is or was another account already, and only the first was to be added.
+    #[error("this is not the first account of the database")]
+    NotFirst,
+    /// The user was erased meanwhile.
+    #[error("no such user")]
+    NoSuchUser,
+    /// A user has reached a bound on what is stored.
+    #[error("at most {limit} {what} per user")]
+    TooMany { what: &'static str, limit: usize },
+    /// The record is not in the state that the change expects. Nothing was written.
+    #[error("the record is not in the state that the change expects")]
+    NotAsExpected,
+    /// Another node has led since. Nothing was written.
+    #[error("another node leads")]
+    Deposed,
+    /// The user's turn ran out and another change took it. Nothing was written.
+    #[error("another change of the user's portfolio has taken the turn")]
+    TurnLost,
+    /// The portfolio is that of another person at the broker. Nothing was written. The id is not
+    /// for the log.
+    #[error("the portfolio is of another person at the broker")]
+    OtherBrokerUser { kept: String },
+    #[error("too much is waiting for the store")]
+    Busy,
+    /// The deadline passed. A write may still happen.
+    #[error("the store did not answer in time")]
+    Late,
+    /// The disk is full, or the file is read-only, corrupt or not open.
+    #[error("the store cannot be used: {0}")]
+    Unavailable(String),
+    /// A row that this program could not have written.
+    #[error("a stored row is damaged: {0}")]
+    Damaged(&'static str),
 }

@@ -1,10 +1,9 @@
 //! Settings of the store.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use secrecy::SecretString;
-
-use super::url::StoreUrl;
 
 /// Accounts, portfolios and the journal on disk, or on a server.
 #[derive(Debug, Clone)]
@@ -43,5 +42,130 @@ impl Default for StoreSettings {
             writes_per_commit_max: 256,
             writes_per_user_per_minute: 600,
         }
+    }
+}
+
+// ---- Url
+//
+// The URL of a database server (`BHAV_STORE_URL`), as far as it can be checked without it.
+
+/// Why a text is not such a URL, and what to give instead. Never repeats the text, which may hold a
+/// password.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{problem}: {cure}")]
+pub struct BadStoreUrl {
+    pub problem: String,
+    pub cure: &'static str,
+}
+
+impl BadStoreUrl {
+    pub(crate) fn new(problem: impl Into<String>, cure: &'static str) -> Self {
+        Self { problem: problem.into(), cure }
+    }
+}
+
+/// A `postgres://` URL without a password, which is printed as it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoreUrl(String);
+
+impl StoreUrl {
+    /// # Errors
+    /// [`BadStoreUrl`], also if this program was built without PostgreSQL.
+    pub fn parse(text: &str) -> Result<Self, BadStoreUrl> {
+        const EXAMPLE: &str = "give a URL such as postgres://bhav@db.example.com/bhav";
+        let rest = text.strip_prefix("postgres://").or(text.strip_prefix("postgresql://"));
+        let Some(rest) = rest else {
+            return Err(BadStoreUrl::new("is not a postgres:// URL", EXAMPLE));
+        };
+        let (place, options) = rest.split_once('?').unwrap_or((rest, ""));
+        let authority = place.split('/').next().unwrap_or_default();
+        let user = authority.rsplit_once('@').map_or("", |(user, _)| user);
+        let option = |name: &str| {
+            let mut pairs = options.split('&').filter_map(|pair| pair.split_once('='));
+            pairs.find(|(key, _)| *key == name).map(|(_, value)| value)
+        };
+        if user.contains(':') || option("password").is_some() {
+            const CURE: &str =
+                "give the password as BHAV_STORE_PASSWORD or BHAV_STORE_PASSWORD_FILE";
+            return Err(BadStoreUrl::new("holds a password, and URLs are printed", CURE));
+        }
+        if let Some("prefer" | "allow") = option("sslmode") {
+            const CURE: &str = "give sslmode=verify-full, or leave it out";
+            return Err(BadStoreUrl::new("has an sslmode that falls back to clear text", CURE));
+        }
+        complete(text)?;
+        Ok(Self(text.to_owned()))
+    }
+
+    /// Whether what is sent to another machine can be read on the way.
+    pub fn is_exposed(&self) -> bool {
+        #[cfg(feature = "engines")]
+        return crate::store::postgres::is_exposed(&self.0);
+        #[cfg(not(feature = "engines"))]
+        return false;
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for StoreUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(feature = "engines")]
+fn complete(text: &str) -> Result<(), BadStoreUrl> {
+    crate::store::postgres::check(text)
+}
+
+#[cfg(not(feature = "engines"))]
+fn complete(_: &str) -> Result<(), BadStoreUrl> {
+    const CURE: &str = "leave it out for the embedded database, or build with --features engines";
+    Err(BadStoreUrl::new("names a server, and this program was built without PostgreSQL", CURE))
+}
+
+#[cfg(test)]
+mod url_tests {
+    use super::*;
+
+    #[test]
+    fn what_may_not_be_in_a_url_is_refused_without_being_repeated() {
+        for text in [
+            "",
+            "mysql://bhav@db/bhav",
+            "postgres://bhav:hunter2@db/bhav",
+            "postgres://bhav:@db/bhav",
+            "postgres://bhav@db/bhav?password=hunter2",
+            "postgres://bhav@db/bhav?sslmode=prefer",
+            "postgresql://db/bhav?connect_timeout=3&sslmode=allow",
+        ] {
+            let refused = StoreUrl::parse(text).unwrap_err().to_string();
+            assert!(!refused.contains("hunter2"), "{refused}");
+        }
+    }
+
+    #[cfg(feature = "engines")]
+    #[test]
+    fn urls_of_servers_are_accepted() {
+        for text in [
+            "postgres://bhav@db.example.com/bhav",
+            "postgresql://bhav@one,two:5433/bhav?sslmode=verify-full",
+            "postgres:///bhav?host=/run/postgresql&user=bhav",
+        ] {
+            assert_eq!(StoreUrl::parse(text).unwrap().as_str(), text);
+        }
+        for text in ["postgres://db:nowhere/bhav", "postgres://db/bhav?speed=high"] {
+            assert!(StoreUrl::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[cfg(not(feature = "engines"))]
+    #[test]
+    fn a_build_without_engines_says_so() {
+        let refused = StoreUrl::parse("postgres://bhav@db.example.com/bhav").unwrap_err();
+        assert!(refused.to_string().contains("--features engines"), "{refused}");
     }
 }

@@ -4,17 +4,13 @@ use jiff::civil::Date;
 
 use crate::base::{Broker, Candle, Epoch, Symbol, Synced};
 use crate::portfolio::{DayPoint, Derived, SyncOutcome};
-use crate::store::error::StoreError;
 use crate::store::expected::{Expected, ExpectedPage};
 use crate::store::records::{
-    AccountId, AuthState, Before, Changes, ClosePage, DatabaseIdentity, Deleted, Erased,
-    JournalCursor, JournalEntry, JournalFields, JournalPage, JournalSize, LastRead, LoginNetwork,
-    NewUser, Portfolio, PriceOfClose, StoreHealth, Turn, User, UserChange, UserSecrets,
-    UserSummary, Valued,
-};
-use crate::store::signal_records::{
-    CandleHistory, LedgerEntry, NewHistory, ProvisionalEntry, ProvisionalSignal, PublishedSignal,
-    SignalOutcome, StoredCandles,
+    AccountId, AuthState, Before, CandleHistory, Changes, ClosePage, DatabaseIdentity, Deleted,
+    Erased, JournalCursor, JournalEntry, JournalFields, JournalPage, JournalSize, LastRead,
+    LedgerEntry, LoginNetwork, NewHistory, NewUser, Portfolio, PriceOfClose, ProvisionalEntry,
+    ProvisionalSignal, PublishedSignal, SignalOutcome, StoreError, StoreHealth, StoredCandles,
+    Turn, User, UserChange, UserSecrets, UserSummary, Valued,
 };
 use crate::store::sqlite::errors::MaintenanceError;
 

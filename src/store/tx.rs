@@ -3,11 +3,14 @@
 //! Every statement is written once, in `sql/store`, in what SQLite and PostgreSQL have in common.
 //! Parameters are numbered (`?1`), booleans are `TRUE` and `FALSE`.
 
+use std::borrow::Cow;
 use std::ops::ControlFlow;
 
-use super::arg::Arg;
-use super::cells::Cells;
-use super::error::StoreError;
+use jiff::civil::Date;
+use rust_decimal::Decimal;
+
+use crate::base::{Broker, Epoch, Symbol};
+use crate::store::records::{AccountId, StoreError, StoreHealth, Turn};
 
 /// A statement.
 #[derive(Clone, Copy)]
@@ -124,4 +127,325 @@ impl dyn Tx + '_ {
     ) -> Result<Option<T>, Failure> {
         Ok(self.all(sql, args, read)?.into_iter().next())
     }
+}
+
+// ---- Cells
+//
+// The cells of a row of any engine.
+
+/// A row of a result. `None` is null. Each method fails for a column of another type.
+pub(crate) trait Cells {
+    fn integer(&self, at: usize) -> Result<Option<i64>, Failure>;
+    fn real(&self, at: usize) -> Result<Option<f64>, Failure>;
+    fn boolean(&self, at: usize) -> Result<Option<bool>, Failure>;
+    fn text(&self, at: usize) -> Result<Option<&str>, Failure>;
+}
+
+impl dyn Cells + '_ {
+    /// The value of a column.
+    pub(crate) fn get<T: Cell>(&self, at: usize) -> Result<T, Failure> {
+        T::read(self, at)
+    }
+
+    /// The text of a column that is never null.
+    pub(crate) fn str(&self, at: usize) -> Result<&str, Failure> {
+        self.text(at)?.ok_or_else(another_type)
+    }
+}
+
+/// A row that this program could not have written.
+pub(crate) fn damaged(what: &'static str) -> Failure {
+    StoreError::Damaged(what).into()
+}
+
+pub(crate) fn another_type() -> Failure {
+    damaged("a column of another type")
+}
+
+/// A value that a cell can hold.
+pub(crate) trait Cell: Sized {
+    fn read(row: &dyn Cells, at: usize) -> Result<Self, Failure>;
+}
+
+/// A value that can be null, of whose type the rest is read.
+pub(crate) trait Nullable: Sized {
+    fn read_if_any(row: &dyn Cells, at: usize) -> Result<Option<Self>, Failure>;
+}
+
+impl<T: Nullable> Cell for Option<T> {
+    fn read(row: &dyn Cells, at: usize) -> Result<Self, Failure> {
+        T::read_if_any(row, at)
+    }
+}
+
+impl<T: Nullable> Cell for T {
+    fn read(row: &dyn Cells, at: usize) -> Result<Self, Failure> {
+        T::read_if_any(row, at)?.ok_or_else(another_type)
+    }
+}
+
+impl Nullable for i64 {
+    fn read_if_any(row: &dyn Cells, at: usize) -> Result<Option<Self>, Failure> {
+        row.integer(at)
+    }
+}
+
+impl Nullable for u32 {
+    fn read_if_any(row: &dyn Cells, at: usize) -> Result<Option<Self>, Failure> {
+        let found = row.integer(at)?.map(Self::try_from).transpose();
+        found.map_err(|_| another_type())
+    }
+}
+
+impl Nullable for f64 {
+    fn read_if_any(row: &dyn Cells, at: usize) -> Result<Option<Self>, Failure> {
+        row.real(at)
+    }
+}
+
+impl Nullable for bool {
+    fn read_if_any(row: &dyn Cells, at: usize) -> Result<Option<Self>, Failure> {
+        row.boolean(at)
+    }
+}
+
+impl Nullable for String {
+    fn read_if_any(row: &dyn Cells, at: usize) -> Result<Option<Self>, Failure> {
+        Ok(row.text(at)?.map(str::to_owned))
+    }
+}
+
+// ---- Arg
+//
+// Arguments of statements. Each carries its type, also where it is null.
+
+/// An argument of a statement. `None` is null.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Arg<'a> {
+    Integer(Option<i64>),
+    Real(Option<f64>),
+    Boolean(Option<bool>),
+    Text(Option<Cow<'a, str>>),
+}
+
+/// A value that can be an argument.
+pub(crate) trait Argument<'a>: Sized {
+    /// The argument, or null of the value's type.
+    fn arg(value: Option<Self>) -> Arg<'a>;
+}
+
+impl<'a, T: Argument<'a>> From<T> for Arg<'a> {
+    fn from(value: T) -> Self {
+        T::arg(Some(value))
+    }
+}
+
+impl<'a, T: Argument<'a>> From<Option<T>> for Arg<'a> {
+    fn from(value: Option<T>) -> Self {
+        T::arg(value)
+    }
+}
+
+/// The arguments of a statement, in order.
+macro_rules! args {
+    ($($value:expr),* $(,)?) => {
+        [$($crate::store::tx::Arg::from($value)),*]
+    };
+}
+pub(crate) use args;
+
+impl<'a> Argument<'a> for i64 {
+    fn arg(value: Option<Self>) -> Arg<'a> {
+        Arg::Integer(value)
+    }
+}
+
+impl<'a> Argument<'a> for u32 {
+    fn arg(value: Option<Self>) -> Arg<'a> {
+        Arg::Integer(value.map(i64::from))
+    }
+}
+
+/// A limit or a count. More than the engines know is as good as no limit.
+impl<'a> Argument<'a> for usize {
+    fn arg(value: Option<Self>) -> Arg<'a> {
+        Arg::Integer(value.map(|value| i64::try_from(value).unwrap_or(i64::MAX)))
+    }
+}
+
+impl<'a> Argument<'a> for AccountId {
+    fn arg(value: Option<Self>) -> Arg<'a> {
+        Arg::Integer(value.map(|id| id.0))
+    }
+}
+
+impl<'a> Argument<'a> for f64 {
+    fn arg(value: Option<Self>) -> Arg<'a> {
+        Arg::Real(value)
+    }
+}
+
+impl<'a> Argument<'a> for bool {
+    fn arg(value: Option<Self>) -> Arg<'a> {
+        Arg::Boolean(value)
+    }
+}
+
+impl<'a> Argument<'a> for &'a str {
+    fn arg(value: Option<Self>) -> Arg<'a> {
+        Arg::Text(value.map(Cow::Borrowed))
+    }
+}
+
+impl<'a> Argument<'a> for &'a String {
+    fn arg(value: Option<Self>) -> Arg<'a> {
+        Arg::Text(value.map(|text| Cow::Borrowed(text.as_str())))
+    }
+}
+
+impl<'a> Argument<'a> for String {
+    fn arg(value: Option<Self>) -> Arg<'a> {
+        Arg::Text(value.map(Cow::Owned))
+    }
+}
+
+impl<'a> Argument<'a> for &'a Symbol {
+    fn arg(value: Option<Self>) -> Arg<'a> {
+        Arg::Text(value.map(|symbol| Cow::Borrowed(symbol.as_str())))
+    }
+}
+
+impl<'a> Argument<'a> for Broker {
+    fn arg(value: Option<Self>) -> Arg<'a> {
+        Arg::Text(value.map(|broker| Cow::Borrowed(broker.as_str())))
+    }
+}
+
+/// As text with its own digits, which no engine's number keeps.
+impl<'a> Argument<'a> for Decimal {
+    fn arg(value: Option<Self>) -> Arg<'a> {
+        Arg::Text(value.map(|decimal| Cow::Owned(decimal.to_string())))
+    }
+}
+
+/// As text, which sorts by time.
+impl<'a> Argument<'a> for Date {
+    fn arg(value: Option<Self>) -> Arg<'a> {
+        Arg::Text(value.map(|date| Cow::Owned(date.to_string())))
+    }
+}
+
+// ---- Transact
+//
+// What an engine does for the operations of the store: it runs work in transactions.
+
+/// Deadline of a read. A person waits for it; a local disk takes milliseconds.
+pub(crate) const READ_DEADLINE_MS: u64 = 2_000;
+/// Deadline of a read of one cell, for what is finished but for this.
+pub(crate) const GLANCE_DEADLINE_MS: u64 = 250;
+/// Deadline of a write. Longer than the wait for another process's lock.
+pub(crate) const WRITE_DEADLINE_MS: u64 = 5_000;
+/// Deadline of a page of the close run, which has many rows and for which nobody waits.
+pub(crate) const PAGE_DEADLINE_MS: u64 = 10_000;
+
+/// What an engine has to know of a write.
+#[derive(Clone, Debug)]
+pub(crate) struct Write {
+    pub(crate) deadline_ms: u64,
+    /// Users whose data is compared before it is changed. No other write changes it meanwhile.
+    #[cfg_attr(not(feature = "engines"), expect(dead_code, reason = "SQLite writes in turn"))]
+    pub(crate) users: Vec<AccountId>,
+    /// Whether older data is overwritten that must not stay in a log for long.
+    pub(crate) hides: bool,
+}
+
+impl Write {
+    /// A write for which a person waits.
+    pub(crate) fn new() -> Self {
+        Self { deadline_ms: WRITE_DEADLINE_MS, users: Vec::new(), hides: false }
+    }
+
+    /// A write of many rows, for which nobody waits.
+    pub(crate) fn page() -> Self {
+        Self { deadline_ms: PAGE_DEADLINE_MS, ..Self::new() }
+    }
+
+    pub(crate) fn of(self, users: impl IntoIterator<Item = AccountId>) -> Self {
+        Self { users: users.into_iter().collect(), ..self }
+    }
+
+    pub(crate) fn hiding(self) -> Self {
+        Self { hides: true, ..self }
+    }
+}
+
+/// An engine. The work runs on its threads, in one transaction; again, in a new one, where the
+/// engine ended the first for a reason of its own. The caller parks (coroutine) or blocks (thread)
+/// until the result is there or the deadline has passed.
+pub(crate) trait Transact: Send + Sync {
+    /// Whether several nodes may share a database.
+    const HAS_SEVERAL_NODES: bool;
+
+    /// Runs work that only reads, on one state of the database.
+    fn read<T: Send + 'static>(
+        &self,
+        deadline_ms: u64,
+        work: impl Fn(&dyn Tx) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, StoreError>;
+
+    /// Runs work that is one statement and only reads. An engine may do it at less cost.
+    fn glance<T: Send + 'static>(
+        &self,
+        deadline_ms: u64,
+        work: impl Fn(&dyn Tx) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.read(deadline_ms, work)
+    }
+
+    /// Runs work that writes. `Ok` means that it is on disk.
+    fn write<T: Send + 'static>(
+        &self,
+        write: Write,
+        work: impl Fn(&dyn Tx) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, StoreError>;
+
+    /// Same as [`write`](Self::write), for work that erases a user's data for good. `erased` says
+    /// whether there was any.
+    fn erase<T: Send + 'static>(
+        &self,
+        id: AccountId,
+        work: impl Fn(&dyn Tx) -> Result<T, Failure> + Send + 'static,
+        erased: fn(&T) -> bool,
+    ) -> Result<T, StoreError>;
+
+    /// Holds the leadership of `epoch` to the end of a transaction that writes: no other node takes
+    /// it meanwhile. An engine that one process alone uses has nothing to hold.
+    ///
+    /// # Errors
+    /// [`StoreError::Deposed`] where another node has led since.
+    fn hold(tx: &dyn Tx, epoch: Epoch) -> Result<(), Failure>
+    where
+        Self: Sized;
+
+    /// Holds a user's turn to the end of a transaction that writes: nobody else takes it meanwhile.
+    ///
+    /// # Errors
+    /// [`StoreError::TurnLost`] where another has taken it since.
+    fn hold_turn(tx: &dyn Tx, turn: &Turn) -> Result<(), Failure>
+    where
+        Self: Sized;
+
+    /// [`Store::take_turn`](crate::store::traits::Store::take_turn).
+    fn begin_turn(&self, id: AccountId) -> Result<Option<Turn>, StoreError>;
+    /// [`Store::extend_turn`](crate::store::traits::Store::extend_turn).
+    fn prolong_turn(&self, turn: &Turn) -> Result<bool, StoreError>;
+    /// [`Store::end_turn`](crate::store::traits::Store::end_turn).
+    fn finish_turn(&self, turn: &Turn) -> Result<(), StoreError>;
+
+    /// [`Store::health`](crate::store::traits::Store::health).
+    fn condition(&self) -> StoreHealth;
+    /// [`Store::probe`](crate::store::traits::Store::probe).
+    fn look_after(&self);
+    /// [`Store::close`](crate::store::traits::Store::close).
+    fn finish(&self);
 }

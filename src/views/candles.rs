@@ -3,11 +3,12 @@
 use rust_decimal::Decimal;
 use serde::Serialize;
 
-use super::json;
 use super::values::{Day, Exact, Mark, Simulated};
+use crate::base;
 use crate::base::candle::PRICE_DIGITS;
-use crate::base::{self, Source, Symbol};
-use crate::http::document::coding::content_tag;
+use crate::base::{Source, Symbol};
+use crate::http::document::variants::content_tag;
+use crate::views::values;
 
 /// A finished trading day of a symbol.
 #[derive(Debug, Clone, Copy, Serialize)]
@@ -81,7 +82,7 @@ impl CandlesDocument {
     /// `candles` come oldest first. Takes about a millisecond for 600 of them, so it belongs on an
     /// OS thread.
     pub fn of(head: &CandlesHead<'_>, candles: &[base::Candle]) -> Self {
-        let mut head = json::to_vec(head);
+        let mut head = values::to_vec(head);
         // Further members follow.
         head.pop();
         let (mut rows, mut starts) = (Vec::new(), Vec::with_capacity(candles.len()));
@@ -90,7 +91,7 @@ impl CandlesDocument {
                 rows.push(b',');
             }
             starts.push(rows.len());
-            json::write(&mut rows, &Candle::of(candle));
+            values::write(&mut rows, &Candle::of(candle));
         }
         let tag = content_tag(&[head.as_slice(), &rows].concat());
         Self { head, rows, starts, tag }
@@ -164,7 +165,7 @@ mod tests {
                 count: shown.len(),
                 candles: shown.iter().map(Candle::of).collect(),
             };
-            let expected = json::to_vec(&whole);
+            let expected = values::to_vec(&whole);
             assert_eq!(String::from_utf8(joined).unwrap(), String::from_utf8(expected).unwrap());
         }
         assert_eq!(tags[3], tags[4], "the same bytes");
@@ -174,7 +175,8 @@ mod tests {
 
     #[test]
     fn prices_have_every_digit_and_no_other() {
-        let written = String::from_utf8(json::to_vec(&Candle::of(&candle(2, 14_129_505)))).unwrap();
+        let written =
+            String::from_utf8(values::to_vec(&Candle::of(&candle(2, 14_129_505)))).unwrap();
         let expected = concat!(
             r#"{"date":"2026-11-02","open":0.0001,"high":1514.15,"low":1,"close":1412.9505,"#,
             r#""volume":1099511627776}"#

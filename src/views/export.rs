@@ -2,11 +2,10 @@
 
 use serde::Serialize;
 
-use super::journal::JournalEntry;
-use super::json;
-use super::values::{Day, Exact, Instant, Simulated};
 use crate::base::{Broker, PositionKind};
 use crate::portfolio::PointSource;
+use crate::views::values;
+use crate::views::values::{Day, Exact, Instant, Money, Share, Simulated};
 
 /// The end of the document, after the last entry.
 const CLOSING: &[u8] = b"]}";
@@ -28,7 +27,7 @@ impl Export<'_> {
     /// Appends the document up to the end of `journal`, its last member, so that more entries can
     /// follow. A long journal is never in memory as a whole. [`Export::close`] ends the document.
     pub fn open(&self, out: &mut Vec<u8>) {
-        json::write(out, self);
+        values::write(out, self);
         out.truncate(out.len() - CLOSING.len());
     }
 
@@ -37,7 +36,7 @@ impl Export<'_> {
         if out.last() != Some(&b'[') {
             out.push(b',');
         }
-        json::write(out, entry);
+        values::write(out, entry);
     }
 
     /// Ends the document.
@@ -140,4 +139,69 @@ pub struct ExportedPoint {
     pub suspect: bool,
     /// As in the trend.
     pub discrepancies: Option<u32>,
+}
+
+// ---- Journal
+//
+// `/api/journal`.
+
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct JournalPage<'a> {
+    /// Newest trading date first.
+    #[cfg_attr(test, schemars(extend("maxItems" = 200)))]
+    pub entries: Vec<JournalEntry<'a>>,
+    /// Send it as `cursor` for the next page; null on the last page. It stays valid when the
+    /// service restarts.
+    pub next_cursor: Option<String>,
+}
+
+/// The entries that fit, and what they came to.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct FoundEntries<'a> {
+    /// Newest trading date first.
+    #[cfg_attr(test, schemars(extend("maxItems" = 200)))]
+    pub entries: Vec<JournalEntry<'a>>,
+    /// Send it as `cursor`, with the same filters, for the next page; null on the last page.
+    pub next_cursor: Option<String>,
+    /// Entries that fit, on all pages.
+    pub count: usize,
+    pub summary: JournalSummary,
+}
+
+/// Closed pairs: parts of a trade and of a later one on the other side, of the same symbol, matched
+/// first in, first out over the whole journal. A pair counts if it was closed within the dates and
+/// one of its trades has the strategy and the tag.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct JournalSummary {
+    pub closed_pairs: usize,
+    /// Closed pairs with a profit after fees.
+    pub wins: usize,
+    /// Share of wins among the closed pairs; null without any.
+    pub win_rate: Option<Share>,
+    /// Sum of the closed pairs after their shares of the fees; null without any.
+    pub realised: Option<Money>,
+    /// Sum of the fees of the entries that fit; null if it has too many digits.
+    pub fees: Option<Money>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct JournalEntry<'a> {
+    #[cfg_attr(test, schemars(extend("minimum" = 1)))]
+    pub id: i64,
+    pub traded_on: Day,
+    pub symbol: &'a str,
+    #[cfg_attr(test, schemars(extend("enum" = ["buy", "sell"])))]
+    pub side: &'static str,
+    pub quantity: Exact,
+    pub price: Exact,
+    pub fees: Option<Exact>,
+    pub strategy: Option<&'a str>,
+    pub notes: Option<&'a str>,
+    pub tags: &'a [String],
+    pub created_at: Instant,
+    pub updated_at: Instant,
 }

@@ -2,8 +2,9 @@
 
 use serde::Serialize;
 
-use super::values::{Day, Delay, Instant, Money, Percent, Quantity, Simulated};
-use crate::base::{Broker, Source};
+use crate::base::{Broker, PositionKind, Source};
+use crate::portfolio::PointSource;
+use crate::views::values::{Day, Delay, Instant, Money, Percent, Quantity, Simulated};
 
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -177,4 +178,142 @@ pub struct MergedPart<'a> {
     pub tradingsymbol: &'a str,
     pub quantity: Quantity,
     pub current_value: Option<Money>,
+}
+
+// ---- Pnl
+//
+// `GET /api/portfolio/pnl`.
+
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Pnl {
+    /// The `days` of the request.
+    #[cfg_attr(test, schemars(extend("minimum" = 1, "maximum" = 365)))]
+    pub days: u16,
+    pub summary: Totals,
+    /// One point for each date, oldest first.
+    #[cfg_attr(test, schemars(extend("maxItems" = 365)))]
+    pub trend: Vec<TrendPoint>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct TrendPoint {
+    pub date: Day,
+    pub total_invested: Money,
+    pub total_current_value: Money,
+    /// Unrealised profit of what is held on the date. What was gained on shares that are sold is
+    /// not in it.
+    pub total_pnl: Money,
+    /// The part of `total_current_value` whose cost is not known. Null in points that an older
+    /// version wrote, whose value leaves it out.
+    pub value_without_cost: Option<Money>,
+    /// `close` if every price is the date's closing price, as after the revaluation; else `sync`.
+    pub source: PointSource,
+    /// The brokers whose holdings are in it. Null in points that an older version wrote.
+    #[cfg_attr(test, schemars(extend("maxItems" = 2)))]
+    pub brokers: Option<Vec<Broker>>,
+    /// How many holdings it is of. Null in points that an older version wrote.
+    pub holdings: Option<u32>,
+    /// Holdings without cost or price, which cost and profit leave out.
+    pub left_out: u32,
+    /// Holdings valued at a price that is older than the date's trading and than the last close
+    /// before the date's end.
+    pub carried: u32,
+    /// The value may be wrong because of a split or the like: a price has leapt and the quantity
+    /// has not followed. In points that an older version wrote also true where a broker called
+    /// an average unreliable.
+    pub suspect: bool,
+    /// Holdings whose average the broker calls unreliable: their cost and profit may be wrong, and
+    /// their value is not. Null in points that an older version wrote.
+    pub discrepancies: Option<u32>,
+}
+
+// ---- Positions
+//
+// `GET /api/portfolio/positions`.
+
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Positions<'a> {
+    pub positions: Vec<Position<'a>>,
+    pub summary: PositionsSummary,
+}
+
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Position<'a> {
+    pub broker: Broker,
+    pub exchange: &'a str,
+    pub tradingsymbol: &'a str,
+    pub product: &'a str,
+    /// Which of the broker's lists the position is from.
+    pub r#type: PositionKind,
+    /// Negative if sold short.
+    pub quantity: Quantity,
+    pub average_price: Option<Money>,
+    pub last_price: Option<Money>,
+    pub close_price: Option<Money>,
+    pub pnl: Option<Money>,
+    pub realised: Option<Money>,
+    pub unrealised: Option<Money>,
+    pub multiplier: Quantity,
+    pub synced_at: Option<Instant>,
+    /// The trading date of the sync, of which prices and profit are.
+    pub date: Option<Day>,
+    /// Whether `date` is over and a later trading date has begun. Then a position of the `day` list
+    /// is none of today.
+    pub earlier: bool,
+    /// No instrument list has the broker's code, which is shown as it is.
+    pub unresolved: bool,
+    #[serde(skip_serializing_if = "Simulated::is_absent")]
+    pub simulated: Simulated,
+}
+
+/// Totals of each list, whatever `type` asks for; closed positions are included as `include_closed`
+/// says. The same trades are in both lists, so the two must not be added.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct PositionsSummary {
+    pub day: PositionTotals,
+    pub net: PositionTotals,
+}
+
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct PositionTotals {
+    pub count: usize,
+    /// Sum over the positions whose profit is known; null if there are none.
+    pub pnl: Option<Money>,
+    /// Positions whose profit is not known.
+    pub without_pnl: usize,
+    /// Positions of a trading date that is over, as `earlier` in their rows.
+    pub earlier: usize,
+    /// The trading date of `synced_at`: the oldest that is in the sum. Null before the first sync.
+    pub date: Option<Day>,
+    /// Time of the last sync of the broker that was synced longest ago, among those that have such
+    /// a list; null before the first sync.
+    pub synced_at: Option<Instant>,
+    /// Each broker's. Null if it was never synced or has no such list: broker B has none of the
+    /// day.
+    pub synced: SyncTimes,
+}
+
+// ---- Portfolio deleted
+//
+// `DELETE /api/portfolio/data`.
+
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct PortfolioDeleted {
+    pub message: &'static str,
+    pub deleted: DeletedRows,
+}
+
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct DeletedRows {
+    pub holdings: u64,
+    pub positions: u64,
+    pub pnl_snapshots: u64,
 }

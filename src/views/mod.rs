@@ -2,26 +2,18 @@
 //!
 //! A struct has the members of its document in their order. The doc comments of a struct and of its
 //! members are the descriptions in the OpenAPI document: a test generates `src/api/openapi.json`
-//! from these structs. Pure. A handler fills a view and writes it with [`json`].
+//! from these structs. Pure. A handler fills a view and writes it with [`values`].
 
 pub mod account;
-pub mod broker_status;
 pub mod candles;
 pub mod export;
 pub mod health;
 pub mod holdings;
-pub mod journal;
-pub mod json;
-pub mod pnl;
-pub mod portfolio_deleted;
-pub mod positions;
 pub mod quotes;
 #[cfg(test)]
 mod schemas;
-pub mod search;
 pub mod signal_record;
 pub mod signals;
 pub mod snapshot;
 pub mod sync;
 pub mod values;
-mod words;

@@ -2,9 +2,10 @@
 
 use serde::Serialize;
 
-use super::json;
-use super::values::{Delay, Instant, Money, Percent, Simulated};
-use crate::base::{self, Source, Symbol};
+use crate::base;
+use crate::base::{Source, Symbol};
+use crate::views::values;
+use crate::views::values::{Day, Delay, Instant, Money, Percent, Simulated};
 
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -47,7 +48,7 @@ impl<'a> Quote<'a> {
 /// [`closing`].
 pub fn open_object(quote: &base::Quote) -> Box<[u8]> {
     let mut out = Vec::with_capacity(192);
-    json::write(&mut out, &Quote::of(quote, true));
+    values::write(&mut out, &Quote::of(quote, true));
     out.truncate(out.len() - closing(true).len());
     out.into_boxed_slice()
 }
@@ -87,10 +88,37 @@ pub struct QuotesEvent<'a> {
     pub pending: Vec<&'a Symbol>,
 }
 
+// ---- Search
+//
+// `GET /api/market/search`.
+
+/// The instruments that fit a query.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct SearchResults<'a> {
+    /// The day that the list of instruments describes.
+    pub as_of: Day,
+    /// Number of instruments listed.
+    pub count: usize,
+    /// First those whose ticker begins with the query, by ticker; then those by name; then those by
+    /// ISIN.
+    #[cfg_attr(test, schemars(extend("maxItems" = 20)))]
+    pub instruments: Vec<FoundInstrument<'a>>,
+}
+
+/// A share or an index.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct FoundInstrument<'a> {
+    pub symbol: Symbol,
+    /// Name of the company or index, as the list has it; null if it has none.
+    pub name: Option<&'a str>,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::decimal;
+    use crate::base::json;
 
     fn written(quote: &base::Quote, stale: bool) -> String {
         let mut bytes = open_object(quote).into_vec();
@@ -102,8 +130,8 @@ mod tests {
     fn a_quote_has_the_documented_members_in_order() {
         let mut quote = base::Quote {
             symbol: Symbol::parse("NSE:M&M").unwrap(),
-            last_price: decimal::parse("1412.95").unwrap(),
-            previous_close: decimal::parse("1389.65"),
+            last_price: json::parse_decimal("1412.95").unwrap(),
+            previous_close: json::parse_decimal("1389.65"),
             as_of: "2026-11-20T10:00:00Z".parse().unwrap(),
             timed: true,
             asked: "2026-11-20T10:00:01Z".parse().unwrap(),

@@ -4,13 +4,12 @@ use jiff::civil::Date;
 use serde::Serialize;
 
 use super::values::{Day, Share, Simulated, rounded};
-use crate::signals::backtest::edges_of;
+use crate::signals::backtest::{Cell, Performance, edges_of, verdict};
 use crate::signals::blocks::{Estimate, SCORE_DATES_MIN};
-use crate::signals::performance::{Cell, Performance, verdict};
 use crate::signals::track_record::Kind;
 use crate::signals::{
     DISCLAIMER, Direction, HORIZON_SESSIONS, MEANING, PROVISIONAL_MEANING, Reliability,
-    provisional_record,
+    track_record,
 };
 
 /// Outcomes of all published signals. Simulated ones are counted only while there are no others.
@@ -216,10 +215,16 @@ impl SignalRecord {
 
 impl ProvisionalRecord {
     /// `None` if no provisional signal was ever shown.
-    fn of(record: &provisional_record::ProvisionalRecord) -> Option<Self> {
+    fn of(record: &track_record::ProvisionalRecord) -> Option<Self> {
         let (simulated, kind) = record.shown()?;
-        let provisional_record::Kind { published, confirmed, vanished, unlisted, since, outcomes } =
-            kind;
+        let track_record::ProvisionalKind {
+            published,
+            confirmed,
+            vanished,
+            unlisted,
+            since,
+            outcomes,
+        } = kind;
         let done = &outcomes.done;
         let all = &done.all;
         Some(Self {

@@ -6,7 +6,7 @@ use super::*;
 use crate::signals::backtest::{BIN_EDGES, Judged};
 use crate::signals::patterns::Key;
 use crate::signals::{Fate, Standing};
-use crate::views::json;
+use crate::views::values;
 
 const DAY: Date = Date::constant(2026, 11, 20);
 
@@ -16,7 +16,7 @@ fn judged(confidence: f64, hit: bool) -> Judged {
 }
 
 fn json(record: &Reliability) -> Value {
-    sonic_rs::from_slice(&json::to_vec(&SignalRecord::of(record, Some(DAY)))).unwrap()
+    sonic_rs::from_slice(&values::to_vec(&SignalRecord::of(record, Some(DAY)))).unwrap()
 }
 
 #[test]

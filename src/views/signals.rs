@@ -6,10 +6,11 @@ use std::sync::Arc;
 use jiff::civil::Date;
 use serde::Serialize;
 
-use super::json;
 use super::values::{Day, Instant, Mark, Share, Simulated};
 use crate::base::Symbol;
-use crate::signals::{self, DISCLAIMER, Direction, HORIZON_SESSIONS, MEANING};
+use crate::signals;
+use crate::signals::{DISCLAIMER, Direction, HORIZON_SESSIONS, MEANING};
+use crate::views::values;
 
 /// The signals of the last published date.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -142,7 +143,7 @@ impl<'a> SignalList<'a> {
 
     /// The body of the response.
     pub fn write(&self, out: &mut Vec<u8>) {
-        json::write(out, self);
+        values::write(out, self);
     }
 }
 

@@ -3,11 +3,11 @@
 use jiff::civil::Date;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait};
 
-use super::json;
 use crate::base::Symbol;
 use crate::signals::list::TOP_MAX;
 use crate::signals::{Direction, ListedSignal, Look, MEANING, SignalList};
 use crate::views::signals as views;
+use crate::views::values;
 
 fn list(symbols: &[&str]) -> SignalList {
     let signals = symbols.iter().enumerate().map(|(rank, symbol)| ListedSignal {
@@ -27,7 +27,7 @@ fn list(symbols: &[&str]) -> SignalList {
 }
 
 fn top_json(list: &SignalList) -> String {
-    String::from_utf8(json::to_vec(&*views::ShownSignals::of(list).top)).unwrap()
+    String::from_utf8(values::to_vec(&*views::ShownSignals::of(list).top)).unwrap()
 }
 
 fn look() -> Look {

@@ -3,12 +3,13 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::json;
 use super::signals::{ShownSignals, Signal};
 use super::values::{Day, Delay, Instant, Money, Percent, Simulated};
 use crate::base::{Source, Symbol};
+use crate::market;
 use crate::market::snapshot::{Level, SectorChange};
-use crate::market::{self, Age, Phase};
+use crate::market::{Age, Phase};
+use crate::views::values;
 
 /// The index snapshot.
 #[derive(Debug, Clone, Serialize)]
@@ -176,7 +177,7 @@ impl<'a> Snapshot<'a> {
 
     /// The body of the response.
     pub fn to_json(&self) -> Vec<u8> {
-        json::to_vec(self)
+        values::to_vec(self)
     }
 }
 

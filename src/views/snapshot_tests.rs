@@ -1,24 +1,24 @@
 //! Tests of the snapshot: its exact body, its sources and its ages.
 
-use proptest::prelude::{any, proptest};
-
 use jiff::Timestamp;
+use proptest::prelude::{any, proptest};
 use rust_decimal::Decimal;
 
-use super::{ShownSignals, json};
-use crate::base::{Quote, Source, Symbol, decimal, ist};
+use super::ShownSignals;
+use crate::base::{Quote, Source, Symbol, clock, json};
 use crate::market::{IndexList, MarketCalendar, Priced, Prices, Snapshot, SnapshotInputs};
 use crate::views::snapshot as views;
+use crate::views::values;
 
 fn at(civil: &str) -> Timestamp {
-    ist::instant(civil.parse().unwrap())
+    clock::instant(civil.parse().unwrap())
 }
 
 fn priced(symbol: &str, last: &str, close: Option<&str>, source: Source) -> Priced {
     let quote = Quote {
         symbol: Symbol::parse(symbol).unwrap(),
-        last_price: decimal::parse(last).unwrap(),
-        previous_close: close.map(|text| decimal::parse(text).unwrap()),
+        last_price: json::parse_decimal(last).unwrap(),
+        previous_close: close.map(|text| json::parse_decimal(text).unwrap()),
         as_of: at("2026-11-20T11:00:01"),
         timed: true,
         asked: at("2026-11-20T11:00:02"),
@@ -61,7 +61,7 @@ fn json(snapshot: &Snapshot) -> String {
 }
 
 fn json_with(snapshot: &Snapshot, shown: &ShownSignals) -> String {
-    String::from_utf8(json::to_vec(&views::Snapshot::of(snapshot, shown))).unwrap()
+    String::from_utf8(values::to_vec(&views::Snapshot::of(snapshot, shown))).unwrap()
 }
 
 #[test]
@@ -169,8 +169,8 @@ proptest! {
         let body = json(&build(prices));
         let rest = body.strip_prefix(r#"{"index1_price":"#).unwrap();
         let (written, _) = rest.split_once(',').unwrap();
-        let written = decimal::parse(written).unwrap();
-        assert_eq!(written, decimal::rounded(Decimal::new(paise, places)));
+        let written = json::parse_decimal(written).unwrap();
+        assert_eq!(written, json::rounded(Decimal::new(paise, places)));
         assert!(sonic_rs::from_str::<sonic_rs::Value>(&body).is_ok(), "{body}");
     }
 }

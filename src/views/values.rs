@@ -8,7 +8,11 @@ use serde::ser::Error;
 use serde::{Serialize, Serializer};
 use sonic_rs::RawNumber;
 
-use crate::base::{decimal, ist};
+use crate::base::{Broker, PositionKind, Source, Symbol, clock, json};
+use crate::market::Phase;
+use crate::portfolio::PointSource;
+use crate::signals::Direction;
+use crate::views::health::FeedWord;
 
 /// Rupees (index points for an index), rounded half away from zero to 2 places.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -83,13 +87,13 @@ impl Simulated {
 
 impl Serialize for Money {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        number(decimal::rounded(self.0), serializer)
+        number(json::rounded(self.0), serializer)
     }
 }
 
 impl Serialize for Percent {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        number(decimal::rounded(self.0), serializer)
+        number(json::rounded(self.0), serializer)
     }
 }
 
@@ -107,7 +111,7 @@ impl Serialize for Exact {
 
 impl Serialize for Instant {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&ist::iso(self.0))
+        serializer.serialize_str(&clock::iso(self.0))
     }
 }
 
@@ -120,28 +124,62 @@ impl Serialize for Day {
 /// Writes `value` as a JSON number in its shortest form. The number type used is specific to
 /// sonic-rs.
 fn number<S: Serializer>(value: Decimal, serializer: S) -> Result<S::Ok, S::Error> {
-    let text = decimal::shortest(value).to_string();
+    let text = json::shortest(value).to_string();
     let number: RawNumber = sonic_rs::from_str(&text).map_err(S::Error::custom)?;
     number.serialize(serializer)
 }
 
+// ---- Json
+//
+// Writes a view as JSON.
+
+/// Appends `view` to `out`.
+pub fn write(out: &mut Vec<u8>, view: &(impl Serialize + ?Sized)) {
+    // Views contain text, finite numbers and lists of these, which always serialise, and a `Vec`
+    // accepts any length.
+    let written = sonic_rs::to_writer(out, view);
+    debug_assert!(written.is_ok(), "{written:?}");
+}
+
+/// `view` as JSON.
+pub fn to_vec(view: &(impl Serialize + ?Sized)) -> Vec<u8> {
+    let mut out = Vec::new();
+    write(&mut out, view);
+    out
+}
+
+// ---- Words
+//
+// Serialises enums from other modules by their names in the API.
+
+macro_rules! written_as_str {
+    ($($noun:ty),*) => {$(
+        impl Serialize for $noun {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.as_str())
+            }
+        }
+    )*};
+}
+
+written_as_str!(Broker, Direction, FeedWord, Phase, PointSource, PositionKind, Source, Symbol);
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::views::json;
 
     #[test]
     fn numbers_keep_their_digits_and_zero_has_no_sign() {
         let of = |text: &str| text.parse::<Decimal>().unwrap();
         let long = "7922816251426433759354.3950335";
         for (written, expected) in [
-            (json::to_vec(&Money(of("801.78500"))), "801.79"),
-            (json::to_vec(&Percent(of("-0.004"))), "0"),
-            (json::to_vec(&Quantity(of("75.500"))), "75.5"),
-            (json::to_vec(&Exact(of("-0.00"))), "0"),
-            (json::to_vec(&Exact(of(long))), long),
-            (json::to_vec(&[Some(Exact(of("801.7812500"))), None]), "[801.78125,null]"),
-            (json::to_vec(&Share::of(0.541_781)), "0.5418"),
+            (to_vec(&Money(of("801.78500"))), "801.79"),
+            (to_vec(&Percent(of("-0.004"))), "0"),
+            (to_vec(&Quantity(of("75.500"))), "75.5"),
+            (to_vec(&Exact(of("-0.00"))), "0"),
+            (to_vec(&Exact(of(long))), long),
+            (to_vec(&[Some(Exact(of("801.7812500"))), None]), "[801.78125,null]"),
+            (to_vec(&Share::of(0.541_781)), "0.5418"),
         ] {
             assert_eq!(String::from_utf8(written).unwrap(), expected);
         }
@@ -151,7 +189,7 @@ mod tests {
     fn times_are_in_india() {
         let at = Instant("2026-11-20T10:00:00.7Z".parse().unwrap());
         let both = (at, Day(Date::constant(2026, 11, 20)));
-        let written = String::from_utf8(json::to_vec(&both)).unwrap();
+        let written = String::from_utf8(to_vec(&both)).unwrap();
         assert_eq!(written, "[\"2026-11-20T15:30:00+05:30\",\"2026-11-20\"]");
     }
 }

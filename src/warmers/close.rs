@@ -9,30 +9,27 @@
 //! thread; the store is asked on the lane `close`, the feeds on their own lanes, and only while
 //! no request waits for them.
 
-mod due;
-pub(crate) mod jobs;
-mod missing;
-mod prices;
-mod work;
-
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use jiff::civil::Date;
+use jiff::{SignedDuration, Timestamp};
 
-use super::context::WarmerContext;
-use super::job::Outcomes;
-use super::quotes::feed_state::FeedState;
-use super::quotes::feeds::Feeds;
-use super::quotes::poll::Answer;
-use crate::base::Source;
-use crate::store::{Store, StoreError};
+use crate::base::{ClosingPrice, MarketDay, Quote, Source, Symbol, clock};
+use crate::market::{LastClose, MarketCalendar};
+use crate::store::{PriceOfClose, Store, StoreError};
+use crate::warmers::close::prices::{
+    Done, Looked, Outcome, PageOrder, Paged, PriceCalls, Reach, Step, Walk, Walked, Work,
+};
+use crate::warmers::context::WarmerContext;
+use crate::warmers::mailbox::Outcomes;
+use crate::warmers::quotes::feed_state::FeedState;
+use crate::warmers::quotes::feeds::{Feeds, close_margin};
+use crate::warmers::quotes::poll::Answer;
 
-use due::Due;
-use jobs::{Done, Looked, Outcome, PageOrder, Paged, Reach};
-use missing::Missing;
-use prices::PriceCalls;
+pub(crate) mod prices;
+
 pub use prices::Turn;
-use work::{Step, Walk, Walked, Work};
 
 /// After a failure of the store.
 const RETRY_MS: u64 = 30_000;
@@ -153,7 +150,7 @@ impl CloseTask {
             Step::Look => {
                 let symbols_max = context.close.symbols_max;
                 self.submit(context, move |store| {
-                    jobs::look(store, date, symbols_max).map(Done::Looked)
+                    prices::look(store, date, symbols_max).map(Done::Looked)
                 });
             }
             Step::Price(_) if !work.unkept.is_empty() => {
@@ -175,7 +172,7 @@ impl CloseTask {
                     awaited: Arc::clone(&walk.awaited),
                     responses: Arc::clone(&context.responses),
                 };
-                self.submit(context, move |store| jobs::page(store, &order).map(Done::Paged));
+                self.submit(context, move |store| prices::page(store, &order).map(Done::Paged));
             }
             Step::Finish => {
                 let (now_ms, silent) = (context.clock.now_ms(), work.missing.fell_silent());
@@ -337,6 +334,357 @@ impl CloseTask {
     }
 }
 
+// ---- Due
+//
+// Which trading date's close is due to be revalued, and which prices are its closing prices. Pure.
+//
+// A price is a date's closing price if its own time lies on that date, after the end of continuous
+// trading. A share that did not trade until the end has an older time; its last trade is its
+// close, as at the exchange, and is taken where the same feed's index has reached its close: a
+// feed that stands still since the afternoon proves nothing. A price of an earlier date is no
+// close of this one. From the first phase of the next trading date on nothing is valued any more:
+// prices and holdings may be that date's.
+
+/// Some stamp the last price with the last second of trading.
+const STAMP_SLACK: SignedDuration = SignedDuration::from_secs(60);
+
+/// A close that can be revalued now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Due {
+    pub date: Date,
+    /// When the official close stood.
+    pub close: Timestamp,
+    continuous_end: Timestamp,
+    /// Prices may be the next session's from here on.
+    pub until: Timestamp,
+    /// The date of that session; the last date there is where the calendar does not know it.
+    pub next_session: Date,
+}
+
+impl Due {
+    /// The latest trading date, once its close has settled and until the next one begins. Where the
+    /// calendar does not know the next one, until midnight.
+    pub fn at(calendar: &MarketCalendar, now: Timestamp) -> Option<Self> {
+        let LastClose { date, at, until } = calendar.last_close(now)?;
+        let continuous_end = calendar.continuous_end(date)?;
+        let next_session = calendar.next_trading_date(date).unwrap_or(Date::MAX);
+        let has_settled = now.duration_since(at)
+            >= close_margin(Source::BrokerA).min(close_margin(Source::Public));
+        has_settled.then_some(Self { date, close: at, continuous_end, until, next_session })
+    }
+
+    /// Where prices stand once this close does.
+    pub fn market_day(&self) -> MarketDay {
+        let Self { date, close, .. } = *self;
+        MarketDay {
+            today: date,
+            session: date,
+            day: Some(date),
+            last_close: Some(close),
+            close_before_open: None,
+        }
+    }
+
+    /// Whether `source` can be expected to say the close.
+    pub fn has_settled(&self, source: Source, now: Timestamp) -> bool {
+        now < self.until && now.duration_since(self.close) >= close_margin(source)
+    }
+
+    /// The closing price in `quote`, if it is one. `witness`: what the same feed says of an index,
+    /// which alone tells of a quote without a time of its own.
+    pub fn closing_price(&self, quote: &Quote, witness: Option<&Quote>) -> Option<PriceOfClose> {
+        let is_last_trade =
+            || self.is_of_date(quote) && witness.is_some_and(|index| self.is_after_trading(index));
+        let believed = self.has_settled(quote.source, quote.asked)
+            && (quote.timed && self.is_after_trading(quote) || is_last_trade());
+        believed.then(|| {
+            let close = ClosingPrice {
+                price: quote.last_price,
+                // On the next session's date it may be this close already.
+                previous_close: quote
+                    .previous_close
+                    .filter(|_| clock::zoned(quote.asked).date() < self.next_session),
+                // Some stamp it with the time of their answer.
+                as_of_ms: quote.as_of.min(self.close).as_millisecond(),
+            };
+            (quote.symbol.clone(), close)
+        })
+    }
+
+    fn is_of_date(&self, quote: &Quote) -> bool {
+        clock::zoned(quote.as_of).date() == self.date
+    }
+
+    fn is_after_trading(&self, quote: &Quote) -> bool {
+        self.is_of_date(quote) && self.continuous_end.duration_since(quote.as_of) <= STAMP_SLACK
+    }
+}
+
+// ---- Missing
+//
+// The symbols that still lack a closing price, and which of them to ask a feed for next. Pure.
+
+/// What a feed could not say is asked for again after this: a listing may be late, a share halted.
+pub const ASK_AGAIN_MS: u64 = 10 * 60_000;
+
+/// Bounded by the symbols that one day's run takes on.
+#[derive(Debug, Default)]
+pub struct Missing(BTreeMap<Symbol, Answered>);
+
+/// Monotonic times of each feed's last answer without a closing price.
+#[derive(Debug, Default)]
+struct Answered {
+    broker_a: Option<u64>,
+    public: Option<u64>,
+    /// It had none on the date before either.
+    silent: bool,
+}
+
+impl Answered {
+    fn by_any(&self) -> bool {
+        self.broker_a.is_some() || self.public.is_some()
+    }
+}
+
+impl Missing {
+    /// None of them has been asked for. `silent` are those that had no closing price on the date
+    /// before: suspended, delisted, or unknown to the feeds.
+    pub fn of(symbols: Vec<Symbol>, silent: &HashSet<Symbol>) -> Self {
+        let answered = |symbol: Symbol| {
+            let silent = silent.contains(&symbol);
+            (symbol, Answered { silent, ..Answered::default() })
+        };
+        Self(symbols.into_iter().map(answered).collect())
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// How many had no closing price on the date before either.
+    pub fn silent(&self) -> usize {
+        self.0.values().filter(|answered| answered.silent).count()
+    }
+
+    /// Whether a feed has answered about each of them: what is missing now is asked for again, but
+    /// nothing waits for it.
+    pub fn all_answered(&self) -> bool {
+        self.0.values().all(Answered::by_any)
+    }
+
+    /// Whether nothing is worth waiting for: each of them was silent on the date before, and a feed
+    /// has answered that it still is.
+    pub fn is_over(&self) -> bool {
+        self.0.values().all(|answered| answered.silent && answered.by_any())
+    }
+
+    /// Those that may still come.
+    pub fn awaited(&self) -> HashSet<Symbol> {
+        let awaited = self.0.iter().filter(|(_, answered)| !answered.silent);
+        awaited.map(|(symbol, _)| symbol.clone()).collect()
+    }
+
+    /// Those that nobody has a closing price of: a feed says so, or said so the date before and was
+    /// not heard since.
+    pub fn fell_silent(&self) -> Vec<Symbol> {
+        let fell = self.0.iter().filter(|(_, answered)| answered.silent || answered.by_any());
+        fell.map(|(symbol, _)| symbol.clone()).collect()
+    }
+
+    /// At most `max` symbols for a call to `source`. While broker A can be asked, the public
+    /// provider gets only what broker A could not say.
+    pub fn batch(
+        &self,
+        source: Source,
+        broker_a_usable: bool,
+        max: usize,
+        now_mono_ms: u64,
+    ) -> Vec<Symbol> {
+        let rested = |at: Option<u64>| {
+            at.is_none_or(|answered| now_mono_ms.saturating_sub(answered) >= ASK_AGAIN_MS)
+        };
+        let asks = |answered: &Answered| match source {
+            Source::BrokerA => rested(answered.broker_a),
+            Source::Public => {
+                rested(answered.public) && (!broker_a_usable || answered.broker_a.is_some())
+            }
+        };
+        let due = self.0.iter().filter(|(_, answered)| asks(answered));
+        due.take(max).map(|(symbol, _)| symbol.clone()).collect()
+    }
+
+    /// Takes note that a feed has answered about `symbol`; a price found is taken out with
+    /// [`found`](Self::found).
+    pub fn answered(&mut self, source: Source, symbol: &Symbol, now_mono_ms: u64) {
+        if let Some(answered) = self.0.get_mut(symbol) {
+            match source {
+                Source::BrokerA => answered.broker_a = Some(now_mono_ms),
+                Source::Public => answered.public = Some(now_mono_ms),
+            }
+        }
+    }
+
+    /// True where it was missing until now.
+    pub fn found(&mut self, symbol: &Symbol) -> bool {
+        self.0.remove(symbol).is_some()
+    }
+}
+
 #[cfg(test)]
 #[path = "close_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+mod due_tests {
+    use rust_decimal::Decimal;
+
+    use super::*;
+    use crate::base::Symbol;
+
+    fn due(now: &str) -> Option<Due> {
+        Due::at(&MarketCalendar::embedded(), now.parse().unwrap())
+    }
+
+    fn date_due(now: &str) -> Option<String> {
+        due(now).map(|due| due.date.to_string())
+    }
+
+    #[test]
+    fn a_date_is_due_from_its_settled_close_until_the_next_pre_open() {
+        for (now, expected) in [
+            // A Friday with a closing auction until 15:35.
+            ("2026-11-20T08:59:59+05:30", Some("2026-11-19")),
+            ("2026-11-20T09:00:00+05:30", None),
+            ("2026-11-20T15:44:59+05:30", None),
+            ("2026-11-20T15:45:00+05:30", Some("2026-11-20")),
+            ("2026-11-20T23:59:59+05:30", Some("2026-11-20")),
+            // The weekend, until Monday's pre-open.
+            ("2026-11-22T12:00:00+05:30", Some("2026-11-20")),
+            ("2026-11-23T08:59:59+05:30", Some("2026-11-20")),
+            ("2026-11-23T09:00:00+05:30", None),
+            // No auction before August 2026: the close stands at 15:30.
+            ("2026-07-30T15:39:59+05:30", None),
+            ("2026-07-30T15:40:00+05:30", Some("2026-07-30")),
+            // The last date that the calendar knows anything after.
+            ("2026-12-31T15:45:00+05:30", Some("2026-12-31")),
+            ("2027-01-01T01:00:00+05:30", None),
+        ] {
+            assert_eq!(date_due(now).as_deref(), expected, "{now}");
+        }
+    }
+
+    #[test]
+    fn a_muhurat_session_is_a_close_of_its_own_and_a_holiday_is_none() {
+        let calendar = MarketCalendar::embedded();
+        let sunday: Date = "2026-11-08".parse().unwrap();
+        let close = calendar.official_close(sunday).unwrap();
+        let settled = close.checked_add(close_margin(Source::BrokerA)).unwrap();
+        assert_eq!(Due::at(&calendar, settled).unwrap().date, sunday);
+        let opens = calendar.opens(sunday).unwrap();
+        let before = opens.checked_sub(SignedDuration::from_secs(1)).unwrap();
+        assert_eq!(Due::at(&calendar, before).unwrap().date.to_string(), "2026-11-06");
+        assert_eq!(Due::at(&calendar, opens), None);
+        // Republic Day, a Monday.
+        assert_eq!(date_due("2026-01-26T18:00:00+05:30").as_deref(), Some("2026-01-23"));
+    }
+
+    fn quote(source: Source, as_of: &str, received: &str) -> Quote {
+        Quote {
+            symbol: Symbol::parse("NSE:INFY").unwrap(),
+            last_price: Decimal::ONE_HUNDRED,
+            previous_close: None,
+            as_of: as_of.parse().unwrap(),
+            timed: true,
+            asked: received.parse().unwrap(),
+            delay_s: None,
+            source,
+            simulated: false,
+        }
+    }
+
+    #[test]
+    fn only_prices_of_the_date_are_its_closing_prices() {
+        let friday = due("2026-11-20T18:00:00+05:30").unwrap();
+        let evening = "2026-11-20T18:00:00+05:30";
+        for (as_of, received, witness_as_of, expected) in [
+            ("2026-11-20T15:35:00+05:30", evening, None, true),
+            ("2026-11-20T15:29:59+05:30", evening, None, true),
+            // An illiquid share, believed only beside an index that has closed.
+            ("2026-11-20T14:50:00+05:30", evening, None, false),
+            ("2026-11-20T14:50:00+05:30", evening, Some("2026-11-20T15:14:59+05:30"), false),
+            ("2026-11-20T14:50:00+05:30", evening, Some("2026-11-20T15:35:00+05:30"), true),
+            ("2026-11-19T15:35:00+05:30", evening, Some("2026-11-20T15:35:00+05:30"), false),
+            // Received before the close had settled, and after the next session began.
+            ("2026-11-20T15:35:00+05:30", "2026-11-20T15:44:00+05:30", None, false),
+            ("2026-11-20T15:35:00+05:30", "2026-11-23T08:59:00+05:30", None, true),
+            ("2026-11-20T15:35:00+05:30", "2026-11-23T09:00:00+05:30", None, false),
+            ("2026-11-23T09:00:01+05:30", "2026-11-23T09:00:02+05:30", None, false),
+            // A weekend price is no close of Friday.
+            ("2026-11-21T12:00:00+05:30", "2026-11-21T12:00:00+05:30", None, false),
+        ] {
+            let witness = witness_as_of.map(|at| quote(Source::BrokerA, at, received));
+            let got =
+                friday.closing_price(&quote(Source::BrokerA, as_of, received), witness.as_ref());
+            assert_eq!(got.is_some(), expected, "{as_of} {received} {witness_as_of:?}");
+        }
+    }
+
+    #[test]
+    fn the_late_provider_is_given_more_time() {
+        let friday = due("2026-11-20T18:00:00+05:30").unwrap();
+        for (now, broker_a, public) in [
+            ("2026-11-20T15:44:59+05:30", false, false),
+            ("2026-11-20T15:45:00+05:30", true, false),
+            ("2026-11-20T16:05:00+05:30", true, true),
+        ] {
+            let now = now.parse().unwrap();
+            assert_eq!(friday.has_settled(Source::BrokerA, now), broker_a, "{now}");
+            assert_eq!(friday.has_settled(Source::Public, now), public, "{now}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod missing_tests {
+    use super::*;
+
+    fn symbols(names: &[&str]) -> Vec<Symbol> {
+        names.iter().map(|name| Symbol::parse(name).unwrap()).collect()
+    }
+
+    #[test]
+    fn broker_a_is_asked_first_and_nobody_twice_too_soon() {
+        let all = symbols(&["NSE:A", "NSE:B", "NSE:C"]);
+        let mut missing = Missing::of(all.clone(), &HashSet::new());
+        assert_eq!(missing.batch(Source::BrokerA, true, 2, 0), all[..2]);
+        assert!(missing.batch(Source::Public, true, 2, 0).is_empty());
+        assert_eq!(missing.batch(Source::Public, false, 2, 0), all[..2]);
+        assert!(missing.found(&all[0]) && !missing.found(&all[0]));
+        missing.answered(Source::BrokerA, &all[1], 5);
+        assert_eq!(missing.batch(Source::BrokerA, true, 9, 5), all[2..]);
+        assert_eq!(missing.batch(Source::Public, true, 9, 5), all[1..2]);
+        missing.answered(Source::Public, &all[1], 6);
+        assert!(missing.batch(Source::Public, true, 9, 5 + ASK_AGAIN_MS).is_empty());
+        assert_eq!(missing.batch(Source::Public, true, 9, 6 + ASK_AGAIN_MS), all[1..2]);
+        assert_eq!(missing.batch(Source::BrokerA, true, 9, 5 + ASK_AGAIN_MS), all[1..]);
+        assert_eq!(missing.len(), 2);
+    }
+
+    #[test]
+    fn what_was_silent_before_is_asked_for_and_not_waited_for() {
+        let all = symbols(&["NSE:A", "NSE:B", "NSE:C"]);
+        let mut missing = Missing::of(all.clone(), &all[..1].iter().cloned().collect());
+        assert_eq!((missing.len(), missing.silent()), (3, 1));
+        assert_eq!(missing.awaited(), all[1..].iter().cloned().collect());
+        assert_eq!(missing.fell_silent(), all[..1], "the others may never have been asked for");
+        assert!(!missing.all_answered() && !missing.is_over());
+        assert!(missing.found(&all[1]));
+        missing.answered(Source::Public, &all[0], 5);
+        assert!(!missing.all_answered());
+        missing.answered(Source::BrokerA, &all[2], 5);
+        assert!(missing.all_answered() && !missing.is_over());
+        assert_eq!(missing.fell_silent(), [all[0].clone(), all[2].clone()]);
+        assert!(missing.found(&all[2]) && missing.is_over());
+        assert!(Missing::default().is_over() && Missing::default().all_answered());
+    }
+}

@@ -4,9 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use rust_decimal::Decimal;
 
-use super::jobs::{look, page};
 use super::prices::{Call, RETRY_MS as CALL_RETRY_MS, STARVED_MS};
-use super::work::{PATIENCE_MS, UNHEARD_MS, WALK_REST_MS};
 use super::*;
 use crate::base::{
     Broker, Clock, ClosingPrice, Cost, Epoch, Holding, Quote, Source, Symbol, Synced,
@@ -16,6 +14,7 @@ use crate::cache::{Responses, View};
 use crate::market::MarketCalendar;
 use crate::portfolio::{DayPoint, Derived, PointSource, Repriced, SyncOutcome};
 use crate::store::{AccountId, FILE_NAME, NewPortfolio, NewUser, SqliteStore, StoreError, Turn};
+use crate::warmers::close::prices::{PATIENCE_MS, UNHEARD_MS, WALK_REST_MS, look, page};
 
 const EVENING: &str = "2026-11-20T18:00:00+05:30";
 

@@ -2,30 +2,28 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
+use jiff::Timestamp;
 
-use super::settings::CloseSettings;
 use crate::auth::Auth;
 use crate::base::{Clock, Source};
 use crate::brokers::broker_a::ticker::Ticker;
 use crate::brokers::settings::UpstreamSettings;
 use crate::brokers::{BrokerA, Public, SharedToken};
-use crate::cache::settings::CacheSettings;
+use crate::cache::freshness::CacheSettings;
 use crate::cache::valkey::Refusals;
 use crate::cache::{L1, Pending, Responses, SecondLevel};
 use crate::health::heartbeat::Heartbeat;
 use crate::health::readings::Readings;
-use crate::http::Prepared;
-use crate::http::PublishedJson;
+use crate::http::{Prepared, PublishedJson};
 use crate::market::{IndexList, InstrumentList, MarketCalendar, Universe};
 use crate::rt::Lane;
 use crate::store::{SignalStore, Store};
-use crate::warmers::cluster::Cluster;
-use crate::warmers::lead::Lead;
-use crate::warmers::reloads::Reloads;
-use crate::warmers::signals::publication::Publication;
+use crate::views::health::HealthExposed;
+use crate::warmers::lead::{Cluster, Lead};
+use crate::warmers::signals::look::Publication;
 
 /// A lane job's deadline beyond its call's own: connecting to a lane takes no time unless it is
 /// stuck.
@@ -108,5 +106,102 @@ impl WarmerContext {
     /// Deadline of a lane's job that makes one upstream call.
     pub(super) fn call_deadline_ms(&self) -> u64 {
         self.upstream.total_timeout_ms + LANE_SLACK_MS
+    }
+}
+
+// ---- Settings
+//
+// Settings of the evening's close, and of one node among several.
+
+/// The evening's revaluation of stored portfolios.
+#[derive(Debug, Clone)]
+pub struct CloseSettings {
+    /// Users valued and written in one transaction.
+    pub page_users: usize,
+    /// Held symbols whose closing price one evening asks for.
+    pub symbols_max: usize,
+}
+
+impl Default for CloseSettings {
+    fn default() -> Self {
+        // All shares of both exchanges are fewer than half as many.
+        Self { page_users: 200, symbols_max: 20_000 }
+    }
+}
+
+/// The kernel's name of this machine.
+const MACHINE_NAME: &str = "/proc/sys/kernel/hostname";
+/// PostgreSQL cuts longer names of a connection off.
+const CONNECTION_NAME_BYTES_MAX: usize = 63;
+
+/// One node among several.
+#[derive(Debug, Clone)]
+pub struct NodeSettings {
+    /// What this node is called; no other is called so. The machine's name where none is given.
+    pub name: Option<String>,
+    /// How long a leader leads after it was last heard by those who decide.
+    pub lease_ms: u64,
+}
+
+impl Default for NodeSettings {
+    fn default() -> Self {
+        Self { name: None, lease_ms: 5_000 }
+    }
+}
+
+impl NodeSettings {
+    /// What this node is called.
+    pub fn called(&self) -> String {
+        let machine = || std::fs::read_to_string(MACHINE_NAME).unwrap_or_default();
+        self.name.clone().unwrap_or_else(|| machine().trim().to_owned())
+    }
+
+    /// What its connections to the database and to the shared server are called there:
+    /// `bhav/NODE`, of letters that both take.
+    pub fn connection_name(&self) -> String {
+        let name = format!("bhav/{}", self.called());
+        let plain = name.chars().filter(char::is_ascii_graphic);
+        plain.take(CONNECTION_NAME_BYTES_MAX).collect()
+    }
+}
+
+// ---- Reloads
+//
+// What health says of the settings in force, and of the last reload. Written by the main thread,
+// read by the scheduler.
+
+/// Whether what an operator changed last is in force.
+#[derive(Debug, Default)]
+pub struct Reloads {
+    /// Unix milliseconds; 0 while the last reload, if any, was good.
+    refused_ms: AtomicI64,
+    /// Connections that the settings leave unprotected.
+    exposed: ArcSwap<Vec<HealthExposed>>,
+}
+
+impl Reloads {
+    /// A reload was refused at `now`, and the settings before it stay in force.
+    pub fn refused(&self, now: Timestamp) {
+        self.refused_ms.store(now.as_millisecond(), Ordering::Relaxed);
+    }
+
+    /// A reload was taken into use.
+    pub fn taken(&self) {
+        self.refused_ms.store(0, Ordering::Relaxed);
+    }
+
+    /// What the settings in force leave unprotected.
+    pub fn set_exposed(&self, exposed: Vec<HealthExposed>) {
+        self.exposed.store(Arc::new(exposed));
+    }
+
+    pub fn exposed(&self) -> Arc<Vec<HealthExposed>> {
+        self.exposed.load_full()
+    }
+
+    /// When the last one was refused; `None` where it was taken or there was none.
+    pub fn refused_at(&self) -> Option<Timestamp> {
+        let refused_ms = self.refused_ms.load(Ordering::Relaxed);
+        (refused_ms != 0).then(|| Timestamp::from_millisecond(refused_ms).ok()).flatten()
     }
 }

@@ -4,35 +4,19 @@
 use jiff::Timestamp;
 use jiff::civil::Date;
 
-use super::close::{CloseTask, Counts};
-use super::cluster::Cluster;
-use super::context::WarmerContext;
-use super::instruments::InstrumentsTask;
-use super::lead::Fence;
-use super::persist::PersistTask;
-use super::quotes::feed_state::FeedState;
-use super::quotes::feeds::Feeds;
-use super::quotes::snapshot::SnapshotTask;
-use super::quotes::standing::Standing;
-use super::quotes::ticking::TickingTask;
-use super::relay::WireReading;
-use super::signals::{Counts as SignalCounts, SignalsTask};
-use super::stats::{Warmer, WarmerStats};
-use super::store_check::StoreCheck;
-use super::tokens::{SharedTokens, TokenEvent};
 use crate::auth::ChangesReading;
-use crate::base::{Epoch, Source, ist};
+use crate::base::{Clock, Epoch, Source, clock};
 use crate::brokers::broker_a::ticker::TickerReading;
-use crate::brokers::{Readiness, SharedToken};
+use crate::brokers::{BrokerError, BrokerErrorKind, Readiness, SharedToken};
 use crate::cache::l2::L2Stats;
 use crate::cache::pending::Class;
 use crate::cache::responses::ResponsesStats;
 use crate::health::readings::{
-    FeedReadings, NodeReadings, Readings, RelayReadings, SnapshotReadings, WarmerReadings,
+    FeedReadings, NodeReadings, Readings, RelayReadings, Runs, SnapshotReadings, WarmerReadings,
 };
 use crate::http::Prepared;
 use crate::market::{MarketStatus, Origin};
-use crate::ops::{log, version};
+use crate::ops::{exit, log};
 use crate::rt::{Lane, LaneStats};
 use crate::views::health::{
     Feed, FeedWord, Health, HealthAdminListener, HealthBackup, HealthCacheAnswers, HealthCacheL1,
@@ -40,8 +24,21 @@ use crate::views::health::{
     HealthRelay, HealthReload, HealthSharedServer, HealthSignals, HealthStore, HealthTicker,
     HealthTokens, HealthWarmers, LaneReport, WarmerState,
 };
-use crate::views::json;
+use crate::views::values;
 use crate::views::values::{Day, Delay, Instant, Mark};
+use crate::warmers::close::{CloseTask, Counts};
+use crate::warmers::context::WarmerContext;
+use crate::warmers::instruments::InstrumentsTask;
+use crate::warmers::lead::{Cluster, Fence};
+use crate::warmers::mailbox::Event;
+use crate::warmers::persist::{PersistTask, StoreCheck};
+use crate::warmers::quotes::feed_state::{Ended, FeedState};
+use crate::warmers::quotes::feeds::{Feeds, Standing};
+use crate::warmers::quotes::snapshot::SnapshotTask;
+use crate::warmers::quotes::ticking::TickingTask;
+use crate::warmers::relay::WireReading;
+use crate::warmers::signals::{Counts as SignalCounts, SignalsTask};
+use crate::warmers::tokens::{SharedTokens, TokenEvent};
 
 /// Said wherever a person reads (contract, section 1).
 const DISCLAIMER: &str = "Informational only, not investment advice. The operator is not \
@@ -74,7 +71,7 @@ pub fn build(seen: &Seen<'_>) -> (Prepared, Readings) {
     if http_status == 503 {
         headers.push(("Retry-After", "1"));
     }
-    (Prepared::new(http_status, &headers, &json::to_vec(&report)), readings)
+    (Prepared::new(http_status, &headers, &values::to_vec(&report)), readings)
 }
 
 fn readings(seen: &Seen<'_>, report: &Health) -> Readings {
@@ -136,7 +133,7 @@ fn report(seen: &Seen<'_>) -> Health {
     let leadership = leadership(seen);
     Health {
         status,
-        version: version::VERSION,
+        version: exit::VERSION,
         uptime_s: seen.uptime_ms / 1_000,
         node: context.cluster.as_ref().map(|cluster| cluster.node.clone()),
         role: context.lead.role().as_str(),
@@ -369,14 +366,14 @@ fn reload(seen: &Seen<'_>) -> Option<HealthReload> {
 
 /// The last date of which the calendar knows whether the market trades.
 fn calendar_until(seen: &Seen<'_>) -> Option<Date> {
-    let today = ist::zoned(seen.context.clock.now()).date();
+    let today = clock::zoned(seen.context.clock.now()).date();
     seen.context.calendar.covered_until(today)
 }
 
 /// The midnight after it.
 fn calendar_ends(seen: &Seen<'_>) -> Option<Timestamp> {
     let after = calendar_until(seen)?.tomorrow().ok()?;
-    Some(ist::instant(after.at(0, 0, 0, 0)))
+    Some(clock::instant(after.at(0, 0, 0, 0)))
 }
 
 fn log_report() -> HealthLog {
@@ -515,5 +512,207 @@ fn feed_state(seen: &Seen<'_>, feed: &FeedState) -> FeedWord {
         None if feed.is_stalled(freshness, now_mono_ms) => FeedWord::Mute,
         None if feed.succeeded_mono_ms().is_none() => FeedWord::Starting,
         None => FeedWord::Stale,
+    }
+}
+
+// ---- Stats
+//
+// Counts the warmers' runs: how many, how many failed, when the last one succeeded.
+//
+// State of the scheduler's thread, which alone counts; others read the copy that is made once a
+// second with the health report. Decides nothing.
+
+/// A warmer, as health names it.
+///
+/// A run is one attempt, counted when the scheduler hears of its end:
+///
+/// | warmer | a run is | and succeeds when |
+/// |---|---|---|
+/// | index | making the snapshot after a poll has ended | there is one, and it is not stale |
+/// | quotes | a poll, of either feed | it brought every index asked for |
+/// | instruments | a download of broker A's lists | both were read |
+/// | persist | a write to the second level | it was stored |
+/// | close | a call for closing prices, or a step on the store | it was answered, or done |
+/// | signals | a call for candles, or a step on the store | it was answered, or done |
+///
+/// A poll or call that rate limit, circuit or token held back is none, nor is a write where there
+/// is no second level. A job that was lost is a failure. What is done at start, before the
+/// scheduler runs, is not counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Warmer {
+    Index,
+    Quotes,
+    Instruments,
+    Persist,
+    Close,
+    Signals,
+}
+
+impl Warmer {
+    /// Every one, in the order of health.
+    pub const ALL: [Self; 6] =
+        [Self::Index, Self::Quotes, Self::Instruments, Self::Persist, Self::Close, Self::Signals];
+
+    /// The name that health and metrics use.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Index => "index",
+            Self::Quotes => "quotes",
+            Self::Instruments => "instruments",
+            Self::Persist => "persist",
+            Self::Close => "close",
+            Self::Signals => "signals",
+        }
+    }
+}
+
+/// All warmers' runs.
+pub struct WarmerStats {
+    machine: Clock,
+    /// In the order of [`Warmer::ALL`].
+    runs: [Runs; Warmer::ALL.len()],
+    /// A poll ended since the snapshot was last made.
+    poll_ended: bool,
+}
+
+impl WarmerStats {
+    /// Nothing counted yet.
+    pub fn new(machine: Clock) -> Self {
+        Self { machine, runs: Default::default(), poll_ended: false }
+    }
+
+    /// What is counted of one warmer.
+    pub fn of(&self, warmer: Warmer) -> Runs {
+        self.runs[warmer as usize]
+    }
+
+    /// Counts the run whose end an event tells. Polls are counted after they were judged: see
+    /// [`polled`](Self::polled).
+    pub fn hear(&mut self, event: &Event, context: &WarmerContext) {
+        let (warmer, succeeded) = match event {
+            Event::Instruments(fetched) => (Warmer::Instruments, Some(is_ok(fetched.as_deref()))),
+            Event::Persisted(done) => {
+                let is_there = context.l2.stats().backend != "none";
+                (Warmer::Persist, is_there.then_some(is_ok(done.as_ref())))
+            }
+            Event::ClosePrices(_, answer) => (Warmer::Close, called(answer.as_deref())),
+            Event::Close(outcome) => (Warmer::Close, Some(is_ok(outcome.as_deref()))),
+            Event::Candles(_, answer) => (Warmer::Signals, called(answer.as_deref())),
+            Event::Signals(outcome) => (Warmer::Signals, Some(is_ok(outcome.as_deref()))),
+            Event::Polled(..)
+            | Event::Kick(_)
+            | Event::Pushed(..)
+            | Event::Heard(_)
+            | Event::Told(_)
+            | Event::WantTold
+            | Event::List(_)
+            | Event::StoreChecked
+            | Event::Files(_)
+            | Event::Stop => return,
+        };
+        if let Some(succeeded) = succeeded {
+            self.ended(warmer, succeeded);
+        }
+    }
+
+    /// Counts a poll as it was judged.
+    pub fn polled(&mut self, ended: &Ended) {
+        match ended {
+            Ended::NotAsked => return,
+            Ended::Succeeded => self.ended(Warmer::Quotes, true),
+            Ended::Failed(_) | Ended::Refused(_) => self.ended(Warmer::Quotes, false),
+        }
+        self.poll_ended = true;
+    }
+
+    /// The snapshot was made anew, as in each tick; `fresh`: there is one that is not stale.
+    pub fn snapshot(&mut self, fresh: bool) {
+        if std::mem::take(&mut self.poll_ended) {
+            self.ended(Warmer::Index, fresh);
+        }
+    }
+
+    fn ended(&mut self, warmer: Warmer, succeeded: bool) {
+        let runs = &mut self.runs[warmer as usize];
+        runs.runs += 1;
+        if succeeded {
+            runs.succeeded_ms = Some(self.machine.now_ms());
+        } else {
+            runs.failures += 1;
+        }
+    }
+}
+
+fn is_ok<T, E>(outcome: Option<&Result<T, E>>) -> bool {
+    outcome.is_some_and(Result::is_ok)
+}
+
+/// Whether a call succeeded; `None` where it did not go out.
+fn called<T>(outcome: Option<&Result<T, BrokerError>>) -> Option<bool> {
+    match outcome {
+        Some(Err(BrokerError { kind: BrokerErrorKind::NotReady(_), .. })) => None,
+        Some(Ok(_)) => Some(true),
+        Some(Err(_)) | None => Some(false),
+    }
+}
+
+#[cfg(test)]
+mod stats_tests {
+    use super::*;
+    use crate::base::ManualClock;
+    use crate::brokers::Readiness;
+
+    fn stats() -> (ManualClock, WarmerStats) {
+        let clock = Clock::manual("2026-11-20T05:00:00Z".parse().unwrap());
+        let stats = WarmerStats::new(clock.clone());
+        (clock, stats)
+    }
+
+    #[test]
+    fn places_are_those_of_the_list() {
+        for (at, warmer) in Warmer::ALL.into_iter().enumerate() {
+            assert_eq!(warmer as usize, at);
+        }
+    }
+
+    #[test]
+    fn a_failure_leaves_the_time_of_the_last_success() {
+        let (clock, mut stats) = stats();
+        assert_eq!(stats.of(Warmer::Quotes), Runs::default());
+        stats.polled(&Ended::Failed("gone".into()));
+        assert_eq!(stats.of(Warmer::Quotes).succeeded_ms, None);
+        stats.polled(&Ended::Succeeded);
+        let succeeded_ms = Some(clock.now_ms());
+        clock.advance_ms(60_000);
+        stats.polled(&Ended::Refused("no such symbol".into()));
+        stats.polled(&Ended::NotAsked);
+        assert_eq!(stats.of(Warmer::Quotes), Runs { runs: 3, failures: 2, succeeded_ms });
+    }
+
+    #[test]
+    fn the_snapshot_counts_once_after_polls_and_by_itself_never() {
+        let (_, mut stats) = stats();
+        stats.snapshot(true);
+        stats.polled(&Ended::NotAsked);
+        stats.snapshot(true);
+        assert_eq!(stats.of(Warmer::Index).runs, 0);
+        stats.polled(&Ended::Failed("gone".into()));
+        stats.polled(&Ended::Succeeded);
+        stats.snapshot(false);
+        stats.snapshot(false);
+        stats.polled(&Ended::Failed("gone".into()));
+        stats.snapshot(true);
+        let Runs { runs, failures, succeeded_ms } = stats.of(Warmer::Index);
+        assert_eq!((runs, failures, succeeded_ms.is_some()), (2, 1, true));
+    }
+
+    #[test]
+    fn a_call_that_was_held_back_is_no_run() {
+        let held = Err::<(), _>(BrokerError::not_ready("broker_a", Readiness::NoToken));
+        assert_eq!(called(Some(&held)), None);
+        assert_eq!(called(Some(&Ok(()))), Some(true));
+        let refused = Err::<(), _>(BrokerError::new("broker_a", BrokerErrorKind::TokenDead, ""));
+        assert_eq!(called(Some(&refused)), Some(false));
+        assert_eq!(called::<()>(None), Some(false), "lost");
     }
 }

@@ -7,15 +7,15 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 
 use super::context::WarmerContext;
-use super::job::{LOST, Outcomes};
 use super::lead::Lead;
-use crate::base::{Exchange, Source, ist};
+use crate::base::{Exchange, Source, clock};
 use crate::brokers::broker_a::Tokens;
 use crate::brokers::broker_a::instruments::Listed;
 use crate::brokers::{BrokerA, BrokerError, BrokerErrorKind, Readiness};
-use crate::market::search::Named;
+use crate::market::instruments::Named;
 use crate::market::{InstrumentList, Origin};
 use crate::rt::coroutines;
+use crate::warmers::mailbox::{LOST, Outcomes};
 
 /// Broker A rebuilds its file about 08:30 IST.
 const READY_AT_S: i64 = 8 * 3600 + 30 * 60;
@@ -120,7 +120,7 @@ impl InstrumentsTask {
 
 /// The date of the newest list that the broker can have.
 fn list_date(now: Timestamp) -> Date {
-    let zoned = ist::zoned(now);
+    let zoned = clock::zoned(now);
     let seconds = i64::from(zoned.hour()) * 3600 + i64::from(zoned.minute()) * 60;
     let today = zoned.date();
     if seconds >= READY_AT_S { today } else { today.yesterday().unwrap_or(today) }

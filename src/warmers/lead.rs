@@ -3,10 +3,16 @@
 //! leadership ended makes no call.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
-use crate::base::{Clock, Epoch, Leadership, Role, Source, Symbol};
+use crate::base::{Clock, Epoch, Leadership, NodeSecret, Role, Source, Symbol};
 use crate::brokers::{Batch, BrokerError, MarketFeed, Readiness};
+use crate::limits::throttle::SharedCounts;
+use crate::rt::Lane;
+use crate::store::Store;
+use crate::warmers::relay::Wire;
+use crate::warmers::tokens::SharedTokens;
 
 /// What is refused to a node that does not lead any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,6 +137,35 @@ impl MarketFeed for LedFeed {
     }
 }
 
+// ---- Cluster
+//
+// What a node has that is one of several.
+
+/// Asks the database which one it is.
+type Identify = Arc<dyn Fn(&dyn Store) + Send + Sync>;
+
+/// The other nodes, as the scheduler knows them.
+pub struct Cluster {
+    /// What this node is called.
+    pub node: String,
+    pub wire: Arc<dyn Wire>,
+    /// What nodes tell each other about brokers' tokens; `None` where there is no way to.
+    pub tokens: Option<SharedTokens>,
+    /// Counts attempts of all nodes; `None` where each counts its own.
+    pub limits: Option<Arc<dyn SharedCounts>>,
+    /// What all nodes have in common.
+    pub secret: Arc<NodeSecret>,
+    /// Whether the second cache level is all nodes', so that the leader alone writes it.
+    pub shares_cache: bool,
+    /// Messages to the other nodes go out here.
+    pub lane: Arc<Lane>,
+    /// Asks the database which one it is, for the names of what stands on the shared server. Blocks
+    /// as the store does.
+    pub identify: Identify,
+    /// Told the epoch before anything is stored for all nodes.
+    pub begin_term: Box<dyn Fn(Epoch) + Send + Sync>,
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::Ordering;
@@ -139,7 +174,7 @@ mod tests {
     use crate::base::Term;
     use crate::brokers::BrokerErrorKind;
     use crate::rt::{Lane, LaneSpec};
-    use crate::warmers::job::Outcomes;
+    use crate::warmers::mailbox::Outcomes;
 
     #[derive(Default)]
     struct Asked(AtomicU64);

@@ -12,9 +12,9 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 
 use crate::base::lease::{
-    self, Answer, Ask, Authority, AuthorityError, LeaseTimes, Request, Standing, Which,
+    Answer, Ask, Authority, AuthorityError, LeaseTimes, Request, Standing, Which,
 };
-use crate::base::{Clock, Leadership, Term, rng};
+use crate::base::{Clock, Leadership, Term, lease, rng};
 use crate::rt::threads;
 
 /// How often the thread looks what is due.

@@ -7,35 +7,26 @@
 //! upstream or a disk.
 
 mod close;
-mod cluster;
-mod context;
+pub mod context;
 mod health;
 mod instruments;
-mod job;
 mod lead;
 mod lease;
 mod mailbox;
 mod persist;
 mod quotes;
 mod relay;
-mod reloads;
 mod scheduler;
-pub mod settings;
 mod signals;
-mod stats;
-mod store_check;
-mod thread;
 mod tokens;
 
-pub use cluster::Cluster;
-pub use context::WarmerContext;
-pub use lead::{Fence, Lead};
+pub use context::{Reloads, WarmerContext};
+pub use lead::{Cluster, Fence, Lead};
 pub use lease::{Lease, LeaseParts};
 pub use mailbox::{Mailbox, MarketFiles, RelayInbox};
 pub use relay::{Evening, News, NoWire, Told, Wire, WireError, WireReading};
 #[cfg(feature = "engines")]
 pub use relay::{ValkeyWire, WireParts};
-pub use reloads::Reloads;
-pub use signals::publication::Publication;
-pub use thread::Warmers;
+pub use scheduler::Warmers;
+pub use signals::look::Publication;
 pub use tokens::SharedTokens;

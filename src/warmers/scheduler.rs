@@ -4,34 +4,36 @@
 //! when, and who goes first where several want the same feed, is decided here and nowhere else.
 //! Runs on the thread `warm`.
 
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crossbeam_channel::Receiver;
 
-use super::close::{CloseTask, Turn as CloseTurn};
-use super::context::WarmerContext;
-use super::health::{self, Seen};
-use super::instruments::InstrumentsTask;
-use super::lead::Fence;
-use super::mailbox::{Event, EventSender, Heard, MarketFiles, Pushed};
-use super::persist::{self, PersistTask};
-use super::quotes::apply::QuoteSinks;
-use super::quotes::feed_state::FeedState;
-use super::quotes::market_phase::MarketPhase;
-use super::quotes::poll::QuotesTask;
-use super::quotes::snapshot::{Beside, SnapshotTask};
-use super::quotes::standing::Standing;
-use super::quotes::ticking::TickingTask;
-use super::relay::follow::FollowTask;
-use super::relay::tell::TellTask;
-use super::relay::wanted::WantedTask;
-use super::relay::{Evening, News};
-use super::signals::{Said, SignalsTask, Turn as SignalsTurn};
-use super::stats::WarmerStats;
-use super::store_check::StoreCheck;
 use crate::base::{Clock, Epoch, Role, Source};
+use crate::ops::{Exit, log};
+use crate::rt::threads;
 use crate::store::StoreError;
+use crate::warmers::close::{CloseTask, Turn as CloseTurn};
+use crate::warmers::context::WarmerContext;
+use crate::warmers::health::{Seen, WarmerStats};
+use crate::warmers::instruments::InstrumentsTask;
+use crate::warmers::lead::Fence;
+use crate::warmers::mailbox::{Event, EventSender, Heard, Mailbox, MarketFiles, Pushed};
+use crate::warmers::persist::{PersistTask, StoreCheck};
+use crate::warmers::quotes::apply::QuoteSinks;
+use crate::warmers::quotes::feed_state::FeedState;
+use crate::warmers::quotes::feeds::{MarketPhase, Standing};
+use crate::warmers::quotes::poll::QuotesTask;
+use crate::warmers::quotes::snapshot::{Beside, SnapshotTask};
+use crate::warmers::quotes::ticking::TickingTask;
+use crate::warmers::relay::follow::{FollowTask, WantedTask};
+use crate::warmers::relay::tell::TellTask;
+use crate::warmers::relay::{Evening, News};
+use crate::warmers::signals::{Said, SignalsTask, Turn as SignalsTurn};
+use crate::warmers::{health, persist};
 
 /// Longest sleep: health, `Date` and staleness are looked at this often.
 const TICK_MS: u64 = 200;
@@ -389,4 +391,56 @@ fn signals_task(context: &WarmerContext, events: &EventSender) -> SignalsTask {
     let candles =
         Source::ALL.map(|source| events.outcomes(move |answer| Event::Candles(source, answer)));
     SignalsTask::new(&context.universe, candles, events.outcomes(Event::Signals))
+}
+
+// ---- Thread
+//
+// Starts and ends the scheduler's thread. A panic in it ends the process.
+
+/// Longest wait for the last log line of a process that ends by a panic here.
+const LOG_FLUSH_MAX: Duration = Duration::from_secs(1);
+
+/// The running scheduler.
+pub struct Warmers {
+    events: EventSender,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Warmers {
+    /// Restores what the second level kept (quotes and the snapshot, both marked stale), then
+    /// starts the scheduler. Blocks for the restore: call it before listening, so that the first
+    /// client is served.
+    ///
+    /// # Errors
+    /// When the thread cannot be started.
+    pub fn start(context: WarmerContext, mailbox: Mailbox) -> io::Result<Self> {
+        let (events, received) = mailbox.open();
+        let mut scheduler = Scheduler::new(context, &events);
+        scheduler.restore();
+        let thread = threads::spawn("warm", move || {
+            if catch_unwind(AssertUnwindSafe(|| scheduler.run(&received))).is_err() {
+                // What is published would stand still and look fresh. A restart serves again at
+                // once, from the second level and marked stale.
+                tracing::error!("the scheduler panicked; ending the process");
+                log::flush(LOG_FLUSH_MAX);
+                std::process::exit(Exit::Internal as i32);
+            }
+        })?;
+        Ok(Self { events, thread: Some(thread) })
+    }
+
+    /// Takes other market files into use, the universe as soon as no work on the old one is under
+    /// way.
+    pub fn take_files(&self, files: MarketFiles) {
+        self.events.send(Event::Files(Box::new(files)));
+    }
+
+    /// Ends the scheduler after it has stored what is not stored yet.
+    pub fn stop(mut self) {
+        self.events.send(Event::Stop);
+        if let Some(thread) = self.thread.take() {
+            // Its panics were caught, and ended the process.
+            let _ = thread.join();
+        }
+    }
 }

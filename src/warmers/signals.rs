@@ -7,46 +7,42 @@
 //! (`provisional`). State of the scheduler's thread; feeds are asked on their lanes, the store and
 //! all computing on the lane `signals`. Must never keep a poll of quotes waiting.
 
-mod arrivals;
-pub(crate) mod fetch;
-mod histories;
-pub(crate) mod jobs;
-mod look;
-mod outcomes;
-mod provisional;
-pub(crate) mod publication;
-mod rebuild;
-mod sessions;
-mod symbol;
-
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use jiff::civil::Date;
 
-use super::context::WarmerContext;
-use super::job::Outcomes;
-use super::relay::follow::HeardRunning;
-use crate::base::{Epoch, Source, ist};
-use crate::brokers::Readiness;
+use crate::base::{Candle, Epoch, Source, Symbol, clock};
 use crate::brokers::broker_a::Tokens;
-use crate::market::Universe;
-use crate::signals::Look;
-use crate::store::{CandleHistory, SignalStore, StoreError};
+use crate::brokers::{DailyCandles, Readiness};
+use crate::market::{MarketCalendar, Phase, Universe};
+use crate::signals::backtest::{History, Universe as RebuildUniverse};
+use crate::signals::history::{
+    Conflict, HOLES_MAX, SESSIONS_KEPT, Suspected, Window, check, merge,
+};
+use crate::signals::{Direction, Look};
+use crate::store::{
+    CandleHistory, NewHistory, PublishedSignal, SignalStore, SplitSuspicion, StoreError,
+};
 use crate::views::signals::ShownSignals;
+use crate::warmers::context::WarmerContext;
+use crate::warmers::mailbox::Outcomes;
+use crate::warmers::quotes::feeds::close_margin;
+use crate::warmers::relay::follow::HeardRunning;
+use crate::warmers::signals::fetch::{Answer, CandleCalls, DueDate, availability};
+use crate::warmers::signals::look::{
+    Adopted, LookOrder, PrepareOrder, Prepared, Provisional, Publication, Refused, Shown,
+    ShownProvisional, adopt, look, prepare, show, withdraw,
+};
+use crate::warmers::signals::outcomes::{Closes, Expected, basis_of, walk};
+use crate::warmers::signals::symbol::{Availability, Histories, TrackedSymbol};
 
-use arrivals::{Taken, Verdict, take_in};
+pub(crate) mod fetch;
+pub(crate) mod look;
+mod outcomes;
+mod symbol;
+
 pub use fetch::Turn;
-use fetch::{Answer, CandleCalls, DueDate, availability};
-use histories::Histories;
-use jobs::{Done, Outcome};
-use look::{Adopted, LookOrder, PrepareOrder, adopt, look, prepare, withdraw};
-use outcomes::Expected;
-use provisional::Provisional;
-use publication::{Shown, ShownProvisional};
-use rebuild::{RebuildOrder, load, rebuild};
-use sessions::{running_date, settled_date};
-use symbol::{Availability, TrackedSymbol};
 
 /// After a failure of the store.
 const RETRY_MS: u64 = 30_000;
@@ -208,7 +204,7 @@ impl SignalsTask {
     ) -> bool {
         let shown = self.shown.provisional;
         let is_old = |until_mono_ms: u64, date: Date| {
-            now_mono_ms >= until_mono_ms || date != ist::zoned(context.clock.now()).date()
+            now_mono_ms >= until_mono_ms || date != clock::zoned(context.clock.now()).date()
         };
         let until_mono_ms = heard.map_or(0, |heard| heard.until_mono_ms);
         let told = heard.and_then(|heard| heard.running.as_ref());
@@ -366,7 +362,7 @@ impl SignalsTask {
     /// look can take its place; the store need not work for that.
     fn withdraws(&mut self, context: &WarmerContext, now_mono_ms: u64) -> bool {
         let Some(standing) = self.shown.provisional else { return false };
-        let today = ist::zoned(context.clock.now()).date();
+        let today = clock::zoned(context.clock.now()).date();
         let too_old = now_mono_ms >= standing.until_mono_ms || standing.look.date != today;
         if self.provisional.is_on() && !too_old {
             return false;
@@ -538,6 +534,348 @@ impl SignalsTask {
     }
 }
 
+// ---- Jobs
+//
+// How jobs of the lane `signals` end.
+
+/// How a job ended.
+pub type Outcome = Result<Done, StoreError>;
+
+/// How a job ended well.
+pub enum Done {
+    Loaded(Vec<CandleHistory>, Shown),
+    Taken(Taken),
+    Rebuilt(Shown),
+    /// Running candles can be looked at.
+    Prepared(Prepared),
+    /// With what was found in them.
+    Found(Shown),
+    /// What was found could not be put on record, so it is not shown.
+    Refused(Refused),
+    /// Nothing provisional is shown any more.
+    Withdrawn(Shown),
+}
+
+// ---- Rebuild
+//
+// Finds a date's signals in the stored candles, publishes them, and judges earlier ones: jobs of
+// the lane `signals`, which block and compute.
+
+/// Reads what the store has and shows what was published last.
+pub fn load(
+    store: &dyn SignalStore,
+    publication: &Publication,
+    expected: &Expected,
+) -> Result<(Vec<CandleHistory>, Shown), StoreError> {
+    let histories = store.candle_histories()?;
+    let record = walk(store, &Closes::new(), expected)?;
+    Ok((histories, show(store, publication, &record)?))
+}
+
+/// What a date's signals are made of.
+pub struct RebuildOrder {
+    pub date: Date,
+    /// Those whose candles are trusted, with the simulator's mark.
+    pub symbols: Vec<(Symbol, bool)>,
+    pub expected: Expected,
+    pub now_ms: i64,
+    pub publication: Publication,
+}
+
+/// Finds the date's signals in the stored candles, publishes them, and judges earlier ones.
+pub fn rebuild(store: &dyn SignalStore, order: &RebuildOrder) -> Result<Shown, StoreError> {
+    let mut histories = Vec::with_capacity(order.symbols.len());
+    for (symbol, _) in &order.symbols {
+        let mut candles = store.candles(symbol)?;
+        candles.retain(|candle| candle.date <= order.date);
+        histories.push(History { symbol: symbol.as_str().to_owned(), candles });
+    }
+    let signals = found(&histories, order);
+    let symbols = histories.iter().filter(|h| close_on(&h.candles, order.date).is_some()).count();
+    let count = signals.len();
+    if store.publish_signals(order.expected.epoch, order.date, order.now_ms, symbols, signals)? {
+        tracing::info!(date = %order.date, signals = count, symbols, "signals published");
+    }
+    let candles: Closes<'_> =
+        histories.iter().map(|h| (h.symbol.as_str(), h.candles.as_slice())).collect();
+    let record = walk(store, &candles, &order.expected)?;
+    show(store, &order.publication, &record)
+}
+
+fn close_on(candles: &[Candle], date: Date) -> Option<i64> {
+    let at = candles.binary_search_by_key(&date, |candle| candle.date).ok()?;
+    Some(candles[at].close_e4)
+}
+
+/// The date's signals in their order.
+fn found(histories: &[History], order: &RebuildOrder) -> Vec<PublishedSignal> {
+    let universe = RebuildUniverse::examine(histories, |_| ());
+    let Ok(date) = universe.dates().binary_search(&order.date) else { return Vec::new() };
+    let of = |name: &str| {
+        let at = histories.iter().position(|history| history.symbol == name)?;
+        let (symbol, simulated) = &order.symbols[at];
+        Some((symbol.clone(), *simulated, close_on(&histories[at].candles, order.date)?))
+    };
+    let signals = universe.signals_on(date).into_iter().zip(1..);
+    signals
+        .filter_map(|(signal, rank)| {
+            let (symbol, simulated, close_e4) = of(signal.symbol)?;
+            Some(PublishedSignal {
+                symbol,
+                pattern: signal.key.name().to_owned(),
+                bullish: signal.key.direction() == Direction::Bullish,
+                confidence: signal.weight.confidence,
+                basis: basis_of(&signal.weight),
+                close_e4,
+                rank,
+                simulated,
+            })
+        })
+        .collect()
+}
+
+// ---- Sessions
+//
+// Which trading date's candles are due, and how far back they are kept. Pure.
+
+/// Stored sessions that are fetched again beside the new ones, to notice a rewritten history.
+const OVERLAP_SESSIONS: usize = 5;
+
+/// The latest trading date whose candle `source` can be expected to have, finished. `None` where
+/// the calendar does not know.
+pub fn settled_date(calendar: &MarketCalendar, source: Source, now: Timestamp) -> Option<Date> {
+    let today = clock::zoned(now).date();
+    match calendar.official_close(today) {
+        Some(close) if now.duration_since(close) >= close_margin(source) => Some(today),
+        _ => calendar.previous_trading_date(today),
+    }
+}
+
+/// The date whose candle is running, or has run and not settled: today, once continuous trading can
+/// have begun. `None` on days without a session and before it.
+pub fn running_date(calendar: &MarketCalendar, now: Timestamp) -> Option<Date> {
+    let today = clock::zoned(now).date();
+    let has_opened = calendar.opens(today)? <= now;
+    let trades = calendar.status(now).phase != Phase::PreOpen;
+    (has_opened && trades).then_some(today)
+}
+
+/// The first session of a whole history that ends at `to`.
+pub fn window_from(calendar: &MarketCalendar, to: Date) -> Date {
+    back(calendar, to, SESSIONS_KEPT - 1)
+}
+
+/// From where to ask for what follows `last`.
+pub fn overlap_from(calendar: &MarketCalendar, last: Date) -> Date {
+    back(calendar, last, OVERLAP_SESSIONS - 1)
+}
+
+/// As many sessions back as asked for, or as the calendar knows.
+fn back(calendar: &MarketCalendar, from: Date, sessions: usize) -> Date {
+    let mut date = from;
+    for _ in 0..sessions {
+        match calendar.previous_trading_date(date) {
+            Some(before) => date = before,
+            None => break,
+        }
+    }
+    date
+}
+
+// ---- Arrivals
+//
+// Judges candles that arrived and stores those that can be believed: jobs of the lane `signals`,
+// which block. Nothing of them outlives the job but what it returns.
+
+/// Candles that a source sent, to be judged and stored.
+pub struct Arrived {
+    pub at: usize,
+    pub symbol: Symbol,
+    pub source: Source,
+    pub read: DailyCandles,
+    /// All of the history was asked for.
+    pub whole: bool,
+    /// Holes are a reason to ask again.
+    pub strict: bool,
+    /// The days that were asked for.
+    pub from: Date,
+    pub to: Date,
+    pub held: Option<CandleHistory>,
+}
+
+/// What became of them.
+pub struct Taken {
+    pub at: usize,
+    pub source: Source,
+    pub verdict: Verdict,
+}
+
+#[derive(Debug)]
+pub enum Verdict {
+    /// The store has this now. `gap`: an earlier session is missing before newer ones.
+    Stored { held: CandleHistory, gap: bool },
+    /// Refused, and nothing stored: too much is missing or wrong.
+    Patchy { missing: usize, faults: usize },
+}
+
+/// Judges what arrived and stores what can be believed.
+pub fn take_in(
+    store: &dyn SignalStore,
+    epoch: Epoch,
+    calendar: &MarketCalendar,
+    arrived: Arrived,
+) -> Result<Taken, StoreError> {
+    let (at, source) = (arrived.at, arrived.source);
+    let verdict = match &arrived.held {
+        Some(held) if !arrived.whole => append(store, epoch, calendar, &arrived, held.clone())?,
+        _ => replace(store, epoch, calendar, arrived)?,
+    };
+    Ok(Taken { at, source, verdict })
+}
+
+fn replace(
+    store: &dyn SignalStore,
+    epoch: Epoch,
+    calendar: &MarketCalendar,
+    arrived: Arrived,
+) -> Result<Verdict, StoreError> {
+    let Arrived { symbol, source, read, from, to, .. } = arrived;
+    let window = Window { from, to };
+    let checked = check(&read.candles, window, &|date| calendar.is_trading_date(date));
+    // The date's own candle may come later.
+    let holes = checked.missing.iter().filter(|date| **date != to).count();
+    let untidy = arrived.strict && (holes > 0 || !checked.faults.is_empty());
+    if checked.candles.is_empty() || holes > HOLES_MAX || untidy {
+        return Ok(Verdict::Patchy { missing: holes, faults: checked.faults.len() });
+    }
+    let before = arrived.held.map(|held| held.suspicions).unwrap_or_default();
+    let suspicions = suspicions(&checked.suspected, &before, to);
+    let last = checked.candles.last().map(|candle| candle.date);
+    let simulated = read.simulated;
+    let held = CandleHistory {
+        symbol: symbol.clone(),
+        source,
+        simulated,
+        refetch: false,
+        last,
+        suspicions: suspicions.clone(),
+    };
+    let candles = checked.candles;
+    store.replace_candles(epoch, NewHistory { symbol, source, simulated, candles, suspicions })?;
+    Ok(Verdict::Stored { held, gap: false })
+}
+
+/// A day that was suspected before and is so again after everything was fetched anew, on a later
+/// date, was a real move.
+fn suspicions(suspected: &[Suspected], before: &[SplitSuspicion], to: Date) -> Vec<SplitSuspicion> {
+    let dates = suspected.iter().map(|suspected| suspected.date);
+    dates
+        .map(|date| {
+            let known = before.iter().find(|suspicion| suspicion.date == date);
+            let confirmed = known.is_some_and(|known| known.confirmed || date < to);
+            SplitSuspicion { date, confirmed }
+        })
+        .collect()
+}
+
+fn append(
+    store: &dyn SignalStore,
+    epoch: Epoch,
+    calendar: &MarketCalendar,
+    arrived: &Arrived,
+    mut held: CandleHistory,
+) -> Result<Verdict, StoreError> {
+    let trades_on = |date: Date| calendar.is_trading_date(date);
+    let window = Window { from: arrived.from, to: arrived.to };
+    let checked = check(&arrived.read.candles, window, &trades_on);
+    let stored = store.candles(&arrived.symbol)?;
+    let merged = match merge(&stored, &checked.candles, &trades_on) {
+        Ok(merged) if arrived.read.simulated == held.simulated => merged,
+        conflict => {
+            let suspected = match &conflict {
+                Err(Conflict::Suspected(suspected)) => Some(suspected.date),
+                _ => None,
+            };
+            let why = conflict.err().map_or("another kind of source".into(), |c| c.to_string());
+            tracing::warn!(symbol = %arrived.symbol, why, "fetching all of its candles again");
+            store.want_refetch(epoch, &arrived.symbol, suspected)?;
+            let new = suspected.map(|date| SplitSuspicion { date, confirmed: false });
+            held.suspicions.extend(new);
+            held.refetch = true;
+            return Ok(Verdict::Stored { held, gap: false });
+        }
+    };
+    let gap = merged.waits_for.is_some();
+    if let Some(last) = merged.append.last() {
+        held.last = Some(last.date);
+        let keep_from = window_from(calendar, last.date);
+        store.append_candles(epoch, &arrived.symbol, merged.append, keep_from)?;
+    }
+    Ok(Verdict::Stored { held, gap })
+}
+
 #[cfg(test)]
 #[path = "signals_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+mod sessions_tests {
+    use super::*;
+
+    fn settled(source: Source, now: &str) -> Option<String> {
+        let date = settled_date(&MarketCalendar::embedded(), source, now.parse().unwrap());
+        date.map(|date| date.to_string())
+    }
+
+    #[test]
+    fn a_date_settles_after_its_close_and_stays_due_until_the_next_one_has() {
+        let (a, public) = (Source::BrokerA, Source::Public);
+        for (source, now, expected) in [
+            (a, "2026-11-20T15:44:59+05:30", Some("2026-11-19")),
+            (a, "2026-11-20T15:45:00+05:30", Some("2026-11-20")),
+            (public, "2026-11-20T16:04:59+05:30", Some("2026-11-19")),
+            (public, "2026-11-20T16:05:00+05:30", Some("2026-11-20")),
+            // Through the weekend and Monday's session; Tuesday the 24th is a holiday.
+            (a, "2026-11-23T12:00:00+05:30", Some("2026-11-20")),
+            (a, "2026-11-24T18:00:00+05:30", Some("2026-11-23")),
+            // A Sunday evening's special session.
+            (a, "2026-11-08T17:00:00+05:30", Some("2026-11-06")),
+            (a, "2026-11-08T23:00:00+05:30", Some("2026-11-08")),
+            (a, "2027-02-01T12:00:00+05:30", None),
+        ] {
+            assert_eq!(settled(source, now).as_deref(), expected, "{source:?} {now}");
+        }
+    }
+
+    #[test]
+    fn a_candle_runs_from_continuous_trading_on() {
+        for (now, expected) in [
+            ("2026-11-20T08:59:59+05:30", None),
+            ("2026-11-20T09:14:59+05:30", None),
+            ("2026-11-20T09:15:00+05:30", Some("2026-11-20")),
+            ("2026-11-20T15:20:00+05:30", Some("2026-11-20")),
+            ("2026-11-20T15:36:00+05:30", Some("2026-11-20")),
+            // A Sunday evening's special session, a holiday, and a year without a list.
+            ("2026-11-08T12:00:00+05:30", None),
+            ("2026-11-08T18:30:00+05:30", Some("2026-11-08")),
+            ("2026-11-24T12:00:00+05:30", None),
+            ("2027-02-01T12:00:00+05:30", None),
+        ] {
+            let date = running_date(&MarketCalendar::embedded(), now.parse().unwrap());
+            assert_eq!(date.map(|date| date.to_string()).as_deref(), expected, "{now}");
+        }
+    }
+
+    #[test]
+    fn the_window_is_as_deep_as_asked_or_known() {
+        let calendar = MarketCalendar::embedded();
+        let to = jiff::civil::date(2026, 11, 20);
+        let from = window_from(&calendar, to);
+        let days = from.series(jiff::Span::new().days(1)).take_while(|date| *date <= to);
+        let sessions = days.filter(|date| calendar.is_trading_date(*date)).count();
+        assert_eq!(sessions, SESSIONS_KEPT, "{from}");
+        assert_eq!(overlap_from(&calendar, to).to_string(), "2026-11-16");
+        let early = window_from(&calendar, jiff::civil::date(2023, 3, 1));
+        assert_eq!(early.year(), 2023, "not guessed beyond what the calendar knows");
+    }
+}

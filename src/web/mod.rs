@@ -4,8 +4,6 @@
 //! There is no build step: what an auditor reads in `web` is what runs. Pages know no user: all of
 //! them are one document, whose modules are clients of the API like any other.
 
-mod assets;
-pub mod settings;
-mod site;
+pub mod site;
 
 pub use site::{File, Site};

@@ -7,8 +7,7 @@
 use std::borrow::Cow;
 use std::sync::{LazyLock, OnceLock};
 
-use super::assets::{ASSETS, INDEX};
-use crate::http::document::coding::content_tag;
+use crate::http::document::variants::content_tag;
 use crate::http::{CachePolicy, Variants};
 
 /// What the pages may do: load from here, connect to here, and nothing else. Scripts cannot turn
@@ -90,7 +89,7 @@ impl Site {
     fn new() -> Self {
         let version = version();
         let index = INDEX.replace("%V%", &version).into_bytes();
-        let asset = |asset: &super::assets::Asset| {
+        let asset = |asset: &Asset| {
             File::new(
                 Cow::Borrowed(asset.bytes),
                 asset.content_type,
@@ -171,6 +170,91 @@ fn version() -> String {
     let mut version = content_tag(&all);
     version.truncate(VERSION_DIGITS);
     version
+}
+
+// ---- Assets
+//
+// The table of embedded files. A test compares it with the folder `web`.
+
+const CSS: &str = "text/css; charset=utf-8";
+const JS: &str = "text/javascript; charset=utf-8";
+const MANIFEST: &str = "application/manifest+json";
+const SVG: &str = "image/svg+xml";
+
+/// An embedded file.
+pub(super) struct Asset {
+    /// Its path in the folder `web`.
+    pub(super) name: &'static str,
+    pub(super) content_type: &'static str,
+    pub(super) bytes: &'static [u8],
+}
+
+/// The document of every page. `%V%` in it stands for the version.
+pub(super) const INDEX: &str = include_str!("../../web/index.html");
+
+macro_rules! assets {
+    ($($name:literal $content_type:ident,)*) => {
+        &[$(Asset {
+            name: $name,
+            content_type: $content_type,
+            bytes: include_bytes!(concat!("../../web/", $name)),
+        },)*]
+    };
+}
+
+/// Everything that the pages load.
+pub(super) const ASSETS: &[Asset] = assets! {
+    "api.js" JS,
+    "app.js" JS,
+    "app.webmanifest" MANIFEST,
+    "candles.js" JS,
+    "chart.js" JS,
+    "combobox.js" JS,
+    "figures.js" JS,
+    "form.js" JS,
+    "format.js" JS,
+    "holdings.js" JS,
+    "icon.svg" SVG,
+    "journal-form.js" JS,
+    "live.js" JS,
+    "pages/account.js" JS,
+    "pages/api.js" JS,
+    "pages/journal.js" JS,
+    "pages/login.js" JS,
+    "pages/market.js" JS,
+    "pages/portfolio.js" JS,
+    "pages/signals.js" JS,
+    "pages/status.js" JS,
+    "pages/sync.js" JS,
+    "pages/trend.js" JS,
+    "pages/watch.js" JS,
+    "positions.js" JS,
+    "prefs.js" JS,
+    "report.js" JS,
+    "signal-table.js" JS,
+    "strip.js" JS,
+    "style.css" CSS,
+    "table.js" JS,
+    "text.js" JS,
+    "theme.js" JS,
+    "view.js" JS,
+};
+
+// ---- Settings
+//
+// Settings of the dashboard.
+
+/// Settings of the dashboard.
+#[derive(Debug, Clone)]
+pub struct WebSettings {
+    /// Whether its pages are served.
+    pub on: bool,
+}
+
+impl Default for WebSettings {
+    fn default() -> Self {
+        Self { on: true }
+    }
 }
 
 #[cfg(test)]

@@ -7,8 +7,7 @@ use std::path::Path;
 
 use super::*;
 use crate::http::Preconditions;
-use crate::http::document::negotiate::Coding;
-use crate::http::document::prepared::Prepared;
+use crate::http::document::variants::{Coding, Prepared};
 
 /// All files together, as brotli, with their index.
 const BROTLI_BYTES_MAX: usize = 64_000;

@@ -1,6 +1,6 @@
 //! Accounts from registration to erasure, as the contract has them.
 
-use bhav::auth::settings::Registration;
+use bhav::auth::keys::Registration;
 
 use crate::support::{Answer, Scene, Service, TRADING, bearer, members};
 use sonic_rs::{JsonContainerTrait, JsonValueTrait};

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Stdio;
 
-use bhav::auth::settings::Registration;
+use bhav::auth::keys::Registration;
 use bhav::ops::state_lock::{self, StateLock};
 use sonic_rs::JsonValueTrait;
 

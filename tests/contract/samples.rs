@@ -24,7 +24,7 @@ struct Totals {
 }
 
 fn decimal(text: &str) -> Decimal {
-    bhav::base::decimal::parse(text).unwrap()
+    bhav::base::json::parse_decimal(text).unwrap()
 }
 
 /// The texts of every number called `name`, in order.

@@ -180,7 +180,7 @@ fn a_closed_registration_and_a_switched_off_dashboard_are_said() {
     let scene = Scene::at(TRADING);
     let mut config = scene.config();
     config.web.on = false;
-    config.auth.registration = bhav::auth::settings::Registration::Closed;
+    config.auth.registration = bhav::auth::keys::Registration::Closed;
     let service = scene.start_with(&config);
     let json = service.get(SESSION).json();
     assert_eq!(json["registration"], "closed");

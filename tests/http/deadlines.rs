@@ -1,7 +1,7 @@
 //! Clients that take their time. The settings make every deadline pass within a second.
 
 use bhav::base::Clock;
-use bhav::http::settings::HttpSettings;
+use bhav::http::serve::HttpSettings;
 
 use crate::support::wait::PATIENCE_MS;
 use crate::support::{Client, Harness, small, until};

@@ -1,6 +1,6 @@
 //! The end: no request that has reached us is lost.
 
-use bhav::http::settings::HttpSettings;
+use bhav::http::serve::HttpSettings;
 use bhav::rt::threads;
 
 use crate::support::harness::settings;

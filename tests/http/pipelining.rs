@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::support::{Harness, small};
-use bhav::http::settings::HttpSettings;
+use bhav::http::serve::HttpSettings;
 use bhav::rt::threads;
 
 /// A turn gathers this much before it is written.

@@ -1,6 +1,6 @@
 //! Methods, versions and what a client may ask of the connection.
 
-use bhav::http::settings::HttpSettings;
+use bhav::http::serve::HttpSettings;
 
 use crate::support::harness::settings;
 use crate::support::{Answer, Harness};

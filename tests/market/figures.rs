@@ -1,6 +1,6 @@
 //! Money and percentages in answers, read and rounded without a binary float.
 
-use bhav::base::decimal;
+use bhav::base::json;
 use rust_decimal::Decimal;
 
 /// The text of the number that the first member called `name` has.
@@ -15,7 +15,7 @@ pub fn raw<'t>(text: &'t str, name: &str) -> &'t str {
 /// The same, exactly.
 #[track_caller]
 pub fn number(text: &str, name: &str) -> Decimal {
-    decimal::parse(raw(text, name)).unwrap()
+    json::parse_decimal(raw(text, name)).unwrap()
 }
 
 /// Percent change as the contract has it: two places, half away from zero, in its shortest form.

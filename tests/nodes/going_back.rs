@@ -11,7 +11,7 @@ use bhav::app::App;
 use bhav::base::Clock;
 use bhav::config::Config;
 use bhav::ops::Exit;
-use bhav::store::url::StoreUrl;
+use bhav::store::settings::StoreUrl;
 
 use super::pair::ask;
 use crate::storage::going_back::{id_in, status};

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use bhav::config::Config;
-use bhav::store::url::StoreUrl;
+use bhav::store::settings::StoreUrl;
 use rustix::process::Signal;
 
 use crate::support::postgres::{self, Server};

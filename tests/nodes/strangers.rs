@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 
 use bhav::base::lease::{Authority, Holder};
-use bhav::base::{Epoch, Quote, Source, Symbol, decimal};
+use bhav::base::{Epoch, Quote, Source, Symbol, json};
 use bhav::cache::nodes::claim::ValkeyClaim;
 use bhav::cache::nodes::relay::{Aged, Published, Relay, Update, ValkeyRelay};
 use bhav::cache::valkey::Server;
@@ -117,7 +117,7 @@ fn a_price_of_tomorrow_is_refused_also_from_a_leader() {
         let now = world.scene.clock.now();
         let quote = Quote {
             symbol: Symbol::parse("NSE:INFY").unwrap(),
-            last_price: decimal::parse(price).unwrap(),
+            last_price: json::parse_decimal(price).unwrap(),
             previous_close: None,
             as_of: now + ahead,
             timed: true,
@@ -178,7 +178,7 @@ fn two_databases_on_one_shared_server_neither_hear_nor_block_each_other() {
     let mut config = pair.config.clone();
     let server = postgres::server().unwrap();
     let url = server.url(&server.fresh_role());
-    config.store.url = Some(bhav::store::url::StoreUrl::parse(&url).unwrap());
+    config.store.url = Some(bhav::store::settings::StoreUrl::parse(&url).unwrap());
     config.admin.listen = "127.0.0.1:0".into();
     config.auth.jwt_secret = Some("the key of another installation of these".into());
     let staging = pair::start(&pair.scene, &config, "staging", state.path());

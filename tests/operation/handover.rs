@@ -7,8 +7,8 @@ use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 
 use bhav::base::Broker;
-use bhav::brokers::session::token_file::DOCUMENT_BYTES_MAX;
-use bhav::ops::memfd;
+use bhav::brokers::session::token::DOCUMENT_BYTES_MAX;
+use bhav::ops::notify;
 use rustix::fs::{SealFlags, fcntl_get_seals};
 use secrecy::ExposeSecret;
 
@@ -170,7 +170,7 @@ fn a_newer_token_of_the_settings_wins_over_the_one_that_was_kept() {
 
 #[test]
 fn what_cannot_be_read_is_dropped_and_the_service_starts() {
-    let sealed = |bytes: &[u8]| memfd::sealed("test", bytes).unwrap();
+    let sealed = |bytes: &[u8]| notify::sealed("test", bytes).unwrap();
     let mut supervisor = Supervisor::new();
     let mut running = supervisor.start(APPS);
     supervisor.activate_a();

@@ -11,8 +11,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::support::{Client, Process, SNAPSHOT, Scene, TRADING, by_shell, until};
-use bhav::brokers::session::token_file::{DOCUMENT_BYTES_MAX, KeptToken};
-use bhav::ops::memfd;
+use bhav::brokers::session::token::{DOCUMENT_BYTES_MAX, KeptToken};
+use bhav::ops::notify;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use sonic_rs::Value;
 
@@ -155,7 +155,7 @@ impl Supervisor {
     /// What is kept under a name.
     pub fn document(&self, name: &str) -> KeptToken {
         let file = self.kept[name].try_clone().unwrap();
-        KeptToken::decode(&memfd::read(file, DOCUMENT_BYTES_MAX).unwrap()).unwrap()
+        KeptToken::decode(&notify::read(file, DOCUMENT_BYTES_MAX).unwrap()).unwrap()
     }
 
     pub fn client(&self) -> Client {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::support::{Scene, Service, TRADING, until};
-use bhav::base::{Broker, Clock, Cost, Holding, Synced, ist};
+use bhav::base::{Broker, Clock, Cost, Holding, Synced, clock};
 use bhav::portfolio::{DayPoint, Derived, MadeOf, PointSource, Repriced, SyncOutcome};
 use bhav::sim::SimSettings;
 use bhav::store::{AccountId, FILE_NAME, NewPortfolio, NewUser, SqliteStore, Store, Turn};
@@ -92,7 +92,7 @@ fn register(store: &dyn Store, number: usize) -> AccountId {
 }
 
 fn sync(store: &dyn Store, id: AccountId, at_ms: i64, holdings: Vec<Holding>) {
-    let date = ist::zoned(jiff::Timestamp::from_millisecond(at_ms).unwrap()).date();
+    let date = clock::zoned(jiff::Timestamp::from_millisecond(at_ms).unwrap()).date();
     let derived = Derived {
         point: point(date, PointSource::Sync),
         holdings: holdings.clone(),

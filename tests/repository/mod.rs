@@ -1,5 +1,6 @@
 //! Rules of the repository that a machine can check.
 
+mod budget;
 mod dependencies;
 mod documentation;
 mod layers;

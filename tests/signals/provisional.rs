@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use bhav::base::ist;
+use bhav::base::clock;
 use bhav::signals::patterns::{Columns, Detector, Key};
 use bhav::store::{Completion, FILE_NAME, ProvisionalEntry, SignalStore};
 use jiff::civil::{Date, date, time};
@@ -192,7 +192,7 @@ fn evaluated(stage: &Stage) -> BTreeSet<(String, String)> {
 
 /// A rotation may be cut off where the clock leaps; then the next one completes it.
 fn until_shown(stage: &Stage, service: &Service, expected: &BTreeSet<(String, String)>) {
-    let rest_ends = ist::instant(FRIDAY.to_datetime(time(15, 30, 0, 0))).as_millisecond();
+    let rest_ends = clock::instant(FRIDAY.to_datetime(time(15, 30, 0, 0))).as_millisecond();
     stage.step_before(rest_ends, "just these patterns", || {
         let list = service.get(SIGNALS).json();
         let found: BTreeSet<_> = named(&list["signals"], true).into_iter().collect();

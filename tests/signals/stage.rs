@@ -8,7 +8,7 @@ use arc_swap::ArcSwapOption;
 
 use crate::support::{Answer, SNAPSHOT, Scene, Service, until};
 use bhav::base::candle::PRICE_E4;
-use bhav::base::{Candle, Clock, Symbol, ist};
+use bhav::base::{Candle, Clock, Symbol, clock};
 use bhav::config::Config;
 use bhav::http::Prepared;
 use bhav::market::MarketCalendar;
@@ -73,7 +73,7 @@ impl Stage {
 
     /// The same, into its session.
     pub fn go_into(&self, date: Date, (hour, minute): (i8, i8)) {
-        self.go_to_instant(ist::instant(date.at(hour, minute, 0, 0)));
+        self.go_to_instant(clock::instant(date.at(hour, minute, 0, 0)));
     }
 
     fn go_to_instant(&self, at: jiff::Timestamp) {
@@ -214,7 +214,7 @@ impl Stage {
 }
 
 fn evening(date: Date) -> jiff::Timestamp {
-    ist::instant(date.at(20, 0, 0, 0))
+    clock::instant(date.at(20, 0, 0, 0))
 }
 
 fn first_session(to: Date) -> Date {

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use bhav::base::Clock;
 use bhav::config::Config;
-use bhav::store::url::StoreUrl;
+use bhav::store::settings::StoreUrl;
 use sonic_rs::JsonValueTrait;
 
 use crate::support::postgres::{Server, server};

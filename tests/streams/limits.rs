@@ -1,6 +1,6 @@
 //! How many streams there may be.
 
-use bhav::http::settings::HttpSettings;
+use bhav::http::serve::HttpSettings;
 
 use super::stage::Stage;
 use crate::support::scrape::Scrape;

@@ -1,10 +1,10 @@
 //! A service whose snapshot is what a test publishes: its feeds have nothing to say.
 
 use bhav::api::Choices;
-use bhav::base::{Clock, Quote, Source, Symbol, decimal};
+use bhav::base::{Clock, Quote, Source, Symbol, json};
 use bhav::cache::{Kept, Vouched};
 use bhav::config::Config;
-use bhav::http::server::streams::Streams;
+use bhav::http::server::places::Streams;
 use bhav::sim::SimSettings;
 
 use crate::support::{EventReader, STREAM, Scene, Service, TRADING, until};
@@ -67,8 +67,8 @@ impl Stage {
         let now_mono_ms = state.clock.monotonic_ms();
         let quote = Quote {
             symbol: Symbol::parse(symbol).unwrap(),
-            last_price: decimal::parse(&price.to_string()).unwrap(),
-            previous_close: decimal::parse("100"),
+            last_price: json::parse_decimal(&price.to_string()).unwrap(),
+            previous_close: json::parse_decimal("100"),
             as_of: opened + jiff::SignedDuration::from_secs(second),
             timed: true,
             asked: opened,

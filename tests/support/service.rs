@@ -303,7 +303,7 @@ const STORE: &str = "BHAV_TEST_STORE";
 
 /// The URL for the services of a state directory, if the run is to be on a server.
 #[cfg(feature = "engines")]
-fn store_url(state: &Path) -> Option<bhav::store::url::StoreUrl> {
+fn store_url(state: &Path) -> Option<bhav::store::settings::StoreUrl> {
     use std::collections::HashMap;
     use std::path::PathBuf;
     use std::sync::{LazyLock, Mutex};
@@ -313,5 +313,5 @@ fn store_url(state: &Path) -> Option<bhav::store::url::StoreUrl> {
     let server = super::postgres::server().expect("a server was asked for");
     let mut roles = ROLES.lock().unwrap();
     let role = roles.entry(state.to_owned()).or_insert_with(|| server.fresh_role());
-    Some(bhav::store::url::StoreUrl::parse(&server.url(role)).unwrap())
+    Some(bhav::store::settings::StoreUrl::parse(&server.url(role)).unwrap())
 }

@@ -13,6 +13,30 @@ pub struct Source {
     pub text: String,
 }
 
+impl Source {
+    /// The lines that are neither empty nor comments, without items of `#[cfg(test)]`.
+    pub fn code_lines(&self) -> Vec<&str> {
+        let (mut found, mut skipped) = (Vec::new(), None::<String>);
+        let mut lines = self.text.lines().peekable();
+        while let Some(line) = lines.next() {
+            if let Some(end) = &skipped {
+                if line.starts_with(end.as_str()) {
+                    skipped = None;
+                }
+                continue;
+            }
+            let code = line.trim();
+            let is_test = code.starts_with("#[cfg(test)") || code.starts_with("#[cfg(all(test");
+            if is_test && lines.peek().is_some_and(|next| next.ends_with('{')) {
+                skipped = Some(format!("{}}}", &line[..line.len() - line.trim_start().len()]));
+            } else if !code.is_empty() && !code.starts_with("//") {
+                found.push(line);
+            }
+        }
+        found
+    }
+}
+
 pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }

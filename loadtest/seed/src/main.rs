@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use bhav::base::{Broker, Clock, Cost, Holding, MarketDay, Synced, ist};
+use bhav::base::{Broker, Clock, Cost, Holding, MarketDay, Synced, clock};
 use bhav::portfolio::{self, Stood};
 use bhav::store::settings::StoreSettings;
 use bhav::store::{
@@ -112,7 +112,7 @@ fn write_users(
     next: &AtomicUsize,
 ) -> Result<(), SeedError> {
     let synced_ms = args.synced.as_millisecond();
-    let date = ist::zoned(args.synced).date();
+    let date = clock::zoned(args.synced).date();
     let day = MarketDay {
         today: date,
         session: date,

@@ -3,7 +3,7 @@
 use crate::admin::exposition::{Exposition, Kind};
 use crate::admin::listener::Watched;
 use crate::api::ROUTES;
-use crate::http::server::stats::STATUS_CLASSES;
+use crate::http::server::shared::STATUS_CLASSES;
 use crate::ops::RefusalLines;
 
 pub(super) fn write(text: &mut Exposition, watched: &Watched) {

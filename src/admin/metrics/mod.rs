@@ -6,7 +6,6 @@
 
 mod edge;
 mod gather;
-mod nodes;
 mod upstream;
 mod work;
 

@@ -2,13 +2,13 @@
 //! lane `admin`.
 
 use crate::admin::exposition::{Exposition, Kind, Seconds, seconds};
+use crate::admin::listener;
 use crate::admin::listener::Watched;
-use crate::admin::metrics::nodes;
-use crate::admin::probes;
+use crate::base::Role;
 use crate::brokers::ClassReading;
 use crate::brokers::broker_a::ticker::{TICKER_STATES, TickerReading};
 use crate::brokers::session::token::TokenStatus;
-use crate::health::{Readings, WARMER_STATES, WarmerReadings};
+use crate::health::{NodeReadings, Readings, RelayReadings, WARMER_STATES, WarmerReadings};
 use crate::views::health::FeedWord;
 
 const CIRCUIT_STATES: [&str; 3] = ["closed", "open", "half_open"];
@@ -93,7 +93,7 @@ fn scheduler(text: &mut Exposition, watched: &Watched, readings: &Readings) {
     let clock = &watched.sources.clock;
     // Ages in the readings are as of when they were taken.
     let since_ms = clock.monotonic_ms().saturating_sub(readings.seen_mono_ms);
-    nodes::write(text, readings, since_ms);
+    write_nodes(text, readings, since_ms);
     let help = "Time since the last successful call of the feed was sent; +Inf before the first.";
     let mut ages = text.family(Kind::Gauge, "bhav_feed_age_seconds", help);
     for feed in &readings.feeds {
@@ -127,7 +127,7 @@ fn scheduler(text: &mut Exposition, watched: &Watched, readings: &Readings) {
         readings.ticker_disagreements,
     );
     warmers(text, &readings.warmers);
-    if let Some(age_ms) = probes::heartbeat_age_ms(watched) {
+    if let Some(age_ms) = listener::heartbeat_age_ms(watched) {
         let help = "Time since the scheduler last reported, which it does every second.";
         text.gauge("bhav_scheduler_heartbeat_age_seconds", help, seconds(age_ms));
     }
@@ -262,4 +262,51 @@ fn snapshot(text: &mut Exposition, watched: &Watched, readings: &Readings) {
             ends.as_second(),
         );
     }
+}
+
+// ---- Nodes
+//
+// Metric families of this node among several. Runs on the lane `admin`.
+
+pub(super) fn write_nodes(text: &mut Exposition, readings: &Readings, since_ms: u64) {
+    let NodeReadings { role, epoch, relay, changes_age_ms, fenced, tokens, limits } = readings.node;
+    text.gauge(
+        "bhav_leader",
+        "Whether this node asks the brokers: 1 for a leader and for a node that is alone.",
+        u8::from(role != Role::Follower),
+    );
+    text.gauge(
+        "bhav_epoch",
+        "The number of this node's leadership; 0 where it follows or is alone.",
+        epoch.unwrap_or_default(),
+    );
+    let help = "What was refused because this node did not lead any more.";
+    let mut refused = text.family(Kind::Counter, "bhav_fenced_total", help);
+    for (place, count) in fenced {
+        refused.sample(&[("where", place)], count);
+    }
+    let help = "What became of what nodes told each other about brokers' tokens of the day.";
+    let mut words = text.family(Kind::Counter, "bhav_token_words_total", help);
+    for (event, count) in tokens {
+        words.sample(&[("outcome", event)], count);
+    }
+    let help = "Attempts that this node admitted and all nodes together refused, or for which \
+                there was no answer in time, so that this node's own limit decided alone.";
+    let mut attempts = text.family(Kind::Counter, "bhav_shared_limits_total", help);
+    attempts.sample(&[("outcome", "refused")], limits.refused);
+    attempts.sample(&[("outcome", "unknown")], limits.unknown);
+    let RelayReadings { age_ms, gaps } = relay;
+    text.counter("bhav_relay_gaps_total", "Gaps in what the leader told the other nodes.", gaps);
+    let age_ms = age_ms.map_or(0, |age_ms| age_ms + since_ms);
+    text.gauge(
+        "bhav_relay_age_seconds",
+        "Time since this node heard what the leader tells, or started; 0 where it is alone.",
+        seconds(age_ms),
+    );
+    let age_ms = changes_age_ms.map_or(0, |age_ms| age_ms + since_ms);
+    text.gauge(
+        "bhav_changes_lag_seconds",
+        "Time since this node read what changed of accounts and tokens; 0 where it is alone.",
+        seconds(age_ms),
+    );
 }

@@ -2,13 +2,10 @@
 //!
 //! The broker's own words go into the log and are never shown, for brokers put anything into them.
 
-mod broker;
-mod portfolio;
 mod store;
 
-pub(super) use broker::{BrokerRoute, broker_problem, broker_timed_out};
-pub(super) use portfolio::{
-    activation_busy, broker_user_changed, export_in_progress, export_too_long, in_progress,
-    portfolio_busy, sync_busy, too_many_attempts,
+pub(super) use store::{
+    BrokerRoute, activation_busy, broker_problem, broker_timed_out, broker_user_changed,
+    export_in_progress, export_too_long, in_progress, portfolio_busy, sync_busy, too_many_attempts,
+    too_many_writes, unidentified,
 };
-pub(super) use store::{too_many_writes, unidentified};

@@ -1,8 +1,14 @@
 //! Errors of the store, of accounts, and of who is calling. Pure.
 
+use std::time::Duration;
+
+use crate::api::portfolio::export;
 use crate::auth::{AccountError, CryptoError, Unidentified, Weakness};
+use crate::base::Broker;
+use crate::brokers::{BrokerError, BrokerErrorKind as Kind, Readiness};
 use crate::http::Problem;
 use crate::limits::throttle::Throttled;
+use crate::portfolio::Overflow;
 use crate::store::StoreError;
 
 /// After a full queue or a late answer the next moment may do.
@@ -118,6 +124,243 @@ pub(in crate::api) fn unidentified(why: Unidentified) -> Problem {
     }
 }
 
+// ---- Portfolio
+//
+// Why a portfolio's answer could not be made, or a user has to wait before the broker is asked.
+
+/// When to try again after a full queue or another request of the same user.
+const BUSY_RETRY_S: u64 = 5;
+/// When to try again after a full lane whose jobs are short.
+const LANE_RETRY_S: u64 = 1;
+
+impl From<Overflow> for Problem {
+    fn from(error: Overflow) -> Self {
+        Self::internal().because(error)
+    }
+}
+
+impl From<export::Crowded> for Problem {
+    fn from(export::Crowded: export::Crowded) -> Self {
+        let detail = "Too many long exports are under way.";
+        Self::unavailable("export_busy", detail, BUSY_RETRY_S)
+    }
+}
+
+/// The user has tried to sync too often; nothing was asked of a broker.
+pub(in crate::api) fn too_many_attempts(throttled: Throttled) -> Problem {
+    let detail = "You have tried to sync too often; the code was not used.";
+    let wait = Duration::from_millis(throttled.retry_after_ms);
+    Problem::new(429, "too_many_attempts", detail)
+        .with("Retry-After", whole_seconds(wait).to_string())
+}
+
+/// The lane of the broker is full.
+pub(in crate::api) fn sync_busy() -> Problem {
+    let detail = "Too many syncs are under way; nothing was changed.";
+    Problem::unavailable("sync_busy", detail, BUSY_RETRY_S)
+}
+
+/// The lane of the broker is full, for an activation.
+pub(in crate::api) fn activation_busy() -> Problem {
+    let detail = "Too many calls to the broker are under way.";
+    Problem::unavailable("upstream_busy", detail, LANE_RETRY_S)
+}
+
+/// The user's own sync or deletion is under way.
+pub(in crate::api) fn in_progress() -> Problem {
+    let detail = "Another sync or deletion of yours is under way; the code was not used.";
+    Problem::new(409, "sync_in_progress", detail).with("Retry-After", BUSY_RETRY_S.to_string())
+}
+
+/// The code belongs to another person at the broker than the portfolio that is stored. By now it is
+/// used: the broker alone knows whose it is.
+pub(in crate::api) fn broker_user_changed(broker: Broker, kept: &str, sent: &str) -> Problem {
+    let detail = format!(
+        "The code is of the user {} at {}, and the portfolio stored here of the user {}; nothing \
+         was changed. The code is used. To put the other portfolio in its place, log in at the \
+         broker again and send replace_broker_user with the new code.",
+        masked(sent),
+        broker.name(),
+        masked(kept)
+    );
+    Problem::new(409, "broker_user_changed", detail)
+}
+
+/// First and last letter: enough for who knows both ids, and of no use to others.
+fn masked(id: &str) -> String {
+    let mut letters = id.chars();
+    match (letters.next(), letters.next_back(), letters.count()) {
+        (Some(first), Some(last), 1..) => format!("{first}***{last}"),
+        _ => "***".into(),
+    }
+}
+
+/// The user's last export is not finished.
+pub(in crate::api) fn export_in_progress() -> Problem {
+    let detail = "Another export of yours is under way, or not read to its end yet.";
+    Problem::new(409, "export_in_progress", detail).with("Retry-After", BUSY_RETRY_S.to_string())
+}
+
+/// Of a journal written before its text was bounded.
+pub(in crate::api) fn export_too_long() -> Problem {
+    let detail = "The journal is too long for one document; read it by pages from /api/journal.";
+    Problem::new(409, "export_too_long", detail)
+}
+
+/// The lane that makes answers is full or slow.
+pub(in crate::api) fn portfolio_busy() -> Problem {
+    let detail = "Too many portfolios are being read.";
+    Problem::unavailable("portfolio_busy", detail, LANE_RETRY_S)
+}
+
+// ---- Broker
+//
+// What a broker's error becomes for a client: one table for syncs and activations.
+//
+// The same error is answered differently in these places:
+//
+// - A key that is refused, lacks a permission or is called from an unregistered address: 401, 403
+// and 502 for a sync, 409 for an activation. A user sends the key and can send another. The
+// server's own key is a setting, which no further request mends.
+// - A broker that is unavailable and names no time: a sync has `Retry-After: 30`, an activation
+// has none. Programs repeat syncs. An activation is made by a person, who reads the log.
+// - The words. A user may sync with both brokers and wants to know what became of the data. The
+// administrator has just called one broker and wants to know what became of the code.
+
+/// When a user may try a broker again that names no time.
+const BROKER_RETRY: Duration = Duration::from_secs(30);
+
+/// Which route the broker's error answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::api) enum BrokerRoute {
+    /// A user syncs a portfolio with an API key, a secret and a one-time code of their own.
+    Sync,
+    /// The administrator activates the server's own session with a one-time code. Key and secret
+    /// are settings.
+    Activation,
+}
+
+/// The answer to a sync or an activation that brought nothing. The error goes along for the log.
+pub(in crate::api) fn broker_problem(
+    error: BrokerError,
+    broker: Broker,
+    route: BrokerRoute,
+) -> Problem {
+    let (status, code, detail) = row(error.kind, route);
+    let wait = match (error.retry_after(), code, route) {
+        (wait, "broker_rate_limited", _) => Some(wait.unwrap_or_default()),
+        (None, "broker_unavailable", BrokerRoute::Sync) => Some(BROKER_RETRY),
+        (wait, "broker_unavailable", _) => wait,
+        _ => None,
+    };
+    let wait_s = wait.map(whole_seconds);
+    let detail = detail.replace("{broker}", broker.name());
+    let detail = detail.replace("{s}", &wait_s.unwrap_or_default().to_string());
+    let mut problem = Problem::new(status, code, detail);
+    if status == 401 {
+        problem = problem.with("WWW-Authenticate", "Bearer");
+    }
+    if let Some(wait_s) = wait_s {
+        problem = problem.with("Retry-After", wait_s.to_string());
+    }
+    problem.because(error)
+}
+
+/// The call to the broker waited too long for a thread, so the broker was not asked.
+pub(in crate::api) fn broker_timed_out(broker: Broker, route: BrokerRoute) -> Problem {
+    let detail = "the time that it may wait for a thread";
+    broker_problem(BrokerError::new(broker.name(), Kind::TimedOut, detail), broker, route)
+}
+
+/// The table: status, code and words. `{broker}` stands for the broker's name, `{s}` for the
+/// seconds to wait.
+fn row(kind: Kind, route: BrokerRoute) -> (u16, &'static str, &'static str) {
+    let words = |sync, activation| match route {
+        BrokerRoute::Sync => sync,
+        BrokerRoute::Activation => activation,
+    };
+    match kind {
+        Kind::KeyRefused | Kind::NotPermitted | Kind::AddressRefused
+            if route == BrokerRoute::Activation =>
+        {
+            (409, "broker_key_refused", SERVER_KEY_REFUSED)
+        }
+        Kind::NotReady(Readiness::Off) if route == BrokerRoute::Activation => {
+            (409, "broker_not_configured", NOT_CONFIGURED)
+        }
+        Kind::CodeRefused | Kind::TokenDead => (
+            401,
+            "broker_session_invalid",
+            words(
+                "{broker} does not accept the one-time code: it is wrong, used or expired.",
+                "The broker does not accept the code: wrong, used or expired.",
+            ),
+        ),
+        Kind::KeyRefused => {
+            (401, "broker_credentials_invalid", "{broker} does not accept the API key or secret.")
+        }
+        Kind::NotPermitted => (
+            403,
+            "broker_not_permitted",
+            "{broker} does not permit this API key to read the portfolio.",
+        ),
+        Kind::AddressRefused => (502, "broker_address_refused", ADDRESS_REFUSED),
+        Kind::AccountProblem => (403, "broker_account_problem", ACCOUNT_PROBLEM),
+        Kind::SecondFactorProblem => (403, "broker_two_factor_problem", SECOND_FACTOR_PROBLEM),
+        Kind::RateLimited | Kind::KeySpent | Kind::NotReady(Readiness::Paced(_)) => (
+            429,
+            "broker_rate_limited",
+            words("{broker} wants fewer calls; nothing was changed.", RATE_LIMITED),
+        ),
+        Kind::TimedOut => (
+            504,
+            "broker_timeout",
+            words(
+                "{broker} did not answer in time; nothing was changed.",
+                "The broker did not answer in time.",
+            ),
+        ),
+        // A request that was refused as such is ours: whoever called has nothing to mend.
+        Kind::Malformed | Kind::Refused => (
+            502,
+            "broker_answer_invalid",
+            words(
+                "{broker} gave an answer that makes no sense; nothing was changed.",
+                "The broker's answer is not understood.",
+            ),
+        ),
+        Kind::Redirected => (502, "broker_redirected", REDIRECTED),
+        Kind::Unreachable | Kind::Failed { .. } | Kind::NotReady(_) => (
+            502,
+            "broker_unavailable",
+            words(
+                "{broker} cannot be reached or has a fault; nothing was changed.",
+                "The broker cannot be reached.",
+            ),
+        ),
+    }
+}
+
+const SERVER_KEY_REFUSED: &str = "The broker does not accept the server's API key, or not from \
+                                  here; the log has the reason.";
+const NOT_CONFIGURED: &str = "The server's settings have no API key and secret for this broker.";
+const ADDRESS_REFUSED: &str = "{broker} takes calls of this API key from registered network \
+                               addresses only, and this server's is not one of them.";
+const ACCOUNT_PROBLEM: &str = "{broker} says that the account has a problem there. Its owner has \
+                               to settle that with the broker; nothing was changed.";
+const SECOND_FACTOR_PROBLEM: &str = "{broker} says that the account's two-factor login has a \
+                                     problem there. Its owner has to settle that with the broker; \
+                                     nothing was changed.";
+const RATE_LIMITED: &str = "The broker takes only so many calls, and this service keeps to that: \
+                            the code was not judged. Try again in {s} s.";
+const REDIRECTED: &str = "{broker} answered with a redirect, which is not followed: it has none of \
+                          its own. Nothing was changed.";
+
+/// As `Retry-After` has it: rounded up, and never 0.
+pub(super) fn whole_seconds(wait: Duration) -> u64 {
+    wait.as_secs().saturating_add(u64::from(wait.subsec_nanos() > 0)).max(1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -144,5 +387,128 @@ mod tests {
             assert_eq!(names.contains(&"WWW-Authenticate"), status == 401, "{code}");
             assert!(!problem.detail.contains("disk"), "{code}");
         }
+    }
+}
+
+#[cfg(test)]
+mod portfolio_tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_told_by_its_first_and_last_letter_alone() {
+        for (id, expected) in [("ZX0042", "Z***2"), ("ABC", "A***C"), ("AB", "***"), ("", "***")] {
+            assert_eq!(masked(id), expected, "{id}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod broker_tests {
+    use super::*;
+
+    const SAID: &str = "SECRET-WORDS";
+    const WAIT: Duration = Duration::from_millis(61_500);
+
+    fn header<'a>(problem: &'a Problem, name: &str) -> Option<&'a str> {
+        let found = problem.headers.iter().find(|(key, _)| *key == name);
+        found.map(|(_, value)| value.as_ref())
+    }
+
+    /// Status and code.
+    type Told = (u16, &'static str);
+
+    /// Every kind, with what a user and the administrator are answered.
+    const TABLE: &[(Kind, Told, Told)] = &[
+        (Kind::CodeRefused, (401, "broker_session_invalid"), (401, "broker_session_invalid")),
+        (Kind::TokenDead, (401, "broker_session_invalid"), (401, "broker_session_invalid")),
+        (Kind::KeyRefused, (401, "broker_credentials_invalid"), (409, "broker_key_refused")),
+        (Kind::NotPermitted, (403, "broker_not_permitted"), (409, "broker_key_refused")),
+        (Kind::AddressRefused, (502, "broker_address_refused"), (409, "broker_key_refused")),
+        (Kind::AccountProblem, (403, "broker_account_problem"), (403, "broker_account_problem")),
+        (
+            Kind::SecondFactorProblem,
+            (403, "broker_two_factor_problem"),
+            (403, "broker_two_factor_problem"),
+        ),
+        (Kind::RateLimited, (429, "broker_rate_limited"), (429, "broker_rate_limited")),
+        (Kind::KeySpent, (429, "broker_rate_limited"), (429, "broker_rate_limited")),
+        (
+            Kind::NotReady(Readiness::Paced(WAIT)),
+            (429, "broker_rate_limited"),
+            (429, "broker_rate_limited"),
+        ),
+        (Kind::TimedOut, (504, "broker_timeout"), (504, "broker_timeout")),
+        (Kind::Malformed, (502, "broker_answer_invalid"), (502, "broker_answer_invalid")),
+        (Kind::Refused, (502, "broker_answer_invalid"), (502, "broker_answer_invalid")),
+        (Kind::Redirected, (502, "broker_redirected"), (502, "broker_redirected")),
+        (Kind::Unreachable, (502, "broker_unavailable"), (502, "broker_unavailable")),
+        (Kind::Failed { status: 503 }, (502, "broker_unavailable"), (502, "broker_unavailable")),
+        (
+            Kind::NotReady(Readiness::Open(WAIT)),
+            (502, "broker_unavailable"),
+            (502, "broker_unavailable"),
+        ),
+        (
+            Kind::NotReady(Readiness::Off),
+            (502, "broker_unavailable"),
+            (409, "broker_not_configured"),
+        ),
+    ];
+
+    #[test]
+    fn each_kind_has_its_answer_and_hides_the_brokers_words() {
+        for (kind, user, administrator) in TABLE {
+            for broker in Broker::ALL {
+                for (route, expected) in
+                    [(BrokerRoute::Sync, user), (BrokerRoute::Activation, administrator)]
+                {
+                    let error = BrokerError::new("a broker", *kind, SAID);
+                    let problem = broker_problem(error, broker, route);
+                    let about = format!("{kind:?} {route:?}: {}", problem.detail);
+                    assert_eq!((problem.status, problem.code), *expected, "{about}");
+                    assert!(!problem.detail.contains("SECRET"), "{about}");
+                    assert!(!problem.detail.contains(['{', '}']), "{about}");
+                    let named = problem.detail.contains(broker.name());
+                    assert!(named || route == BrokerRoute::Activation, "{about}");
+                    let bearer = header(&problem, "WWW-Authenticate");
+                    assert_eq!(bearer.is_some(), problem.status == 401, "{about}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_wait_is_told_in_whole_seconds_to_whoever_has_to_wait() {
+        let told = |error, route| {
+            let problem = broker_problem(error, Broker::A, route);
+            header(&problem, "Retry-After").map(str::to_owned)
+        };
+        let failed = |wait: Option<Duration>| {
+            let error = BrokerError::new("a broker", Kind::Failed { status: 503 }, "");
+            wait.into_iter().fold(error, BrokerError::after)
+        };
+        for route in [BrokerRoute::Sync, BrokerRoute::Activation] {
+            assert_eq!(told(failed(Some(WAIT)), route).as_deref(), Some("62"));
+            for kind in [Kind::RateLimited, Kind::KeySpent] {
+                let error = BrokerError::new("a broker", kind, "").after(WAIT);
+                assert_eq!(told(error, route).as_deref(), Some("62"), "{kind:?}");
+            }
+            for readiness in [Readiness::Paced(WAIT), Readiness::Open(WAIT)] {
+                let error = BrokerError::not_ready("a broker", readiness);
+                assert_eq!(told(error, route).as_deref(), Some("62"), "{readiness:?}");
+            }
+            let malformed = BrokerError::new("a broker", Kind::Malformed, "").after(WAIT);
+            assert_eq!(told(malformed, route), None);
+        }
+        assert_eq!(told(failed(None), BrokerRoute::Sync).as_deref(), Some("30"));
+        assert_eq!(told(failed(None), BrokerRoute::Activation), None);
+    }
+
+    #[test]
+    fn an_administrator_who_has_to_wait_is_told_whose_pace_it_is() {
+        let error = BrokerError::not_ready("a broker", Readiness::Paced(WAIT));
+        let problem = broker_problem(error, Broker::A, BrokerRoute::Activation);
+        assert!(problem.detail.contains("this service keeps to that"), "{}", problem.detail);
+        assert!(problem.detail.ends_with("Try again in 62 s."), "{}", problem.detail);
     }
 }

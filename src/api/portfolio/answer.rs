@@ -3,16 +3,22 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use arc_swap::{ArcSwap, ArcSwapOption};
 use jiff::civil::Date;
+use secrecy::{ExposeSecret, SecretString};
+use sha2::{Digest, Sha256};
 
-use crate::api::call::Call;
+use crate::api::body::{invalid, one};
 use crate::api::errors;
-use crate::api::query::{invalid, one};
-use crate::api::state::State;
-use crate::base::Broker;
+use crate::api::portfolio::export::Exports;
+use crate::api::portfolio::sync::UserLocks;
+use crate::api::state::{Call, State};
+use crate::base::{Broker, Clock};
+use crate::brokers::settings::UpstreamSettings;
 use crate::cache::{Responses, View};
 use crate::http::{Problem, Response};
-use crate::portfolio::Summary;
+use crate::limits::throttle::Throttle;
+use crate::portfolio::{Securities, Summary};
 use crate::rt::{Lane, LaneError};
 use crate::store::{AccountId, Portfolio, Store, StoreError};
 use crate::views::holdings::{SyncTimes, Totals};
@@ -155,4 +161,76 @@ pub(super) fn switch(text: &str) -> Option<bool> {
         "false" => Some(false),
         _ => None,
     }
+}
+
+// ---- State
+//
+// What the portfolio's handlers share: brokers, lanes, locks and finished responses.
+
+/// What the portfolio routes work with.
+pub struct PortfolioState {
+    pub answers: Arc<Responses>,
+    securities: ArcSwap<Securities>,
+    /// Computes responses that are not in the cache.
+    pub lane: Arc<Lane>,
+    /// Writes exports.
+    pub export_lane: Arc<Lane>,
+    pub exports: Arc<Exports>,
+    pub locks: UserLocks,
+    /// Syncs that each user tries, at whichever broker.
+    pub attempts: Throttle,
+    /// One user's sync at a broker, waiting for its lane included.
+    pub sync_deadline_ms: u64,
+    /// Of the server's own broker A key.
+    own_key: ArcSwapOption<[u8; 32]>,
+}
+
+impl PortfolioState {
+    /// `own_key` is the key of the server's shared broker A token.
+    pub fn new(
+        clock: &Clock,
+        answers: Arc<Responses>,
+        securities: Securities,
+        lane: Arc<Lane>,
+        export_lane: Arc<Lane>,
+        upstream: &UpstreamSettings,
+        own_key: Option<&SecretString>,
+    ) -> Self {
+        Self {
+            answers,
+            securities: ArcSwap::from_pointee(securities),
+            lane,
+            export_lane,
+            exports: Arc::default(),
+            locks: UserLocks::new(clock.clone()),
+            attempts: Throttle::new(upstream.sync_attempts_per_minute, clock.clone()),
+            sync_deadline_ms: upstream.sync_timeout_ms.saturating_add(SYNC_QUEUE_WAIT_MS),
+            own_key: ArcSwapOption::new(own_key.map(hashed).map(Arc::new)),
+        }
+    }
+
+    /// Whether a user's key is the server's own. Hashes are compared: how far two of them agree
+    /// tells nothing about the keys.
+    pub(super) fn is_own_key(&self, key: &SecretString) -> bool {
+        self.own_key.load_full().is_some_and(|own| *own == hashed(key))
+    }
+
+    /// Puts another key in the place of the server's own.
+    pub fn set_own_key(&self, own_key: Option<&SecretString>) {
+        self.own_key.store(own_key.map(hashed).map(Arc::new));
+    }
+
+    /// The security master that resolves a broker's codes to tickers, as of this moment.
+    pub(in crate::api) fn securities(&self) -> Arc<Securities> {
+        self.securities.load_full()
+    }
+
+    /// Takes another security master into use, for syncs that begin from now on.
+    pub fn set_securities(&self, securities: Securities) {
+        self.securities.store(Arc::new(securities));
+    }
+}
+
+fn hashed(key: &SecretString) -> [u8; 32] {
+    Sha256::digest(key.expose_secret()).into()
 }

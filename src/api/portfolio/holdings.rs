@@ -1,24 +1,32 @@
 //! `GET /api/portfolio/holdings`: what is owned, row by row, in total, and across brokers.
 
+use std::collections::HashSet;
+use std::sync::Arc;
+
 use jiff::civil::Date;
+use jiff::{Timestamp, ToSpan};
 use rust_decimal::Decimal;
 
-use super::answer::{Syncs, answer, compute, parameter, switch, totals};
-use super::live_prices::{Live, Prices};
-use crate::api::call::Call;
-use crate::api::state::State;
-use crate::base::{Broker, Cost, Holding};
-use crate::cache::View;
-use crate::http::document::coding::etag;
+use crate::api::portfolio::answer::{Syncs, answer, compute, parameter, switch, totals};
+use crate::api::state::{Call, State};
+use crate::base::{
+    Broker, Clock, Cost, Holding, MarketDay, Position, PositionKind, Quote, Symbol, clock,
+};
+use crate::cache::{L1, Peek, Pending, View};
+use crate::http::document::variants::etag;
 use crate::http::message::response::JSON;
 use crate::http::{Problem, Response};
-use crate::portfolio::{Merged, Overflow, Valued, day_change_pct, merged, share, summary, valued};
-use crate::store::Portfolio;
-use crate::views::holdings::{
-    Holding as HoldingView, Holdings, HoldingsSummary, KnownCost, MergedHolding, MergedPart,
+use crate::market::{InstrumentList, MarketCalendar, Origin};
+use crate::portfolio::{
+    DayPoint, Merged, Overflow, Valued, day_change_pct, merged, share, summary, valued,
 };
-use crate::views::json;
-use crate::views::values::{Delay, Instant, Money, Percent, Quantity, Simulated};
+use crate::store::{Portfolio, Store};
+use crate::views::holdings::{
+    Holding as HoldingView, Holdings, HoldingsSummary, KnownCost, MergedHolding, MergedPart, Pnl,
+    Position as PositionView, PositionTotals, Positions, PositionsSummary, SyncTimes, TrendPoint,
+};
+use crate::views::values;
+use crate::views::values::{Day, Delay, Instant, Money, Percent, Quantity, Simulated};
 
 /// Parks where the answer is not kept, and always with `live=true`.
 pub fn holdings(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
@@ -83,7 +91,7 @@ fn written(
     let totals = totals(&summary, day, &syncs);
     let view = Holdings { holdings, summary: HoldingsSummary { totals, merged: instruments } };
     let mut out = Vec::with_capacity(512 * (rows.len() + 1));
-    json::write(&mut out, &view);
+    values::write(&mut out, &view);
     Ok(out)
 }
 
@@ -168,5 +176,360 @@ fn part<'a>(part: &Valued<'a>) -> MergedPart<'a> {
         tradingsymbol: &part.holding.tradingsymbol,
         quantity: Quantity(part.valuation.quantity),
         current_value: part.valuation.current_value.map(Money),
+    }
+}
+
+// ---- Live prices
+//
+// `live=true`: prices holdings from the quote cache and asks the feeds for the symbols missing
+// from it.
+//
+// Runs on the portfolio lane and waits for no feed. A symbol that it asks for is fetched with one
+// of the feed's next batches, so a request some seconds later has its price.
+
+/// Symbols that one request may ask to be fetched or kept fresh: as many as a request for quotes
+/// may, so that a large portfolio takes no more of the feeds' budget. The next request asks for
+/// others.
+const DEMAND_MAX: usize = 50;
+
+/// A quote that replaced the broker's price.
+pub(crate) struct Live {
+    pub(crate) quote: Quote,
+    pub(crate) stale: bool,
+}
+
+/// What a job on the lane needs of the state to price holdings.
+pub(crate) struct Prices {
+    l1: Arc<L1>,
+    pending: Pending,
+    instruments: Arc<InstrumentList>,
+    clock: Clock,
+}
+
+impl Prices {
+    /// As of this moment.
+    pub(crate) fn of(state: &State) -> Self {
+        Self {
+            l1: Arc::clone(&state.l1),
+            pending: state.pending.clone(),
+            instruments: state.instruments.load_full(),
+            clock: state.clock.clone(),
+        }
+    }
+
+    /// Puts fresher prices into the rows that are `shown`; one entry a row, `None` where its own
+    /// price stands.
+    pub(crate) fn revalue(
+        &self,
+        holdings: &mut [Holding],
+        shown: impl Fn(&Holding) -> bool,
+    ) -> Vec<Option<Live>> {
+        let now_mono_ms = self.clock.monotonic_ms();
+        let mut demand = Demand::default();
+        let live = holdings.iter_mut().map(|row| {
+            let symbol = row.symbol().filter(|_| shown(row))?;
+            let seen = self.l1.peek(symbol.as_str(), now_mono_ms);
+            demand.note(symbol, &seen);
+            let Peek::Known { quote, stale, .. } = seen else { return None };
+            if row.last_price.is_some() && quote.as_of.as_millisecond() <= row.as_of_ms {
+                return None;
+            }
+            let as_of_ms = quote.as_of.as_millisecond();
+            // The broker's own previous close is one of the quote's date only.
+            let own = row.close_price.filter(|_| date_of(row.as_of_ms) == date_of(as_of_ms));
+            row.last_price = Some(quote.last_price);
+            row.close_price = quote.previous_close.or(own);
+            row.change_pct = None;
+            row.as_of_ms = as_of_ms;
+            Some(Live { quote, stale })
+        });
+        let live = live.collect();
+        let (known, missing) = demand.first(DEMAND_MAX);
+        known.iter().for_each(|symbol| self.l1.touch(symbol.as_str(), now_mono_ms));
+        self.fetch(missing);
+        live
+    }
+
+    fn fetch(&self, mut missing: Vec<Symbol>) {
+        // Broker A's daily list is complete: what it lacks does not exist.
+        if self.instruments.origin() == Origin::BrokerA {
+            missing.retain(|symbol| self.instruments.contains(symbol.as_str()));
+        }
+        if let Err(busy) = self.pending.note_held(&missing) {
+            tracing::debug!(%busy, "held symbols not noted");
+        }
+    }
+}
+
+/// The IST date of a time in Unix milliseconds.
+fn date_of(ms: i64) -> Option<Date> {
+    Timestamp::from_millisecond(ms).ok().map(|at| clock::zoned(at).date())
+}
+
+/// The symbols that a request would like to see fresher, each once.
+#[derive(Default)]
+struct Demand {
+    seen: HashSet<Symbol>,
+    /// With when its quote was asked for; `None` without one.
+    symbols: Vec<(Option<Timestamp>, Symbol)>,
+}
+
+impl Demand {
+    fn note(&mut self, symbol: Symbol, seen: &Peek) {
+        let asked = match seen {
+            Peek::Known { quote, .. } => Some(quote.asked),
+            Peek::Unknown => return,
+            Peek::Missing => None,
+        };
+        if self.seen.insert(symbol.clone()) {
+            self.symbols.push((asked, symbol));
+        }
+    }
+
+    /// At most `max` of them, those without a quote first, then those whose quote is oldest:
+    /// first the ones with a quote, then the ones without.
+    fn first(mut self, max: usize) -> (Vec<Symbol>, Vec<Symbol>) {
+        self.symbols.sort_by_key(|(asked, _)| *asked);
+        self.symbols.truncate(max);
+        let (known, missing): (Vec<_>, Vec<_>) =
+            self.symbols.into_iter().partition(|(asked, _)| asked.is_some());
+        let bare = |symbols: Vec<(Option<Timestamp>, Symbol)>| {
+            symbols.into_iter().map(|(_, symbol)| symbol).collect()
+        };
+        (bare(known), bare(missing))
+    }
+}
+
+// ---- Positions
+//
+// `GET /api/portfolio/positions`: the brokers' two lists, each row named by its list.
+
+/// Parks where the answer is not kept.
+pub fn positions(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
+    let kind = parameter(call, "type", "This is day or net.", PositionKind::parse)?;
+    let closed = parameter(call, "include_closed", "This is true or false.", switch)?;
+    let closed = closed.unwrap_or(false);
+    let calendar = state.calendar();
+    let today = calendar.market_day(state.clock.now()).trading_date();
+    let write = move |portfolio: &Portfolio| {
+        let syncs = Syncs::of(portfolio, |_| true);
+        Ok(positions_written(
+            portfolio,
+            kind,
+            closed,
+            &Dates { calendar: &calendar, today, syncs: &syncs },
+        ))
+    };
+    let view = View::Positions { kind, closed, today };
+    answer(state, call, reply, view, |store, id| store.portfolio(id), write)
+}
+
+/// Of which trading dates the brokers' lists are.
+struct Dates<'a> {
+    calendar: &'a MarketCalendar,
+    /// What a sync of now would be of.
+    today: Date,
+    syncs: &'a Syncs,
+}
+
+impl Dates<'_> {
+    fn of(&self, synced_at: Option<Instant>) -> Option<Date> {
+        synced_at.map(|at| self.calendar.market_day(at.0).trading_date())
+    }
+
+    fn is_earlier(&self, broker: Broker) -> bool {
+        self.of(self.syncs.synced_at(broker)).is_some_and(|date| date < self.today)
+    }
+}
+
+fn positions_written(
+    portfolio: &Portfolio,
+    kind: Option<PositionKind>,
+    closed: bool,
+    dates: &Dates<'_>,
+) -> Vec<u8> {
+    let shown = portfolio.positions.iter().filter(|row| closed || !row.quantity.is_zero());
+    let rows = shown.clone().filter(|row| kind.is_none_or(|kind| kind == row.kind));
+    // Of each list apart, whichever is asked for: the same trades stand in both.
+    let of =
+        |kind| positions_totals(shown.clone().filter(move |row| row.kind == kind), kind, dates);
+    let view = Positions {
+        positions: rows.map(|row| position(row, dates)).collect(),
+        summary: PositionsSummary { day: of(PositionKind::Day), net: of(PositionKind::Net) },
+    };
+    let mut out = Vec::with_capacity(384 * (portfolio.positions.len() + 1));
+    values::write(&mut out, &view);
+    out
+}
+
+fn positions_totals<'a>(
+    rows: impl Iterator<Item = &'a Position> + Clone,
+    kind: PositionKind,
+    dates: &Dates<'_>,
+) -> PositionTotals {
+    let count = rows.clone().count();
+    let earlier = rows.clone().filter(|row| dates.is_earlier(row.broker)).count();
+    let mut known = rows.filter_map(|row| row.pnl);
+    let without_pnl = count - known.clone().count();
+    // A sum that does not fit is not known either; nor is one of which every part is unknown.
+    let pnl = known.try_fold(Decimal::ZERO, Decimal::checked_add);
+    let pnl = pnl.filter(|_| count == 0 || without_pnl < count);
+    let synced = |broker| dates.syncs.synced_at(broker).filter(|_| has_list(broker, kind));
+    let synced = SyncTimes { a: synced(Broker::A), b: synced(Broker::B) };
+    let synced_at = [synced.a, synced.b].into_iter().flatten().min_by_key(|at| at.0);
+    let date = dates.of(synced_at).map(Day);
+    PositionTotals { count, pnl: pnl.map(Money), without_pnl, earlier, date, synced_at, synced }
+}
+
+/// Whether the broker has a list of this kind.
+fn has_list(broker: Broker, kind: PositionKind) -> bool {
+    broker == Broker::A || kind == PositionKind::Net
+}
+
+fn position<'a>(row: &'a Position, dates: &Dates<'_>) -> PositionView<'a> {
+    let synced_at = dates.syncs.synced_at(row.broker);
+    PositionView {
+        broker: row.broker,
+        exchange: &row.exchange,
+        tradingsymbol: &row.tradingsymbol,
+        product: &row.product,
+        r#type: row.kind,
+        quantity: Quantity(row.quantity),
+        average_price: row.average_price.map(Money),
+        last_price: row.last_price.map(Money),
+        close_price: row.close_price.map(Money),
+        pnl: row.pnl.map(Money),
+        realised: row.realised.map(Money),
+        unrealised: row.unrealised.map(Money),
+        multiplier: Quantity(row.multiplier),
+        synced_at,
+        date: dates.of(synced_at).map(Day),
+        earlier: dates.is_earlier(row.broker),
+        unresolved: row.unresolved,
+        simulated: Simulated(dates.syncs.simulated(row.broker)),
+    }
+}
+
+// ---- Pnl
+//
+// `GET /api/portfolio/pnl`: what everything is worth, and how it came there, a point a date.
+
+const DAYS_DEFAULT: u16 = 30;
+const DAYS_MAX: u16 = 365;
+
+/// Parks where the answer is not kept. The span ends today, in IST.
+pub fn pnl(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
+    let expected = "This is a whole number from 1 to 365.";
+    let days = parameter(call, "days", expected, days)?.unwrap_or(DAYS_DEFAULT);
+    let MarketDay { today, day, .. } = state.market_day(state.clock.now());
+    let since = today.saturating_sub((i64::from(days) - 1).days());
+    let read = |store: &dyn Store, id| Ok((store.points(id, since)?, store.portfolio(id)?));
+    let write = move |(points, portfolio): &(Vec<DayPoint>, Portfolio)| {
+        pnl_written(points, portfolio, days, day)
+    };
+    answer(state, call, reply, View::Pnl { days, today, day }, read, write)
+}
+
+/// Digits alone: no sign, no blank.
+fn days(text: &str) -> Option<u16> {
+    let plain = text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|days| plain && (1..=DAYS_MAX).contains(days))
+}
+
+fn pnl_written(
+    points: &[DayPoint],
+    portfolio: &Portfolio,
+    days: u16,
+    day: Option<Date>,
+) -> Result<Vec<u8>, Problem> {
+    let summary = summary(&valued(&portfolio.holdings)?, day)?;
+    let syncs = Syncs::of(portfolio, |_| true);
+    let view = Pnl {
+        days,
+        summary: totals(&summary, day, &syncs),
+        trend: points.iter().map(trend_point).collect(),
+    };
+    let mut out = Vec::with_capacity(256 * (points.len() + 4));
+    values::write(&mut out, &view);
+    Ok(out)
+}
+
+fn trend_point(point: &DayPoint) -> TrendPoint {
+    TrendPoint {
+        date: Day(point.date),
+        total_invested: Money(point.total_invested),
+        total_current_value: Money(point.total_current_value),
+        total_pnl: Money(point.total_pnl),
+        value_without_cost: point.value_without_cost.map(Money),
+        source: point.source,
+        left_out: point.left_out,
+        carried: point.carried,
+        brokers: point.made_of.map(|made| made.brokers.iter().collect()),
+        holdings: point.made_of.map(|made| made.holdings),
+        suspect: point.suspect,
+        discrepancies: point.made_of.map(|made| made.discrepancies),
+    }
+}
+
+#[cfg(test)]
+mod live_prices_tests {
+    use super::*;
+    use crate::base::Source;
+    use crate::cache::Vouched;
+
+    fn known(symbol: &Symbol, asked: &str) -> Peek {
+        let asked: Timestamp = asked.parse().unwrap();
+        let quote = Quote {
+            symbol: symbol.clone(),
+            last_price: 1.into(),
+            previous_close: None,
+            as_of: asked,
+            timed: true,
+            asked,
+            delay_s: None,
+            source: Source::Public,
+            simulated: false,
+        };
+        let vouched = Vouched { mono_ms: 0, calls: 1 };
+        Peek::Known { quote, stale: false, vouched, fresh_until_mono_ms: 0 }
+    }
+
+    #[test]
+    fn a_large_portfolio_asks_for_a_bounded_part_the_oldest_first() {
+        let symbol = |number: usize| Symbol::parse(&format!("NSE:S{number:03}")).unwrap();
+        let mut demand = Demand::default();
+        for number in 0..500 {
+            let symbol = symbol(number);
+            let seen = match number {
+                0..10 => known(&symbol, "2026-11-20T05:30:00Z"),
+                10..490 => known(&symbol, &format!("2026-11-20T05:{:02}:00Z", number % 30)),
+                490..495 => Peek::Missing,
+                _ => Peek::Unknown,
+            };
+            demand.note(symbol.clone(), &seen);
+            demand.note(symbol, &seen);
+        }
+        let (known, missing) = demand.first(DEMAND_MAX);
+        assert_eq!(missing, (490..495).map(symbol).collect::<Vec<_>>());
+        assert_eq!(known.len(), DEMAND_MAX - missing.len());
+        assert_eq!(known[..2], [symbol(30), symbol(60)], "the oldest are those of each thirty");
+        assert!(!known.contains(&symbol(0)));
+    }
+}
+
+#[cfg(test)]
+mod pnl_tests {
+    use super::*;
+
+    #[test]
+    fn days_are_one_to_a_year() {
+        for (text, expected) in
+            [("1", Some(1)), ("365", Some(365)), ("030", Some(30)), ("0", None), ("366", None)]
+        {
+            assert_eq!(days(text), expected, "{text}");
+        }
+        for bad in ["", "-1", "+1", "1.0", "ten", " 7", "99999999999"] {
+            assert_eq!(days(bad), None, "{bad}");
+        }
     }
 }

@@ -6,24 +6,12 @@
 //! caller's id: no route can reach another user's rows.
 
 mod answer;
-mod delete;
-mod export;
-pub(crate) mod export_limit;
-mod holdings;
-pub(crate) mod live_prices;
-mod pnl;
-mod positions;
-mod report;
-mod state;
-mod sync;
-mod turn;
-pub(crate) mod user_lock;
+pub(crate) mod export;
+pub(crate) mod holdings;
+pub(crate) mod sync;
 
+pub use answer::PortfolioState;
 pub(in crate::api) use answer::compute;
-pub use delete::delete;
 pub use export::export;
-pub use holdings::holdings;
-pub use pnl::pnl;
-pub use positions::positions;
-pub use state::PortfolioState;
-pub use sync::{broker_a, broker_b};
+pub use holdings::{holdings, pnl, positions};
+pub use sync::{broker_a, broker_b, delete};

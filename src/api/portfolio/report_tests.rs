@@ -6,10 +6,11 @@ use rust_decimal::Decimal;
 
 use super::*;
 use crate::base::{Cost, Holding, Synced};
+use crate::portfolio;
+use crate::portfolio::Stood;
 use crate::portfolio::testing::friday;
-use crate::portfolio::{self, Stood};
-use crate::views::json;
 use crate::views::sync::SyncedBrokerA;
+use crate::views::values;
 
 fn holding(ticker: &str, settled: i64, t1: i64, average: &str, last: &str) -> Holding {
     Holding {
@@ -52,7 +53,7 @@ fn told(before: &[Holding], after: Vec<Holding>) -> String {
         broker_user: None,
     };
     let counts = SyncedBrokerA { net_positions_count: 0 };
-    let text = json::to_vec(&report(Broker::A, &derived.outcome, counts, now));
+    let text = values::to_vec(&report(Broker::A, &derived.outcome, counts, now));
     let text = String::from_utf8(text).unwrap();
     let (_, rest) = text.split_once("\"changes\":").unwrap();
     format!("{{\"changes\":{rest}")

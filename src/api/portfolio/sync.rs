@@ -4,29 +4,37 @@
 //! The handler parks for the user's turn, for the broker's lane and for the store. A sync that is
 //! late is given up before anything is written.
 
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use super::report::{self, SyncedNow};
-use super::turn::{extend, in_turn};
+use parking_lot::Mutex;
+
 use crate::api::body::Fields;
-use crate::api::call::Call;
 use crate::api::errors::{
-    BrokerRoute, broker_problem, broker_timed_out, broker_user_changed, sync_busy,
+    BrokerRoute, broker_problem, broker_timed_out, broker_user_changed, in_progress, sync_busy,
     too_many_attempts,
 };
-use crate::api::report::reply_with;
-use crate::api::state::State;
-use crate::base::{Broker, Synced, ist};
+use crate::api::state::{Call, State, reply_with};
+use crate::base::{Broker, Clock, Synced, clock, rng};
 use crate::brokers::broker_a::{Attempt, OpenSession};
 use crate::brokers::{BrokerError, BrokerErrorKind, Credentials};
 use crate::http::{Problem, Response};
-use crate::limits::shared::SharedAttempt;
-use crate::limits::throttle::Key;
-use crate::portfolio::{self, Brokers, Stood, SyncOutcome, check};
+use crate::limits::throttle::{Key, SharedAttempt};
+use crate::portfolio;
+use crate::portfolio::{
+    Brokers, ChangedRow, Difference, HeldRow, Reconciliation as Compared, RowName as Name, Stood,
+    SuspectedRow, SyncOutcome, check,
+};
 use crate::rt::LaneError;
-use crate::store::{Before, Derive, NewPortfolio, Portfolio, StoreError, Turn};
-use crate::views::sync::{SyncWarning, SyncedBrokerA, SyncedBrokerB};
-use crate::views::values::Instant;
+use crate::rt::coroutines::Parker;
+use crate::store::{AccountId, Before, Derive, NewPortfolio, Portfolio, StoreError, Turn};
+use crate::views::holdings::{DeletedRows, PortfolioDeleted};
+use crate::views::sync::{
+    ChangedHolding, CountedHolding, PositionCounts, Reconciliation, RowName, SuspectedAction,
+    SyncChanges, SyncReport, SyncWarning, SyncedBrokerA, SyncedBrokerB,
+};
+use crate::views::values::{Exact, Instant, Money, Quantity, Simulated};
 
 /// Longest value of a credential; broker A's are 32 characters, broker B's not documented.
 const CREDENTIAL_CHARS_MAX: usize = 512;
@@ -83,11 +91,11 @@ fn sync(
     match broker {
         Broker::A => {
             let counts = SyncedBrokerA { net_positions_count: positions_count };
-            reply_with(200, &report::report(broker, &outcome, counts, now), reply);
+            reply_with(200, &report(broker, &outcome, counts, now), reply);
         }
         Broker::B => {
             let counts = SyncedBrokerB { positions_count };
-            reply_with(200, &report::report(broker, &outcome, counts, now), reply);
+            reply_with(200, &report(broker, &outcome, counts, now), reply);
         }
     }
     Ok(())
@@ -115,7 +123,7 @@ fn stored(
     let broker_user = synced.broker_user.clone();
     let day = state.market_day(now);
     let closes_of = day.last_close.or(day.close_before_open);
-    let closes_of = closes_of.map(|close| ist::zoned(close).date());
+    let closes_of = closes_of.map(|close| clock::zoned(close).date());
     let derive: Derive = Box::new(move |Before { portfolio, closes }, synced| {
         let Portfolio { holdings, positions, syncs } = portfolio;
         let brokers: Brokers = syncs.iter().map(|sync| sync.broker).collect();
@@ -229,3 +237,365 @@ fn fetched(
         Err(error @ LaneError::Panicked) => Err(Problem::internal().because(error)),
     }
 }
+
+// ---- Turn
+//
+// A user's turn to change the portfolio: one sync or deletion after the other, on this node by
+// the user's lock, and then on all nodes that share its database.
+
+/// How often a turn that another node has is asked for again, more or less.
+const ASKED_EACH_MS: u64 = 100;
+
+/// Does `work` in the user's turn. Parks while other requests have it, for at most as long as a
+/// sync may take. A turn whose end is not stored, or that a panic leaves behind, runs out.
+pub(super) fn in_turn<T>(
+    state: &State,
+    id: AccountId,
+    work: impl FnOnce(&Turn) -> Result<T, Problem>,
+) -> Result<T, Problem> {
+    let wait_ms = state.portfolio.sync_deadline_ms;
+    let until_ms = state.clock.monotonic_ms().saturating_add(wait_ms);
+    let _lock = state.portfolio.locks.take(id.0, wait_ms).map_err(|Crowded| in_progress())?;
+    let turn = take(state, id, until_ms)?;
+    let done = work(&turn);
+    if let Err(error) = state.store.end_turn(&turn) {
+        tracing::warn!(user = id.0, %error, "a turn was not ended and will run out");
+    }
+    done
+}
+
+fn take(state: &State, id: AccountId, until_ms: u64) -> Result<Turn, Problem> {
+    loop {
+        if let Some(turn) = state.store.take_turn(id)? {
+            return Ok(turn);
+        }
+        let left_ms = until_ms.saturating_sub(state.clock.monotonic_ms());
+        if left_ms == 0 {
+            state.portfolio.locks.count_refusal();
+            return Err(in_progress());
+        }
+        Parker::current().park(rng::jittered_ms(ASKED_EACH_MS).min(left_ms));
+    }
+}
+
+/// Keeps the turn while what it was taken for goes on. Where it was lost, the store refuses what is
+/// to be written.
+pub(super) fn extend(state: &State, turn: &Turn) {
+    match state.store.extend_turn(turn) {
+        Ok(true) => {}
+        Ok(false) => tracing::warn!(user = turn.user.0, "a turn ran out and was taken"),
+        Err(error) => tracing::warn!(user = turn.user.0, %error, "a turn was not extended"),
+    }
+}
+
+// ---- User lock
+//
+// One change at a time per user: a sync or a deletion waits, parked, for the one before it.
+//
+// Runs on the edge. The lock is held for a look-up, never over a wait. A user may have few
+// requests waiting, each until its deadline; the user's lock is released when its handler ends.
+
+/// Requests of one user that may wait: both brokers' syncs pressed twice.
+const WAITING_PER_USER_MAX: usize = 3;
+
+/// Another request of the user is under way, and too many wait or this one waited too long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Crowded;
+
+/// One lock for each user.
+pub struct UserLocks {
+    clock: Clock,
+    /// Users whose lock is taken, with the requests that wait for it, oldest first.
+    users: Mutex<HashMap<i64, VecDeque<Waiter>>>,
+    refused: AtomicU64,
+}
+
+struct Waiter {
+    parker: Parker,
+    /// Set under the lock.
+    granted: Arc<AtomicBool>,
+}
+
+/// A user's lock. Dropping it passes it to the request that has waited longest.
+pub struct UserLock<'a> {
+    locks: &'a UserLocks,
+    user: i64,
+}
+
+impl UserLocks {
+    pub fn new(clock: Clock) -> Self {
+        Self { clock, users: Mutex::default(), refused: AtomicU64::new(0) }
+    }
+
+    /// Takes the user's lock. Parks while another request has it, for at most `wait_ms`.
+    ///
+    /// # Errors
+    /// [`Crowded`].
+    pub fn take(&self, user: i64, wait_ms: u64) -> Result<UserLock<'_>, Crowded> {
+        let Some((parker, granted)) = self.queue(user).inspect_err(|_| self.count_refusal())?
+        else {
+            return Ok(UserLock { locks: self, user });
+        };
+        let until_ms = self.clock.monotonic_ms().saturating_add(wait_ms);
+        while !granted.load(Ordering::SeqCst) {
+            let left_ms = until_ms.saturating_sub(self.clock.monotonic_ms());
+            let in_time = left_ms > 0 && parker.park(left_ms);
+            if !in_time && self.leave(user, &granted) {
+                self.count_refusal();
+                return Err(Crowded);
+            }
+        }
+        Ok(UserLock { locks: self, user })
+    }
+
+    /// `None` where the lock was free and is taken now.
+    fn queue(&self, user: i64) -> Result<Option<(Parker, Arc<AtomicBool>)>, Crowded> {
+        let mut users = self.users.lock();
+        let Some(waiting) = users.get_mut(&user) else {
+            users.insert(user, VecDeque::new());
+            return Ok(None);
+        };
+        if waiting.len() >= WAITING_PER_USER_MAX {
+            return Err(Crowded);
+        }
+        let (parker, granted) = (Parker::current(), Arc::new(AtomicBool::new(false)));
+        waiting.push_back(Waiter { parker: parker.clone(), granted: Arc::clone(&granted) });
+        Ok(Some((parker, granted)))
+    }
+
+    /// Stops waiting; false where the lock was granted meanwhile.
+    fn leave(&self, user: i64, granted: &Arc<AtomicBool>) -> bool {
+        let mut users = self.users.lock();
+        if granted.load(Ordering::SeqCst) {
+            return false;
+        }
+        if let Some(waiting) = users.get_mut(&user) {
+            waiting.retain(|waiter| !Arc::ptr_eq(&waiter.granted, granted));
+        }
+        true
+    }
+
+    /// Also of those who waited for another node.
+    pub(super) fn count_refusal(&self) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Requests refused since the start.
+    pub fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    /// Requests of all users that wait now.
+    pub fn waiting(&self) -> usize {
+        self.users.lock().values().map(VecDeque::len).sum()
+    }
+}
+
+impl Drop for UserLock<'_> {
+    fn drop(&mut self) {
+        let mut users = self.locks.users.lock();
+        let next = users.get_mut(&self.user).and_then(VecDeque::pop_front);
+        match next {
+            Some(waiter) => {
+                waiter.granted.store(true, Ordering::SeqCst);
+                drop(users);
+                waiter.parker.unpark();
+            }
+            None => {
+                users.remove(&self.user);
+            }
+        }
+    }
+}
+
+// ---- Report
+//
+// The reply to a sync, from its bounded outcome.
+
+/// The reply to `broker`'s sync, with `counts` under the name that it has there.
+pub(super) fn report<'a, Counts>(
+    broker: Broker,
+    outcome: &'a SyncOutcome,
+    counts: Counts,
+    synced: SyncedNow<'a>,
+) -> SyncReport<'a, Counts> {
+    let SyncedNow { at, warnings, simulated, broker_user } = synced;
+    SyncReport {
+        holdings_count: outcome.holdings,
+        counts,
+        broker,
+        broker_user,
+        synced_at: at,
+        changes: changes(outcome),
+        unresolved_count: outcome.unresolved.count,
+        unresolved: outcome.unresolved.rows.iter().map(String::as_str).collect(),
+        suspected_corporate_actions: outcome.suspected.rows.iter().map(suspected).collect(),
+        reconciliation: reconciliation(outcome.reconciliation),
+        warnings: Some(warnings).filter(|warnings| !warnings.is_empty()),
+        simulated: Simulated(simulated),
+    }
+}
+
+/// What the outcome does not say of a sync.
+pub(super) struct SyncedNow<'a> {
+    pub(super) at: Instant,
+    pub(super) warnings: Vec<SyncWarning>,
+    pub(super) simulated: bool,
+    pub(super) broker_user: Option<&'a str>,
+}
+
+fn changes(outcome: &SyncOutcome) -> SyncChanges<'_> {
+    let SyncOutcome { added, removed, changed, positions, .. } = outcome;
+    SyncChanges {
+        added_count: added.count,
+        added: added.rows.iter().map(counted).collect(),
+        removed_count: removed.count,
+        removed: removed.rows.iter().map(counted).collect(),
+        changed_count: changed.count,
+        changed: changed.rows.iter().map(changed_holding).collect(),
+        positions: PositionCounts { day: positions.day, net: positions.net },
+    }
+}
+
+fn counted(row: &HeldRow) -> CountedHolding<'_> {
+    CountedHolding { row: named(&row.name), quantity: Quantity(row.quantity) }
+}
+
+fn changed_holding(row: &ChangedRow) -> ChangedHolding<'_> {
+    ChangedHolding {
+        row: named(&row.name),
+        quantity: row.quantity.map(|(from, to)| [Quantity(from), Quantity(to)]),
+        average_price: row.average_price.map(|(from, to)| [from.map(Exact), to.map(Exact)]),
+    }
+}
+
+fn suspected(row: &SuspectedRow) -> SuspectedAction<'_> {
+    SuspectedAction { row: named(&row.name), reason: row.why.as_str() }
+}
+
+fn named(name: &Name) -> RowName<'_> {
+    let Name { exchange, tradingsymbol, isin } = name;
+    RowName { exchange, tradingsymbol, isin: isin.as_deref() }
+}
+
+fn reconciliation(compared: Compared) -> Reconciliation {
+    match compared {
+        Compared::NoBrokerFigure => Reconciliation {
+            broker_pnl: None,
+            our_pnl: None,
+            difference: None,
+            reason: Some("no_broker_figure"),
+        },
+        Compared::Compared { broker, ours, reason } => Reconciliation {
+            broker_pnl: Some(Money(broker)),
+            our_pnl: Some(Money(ours)),
+            difference: Some(Money(ours.saturating_sub(broker))),
+            reason: reason.map(Difference::as_str),
+        },
+    }
+}
+
+// ---- Delete
+//
+// `DELETE /api/portfolio/data`: everything synced is gone for good; the journal stays.
+
+/// Parks for a sync of the same user that is under way, which would else bring the data back, and
+/// for the store.
+pub fn delete(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
+    let id = call.caller().id;
+    state.admit_write(call.caller())?;
+    let deleted = in_turn(state, id, |turn| {
+        let deleted = state.store.delete_portfolio(turn);
+        // Whatever became of it: a write that was given up may have happened.
+        state.portfolio.answers.invalidate(id.0);
+        Ok(deleted?)
+    })?;
+    let deleted = DeletedRows {
+        holdings: deleted.holdings,
+        positions: deleted.positions,
+        pnl_snapshots: deleted.pnl_snapshots,
+    };
+    let message = "All portfolio data has been deleted.";
+    reply_with(200, &PortfolioDeleted { message, deleted }, reply);
+    Ok(())
+}
+
+#[cfg(test)]
+mod user_lock_tests {
+    use std::sync::mpsc;
+
+    use super::*;
+    use crate::rt::threads::spawn;
+
+    #[test]
+    fn a_lock_is_taken_by_one_request_after_the_other_per_user() {
+        let locks = Arc::new(UserLocks::new(Clock::system()));
+        let first = locks.take(1, 0).unwrap();
+        let other_user = locks.take(2, 0).unwrap();
+        let (send, receive) = mpsc::channel();
+        let inner = Arc::clone(&locks);
+        crate::rt::coroutines::spawn(move || {
+            let lock = inner.take(1, 60_000);
+            send.send(lock.is_ok()).unwrap();
+        })
+        .unwrap();
+        while locks.waiting() == 0 {
+            std::thread::yield_now();
+        }
+        assert!(receive.try_recv().is_err());
+        drop(first);
+        assert!(receive.recv().unwrap());
+        drop(other_user);
+        while !locks.users.lock().is_empty() {
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn waiting_ends_and_is_bounded() {
+        let locks = Arc::new(UserLocks::new(Clock::system()));
+        let first = locks.take(1, 0).unwrap();
+        assert!(locks.take(1, 0).is_err());
+        assert!(locks.take(1, 20).is_err());
+        assert_eq!((locks.waiting(), locks.refused()), (0, 2));
+        let waiters: Vec<_> = (0..WAITING_PER_USER_MAX)
+            .map(|_| {
+                let locks = Arc::clone(&locks);
+                spawn("waits", move || locks.take(1, 60_000).is_ok()).unwrap()
+            })
+            .collect();
+        while locks.waiting() < WAITING_PER_USER_MAX {
+            std::thread::yield_now();
+        }
+        assert!(locks.take(1, 60_000).is_err(), "one more than may wait");
+        drop(first);
+        assert!(waiters.into_iter().all(|waiter| waiter.join().unwrap()));
+        assert!(locks.take(1, 0).is_ok());
+    }
+
+    #[test]
+    fn no_two_hold_a_lock() {
+        let locks = Arc::new(UserLocks::new(Clock::system()));
+        let inside = Arc::new(AtomicBool::new(false));
+        let threads: Vec<_> = (0..3)
+            .map(|_| {
+                let (locks, inside) = (Arc::clone(&locks), Arc::clone(&inside));
+                spawn("takes", move || {
+                    let mut taken = 0;
+                    while taken < 300 {
+                        let Ok(_lock) = locks.take(1, 60_000) else { continue };
+                        assert!(!inside.swap(true, Ordering::SeqCst));
+                        assert!(inside.swap(false, Ordering::SeqCst));
+                        taken += 1;
+                    }
+                })
+                .unwrap()
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+    }
+}
+
+#[cfg(test)]
+#[path = "report_tests.rs"]
+mod report_tests;

@@ -4,12 +4,8 @@
 //! the numbers together, `text` and `plot` show them. Bad rows and errors go to standard error, the
 //! result to standard output.
 
-mod candles;
 mod outcomes;
-mod plot;
 mod report;
-mod rows;
 mod run;
-mod text;
 
 pub use run::evaluate;

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use proptest::prelude::*;
 
-use super::super::authority::{Grant, Holder, Look, Presence};
 use super::*;
+use crate::base::lease::state::{Grant, Holder, Look, Presence};
 
 const TIMES: LeaseTimes = LeaseTimes::of(5_000);
 const STEP_MS: u64 = 50;

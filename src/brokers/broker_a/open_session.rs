@@ -5,16 +5,17 @@
 //! or fails by it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
 use secrecy::{ExposeSecret, SecretString};
 use zeroize::Zeroizing;
 
 use crate::base::Synced;
-use crate::brokers::BrokerError;
 use crate::brokers::call::transport::{CallLimits, Reply, Transport, TransportError, push_query};
 use crate::brokers::session::token::authorization;
-use crate::brokers::sync::shares::Caller;
+use crate::brokers::sync::key_limiter::Caller;
+use crate::brokers::{BrokerError, portfolio};
 
 /// Longest call that ends a session; most take a tenth of it.
 pub(super) const END_TIMEOUT_MS: u64 = 1_000;
@@ -58,7 +59,7 @@ impl SessionCounters {
 }
 
 /// An access token with the connection that it was used on. Both end with this value; the session
-/// at the broker lives on until [`BrokerA::end`](super::BrokerA::end).
+/// at the broker lives on until [`BrokerA::end`](crate::brokers::broker_a::BrokerA::end).
 pub struct OpenSession {
     pub(super) connection: Transport,
     pub(super) caller: Caller,
@@ -121,5 +122,37 @@ impl Drop for OpenSession {
         if !self.settled {
             self.counters.left.fetch_add(1, Relaxed);
         }
+    }
+}
+
+// ---- Session
+//
+// The checksum of the daily login. Pure.
+
+/// Longest request token that is passed on; real ones have 32 characters.
+pub(super) const REQUEST_TOKEN_BYTES_MAX: usize = 256;
+
+/// Lower-case hexadecimal SHA-256 of `api_key ++ request_token ++ api_secret`, which proves the
+/// secret without sending it.
+pub(super) fn checksum(
+    api_key: &SecretString,
+    request_token: &str,
+    api_secret: &SecretString,
+) -> Zeroizing<String> {
+    let parts = [api_key.expose_secret(), request_token, api_secret.expose_secret()];
+    portfolio::checksum("", &parts.map(str::as_bytes))
+}
+
+#[cfg(test)]
+mod session_tests {
+    use super::*;
+
+    #[test]
+    fn agrees_with_the_check_vector() {
+        let sum = checksum(&"api_key".into(), "request_token", &"api_secret".into());
+        assert_eq!(
+            sum.as_str(),
+            "ff6a6d3d60c9d974df906ba6f787ac38300cfa68b41801b486ea1007e52e8942"
+        );
     }
 }

@@ -5,22 +5,30 @@
 //! nothing of a user between two syncs, and never logs what it was given.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use rust_decimal::Decimal;
 use secrecy::{ExposeSecret, SecretString};
+use serde::Deserialize;
+use sonic_rs::LazyValue;
 use zeroize::Zeroizing;
 
-use super::open_session::{Attempt, END_TIMEOUT_MS, OpenSession, SessionCounters, SessionCounts};
-use super::portfolio_wire as wire;
-use super::session::checksum;
-use super::wire::NAME;
-use crate::base::{Clock, Synced, wipe};
+use crate::base::{
+    Broker, Clock, Cost, Holding, Position, PositionKind, Synced, broker_user, json, wipe,
+};
+use crate::brokers::broker_a::open_session::{
+    Attempt, END_TIMEOUT_MS, OpenSession, SessionCounters, SessionCounts, checksum,
+};
+use crate::brokers::broker_a::wire::NAME;
+use crate::brokers::call::gate::RETRY_AFTER_MAX;
 use crate::brokers::call::stats::ClassReading;
 use crate::brokers::call::transport::{CallLimits, Redirects, Reply, Transport};
+use crate::brokers::feed::Number;
 use crate::brokers::settings::UpstreamSettings;
 use crate::brokers::sync::guard::{SyncCounts, SyncGate, SyncGuard};
 use crate::brokers::sync::key_limiter::Rates;
-use crate::brokers::{BrokerError, Credentials};
-use crate::limits::shared::SharedCounts;
+use crate::brokers::{BrokerError, BrokerErrorKind as Kind, Credentials};
+use crate::limits::throttle::SharedCounts;
 
 /// Per API key, all its users together (`wire` documentation, 9). The day has no limit of its own.
 const RATES: Rates = Rates { calls_max: 10, window_ms: 1_000, day_calls_max: usize::MAX };
@@ -101,7 +109,7 @@ impl Portfolios {
         let total_timeout_ms = self.limits.total_timeout_ms.min(END_TIMEOUT_MS);
         let limits = CallLimits { total_timeout_ms, ..self.limits };
         if self.gate.take_one(session.caller) {
-            session.end(&url, API_VERSION, limits, wire::is_success);
+            session.end(&url, API_VERSION, limits, is_success);
             // Sending it leaves pieces of the token.
             wipe::scrub();
         }
@@ -125,11 +133,11 @@ impl Portfolios {
         let mut synced = Synced { simulated, broker_user, ..Synced::default() };
         synced.holdings = guard.call(|limits| {
             let reply = read("/portfolio/holdings", limits)?;
-            wire::holdings(&reply, self.clock.now_ms())
+            holdings(&reply, self.clock.now_ms())
         })?;
         synced.positions = guard.call(|limits| {
             let reply = read("/portfolio/positions", limits)?;
-            wire::positions(&reply)
+            positions(&reply)
         })?;
         Ok(synced)
     }
@@ -152,7 +160,7 @@ impl Portfolios {
         let url = format!("{}/session/token", self.url);
         let sent = connection.post_form(&url, &[API_VERSION], &fields, limits);
         let mut reply = sent.map_err(|error| error.of_user(NAME))?;
-        let session = wire::session(&reply);
+        let session = session(&reply);
         drop(Zeroizing::new(std::mem::take(&mut reply.body)));
         let (token, broker_user) = session?;
         Ok((token, broker_user, reply.simulated))
@@ -171,6 +179,344 @@ impl Portfolios {
     }
 }
 
+// ---- Portfolio wire
+//
+// Broker A's answers to a user's sync: bytes to holdings and positions, or to the reason why not.
+// Pure.
+//
+// An answer is a portfolio only if its envelope says success and every row can be read; anything
+// else is an error, never an empty portfolio. Errors are judged by `error_type`, then by the HTTP
+// status; the broker's text decides one case only, the two kinds of refused login.
+
+/// The broker's error names have less than this; more is not repeated in our words.
+const ERROR_TYPE_BYTES_MAX: usize = 32;
+/// Rows of one list. Accounts with a thousand are unheard of.
+const ROWS_MAX: usize = 5_000;
+/// Longest ticker, exchange, ISIN or product; real ones have up to 30 bytes.
+const TEXT_BYTES_MAX: usize = 64;
+/// The broker counts calls by the second.
+const RATE_LIMIT_WAIT_MIN: Duration = Duration::from_secs(1);
+
+/// Which call an answer belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Call {
+    /// `POST /session/token`: here the "token" is the one-time code or the checksum.
+    Session,
+    /// A read with the access token.
+    Read,
+}
+
+/// The access token of a fresh session, and the broker's id of whose it is.
+///
+/// # Errors
+/// As [`data`], and [`BrokerErrorKind::Malformed`] without an access token.
+pub(super) fn session(reply: &Reply) -> Result<(SecretString, Option<String>), BrokerError> {
+    let data = data(Call::Session, reply)?;
+    let members = json::members(data.as_bytes()).unwrap_or_default();
+    // Decoded here, because the parser would leave copies behind.
+    let text = |wanted: &str| {
+        let found = members.iter().find(|(name, _)| *name == wanted);
+        found.and_then(|(_, raw)| json::unescaped(raw)).filter(|text| !text.is_empty())
+    };
+    let token = text("access_token").map(|token| SecretString::from(token.as_str()));
+    let token = token.ok_or_else(|| malformed("session without an access token"))?;
+    Ok((token, text("user_id").and_then(|id| broker_user(&id))))
+}
+
+/// The rows of `GET /portfolio/holdings`; those of shares that were all sold are left out.
+///
+/// # Errors
+/// As [`data`], and [`BrokerErrorKind::Malformed`] when a row cannot be read.
+pub(super) fn holdings(reply: &Reply, as_of_ms: i64) -> Result<Vec<Holding>, BrokerError> {
+    let rows: Vec<WireHolding> = rows(data(Call::Read, reply)?)?;
+    let holdings: Option<Vec<Option<Holding>>> =
+        rows.into_iter().map(|row| holding(row, as_of_ms)).collect();
+    let holdings = holdings.ok_or_else(|| malformed("holding without a name or a quantity"))?;
+    Ok(holdings.into_iter().flatten().collect())
+}
+
+/// The rows of `GET /portfolio/positions`, of both lists, closed ones too.
+///
+/// # Errors
+/// As [`holdings`].
+pub(super) fn positions(reply: &Reply) -> Result<Vec<Position>, BrokerError> {
+    #[derive(Deserialize)]
+    struct Lists<'a> {
+        #[serde(borrow)]
+        net: LazyValue<'a>,
+        #[serde(borrow)]
+        day: LazyValue<'a>,
+    }
+    let data = data(Call::Read, reply)?;
+    let raw = data;
+    if raw == "null" {
+        return Ok(Vec::new());
+    }
+    let lists: Lists<'_> =
+        json::parse(raw.as_bytes()).ok_or_else(|| malformed("positions without their lists"))?;
+    let mut positions = Vec::new();
+    for (kind, list) in [(PositionKind::Net, &lists.net), (PositionKind::Day, &lists.day)] {
+        let rows: Vec<WirePosition> = rows(list.as_raw_str())?;
+        for row in rows {
+            let position = position(row, kind);
+            positions.push(position.ok_or_else(|| malformed("position without a name"))?);
+        }
+    }
+    Ok(positions)
+}
+
+/// Whether the broker did what it was asked, whatever it says of it.
+pub(super) fn is_success(reply: &Reply) -> bool {
+    data(Call::Read, reply).is_ok()
+}
+
+/// `data` of a success.
+fn data(call: Call, reply: &Reply) -> Result<&str, BrokerError> {
+    let Some(mut members) = json::members(&reply.body) else {
+        return Err(not_an_envelope(reply));
+    };
+    let text = |wanted: &str| {
+        let found = members.iter().find(|(name, _)| *name == wanted);
+        found.and_then(|(_, raw)| json::unescaped(raw))
+    };
+    let (status, error_type) = (text("status"), text("error_type"));
+    let status = status.as_deref().map_or("", String::as_str);
+    if status == "error" || error_type.is_some() {
+        let kind = error_type.as_deref().map_or("", String::as_str);
+        let message = text("message").map(|message| message.to_ascii_lowercase());
+        return Err(reported(call, reply, kind, message.as_deref().unwrap_or_default()));
+    }
+    let data = members.iter().position(|(name, _)| *name == "data");
+    match data {
+        Some(at) if status == "success" && (200..300).contains(&reply.status) => {
+            Ok(members.swap_remove(at).1)
+        }
+        _ => Err(not_an_envelope(reply)),
+    }
+}
+
+/// An error that the broker reports. `message` is in lower case.
+fn reported(call: Call, reply: &Reply, kind: &str, message: &str) -> BrokerError {
+    let status = reply.status;
+    match (kind, call) {
+        ("TokenException", Call::Session) => refused_login(message),
+        ("TokenException", Call::Read) => {
+            failed(Kind::CodeRefused, "the session made with it is over")
+        }
+        ("PermissionException" | "PermissionError", _) => {
+            failed(Kind::NotPermitted, "the app lacks the permission")
+        }
+        ("UserException", _) => failed(Kind::AccountProblem, ""),
+        ("TwoFAException", _) => failed(Kind::SecondFactorProblem, ""),
+        _ if status == 429 || message.contains("too many requests") => rate_limited(reply),
+        ("InputException", Call::Session) => refused_login(message),
+        // Our own requests have no parameters that could be wrong.
+        ("InputException", Call::Read) => malformed("a read is called bad input"),
+        ("", _) if status < 500 => malformed(format!("an error without a type, HTTP {status}")),
+        // Network, Data and General, types that belong to orders, and types we do not know, which
+        // count as General.
+        _ => unavailable(kind, status),
+    }
+}
+
+/// Wrong key, secret or code: told apart by the text alone.
+fn refused_login(message: &str) -> BrokerError {
+    if message.contains("checksum") {
+        failed(Kind::KeyRefused, "the checksum is wrong: API key or secret")
+    } else if message.contains("api_key") {
+        failed(Kind::KeyRefused, "the API key is unknown")
+    } else {
+        failed(Kind::CodeRefused, "wrong, used or too old")
+    }
+}
+
+fn unavailable(kind: &str, status: u16) -> BrokerError {
+    let named = kind.len() <= ERROR_TYPE_BYTES_MAX && kind.ends_with("Exception");
+    let named = named && kind.bytes().all(|byte| byte.is_ascii_alphabetic());
+    let kind = if named { kind } else { "an unknown error" };
+    failed(Kind::Failed { status }, kind)
+}
+
+/// An answer without a readable envelope, such as an outage page in front of the broker.
+fn not_an_envelope(reply: &Reply) -> BrokerError {
+    match reply.status {
+        429 => rate_limited(reply),
+        status @ 500.. => {
+            let error = failed(Kind::Failed { status }, "no envelope");
+            reply.retry_after.into_iter().fold(error, BrokerError::after)
+        }
+        status => malformed(format!("no envelope, HTTP {status}")),
+    }
+}
+
+fn rate_limited(reply: &Reply) -> BrokerError {
+    let asked = reply.retry_after.unwrap_or_default().min(RETRY_AFTER_MAX);
+    failed(Kind::RateLimited, "").after(asked.max(RATE_LIMIT_WAIT_MIN))
+}
+
+fn malformed(what: impl Into<String>) -> BrokerError {
+    failed(Kind::Malformed, what)
+}
+
+fn failed(kind: Kind, detail: impl Into<String>) -> BrokerError {
+    BrokerError::new(NAME, kind, detail)
+}
+
+/// The rows of a list; `null` is a list without any.
+fn rows<'a, T: Deserialize<'a>>(raw: &'a str) -> Result<Vec<T>, BrokerError> {
+    let rows: Option<Vec<T>> =
+        json::parse(raw.as_bytes()).ok_or_else(|| malformed("a row that cannot be read"))?;
+    let rows = rows.unwrap_or_default();
+    if rows.len() > ROWS_MAX {
+        return Err(malformed(format!("more than {ROWS_MAX} rows")));
+    }
+    Ok(rows)
+}
+
+#[derive(Deserialize)]
+struct WireHolding {
+    tradingsymbol: String,
+    exchange: String,
+    isin: Option<String>,
+    quantity: Number,
+    #[serde(default)]
+    t1_quantity: Number,
+    #[serde(default)]
+    collateral_quantity: Number,
+    mtf: Option<WireMtf>,
+    #[serde(default)]
+    average_price: Number,
+    #[serde(default)]
+    last_price: Number,
+    #[serde(default)]
+    close_price: Number,
+    #[serde(default)]
+    pnl: Number,
+    discrepancy: Option<bool>,
+}
+
+#[derive(Deserialize)]
+struct WireMtf {
+    #[serde(default)]
+    quantity: Number,
+}
+
+/// `None` if the row cannot be meant, `Some(None)` if nothing is left of it.
+fn holding(row: WireHolding, as_of_ms: i64) -> Option<Option<Holding>> {
+    let isin = row.isin.filter(|isin| !isin.is_empty());
+    if !named(&row.tradingsymbol) || !named(&row.exchange) || !isin.as_deref().is_none_or(named) {
+        return None;
+    }
+    let settled_quantity = row.quantity.0?;
+    let t1_quantity = row.t1_quantity.or_zero();
+    let pledged_quantity = row.collateral_quantity.or_zero();
+    let mtf_quantity = row.mtf.map(|mtf| mtf.quantity.or_zero()).unwrap_or_default();
+    let quantities = [settled_quantity, t1_quantity, pledged_quantity, mtf_quantity];
+    if quantities.iter().all(Decimal::is_zero) {
+        return Some(None);
+    }
+    Some(Some(Holding {
+        broker: Broker::A,
+        exchange: row.exchange,
+        tradingsymbol: row.tradingsymbol,
+        isin,
+        settled_quantity,
+        t1_quantity,
+        pledged_quantity,
+        mtf_quantity,
+        disputed_quantity: Decimal::ZERO,
+        cost: row.average_price.price().map(Cost::PerShare),
+        last_price: row.last_price.price(),
+        close_price: row.close_price.price(),
+        change_pct: None,
+        as_of_ms,
+        broker_pnl: row.pnl.0,
+        discrepancy: row.discrepancy.unwrap_or(false),
+        unresolved: false,
+        mark: None,
+    }))
+}
+
+#[derive(Deserialize)]
+struct WirePosition {
+    tradingsymbol: String,
+    exchange: String,
+    product: String,
+    quantity: Number,
+    #[serde(default)]
+    multiplier: Number,
+    #[serde(default)]
+    average_price: Number,
+    #[serde(default)]
+    last_price: Number,
+    #[serde(default)]
+    close_price: Number,
+    #[serde(default)]
+    pnl: Number,
+    #[serde(default)]
+    buy_quantity: Number,
+    #[serde(default)]
+    sell_quantity: Number,
+}
+
+impl WirePosition {
+    /// The realised and the unrealised part of `pnl`, each where the row tells it. The broker's own
+    /// fields of these names do not: it leaves the gain of a closed position in `unrealised`.
+    fn split(&self, quantity: Decimal, multiplier: Decimal) -> (Option<Decimal>, Option<Decimal>) {
+        let pnl = self.pnl.0;
+        if quantity.is_zero() {
+            return (pnl, Some(Decimal::ZERO));
+        }
+        let (Some(bought), Some(sold)) = (self.buy_quantity.0, self.sell_quantity.0) else {
+            return (None, None);
+        };
+        if bought.checked_sub(sold) != Some(quantity) {
+            return (None, None);
+        }
+        if bought.is_zero() || sold.is_zero() {
+            return (Some(Decimal::ZERO), pnl);
+        }
+        // Partly closed: the average price is that of the quantity that is left.
+        let unrealised = || {
+            let gain = self.last_price.price()?.checked_sub(self.average_price.price()?)?;
+            gain.checked_mul(quantity)?.checked_mul(multiplier)
+        };
+        let unrealised = unrealised();
+        let realised = pnl.zip(unrealised).and_then(|(pnl, open)| pnl.checked_sub(open));
+        (realised, unrealised)
+    }
+}
+
+fn position(row: WirePosition, kind: PositionKind) -> Option<Position> {
+    if ![&row.tradingsymbol, &row.exchange, &row.product].into_iter().all(|text| named(text)) {
+        return None;
+    }
+    let quantity = row.quantity.0?;
+    let multiplier = row.multiplier.price().unwrap_or(Decimal::ONE);
+    let (realised, unrealised) = row.split(quantity, multiplier);
+    Some(Position {
+        broker: Broker::A,
+        kind,
+        exchange: row.exchange,
+        tradingsymbol: row.tradingsymbol,
+        product: row.product,
+        quantity,
+        multiplier,
+        average_price: row.average_price.price(),
+        last_price: row.last_price.price(),
+        close_price: row.close_price.price(),
+        pnl: row.pnl.0,
+        realised,
+        unrealised,
+        unresolved: false,
+    })
+}
+
+/// Whether this can be a name: neither empty nor longer than any.
+fn named(text: &str) -> bool {
+    (1..=TEXT_BYTES_MAX).contains(&text.len()) && !text.contains(char::is_control)
+}
+
 #[cfg(test)]
 #[path = "portfolio_tests.rs"]
 mod tests;
@@ -178,3 +524,7 @@ mod tests;
 #[cfg(test)]
 #[path = "portfolio_limits_tests.rs"]
 mod limits_tests;
+
+#[cfg(test)]
+#[path = "portfolio_wire_tests.rs"]
+mod portfolio_wire_tests;

@@ -12,7 +12,7 @@ use secrecy::SecretString;
 use serde::Deserialize;
 use sonic_rs::{LazyValue, RawNumber};
 
-use crate::base::{decimal, ist, json};
+use crate::base::{clock, json};
 use crate::brokers::call::transport::Reply;
 use crate::brokers::{BrokerError, BrokerErrorKind as Kind};
 
@@ -152,11 +152,11 @@ fn quote(text: &str) -> Option<QuoteRow> {
     let wire: WireQuote = sonic_rs::from_str(text).ok()?;
     Some(QuoteRow {
         instrument_token: wire.instrument_token,
-        last_price: decimal::parse(wire.last_price.as_str())?,
+        last_price: json::parse_decimal(wire.last_price.as_str())?,
         previous_close: wire
             .ohlc
             .and_then(|ohlc| ohlc.close)
-            .and_then(|close| decimal::parse(close.as_str())),
+            .and_then(|close| json::parse_decimal(close.as_str())),
         timestamp: wire.timestamp.as_deref().and_then(naive_ist),
     })
 }
@@ -192,7 +192,7 @@ pub fn login(reply: &Reply) -> Result<Login, BrokerError> {
 
 /// `2021-06-08 15:45:56`, meant as IST.
 fn naive_ist(text: &str) -> Option<Timestamp> {
-    DateTime::strptime("%Y-%m-%d %H:%M:%S", text).ok().map(ist::instant)
+    DateTime::strptime("%Y-%m-%d %H:%M:%S", text).ok().map(clock::instant)
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ fn reads_the_official_quote() {
     assert_eq!(row.instrument_token, 408_065);
     assert_eq!(row.last_price.to_string(), "1412.95");
     assert_eq!(row.previous_close.unwrap().to_string(), "1389.65");
-    assert_eq!(ist::iso(row.timestamp.unwrap()), "2021-06-08T15:45:56+05:30");
+    assert_eq!(clock::iso(row.timestamp.unwrap()), "2021-06-08T15:45:56+05:30");
     assert!(!row.is_index());
 }
 
@@ -49,7 +49,7 @@ fn reads_the_official_session() {
     use secrecy::ExposeSecret;
     let login = login(&reply(200, sample!("generate_session.json"))).unwrap();
     assert_eq!(login.access_token.expose_secret(), "XXXXXX");
-    assert_eq!(ist::iso(login.login_at.unwrap()), "2021-01-01T16:15:14+05:30");
+    assert_eq!(clock::iso(login.login_at.unwrap()), "2021-01-01T16:15:14+05:30");
 }
 
 #[test]

@@ -6,24 +6,24 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use zeroize::Zeroizing;
 
-use super::combine;
-use super::session::{Signature, exchange_body};
-use super::wire::{self, DematRow, NAME, PortfolioRow, PositionRow, Refusal};
 use crate::base::{Clock, Synced};
-use crate::brokers::app_keys::{AppKeySlot, AppKeys};
+use crate::brokers::broker_b::wire;
+use crate::brokers::broker_b::wire::{DematRow, NAME, PortfolioRow, PositionRow, Refusal};
 use crate::brokers::call::stats::ClassReading;
 use crate::brokers::call::transport::{BadUrl, Redirects, Reply, Transport};
 use crate::brokers::portfolio::CREDENTIAL_BYTES_MAX;
 use crate::brokers::session::token::{SharedToken, TokenStatus};
-use crate::brokers::settings::{BrokerBSettings, UpstreamSettings};
+use crate::brokers::settings::{AppKeySlot, AppKeys, BrokerBSettings, UpstreamSettings};
 use crate::brokers::sync::guard::{SyncCounts, SyncGate, SyncGuard};
 use crate::brokers::sync::key_limiter::Rates;
-use crate::brokers::{BrokerError, BrokerErrorKind, Credentials, Readiness};
-use crate::limits::shared::SharedCounts;
+use crate::brokers::{BrokerError, BrokerErrorKind, Credentials, Readiness, portfolio};
+use crate::limits::throttle::SharedCounts;
 
 /// Per API key (`wire` documentation, 11).
 const RATES: Rates = Rates { calls_max: 100, window_ms: 60_000, day_calls_max: 5_000 };
@@ -155,7 +155,7 @@ impl BrokerB {
     /// From long before anybody's first trade until now. The broker's dates are wall-clock times of
     /// India that carry a `Z`.
     fn wide_range(&self) -> String {
-        let today = crate::base::ist::zoned(self.clock.now()).date();
+        let today = crate::base::clock::zoned(self.clock.now()).date();
         format!(
             "{{\"exchange_code\":\"NSE\",\"from_date\":\"2000-01-01T06:00:00.000Z\",\
              \"to_date\":\"{today}T23:59:59.000Z\"}}"
@@ -182,9 +182,9 @@ impl Calls<'_> {
             // Some accounts answer with a range of dates only.
             portfolio = self.read(&signer, "portfolioholdings", &self.broker.wide_range())?;
         }
-        let holdings = combine::holdings(&demat, &portfolio, self.broker.clock.now_ms())?;
+        let holdings = wire::holdings(&demat, &portfolio, self.broker.clock.now_ms())?;
         let positions: Vec<PositionRow> = self.read(&signer, "portfoliopositions", NOTHING)?;
-        let positions = combine::positions(&positions)?;
+        let positions = wire::positions(&positions)?;
         Ok(Synced { holdings, positions, simulated, broker_user })
     }
 
@@ -261,6 +261,100 @@ fn once_more<T>(ask: impl Fn() -> Result<Settled<T>, BrokerError>) -> Result<T, 
     }
 }
 
+// ---- Session
+//
+// What proves to broker B who asks: the body of the session exchange and the headers of every
+// signed read. Pure.
+
+/// An escaped character takes six bytes at most (`\u001f`).
+const ESCAPED_BYTES_MAX: usize = 6;
+
+/// `{"SessionToken":…,"AppKey":…}`, in memory that is wiped and never grew by copying. The key goes
+/// raw: only the login page's URL wants it encoded.
+pub(super) fn exchange_body(api_session: &str, api_key: &SecretString) -> Zeroizing<String> {
+    const FRAME: [&str; 3] = ["{\"SessionToken\":\"", "\",\"AppKey\":\"", "\"}"];
+    let key = api_key.expose_secret();
+    let frame_bytes: usize = FRAME.iter().map(|part| part.len()).sum();
+    let bytes = frame_bytes + ESCAPED_BYTES_MAX * (api_session.len() + key.len());
+    let mut body = Zeroizing::new(String::with_capacity(bytes));
+    body.push_str(FRAME[0]);
+    push_escaped(&mut body, api_session);
+    body.push_str(FRAME[1]);
+    push_escaped(&mut body, key);
+    body.push_str(FRAME[2]);
+    body
+}
+
+fn push_escaped(body: &mut String, text: &str) {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    for letter in text.chars() {
+        match letter {
+            '"' | '\\' => {
+                body.push('\\');
+                body.push(letter);
+            }
+            '\0'..='\u{1f}' => {
+                body.push_str("\\u00");
+                body.push(char::from(HEX[letter as usize >> 4]));
+                body.push(char::from(HEX[letter as usize & 15]));
+            }
+            _ => body.push(letter),
+        }
+    }
+}
+
+/// The two headers that change with every attempt.
+pub(super) struct Signature {
+    pub(super) timestamp: String,
+    /// `token `, then the hexadecimal SHA-256 of timestamp, body and secret.
+    pub(super) checksum: Zeroizing<String>,
+}
+
+impl Signature {
+    /// Signs exactly the bytes that will be sent, as of `now`.
+    pub(super) fn of(now: Timestamp, body: &str, api_secret: &SecretString) -> Self {
+        let timestamp = timestamp(now);
+        let secret = api_secret.expose_secret();
+        let parts = [timestamp.as_bytes(), body.as_bytes(), secret.as_bytes()];
+        let checksum = portfolio::checksum("token ", &parts);
+        Self { timestamp, checksum }
+    }
+}
+
+/// True UTC in whole seconds; the milliseconds are always written `.000`.
+fn timestamp(now: Timestamp) -> String {
+    now.to_zoned(TimeZone::UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z").to_string()
+}
+
 #[cfg(test)]
 #[path = "client_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+mod session_tests {
+    use super::*;
+
+    #[test]
+    fn signs_the_check_vector_with_the_milliseconds_cut_off() {
+        let now = "2026-10-01T10:23:56.987Z".parse().unwrap();
+        let signature = Signature::of(now, "{}", &"EXAMPLE_SECRET".into());
+        assert_eq!(signature.timestamp, "2026-10-01T10:23:56.000Z");
+        assert_eq!(
+            signature.checksum.as_str(),
+            "token c6cd10b3ed73c49fb1ee40dc3137cc1026a2876526001a1617b4335152a937ae"
+        );
+    }
+
+    #[test]
+    fn the_body_of_the_exchange_is_json_whatever_the_key_holds() {
+        let body = exchange_body("12345678", &"a+=!#^~&@$()*é".into());
+        assert_eq!(body.as_str(), r#"{"SessionToken":"12345678","AppKey":"a+=!#^~&@$()*é"}"#);
+        let given = "\"\\\u{1f}\n".repeat(20);
+        let body = exchange_body(&given, &given.as_str().into());
+        let read: std::collections::HashMap<String, String> = sonic_rs::from_str(&body).unwrap();
+        assert_eq!(read["SessionToken"], given);
+        assert_eq!(read["AppKey"], given);
+        let bytes = 36 + ESCAPED_BYTES_MAX * 2 * given.len();
+        assert!(body.capacity() <= bytes, "grown by copying: {}", body.capacity());
+    }
+}

@@ -1,7 +1,7 @@
 //! Broker B's lists made one, tested.
 
 use super::*;
-use crate::brokers::number::Number;
+use crate::brokers::feed::Number;
 
 fn number(text: &str) -> Number {
     Number((!text.is_empty()).then(|| text.parse().unwrap()))

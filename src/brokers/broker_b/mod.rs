@@ -5,10 +5,8 @@
 //! session.
 
 mod client;
-mod combine;
 pub mod master;
 pub mod replies;
-mod session;
 pub mod wire;
 
 pub use client::BrokerB;

@@ -4,17 +4,19 @@
 //! documented shapes; every other answer without rows is an error, never an empty portfolio. Errors
 //! are told apart by their texts, whose case, spacing and punctuation vary.
 
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use rust_decimal::Decimal;
 use secrecy::SecretString;
 use serde::Deserialize;
 
-use crate::base::{broker_user, ist, json};
-use crate::brokers::call::pace::RETRY_AFTER_MAX;
+use crate::base::{Broker, Cost, Holding, Position, PositionKind, broker_user, clock, json};
+use crate::brokers::call::gate::RETRY_AFTER_MAX;
 use crate::brokers::call::transport::Reply;
-use crate::brokers::number::{self, Number};
-use crate::brokers::{BrokerError, BrokerErrorKind as Kind};
+use crate::brokers::feed::Number;
+use crate::brokers::{BrokerError, BrokerErrorKind, BrokerErrorKind as Kind, feed};
 
 /// The name in errors and logs.
 pub(in crate::brokers) const NAME: &str = "broker B";
@@ -94,7 +96,7 @@ fn success(reply: &Reply, now: Timestamp) -> Result<Option<&str>, Refusal> {
         return Err(not_an_envelope(reply).into());
     }
     // Success in words, but not in numbers: rows are believed, the lack of rows is not.
-    let status = number::read(raw("Status")).and_then(|status| status.0);
+    let status = feed::read(raw("Status")).and_then(|status| status.0);
     let in_order =
         status.is_none_or(|status| status == 200.into()) && (200..300).contains(&reply.status);
     if bare && !in_order {
@@ -115,7 +117,7 @@ fn reported(reply: &Reply, text: &str, now: Timestamp) -> Refusal {
     let code = |why: &str| failed(Kind::CodeRefused, why);
     let error = if says("limit exceed") {
         let day = says("per day");
-        let wait = if day { ist::until_midnight(now) } else { minute(reply) };
+        let wait = if day { clock::until_midnight(now) } else { minute(reply) };
         failed(Kind::KeySpent, "").after(wait)
     } else if says("invalid user details") {
         let error = code("the user is unknown, or the session is over");
@@ -212,6 +214,342 @@ pub struct PositionRow {
     pub(super) ltp: Number,
 }
 
+// ---- Combine
+//
+// Broker B's two lists of holdings made one, and its positions. Pure.
+//
+// The depository's list knows ISINs and what was delivered; the broker's own list knows costs and
+// counts pledged and, it seems, undelivered shares. Rows that share a code, in whatever case, or
+// an ISIN are one holding, whatever order they come in: after a split of the face value one code
+// stands under its old and its new ISIN for a while. Owned is the larger of the two quantities:
+// neither list invents shares, and each leaves some out. The difference is told as
+// `disputed_quantity`, since no answer says which kind it is.
+//
+// The cost of a holding is known if the cost list has every owned share. Where it has fewer, as
+// after a transfer or a bonus, the others may have cost anything, so the holding has no average
+// and no profit; what is known of its cost is told apart ([`Cost::Part`]).
+
+/// The equity list appears under this exchange, and the depository's rows name none.
+const USUAL_EXCHANGE: &str = "NSE";
+/// Longest code, name or ISIN; real ones have up to 20 bytes.
+const TEXT_BYTES_MAX: usize = 64;
+/// Nothing rises to the hundredfold within a day.
+const CHANGE_PCT_MAX: Decimal = Decimal::from_parts(10_000, 0, 0, false, 0);
+/// An ISIN has neither more nor less.
+const ISIN_BYTES: usize = 12;
+
+/// The rows of one holding, added up. Nothing in it depends on their order.
+#[derive(Default)]
+struct Share {
+    /// Shares of each code and ISIN.
+    codes: BTreeMap<String, Decimal>,
+    isins: BTreeMap<String, Decimal>,
+    /// Exchanges of the cost list's rows, with the price that goes with the most shares.
+    exchanges: BTreeMap<String, Option<Priced>>,
+    demat: Decimal,
+    portfolio: Decimal,
+    /// Of the rows with a cost: shares and their value.
+    costed: Decimal,
+    cost: Decimal,
+}
+
+/// A price with its move of the day in percent, and the shares of the row that it is in.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Priced {
+    quantity: Decimal,
+    price: Decimal,
+    change_pct: Option<Decimal>,
+}
+
+/// What rows are joined by.
+#[derive(PartialEq, Eq, Hash)]
+enum Key {
+    Code(String),
+    Isin(String),
+}
+
+/// Which keys belong together: each key's group, and each group's successor, itself where it has
+/// none.
+#[derive(Default)]
+struct Groups {
+    by_key: HashMap<Key, usize>,
+    successors: Vec<usize>,
+}
+
+impl Groups {
+    fn group(&mut self, key: Key) -> usize {
+        let next = self.successors.len();
+        let group = *self.by_key.entry(key).or_insert(next);
+        if group == next {
+            self.successors.push(next);
+        }
+        self.last(group)
+    }
+
+    fn join(&mut self, one: Key, other: Key) {
+        let (one, other) = (self.group(one), self.group(other));
+        self.successors[one] = other;
+    }
+
+    fn last(&mut self, mut group: usize) -> usize {
+        while self.successors[group] != group {
+            // Halves the way for the next who asks.
+            self.successors[group] = self.successors[self.successors[group]];
+            group = self.successors[group];
+        }
+        group
+    }
+}
+
+/// One holding per share, in the order of the codes. Rows without shares are left out.
+///
+/// # Errors
+/// [`BrokerErrorKind::Malformed`] when a row has no code, or a quantity is missing, negative or too
+/// large.
+pub(super) fn holdings(
+    demat: &[DematRow],
+    portfolio: &[PortfolioRow],
+    as_of_ms: i64,
+) -> Result<Vec<Holding>, BrokerError> {
+    let mut groups = Groups::default();
+    for row in demat {
+        let code = named(&row.stock_code)?;
+        if let Some(isin) = isin(row)? {
+            groups.join(Key::Code(code), Key::Isin(isin));
+        }
+    }
+    let mut shares: HashMap<usize, Share> = HashMap::new();
+    for row in demat {
+        let code = named(&row.stock_code)?;
+        let share = shares.entry(groups.group(Key::Code(code.clone()))).or_default();
+        share.add_demat(code, isin(row)?, quantity(row.quantity.0)?)?;
+    }
+    for row in portfolio {
+        let exchange = some(row.exchange_code.as_deref()).unwrap_or(USUAL_EXCHANGE);
+        // Derivatives have a list of their own; asked for shares, the broker should give none.
+        if !matches!(exchange, "NSE" | "BSE") {
+            continue;
+        }
+        let code = named(&row.stock_code)?;
+        let share = shares.entry(groups.group(Key::Code(code.clone()))).or_default();
+        share.add_portfolio(code, exchange, row)?;
+    }
+    let held = shares.values().filter(|share| !share.owned().is_zero());
+    let mut holdings: Vec<Holding> = held.map(|share| share.holding(as_of_ms)).collect();
+    holdings.sort_by(|one, other| one.tradingsymbol.cmp(&other.tradingsymbol));
+    Ok(holdings)
+}
+
+impl Share {
+    fn add_demat(
+        &mut self,
+        code: String,
+        isin: Option<String>,
+        quantity: Decimal,
+    ) -> Result<(), BrokerError> {
+        self.demat = sum(self.demat, quantity)?;
+        let of_code = self.codes.entry(code).or_default();
+        *of_code = sum(*of_code, quantity)?;
+        if let Some(isin) = isin {
+            let of_isin = self.isins.entry(isin).or_default();
+            *of_isin = sum(*of_isin, quantity)?;
+        }
+        Ok(())
+    }
+
+    fn add_portfolio(
+        &mut self,
+        code: String,
+        exchange: &str,
+        row: &PortfolioRow,
+    ) -> Result<(), BrokerError> {
+        let quantity = quantity(row.quantity.0)?;
+        self.portfolio = sum(self.portfolio, quantity)?;
+        let of_code = self.codes.entry(code).or_default();
+        *of_code = sum(*of_code, quantity)?;
+        let change_pct = row.change_percentage.0.filter(is_change);
+        let price = row.current_market_price.price();
+        let priced = price.map(|price| Priced { quantity, price, change_pct });
+        let best = self.exchanges.entry(exchange.to_owned()).or_default();
+        *best = (*best).max(priced);
+        if let Some(price) = row.average_price.price() {
+            let value =
+                price.checked_mul(quantity).ok_or_else(|| combine_malformed("a huge cost"))?;
+            self.costed = sum(self.costed, quantity)?;
+            self.cost = sum(self.cost, value)?;
+        }
+        Ok(())
+    }
+
+    fn owned(&self) -> Decimal {
+        self.demat.max(self.portfolio)
+    }
+
+    fn holding(&self, as_of_ms: i64) -> Holding {
+        let usual = self.exchanges.is_empty() || self.exchanges.contains_key(USUAL_EXCHANGE);
+        let exchange = if usual { USUAL_EXCHANGE } else { "BSE" };
+        // Its own exchange's price, or else the other's.
+        let own = self.exchanges.get(exchange).copied().flatten();
+        let priced = own.or_else(|| self.exchanges.values().flatten().max().copied());
+        Holding {
+            broker: Broker::B,
+            exchange: exchange.to_owned(),
+            // Of several codes the one with the most shares, the first by name where they are even.
+            tradingsymbol: most(self.codes.iter().rev()).unwrap_or_default(),
+            // Of several ISINs the one with the most shares, the newer where they are even.
+            isin: most(self.isins.iter()),
+            settled_quantity: self.owned(),
+            t1_quantity: Decimal::ZERO,
+            pledged_quantity: Decimal::ZERO,
+            mtf_quantity: Decimal::ZERO,
+            disputed_quantity: (self.demat - self.portfolio).abs(),
+            cost: self.known_cost(),
+            last_price: priced.map(|priced| priced.price),
+            close_price: None,
+            change_pct: priced.and_then(|priced| priced.change_pct),
+            as_of_ms,
+            broker_pnl: None,
+            discrepancy: false,
+            unresolved: true,
+            mark: None,
+        }
+    }
+
+    fn known_cost(&self) -> Option<Cost> {
+        let Self { costed, cost, .. } = *self;
+        match () {
+            () if costed.is_zero() => None,
+            () if costed == self.owned() => Some(Cost::Total(cost)),
+            () => Some(Cost::Part { quantity: costed, cost }),
+        }
+    }
+}
+
+/// Whether a price can move by so many percent in a day.
+fn is_change(percent: &Decimal) -> bool {
+    *percent > -Decimal::ONE_HUNDRED && *percent < CHANGE_PCT_MAX
+}
+
+/// The name with the most shares, the last of those that have as many.
+fn most<'a>(names: impl Iterator<Item = (&'a String, &'a Decimal)>) -> Option<String> {
+    names.max_by_key(|(_, shares)| **shares).map(|(name, _)| name.clone())
+}
+
+/// The rows as positions. The broker gives no profit: it is computed for open rows that have both
+/// prices.
+///
+/// # Errors
+/// As [`holdings`], and [`BrokerErrorKind::Malformed`] for an open row without a direction.
+pub(super) fn positions(rows: &[PositionRow]) -> Result<Vec<Position>, BrokerError> {
+    rows.iter().map(position).collect()
+}
+
+fn position(row: &PositionRow) -> Result<Position, BrokerError> {
+    let unsigned = quantity(row.quantity.0)?;
+    let action = row.action.as_deref().unwrap_or_default().trim();
+    let quantity = if action.eq_ignore_ascii_case("buy") {
+        unsigned
+    } else if action.eq_ignore_ascii_case("sell") {
+        -unsigned
+    } else if unsigned.is_zero() {
+        unsigned
+    } else {
+        return Err(combine_malformed("an open position without a direction"));
+    };
+    let (average_price, last_price) = (row.average_price.price(), row.ltp.price());
+    let pnl = match (average_price, last_price) {
+        (Some(average), Some(last)) if !quantity.is_zero() => {
+            last.checked_sub(average).and_then(|move_| move_.checked_mul(quantity))
+        }
+        _ => None,
+    };
+    let derivative = some(row.expiry_date.as_deref()).is_some();
+    Ok(Position {
+        broker: Broker::B,
+        kind: PositionKind::Net,
+        exchange: word(row.exchange_code.as_deref(), USUAL_EXCHANGE)?,
+        tradingsymbol: contract(row)?,
+        product: word(row.product_type.as_deref(), "")?,
+        quantity,
+        multiplier: Decimal::ONE,
+        average_price,
+        last_price,
+        close_price: None,
+        pnl,
+        realised: None,
+        unrealised: if quantity.is_zero() { Some(Decimal::ZERO) } else { pnl },
+        unresolved: !derivative,
+    })
+}
+
+/// The short code, and of a derivative its expiry, strike and right:
+/// `NIFTY 27-Feb-2025 24800 Call`.
+fn contract(row: &PositionRow) -> Result<String, BrokerError> {
+    let mut name = named(&row.stock_code)?;
+    let strike = row.strike_price.price().map(|strike| strike.normalize().to_string());
+    let right = some(row.right.as_deref()).filter(|right| *right != "*");
+    for part in [some(row.expiry_date.as_deref()), strike.as_deref(), right].into_iter().flatten() {
+        name.push(' ');
+        name.push_str(part);
+    }
+    if name.len() > 3 * TEXT_BYTES_MAX || name.contains(char::is_control) {
+        return Err(combine_malformed("a contract with a name that is none"));
+    }
+    Ok(name)
+}
+
+fn some(text: Option<&str>) -> Option<&str> {
+    text.map(str::trim).filter(|text| !text.is_empty())
+}
+
+/// A word that may be missing. Not every engine of the store takes a zero byte in text.
+fn word(text: Option<&str>, missing: &str) -> Result<String, BrokerError> {
+    let word = some(text).unwrap_or(missing);
+    if word.len() > TEXT_BYTES_MAX || word.contains(char::is_control) {
+        return Err(combine_malformed("an exchange or a product that is none"));
+    }
+    Ok(word.to_owned())
+}
+
+/// A code, in the case in which the security master has it.
+fn named(code: &str) -> Result<String, BrokerError> {
+    let code = code.trim();
+    let good = (1..=TEXT_BYTES_MAX).contains(&code.len()) && !code.contains(char::is_control);
+    if good {
+        Ok(code.to_ascii_uppercase())
+    } else {
+        Err(combine_malformed("a row without a code"))
+    }
+}
+
+/// The row's ISIN; a word that cannot be one is none, and joins nothing.
+fn isin(row: &DematRow) -> Result<Option<String>, BrokerError> {
+    let Some(isin) = some(row.isin.as_deref()) else { return Ok(None) };
+    if isin.len() > TEXT_BYTES_MAX {
+        return Err(combine_malformed("an ISIN that is none"));
+    }
+    let meant = isin.len() == ISIN_BYTES && isin.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    Ok(meant.then(|| isin.to_ascii_uppercase()))
+}
+
+fn quantity(given: Option<Decimal>) -> Result<Decimal, BrokerError> {
+    given
+        .filter(|quantity| *quantity >= Decimal::ZERO)
+        .ok_or_else(|| combine_malformed("a row without a quantity"))
+}
+
+fn sum(one: Decimal, other: Decimal) -> Result<Decimal, BrokerError> {
+    one.checked_add(other).ok_or_else(|| combine_malformed("a huge quantity"))
+}
+
+fn combine_malformed(what: &str) -> BrokerError {
+    BrokerError::new(NAME, BrokerErrorKind::Malformed, what)
+}
+
 #[cfg(test)]
 #[path = "wire_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "combine_tests.rs"]
+mod combine_tests;

@@ -3,14 +3,16 @@
 //! The only place that decides which errors are the upstream's failure. Runs on upstream lanes;
 //! blocks only as long as the call it lets through.
 
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::time::Duration;
 
-use super::breaker::Breaker;
-use super::pace::{Pace, Penalty};
-use super::stats::{CallCounts, ClassReading, Counters};
-use crate::base::Clock;
-use crate::brokers::feed::Batch;
-use crate::brokers::feed::Readiness;
+use parking_lot::Mutex;
+
+use crate::base::limiter::{Limiter, Rate};
+use crate::base::{Clock, rng};
+use crate::brokers::call::stats::{CallCounts, ClassReading, Counters};
+use crate::brokers::feed::{Batch, Readiness};
 use crate::brokers::settings::UpstreamSettings;
 use crate::brokers::{BrokerError, BrokerErrorKind};
 
@@ -132,6 +134,339 @@ fn verdict(kind: BrokerErrorKind) -> Verdict {
     }
 }
 
+// ---- Breaker
+//
+// A circuit breaker: leaves an upstream alone after failures in a row, then tries it with one
+// probe.
+//
+// Runs wherever its feed is asked. Its lock is held for a few instructions and never over I/O; it
+// never sleeps. What counts as a failure is decided in `gate.rs`.
+
+/// What a caller is told to wait while another's probe is under way.
+pub const PROBE_WAIT: Duration = Duration::from_millis(100);
+
+/// The circuit of one upstream.
+pub struct Breaker {
+    name: &'static str,
+    clock: Clock,
+    failures_max: u32,
+    open_first_ms: u64,
+    open_max_ms: u64,
+    state: Mutex<State>,
+}
+
+struct State {
+    phase: Phase,
+    /// Counts phase changes, so that the verdict of a call that began in an earlier phase is
+    /// ignored.
+    epoch: u64,
+    /// Openings since the last success, for the doubling.
+    openings: u32,
+}
+
+#[derive(Clone, Copy)]
+enum Phase {
+    Closed { failures_in_row: u32 },
+    Open { until_ms: u64 },
+    HalfOpen { probing: bool },
+}
+
+/// Leave for one call. Dropped without a verdict it counts for nothing, and a probe may be tried
+/// again.
+pub struct Pass<'a> {
+    breaker: &'a Breaker,
+    epoch: u64,
+    judged: bool,
+}
+
+impl Breaker {
+    /// A closed circuit; `name` is for the log.
+    pub fn new(name: &'static str, clock: Clock, settings: &UpstreamSettings) -> Self {
+        Self {
+            name,
+            clock,
+            failures_max: settings.breaker_failures.max(1),
+            open_first_ms: settings.breaker_open_ms.max(1),
+            open_max_ms: settings.breaker_open_max_ms.max(settings.breaker_open_ms).max(1),
+            state: Mutex::new(State {
+                phase: Phase::Closed { failures_in_row: 0 },
+                epoch: 0,
+                openings: 0,
+            }),
+        }
+    }
+
+    /// `None` if a call would be let out now, else how long the circuit stays open. While a probe
+    /// is under way this is [`PROBE_WAIT`]: its end is not known.
+    pub fn wait(&self) -> Option<Duration> {
+        match self.state.lock().phase {
+            Phase::Closed { .. } | Phase::HalfOpen { probing: false } => None,
+            Phase::HalfOpen { probing: true } => Some(PROBE_WAIT),
+            Phase::Open { until_ms } => {
+                let left_ms = until_ms.saturating_sub(self.clock.monotonic_ms());
+                (left_ms > 0).then(|| Duration::from_millis(left_ms))
+            }
+        }
+    }
+
+    /// `closed`, `open` or `half_open`.
+    pub fn state(&self) -> &'static str {
+        match self.state.lock().phase {
+            Phase::Closed { .. } => "closed",
+            Phase::Open { .. } => "open",
+            Phase::HalfOpen { .. } => "half_open",
+        }
+    }
+
+    /// Lets one call out.
+    ///
+    /// # Errors
+    /// As [`Breaker::wait`].
+    pub fn pass(&self) -> Result<Pass<'_>, Duration> {
+        let mut state = self.state.lock();
+        match state.phase {
+            Phase::Closed { .. } => {}
+            Phase::Open { until_ms } => {
+                let left_ms = until_ms.saturating_sub(self.clock.monotonic_ms());
+                if left_ms > 0 {
+                    return Err(Duration::from_millis(left_ms));
+                }
+                state.enter(Phase::HalfOpen { probing: true });
+            }
+            Phase::HalfOpen { probing: true } => return Err(PROBE_WAIT),
+            Phase::HalfOpen { probing: false } => state.enter(Phase::HalfOpen { probing: true }),
+        }
+        Ok(Pass { breaker: self, epoch: state.epoch, judged: false })
+    }
+
+    fn fail(&self, epoch: u64) {
+        let mut state = self.state.lock();
+        if state.epoch != epoch {
+            return;
+        }
+        if let Phase::Closed { failures_in_row } = state.phase {
+            let failures_in_row = failures_in_row + 1;
+            if failures_in_row < self.failures_max {
+                state.phase = Phase::Closed { failures_in_row };
+                return;
+            }
+        }
+        let level_ms =
+            self.open_first_ms.saturating_mul(1 << state.openings.min(20)).min(self.open_max_ms);
+        let open_ms = rng::jittered_ms(level_ms).clamp(1, self.open_max_ms);
+        state.openings = state.openings.saturating_add(1);
+        state.enter(Phase::Open { until_ms: self.clock.monotonic_ms() + open_ms });
+        tracing::warn!(upstream = self.name, open_ms, "circuit opened");
+    }
+
+    fn succeed(&self, epoch: u64) {
+        let mut state = self.state.lock();
+        if state.epoch != epoch {
+            return;
+        }
+        if let Phase::HalfOpen { .. } = state.phase {
+            tracing::info!(upstream = self.name, "circuit closed");
+            state.enter(Phase::Closed { failures_in_row: 0 });
+        } else {
+            state.phase = Phase::Closed { failures_in_row: 0 };
+        }
+        state.openings = 0;
+    }
+
+    fn release(&self, epoch: u64) {
+        let mut state = self.state.lock();
+        if state.epoch == epoch && matches!(state.phase, Phase::HalfOpen { .. }) {
+            state.enter(Phase::HalfOpen { probing: false });
+        }
+    }
+}
+
+impl State {
+    fn enter(&mut self, phase: Phase) {
+        self.phase = phase;
+        self.epoch += 1;
+    }
+}
+
+impl Pass<'_> {
+    /// The upstream works.
+    pub fn success(mut self) {
+        self.judged = true;
+        self.breaker.succeed(self.epoch);
+    }
+
+    /// The upstream does not work.
+    pub fn failure(mut self) {
+        self.judged = true;
+        self.breaker.fail(self.epoch);
+    }
+}
+
+impl Drop for Pass<'_> {
+    fn drop(&mut self) {
+        if !self.judged {
+            self.breaker.release(self.epoch);
+        }
+    }
+}
+
+// ---- Fallback
+//
+// Which of an upstream's two routes to use: the better one, or the spare one while the better one
+// fails as a route (gone, refused, another shape) although the host answers.
+//
+// Relaxed atomics, any thread; two calls that race may both try the same route, which is harmless.
+
+/// Failures in a row after which the better route is left.
+const FAILURES_MAX: u32 = 2;
+
+/// How long the spare route is used before one call tries the better one again. A probe that fails
+/// costs one poll, which no price notices.
+pub(crate) const SPARE_MS: u64 = 60_000;
+
+/// The choice, with its memory.
+pub(crate) struct RouteChoice {
+    name: &'static str,
+    clock: Clock,
+    failures_in_row: AtomicU32,
+    spare_until_ms: AtomicU64,
+    /// Left and not returned to yet, for the log.
+    is_left: AtomicBool,
+}
+
+impl RouteChoice {
+    /// `name` is the better route's, for the log.
+    pub(crate) fn new(name: &'static str, clock: Clock) -> Self {
+        Self {
+            name,
+            clock,
+            failures_in_row: AtomicU32::new(0),
+            spare_until_ms: AtomicU64::new(0),
+            is_left: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether the spare route is to be used now.
+    pub(crate) fn spare(&self) -> bool {
+        self.clock.monotonic_ms() < self.spare_until_ms.load(Relaxed)
+    }
+
+    /// The better route gave what it should.
+    pub(crate) fn worked(&self) {
+        self.failures_in_row.store(0, Relaxed);
+        if self.is_left.load(Relaxed) && self.is_left.swap(false, Relaxed) {
+            tracing::info!(route = self.name, "the better route works again");
+        }
+    }
+
+    /// The spare route failed as a route too: it is no better, so the better one is asked again.
+    pub(crate) fn spare_failed(&self) {
+        self.spare_until_ms.store(0, Relaxed);
+    }
+
+    /// The better route failed as a route.
+    pub(crate) fn failed(&self) {
+        if self.failures_in_row.fetch_add(1, Relaxed) + 1 >= FAILURES_MAX {
+            // One more failure after the spell is enough to leave it again.
+            self.failures_in_row.store(FAILURES_MAX - 1, Relaxed);
+            self.spare_until_ms.store(self.clock.monotonic_ms() + SPARE_MS, Relaxed);
+            if !self.is_left.swap(true, Relaxed) {
+                let probed_each_s = SPARE_MS / 1_000;
+                tracing::warn!(route = self.name, probed_each_s, "route left for its spare");
+            }
+        }
+    }
+}
+
+// ---- Pace
+//
+// Pacing of one endpoint class of one upstream, and the penalty after it said "too many requests".
+//
+// Process-wide: the feed that owns the class owns the one limiter. Runs on upstream lanes and in
+// readiness checks; never blocks and never sleeps, a caller that comes too early is told how long.
+//
+// Every class is spaced evenly (burst of one): an upstream that counts "3 per second" would see a
+// burst of three and its refills inside one second as five.
+
+/// Longest `Retry-After` that is honoured; a longer one would take the feed out for the day on a
+/// typo.
+pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(3_600);
+
+/// This part of an interval is room for jitter: 50 ms of broker A's 1,050.
+const JITTER_PART: u64 = 21;
+
+/// How long an upstream is left alone after it refused for too many requests.
+#[derive(Clone, Copy, Debug)]
+pub struct Penalty {
+    /// After the first refusal; doubles with each further one in a row.
+    pub first: Duration,
+    /// The doubling stops here.
+    pub max: Duration,
+}
+
+/// One class: at most one call per interval, none during a penalty.
+pub struct Pace {
+    clock: Clock,
+    limiter: Limiter,
+    interval_ms: u64,
+    penalty: Penalty,
+    refusals_in_row: AtomicU32,
+}
+
+impl Pace {
+    /// One call per `interval_ms` (0 counts as 1).
+    pub fn new(clock: Clock, interval_ms: u64, penalty: Penalty) -> Self {
+        Self {
+            clock,
+            limiter: Limiter::new(Rate::every_ms(interval_ms)),
+            interval_ms: interval_ms.max(1),
+            penalty,
+            refusals_in_row: AtomicU32::new(0),
+        }
+    }
+
+    /// How long until a call would be let out; zero means now. Takes nothing.
+    pub fn wait(&self) -> Duration {
+        Duration::from_millis(self.limiter.wait_ms(self.clock.monotonic_ms()))
+    }
+
+    /// Takes the slot for one call.
+    ///
+    /// # Errors
+    /// How long to wait, if there is none now.
+    pub fn take(&self) -> Result<(), Duration> {
+        let admitted = self.limiter.admit(self.clock.monotonic_ms());
+        admitted.map_err(|early| Duration::from_millis(early.retry_after_ms))
+    }
+
+    /// A call has ended. The upstream counts from when the request reached it, which after a slow
+    /// connect is long after [`Pace::take`]: the next call keeps its distance from the end too,
+    /// less the part of the interval that is only room for jitter.
+    pub fn ended(&self) {
+        let distance_ms = self.interval_ms - self.interval_ms / JITTER_PART;
+        self.limiter.hold_until(self.clock.monotonic_ms() + distance_ms);
+    }
+
+    /// The upstream refused for too many requests: starts or doubles the penalty and tells its
+    /// length, which is at least `retry_after`.
+    pub fn refused(&self, retry_after: Duration) -> Duration {
+        let more = |refusals: u32| Some(refusals.saturating_add(1));
+        let before = self.refusals_in_row.fetch_update(Relaxed, Relaxed, more);
+        let doublings = before.unwrap_or(u32::MAX).min(16);
+        let level = self.penalty.first.saturating_mul(1 << doublings).min(self.penalty.max);
+        let jittered = Duration::from_millis(rng::jittered_ms(level.as_millis() as u64))
+            .clamp(self.penalty.first, self.penalty.max);
+        let length = jittered.max(retry_after.min(RETRY_AFTER_MAX));
+        self.limiter.hold_until(self.clock.monotonic_ms() + length.as_millis() as u64);
+        length
+    }
+
+    /// The upstream answered: the next penalty starts from the first step again.
+    pub fn accepted(&self) {
+        self.refusals_in_row.store(0, Relaxed);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -191,5 +526,244 @@ mod tests {
         let error = gate.call::<()>(|| panic!("made")).unwrap_err();
         assert!(matches!(error.kind, BrokerErrorKind::NotReady(Readiness::Paced(_))));
         assert_eq!((gate.counts().calls, gate.counts().held_back), (1, 1));
+    }
+}
+
+#[cfg(test)]
+mod breaker_tests {
+    use super::*;
+    use crate::base::ManualClock;
+    use proptest::prelude::{Just, Strategy, prop_oneof};
+
+    fn breaker() -> (ManualClock, Breaker) {
+        let clock = Clock::manual("2026-11-20T05:00:00Z".parse().unwrap());
+        let breaker = Breaker::new("test", clock.clone(), &UpstreamSettings::default());
+        (clock, breaker)
+    }
+
+    fn fail(breaker: &Breaker, times: u32) {
+        for _ in 0..times {
+            breaker.pass().ok().unwrap().failure();
+        }
+    }
+
+    #[test]
+    fn opens_after_failures_in_a_row_only() {
+        let (_clock, breaker) = breaker();
+        fail(&breaker, 2);
+        breaker.pass().ok().unwrap().success();
+        fail(&breaker, 2);
+        assert_eq!(breaker.wait(), None);
+        fail(&breaker, 1);
+        assert!(breaker.wait().is_some());
+        assert!(breaker.pass().is_err());
+    }
+
+    #[test]
+    fn one_probe_in_half_open_whose_success_closes() {
+        let (clock, breaker) = breaker();
+        fail(&breaker, 3);
+        clock.advance_ms(breaker.wait().unwrap().as_millis() as i64);
+        let probe = breaker.pass().ok().unwrap();
+        assert!(breaker.pass().is_err(), "a second probe");
+        probe.success();
+        fail(&breaker, 2);
+        assert_eq!(breaker.wait(), None, "closed again, with the count at zero");
+    }
+
+    #[test]
+    fn a_probe_without_verdict_leaves_the_place_to_the_next() {
+        let (clock, breaker) = breaker();
+        fail(&breaker, 3);
+        clock.advance_ms(60_000);
+        drop(breaker.pass().ok().unwrap());
+        assert_eq!(breaker.wait(), None);
+        breaker.pass().ok().unwrap().success();
+        fail(&breaker, 2);
+        assert_eq!(breaker.wait(), None);
+    }
+
+    #[test]
+    fn open_time_doubles_to_the_maximum() {
+        let (clock, breaker) = breaker();
+        fail(&breaker, 3);
+        for level_ms in [2_000_u64, 4_000, 8_000, 10_000, 10_000] {
+            let open_ms = breaker.wait().unwrap().as_millis() as u64;
+            assert!((level_ms * 4 / 5..=level_ms * 6 / 5).contains(&open_ms), "{open_ms}");
+            assert!(open_ms <= 10_000);
+            clock.advance_ms(open_ms as i64);
+            breaker.pass().ok().unwrap().failure();
+        }
+    }
+
+    #[test]
+    fn a_late_verdict_of_an_earlier_phase_is_ignored() {
+        let (clock, breaker) = breaker();
+        let late_success = breaker.pass().ok().unwrap();
+        let late_failure = breaker.pass().ok().unwrap();
+        fail(&breaker, 3);
+        late_success.success();
+        assert!(breaker.wait().is_some(), "still open");
+        clock.advance_ms(60_000);
+        breaker.pass().ok().unwrap().success();
+        fail(&breaker, 2);
+        late_failure.failure();
+        assert_eq!(breaker.wait(), None, "the old failure was not the third");
+    }
+
+    #[derive(Clone, Copy, Debug)]
+    enum Step {
+        Success,
+        Failure,
+        NoVerdict,
+        Advance(i64),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            1 => Just(Step::Success),
+            3 => Just(Step::Failure),
+            1 => Just(Step::NoVerdict),
+            1 => (1_i64..70_000).prop_map(Step::Advance),
+        ]
+    }
+
+    proptest::proptest! {
+        /// Against a model that knows only: failures in a row, and when it opened.
+        #[test]
+        fn agrees_with_the_model(steps in proptest::collection::vec(step(), 1..200)) {
+            let (clock, breaker) = breaker();
+            let mut in_row = 0_u32;
+            let mut opened_at = None;
+            for step in steps {
+                if let Step::Advance(by) = step {
+                    clock.advance_ms(by);
+                    continue;
+                }
+                let now = clock.monotonic_ms();
+                let pass = breaker.pass();
+                match opened_at {
+                    None => proptest::prop_assert!(pass.is_ok()),
+                    // The shortest opening is 2 s less a fifth, the longest the maximum.
+                    Some(at) if now < at + 1_600 => proptest::prop_assert!(pass.is_err()),
+                    Some(at) if now >= at + 60_000 => proptest::prop_assert!(pass.is_ok()),
+                    Some(_) => {}
+                }
+                let Ok(pass) = pass else { continue };
+                match step {
+                    Step::Success => {
+                        pass.success();
+                        (in_row, opened_at) = (0, None);
+                    }
+                    Step::Failure => {
+                        pass.failure();
+                        in_row += 1;
+                        if in_row >= 3 {
+                            opened_at = Some(now);
+                        }
+                    }
+                    _ => drop(pass),
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod fallback_tests {
+    use super::*;
+
+    #[test]
+    fn leaves_after_two_failures_in_a_row_and_comes_back() {
+        let clock = Clock::manual("2026-11-20T05:00:00Z".parse().unwrap());
+        let choice = RouteChoice::new("test", clock.clone());
+        choice.failed();
+        choice.worked();
+        choice.failed();
+        assert!(!choice.spare());
+        choice.failed();
+        assert!(choice.spare());
+        clock.advance_ms(60_000);
+        assert!(!choice.spare());
+        choice.failed();
+        assert!(choice.spare(), "the first failure after the spell is enough");
+        choice.spare_failed();
+        assert!(!choice.spare());
+    }
+}
+
+#[cfg(test)]
+mod pace_tests {
+    use super::*;
+    use crate::base::ManualClock;
+
+    const PENALTY: Penalty =
+        Penalty { first: Duration::from_secs(60), max: Duration::from_secs(900) };
+
+    fn paced(interval_ms: u64) -> (ManualClock, Pace) {
+        let clock = Clock::manual("2026-11-20T05:00:00Z".parse().unwrap());
+        let pace = Pace::new(clock.clone(), interval_ms, PENALTY);
+        (clock, pace)
+    }
+
+    #[test]
+    fn lets_out_one_call_per_interval_and_says_how_long_to_wait() {
+        let (clock, pace) = paced(1_050);
+        assert_eq!(pace.wait(), Duration::ZERO);
+        assert_eq!(pace.take(), Ok(()));
+        assert_eq!(pace.take(), Err(Duration::from_millis(1_050)));
+        clock.advance_ms(1_000);
+        assert_eq!(pace.wait(), Duration::from_millis(50));
+        assert_eq!(pace.take(), Err(Duration::from_millis(50)));
+        clock.advance_ms(50);
+        assert_eq!(pace.take(), Ok(()));
+    }
+
+    #[test]
+    fn a_slow_call_keeps_the_next_one_away_from_its_end() {
+        let (clock, pace) = paced(1_050);
+        assert_eq!(pace.take(), Ok(()));
+        clock.advance_ms(30);
+        pace.ended();
+        assert_eq!(pace.wait(), Duration::from_millis(1_020), "a usual call changes nothing");
+        clock.advance_ms(1_020);
+        assert_eq!(pace.take(), Ok(()));
+        clock.advance_ms(400);
+        pace.ended();
+        assert_eq!(pace.take(), Err(Duration::from_millis(1_000)));
+    }
+
+    #[test]
+    fn idle_time_is_not_saved_up_for_a_burst() {
+        let (clock, pace) = paced(334);
+        clock.advance_ms(60_000);
+        assert_eq!(pace.take(), Ok(()));
+        assert!(pace.take().is_err());
+    }
+
+    #[test]
+    fn penalties_double_up_to_the_maximum_and_start_over_after_an_answer() {
+        let (clock, pace) = paced(1);
+        let mut expected_s = 60.0;
+        for _ in 0..8 {
+            let length = pace.refused(Duration::ZERO).as_secs_f64();
+            assert!((expected_s * 0.8..=expected_s * 1.2).contains(&length), "{length}");
+            assert!((60.0..=900.0).contains(&length), "{length}");
+            assert!(pace.take().is_err());
+            clock.advance_ms((length * 1_000.0) as i64 + 1);
+            assert_eq!(pace.take(), Ok(()));
+            clock.advance_ms(1);
+            expected_s = (expected_s * 2.0).min(900.0);
+        }
+        pace.accepted();
+        assert!(pace.refused(Duration::ZERO) <= Duration::from_secs(72));
+    }
+
+    #[test]
+    fn retry_after_lengthens_a_penalty_but_not_without_end() {
+        let (_clock, pace) = paced(1);
+        assert_eq!(pace.refused(Duration::from_secs(500)), Duration::from_secs(500));
+        assert_eq!(pace.refused(Duration::from_secs(1_000_000)), RETRY_AFTER_MAX);
+        assert_eq!(pace.wait(), RETRY_AFTER_MAX);
     }
 }

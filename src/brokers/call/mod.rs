@@ -2,9 +2,6 @@
 //!
 //! Blocks; runs on the upstream's lane.
 
-pub mod breaker;
-pub(crate) mod fallback;
-pub(crate) mod gate;
-pub mod pace;
+pub mod gate;
 pub mod stats;
 pub mod transport;

@@ -10,28 +10,23 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use jiff::civil::Date;
+use serde::Deserialize;
+use sonic_rs::LazyValue;
 
-use super::candles;
-use super::symbols::SymbolMap;
-use super::wire::NAME;
-use super::wire::{self, RANGE, Said, Spark};
-use crate::base::{Clock, Quote, Source, Symbol};
-use crate::brokers::call::fallback::RouteChoice;
-use crate::brokers::call::gate::Gate;
-use crate::brokers::call::pace::Penalty;
+use crate::base::{Clock, Quote, Source, Symbol, clock, json};
+use crate::brokers::call::gate::{Gate, Penalty, RouteChoice};
 use crate::brokers::call::stats::{CallCounts, ClassReading};
 use crate::brokers::call::transport::{
     BadUrl, CallLimits, Redirects, Reply, Transport, push_encoded,
 };
-use crate::brokers::feed::Batch;
-use crate::brokers::feed::CallTimes;
-use crate::brokers::feed::MarketFeed;
-use crate::brokers::feed::Readiness;
-use crate::brokers::history::{DailyCandles, Days};
-use crate::brokers::quote_checks::{Claim, Kind};
+use crate::brokers::feed::{Batch, CallTimes, Claim, Kind, MarketFeed, Readiness};
+use crate::brokers::portfolio::{DailyCandles, Days};
+use crate::brokers::public::wire;
+use crate::brokers::public::wire::{Chart, NAME, RANGE, Said, Spark, SymbolMap};
 use crate::brokers::settings::{PublicSettings, UpstreamSettings};
-use crate::brokers::{BrokerError, BrokerErrorKind};
+use crate::brokers::{BrokerError, BrokerErrorKind, portfolio};
 
 /// Symbols per spark call; one more is refused.
 const BATCH_MAX: usize = 20;
@@ -105,7 +100,7 @@ impl Public {
     }
 
     /// Daily candles of one share from `from` to `to`, both included, at most
-    /// [`SPAN_DAYS_MAX`](crate::brokers::history::SPAN_DAYS_MAX) days; `None` where the provider
+    /// [`SPAN_DAYS_MAX`](crate::brokers::portfolio::SPAN_DAYS_MAX) days; `None` where the provider
     /// does not have it. Takes the same slot as a batch of quotes, so
     /// [`readiness`](MarketFeed::readiness) tells about it too.
     ///
@@ -125,8 +120,8 @@ impl Public {
         let mut url = format!("{}/v8/finance/chart/", self.url);
         push_encoded(&mut url, &name);
         url.push('?');
-        url.push_str(&candles::query(days, self.clock.now_ms()));
-        self.gate.call(|| self.get(&url).and_then(|reply| candles::parse(&reply, days)))
+        url.push_str(&query(days, self.clock.now_ms()));
+        self.gate.call(|| self.get(&url).and_then(|reply| parse(&reply, days)))
     }
 
     fn ask_spark(&self, spelled: &[Spelled<'_>]) -> Result<Batch, BrokerError> {
@@ -316,6 +311,112 @@ impl MarketFeed for Public {
     }
 }
 
+// ---- Candles
+//
+// The public provider's daily candles: the long form of its chart. Pure parsing here; the call
+// itself is the client's and runs on an upstream lane.
+//
+// Prices are adjusted for splits and bonuses as the provider does it, and carry binary noise.
+
+const DAY_S: i64 = 86_400;
+
+/// Query of a call. Years of a range are a few sessions short of what is wanted, so the days are
+/// named; the end is exclusive.
+pub(super) fn query(days: Days, now_ms: i64) -> String {
+    let midnight = |date: Date| clock::instant(date.at(0, 0, 0, 0)).as_second();
+    let (from, to) = (midnight(days.from), midnight(days.to) + DAY_S);
+    format!("period1={from}&period2={to}&interval=1d&_={now_ms}")
+}
+
+#[derive(Deserialize)]
+struct Wire<'a> {
+    #[serde(borrow)]
+    timestamp: Option<Vec<LazyValue<'a>>>,
+    #[serde(borrow)]
+    indicators: Indicators<'a>,
+}
+
+#[derive(Deserialize)]
+struct Indicators<'a> {
+    #[serde(borrow)]
+    quote: Vec<Columns<'a>>,
+}
+
+/// Values stay undecoded: any may be null, or text in place of a number.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Columns<'a> {
+    #[serde(borrow)]
+    open: Vec<LazyValue<'a>>,
+    #[serde(borrow)]
+    high: Vec<LazyValue<'a>>,
+    #[serde(borrow)]
+    low: Vec<LazyValue<'a>>,
+    #[serde(borrow)]
+    close: Vec<LazyValue<'a>>,
+    #[serde(borrow)]
+    volume: Vec<LazyValue<'a>>,
+}
+
+/// The candles of `days`, others dropped; `None` for a symbol that is unknown or retired.
+///
+/// # Errors [`BrokerError`] by status and body, and [`BrokerErrorKind::Malformed`] where the
+/// columns are of uneven length or the time of a bar cannot be read.
+pub(super) fn parse(reply: &Reply, days: Days) -> Result<Option<DailyCandles>, BrokerError> {
+    let mut read = DailyCandles { simulated: reply.simulated, ..DailyCandles::default() };
+    let first = match wire::history(reply)? {
+        Chart::Unknown => return Ok(None),
+        Chart::NoData => return Ok(Some(read)),
+        Chart::Result(first) => first,
+    };
+    if !wire::is_priced_in_rupees(&first)? {
+        return Ok(None);
+    }
+    let Ok(Wire { timestamp, indicators }) = sonic_rs::from_str(first.as_raw_str()) else {
+        return Err(malformed("a chart without columns"));
+    };
+    // With no bar at all, times and columns may both be absent.
+    let times = timestamp.unwrap_or_default();
+    let columns = indicators.quote.into_iter().next().unwrap_or_default();
+    let Columns { open, high, low, close, volume } = &columns;
+    let columns = [open, high, low, close, volume];
+    if columns.iter().any(|column| column.len() != times.len()) {
+        return Err(malformed("columns of uneven length"));
+    }
+    let last = times.len().saturating_sub(1);
+    for (at, time) in times.iter().enumerate() {
+        let Some(day) = day(time.as_raw_str()) else {
+            return Err(malformed("a bar without its time"));
+        };
+        let values = columns.map(|column| column[at].as_raw_str());
+        // The price of now may be appended behind the day's own bar.
+        let appended = at == last && read.candles.last().is_some_and(|candle| candle.date == day);
+        if appended || !days.contains(day) {
+            continue;
+        }
+        match portfolio::candle(day, values, json::rounded) {
+            Some(candle) => read.candles.push(candle),
+            None => read.unreadable.push(day),
+        }
+    }
+    Ok(Some(read))
+}
+
+/// The day in IST of Unix seconds: bars are stamped when the session opens, a running one when its
+/// last price was made.
+fn day(seconds: &str) -> Option<Date> {
+    let at = Timestamp::from_second(seconds.parse().ok()?).ok()?;
+    Some(clock::zoned(at).date())
+}
+
+fn malformed(detail: &str) -> BrokerError {
+    BrokerError::new(NAME, BrokerErrorKind::Malformed, detail)
+}
+
 #[cfg(test)]
 #[path = "client_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "candles_tests.rs"]
+mod candles_tests;

@@ -3,9 +3,7 @@
 //! Runs on upstream lanes; every call blocks up to its deadline. Nothing the provider does is
 //! promised anywhere, so every answer is doubted: see `wire.rs` for the shapes it is known to take.
 
-mod candles;
 mod client;
-pub mod symbols;
 pub mod wire;
 
 pub use client::Public;

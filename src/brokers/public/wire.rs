@@ -12,7 +12,7 @@ use rust_decimal::prelude::ToPrimitive;
 use serde::Deserialize;
 use sonic_rs::{LazyValue, RawNumber};
 
-use crate::base::{decimal, json};
+use crate::base::{Exchange, Symbol, json};
 use crate::brokers::call::transport::Reply;
 use crate::brokers::{BrokerError, BrokerErrorKind};
 
@@ -280,10 +280,9 @@ fn said(chart: &LazyValue<'_>) -> Said {
     let of_yesterday = meta.range.as_deref().is_none_or(|range| range == RANGE);
     let previous_close = positive(meta.previous_close.as_ref())
         .or_else(|| positive(meta.chart_previous_close.as_ref()).filter(|_| of_yesterday));
-    let as_of = meta
-        .regular_market_time
-        .as_ref()
-        .and_then(|time| Timestamp::from_second(decimal::parse(time.as_str())?.to_i64()?).ok());
+    let as_of = meta.regular_market_time.as_ref().and_then(|time| {
+        Timestamp::from_second(json::parse_decimal(time.as_str())?.to_i64()?).ok()
+    });
     match (positive(meta.regular_market_price.as_ref()), as_of) {
         (Some(last_price), Some(as_of)) => Said::Price(Price { last_price, previous_close, as_of }),
         _ => Said::Nonsense,
@@ -324,7 +323,7 @@ fn said_flat(row: &Flat) -> Said {
 
 /// A positive number without its binary noise.
 fn positive(number: Option<&RawNumber>) -> Option<Decimal> {
-    let value = decimal::rounded(decimal::parse(number?.as_str())?);
+    let value = json::rounded(json::parse_decimal(number?.as_str())?);
     (value > Decimal::ZERO).then_some(value)
 }
 
@@ -342,6 +341,105 @@ fn refused(reply: &Reply, fault: Option<&Fault>) -> BrokerError {
     BrokerError::new(NAME, BrokerErrorKind::Refused, detail)
 }
 
+// ---- Symbols
+//
+// Exchange symbols in the provider's spelling. Pure.
+
+/// Series that the provider lists without suffix: trade-to-trade, block deals, and trusts.
+const SUFFIXES_STRIPPED: [&str; 5] = ["BE", "BZ", "BL", "IT", "RR"];
+
+/// Government securities, gold bonds and treasury bills, which it does not list.
+const SUFFIXES_ABSENT: [&str; 3] = ["GS", "GB", "TB"];
+
+/// The rules, and the indices that follow none.
+#[derive(Debug)]
+pub struct SymbolMap {
+    indices: HashMap<Symbol, String>,
+}
+
+impl SymbolMap {
+    /// `indices`: provider's spelling by symbol, which is data and changes.
+    pub fn new(indices: HashMap<Symbol, String>) -> Self {
+        Self { indices }
+    }
+
+    /// Whether `symbol` is a mapped index.
+    pub fn is_index(&self, symbol: &Symbol) -> bool {
+        self.indices.contains_key(symbol)
+    }
+
+    /// The provider's spelling; `None` if it cannot have the instrument.
+    pub fn spelled(&self, symbol: &Symbol) -> Option<String> {
+        if let Some(index) = self.indices.get(symbol) {
+            return Some(index.clone());
+        }
+        let ticker = symbol.ticker();
+        if ticker.contains(' ') {
+            return None; // an index that is not mapped
+        }
+        match symbol.exchange() {
+            Exchange::Bse => Some(format!("{ticker}.BO")),
+            Exchange::Nse => Some(format!("{}.NS", without_series(ticker)?)),
+        }
+    }
+}
+
+/// The ticker without a series suffix that the provider drops. `-SM` and `-ST` (small companies)
+/// stay, and so do hyphens that belong to the name, as in `BAJAJ-AUTO`. `None` for bonds.
+fn without_series(ticker: &str) -> Option<&str> {
+    match ticker.rsplit_once('-') {
+        Some((stem, suffix)) if !stem.is_empty() => {
+            if SUFFIXES_ABSENT.contains(&suffix) || is_debenture(suffix) {
+                None
+            } else if SUFFIXES_STRIPPED.contains(&suffix) {
+                Some(stem)
+            } else {
+                Some(ticker)
+            }
+        }
+        _ => Some(ticker),
+    }
+}
+
+/// Debenture series: `N1` to `NZ`, then `Y` and `Z` with a digit or letter.
+fn is_debenture(suffix: &str) -> bool {
+    matches!(suffix.as_bytes(), [b'N' | b'Y' | b'Z', b'0'..=b'9' | b'A'..=b'Z'])
+}
+
 #[cfg(test)]
 #[path = "wire_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+mod symbols_tests {
+    use super::*;
+
+    #[test]
+    fn spells_by_the_rules() {
+        let index = Symbol::parse("NSE:NIFTY 50").unwrap();
+        let map = SymbolMap::new(HashMap::from([(index.clone(), "^NSEI".to_owned())]));
+        assert!(map.is_index(&index));
+        for (symbol, expected) in [
+            ("NSE:NIFTY 50", Some("^NSEI")),
+            ("NSE:NIFTY BANK", None),
+            ("NSE:INFY", Some("INFY.NS")),
+            ("BSE:SBIN", Some("SBIN.BO")),
+            ("BSE:500325", Some("500325.BO")),
+            ("NSE:M&M", Some("M&M.NS")),
+            ("NSE:BAJAJ-AUTO", Some("BAJAJ-AUTO.NS")),
+            ("NSE:NAM-INDIA", Some("NAM-INDIA.NS")),
+            ("NSE:CENTRALBK-BE", Some("CENTRALBK.NS")),
+            ("NSE:XYZ-BZ", Some("XYZ.NS")),
+            ("NSE:EMBASSY-RR", Some("EMBASSY.NS")),
+            ("NSE:XYZ-SM", Some("XYZ-SM.NS")),
+            ("NSE:XYZ-ST", Some("XYZ-ST.NS")),
+            ("NSE:754GS2036-GS", None),
+            ("NSE:SGBAUG28V-GB", None),
+            ("NSE:XYZ-N1", None),
+            ("NSE:-BE", Some("-BE.NS")),
+        ] {
+            let symbol = Symbol::parse(symbol).unwrap();
+            assert_eq!(map.spelled(&symbol).as_deref(), expected, "{symbol}");
+        }
+    }
+}

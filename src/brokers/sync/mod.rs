@@ -2,7 +2,5 @@
 //!
 //! Runs on the broker's lane, and on the edge before it.
 
-pub(crate) mod cooldown;
 pub(crate) mod guard;
 pub(crate) mod key_limiter;
-pub(crate) mod shares;

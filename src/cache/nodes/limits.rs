@@ -8,7 +8,8 @@
 //! sees no address and no e-mail: a bucket's name is a keyed hash of what is limited.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
 use hmac::{Hmac, KeyInit, Mac};
 use parking_lot::Mutex;
@@ -20,8 +21,7 @@ use crate::base::limiter::{Rate, TooEarly};
 use crate::cache::valkey::{
     Client, Deadlines, Installation, Room, Server, ValkeyError, derive, script,
 };
-use crate::limits::shared::{SharedCounts, SharedTally};
-use crate::limits::throttle::Throttled;
+use crate::limits::throttle::{SharedCounts, SharedTally, Throttled};
 
 /// The whole call. A login waits for it before its password is hashed.
 const DEADLINES: Deadlines = Deadlines { connect_ms: 50, call_ms: 50 };

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use secrecy::SecretString;
 use ureq::http::Uri;
 
 /// The port of both servers.
@@ -161,6 +162,22 @@ impl fmt::Display for Namespace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
+}
+
+// ---- Settings
+//
+// Settings of the server that several nodes share.
+
+/// The shared cache. Without an address there is none.
+#[derive(Debug, Clone, Default)]
+pub struct ValkeySettings {
+    pub url: Option<Address>,
+    pub password: Option<SecretString>,
+    /// Certificates of the authorities that the operator trusts for it, in place of the web's.
+    pub ca_file: Option<PathBuf>,
+    /// What all keys and channels of this installation begin with; that of the database if not
+    /// given.
+    pub namespace: Option<Namespace>,
 }
 
 #[cfg(test)]

@@ -2,16 +2,18 @@
 //! the server is away most end at once.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU8, AtomicU64};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use redis::RedisResult;
+use redis::{Cmd, RedisResult, Script, Value};
 
-use super::back_off::BackOff;
-use super::connection::Connection;
-use super::dial::Server;
-use super::error::ValkeyError;
+use crate::base::rng;
+use crate::cache::l2::Kind;
+use crate::cache::valkey::address::Namespace;
+use crate::cache::valkey::connection::{Connection, Server, ValkeyError};
+use crate::cache::valkey::refusals::Refusal;
 
 /// How long calls may take.
 #[derive(Clone, Copy, Debug)]
@@ -133,5 +135,269 @@ impl Client {
 
     fn now_mono_ms(&self) -> u64 {
         self.server.timer().monotonic_ms()
+    }
+}
+
+// ---- Back off
+//
+// How long to wait before the next try of what failed: doubling, bounded, with a jitter.
+
+/// After the first failure; what was only restarted is back by then.
+const FIRST_MS: u64 = 100;
+/// Longest; there is no last try.
+const LONGEST_MS: u64 = 5_000;
+
+/// Waits between tries. Times are of the monotonic clock.
+#[derive(Debug)]
+pub(in crate::cache) struct BackOff {
+    next_ms: u64,
+    not_before_mono_ms: u64,
+}
+
+impl BackOff {
+    pub(in crate::cache) fn new() -> Self {
+        Self { next_ms: FIRST_MS, not_before_mono_ms: 0 }
+    }
+
+    /// How long until a try may be made; zero if now.
+    pub(in crate::cache) fn wait_ms(&self, now_mono_ms: u64) -> u64 {
+        self.not_before_mono_ms.saturating_sub(now_mono_ms)
+    }
+
+    /// A try failed.
+    pub(in crate::cache) fn failed(&mut self, now_mono_ms: u64) {
+        self.not_before_mono_ms = now_mono_ms + rng::jittered_ms(self.next_ms);
+        self.next_ms = (self.next_ms * 2).min(LONGEST_MS);
+    }
+
+    /// A try succeeded.
+    pub(in crate::cache) fn succeeded(&mut self) {
+        *self = Self::new();
+    }
+}
+
+// ---- Keys
+//
+// The names of all keys and channels: `bhav:NAMESPACE:…`, so that an operator can allow one user
+// exactly these.
+
+/// What all scripts share.
+const COMMON: &str = include_str!("common.lua");
+
+/// A script behind what all of them share.
+pub(in crate::cache) fn script(code: &str) -> Script {
+    Script::new(&[COMMON, code].concat())
+}
+
+/// Names below one namespace.
+#[derive(Clone, Debug)]
+pub(in crate::cache) struct Keys(String);
+
+impl Keys {
+    pub(in crate::cache) fn of(namespace: &Namespace) -> Self {
+        Self(format!("bhav:{}:", namespace.as_str()))
+    }
+
+    fn key(&self, name: &str) -> String {
+        format!("{}{name}", self.0)
+    }
+
+    /// HASH of the records of a kind.
+    pub(in crate::cache) fn records(&self, kind: Kind) -> String {
+        self.key(kind.as_str())
+    }
+
+    /// ZSET of when each record of the kind was stored.
+    pub(in crate::cache) fn ages(&self, kind: Kind) -> String {
+        self.key(&format!("{}:age", kind.as_str()))
+    }
+
+    /// The highest epoch that wrote anything: what is below it is refused.
+    pub(in crate::cache) fn fence(&self) -> String {
+        self.key("epoch")
+    }
+
+    /// The claim of the leader.
+    pub(in crate::cache) fn leader(&self) -> String {
+        self.key("leader")
+    }
+
+    /// HASH of the newest message of the relay: epoch, number, and all but its quotes.
+    pub(in crate::cache) fn relay_state(&self) -> String {
+        self.key("relay")
+    }
+
+    /// HASH of the newest quotes that the relay told.
+    pub(in crate::cache) fn relay_quotes(&self) -> String {
+        self.key("relay:quote")
+    }
+
+    /// All channels.
+    pub(in crate::cache) fn channels(&self) -> [String; 4] {
+        [self.relay_channel(), self.wanted_channel(), self.sealed_channel(), self.changes_channel()]
+    }
+
+    /// Channel of what the leader tells.
+    pub(in crate::cache) fn relay_channel(&self) -> String {
+        self.key("relay")
+    }
+
+    /// Channel of what the nodes want.
+    pub(in crate::cache) fn wanted_channel(&self) -> String {
+        self.key("wanted")
+    }
+
+    /// Channel of what is sealed.
+    pub(in crate::cache) fn sealed_channel(&self) -> String {
+        self.key("sealed")
+    }
+
+    /// Channel of the word that there are changes to read.
+    pub(in crate::cache) fn changes_channel(&self) -> String {
+        self.key("changes")
+    }
+
+    /// Nothing is ever kept or told under this name; access is tried with it.
+    pub(in crate::cache) fn access(&self) -> String {
+        self.key("access")
+    }
+
+    /// Bucket of a rate limit.
+    pub(in crate::cache) fn limit(&self, name: &str) -> String {
+        self.key(&format!("limit:{name}"))
+    }
+}
+
+// ---- Access
+//
+// Asks the server which of our commands it refuses, without changing anything on it.
+
+/// In the place of a name below the namespace that nothing else uses.
+const NAME: &str = "NAME";
+
+/// Every command that a node sends or one of its scripts runs, and that it cannot do without; each
+/// in a form that changes nothing. An odd number of fields is an error after access was checked.
+pub(super) const COMMANDS: &[&[&str]] = &[
+    &["INFO", "server"],
+    &["TIME"],
+    &["GET", NAME],
+    &["EXISTS", NAME],
+    &["DEL", NAME],
+    &["SET", NAME, "x", "XX", "PX", "1"],
+    &["PEXPIRE", NAME, "1"],
+    &["HGET", NAME, "x"],
+    &["HMGET", NAME, "x"],
+    &["HGETALL", NAME],
+    &["HLEN", NAME],
+    &["HSCAN", NAME, "0"],
+    &["HDEL", NAME, "x"],
+    &["HSET", NAME, "x", "x", "odd"],
+    &["ZADD", NAME, "XX", "1", "x"],
+    &["ZCARD", NAME],
+    &["ZPOPMIN", NAME, "0"],
+    &["SCRIPT", "LOAD", "return 1"],
+    &["EVALSHA", "0000000000000000000000000000000000000000", "0"],
+    &["MULTI"],
+    &["EXEC"],
+    &["PUBLISH", NAME, ""],
+];
+
+/// What the server refuses to this connection, each once.
+///
+/// # Errors
+/// [`ValkeyError`] where it does not answer.
+pub(super) fn refused(
+    connection: &mut Connection,
+    keys: &Keys,
+) -> Result<Vec<Refusal>, ValkeyError> {
+    let name = keys.access();
+    let mut found = Vec::new();
+    for words in COMMANDS {
+        let mut command = Cmd::new();
+        for word in *words {
+            command.arg(if *word == NAME { name.as_str() } else { word });
+        }
+        let answered: RedisResult<Value> = command.query(connection);
+        let Err(error) = answered else { continue };
+        let ValkeyError::Refused { detail, refusal } = ValkeyError::of(&error) else {
+            return Err(ValkeyError::of(&error));
+        };
+        // The form of a command, or a script that nobody loaded, is no matter of access.
+        let of_the_form = ["ERR", "NOSCRIPT", "EXECABORT"].contains(&detail.as_str());
+        if !of_the_form && !found.contains(&refusal) {
+            found.push(refusal);
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod back_off_tests {
+    use super::*;
+
+    #[test]
+    fn waits_double_to_five_seconds_and_begin_anew_after_a_success() {
+        let (mut back_off, mut now_ms) = (BackOff::new(), 0);
+        for expected_ms in [100, 200, 400, 800, 1_600, 3_200, 5_000, 5_000] {
+            back_off.failed(now_ms);
+            let wait_ms = back_off.wait_ms(now_ms);
+            let fifth = expected_ms / 5;
+            assert!((expected_ms - fifth..=expected_ms + fifth).contains(&wait_ms), "{wait_ms}");
+            now_ms += wait_ms;
+            assert_eq!(back_off.wait_ms(now_ms), 0);
+        }
+        back_off.succeeded();
+        back_off.failed(now_ms);
+        assert!(back_off.wait_ms(now_ms) <= 120);
+    }
+}
+
+#[cfg(test)]
+mod access_tests {
+    use super::*;
+    use crate::base::Clock;
+    use crate::cache::valkey::Namespace;
+    use crate::cache::valkey::testing::TestServer;
+
+    #[test]
+    fn every_command_of_a_script_is_in_the_list() {
+        let scripts = [
+            include_str!("../l2/valkey/store.lua"),
+            include_str!("../nodes/claim/look.lua"),
+            include_str!("../nodes/claim/claim.lua"),
+            include_str!("../nodes/claim/release.lua"),
+            include_str!("../nodes/limits/admit.lua"),
+            include_str!("../nodes/relay/publish.lua"),
+        ];
+        for script in scripts {
+            for call in script.split("redis.call('").skip(1) {
+                let name = call.split('\'').next().unwrap();
+                assert!(COMMANDS.iter().any(|words| words[0] == name), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_server_that_refuses_nothing_is_left_as_it_was() {
+        let name = "a_server_that_refuses_nothing_is_left_as_it_was";
+        let Some(server) = TestServer::start(name) else { return };
+        let until_mono_ms = Clock::system().monotonic_ms() + 10_000;
+        let mut connection = server.server().connect(until_mono_ms).unwrap();
+        connection.end_by(until_mono_ms);
+        let keys = Keys::of(&Namespace::unused());
+        assert_eq!(refused(&mut connection, &keys).unwrap(), []);
+        let kept: Vec<String> = redis::cmd("KEYS").arg("*").query(&mut connection).unwrap();
+        assert!(kept.is_empty(), "{kept:?}");
+        let rules = ["ACL", "SETUSER", "default", "-info", "-publish", "resetkeys", "~other:*"];
+        let mut command = Cmd::new();
+        for word in rules {
+            command.arg(word);
+        }
+        command.exec(&mut connection).unwrap();
+        let command = |name: &str| Refusal::Command(name.to_owned());
+        assert_eq!(
+            refused(&mut connection, &keys).unwrap(),
+            [command("INFO"), Refusal::Keys, command("PUBLISH")]
+        );
     }
 }

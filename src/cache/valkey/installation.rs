@@ -13,7 +13,8 @@
 //! message, or the time at which the value was told, vouched for or stored.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
 use arc_swap::ArcSwapOption;
 use ring::{hkdf, hmac};
@@ -21,11 +22,11 @@ use secrecy::{ExposeSecret, SecretString};
 use zeroize::Zeroizing;
 
 use super::address::Namespace;
-use super::error::ValkeyError;
-use super::keys::Keys;
 use crate::base::limiter::{Limiter, Rate};
 use crate::base::{Clock, Epoch, NodeSecret, Secrets, wipe};
 use crate::cache::l2::{DISTRUSTED, Kind};
+use crate::cache::valkey::client::Keys;
+use crate::cache::valkey::connection::ValkeyError;
 
 /// What the signing key is derived for.
 const PURPOSE: &str = "what nodes tell each other";

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::address::Address;
-use super::dial::Server;
+use crate::cache::valkey::connection::Server;
+
 pub(crate) use super::test_server::TestServer;
 
 impl TestServer {

@@ -1,20 +1,21 @@
 //! The command `status`: queries the service and prints the result.
 
-use std::io::{self, IsTerminal};
+use std::io;
+use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use serde::de::DeserializeOwned;
 
-use crate::admin::settings::AdminListen;
+use crate::admin::listener::AdminListen;
 use crate::base::Clock;
 use crate::cli::client::{Answer, Target};
-use crate::cli::diagnoses::{self, Severity, Trouble};
+use crate::cli::diagnoses;
+use crate::cli::diagnoses::{Severity, Trouble};
 use crate::cli::operator::{plain, print, refuse, service, with_running_service};
 use crate::cli::status::facts::{Facts, ServiceReport};
-use crate::cli::status::health::Health;
-use crate::cli::status::screen::{Colours, screen};
+use crate::cli::status::screen::{Colours, Health, screen};
 use crate::config::Config;
 use crate::market::MarketCalendar;
 use crate::ops::{Exit, exit, state_lock};

@@ -225,13 +225,13 @@ fn tokens_near_their_end_and_sessions_are_notes() {
 fn a_clock_that_is_off_is_told_unless_it_was_set() {
     for (off_s, told) in [(0, false), (-3, false), (3, false), (-4, true), (7_200, true)] {
         let mut report = report(OK);
-        report.here_now = now() - jiff::SignedDuration::from_secs(off_s);
+        report.here_now = now() - SignedDuration::from_secs(off_s);
         let facts = facts(report);
         assert_eq!(names(&facts), if told { vec!["clock_off"] } else { vec![] }, "{off_s}");
         assert_eq!(facts.status == "degraded", told);
     }
     let mut report = report(OK);
-    report.here_now = now() - jiff::SignedDuration::from_hours(2);
+    report.here_now = now() - SignedDuration::from_hours(2);
     report.health.clock.set = true;
     let facts = facts(report);
     assert_eq!((facts.status, names(&facts)), ("ok", vec!["clock_set"]));

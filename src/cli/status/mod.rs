@@ -5,9 +5,6 @@
 
 mod command;
 mod facts;
-mod health;
-mod next_phase;
 mod screen;
-mod troubles;
 
 pub use command::{command, run};

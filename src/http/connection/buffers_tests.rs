@@ -8,10 +8,9 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::Buffers;
 use crate::base::Clock;
-use crate::http::serve::Serve;
-use crate::http::settings::HttpSettings;
+use crate::http::connection::exchange::Buffers;
+use crate::http::serve::{HttpSettings, Serve};
 use crate::http::{Listener, Request, Response, Server};
 use crate::rt::{Lane, LaneSpec};
 

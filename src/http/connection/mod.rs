@@ -3,6 +3,5 @@
 //! Runs on edge workers, in one coroutine for each connection.
 
 pub mod backpressure;
-pub(crate) mod buffers;
 pub(crate) mod dispatch;
 pub(crate) mod exchange;

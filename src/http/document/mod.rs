@@ -2,11 +2,5 @@
 //!
 //! They are made on OS threads and sent on the edge.
 
-pub mod coding;
-pub mod events;
-pub mod frames;
-pub mod negotiate;
-pub mod owned;
-pub mod prepared;
 pub mod published;
 pub mod variants;

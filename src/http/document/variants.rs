@@ -4,10 +4,15 @@
 //! Made on OS threads, because making them compresses. The edge selects one and copies it out,
 //! without allocating, formatting, locking or compressing.
 
-use super::coding::{BROTLI_QUALITY, brotli, content_tag, gzip};
-use super::negotiate::{Coding, preferred_coding};
-use super::prepared::Prepared;
-use crate::http::message::conditional::{PreconditionFailed, Preconditions, Verdict};
+use std::any::Any;
+use std::io::Write;
+use std::ops::Range;
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+use zeroize::Zeroize;
+
+use crate::http::message::request::{PreconditionFailed, Preconditions, Verdict};
 use crate::http::message::response::JSON;
 
 /// `Cache-Control` of documents that are the same for everyone: any cache may store them but must
@@ -144,6 +149,397 @@ impl Variants {
     }
 }
 
+// ---- Prepared
+//
+// A complete response, made ahead of time.
+//
+// OS threads make them; the edge copies them into its output. Sending one does not allocate,
+// format or compress.
+
+/// Keeps browsers from taking a body for another type than it says. In every response with a body.
+pub(crate) const NO_SNIFFING: &[u8] = b"X-Content-Type-Options: nosniff\r\n";
+
+/// Status line, headers and body as the client gets them, except `Date`, which is added on sending.
+#[derive(Debug, Clone)]
+pub struct Prepared {
+    status: u16,
+    bytes: Box<[u8]>,
+    /// Length of the status line, after which the headers begin.
+    status_line_bytes: usize,
+    /// Length of the head including its empty line, after which the body begins.
+    head_bytes: usize,
+}
+
+impl Prepared {
+    /// Makes the response. `headers` are written in order, then `Content-Length`. A 304 gets
+    /// neither a body nor `Content-Length`, which RFC 9110 8.6 leaves optional.
+    pub fn new(status: u16, headers: &[(&str, &str)], body: &[u8]) -> Self {
+        let mut bytes = Vec::with_capacity(256 + body.len());
+        bytes.extend_from_slice(b"HTTP/1.1 ");
+        bytes.extend_from_slice(itoa::Buffer::new().format(status).as_bytes());
+        bytes.push(b' ');
+        bytes.extend_from_slice(reason(status).as_bytes());
+        bytes.extend_from_slice(b"\r\n");
+        let status_line_bytes = bytes.len();
+        for (name, value) in headers {
+            bytes.extend_from_slice(name.as_bytes());
+            bytes.extend_from_slice(b": ");
+            bytes.extend_from_slice(value.as_bytes());
+            bytes.extend_from_slice(b"\r\n");
+        }
+        if status != 304 {
+            bytes.extend_from_slice(NO_SNIFFING);
+            bytes.extend_from_slice(b"Content-Length: ");
+            bytes.extend_from_slice(itoa::Buffer::new().format(body.len()).as_bytes());
+            bytes.extend_from_slice(b"\r\n");
+        }
+        bytes.extend_from_slice(b"\r\n");
+        let head_bytes = bytes.len();
+        if status != 304 {
+            bytes.extend_from_slice(body);
+        }
+        Self { status, bytes: bytes.into_boxed_slice(), status_line_bytes, head_bytes }
+    }
+
+    pub fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// `HTTP/1.1 200 OK\r\n`.
+    pub fn status_line(&self) -> &[u8] {
+        &self.bytes[..self.status_line_bytes]
+    }
+
+    /// The headers, including the empty line at their end.
+    pub fn headers(&self) -> &[u8] {
+        &self.bytes[self.status_line_bytes..self.head_bytes]
+    }
+
+    /// Everything after the status line.
+    pub fn headers_and_body(&self) -> &[u8] {
+        &self.bytes[self.status_line_bytes..]
+    }
+
+    /// The body.
+    pub fn body(&self) -> &[u8] {
+        &self.bytes[self.head_bytes..]
+    }
+
+    /// Everything.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// The reason phrase of each status that the service sends.
+pub fn reason(status: u16) -> &'static str {
+    match status {
+        100 => "Continue",
+        200 => "OK",
+        201 => "Created",
+        204 => "No Content",
+        303 => "See Other",
+        304 => "Not Modified",
+        400 => "Bad Request",
+        401 => "Unauthorized",
+        403 => "Forbidden",
+        404 => "Not Found",
+        405 => "Method Not Allowed",
+        408 => "Request Timeout",
+        409 => "Conflict",
+        412 => "Precondition Failed",
+        413 => "Content Too Large",
+        414 => "URI Too Long",
+        415 => "Unsupported Media Type",
+        417 => "Expectation Failed",
+        421 => "Misdirected Request",
+        429 => "Too Many Requests",
+        431 => "Request Header Fields Too Large",
+        500 => "Internal Server Error",
+        501 => "Not Implemented",
+        502 => "Bad Gateway",
+        503 => "Service Unavailable",
+        504 => "Gateway Timeout",
+        505 => "HTTP Version Not Supported",
+        _ => "Unknown",
+    }
+}
+
+// ---- Owned
+//
+// A response body that is passed to the connection as it is, instead of being copied into the
+// output buffer.
+//
+// Pure. Made by handlers, on the edge or on a lane; written and freed by the connection.
+
+/// A longer body is large: it is not copied, and it is written in pieces, between which the worker
+/// serves its other connections. A shorter body is copied behind its head, so that both go out in
+/// one write, which is cheaper.
+pub const LARGE_BYTES: usize = 256 * 1024;
+
+/// The bytes of a body, owned or shared with other connections that send the same.
+#[derive(Debug)]
+pub struct OwnedBody {
+    memory: Memory,
+    is_secret: bool,
+    /// Dropped with the body.
+    _held: Option<Box<dyn Any + Send + Sync>>,
+}
+
+#[derive(Debug)]
+enum Memory {
+    Own(Vec<u8>),
+    Shared(Arc<[u8]>, Range<usize>),
+}
+
+impl OwnedBody {
+    /// A body together with a value that is dropped when the body is freed, written or not: a
+    /// permit that limits how many such bodies are in memory.
+    pub fn holding(bytes: Vec<u8>, held: impl Any + Send + Sync) -> Self {
+        let memory = Memory::Own(bytes);
+        Self { memory, is_secret: false, _held: Some(Box::new(held)) }
+    }
+
+    /// A part of shared bytes.
+    pub(crate) fn part(bytes: Arc<[u8]>, part: Range<usize>) -> Self {
+        Self { memory: Memory::Shared(bytes, part), is_secret: false, _held: None }
+    }
+
+    /// All bytes of the body.
+    pub fn bytes(&self) -> &[u8] {
+        match &self.memory {
+            Memory::Own(bytes) => bytes,
+            Memory::Shared(bytes, part) => &bytes[part.clone()],
+        }
+    }
+
+    /// Marks the body as secret, because it may repeat a request's body. Its memory is then wiped
+    /// before it is freed, unless it is shared.
+    pub(crate) fn keep_secret(&mut self) {
+        self.is_secret = true;
+    }
+}
+
+impl From<Vec<u8>> for OwnedBody {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self { memory: Memory::Own(bytes), is_secret: false, _held: None }
+    }
+}
+
+impl From<Arc<[u8]>> for OwnedBody {
+    fn from(bytes: Arc<[u8]>) -> Self {
+        let all = 0..bytes.len();
+        Self::part(bytes, all)
+    }
+}
+
+impl Drop for OwnedBody {
+    fn drop(&mut self) {
+        if let (true, Memory::Own(bytes)) = (self.is_secret, &mut self.memory) {
+            bytes.as_mut_slice().zeroize();
+        }
+    }
+}
+
+// ---- Negotiate
+//
+// Content negotiation: chooses the content coding by `Accept-Encoding`.
+//
+// Pure functions on header bytes, which the edge calls for every prepared response. They must
+// never allocate or panic, whatever the bytes are. They take time linear in the header's length,
+// which is bounded.
+
+/// A content coding that is made ahead of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Coding {
+    Br,
+    Gzip,
+    /// Uncompressed.
+    Identity,
+}
+
+/// A quality value (RFC 9110 12.4.2), in thousandths.
+type Weight = u16;
+
+/// The coding with the highest weight; among equals br, then gzip, then identity.
+///
+/// Without the header, or if no coding in it is known, the result is identity: RFC 9110 12.5.3
+/// allows that, and every client can read it. Malformed elements are ignored. If a coding is named
+/// twice, the first element counts.
+pub fn preferred_coding(accept_encoding: Option<&[u8]>) -> Coding {
+    match accept_encoding {
+        None => Coding::Identity,
+        // Fast path: exactly what browsers and curl send.
+        Some(
+            b"gzip, deflate, br, zstd" | b"gzip, deflate, br" | b"deflate, gzip, br, zstd" | b"br",
+        ) => Coding::Br,
+        Some(b"gzip, deflate" | b"deflate, gzip" | b"gzip") => Coding::Gzip,
+        Some(b"identity" | b"") => Coding::Identity,
+        Some(value) => weighed_coding(value),
+    }
+}
+
+/// The coding of a stream, which is made in gzip and identity alone: gzip, unless the header
+/// refuses it or prefers identity.
+pub fn stream_coding(accept_encoding: Option<&[u8]>) -> Coding {
+    let Weights { gzip, identity, .. } = Weights::of(accept_encoding.unwrap_or_default());
+    if gzip > 0 && gzip >= identity { Coding::Gzip } else { Coding::Identity }
+}
+
+fn weighed_coding(value: &[u8]) -> Coding {
+    let Weights { br, gzip, identity } = Weights::of(value);
+    if br > 0 && br >= gzip && br >= identity {
+        Coding::Br
+    } else if gzip > 0 && gzip >= identity {
+        Coding::Gzip
+    } else {
+        Coding::Identity
+    }
+}
+
+/// What a header gives each coding; 0 is never.
+struct Weights {
+    br: Weight,
+    gzip: Weight,
+    identity: Weight,
+}
+
+impl Weights {
+    fn of(value: &[u8]) -> Self {
+        let (mut br, mut gzip, mut identity, mut rest) = (None, None, None, None);
+        for element in value.split(|byte| *byte == b',') {
+            let Some((name, weight)) = weighed(element) else { continue };
+            let slot: &mut Option<Weight> = if name.eq_ignore_ascii_case(b"br") {
+                &mut br
+            } else if name.eq_ignore_ascii_case(b"gzip") || name.eq_ignore_ascii_case(b"x-gzip") {
+                &mut gzip
+            } else if name.eq_ignore_ascii_case(b"identity") {
+                &mut identity
+            } else if name == b"*" {
+                &mut rest
+            } else {
+                continue;
+            };
+            slot.get_or_insert(weight);
+        }
+        let weight = |named: Option<Weight>| named.or(rest).unwrap_or(0);
+        Self { br: weight(br), gzip: weight(gzip), identity: weight(identity) }
+    }
+}
+
+/// Parses `name` or `name;q=0.5`, with optional blanks around the parts.
+fn weighed(element: &[u8]) -> Option<(&[u8], Weight)> {
+    let mut parts = element.splitn(2, |byte| *byte == b';');
+    let name = trimmed(parts.next()?);
+    if name.is_empty() {
+        return None;
+    }
+    let weight = match parts.next() {
+        None => 1_000,
+        Some(parameter) => match trimmed(parameter) {
+            [b'q' | b'Q', b'=', digits @ ..] => qvalue(digits)?,
+            _ => return None,
+        },
+    };
+    Some((name, weight))
+}
+
+/// Parses `0`, `0.5` or `1.000`: at most three digits after the point.
+fn qvalue(digits: &[u8]) -> Option<Weight> {
+    let (whole, fraction) = match digits {
+        [whole] => (whole, &[][..]),
+        [whole, b'.', fraction @ ..] if fraction.len() <= 3 => (whole, fraction),
+        _ => return None,
+    };
+    let mut value = match whole {
+        b'0' => 0,
+        b'1' => 1_000,
+        _ => return None,
+    };
+    for (digit, unit) in fraction.iter().zip([100, 10, 1]) {
+        if !digit.is_ascii_digit() {
+            return None;
+        }
+        value += Weight::from(digit - b'0') * unit;
+    }
+    (value <= 1_000).then_some(value)
+}
+
+/// `bytes` without spaces and tabs at either end.
+pub(crate) fn trimmed(mut bytes: &[u8]) -> &[u8] {
+    while let [b' ' | b'\t', rest @ ..] = bytes {
+        bytes = rest;
+    }
+    while let [rest @ .., b' ' | b'\t'] = bytes {
+        bytes = rest;
+    }
+    bytes
+}
+
+// ---- Coding
+//
+// Content codings (gzip, brotli) and entity tags of documents made ahead of time. Pure.
+// Compressing takes about a millisecond, so it runs on OS threads and never on the edge.
+
+/// On documents of a few KiB, nearly the best ratio of brotli without the slow search of its
+/// highest settings. Documents change every few seconds or minutes.
+pub const BROTLI_QUALITY: i32 = 5;
+
+/// Base 2 logarithm of brotli's window: 128 KiB, larger than most documents. With 16 or less this
+/// encoder allocates a table of 32 MiB for each document, with 17 or more one of 1 MiB.
+const BROTLI_WINDOW_BITS: i32 = 17;
+
+/// Beyond it documents hardly get smaller.
+pub const GZIP_LEVEL: u32 = 6;
+
+/// Number of bytes of the content's SHA-256 in an ETag.
+pub const ETAG_HASH_BYTES: usize = 12;
+
+/// The content hash in an ETag: the beginning of the SHA-256 of `body`, in hexadecimal.
+pub fn content_tag(body: &[u8]) -> String {
+    hex(&Sha256::digest(body)[..ETAG_HASH_BYTES])
+}
+
+/// The strong ETag of `body`, including the quotes.
+pub fn etag(body: &[u8]) -> String {
+    format!("\"{}\"", content_tag(body))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble)]);
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+}
+
+/// Compresses to gzip. For OS threads, not the edge.
+pub fn gzip(body: &[u8]) -> Vec<u8> {
+    let mut encoder =
+        flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(GZIP_LEVEL));
+    encoder
+        .write_all(body)
+        .and_then(|()| encoder.finish())
+        .expect("writing to memory does not fail")
+}
+
+/// Compresses to brotli, with a quality up to 11. For OS threads, not the edge.
+pub fn brotli(body: &[u8], quality: i32) -> Vec<u8> {
+    let params = brotli::enc::BrotliEncoderParams {
+        quality,
+        lgwin: BROTLI_WINDOW_BITS,
+        mode: brotli::enc::backward_references::BrotliEncoderMode::BROTLI_MODE_TEXT,
+        size_hint: body.len(),
+        ..Default::default()
+    };
+    let mut compressed = Vec::new();
+    brotli::BrotliCompress(&mut &body[..], &mut compressed, &params)
+        .expect("writing to memory does not fail");
+    compressed
+}
+
 #[cfg(test)]
 #[path = "variants_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "negotiate_tests.rs"]
+mod negotiate_tests;

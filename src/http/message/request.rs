@@ -1,11 +1,10 @@
 //! A request as handlers see it. It borrows from the connection's buffers, so it cannot outlive the
 //! handler.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
-use super::authority::is_unreserved;
-use super::conditional::Preconditions;
-use super::head::{Head, Span};
+use crate::http::document::variants::trimmed;
+use crate::http::message::head::{Authority, Head, Lines, Span, is_unreserved};
 
 /// Methods that are recognised; any other token is answered 501.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -174,7 +173,7 @@ impl<'a> Request<'a> {
     /// name, not through a proxy and not from a web page. False for the Unix socket, which is for
     /// proxies.
     pub fn is_direct_local(&self) -> bool {
-        super::local_client::is_direct_local(self, self.trusted_proxies)
+        is_direct_local(self, self.trusted_proxies)
     }
 
     /// The names of all headers, as sent.
@@ -245,6 +244,282 @@ pub(crate) fn with_request<T>(
     read(&Request::new(head.as_bytes(), &parsed, body, Peer::Ip(peer), &[]))
 }
 
+// ---- Local client
+//
+// Recognises requests that a program on this machine makes for itself.
+//
+// Pure. Used for administrator's routes when no admin secret is set: then only such requests are
+// allowed. A proxy or a browser on this machine also connects over loopback, but for somebody
+// else. So a request is not direct if it has a header that proxies add or that web pages cannot
+// avoid sending. A proxy that adds nothing cannot be recognised; for that case there is the admin
+// secret.
+
+/// Headers by which proxies name the client, and browsers the page.
+const INDIRECT_HEADERS: [&str; 9] = [
+    "forwarded",
+    "via",
+    "origin",
+    "referer",
+    "x-real-ip",
+    "x-client-ip",
+    "x-cluster-client-ip",
+    "true-client-ip",
+    "fastly-client-ip",
+];
+
+/// Prefixes of further such headers.
+const INDIRECT_PREFIXES: [&str; 6] =
+    ["x-forwarded", "x-original-", "x-envoy-", "cf-", "proxy-", "sec-fetch-"];
+
+/// Whether the request comes over loopback and shows no sign of a proxy or a web page.
+pub(crate) fn is_direct_local(request: &Request<'_>, trusted_proxies: &[IpAddr]) -> bool {
+    let Peer::Ip(address) = request.peer else { return false };
+    address.to_canonical().is_loopback()
+        && !trusted_proxies.contains(&address)
+        // Proxies use HTTP/1.0 to their upstreams by default.
+        && !request.is_http_1_0()
+        && request.is_origin_form()
+        && request.names().all(|name| !is_indirect(name))
+        && request.headers("connection").all(has_no_hop_by_hop_headers)
+        && request.headers("host").next().is_some_and(is_loopback_name)
+}
+
+fn is_indirect(name: &[u8]) -> bool {
+    let begins = |prefix: &&str| {
+        let start = name.get(..prefix.len()).unwrap_or_default();
+        start.eq_ignore_ascii_case(prefix.as_bytes())
+    };
+    INDIRECT_HEADERS.iter().any(|header| name.eq_ignore_ascii_case(header.as_bytes()))
+        || INDIRECT_PREFIXES.iter().any(begins)
+}
+
+/// Whether `Connection` names no further headers. A header named there is to be removed by the next
+/// proxy, so there is one.
+fn has_no_hop_by_hop_headers(connection: &[u8]) -> bool {
+    connection.split(|byte| *byte == b',').map(<[u8]>::trim_ascii).all(|option| {
+        option.is_empty()
+            || ["close", "keep-alive"].iter().any(|own| option.eq_ignore_ascii_case(own.as_bytes()))
+    })
+}
+
+/// Whether `Host` is `localhost`, in `127.0.0.0/8` or `[::1]`, with any port. Another name may be a
+/// web page's whose name resolves to this machine (DNS rebinding), or that of a proxy.
+fn is_loopback_name(host: &[u8]) -> bool {
+    let name = Authority::parse(host).and_then(|host| std::str::from_utf8(host.host).ok());
+    name.is_some_and(|name| {
+        name.eq_ignore_ascii_case("localhost")
+            || name == "[::1]"
+            || name.parse().is_ok_and(|address: Ipv4Addr| address.is_loopback())
+    })
+}
+
+// ---- Conditional
+//
+// Conditional requests (RFC 9110 13): `If-Match` and `If-None-Match`.
+//
+// Pure functions on header bytes. [`Preconditions::judge`] runs on the edge for every prepared
+// response and must never allocate or panic, whatever the bytes are. Preconditions by date are
+// ignored, because no response has a `Last-Modified`.
+
+/// `If-Match` and `If-None-Match` of a request.
+#[derive(Clone, Copy)]
+pub struct Preconditions<'a> {
+    bytes: &'a [u8],
+    headers: &'a [(Span, Span)],
+    if_match: Lines,
+    if_none_match: Lines,
+}
+
+/// A precondition is false; the response is 412.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PreconditionFailed;
+
+/// The response to a read whose preconditions are true.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// 200 with the body.
+    Full,
+    /// 304: the client has the current state.
+    NotModified,
+}
+
+impl Verdict {
+    /// 200 or 304.
+    pub fn status(self) -> u16 {
+        match self {
+            Self::Full => 200,
+            Self::NotModified => 304,
+        }
+    }
+}
+
+/// What `If-Match` or `If-None-Match` names.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Named<'a> {
+    /// `*`: any current state.
+    Anything,
+    Tags(Vec<EntityTag<'a>>),
+}
+
+impl<'a> Preconditions<'a> {
+    /// No preconditions.
+    pub const NONE: Self =
+        Self { bytes: &[], headers: &[], if_match: Lines::Absent, if_none_match: Lines::Absent };
+
+    pub(crate) fn of(head: &'a Head, bytes: &'a [u8]) -> Self {
+        let Head { headers, if_match, if_none_match, .. } = head;
+        Self { bytes, headers, if_match: *if_match, if_none_match: *if_none_match }
+    }
+
+    /// One `If-None-Match` line with this value; for benches and tests.
+    pub fn if_none_match(value: &'a [u8]) -> Self {
+        Self { bytes: value, if_none_match: Lines::One(Span::whole(value)), ..Self::NONE }
+    }
+
+    /// Whether there are no preconditions.
+    pub fn is_empty(&self) -> bool {
+        self.if_match == Lines::Absent && self.if_none_match == Lines::Absent
+    }
+
+    /// Whether the request has `If-Match`, and so applies only to something that exists.
+    pub fn wants_a_match(&self) -> bool {
+        self.if_match != Lines::Absent
+    }
+
+    /// Evaluates the preconditions of a read. The resource exists, and `etag` is its tag, with
+    /// quotes, if it has one. `If-Match` comes first, by strong comparison, then `If-None-Match`,
+    /// by weak comparison (RFC 9110 13.2.2).
+    ///
+    /// # Errors
+    /// [`PreconditionFailed`] if `If-Match` does not match.
+    pub fn judge(&self, etag: Option<&[u8]>) -> Result<Verdict, PreconditionFailed> {
+        if self.wants_a_match() && !self.is_matched(etag) {
+            return Err(PreconditionFailed);
+        }
+        let known = match self.if_none_match {
+            Lines::Absent => false,
+            Lines::One(line) => is_named(line.of(self.bytes), etag),
+            Lines::Several => {
+                etag.is_some_and(|etag| self.lines(IF_NONE_MATCH).any(|line| lists(line, etag)))
+            }
+        };
+        Ok(if known { Verdict::NotModified } else { Verdict::Full })
+    }
+
+    /// Whether `If-Match` is absent, is `*`, or is a well-formed list of tags that contains `etag`.
+    fn is_matched(&self, etag: Option<&[u8]>) -> bool {
+        match self.if_match {
+            Lines::Absent => true,
+            Lines::One(line) => {
+                let line = line.of(self.bytes);
+                is_anything(line) || matches(std::iter::once(line), etag)
+            }
+            Lines::Several => matches(self.lines(IF_MATCH), etag),
+        }
+    }
+
+    /// The tags in `If-Match`; `None` if it is absent. A malformed list counts as empty.
+    pub fn named_if_match(&self) -> Option<Named<'a>> {
+        let tags: Result<_, _> = match self.if_match {
+            Lines::Absent => return None,
+            Lines::One(line) if is_anything(line.of(self.bytes)) => return Some(Named::Anything),
+            Lines::One(line) => EntityTags(line.of(self.bytes)).collect(),
+            Lines::Several => self.lines(IF_MATCH).flat_map(EntityTags).collect(),
+        };
+        Some(Named::Tags(tags.unwrap_or_default()))
+    }
+
+    /// The tags in `If-None-Match`; `None` if it is absent. Of a malformed line the tags before the
+    /// fault count.
+    pub fn named_if_none_match(&self) -> Option<Named<'a>> {
+        Some(match self.if_none_match {
+            Lines::Absent => return None,
+            Lines::One(line) if is_anything(line.of(self.bytes)) => Named::Anything,
+            Lines::One(line) => Named::Tags(EntityTags(line.of(self.bytes)).flatten().collect()),
+            Lines::Several => {
+                Named::Tags(self.lines(IF_NONE_MATCH).flat_map(EntityTags).flatten().collect())
+            }
+        })
+    }
+
+    fn lines(&self, name: &'static [u8]) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        let bytes = self.bytes;
+        let named = move |(key, value): &(Span, Span)| {
+            key.of(bytes).eq_ignore_ascii_case(name).then(|| value.of(bytes))
+        };
+        self.headers.iter().filter_map(named)
+    }
+}
+
+const IF_MATCH: &[u8] = b"if-match";
+const IF_NONE_MATCH: &[u8] = b"if-none-match";
+
+/// Whether a single line of `If-None-Match` matches the current state.
+fn is_named(line: &[u8], etag: Option<&[u8]>) -> bool {
+    // Most clients send exactly the tag, so compare that first.
+    Some(line) == etag || etag.is_some_and(|etag| lists(line, etag)) || is_anything(line)
+}
+
+fn is_anything(line: &[u8]) -> bool {
+    trimmed(line) == b"*"
+}
+
+/// Whether the lines together are a well-formed list of tags that contains `etag`, by strong
+/// comparison.
+fn matches<'a>(lines: impl Iterator<Item = &'a [u8]>, etag: Option<&[u8]>) -> bool {
+    let mut found = false;
+    for tag in lines.flat_map(EntityTags) {
+        let Ok(EntityTag { weak, opaque }) = tag else { return false };
+        found |= !weak && Some(opaque) == etag;
+    }
+    found
+}
+
+/// Whether the line contains `etag`, by weak comparison.
+fn lists(line: &[u8], etag: &[u8]) -> bool {
+    EntityTags(line).any(|tag| tag.is_ok_and(|tag| tag.opaque == etag))
+}
+
+/// One entity tag of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EntityTag<'a> {
+    pub weak: bool,
+    /// The tag including its quotes, without `W/`.
+    pub opaque: &'a [u8],
+}
+
+/// An element of a list that is not an entity tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoTag;
+
+/// Iterates over the tags of one line. Empty elements are skipped (RFC 9110 5.6.1.2). The iteration
+/// ends with the first malformed element.
+struct EntityTags<'a>(&'a [u8]);
+
+impl<'a> Iterator for EntityTags<'a> {
+    type Item = Result<EntityTag<'a>, NoTag>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let rest = std::mem::take(&mut self.0);
+        let start = rest.iter().position(|byte| !matches!(byte, b',' | b' ' | b'\t'))?;
+        let rest = &rest[start..];
+        let tag = rest.strip_prefix(b"W/").unwrap_or(rest);
+        let weak = tag.len() < rest.len();
+        let end = match tag {
+            [b'"', inner @ ..] => memchr::memchr(b'"', inner),
+            _ => None,
+        };
+        let Some(end) = end else { return Some(Err(NoTag)) };
+        let (opaque, after) = tag.split_at(end + 2);
+        let after = trimmed(after);
+        if !matches!(after.first(), None | Some(b',')) {
+            return Some(Err(NoTag));
+        }
+        self.0 = after;
+        Some(Ok(EntityTag { weak, opaque }))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -286,3 +561,94 @@ mod tests {
         assert_eq!(client(Peer::Unix, &[], "nobody"), None);
     }
 }
+
+#[cfg(test)]
+mod local_client_tests {
+    use super::*;
+    use crate::http::message::head::{Head, Parsed};
+
+    fn direct_with(peer: &str, trusted: &[&str], text: &str) -> bool {
+        let mut head = Head::default();
+        assert_eq!(head.parse(text.as_bytes(), 100, 16_384), Parsed::Complete, "{text:?}");
+        let trusted: Vec<IpAddr> = trusted.iter().map(|t| t.parse().unwrap()).collect();
+        let peer = peer.parse().map_or(Peer::Unix, Peer::Ip);
+        Request::new(text.as_bytes(), &head, b"", peer, &trusted).is_direct_local()
+    }
+
+    fn direct(host: &str, line: &str) -> bool {
+        let text = format!("POST /x HTTP/1.1\r\nHost: {host}\r\n{line}\r\n");
+        direct_with("127.0.0.1", &["10.0.0.1"], &text)
+    }
+
+    #[test]
+    fn a_direct_request_comes_over_loopback_and_not_from_a_trusted_proxy() {
+        let text = "POST / HTTP/1.1\r\nHost: localhost:8080\r\n\r\n";
+        for peer in ["127.0.0.1", "127.8.0.1", "::1", "::ffff:127.0.0.1"] {
+            assert!(direct_with(peer, &["10.0.0.1"], text), "{peer}");
+        }
+        for peer in ["10.0.0.1", "2001:db8::1", "a Unix socket"] {
+            assert!(!direct_with(peer, &[], text), "{peer}");
+        }
+        assert!(!direct_with("127.0.0.1", &["127.0.0.1"], text));
+    }
+
+    #[test]
+    fn a_request_with_a_header_of_proxies_or_pages_is_not_direct() {
+        for line in [
+            "X-Forwarded-For: 127.0.0.1",
+            "x-forwarded-for:",
+            "X-Forwarded-Host: localhost",
+            "X-Forwarded-Proto: https",
+            "X-FORWARDED-Anything: 1",
+            "Forwarded: for=127.0.0.1",
+            "X-Real-IP: 127.0.0.1",
+            "X-Client-IP: 127.0.0.1",
+            "CF-Connecting-IP: 127.0.0.1",
+            "True-Client-IP: 127.0.0.1",
+            "Via: 1.1 proxy",
+            "Connection: X-Forwarded-For",
+            "Connection: close, X-Real-IP",
+            "Origin: http://127.0.0.1:8080",
+            "Origin: null",
+            "Referer: http://localhost/",
+            "Sec-Fetch-Site: same-origin",
+            "Sec-Fetch-Mode: navigate",
+        ] {
+            assert!(!direct("localhost", &format!("{line}\r\n")), "{line}");
+        }
+        let own = "Connection: close\r\nUser-Agent: curl/8\r\nX-Request-Id: 1\r\nCookie: a=b\r\n";
+        assert!(direct("localhost", own));
+        assert!(direct("localhost", "Connection: Keep-Alive,\r\n"));
+    }
+
+    #[test]
+    fn a_request_to_another_host_name_is_not_direct() {
+        for host in ["localhost", "LocalHost:1", "127.0.0.1", "127.9.8.7:65535", "[::1]", "[::1]:8"]
+        {
+            assert!(direct(host, ""), "{host}");
+        }
+        for host in [
+            "bhav.example.in",
+            "localhost.example.in",
+            "127.0.0.1.example.in",
+            "10.0.0.1",
+            "128.0.0.1:80",
+            "[::2]",
+        ] {
+            assert!(!direct(host, ""), "{host:?}");
+        }
+        for text in [
+            "POST http://example.in/ HTTP/1.1\r\nHost: localhost\r\n\r\n",
+            "\r\nPOST http://localhost/ HTTP/1.1\r\nHost: localhost\r\n\r\n",
+            "POST / HTTP/1.0\r\n\r\n",
+            "POST / HTTP/1.0\r\nHost: localhost\r\n\r\n",
+        ] {
+            assert!(!direct_with("127.0.0.1", &[], text), "{text:?}");
+        }
+        assert!(direct_with("127.0.0.1", &[], "\r\nPOST / HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+    }
+}
+
+#[cfg(test)]
+#[path = "conditional_tests.rs"]
+mod conditional_tests;

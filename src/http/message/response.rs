@@ -3,20 +3,23 @@
 //! Runs on the edge. Sending a [`Prepared`] document only copies it. Other responses format their
 //! head here.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 
-use super::date::DateLine;
-use super::problem::Problem;
-use crate::http::document::events::{CodedFrame, EVENT_STREAM};
-use crate::http::document::frames::{Frames, Framing};
-use crate::http::document::negotiate::Coding;
-use crate::http::document::owned::{LARGE_BYTES, OwnedBody};
-use crate::http::document::prepared::{NO_SNIFFING, Prepared, reason};
-use crate::http::server::places::Place;
-use crate::http::server::streams::Streams;
-use crate::http::settings::HttpSettings;
+use jiff::Timestamp;
+use jiff::fmt::rfc2822::DateTimePrinter;
+use serde::Serialize;
+
+use crate::http::document::published::{CodedFrame, EVENT_STREAM, Frames, Framing};
+use crate::http::document::variants::{
+    Coding, LARGE_BYTES, NO_SNIFFING, OwnedBody, Prepared, reason,
+};
+use crate::http::message::head::HeadFault;
+use crate::http::message::request::PreconditionFailed;
+use crate::http::serve::HttpSettings;
+use crate::http::server::places::{Place, Streams};
 
 /// `Content-Type` of JSON.
 pub const JSON: &str = "application/json";
@@ -282,5 +285,272 @@ impl<'a> Response<'a> {
         }
         self.out.extend_from_slice(b"\r\n");
         has_body && !self.head_only
+    }
+}
+
+// ---- Date
+//
+// The `Date` header's form of an instant.
+//
+// Pure, on a caller's milliseconds, and a cell for the present second; any thread. Never
+// reads a clock.
+
+/// `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110 5.6.7). Instants before 1970 or after the calendar's
+/// end in 9999 count as the nearest one between.
+pub fn imf_fixdate(unix_ms: i64) -> [u8; 29] {
+    let unix_s = unix_ms.div_euclid(1_000).clamp(0, Timestamp::MAX.as_second());
+    let at = Timestamp::from_second(unix_s).unwrap_or_default();
+    let written = DateTimePrinter::new().timestamp_to_rfc9110_string(&at).unwrap_or_default();
+    written.as_bytes().try_into().unwrap_or(*b"Thu, 01 Jan 1970 00:00:00 GMT")
+}
+
+/// A whole `Date` line, with its end.
+pub type DateLine = [u8; 37];
+
+/// The line of an instant; see [`imf_fixdate`].
+pub fn date_line(unix_ms: i64) -> DateLine {
+    let mut line = *b"Date: Thu, 01 Jan 1970 00:00:00 GMT\r\n";
+    line[6..35].copy_from_slice(&imf_fixdate(unix_ms));
+    line
+}
+
+/// The line of the present second, written by one thread and read by all.
+///
+/// There are two copies: the writer overwrites the older one and then makes it the current one. A
+/// reader takes no lock and never waits for the writer, even where that thread is not scheduled.
+#[derive(Debug)]
+pub struct DateCell {
+    /// How many lines were written. The current copy is the one at this number modulo two.
+    written: AtomicU64,
+    copies: [[AtomicU64; WORDS]; 2],
+}
+
+const WORDS: usize = size_of::<DateLine>().div_ceil(8);
+
+impl DateCell {
+    /// Holds the line of an instant.
+    pub fn new(unix_ms: i64) -> Self {
+        let cell = Self { written: AtomicU64::new(0), copies: Default::default() };
+        cell.set(unix_ms);
+        cell
+    }
+
+    /// Puts in the line of another instant. One thread at a time.
+    pub fn set(&self, unix_ms: i64) {
+        let mut bytes = [0; WORDS * 8];
+        bytes[..size_of::<DateLine>()].copy_from_slice(&date_line(unix_ms));
+        let next = self.written.load(Ordering::Relaxed) + 1;
+        // Who reads one of the words below sees that the line before them is current.
+        fence(Ordering::Release);
+        for (word, bytes) in self.copy(next).iter().zip(bytes.as_chunks().0) {
+            word.store(u64::from_ne_bytes(*bytes), Ordering::Relaxed);
+        }
+        self.written.store(next, Ordering::Release);
+    }
+
+    /// The line.
+    pub fn line(&self) -> DateLine {
+        let mut current = self.written.load(Ordering::Acquire);
+        loop {
+            let mut bytes = [0; WORDS * 8];
+            for (word, bytes) in self.copy(current).iter().zip(bytes.as_chunks_mut().0) {
+                *bytes = word.load(Ordering::Relaxed).to_ne_bytes();
+            }
+            fence(Ordering::Acquire);
+            // The copy is overwritten only after the other one has become current.
+            match self.written.load(Ordering::Acquire) {
+                still if still == current => {
+                    return *bytes.first_chunk().expect("the words hold a line");
+                }
+                newer => current = newer,
+            }
+        }
+    }
+
+    fn copy(&self, number: u64) -> &[AtomicU64; WORDS] {
+        &self.copies[usize::from(!number.is_multiple_of(2))]
+    }
+}
+
+// ---- Problem
+//
+// Error documents (RFC 9457), for violations of HTTP and for errors of handlers.
+
+/// One field that failed validation.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct FieldError {
+    pub field: Cow<'static, str>,
+    pub message: Cow<'static, str>,
+}
+
+/// An error response.
+#[derive(Debug, Clone)]
+pub struct Problem {
+    pub status: u16,
+    /// Stable code in snake case, which clients can switch on.
+    pub code: &'static str,
+    /// Text for a person. Contains no secrets and no internals.
+    pub detail: Cow<'static, str>,
+    pub errors: Vec<FieldError>,
+    /// Further headers, such as `Allow` or `Retry-After`.
+    pub headers: Vec<(&'static str, Cow<'static, str>)>,
+    /// For the log only; never sent.
+    pub cause: Option<String>,
+}
+
+/// An error (RFC 9457). `code` is stable: switch on it. `detail` is for a person and may change.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Problem"))]
+pub struct ProblemDocument<'a> {
+    #[cfg_attr(test, schemars(extend("const" = "about:blank")))]
+    r#type: &'a str,
+    /// The status in words.
+    title: &'a str,
+    #[cfg_attr(test, schemars(extend("minimum" = 400, "maximum" = 599)))]
+    status: u16,
+    /// A stable word in snake case.
+    #[cfg_attr(test, schemars(extend("pattern" = "^[a-z][a-z_]*$")))]
+    code: &'a str,
+    /// Safe to show.
+    detail: &'a str,
+    /// What is wrong with which field or parameter.
+    #[serde(skip_serializing_if = "<[FieldError]>::is_empty")]
+    #[cfg_attr(test, schemars(extend("minItems" = 1)))]
+    errors: &'a [FieldError],
+}
+
+impl From<PreconditionFailed> for Problem {
+    fn from(_: PreconditionFailed) -> Self {
+        Self::precondition_failed()
+    }
+}
+
+impl From<HeadFault> for Problem {
+    fn from(fault: HeadFault) -> Self {
+        let (status, code, detail) = fault.told();
+        Self::new(status, code, detail)
+    }
+}
+
+impl Problem {
+    /// A problem without field errors or further headers.
+    pub fn new(status: u16, code: &'static str, detail: impl Into<Cow<'static, str>>) -> Self {
+        let detail = detail.into();
+        Self { status, code, detail, errors: Vec::new(), headers: Vec::new(), cause: None }
+    }
+
+    /// Adds a header.
+    #[must_use]
+    pub fn with(mut self, name: &'static str, value: impl Into<Cow<'static, str>>) -> Self {
+        self.headers.push((name, value.into()));
+        self
+    }
+
+    /// Adds a cause for the log.
+    #[must_use]
+    pub fn because(mut self, cause: impl std::fmt::Display) -> Self {
+        self.cause = Some(cause.to_string());
+        self
+    }
+
+    /// Adds a field that failed.
+    #[must_use]
+    pub fn field(
+        mut self,
+        field: impl Into<Cow<'static, str>>,
+        message: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        self.errors.push(FieldError { field: field.into(), message: message.into() });
+        self
+    }
+
+    /// 503 with `Retry-After`.
+    pub fn unavailable(
+        code: &'static str,
+        detail: impl Into<Cow<'static, str>>,
+        retry_after_s: u64,
+    ) -> Self {
+        Self::new(503, code, detail).with("Retry-After", retry_after_s.to_string())
+    }
+
+    /// 500, for a bug; details are in the log only.
+    pub fn internal() -> Self {
+        Self::new(500, "internal_error", "The service failed; the log has the cause.")
+    }
+
+    /// 412: `If-Match` or `If-None-Match` does not hold.
+    pub fn precondition_failed() -> Self {
+        let detail =
+            "What is there is not what If-Match or If-None-Match expects; nothing was done.";
+        Self::new(412, "precondition_failed", detail)
+    }
+
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        let document = ProblemDocument {
+            r#type: "about:blank",
+            title: reason(self.status),
+            status: self.status,
+            code: self.code,
+            detail: &self.detail,
+            errors: &self.errors,
+        };
+        // Cannot fail: strings and numbers, written to a Vec.
+        let _ = sonic_rs::to_writer(out, &document);
+    }
+}
+
+#[cfg(test)]
+mod date_tests {
+    use super::*;
+    use proptest::prelude::proptest;
+
+    fn written(unix_ms: i64) -> String {
+        String::from_utf8(imf_fixdate(unix_ms).to_vec()).unwrap()
+    }
+
+    #[test]
+    fn known_dates() {
+        for (unix_ms, expected) in [
+            (0, "Thu, 01 Jan 1970 00:00:00 GMT"),
+            (784_111_777_000, "Sun, 06 Nov 1994 08:49:37 GMT"),
+            (784_111_777_999, "Sun, 06 Nov 1994 08:49:37 GMT"),
+            (1_709_164_800_000, "Thu, 29 Feb 2024 00:00:00 GMT"),
+            (1_795_132_800_000, "Fri, 20 Nov 2026 00:00:00 GMT"),
+            (i64::MAX, "Thu, 30 Dec 9999 22:00:00 GMT"),
+            (i64::MIN, "Thu, 01 Jan 1970 00:00:00 GMT"),
+        ] {
+            assert_eq!(written(unix_ms), expected);
+        }
+    }
+
+    #[test]
+    fn readers_see_whole_lines() {
+        let cell = DateCell::new(0);
+        // Lines that differ in every word.
+        let instants = [0, 1_795_132_800_000, i64::MAX];
+        let lines = instants.map(date_line);
+        assert_eq!(cell.line(), lines[0]);
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while !stop.load(Ordering::Relaxed) {
+                        assert!(lines.contains(&cell.line()));
+                    }
+                });
+            }
+            (0..100_000).for_each(|turn| cell.set(instants[turn % 3]));
+            stop.store(true, Ordering::Relaxed);
+        });
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_the_calendar_library(unix_ms in 0..Timestamp::MAX.as_millisecond()) {
+            let at = Timestamp::from_millisecond(unix_ms).unwrap();
+            let expected = at.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
+            assert_eq!(written(unix_ms), expected);
+        }
     }
 }

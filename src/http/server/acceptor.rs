@@ -18,8 +18,7 @@ use super::shared::Shared;
 use crate::base::Clock;
 use crate::http::connection::dispatch::Connection;
 use crate::http::message::request::Peer;
-use crate::http::serve::Serve;
-use crate::http::settings::HttpSettings;
+use crate::http::serve::{HttpSettings, Serve};
 use crate::rt::readiness::{Readiness, WOKEN};
 use crate::rt::{coroutines, threads};
 

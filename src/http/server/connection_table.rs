@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 
 use crate::base::{Clock, Stopwatch};
 use crate::http::Shows;
-use crate::http::message::date::{DateCell, DateLine};
+use crate::http::message::response::{DateCell, DateLine};
 use crate::ops::Counter;
 use crate::rt::coroutines::Parker;
 

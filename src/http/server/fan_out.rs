@@ -155,8 +155,8 @@ mod tests {
     use crate::base::Clock;
     use crate::http::message::request::Request;
     use crate::http::message::response::Response;
+    use crate::http::serve::HttpSettings;
     use crate::http::server::connection_table::ConnectionTable;
-    use crate::http::settings::HttpSettings;
 
     struct Silent;
 

@@ -4,7 +4,5 @@ pub mod acceptor;
 pub(crate) mod connection_table;
 mod fan_out;
 pub mod listener;
-pub(crate) mod places;
+pub mod places;
 pub mod shared;
-pub mod stats;
-pub mod streams;

@@ -4,14 +4,10 @@
 //! All of it blocks, so it is used on OS threads alone. Deadlines of reads and writes are those of
 //! the socket that the caller gives.
 
-mod names;
 mod stream;
-mod tls;
 
 #[cfg(test)]
-pub(crate) use names::NAMES_QUEUE_MAX;
-pub(crate) use names::Names;
-pub(crate) use stream::Stream;
+pub(crate) use stream::NAMES_QUEUE_MAX;
 #[cfg(feature = "engines")]
-pub(crate) use tls::roots_of;
-pub(crate) use tls::{trusting, web_roots};
+pub(crate) use stream::roots_of;
+pub(crate) use stream::{Names, Stream, trusting, web_roots};

@@ -1,10 +1,15 @@
 //! A stream that is plain or within TLS, over any socket.
 
-use std::io::{self, Read, Write};
+use std::io;
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 
 use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, ClientConnection, StreamOwned};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+
+use crate::base::Clock;
+use crate::rt::{Lane, LaneSpec};
 
 /// Plain or within TLS.
 pub(crate) enum Stream<S: Read + Write> {
@@ -62,4 +67,104 @@ impl<S: Read + Write> Write for Stream<S> {
             Self::Tls(stream) => stream.flush(),
         }
     }
+}
+
+// ---- Names
+//
+// Addresses of a name, by a deadline.
+
+/// A look-up that hangs is left to itself, and holds up the next at most.
+pub(crate) const NAMES_QUEUE_MAX: usize = 1;
+/// Addresses of one name that are tried.
+const ADDRESSES_MAX: usize = 3;
+
+/// Gives the addresses of a name.
+type Resolve = Arc<dyn Fn(&str, u16) -> io::Result<Vec<SocketAddr>> + Send + Sync>;
+
+/// Finds addresses on a thread that may be left behind: the system's resolver cannot be
+/// interrupted, and has no deadline that could be set.
+pub(crate) struct Names {
+    pub(crate) lane: Lane,
+    resolve: Resolve,
+}
+
+impl Names {
+    /// Of the system. `thread` is the name of the thread.
+    ///
+    /// # Errors
+    /// The thread cannot be started.
+    pub(crate) fn start(thread: &'static str) -> io::Result<Self> {
+        let resolve = |host: &str, port: u16| {
+            (host, port).to_socket_addrs().map(|found| found.take(ADDRESSES_MAX).collect())
+        };
+        Self::with(thread, Arc::new(resolve))
+    }
+
+    pub(crate) fn with(thread: &'static str, resolve: Resolve) -> io::Result<Self> {
+        let spec = LaneSpec { name: thread, threads: 1, queue_max: NAMES_QUEUE_MAX };
+        // Deadlines are of this machine, whatever clock the market has.
+        let lane = Lane::start(&spec, &Clock::system())?;
+        Ok(Self { lane, resolve })
+    }
+
+    /// The addresses of a host, which may be one itself.
+    ///
+    /// # Errors
+    /// The resolver's, and `TimedOut`.
+    pub(crate) fn addresses(
+        &self,
+        host: &str,
+        port: u16,
+        timeout_ms: u64,
+    ) -> io::Result<Vec<SocketAddr>> {
+        if let Ok(address) = host.parse::<IpAddr>() {
+            return Ok(vec![SocketAddr::new(address, port)]);
+        }
+        let (resolve, host) = (Arc::clone(&self.resolve), host.to_owned());
+        let late = || io::Error::from(io::ErrorKind::TimedOut);
+        // Refused and late are one: a look-up before this one hangs.
+        let found = self.lane.submit(timeout_ms, move || resolve(&host, port));
+        found.map_err(|_| late())?.wait().map_err(|_| late())?
+    }
+}
+
+// ---- Tls
+//
+// What TLS connections trust.
+
+#[cfg(feature = "engines")]
+use std::path::Path;
+
+#[cfg(feature = "engines")]
+use rustls::pki_types::{CertificateDer, pem::PemObject};
+
+/// The public authorities.
+pub(crate) fn web_roots() -> RootCertStore {
+    RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() }
+}
+
+/// The authorities in a file (PEM).
+///
+/// # Errors
+/// Why it cannot be used, in words.
+#[cfg(feature = "engines")]
+pub(crate) fn roots_of(path: &Path) -> Result<RootCertStore, String> {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_file_iter(path).map_err(|why| why.to_string())? {
+        let certificate = certificate.map_err(|why| why.to_string())?;
+        roots.add(certificate).map_err(|why| why.to_string())?;
+    }
+    match roots.is_empty() {
+        true => Err("it holds no certificate".to_owned()),
+        false => Ok(roots),
+    }
+}
+
+/// Verifies chain and name of every server by these roots.
+pub(crate) fn trusting(roots: RootCertStore) -> ClientConfig {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("ring has the ciphers of TLS 1.2 and 1.3");
+    config.with_root_certificates(roots).with_no_client_auth()
 }

@@ -2,12 +2,11 @@
 
 use rust_decimal::Decimal;
 
-use super::envelope::success;
-use crate::sim::accounts::RowA;
-use crate::sim::exchange::noise::{self, rupees};
-use crate::sim::exchange::universe::Instrument;
-use crate::sim::server::answer::Answer;
-use crate::sim::server::json::{Json, map};
+use crate::sim::broker_a::success;
+use crate::sim::exchange::universe;
+use crate::sim::exchange::universe::{Instrument, rupees};
+use crate::sim::server::json::{Answer, Json, map};
+use crate::sim::sessions::RowA;
 use crate::sim::world::{Call, World};
 
 /// Shares held by a simulated account.
@@ -57,14 +56,14 @@ fn held_at_a<'a>(world: &'a World, user_id: &str) -> Vec<Held<'a>> {
 
 /// What `user_id` holds: different shares for different users and seeds, always the same for one.
 pub(crate) fn held<'a>(world: &'a World, user_id: &str) -> Vec<Held<'a>> {
-    let key = noise::key(world.settings.seed, &format!("account {user_id}"));
+    let key = universe::key(world.settings.seed, &format!("account {user_id}"));
     let shares = world.universe.all().iter();
     let mut shares: Vec<&Instrument> =
         shares.filter(|i| i.exchange == "NSE" && !i.isin.is_empty()).collect();
     shares.retain(|share| !share.short_code.is_empty());
-    shares.sort_by_key(|i| (i.key != COMMON, noise::draw(key, i.token)));
+    shares.sort_by_key(|i| (i.key != COMMON, universe::draw(key, i.token)));
     let held = shares.into_iter().take(HOLDINGS).enumerate().map(|(position, instrument)| {
-        let draw = |number: i64, below| noise::pick(key, instrument.token + number, below);
+        let draw = |number: i64, below| universe::pick(key, instrument.token + number, below);
         // The second row was bought yesterday, the third is mostly settled.
         let (quantity, undelivered) = match position {
             1 => (0, 1 + draw(1, 40)),

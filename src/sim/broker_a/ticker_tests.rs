@@ -6,8 +6,7 @@ use std::time::Duration;
 use tungstenite::{Error, Message, WebSocket};
 
 use crate::sim::MARK_HEADER;
-use crate::sim::settings::SimSettings;
-use crate::sim::simulator::{Sim, start};
+use crate::sim::simulator::{Sim, SimSettings, start};
 use crate::sim::testing::{FRIDAY, set_fault, sim_at};
 
 const GOOD: &str = "simkeya&access_token=simtokena";

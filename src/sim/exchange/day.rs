@@ -13,16 +13,12 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use jiff::civil::Date;
 use parking_lot::Mutex;
+use rust_decimal::Decimal;
+use serde::Deserialize;
 
-use super::hours::{
-    DAY_MINUTES, OPEN_S, continuous_end_s, day_number, end_s, instant, second_of_day,
-};
-use super::minutes::{Minutes, close_of, minutes_of, on_tick};
-use super::noise;
-use super::splits::{Scale, Split};
-use super::trading::{Trading, TradingOrder};
-use super::universe::Instrument;
-use crate::base::ist;
+use crate::base::clock;
+use crate::sim::exchange::universe;
+use crate::sim::exchange::universe::{Instrument, paise};
 
 /// Longest run of days without trading that is looked through; the longest real one is under a
 /// week.
@@ -196,7 +192,7 @@ impl Day {
 
     /// The same, as seed and splits make it.
     fn simulated(&self, instrument: &Instrument, at: Timestamp) -> Tick {
-        let civil = ist::zoned(at).datetime();
+        let civil = clock::zoned(at).datetime();
         let (date, second) = (civil.date(), second_of_day(at));
         if !self.sessions.trades_on(date) {
             return self.closed(instrument, self.sessions.before(date));
@@ -350,10 +346,10 @@ impl Day {
             return from;
         }
         let to = minutes.price[minute as usize + 1];
-        let key = noise::key(self.seed, "second") ^ instrument.token as u64;
+        let key = universe::key(self.seed, "second") ^ instrument.token as u64;
         // The first price of a second is the same at every pace.
         let at = day_number(date) * 100_000 + second + part * 1_000_000_000_000;
-        let along = (within * 1000 / 60 + noise::pick(key, at, 801) - 400).clamp(0, 1000);
+        let along = (within * 1000 / 60 + universe::pick(key, at, 801) - 400).clamp(0, 1000);
         on_tick(from + (to - from) * along / 1000, instrument.tick_paise)
     }
 
@@ -361,9 +357,9 @@ impl Day {
         if instrument.is_index {
             return 0;
         }
-        let key = noise::key(self.seed, "volume") ^ instrument.token as u64;
-        let usual = 400_000 + noise::pick(key, -1, 8_000_000);
-        let volume = usual * (50 + noise::pick(key, day_number(date), 101)) / 100;
+        let key = universe::key(self.seed, "volume") ^ instrument.token as u64;
+        let usual = 400_000 + universe::pick(key, -1, 8_000_000);
+        let volume = usual * (50 + universe::pick(key, day_number(date), 101)) / 100;
         self.scale(instrument, date).volume(volume)
     }
 
@@ -383,6 +379,307 @@ impl Day {
     }
 }
 
+// ---- Hours
+//
+// The hours of the simulated exchange, and instants of its trading dates. Pure.
+
+/// 09:15 IST, in seconds of the day.
+pub(crate) const OPEN_S: i64 = 9 * 3600 + 15 * 60;
+/// 15:30 IST: the close of continuous trading for instruments without a closing auction.
+pub(crate) const CLOSE_S: i64 = 15 * 3600 + 30 * 60;
+/// 15:15 IST: where continuous trading stops before a closing auction.
+pub(crate) const AUCTION_FREEZE_S: i64 = 15 * 3600 + 15 * 60;
+/// 15:35 IST: matching is over and the auction's one price is known.
+pub(crate) const AUCTION_PRINT_S: i64 = 15 * 3600 + 35 * 60;
+/// The closing auction exists from this date (exchange circular of 29 May 2026).
+pub(crate) const AUCTION_SINCE: Date = jiff::civil::date(2026, 8, 3);
+/// Minutes from open to close.
+pub(crate) const DAY_MINUTES: i64 = (CLOSE_S - OPEN_S) / 60;
+
+/// Where continuous trading ends for this instrument, in seconds of the day.
+pub(crate) fn continuous_end_s(instrument: &Instrument, date: Date) -> i64 {
+    if instrument.auction && date >= AUCTION_SINCE { AUCTION_FREEZE_S } else { CLOSE_S }
+}
+
+/// When the day's last price is made, in seconds of the day.
+pub(crate) fn end_s(instrument: &Instrument, date: Date) -> i64 {
+    if instrument.auction && date >= AUCTION_SINCE { AUCTION_PRINT_S } else { CLOSE_S }
+}
+
+pub(crate) fn day_number(date: Date) -> i64 {
+    instant(date, 0).as_second().div_euclid(86_400)
+}
+
+pub(crate) fn second_of_day(at: Timestamp) -> i64 {
+    (at.as_second() + i64::from(clock::OFFSET_S)).rem_euclid(86_400)
+}
+
+/// The instant `second` seconds after midnight IST of `date`.
+pub(crate) fn instant(date: Date, second: i64) -> Timestamp {
+    let midnight = clock::instant(date.at(0, 0, 0, 0)).as_second();
+    Timestamp::from_second(midnight + second).unwrap_or(Timestamp::UNIX_EPOCH)
+}
+
+/// The regular session's first and last instant on `date`, as everybody who does not know the
+/// auction states them.
+pub(crate) fn regular_hours(date: Date) -> (Timestamp, Timestamp) {
+    (instant(date, OPEN_S), instant(date, CLOSE_S))
+}
+
+// ---- Minutes
+//
+// Prices made of noise: a day's closing level and the minutes that lead to it. Pure functions; any
+// thread.
+
+/// The price at each full minute of a trading date, with the extremes up to there.
+#[derive(Debug)]
+pub(crate) struct Minutes {
+    pub(crate) price: Vec<i64>,
+    pub(crate) high: Vec<i64>,
+    pub(crate) low: Vec<i64>,
+}
+
+/// The close of `date`, in paise.
+pub(crate) fn close_of(instrument: &Instrument, date: Date, scale: Scale) -> i64 {
+    let number = day_number(date);
+    let factors = instrument.factors.iter();
+    let level = factors.map(|&(key, weight)| daily_level(key, number) * weight / 100).sum();
+    priced(instrument, level, scale)
+}
+
+/// The minutes of `date`, where `before` is the trading date before.
+pub(crate) fn minutes_of(
+    instrument: &Instrument,
+    date: Date,
+    before: Date,
+    scale: Scale,
+) -> Minutes {
+    let (number, number_before) = (day_number(date), day_number(before));
+    let mut levels = vec![0; DAY_MINUTES as usize + 1];
+    let mut wobble = vec![0; levels.len()];
+    for &(key, weight) in &instrument.factors {
+        let (previous, close) = (daily_level(key, number_before), daily_level(key, number));
+        // Part of the night's move is there at the open.
+        let gap = universe::line(key ^ 0x6a09, number, 1, 1_500);
+        let open = previous + (close - previous) * 3 / 10 + gap;
+        wobble_of(key, number, &mut wobble);
+        for (minute, (level, wobble)) in (0..).zip(levels.iter_mut().zip(&wobble)) {
+            let drift = (close - open) * minute / DAY_MINUTES;
+            *level += (open + drift + wobble) * weight / 100;
+        }
+    }
+    let price: Vec<i64> =
+        levels.into_iter().map(|level| priced(instrument, level, scale)).collect();
+    let running = |choose: fn(i64, i64) -> i64| {
+        price.iter().scan(price[0], move |so_far, &next| {
+            *so_far = choose(*so_far, next);
+            Some(*so_far)
+        })
+    };
+    let (high, low) = (running(i64::max).collect(), running(i64::min).collect());
+    Minutes { price, high, low }
+}
+
+/// A factor's level at the close of day `number`: slow and fast noise added up, which looks enough
+/// like a random walk and needs no history.
+fn daily_level(key: u64, number: i64) -> i64 {
+    [(1, 6_000), (5, 8_000), (21, 20_000), (89, 45_000), (377, 100_000)]
+        .iter()
+        .map(|&(period, amplitude)| universe::line(key, number, period, amplitude))
+        .sum()
+}
+
+/// A factor's noise within the day, in place of what `out` held: nought at the open and at the
+/// close. As a whole run, because years of days are made of it.
+fn wobble_of(key: u64, number: i64, out: &mut [i64]) {
+    out.fill(0);
+    for (period, amplitude) in [(1, 150), (5, 400), (20, 900), (75, 1_800)] {
+        universe::add_line(key ^ 0xbb67, number * 1_000, period, amplitude, out);
+    }
+    for (minute, value) in (0..).zip(out) {
+        let ramp = (40 * minute).min(40 * (DAY_MINUTES - minute)).min(1_000);
+        *value = *value * ramp / 1_000;
+    }
+}
+
+fn priced(instrument: &Instrument, level_ppm: i64, scale: Scale) -> i64 {
+    let price = instrument.base_paise * (1_000_000 + level_ppm) / 1_000_000;
+    on_tick(scale.price(price), instrument.tick_paise).max(instrument.tick_paise)
+}
+
+/// The nearest price that can be traded at.
+pub(crate) fn on_tick(paise: i64, tick_paise: i64) -> i64 {
+    (paise + tick_paise / 2) / tick_paise * tick_paise
+}
+
+// ---- Splits
+//
+// Shares that are split, given as a bonus or consolidated while the simulator runs, with the
+// history rewritten as vendors do it, or not yet. Plain values.
+
+/// Most shares given for one, or taken for one.
+const SHARES_MAX: i64 = 100;
+
+/// `new` shares for `old` ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Scale {
+    new: i64,
+    old: i64,
+}
+
+impl Scale {
+    /// As it was.
+    pub(crate) const ONE: Self = Self { new: 1, old: 1 };
+
+    pub(crate) fn price(self, paise: i64) -> i64 {
+        paise * self.old / self.new
+    }
+
+    pub(crate) fn volume(self, shares: i64) -> i64 {
+        shares * self.new / self.old
+    }
+}
+
+/// A split.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Split {
+    scale: Scale,
+    /// Dates before keep their old prices; `None` once the whole history is rewritten.
+    from: Option<Date>,
+}
+
+impl Split {
+    /// What it does to the candle of `date`.
+    pub(crate) fn at(self, date: Date) -> Scale {
+        if self.from.is_none_or(|from| date >= from) { self.scale } else { Scale::ONE }
+    }
+}
+
+/// A split as the control route takes it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SplitOrder {
+    /// `NSE:INFY`; the company's shares on the other exchange are split with it.
+    pub(crate) symbol: String,
+    new: i64,
+    old: i64,
+    /// Whether candles of days before are rewritten, as they are unless this says otherwise.
+    #[serde(default = "yes")]
+    adjusted: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl SplitOrder {
+    /// The split, if it makes sense.
+    ///
+    /// # Errors
+    /// What is wrong, for the person who sent it.
+    pub(crate) fn split(&self, today: Date) -> Result<Split, String> {
+        let Self { new, old, adjusted, .. } = *self;
+        let sound = (1..=SHARES_MAX).contains(&new) && (1..=SHARES_MAX).contains(&old);
+        if !sound {
+            return Err(format!("new and old have to be 1 to {SHARES_MAX}"));
+        }
+        let from = (!adjusted).then_some(today);
+        Ok(Split { scale: Scale { new, old }, from })
+    }
+}
+
+// ---- Trading
+//
+// What a control route does to the trading of one share: a price that stands from an instant on,
+// a halt. Plain values.
+
+/// Prices set for one share: a year of dates, twice a date.
+const PRICES_MAX: usize = 500;
+/// Dearest share, in paise.
+const PRICE_PAISE_MAX: i64 = 100_000_000;
+
+/// What was ordered for one share.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Trading {
+    /// Oldest first.
+    prices: Vec<Price>,
+    halted_at: Option<Timestamp>,
+}
+
+/// A price in paise that stands from an instant on.
+#[derive(Debug, Clone, Copy)]
+struct Price {
+    from: Timestamp,
+    paise: i64,
+    /// What the exchange states as that date's previous close.
+    previous_close: Option<i64>,
+}
+
+impl Trading {
+    /// The instant whose trading is shown at `at`: none that comes after a halt.
+    pub(crate) fn shown_at(&self, at: Timestamp) -> Timestamp {
+        self.halted_at.map_or(at, |halted_at| at.min(halted_at))
+    }
+
+    /// The price set for `at`, in paise.
+    pub(crate) fn price_at(&self, at: Timestamp) -> Option<i64> {
+        let after = self.prices.partition_point(|price| price.from <= at);
+        after.checked_sub(1).map(|index| self.prices[index].paise)
+    }
+
+    /// The previous close ordered for a date, in paise.
+    pub(crate) fn previous_close(&self, date: Date) -> Option<i64> {
+        let of_date = |price: &&Price| clock::zoned(price.from).date() == date;
+        self.prices.iter().filter(of_date).find_map(|price| price.previous_close)
+    }
+
+    /// Carries out an order given at `now`.
+    ///
+    /// # Errors
+    /// What is wrong, for the person who sent it.
+    pub(crate) fn order(&mut self, order: &TradingOrder, now: Timestamp) -> Result<(), String> {
+        if let Some(price) = order.price {
+            let previous_close = order.previous_close.map(paise);
+            let price = Price { from: now, paise: paise(price), previous_close };
+            let fits = |paise: i64| (1..=PRICE_PAISE_MAX).contains(&paise);
+            let all_fit = fits(price.paise) && price.previous_close.is_none_or(fits);
+            if !all_fit || self.prices.len() >= PRICES_MAX {
+                return Err(format!(
+                    "prices: 0.01 to {} rupees, at most {PRICES_MAX} of one share",
+                    PRICE_PAISE_MAX / 100
+                ));
+            }
+            self.prices.retain(|price| price.from < now);
+            self.prices.push(price);
+        }
+        match order.halted {
+            Some(true) => self.halted_at = Some(now),
+            Some(false) => self.halted_at = None,
+            None => {}
+        }
+        Ok(())
+    }
+}
+
+/// A price or a halt, as the control route takes it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TradingOrder {
+    /// `NSE:INFY`.
+    pub(crate) symbol: String,
+    /// From now on, in place of the simulated ones.
+    price: Option<Decimal>,
+    /// With a price: the date's previous close, as an exchange adjusts it for a split. Else it is
+    /// what the share closed at.
+    previous_close: Option<Decimal>,
+    /// Whether trading stands still: the last price stays, with its time.
+    halted: Option<bool>,
+}
+
 #[cfg(test)]
 #[path = "day_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "trading_tests.rs"]
+mod trading_tests;

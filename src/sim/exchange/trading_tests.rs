@@ -1,8 +1,7 @@
 //! Prices and halts that are ordered, as the exchange then shows them.
 
 use crate::base::ManualClock;
-use crate::sim::settings::SimSettings;
-use crate::sim::simulator::Sim;
+use crate::sim::simulator::{Sim, SimSettings};
 use crate::sim::testing::{BROKER_A, get, send, sim_at};
 
 fn unlimited() -> SimSettings {

@@ -5,9 +5,9 @@
 
 use std::collections::HashMap;
 
+use rust_decimal::Decimal;
+use rust_decimal::prelude::ToPrimitive;
 use serde::Deserialize;
-
-use super::noise;
 
 /// The embedded list. Prices in it are round figures for the noise to work on, not market data.
 const EMBEDDED: &str = include_str!("universe.csv");
@@ -68,7 +68,7 @@ struct Row {
     short_code: String,
     sector: String,
     auction: u8,
-    base_price: rust_decimal::Decimal,
+    base_price: Decimal,
     public_symbol: String,
 }
 
@@ -128,7 +128,7 @@ fn made_up(embedded: &[Row], count: usize) -> Vec<Row> {
     sectors.dedup();
     let share = |(more, sector): (i64, &&str)| {
         let symbol = format!("SIM{}", last_number + more);
-        let rupees = 50 + noise::pick(noise::key(0, &symbol), 0, MADE_UP_RUPEES_MAX - 50);
+        let rupees = 50 + pick(key(0, &symbol), 0, MADE_UP_RUPEES_MAX - 50);
         Row {
             name: format!("SIMULATED SHARE {}", last_number + more),
             short_code: format!("SM{:04}", last_number + more),
@@ -149,11 +149,11 @@ fn made_up(embedded: &[Row], count: usize) -> Vec<Row> {
 
 fn instrument(row: Row, seed: u64) -> Instrument {
     let is_index = row.kind == "index";
-    let market = noise::key(seed, "market");
-    let sector = noise::key(seed, &format!("sector {}", row.sector));
+    let market = key(seed, "market");
+    let sector = key(seed, &format!("sector {}", row.sector));
     // A share listed on both exchanges is one company: its own noise hangs on the ISIN.
     let identity = if row.isin.is_empty() { &row.symbol } else { &row.isin };
-    let own = noise::key(seed, &format!("own {identity}"));
+    let own = key(seed, &format!("own {identity}"));
     let mut factors = Vec::with_capacity(3);
     match (is_index, row.symbol.as_str(), row.sector.is_empty()) {
         (true, "NIFTY 50" | "SENSEX", _) => factors.push((market, 100)),
@@ -162,7 +162,7 @@ fn instrument(row: Row, seed: u64) -> Instrument {
         (true, _, true) => factors.extend([(market, 100), (own, 20)]),
         (true, _, false) => factors.extend([(market, 100), (sector, 100)]),
         (false, _, no_sector) => {
-            let beta = 70 + noise::pick(own, 0, 61);
+            let beta = 70 + pick(own, 0, 61);
             factors.extend([(market, beta), (own, 80)]);
             if !no_sector {
                 factors.push((sector, 100));
@@ -186,7 +186,7 @@ fn instrument(row: Row, seed: u64) -> Instrument {
         isin: row.isin,
         short_code: row.short_code,
         auction: row.auction == 1,
-        base_paise: noise::paise(row.base_price),
+        base_paise: paise(row.base_price),
         public_symbol,
         factors,
     }
@@ -195,6 +195,77 @@ fn instrument(row: Row, seed: u64) -> Instrument {
 /// The public provider drops the trade-to-trade series from a ticker and keeps the SME ones.
 fn stripped_of_series(symbol: &str) -> &str {
     ["-BE", "-BZ"].iter().find_map(|series| symbol.strip_suffix(series)).unwrap_or(symbol)
+}
+
+// ---- Noise
+//
+// Seeded noise in whole numbers: the same on every machine, with no state and no binary floats.
+// Pure functions; any thread.
+
+/// Spreads the bits of `x` (the finaliser of the splitmix64 generator).
+fn spread(x: u64) -> u64 {
+    let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+/// A stream of noise of its own for `name` under `seed`.
+pub(crate) fn key(seed: u64, name: &str) -> u64 {
+    // FNV-1a, then mixed with the seed.
+    let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    spread(hash ^ spread(seed))
+}
+
+/// The stream's value number `at`.
+pub(crate) fn draw(key: u64, at: i64) -> u64 {
+    spread(key ^ spread(at as u64))
+}
+
+/// The stream's value number `at`, in `0..below`.
+pub(crate) fn pick(key: u64, at: i64, below: i64) -> i64 {
+    (draw(key, at) % below.unsigned_abs().max(1)) as i64
+}
+
+/// A continuous line through random points in `-amplitude..=amplitude`, `period` steps apart.
+pub(crate) fn line(key: u64, at: i64, period: i64, amplitude: i64) -> i64 {
+    // Each scale draws from a stream of its own.
+    let stream = key ^ (period as u64).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    let (cell, within) = (at.div_euclid(period), at.rem_euclid(period));
+    let from = pick(stream, cell, 2 * amplitude + 1) - amplitude;
+    if within == 0 {
+        return from;
+    }
+    let to = pick(stream, cell + 1, 2 * amplitude + 1) - amplitude;
+    from + (to - from) * within / period
+}
+
+/// Adds [`line()`] at `at` and the steps after it to `out`, at two draws per `period`.
+pub(crate) fn add_line(key: u64, at: i64, period: i64, amplitude: i64, out: &mut [i64]) {
+    let stream = key ^ (period as u64).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    let end = |cell| pick(stream, cell, 2 * amplitude + 1) - amplitude;
+    let (mut cell, mut within) = (at.div_euclid(period), at.rem_euclid(period));
+    let (mut from, mut to) = (end(cell), end(cell + 1));
+    for value in out {
+        *value += from + (to - from) * within / period;
+        within += 1;
+        if within == period {
+            (cell, within, from) = (cell + 1, 0, to);
+            to = end(cell + 1);
+        }
+    }
+}
+
+/// Rupees as whole paise; 0 if it does not fit.
+pub(crate) fn paise(rupees: Decimal) -> i64 {
+    (rupees * Decimal::ONE_HUNDRED).to_i64().unwrap_or(0)
+}
+
+/// Paise as rupees, exact.
+pub(crate) fn rupees(paise: i64) -> Decimal {
+    Decimal::new(paise, 2)
 }
 
 #[cfg(test)]
@@ -263,5 +334,40 @@ mod tests {
         }
         assert_eq!(universe.by_key("NSE:ETERNAL").unwrap().short_code, "ZOMLIM");
         assert!(universe.by_key("NSE:TATAMOTORS").is_none());
+    }
+}
+
+#[cfg(test)]
+mod noise_tests {
+    use super::*;
+
+    #[test]
+    fn a_line_stays_in_its_band_and_is_continuous() {
+        let key = key(7, "test");
+        let mut last = line(key, -500, 20, 900);
+        for at in -499..500 {
+            let next = line(key, at, 20, 900);
+            assert!(next.abs() <= 900);
+            assert!((next - last).abs() <= 91, "jump at {at}");
+            last = next;
+        }
+    }
+
+    #[test]
+    fn a_run_of_a_line_is_the_line() {
+        for (at, period) in [(-37, 5), (0, 1), (1_234, 75), (7, 20)] {
+            let mut run = [3; 200];
+            add_line(key(7, "test"), at, period, 900, &mut run);
+            let one = |step| 3 + line(key(7, "test"), step, period, 900);
+            assert!((at..).zip(run).all(|(step, value)| value == one(step)), "{at} {period}");
+        }
+    }
+
+    #[test]
+    fn streams_differ_by_name_and_by_seed() {
+        let draws = |key| (0..4).map(|at| draw(key, at)).collect::<Vec<_>>();
+        assert_ne!(draws(key(1, "a")), draws(key(1, "b")));
+        assert_ne!(draws(key(1, "a")), draws(key(2, "a")));
+        assert_eq!(draws(key(1, "a")), draws(key(1, "a")));
     }
 }

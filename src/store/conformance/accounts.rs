@@ -3,7 +3,7 @@
 use super::engine::Engine;
 use super::samples::{DAY, fields, sync, user};
 use crate::base::Broker;
-use crate::store::limits::{LOGIN_NETWORK_AGAIN_MS, LOGIN_NETWORKS_MAX};
+use crate::store::records::{LOGIN_NETWORK_AGAIN_MS, LOGIN_NETWORKS_MAX};
 use crate::store::{
     AccountId, Erased, LastRead, LoginNetwork, NewUser, Store, StoreError, UserDirectory,
 };

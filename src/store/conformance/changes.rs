@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::engine::Engine;
 use super::samples::user;
-use crate::store::limits::{CHANGES_KEPT, CHANGES_PAGE};
+use crate::store::records::{CHANGES_KEPT, CHANGES_PAGE};
 use crate::store::{AccountId, Change, Continuity, LastRead, Store};
 
 /// Everything after a number, page by page, and the number of the last.

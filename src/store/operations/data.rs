@@ -2,21 +2,19 @@
 
 use jiff::civil::Date;
 
-use crate::base::{Epoch, Symbol};
+use crate::base::{Candle, Epoch, Symbol};
 use crate::portfolio::{DayPoint, SyncOutcome};
-use crate::store::statements::{
-    accounts, changes, closing_prices, eod, erasure, journal, portfolios,
+use crate::store::statements::{accounts, candles, eod, journal, portfolios, signals};
+use crate::store::traits::{NewPortfolio, SignalStore, Store};
+use crate::store::tx::{
+    GLANCE_DEADLINE_MS, PAGE_DEADLINE_MS, READ_DEADLINE_MS, Transact, Tx, Write,
 };
-use crate::store::traits::{NewPortfolio, Store};
-use crate::store::transact::{
-    GLANCE_DEADLINE_MS, PAGE_DEADLINE_MS, READ_DEADLINE_MS, Transact, Write,
-};
-use crate::store::tx::Tx;
 use crate::store::{
-    AccountId, AuthState, Changes, ClosePage, DatabaseIdentity, Deleted, Erased, Expected,
-    ExpectedPage, JournalCursor, JournalEntry, JournalFields, JournalPage, JournalSize, LastRead,
-    LoginNetwork, NewUser, Portfolio, PriceOfClose, StoreError, StoreHealth, Turn, UserSecrets,
-    Valued,
+    AccountId, AuthState, CandleHistory, Changes, ClosePage, DatabaseIdentity, Deleted, Erased,
+    Expected, ExpectedPage, JournalCursor, JournalEntry, JournalFields, JournalPage, JournalSize,
+    LastRead, LedgerEntry, LoginNetwork, NewHistory, NewUser, Portfolio, PriceOfClose,
+    ProvisionalEntry, ProvisionalSignal, PublishedSignal, SignalOutcome, StoreError, StoreHealth,
+    StoredCandles, Turn, UserSecrets, Valued,
 };
 
 impl<E: Transact> Store for E {
@@ -55,7 +53,7 @@ impl<E: Transact> Store for E {
     }
 
     fn erase_user(&self, id: AccountId) -> Result<Erased, StoreError> {
-        self.erase(id, move |tx| erasure::erase(tx, id), |erased| erased.user)
+        self.erase(id, move |tx| accounts::erase(tx, id), |erased| erased.user)
     }
 
     fn end_tokens(&self, id: AccountId) -> Result<Option<i64>, StoreError> {
@@ -110,16 +108,16 @@ impl<E: Transact> Store for E {
     }
 
     fn changes_after(&self, number: i64) -> Result<Changes, StoreError> {
-        self.glance(READ_DEADLINE_MS, move |tx| changes::after(tx, number))
+        self.glance(READ_DEADLINE_MS, move |tx| accounts::after(tx, number))
     }
 
     fn notice_changes(&self, number: i64) -> Result<(), StoreError> {
         // Some of the changes may have been erasures.
-        self.write(Write::new().hiding(), move |tx| changes::notice(tx, number))
+        self.write(Write::new().hiding(), move |tx| accounts::notice(tx, number))
     }
 
     fn forget_changes(&self) -> Result<(), StoreError> {
-        self.write(Write::new(), changes::forget)
+        self.write(Write::new(), accounts::forget)
     }
 
     fn take_turn(&self, id: AccountId) -> Result<Option<Turn>, StoreError> {
@@ -195,12 +193,12 @@ impl<E: Transact> Store for E {
         let prices = prices.to_vec();
         self.write(Write::page(), move |tx| {
             E::hold(tx, epoch)?;
-            closing_prices::keep(tx, date, &prices)
+            eod::keep(tx, date, &prices)
         })
     }
 
     fn closes(&self, date: Date) -> Result<Vec<PriceOfClose>, StoreError> {
-        self.read(PAGE_DEADLINE_MS, move |tx| closing_prices::of(tx, date))
+        self.read(PAGE_DEADLINE_MS, move |tx| eod::of(tx, date))
     }
 
     fn portfolios_to_close(
@@ -297,5 +295,136 @@ impl<E: Transact> Store for E {
 
     fn close(&self) {
         self.finish();
+    }
+}
+
+// ---- Signals
+//
+// The operations on candles and signals, over any engine.
+
+impl<E: Transact> SignalStore for E {
+    fn candle_histories(&self) -> Result<Vec<CandleHistory>, StoreError> {
+        self.read(PAGE_DEADLINE_MS, candles::histories)
+    }
+
+    fn candle_history(
+        &self,
+        symbol: &Symbol,
+        max: usize,
+    ) -> Result<Option<StoredCandles>, StoreError> {
+        let symbol = symbol.clone();
+        self.read(READ_DEADLINE_MS, move |tx| candles::newest(tx, &symbol, max))
+    }
+
+    fn candles(&self, symbol: &Symbol) -> Result<Vec<Candle>, StoreError> {
+        let symbol = symbol.clone();
+        self.read(PAGE_DEADLINE_MS, move |tx| candles::of(tx, &symbol))
+    }
+
+    fn replace_candles(&self, epoch: Epoch, history: NewHistory) -> Result<(), StoreError> {
+        self.write(Write::page(), move |tx| {
+            E::hold(tx, epoch)?;
+            candles::replace(tx, &history)
+        })
+    }
+
+    fn append_candles(
+        &self,
+        epoch: Epoch,
+        symbol: &Symbol,
+        candles: Vec<Candle>,
+        keep_from: Date,
+    ) -> Result<(), StoreError> {
+        let symbol = symbol.clone();
+        self.write(Write::page(), move |tx| {
+            E::hold(tx, epoch)?;
+            candles::append(tx, &symbol, &candles, keep_from)
+        })
+    }
+
+    fn want_refetch(
+        &self,
+        epoch: Epoch,
+        symbol: &Symbol,
+        suspected: Option<Date>,
+    ) -> Result<(), StoreError> {
+        let symbol = symbol.clone();
+        self.write(Write::page(), move |tx| {
+            E::hold(tx, epoch)?;
+            candles::want_refetch(tx, &symbol, suspected)
+        })
+    }
+
+    fn publish_signals(
+        &self,
+        epoch: Epoch,
+        on: Date,
+        published_ms: i64,
+        symbols: usize,
+        found: Vec<PublishedSignal>,
+    ) -> Result<bool, StoreError> {
+        self.write(Write::page(), move |tx| {
+            E::hold(tx, epoch)?;
+            signals::publish(tx, on, published_ms, symbols, &found)
+        })
+    }
+
+    fn signal_dates(&self) -> Result<Option<(Date, Date)>, StoreError> {
+        self.read(PAGE_DEADLINE_MS, signals::first_and_last_date)
+    }
+
+    fn published_dates(&self) -> Result<Vec<Date>, StoreError> {
+        self.read(PAGE_DEADLINE_MS, signals::dates)
+    }
+
+    fn signals_of(&self, on: Date) -> Result<Vec<PublishedSignal>, StoreError> {
+        self.read(PAGE_DEADLINE_MS, move |tx| signals::of_date(tx, on))
+    }
+
+    fn ledger(&self, after: i64, limit: usize) -> Result<Vec<LedgerEntry>, StoreError> {
+        self.read(PAGE_DEADLINE_MS, move |tx| signals::page(tx, after, limit))
+    }
+
+    fn keep_outcomes(
+        &self,
+        epoch: Epoch,
+        outcomes: Vec<(i64, SignalOutcome)>,
+    ) -> Result<(), StoreError> {
+        self.write(Write::page(), move |tx| {
+            E::hold(tx, epoch)?;
+            signals::keep_outcomes(tx, &outcomes)
+        })
+    }
+
+    fn keep_provisional(
+        &self,
+        epoch: Epoch,
+        on: Date,
+        seen_ms: i64,
+        signals: Vec<ProvisionalSignal>,
+    ) -> Result<usize, StoreError> {
+        self.write(Write::page(), move |tx| {
+            E::hold(tx, epoch)?;
+            signals::keep(tx, on, seen_ms, &signals)
+        })
+    }
+
+    fn provisional_ledger(
+        &self,
+        after: i64,
+        limit: usize,
+    ) -> Result<Vec<ProvisionalEntry>, StoreError> {
+        self.read(PAGE_DEADLINE_MS, move |tx| signals::provisional_page(tx, after, limit))
+    }
+
+    fn keep_provisional_outcomes(
+        &self,
+        epoch: Epoch,
+        outcomes: Vec<(i64, SignalOutcome)>,
+    ) -> Result<(), StoreError> {
+        self.write(Write::page(), move |tx| {
+            E::hold(tx, epoch)?;
+            signals::keep_provisional_outcomes(tx, &outcomes)
+        })
     }
 }

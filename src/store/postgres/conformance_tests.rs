@@ -7,8 +7,7 @@ use super::test_server::{Server, pooler, server};
 use super::{PostgresStore, PostgresUsers};
 use crate::base::Clock;
 use crate::store::conformance::engine::{Engine, conformance};
-use crate::store::settings::StoreSettings;
-use crate::store::url::StoreUrl;
+use crate::store::settings::{StoreSettings, StoreUrl};
 use crate::store::{Database, UserDirectory};
 
 /// A schema of a role of its own.

@@ -9,15 +9,11 @@ use tokio_postgres::types::{ToSql, Type};
 
 use super::condition::Condition;
 use super::connection::Connection;
-use super::deadline::Deadline;
 use super::migrations;
-use super::target::Target;
 use crate::base::Clock;
-use crate::store::arg::Arg;
-use crate::store::cells::Cells;
-use crate::store::settings::StoreSettings;
-use crate::store::tx::Failure;
-use crate::store::url::StoreUrl;
+use crate::store::postgres::connection::{Deadline, Target};
+use crate::store::settings::{StoreSettings, StoreUrl};
+use crate::store::tx::{Arg, Cells, Failure};
 use crate::store::{CopiedTable, MaintenanceError, StoreError};
 
 /// How long one step may take: the schema, a page of rows, or the commit of all.

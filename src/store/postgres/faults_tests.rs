@@ -10,11 +10,9 @@ use super::test_server::{Server, server};
 use super::{PostgresStore, PostgresUsers};
 use crate::base::{Broker, Clock};
 use crate::store::conformance::samples::{sync, user};
-use crate::store::settings::StoreSettings;
+use crate::store::settings::{StoreSettings, StoreUrl};
 use crate::store::statements::accounts;
-use crate::store::transact::{READ_DEADLINE_MS, Transact, WRITE_DEADLINE_MS, Write};
-use crate::store::tx::{Sql, sql};
-use crate::store::url::StoreUrl;
+use crate::store::tx::{READ_DEADLINE_MS, Sql, Transact, WRITE_DEADLINE_MS, Write, sql};
 use crate::store::{AccountId, NewUser, OpenError, Store, StoreError, Turn};
 
 const PROBE_WRITE: Sql = sql!("sql/store/probe_write.sql");

@@ -9,16 +9,12 @@
 use std::sync::Arc;
 
 use super::condition::Condition;
-use super::deadline::Deadline;
-use super::target::Target;
 use super::transaction::{Connections, Purpose};
 use crate::base::lease::{Authority, AuthorityError, Grant, Holder, Look, Presence};
 use crate::base::{Clock, Epoch};
-use crate::store::arg::Arg;
-use crate::store::cells::Cells;
-use crate::store::settings::StoreSettings;
-use crate::store::tx::{Failure, Sql, Tx, sql};
-use crate::store::url::StoreUrl;
+use crate::store::postgres::connection::{Deadline, Target};
+use crate::store::settings::{StoreSettings, StoreUrl};
+use crate::store::tx::{Arg, Cells, Failure, Sql, Tx, sql};
 use crate::store::{OpenError, StoreError};
 
 /// Less than the margin between a lease and the local deadline of its holder.

@@ -6,7 +6,7 @@ use tokio_postgres::types::{ToSql, Type};
 
 use super::condition::Condition;
 use super::connection::Connection;
-use super::deadline::Deadline;
+use crate::store::postgres::connection::Deadline;
 use crate::store::{OpenError, StoreError};
 
 /// `bhav` in ASCII: the lock's key.

@@ -10,8 +10,6 @@ mod connection;
 mod copy;
 #[cfg(test)]
 mod copy_tests;
-mod deadline;
-mod errors;
 #[cfg(test)]
 mod faults_tests;
 mod lease;
@@ -19,17 +17,12 @@ mod migrations;
 #[cfg(test)]
 mod statements_tests;
 mod store;
-mod target;
 #[cfg(test)]
 mod test_server;
-mod tls;
 mod transaction;
-mod turns;
 mod tx;
-mod users;
 
+pub(crate) use connection::{check, is_exposed};
 pub(crate) use copy::copy;
 pub(crate) use lease::PostgresLease;
-pub(crate) use store::PostgresStore;
-pub(crate) use target::{check, is_exposed};
-pub(crate) use users::PostgresUsers;
+pub(crate) use store::{PostgresStore, PostgresUsers};

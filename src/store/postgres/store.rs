@@ -4,20 +4,23 @@
 use std::io;
 use std::sync::Arc;
 
-use super::condition::Condition;
-use super::deadline::Deadline;
-use super::lease;
-use super::target::Target;
-use super::transaction::{Connections, Purpose};
-use super::turns;
-use crate::base::{Clock, Epoch};
+use crate::base::{Clock, Epoch, rng};
 use crate::rt::{BatchStats, Lane, LaneError, LaneSpec, LaneStats, Ticket};
 use crate::store::condition::State;
-use crate::store::settings::StoreSettings;
-use crate::store::transact::{READ_DEADLINE_MS, Transact, WRITE_DEADLINE_MS, Write};
-use crate::store::tx::{Failure, Sql, Tx, sql};
-use crate::store::url::StoreUrl;
-use crate::store::{AccountId, OpenError, StoreError, StoreHealth, Turn};
+use crate::store::postgres::condition::Condition;
+use crate::store::postgres::connection::{Deadline, Target};
+use crate::store::postgres::lease;
+use crate::store::postgres::transaction::{Connections, Purpose};
+use crate::store::settings::{StoreSettings, StoreUrl};
+use crate::store::statements::accounts;
+use crate::store::traits::UserDirectory;
+use crate::store::tx::{
+    Failure, READ_DEADLINE_MS, Sql, Transact, Tx, WRITE_DEADLINE_MS, Write, args, sql,
+};
+use crate::store::{
+    AccountId, DatabaseIdentity, MaintenanceError, NewUser, OpenError, StoreError, StoreHealth,
+    Turn, User, UserChange, UserSummary,
+};
 
 const PROBE_READ: Sql = sql!("sql/store/probe_read.sql");
 const PROBE_WRITE: Sql = sql!("sql/store/probe_write.sql");
@@ -139,19 +142,19 @@ impl Transact for PostgresStore {
     }
 
     fn hold_turn(tx: &dyn Tx, turn: &Turn) -> Result<(), Failure> {
-        turns::hold(tx, turn)
+        hold(tx, turn)
     }
 
     fn begin_turn(&self, id: AccountId) -> Result<Option<Turn>, StoreError> {
-        turns::take(self, id)
+        take(self, id)
     }
 
     fn prolong_turn(&self, turn: &Turn) -> Result<bool, StoreError> {
-        turns::extend(self, turn)
+        extend(self, turn)
     }
 
     fn finish_turn(&self, turn: &Turn) -> Result<(), StoreError> {
-        turns::end(self, turn)
+        end(self, turn)
     }
 
     fn read<T: Send + 'static>(
@@ -231,3 +234,140 @@ impl Transact for PostgresStore {
         self.connections.close();
     }
 }
+
+// ---- Turns
+//
+// Turns of users: a row for each user with the holder of the turn, judged by the server's clock.
+// Asked on the store's lanes, as everything of a request.
+
+/// Deadline of an extension, and of the end of a turn, for which a finished answer waits. What
+/// fails costs the turn nothing but time: it runs out by itself.
+const DEADLINE_MS: u64 = 1_000;
+
+const TAKE: Sql = sql!("sql/postgres/take_turn.sql");
+const EXTEND: Sql = sql!("sql/postgres/extend_turn.sql");
+const END: Sql = sql!("sql/postgres/end_turn.sql");
+const HOLD: Sql = sql!("sql/postgres/hold_turn.sql");
+
+/// `None` while another has the turn.
+pub(crate) fn take(store: &PostgresStore, user: AccountId) -> Result<Option<Turn>, StoreError> {
+    // Of each attempt its own: one that was given up may come to the server late.
+    let holder = format!("{:016x}", rng::bits());
+    store.write(Write::new(), move |tx| {
+        let granted = tx.first(TAKE, &args![user, &holder, lasts_ms()], |row| row.get::<i64>(0))?;
+        if granted.is_none() {
+            accounts::expect_user(tx, user)?;
+        }
+        Ok(granted.map(|number| Turn { user, holder: holder.clone(), number }))
+    })
+}
+
+/// False where another has taken the turn.
+pub(crate) fn extend(store: &PostgresStore, turn: &Turn) -> Result<bool, StoreError> {
+    let Turn { user, holder, number } = turn.clone();
+    store.write(brief(), move |tx| {
+        Ok(tx.run(EXTEND, &args![user, &holder, number, lasts_ms()])? > 0)
+    })
+}
+
+/// Changes nothing where another has taken the turn.
+pub(crate) fn end(store: &PostgresStore, turn: &Turn) -> Result<(), StoreError> {
+    let Turn { user, holder, number } = turn.clone();
+    store.write(brief(), move |tx| tx.run(END, &args![user, &holder, number]).map(drop))
+}
+
+/// Keeps others from taking the turn until the end of the transaction.
+///
+/// # Errors
+/// [`StoreError::TurnLost`], or [`StoreError::NoSuchUser`].
+pub(crate) fn hold(tx: &dyn Tx, turn: &Turn) -> Result<(), Failure> {
+    if turn.is_alone() {
+        return Ok(());
+    }
+    let Turn { user, holder, number } = turn;
+    if tx.first(HOLD, &args![*user, holder, *number], |_| Ok(()))?.is_some() {
+        return Ok(());
+    }
+    accounts::expect_user(tx, *user)?;
+    Err(StoreError::TurnLost.into())
+}
+
+fn brief() -> Write {
+    Write { deadline_ms: DEADLINE_MS, ..Write::new() }
+}
+
+fn lasts_ms() -> i64 {
+    i64::try_from(Turn::LASTS_MS).unwrap_or(i64::MAX)
+}
+
+// ---- Users
+//
+// Users as an operator's commands list and change them, beside the running services. Called on a
+// command's main thread; blocks.
+
+/// A connection beside the services.
+pub(crate) struct PostgresUsers {
+    connections: Arc<Connections>,
+    clock: Clock,
+}
+
+impl PostgresUsers {
+    /// Connects to a database with the current schema. Only the service migrates an older one.
+    ///
+    /// # Errors
+    /// [`MaintenanceError`].
+    pub(crate) fn open(url: &StoreUrl, settings: &StoreSettings) -> Result<Self, MaintenanceError> {
+        let clock = Clock::system();
+        let target = Target::new(url, settings).map_err(OpenError::from)?;
+        let connections = Connections::new(target, Condition::new(&clock));
+        connections.expect_current(&Deadline::in_ms(WRITE_DEADLINE_MS, &clock))?;
+        Ok(Self { connections, clock })
+    }
+
+    fn run<T>(
+        &self,
+        purpose: &Purpose,
+        work: impl Fn(&dyn Tx) -> Result<T, Failure>,
+    ) -> Result<T, MaintenanceError> {
+        let deadline = Deadline::in_ms(WRITE_DEADLINE_MS, &self.clock);
+        Ok(self.connections.run(purpose, WRITE_DEADLINE_MS, &deadline, &work)?)
+    }
+}
+
+impl UserDirectory for PostgresUsers {
+    fn page(&self, after: AccountId, limit: usize) -> Result<Vec<UserSummary>, MaintenanceError> {
+        self.run(&Purpose::Read, |tx| accounts::page(tx, after, limit))
+    }
+
+    fn find(&self, id_or_email: &str) -> Result<Option<UserSummary>, MaintenanceError> {
+        self.run(&Purpose::Read, |tx| accounts::find(tx, id_or_email))
+    }
+
+    fn add(&mut self, user: NewUser) -> Result<Option<User>, MaintenanceError> {
+        self.run(&Purpose::Write(Vec::new()), |tx| accounts::add(tx, &user))
+    }
+
+    fn set_password(&mut self, id: AccountId, hash: &str) -> Result<Option<i64>, MaintenanceError> {
+        self.run(&Purpose::Write(vec![id]), |tx| accounts::set_password(tx, id, hash))
+    }
+
+    fn change(
+        &mut self,
+        id: AccountId,
+        change: UserChange,
+    ) -> Result<Option<i64>, MaintenanceError> {
+        self.run(&Purpose::Write(vec![id]), |tx| accounts::change(tx, id, change))
+    }
+
+    fn renew_identity(&mut self, is_copy: bool) -> Result<DatabaseIdentity, MaintenanceError> {
+        self.run(&Purpose::Write(Vec::new()), |tx| accounts::renew_identity(tx, is_copy))
+    }
+
+    fn noticed(&self, _number: i64) -> Result<Option<bool>, MaintenanceError> {
+        Ok(None)
+    }
+}
+
+#[cfg(test)]
+#[path = "turns_tests.rs"]
+mod turns_tests;

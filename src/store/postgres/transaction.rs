@@ -8,12 +8,11 @@ use parking_lot::Mutex;
 
 use super::condition::Condition;
 use super::connection::Connection;
-use super::deadline::Deadline;
-use super::errors::{Meaning, meaning};
 use super::migrations;
-use super::target::Target;
 use super::tx::{Opening, PostgresTx};
 use crate::store::condition::State;
+use crate::store::postgres::condition::{Meaning, meaning};
+use crate::store::postgres::connection::{Deadline, Target};
 use crate::store::tx::{Failure, Tx};
 use crate::store::{AccountId, MaintenanceError, OpenError, StoreError};
 

@@ -11,11 +11,9 @@ use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 use tokio_postgres::{Client, Column, Row};
 
 use super::connection::Connection;
-use super::deadline::Deadline;
 use crate::store::AccountId;
-use crate::store::arg::Arg;
-use crate::store::cells::{Cells, another_type};
-use crate::store::tx::{Failure, ReadRow, ReadRowOf, Sql, Tx};
+use crate::store::postgres::connection::Deadline;
+use crate::store::tx::{Arg, Cells, Failure, ReadRow, ReadRowOf, Sql, Tx, another_type};
 
 /// Locks the users whose data a write compares, always in the same order.
 const LOCK_USERS: &str = "SELECT id FROM users WHERE id = ANY($1) ORDER BY id FOR UPDATE";

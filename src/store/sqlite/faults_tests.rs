@@ -1,13 +1,14 @@
 //! Full, read-only, damaged, missing and locked files: which operations go on, which are refused,
 //! and how the store recovers.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
+use std::fs::OpenOptions;
 use std::io::{Seek, SeekFrom, Write as _};
 
 use super::*;
 use crate::ops::state_lock::NotHeld;
-use crate::store::sqlite::care::PROBE_WRITE;
-use crate::store::transact::{Transact, Write};
+use crate::store::sqlite::store::PROBE_WRITE;
+use crate::store::tx::{Transact, Write};
 use crate::store::{Expected, JournalFields};
 
 const UNAVAILABLE: &str = "unavailable";

@@ -4,19 +4,25 @@
 //! Runs at start, and on the writer's thread when the file is opened again. Never deletes, replaces
 //! or sets aside a database that exists: it holds users' data.
 
-use std::fs::{self, File, OpenOptions, Permissions};
-use std::io;
+use std::fs::{File, OpenOptions, Permissions};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-use std::path::Path;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
+use std::{fs, io};
 
+use jiff::Timestamp;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use serde::{Deserialize, Serialize};
 
-use super::errors::{OpenError, is_of_writing};
-use super::lock_wait::BUSY_TIMEOUT;
-use super::{cleaning, identity, log, progress};
 use crate::base::paths::beside;
-use crate::store::StoreError;
+use crate::base::{Clock, clock};
+use crate::ops::notify;
+use crate::store::sqlite::errors::{OpenError, is_of_writing};
+use crate::store::sqlite::log;
+use crate::store::sqlite::writer::BUSY_TIMEOUT;
+use crate::store::tx::{Failure, Sql, Tx, args, damaged, sql};
+use crate::store::{StoreError, backups};
 
 /// `bhav` in ASCII. Distinguishes our file from any other SQLite file.
 const APPLICATION_ID: i32 = 0x6268_6176;
@@ -84,7 +90,7 @@ pub(crate) fn open_for_writing(path: &Path, make: bool) -> Result<Connection, Op
     let mut connection = Connection::open_with_flags(path, flags)?;
     configure(&connection)?;
     let version = version(&connection, path)?;
-    if version == 0 && identity::stood(path) {
+    if version == 0 && stood(path) {
         return Err(OpenError::Emptied { path: path.display().to_string() });
     }
     let mode: String =
@@ -99,9 +105,9 @@ pub(crate) fn open_for_writing(path: &Path, make: bool) -> Result<Connection, Op
     connection.pragma_update(None, "journal_size_limit", LOG_BYTES_KEPT)?;
     if version < known_version() {
         if version > 0 {
-            progress::with_reports(&mut connection, |connection| keep_copy(connection, path))?;
+            with_reports(&mut connection, |connection| keep_copy(connection, path))?;
         }
-        progress::with_reports(&mut connection, |connection| migrate(connection, MIGRATIONS))?;
+        with_reports(&mut connection, |connection| migrate(connection, MIGRATIONS))?;
     }
     Ok(connection)
 }
@@ -111,7 +117,7 @@ pub(crate) fn open_for_writing(path: &Path, make: bool) -> Result<Connection, Op
 pub(crate) fn begin_start(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {
     // The log is of a migration just now, or of a process that was killed.
     let has_log = length(&beside(path, "-wal")) > 0;
-    identity::begin_start(connection, path)?;
+    begin_identity(connection, path)?;
     let finished = finish(connection, has_log);
     log::keep_filled(connection, path)?;
     if let Err(error) = finished {
@@ -122,12 +128,10 @@ pub(crate) fn begin_start(connection: &mut Connection, path: &Path) -> Result<()
 }
 
 fn finish(connection: &mut Connection, has_log: bool) -> Result<(), OpenError> {
-    const BYTES_MAX: i64 = cleaning::START_BYTES_MAX;
-    let clean = cleaning::is_due(connection, BYTES_MAX)?;
+    const BYTES_MAX: i64 = START_BYTES_MAX;
+    let clean = is_due(connection, BYTES_MAX)?;
     if clean {
-        progress::with_reports(connection, |connection| {
-            Ok(cleaning::clean(connection, BYTES_MAX)?)
-        })?;
+        with_reports(connection, |connection| Ok(clean_file(connection, BYTES_MAX)?))?;
     }
     if clean || has_log {
         log::empty(connection, BUSY_TIMEOUT)?;
@@ -193,7 +197,7 @@ fn length(path: &Path) -> u64 {
 /// Whether an empty file is where a database was. SQLite would take it for a new database and
 /// delete its log.
 pub(crate) fn is_emptied(path: &Path) -> bool {
-    length(path) == 0 && (identity::stood(path) || length(&beside(path, "-wal")) > 0)
+    length(path) == 0 && (stood(path) || length(&beside(path, "-wal")) > 0)
 }
 
 fn refuse_emptied(path: &Path) -> Result<(), OpenError> {
@@ -230,7 +234,7 @@ fn make_private(path: &Path, make: bool) -> io::Result<()> {
             // SQLite would take a log left behind for the new database's.
             log::set_aside(&beside(path, "-wal"))?;
             // Done first, so that a start that is interrupted here can be repeated.
-            identity::forget_mark(path)?;
+            forget_mark(path)?;
             OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?.sync_all()?;
             match path.parent() {
                 Some(parent) => File::open(parent)?.sync_all(),
@@ -269,8 +273,8 @@ fn keep_copy(connection: &Connection, path: &Path) -> Result<(), OpenError> {
     // Created empty first, so that it is private from the beginning. SQLite accepts an empty file.
     OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
     connection.execute("VACUUM INTO ?1", [unfinished.to_string_lossy()])?;
-    progress::step();
-    identity::forget_in(&unfinished)?;
+    step();
+    forget_in(&unfinished)?;
     File::open(&unfinished)?.sync_all()?;
     fs::rename(&unfinished, &kept)?;
     let copy = kept.display();
@@ -287,7 +291,7 @@ fn migrate(connection: &mut Connection, migrations: &[&str]) -> Result<(), OpenE
     }
     // SQLite reports progress during the migrations. The commit that follows waits for the disk
     // alone.
-    progress::step();
+    step();
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
     transaction.pragma_update(None, "user_version", migrations.len() as i64)?;
     transaction.commit()?;
@@ -295,6 +299,504 @@ fn migrate(connection: &mut Connection, migrations: &[&str]) -> Result<(), OpenE
     Ok(())
 }
 
+// ---- Identity
+//
+// The identity of the database: the id that access tokens are bound to, and the file beside the
+// database that records it.
+//
+// The id is made when a service first opens the file, and is kept from start to start. A copy has
+// none, so a restored database gets a new one. The file beside it (`bhav.sqlite.mark`) records
+// which database is here, how often it was started and which file it is. A database with another
+// id or with fewer starts is an old copy that somebody put here, and gets a new id too; so does
+// another file, as when the whole folder was copied. The mark also records whether the service
+// runs, so that a start after a kill knows that there must be a log. Runs on the thread that opens
+// the file, and in commands that copy it.
+
+const IDENTITY: Sql = sql!("sql/store/identity.sql");
+const BEGIN_START: Sql = sql!("sql/store/begin_start.sql");
+const NOTE_MOVE: Sql = sql!("sql/store/note_move.sql");
+const FORGET_DATABASE_ID: Sql = sql!("sql/store/forget_database_id.sql");
+
+/// The first schema version with an id.
+const VERSION_MIN: i64 = 9;
+/// The first one that says where the file was copied to.
+const MOVE_VERSION_MIN: i64 = 14;
+
+/// Content of the file beside the database.
+#[derive(Debug, Serialize, Deserialize)]
+struct Mark {
+    database_id: String,
+    starts: i64,
+    /// `None` where an older program wrote it.
+    file: Option<WhichFile>,
+    /// Whether a service has the database open, or was killed while it had.
+    #[serde(default)]
+    is_open: bool,
+}
+
+/// What a copy of a file cannot have in common with it. A copy onto the file itself can.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct WhichFile {
+    inode: u64,
+    /// When the file was made, where the file system knows that. Preferred, since some file systems
+    /// give other inodes at each mount.
+    made_ns: Option<i64>,
+}
+
+impl WhichFile {
+    fn of(path: &Path) -> io::Result<Self> {
+        let about = fs::metadata(path)?;
+        let made = about.created().ok().and_then(|made| made.duration_since(UNIX_EPOCH).ok());
+        let made_ns = made.and_then(|made| i64::try_from(made.as_nanos()).ok());
+        Ok(Self { inode: about.ino(), made_ns })
+    }
+
+    fn is(&self, other: &Self) -> bool {
+        match (self.made_ns, other.made_ns) {
+            (Some(one), Some(two)) => one == two,
+            _ => self.inode == other.inode,
+        }
+    }
+}
+
+fn mark_of(path: &Path) -> PathBuf {
+    beside(path, ".mark")
+}
+
+/// Whether there was a database at `path` since a new one was last made there.
+pub(crate) fn stood(path: &Path) -> bool {
+    mark_of(path).exists()
+}
+
+/// Removes the mark. Called before a new database is made, so that until then none counts as having
+/// been here.
+pub(crate) fn forget_mark(path: &Path) -> io::Result<()> {
+    match fs::remove_file(mark_of(path)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}
+
+/// Counts a start. Makes a new id if the file has none or is not the database that was here.
+pub(crate) fn begin_identity(connection: &mut Connection, path: &Path) -> Result<(), Failure> {
+    let mark = read_mark(path);
+    let file = WhichFile::of(path).ok();
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let (found, starts) = read(&transaction)?;
+    let stood_here = |id: &String| {
+        mark.as_ref().is_some_and(|mark| {
+            let files = mark.file.as_ref().zip(file.as_ref());
+            let is_file = files.is_none_or(|(one, other)| one.is(other));
+            mark.database_id == *id && mark.starts <= starts && is_file
+        })
+    };
+    let kept = found.filter(stood_here);
+    let is_new = kept.is_none();
+    let tx: &dyn Tx = &*transaction;
+    let begun = tx.first(BEGIN_START, &args![kept], |row| {
+        let file = file.clone();
+        let mark = Mark { database_id: row.get(0)?, starts: row.get(1)?, file, is_open: true };
+        Ok((mark, row.get::<Option<String>>(2)?.zip(row.get::<Option<i64>>(3)?)))
+    })?;
+    let (mark, moved) = begun.ok_or_else(|| damaged("the database's id"))?;
+    transaction.commit()?;
+    if let Some((to, at_ms)) = moved {
+        let at = Timestamp::from_millisecond(at_ms).unwrap_or(Timestamp::UNIX_EPOCH);
+        tracing::warn!(
+            to,
+            at = clock::iso(at),
+            "this database was copied to a server and ended here: what the server was told since \
+             is not in it; set BHAV_STORE_URL, or go on here by bhav backup and bhav restore"
+        );
+    }
+    if is_new {
+        tracing::info!(
+            "the database is new or was replaced: access tokens issued before are refused"
+        );
+    }
+    // Written last: a start that is interrupted before leaves a database with more starts than the
+    // mark, which is accepted.
+    write_mark(path, &mark);
+    Ok(())
+}
+
+/// `None` also where it cannot be read.
+fn read_mark(path: &Path) -> Option<Mark> {
+    let bytes = backups::read_small_file(&mark_of(path)).ok().flatten().unwrap_or_default();
+    sonic_rs::from_slice(&bytes).ok()
+}
+
+fn write_mark(path: &Path, mark: &Mark) {
+    let bytes = sonic_rs::to_vec(mark).unwrap_or_default();
+    if let Err(error) = backups::replace(&mark_of(path), &bytes) {
+        tracing::warn!(%error, "the mark file beside the database was not written");
+    }
+}
+
+/// Whether a service has this file open, or was killed while it had.
+pub(crate) fn is_open(path: &Path) -> bool {
+    let file = WhichFile::of(path).ok();
+    read_mark(path).is_some_and(|mark| {
+        mark.is_open && mark.file.zip(file).is_some_and(|(one, other)| one.is(&other))
+    })
+}
+
+/// Notes that everything is in the database file, so that no log is missed.
+pub(crate) fn note_closed(path: &Path) {
+    if let Some(mark) = read_mark(path).filter(|mark| mark.is_open) {
+        write_mark(path, &Mark { is_open: false, ..mark });
+    }
+}
+
+/// Notes that the database has this id now, so that the next start keeps it.
+pub(crate) fn note_renewed(path: &Path, database_id: &str) {
+    if let Some(mark) = read_mark(path) {
+        write_mark(path, &Mark { database_id: database_id.to_owned(), ..mark });
+    }
+}
+
+/// Notes in the file that it was copied to a server, which goes on from it.
+#[cfg(feature = "engines")]
+pub(crate) fn note_moved(path: &Path, to: &str, now_ms: i64) -> Result<(), Failure> {
+    let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    connection.pragma_update(None, "synchronous", "full")?;
+    connection.run(NOTE_MOVE, &args![to, now_ms]).map(drop)
+}
+
+fn read(connection: &Connection) -> Result<(Option<String>, i64), Failure> {
+    let tx: &dyn Tx = connection;
+    let found = tx.first(IDENTITY, &[], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    found.ok_or_else(|| damaged("the database's id"))
+}
+
+/// Removes the id from a copy that is not in use yet, so that it cannot pass for the service's
+/// database.
+pub(crate) fn forget_in(copy: &Path) -> Result<(), Failure> {
+    let connection = Connection::open_with_flags(copy, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if version < VERSION_MIN {
+        return Ok(());
+    }
+    // An interrupted command starts over with a new copy, so no journal is needed for a rollback.
+    connection.pragma_update_and_check(None, "journal_mode", "off", |_| Ok(()))?;
+    if version >= MOVE_VERSION_MIN {
+        connection.run(NOTE_MOVE, &args![None::<String>, None::<i64>])?;
+    }
+    connection.run(FORGET_DATABASE_ID, &[]).map(drop)
+}
+
+// ---- Cleaning
+//
+// Rewrites the database file, so that no trace of erased rows is left in it.
+//
+// `secure_delete` overwrites deleted rows in place. But if SQLite had moved a row between pages
+// before, an old copy may be left in a page's free space, which nothing overwrites. This was seen
+// in one of a thousand erasures. Only rewriting the whole file removes such copies. Erasures are
+// counted in the transaction that makes them, so that a crash forgets none. Runs on the writer's
+// thread, outside a transaction.
+
+const COUNT_ERASURE: Sql = sql!("sql/store/count_erasure.sql");
+const ERASURES: Sql = sql!("sql/store/erasures.sql");
+const NOTE_CLEANED: Sql = sql!("sql/store/note_cleaned.sql");
+
+/// Largest file that is rewritten while the service runs. A rewrite takes 10 to 25 ms a MiB on a
+/// busy machine and stops all writes. Up to this size it is shorter than a write's deadline.
+pub(crate) const RUNNING_BYTES_MAX: i64 = 64 * 1024 * 1024;
+/// Largest file that is rewritten at start, when only the supervisor waits.
+pub(crate) const START_BYTES_MAX: i64 = 1024 * 1024 * 1024;
+
+/// Counts an erasure. Called in the transaction that erases.
+pub(crate) fn count(connection: &Connection) -> Result<(), Failure> {
+    connection.run(COUNT_ERASURE, &[]).map(drop)
+}
+
+/// Whether something was erased since the last rewrite, and the file is at most `bytes_max`.
+pub(crate) fn is_due(connection: &Connection, bytes_max: i64) -> Result<bool, Failure> {
+    let (erasures, cleaned) = counts(connection)?;
+    Ok(erasures > cleaned && bytes(connection)? <= bytes_max)
+}
+
+fn counts(connection: &Connection) -> Result<(i64, i64), Failure> {
+    let tx: &dyn Tx = connection;
+    let found = tx.first(ERASURES, &[], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    found.ok_or_else(|| damaged("the count of erasures"))
+}
+
+fn bytes(connection: &Connection) -> rusqlite::Result<i64> {
+    let number = |pragma: &str| connection.pragma_query_value(None, pragma, |row| row.get(0));
+    let (pages, page_bytes): (i64, i64) = (number("page_count")?, number("page_size")?);
+    Ok(pages * page_bytes)
+}
+
+/// Rewrites the file if that is due. Its log has to be emptied afterwards. An erasure during the
+/// rewrite makes the next one due.
+pub(crate) fn clean_file(connection: &Connection, bytes_max: i64) -> Result<(), Failure> {
+    if !is_due(connection, bytes_max)? {
+        return Ok(());
+    }
+    let (erasures, _) = counts(connection)?;
+    connection.execute_batch("VACUUM")?;
+    connection.run(NOTE_CLEANED, &args![erasures]).map(drop)
+}
+
+// ---- Progress
+//
+// Reports progress to the supervisor (systemd) while the database is copied or migrated at start.
+//
+// Progress is reported only for work that was done: SQLite calls back between its own
+// instructions. If a disk hangs there are no reports, and the supervisor's time-out ends the
+// start. Runs on the thread that opens the file.
+
+/// How long the supervisor waits after each report. Longer than a commit or a sync of some hundred
+/// megabytes takes, during which SQLite cannot call back.
+const SUPERVISOR_TIMEOUT: Duration = Duration::from_secs(60);
+/// Time between two reports, so that a quick copy does not fill the supervisor's socket.
+const PAUSE_MS: u64 = 5_000;
+/// SQLite instructions between two looks at the clock: some thousand rows, which even a slow disk
+/// reads well within the supervisor's time-out.
+const INSTRUCTIONS: i32 = 10_000;
+
+/// Reports that another step begins.
+pub(crate) fn step() {
+    notify::extend_timeout(SUPERVISOR_TIMEOUT);
+}
+
+/// Runs one step and reports progress while it advances.
+pub(crate) fn with_reports<T>(
+    connection: &mut Connection,
+    work: impl FnOnce(&mut Connection) -> Result<T, OpenError>,
+) -> Result<T, OpenError> {
+    step();
+    watched(connection, paced(Clock::system(), step), work)
+}
+
+/// Runs `work` and calls `report` while SQLite advances.
+fn watched<T>(
+    connection: &mut Connection,
+    mut report: impl FnMut() + Send + 'static,
+    work: impl FnOnce(&mut Connection) -> Result<T, OpenError>,
+) -> Result<T, OpenError> {
+    let go_on = move || {
+        report();
+        false
+    };
+    connection.progress_handler(INSTRUCTIONS, Some(go_on))?;
+    let done = work(connection);
+    connection.progress_handler(0, None::<fn() -> bool>)?;
+    done
+}
+
+/// Calls `report` if [`PAUSE_MS`] have passed since the beginning or since the last report.
+fn paced(clock: Clock, mut report: impl FnMut()) -> impl FnMut() {
+    let mut said_mono_ms = clock.monotonic_ms();
+    move || {
+        let now_mono_ms = clock.monotonic_ms();
+        if now_mono_ms.saturating_sub(said_mono_ms) >= PAUSE_MS {
+            said_mono_ms = now_mono_ms;
+            report();
+        }
+    }
+}
+
 #[cfg(test)]
 #[path = "file_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+mod identity_tests {
+    use super::*;
+    use crate::store::sqlite::file::open_for_writing;
+    use crate::store::statements::accounts::identity as identity_of;
+
+    fn id_at_a_start(path: &Path) -> String {
+        let mut connection = open_for_writing(path, true).unwrap();
+        begin_identity(&mut connection, path).unwrap();
+        identity_of(&connection).unwrap().incarnation
+    }
+
+    #[test]
+    fn an_id_is_kept_from_start_to_start_and_not_by_older_copies() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("bhav.sqlite");
+        let first = id_at_a_start(&path);
+        assert_eq!(first.len(), 32);
+        let old = dir.path().join("old");
+        fs::copy(&path, &old).unwrap();
+        assert_eq!(id_at_a_start(&path), first);
+        fs::copy(&old, &path).unwrap();
+        let second = id_at_a_start(&path);
+        assert_ne!(second, first, "it was started less often than the one that stood here");
+        assert_eq!(id_at_a_start(&path), second);
+        // A database from another place, without a mark.
+        let other = dir.path().join("other.sqlite");
+        let third = id_at_a_start(&other);
+        fs::copy(&other, &path).unwrap();
+        let fourth = id_at_a_start(&path);
+        assert!(![&first, &second, &third].contains(&&fourth));
+        forget_mark(&path).unwrap();
+        assert_ne!(id_at_a_start(&path), fourth);
+        fs::write(mark_of(&path), "garbage").unwrap();
+        assert_ne!(id_at_a_start(&path), fourth);
+    }
+
+    #[test]
+    fn a_mark_of_an_older_program_is_good() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("bhav.sqlite");
+        let first = id_at_a_start(&path);
+        fs::write(mark_of(&path), format!(r#"{{"database_id":"{first}","starts":1}}"#)).unwrap();
+        assert!(!is_open(&path));
+        assert_eq!(id_at_a_start(&path), first);
+        assert!(is_open(&path));
+        note_closed(&path);
+        assert!(!is_open(&path));
+    }
+
+    #[test]
+    fn a_folder_that_is_put_back_whole_has_another_id() {
+        let dir = tempfile::tempdir().unwrap();
+        let (here, copy) = (dir.path().join("here"), dir.path().join("copy"));
+        fs::create_dir(&here).unwrap();
+        let path = here.join("bhav.sqlite");
+        let first = id_at_a_start(&path);
+        let copied = |from: &Path, to: &Path| {
+            fs::create_dir(to).unwrap();
+            for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+                fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+            }
+        };
+        copied(&here, &copy);
+        assert_eq!(id_at_a_start(&path), first);
+        fs::rename(&here, dir.path().join("away")).unwrap();
+        copied(&copy, &here);
+        let second = id_at_a_start(&path);
+        assert_ne!(second, first, "the mark went back with the file");
+        assert_eq!(id_at_a_start(&path), second);
+    }
+
+    #[test]
+    fn a_copy_has_no_id_until_it_is_started() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, copy) = (dir.path().join("bhav.sqlite"), dir.path().join("copy"));
+        let first = id_at_a_start(&path);
+        let connection = open_for_writing(&path, false).unwrap();
+        assert_eq!(read(&connection).unwrap(), (Some(first.clone()), 1), "opened again");
+        connection.execute("VACUUM INTO ?1", [copy.to_string_lossy()]).unwrap();
+        drop(connection);
+        forget_in(&copy).unwrap();
+        assert!(identity_of(&Connection::open(&copy).unwrap()).is_err());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 3, "file, mark and copy");
+        fs::copy(&copy, &path).unwrap();
+        assert_ne!(id_at_a_start(&path), first);
+    }
+}
+
+#[cfg(test)]
+mod cleaning_tests {
+    use super::*;
+    use crate::store::sqlite::file::open_for_writing;
+    use crate::store::sqlite::log;
+
+    #[test]
+    fn a_rewritten_file_has_no_trace_of_a_deleted_row() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("bhav.sqlite");
+        let connection = open_for_writing(&path, true).unwrap();
+        // Simulates a copy that SQLite left behind.
+        connection.pragma_update_and_check(None, "secure_delete", false, |_| Ok(())).unwrap();
+        let add = "INSERT INTO users (email, password_hash, created_ms) VALUES (?1, 'h', 1)";
+        for n in 0..200 {
+            connection.execute(add, [format!("somebody-{n:04}@example.com")]).unwrap();
+        }
+        let held = || {
+            log::empty(&connection, log::READERS_WAIT).unwrap();
+            let bytes = fs::read(&path).unwrap();
+            memchr::memmem::find_iter(&bytes, "somebody-01").count()
+        };
+        assert!(held() >= 200);
+        let due = |bytes_max: i64| is_due(&connection, bytes_max).unwrap();
+        assert!(!due(RUNNING_BYTES_MAX));
+        clean_file(&connection, RUNNING_BYTES_MAX).unwrap();
+        connection.execute("DELETE FROM users WHERE email LIKE 'somebody-01%'", []).unwrap();
+        count(&connection).unwrap();
+        assert!(held() > 0, "the test needs a trace");
+        assert!(due(RUNNING_BYTES_MAX) && !due(100_000), "it is larger");
+        clean_file(&connection, 100_000).unwrap();
+        assert!(held() > 0);
+        clean_file(&connection, RUNNING_BYTES_MAX).unwrap();
+        assert_eq!(held(), 0);
+        assert!(!due(RUNNING_BYTES_MAX));
+        let left = "SELECT count(*) FROM users";
+        assert_eq!(connection.query_row(left, [], |row| row.get::<_, i64>(0)).unwrap(), 100);
+        let sequence = "SELECT seq FROM sqlite_sequence WHERE name = 'users'";
+        let last: i64 = connection.query_row(sequence, [], |row| row.get(0)).unwrap();
+        assert_eq!(last, 200, "no id is given again");
+    }
+}
+
+#[cfg(test)]
+mod progress_tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::ops::Counter;
+
+    fn counted() -> (Arc<Counter>, impl FnMut() + Send + 'static) {
+        let counter = Arc::new(Counter::new());
+        let said = Arc::clone(&counter);
+        (said, move || counter.increment())
+    }
+
+    fn filled(path: &Path) -> Connection {
+        let connection = Connection::open(path).unwrap();
+        connection
+            .execute_batch(
+                "CREATE TABLE filling (x TEXT);
+                 WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 50000)
+                 INSERT INTO filling SELECT 'row ' || i FROM n;",
+            )
+            .unwrap();
+        connection
+    }
+
+    /// The long statements of a start: the copy, and changes of tables by migrations.
+    #[test]
+    fn progress_is_reported_during_a_copy_and_a_migration() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut connection = filled(&dir.path().join("a.sqlite"));
+        let copy = format!("VACUUM INTO '{}'", dir.path().join("b.sqlite").display());
+        for sql in [
+            copy.as_str(),
+            "ALTER TABLE filling ADD COLUMN y INTEGER NOT NULL DEFAULT 0; UPDATE filling SET y = 1",
+            "CREATE INDEX by_x ON filling (x)",
+            "CREATE TABLE other AS SELECT * FROM filling",
+        ] {
+            let (said, report) = counted();
+            watched(&mut connection, report, |c| Ok(c.execute_batch(sql)?)).unwrap();
+            assert!(said.value() >= 3, "{sql}: {}", said.value());
+        }
+    }
+
+    #[test]
+    fn nothing_is_reported_without_work_or_after_it() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        let (said, report) = counted();
+        watched(&mut connection, report, |_| Ok(())).unwrap();
+        let count = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 50000)
+                     SELECT count(*) FROM n";
+        let rows: i64 = connection.query_row(count, [], |row| row.get(0)).unwrap();
+        assert_eq!((rows, said.value()), (50_000, 0));
+    }
+
+    #[test]
+    fn reports_are_at_least_a_pause_apart() {
+        let clock = Clock::manual("2026-11-20T04:00:00Z".parse().unwrap());
+        let (said, report) = counted();
+        let mut report = paced(clock.clone(), report);
+        for _ in 0..11 {
+            report();
+            clock.advance_ms(1_000);
+        }
+        assert_eq!(said.value(), 2, "after five seconds and after ten");
+    }
+}

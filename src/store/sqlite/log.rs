@@ -8,6 +8,7 @@
 //! writer moves the log's content into the database through the connection that still has it, and
 //! opens everything again.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -16,10 +17,9 @@ use std::{fs, io};
 use parking_lot::Mutex;
 use rusqlite::Connection;
 
-use super::care::PROBE_WRITE;
-use super::inode::Inode;
-use super::lock_wait::BUSY_TIMEOUT;
 use crate::base::paths::beside;
+use crate::store::sqlite::store::PROBE_WRITE;
+use crate::store::sqlite::writer::BUSY_TIMEOUT;
 use crate::store::tx::{Failure, Tx};
 
 /// How long emptying the log waits for readers; writes wait with it. A backup may read for much
@@ -97,7 +97,7 @@ pub(crate) fn set_aside(log: &Path) -> io::Result<()> {
 /// Whether the log of a service that was killed is gone. It has something in it from the start to
 /// the close ([`keep_filled`]).
 pub(crate) fn is_lost(path: &Path) -> bool {
-    super::identity::is_open(path) && is_empty(path)
+    crate::store::sqlite::file::is_open(path) && is_empty(path)
 }
 
 fn is_empty(path: &Path) -> bool {
@@ -120,4 +120,23 @@ pub(crate) fn empty(connection: &Connection, patience: Duration) -> rusqlite::Re
         .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| Ok(row.get::<_, i64>(0)? == 0));
     connection.busy_timeout(BUSY_TIMEOUT)?;
     emptied
+}
+
+// ---- Inode
+//
+// Which file a path names: it may come to name another one.
+
+/// Identity of the file behind a path (device and inode), since a path may come to name another
+/// file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Inode {
+    device: u64,
+    inode: u64,
+}
+
+impl Inode {
+    pub(crate) fn of(path: &Path) -> io::Result<Self> {
+        let found = fs::metadata(path)?;
+        Ok(Self { device: found.dev(), inode: found.ino() })
+    }
 }

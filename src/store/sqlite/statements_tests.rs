@@ -38,7 +38,7 @@ fn every_statement_uses_an_index_and_sorts_by_it() {
         let statement = connection.prepare(&sql);
         let parameters = statement.unwrap_or_else(|e| panic!("{name}: {e}")).parameter_count();
         let mut plan = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
-        let nothing = rusqlite::params_from_iter(vec![rusqlite::types::Null; parameters]);
+        let nothing = params_from_iter(vec![rusqlite::types::Null; parameters]);
         let steps: Vec<String> =
             plan.query_map(nothing, |row| row.get(3)).unwrap().map(Result::unwrap).collect();
         for step in steps {

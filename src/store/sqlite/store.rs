@@ -4,24 +4,27 @@
 //! there. The work runs on the writer's thread or on the readers' lane.
 
 use std::io;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use rusqlite::Connection;
+use rusqlite::types::{FromSqlError, ToSqlOutput, ValueRef};
+use rusqlite::{Connection, Row, ToSql, params_from_iter};
 
-use super::cleaning;
-use super::condition::Condition;
-use super::errors::OpenError;
-use super::readers::Readers;
-use super::writer::SqliteLedger;
 use crate::base::{Clock, Epoch};
 use crate::ops::DurationCounts;
 use crate::ops::state_lock::InstanceLock;
 use crate::rt::{Batch, BatchSpec, Lane, LaneError, LaneSpec, Ticket};
+use crate::store::condition::State;
 use crate::store::settings::StoreSettings;
-use crate::store::transact::{Transact, WRITE_DEADLINE_MS, Write};
-use crate::store::tx::{Failure, Tx};
+use crate::store::sqlite::errors::{Condition, OpenError};
+use crate::store::sqlite::file;
+use crate::store::sqlite::writer::{Readers, SqliteLedger};
+use crate::store::tx::{
+    Arg, Cells, Failure, PAGE_DEADLINE_MS, READ_DEADLINE_MS, ReadRow, ReadRowOf, Sql, Transact, Tx,
+    WRITE_DEADLINE_MS, Write, sql,
+};
 use crate::store::{AccountId, StoreError, StoreHealth, Turn};
 
 /// The file's name in the state directory.
@@ -208,7 +211,7 @@ impl Transact for SqliteStore {
                 let done = work(file)?;
                 let is_erased = erased(&done);
                 if is_erased {
-                    cleaning::count(file)?;
+                    file::count(file)?;
                 }
                 Ok((done, is_erased))
             })?;
@@ -242,6 +245,162 @@ impl Transact for SqliteStore {
     fn finish(&self) {
         self.close_file();
     }
+}
+
+// ---- Care
+//
+// Upkeep of the database file: probes it, does what an erasure left to be done, and closes it.
+// Runs on the lane of the probe, and for the close on the main thread.
+
+const PROBE_READ: Sql = sql!("sql/store/probe_read.sql");
+pub(crate) const PROBE_WRITE: Sql = sql!("sql/store/probe_write.sql");
+
+/// After the file has been rewritten, the next rewrite waits this many times as long as the last
+/// one took, because no write is possible during it.
+const CLEAN_PAUSES: u64 = 20;
+/// Time for writing what waits and emptying the log.
+const CLOSE_DEADLINE_MS: u64 = 10_000;
+
+impl SqliteStore {
+    /// [`Store::probe`](crate::store::traits::Store::probe).
+    pub(crate) fn look_after_file(&self) {
+        // Failures are recorded where they happen.
+        let in_place = self.condition.expect_in_place().is_ok() && self.condition.log.in_place();
+        let read =
+            self.read(READ_DEADLINE_MS, |tx| tx.first(PROBE_READ, &[], |row| row.get::<i64>(0)));
+        let seen = &self.condition.seen;
+        let trusted = !seen.take_doubt() && seen.state() == State::Ok;
+        let well = in_place && trusted && read.is_ok();
+        let done = if !well {
+            let written = self.write(Write::new(), |tx| tx.run(PROBE_WRITE, &[]).map(drop));
+            seen.probed(&written);
+            written
+        } else if self.cleaning_is_due() {
+            self.clean()
+        } else if self.condition.log.due() {
+            self.submit(WRITE_DEADLINE_MS, |ledger| {
+                ledger.then_empty_log();
+                Ok(())
+            })
+        } else {
+            Ok(())
+        };
+        if let Err(error) = done {
+            tracing::debug!(%error, "the store is still not well");
+        }
+    }
+
+    /// Whether something was erased since the file was last rewritten, and the pause after the last
+    /// rewrite is over.
+    fn cleaning_is_due(&self) -> bool {
+        self.clock.monotonic_ms() >= self.next_clean_mono_ms.load(Ordering::Relaxed)
+            && self
+                .read_file(READ_DEADLINE_MS, |file| file::is_due(file, file::RUNNING_BYTES_MAX))
+                .unwrap_or(false)
+    }
+
+    fn clean(&self) -> Result<(), StoreError> {
+        let began_mono_ms = self.clock.monotonic_ms();
+        let done = self.submit(PAGE_DEADLINE_MS, |ledger| {
+            ledger.then_clean();
+            Ok(())
+        });
+        let now_mono_ms = self.clock.monotonic_ms();
+        let pause_ms = now_mono_ms.saturating_sub(began_mono_ms) * CLEAN_PAUSES;
+        self.next_clean_mono_ms.store(now_mono_ms + pause_ms, Ordering::Relaxed);
+        done
+    }
+
+    /// [`Store::close`](crate::store::traits::Store::close).
+    pub(crate) fn close_file(&self) {
+        let closed = self.submit(CLOSE_DEADLINE_MS, |ledger| {
+            ledger.then_close();
+            Ok(())
+        });
+        if let Err(error) = closed {
+            tracing::warn!(%error, "the database was not closed; its log stays beside it");
+        }
+    }
+}
+
+// ---- Tx
+//
+// Statements, arguments and rows of SQLite.
+
+impl Tx for Connection {
+    fn query(&self, sql: Sql, args: &[Arg<'_>], read: ReadRow<'_>) -> Result<(), Failure> {
+        let mut statement = self.prepare_cached(sql.sqlite)?;
+        let mut rows = statement.query(params_from_iter(args))?;
+        while let Some(row) = rows.next()? {
+            if let ControlFlow::Break(()) = read(row)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn query_many(
+        &self,
+        sql: Sql,
+        rows: &[Vec<Arg<'_>>],
+        read: ReadRowOf<'_>,
+    ) -> Result<(), Failure> {
+        let mut statement = self.prepare_cached(sql.sqlite)?;
+        for (number, args) in rows.iter().enumerate() {
+            let mut rows = statement.query(params_from_iter(args))?;
+            while let Some(row) = rows.next()? {
+                read(number, row)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn run(&self, sql: Sql, args: &[Arg<'_>]) -> Result<u64, Failure> {
+        Ok(self.prepare_cached(sql.sqlite)?.execute(params_from_iter(args))? as u64)
+    }
+
+    fn run_many(&self, sql: Sql, rows: &[Vec<Arg<'_>>]) -> Result<u64, Failure> {
+        let mut statement = self.prepare_cached(sql.sqlite)?;
+        let mut changed = 0;
+        for args in rows {
+            changed += statement.execute(params_from_iter(args))? as u64;
+        }
+        Ok(changed)
+    }
+}
+
+impl ToSql for Arg<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        let value = match self {
+            Self::Integer(value) => value.map(ValueRef::Integer),
+            Self::Real(value) => value.map(ValueRef::Real),
+            Self::Boolean(value) => value.map(|value| ValueRef::Integer(i64::from(value))),
+            Self::Text(value) => value.as_ref().map(|text| ValueRef::Text(text.as_bytes())),
+        };
+        Ok(ToSqlOutput::Borrowed(value.unwrap_or(ValueRef::Null)))
+    }
+}
+
+impl Cells for Row<'_> {
+    fn integer(&self, at: usize) -> Result<Option<i64>, Failure> {
+        Ok(self.get_ref(at)?.as_i64_or_null().map_err(wrong_type)?)
+    }
+
+    fn real(&self, at: usize) -> Result<Option<f64>, Failure> {
+        Ok(self.get_ref(at)?.as_f64_or_null().map_err(wrong_type)?)
+    }
+
+    fn boolean(&self, at: usize) -> Result<Option<bool>, Failure> {
+        Ok(self.integer(at)?.map(|value| value != 0))
+    }
+
+    fn text(&self, at: usize) -> Result<Option<&str>, Failure> {
+        Ok(self.get_ref(at)?.as_str_or_null().map_err(wrong_type)?)
+    }
+}
+
+fn wrong_type(error: FromSqlError) -> rusqlite::Error {
+    error.into()
 }
 
 #[cfg(test)]

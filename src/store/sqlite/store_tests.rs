@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::store::conformance::samples::{DAY, fields, user};
-use crate::store::sqlite::care::PROBE_WRITE;
+use crate::store::sqlite::store::PROBE_WRITE;
 use crate::store::traits::Store;
 
 fn clock() -> Clock {

@@ -9,10 +9,10 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use super::errors::MaintenanceError;
-use super::lock_wait::BUSY_TIMEOUT;
 use super::maintenance::inspect;
-use super::{cleaning, identity, log};
-use crate::store::statements::{accounts, users};
+use crate::store::sqlite::writer::BUSY_TIMEOUT;
+use crate::store::sqlite::{file, log};
+use crate::store::statements::accounts;
 use crate::store::traits::UserDirectory;
 use crate::store::tx::{Failure, Tx};
 use crate::store::{AccountId, DatabaseIdentity, NewUser, User, UserChange, UserSummary};
@@ -42,7 +42,7 @@ impl SqliteUsers {
         connection.pragma_update(None, "secure_delete", true)?;
         // The next start looks whether the log of a killed service is still there.
         let keep = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
-        connection.set_db_config(keep, identity::is_open(path))?;
+        connection.set_db_config(keep, file::is_open(path))?;
         Ok(Self(connection))
     }
 
@@ -62,19 +62,19 @@ impl SqliteUsers {
 
 impl UserDirectory for SqliteUsers {
     fn page(&self, after: AccountId, limit: usize) -> Result<Vec<UserSummary>, MaintenanceError> {
-        Ok(users::page(&self.0, after, limit)?)
+        Ok(accounts::page(&self.0, after, limit)?)
     }
 
     fn find(&self, id_or_email: &str) -> Result<Option<UserSummary>, MaintenanceError> {
-        Ok(users::find(&self.0, id_or_email)?)
+        Ok(accounts::find(&self.0, id_or_email)?)
     }
 
     fn add(&mut self, user: NewUser) -> Result<Option<User>, MaintenanceError> {
-        self.write(|tx| users::add(tx, &user))
+        self.write(|tx| accounts::add(tx, &user))
     }
 
     fn set_password(&mut self, id: AccountId, hash: &str) -> Result<Option<i64>, MaintenanceError> {
-        self.write(|tx| users::set_password(tx, id, hash))
+        self.write(|tx| accounts::set_password(tx, id, hash))
     }
 
     fn change(
@@ -84,9 +84,9 @@ impl UserDirectory for SqliteUsers {
     ) -> Result<Option<i64>, MaintenanceError> {
         let erases = change == UserChange::Delete;
         let transaction = self.0.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let Some(number) = users::change(&*transaction, id, change)? else { return Ok(None) };
+        let Some(number) = accounts::change(&*transaction, id, change)? else { return Ok(None) };
         if erases {
-            cleaning::count(&transaction)?;
+            file::count(&transaction)?;
         }
         transaction.commit()?;
         // If a reader prevents it, the service empties the log once it has noticed the change.
@@ -100,11 +100,11 @@ impl UserDirectory for SqliteUsers {
         let path = self.0.path().map(PathBuf::from).unwrap_or_default();
         let renewed = self.write(|tx| accounts::renew_identity(tx, is_copy).map(Some))?;
         let renewed = renewed.expect("it is always made");
-        identity::note_renewed(&path, &renewed.incarnation);
+        file::note_renewed(&path, &renewed.incarnation);
         Ok(renewed)
     }
 
     fn noticed(&self, number: i64) -> Result<Option<bool>, MaintenanceError> {
-        Ok(Some(users::noticed(&self.0, number)?))
+        Ok(Some(accounts::noticed(&self.0, number)?))
     }
 }

@@ -1,19 +1,18 @@
 //! The writing connection. Runs on the thread `store-writer` alone.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use rusqlite::Connection;
 
-use super::condition::Condition;
-use super::errors::OpenError;
-use super::file::{begin_start, open_beside, open_for_writing};
-use super::lock_wait::BUSY_TIMEOUT;
-use super::readers::Readers;
-use super::{cleaning, identity, log};
 use crate::rt::Ledger;
 use crate::store::StoreError;
 use crate::store::condition::State;
+use crate::store::sqlite::errors::{Condition, OpenError};
+use crate::store::sqlite::file::{begin_start, open_beside, open_for_reading, open_for_writing};
+use crate::store::sqlite::{file, log};
 use crate::store::tx::Failure;
 
 /// The only connection that writes.
@@ -219,7 +218,7 @@ impl SqliteLedger {
         }
         if close {
             if !self.condition.log.due() {
-                identity::note_closed(self.condition.path());
+                file::note_closed(self.condition.path());
             }
             // The last connection to a database removes its empty log.
             self.disconnect();
@@ -237,7 +236,7 @@ impl SqliteLedger {
 
     fn clean(&self) {
         let Some(connection) = &self.connection else { return };
-        if let Err(error) = cleaning::clean(connection, cleaning::RUNNING_BYTES_MAX) {
+        if let Err(error) = file::clean_file(connection, file::RUNNING_BYTES_MAX) {
             tracing::warn!(%error, "the database file was not rewritten after an erasure");
         }
     }
@@ -314,5 +313,83 @@ impl Ledger for SqliteLedger {
             // The result does not matter: the transaction is lost anyway.
             let _ = self.control("ROLLBACK");
         }
+    }
+}
+
+// ---- Lock wait
+//
+// How long a connection to the database waits for another process that uses the file.
+
+/// Another process may be a backup. Less than any write's deadline.
+pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_millis(2_000);
+
+// ---- Readers
+//
+// The read-only connections. Used by the threads of the lane `store-reader`.
+
+/// At most one connection per thread of the lane.
+pub(crate) struct Readers {
+    idle: Mutex<Vec<Connection>>,
+    /// How often all connections were retired. One of an earlier generation is not reused.
+    generation: AtomicU64,
+    condition: Arc<Condition>,
+}
+
+impl Readers {
+    pub(crate) fn new(condition: Arc<Condition>) -> Self {
+        Self { idle: Mutex::new(Vec::new()), generation: AtomicU64::new(0), condition }
+    }
+
+    /// Retires all connections. One in use is closed when its work ends.
+    pub(crate) fn retire(&self) {
+        let mut idle = self.idle.lock();
+        self.generation.fetch_add(1, Ordering::Relaxed);
+        let retired = std::mem::take(&mut *idle);
+        drop(idle);
+        drop(retired);
+    }
+
+    /// Runs `work` on a consistent state of the file. A connection that had an error is not reused.
+    pub(crate) fn work<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, Failure>,
+    ) -> Result<T, StoreError> {
+        if !self.condition.was_opened() {
+            return Err(StoreError::Unavailable(self.condition.seen.cause()));
+        }
+        let (generation, pooled) = {
+            let mut idle = self.idle.lock();
+            (self.generation.load(Ordering::Relaxed), idle.pop())
+        };
+        let connection = match pooled {
+            Some(connection) => Ok(connection),
+            None => self.open(),
+        };
+        let attempt = connection.and_then(|mut connection| {
+            let transaction = connection.transaction()?;
+            let done = work(&transaction)?;
+            transaction.finish()?;
+            // SQLite shares the index of the log among a process's connections. A connection that
+            // was opened while nothing could be written would make the writer's next one read-only
+            // too.
+            if self.condition.seen.state() != State::ReadOnly {
+                self.keep(connection, generation);
+            }
+            Ok(done)
+        });
+        attempt.map_err(|failure| self.condition.judge(failure))
+    }
+
+    fn keep(&self, connection: Connection, generation: u64) {
+        let mut idle = self.idle.lock();
+        if generation == self.generation.load(Ordering::Relaxed) {
+            idle.push(connection);
+        }
+    }
+
+    fn open(&self) -> Result<Connection, Failure> {
+        self.condition.seen.expect_not_closed()?;
+        self.condition.expect_in_place()?;
+        Ok(open_for_reading(self.condition.path())?)
     }
 }

@@ -1,13 +1,13 @@
 //! Users, their secrets, and revoked tokens. Runs on the store's threads, within a transaction.
 
-use super::changes;
-use crate::store::arg::args;
-use crate::store::cells::{Cells, damaged};
-use crate::store::limits::{LOGIN_NETWORK_AGAIN_MS, LOGIN_NETWORKS_MAX, LOGIN_NETWORKS_READ};
-use crate::store::tx::{Failure, Sql, Tx, sql};
+use crate::store::records::{
+    CHANGES_KEPT, CHANGES_PAGE, LOGIN_NETWORK_AGAIN_MS, LOGIN_NETWORKS_MAX, LOGIN_NETWORKS_READ,
+};
+use crate::store::statements::portfolios;
+use crate::store::tx::{Cells, Failure, Sql, Tx, args, damaged, sql};
 use crate::store::{
-    AccountId, AuthState, Continuity, DatabaseIdentity, LastRead, LoginNetwork, NewUser,
-    StoreError, User, UserSecrets,
+    AccountId, AuthState, Change, Changes, Continuity, DatabaseIdentity, Deleted, Erased, LastRead,
+    LoginNetwork, NewUser, StoreError, User, UserChange, UserSecrets, UserSummary, records,
 };
 
 const IDENTITY: Sql = sql!("sql/store/identity.sql");
@@ -150,7 +150,7 @@ pub(crate) fn renew_incarnation(
     read: LastRead,
 ) -> Result<DatabaseIdentity, Failure> {
     // Asked again where writes go: a reading may have come from a server that is behind.
-    if changes::after(tx, read.number)?.continuity(read) == Continuity::WentBack {
+    if after(tx, read.number)?.continuity(read) == Continuity::WentBack {
         tx.run(RENEW_INCARNATION, &args![seen, new_id()?])?;
     }
     identity(tx)
@@ -193,7 +193,7 @@ pub(crate) fn auth_state(tx: &dyn Tx) -> Result<AuthState, Failure> {
         incarnation: identity(tx)?.incarnation,
         users: tx.all(USER_IDS, &[], account_id)?,
         last_user: tx.first(LAST_USER_ID, &[], account_id)?.unwrap_or_default(),
-        read: changes::last(tx)?,
+        read: last(tx)?,
         epochs: tx.all(EPOCHS, &[], |row| Ok((AccountId(row.get(0)?), row.get(1)?)))?,
         revoked_tokens: tx.all(REVOKED_TOKENS, &[], |row| Ok((row.get(0)?, row.get(1)?)))?,
     })
@@ -246,4 +246,186 @@ pub(crate) fn keep_login_networks(tx: &dyn Tx, seen: &[LoginNetwork]) -> Result<
 /// Deletes networks that were seen before `before_ms` and not since.
 pub(crate) fn forget_login_networks(tx: &dyn Tx, before_ms: i64) -> Result<(), Failure> {
     tx.run(FORGET_LOGIN_NETWORKS, &args![before_ms]).map(drop)
+}
+
+// ---- Users
+//
+// Users as an operator's commands list and change them. Runs on a command's main thread, within a
+// transaction.
+
+const USERS: Sql = sql!("sql/store/users.sql");
+
+/// The next users after `after`, in order of id.
+pub(crate) fn page(
+    tx: &dyn Tx,
+    after: AccountId,
+    limit: usize,
+) -> Result<Vec<UserSummary>, Failure> {
+    tx.all(USERS, &args![after, limit], user_summary)
+}
+
+/// The user with an id or with a normalised e-mail.
+pub(crate) fn find(tx: &dyn Tx, id_or_email: &str) -> Result<Option<UserSummary>, Failure> {
+    let id = match id_or_email.parse() {
+        Ok(id) => Some(AccountId(id)),
+        Err(_) => by_email(tx, id_or_email)?.map(|found| found.user.id),
+    };
+    let Some(id) = id.filter(|id| id.0 > 0) else { return Ok(None) };
+    let next = page(tx, AccountId(id.0 - 1), 1)?.pop();
+    Ok(next.filter(|user| user.id == id))
+}
+
+/// Adds a user; `None` if the normalised e-mail is registered already.
+pub(crate) fn add(tx: &dyn Tx, user: &NewUser) -> Result<Option<User>, Failure> {
+    match by_email(tx, &user.email)? {
+        Some(_) => Ok(None),
+        None => Ok(Some(create(tx, user)?.user)),
+    }
+}
+
+/// Replaces the password and refuses every older token. Returns how many changes were made with it,
+/// or `None` if there is no such user.
+pub(crate) fn set_password(tx: &dyn Tx, id: AccountId, hash: &str) -> Result<Option<i64>, Failure> {
+    let Some(before) = by_id(tx, id)? else { return Ok(None) };
+    let changed = match before.disabled {
+        true => replace_hash(tx, id, &before.password_hash, hash)?,
+        false => change_password(tx, id, &before.password_hash, hash)?.is_some(),
+    };
+    debug_assert!(changed, "read in the same transaction");
+    made(tx).map(Some)
+}
+
+/// Makes the change and returns how many were made with it, or `None` if there was nothing to
+/// change.
+pub(crate) fn change(
+    tx: &dyn Tx,
+    id: AccountId,
+    change: UserChange,
+) -> Result<Option<i64>, Failure> {
+    let changed = match change {
+        UserChange::Disable { now_ms } => disable(tx, id, now_ms)?,
+        UserChange::Enable => enable(tx, id)?,
+        UserChange::EndTokens => end_tokens(tx, id)?.is_some(),
+        UserChange::Delete => erase(tx, id)?.user,
+    };
+    match changed {
+        true => made(tx).map(Some),
+        false => Ok(None),
+    }
+}
+
+/// Whether the running service has applied the change with this number.
+pub(crate) fn noticed(tx: &dyn Tx, number: i64) -> Result<bool, Failure> {
+    Ok(changes_noticed(tx)? >= number)
+}
+
+fn user_summary(row: &dyn Cells) -> Result<UserSummary, Failure> {
+    Ok(UserSummary {
+        id: AccountId(row.get(0)?),
+        email: row.get(1)?,
+        created_ms: row.get(2)?,
+        disabled_ms: row.get(3)?,
+        synced_ms: row.get(4)?,
+        rows: row.get(5)?,
+        journal_bytes: row.get(6)?,
+    })
+}
+
+// ---- Changes
+//
+// Changes of accounts and tokens, which the database numbers and notes by itself. Runs on the
+// store's threads, within a transaction.
+
+const CHANGES_AFTER: Sql = sql!("sql/store/changes_after.sql");
+const CHANGES_MADE: Sql = sql!("sql/store/changes_made.sql");
+const NOTICE_CHANGES: Sql = sql!("sql/store/notice_changes.sql");
+const FORGET_CHANGES: Sql = sql!("sql/store/forget_changes.sql");
+
+/// The changes after the one of this number, at most [`CHANGES_PAGE`].
+pub(crate) fn after(tx: &dyn Tx, number: i64) -> Result<Changes, Failure> {
+    // One row more, for the change of this number itself.
+    let rows = tx.all(CHANGES_AFTER, &args![number, CHANGES_PAGE + 1], |row| {
+        let change = row
+            .get::<Option<i64>>(3)?
+            .map(|number| Ok::<_, Failure>((number, row.get::<i64>(8)?, changes_change(row)?)));
+        let identity = (row.get::<Option<String>>(2)?, row.get::<Option<String>>(9)?);
+        let of_all = (row.get::<i64>(0)?, row.get::<i64>(1)?, identity);
+        Ok((of_all, change.transpose()?))
+    })?;
+    let Some(((made, noticed, (incarnation, secret_check)), _)) = rows.first().cloned() else {
+        return Err(damaged("a count of changes"));
+    };
+    let mut rows: Vec<_> = rows.into_iter().filter_map(|row| row.1).collect();
+    let is_before = rows.first().is_some_and(|(first, ..)| *first == number);
+    let before = is_before.then(|| rows.remove(0).1);
+    rows.truncate(CHANGES_PAGE);
+    Ok(Changes {
+        incarnation: incarnation.unwrap_or_default(),
+        secret_check,
+        before,
+        mark: rows.last().map(|(_, mark, _)| *mark),
+        made,
+        noticed,
+        rows: rows.into_iter().map(|(number, _, change)| (number, change)).collect(),
+    })
+}
+
+fn changes_change(row: &dyn Cells) -> Result<Change, Failure> {
+    let id = || row.get(5).map(AccountId);
+    Ok(match row.str(4)? {
+        "account" => Change::Account { id: id()?, epoch: row.get(7)? },
+        "erased" => Change::Erased { id: id()? },
+        "revoked" => Change::Revoked { token_id: row.get(6)?, expires_ms: row.get(7)? },
+        _ => Change::Unknown,
+    })
+}
+
+/// How many changes were made.
+pub(crate) fn made(tx: &dyn Tx) -> Result<i64, Failure> {
+    Ok(counts(tx)?.0.number)
+}
+
+/// The last change that was made.
+pub(crate) fn last(tx: &dyn Tx) -> Result<LastRead, Failure> {
+    Ok(counts(tx)?.0)
+}
+
+/// How many changes the one service of a file has taken up.
+pub(crate) fn changes_noticed(tx: &dyn Tx) -> Result<i64, Failure> {
+    Ok(counts(tx)?.1)
+}
+
+fn counts(tx: &dyn Tx) -> Result<(LastRead, i64), Failure> {
+    let found = tx.first(CHANGES_MADE, &[], |row| {
+        Ok((LastRead { number: row.get(0)?, mark: row.get(2)? }, row.get(1)?))
+    })?;
+    found.ok_or_else(|| damaged("a count of changes"))
+}
+
+pub(crate) fn notice(tx: &dyn Tx, number: i64) -> Result<(), Failure> {
+    tx.run(NOTICE_CHANGES, &args![number]).map(drop)
+}
+
+/// Deletes all but the newest.
+pub(crate) fn forget(tx: &dyn Tx) -> Result<(), Failure> {
+    tx.run(FORGET_CHANGES, &args![CHANGES_KEPT]).map(drop)
+}
+
+// ---- Erasure
+//
+// Erases a user with everything that is stored of them. Runs on the store's threads, within a
+// transaction.
+
+const ERASE_USER: Sql = sql!("sql/store/erase_user.sql");
+
+pub(crate) fn erase(tx: &dyn Tx, id: AccountId) -> Result<Erased, Failure> {
+    // Deleted explicitly to count the rows. A foreign key deletes the rest with the user.
+    let portfolio = portfolios::delete(tx, id)?;
+    let Some(counted) = tx.first(ERASE_USER, &args![id], |row| row.get::<i64>(0))? else {
+        return Ok(Erased { user: false, portfolio: Deleted::default(), journal_entries: 0 });
+    };
+    let journal_entries =
+        u64::try_from(counted).map_err(|_| damaged("a count of journal entries"))?;
+    debug_assert!(journal_entries <= records::ENTRIES_MAX as u64);
+    Ok(Erased { user: true, portfolio, journal_entries })
 }

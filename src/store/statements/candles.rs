@@ -5,9 +5,7 @@ use jiff::civil::Date;
 
 use super::columns::{date, date_if_any, named, symbol as symbol_at};
 use crate::base::{Candle, Source, Symbol};
-use crate::store::arg::{Arg, args};
-use crate::store::cells::Cells;
-use crate::store::tx::{Failure, Sql, Tx, sql};
+use crate::store::tx::{Arg, Cells, Failure, Sql, Tx, args, sql};
 use crate::store::{CandleHistory, NewHistory, SplitSuspicion, StoredCandles};
 
 const CANDLES: Sql = sql!("sql/store/candles.sql");

@@ -4,8 +4,7 @@ use jiff::civil::Date;
 use rust_decimal::Decimal;
 
 use crate::base::{Broker, Symbol};
-use crate::store::cells::{Cells, damaged};
-use crate::store::tx::Failure;
+use crate::store::tx::{Cells, Failure, damaged};
 
 pub(crate) fn decimal(row: &dyn Cells, at: usize) -> Result<Decimal, Failure> {
     decimal_if_any(row, at)?.ok_or_else(|| damaged("a decimal is missing"))

@@ -5,10 +5,8 @@ use std::ops::ControlFlow;
 
 use super::columns::{date, decimal, decimal_if_any, named};
 use crate::base::json;
-use crate::store::arg::{Arg, args};
-use crate::store::cells::{Cells, damaged};
-use crate::store::limits::{ENTRIES_MAX, PAGE_BYTES_MAX, TEXT_BYTES_MAX};
-use crate::store::tx::{Failure, Sql, Tx, sql};
+use crate::store::records::{ENTRIES_MAX, PAGE_BYTES_MAX, TEXT_BYTES_MAX};
+use crate::store::tx::{Arg, Cells, Failure, Sql, Tx, args, damaged, sql};
 use crate::store::{
     AccountId, Expected, ExpectedPage, JournalCursor, JournalEntry, JournalFields, JournalPage,
     JournalSize, Side, StoreError,

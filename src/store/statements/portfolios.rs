@@ -6,15 +6,13 @@ use std::collections::HashMap;
 use jiff::civil::Date;
 
 use super::accounts::expect_user;
-use super::closing_prices;
 use super::columns::{broker, date, date_if_any, decimal, decimal_if_any, named};
 use crate::base::{ActionSign, Broker, Cost, Holding, Mark, Position, PositionKind};
 use crate::portfolio::{Brokers, DayPoint, MadeOf, PointSource, Repriced, SyncOutcome};
-use crate::store::arg::{Arg, args};
-use crate::store::cells::{Cells, damaged};
-use crate::store::limits::ROWS_MAX;
+use crate::store::records::ROWS_MAX;
+use crate::store::statements::eod;
 use crate::store::traits::NewPortfolio;
-use crate::store::tx::{Failure, Sql, Tx, sql};
+use crate::store::tx::{Arg, Cells, Failure, Sql, Tx, args, damaged, sql};
 use crate::store::{AccountId, Before, Deleted, Portfolio, StoreError, SyncState};
 
 const SYNCS: Sql = sql!("sql/store/syncs.sql");
@@ -54,7 +52,7 @@ pub(crate) fn replace(
     expect_same_person(&portfolio, new)?;
     let rows = portfolio.holdings.iter().chain(&synced.holdings);
     let closes = match closes_of {
-        Some(date) => closing_prices::of_symbols(tx, *date, rows.filter_map(Holding::symbol))?,
+        Some(date) => eod::of_symbols(tx, *date, rows.filter_map(Holding::symbol))?,
         None => HashMap::new(),
     };
     let before = Before { portfolio, closes };

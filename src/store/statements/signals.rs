@@ -4,12 +4,12 @@
 
 use jiff::civil::Date;
 
-use super::columns::{date, symbol};
-use super::ledger_columns::{basis, direction, outcome_args, outcome_if_any};
-use crate::store::arg::{Arg, args};
-use crate::store::cells::Cells;
-use crate::store::tx::{Failure, Sql, Tx, sql};
-use crate::store::{LedgerEntry, PublishedSignal, SignalOutcome};
+use crate::store::statements::columns::{date, symbol};
+use crate::store::tx::{Arg, Cells, Failure, Sql, Tx, args, sql};
+use crate::store::{
+    Basis, Completion, LedgerEntry, ProvisionalEntry, ProvisionalSignal, PublishedSignal,
+    SignalOutcome,
+};
 
 const PUBLISH_DATE: Sql = sql!("sql/store/publish_signal_date.sql");
 const PUBLISH_SIGNAL: Sql = sql!("sql/store/publish_signal.sql");
@@ -99,4 +99,126 @@ fn published(row: &dyn Cells) -> Result<PublishedSignal, Failure> {
 pub(crate) fn keep_outcomes(tx: &dyn Tx, outcomes: &[(i64, SignalOutcome)]) -> Result<(), Failure> {
     let rows: Vec<_> = outcomes.iter().map(outcome_args).collect();
     tx.run_many(KEEP_OUTCOME, &rows).map(drop)
+}
+
+// ---- Provisional signals
+//
+// The ledger of provisional signals (of unfinished candles). Runs on the store's threads, within a
+// transaction.
+//
+// Separate from the ledger of complete signals, and append-only like that one.
+
+const KEEP: Sql = sql!("sql/store/keep_provisional_signal.sql");
+const PROVISIONAL_LEDGER: Sql = sql!("sql/store/provisional_ledger.sql");
+const KEEP_PROVISIONAL_OUTCOME: Sql = sql!("sql/store/keep_provisional_outcome.sql");
+
+pub(crate) fn keep(
+    tx: &dyn Tx,
+    on: Date,
+    seen_ms: i64,
+    signals: &[ProvisionalSignal],
+) -> Result<usize, Failure> {
+    let rows: Vec<_> = signals.iter().map(|signal| provisional_args(on, seen_ms, signal)).collect();
+    Ok(tx.run_many(KEEP, &rows)? as usize)
+}
+
+fn provisional_args(on: Date, seen_ms: i64, signal: &ProvisionalSignal) -> Vec<Arg<'_>> {
+    args![
+        on,
+        &signal.symbol,
+        &signal.pattern,
+        direction(signal.bullish),
+        signal.confidence,
+        signal.basis.dates,
+        signal.basis.date_hit_rate,
+        signal.basis.base_rate,
+        signal.price_e4,
+        seen_ms,
+        signal.simulated,
+        signal.basis.prior_dates,
+        signal.basis.signals_and_hits.map(|(signals, _)| signals),
+        signal.basis.signals_and_hits.map(|(_, hits)| hits),
+    ]
+    .into()
+}
+
+pub(crate) fn provisional_page(
+    tx: &dyn Tx,
+    after: i64,
+    limit: usize,
+) -> Result<Vec<ProvisionalEntry>, Failure> {
+    tx.all(PROVISIONAL_LEDGER, &args![after, limit], |row| {
+        let completion = match (row.get(22)?, row.get(23)?) {
+            (false, _) => Completion::Unknown,
+            (true, false) => Completion::Vanished,
+            (true, true) => Completion::Confirmed,
+        };
+        let signal = ProvisionalSignal {
+            symbol: symbol(row, 2)?,
+            pattern: row.get(3)?,
+            bullish: row.str(4)? == direction(true),
+            confidence: row.get(5)?,
+            basis: basis(row)?,
+            price_e4: row.get(9)?,
+            simulated: row.get(11)?,
+        };
+        Ok(ProvisionalEntry {
+            id: row.get(0)?,
+            on: date(row, 1)?,
+            signal,
+            first_seen_ms: row.get(10)?,
+            completion,
+            outcome: outcome_if_any(row)?,
+            has_candle: row.get(21)?,
+        })
+    })
+}
+
+/// Records outcomes. One that exists is not overwritten.
+pub(crate) fn keep_provisional_outcomes(
+    tx: &dyn Tx,
+    outcomes: &[(i64, SignalOutcome)],
+) -> Result<(), Failure> {
+    let rows: Vec<_> = outcomes.iter().map(outcome_args).collect();
+    tx.run_many(KEEP_PROVISIONAL_OUTCOME, &rows).map(drop)
+}
+
+// ---- Ledger columns
+//
+// The columns that the two ledgers of signals have in common, in the same places. Pure; runs on
+// the store's threads.
+
+/// Reads what a confidence was made of.
+pub(crate) fn basis(row: &dyn Cells) -> Result<Basis, Failure> {
+    let (signals, hits) = (row.get::<Option<u32>>(13)?, row.get(14)?);
+    Ok(Basis {
+        dates: row.get(6)?,
+        date_hit_rate: row.get(7)?,
+        base_rate: row.get(8)?,
+        prior_dates: row.get(12)?,
+        signals_and_hits: signals.zip(hits),
+    })
+}
+
+/// Reads the outcome, if there is one.
+pub(crate) fn outcome_if_any(row: &dyn Cells) -> Result<Option<SignalOutcome>, Failure> {
+    let Some(hit) = row.get::<Option<bool>>(18)? else { return Ok(None) };
+    Ok(Some(SignalOutcome {
+        judged_on: date(row, 15)?,
+        from_close_e4: row.get(16)?,
+        to_close_e4: row.get(17)?,
+        universe: row.get::<Option<u32>>(19)?.zip(row.get(20)?),
+        hit,
+    }))
+}
+
+/// Arguments of the statements that keep an outcome.
+pub(crate) fn outcome_args(outcome: &(i64, SignalOutcome)) -> Vec<Arg<'static>> {
+    let (id, SignalOutcome { judged_on, from_close_e4, to_close_e4, hit, universe }) = *outcome;
+    let (symbols, moved) = universe.unzip();
+    args![id, judged_on, from_close_e4, to_close_e4, hit, symbols, moved].into()
+}
+
+pub(crate) fn direction(bullish: bool) -> &'static str {
+    if bullish { "bullish" } else { "bearish" }
 }

@@ -1,13 +1,20 @@
 //! Asks the feeds for closing prices: when, for what, and what an answer means. Runs on the
 //! scheduler's thread, except for the calls, which are jobs of the feeds' lanes.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::work::{PATIENCE_MS, Work};
-use crate::base::{Source, Symbol};
-use crate::brokers::{BrokerError, BrokerErrorKind, Readiness};
+use jiff::SignedDuration;
+use jiff::civil::Date;
+
+use crate::base::{ClosingPrice, Epoch, Holding, Quote, Source, Symbol};
+use crate::brokers::{Batch, BrokerError, BrokerErrorKind, Readiness};
+use crate::cache::Responses;
+use crate::portfolio::{Brokers, DayPoint, Overflow, PointSource, Repriced, point, reprice};
+use crate::store::{AccountId, Portfolio, PriceOfClose, Store, StoreError, Valued};
+use crate::warmers::close::{Due, Missing};
 use crate::warmers::context::WarmerContext;
-use crate::warmers::job::Outcomes;
+use crate::warmers::mailbox::Outcomes;
 use crate::warmers::quotes::feed_state::FeedState;
 use crate::warmers::quotes::feeds::Feeds;
 use crate::warmers::quotes::poll::Answer;
@@ -194,5 +201,319 @@ impl PriceCalls {
             Source::BrokerA => &mut self.broker_a,
             Source::Public => &mut self.public,
         }
+    }
+}
+
+// ---- Jobs
+//
+// What the evening's revaluation does with the store: jobs of the lane `close`, which block.
+//
+// One page of users is read, valued and written in one job; nothing of it outlives the job.
+
+/// Symbols read from the store at a time.
+const SYMBOLS_PAGE: usize = 1_000;
+
+/// Closing prices of one date.
+pub type Closes = HashMap<Symbol, ClosingPrice>;
+
+/// How a job ended.
+pub type Outcome = Result<Done, StoreError>;
+
+/// How a job ended well.
+pub enum Done {
+    Looked(Looked),
+    Kept,
+    Paged(Paged),
+    Finished,
+}
+
+/// What the store has of a date's run.
+#[derive(Default)]
+pub struct Looked {
+    pub finished: bool,
+    pub closes: Closes,
+    /// Held, and without a kept close.
+    pub missing: Vec<Symbol>,
+    /// Symbols that had none on the date before either, held or not.
+    pub silent: HashSet<Symbol>,
+    /// There are more than the run takes on.
+    pub cut_off: bool,
+}
+
+/// Whose portfolios a walk over the users values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reach {
+    /// Those for which every price that may come is there.
+    Complete,
+    /// Everybody's; who lacks a price that may still come is valued again when it has.
+    Everybody,
+    /// Everybody's, for the last time.
+    Last,
+}
+
+/// One page, written.
+#[derive(Debug)]
+pub struct Paged {
+    pub done_to: AccountId,
+    /// Users that have their final point now, unless their portfolio changed meanwhile.
+    pub users: usize,
+    /// Holdings in these that had no closing price.
+    pub carried: u64,
+    /// There are no users after these.
+    pub is_last: bool,
+}
+
+/// What one page is made of.
+pub struct PageOrder {
+    /// Of the leader that writes it.
+    pub epoch: Epoch,
+    pub due: Due,
+    pub after: AccountId,
+    pub users_max: usize,
+    pub reach: Reach,
+    pub closes: Arc<Closes>,
+    /// Symbols whose prices may still come.
+    pub awaited: Arc<HashSet<Symbol>>,
+    /// Holds responses that a new point makes old.
+    pub responses: Arc<Responses>,
+}
+
+/// Reads what is there of the run of `date`, and what it lacks: at most `symbols_max` symbols in
+/// all.
+pub fn look(store: &dyn Store, date: Date, symbols_max: usize) -> Result<Looked, StoreError> {
+    if store.is_closed(date)? {
+        return Ok(Looked { finished: true, ..Looked::default() });
+    }
+    let closes: Closes = store.closes(date)?.into_iter().collect();
+    let (held, cut_off) = paged(symbols_max, |after, limit| store.held_symbols(after, limit))?;
+    let (silent, _) = paged(symbols_max, |after, limit| store.silent_symbols(after, limit))?;
+    let missing = held.into_iter().filter(|held| !closes.contains_key(held)).collect();
+    let silent = silent.into_iter().collect();
+    Ok(Looked { finished: false, closes, missing, silent, cut_off })
+}
+
+/// At most `most` symbols, page by page, and whether there are more.
+fn paged(
+    most: usize,
+    read: impl Fn(Option<&Symbol>, usize) -> Result<Vec<Symbol>, StoreError>,
+) -> Result<(Vec<Symbol>, bool), StoreError> {
+    let mut found: Vec<Symbol> = Vec::new();
+    loop {
+        let page = read(found.last(), SYMBOLS_PAGE)?;
+        let is_last = page.len() < SYMBOLS_PAGE;
+        let room = most - found.len();
+        let cut_off = page.len() > room;
+        found.extend(page.into_iter().take(room));
+        if is_last || cut_off {
+            return Ok((found, cut_off));
+        }
+    }
+}
+
+/// Values the next users and writes their rows and points.
+pub fn page(store: &dyn Store, order: &PageOrder) -> Result<Paged, StoreError> {
+    let page = store.portfolios_to_close(order.due.date, order.after, order.users_max)?;
+    let done_to = page.portfolios.last().map_or(order.after, |(id, _)| *id);
+    let points: Vec<Valued> =
+        page.portfolios.into_iter().filter_map(|(id, held)| valued(id, held, order)).collect();
+    let written: Vec<AccountId> = points.iter().map(|valued| valued.id).collect();
+    let complete = points.iter().filter(|valued| valued.is_complete);
+    let users = complete.clone().count();
+    let carried = complete.map(|valued| u64::from(valued.point.carried)).sum();
+    if !points.is_empty() {
+        store.keep_points(order.epoch, order.due.date, points)?;
+    }
+    written.iter().for_each(|user| order.responses.invalidate(user.0));
+    Ok(Paged { done_to, users, carried, is_last: !page.more })
+}
+
+/// `None` for users who were never synced, or are not in reach.
+fn valued(id: AccountId, portfolio: Portfolio, order: &PageOrder) -> Option<Valued> {
+    let synced_ms = portfolio.syncs.iter().map(|sync| sync.synced_ms).max()?;
+    let brokers = portfolio.syncs.iter().map(|sync| sync.broker).collect();
+    let holdings = portfolio.holdings;
+    let awaits = |row: &Holding| row.symbol().is_some_and(|held| order.awaited.contains(&held));
+    let is_complete = !holdings.iter().any(awaits);
+    if !is_complete && order.reach == Reach::Complete {
+        return None;
+    }
+    let (point, repriced) = at_close(holdings, brokers, order)
+        // Syncs refuse such amounts, so this run must not stand still for one user.
+        .inspect_err(|error| tracing::warn!(user = id.0, %error, "no point at the close"))
+        .ok()?;
+    let priced = repriced.holdings.iter().filter(|row| row.last_price.is_some()).count();
+    Some(Valued {
+        id,
+        synced_ms,
+        point,
+        repriced,
+        next_session: order.due.next_session,
+        priced: u32::try_from(priced).unwrap_or(u32::MAX),
+        is_complete: is_complete || order.reach == Reach::Last,
+    })
+}
+
+fn at_close(
+    mut holdings: Vec<Holding>,
+    brokers: Brokers,
+    order: &PageOrder,
+) -> Result<(DayPoint, Repriced), Overflow> {
+    let close_of = |symbol: &Symbol| order.closes.get(symbol).copied();
+    let changed = reprice(&mut holdings, order.due.date, close_of);
+    let has_close = |row: &Holding| row.symbol().is_some_and(|held| close_of(&held).is_some());
+    let day = order.due.market_day();
+    let point = point(&day, PointSource::Close, brokers, &holdings, has_close)?;
+    Ok((point, Repriced { holdings, changed }))
+}
+
+// ---- Work
+//
+// A run of the evening's revaluation: how far it is, and which users are valued next. State of the
+// scheduler's thread; decides, and asks nobody.
+
+/// How long missing prices are asked for: an evening's outage passes, a symbol that no feed knows
+/// does not.
+pub(crate) const PATIENCE_MS: u64 = 3 * 3_600_000;
+
+/// Between two walks over the users that are not complete. Prices come by the batch, and each walk
+/// reads the portfolios of all who wait for one.
+pub(crate) const WALK_REST_MS: u64 = 60_000;
+
+/// Before prices may be the next session's, waiting ends: the pages need some minutes.
+pub(crate) const PAGES_NEED: SignedDuration = SignedDuration::from_mins(10);
+
+/// A run without any new price for this long is reported as stale.
+pub(crate) const UNHEARD_MS: u64 = 5 * 60_000;
+
+/// A run under way.
+pub(crate) struct Work {
+    pub(crate) due: Due,
+    pub(crate) began_mono_ms: u64,
+    pub(crate) heard_mono_ms: u64,
+    pub(crate) closes: Arc<Closes>,
+    pub(crate) missing: Missing,
+    /// Received and not stored yet; `keeping` is what the job under way stores.
+    pub(crate) unkept: Vec<PriceOfClose>,
+    pub(crate) keeping: Vec<PriceOfClose>,
+    pub(crate) step: Step,
+    /// The last walk that has ended.
+    pub(crate) walked: Option<Walked>,
+}
+
+pub(crate) enum Step {
+    Look,
+    /// Prices are asked for; beside it users are walked over.
+    Price(Option<Walk>),
+    /// No more prices are asked for.
+    Last(Walk),
+    Finish,
+}
+
+/// A walk over the users that are not complete.
+pub(crate) struct Walk {
+    pub(crate) reach: Reach,
+    /// The next page begins after this user.
+    pub(crate) after: AccountId,
+    pub(crate) awaited: Arc<HashSet<Symbol>>,
+    /// Closing prices that were kept when it began.
+    pub(crate) prices: usize,
+}
+
+pub(crate) struct Walked {
+    pub(crate) reach: Reach,
+    pub(crate) prices: usize,
+    pub(crate) at_mono_ms: u64,
+}
+
+impl Work {
+    pub(crate) fn of(due: Due, now_mono_ms: u64) -> Self {
+        Self {
+            due,
+            began_mono_ms: now_mono_ms,
+            heard_mono_ms: now_mono_ms,
+            closes: Arc::default(),
+            missing: Missing::default(),
+            unkept: Vec::new(),
+            keeping: Vec::new(),
+            step: Step::Look,
+            walked: None,
+        }
+    }
+
+    /// Whether prices are still asked for.
+    pub(crate) fn is_asking(&self) -> bool {
+        matches!(self.step, Step::Price(_))
+    }
+
+    pub(crate) fn is_unheard(&self, now_mono_ms: u64) -> bool {
+        now_mono_ms.saturating_sub(self.heard_mono_ms) > UNHEARD_MS
+    }
+
+    /// Takes in what a feed said of closing prices. `witness`: what it said of an index.
+    pub(crate) fn take_prices(
+        &mut self,
+        source: Source,
+        batch: &Batch,
+        witness: Option<&Quote>,
+        now_mono_ms: u64,
+    ) {
+        for quote in &batch.quotes {
+            self.missing.answered(source, &quote.symbol, now_mono_ms);
+            let Some((symbol, close)) = self.due.closing_price(quote, witness) else { continue };
+            if self.missing.found(&symbol) {
+                self.unkept.push((symbol, close));
+                self.heard_mono_ms = now_mono_ms;
+            }
+        }
+        for symbol in batch.unknown.iter().chain(&batch.implausible) {
+            self.missing.answered(source, symbol, now_mono_ms);
+        }
+    }
+
+    /// Whether there are symbols about which no feed has answered.
+    pub(crate) fn is_pricing(&self) -> bool {
+        self.is_asking() && !self.missing.all_answered()
+    }
+
+    /// Begins the next walk, if there is to be one now. Prices that came are stored first.
+    pub(crate) fn step_on(&mut self, context: &WarmerContext, now_mono_ms: u64) {
+        if !matches!(self.step, Step::Price(None)) || !self.unkept.is_empty() {
+            return;
+        }
+        let late = self.due.until.duration_since(context.clock.now()) <= PAGES_NEED;
+        let Some(reach) = self.next_reach(late, now_mono_ms) else { return };
+        let (date, missing, priced) = (self.due.date, self.missing.len(), self.closes.len());
+        tracing::info!(%date, ?reach, priced, missing, "valuing at the close");
+        let awaited = Arc::new(self.missing.awaited());
+        let walk = Walk { reach, after: AccountId(0), awaited, prices: self.closes.len() };
+        self.step = match reach {
+            Reach::Last => Step::Last(walk),
+            Reach::Complete | Reach::Everybody => Step::Price(Some(walk)),
+        };
+    }
+
+    /// Whom the next walk is to reach. Without any price of the date there is nothing to value at,
+    /// however long it takes, unless nothing is waited for.
+    pub(crate) fn next_reach(&self, late: bool, now_mono_ms: u64) -> Option<Reach> {
+        if self.missing.is_over() {
+            return Some(Reach::Last);
+        }
+        if self.closes.is_empty() {
+            return None;
+        }
+        let since = |mono_ms: u64| now_mono_ms.saturating_sub(mono_ms);
+        if late || since(self.began_mono_ms) >= PATIENCE_MS {
+            return Some(Reach::Last);
+        }
+        let answered = self.missing.all_answered();
+        let reach = if answered { Reach::Everybody } else { Reach::Complete };
+        let is_due = match &self.walked {
+            None => answered || since(self.began_mono_ms) >= WALK_REST_MS,
+            Some(last) => {
+                let has_news = self.closes.len() > last.prices;
+                reach > last.reach || (has_news && since(last.at_mono_ms) >= WALK_REST_MS)
+            }
+        };
+        is_due.then_some(reach)
     }
 }

@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::feed_time::FeedTime;
-use super::pace::Pace;
 use crate::base::{Quote, Source, Symbol};
 use crate::brokers::{Batch, CallTimes, MarketFeed, Readiness};
 use crate::cache::pending::Taken;
 use crate::cache::{Freshness, Vouched};
 use crate::market::{IndexList, MarketCalendar};
 use crate::rt::Lane;
+use crate::warmers::quotes::feeds::Pace;
 
 /// Failures in a row after which the other feed is asked before this one's data is stale: one
 /// failure may be chance.

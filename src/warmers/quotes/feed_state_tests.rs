@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use parking_lot::Mutex;
 use proptest::prelude::*;
 
@@ -10,8 +11,7 @@ use crate::base::Clock;
 use crate::brokers::BrokerError;
 use crate::cache::L1;
 use crate::rt::LaneSpec;
-use crate::warmers::quotes::pace::limits;
-use jiff::Timestamp;
+use crate::warmers::quotes::feeds::limits;
 
 const OPEN: &str = "2026-11-20T11:00:00+05:30";
 

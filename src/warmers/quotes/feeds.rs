@@ -2,13 +2,17 @@
 
 use std::sync::Arc;
 
-use super::feed_state::FeedState;
-use super::pace::Pace;
+use jiff::{SignedDuration, Timestamp};
+
 use crate::base::Source;
 use crate::brokers::MarketFeed;
-use crate::cache::Freshness;
+use crate::cache::{Freshness, Limits};
+use crate::market::{MarketStatus, Phase};
 use crate::warmers::context::WarmerContext;
 use crate::warmers::lead::LedFeed;
+use crate::warmers::quotes::feed_state::FeedState;
+use crate::warmers::quotes::ticking::{Eased, TickingTask};
+use crate::warmers::relay::follow::FollowTask;
 
 /// What a client is told at most when no feed can be asked and nothing says when one can.
 const ANSWER_IN_MS_MAX: u64 = 60_000;
@@ -86,5 +90,291 @@ impl Feeds {
     /// Milliseconds until a feed that paces itself may be asked again.
     pub fn wait_ms(&self) -> Option<u64> {
         self.iter().map(FeedState::wait_ms).min()
+    }
+}
+
+// ---- Market phase
+//
+// Follows the market's phase, and sets what it means for the feeds: how often they are asked, and
+// which of their prices are closing prices. On the scheduler's thread.
+
+/// When the market begins to move, closing prices count as fresh for so long: until a poll could
+/// be made at the new pace.
+const SETTLE_MS: u64 = 5_000;
+
+/// A node that hears no leader asks the public provider so many times less often: other nodes do
+/// the same, perhaps from the same address.
+const SPARING: u64 = 2;
+
+/// What decides how a source is asked by this node itself.
+#[derive(Clone, Copy)]
+struct Own {
+    eased: Eased,
+    /// It follows a leader of whom it hears nothing.
+    by_itself: bool,
+}
+
+/// Owner of the market's phase.
+pub struct MarketPhase {
+    status: MarketStatus,
+    /// Monotonic time of the last phase change.
+    since_mono_ms: u64,
+    /// By source: the official close, while the market rests and the source can be expected to say
+    /// it.
+    closes: [Option<Timestamp>; Source::ALL.len()],
+}
+
+impl MarketPhase {
+    /// The phase of this moment; [`follow`](Self::follow) sets what it means.
+    pub fn new(context: &WarmerContext, now_mono_ms: u64) -> Self {
+        let status = context.calendar.status(context.clock.now());
+        Self { status, since_mono_ms: now_mono_ms, closes: [None; Source::ALL.len()] }
+    }
+
+    pub fn status(&self) -> &MarketStatus {
+        &self.status
+    }
+
+    /// Takes note of the phase, and of what it means for each source.
+    pub fn follow(
+        &mut self,
+        context: &WarmerContext,
+        feeds: &mut Feeds,
+        ticking: &TickingTask,
+        standing: Standing,
+        now_mono_ms: u64,
+    ) {
+        let status = context.calendar.status(context.clock.now());
+        if status.phase != self.status.phase {
+            tracing::info!(phase = status.phase.as_str(), "market phase");
+            self.since_mono_ms = now_mono_ms;
+        }
+        self.status = status;
+        for source in Source::ALL {
+            let eased = ticking.eased(source, now_mono_ms);
+            match standing {
+                // The leader's rules come with its prices.
+                Standing::Relayed => {
+                    self.closes[source as usize] = self.settled_close(source, context);
+                }
+                Standing::Asks | Standing::ByItself => {
+                    let own = Own { eased, by_itself: standing == Standing::ByItself };
+                    self.follow_source(source, context, feeds, own, now_mono_ms);
+                }
+            }
+        }
+    }
+
+    /// Sets by whether the market rests and whether prices are pushed how often a
+    /// source is asked and what counts as stale.
+    fn follow_source(
+        &mut self,
+        source: Source,
+        context: &WarmerContext,
+        feeds: &mut Feeds,
+        Own { eased, by_itself }: Own,
+        now_mono_ms: u64,
+    ) {
+        let close = self.settled_close(source, context);
+        let quiet = close.is_some() || (self.rests() && !self.status.calendar_known);
+        let sparing = by_itself && source == Source::Public;
+        let budget_ms = context.interval_ms(source) * if sparing { SPARING } else { 1 };
+        let (mut step_ms, mut round) = (0, 1);
+        if let Some(feed) = feeds.of_mut(source) {
+            let pace = Pace::of(source, budget_ms, quiet);
+            let pace = if sparing { pace.sparing(budget_ms) } else { pace };
+            feed.set_pace(eased.confirming.map_or(pace, |calls| pace.confirming(calls)));
+            (step_ms, round) = (feed.time().step_ms(), feed.round());
+        }
+        let period_ms = if eased.limits { confirming_ms(budget_ms) } else { budget_ms };
+        let (moving, resting) = limits(source, period_ms, step_ms);
+        // Where no calendar tells a close nothing counts as one, and the feed is asked rarely.
+        let moving = if quiet && close.is_none() { resting } else { moving };
+        let freshness = context.l1.freshness();
+        freshness.set_limits(source, moving, resting);
+        // Polls that only confirm ticks are spread so that one period confirms everything.
+        freshness.set_round(source, if eased.limits { 1 } else { round });
+        let settles = now_mono_ms.saturating_sub(self.since_mono_ms) < SETTLE_MS;
+        let held = self.closes[source as usize];
+        if held == close || (close.is_none() && settles && !self.rests()) {
+            return;
+        }
+        self.closes[source as usize] = close;
+        match close {
+            Some(_) => freshness.set_closing(source, now_mono_ms),
+            None => freshness.set_moving(source),
+        }
+    }
+
+    /// The official close that stands while the market rests, once the source can be expected to
+    /// say it.
+    fn settled_close(&self, source: Source, context: &WarmerContext) -> Option<Timestamp> {
+        let date =
+            self.status.trading_date.filter(|_| self.rests() && self.status.calendar_known)?;
+        let close = context.calendar.official_close(date)?;
+        let since = context.clock.now().duration_since(close);
+        (since >= close_margin(source)).then_some(close)
+    }
+
+    /// Whether no price of an index moves now, by the calendar.
+    fn rests(&self) -> bool {
+        matches!(self.status.phase, Phase::PostClose | Phase::Closed | Phase::Holiday)
+    }
+}
+
+// ---- Standing
+//
+// Who asks the feeds for this node's prices.
+
+/// What this node does for its prices now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It asks every feed, for all nodes or because it is alone.
+    Asks,
+    /// Another node tells it prices, so that it asks nobody.
+    Relayed,
+    /// Another node may lead, but nothing is heard of it. The public provider is left, which this
+    /// node may ask by itself.
+    ByItself,
+}
+
+impl Standing {
+    /// Of this moment.
+    pub fn now(context: &WarmerContext, follow: &FollowTask, now_mono_ms: u64) -> Self {
+        match (context.lead.may_ask(), follow.speaks(now_mono_ms)) {
+            (true, _) => Self::Asks,
+            (false, true) => Self::Relayed,
+            (false, false) => Self::ByItself,
+        }
+    }
+}
+
+// ---- Pace
+//
+// How often feeds are asked, how long they may leave a price as it is, and when they can be
+// expected to know the official close. Pure.
+
+/// Between polls while the market rests: prices do not move, so this only notices a feed that
+/// comes back.
+const RESTING_BROKER_A_MS: u64 = 30_000;
+const RESTING_PUBLIC_MS: u64 = 60_000;
+
+/// A feed may miss one poll and take this long before its data counts as stale.
+const GRACE_BROKER_A_MS: u64 = 1_500;
+const GRACE_PUBLIC_MS: u64 = 7_000;
+
+/// A call that is not answered for this long, or a feed that may not be asked for this long, is not
+/// relied on. A quote call takes a fraction of a second; what is left of the time until the data
+/// counts as stale is enough for the other feed's answer.
+const PATIENCE_MS: u64 = 1_500;
+
+/// After the official close providers need a moment to settle on it.
+const CLOSE_MARGIN_BROKER_A: SignedDuration = SignedDuration::from_mins(10);
+
+/// The public provider is a quarter of an hour late by nature.
+const CLOSE_MARGIN_PUBLIC: SignedDuration = SignedDuration::from_mins(30);
+
+/// How long after the official close `source` can be expected to say it.
+pub fn close_margin(source: Source) -> SignedDuration {
+    match source {
+        Source::BrokerA => CLOSE_MARGIN_BROKER_A,
+        Source::Public => CLOSE_MARGIN_PUBLIC,
+    }
+}
+
+/// Within so long polls of a source whose prices are pushed confirm each price, and bring what is
+/// not pushed.
+const CONFIRMING_MS: u64 = 10_000;
+
+/// How often one feed is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pace {
+    /// Between two polls that nobody asked for; 0: as fast as the feed's budget allows.
+    pub interval_ms: u64,
+    /// Not relied on after waiting this long.
+    pub patience_ms: u64,
+}
+
+impl Pace {
+    /// Of a feed whose budget allows a call each `budget_ms`.
+    pub fn of(source: Source, budget_ms: u64, rests: bool) -> Self {
+        Self {
+            interval_ms: if rests { resting_ms(source) } else { 0 },
+            // The pace itself is no reason for doubt.
+            patience_ms: PATIENCE_MS.max(budget_ms + PATIENCE_MS / 3),
+        }
+    }
+
+    /// The same of a feed whose prices are pushed, where it takes so many calls to confirm all.
+    pub fn confirming(self, calls: u64) -> Self {
+        let interval_ms = self.interval_ms.max(CONFIRMING_MS / calls.max(1));
+        Self { interval_ms, ..self }
+    }
+}
+
+impl Pace {
+    /// The same where nodes that hear no leader share the provider.
+    pub fn sparing(self, budget_ms: u64) -> Self {
+        Self { interval_ms: self.interval_ms.max(budget_ms), ..self }
+    }
+}
+
+/// How long a feed may leave a price as it is: while prices move, and closing prices. `step_ms`:
+/// how long its index stands by its nature, though it is asked more often.
+pub fn limits(source: Source, budget_ms: u64, step_ms: u64) -> (Limits, Limits) {
+    let grace_ms = match source {
+        Source::BrokerA => GRACE_BROKER_A_MS,
+        Source::Public => GRACE_PUBLIC_MS,
+    };
+    let moving = Limits { period_ms: budget_ms.max(step_ms), grace_ms };
+    let resting = Limits { period_ms: budget_ms.max(resting_ms(source)), grace_ms };
+    (moving, resting)
+}
+
+/// Time between two polls of a feed that are there to confirm what is pushed, for [`limits`].
+pub fn confirming_ms(budget_ms: u64) -> u64 {
+    budget_ms.max(CONFIRMING_MS)
+}
+
+fn resting_ms(source: Source) -> u64 {
+    match source {
+        Source::BrokerA => RESTING_BROKER_A_MS,
+        Source::Public => RESTING_PUBLIC_MS,
+    }
+}
+
+#[cfg(test)]
+mod pace_tests {
+    use super::*;
+
+    #[test]
+    fn while_prices_move_the_whole_budget_is_used_and_one_poll_may_be_missed() {
+        let pace = Pace::of(Source::BrokerA, 1_050, false);
+        let (moving, _) = limits(Source::BrokerA, 1_050, 0);
+        assert_eq!((pace.interval_ms, moving.stale_after_ms(1)), (0, 3_600));
+        assert!(pace.patience_ms < moving.stale_after_ms(1) / 2);
+        assert_eq!(limits(Source::Public, 15_000, 0).0.stale_after_ms(1), 37_000);
+        // A source that moves by the minute is given the minute.
+        assert_eq!(limits(Source::Public, 15_000, 60_000).0.stale_after_ms(1), 127_000);
+    }
+
+    #[test]
+    fn what_is_pushed_is_confirmed_within_ten_seconds_however_many_calls_that_takes() {
+        let pace = Pace::of(Source::BrokerA, 1_050, false);
+        for (calls, interval_ms) in [(0, 10_000), (1, 10_000), (2, 5_000), (7, 1_428)] {
+            assert_eq!(pace.confirming(calls), Pace { interval_ms, ..pace });
+        }
+        let resting = Pace::of(Source::BrokerA, 1_050, true);
+        assert_eq!(resting.confirming(7), resting, "never sooner than without");
+    }
+
+    #[test]
+    fn a_market_that_rests_is_asked_rarely() {
+        for (source, budget_ms) in [(Source::BrokerA, 1_050), (Source::Public, 15_000)] {
+            let pace = Pace::of(source, budget_ms, true);
+            let (_, resting) = limits(source, budget_ms, 0);
+            assert!(pace.interval_ms >= 30_000);
+            assert!(resting.stale_after_ms(1) > 2 * pace.interval_ms);
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! The snapshot: built of what the first level shows of the indices, and published. On the
 //! scheduler's thread.
 
-use crate::base::{Quote, Symbol, ist};
+use crate::base::{Quote, Symbol, clock};
 use crate::cache::{L1, Peek, Vouched};
 use crate::health::heartbeat::Serving;
 use crate::http::Made;
@@ -154,7 +154,7 @@ fn log_change(before: Option<Age>, age: Age) {
     if before.is_some_and(|before| (before.source, before.stale) == (source, stale)) {
         return;
     }
-    let (source, as_of) = (source.as_str(), ist::iso(as_of));
+    let (source, as_of) = (source.as_str(), clock::iso(as_of));
     match delay_s {
         Some(delay_s) => tracing::info!(source, as_of, delay_s, stale, "index prices"),
         None => tracing::info!(source, as_of, stale, "index prices"),

@@ -2,15 +2,15 @@
 //! source. On the scheduler's thread.
 
 use jiff::{SignedDuration, Timestamp};
+use rust_decimal::Decimal;
 
-use super::feed_state::FeedState;
-use super::poll::Answer;
-use super::tick_log::TickLog;
-use crate::base::{Source, Symbol};
+use crate::base::{BoundedMap, Quote, Source, Symbol};
 use crate::brokers::Batch;
 use crate::brokers::broker_a::ticker::Wanted;
 use crate::market::{MarketCalendar, MarketStatus, Phase};
 use crate::warmers::context::WarmerContext;
+use crate::warmers::quotes::feed_state::FeedState;
+use crate::warmers::quotes::poll::Answer;
 
 /// The ticker opens this long before the first session of a date and closes this long after the
 /// last: with a pre-open at 09:00, at 08:45.
@@ -144,6 +144,97 @@ fn is_awake(calendar: &MarketCalendar, now: Timestamp) -> bool {
     before || trades(now) || now.checked_add(WAKES_BEFORE).is_ok_and(trades)
 }
 
+// ---- Tick log
+//
+// What was pushed last of each symbol, beside what calls say of it: whether both agree, and whose
+// ticks have stopped. Pure, but for what it remembers.
+
+/// More than one connection carries.
+const SYMBOLS_MAX: usize = 4_096;
+
+/// A symbol whose ticks have stopped for so long, while a call brought a newer price, stands.
+const STANDS_MS: u64 = 60_000;
+
+/// Half a percent: a tick and a call of the same second may differ by a trade, not by more.
+const DIFFERENCE_MAX: Decimal = Decimal::from_parts(5, 0, 0, false, 3);
+
+/// The last tick of each symbol.
+pub struct TickLog {
+    last: BoundedMap<Symbol, Last>,
+    disagreements: u64,
+}
+
+struct Last {
+    symbol: Symbol,
+    price: Decimal,
+    as_of: Timestamp,
+    ticked_mono_ms: u64,
+    /// A call has brought a newer price since.
+    is_behind: bool,
+}
+
+impl Last {
+    fn of(quote: &Quote, ticked_mono_ms: u64) -> Self {
+        let (symbol, price) = (quote.symbol.clone(), quote.last_price);
+        Self { symbol, price, as_of: quote.as_of, ticked_mono_ms, is_behind: false }
+    }
+
+    fn disagrees_with(&self, quote: &Quote) -> bool {
+        let same_second = self.as_of.as_second() == quote.as_of.as_second();
+        let difference = (self.price - quote.last_price).abs();
+        same_second && difference > quote.last_price * DIFFERENCE_MAX
+    }
+}
+
+impl TickLog {
+    /// Nothing has ticked.
+    pub fn new() -> Self {
+        Self { last: BoundedMap::evicting_in_batches(SYMBOLS_MAX), disagreements: 0 }
+    }
+
+    /// Takes note of ticks.
+    pub fn pushed(&mut self, quotes: &[Quote], now_mono_ms: u64) {
+        for quote in quotes {
+            self.put(Last::of(quote, now_mono_ms));
+        }
+    }
+
+    /// Compares what a call brought. A symbol that has not ticked yet is given its time from now
+    /// on.
+    pub fn polled(&mut self, quotes: &[Quote], now_mono_ms: u64) {
+        for quote in quotes {
+            let Some(last) = self.last.value_mut(&quote.symbol) else {
+                self.put(Last::of(quote, now_mono_ms));
+                continue;
+            };
+            self.disagreements += u64::from(last.disagrees_with(quote));
+            last.is_behind |= quote.as_of > last.as_of;
+        }
+    }
+
+    fn put(&mut self, last: Last) {
+        self.last.insert(last.symbol.clone(), last, |last| Some(last.ticked_mono_ms));
+    }
+
+    /// Symbols whose ticks have stopped.
+    pub fn standing(&self, now_mono_ms: u64) -> Vec<Symbol> {
+        let stands = |last: &&Last| {
+            last.is_behind && now_mono_ms.saturating_sub(last.ticked_mono_ms) >= STANDS_MS
+        };
+        self.last.values().filter(stands).map(|last| last.symbol.clone()).collect()
+    }
+
+    /// Ticks have stopped altogether, so that each begins anew.
+    pub fn forget(&mut self) {
+        self.last.retain(|_, _| false);
+    }
+
+    /// How often a tick and a call of the same second differed by more than half a percent.
+    pub fn disagreements(&self) -> u64 {
+        self.disagreements
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -185,5 +276,64 @@ mod tests {
         ticking.follow(true, 63_000);
         assert_eq!(eased(&ticking, 63_000), (true, true));
         assert_eq!(ticking.eased(Source::Public, 63_000), Eased::default());
+    }
+}
+
+#[cfg(test)]
+mod tick_log_tests {
+    use super::*;
+    use crate::base::Source;
+
+    fn quote(symbol: &str, price: &str, second: i64) -> Quote {
+        Quote {
+            symbol: Symbol::parse(symbol).unwrap(),
+            last_price: price.parse().unwrap(),
+            previous_close: None,
+            as_of: Timestamp::from_second(1_795_155_307 + second).unwrap(),
+            asked: Timestamp::from_second(1_795_155_307 + second).unwrap(),
+            source: Source::BrokerA,
+            delay_s: None,
+            timed: true,
+            simulated: true,
+        }
+    }
+
+    #[test]
+    fn only_prices_of_the_same_second_that_differ_by_more_than_half_a_percent_disagree() {
+        let mut log = TickLog::new();
+        log.pushed(&[quote("NSE:INFY", "1000.00", 0)], 0);
+        for (price, second, expected) in [
+            ("1000.00", 0, 0),
+            ("995.03", 0, 0),
+            ("995.02", 0, 1),
+            ("1005.02", 0, 1),
+            ("1005.03", 0, 2),
+            ("900.00", 1, 2),
+            ("900.00", -1, 2),
+            ("900.00", 0, 3),
+        ] {
+            log.polled(&[quote("NSE:INFY", price, second)], 0);
+            assert_eq!(log.disagreements(), expected, "{price} {second}");
+        }
+        log.polled(&[quote("NSE:TCS", "1.00", 0)], 0);
+        assert_eq!(log.disagreements(), 3, "never ticked");
+    }
+
+    #[test]
+    fn a_symbol_stands_when_calls_bring_newer_prices_for_a_minute_without_a_tick() {
+        let mut log = TickLog::new();
+        log.pushed(&[quote("NSE:INFY", "1000.00", 0), quote("NSE:TCS", "3000.00", 0)], 1_000);
+        log.polled(&[quote("NSE:INFY", "1001.00", 30), quote("NSE:TCS", "3000.00", 0)], 30_000);
+        assert!(log.standing(60_999).is_empty());
+        assert_eq!(log.standing(61_000), [Symbol::parse("NSE:INFY").unwrap()]);
+        log.pushed(&[quote("NSE:INFY", "1002.00", 60)], 61_000);
+        assert!(log.standing(200_000).is_empty(), "no call since");
+        // Never ticked: from the first call on.
+        log.polled(&[quote("NSE:SBIN", "800.00", 0)], 100_000);
+        log.polled(&[quote("NSE:SBIN", "801.00", 10)], 110_000);
+        assert!(log.standing(159_999).is_empty());
+        assert_eq!(log.standing(160_000), [Symbol::parse("NSE:SBIN").unwrap()]);
+        log.forget();
+        assert!(log.standing(500_000).is_empty());
     }
 }

@@ -5,13 +5,13 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::news::{Evening, News, QUOTES_MAX, RunningSignals, Told};
-use super::wire::WireError;
 use crate::base::{Epoch, Symbol};
 use crate::cache::Peek;
 use crate::signals::Look;
 use crate::warmers::context::WarmerContext;
-use crate::warmers::job::{LOST, Outcomes};
-use crate::warmers::signals::publication::ShownProvisional;
+use crate::warmers::mailbox::{LOST, Outcomes};
+use crate::warmers::relay::news::WireError;
+use crate::warmers::signals::look::ShownProvisional;
 
 /// Between two messages.
 const APART_MS: u64 = 250;

@@ -4,17 +4,24 @@ use std::io;
 use std::sync::Arc;
 
 use crossbeam_channel::{Sender, bounded};
+use jiff::Timestamp;
+use jiff::civil::Date;
+use serde::{Deserialize, Serialize};
 
-use super::codec::{Calls, decode_evening, decode_rules, encode_evening, encode_rules};
-use super::news::{News, Told};
-use super::wire::{Wire, WireError, WireReading};
 use crate::auth::ChangesBell;
 use crate::base::{Clock, Epoch, Source, Symbol};
+use crate::cache::nodes::relay;
 use crate::cache::nodes::relay::{
-    self, Aged, Follower, FollowerParts, Published, Relay, Update, ValkeyRelay,
+    Aged, Follower, FollowerParts, Published, Relay, Update, ValkeyRelay,
 };
 use crate::cache::valkey::{Installation, Server};
+use crate::cache::{FreshnessRules, Limits, SourceRules};
+use crate::signals::patterns::Key;
+use crate::signals::{Direction, ListedSignal, Look};
 use crate::warmers::mailbox::RelayInbox;
+use crate::warmers::relay::news::{
+    Evening, News, RUNNING_MAX, RunningSignals, Told, Wire, WireError, WireReading,
+};
 use crate::warmers::tokens::{
     Exchange, ExchangeParts, HEARD_MAX, SharedTokens, TokenCounts, TokenEvent,
 };
@@ -172,4 +179,276 @@ fn news(update: Update) -> Option<News> {
     };
     let quotes = quotes.into_iter().map(told).collect();
     Some(News { quotes, unknown, rules, evening, running, age_ms })
+}
+
+// ---- Codec
+//
+// The bytes of what goes with prices: the rules by which they become stale, what is in the store,
+// and signals of running candles. Compact JSON, checked like outside input when it is read.
+
+/// No limit of ours is longer; a longer one is another program's.
+const LIMIT_MS_MAX: u64 = 24 * 3_600_000;
+
+#[derive(Serialize, Deserialize)]
+struct Rules {
+    sources: [OfSource; Source::ALL.len()],
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    spoken_for_ms: Option<i64>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct OfSource {
+    /// Period and grace.
+    moving_ms: (u64, u64),
+    resting_ms: (u64, u64),
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    rests_for_ms: Option<i64>,
+    /// Calls that it takes to hear of every leading index.
+    calls: u8,
+    /// Calls in which everything in demand comes once; nodes of earlier versions do not say it.
+    #[serde(default)]
+    round: u8,
+}
+
+#[derive(Serialize, Deserialize)]
+struct InStore {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    signals: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    instruments: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    running: Option<Shown>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Shown {
+    date: String,
+    at: String,
+    for_ms: u64,
+    signals: Vec<Signal>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Signal {
+    symbol: String,
+    pattern: String,
+    direction: String,
+    /// Confidence, share of hits by date, base rate.
+    shares: (f64, Option<f64>, f64),
+    /// Prior dates, dates.
+    dates: (u32, u32),
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    past: Option<(u32, u32)>,
+    simulated: bool,
+}
+
+/// By source, the calls after which it is asked again.
+pub type Calls = [u8; Source::ALL.len()];
+
+/// The rules as bytes.
+pub fn encode_rules(rules: &FreshnessRules, calls: Calls) -> Vec<u8> {
+    let pair = |limits: Limits| (limits.period_ms, limits.grace_ms);
+    let sources = Source::ALL.map(|source| {
+        let SourceRules { moving, resting, rests_for_ms, round } = rules.sources[source as usize];
+        let (moving_ms, resting_ms) = (pair(moving), pair(resting));
+        OfSource { moving_ms, resting_ms, rests_for_ms, calls: calls[source as usize], round }
+    });
+    let rules = Rules { sources, spoken_for_ms: rules.spoken_for_ms };
+    sonic_rs::to_vec(&rules).expect("numbers always serialise")
+}
+
+/// The rules, and the calls by source; `None` where no program of ours wrote the bytes.
+pub fn decode_rules(bytes: &[u8]) -> Option<(FreshnessRules, Calls)> {
+    let read: Rules = sonic_rs::from_slice(bytes).ok()?;
+    let limits = |(period_ms, grace_ms): (u64, u64)| {
+        let fits = period_ms.max(grace_ms) <= LIMIT_MS_MAX;
+        fits.then_some(Limits { period_ms, grace_ms })
+    };
+    let of = |source: &OfSource| {
+        let (moving, resting) = (limits(source.moving_ms)?, limits(source.resting_ms)?);
+        let (rests_for_ms, round) = (source.rests_for_ms, source.round);
+        Some(SourceRules { moving, resting, rests_for_ms, round })
+    };
+    let [first, second] = &read.sources;
+    let sources = [of(first)?, of(second)?];
+    let rules = FreshnessRules { sources, spoken_for_ms: read.spoken_for_ms };
+    Some((rules, [first.calls, second.calls]))
+}
+
+/// What is in the store and what is shown of running candles, as bytes.
+pub fn encode_evening(evening: Evening, running: Option<&RunningSignals>) -> Vec<u8> {
+    let text = |date: Option<Date>| date.map(|date| date.to_string());
+    let (signals, instruments) = (text(evening.signals), text(evening.instruments));
+    let running = running.map(|RunningSignals { look, for_ms, signals }| Shown {
+        date: look.date.to_string(),
+        at: look.at.to_string(),
+        for_ms: *for_ms,
+        signals: signals.iter().map(signal_out).collect(),
+    });
+    sonic_rs::to_vec(&InStore { signals, instruments, running }).expect("always serialises")
+}
+
+/// The same from bytes; `None` where no program of ours wrote them.
+pub fn decode_evening(bytes: &[u8]) -> Option<(Evening, Option<RunningSignals>)> {
+    let InStore { signals, instruments, running } = sonic_rs::from_slice(bytes).ok()?;
+    let date = |text: Option<String>| text.map(|text| text.parse::<Date>()).transpose().ok();
+    let evening = Evening { signals: date(signals)?, instruments: date(instruments)? };
+    let running = match running {
+        Some(shown) => Some(running_in(shown)?),
+        None => None,
+    };
+    Some((evening, running))
+}
+
+fn running_in(shown: Shown) -> Option<RunningSignals> {
+    let fits = shown.for_ms <= LIMIT_MS_MAX && shown.signals.len() <= RUNNING_MAX;
+    let at: Timestamp = shown.at.parse().ok().filter(|_| fits)?;
+    Some(RunningSignals {
+        look: Look { date: shown.date.parse().ok()?, at },
+        for_ms: shown.for_ms,
+        signals: shown.signals.into_iter().map(signal_in).collect::<Option<_>>()?,
+    })
+}
+
+fn signal_out(listed: &ListedSignal) -> Signal {
+    Signal {
+        symbol: listed.symbol.as_str().to_owned(),
+        pattern: listed.pattern.clone(),
+        direction: listed.direction.as_str().to_owned(),
+        shares: (listed.confidence, listed.date_hit_rate, listed.base_rate),
+        dates: (listed.prior_dates, listed.samples),
+        past: listed.past,
+        simulated: listed.simulated,
+    }
+}
+
+fn signal_in(told: Signal) -> Option<ListedSignal> {
+    let (confidence, date_hit_rate, base_rate) = told.shares;
+    let is_share = |share: f64| (0.0..=1.0).contains(&share);
+    let is_pattern = Key::all().any(|key| key.name() == told.pattern);
+    let fits = is_share(confidence) && is_share(base_rate) && date_hit_rate.is_none_or(is_share);
+    (fits && is_pattern).then_some(())?;
+    Some(ListedSignal {
+        symbol: Symbol::parse(&told.symbol)?,
+        pattern: told.pattern,
+        direction: Direction::parse(&told.direction)?,
+        confidence,
+        prior_dates: told.dates.0,
+        samples: told.dates.1,
+        date_hit_rate,
+        past: told.past,
+        base_rate,
+        simulated: told.simulated,
+        provisional: true,
+    })
+}
+
+#[cfg(test)]
+mod codec_tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn limits() -> impl Strategy<Value = Limits> {
+        (0..=LIMIT_MS_MAX, 0..=LIMIT_MS_MAX)
+            .prop_map(|(period_ms, grace_ms)| Limits { period_ms, grace_ms })
+    }
+
+    fn source() -> impl Strategy<Value = SourceRules> {
+        let rests_for_ms = proptest::option::of(any::<i64>());
+        (limits(), limits(), rests_for_ms, any::<u8>()).prop_map(
+            |(moving, resting, rests_for_ms, round)| SourceRules {
+                moving,
+                resting,
+                rests_for_ms,
+                round,
+            },
+        )
+    }
+
+    fn signal() -> impl Strategy<Value = ListedSignal> {
+        let share = || 0.0..=1.0f64;
+        let shares = (share(), proptest::option::of(share()), share());
+        let numbers = (any::<u32>(), any::<u32>(), proptest::option::of(any::<(u32, u32)>()));
+        (shares, numbers, any::<(bool, bool)>()).prop_map(|(shares, numbers, marks)| {
+            let key = Key::all().next().unwrap();
+            ListedSignal {
+                symbol: Symbol::parse("NSE:INFY").unwrap(),
+                pattern: key.name().to_owned(),
+                direction: if marks.0 { Direction::Bullish } else { Direction::Bearish },
+                confidence: shares.0,
+                prior_dates: numbers.0,
+                samples: numbers.1,
+                date_hit_rate: shares.1,
+                past: numbers.2,
+                base_rate: shares.2,
+                simulated: marks.1,
+                provisional: true,
+            }
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn rules_are_read_as_they_were_written(
+            first in source(), second in source(),
+            spoken_for_ms in proptest::option::of(any::<i64>()), calls: [u8; 2],
+        ) {
+            let rules = FreshnessRules { sources: [first, second], spoken_for_ms };
+            let bytes = encode_rules(&rules, calls);
+            prop_assert_eq!(decode_rules(&bytes), Some((rules, calls)));
+            // Cut anywhere, they are refused.
+            for end in 0..bytes.len() {
+                prop_assert_eq!(decode_rules(&bytes[..end]), None);
+            }
+        }
+
+        #[test]
+        fn what_is_in_the_store_is_read_as_it_was_written(day in 1i8..=28, none: bool) {
+            let date = Date::new(2026, 11, day).unwrap();
+            let evening = Evening { signals: Some(date), instruments: (!none).then_some(date) };
+            let bytes = encode_evening(evening, None);
+            prop_assert_eq!(decode_evening(&bytes), Some((evening, None)));
+        }
+
+        #[test]
+        fn signals_of_running_candles_are_read_as_they_were_written(
+            at_ms in 0i64..4_000_000_000_000, for_ms in 0..=LIMIT_MS_MAX,
+            signals in proptest::collection::vec(signal(), 0..20),
+        ) {
+            let at = Timestamp::from_millisecond(at_ms).unwrap();
+            let look = Look { date: Date::new(2026, 11, 20).unwrap(), at };
+            let running = RunningSignals { look, for_ms, signals };
+            let bytes = encode_evening(Evening::default(), Some(&running));
+            prop_assert_eq!(decode_evening(&bytes), Some((Evening::default(), Some(running))));
+            for end in 0..bytes.len() {
+                prop_assert_eq!(decode_evening(&bytes[..end]), None);
+            }
+        }
+    }
+
+    #[test]
+    fn a_signal_that_no_look_can_find_is_refused() {
+        let told = |pattern: &str, confidence: f64| Signal {
+            symbol: "NSE:INFY".to_owned(),
+            pattern: pattern.to_owned(),
+            direction: "bullish".to_owned(),
+            shares: (confidence, None, 0.5),
+            dates: (20, 0),
+            past: None,
+            simulated: false,
+        };
+        let name = Key::all().next().unwrap().name();
+        assert!(signal_in(told(name, 0.5)).is_some());
+        assert!(signal_in(told(name, 1.5)).is_none() && signal_in(told("rumour", 0.5)).is_none());
+    }
+
+    #[test]
+    fn a_limit_that_no_setting_allows_is_refused() {
+        let limits = Limits { period_ms: 1_000, grace_ms: LIMIT_MS_MAX + 1 };
+        let of = SourceRules { moving: limits, resting: limits, rests_for_ms: None, round: 1 };
+        let rules = FreshnessRules { sources: [of, of], spoken_for_ms: None };
+        assert_eq!(decode_rules(&encode_rules(&rules, [1, 1])), None);
+        assert_eq!(decode_evening(b"\"rumour\""), None);
+    }
 }

@@ -6,15 +6,14 @@ use std::sync::Arc;
 
 use jiff::civil::Date;
 
-use super::arrivals::Arrived;
-use super::histories::Histories;
-use super::provisional::Provisional;
-use super::sessions::{overlap_from, settled_date, window_from};
 use super::symbol::{Availability, Sources};
 use crate::base::Source;
 use crate::brokers::{BrokerError, BrokerErrorKind, DailyCandles, MarketFeed, Readiness};
 use crate::warmers::context::WarmerContext;
-use crate::warmers::job::Outcomes;
+use crate::warmers::mailbox::Outcomes;
+use crate::warmers::signals::look::Provisional;
+use crate::warmers::signals::symbol::Histories;
+use crate::warmers::signals::{Arrived, overlap_from, settled_date, window_from};
 
 /// After a call that failed as such, not for its symbol.
 const FAILED_RETRY_MS: u64 = 30_000;

@@ -4,19 +4,24 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use arc_swap::ArcSwapOption;
+use jiff::Timestamp;
 use jiff::civil::Date;
 
-use super::outcomes::{Closes, Expected, basis_of, walk};
-use super::publication::{Publication, Shown, show_record};
 use crate::base::{Candle, Source, Symbol};
 use crate::brokers::DailyCandles;
+use crate::http::PublishedJson;
 use crate::signals::backtest::{History, Universe};
 use crate::signals::confidence::Weight;
-use crate::signals::forming::{newest, running, tail};
+use crate::signals::history::{newest, running, tail};
 use crate::signals::list::by_rank;
 use crate::signals::patterns::{Detector, Key};
-use crate::signals::{Direction, ListedSignal, Look};
-use crate::store::{ProvisionalSignal, SignalStore, StoreError};
+use crate::signals::{Direction, ListedSignal, Look, Reliability, SignalList};
+use crate::store::{ProvisionalSignal, PublishedSignal, SignalStore, StoreError};
+use crate::views::signal_record::SignalRecord;
+use crate::views::signals::ShownSignals;
+use crate::views::{signals as views, values};
+use crate::warmers::signals::outcomes::{Closes, Expected, basis_of, walk};
 
 /// What looks at a session need of those before it, made once.
 pub struct Prepared {
@@ -204,3 +209,262 @@ fn signal(
     };
     (listed, kept)
 }
+
+// ---- Provisional
+//
+// Signals of candles that are not finished, while the operator wants them.
+//
+// During a session the running candle of each trusted symbol is asked for in rotation, from the
+// source of its stored ones, and looked at for patterns. It lives here and nowhere else: it never
+// joins the stored candles, and what is found in it has a ledger of its own. State of the
+// scheduler's thread, and pure: `fetch` makes the calls, `look` is the jobs.
+
+/// From the beginning of a rotation to that of the next. A day's candle says little more a minute
+/// later, and every symbol costs a call. A rotation ends by then at the latest; those whom it did
+/// not reach come first in the next.
+pub const ROTATION_MS: u64 = 5 * 60_000;
+/// A running candle is looked at, and what it showed is shown, for so long after it came: two
+/// rotations may fail.
+pub const FRESH_MS: u64 = 15 * 60_000;
+
+/// What of the running session is known.
+#[derive(Default)]
+pub struct Provisional {
+    /// The operator's switch.
+    on: bool,
+    /// The session under way; `None` outside of one, and while switched off.
+    date: Option<Date>,
+    prepared: Option<Arc<Prepared>>,
+    /// By the symbols' places.
+    running: Vec<Running>,
+    /// Of the last rotation.
+    began_mono_ms: Option<u64>,
+    rotating: bool,
+    /// Something is to be found that was not looked at.
+    to_look: bool,
+    pub looked_at: Option<Timestamp>,
+}
+
+/// One symbol's running candle.
+#[derive(Default, Clone)]
+struct Running {
+    asked_mono_ms: Option<u64>,
+    /// With the days before it that the source sent along, and when it came.
+    said: Option<(u64, Arc<DailyCandles>)>,
+}
+
+impl Provisional {
+    /// At rest, for so many symbols.
+    pub fn new(symbols: usize) -> Self {
+        Self { running: vec![Running::default(); symbols], ..Self::default() }
+    }
+
+    /// Goes over to another session, or to none. What was known of the last one is forgotten.
+    pub fn follow(&mut self, on: bool, date: Option<Date>) {
+        if (on, date) != (self.on, self.date) {
+            *self = Self { on, date, ..Self::new(self.running.len()) };
+        }
+    }
+
+    pub fn is_on(&self) -> bool {
+        self.on
+    }
+
+    /// The session under way.
+    pub fn date(&self) -> Option<Date> {
+        self.date
+    }
+
+    /// Whether a session is under way for which nothing is prepared.
+    pub fn wants_preparing(&self) -> bool {
+        self.date.is_some() && self.prepared.is_none()
+    }
+
+    /// The stored candles have changed.
+    pub fn unprepare(&mut self) {
+        self.prepared = None;
+    }
+
+    pub fn prepare(&mut self, prepared: Prepared) {
+        self.prepared = Some(Arc::new(prepared));
+    }
+
+    /// Begins a rotation that has come due, and ends one that has asked everybody whose source
+    /// `serves`, or took too long. `under_way`: some call has not ended.
+    pub fn rotate(&mut self, serves: impl Fn(Source) -> bool, under_way: bool, now_mono_ms: u64) {
+        if self.prepared.is_none() {
+            return;
+        }
+        let since = |began: u64| now_mono_ms.saturating_sub(began);
+        let due = self.began_mono_ms.is_none_or(|began| since(began) >= ROTATION_MS);
+        if self.rotating {
+            let left = |source| serves(source) && self.next(source).is_some();
+            let done = !under_way && !left(Source::BrokerA) && !left(Source::Public);
+            if due || done {
+                self.rotating = false;
+                self.to_look = true;
+            }
+        }
+        if due && !self.rotating {
+            self.rotating = true;
+            self.began_mono_ms = Some(now_mono_ms);
+        }
+    }
+
+    /// The symbol of `source` that this rotation has not asked for, longest ago asked first.
+    pub fn next(&self, source: Source) -> Option<usize> {
+        let (prepared, began) = (self.prepared.as_ref()?, self.began_mono_ms?);
+        let of_source = |at: &usize| {
+            let tail = prepared.tails.get(*at).and_then(Option::as_ref);
+            tail.is_some_and(|tail| tail.source == source)
+        };
+        let asked = |at: &usize| self.running[*at].asked_mono_ms;
+        let places = (0..self.running.len()).filter(|_| self.rotating).filter(of_source);
+        places.filter(|at| asked(at).is_none_or(|asked| asked < began)).min_by_key(asked)
+    }
+
+    pub fn asked(&mut self, at: usize, now_mono_ms: u64) {
+        self.running[at].asked_mono_ms = Some(now_mono_ms);
+    }
+
+    /// The call was not made: its turn comes again.
+    pub fn not_asked(&mut self, at: usize) {
+        self.running[at].asked_mono_ms = None;
+    }
+
+    /// What its source said of a symbol; `None`: that it has nothing.
+    pub fn said(&mut self, at: usize, read: Option<DailyCandles>, now_mono_ms: u64) {
+        self.running[at].said = read.map(|read| (now_mono_ms, Arc::new(read)));
+    }
+
+    /// What was said lately, and until when all of it is good.
+    pub fn fresh(&self, now_mono_ms: u64) -> (Vec<(usize, Arc<DailyCandles>)>, u64) {
+        let mut until_mono_ms = u64::MAX;
+        let mut fresh = Vec::new();
+        for (at, running) in self.running.iter().enumerate() {
+            let Some((came_mono_ms, said)) = &running.said else { continue };
+            let good_until = came_mono_ms + FRESH_MS;
+            if now_mono_ms < good_until {
+                until_mono_ms = until_mono_ms.min(good_until);
+                fresh.push((at, Arc::clone(said)));
+            }
+        }
+        (fresh, until_mono_ms)
+    }
+
+    /// What a look is made with, if there is to be one.
+    pub fn to_look(&self) -> Option<Arc<Prepared>> {
+        self.prepared.as_ref().filter(|_| self.to_look).cloned()
+    }
+
+    /// A look has begun, or its outcome was lost and there is to be another.
+    pub fn set_to_look(&mut self, to_look: bool) {
+        self.to_look = to_look;
+    }
+}
+
+// ---- Publication
+//
+// Where finished documents go, and what of them the snapshot takes. Compresses, so it runs in jobs
+// of the lane `signals`.
+
+/// Where finished documents go.
+#[derive(Clone, Default)]
+pub struct Publication {
+    pub signals: Arc<PublishedJson>,
+    pub record: Arc<PublishedJson>,
+    pub list: Arc<ArcSwapOption<SignalList>>,
+}
+
+/// What clients see now.
+pub struct Shown {
+    /// What the snapshot shows.
+    pub top: ShownSignals,
+    /// Of finished candles.
+    pub signals: usize,
+    /// `None` where no provisional signal is shown.
+    pub provisional: Option<ShownProvisional>,
+}
+
+/// What of it comes from running candles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ShownProvisional {
+    pub look: Look,
+    pub signals: usize,
+    /// The oldest of the candles is too old from then on.
+    pub until_mono_ms: u64,
+}
+
+impl Shown {
+    /// Before anything was published.
+    pub fn nothing() -> Self {
+        Self { top: ShownSignals::none(), signals: 0, provisional: None }
+    }
+}
+
+/// Publishes the record and the list of the last published date.
+pub fn show(
+    store: &dyn SignalStore,
+    publication: &Publication,
+    record: &Reliability,
+) -> Result<Shown, StoreError> {
+    let Some(as_of) = show_record(store, publication, record)? else { return Ok(Shown::nothing()) };
+    let signals = store.signals_of(as_of)?.into_iter().map(listed).collect();
+    Ok(publication.put(SignalList::complete(as_of, signals), None))
+}
+
+/// Publishes the record, and returns the last published date.
+pub fn show_record(
+    store: &dyn SignalStore,
+    publication: &Publication,
+    record: &Reliability,
+) -> Result<Option<Date>, StoreError> {
+    let as_of = store.signal_dates()?.map(|(_, last)| last);
+    publication.record.publish(values::to_vec(&SignalRecord::of(record, as_of)));
+    Ok(as_of)
+}
+
+impl Publication {
+    /// The list of the last published date, without what is provisional.
+    pub fn complete(&self) -> Option<SignalList> {
+        self.list.load().as_ref().map(|list| list.without_provisional())
+    }
+
+    /// Shows `list`, the provisional ones of which stand for `until_mono_ms`.
+    pub fn put(&self, list: SignalList, until_mono_ms: Option<u64>) -> Shown {
+        let mut body = Vec::new();
+        views::SignalList::of(&list, |_| true).write(&mut body);
+        let provisional = list.signals.iter().filter(|signal| signal.provisional).count();
+        let shown = Shown {
+            top: ShownSignals::of(&list),
+            signals: list.signals.len() - provisional,
+            provisional: list.look.zip(until_mono_ms).map(|(look, until_mono_ms)| {
+                ShownProvisional { look, signals: provisional, until_mono_ms }
+            }),
+        };
+        // What filters read comes first: who has seen the whole list finds a part of it.
+        self.list.store(Some(Arc::new(list)));
+        self.signals.publish(body);
+        shown
+    }
+}
+
+fn listed(signal: PublishedSignal) -> ListedSignal {
+    ListedSignal {
+        symbol: signal.symbol,
+        pattern: signal.pattern,
+        direction: if signal.bullish { Direction::Bullish } else { Direction::Bearish },
+        confidence: signal.confidence,
+        prior_dates: signal.basis.prior_dates,
+        samples: signal.basis.dates,
+        date_hit_rate: signal.basis.date_hit_rate,
+        past: signal.basis.signals_and_hits,
+        base_rate: signal.basis.base_rate,
+        simulated: signal.simulated,
+        provisional: false,
+    }
+}
+
+#[cfg(test)]
+#[path = "provisional_tests.rs"]
+mod provisional_tests;

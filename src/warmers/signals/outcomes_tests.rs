@@ -7,8 +7,8 @@ use sonic_rs::{JsonValueTrait, Value};
 use super::*;
 use crate::base::{Clock, Epoch, Source};
 use crate::store::{Basis, NewHistory, SqliteStore};
-use crate::views::json;
 use crate::views::signal_record::SignalRecord;
+use crate::views::values;
 
 const FIRST: Date = date(2026, 11, 2);
 
@@ -107,7 +107,7 @@ impl Desk {
         let universe = Arc::new(universe);
         let expected = Expected { universe, calendar, epoch: Epoch::ALONE };
         let record = walk(&self.store, &closes, &expected).unwrap();
-        sonic_rs::from_slice(&json::to_vec(&SignalRecord::of(&record, None))).unwrap()
+        sonic_rs::from_slice(&values::to_vec(&SignalRecord::of(&record, None))).unwrap()
     }
 }
 

@@ -12,9 +12,10 @@ use crate::signals::confidence::Weight;
 use crate::signals::patterns::Key;
 use crate::signals::{Look, Reliability};
 use crate::store::{NewHistory, SignalStore, SqliteStore};
-use crate::warmers::signals::look::{LookOrder, PrepareOrder, Tail, look, prepare};
+use crate::warmers::signals::look::{
+    LookOrder, PrepareOrder, Publication, Tail, look, prepare, show,
+};
 use crate::warmers::signals::outcomes::Expected;
-use crate::warmers::signals::publication::{Publication, show};
 
 const TODAY: Date = date(2026, 11, 20);
 const A: Source = Source::BrokerA;

@@ -8,15 +8,13 @@
 //! its start, whenever its connection was made anew, and from time to time; whoever has a token
 //! answers.
 //!
-//! - `judge`: which of two tokens holds. Pure.
-//! - `exchange`: the OS thread `tokens`, which tells and hears.
+//! - `exchange`: the OS thread `tokens`, which sends and receives, and decides which of two tokens
+//!   holds.
 //! - `counts`: what health and metrics show.
 
 mod counts;
 #[cfg(feature = "engines")]
 mod exchange;
-#[cfg(feature = "engines")]
-mod judge;
 
 #[cfg(feature = "engines")]
 pub use counts::TokenCounts;

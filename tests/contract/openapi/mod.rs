@@ -88,7 +88,7 @@ fn it_has_every_route_as_the_table_has_it_and_no_other() {
 fn it_is_of_this_version_and_says_what_a_person_must_read() {
     let document = document();
     let info = &document["info"];
-    assert_eq!(info["version"], bhav::ops::version::VERSION);
+    assert_eq!(info["version"], bhav::ops::exit::VERSION);
     assert_eq!(info["license"]["identifier"], "MIT OR Apache-2.0");
     let description = info["description"].as_str().unwrap();
     for needed in [

@@ -4,30 +4,20 @@
 //! ticks for a moment, and pushes them as one batch; the scheduler judges that as it judges the
 //! answer to a call. Nothing here decides whether a price is fresh.
 //!
+//! - `thread`: when to open a connection, how long to wait after a failure, and what is subscribed.
 //! - `dial`: name, TCP and TLS, with a deadline for each.
-//! - `link`: the WebSocket.
-//! - `subscriptions`: what is subscribed, and what changes.
-//! - `watch`: what silence and standing prices mean. Pure.
-//! - `window`: from ticks to a batch.
-//! - `session`: one connection from its opening to its end.
-//! - `worker`: what the thread works with.
-//! - `thread`: when to open one, and how long to wait after a failure.
-//! - `reading`: what health and metrics show.
+//! - `session`: one connection from its opening to its end: the WebSocket, its packets, and the
+//!   window in which ticks become a batch.
+//! - `reading`: what health and metrics show, and what silence and standing prices mean.
 
 mod dial;
-mod link;
 mod reading;
 mod session;
-mod subscriptions;
 mod thread;
-mod watch;
-mod window;
-mod worker;
 
-pub use dial::Endpoint;
+pub use dial::{Endpoint, TickerSettings};
 pub use reading::{TICKER_STATES, TickerReading};
-pub(in crate::brokers::broker_a) use subscriptions::KnownTokens;
-pub use subscriptions::Wanted;
-pub use thread::Ticker;
-pub(in crate::brokers::broker_a) use worker::TickerParts;
-pub use worker::TickerSettings;
+pub use thread::{Ticker, Wanted};
+
+pub(in crate::brokers::broker_a) use dial::TickerParts;
+pub(in crate::brokers::broker_a) use thread::KnownTokens;

@@ -1,17 +1,26 @@
 //! One connection, from its opening to its end.
 
+use std::collections::HashMap;
+use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use super::dial::OpenFailure;
-use super::link::{Heard, Link};
-use super::reading::{BROKEN, Bad, State};
-use super::subscriptions::{Changes, Subscriptions, Wanted};
-use super::watch::{Verdict, Watch};
-use super::window::Window;
-use super::worker::{Way, Worker};
-use crate::base::Symbol;
-use crate::brokers::broker_a::ticks::{self, PacketFault};
+use jiff::Timestamp;
+use rust_decimal::Decimal;
+use tungstenite::client::IntoClientRequest;
+use tungstenite::http::HeaderValue;
+use tungstenite::protocol::WebSocketConfig;
+use tungstenite::{Bytes, Error, HandshakeError, Message, WebSocket};
+
+use crate::base::{Clock, Source, Symbol, wipe};
+use crate::brokers::broker_a::ticker::dial::{
+    Dialer, Endpoint, OpenFailure, Timed, Way, Worker, is_wait,
+};
+use crate::brokers::broker_a::ticker::reading::{BROKEN, Bad, State, Verdict, Watch};
+use crate::brokers::broker_a::ticker::thread::{Changes, Subscriptions, Wanted};
+use crate::brokers::feed::{Batch, CallTimes, Claim, Kind};
+use crate::brokers::session::token::Token;
+use crate::rt::outbound::Stream;
 
 /// Longest wait for a message: commands, deadlines and the end of the service are looked at this
 /// often.
@@ -144,7 +153,7 @@ impl Session<'_> {
     fn read(&mut self, message: &[u8], now_mono_ms: u64) {
         let counters = self.worker.counters();
         counters.bytes.fetch_add(message.len() as u64, Relaxed);
-        let Ok(packets) = ticks::packets(message) else {
+        let Ok(packets) = packets(message) else {
             counters.bad(Bad::Framing);
             self.watch.bad(now_mono_ms);
             return;
@@ -190,3 +199,533 @@ impl Session<'_> {
         counters.set_state(if speaks { State::Speaking } else { State::Subscribing });
     }
 }
+
+// ---- Link
+//
+// The WebSocket: the upgrade within its deadline, then messages. Blocks, on the thread `ticker`
+// alone.
+//
+// The library's own way to connect is not used: it follows redirects, has no deadline, and its
+// errors repeat the URL, which carries the token. No error here has any text of the peer or of the
+// library.
+
+/// 3,000 full packets take 545 KiB.
+const MESSAGE_BYTES_MAX: usize = 1024 * 1024;
+const READ_BUFFER_BYTES: usize = 16 * 1024;
+const WRITE_BUFFER_BYTES: usize = 16 * 1024;
+const WRITE_BUFFER_BYTES_MAX: usize = 64 * 1024;
+
+/// The connection broke.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Broken;
+
+/// What came.
+pub(super) enum Heard {
+    Binary(Bytes),
+    /// Not kept: the broker sends the app owner's orders as text.
+    Text,
+    Pong,
+    Other,
+    /// Nothing within the wait.
+    Nothing,
+}
+
+/// An open connection.
+pub(super) struct Link {
+    socket: WebSocket<Stream<Timed>>,
+    /// The peer said that it is the simulator.
+    pub(super) simulated: bool,
+}
+
+impl Link {
+    /// Opens a connection with this token.
+    pub(super) fn open(
+        dialer: &Dialer,
+        endpoint: &Endpoint,
+        token: &Token,
+    ) -> Result<Self, OpenFailure> {
+        let opened = upgrade(endpoint, token, dialer.dial(endpoint)?);
+        // Making the request leaves pieces of the token.
+        wipe::scrub();
+        let (socket, simulated) = opened?;
+        Ok(Self { socket, simulated })
+    }
+
+    /// The next message, waiting for at most `wait`, however its bytes drip in; what has come of it
+    /// is kept.
+    pub(super) fn read(&mut self, wait: Duration) -> Result<Heard, Broken> {
+        self.socket.get_mut().socket().read_within(wait.as_millis().max(1) as u64);
+        match self.socket.read() {
+            Ok(Message::Binary(bytes)) => Ok(Heard::Binary(bytes)),
+            Ok(Message::Text(_)) => Ok(Heard::Text),
+            Ok(Message::Pong(_)) => Ok(Heard::Pong),
+            Ok(Message::Close(_)) => Err(Broken),
+            Ok(Message::Ping(_) | Message::Frame(_)) => Ok(Heard::Other),
+            Err(Error::Io(error)) if is_wait(&error) => Ok(Heard::Nothing),
+            Err(_) => Err(Broken),
+        }
+    }
+
+    pub(super) fn send_text(&mut self, text: String) -> Result<(), Broken> {
+        self.socket.send(Message::text(text)).map_err(|_| Broken)
+    }
+
+    pub(super) fn ping(&mut self) -> Result<(), Broken> {
+        self.socket.send(Message::Ping(Bytes::new())).map_err(|_| Broken)
+    }
+
+    /// Says goodbye, so that the broker does not count a dead connection, and waits for the answer
+    /// for at most `wait`.
+    pub(super) fn close(mut self, wait: Duration) {
+        self.socket.get_mut().socket().read_within(wait.as_millis() as u64);
+        if self.socket.close(None).is_err() {
+            return;
+        }
+        // Ends with the connection, an error, or the deadline.
+        while self.socket.read().is_ok() {}
+    }
+}
+
+fn upgrade(
+    endpoint: &Endpoint,
+    token: &Token,
+    stream: Stream<Timed>,
+) -> Result<(WebSocket<Stream<Timed>>, bool), OpenFailure> {
+    let target = token.ticker_url(&endpoint.url);
+    let request = target.as_str().into_client_request();
+    let mut request = request.map_err(|_| OpenFailure::NotWebSocket)?;
+    request.headers_mut().insert("x-kite-version", HeaderValue::from_static("3"));
+    let config = WebSocketConfig::default()
+        .read_buffer_size(READ_BUFFER_BYTES)
+        .write_buffer_size(WRITE_BUFFER_BYTES)
+        .max_write_buffer_size(WRITE_BUFFER_BYTES_MAX)
+        .max_message_size(Some(MESSAGE_BYTES_MAX))
+        .max_frame_size(Some(MESSAGE_BYTES_MAX));
+    match tungstenite::client::client_with_config(request, stream, Some(config)) {
+        Ok((socket, response)) => {
+            let simulated = response.headers().contains_key("x-bhav-simulator");
+            Ok((socket, simulated))
+        }
+        Err(HandshakeError::Failure(Error::Http(response))) => {
+            Err(match response.status().as_u16() {
+                403 => OpenFailure::Refused,
+                429 | 500.. => OpenFailure::Busy,
+                300..=399 => OpenFailure::Redirected,
+                _ => OpenFailure::NotWebSocket,
+            })
+        }
+        Err(HandshakeError::Failure(Error::Io(error))) => Err(match error.kind() {
+            io::ErrorKind::TimedOut => OpenFailure::TimedOut,
+            _ => OpenFailure::Unreachable,
+        }),
+        Err(HandshakeError::Failure(_)) => Err(OpenFailure::NotWebSocket),
+        Err(HandshakeError::Interrupted(_)) => Err(OpenFailure::TimedOut),
+    }
+}
+
+// ---- Window
+//
+// Ticks of a moment, the last of each instrument, and the batch that they become. The scheduler is
+// told four times a second, however often prices change.
+
+/// How long ticks are gathered. As often as a snapshot is made anew: an index has a time of whole
+/// seconds, and no share may look newer than the index beside it, so that both go together.
+pub(super) const WINDOW_MS: u64 = 250;
+
+/// After the scheduler refused a batch, since it had not taken the one before: about as long as it
+/// works on one. What comes meanwhile goes with it.
+const TRY_AGAIN_MS: u64 = 50;
+
+/// Low byte of an index's token.
+const INDEX_SEGMENT: u32 = 9;
+
+/// The most symbols that a batch may have heard of: all that can be subscribed.
+const SYMBOLS_MAX: usize = 3_000;
+
+/// What has come since the last batch was taken.
+#[derive(Default)]
+pub(super) struct Window {
+    ticks: HashMap<u32, WindowHeard>,
+    began: Option<CallTimes>,
+    /// When a batch that was refused is tried again.
+    again_mono_ms: Option<u64>,
+    /// Previous closes as they were said while the market traded.
+    closes: HashMap<u32, Decimal>,
+}
+
+/// A tick and when it came.
+struct WindowHeard {
+    tick: Tick,
+    at_mono_ms: u64,
+}
+
+impl Window {
+    /// Takes a tick in; the newest of each instrument counts. One without a time says nothing of
+    /// how old its price is, and a full one follows.
+    pub(super) fn add(&mut self, tick: Tick, clock: &Clock) {
+        if tick.at.is_some() {
+            self.began.get_or_insert_with(|| CallTimes::begin(clock));
+            self.ticks.insert(tick.token, WindowHeard { tick, at_mono_ms: clock.monotonic_ms() });
+        }
+    }
+
+    /// Milliseconds until the gathered ticks are due; `None` without any.
+    pub(super) fn due_in_ms(&self, now_mono_ms: u64) -> Option<u64> {
+        let began = self.began?;
+        let due_mono_ms = self.again_mono_ms.unwrap_or(began.asked_mono_ms + WINDOW_MS);
+        Some(due_mono_ms.saturating_sub(now_mono_ms))
+    }
+
+    /// Keeps what was gathered, which nobody takes now, for the next try. True: for the first time.
+    pub(super) fn refused(&mut self, now_mono_ms: u64) -> bool {
+        self.again_mono_ms.replace(now_mono_ms + TRY_AGAIN_MS).is_none()
+    }
+
+    /// Forgets what was gathered.
+    pub(super) fn clear(&mut self) {
+        self.ticks.clear();
+        self.began = None;
+        self.again_mono_ms = None;
+    }
+
+    /// The gathered ticks as a batch. `trades`: by the calendar, what the broker says of the close
+    /// before is that of the session before; outside the session it is not known to be. `believed`
+    /// hears of each tick that may be true, and when it came.
+    pub(super) fn batch(
+        &mut self,
+        subscriptions: &Subscriptions,
+        trades: bool,
+        simulated: bool,
+        clock: &Clock,
+        mut believed: impl FnMut(&Symbol, u64),
+    ) -> Option<Batch> {
+        let times = self.began?.end(clock);
+        let mut batch =
+            Batch { times, symbols_max: SYMBOLS_MAX, simulated, pushed: true, ..Batch::default() };
+        for WindowHeard { tick, at_mono_ms } in self.ticks.values() {
+            let Some(symbol) = subscriptions.symbol(tick.token) else { continue };
+            if let (true, Some(day)) = (trades, tick.day) {
+                self.closes.insert(tick.token, day.previous_close);
+            }
+            let Some(previous_close) = self.closes.get(&tick.token).copied() else { continue };
+            let is_index = tick.token & 0xff == INDEX_SEGMENT;
+            let kind = if is_index { Kind::of_index(symbol.ticker()) } else { Kind::Share };
+            let claim = Claim {
+                kind,
+                last_price: tick.last_price,
+                previous_close: Some(previous_close),
+                as_of: tick.at,
+            };
+            match claim.quote(symbol, &times, Source::BrokerA, simulated) {
+                Some(quote) => {
+                    believed(symbol, *at_mono_ms);
+                    batch.quotes.push(quote);
+                }
+                None => batch.disbelieve(symbol.clone(), tick.at),
+            }
+        }
+        let is_empty = batch.quotes.is_empty() && batch.implausible.is_empty();
+        (!is_empty).then_some(batch)
+    }
+}
+
+// ---- Ticks
+//
+// Broker A's binary ticks: bytes of one WebSocket message to exact prices. Pure.
+//
+// A message is `u16` packets, then for each a `u16` length and a body; big-endian and unsigned
+// throughout. The length of a body decides its layout (`wire` documentation, section 10). Nothing
+// is allocated and nothing panics, whatever the bytes: a message whose lengths do not add up is
+// refused as a whole, a packet that cannot be read is left out alone.
+
+/// Anything shorter is the heartbeat, which the broker sends as one byte.
+const HEADER_BYTES: usize = 2;
+
+/// Decimal places of a price on the wire, for the segments that are read.
+const PRICE_PLACES: u32 = 2;
+
+/// Low byte of the tokens that are read: shares of NSE and BSE, and indices. The others' prices
+/// have other divisors.
+const SEGMENTS: [u32; 3] = [1, 4, 9];
+
+/// What one packet says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tick {
+    pub token: u32,
+    pub last_price: Decimal,
+    /// `None` in the shortest packet.
+    pub day: Option<Day>,
+    /// Exchange time; only full packets have one.
+    pub at: Option<Timestamp>,
+}
+
+/// The session so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Day {
+    pub open: Decimal,
+    pub high: Decimal,
+    pub low: Decimal,
+    pub previous_close: Decimal,
+}
+
+/// The lengths within a message do not add up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BadFraming;
+
+/// Why a packet of a well-framed message is not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PacketFault {
+    /// No layout has its length.
+    UnknownLength,
+    /// It is of a segment that nobody subscribed to.
+    Segment,
+}
+
+/// The packets of a binary message; none of a heartbeat.
+///
+/// # Errors
+/// [`BadFraming`].
+pub fn packets(
+    message: &[u8],
+) -> Result<impl Iterator<Item = Result<Tick, PacketFault>> + '_, BadFraming> {
+    let (count, bodies) = split(message);
+    // Walked once before anything is read, so that a message is taken as a whole or not at all.
+    let mut left = bodies;
+    for _ in 0..count {
+        (_, left) = body(left).ok_or(BadFraming)?;
+    }
+    if !left.is_empty() {
+        return Err(BadFraming);
+    }
+    let mut left = bodies;
+    Ok(std::iter::from_fn(move || {
+        let (packet, rest) = body(left)?;
+        left = rest;
+        Some(tick(packet))
+    }))
+}
+
+/// The number of packets and what follows it.
+fn split(message: &[u8]) -> (u16, &[u8]) {
+    match message.split_first_chunk::<HEADER_BYTES>() {
+        Some((count, bodies)) => (u16::from_be_bytes(*count), bodies),
+        None => (0, &[]),
+    }
+}
+
+/// The next packet's body and what follows it.
+fn body(left: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = left.split_first_chunk::<2>()?;
+    rest.split_at_checked(usize::from(u16::from_be_bytes(*length)))
+}
+
+fn tick(body: &[u8]) -> Result<Tick, PacketFault> {
+    let (day, at) = match body.len() {
+        8 => (None, None),
+        28 => (Some(index_day(body)), None),
+        32 => (Some(index_day(body)), time(body, 28)),
+        44 => (Some(share_day(body)), None),
+        184 => (Some(share_day(body)), time(body, 60)),
+        _ => return Err(PacketFault::UnknownLength),
+    };
+    let token = word(body, 0);
+    if !SEGMENTS.contains(&(token & 0xff)) {
+        return Err(PacketFault::Segment);
+    }
+    Ok(Tick { token, last_price: price(body, 4), day, at })
+}
+
+/// High and low come before open.
+fn index_day(body: &[u8]) -> Day {
+    let (high, low) = (price(body, 8), price(body, 12));
+    Day { open: price(body, 16), high, low, previous_close: price(body, 20) }
+}
+
+/// Open comes first.
+fn share_day(body: &[u8]) -> Day {
+    let (open, high) = (price(body, 28), price(body, 32));
+    Day { open, high, low: price(body, 36), previous_close: price(body, 40) }
+}
+
+fn price(body: &[u8], offset: usize) -> Decimal {
+    Decimal::new(i64::from(word(body, offset)), PRICE_PLACES)
+}
+
+/// Unix seconds.
+fn time(body: &[u8], offset: usize) -> Option<Timestamp> {
+    Timestamp::from_second(i64::from(word(body, offset))).ok()
+}
+
+/// The word at `offset`, which the layout of this length has.
+fn word(body: &[u8], offset: usize) -> u32 {
+    let bytes = body.get(offset..).and_then(|rest| rest.first_chunk::<4>());
+    bytes.map_or(0, |bytes| u32::from_be_bytes(*bytes))
+}
+
+#[cfg(test)]
+#[path = "link_tests.rs"]
+mod link_tests;
+
+#[cfg(test)]
+mod window_tests {
+    use super::*;
+    use crate::base::Symbol;
+    use crate::brokers::broker_a::ticker::session::Day;
+    use crate::brokers::broker_a::ticker::thread::{KnownTokens, Wanted};
+
+    const NIFTY: u32 = 256_265;
+    const INFY: u32 = 408_065;
+
+    fn subscribed() -> Subscriptions {
+        let of = [("NSE:NIFTY 50", NIFTY), ("NSE:INFY", INFY)];
+        let of = of.map(|(name, token)| (Symbol::parse(name).unwrap(), token));
+        let (known, mut subscriptions) = (KnownTokens::default(), Subscriptions::default());
+        known.learn(of.clone());
+        let wanted = Wanted { shares: of.map(|(symbol, _)| symbol).into(), ..Wanted::default() };
+        subscriptions.follow(&wanted, &known, 10, 0);
+        subscriptions
+    }
+
+    fn tick(token: u32, paise: i64, close: i64, clock: &Clock) -> Tick {
+        let zero = Decimal::ZERO;
+        let previous_close = Decimal::new(close, 2);
+        let day = Some(Day { open: zero, high: zero, low: zero, previous_close });
+        Tick { token, last_price: Decimal::new(paise, 2), day, at: Some(clock.now()) }
+    }
+
+    #[test]
+    fn the_newest_tick_of_each_instrument_is_in_the_batch_once_it_is_due() {
+        let clock = Clock::manual("2026-11-20T11:00:00+05:30".parse().unwrap());
+        let (subscriptions, mut window) = (subscribed(), Window::default());
+        assert_eq!(window.due_in_ms(0), None);
+        window.add(tick(INFY, 140_000, 139_000, &clock), &clock);
+        clock.advance_ms(100);
+        window.add(tick(INFY, 140_005, 139_000, &clock), &clock);
+        window.add(tick(NIFTY, 2_410_005, 2_400_000, &clock), &clock);
+        window.add(tick(999, 1, 1, &clock), &clock);
+        window.add(Tick { at: None, ..tick(NIFTY, 1, 1, &clock) }, &clock);
+        assert_eq!(window.due_in_ms(clock.monotonic_ms()), Some(150));
+        let batch = window.batch(&subscriptions, true, true, &clock, |_, _| {}).unwrap();
+        assert!(batch.pushed && batch.simulated && batch.implausible.is_empty());
+        assert_eq!(batch.times.asked_mono_ms, 0, "the moment of the first");
+        let mut prices: Vec<String> =
+            batch.quotes.iter().map(|quote| quote.last_price.to_string()).collect();
+        prices.sort_unstable();
+        assert_eq!(prices, ["1400.05", "24100.05"]);
+        assert!(batch.quotes.iter().all(|quote| quote.timed && quote.simulated));
+        window.clear();
+        assert_eq!(window.due_in_ms(clock.monotonic_ms()), None);
+    }
+
+    #[test]
+    fn a_refused_batch_is_tried_again_after_a_while_and_counted_once() {
+        let clock = Clock::manual("2026-11-20T11:00:00+05:30".parse().unwrap());
+        let (subscriptions, mut window) = (subscribed(), Window::default());
+        window.add(tick(NIFTY, 2_410_000, 2_400_000, &clock), &clock);
+        clock.advance_ms(1);
+        window.add(tick(INFY, 140_000, 139_000, &clock), &clock);
+        let (mut made, mut counted) = (0, 0);
+        // For ten seconds nobody takes it, while one instrument ticks on.
+        for _ in 0..10_000 {
+            let now_mono_ms = clock.monotonic_ms();
+            if window.due_in_ms(now_mono_ms) == Some(0) {
+                let mut heard = Vec::new();
+                let batch = window
+                    .batch(&subscriptions, true, true, &clock, |symbol, at_mono_ms| {
+                        heard.push((symbol.ticker().to_owned(), at_mono_ms));
+                    })
+                    .unwrap();
+                assert_eq!((batch.quotes.len(), batch.times.asked_mono_ms), (2, 0));
+                heard.sort_unstable();
+                assert_eq!(heard[1], ("NIFTY 50".to_owned(), 0), "it does not tick");
+                assert!(heard[0].1 + 10 > now_mono_ms, "{heard:?} at {now_mono_ms}");
+                made += 1;
+                counted += usize::from(window.refused(now_mono_ms));
+                assert_eq!(window.due_in_ms(now_mono_ms), Some(TRY_AGAIN_MS));
+            }
+            clock.advance_ms(1);
+            if clock.monotonic_ms().is_multiple_of(10) {
+                window.add(tick(INFY, 140_000, 139_000, &clock), &clock);
+            }
+        }
+        assert_eq!((made, counted), (1 + (10_000 - WINDOW_MS) / TRY_AGAIN_MS, 1));
+        window.clear();
+        assert_eq!(window.due_in_ms(clock.monotonic_ms()), None);
+        // The next one is due as usual, and counted for itself.
+        window.add(tick(INFY, 140_000, 139_000, &clock), &clock);
+        assert_eq!(window.due_in_ms(clock.monotonic_ms()), Some(WINDOW_MS));
+        assert!(window.refused(clock.monotonic_ms() + WINDOW_MS));
+    }
+
+    /// The longer run, with the service around it, is a measurement of the load test.
+    #[test]
+    #[expect(clippy::print_stdout, reason = "what was measured")]
+    fn a_minute_of_three_thousand_symbols_takes_no_more_room_than_its_first_second() {
+        let clock = Clock::manual("2026-11-20T11:00:00+05:30".parse().unwrap());
+        let all = (0..SYMBOLS_MAX as u32)
+            .map(|number| (Symbol::parse(&format!("NSE:S{number}")).unwrap(), (number << 8) | 1));
+        let all: Vec<_> = all.collect();
+        let (known, mut subscriptions) = (KnownTokens::default(), Subscriptions::default());
+        known.learn(all.clone());
+        let shares = all.iter().map(|(symbol, _)| symbol.clone()).collect();
+        let wanted = Wanted { shares, ..Wanted::default() };
+        subscriptions.follow(&wanted, &known, SYMBOLS_MAX, 0);
+        let (mut window, mut room, mut batches) = (Window::default(), Vec::new(), 0);
+        let timer = Clock::system();
+        for half_second in 0..120 {
+            for (_, token) in &all {
+                window.add(tick(*token, 140_000 + half_second, 139_000, &clock), &clock);
+            }
+            clock.advance_ms(WINDOW_MS as i64);
+            assert_eq!(window.due_in_ms(clock.monotonic_ms()), Some(0));
+            let batch = window.batch(&subscriptions, true, true, &clock, |_, _| {}).unwrap();
+            assert_eq!(batch.quotes.len(), SYMBOLS_MAX);
+            batches += 1;
+            window.clear();
+            clock.advance_ms(500 - WINDOW_MS as i64);
+            room.push((window.ticks.capacity(), window.closes.capacity()));
+        }
+        assert_eq!(room[1], *room.last().unwrap());
+        assert!(room[1].0 < 3 * SYMBOLS_MAX && window.closes.len() == SYMBOLS_MAX);
+        println!("{batches} batches within {} ms", timer.monotonic_ms());
+        assert!(timer.monotonic_ms() < 60_000, "{} ms of a minute", timer.monotonic_ms());
+    }
+
+    #[test]
+    fn what_cannot_be_true_is_implausible_with_its_time() {
+        let clock = Clock::manual("2026-11-20T11:00:00+05:30".parse().unwrap());
+        let (subscriptions, mut window) = (subscribed(), Window::default());
+        let ahead = clock.now() + jiff::SignedDuration::from_mins(6);
+        window.add(Tick { at: Some(ahead), ..tick(NIFTY, 2_410_000, 2_400_000, &clock) }, &clock);
+        window.add(tick(INFY, 0, 139_000, &clock), &clock);
+        let batch = window.batch(&subscriptions, true, false, &clock, |_, _| {}).unwrap();
+        assert_eq!((batch.quotes.len(), batch.implausible.len()), (0, 2));
+        assert_eq!(batch.ahead, Some(ahead));
+        for far in [u32::MAX, 1 << 31] {
+            window.clear();
+            window.add(tick(INFY, i64::from(far), 139_000, &clock), &clock);
+            let batch = window.batch(&subscriptions, true, false, &clock, |_, _| {}).unwrap();
+            assert_eq!(batch.implausible.len(), 1, "{far}");
+        }
+    }
+
+    #[test]
+    fn after_the_session_the_close_of_the_session_before_stays() {
+        let clock = Clock::manual("2026-11-20T16:05:00+05:30".parse().unwrap());
+        let (subscriptions, mut window) = (subscribed(), Window::default());
+        window.add(tick(INFY, 140_000, 139_000, &clock), &clock);
+        assert!(
+            window.batch(&subscriptions, false, false, &clock, |_, _| {}).is_none(),
+            "not known"
+        );
+        window.batch(&subscriptions, true, false, &clock, |_, _| {}).unwrap();
+        window.clear();
+        window.add(tick(INFY, 140_000, 140_000, &clock), &clock);
+        let batch = window.batch(&subscriptions, false, false, &clock, |_, _| {}).unwrap();
+        assert_eq!(batch.quotes[0].previous_close, Some(Decimal::new(139_000, 2)));
+    }
+}
+
+#[cfg(test)]
+#[path = "../ticks_tests.rs"]
+mod ticks_tests;

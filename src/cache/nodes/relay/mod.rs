@@ -4,32 +4,17 @@
 //! that a node that missed messages reads everything once and follows on. Only the newest counts,
 //! so nothing is queued and nothing is sent twice.
 //!
-//! - `traits`: what the warmers see of it: [`Relay`] to tell, [`Listener`] to be told.
-//! - `update`: what is told.
-//! - `wire`: the bytes of it. Pure, and hostile to bytes that it did not write.
-//! - `sequence`: which message follows which. Pure.
-//! - `board`: what each node wants. Pure.
-//! - `teller`: sends, fenced by the epoch.
-//! - `state`: reads what the server keeps.
-//! - `follower`: the OS thread `relay`, which hears.
-//! - `session`: one subscription from its opening to its end.
-//! - `reading`: what health and metrics show.
+//! - `traits`: what the warmers see of the relay: [`Relay`] to send, [`Listener`] to receive; an
+//!   [`Update`] and its bytes. Decoding expects bytes that this code did not write.
+//! - `session`: sending, fenced by the epoch; the OS thread `relay`, which subscribes and receives;
+//!   which message follows which; what each node wants; what health and metrics show.
 
-mod board;
-mod follower;
-mod reading;
-mod sequence;
 mod session;
-mod state;
-mod teller;
 mod traits;
-mod update;
-mod wire;
 
-pub use board::{NODES_MAX, WANTED_TTL_MS};
-pub use follower::{Follower, FollowerParts};
-pub use reading::{RELAY_STATES, RelayReading};
-pub use teller::ValkeyRelay;
-pub use traits::{Listener, Published, Relay, RelayError, Told};
-pub use update::{Aged, Update};
-pub use wire::{Malformed, SYMBOLS_MAX, WANTED_MAX};
+pub use session::{
+    Follower, FollowerParts, NODES_MAX, RELAY_STATES, RelayReading, ValkeyRelay, WANTED_TTL_MS,
+};
+pub use traits::{
+    Aged, Listener, Malformed, Published, Relay, RelayError, SYMBOLS_MAX, Told, Update, WANTED_MAX,
+};

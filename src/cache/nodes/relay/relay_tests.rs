@@ -1,16 +1,18 @@
 //! The relay over a real server: what one node tells, others hear; gaps, silence, restarts, bytes
 //! that nobody of ours wrote.
 
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::SeqCst;
 
 use rustix::process::Signal;
 
-use super::super::teller::ValkeyRelay;
 use super::super::traits::{Published, Relay, Told};
-use super::super::update::{Aged, Update};
-use super::super::wire::{self, tests::quote};
 use super::*;
 use crate::base::Epoch;
+use crate::cache::nodes::relay::session::ValkeyRelay;
+use crate::cache::nodes::relay::traits;
+use crate::cache::nodes::relay::traits::tests::quote;
+use crate::cache::nodes::relay::traits::{Aged, Update};
 use crate::cache::valkey::Signed;
 use crate::cache::valkey::installation::tests::{SECRET, installation, of};
 use crate::cache::valkey::testing::TestServer;
@@ -178,7 +180,7 @@ fn a_message_that_was_missed_is_made_up_for_by_reading_everything() {
     let timer = Clock::system();
     let mut connection = server.server().connect(timer.monotonic_ms() + 5_000).unwrap();
     connection.end_by(timer.monotonic_ms() + 5_000);
-    let bytes = crate::cache::l2::codec::encode(&quote("NSE:B", 555));
+    let bytes = l2::encode(&quote("NSE:B", 555));
     let room = installation().room().unwrap();
     let value = room.sign(Signed::Quote, "NSE:B", (Epoch(1), 1), &bytes);
     redis::cmd("HSET")
@@ -299,7 +301,7 @@ fn bytes_that_are_no_messages_are_counted_and_change_nothing() {
     let (leader, follower) = (node(&server, "a"), node(&server, "b"));
     subscribed(&follower);
     let room = installation().room().unwrap();
-    let good = room.sign(Signed::Message, "", (Epoch(9), 1), &wire::encode(&Update::default()));
+    let good = room.sign(Signed::Message, "", (Epoch(9), 1), &traits::encode(&Update::default()));
     let large = [&good[..], &vec![0; 5 * 1024 * 1024][..]].concat();
     let hostile: [&[u8]; 5] = [b"", b"x", b"1700000000000", &good[..60], &large];
     for payload in hostile {
@@ -360,9 +362,9 @@ fn a_recording_of_long_ago_is_no_news_to_a_node_that_has_heard_nothing() {
     let room = installation().room().unwrap();
     // Told on another day, in an epoch of then.
     let long_ago = Update { told_ms: 1_700_000_000_000, ..prices(&[("NSE:A", 100)], 0) };
-    let body = wire::encode(&long_ago);
+    let body = traits::encode(&long_ago);
     publish(&server, "bhav:main:relay", &room.sign(Signed::Message, "", (Epoch(900), 1), &body));
-    let wanted = wire::encode_wanted("a", &[Symbol::parse("NSE:A").unwrap()]);
+    let wanted = traits::encode_wanted("a", &[Symbol::parse("NSE:A").unwrap()]);
     let place = (Epoch(0), 1_700_000_000_000);
     publish(&server, "bhav:main:wanted", &room.sign(Signed::Wanted, "", place, &wanted));
     publish(&server, "bhav:main:changes", &room.sign(Signed::Changes, "", place, b""));

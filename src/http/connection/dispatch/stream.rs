@@ -7,12 +7,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::output::Lost;
 use super::{Connection, Read};
 use crate::http::connection::backpressure::Cut;
-use crate::http::connection::buffers::Buffers;
-use crate::http::connection::exchange::Stage;
-use crate::http::document::frames::{Frame, Frames, Framing};
+use crate::http::connection::dispatch::Lost;
+use crate::http::connection::exchange::{Buffers, Stage};
+use crate::http::document::published::{Frame, Frames, Framing};
 use crate::http::message::response::OpenStream;
 use crate::http::serve::Serve;
 

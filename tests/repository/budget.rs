@@ -1,0 +1,162 @@
+//! The budget of the house: how much there may be of everything that a reader has to find a way
+//! through. Each ceiling is a little above what is there; raising one is a line of a commit that
+//! says why.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::support::source::{Source, below, expect_none, root, rust, word};
+
+/// Lines of product code by room, and its files.
+const ROOMS: &[(&str, usize, usize)] = &[
+    ("admin", 1200, 8),
+    ("api", 5790, 23),
+    ("app", 3030, 11),
+    ("auth", 2260, 8),
+    ("base", 1470, 14),
+    ("brokers", 6650, 33),
+    ("cache", 4560, 22),
+    ("cli", 2970, 12),
+    ("config", 1820, 9),
+    ("health", 120, 3),
+    ("http", 4300, 22),
+    ("lib", 40, 1),
+    ("limits", 160, 2),
+    ("main", 30, 1),
+    ("market", 1500, 5),
+    ("ops", 910, 8),
+    ("portfolio", 1220, 7),
+    ("rt", 1000, 10),
+    ("signals", 1500, 8),
+    ("sim", 4640, 18),
+    ("store", 6490, 36),
+    ("views", 1890, 13),
+    ("warmers", 7270, 32),
+    ("web", 210, 2),
+];
+
+/// Lines of product code below which a file is small.
+const SMALL_LINES: usize = 60;
+/// Small files, beside `mod.rs`, `lib.rs` and `main.rs`.
+const SMALL_FILES_MAX: usize = 40;
+const SQL_FILES_MAX: usize = 148;
+/// Items that are `pub` and no more private than that. What is used in this crate alone is
+/// `pub(crate)`.
+const PLAIN_PUB_MAX: usize = 2_800;
+const CRATES_MAX: usize = 400;
+/// With the files of secrets.
+const SETTINGS_MAX: usize = 99;
+const METRICS_MAX: usize = 107;
+/// Places that start an OS thread.
+const THREADS_MAX: usize = 40;
+
+/// The files of the product, without those that are tests.
+fn product() -> Vec<Source> {
+    let is_test = |path: &str| {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        let stem = name.trim_end_matches(".rs");
+        ["tests", "testing"].contains(&stem)
+            || stem.ends_with("_tests")
+            || stem.ends_with("_model")
+            || stem.contains("test_server")
+            || path.contains("/conformance/")
+    };
+    rust(&["src"]).into_iter().filter(|source| !is_test(&source.path)).collect()
+}
+
+fn room(path: &str) -> &str {
+    word(path.trim_start_matches("src/"))
+}
+
+fn is_root(source: &Source) -> bool {
+    ["/mod.rs", "/lib.rs", "/main.rs"].iter().any(|name| source.path.ends_with(name))
+}
+
+fn expect_at_most(what: &str, found: usize, most: usize) {
+    assert!(found <= most, "{what}: {found}, at most {most}: take one away, or say why not");
+}
+
+#[test]
+fn every_room_keeps_to_its_budget() {
+    let mut rooms: BTreeMap<String, (usize, usize)> = BTreeMap::new();
+    for source in product() {
+        let (lines, files) = rooms.entry(room(&source.path).to_owned()).or_default();
+        *lines += source.code_lines().len();
+        *files += 1;
+    }
+    let mut faults = Vec::new();
+    for (name, (lines, files)) in &rooms {
+        match ROOMS.iter().find(|(room, ..)| room == name) {
+            None => faults.push(format!("{name}: a room without a budget")),
+            Some((_, most, files_max)) if lines > most || files > files_max => {
+                faults.push(format!(
+                    "{name}: {lines} lines in {files}, at most {most} in {files_max}"
+                ));
+            }
+            Some(_) => {}
+        }
+    }
+    let gone = ROOMS.iter().filter(|(room, ..)| !rooms.contains_key(*room));
+    faults.extend(gone.map(|(room, ..)| format!("{room}: no such room")));
+    expect_none(&faults);
+}
+
+#[test]
+fn a_small_file_has_more_than_one_reader() {
+    let product = product();
+    let code: Vec<(&Source, String)> =
+        product.iter().map(|source| (source, source.code_lines().join("\n"))).collect();
+    let is_small = |source: &&Source| !is_root(source) && source.code_lines().len() < SMALL_LINES;
+    let small: Vec<&Source> = product.iter().filter(is_small).collect();
+    expect_at_most("small files", small.len(), SMALL_FILES_MAX);
+    let mut lonely = Vec::new();
+    for source in small {
+        let stem = source.path.rsplit('/').next().unwrap_or_default().trim_end_matches(".rs");
+        let named = format!("{stem}::");
+        let reads = |(other, text): &&(&Source, String)| {
+            other.path != source.path
+                && !is_root(other)
+                && text.match_indices(&named).any(|(at, _)| {
+                    let before = text[..at].chars().next_back();
+                    !before.is_some_and(|c| c.is_alphanumeric() || c == '_')
+                })
+        };
+        let readers: Vec<&(&Source, String)> = code.iter().filter(reads).collect();
+        if let [(only, _)] = readers.as_slice()
+            && room(&only.path) == room(&source.path)
+        {
+            lonely.push(format!("{}: belongs into {}, its only reader", source.path, only.path));
+        }
+    }
+    expect_none(&lonely);
+}
+
+#[test]
+fn nothing_else_grows_unnoticed() {
+    let product = product();
+    let lines: Vec<&str> = product.iter().flat_map(Source::code_lines).collect();
+    let public = |line: &&&str| {
+        let item = line.trim_start().strip_prefix("pub ").map(word);
+        let items = ["fn", "struct", "enum", "trait", "const", "type", "mod", "use", "static"];
+        item.is_some_and(|item| items.contains(&item))
+    };
+    expect_at_most("`pub` items", lines.iter().filter(public).count(), PLAIN_PUB_MAX);
+    let sql = below("sql").into_iter().filter(|source| source.path.ends_with(".sql"));
+    expect_at_most("SQL files", sql.count(), SQL_FILES_MAX);
+    let text = |file: &str| std::fs::read_to_string(root().join(file)).unwrap();
+    let crates = text("Cargo.lock").matches("[[package]]").count();
+    expect_at_most("crates in the lock", crates, CRATES_MAX);
+    let names = text("systemd/bhav.env");
+    let settings: BTreeSet<&str> = names
+        .lines()
+        .filter_map(|line| line.trim_start_matches(['#', ' ']).split_once('='))
+        .map(|(name, _)| name)
+        .filter(|name| ["BHAV_", "BROKER", "JWT_"].iter().any(|start| name.starts_with(start)))
+        .collect();
+    expect_at_most("settings", settings.len(), SETTINGS_MAX);
+    let quoted = lines.iter().flat_map(|line| line.split('"').skip(1).step_by(2));
+    let metrics: BTreeSet<&str> =
+        quoted.filter(|text| text.starts_with("bhav_") && word(text) == *text).collect();
+    expect_at_most("metrics", metrics.len(), METRICS_MAX);
+    let threads = lines.iter().filter(|line| line.contains("threads::spawn("));
+    expect_at_most("places that start a thread", threads.count(), THREADS_MAX);
+}
