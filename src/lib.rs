@@ -1,4 +1,13 @@
 #![doc = include_str!("../ARCHITECTURE.md")]
+#![cfg_attr(feature = "engines", warn(unreachable_pub))]
+#![cfg_attr(
+    not(feature = "engines"),
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "several nodes use more than one; the build with engines finds dead code"
+    )
+)]
 
 pub mod admin;
 pub mod api;

@@ -11,32 +11,32 @@ use crate::ops::counter::{BOUNDS_NS, DurationCounts};
 const NS_PER_S: f64 = 1e9;
 
 /// `Content-Type` of the text.
-pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Type of a metric family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub(super) enum Kind {
     Counter,
     Gauge,
     Histogram,
 }
 
 /// Names and values of labels. Both come from fixed lists, never from requests.
-pub type Labels<'a> = [(&'a str, &'a str)];
+pub(crate) type Labels<'a> = [(&'a str, &'a str)];
 
 /// Builds the text of one scrape.
 #[derive(Default)]
-pub struct Exposition(String);
+pub(crate) struct Exposition(String);
 
 /// Adds samples to one family.
-pub struct Family<'a> {
+pub(super) struct Family<'a> {
     text: &'a mut String,
     name: &'static str,
 }
 
 impl Exposition {
     /// Begins a family. Add all its samples before beginning the next family.
-    pub fn family(&mut self, kind: Kind, name: &'static str, help: &str) -> Family<'_> {
+    pub(super) fn family(&mut self, kind: Kind, name: &'static str, help: &str) -> Family<'_> {
         let kind = match kind {
             Kind::Counter => "counter",
             Kind::Gauge => "gauge",
@@ -47,17 +47,17 @@ impl Exposition {
     }
 
     /// A counter without labels.
-    pub fn counter(&mut self, name: &'static str, help: &str, value: u64) {
+    pub(super) fn counter(&mut self, name: &'static str, help: &str, value: u64) {
         self.family(Kind::Counter, name, help).sample(&[], value);
     }
 
     /// A gauge without labels.
-    pub fn gauge(&mut self, name: &'static str, help: &str, value: impl Display) {
+    pub(crate) fn gauge(&mut self, name: &'static str, help: &str, value: impl Display) {
         self.family(Kind::Gauge, name, help).sample(&[], value);
     }
 
     /// Returns the text.
-    pub fn finish(self) -> String {
+    pub(super) fn finish(self) -> String {
         self.0
     }
 
@@ -68,13 +68,13 @@ impl Exposition {
 
 impl Family<'_> {
     /// Adds one sample.
-    pub fn sample(&mut self, labels: &Labels<'_>, value: impl Display) {
+    pub(super) fn sample(&mut self, labels: &Labels<'_>, value: impl Display) {
         self.line("", labels, None, value);
     }
 
     /// Adds one sample for each of `states`, labelled `state`: 1 for the state `now`, 0 for the
     /// others. A state that the list lacks is added, so that it shows.
-    pub fn state(&mut self, labels: &Labels<'_>, states: &[&str], now: &str) {
+    pub(super) fn state(&mut self, labels: &Labels<'_>, states: &[&str], now: &str) {
         debug_assert!(states.contains(&now), "{}: {now} is no state", self.name);
         let unlisted = (!states.contains(&now)).then_some(&now);
         for state in states.iter().chain(unlisted) {
@@ -85,7 +85,7 @@ impl Family<'_> {
 
     /// Adds a histogram. `counts` are by bucket and not cumulative; the last bucket is above all
     /// `bounds`.
-    pub fn histogram(
+    pub(super) fn histogram(
         &mut self,
         labels: &Labels<'_>,
         bounds: impl Iterator<Item = f64>,
@@ -104,7 +104,7 @@ impl Family<'_> {
     }
 
     /// Adds a histogram of durations, in seconds.
-    pub fn durations(&mut self, labels: &Labels<'_>, counts: &DurationCounts) {
+    pub(super) fn durations(&mut self, labels: &Labels<'_>, counts: &DurationCounts) {
         let bounds = BOUNDS_NS.iter().map(|bound| *bound as f64 / NS_PER_S);
         self.histogram(labels, bounds, &counts.buckets, counts.sum_ns as f64 / NS_PER_S);
     }
@@ -136,12 +136,12 @@ impl Family<'_> {
 }
 
 /// Milliseconds as seconds.
-pub fn seconds(ms: u64) -> f64 {
+pub(super) fn seconds(ms: u64) -> f64 {
     ms as f64 / 1_000.0
 }
 
 /// An age in seconds; `None` is written as `+Inf`, so that alerts on high ages fire.
-pub struct Seconds(pub Option<f64>);
+pub(crate) struct Seconds(pub Option<f64>);
 
 impl Display for Seconds {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -82,7 +82,7 @@ impl Admin {
     ///
     /// # Errors
     /// If a thread cannot be started or the listener cannot be polled.
-    pub fn start(
+    pub(crate) fn start(
         listener: Listener,
         http: &HttpSettings,
         service_address: &str,
@@ -218,7 +218,7 @@ pub struct Verdict {
 
 impl Verdict {
     /// Whether the answer is 200.
-    pub fn is_good(&self) -> bool {
+    pub(crate) fn is_good(&self) -> bool {
         self.good
     }
 
@@ -307,12 +307,12 @@ pub enum AdminListen {
 
 impl AdminListen {
     /// The default address. 9464 is the usual port of OpenTelemetry's Prometheus exporters.
-    pub const DEFAULT: &'static str = "127.0.0.1:9464";
+    pub(crate) const DEFAULT: &'static str = "127.0.0.1:9464";
     /// Given in place of an address: no listener.
     pub const OFF: &'static str = "off";
 
     /// The address to listen at; `None` if switched off.
-    pub fn address(&self) -> Option<&str> {
+    pub(crate) fn address(&self) -> Option<&str> {
         match self {
             Self::Default => Some(Self::DEFAULT),
             Self::At(address) => Some(address),

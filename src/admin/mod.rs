@@ -9,4 +9,5 @@ mod exposition;
 pub mod listener;
 mod metrics;
 
-pub use listener::{Admin, MetricSources};
+pub use listener::Admin;
+pub(crate) use listener::MetricSources;

@@ -26,7 +26,11 @@ use crate::views::values::Instant;
 use crate::web::Site;
 
 /// `POST /api/auth/register`.
-pub fn register(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
+pub(super) fn register(
+    state: &State,
+    call: &Call<'_>,
+    reply: &mut Response<'_>,
+) -> Result<(), Problem> {
     let mut fields = Fields::of(&call.request)?;
     let email = fields.text("email", EMAIL_BYTES_MAX * 2);
     let normal = normalised(&email);
@@ -47,7 +51,11 @@ pub fn register(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Res
 }
 
 /// `POST /api/auth/login`.
-pub fn login(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
+pub(super) fn login(
+    state: &State,
+    call: &Call<'_>,
+    reply: &mut Response<'_>,
+) -> Result<(), Problem> {
     let mut fields = Fields::of(&call.request)?;
     let email = fields.text("email", EMAIL_BYTES_MAX * 2);
     let password = fields.secret("password", PASSWORD_CHARS_MAX);
@@ -62,7 +70,11 @@ pub fn login(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result
 }
 
 /// `POST /api/auth/logout`.
-pub fn logout(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
+pub(crate) fn logout(
+    state: &State,
+    call: &Call<'_>,
+    reply: &mut Response<'_>,
+) -> Result<(), Problem> {
     let everywhere = match call.request.body {
         [] => false,
         _ => {
@@ -89,7 +101,11 @@ pub fn logout(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Resul
 }
 
 /// `POST /api/auth/password`.
-pub fn password(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
+pub(super) fn password(
+    state: &State,
+    call: &Call<'_>,
+    reply: &mut Response<'_>,
+) -> Result<(), Problem> {
     let mut fields = Fields::of(&call.request)?;
     let current = fields.secret("current_password", PASSWORD_CHARS_MAX);
     let new = new_password(&mut fields, "new_password");
@@ -111,7 +127,11 @@ pub fn password(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Res
 }
 
 /// `DELETE /api/auth/account`.
-pub fn erase(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
+pub(super) fn erase(
+    state: &State,
+    call: &Call<'_>,
+    reply: &mut Response<'_>,
+) -> Result<(), Problem> {
     let mut fields = Fields::of(&call.request)?;
     let password = fields.secret("password", PASSWORD_CHARS_MAX);
     fields.done()?;
@@ -205,7 +225,7 @@ const EARLIER_PATH: &str = "/api/auth/login";
 
 /// A login that answers with a cookie in place of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LoginCookie {
+pub(crate) struct LoginCookie {
     /// Only sent over TLS. So exactly where the page came by TLS: over plain HTTP to the name of
     /// another machine, browsers drop a cookie that says it.
     secure: bool,
@@ -213,17 +233,17 @@ pub struct LoginCookie {
 
 /// Whether the client asks for a cookie.
 #[derive(Debug, Clone, Copy)]
-pub struct Wanted(bool);
+pub(super) struct Wanted(bool);
 
 impl LoginCookie {
     /// Reads the member `cookie` of a body.
-    pub fn wanted(fields: &mut Fields<'_>) -> Wanted {
+    pub(super) fn wanted(fields: &mut Fields<'_>) -> Wanted {
         Wanted(fields.flag("cookie"))
     }
 
     /// The values of `Set-Cookie`: with the session's token, and with the proof of this login that
     /// stays when the token has ended.
-    pub fn set(self, session: &Session) -> [String; 2] {
+    pub(super) fn set(self, session: &Session) -> [String; 2] {
         [
             written(COOKIE, &session.token, "/", TOKEN_LIFE_S, self.secure),
             written(EARLIER_COOKIE, &session.proof, EARLIER_PATH, PROOF_LIFE_S, self.secure),
@@ -237,7 +257,7 @@ impl Wanted {
     /// # Errors
     /// 403 for a page of another site: it could log its visitors in to an account of its own, who
     /// would then leave their data there.
-    pub fn admitted(
+    pub(super) fn admitted(
         self,
         state: &State,
         request: &Request<'_>,
@@ -261,12 +281,12 @@ impl Wanted {
 }
 
 /// The value of `Set-Cookie` that deletes the token.
-pub fn cleared(request: &Request<'_>) -> String {
+pub(super) fn cleared(request: &Request<'_>) -> String {
     written(COOKIE, "", "/", 0, is_secure(request))
 }
 
 /// The same of the proof of an earlier login, for an account that is gone.
-pub fn proof_cleared(request: &Request<'_>) -> String {
+pub(crate) fn proof_cleared(request: &Request<'_>) -> String {
     written(EARLIER_COOKIE, "", EARLIER_PATH, 0, is_secure(request))
 }
 
@@ -289,7 +309,11 @@ fn written(name: &str, value: &str, path: &str, life_s: i64, secure: bool) -> St
 // a valid token from the store.
 
 /// `GET /api/auth/session`.
-pub fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
+pub(super) fn read(
+    state: &State,
+    call: &Call<'_>,
+    reply: &mut Response<'_>,
+) -> Result<(), Problem> {
     let caller = caller(state, call)?;
     let user = match &caller {
         Some(caller) => user(state, caller)?,

@@ -47,7 +47,7 @@ const QUEUE_MS: u64 = 2_000;
 const PACE_WAIT_MS_MAX: u64 = 1_000;
 
 /// The administrator's secret for each broker, if one is set.
-pub struct AdminSecrets {
+pub(crate) struct AdminSecrets {
     pub broker_a: Option<SecretString>,
     pub broker_b: Option<SecretString>,
 }
@@ -62,7 +62,7 @@ pub struct Administration {
 impl Administration {
     /// The administrator is recognised by `secrets`. An activation may take as long as a call to a
     /// broker.
-    pub fn new(secrets: AdminSecrets, upstream: &UpstreamSettings, clock: Clock) -> Self {
+    pub(crate) fn new(secrets: AdminSecrets, upstream: &UpstreamSettings, clock: Clock) -> Self {
         Self {
             secrets: ArcSwap::from_pointee(secrets),
             attempts: Throttle::new(ATTEMPTS_PER_MINUTE, clock),
@@ -71,7 +71,7 @@ impl Administration {
     }
 
     /// Replaces the secrets.
-    pub fn set_secrets(&self, secrets: AdminSecrets) {
+    pub(crate) fn set_secrets(&self, secrets: AdminSecrets) {
         self.secrets.store(Arc::new(secrets));
     }
 
@@ -125,7 +125,11 @@ impl Administration {
 }
 
 /// `POST /brokera/activate` with `request_token`.
-pub fn broker_a(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
+pub(crate) fn broker_a(
+    state: &State,
+    call: &Call<'_>,
+    reply: &mut Response<'_>,
+) -> Result<(), Problem> {
     let administration = &state.administration;
     let mut fields = Fields::of(&call.request)?;
     administration.admit(&call.request, &mut fields, administration.secrets().broker_a.as_ref())?;
@@ -141,7 +145,11 @@ pub fn broker_a(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Res
 }
 
 /// `POST /brokerb/activate` with `api_session`.
-pub fn broker_b(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
+pub(crate) fn broker_b(
+    state: &State,
+    call: &Call<'_>,
+    reply: &mut Response<'_>,
+) -> Result<(), Problem> {
     let administration = &state.administration;
     let mut fields = Fields::of(&call.request)?;
     administration.admit(&call.request, &mut fields, administration.secrets().broker_b.as_ref())?;
@@ -200,7 +208,7 @@ const NO_STORE: (&str, &str) = ("Cache-Control", "no-store");
 
 /// `GET /brokera/status`. Computed from the current state of the token, so that a refusal by the
 /// broker, or its expiry at 06:00, shows at once.
-pub fn broker_a_status(
+pub(crate) fn broker_a_status(
     state: &State,
     call: &Call<'_>,
     reply: &mut Response<'_>,
@@ -209,7 +217,7 @@ pub fn broker_a_status(
 }
 
 /// `GET /brokerb/status`, of broker B's session, which has no token type.
-pub fn broker_b_status(
+pub(crate) fn broker_b_status(
     state: &State,
     call: &Call<'_>,
     reply: &mut Response<'_>,

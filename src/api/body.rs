@@ -18,14 +18,14 @@ use crate::http::message::request::decoded_escape;
 use crate::http::{Problem, Request};
 
 /// The members of a body, and the faults of those read so far.
-pub struct Fields<'a> {
+pub(crate) struct Fields<'a> {
     members: Vec<json::Member<'a>>,
     problem: Option<Problem>,
 }
 
 /// Limits of a number.
 #[derive(Debug, Clone, Copy)]
-pub struct Amount {
+pub(crate) struct Amount {
     pub zero: bool,
     /// Digits before and after the point; trailing zeros do not count.
     pub whole_digits: u32,
@@ -38,7 +38,7 @@ impl<'a> Fields<'a> {
     /// # Errors
     /// 415 for another type than JSON or for a body with a content coding. 400 for anything but one
     /// JSON object with distinct names.
-    pub fn of(request: &Request<'a>) -> Result<Self, Problem> {
+    pub(super) fn of(request: &Request<'a>) -> Result<Self, Problem> {
         if request.header("content-encoding").is_some() {
             let detail = "Send the body without a Content-Encoding.";
             let problem = Problem::new(415, "unsupported_media_type", detail);
@@ -68,7 +68,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Records a fault of a field. All faults are reported together.
-    pub fn fault(&mut self, field: &'static str, message: impl Into<String>) {
+    pub(super) fn fault(&mut self, field: &'static str, message: impl Into<String>) {
         let problem = self.problem.take().unwrap_or_else(|| {
             Problem::new(400, "validation_failed", "Some fields are missing or not valid.")
         });
@@ -76,18 +76,18 @@ impl<'a> Fields<'a> {
     }
 
     /// A text of at most `chars_max` characters; `None` if it is absent.
-    pub fn optional_text(&mut self, name: &'static str, chars_max: usize) -> Option<String> {
+    pub(crate) fn optional_text(&mut self, name: &'static str, chars_max: usize) -> Option<String> {
         let text = self.optional_secret(name, chars_max)?;
         Some(text.as_str().to_owned())
     }
 
     /// A required text. If it is missing, a fault is recorded and an empty text returned.
-    pub fn text(&mut self, name: &'static str, chars_max: usize) -> String {
+    pub(super) fn text(&mut self, name: &'static str, chars_max: usize) -> String {
         self.secret_text(name, chars_max).as_str().to_owned()
     }
 
     /// A required text that is not empty, as a secret.
-    pub fn secret(&mut self, name: &'static str, chars_max: usize) -> SecretString {
+    pub(super) fn secret(&mut self, name: &'static str, chars_max: usize) -> SecretString {
         // Made from a slice, so that there is exactly one allocation, which the secret owns and
         // wipes.
         SecretString::from(self.secret_text(name, chars_max).as_str())
@@ -107,7 +107,7 @@ impl<'a> Fields<'a> {
     }
 
     /// A required value that `read` reads.
-    pub fn required<T>(
+    pub(super) fn required<T>(
         &mut self,
         name: &'static str,
         read: impl FnOnce(&mut Self, &'static str) -> Option<T>,
@@ -121,13 +121,17 @@ impl<'a> Fields<'a> {
     }
 
     /// An exact number that is not negative; `None` if it is absent.
-    pub fn optional_decimal(&mut self, name: &'static str, amount: Amount) -> Option<Decimal> {
+    pub(crate) fn optional_decimal(
+        &mut self,
+        name: &'static str,
+        amount: Amount,
+    ) -> Option<Decimal> {
         let read = read_decimal(self.raw(name)?, amount);
         read.map_err(|message| self.fault(name, message)).ok()
     }
 
     /// `true` or `false`; `false` if it is absent.
-    pub fn flag(&mut self, name: &'static str) -> bool {
+    pub(super) fn flag(&mut self, name: &'static str) -> bool {
         match self.raw(name) {
             None | Some("false") => false,
             Some("true") => true,
@@ -139,7 +143,7 @@ impl<'a> Fields<'a> {
     }
 
     /// A date as `YYYY-MM-DD`; `None` if it is absent.
-    pub fn optional_date(&mut self, name: &'static str) -> Option<Date> {
+    pub(crate) fn optional_date(&mut self, name: &'static str) -> Option<Date> {
         let date = json::unescaped(self.raw(name)?).and_then(|text| parse_date(&text));
         if date.is_none() {
             self.fault(name, "This field must be a date as a string, YYYY-MM-DD.");
@@ -148,7 +152,12 @@ impl<'a> Fields<'a> {
     }
 
     /// A list of texts, each of 1 to `chars_max` characters; empty if it is absent.
-    pub fn texts(&mut self, name: &'static str, count_max: usize, chars_max: usize) -> Vec<String> {
+    pub(super) fn texts(
+        &mut self,
+        name: &'static str,
+        count_max: usize,
+        chars_max: usize,
+    ) -> Vec<String> {
         let Some(raw) = self.raw(name) else { return Vec::new() };
         let texts = json::elements(raw).and_then(|elements| {
             elements.into_iter().map(json::unescaped).collect::<Option<Vec<_>>>()
@@ -167,7 +176,7 @@ impl<'a> Fields<'a> {
     }
 
     /// A text in wiped memory; `None` if it is absent.
-    pub fn optional_secret(
+    pub(crate) fn optional_secret(
         &mut self,
         name: &'static str,
         chars_max: usize,
@@ -192,7 +201,7 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// 400 with every recorded fault.
-    pub fn done(self) -> Result<(), Problem> {
+    pub(super) fn done(self) -> Result<(), Problem> {
         self.problem.map_or(Ok(()), Err)
     }
 }
@@ -264,7 +273,7 @@ fn is_json(value: &[u8]) -> bool {
 // Query strings: finds a parameter and decodes it, byte by byte and without allocation.
 
 /// The raw values of every parameter called `name`, in order.
-pub fn values<'a>(query: &'a [u8], name: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
+pub(super) fn values<'a>(query: &'a [u8], name: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
     query.split(|byte| *byte == b'&').filter_map(move |pair| {
         let at = pair.iter().position(|byte| *byte == b'=').unwrap_or(pair.len());
         is_named(&pair[..at], name).then(|| pair.get(at + 1..).unwrap_or_default())
@@ -278,13 +287,13 @@ fn is_named(raw: &[u8], name: &[u8]) -> bool {
 
 /// A parameter that is there twice, or is not validly encoded text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NotOnce;
+pub(crate) struct NotOnce;
 
 /// The message to the client in this case.
-pub const ONCE: &str = "Give it once, and well encoded.";
+pub(crate) const ONCE: &str = "Give it once, and well encoded.";
 
 /// The decoded value of a parameter that may be there once; `None` if it is absent.
-pub fn once(query: &[u8], name: &[u8]) -> Result<Option<String>, NotOnce> {
+pub(super) fn once(query: &[u8], name: &[u8]) -> Result<Option<String>, NotOnce> {
     let mut found = values(query, name);
     let Some(raw) = found.next() else { return Ok(None) };
     let decoded: Option<Vec<u8>> = Decoded(raw).map(Result::ok).collect();
@@ -299,23 +308,23 @@ pub fn once(query: &[u8], name: &[u8]) -> Result<Option<String>, NotOnce> {
 ///
 /// # Errors
 /// 400 `validation_failed`.
-pub fn one(query: &[u8], name: &'static str) -> Result<Option<String>, Problem> {
+pub(super) fn one(query: &[u8], name: &'static str) -> Result<Option<String>, Problem> {
     once(query, name.as_bytes()).map_err(|_| invalid(name, ONCE))
 }
 
 /// The 400 for an invalid parameter.
-pub fn invalid(name: &'static str, message: impl Into<Cow<'static, str>>) -> Problem {
+pub(super) fn invalid(name: &'static str, message: impl Into<Cow<'static, str>>) -> Problem {
     let detail = "A query parameter is not valid.";
     Problem::new(400, "validation_failed", detail).field(name, message)
 }
 
 /// Decodes the bytes of a value: `%XX`, and `+` as a space. A malformed escape is an error, not a
 /// character.
-pub struct Decoded<'a>(pub &'a [u8]);
+pub(crate) struct Decoded<'a>(pub &'a [u8]);
 
 /// A percent sign without two hexadecimal digits after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BadEscape;
+pub(crate) struct BadEscape;
 
 impl Iterator for Decoded<'_> {
     type Item = Result<u8, BadEscape>;

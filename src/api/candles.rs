@@ -38,7 +38,11 @@ const POLICY: CachePolicy = CachePolicy {
 const COMPRESSED_FROM_BYTES: usize = 1_024;
 
 /// Parks for a symbol that is not in memory, or was not compressed yet.
-pub fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
+pub(super) fn read(
+    state: &State,
+    call: &Call<'_>,
+    reply: &mut Response<'_>,
+) -> Result<(), Problem> {
     let (symbol, days) = asked(call.request.query().unwrap_or_default())?;
     let document = document(state, &symbol)?.ok_or_else(not_stored)?;
     let request = &call.request;
@@ -184,7 +188,7 @@ pub struct KeptCandles {
 
 /// What metrics show of the candles in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct KeptStats {
+pub(crate) struct KeptStats {
     pub entries: usize,
     pub hits: u64,
     pub misses: u64,
@@ -317,7 +321,7 @@ impl KeptCandles {
     }
 
     /// Of the candles by symbol, and of the compressed documents.
-    pub fn stats(&self) -> [KeptStats; 2] {
+    pub(crate) fn stats(&self) -> [KeptStats; 2] {
         let [plain, compressed] = &self.counts;
         [plain.stats(&self.symbols), compressed.stats(&self.compressed)]
     }

@@ -53,7 +53,11 @@ const KEPT: [(&str, &str); 2] =
 
 /// `GET /api/journal`: a page, newest trading date first, then newest entry. Long entries make a
 /// page shorter than was asked for; only the cursor shows whether there are more.
-pub fn list(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
+pub(super) fn list(
+    state: &State,
+    call: &Call<'_>,
+    reply: &mut Response<'_>,
+) -> Result<(), Problem> {
     let id = call.caller().id;
     let (after, limit) = page_of(call)?;
     // The store bounds the page in bytes, so that hashing and writing it on the edge is quick.
@@ -82,7 +86,7 @@ fn page_of(call: &Call<'_>) -> Result<(Option<JournalCursor>, usize), Problem> {
 }
 
 /// `POST /api/journal`. Preconditions apply to the page that a GET of the same target would return.
-pub fn add(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
+pub(super) fn add(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
     let now = state.clock.now();
     let fields = read(Fields::of(&call.request)?, now)?;
     let expected = expected(&call.request);
@@ -103,7 +107,11 @@ pub fn add(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(
 }
 
 /// `GET /api/journal/{id}`.
-pub fn show(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
+pub(super) fn show(
+    state: &State,
+    call: &Call<'_>,
+    reply: &mut Response<'_>,
+) -> Result<(), Problem> {
     let found = state.store.entry(call.caller().id, entry_id(call))?;
     let entry = found.ok_or_else(entry_not_found)?;
     let etag = etag(&entry.revision());
@@ -117,7 +125,11 @@ pub fn show(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<
 /// `PUT /api/journal/{id}`: replaces the whole entry, so fields that are left out are deleted. The
 /// answer has no `ETag`, because the stored entry is not byte for byte what was sent (RFC 9110
 /// 9.3.4).
-pub fn replace(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
+pub(super) fn replace(
+    state: &State,
+    call: &Call<'_>,
+    reply: &mut Response<'_>,
+) -> Result<(), Problem> {
     let now = state.clock.now();
     let fields = read(Fields::of(&call.request)?, now)?;
     let (user, entry) = (call.caller().id, entry_id(call));
@@ -130,7 +142,11 @@ pub fn replace(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Resu
 }
 
 /// `DELETE /api/journal/{id}`: 200 with a message, because every answer of this API is JSON.
-pub fn delete(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
+pub(super) fn delete(
+    state: &State,
+    call: &Call<'_>,
+    reply: &mut Response<'_>,
+) -> Result<(), Problem> {
     let (user, entry) = (call.caller().id, entry_id(call));
     state.admit_write(call.caller())?;
     if !state.store.delete_entry(user, entry, expected(&call.request))? {
@@ -246,7 +262,7 @@ const BYTES: usize = 4 + 8 + CHECKSUM_BYTES;
 const CHECKSUM_BYTES: usize = 8;
 
 /// The position as text for a URL.
-pub fn seal(user: AccountId, position: JournalCursor) -> String {
+pub(crate) fn seal(user: AccountId, position: JournalCursor) -> String {
     let days = days_of(position.traded_on);
     let mut bytes = [0; BYTES];
     bytes[..4].copy_from_slice(&days.to_be_bytes());
@@ -256,7 +272,7 @@ pub fn seal(user: AccountId, position: JournalCursor) -> String {
 }
 
 /// The position of the user's own cursor; `None` for any other text.
-pub fn open(user: AccountId, text: &str) -> Option<JournalCursor> {
+pub(super) fn open(user: AccountId, text: &str) -> Option<JournalCursor> {
     let mut bytes = [0; BYTES];
     let length = URL_SAFE_NO_PAD.decode_slice(text, &mut bytes).ok()?;
     let (days, rest) = bytes.split_first_chunk()?;
@@ -309,7 +325,11 @@ struct Filters {
 
 /// `GET /api/journal/search`. Parks for the store once for each thousand entries, and then for the
 /// lane that computes.
-pub fn search(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
+pub(super) fn search(
+    state: &State,
+    call: &Call<'_>,
+    reply: &mut Response<'_>,
+) -> Result<(), Problem> {
     let user = call.caller().id;
     let (after, limit) = page_of(call)?;
     let filters = Filters::of(call.request.query().unwrap_or_default())?;
@@ -457,13 +477,13 @@ fn sum(mut amounts: impl Iterator<Item = Option<Decimal>>) -> Option<Decimal> {
 // in quotes. Pure.
 
 /// The `ETag` of a record with this revision.
-pub fn etag(revision: &Revision) -> String {
+pub(super) fn etag(revision: &Revision) -> String {
     format!("\"{}\"", revision.as_str())
 }
 
 /// The states in which the request allows its change. A weak tag matches nothing, because
 /// `If-Match` uses strong comparison (RFC 9110 13.1.1).
-pub fn expected(request: &Request<'_>) -> Expected {
+pub(super) fn expected(request: &Request<'_>) -> Expected {
     let given = request.preconditions();
     Expected {
         one_of: given.named_if_match().map(|named| states(named, |tag| !tag.weak)),

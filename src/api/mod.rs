@@ -3,7 +3,8 @@
 //! [`ROUTES`] lists every route. Handlers run on the edge, receive [`State`] as an argument and
 //! answer through [`Response`](crate::http::Response). A handler that refuses returns a
 //! [`Problem`](crate::http::Problem), and the router sends and logs it in one place. Handlers never
-//! block. Only those of routes marked [`Hop::OnMiss`] or [`Hop::Always`] may park.
+//! block. Only those of routes marked [`OnMiss`](state::Hop::OnMiss) or
+//! [`Always`](state::Hop::Always) may park.
 
 mod account;
 pub(crate) mod activation;
@@ -21,11 +22,13 @@ mod signals;
 mod state;
 mod stream;
 
-pub use activation::{AdminSecrets, Administration};
-pub use candles::KeptCandles;
-pub use openapi::Document;
-pub use portfolio::PortfolioState;
-pub use router::{Api, Cors};
+pub(crate) use activation::{AdminSecrets, Administration};
+pub(crate) use candles::KeptCandles;
+pub(crate) use openapi::Document;
+pub(crate) use portfolio::PortfolioState;
+pub use router::Api;
+pub(crate) use router::Cors;
 pub use routes::{ROUTES, Route};
-pub use state::{Access, Call, Handler, Hop, State};
-pub use stream::{Choices, EventStreams, SNAPSHOT_EVENT};
+pub use state::{Access, Call, State};
+pub use stream::Choices;
+pub(crate) use stream::{EventStreams, SNAPSHOT_EVENT};

@@ -26,7 +26,7 @@ pub struct Document(Variants);
 impl Document {
     /// Compresses the document, which takes some milliseconds. Called at the start, not on the
     /// edge.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         // Kept as long as the process runs, so it has no `Date` header.
         Self(Variants::new(JSON, &POLICY))
     }
@@ -39,7 +39,11 @@ impl Default for Document {
 }
 
 /// Never waits.
-pub fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
+pub(super) fn read(
+    state: &State,
+    call: &Call<'_>,
+    reply: &mut Response<'_>,
+) -> Result<(), Problem> {
     let request = &call.request;
     let document = &state.document.0;
     reply.send_document(document.select(request.accept_encoding(), request.preconditions())?);

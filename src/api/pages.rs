@@ -95,7 +95,7 @@ const FORM_BYTES_MAX: usize = 4 * 1024;
 const CODE_BYTES_MAX: usize = 512;
 
 /// Sends the browser on to the page of the sync.
-pub fn send_broker_return(
+pub(crate) fn send_broker_return(
     broker: Broker,
     request: &Request<'_>,
     reply: &mut Response<'_>,

@@ -37,7 +37,11 @@ const RETRY_AFTER_S: u64 = 5;
 const HEADERS: &[(&str, &str)] = &[("Cache-Control", "no-cache")];
 
 /// Parks only for symbols without a fresh quote, for at most `miss_wait_ms`.
-pub fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
+pub(super) fn read(
+    state: &State,
+    call: &Call<'_>,
+    reply: &mut Response<'_>,
+) -> Result<(), Problem> {
     let query = call.request.query().unwrap_or_default();
     let mut first = join(state, query, reply.body(), PassKind::First)?;
     if first.missing.is_empty() && first.cold.is_empty() {
@@ -324,7 +328,7 @@ impl Seen {
 // `GET /api/index/snapshot`: picks the prepared response and copies it out.
 
 /// Never waits, and allocates nothing once there is data.
-pub fn read_snapshot(
+pub(crate) fn read_snapshot(
     state: &State,
     call: &Call<'_>,
     reply: &mut Response<'_>,
@@ -347,7 +351,7 @@ pub fn read_snapshot(
 const RESULTS_MAX: usize = 20;
 
 /// Never waits.
-pub fn read_search(
+pub(crate) fn read_search(
     state: &State,
     call: &Call<'_>,
     reply: &mut Response<'_>,

@@ -307,7 +307,7 @@ pub struct Cors {
 
 impl Cors {
     /// Allows these origins, compared byte for byte, and no other.
-    pub fn new(origins: &[String]) -> Self {
+    pub(crate) fn new(origins: &[String]) -> Self {
         let lines = |origin: &String| {
             let lines = format!(
                 "Access-Control-Allow-Origin: {origin}\r\n\
@@ -323,7 +323,7 @@ impl Cors {
 
     /// Header lines of the response to a request from this origin; `None` if no origin is allowed.
     /// Once there is a list, every response varies with the origin.
-    pub fn lines(&self, origin: Option<&[u8]>) -> Option<Arc<[u8]>> {
+    pub(crate) fn lines(&self, origin: Option<&[u8]>) -> Option<Arc<[u8]>> {
         if self.allowed.is_empty() {
             return None;
         }
@@ -335,7 +335,7 @@ impl Cors {
     /// nothing, or it comes from this site or an allowed origin. A request that does not say where
     /// it comes from is not trusted. Clients other than browsers send the header `Authorization`
     /// instead.
-    pub fn trusts(&self, request: &Request<'_>) -> bool {
+    pub(crate) fn trusts(&self, request: &Request<'_>) -> bool {
         if matches!(request.method(), Method::Get | Method::Head | Method::Options) {
             return true;
         }
@@ -354,7 +354,7 @@ impl Cors {
     }
 
     /// Whether the request's page is of the host that the request names, or of an allowed origin.
-    pub fn is_from_here(&self, request: &Request<'_>) -> bool {
+    pub(crate) fn is_from_here(&self, request: &Request<'_>) -> bool {
         request
             .origin()
             .is_some_and(|origin| is_own(origin, request) || self.find(origin).is_some())
@@ -366,7 +366,7 @@ impl Cors {
 
     /// The additional headers of the answer to a preflight request from an allowed origin; `None`
     /// for any other request.
-    pub fn preflight<'a>(
+    pub(crate) fn preflight<'a>(
         &self,
         request: &Request<'_>,
         allow: &'a str,

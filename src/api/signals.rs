@@ -34,7 +34,11 @@ impl Filter {
 }
 
 /// Every signal of the last published date. Never waits.
-pub fn list(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
+pub(super) fn list(
+    state: &State,
+    call: &Call<'_>,
+    reply: &mut Response<'_>,
+) -> Result<(), Problem> {
     let Some(filter) = filter(call.request.query().unwrap_or_default())? else {
         return prepared(&state.signals, call, reply);
     };
@@ -48,7 +52,11 @@ pub fn list(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<
 }
 
 /// How published signals did. Never waits.
-pub fn record(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
+pub(super) fn record(
+    state: &State,
+    call: &Call<'_>,
+    reply: &mut Response<'_>,
+) -> Result<(), Problem> {
     prepared(&state.signals_record, call, reply)
 }
 

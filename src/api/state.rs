@@ -129,13 +129,13 @@ pub struct Call<'a> {
 
 impl Call<'_> {
     /// The caller.
-    pub fn caller(&self) -> &Caller {
+    pub(crate) fn caller(&self) -> &Caller {
         self.caller.as_ref().expect("the route's access is User, so the dispatch identified one")
     }
 }
 
 /// A handler of a route. It sends a success itself and returns a refusal as a problem.
-pub type Handler = fn(&State, &Call<'_>, &mut Response<'_>) -> Result<(), Problem>;
+pub(crate) type Handler = fn(&State, &Call<'_>, &mut Response<'_>) -> Result<(), Problem>;
 
 /// Who may use a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -172,7 +172,11 @@ pub(super) fn reply_with(status: u16, view: &impl Serialize, reply: &mut Respons
 // `GET /api/health`: the report that the scheduler last made. Prepared in advance.
 
 /// Never waits.
-pub fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
+pub(super) fn read(
+    state: &State,
+    call: &Call<'_>,
+    reply: &mut Response<'_>,
+) -> Result<(), Problem> {
     let report = state.health.load();
     let Some(report) = report.as_deref() else {
         return Err(Problem::unavailable("starting", "The service is starting.", 1));

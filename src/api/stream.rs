@@ -28,7 +28,7 @@ use crate::rt::News;
 use crate::views::quotes::closing;
 
 /// Name of the event that carries the snapshot.
-pub const SNAPSHOT_EVENT: &str = "snapshot";
+pub(crate) const SNAPSHOT_EVENT: &str = "snapshot";
 
 /// Sent at once, so that proxies and clients see bytes before the first data. Clients come back
 /// three seconds after a connection is lost.
@@ -56,7 +56,7 @@ pub struct EventStreams {
 
 impl EventStreams {
     /// Streams of `snapshot`, which is published as [`SNAPSHOT_EVENT`].
-    pub fn of(snapshot: Arc<PublishedJson>) -> Self {
+    pub(crate) fn of(snapshot: Arc<PublishedJson>) -> Self {
         Self {
             choices: Arc::new(Choices::new(snapshot.news().clone())),
             shown_states: AtomicU64::new(0),
@@ -89,7 +89,11 @@ impl EventStreams {
 }
 
 /// Never waits.
-pub fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
+pub(super) fn read(
+    state: &State,
+    call: &Call<'_>,
+    reply: &mut Response<'_>,
+) -> Result<(), Problem> {
     let request = &call.request;
     let query = request.query().unwrap_or_default();
     let symbols = match values(query, b"symbols").next() {

@@ -86,18 +86,18 @@ enum NotKept {
 }
 
 /// The tokens that the process before left, not looked into yet.
-pub struct Left([(Broker, Option<OwnedFd>); 2]);
+pub(crate) struct Left([(Broker, Option<OwnedFd>); 2]);
 
 impl Left {
     /// Takes them out of what was passed.
-    pub fn claim(inherited: &mut Inherited) -> Self {
+    pub(super) fn claim(inherited: &mut Inherited) -> Self {
         Self(Broker::ALL.map(|broker| (broker, inherited.claim(name(broker)))))
     }
 }
 
 /// Keeps tokens for the next process.
 #[derive(Debug)]
-pub struct Handover {
+pub(crate) struct Handover {
     slots: [(Broker, Stored); 2],
     supervised: bool,
     /// Of broker A, the only one whose token the settings can have.
@@ -106,7 +106,7 @@ pub struct Handover {
 
 impl Handover {
     /// Puts in force what was left, as far as the settings allow. Before anything asks for a token.
-    pub fn take_over(left: Left, config: &Config, state: &State) -> Self {
+    pub(crate) fn take_over(left: Left, config: &Config, state: &State) -> Self {
         let slots = left.0.map(|(broker, file)| {
             let Some(file) = file else { return (broker, Stored::Nothing) };
             match taken_over(broker, file, config, state) {
@@ -124,7 +124,7 @@ impl Handover {
     }
 
     /// Settings that were put in force while running.
-    pub fn note_settings(&mut self, config: &Config) {
+    pub(crate) fn note_settings(&mut self, config: &Config) {
         self.settings_token = InForce::of(config, Broker::A).token;
     }
 
@@ -132,7 +132,7 @@ impl Handover {
     ///
     /// What the process before left is kept anew: pages belong to the memory group of the process
     /// that wrote them, and only that of the running one is known to stay out of swap.
-    pub fn go(&mut self, state: &State) {
+    pub(crate) fn go(&mut self, state: &State) {
         if !self.supervised {
             return;
         }

@@ -42,7 +42,7 @@ const PINGS_PER_LIMIT: u32 = 3;
 const STATUS_INTERVAL_MS: u64 = 10_000;
 
 /// Runs until the process is asked to end; returns the signal's number.
-pub fn until_end(app: &App, signals: &mut Signals, mut reload: impl FnMut()) -> i32 {
+pub(crate) fn until_end(app: &App, signals: &mut Signals, mut reload: impl FnMut()) -> i32 {
     let mut main = MainLoop::new(app);
     loop {
         match signals.wait(main.pause()) {
@@ -211,7 +211,7 @@ pub struct Watchdog {
 }
 
 impl Watchdog {
-    pub fn new(shared: Arc<Shared<Api>>, heartbeat: Arc<Heartbeat>) -> Self {
+    pub(crate) fn new(shared: Arc<Shared<Api>>, heartbeat: Arc<Heartbeat>) -> Self {
         let edge = EdgeLiveness::new(&shared.service.state().clock);
         Self { shared, heartbeat, edge }
     }

@@ -13,9 +13,9 @@ mod nodes;
 mod reload;
 mod start;
 
-pub use assemble::{Assembled, assemble};
+pub use assemble::assemble;
 pub use evaluate::evaluate;
-pub use main_loop::{Stuck, Watchdog, demo, serve, sim};
+pub use main_loop::{Stuck, demo, serve, sim};
 #[cfg(feature = "engines")]
 pub use nodes::Row;
 pub use start::{App, StartError};

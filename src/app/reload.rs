@@ -26,7 +26,7 @@ use crate::portfolio::Listed;
 use crate::warmers::MarketFiles;
 
 /// Settings that are put in force by a reload; each other one takes a restart. All secrets are.
-pub const LIVE: &[&str] = &[
+pub(crate) const LIVE: &[&str] = &[
     "BHAV_ALLOWED_ORIGINS",
     "BHAV_TRUSTED_PROXIES",
     "BHAV_MAX_CONNECTIONS",
@@ -60,7 +60,7 @@ pub const LIVE: &[&str] = &[
 ];
 
 /// Reads everything again for as long as the service runs.
-pub struct Reloader<'a> {
+pub(crate) struct Reloader<'a> {
     app: &'a App,
     reread: &'a Reread<'a>,
     /// In force. What takes a restart is kept as it was, so that it is named each time.
@@ -86,14 +86,14 @@ struct Refused(Vec<String>);
 
 impl<'a> Reloader<'a> {
     /// `config` is what the service was started with.
-    pub fn new(app: &'a App, config: &Config, reread: &'a Reread<'a>) -> Self {
+    pub(super) fn new(app: &'a App, config: &Config, reread: &'a Reread<'a>) -> Self {
         let indices = IndexList::load(config.market.indices_file.as_deref());
         let indices = indices.unwrap_or_else(|_| IndexList::embedded());
         Self { app, reread, current: config.clone(), indices }
     }
 
     /// Reads all and puts it in force, or says why not.
-    pub fn reload(&mut self) {
+    pub(super) fn reload(&mut self) {
         tracing::info!("reloading");
         match self.prepare() {
             Ok(prepared) => {

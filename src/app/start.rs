@@ -187,7 +187,7 @@ impl App {
     }
 
     /// The clock that the service runs by.
-    pub fn clock(&self) -> &Clock {
+    pub(crate) fn clock(&self) -> &Clock {
         &self.state().clock
     }
 
@@ -377,7 +377,7 @@ const AGE_SHOWN_MAX: SignedDuration = SignedDuration::from_mins(10);
 
 /// What the line is made of.
 #[derive(Clone, Debug)]
-pub struct StatusLine {
+pub(crate) struct StatusLine {
     pub now: Timestamp,
     pub address: String,
     pub serving: Option<Serving>,

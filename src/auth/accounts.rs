@@ -17,9 +17,9 @@ use crate::http::Request;
 use crate::limits::throttle::{Key, Throttle, Throttled};
 use crate::store::{Erased, NewUser, StoreError, User, UserSecrets};
 
-pub const PASSWORD_CHARS_MIN: usize = 8;
-pub const PASSWORD_CHARS_MAX: usize = 256;
-pub const NAME_CHARS_MAX: usize = 100;
+pub(crate) const PASSWORD_CHARS_MIN: usize = 8;
+pub(crate) const PASSWORD_CHARS_MAX: usize = 256;
+pub(crate) const NAME_CHARS_MAX: usize = 100;
 const UNREADY: &str = "what decides about tokens has not been loaded from the store yet";
 
 /// A user with a new token.
@@ -75,7 +75,7 @@ impl Auth {
     ///
     /// # Errors
     /// [`AccountError`]; it contains [`StoreError::EmailTaken`] if the address has an account.
-    pub fn register(
+    pub(crate) fn register(
         &self,
         email: String,
         name: Option<String>,
@@ -117,7 +117,7 @@ impl Auth {
     }
 
     /// Whether anybody may create an account.
-    pub fn is_registration_open(&self) -> bool {
+    pub(crate) fn is_registration_open(&self) -> bool {
         let registration = *self.registration.lock();
         match registration {
             Registration::Open => true,
@@ -131,7 +131,7 @@ impl Auth {
     ///
     /// # Errors
     /// [`AccountError`].
-    pub fn login(
+    pub(crate) fn login(
         &self,
         email: &str,
         password: SecretString,
@@ -182,7 +182,7 @@ impl Auth {
     ///
     /// # Errors
     /// [`StoreError`]: the token is then revoked only until the service restarts.
-    pub fn logout(&self, caller: &Caller) -> Result<(), StoreError> {
+    pub(crate) fn logout(&self, caller: &Caller) -> Result<(), StoreError> {
         let expires_ms = self.revoke_in_memory(caller);
         self.store.revoke_token(&caller.token_id, expires_ms)?;
         self.changed();
@@ -194,7 +194,7 @@ impl Auth {
     /// # Errors
     /// [`StoreError`]: the caller's own token is then revoked until the service restarts. If it is
     /// not known whether the others are, they are refused nevertheless.
-    pub fn logout_everywhere(&self, caller: &Caller) -> Result<(), StoreError> {
+    pub(crate) fn logout_everywhere(&self, caller: &Caller) -> Result<(), StoreError> {
         self.revoke_in_memory(caller);
         let ended = self.store.end_tokens(caller.id);
         if let Err(StoreError::Late) = &ended {
@@ -221,7 +221,7 @@ impl Auth {
     /// # Errors
     /// [`AccountError`]. If it is not known whether the password was changed, older tokens are
     /// refused nevertheless.
-    pub fn change_password(
+    pub(crate) fn change_password(
         &self,
         caller: &Caller,
         current: SecretString,
@@ -246,7 +246,7 @@ impl Auth {
     ///
     /// # Errors
     /// [`AccountError`]. If it is not known whether the account was erased, its tokens are refused.
-    pub fn erase(
+    pub(crate) fn erase(
         &self,
         caller: &Caller,
         password: SecretString,
@@ -368,7 +368,7 @@ fn count_refusal(error: &CryptoError, limit: &Throttle) {
 ///
 /// # Errors
 /// [`AccountError::WeakPassword`].
-pub fn refuse_weak(password: &SecretString) -> Result<(), AccountError> {
+pub(crate) fn refuse_weak(password: &SecretString) -> Result<(), AccountError> {
     match passwords::weakness(password.expose_secret()) {
         Some(weakness) => Err(AccountError::WeakPassword(weakness)),
         None => Ok(()),
@@ -380,14 +380,14 @@ pub fn refuse_weak(password: &SecretString) -> Result<(), AccountError> {
 // Checks and normalises e-mail addresses. Pure.
 
 /// Longest address allowed by SMTP (RFC 5321 4.5.3.1.3, without the angle brackets).
-pub const EMAIL_BYTES_MAX: usize = 254;
+pub(crate) const EMAIL_BYTES_MAX: usize = 254;
 const LOCAL_BYTES_MAX: usize = 64;
 const LABEL_BYTES_MAX: usize = 63;
 
 /// The address, trimmed and in lower case, so that spellings that differ in case are the same
 /// account. `None` if it is not plausible. Required are one `@`, no characters that need quoting,
 /// and a domain of labels. `me@localhost` is allowed, for services at home.
-pub fn normalised(text: &str) -> Option<String> {
+pub(crate) fn normalised(text: &str) -> Option<String> {
     let email = text.trim().to_lowercase();
     let (local, domain) = email.split_once('@')?;
     let plain = |letter: char| {

@@ -30,11 +30,11 @@ use crate::store::records::{CHANGES_KEPT, CHANGES_PAGE};
 use crate::store::{AccountId, Changes, Continuity, LastRead, Store, StoreError, backups};
 
 /// The cookie that may carry a token. A login sets it where the client asks for that.
-pub const COOKIE: &str = "access_token_cookie";
+pub(crate) const COOKIE: &str = "access_token_cookie";
 
 /// The cookie that proves an earlier login and gives access to nothing. A login sets it beside the
 /// other, and a logout leaves it.
-pub const EARLIER_COOKIE: &str = "earlier_login_cookie";
+pub(crate) const EARLIER_COOKIE: &str = "earlier_login_cookie";
 
 /// Most tokens of a login that are looked at: one of each place where one may be, and one to spare.
 const EARLIER_MAX: usize = 4;
@@ -44,7 +44,7 @@ const LOAD_INTERVAL_MS: u64 = 1_000;
 
 /// The user of a request, as identified by its token.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Caller {
+pub(crate) struct Caller {
     pub id: AccountId,
     /// The token's `jti`.
     pub token_id: String,
@@ -58,7 +58,7 @@ pub struct Caller {
 
 /// Why a request has no caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unidentified {
+pub(crate) enum Unidentified {
     /// No token was sent.
     Missing,
     /// The token is malformed, expired, revoked, of another database, of no account, or not signed
@@ -81,7 +81,7 @@ enum Undecided {
 }
 
 /// New keys and limits, read and checked, to be put in force by [`Auth::adopt`].
-pub struct PreparedAuth {
+pub(crate) struct PreparedAuth {
     keys: Keys,
     registration: Registration,
     logins_per_minute: u32,
@@ -142,7 +142,7 @@ impl Auth {
     ///
     /// # Errors
     /// [`AuthError`]. A store that cannot be read is no error: it is tried again later.
-    pub fn start(
+    pub(crate) fn start(
         settings: &AuthSettings,
         state_dir: &Path,
         store: Arc<dyn Store>,
@@ -203,7 +203,7 @@ impl Auth {
     ///
     /// # Errors
     /// [`KeyError`].
-    pub fn prepare(&self, settings: &AuthSettings) -> Result<PreparedAuth, KeyError> {
+    pub(crate) fn prepare(&self, settings: &AuthSettings) -> Result<PreparedAuth, KeyError> {
         let keys = keys::load(settings, &self.state_dir)?;
         Ok(PreparedAuth {
             keys,
@@ -214,7 +214,7 @@ impl Auth {
     }
 
     /// The signing key, for what else keys are derived from where no setting gives a secret.
-    pub fn kept_key(&self) -> SecretString {
+    pub(crate) fn kept_key(&self) -> SecretString {
         let keys = self.keys.lock();
         let key = keys.first().map(|key| key.as_slice()).unwrap_or_default();
         let digits: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -223,7 +223,7 @@ impl Auth {
 
     /// Puts prepared settings in force. Tokens signed with a key that is no longer known become
     /// invalid.
-    pub fn adopt(&self, prepared: PreparedAuth) {
+    pub(crate) fn adopt(&self, prepared: PreparedAuth) {
         let Keys { all, file } = prepared.keys;
         {
             let mut keys = self.keys.lock();
@@ -240,7 +240,7 @@ impl Auth {
     }
 
     /// Counts attempts with those of the other nodes from now on.
-    pub fn join(&self, counts: &Arc<dyn SharedCounts>) {
+    pub(crate) fn join(&self, counts: &Arc<dyn SharedCounts>) {
         self.throttle.join("login", counts);
         self.registrations.join("register", counts);
     }
@@ -267,7 +267,7 @@ impl Auth {
     ///
     /// # Errors
     /// [`Unidentified`].
-    pub fn identify(&self, request: &Request<'_>) -> Result<Caller, Unidentified> {
+    pub(crate) fn identify(&self, request: &Request<'_>) -> Result<Caller, Unidentified> {
         let caller = self.judged(request)?;
         if let Some(address) = request.client_address() {
             self.known_networks.note(caller.id, address);
@@ -296,7 +296,7 @@ impl Auth {
     }
 
     /// Whether the request has a good token, as far as memory says. Never parks.
-    pub fn recognises(&self, request: &Request<'_>) -> bool {
+    pub(crate) fn recognises(&self, request: &Request<'_>) -> bool {
         self.judged_in_memory(request).is_ok()
     }
 
@@ -468,7 +468,7 @@ impl Followed {
 
 /// What health and metrics show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ChangesReading {
+pub(crate) struct ChangesReading {
     /// Number of the last change that was applied.
     pub applied: i64,
     /// Since the last complete reading began.
@@ -479,21 +479,21 @@ pub struct ChangesReading {
 
 /// Wakes the thread `changes`. Never blocks.
 #[derive(Clone)]
-pub struct ChangesBell {
+pub(crate) struct ChangesBell {
     has_own: Arc<AtomicBool>,
     wake: Sender<()>,
 }
 
 impl ChangesBell {
     /// A bell, and what hears it.
-    pub fn new() -> (Self, Receiver<()>) {
+    pub(crate) fn new() -> (Self, Receiver<()>) {
         // A reading that is due takes up everything that was made before it.
         let (wake, woken) = bounded(1);
         (Self { has_own: Arc::default(), wake }, woken)
     }
 
     /// Another node has made a change.
-    pub fn ring(&self) {
+    pub(crate) fn ring(&self) {
         let _ = self.wake.try_send(());
     }
 
@@ -505,7 +505,7 @@ impl ChangesBell {
 }
 
 /// What the thread works with.
-pub struct ChangesParts {
+pub(crate) struct ChangesParts {
     pub bell: ChangesBell,
     pub woken: Receiver<()>,
     /// Tells the other nodes that there are changes. Blocks, by a deadline of its own.
@@ -513,7 +513,7 @@ pub struct ChangesParts {
 }
 
 /// The running thread.
-pub struct ChangesReader {
+pub(crate) struct ChangesReader {
     stop: Sender<()>,
     thread: JoinHandle<()>,
 }
@@ -523,7 +523,7 @@ impl ChangesReader {
     ///
     /// # Errors
     /// The thread cannot be started.
-    pub fn start(auth: &Arc<Auth>, parts: ChangesParts) -> io::Result<Self> {
+    pub(crate) fn start(auth: &Arc<Auth>, parts: ChangesParts) -> io::Result<Self> {
         let (stop, stopped) = bounded(0);
         let ChangesParts { bell, woken, tell } = parts;
         // Fails only for a second thread of one service.
@@ -547,7 +547,7 @@ impl ChangesReader {
     }
 
     /// Ends the thread, after the reading under way.
-    pub fn stop(self) {
+    pub(crate) fn stop(self) {
         drop(self.stop);
         let _ = self.thread.join();
     }
@@ -555,7 +555,7 @@ impl ChangesReader {
 
 impl Auth {
     /// How far the changes were read; `None` for a service that has the database to itself.
-    pub fn changes(&self) -> Option<ChangesReading> {
+    pub(crate) fn changes(&self) -> Option<ChangesReading> {
         self.followed.bell.get()?;
         let age_ms = self.unread_ms();
         let is_outdated = age_ms > UNREAD_MS_MAX;
@@ -563,7 +563,7 @@ impl Auth {
     }
 
     /// Whether other nodes change the same accounts.
-    pub fn is_shared(&self) -> bool {
+    pub(crate) fn is_shared(&self) -> bool {
         self.followed.bell.get().is_some()
     }
 
@@ -591,7 +591,7 @@ impl Auth {
 
     /// Takes up what operators' commands changed in the database of this service alone. Blocks; for
     /// a lane.
-    pub fn take_up_changes(&self) {
+    pub(crate) fn take_up_changes(&self) {
         if self.is_shared() || self.tokens().is_none() {
             return;
         }
@@ -748,7 +748,7 @@ const KEPT_MS_MAX: i64 = 400 * 24 * 3_600 * 1_000;
 impl Auth {
     /// Checks that the file with the signing key is unchanged, and logs a change once. Blocks; for
     /// a lane.
-    pub fn look_after_key(&self) {
+    pub(crate) fn look_after_key(&self) {
         let found = self.key_file.lock().look();
         let before = std::mem::replace(&mut *self.key_state.lock(), found);
         match found {
@@ -763,7 +763,7 @@ impl Auth {
     }
 
     /// State of the signing key's file at the last check.
-    pub fn key_state(&self) -> KeyState {
+    pub(crate) fn key_state(&self) -> KeyState {
         *self.key_state.lock()
     }
 
@@ -771,7 +771,7 @@ impl Auth {
     /// expired: by this machine's clock and by the time of the exchange's newest price
     /// (`exchange_ms`). This clock alone may be days ahead, and a token whose revocation was
     /// dropped too early would be valid again once the clock is right. Blocks; for a lane.
-    pub fn forget_expired(&self, exchange_ms: Option<i64>) {
+    pub(crate) fn forget_expired(&self, exchange_ms: Option<i64>) {
         let (now_ms, now_mono_ms) = (self.clock.now_ms(), self.clock.monotonic_ms());
         if now_mono_ms < self.next_forget_mono_ms.load(Ordering::Relaxed) {
             return;
@@ -802,7 +802,7 @@ impl Auth {
 
     /// Writes the networks from which accounts were used, and takes up those that other nodes have
     /// written. Blocks; for a lane.
-    pub fn keep_networks(&self) {
+    pub(crate) fn keep_networks(&self) {
         let waiting = self.known_networks.take_waiting();
         let mut is_due = self.is_shared()
             && self.clock.monotonic_ms() >= self.next_networks_mono_ms.load(Ordering::Relaxed);

@@ -51,7 +51,7 @@ struct Kept {
 
 /// State of the file with the signing key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeyState {
+pub(crate) enum KeyState {
     /// There is no file: settings give the key.
     Given,
     /// The file contains the key.
@@ -64,7 +64,7 @@ pub enum KeyState {
 
 impl KeyState {
     /// The text in `/api/health`.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Given => "given",
             Self::Kept => "kept",
@@ -76,7 +76,7 @@ impl KeyState {
 
 impl KeyFile {
     /// Checks the file; writes it if it could not be written at start. Blocks.
-    pub fn look(&mut self) -> KeyState {
+    pub(crate) fn look(&mut self) -> KeyState {
         let Some(Kept { path, key, was_kept }) = &mut self.0 else { return KeyState::Given };
         match File::open(&*path) {
             Ok(opened) => {
@@ -117,7 +117,7 @@ pub enum KeyError {
 /// # Errors
 /// [`KeyError`]. A state directory that cannot be written is no error: the key is then kept in
 /// memory until [`KeyFile::look`] can write it.
-pub fn load(settings: &AuthSettings, state_dir: &Path) -> Result<Keys, KeyError> {
+pub(crate) fn load(settings: &AuthSettings, state_dir: &Path) -> Result<Keys, KeyError> {
     let (current, file) = match &settings.jwt_secret {
         Some(secret) => (Zeroizing::new(secret.expose_secret().as_bytes().to_vec()), None),
         None => {
@@ -135,7 +135,7 @@ pub fn load(settings: &AuthSettings, state_dir: &Path) -> Result<Keys, KeyError>
 }
 
 /// What a database records of the key that its nodes sign with.
-pub fn check_value(key: &Key) -> String {
+pub(crate) fn check_value(key: &Key) -> String {
     let mut hash = Sha256::new();
     hash.update(CHECK_LABEL);
     hash.update(key);
@@ -143,7 +143,7 @@ pub fn check_value(key: &Key) -> String {
 }
 
 /// The part of a check value that is shown.
-pub fn fingerprint(check_value: &str) -> &str {
+pub(crate) fn fingerprint(check_value: &str) -> &str {
     check_value.get(..FINGERPRINT_DIGITS).unwrap_or(check_value)
 }
 

@@ -24,7 +24,7 @@ const ACCOUNTS_MAX: usize = 100_000;
 
 /// A network is forgotten this long after its last use. That is much longer than a token lives, and
 /// later the address may belong to somebody else.
-pub const FORGOTTEN_MS: i64 = 30 * 24 * 3_600_000;
+pub(crate) const FORGOTTEN_MS: i64 = 30 * 24 * 3_600_000;
 
 /// Most networks that wait to be written. They are written every few seconds; those that find no
 /// room are noted at their next request.
@@ -34,7 +34,7 @@ const WAITING_MAX: usize = 1_000;
 const KEY_LABEL: &[u8] = b"bhav key of the networks of accounts\0";
 
 /// The known networks of all accounts.
-pub struct KnownNetworks {
+pub(crate) struct KnownNetworks {
     clock: Clock,
     hasher: RandomState,
     /// Of each signing key; the first one's hashes are written.
@@ -72,7 +72,7 @@ impl Account {
 }
 
 impl KnownNetworks {
-    pub fn new(clock: Clock, keys: &[Key]) -> Self {
+    pub(crate) fn new(clock: Clock, keys: &[Key]) -> Self {
         Self::with_room(clock, keys, ACCOUNTS_MAX)
     }
 
@@ -90,7 +90,7 @@ impl KnownNetworks {
 
     /// Changes the signing keys. Networks that were hashed with one that is gone are not known any
     /// more.
-    pub fn set_keys(&self, keys: &[Key]) {
+    pub(crate) fn set_keys(&self, keys: &[Key]) {
         let derived = |key: &Key| {
             let key = mac_of(key).chain_update(KEY_LABEL).finalize().into_bytes();
             mac_of(&key)
@@ -100,7 +100,7 @@ impl KnownNetworks {
 
     /// Whether `account`, a normalised e-mail address, was lately used from the network of
     /// `client`.
-    pub fn knows(&self, account: &str, client: IpAddr) -> bool {
+    pub(crate) fn knows(&self, account: &str, client: IpAddr) -> bool {
         let found = self.state.lock().accounts.get(&self.hasher.hash_one(account)).copied();
         let Some(account) = found else { return false };
         let keys = self.keys.lock();
@@ -115,7 +115,7 @@ impl KnownNetworks {
     }
 
     /// Remembers a successful login to an account from the network of `client`.
-    pub fn remember(&self, email: &str, id: AccountId, client: IpAddr) {
+    pub(crate) fn remember(&self, email: &str, id: AccountId, client: IpAddr) {
         self.note(id, client);
         let place = self.current_hash(id, client);
         self.state.lock().add(self.hasher.hash_one(email), id, place, self.clock.now_ms());
@@ -123,7 +123,7 @@ impl KnownNetworks {
 
     /// Notes that an account was used from the network of `client`, to be written. At most once a
     /// day for each network; of others it is a look-up.
-    pub fn note(&self, id: AccountId, client: IpAddr) {
+    pub(crate) fn note(&self, id: AccountId, client: IpAddr) {
         let noted = self.hasher.hash_one((id, network(client)));
         let seen_ms = self.clock.now_ms();
         {
@@ -140,19 +140,19 @@ impl KnownNetworks {
     }
 
     /// Takes what waits to be written.
-    pub fn take_waiting(&self) -> Vec<LoginNetwork> {
+    pub(crate) fn take_waiting(&self) -> Vec<LoginNetwork> {
         std::mem::take(&mut self.state.lock().waiting)
     }
 
     /// Lets what could not be written wait again, as far as there is room.
-    pub fn give_back(&self, rows: Vec<LoginNetwork>) {
+    pub(crate) fn give_back(&self, rows: Vec<LoginNetwork>) {
         let mut state = self.state.lock();
         let room = WAITING_MAX.saturating_sub(state.waiting.len());
         state.waiting.extend(rows.into_iter().take(room));
     }
 
     /// Takes over what the database has of the account with this e-mail.
-    pub fn load(&self, email: &str, stored: &LoginNetwork) {
+    pub(crate) fn load(&self, email: &str, stored: &LoginNetwork) {
         let LoginNetwork { id, network, seen_ms } = stored;
         if let Ok(place) = u64::from_str_radix(network, 16) {
             self.state.lock().add(self.hasher.hash_one(email), *id, place, *seen_ms);
@@ -161,7 +161,7 @@ impl KnownNetworks {
 
     /// Forgets the networks of an erased account, because its address may be registered again by
     /// somebody else.
-    pub fn forget(&self, account: &str) {
+    pub(crate) fn forget(&self, account: &str) {
         self.state.lock().accounts.remove(&self.hasher.hash_one(account));
     }
 

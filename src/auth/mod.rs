@@ -14,14 +14,15 @@ pub(crate) mod passwords;
 pub(crate) mod revocations;
 mod tokens;
 
-pub use accounts::{
-    AccountError, EMAIL_BYTES_MAX, NAME_CHARS_MAX, PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN, Session,
+pub use accounts::Session;
+pub(crate) use accounts::{
+    AccountError, EMAIL_BYTES_MAX, NAME_CHARS_MAX, PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN,
     normalised, refuse_weak,
 };
-pub use identity::{
-    Auth, AuthCounts, AuthError, COOKIE, Caller, ChangesBell, ChangesParts, ChangesReader,
-    ChangesReading, EARLIER_COOKIE, PreparedAuth, Unidentified,
+pub(crate) use identity::{
+    Auth, AuthError, COOKIE, Caller, ChangesBell, ChangesParts, ChangesReader, ChangesReading,
+    EARLIER_COOKIE, PreparedAuth, Unidentified,
 };
-pub use keys::{KeyError, KeyState};
-pub use passwords::{CryptoError, Weakness, hash_here};
-pub use tokens::{PROOF_LIFE_S, TOKEN_BYTES_MAX, TOKEN_LIFE_S};
+pub(crate) use keys::KeyError;
+pub(crate) use passwords::{CryptoError, Weakness, hash_here};
+pub(crate) use tokens::{PROOF_LIFE_S, TOKEN_LIFE_S};

@@ -54,7 +54,7 @@ pub enum CryptoError {
 
 /// For whom a hash is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whose {
+pub(crate) enum Whose {
     /// A caller with a valid token, or from a known network of the account.
     Known,
     /// Any other client.
@@ -62,7 +62,7 @@ pub enum Whose {
 }
 
 /// For whom a hash is made, and what counts the attempt at all nodes.
-pub struct Asker {
+pub(crate) struct Asker {
     pub whose: Whose,
     /// `None` where there are no other nodes, or no limit.
     pub attempt: Option<SharedAttempt>,
@@ -105,14 +105,14 @@ impl Drop for Place {
 
 /// The result of checking a password.
 #[derive(Debug)]
-pub struct Checked {
+pub(crate) struct Checked {
     pub good: bool,
     /// A new hash, if the password is right and the stored hash has weaker parameters.
     pub better_hash: Option<String>,
 }
 
 /// Makes and checks hashes.
-pub struct Passwords {
+pub(crate) struct Passwords {
     lane: Arc<Lane>,
     strangers: Arc<Strangers>,
     params: Params,
@@ -126,7 +126,7 @@ impl Passwords {
     ///
     /// # Errors
     /// If a thread cannot be started or the system has no randomness.
-    pub fn start(settings: &AuthSettings, clock: &Clock) -> io::Result<Self> {
+    pub(crate) fn start(settings: &AuthSettings, clock: &Clock) -> io::Result<Self> {
         let threads = match settings.crypto_threads {
             0 => available_parallelism().map_or(1, |cores| cores.get() / 2).max(1),
             given => given,
@@ -144,12 +144,12 @@ impl Passwords {
     }
 
     /// The lane, for its counters.
-    pub fn lane(&self) -> &Arc<Lane> {
+    pub(crate) fn lane(&self) -> &Arc<Lane> {
         &self.lane
     }
 
     /// Hashes of strangers refused because their share of the queue was full.
-    pub fn strangers_refused(&self) -> u64 {
+    pub(crate) fn strangers_refused(&self) -> u64 {
         self.strangers.refused.value()
     }
 
@@ -157,7 +157,7 @@ impl Passwords {
     ///
     /// # Errors
     /// [`CryptoError`].
-    pub fn hash(
+    pub(crate) fn hash(
         &self,
         password: SecretString,
         asker: impl Into<Asker>,
@@ -175,7 +175,7 @@ impl Passwords {
     ///
     /// # Errors
     /// [`CryptoError`].
-    pub fn check(
+    pub(crate) fn check(
         &self,
         password: SecretString,
         stored: Option<&str>,
@@ -225,7 +225,10 @@ fn count(attempt: Option<&SharedAttempt>) -> Result<(), CryptoError> {
 ///
 /// # Errors
 /// [`CryptoError`].
-pub fn hash_here(password: &SecretString, settings: &AuthSettings) -> Result<String, CryptoError> {
+pub(crate) fn hash_here(
+    password: &SecretString,
+    settings: &AuthSettings,
+) -> Result<String, CryptoError> {
     hashed(password, &params(settings).map_err(failed)?)
 }
 
@@ -470,7 +473,7 @@ pub enum Weakness {
 
 impl Weakness {
     /// Completes the sentence "This password is ...".
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Common => "one of the most common",
             Self::WordWithEnding => "a common word with a common ending",
@@ -481,7 +484,7 @@ impl Weakness {
 }
 
 /// Why the password is weak; `None` if no weakness is found.
-pub fn weakness(password: &str) -> Option<Weakness> {
+pub(crate) fn weakness(password: &str) -> Option<Weakness> {
     if password.len() > COMMON_BYTES_MAX {
         return pattern(password.as_bytes());
     }

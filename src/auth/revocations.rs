@@ -23,7 +23,7 @@ const EPOCH_CHANCE_BITS: u32 = 32;
 
 /// What is known of a correctly signed token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub(crate) enum Verdict {
     Good,
     /// For good.
     Refused,
@@ -33,7 +33,7 @@ pub enum Verdict {
 
 /// The revocations. All of them are replaced where the database has another past than was known.
 #[derive(Default)]
-pub struct Revocations(ArcSwap<Known>);
+pub(crate) struct Revocations(ArcSwap<Known>);
 
 #[derive(Default)]
 struct Known {
@@ -57,14 +57,14 @@ impl Revocations {
     }
 
     /// Takes over the state in the store, and forgets everything else.
-    pub fn replace(&self, stored: &AuthState) {
+    pub(crate) fn replace(&self, stored: &AuthState) {
         let fresh = Self::default();
         fresh.load(stored);
         self.0.store(fresh.known());
     }
 
     /// Adds the state in the store.
-    pub fn load(&self, stored: &AuthState) {
+    pub(crate) fn load(&self, stored: &AuthState) {
         let known = self.known();
         known.users.load(&stored.users, stored.last_user);
         let tokens = known.tokens.pin();
@@ -80,12 +80,12 @@ impl Revocations {
     }
 
     /// Revokes one token.
-    pub fn token(&self, id: u128, expires_ms: i64) {
+    pub(crate) fn token(&self, id: u128, expires_ms: i64) {
         self.known().tokens.pin().insert(id, expires_ms);
     }
 
     /// Notes that the store returned this account with this epoch.
-    pub fn seen(&self, id: AccountId, epoch: i64) {
+    pub(crate) fn seen(&self, id: AccountId, epoch: i64) {
         self.known().users.add(id);
         if epoch > 0 {
             self.raise(id, epoch);
@@ -93,12 +93,12 @@ impl Revocations {
     }
 
     /// Sets the user's valid epoch, unless a higher one is known.
-    pub fn raise(&self, id: AccountId, epoch: i64) {
+    pub(crate) fn raise(&self, id: AccountId, epoch: i64) {
         self.known().epochs.pin().update_or_insert(id, |known| (*known).max(epoch), epoch);
     }
 
     /// Refuses tokens of `epoch`, because a write that raises it timed out and may still happen.
-    pub fn mark_uncertain(&self, id: AccountId, epoch: i64, now_mono_ms: u64) {
+    pub(crate) fn mark_uncertain(&self, id: AccountId, epoch: i64, now_mono_ms: u64) {
         // Not above any epoch that the write may set.
         let next = ((epoch >> EPOCH_CHANCE_BITS) + 1) << EPOCH_CHANCE_BITS;
         self.raise(id, next);
@@ -107,7 +107,7 @@ impl Revocations {
 
     /// Takes the store's `epoch` as final, if it was uncertain for long enough. False while it is
     /// too early to know.
-    pub fn resolve(&self, id: AccountId, epoch: i64, now_mono_ms: u64) -> bool {
+    pub(crate) fn resolve(&self, id: AccountId, epoch: i64, now_mono_ms: u64) -> bool {
         let known = self.known();
         let uncertain = known.uncertain.pin();
         match uncertain.get(&id) {
@@ -122,14 +122,14 @@ impl Revocations {
     }
 
     /// Refuses every token of an erased user.
-    pub fn erased(&self, id: AccountId) {
+    pub(crate) fn erased(&self, id: AccountId) {
         let known = self.known();
         known.users.remove(id);
         known.epochs.pin().remove(&id);
     }
 
     /// What to do about a correctly signed token.
-    pub fn judge(&self, token: &Verified) -> Verdict {
+    pub(crate) fn judge(&self, token: &Verified) -> Verdict {
         let known = self.known();
         let epoch = known.epochs.pin().get(&token.id).copied().unwrap_or(0);
         if known.users.was_erased(token.id)
@@ -146,7 +146,7 @@ impl Revocations {
 
     /// Applies a change; in any order, and again, to the same effect. False where this program does
     /// not know what it means.
-    pub fn apply(&self, change: &Change) -> bool {
+    pub(crate) fn apply(&self, change: &Change) -> bool {
         match change {
             Change::Account { id, epoch } => self.seen(*id, *epoch),
             Change::Erased { id } => self.erased(*id),
@@ -161,17 +161,17 @@ impl Revocations {
     }
 
     /// Drops revoked tokens that expired at or before this time.
-    pub fn forget(&self, before_ms: i64) {
+    pub(crate) fn forget(&self, before_ms: i64) {
         self.known().tokens.pin().retain(|_, expires_ms| *expires_ms > before_ms);
     }
 
     /// Whether there is or was any user.
-    pub fn knows_any(&self) -> bool {
+    pub(crate) fn knows_any(&self) -> bool {
         self.known().users.knows_any()
     }
 
     /// Number of users, of users with an epoch, and of revoked tokens.
-    pub fn sizes(&self) -> (u64, usize, usize) {
+    pub(crate) fn sizes(&self) -> (u64, usize, usize) {
         let known = self.known();
         (known.users.count(), known.epochs.len(), known.tokens.len())
     }
@@ -197,7 +197,7 @@ struct Word {
 
 /// The set of accounts.
 #[derive(Default)]
-pub struct Users(HashMap<i64, Word, RandomState>);
+pub(crate) struct Users(HashMap<i64, Word, RandomState>);
 
 fn place(id: AccountId) -> (i64, u64) {
     (id.0.div_euclid(IDS_PER_WORD), 1 << id.0.rem_euclid(IDS_PER_WORD))
@@ -216,7 +216,7 @@ fn up_to(last: AccountId, at: i64) -> u64 {
 impl Users {
     /// Takes over the store's accounts, read when `last` was the highest id ever given. Ids up to
     /// `last` that are not among them were erased.
-    pub fn load(&self, users: &[AccountId], last: AccountId) {
+    pub(crate) fn load(&self, users: &[AccountId], last: AccountId) {
         let mut stored = std::collections::HashMap::<i64, u64>::new();
         for id in users {
             let (at, bit) = place(*id);
@@ -239,13 +239,13 @@ impl Users {
     }
 
     /// Adds an account that was just registered or read; has no effect on an erased one.
-    pub fn add(&self, id: AccountId) {
+    pub(crate) fn add(&self, id: AccountId) {
         let (at, bit) = place(id);
         self.change(at, |word| Word { known: word.known | bit, ..word });
     }
 
     /// Marks an account as erased.
-    pub fn remove(&self, id: AccountId) {
+    pub(crate) fn remove(&self, id: AccountId) {
         let (at, bit) = place(id);
         self.change(at, |word| Word { erased: word.erased | bit, ..word });
     }
@@ -254,24 +254,24 @@ impl Users {
         self.0.pin().update_or_insert_with(at, |word| change(*word), || change(Word::default()));
     }
 
-    pub fn has(&self, id: AccountId) -> bool {
+    pub(crate) fn has(&self, id: AccountId) -> bool {
         let (at, bit) = place(id);
         self.0.pin().get(&at).is_some_and(|word| word.known & !word.erased & bit != 0)
     }
 
     /// Whether it was an account and is none any more.
-    pub fn was_erased(&self, id: AccountId) -> bool {
+    pub(crate) fn was_erased(&self, id: AccountId) -> bool {
         let (at, bit) = place(id);
         self.0.pin().get(&at).is_some_and(|word| word.erased & bit != 0)
     }
 
     /// Whether any account was ever known.
-    pub fn knows_any(&self) -> bool {
+    pub(crate) fn knows_any(&self) -> bool {
         !self.0.is_empty()
     }
 
     /// Number of accounts.
-    pub fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         let words = self.0.pin();
         words.values().map(|word| u64::from((word.known & !word.erased).count_ones())).sum()
     }

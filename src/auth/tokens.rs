@@ -19,10 +19,10 @@ use crate::store::AccountId;
 
 /// Lifetime of a token: seven days. There is no leeway after it, because the same clock signs and
 /// verifies.
-pub const TOKEN_LIFE_S: i64 = 7 * 24 * 3_600;
+pub(crate) const TOKEN_LIFE_S: i64 = 7 * 24 * 3_600;
 
 /// Longest token accepted; ours have about 340 bytes.
-pub const TOKEN_BYTES_MAX: usize = 1_024;
+pub(crate) const TOKEN_BYTES_MAX: usize = 1_024;
 
 const ISSUER: &str = "bhav";
 
@@ -30,7 +30,7 @@ const ISSUER: &str = "bhav";
 const PROOF_ISSUER: &str = "bhav earlier login";
 
 /// How long a login can be proven: as long as browsers keep a cookie.
-pub const PROOF_LIFE_S: i64 = 400 * 24 * 3_600;
+pub(crate) const PROOF_LIFE_S: i64 = 400 * 24 * 3_600;
 
 /// Prefix of the data from which key ids are hashed. A key id reveals neither key nor database.
 const KEY_ID_LABEL: &[u8] = b"bhav token key id of a database\0";
@@ -49,7 +49,7 @@ struct Claims {
 
 /// The content of a valid token.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verified {
+pub(crate) struct Verified {
     pub id: AccountId,
     pub token_id: u128,
     /// Unix seconds.
@@ -59,7 +59,7 @@ pub struct Verified {
 
 /// A login of before, as a token proves it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Earlier {
+pub(crate) struct Earlier {
     pub id: AccountId,
     /// Of the token, different for each.
     pub token_id: u128,
@@ -67,7 +67,7 @@ pub struct Earlier {
 
 /// A new token.
 #[derive(Debug)]
-pub struct Signed {
+pub(crate) struct Signed {
     pub text: String,
     #[cfg(test)]
     pub token_id: u128,
@@ -88,7 +88,7 @@ struct VerifyingKey {
 }
 
 /// Signs and verifies tokens.
-pub struct Tokens {
+pub(super) struct Tokens {
     header: Header,
     signing: EncodingKey,
     verifying: Vec<VerifyingKey>,
@@ -102,7 +102,7 @@ impl Tokens {
     ///
     /// # Panics
     /// If `keys` is empty.
-    pub fn new(keys: &[Key], database_id: &str) -> Self {
+    pub(super) fn new(keys: &[Key], database_id: &str) -> Self {
         install();
         let mut validation = Validation::new(Algorithm::HS256);
         validation.set_required_spec_claims(&["exp", "iss", "sub"]);
@@ -128,7 +128,7 @@ impl Tokens {
     ///
     /// # Errors
     /// [`Unsigned`].
-    pub fn sign(&self, id: AccountId, epoch: i64, now_ms: i64) -> Result<Signed, Unsigned> {
+    pub(crate) fn sign(&self, id: AccountId, epoch: i64, now_ms: i64) -> Result<Signed, Unsigned> {
         let claims = claims(ISSUER, id, epoch, now_ms, TOKEN_LIFE_S)?;
         Ok(Signed {
             text: self.signed(&claims)?,
@@ -143,7 +143,7 @@ impl Tokens {
     ///
     /// # Errors
     /// [`Unsigned`].
-    pub fn sign_proof(&self, id: AccountId, now_ms: i64) -> Result<String, Unsigned> {
+    pub(crate) fn sign_proof(&self, id: AccountId, now_ms: i64) -> Result<String, Unsigned> {
         self.signed(&claims(PROOF_ISSUER, id, 0, now_ms, PROOF_LIFE_S)?)
     }
 
@@ -154,7 +154,7 @@ impl Tokens {
 
     /// The content of the token, if one of our keys signed it for this database and it has not
     /// expired.
-    pub fn verify(&self, token: &[u8], now_ms: i64) -> Option<Verified> {
+    pub(crate) fn verify(&self, token: &[u8], now_ms: i64) -> Option<Verified> {
         let claims = self.decoded(token, &self.validation)?;
         if claims.exp.saturating_mul(1_000) <= now_ms {
             return None;
@@ -169,7 +169,7 @@ impl Tokens {
 
     /// The login that a token proves, whether or not it still gives access, if one of our keys
     /// signed it for this database within [`PROOF_LIFE_S`].
-    pub fn earlier(&self, token: &[u8], now_ms: i64) -> Option<Earlier> {
+    pub(super) fn earlier(&self, token: &[u8], now_ms: i64) -> Option<Earlier> {
         let claims = self.decoded(token, &self.earlier)?;
         if claims.iat.saturating_add(PROOF_LIFE_S).saturating_mul(1_000) <= now_ms {
             return None;
@@ -213,7 +213,7 @@ fn account_id(claims: &Claims) -> Option<AccountId> {
 }
 
 /// Whether one of these keys signed the token, for any database.
-pub fn signed_by_any(keys: &[Key], token: &[u8]) -> bool {
+pub(crate) fn signed_by_any(keys: &[Key], token: &[u8]) -> bool {
     if token.len() > TOKEN_BYTES_MAX {
         return false;
     }
@@ -249,12 +249,12 @@ fn encoded(header: &Header) -> String {
 }
 
 /// A token id as text, in the claim and in the store: 32 hexadecimal digits.
-pub fn spelled(token_id: u128) -> String {
+pub(super) fn spelled(token_id: u128) -> String {
     format!("{token_id:032x}")
 }
 
 /// Inverse of [`spelled`]; `None` for any other text.
-pub fn token_id(spelled: &str) -> Option<u128> {
+pub(crate) fn token_id(spelled: &str) -> Option<u128> {
     (spelled.len() == 32).then(|| u128::from_str_radix(spelled, 16).ok()).flatten()
 }
 
@@ -272,7 +272,7 @@ static PROVIDER: CryptoProvider = CryptoProvider {
 };
 
 /// Installs the provider for the process. May be called more than once.
-pub fn install() {
+pub(crate) fn install() {
     // Fails only if a provider is installed already, and that is this one.
     let _ = PROVIDER.install_default();
 }

@@ -13,7 +13,7 @@ const BATCH_PART: usize = 8;
 
 /// The map. Its hasher is seeded with a random secret, so a caller cannot construct colliding keys.
 #[derive(Debug)]
-pub struct BoundedMap<K, V> {
+pub(crate) struct BoundedMap<K, V> {
     entries: HashMap<K, V>,
     max: usize,
     /// Entries evicted when a new key finds the map full.
@@ -24,19 +24,19 @@ pub struct BoundedMap<K, V> {
 impl<K: Eq + Hash, V> BoundedMap<K, V> {
     /// A map of at most `max` entries; 0 counts as 1. On a full map every new key scans all entries
     /// to evict one, so use this for at most a few thousand entries, and not on edge threads.
-    pub fn new(max: usize) -> Self {
+    pub(crate) fn new(max: usize) -> Self {
         Self { entries: HashMap::default(), max: max.max(1), batch: 1, evicted: 0 }
     }
 
     /// A map of at most `max` entries that evicts an eighth of them at once, so that scans are
     /// rare.
-    pub fn evicting_in_batches(max: usize) -> Self {
+    pub(crate) fn evicting_in_batches(max: usize) -> Self {
         Self { batch: (max / BATCH_PART).max(1), ..Self::new(max) }
     }
 
     /// The entry of `key`, made by `new` if there is none. If the map is full, all entries whose
     /// `worth` is `None` are evicted first; if that is too few, the entries of least worth.
-    pub fn or_insert_with<W: Ord>(
+    pub(crate) fn or_insert_with<W: Ord>(
         &mut self,
         key: K,
         worth: impl Fn(&V) -> Option<W>,
@@ -47,7 +47,7 @@ impl<K: Eq + Hash, V> BoundedMap<K, V> {
     }
 
     /// Inserts or replaces an entry. Evicts like [`Self::or_insert_with`].
-    pub fn insert<W: Ord>(&mut self, key: K, value: V, worth: impl Fn(&V) -> Option<W>) {
+    pub(crate) fn insert<W: Ord>(&mut self, key: K, value: V, worth: impl Fn(&V) -> Option<W>) {
         self.make_room_for(&key, worth);
         self.entries.insert(key, value);
     }
@@ -74,36 +74,36 @@ impl<K: Eq + Hash, V> BoundedMap<K, V> {
         self.evicted += (before - self.entries.len()) as u64;
     }
 
-    pub fn get<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> Option<&V>
+    pub(crate) fn get<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> Option<&V>
     where
         K: Borrow<Q>,
     {
         self.entries.get(key)
     }
 
-    pub fn value_mut<Q: Eq + Hash + ?Sized>(&mut self, key: &Q) -> Option<&mut V>
+    pub(crate) fn value_mut<Q: Eq + Hash + ?Sized>(&mut self, key: &Q) -> Option<&mut V>
     where
         K: Borrow<Q>,
     {
         self.entries.get_mut(key)
     }
 
-    pub fn remove<Q: Eq + Hash + ?Sized>(&mut self, key: &Q) -> Option<V>
+    pub(crate) fn remove<Q: Eq + Hash + ?Sized>(&mut self, key: &Q) -> Option<V>
     where
         K: Borrow<Q>,
     {
         self.entries.remove(key)
     }
 
-    pub fn values(&self) -> impl Iterator<Item = &V> {
+    pub(crate) fn values(&self) -> impl Iterator<Item = &V> {
         self.entries.values()
     }
 
-    pub fn retain(&mut self, keep: impl FnMut(&K, &mut V) -> bool) {
+    pub(crate) fn retain(&mut self, keep: impl FnMut(&K, &mut V) -> bool) {
         self.entries.retain(keep);
     }
 
-    pub fn drain(&mut self) -> impl ExactSizeIterator<Item = (K, V)> {
+    pub(crate) fn drain(&mut self) -> impl ExactSizeIterator<Item = (K, V)> {
         self.entries.drain()
     }
 
@@ -113,7 +113,7 @@ impl<K: Eq + Hash, V> BoundedMap<K, V> {
     }
 
     /// How many entries were evicted in the map's lifetime.
-    pub fn evicted(&self) -> u64 {
+    pub(crate) fn evicted(&self) -> u64 {
         self.evicted
     }
 }
@@ -129,7 +129,7 @@ impl<K: Eq + Hash, V> BoundedMap<K, V> {
 
 /// The times of the latest calls.
 #[derive(Debug)]
-pub struct CallWindow {
+pub(crate) struct CallWindow {
     calls_max: usize,
     span_ms: u64,
     /// One entry a call, oldest first; never more than `calls_max`.
@@ -138,13 +138,13 @@ pub struct CallWindow {
 
 impl CallWindow {
     /// At most `calls_max` calls within any `span_ms`.
-    pub fn new(calls_max: usize, span_ms: u64) -> Self {
+    pub(crate) fn new(calls_max: usize, span_ms: u64) -> Self {
         Self { calls_max, span_ms, times_ms: VecDeque::new() }
     }
 
     /// How long until `calls` more calls fit, if only `share` of the `calls_max` places may be
     /// used. Zero if they fit now. Counts nothing.
-    pub fn wait_ms(&mut self, calls: usize, share: usize, now_ms: u64) -> u64 {
+    pub(crate) fn wait_ms(&mut self, calls: usize, share: usize, now_ms: u64) -> u64 {
         self.forget_past(now_ms);
         let over = (self.times_ms.len() + calls).saturating_sub(share.min(self.calls_max));
         if over == 0 {
@@ -156,7 +156,7 @@ impl CallWindow {
     }
 
     /// Records calls as made, even beyond the limit. Only the latest `calls_max` are remembered.
-    pub fn count(&mut self, calls: usize, now_ms: u64) {
+    pub(crate) fn count(&mut self, calls: usize, now_ms: u64) {
         self.forget_past(now_ms);
         self.times_ms.extend(std::iter::repeat_n(now_ms, calls));
         let surplus = self.times_ms.len().saturating_sub(self.calls_max);
@@ -164,7 +164,7 @@ impl CallWindow {
     }
 
     /// Records one call if the limit allows it; says whether it did.
-    pub fn admit(&mut self, now_ms: u64) -> bool {
+    pub(crate) fn admit(&mut self, now_ms: u64) -> bool {
         let admitted = self.wait_ms(1, self.calls_max, now_ms) == 0;
         if admitted {
             self.count(1, now_ms);
@@ -173,14 +173,14 @@ impl CallWindow {
     }
 
     /// Removes up to `calls` calls that were recorded for the time `at_ms`: they were not made.
-    pub fn give_back(&mut self, calls: usize, at_ms: u64) {
+    pub(crate) fn give_back(&mut self, calls: usize, at_ms: u64) {
         let first = self.times_ms.partition_point(|at| *at < at_ms);
         let same = self.times_ms.partition_point(|at| *at <= at_ms) - first;
         self.times_ms.drain(first..first + same.min(calls));
     }
 
     /// How many calls the window that ends now contains.
-    pub fn calls(&mut self, now_ms: u64) -> usize {
+    pub(crate) fn calls(&mut self, now_ms: u64) -> usize {
         self.forget_past(now_ms);
         self.times_ms.len()
     }

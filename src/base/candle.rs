@@ -12,7 +12,7 @@ use crate::base::symbol::Symbol;
 /// Price units in one rupee.
 pub const PRICE_E4: i64 = 10_000;
 /// Its digits after the point.
-pub const PRICE_DIGITS: u32 = 4;
+pub(crate) const PRICE_DIGITS: u32 = 4;
 
 /// One complete trading day of one instrument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl Candle {
     /// # Errors
     /// [`CandleFault`]. A day without trades is rejected too: pattern detection would take its four
     /// equal prices for a doji.
-    pub fn check(&self) -> Result<(), CandleFault> {
+    pub(crate) fn check(&self) -> Result<(), CandleFault> {
         let Self { open_e4, high_e4, low_e4, close_e4, volume, .. } = *self;
         if open_e4.min(high_e4).min(low_e4).min(close_e4) <= 0 {
             return Err(CandleFault::NotPositive);
@@ -56,7 +56,7 @@ impl Candle {
 }
 
 /// A price in ten-thousandths, rounded half away from zero; `None` if it does not fit.
-pub fn price_e4(price: Decimal) -> Option<i64> {
+pub(crate) fn price_e4(price: Decimal) -> Option<i64> {
     let scaled = price.checked_mul(Decimal::from(PRICE_E4))?;
     scaled.round_dp_with_strategy(0, rust_decimal::RoundingStrategy::MidpointAwayFromZero).to_i64()
 }
@@ -79,7 +79,7 @@ impl Source {
     pub const ALL: [Self; 2] = [Self::BrokerA, Self::Public];
 
     /// The text in API documents.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::BrokerA => "broker_a",
             Self::Public => "public",
@@ -114,20 +114,20 @@ pub struct Quote {
 impl Quote {
     /// How far ahead of this node's clock a price may be: clocks of two machines may differ by so
     /// much. A price of the future would keep out every true one until its time has come.
-    pub const AHEAD_MAX: SignedDuration = SignedDuration::from_secs(5);
+    pub(crate) const AHEAD_MAX: SignedDuration = SignedDuration::from_secs(5);
 
     /// Whether a price of `as_of` is of the future, wherever it comes from.
-    pub fn is_ahead(as_of: Timestamp, now: Timestamp) -> bool {
+    pub(crate) fn is_ahead(as_of: Timestamp, now: Timestamp) -> bool {
         as_of.duration_since(now) > Self::AHEAD_MAX
     }
 
     /// `last_price - previous_close`, unrounded.
-    pub fn change(&self) -> Option<Decimal> {
+    pub(crate) fn change(&self) -> Option<Decimal> {
         self.last_price.checked_sub(self.previous_close?)
     }
 
     /// Percent change from the previous close, unrounded.
-    pub fn change_pct(&self) -> Option<Decimal> {
+    pub(crate) fn change_pct(&self) -> Option<Decimal> {
         json::percent_change(self.last_price, self.previous_close?)
     }
 }

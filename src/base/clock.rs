@@ -59,7 +59,7 @@ impl Clock {
 
     /// Whether the clock was given its time ([`Clock::starting_at`], [`Clock::manual`]) instead of
     /// reading the machine's.
-    pub fn is_set(&self) -> bool {
+    pub(crate) fn is_set(&self) -> bool {
         !matches!(&*self.0, Kind::Running { set: false, .. })
     }
 
@@ -86,7 +86,7 @@ impl Clock {
     }
 
     /// Starts to measure a duration below a millisecond. Two reads of the clock cost about 50 ns.
-    pub fn stopwatch(&self) -> Stopwatch {
+    pub(crate) fn stopwatch(&self) -> Stopwatch {
         match &*self.0 {
             Kind::Running { .. } => Stopwatch(Some(Instant::now())),
             Kind::Manual { .. } => Stopwatch(None),
@@ -96,11 +96,11 @@ impl Clock {
 
 /// Measures one duration; see [`Clock::stopwatch`].
 #[derive(Clone, Copy, Debug)]
-pub struct Stopwatch(Option<Instant>);
+pub(crate) struct Stopwatch(Option<Instant>);
 
 impl Stopwatch {
     /// Nanoseconds since the start; zero on a manual clock.
-    pub fn elapsed_ns(self) -> u64 {
+    pub(crate) fn elapsed_ns(self) -> u64 {
         self.0.map_or(0, |started| started.elapsed().as_nanos() as u64)
     }
 }
@@ -147,10 +147,10 @@ fn system_ms() -> i64 {
 // needed.
 
 /// Seconds that IST is ahead of UTC.
-pub const OFFSET_S: i32 = 19_800;
+pub(crate) const OFFSET_S: i32 = 19_800;
 
 /// IST as a jiff zone.
-pub fn zone() -> TimeZone {
+pub(crate) fn zone() -> TimeZone {
     TimeZone::fixed(
         Offset::constant(0).saturating_add(jiff::SignedDuration::from_secs(OFFSET_S as i64)),
     )
@@ -169,18 +169,18 @@ pub fn instant(civil: DateTime) -> Timestamp {
 }
 
 /// `2026-11-20T15:30:00+05:30`, whole seconds: the form of every market time in the API.
-pub fn iso(at: Timestamp) -> String {
+pub(crate) fn iso(at: Timestamp) -> String {
     zoned(at).strftime("%Y-%m-%dT%H:%M:%S+05:30").to_string()
 }
 
 /// The first IST midnight after `at`.
-pub fn next_midnight(at: Timestamp) -> Timestamp {
+pub(crate) fn next_midnight(at: Timestamp) -> Timestamp {
     let tomorrow = zoned(at).date().saturating_add(1.day());
     instant(tomorrow.at(0, 0, 0, 0))
 }
 
 /// Time from `at` until [`next_midnight`].
-pub fn until_midnight(at: Timestamp) -> Duration {
+pub(crate) fn until_midnight(at: Timestamp) -> Duration {
     Duration::try_from(next_midnight(at).duration_since(at)).unwrap_or_default()
 }
 

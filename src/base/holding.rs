@@ -74,7 +74,7 @@ pub struct Mark {
 
 impl Mark {
     /// Whether the holding's value on `date` may be wrong because of the corporate action.
-    pub fn distorts(&self, date: Date) -> bool {
+    pub(crate) fn distorts(&self, date: Date) -> bool {
         match self.sign {
             ActionSign::InverseRatios => self.on == date,
             ActionSign::PriceLeap => self.on <= date,
@@ -98,7 +98,7 @@ pub enum ActionSign {
 
 impl ActionSign {
     /// The text in API documents and in the store.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::InverseRatios => "inverse_ratios",
             Self::PriceLeap => "price_leap",
@@ -107,7 +107,7 @@ impl ActionSign {
     }
 
     /// Inverse of [`Self::as_str`]; `None` for any other text.
-    pub fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let all = [Self::InverseRatios, Self::PriceLeap, Self::SharesArrived];
         all.into_iter().find(|sign| sign.as_str() == text)
     }
@@ -115,12 +115,12 @@ impl ActionSign {
 
 impl Holding {
     /// Shares that the user owns: settled and T1.
-    pub fn quantity(&self) -> Decimal {
+    pub(crate) fn quantity(&self) -> Decimal {
         self.settled_quantity.saturating_add(self.t1_quantity)
     }
 
     /// Average cost of one share; `None` unless the cost of all owned shares is known.
-    pub fn average_price(&self) -> Option<Decimal> {
+    pub(crate) fn average_price(&self) -> Option<Decimal> {
         match self.cost? {
             Cost::PerShare(average) => Some(average),
             Cost::Total(cost) => cost.checked_div(self.quantity()),
@@ -129,7 +129,7 @@ impl Holding {
     }
 
     /// The symbol under which the share is quoted; `None` if unresolved or on an unquoted exchange.
-    pub fn symbol(&self) -> Option<Symbol> {
+    pub(crate) fn symbol(&self) -> Option<Symbol> {
         if self.unresolved {
             return None;
         }
@@ -148,7 +148,7 @@ pub enum PositionKind {
 
 impl PositionKind {
     /// `day` or `net`.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Day => "day",
             Self::Net => "net",
@@ -156,7 +156,7 @@ impl PositionKind {
     }
 
     /// Inverse of [`Self::as_str`]; `None` for any other text.
-    pub fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         [Self::Day, Self::Net].into_iter().find(|kind| kind.as_str() == text)
     }
 }
@@ -192,7 +192,7 @@ pub struct Position {
 const BROKER_USER_BYTES_MAX: usize = 64;
 
 /// The id as it can be kept and shown; `None` for what cannot be one.
-pub fn broker_user(id: &str) -> Option<String> {
+pub(crate) fn broker_user(id: &str) -> Option<String> {
     let id = id.trim();
     let fits = (1..=BROKER_USER_BYTES_MAX).contains(&id.len());
     (fits && id.bytes().all(|byte| byte.is_ascii_graphic())).then(|| id.to_owned())
@@ -227,7 +227,7 @@ impl Broker {
     pub const ALL: [Self; 2] = [Self::A, Self::B];
 
     /// The letter in paths and documents: `a` or `b`.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::A => "a",
             Self::B => "b",
@@ -235,12 +235,12 @@ impl Broker {
     }
 
     /// The broker with this letter; `None` for any other text.
-    pub fn parse(letter: &str) -> Option<Self> {
+    pub(crate) fn parse(letter: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|broker| broker.as_str() == letter)
     }
 
     /// The name for log lines and messages.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::A => "broker A",
             Self::B => "broker B",
@@ -302,7 +302,7 @@ pub struct MarketDay {
 impl MarketDay {
     /// The trading date to which what a broker says now belongs: that of the last close while it
     /// stands, and the session's from its pre-open on.
-    pub fn trading_date(&self) -> Date {
+    pub(crate) fn trading_date(&self) -> Date {
         self.last_close.map_or(self.session, |close| clock::zoned(close).date())
     }
 }

@@ -21,7 +21,7 @@ const DEPTH_MAX: usize = 32;
 /// The checks come first because of two gaps in the parser (sonic-rs 0.5.10). It skips unknown
 /// values by unbounded recursion, so a body of opening brackets would overflow the stack and end
 /// the process. It also returns lazy values of a byte slice without checking that they are UTF-8.
-pub fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Option<T> {
+pub(crate) fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Option<T> {
     let text = std::str::from_utf8(body).ok()?;
     if !within_depth(body) {
         return None;
@@ -34,7 +34,7 @@ pub fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Option<T> {
 const COUNT_MAX: usize = 256;
 
 /// A member: its name, decoded, and its value as undecoded JSON text.
-pub type Member<'a> = (Cow<'a, str>, &'a str);
+pub(crate) type Member<'a> = (Cow<'a, str>, &'a str);
 
 /// The members of the one object in `body`, in order. Escapes in names are decoded before names are
 /// compared (RFC 8259, 8.3). `None` if `body` is not one object, is nested too deeply, or has more
@@ -226,16 +226,16 @@ fn within_depth(body: &[u8]) -> bool {
 // rounded only when written out, half away from zero.
 
 /// Digits after the point in everything the API writes.
-pub const WRITTEN_PLACES: u32 = 2;
+pub(crate) const WRITTEN_PLACES: u32 = 2;
 
 /// Rounds for output: two places, half away from zero.
-pub fn rounded(value: Decimal) -> Decimal {
+pub(crate) fn rounded(value: Decimal) -> Decimal {
     value.round_dp_with_strategy(WRITTEN_PLACES, RoundingStrategy::MidpointAwayFromZero)
 }
 
 /// Percent change of `last` from `previous_close`; `None` if the previous close is not positive or
 /// the result does not fit.
-pub fn percent_change(last: Decimal, previous_close: Decimal) -> Option<Decimal> {
+pub(crate) fn percent_change(last: Decimal, previous_close: Decimal) -> Option<Decimal> {
     if previous_close <= Decimal::ZERO {
         return None;
     }
@@ -243,14 +243,15 @@ pub fn percent_change(last: Decimal, previous_close: Decimal) -> Option<Decimal>
 }
 
 /// Appends `value`, rounded, as a JSON number in its shortest form (`1412.95`, `1075`, `-0.5`).
-pub fn write_json(out: &mut Vec<u8>, value: Decimal) {
+#[cfg(test)]
+pub(crate) fn write_json(out: &mut Vec<u8>, value: Decimal) {
     use std::io::Write;
     // Writing to a Vec cannot fail.
     let _ = write!(out, "{}", shortest(rounded(value)));
 }
 
 /// The same number without trailing zeros; negative zero becomes `0`.
-pub fn shortest(value: Decimal) -> Decimal {
+pub(crate) fn shortest(value: Decimal) -> Decimal {
     if value.is_zero() { Decimal::ZERO } else { value.normalize() }
 }
 

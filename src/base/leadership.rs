@@ -23,7 +23,7 @@ pub enum Role {
 
 impl Role {
     /// The text in API documents.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Alone => "alone",
             Self::Leader => "leader",
@@ -57,7 +57,7 @@ pub struct Leadership {
 
 impl Leadership {
     /// Of a node that is alone: nothing ends it.
-    pub fn alone() -> Self {
+    pub(crate) fn alone() -> Self {
         Self {
             is_alone: true,
             epoch: AtomicU64::new(Epoch::ALONE.0),
@@ -90,7 +90,7 @@ impl Leadership {
 
     /// Something refused this node because it knows of a later leadership. For whoever was refused;
     /// the one thread that grants hears of it by [`take_refused`](Self::take_refused).
-    pub fn refused(&self) {
+    pub(crate) fn refused(&self) {
         if !self.is_alone {
             self.refused.store(self.epoch.load(SeqCst), SeqCst);
             self.end();
@@ -98,7 +98,7 @@ impl Leadership {
     }
 
     /// The epoch of the leadership that was refused since this was last asked.
-    pub fn take_refused(&self) -> Option<Epoch> {
+    pub(crate) fn take_refused(&self) -> Option<Epoch> {
         match self.refused.swap(0, SeqCst) {
             0 => None,
             epoch => Some(Epoch(epoch)),
@@ -106,7 +106,7 @@ impl Leadership {
     }
 
     /// The epoch in which this node leads at this moment; `None` where it does not.
-    pub fn epoch(&self, now_mono_ms: u64) -> Option<Epoch> {
+    pub(crate) fn epoch(&self, now_mono_ms: u64) -> Option<Epoch> {
         let epoch = self.epoch.load(SeqCst);
         let leads = now_mono_ms < self.until_mono_ms.load(SeqCst);
         // The deadline may be another term's.
@@ -114,12 +114,12 @@ impl Leadership {
     }
 
     /// Whether this node may ask a shared upstream at this moment.
-    pub fn may_ask(&self, now_mono_ms: u64) -> bool {
+    pub(crate) fn may_ask(&self, now_mono_ms: u64) -> bool {
         self.epoch(now_mono_ms).is_some() && now_mono_ms >= self.asks_from_mono_ms.load(SeqCst)
     }
 
     /// What this node is at this moment.
-    pub fn role(&self, now_mono_ms: u64) -> Role {
+    pub(crate) fn role(&self, now_mono_ms: u64) -> Role {
         match self.epoch(now_mono_ms) {
             Some(_) if self.is_alone => Role::Alone,
             Some(_) => Role::Leader,
@@ -155,7 +155,7 @@ impl fmt::Display for Epoch {
 
 /// Those in force. Their `Debug` does not show them.
 #[derive(Debug)]
-pub struct Secrets {
+pub(crate) struct Secrets {
     pub current: Arc<SecretString>,
     /// What was made with one of these is still known for ours.
     pub previous: Vec<SecretString>,
@@ -172,23 +172,23 @@ impl NodeSecret {
     }
 
     /// `previous` as the settings have it: separated by commas.
-    pub fn with(current: SecretString, previous: Option<&SecretString>) -> Self {
+    pub(crate) fn with(current: SecretString, previous: Option<&SecretString>) -> Self {
         let (current, previous) = (Arc::new(current), split(previous));
         Self(ArcSwap::from_pointee(Secrets { current, previous }))
     }
 
     /// Another allocation than before if and only if it was changed.
-    pub fn load(&self) -> Arc<SecretString> {
+    pub(crate) fn load(&self) -> Arc<SecretString> {
         Arc::clone(&self.0.load().current)
     }
 
     /// The same with those before it: another allocation if any of them was changed.
-    pub fn load_all(&self) -> Arc<Secrets> {
+    pub(crate) fn load_all(&self) -> Arc<Secrets> {
         self.0.load_full()
     }
 
     /// Puts others in their place.
-    pub fn set(&self, current: &SecretString, previous: Option<&SecretString>) {
+    pub(crate) fn set(&self, current: &SecretString, previous: Option<&SecretString>) {
         let (held, previous) = (self.load_all(), split(previous));
         let is_same = held.current.expose_secret() == current.expose_secret();
         let texts = |secrets: &[SecretString]| -> Vec<String> {

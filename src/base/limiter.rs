@@ -24,22 +24,22 @@ pub struct Rate {
 
 impl Rate {
     /// One call each `interval_ms`, after `burst` at once. Zero counts as one for either.
-    pub const fn new(interval_ms: u64, burst: u64) -> Self {
+    pub(crate) const fn new(interval_ms: u64, burst: u64) -> Self {
         let interval_ms = if interval_ms == 0 { 1 } else { interval_ms };
         Self { interval_ms, tolerance_ms: interval_ms * burst.saturating_sub(1) }
     }
 
     /// One call each `interval_ms`, without a burst.
-    pub const fn every_ms(interval_ms: u64) -> Self {
+    pub(crate) const fn every_ms(interval_ms: u64) -> Self {
         Self::new(interval_ms, 1)
     }
 
-    pub const fn interval_ms(self) -> u64 {
+    pub(crate) const fn interval_ms(self) -> u64 {
         self.interval_ms
     }
 
     /// How far ahead of now a bucket may be full again and still admit a call.
-    pub const fn tolerance_ms(self) -> u64 {
+    pub(crate) const fn tolerance_ms(self) -> u64 {
         self.tolerance_ms
     }
 
@@ -55,19 +55,19 @@ impl Rate {
 
 /// A refused call, and the time after which the next one is admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TooEarly {
+pub(crate) struct TooEarly {
     pub retry_after_ms: u64,
 }
 
 /// One bucket, shared by all callers.
 #[derive(Debug)]
-pub struct Limiter {
+pub(crate) struct Limiter {
     rate: Rate,
     full_at_ms: AtomicU64,
 }
 
 impl Limiter {
-    pub const fn new(rate: Rate) -> Self {
+    pub(crate) const fn new(rate: Rate) -> Self {
         Self { rate, full_at_ms: AtomicU64::new(0) }
     }
 
@@ -75,7 +75,7 @@ impl Limiter {
     ///
     /// # Errors
     /// [`TooEarly`].
-    pub fn admit(&self, now_ms: u64) -> Result<(), TooEarly> {
+    pub(crate) fn admit(&self, now_ms: u64) -> Result<(), TooEarly> {
         let updated =
             self.full_at_ms.fetch_update(Ordering::AcqRel, Ordering::Acquire, |full_at_ms| {
                 let admitted = self.rate.wait_ms(full_at_ms, now_ms) == 0;
@@ -87,13 +87,13 @@ impl Limiter {
     }
 
     /// How long until a call is admitted; zero if it would be now. Counts nothing.
-    pub fn wait_ms(&self, now_ms: u64) -> u64 {
+    pub(crate) fn wait_ms(&self, now_ms: u64) -> u64 {
         self.rate.wait_ms(self.full_at_ms.load(Ordering::Acquire), now_ms)
     }
 
     /// Admits nothing before `until_ms`. From then on calls are admitted one each interval, without
     /// a burst.
-    pub fn hold_until(&self, until_ms: u64) {
+    pub(crate) fn hold_until(&self, until_ms: u64) {
         let full_at_ms = until_ms.saturating_add(self.rate.tolerance_ms);
         self.full_at_ms.fetch_max(full_at_ms, Ordering::AcqRel);
     }
@@ -102,7 +102,7 @@ impl Limiter {
 /// A bucket for each key. Past the maximum of keys, the buckets nearest to full are forgotten. A
 /// forgotten bucket counts as full.
 #[derive(Debug)]
-pub struct KeyedLimiter {
+pub(crate) struct KeyedLimiter {
     hasher: RandomState,
     buckets: Mutex<Buckets>,
 }
@@ -125,18 +125,18 @@ impl Buckets {
 impl KeyedLimiter {
     /// A limiter with `rate` for each key, which remembers at most `keys_max` keys. Without a rate
     /// there is no limit.
-    pub fn new(rate: Option<Rate>, keys_max: usize) -> Self {
+    pub(crate) fn new(rate: Option<Rate>, keys_max: usize) -> Self {
         let full_at_ms = BoundedMap::evicting_in_batches(keys_max);
         Self { hasher: RandomState::new(), buckets: Mutex::new(Buckets { rate, full_at_ms }) }
     }
 
     /// Changes the rate. The time at which each bucket will be full stays as it was.
-    pub fn set_rate(&self, rate: Option<Rate>) {
+    pub(crate) fn set_rate(&self, rate: Option<Rate>) {
         self.buckets.lock().rate = rate;
     }
 
     /// The rate of every key; `None` if the limit is off.
-    pub fn rate(&self) -> Option<Rate> {
+    pub(crate) fn rate(&self) -> Option<Rate> {
         self.buckets.lock().rate
     }
 
@@ -144,7 +144,7 @@ impl KeyedLimiter {
     ///
     /// # Errors
     /// [`TooEarly`], with the longest wait among the keys.
-    pub fn admit(&self, keys: &[impl Hash], now_ms: u64) -> Result<(), TooEarly> {
+    pub(crate) fn admit(&self, keys: &[impl Hash], now_ms: u64) -> Result<(), TooEarly> {
         let hashes = || keys.iter().map(|key| self.hasher.hash_one(key));
         let mut buckets = self.buckets.lock();
         let Some(rate) = buckets.rate else { return Ok(()) };
@@ -163,7 +163,7 @@ impl KeyedLimiter {
     }
 
     /// Forgets the calls of `key`: its bucket is full again.
-    pub fn forgive(&self, key: &impl Hash) {
+    pub(crate) fn forgive(&self, key: &impl Hash) {
         self.buckets.lock().full_at_ms.remove(&self.hasher.hash_one(key));
     }
 
@@ -186,7 +186,7 @@ const IPV4_SITE_BITS: u32 = 24;
 const IPV6_SITE_BITS: u32 = 48;
 
 /// The network by which limits count a client: the address itself for IPv4, its /64 for IPv6.
-pub fn network(address: IpAddr) -> IpAddr {
+pub(crate) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
             let mask = u128::MAX << (128 - IPV6_PREFIX_BITS);
@@ -198,7 +198,7 @@ pub fn network(address: IpAddr) -> IpAddr {
 
 /// The wider network of a client, for shares of what all clients have together: a /24 of IPv4, a
 /// /48 of IPv6.
-pub fn site(address: IpAddr) -> IpAddr {
+pub(crate) fn site(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => {
             let mask = u32::MAX << (32 - IPV4_SITE_BITS);

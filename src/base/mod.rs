@@ -4,25 +4,26 @@
 //!
 //! Any thread may use them. Nothing here blocks, logs, or imports another module of the crate.
 
-pub mod bounded_map;
+pub(crate) mod bounded_map;
 pub mod candle;
 pub mod clock;
 pub mod holding;
 pub mod json;
 pub mod leadership;
 pub mod lease;
-pub mod limiter;
+pub(crate) mod limiter;
 pub mod paths;
 pub mod rng;
 pub mod symbol;
-pub mod wipe;
+pub(crate) mod wipe;
 
-pub use bounded_map::{BoundedMap, CallWindow};
+pub(crate) use bounded_map::{BoundedMap, CallWindow};
 pub use candle::{Candle, Quote, Source};
-pub use clock::{Clock, ManualClock, Stopwatch};
-pub use holding::{
-    ActionSign, Broker, ClosingPrice, Cost, Holding, Mark, MarketDay, MasterRow, Position,
-    PositionKind, Synced, broker_user,
-};
-pub use leadership::{Epoch, Leadership, NodeSecret, Role, Secrets, Term};
-pub use symbol::{Exchange, Symbol};
+pub(crate) use clock::Stopwatch;
+pub use clock::{Clock, ManualClock};
+pub(crate) use holding::{ActionSign, ClosingPrice, Mark, MasterRow, Position, broker_user};
+pub use holding::{Broker, Cost, Holding, MarketDay, PositionKind, Synced};
+pub use leadership::{Epoch, Leadership, NodeSecret, Term};
+pub(crate) use leadership::{Role, Secrets};
+pub(crate) use symbol::Exchange;
+pub use symbol::Symbol;

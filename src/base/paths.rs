@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 /// `path` with `suffix` appended to the file's name: `bhav.db` and `-wal` give `bhav.db-wal`.
-pub fn beside(path: &Path, suffix: &str) -> PathBuf {
+pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()

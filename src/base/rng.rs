@@ -1,7 +1,7 @@
 //! The only source of randomness for request ids and jitter. Not for keys or secrets.
 
 /// A new request id: sixteen lower-case hexadecimal characters.
-pub fn request_id() -> [u8; 16] {
+pub(crate) fn request_id() -> [u8; 16] {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     let mut bits = fastrand::u64(..);
     let mut id = [0u8; 16];
@@ -13,12 +13,12 @@ pub fn request_id() -> [u8; 16] {
 }
 
 /// Bits that tell one attempt from another.
-pub fn bits() -> u64 {
+pub(crate) fn bits() -> u64 {
     fastrand::u64(..)
 }
 
 /// `base_ms` plus or minus up to a fifth, so that the retries of many clients spread out.
-pub fn jittered_ms(base_ms: u64) -> u64 {
+pub(crate) fn jittered_ms(base_ms: u64) -> u64 {
     let fifth = base_ms / 5;
     base_ms - fifth + fastrand::u64(0..=fifth * 2)
 }

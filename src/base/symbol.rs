@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 /// Longest symbol accepted, including exchange and colon. The longest in broker A's instrument list
 /// is under 40.
-pub const SYMBOL_BYTES_MAX: usize = 48;
+pub(crate) const SYMBOL_BYTES_MAX: usize = 48;
 
 /// The two exchanges whose instruments are quoted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Exchange {
+pub(crate) enum Exchange {
     /// National Stock Exchange.
     Nse,
     /// BSE.
@@ -18,7 +18,7 @@ pub enum Exchange {
 
 impl Exchange {
     /// `NSE` or `BSE`.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Nse => "NSE",
             Self::Bse => "BSE",
@@ -42,12 +42,12 @@ impl Symbol {
     }
 
     /// The exchange before the colon.
-    pub fn exchange(&self) -> Exchange {
+    pub(crate) fn exchange(&self) -> Exchange {
         if self.0.starts_with("BSE") { Exchange::Bse } else { Exchange::Nse }
     }
 
     /// The ticker after the colon, `INFY`.
-    pub fn ticker(&self) -> &str {
+    pub(crate) fn ticker(&self) -> &str {
         &self.0[4..]
     }
 }
@@ -73,7 +73,7 @@ impl fmt::Debug for Symbol {
 /// Whether `text` is `NSE:` or `BSE:` and a ticker of upper-case letters, digits, `&`, `-`, `.`,
 /// `_`, `*`, `$` and inner spaces. None of these needs escaping in JSON, so a symbol can be copied
 /// into a response as it is.
-pub fn well_formed(text: &[u8]) -> bool {
+pub(crate) fn well_formed(text: &[u8]) -> bool {
     let Some(ticker) = text.strip_prefix(b"NSE:").or_else(|| text.strip_prefix(b"BSE:")) else {
         return false;
     };

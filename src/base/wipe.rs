@@ -11,7 +11,7 @@ const SCRUBBED_BYTES: usize = 16 * 1024;
 /// Overwrites the stack below its caller's frame. Call it after the last function that reads the
 /// secret has returned.
 #[inline(never)]
-pub fn scrub() {
+pub(crate) fn scrub() {
     // `black_box` keeps the compiler from removing the write as unused.
     std::hint::black_box(&mut [0_u8; SCRUBBED_BYTES]);
 }

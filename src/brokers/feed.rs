@@ -17,7 +17,7 @@ use crate::base::{Clock, Quote, Source, Symbol, json};
 ///
 /// Implementations own their rate limit, their circuit breaker and their plausibility checks, so
 /// that no caller can spend more of the upstream's budget than the settings allow.
-pub trait MarketFeed: Send + Sync {
+pub(crate) trait MarketFeed: Send + Sync {
     /// Who this is.
     fn source(&self) -> Source;
 
@@ -196,7 +196,7 @@ impl BrokerError {
     }
 
     /// How long to wait before the same call may succeed, where that is known.
-    pub fn retry_after(&self) -> Option<Duration> {
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
         match self.kind {
             BrokerErrorKind::NotReady(Readiness::Paced(wait) | Readiness::Open(wait)) => Some(wait),
             _ => self.retry_after,
@@ -308,14 +308,14 @@ impl Kind {
     }
 
     /// The kind of an index called `ticker`.
-    pub fn of_index(ticker: &str) -> Self {
+    pub(crate) fn of_index(ticker: &str) -> Self {
         if ticker.contains("VIX") { Self::Volatility } else { Self::Index }
     }
 }
 
 /// What an upstream said about one instrument.
 #[derive(Clone, Debug)]
-pub struct Claim {
+pub(crate) struct Claim {
     pub kind: Kind,
     pub last_price: Decimal,
     pub previous_close: Option<Decimal>,
@@ -325,7 +325,7 @@ pub struct Claim {
 
 /// Why a claim is not believed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Doubt {
+pub(crate) enum Doubt {
     /// Not positive, or absurdly large.
     Price,
     /// Price time ahead of our clock.
@@ -341,7 +341,7 @@ impl Claim {
     ///
     /// # Errors
     /// The first [`Doubt`].
-    pub fn believed(&self, now: Timestamp) -> Result<Option<Decimal>, Doubt> {
+    pub(crate) fn believed(&self, now: Timestamp) -> Result<Option<Decimal>, Doubt> {
         if self.last_price <= Decimal::ZERO || self.last_price > PRICE_MAX {
             return Err(Doubt::Price);
         }
@@ -363,7 +363,7 @@ impl Claim {
     }
 
     /// The claim as a quote of `symbol`, if it is believed.
-    pub fn quote(
+    pub(crate) fn quote(
         self,
         symbol: &Symbol,
         times: &CallTimes,

@@ -19,10 +19,11 @@ mod testing;
 
 pub use broker_a::BrokerA;
 pub use broker_b::BrokerB;
-pub use call::stats::{CallCounts, ClassReading};
-pub use feed::{Batch, BrokerError, BrokerErrorKind, CallTimes, MarketFeed, Push, Readiness};
+pub(crate) use call::stats::ClassReading;
+pub(crate) use feed::MarketFeed;
+pub use feed::{Batch, BrokerError, BrokerErrorKind, CallTimes, Push, Readiness};
 pub use portfolio::{Credentials, DailyCandles, DocumentedReply};
 pub use public::Public;
 pub use session::token::SharedToken;
-pub use settings::{AppKeys, login_page};
-pub use sync::guard::SyncCounts;
+pub(crate) use settings::{AppKeys, login_page};
+pub(crate) use sync::guard::SyncCounts;

@@ -33,7 +33,7 @@ pub struct Credentials {
 }
 
 /// Longest key, secret or one-time code that is passed on; real ones have some tens of characters.
-pub const CREDENTIAL_BYTES_MAX: usize = 512;
+pub(crate) const CREDENTIAL_BYTES_MAX: usize = 512;
 
 impl Credentials {
     /// # Errors
@@ -100,7 +100,7 @@ impl DocumentedReply {
 
 /// Most days, first and last included, that one call may span: broker A refuses more, and the
 /// public provider is asked for no more so that either can stand in for the other.
-pub const SPAN_DAYS_MAX: i32 = 2_000;
+pub(crate) const SPAN_DAYS_MAX: i32 = 2_000;
 
 /// Daily candles of one instrument as its source sent them: in its order, possible or not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -31,7 +31,7 @@ impl BrokerASettings {
     /// Where the ticker is to be opened; `None` when it is switched off. A broker elsewhere than by
     /// default, such as the simulator, has its ticker elsewhere too: the token that is for one is
     /// never sent to the other.
-    pub fn ticker_endpoint(&self) -> Option<&str> {
+    pub(crate) fn ticker_endpoint(&self) -> Option<&str> {
         let usual = Self::default();
         let apart = self.url != usual.url && self.ticker_url == usual.ticker_url;
         (self.ticker && !apart).then_some(&self.ticker_url)
@@ -155,7 +155,7 @@ impl Default for UpstreamSettings {
 
 /// Each may be missing: without both nothing can be activated.
 #[derive(Debug)]
-pub struct AppKeys {
+pub(crate) struct AppKeys {
     pub api_key: Option<SecretString>,
     pub api_secret: Option<SecretString>,
 }
@@ -190,7 +190,7 @@ impl AppKeySlot {
 ///
 /// A broker elsewhere than by default, such as the simulator, has its page below its own address:
 /// who tries the simulator is not sent to log in at the real broker.
-pub fn login_page(broker: Broker, api_url: &str) -> String {
+pub(crate) fn login_page(broker: Broker, api_url: &str) -> String {
     let (usual_api, usual_page, path) = match broker {
         Broker::A => (
             BrokerASettings::default().url,

@@ -12,7 +12,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What a client sent.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub(super) struct Seen {
     pub method: String,
     pub target: String,
     pub headers: Vec<(String, String)>,
@@ -20,7 +20,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    pub fn header(&self, name: &str) -> Option<&str> {
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(key, _)| key.eq_ignore_ascii_case(name))?;
         Some(&found.1)
     }
@@ -28,7 +28,7 @@ impl Seen {
 
 /// Serves `respond` while `client` runs; `client` gets the base URL and a look at the requests so
 /// far.
-pub fn serve(
+pub(super) fn serve(
     respond: impl Fn(&Seen, &mut TcpStream) + Send + Sync,
     client: impl FnOnce(&str, &dyn Fn() -> Vec<Seen>),
 ) {
@@ -61,7 +61,7 @@ pub fn serve(
 }
 
 /// Writes a whole answer that closes the connection. `headers` ends in CRLF if not empty.
-pub fn answer(stream: &mut TcpStream, status: u16, headers: &str, body: &[u8]) {
+pub(super) fn answer(stream: &mut TcpStream, status: u16, headers: &str, body: &[u8]) {
     let head = format!(
         "HTTP/1.1 {status} Word\r\n{headers}Connection: close\r\nContent-Length: {}\r\n\r\n",
         body.len()
@@ -71,12 +71,12 @@ pub fn answer(stream: &mut TcpStream, status: u16, headers: &str, body: &[u8]) {
 }
 
 /// Says nothing until the client hangs up.
-pub fn linger(stream: &mut TcpStream) {
+pub(crate) fn linger(stream: &mut TcpStream) {
     let _ = stream.read(&mut [0; 64]);
 }
 
 /// Sends a byte every 20 ms until the client hangs up.
-pub fn drip(stream: &mut TcpStream) {
+pub(super) fn drip(stream: &mut TcpStream) {
     stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
     while stream.write_all(b" ").is_ok() {
         if let Ok(0) = stream.read(&mut [0; 64]) {

@@ -28,11 +28,11 @@ pub struct Vouched {
 
 impl Vouched {
     /// No source has vouched in this run: the price was restored after a restart.
-    pub const NEVER: Self = Self { mono_ms: i64::MIN, calls: 1 };
+    pub(crate) const NEVER: Self = Self { mono_ms: i64::MIN, calls: 1 };
 
     /// The value of `calls` for what is asked for in turn with everything else in demand: as many
     /// calls as the source's round takes at the time of reading.
-    pub const IN_TURN: u8 = 0;
+    pub(crate) const IN_TURN: u8 = 0;
 }
 
 /// How long a price of a source stays fresh.
@@ -46,7 +46,7 @@ pub struct Limits {
 
 impl Limits {
     /// Age from which a price is stale that comes once in so many calls. One call may be missed.
-    pub fn stale_after_ms(self, calls: u8) -> u64 {
+    pub(crate) fn stale_after_ms(self, calls: u8) -> u64 {
         let round_ms = self.period_ms.saturating_mul(1 + u64::from(calls.max(1)));
         round_ms.saturating_add(self.grace_ms)
     }
@@ -136,24 +136,24 @@ impl Freshness {
     }
 
     /// From now on everything in demand comes once in so many calls of `source`.
-    pub fn set_round(&self, source: Source, calls: u8) {
+    pub(crate) fn set_round(&self, source: Source, calls: u8) {
         self.of(source).round.store(calls, Relaxed);
     }
 
     /// From this moment on the prices of `source` are closing prices.
-    pub fn set_closing(&self, source: Source, since_mono_ms: u64) {
+    pub(crate) fn set_closing(&self, source: Source, since_mono_ms: u64) {
         self.of(source).rests_since_mono_ms.store(signed(since_mono_ms), Relaxed);
     }
 
     /// From now on the prices of `source` move again.
-    pub fn set_moving(&self, source: Source) {
+    pub(crate) fn set_moving(&self, source: Source) {
         self.of(source).rests_since_mono_ms.store(i64::MAX, Relaxed);
         self.spoken_until_mono_ms.store(i64::MIN, Relaxed);
     }
 
     /// Notes that `source` vouched for its indices at `vouched`. While it gives closing prices,
     /// this vouches for every closing price, since none can have changed.
-    pub fn note_vouched(&self, source: Source, vouched: Vouched) {
+    pub(crate) fn note_vouched(&self, source: Source, vouched: Vouched) {
         if self.is_closing(source, vouched) {
             let until_mono_ms = self.own_until_mono_ms(source, vouched);
             self.spoken_until_mono_ms.fetch_max(until_mono_ms, Relaxed);
@@ -161,7 +161,7 @@ impl Freshness {
     }
 
     /// The last moment at which the price is fresh.
-    pub fn until_mono_ms(&self, source: Source, vouched: Vouched) -> i64 {
+    pub(crate) fn until_mono_ms(&self, source: Source, vouched: Vouched) -> i64 {
         let own = self.own_until_mono_ms(source, vouched);
         match self.is_closing(source, vouched) {
             true => own.max(self.spoken_until_mono_ms.load(Relaxed)),
@@ -170,12 +170,12 @@ impl Freshness {
     }
 
     /// Whether the price is stale now.
-    pub fn is_stale(&self, source: Source, vouched: Vouched, now_mono_ms: u64) -> bool {
+    pub(crate) fn is_stale(&self, source: Source, vouched: Vouched, now_mono_ms: u64) -> bool {
         signed(now_mono_ms) > self.until_mono_ms(source, vouched)
     }
 
     /// The rules as they stand.
-    pub fn rules(&self, now_mono_ms: u64) -> FreshnessRules {
+    pub(crate) fn rules(&self, now_mono_ms: u64) -> FreshnessRules {
         let now_ms = signed(now_mono_ms);
         let sources = Source::ALL.map(|source| {
             let of = self.of(source);
@@ -193,7 +193,7 @@ impl Freshness {
     }
 
     /// Judges by another node's rules, as they stood when that one told them.
-    pub fn adopt(&self, rules: &FreshnessRules, told_mono_ms: i64) {
+    pub(crate) fn adopt(&self, rules: &FreshnessRules, told_mono_ms: i64) {
         for (source, rules) in Source::ALL.into_iter().zip(&rules.sources) {
             self.set_limits(source, rules.moving, rules.resting);
             self.set_round(source, rules.round);

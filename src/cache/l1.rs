@@ -22,7 +22,8 @@ use crate::base::{Quote, Source, Symbol};
 use crate::cache::freshness::CacheSettings;
 use crate::views::quotes;
 
-pub use super::freshness::{Freshness, Limits, Vouched};
+pub(crate) use super::freshness::Freshness;
+pub use super::freshness::{Limits, Vouched};
 
 /// The cached quotes and the symbols known not to exist, at most `entries_max` together.
 pub struct L1 {
@@ -135,7 +136,7 @@ impl View<'_> {
 
     /// Same as [`get`](Self::get), for a request that can wait for a cold quote. A cold quote
     /// counts as asked for only after the wait, so that concurrent requests wait for it too.
-    pub fn ask(&self, symbol: &str) -> Option<Hit<'_>> {
+    pub(crate) fn ask(&self, symbol: &str) -> Option<Hit<'_>> {
         self.look(symbol, false)
     }
 
@@ -167,7 +168,7 @@ impl L1 {
     }
 
     /// An empty cache that never evicts the `pinned` symbols. They count as entries.
-    pub fn of(settings: &CacheSettings, pinned: impl IntoIterator<Item = Symbol>) -> Self {
+    pub(crate) fn of(settings: &CacheSettings, pinned: impl IntoIterator<Item = Symbol>) -> Self {
         let entries_max = settings.l1_entries_max.max(1);
         let hasher = RandomState::default();
         let seed = std::hash::BuildHasher::hash_one(&hasher, entries_max);
@@ -219,14 +220,14 @@ impl L1 {
     /// Whether the quote is of the future, by this node's wall clock, and must not be stored: until
     /// its time has come it would keep out every true one. Counts it. Everything that stores quotes
     /// asks this first.
-    pub fn refuses_ahead(&self, quote: &Quote, now: Timestamp) -> bool {
+    pub(crate) fn refuses_ahead(&self, quote: &Quote, now: Timestamp) -> bool {
         let is_ahead = Quote::is_ahead(quote.as_of, now);
         self.count_ahead(u64::from(is_ahead));
         is_ahead
     }
 
     /// Counts quotes that were refused by that rule before they were made.
-    pub fn count_ahead(&self, count: u64) {
+    pub(crate) fn count_ahead(&self, count: u64) {
         self.ahead.fetch_add(count, Relaxed);
     }
 
@@ -274,7 +275,12 @@ impl L1 {
     /// because a source may leave a known instrument out of one answer. Returns whether the entry
     /// was made.
     #[inline(never)]
-    pub fn insert_unknown(&self, symbol: Symbol, now_mono_ms: u64, until_mono_ms: u64) -> bool {
+    pub(crate) fn insert_unknown(
+        &self,
+        symbol: Symbol,
+        now_mono_ms: u64,
+        until_mono_ms: u64,
+    ) -> bool {
         let mut writer = self.writer.lock();
         let guard = self.map.guard();
         match self.map.get(&symbol, &guard) {
@@ -314,7 +320,7 @@ impl L1 {
 
     /// Whether [`insert`](Self::insert) would store the quote.
     #[inline(never)]
-    pub fn takes(&self, quote: &Quote, vouched: Vouched, now_mono_ms: u64) -> bool {
+    pub(crate) fn takes(&self, quote: &Quote, vouched: Vouched, now_mono_ms: u64) -> bool {
         let guard = self.map.guard();
         match self.map.get(&quote.symbol, &guard).map(|entry| &entry.state) {
             Some(State::Known(held)) => self.replaces(held, quote, vouched, now_mono_ms),
@@ -324,7 +330,7 @@ impl L1 {
 
     /// A copy of the quote held for `symbol`, stale or not. Does not count as asked for.
     #[cfg(test)]
-    pub fn quote(&self, symbol: &str) -> Option<Quote> {
+    pub(crate) fn quote(&self, symbol: &str) -> Option<Quote> {
         let guard = self.map.guard();
         match &self.map.get(symbol, &guard)?.state {
             State::Known(known) => Some(known.quote.clone()),
@@ -353,7 +359,7 @@ impl L1 {
 
     /// Counts `symbol` as asked for, if it has an entry.
     #[inline(never)]
-    pub fn touch(&self, symbol: &str, now_mono_ms: u64) {
+    pub(crate) fn touch(&self, symbol: &str, now_mono_ms: u64) {
         let guard = self.map.guard();
         if let Some(entry) = self.map.get(symbol, &guard) {
             entry.touch(now_mono_ms);

@@ -22,7 +22,7 @@ pub enum Kind {
 
 impl Kind {
     /// The name under which records of this kind are stored; it never changes.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Quote => "quote",
             Self::Instruments => "instruments",
@@ -31,7 +31,7 @@ impl Kind {
 }
 
 /// Longest key. A symbol is shorter.
-pub const KEY_BYTES_MAX: usize = 64;
+pub(crate) const KEY_BYTES_MAX: usize = 64;
 
 /// Largest record: an instruments file, whose download has the same limit.
 pub const RECORD_BYTES_MAX: usize = 32 * 1024 * 1024;
@@ -129,7 +129,7 @@ pub(super) fn check_sizes(items: &[(String, Vec<u8>)]) -> Result<(), L2Error> {
 
 /// Used when no L2 could be opened: it holds nothing and never fails.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Absent;
+pub(crate) struct Absent;
 
 impl SecondLevel for Absent {
     fn load(&self, _kind: Kind, _key: &str) -> Result<Option<Record>, L2Error> {
@@ -153,7 +153,7 @@ impl SecondLevel for Absent {
         L2Stats { backend: "none", ..L2Stats::default() }
     }
 }
-pub mod sqlite;
+pub(crate) mod sqlite;
 #[cfg(feature = "engines")]
 pub mod valkey;
 
@@ -182,7 +182,7 @@ struct Stored<'a> {
 }
 
 /// Encodes a quote. The key of the record is the symbol.
-pub fn encode(quote: &Quote) -> Vec<u8> {
+pub(crate) fn encode(quote: &Quote) -> Vec<u8> {
     let stored = Stored {
         last_price: quote.last_price,
         previous_close: quote.previous_close,
@@ -196,7 +196,7 @@ pub fn encode(quote: &Quote) -> Vec<u8> {
 }
 
 /// Decodes the quote stored under `key`; `None` if the record makes no plausible one.
-pub fn decode(key: &str, bytes: &[u8]) -> Option<Quote> {
+pub(crate) fn decode(key: &str, bytes: &[u8]) -> Option<Quote> {
     let stored: Stored<'_> = sonic_rs::from_slice(bytes).ok()?;
     let source = Source::ALL.into_iter().find(|source| source.as_str() == stored.source)?;
     let positive = |price: &Decimal| *price > Decimal::ZERO;

@@ -16,11 +16,13 @@ pub mod pending;
 pub mod responses;
 pub mod valkey;
 
-pub use freshness::{FreshnessRules, SourceRules};
-pub use l1::{Freshness, Hit, Kept, L1, Limits, Peek, Vouched};
+pub(crate) use freshness::{FreshnessRules, SourceRules};
+pub(crate) use l1::{Freshness, Hit};
+pub use l1::{Kept, L1, Limits, Peek, Vouched};
+pub(crate) use l2::L2Error;
 pub use l2::sqlite::SqliteL2;
 #[cfg(feature = "engines")]
-pub use l2::valkey::ValkeyL2;
-pub use l2::{Kind, L2Error, SecondLevel};
-pub use pending::Pending;
-pub use responses::{Responses, View};
+pub(crate) use l2::valkey::ValkeyL2;
+pub use l2::{Kind, SecondLevel};
+pub(crate) use pending::Pending;
+pub(crate) use responses::{Responses, View};

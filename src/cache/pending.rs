@@ -17,8 +17,8 @@ use crate::cache::pending::single_flight::{Flight, Limits, SingleFlight};
 
 mod single_flight;
 
-pub use self::single_flight::{Kick, PendingStats, Wait};
-pub use crate::cache::pending::single_flight::Busy;
+pub(crate) use self::single_flight::{Kick, PendingStats, Wait};
+pub(crate) use crate::cache::pending::single_flight::Busy;
 
 /// Listed symbols that may be pending or in flight at once: four of broker A's batches. At one
 /// batch a second no request waits long enough for more.
@@ -43,7 +43,7 @@ pub enum Class {
 impl Class {
     pub const ALL: [Self; 3] = [Self::Listed, Self::Unlisted, Self::Held];
 
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Listed => "listed",
             Self::Unlisted => "unlisted",
@@ -72,7 +72,7 @@ pub struct Pending {
 
 impl Pending {
     /// At most `waiters_max` requests wait for listed symbols.
-    pub fn new(waiters_max: usize, clock: &Clock, kick: &Kick) -> Self {
+    pub(crate) fn new(waiters_max: usize, clock: &Clock, kick: &Kick) -> Self {
         let class = |symbols_max| {
             let limits = Limits { waiters_max, symbols_max };
             SingleFlight::new(limits, clock.clone(), Arc::clone(kick))
@@ -86,14 +86,14 @@ impl Pending {
     ///
     /// # Errors
     /// [`Busy`] if a bound is reached. Then nothing is registered.
-    pub fn join_listed(&self, symbols: &[Symbol]) -> Result<Wait, Busy> {
+    pub(crate) fn join_listed(&self, symbols: &[Symbol]) -> Result<Wait, Busy> {
         self.listed.join(symbols)
     }
 
     /// Registers the unlisted symbols that a request from the network `client` lacks, as far as
     /// that network has places left. `None` if the request need not or may not wait. Symbols
     /// without a place are registered when the client asks again.
-    pub fn join_unlisted(&self, client: Option<IpAddr>, symbols: &[Symbol]) -> Option<Wait> {
+    pub(crate) fn join_unlisted(&self, client: Option<IpAddr>, symbols: &[Symbol]) -> Option<Wait> {
         self.unlisted.join(client, symbols)
     }
 
@@ -107,7 +107,7 @@ impl Pending {
 
     /// Takes the symbols for one call to a feed. They are in flight, and are not taken again, until
     /// they are settled or put back.
-    pub fn take(&self, room: Room) -> Taken {
+    pub(crate) fn take(&self, room: Room) -> Taken {
         let unlisted = self.unlisted.take_pending(room.unlisted.min(room.symbols));
         let left = room.symbols - unlisted.symbols().len();
         let listed = self.listed.take_pending(left);
@@ -117,19 +117,19 @@ impl Pending {
 
     /// Ends the wait for these symbols, whether pending or in flight: their quotes or negative
     /// entries are in L1, or could not be fetched.
-    pub fn settle(&self, symbols: &[Symbol]) {
+    pub(crate) fn settle(&self, symbols: &[Symbol]) {
         self.classes().for_each(|class| class.settle(symbols));
     }
 
     /// Wakes every waiting request, because no feed can answer it in time. The symbols stay
     /// pending, so that the next call may have brought them when the clients ask again.
-    pub fn dismiss(&self) {
+    pub(crate) fn dismiss(&self) {
         self.classes().for_each(SingleFlight::dismiss);
     }
 
     /// To be called about every second. Drops pending symbols that nobody waits for and nobody
     /// asked for within `ttl_ms`, and wakes requests whose own timer was lost.
-    pub fn expire(&self, ttl_ms: u64) {
+    pub(crate) fn expire(&self, ttl_ms: u64) {
         self.classes().for_each(|class| class.expire(ttl_ms));
     }
 
@@ -141,7 +141,7 @@ impl Pending {
 
     /// Symbols of these classes that are pending or in flight, at most `max`. Those that requests
     /// wait for come first if their class does.
-    pub fn symbols(&self, classes: &[Class], max: usize) -> Vec<Symbol> {
+    pub(crate) fn symbols(&self, classes: &[Class], max: usize) -> Vec<Symbol> {
         let mut symbols = Vec::new();
         for class in classes {
             let flights = match class {
@@ -156,12 +156,12 @@ impl Pending {
     }
 
     /// Symbols that are pending or in flight, of all classes.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         Class::ALL.iter().map(|class| self.stats(*class).symbols).sum()
     }
 
     /// Whether no symbol is pending or in flight, of any class.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
@@ -186,12 +186,12 @@ pub struct Taken([Flight; 3]);
 
 impl Taken {
     /// The symbols to ask for.
-    pub fn symbols(&self) -> impl Iterator<Item = &Symbol> {
+    pub(crate) fn symbols(&self) -> impl Iterator<Item = &Symbol> {
         self.0.iter().flat_map(Flight::symbols)
     }
 
     /// Makes unsettled symbols pending again, before all others, for the next feed to take.
-    pub fn put_back(self) {
+    pub(crate) fn put_back(self) {
         self.0.into_iter().for_each(Flight::put_back);
     }
 }
@@ -208,7 +208,7 @@ impl Taken {
 // does the waiting; its lock is never taken under this one.
 
 /// Symbols that are in flight or wait to be tried, and requests that wait for them, at once.
-pub const UNLISTED_MAX: usize = 64;
+pub(crate) const UNLISTED_MAX: usize = 64;
 
 /// Places of one client network. A batch of the public provider tries two, so more would only grow
 /// old.
@@ -216,7 +216,7 @@ pub const PER_CLIENT_MAX: usize = 8;
 
 /// Symbols that one request may add. The next request adds others once these are known or known not
 /// to exist.
-pub const PER_REQUEST_MAX: usize = 5;
+pub(crate) const PER_REQUEST_MAX: usize = 5;
 
 /// Symbols remembered as asked for, so that one without a place is recognised when it comes again.
 /// About 200 KiB.
@@ -254,7 +254,7 @@ struct Entry {
 }
 
 impl Unlisted {
-    pub fn new(clock: Clock, kick: Kick) -> Self {
+    pub(crate) fn new(clock: Clock, kick: Kick) -> Self {
         // Twice as many, because a symbol in flight may have lost its place already.
         let limits = Limits { waiters_max: UNLISTED_MAX, symbols_max: 2 * UNLISTED_MAX };
         Self(Arc::new(Shared {
@@ -273,7 +273,7 @@ impl Unlisted {
     /// Registers the symbols that a request from the network `client` lacks, as far as that network
     /// has places left. `None` if the request need not or may not wait. Symbols without a place are
     /// registered when the client asks again.
-    pub fn join(&self, client: Option<IpAddr>, symbols: &[Symbol]) -> Option<Wait> {
+    pub(crate) fn join(&self, client: Option<IpAddr>, symbols: &[Symbol]) -> Option<Wait> {
         let now_mono_ms = self.0.clock.monotonic_ms();
         let symbols = &symbols[..symbols.len().min(PER_REQUEST_MAX)];
         let held = self.0.flights.held();
@@ -302,7 +302,7 @@ impl Unlisted {
     /// Takes at most `max` symbols for one upstream call, one of each client in turn.
     /// Symbols that
     /// were asked for again come first.
-    pub fn take_pending(&self, max: usize) -> Flight {
+    pub(crate) fn take_pending(&self, max: usize) -> Flight {
         let held = self.0.flights.held();
         let chosen = self.0.places.lock().choose(max, |symbol| held.get(symbol) == Some(&false));
         self.0.flights.take_these(&chosen)
@@ -314,7 +314,7 @@ impl Unlisted {
     }
 
     /// Sizes now and counters since the start. `refused` includes symbols that were crowded out.
-    pub fn stats(&self) -> PendingStats {
+    pub(crate) fn stats(&self) -> PendingStats {
         let mut stats = self.0.flights.stats();
         stats.refused += self.0.crowded_out.load(Ordering::Relaxed);
         stats

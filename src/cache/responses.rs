@@ -54,7 +54,7 @@ pub enum View {
 
 /// Allows storing responses of a user until the user's next invalidation.
 #[derive(Debug, Clone)]
-pub struct FillToken {
+pub(crate) struct FillToken {
     user: i64,
     number: u64,
 }
@@ -118,7 +118,7 @@ struct StoredResponse {
 
 impl Responses {
     /// An empty cache of about `bytes_max`.
-    pub fn new(bytes_max: usize) -> Self {
+    pub(crate) fn new(bytes_max: usize) -> Self {
         let hasher = RandomState::default();
         let shard = |number: usize| {
             let seed = std::hash::BuildHasher::hash_one(&hasher, number);
@@ -139,13 +139,13 @@ impl Responses {
     /// Makes a response of a JSON body, to be sent with
     /// [`Response::send_document`](crate::http::Response::send_document). It compresses, so it
     /// belongs on an OS thread.
-    pub fn make(json: &[u8]) -> Arc<Variants> {
+    pub(crate) fn make(json: &[u8]) -> Arc<Variants> {
         Arc::new(Variants::new(json, &POLICY))
     }
 
     /// Changes the bound on bytes. A lower bound takes effect shard by shard, as responses are
     /// stored.
-    pub fn set_bytes_max(&self, bytes_max: usize) {
+    pub(crate) fn set_bytes_max(&self, bytes_max: usize) {
         self.shard_bytes_max.store(bytes_max / SHARDS, Relaxed);
     }
 
@@ -154,7 +154,7 @@ impl Responses {
     }
 
     /// The user's response if it is stored. Counts a hit or a miss.
-    pub fn find(&self, user: i64, view: View, now_mono_ms: u64) -> Option<Arc<Variants>> {
+    pub(crate) fn find(&self, user: i64, view: View, now_mono_ms: u64) -> Option<Arc<Variants>> {
         let found = self.shard(user).lock().find(user, view, now_mono_ms);
         let counter = if found.is_some() { &self.hits } else { &self.misses };
         counter.fetch_add(1, Relaxed);
@@ -164,7 +164,7 @@ impl Responses {
     /// Drops a user's responses, and makes every token taken before worthless, unless they are of
     /// this version of the data, which was read from the store just now. What is read from now on
     /// is of this version or a newer one.
-    pub fn expect(&self, user: i64, version: i64) {
+    pub(crate) fn expect(&self, user: i64, version: i64) {
         let mut shard = self.shard(user).lock();
         if shard.users.get(&user).is_none_or(|slot| slot.version != version) {
             shard.remove(user);
@@ -174,7 +174,7 @@ impl Responses {
 
     /// A token for storing a response of `user`. To be taken before the data of the response is
     /// read.
-    pub fn fill_token(&self, user: i64) -> FillToken {
+    pub(crate) fn fill_token(&self, user: i64) -> FillToken {
         let mut shard = self.shard(user).lock();
         if let Some(slot) = shard.users.get(&user) {
             return FillToken { user, number: slot.number };
@@ -196,7 +196,7 @@ impl Responses {
 
     /// Stores a response, unless the user was invalidated or evicted since the token was taken.
     /// Returns whether it was stored.
-    pub fn keep(
+    pub(crate) fn keep(
         &self,
         token: &FillToken,
         view: View,
@@ -224,7 +224,7 @@ impl Responses {
 
     /// Drops a user's responses and makes every token taken before worthless. To be called after a
     /// change was stored and before it is acknowledged.
-    pub fn invalidate(&self, user: i64) {
+    pub(crate) fn invalidate(&self, user: i64) {
         self.shard(user).lock().remove(user);
     }
 

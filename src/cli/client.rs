@@ -23,7 +23,7 @@ const HEADERS_MAX: usize = 32;
 
 /// The address of the service.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
+pub(crate) enum Target {
     /// URL without a trailing slash.
     Http(String),
     Unix(PathBuf),
@@ -31,7 +31,7 @@ pub enum Target {
 
 /// A response of any status.
 #[derive(Debug)]
-pub struct Answer {
+pub(crate) struct Answer {
     pub status: u16,
     /// The `Date` header: the service's clock, to the second.
     pub date: Option<Timestamp>,
@@ -43,7 +43,7 @@ impl Target {
     ///
     /// # Errors
     /// A message that says what to give instead.
-    pub fn of(url: Option<&str>, listen: &str) -> Result<Self, String> {
+    pub(crate) fn of(url: Option<&str>, listen: &str) -> Result<Self, String> {
         let Some(url) = url.map(|url| url.trim_end_matches('/')) else {
             return Self::of_listen(listen);
         };
@@ -78,7 +78,7 @@ impl Target {
     }
 
     /// The address as text, for messages.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         match self {
             Self::Http(url) => url.clone(),
             Self::Unix(path) => format!("unix:{}", path.display()),
@@ -89,7 +89,7 @@ impl Target {
     ///
     /// # Errors
     /// When no answer came in time.
-    pub fn get(&self, path: &str, timeout: Duration) -> io::Result<Answer> {
+    pub(crate) fn get(&self, path: &str, timeout: Duration) -> io::Result<Answer> {
         self.ask(path, None, timeout)
     }
 
@@ -97,7 +97,7 @@ impl Target {
     ///
     /// # Errors
     /// When no answer came in time.
-    pub fn post(&self, path: &str, json: &[u8], timeout: Duration) -> io::Result<Answer> {
+    pub(crate) fn post(&self, path: &str, json: &[u8], timeout: Duration) -> io::Result<Answer> {
         self.ask(path, Some(json), timeout)
     }
 

@@ -291,7 +291,7 @@ pub fn command() -> Command {
 const PROGRAM: &str = "bhav";
 
 /// The definition of the command `completions`.
-pub fn completions_command() -> Command {
+pub(crate) fn completions_command() -> Command {
     let shell = Arg::new("shell").value_name("SHELL").required(true);
     let shells = [Shell::Bash, Shell::Zsh, Shell::Fish];
     Command::new("completions")
@@ -301,7 +301,7 @@ pub fn completions_command() -> Command {
 }
 
 /// The definition of the command `man`.
-pub fn man_command() -> Command {
+pub(crate) fn man_command() -> Command {
     let folder = Arg::new("folder").value_name("DIR").required(true);
     Command::new("man")
         .about("Write the manual pages, one per command")
@@ -309,7 +309,7 @@ pub fn man_command() -> Command {
 }
 
 /// `bhav completions`.
-pub fn completions(matches: &ArgMatches, mut program: Command) -> ExitCode {
+pub(crate) fn completions(matches: &ArgMatches, mut program: Command) -> ExitCode {
     let Some(shell) = matches.get_one::<Shell>("shell") else {
         unreachable!("clap demands it");
     };
@@ -359,7 +359,7 @@ fn with_lines_kept(page: &str) -> String {
 }
 
 /// `bhav man`.
-pub fn man(matches: &ArgMatches, program: Command) -> ExitCode {
+pub(crate) fn man(matches: &ArgMatches, program: Command) -> ExitCode {
     let folder = matches.get_one::<PathBuf>("folder").map_or(Path::new("."), PathBuf::as_path);
     match write_pages(program, folder) {
         Ok(()) => Exit::Ok.into(),
@@ -383,7 +383,7 @@ const FILES: [(&str, Reader); 4] = [
 ];
 
 /// Faults in the contents of the files. Settings with a fault in `known` are skipped.
-pub fn named_file_faults(flags: &Flags, env: &Environment, known: &[Fault]) -> Vec<Fault> {
+pub(crate) fn named_file_faults(flags: &Flags, env: &Environment, known: &[Fault]) -> Vec<Fault> {
     let mut found = Vec::new();
     for (name, read) in FILES {
         let (path, origin) = match (flags.get(name), env.path(name)) {

@@ -53,7 +53,7 @@ says it anew. With --copied, stop every node of the copy first: it may share a c
 the nodes of the original.";
 
 /// `backup`'s part of the command line.
-pub fn backup_command() -> Command {
+pub(crate) fn backup_command() -> Command {
     let to = Arg::new("to").value_name("FILE|DIR").required(true);
     let keep = Arg::new("keep").long("keep").value_name("N");
     let scheduled = Arg::new("scheduled").long("scheduled").action(ArgAction::SetTrue);
@@ -74,7 +74,7 @@ pub fn backup_command() -> Command {
 }
 
 /// `restore`'s part of the command line.
-pub fn restore_command() -> Command {
+pub(crate) fn restore_command() -> Command {
     let from = Arg::new("from").value_name("FILE").required(true);
     let yes = Arg::new("yes").long("yes").action(ArgAction::SetTrue);
     let rotate = Arg::new("rotate-key").long("rotate-key").action(ArgAction::SetTrue);
@@ -89,7 +89,7 @@ pub fn restore_command() -> Command {
 }
 
 /// `migrate`'s part of the command line.
-pub fn migrate_command() -> Command {
+pub(crate) fn migrate_command() -> Command {
     let status = Arg::new("status").long("status").action(ArgAction::SetTrue);
     let to = Arg::new("to").long("to").value_name("URL").conflicts_with("status");
     let what = ArgGroup::new("what").args(["status", "to"]).required(true);
@@ -104,7 +104,7 @@ pub fn migrate_command() -> Command {
 }
 
 /// `renew-identity`'s part of the command line.
-pub fn renew_identity_command() -> Command {
+pub(crate) fn renew_identity_command() -> Command {
     let yes = Arg::new("yes").long("yes").action(ArgAction::SetTrue);
     let copied = Arg::new("copied").long("copied").action(ArgAction::SetTrue);
     with_service(
@@ -117,7 +117,7 @@ pub fn renew_identity_command() -> Command {
 }
 
 /// `bhav renew-identity`.
-pub fn renew_identity(matches: &ArgMatches) -> ExitCode {
+pub(crate) fn renew_identity(matches: &ArgMatches) -> ExitCode {
     let config = match settings(matches) {
         Ok(config) => config,
         Err(code) => return code,
@@ -139,7 +139,7 @@ pub fn renew_identity(matches: &ArgMatches) -> ExitCode {
 }
 
 /// `bhav backup`.
-pub fn backup(matches: &ArgMatches) -> ExitCode {
+pub(super) fn backup(matches: &ArgMatches) -> ExitCode {
     let config = match settings(matches) {
         Ok(config) => config,
         Err(code) => return code,
@@ -246,7 +246,7 @@ fn remember(state_dir: &Path, database: &Path, clock: &Clock, good: bool) {
 }
 
 /// `bhav restore`.
-pub fn restore(matches: &ArgMatches) -> ExitCode {
+pub(super) fn restore(matches: &ArgMatches) -> ExitCode {
     let config = match settings(matches) {
         Ok(config) => config,
         Err(code) => return code,
@@ -333,7 +333,7 @@ fn migrate_to(url: &str, config: &Config) -> ExitCode {
 }
 
 /// `bhav migrate --status` and `bhav migrate --to`.
-pub fn migrate(matches: &ArgMatches) -> ExitCode {
+pub(super) fn migrate(matches: &ArgMatches) -> ExitCode {
     let config = match settings(matches) {
         Ok(config) => config,
         Err(code) => return code,

@@ -8,7 +8,7 @@ use serde::Serialize;
 /// Severity of a trouble; decides the exit code of `bhav status`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Severity {
+pub(crate) enum Severity {
     /// Worth knowing; nothing is missing now.
     Note,
     Degraded,
@@ -17,7 +17,7 @@ pub enum Severity {
 
 /// One row of the table.
 #[derive(Debug)]
-pub struct Diagnosis {
+pub(crate) struct Diagnosis {
     /// Stable name for programs.
     pub name: &'static str,
     pub severity: Severity,
@@ -27,7 +27,7 @@ pub struct Diagnosis {
 
 /// A diagnosis with its detail.
 #[derive(Debug, Clone, Serialize)]
-pub struct Trouble {
+pub(crate) struct Trouble {
     pub name: &'static str,
     pub severity: Severity,
     pub cause: String,
@@ -39,7 +39,7 @@ pub struct Trouble {
 
 impl Diagnosis {
     /// The trouble, with `detail` in the place of `{}`.
-    pub fn trouble(&self, detail: &str) -> Trouble {
+    pub(crate) fn trouble(&self, detail: &str) -> Trouble {
         Trouble {
             name: self.name,
             severity: self.severity,
@@ -52,12 +52,12 @@ impl Diagnosis {
 
 macro_rules! diagnoses {
     ($($id:ident $name:literal $severity:ident $cause:literal => $cure:literal,)*) => {
-        $(pub const $id: Diagnosis = Diagnosis {
+        $(pub(crate) const $id: Diagnosis = Diagnosis {
             name: $name, severity: Severity::$severity, cause: $cause, cure: $cure,
         };)*
         /// All rows.
         #[cfg(test)]
-        pub const TABLE: &[&Diagnosis] = &[$(&$id),*];
+        pub(crate) const TABLE: &[&Diagnosis] = &[$(&$id),*];
     };
 }
 
@@ -226,7 +226,7 @@ diagnoses! {
 }
 
 /// The diagnosis for a value of `database` in `/api/health`; `None` for "ok".
-pub fn of_store(state: &str) -> Option<&'static Diagnosis> {
+pub(crate) fn of_store(state: &str) -> Option<&'static Diagnosis> {
     match state {
         "ok" => None,
         "full" => Some(&STORE_FULL),

@@ -12,4 +12,3 @@ mod token;
 mod users;
 
 pub use commands::{Commands, Serve, command, run};
-pub use token::Evaluate;

@@ -24,23 +24,23 @@ use crate::store::{FILE_NAME, MaintenanceError};
 
 /// Settings file and state directory of the package's systemd unit.
 const ENV_FILE: &str = "/etc/bhav/bhav.env";
-pub const STATE_DIR: &str = "/var/lib/bhav";
+pub(crate) const STATE_DIR: &str = "/var/lib/bhav";
 /// Source of the unit's credentials (systemd.exec(5), `LoadCredential=`).
 const CREDENTIAL_STORE: &str = "/etc/credstore";
 
 /// `command` with the flags that select the service.
-pub fn with_service(command: Command) -> Command {
+pub(crate) fn with_service(command: Command) -> Command {
     with_env_file(with_flags(command, Scope::Operator))
 }
 
 /// `command` with the flags that select the service, and `--url` for its address.
-pub fn with_running_service(command: Command) -> Command {
+pub(crate) fn with_running_service(command: Command) -> Command {
     let url = Arg::new("url").long("url").value_name("URL");
     with_service(command.arg(url.help("Ask here instead of where the settings say it listens")))
 }
 
 /// `command` with the flag that names the unit's settings.
-pub fn with_env_file(command: Command) -> Command {
+pub(crate) fn with_env_file(command: Command) -> Command {
     let env_file = Arg::new("env-file")
         .long("env-file")
         .value_name("FILE")
@@ -114,7 +114,7 @@ fn report_faults(faults: &[Fault]) -> ExitCode {
 ///
 /// # Errors
 /// The exit code; the reason has been printed.
-pub fn shown(matches: &ArgMatches) -> Result<Loaded, ExitCode> {
+pub(super) fn shown(matches: &ArgMatches) -> Result<Loaded, ExitCode> {
     Sources::of(matches).and_then(|sources| sources.load()).map_err(|faults| report_faults(&faults))
 }
 
@@ -122,7 +122,7 @@ pub fn shown(matches: &ArgMatches) -> Result<Loaded, ExitCode> {
 ///
 /// # Errors
 /// The exit code; all faults have been printed.
-pub fn checked(matches: &ArgMatches) -> Result<Loaded, ExitCode> {
+pub(super) fn checked(matches: &ArgMatches) -> Result<Loaded, ExitCode> {
     let sources = Sources::of(matches).map_err(|faults| report_faults(&faults))?;
     let (loaded, mut faults) = match sources.load() {
         Ok(loaded) => {
@@ -139,7 +139,7 @@ pub fn checked(matches: &ArgMatches) -> Result<Loaded, ExitCode> {
 ///
 /// # Errors
 /// The exit code; the reason has been told.
-pub fn settings(matches: &ArgMatches) -> Result<Config, ExitCode> {
+pub(super) fn settings(matches: &ArgMatches) -> Result<Config, ExitCode> {
     shown(matches).map(|loaded| loaded.config)
 }
 
@@ -147,7 +147,7 @@ pub fn settings(matches: &ArgMatches) -> Result<Config, ExitCode> {
 ///
 /// # Errors
 /// As in [`settings`], or if there is no usable address.
-pub fn service(matches: &ArgMatches) -> Result<(Config, Target), ExitCode> {
+pub(super) fn service(matches: &ArgMatches) -> Result<(Config, Target), ExitCode> {
     let config = settings(matches)?;
     let url = matches.get_one::<String>("url").map(String::as_str);
     let target = Target::of(url, &config.http.listen).map_err(|why| refuse(&why, Exit::Usage))?;
@@ -155,7 +155,7 @@ pub fn service(matches: &ArgMatches) -> Result<(Config, Target), ExitCode> {
 }
 
 /// Prints to standard output. A closed pipe (`| head`) is no error.
-pub fn print(text: &str) -> ExitCode {
+pub(super) fn print(text: &str) -> ExitCode {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
@@ -166,12 +166,12 @@ pub fn print(text: &str) -> ExitCode {
 }
 
 /// Prints to standard error. Errors are ignored, because there is no other place to report them.
-pub fn say(text: &str) {
+pub(super) fn say(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
 }
 
 /// Asks on a terminal for a `yes`; false without a terminal.
-pub fn confirmed(question: &str) -> bool {
+pub(super) fn confirmed(question: &str) -> bool {
     if !io::stdin().is_terminal() {
         return false;
     }
@@ -181,10 +181,10 @@ pub fn confirmed(question: &str) -> bool {
 }
 
 /// The command that stops the service and the socket unit that would start it again.
-pub const STOP: &str = "systemctl stop bhav.socket bhav.service";
+pub(super) const STOP: &str = "systemctl stop bhav.socket bhav.service";
 
 /// An error of the service's database as a message that says what to do.
-pub fn in_words(error: &MaintenanceError) -> String {
+pub(crate) fn in_words(error: &MaintenanceError) -> String {
     let cure = match error {
         MaintenanceError::File { path, source }
             if source.kind() == io::ErrorKind::NotFound && path.ends_with(FILE_NAME) =>
@@ -225,7 +225,7 @@ pub fn in_words(error: &MaintenanceError) -> String {
 }
 
 /// An error of a backup that was to be restored, as a message that says what to do.
-pub fn in_words_of_backup(error: &MaintenanceError) -> String {
+pub(crate) fn in_words_of_backup(error: &MaintenanceError) -> String {
     match error {
         MaintenanceError::Foreign(path) => {
             format!("{} is not a backup of bhav: name another file", path.display())
@@ -240,18 +240,18 @@ pub fn in_words_of_backup(error: &MaintenanceError) -> String {
 }
 
 /// Prints why a command fails, and returns the exit code.
-pub fn refuse(why: &str, exit: Exit) -> ExitCode {
+pub(super) fn refuse(why: &str, exit: Exit) -> ExitCode {
     say(&format!("bhav: {why}\n"));
     exit.into()
 }
 
 /// Text from outside with control characters replaced, so that it cannot manipulate the terminal.
-pub fn plain(text: &str) -> String {
+pub(super) fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 /// `3 d 4 h`, `2 h 5 min`, `4 min 10 s`, `7 s`.
-pub fn span(seconds: u64) -> String {
+pub(super) fn span(seconds: u64) -> String {
     let (d, h, min, s) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60);
     match (d, h, min) {
         (0, 0, 0) => format!("{s} s"),

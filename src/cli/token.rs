@@ -32,7 +32,7 @@ Open the link, log in, and paste the address that the browser is sent to, or the
 script, write it to standard input: --code shows it to every user of this machine.";
 
 /// The definition of the command.
-pub fn command() -> Command {
+pub(super) fn command() -> Command {
     let broker = Arg::new("broker").value_name("BROKER").required(true).value_parser(["a", "b"]);
     let code = Arg::new("code").long("code").value_name("CODE");
     with_running_service(
@@ -68,7 +68,7 @@ struct Outcome {
 }
 
 /// Asks for the code and sends it to the service.
-pub fn run(matches: &ArgMatches) -> ExitCode {
+pub(super) fn run(matches: &ArgMatches) -> ExitCode {
     let (config, target) = match service(matches) {
         Ok(meant) => meant,
         Err(code) => return code,
@@ -195,7 +195,7 @@ fn told(broker: Broker, answer: &Answer) -> ExitCode {
 const PLACEHOLDER: &str = "YOUR_API_KEY";
 
 /// The URL of the page where a person logs in to get a code from the broker at `api_url`.
-pub fn page(broker: Broker, api_url: &str, api_key: Option<&SecretString>) -> String {
+pub(super) fn page(broker: Broker, api_url: &str, api_key: Option<&SecretString>) -> String {
     let mut url = login_page(broker, api_url);
     match api_key {
         Some(key) => push_encoded(&mut url, key.expose_secret()),
@@ -206,7 +206,7 @@ pub fn page(broker: Broker, api_url: &str, api_key: Option<&SecretString>) -> St
 
 /// The code in pasted text: the bare code, or the whole address to which the browser was
 /// redirected. Parameter names are matched in any case. `None` if there is no code.
-pub fn code(broker: Broker, pasted: &str) -> Option<Zeroizing<String>> {
+pub(super) fn code(broker: Broker, pasted: &str) -> Option<Zeroizing<String>> {
     let pasted = pasted.trim();
     let found = match pasted.split_once('?') {
         Some((_, query)) => {
@@ -236,7 +236,7 @@ fn names(broker: Broker) -> &'static [&'static str] {
 
 /// Runs the evaluation. Arguments: folder of candles, weight of the prior in dates, whether to
 /// write JSON, file for a plot.
-pub type Evaluate = fn(&Path, u32, bool, Option<&Path>) -> ExitCode;
+pub(crate) type Evaluate = fn(&Path, u32, bool, Option<&Path>) -> ExitCode;
 
 pub(super) fn evaluate(matches: &ArgMatches, run: Evaluate) -> ExitCode {
     let folder: &PathBuf = matches.get_one("folder").expect("clap demands it");

@@ -51,7 +51,7 @@ showing it, or read from a file of one line (-: standard input). It is never an 
 other users of the machine could see. 8 to 256 characters, none of the most common passwords.";
 
 /// The definition of the command.
-pub fn command() -> Command {
+pub(super) fn command() -> Command {
     let one = |name: &'static str, about: &'static str| {
         let user = Arg::new("user").value_name("ID|EMAIL").required(true);
         with_service(Command::new(name).about(about).arg(user.help("Whose account")))
@@ -99,7 +99,7 @@ fn password_file() -> Arg {
 }
 
 /// Runs one of the subcommands.
-pub fn run(matches: &ArgMatches) -> ExitCode {
+pub(super) fn run(matches: &ArgMatches) -> ExitCode {
     let Some((name, matches)) = matches.subcommand() else {
         unreachable!("clap demands one of them");
     };
@@ -354,13 +354,13 @@ fn await_notice(
 
 /// Longest secret accepted: a pasted address with a code, or a password. Terminals limit a line to
 /// the same length.
-pub const BYTES_MAX: usize = 4_096;
+pub(crate) const BYTES_MAX: usize = 4_096;
 
 /// Given in place of a file name: standard input.
-pub const STDIN: &str = "-";
+pub(crate) const STDIN: &str = "-";
 
 /// Whether standard input is a terminal, so that a person can be asked.
-pub fn is_terminal() -> bool {
+pub(crate) fn is_terminal() -> bool {
     isatty(stdin())
 }
 
@@ -369,7 +369,7 @@ pub fn is_terminal() -> bool {
 ///
 /// # Errors
 /// The reason as a message.
-pub fn ask(invite: impl FnOnce()) -> Result<Zeroizing<String>, String> {
+pub(super) fn ask(invite: impl FnOnce()) -> Result<Zeroizing<String>, String> {
     // Switch the echo off before the prompt: a person may type as soon as the prompt shows.
     let _no_echo = NoEcho::begin();
     invite();
@@ -383,7 +383,7 @@ pub fn ask(invite: impl FnOnce()) -> Result<Zeroizing<String>, String> {
 ///
 /// # Errors
 /// The reason as a message.
-pub fn from_file(path: &Path) -> Result<Zeroizing<String>, String> {
+pub(crate) fn from_file(path: &Path) -> Result<Zeroizing<String>, String> {
     let of_path = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
     let input = if path == Path::new(STDIN) {
         Input::read(stdin(), |_| false)

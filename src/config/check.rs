@@ -155,7 +155,7 @@ pub(super) fn warn(loaded: &mut Loaded, env: &Environment) {
 
 /// A setting by which others on the network can read what is sent, or use what only nodes may.
 #[derive(Debug)]
-pub struct Exposed {
+pub(crate) struct Exposed {
     pub setting: &'static str,
     /// `clear_text` or `no_password`, as health says it.
     pub reason: &'static str,
@@ -164,7 +164,7 @@ pub struct Exposed {
 }
 
 /// The settings of connections to other machines that are not encrypted, or ask for no password.
-pub fn exposed(config: &Config) -> Vec<Exposed> {
+pub(crate) fn exposed(config: &Config) -> Vec<Exposed> {
     let mut found = Vec::new();
     let mut clear_text = |setting, warning| {
         found.push(Exposed { setting, reason: "clear_text", warning });

@@ -15,7 +15,7 @@ use crate::config::env_file::Flags;
 
 /// Which settings a command takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
+pub(crate) enum Scope {
     /// `serve`: all but the simulator's.
     Service,
     /// `demo`: all.
@@ -49,7 +49,7 @@ impl Scope {
 }
 
 /// `command` with one flag for each setting of `scope`.
-pub fn with_flags(command: Command, scope: Scope) -> Command {
+pub(crate) fn with_flags(command: Command, scope: Scope) -> Command {
     command.args(SETTINGS.iter().filter(|s| scope.takes(s)).map(|setting| flag(setting, scope)))
 }
 
@@ -124,7 +124,7 @@ fn value_name(unit: &'static str) -> &'static str {
 }
 
 /// The flags given on the command line.
-pub fn typed(matches: &ArgMatches) -> Flags {
+pub(crate) fn typed(matches: &ArgMatches) -> Flags {
     SETTINGS
         .iter()
         .filter_map(|setting| {

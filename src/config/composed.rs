@@ -79,9 +79,9 @@ impl Default for Config {
 
 /// A free port of another loopback address than the service's. A browser sends a cookie to every
 /// port of its host name, and the login is none of the simulator's business.
-pub const LISTEN_APART: &str = "127.0.0.2:0";
+pub(crate) const LISTEN_APART: &str = "127.0.0.2:0";
 /// Where the machine has that address alone.
-pub const LISTEN_BESIDE: &str = "127.0.0.1:0";
+pub(crate) const LISTEN_BESIDE: &str = "127.0.0.1:0";
 
 /// The simulator, used by `bhav demo` and `bhav sim` only.
 #[derive(Debug, Clone)]
@@ -125,4 +125,4 @@ pub struct Loaded {
 }
 
 /// Reads all settings again, as at the start.
-pub type Reread<'a> = dyn Fn() -> Result<Loaded, Vec<Fault>> + 'a;
+pub(crate) type Reread<'a> = dyn Fn() -> Result<Loaded, Vec<Fault>> + 'a;

@@ -16,14 +16,14 @@ use crate::config::load::{Fault, Origin};
 use crate::ops::state_lock;
 
 /// The environment variable that names the file.
-pub const NAME: &str = "BHAV_ENV_FILE";
+pub(crate) const NAME: &str = "BHAV_ENV_FILE";
 
 /// Longest file accepted. The template with every setting has about 20 KiB.
 const BYTES_MAX: usize = 256 * 1024;
 
 /// A variable of the file. Wiped on drop, because it may be a secret.
 #[derive(Debug)]
-pub struct Entry {
+pub(crate) struct Entry {
     pub value: Zeroizing<String>,
     /// Line number, from 1.
     pub line: usize,
@@ -31,7 +31,7 @@ pub struct Entry {
 
 /// The parsed file.
 #[derive(Debug, Default)]
-pub struct EnvFile {
+pub(crate) struct EnvFile {
     pub path: PathBuf,
     pub entries: BTreeMap<String, Entry>,
 }
@@ -40,7 +40,7 @@ pub struct EnvFile {
 ///
 /// # Errors
 /// All faults of the file, with line numbers.
-pub fn read(path: &Path) -> Result<EnvFile, Vec<Fault>> {
+pub(crate) fn read(path: &Path) -> Result<EnvFile, Vec<Fault>> {
     let unreadable = |why: String| vec![fault(path, format!("cannot be read: {why}"))];
     let bytes = File::open(path)
         .and_then(|file| state_lock::read(file, BYTES_MAX))
@@ -120,12 +120,12 @@ fn fault(path: &Path, problem: String) -> Fault {
 // What was given from outside: the flags, and the environment with the settings file.
 
 /// The flags given on the command line, by variable name.
-pub type Flags = BTreeMap<&'static str, String>;
+pub(crate) type Flags = BTreeMap<&'static str, String>;
 
 /// The environment variables, and the settings file, which they override. Taken once, so that tests
 /// can provide their own.
 #[derive(Debug, Default)]
-pub struct Environment {
+pub(crate) struct Environment {
     own: BTreeMap<String, OsString>,
     file: EnvFile,
 }
@@ -133,7 +133,7 @@ pub struct Environment {
 impl Environment {
     /// The environment of this process. Names that are not UTF-8 are left out, as no setting has
     /// one.
-    pub fn of_process() -> Self {
+    pub(crate) fn of_process() -> Self {
         let named = |(name, value): (OsString, _)| Some((name.into_string().ok()?, value));
         Self { own: std::env::vars_os().filter_map(named).collect(), file: EnvFile::default() }
     }
@@ -142,7 +142,7 @@ impl Environment {
     ///
     /// # Errors
     /// All faults of the file.
-    pub fn with_file(self) -> Result<Self, Vec<Fault>> {
+    pub(crate) fn with_file(self) -> Result<Self, Vec<Fault>> {
         match self.path(NAME) {
             Some(path) => self.with_file_at(&path),
             None => Ok(self),
@@ -153,19 +153,19 @@ impl Environment {
     ///
     /// # Errors
     /// All faults of the file.
-    pub fn with_file_at(mut self, path: &Path) -> Result<Self, Vec<Fault>> {
+    pub(crate) fn with_file_at(mut self, path: &Path) -> Result<Self, Vec<Fault>> {
         self.file = read(path)?;
         Ok(self)
     }
 
     #[cfg(test)]
-    pub fn from_pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+    pub(crate) fn from_pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let own = pairs.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
         Self { own, file: EnvFile::default() }
     }
 
     /// The text of a variable; `None` if not set or empty, `Err` if it is not UTF-8.
-    pub fn text(&self, name: &str) -> Option<Result<&str, NotText>> {
+    pub(crate) fn text(&self, name: &str) -> Option<Result<&str, NotText>> {
         match self.set(name) {
             Some(value) => Some(value.to_str().ok_or(NotText)),
             None => self.entry(name).map(|entry| Ok(entry.value.as_str())),
@@ -173,13 +173,13 @@ impl Environment {
     }
 
     /// The variable as a path.
-    pub fn path(&self, name: &str) -> Option<PathBuf> {
+    pub(crate) fn path(&self, name: &str) -> Option<PathBuf> {
         let from_file = || self.entry(name).map(|entry| PathBuf::from(entry.value.as_str()));
         self.set(name).map(PathBuf::from).or_else(from_file)
     }
 
     /// Where the value of a set variable comes from.
-    pub fn origin(&self, name: &str) -> Origin {
+    pub(crate) fn origin(&self, name: &str) -> Origin {
         match (self.set(name), self.entry(name)) {
             (None, Some(entry)) => Origin::EnvFile(self.file.path.clone(), entry.line),
             _ => Origin::Environment,
@@ -199,14 +199,14 @@ impl Environment {
         self.file.entries.keys().map(String::as_str)
     }
 
-    pub fn names(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.own.keys().map(String::as_str)
     }
 }
 
 /// The value of a variable is not UTF-8.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NotText;
+pub(crate) struct NotText;
 
 #[cfg(test)]
 mod tests {

@@ -19,7 +19,8 @@ use crate::config::{check, env_file, secrets};
 ///
 /// # Errors
 /// All faults at once, never an empty list.
-pub fn load(flags: &Flags, env: &Environment) -> Result<Loaded, Vec<Fault>> {
+#[cfg(test)]
+pub(crate) fn load(flags: &Flags, env: &Environment) -> Result<Loaded, Vec<Fault>> {
     load_with(flags, env, None, |_| None)
 }
 
@@ -28,7 +29,7 @@ pub fn load(flags: &Flags, env: &Environment) -> Result<Loaded, Vec<Fault>> {
 ///
 /// # Errors
 /// All faults at once, never an empty list.
-pub fn load_of_unit(
+pub(crate) fn load_of_unit(
     flags: &Flags,
     env: &Environment,
     credentials: &Path,
@@ -40,7 +41,7 @@ pub fn load_of_unit(
 ///
 /// # Errors
 /// All faults at once, never an empty list.
-pub fn load_for_service(flags: &Flags, env: &Environment) -> Result<Loaded, Vec<Fault>> {
+pub(crate) fn load_for_service(flags: &Flags, env: &Environment) -> Result<Loaded, Vec<Fault>> {
     load_with(flags, env, None, check::missing_key)
 }
 
@@ -126,7 +127,7 @@ fn without_user(text: &str) -> String {
 // Prints the settings in force, for `config show` and at a reload.
 
 /// The settings in force, one a line in the form of an environment file, secrets masked.
-pub fn effective(loaded: &Loaded) -> String {
+pub(crate) fn effective(loaded: &Loaded) -> String {
     let mut text = String::new();
     for setting in SETTINGS {
         let origin = loaded.origins.get(setting.name).unwrap_or(&Origin::Default);
@@ -194,7 +195,7 @@ impl fmt::Display for Fault {
 }
 
 /// All faults as one text.
-pub fn report(faults: &[Fault]) -> String {
+pub(crate) fn report(faults: &[Fault]) -> String {
     let mut text = match faults.len() {
         1 => "1 setting is wrong:\n".to_owned(),
         many => format!("{many} settings are wrong:\n"),
@@ -229,7 +230,7 @@ pub enum Origin {
 
 impl Origin {
     /// The kind of origin as text.
-    pub fn kind(&self) -> &'static str {
+    pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Default => "default",
             Self::Flag => "flag",
@@ -311,7 +312,7 @@ pub(super) fn is_known(name: &str) -> bool {
 
 /// The known name most similar to `name`, with the suffix `_FILE` if that is a secret's and `name`
 /// has it. `None` if no name is similar enough.
-pub fn likeliest(name: &str) -> Option<String> {
+pub(crate) fn likeliest(name: &str) -> Option<String> {
     let bare = name.strip_prefix("BHAV_").unwrap_or(name);
     let (bare_of_file, suffix) = match bare.strip_suffix(FILE_SUFFIX) {
         Some(of_file) => (of_file, FILE_SUFFIX),

@@ -8,11 +8,12 @@
 
 pub(crate) mod check;
 pub mod cli;
-pub mod composed;
+pub(crate) mod composed;
 pub mod env_file;
 pub mod load;
 pub mod secrets;
 pub mod settings;
 pub mod value;
 
-pub use composed::{Config, LISTEN_APART, LISTEN_BESIDE, SimSettings};
+pub use composed::{Config, SimSettings};
+pub(crate) use composed::{LISTEN_APART, LISTEN_BESIDE};

@@ -99,7 +99,7 @@ pub const SECRETS: &[Secret] = &[
 ];
 
 /// Reads every secret that is given; adds faults and warnings to those of the caller.
-pub fn read_all(env: &Environment, loaded: &mut Loaded, faults: &mut Vec<Fault>) {
+pub(crate) fn read_all(env: &Environment, loaded: &mut Loaded, faults: &mut Vec<Fault>) {
     for secret in SECRETS {
         let found = match read(secret.name, env, &mut loaded.warnings) {
             Ok(Some(found)) => found,
@@ -120,7 +120,7 @@ pub fn read_all(env: &Environment, loaded: &mut Loaded, faults: &mut Vec<Fault>)
 
 /// For commands about an installed service: reads missing secrets from the source of the unit's
 /// `LoadCredential=`. Those that are absent or not readable stay missing.
-pub fn read_credential_store(store: &Path, loaded: &mut Loaded) {
+pub(crate) fn read_credential_store(store: &Path, loaded: &mut Loaded) {
     for secret in SECRETS {
         let slot = (secret.slot)(&mut loaded.config);
         let path = store.join(format!("bhav.{}", secret.name.to_ascii_lowercase()));

@@ -41,7 +41,7 @@ pub struct Setting {
 
 impl Setting {
     /// The long flag without its dashes.
-    pub fn flag(&self) -> String {
+    pub(crate) fn flag(&self) -> String {
         let name = self.name.strip_prefix("BHAV_").unwrap_or(self.name);
         match name {
             "SIM_SEED" => "seed".into(),
@@ -50,7 +50,7 @@ impl Setting {
     }
 
     /// The default as text.
-    pub fn default_text(&self) -> String {
+    pub(crate) fn default_text(&self) -> String {
         (self.show)(&Config::default())
     }
 }
@@ -73,7 +73,7 @@ pub enum Group {
 }
 
 impl Group {
-    pub fn title(self) -> &'static str {
+    pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Service => "Service",
             Self::Http => "HTTP limits",
@@ -497,7 +497,7 @@ const SECRETS_OPENING: &str = "
 const WIDTH: usize = 96;
 
 /// The whole template.
-pub fn template() -> String {
+pub(crate) fn template() -> String {
     let mut text = OPENING.to_owned();
     let mut group: Option<Group> = None;
     for setting in SETTINGS {

@@ -29,7 +29,10 @@ fn refused<T>(problem: impl Into<String>, cure: impl Into<String>) -> Result<T, 
 }
 
 /// A whole number within `range`.
-pub fn number<T: TryFrom<u64>>(text: &str, range: RangeInclusive<u64>) -> Result<T, Refused> {
+pub(crate) fn number<T: TryFrom<u64>>(
+    text: &str,
+    range: RangeInclusive<u64>,
+) -> Result<T, Refused> {
     let cure = format!("give a whole number from {} to {}", range.start(), range.end());
     let Ok(number) = text.parse::<u64>() else {
         return refused("is not a whole number in range", cure);
@@ -44,7 +47,7 @@ pub fn number<T: TryFrom<u64>>(text: &str, range: RangeInclusive<u64>) -> Result
 }
 
 /// `true` or `false`, and the usual other spellings.
-pub fn switch(text: &str) -> Result<bool, Refused> {
+pub(crate) fn switch(text: &str) -> Result<bool, Refused> {
     match text.to_ascii_lowercase().as_str() {
         "true" | "yes" | "on" | "1" => Ok(true),
         "false" | "no" | "off" | "0" => Ok(false),
@@ -53,7 +56,7 @@ pub fn switch(text: &str) -> Result<bool, Refused> {
 }
 
 /// As [`listen`], or `off`.
-pub fn listen_or_off(text: &str) -> Result<AdminListen, Refused> {
+pub(crate) fn listen_or_off(text: &str) -> Result<AdminListen, Refused> {
     if text == AdminListen::OFF {
         return Ok(AdminListen::Off);
     }
@@ -64,7 +67,7 @@ pub fn listen_or_off(text: &str) -> Result<AdminListen, Refused> {
 }
 
 /// `IP:PORT` or `unix:PATH`.
-pub fn listen(text: &str) -> Result<String, Refused> {
+pub(crate) fn listen(text: &str) -> Result<String, Refused> {
     match text.strip_prefix("unix:") {
         // sun_path holds 108 bytes with its final zero (unix(7)).
         Some(path) if path.is_empty() || path.len() > 107 || path.contains('\0') => {
@@ -79,7 +82,7 @@ pub fn listen(text: &str) -> Result<String, Refused> {
 }
 
 /// `IP:PORT`, kept as text. Names are not resolved, so that starting needs no DNS.
-pub fn address(text: &str) -> Result<String, Refused> {
+pub(crate) fn address(text: &str) -> Result<String, Refused> {
     match text.parse::<SocketAddr>() {
         Ok(_) => Ok(text.to_owned()),
         Err(_) => refused(
@@ -90,7 +93,7 @@ pub fn address(text: &str) -> Result<String, Refused> {
 }
 
 /// A `ws` or `wss` URL without query.
-pub fn socket_url(text: &str) -> Result<String, Refused> {
+pub(crate) fn socket_url(text: &str) -> Result<String, Refused> {
     match Endpoint::parse(text) {
         Ok(_) => Ok(text.trim_end_matches('/').to_owned()),
         Err(_) => refused(
@@ -101,7 +104,7 @@ pub fn socket_url(text: &str) -> Result<String, Refused> {
 }
 
 /// A Valkey or Redis server, without a password: addresses are printed.
-pub fn cache_url(text: &str) -> Result<Option<Address>, Refused> {
+pub(crate) fn cache_url(text: &str) -> Result<Option<Address>, Refused> {
     Address::parse(text).map(Some).map_err(|bad| Refused {
         problem: bad.to_string(),
         cure: match bad {
@@ -113,14 +116,14 @@ pub fn cache_url(text: &str) -> Result<Option<Address>, Refused> {
 }
 
 /// A name in front of keys.
-pub fn namespace(text: &str) -> Result<Option<Namespace>, Refused> {
+pub(crate) fn namespace(text: &str) -> Result<Option<Namespace>, Refused> {
     Namespace::parse(text)
         .map(Some)
         .or_else(|bad| refused(bad.to_string(), "give up to 64 small letters, digits, -, _ and ."))
 }
 
 /// What a node is called: safe in a log line and in a key.
-pub fn node_name(text: &str) -> Result<Option<String>, Refused> {
+pub(crate) fn node_name(text: &str) -> Result<Option<String>, Refused> {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
     if text.is_empty() || text.len() > Holder::NODE_BYTES_MAX || !text.chars().all(is_plain) {
         return refused("is no name of a node", "give up to 64 letters, digits, -, _ and .");
@@ -129,7 +132,7 @@ pub fn node_name(text: &str) -> Result<Option<String>, Refused> {
 }
 
 /// An `http` or `https` root to which documented paths are appended; a last slash is dropped.
-pub fn root_url(text: &str) -> Result<String, Refused> {
+pub(crate) fn root_url(text: &str) -> Result<String, Refused> {
     const CURE: &str = "give a root such as https://api.example.com or http://127.0.0.1:9000/v1";
     if text.contains('#') {
         return refused("has a fragment", CURE);
@@ -161,7 +164,7 @@ pub fn root_url(text: &str) -> Result<String, Refused> {
 }
 
 /// Comma-separated `scheme://host[:port]`, as browsers send them in `Origin`.
-pub fn origins(text: &str) -> Result<Vec<String>, Refused> {
+pub(crate) fn origins(text: &str) -> Result<Vec<String>, Refused> {
     const CURE: &str = "give origins such as https://dash.example.com,http://localhost:3000";
     items(text)
         .map(|item| {
@@ -180,7 +183,7 @@ pub fn origins(text: &str) -> Result<Vec<String>, Refused> {
 }
 
 /// Comma-separated IP addresses.
-pub fn ip_addresses(text: &str) -> Result<Vec<IpAddr>, Refused> {
+pub(crate) fn ip_addresses(text: &str) -> Result<Vec<IpAddr>, Refused> {
     items(text)
         .map(|item| {
             item.parse().or_else(|_| {
@@ -195,7 +198,7 @@ fn items(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// A path.
-pub fn path(text: &str) -> Result<PathBuf, Refused> {
+pub(crate) fn path(text: &str) -> Result<PathBuf, Refused> {
     if text.contains('\0') {
         return refused("holds a zero byte", "give a path");
     }
@@ -203,18 +206,18 @@ pub fn path(text: &str) -> Result<PathBuf, Refused> {
 }
 
 /// A path that may be absent.
-pub fn path_if_any(text: &str) -> Result<Option<PathBuf>, Refused> {
+pub(crate) fn path_if_any(text: &str) -> Result<Option<PathBuf>, Refused> {
     path(text).map(Some)
 }
 
 /// The URL of a database server.
-pub fn store_url(text: &str) -> Result<Option<StoreUrl>, Refused> {
+pub(crate) fn store_url(text: &str) -> Result<Option<StoreUrl>, Refused> {
     let parsed = StoreUrl::parse(text);
     parsed.map(Some).map_err(|bad| Refused { problem: bad.problem, cure: bad.cure.to_owned() })
 }
 
 /// An instant with its offset; the years are those that a market calendar can mean.
-pub fn instant(text: &str) -> Result<Option<Timestamp>, Refused> {
+pub(crate) fn instant(text: &str) -> Result<Option<Timestamp>, Refused> {
     const CURE: &str = "give an ISO 8601 instant with offset, such as 2026-11-20T10:00:00+05:30";
     let Ok(at) = text.parse::<Timestamp>() else {
         return refused("is not an instant with an offset", CURE);
@@ -227,7 +230,7 @@ pub fn instant(text: &str) -> Result<Option<Timestamp>, Refused> {
 }
 
 /// The value of a request header: visible ASCII and spaces.
-pub fn header_value(text: &str) -> Result<String, Refused> {
+pub(crate) fn header_value(text: &str) -> Result<String, Refused> {
     const LONGEST_BYTES: usize = 256;
     let visible = text.bytes().all(|b| (0x20..0x7f).contains(&b));
     if !visible || text.len() > LONGEST_BYTES {
@@ -237,7 +240,7 @@ pub fn header_value(text: &str) -> Result<String, Refused> {
 }
 
 /// A tracing filter.
-pub fn filter(text: &str) -> Result<String, Refused> {
+pub(crate) fn filter(text: &str) -> Result<String, Refused> {
     match crate::ops::log::parsed(text) {
         Ok(_) => Ok(text.to_owned()),
         Err(why) => refused(
@@ -248,7 +251,7 @@ pub fn filter(text: &str) -> Result<String, Refused> {
 }
 
 /// `logfmt` or `json`.
-pub fn log_format(text: &str) -> Result<LogFormat, Refused> {
+pub(crate) fn log_format(text: &str) -> Result<LogFormat, Refused> {
     match text {
         "logfmt" => Ok(LogFormat::Logfmt),
         "json" => Ok(LogFormat::Json),
@@ -257,7 +260,7 @@ pub fn log_format(text: &str) -> Result<LogFormat, Refused> {
 }
 
 /// `open`, `first` or `closed`.
-pub fn registration(text: &str) -> Result<Registration, Refused> {
+pub(crate) fn registration(text: &str) -> Result<Registration, Refused> {
     match text {
         "open" => Ok(Registration::Open),
         "first" => Ok(Registration::First),

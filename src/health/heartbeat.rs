@@ -11,7 +11,7 @@ use arc_swap::ArcSwapOption;
 
 /// What the published snapshot is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Serving {
+pub(crate) struct Serving {
     /// How old the primary index's price is.
     pub age: Age,
     pub phase: Phase,
@@ -42,12 +42,12 @@ impl Heartbeat {
     }
 
     /// Monotonic time of its last tick.
-    pub fn beat_mono_ms(&self) -> u64 {
+    pub(crate) fn beat_mono_ms(&self) -> u64 {
         self.beat_mono_ms.load(Ordering::Acquire)
     }
 
     /// What has been served since; `None` before there is a snapshot.
-    pub fn serving(&self) -> Option<Serving> {
+    pub(crate) fn serving(&self) -> Option<Serving> {
         self.serving.load().as_deref().copied()
     }
 }

@@ -5,8 +5,6 @@
 pub(crate) mod heartbeat;
 pub(crate) mod readings;
 
-pub use heartbeat::{Heartbeat, Serving};
-pub use readings::{
-    FeedReadings, NodeReadings, Readings, RelayReadings, Runs, SnapshotReadings, WARMER_STATES,
-    WarmerReadings,
-};
+pub(crate) use heartbeat::{Heartbeat, Serving};
+pub(crate) use readings::{NodeReadings, RelayReadings, WarmerReadings};
+pub use readings::{Readings, WARMER_STATES};

@@ -17,14 +17,17 @@ pub mod message;
 pub mod serve;
 pub mod server;
 
-pub use document::published::{Frame, Frames, Framing, Made, Published, PublishedJson, Taken};
-pub use document::variants::{CachePolicy, OwnedBody, Prepared, Variants};
-pub use message::request::{
-    EntityTag, Method, Named, Peer, PreconditionFailed, Preconditions, Request, Verdict,
-};
+pub(crate) use document::published::{Frame, Frames, Made};
+pub use document::published::{Framing, Published, PublishedJson, Taken};
+pub use document::variants::Prepared;
+pub(crate) use document::variants::{CachePolicy, OwnedBody, Variants};
+pub(crate) use message::request::{EntityTag, Named};
+pub use message::request::{Method, Preconditions, Request, Verdict};
 #[cfg(test)]
 pub(crate) use message::response::ProblemDocument;
-pub use message::response::{Problem, Response, StreamsFull, WantedStream};
-pub use serve::{Refreshed, Serve, Shows};
+pub use message::response::{Problem, Response};
+pub(crate) use message::response::{StreamsFull, WantedStream};
+pub use serve::Serve;
+pub(crate) use serve::{Refreshed, Shows};
 pub use server::acceptor::Server;
 pub use server::listener::{ListenError, Listener};

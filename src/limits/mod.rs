@@ -3,4 +3,4 @@
 //! Checked on the edge, before any work is done for the request. Where nodes share a server,
 //! attempts that a node admits are counted by all of them together, on a lane.
 
-pub mod throttle;
+pub(crate) mod throttle;

@@ -14,13 +14,13 @@ use crate::base::limiter::{KeyedLimiter, Rate, network};
 use crate::ops::Counter;
 
 /// Most keys remembered, in about 3 MiB.
-pub const KEYS_MAX: usize = 100_000;
+pub(crate) const KEYS_MAX: usize = 100_000;
 
 const MINUTE_MS: u64 = 60_000;
 
 /// What attempts are counted by.
 #[derive(Clone, Copy, Debug, Hash)]
-pub enum Key<'a> {
+pub(crate) enum Key<'a> {
     /// A normalised e-mail address, whether or not an account has it.
     Account(&'a str),
     /// An account, tried from one network. Clients of other networks cannot use up these attempts.
@@ -51,20 +51,20 @@ pub struct Throttle {
 
 impl Throttle {
     /// Allows `per_minute` attempts for each key; 0 means no limit.
-    pub fn new(per_minute: u32, clock: Clock) -> Self {
+    pub(crate) fn new(per_minute: u32, clock: Clock) -> Self {
         let keys = KeyedLimiter::new(rate(per_minute), KEYS_MAX);
         Self { clock, keys, refused: Counter::new(), shared: OnceLock::new() }
     }
 
     /// From now on attempts are also counted with those of the other nodes, under this name.
-    pub fn join(&self, kind: &'static str, counts: &Arc<dyn SharedCounts>) {
+    pub(crate) fn join(&self, kind: &'static str, counts: &Arc<dyn SharedCounts>) {
         // A node joins the others once, at its start.
         let _ = self.shared.set((kind, Arc::clone(counts)));
     }
 
     /// What counts an attempt of these keys, which this node has admitted, with those of the other
     /// nodes. `None` where there are none to ask, or no limit.
-    pub fn shared_attempt(&self, keys: &[Key<'_>]) -> Option<SharedAttempt> {
+    pub(crate) fn shared_attempt(&self, keys: &[Key<'_>]) -> Option<SharedAttempt> {
         let (kind, counts) = self.shared.get()?;
         let rate = self.keys.rate()?;
         let mut values: Vec<(_, u64)> = Vec::with_capacity(keys.len());
@@ -80,7 +80,7 @@ impl Throttle {
     /// What an attempt at an account counts by that comes from an unknown network: the account,
     /// and twice the account with the network, so that one network has half of the account's
     /// attempts. A single stranger leaves the other half to everybody else.
-    pub fn of_stranger<'a>(&self, account: &'a str, client: Option<IpAddr>) -> Vec<Key<'a>> {
+    pub(crate) fn of_stranger<'a>(&self, account: &'a str, client: Option<IpAddr>) -> Vec<Key<'a>> {
         let own = Key::Account(account);
         let is_divisible = self.keys.rate().is_some_and(|rate| rate.tolerance_ms() > 0);
         match client.map(|client| Key::Pair(account, client)) {
@@ -90,12 +90,12 @@ impl Throttle {
     }
 
     /// Counts an attempt that all nodes together refused.
-    pub fn count_refusal(&self) {
+    pub(crate) fn count_refusal(&self) {
         self.refused.increment();
     }
 
     /// Changes the rate for all keys, including those that have made attempts.
-    pub fn set_rate(&self, per_minute: u32) {
+    pub(crate) fn set_rate(&self, per_minute: u32) {
         self.keys.set_rate(rate(per_minute));
     }
 
@@ -104,7 +104,7 @@ impl Throttle {
     ///
     /// # Errors
     /// [`Throttled`] if a key has no attempt left.
-    pub fn admit(&self, keys: &[Key<'_>]) -> Result<(), Throttled> {
+    pub(crate) fn admit(&self, keys: &[Key<'_>]) -> Result<(), Throttled> {
         let keys: Vec<Key<'_>> = keys.iter().copied().map(by_network).collect();
         let admitted = self.keys.admit(&keys, self.clock.monotonic_ms());
         admitted.map_err(|early| {
@@ -119,7 +119,7 @@ impl Throttle {
     }
 
     /// Forgets the attempts of a key, after a correct password.
-    pub fn forgive(&self, key: Key<'_>) {
+    pub(crate) fn forgive(&self, key: Key<'_>) {
         self.keys.forgive(&by_network(key));
     }
 }
@@ -199,7 +199,7 @@ pub struct SharedTally {
 }
 
 /// An attempt that this node's limiter has admitted.
-pub struct SharedAttempt {
+pub(crate) struct SharedAttempt {
     pub(super) counts: Arc<dyn SharedCounts>,
     pub(super) kind: &'static str,
     pub(super) rate: Rate,
@@ -212,7 +212,7 @@ impl SharedAttempt {
     ///
     /// # Errors
     /// [`Throttled`] if all nodes together have had their attempts.
-    pub fn count(&self) -> Result<(), Throttled> {
+    pub(crate) fn count(&self) -> Result<(), Throttled> {
         let of_cost =
             |is_one: bool| self.values.iter().filter(move |value| (value.1 == 1) == is_one);
         // What costs more is asked first, by itself: whoever is refused there takes nothing of what
@@ -226,7 +226,7 @@ impl SharedAttempt {
 
     /// Forgets the attempts of all keys but the first, which is the client's address, after a
     /// correct password. Blocks as [`count`](Self::count) does.
-    pub fn forgive_own(&self) {
+    pub(crate) fn forgive_own(&self) {
         for (value, _) in self.values.iter().skip(1) {
             self.counts.forgive(self.kind, value);
         }

@@ -21,10 +21,10 @@ use toml::de::{DeTable, DeValue};
 use crate::base::{MarketDay, Quote, clock};
 
 /// Years that entries may have. Bounds the size of the timeline that is built from them.
-pub const YEARS: RangeInclusive<i16> = 2000..=2100;
+pub(crate) const YEARS: RangeInclusive<i16> = 2000..=2100;
 
 /// Most parts of one special session. The exchange's disaster recovery drills had two.
-pub const SESSION_PARTS_MAX: usize = 8;
+pub(crate) const SESSION_PARTS_MAX: usize = 8;
 
 const EMBEDDED: &str = include_str!("data/calendar.toml");
 
@@ -64,7 +64,7 @@ pub struct Hours {
 
 /// A weekday on which the market stays closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Holiday {
+pub(crate) struct Holiday {
     pub name: String,
     pub provenance: Provenance,
 }
@@ -82,7 +82,7 @@ pub struct Session {
 
 /// The hours of normal trading days, in force from a date on until the next regime begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Regime {
+pub(crate) struct Regime {
     pub hours: Hours,
     pub provenance: Provenance,
 }
@@ -143,7 +143,7 @@ impl MarketCalendar {
     ///
     /// # Errors
     /// The text has faults: all of them, each with its line.
-    pub fn with_operator_text(text: &str, origin: &str) -> Result<Self, DataError> {
+    pub(crate) fn with_operator_text(text: &str, origin: &str) -> Result<Self, DataError> {
         let mut entries = embedded_entries();
         let operator = parse(text, origin, &entries)?;
         entries.overlay(operator);
@@ -162,13 +162,13 @@ impl MarketCalendar {
     }
 
     /// Whether a list of holidays covers the year of `date`.
-    pub fn covers(&self, date: Date) -> bool {
+    pub(crate) fn covers(&self, date: Date) -> bool {
         self.entries.years.contains(&date.year())
     }
 
     /// The last covered date: the end of the last year before the first gap at or after `date`.
     /// `None` if the year of `date` is not covered. Operators are warned when it is near.
-    pub fn covered_until(&self, date: Date) -> Option<Date> {
+    pub(crate) fn covered_until(&self, date: Date) -> Option<Date> {
         let mut year = self.covers(date).then_some(date.year())?;
         while self.entries.years.contains(&(year + 1)) {
             year += 1;
@@ -209,41 +209,42 @@ impl MarketCalendar {
 
     /// When the first phase of `date` begins. From then on prices may be of that date. `None` if
     /// `date` is no trading date.
-    pub fn opens(&self, date: Date) -> Option<Timestamp> {
+    pub(crate) fn opens(&self, date: Date) -> Option<Timestamp> {
         self.timeline.opens(date)
     }
 
     /// When the first continuous trading of `date` begins. `None` if `date` is no trading date.
-    pub fn begins(&self, date: Date) -> Option<Timestamp> {
+    pub(crate) fn begins(&self, date: Date) -> Option<Timestamp> {
         self.timeline.begins(date)
     }
 
     /// When the last continuous trading of `date` ends. `None` if `date` is no trading date.
-    pub fn continuous_end(&self, date: Date) -> Option<Timestamp> {
+    pub(crate) fn continuous_end(&self, date: Date) -> Option<Timestamp> {
         self.timeline.continuous_end(date)
     }
 
     /// How much of the time between `from` and `to` was continuous trading of the indices, in which
     /// they move every second. Zero if `to` is before `from`.
-    pub fn trading_between(&self, from: Timestamp, to: Timestamp) -> SignedDuration {
+    pub(crate) fn trading_between(&self, from: Timestamp, to: Timestamp) -> SignedDuration {
         self.timeline.trading_between(from, to)
     }
 
     /// When the continuous trading of the indices that is under way at `at` began, or else the last
     /// one before `at`. `None` before the first known session.
-    pub fn trading_began(&self, at: Timestamp) -> Option<Timestamp> {
+    pub(crate) fn trading_began(&self, at: Timestamp) -> Option<Timestamp> {
         self.timeline.trading_began(at)
     }
 
     /// The latest moment, at most `at`, at which an index can have got a new price. That is `at`
     /// itself during continuous trading, otherwise the end of trading, or the official close once
     /// it is final.
-    pub fn last_move(&self, at: Timestamp) -> Option<Timestamp> {
+    pub(crate) fn last_move(&self, at: Timestamp) -> Option<Timestamp> {
         self.timeline.last_move(at)
     }
 
     /// The holiday that is listed for `date`.
-    pub fn holiday(&self, date: Date) -> Option<&Holiday> {
+    #[cfg(test)]
+    pub(crate) fn holiday(&self, date: Date) -> Option<&Holiday> {
         match self.entries.days.get(&date)? {
             Entry::Holiday(holiday) => Some(holiday),
             Entry::Session(_) | Entry::TradingDay => None,
@@ -251,7 +252,10 @@ impl MarketCalendar {
     }
 
     /// Special sessions on or after `from` with unconfirmed hours, which the operator should check.
-    pub fn unconfirmed_sessions(&self, from: Date) -> impl Iterator<Item = (Date, &Session)> {
+    pub(crate) fn unconfirmed_sessions(
+        &self,
+        from: Date,
+    ) -> impl Iterator<Item = (Date, &Session)> {
         self.entries.days.range(from..).filter_map(|(date, entry)| match entry {
             Entry::Session(session) if !session.hours_confirmed => Some((*date, session)),
             _ => None,
@@ -259,7 +263,8 @@ impl MarketCalendar {
     }
 
     /// The regime in force on `date`: its hours if no special session is listed.
-    pub fn regime(&self, date: Date) -> Option<&Regime> {
+    #[cfg(test)]
+    pub(crate) fn regime(&self, date: Date) -> Option<&Regime> {
         self.entries.regime(date)
     }
 
@@ -497,13 +502,13 @@ fn hours(row: &Row<'_, '_>, faults: &mut Faults<'_>) -> Option<Hours> {
 // Runs on the main thread. Reads nothing but the file that it is given.
 
 /// Largest operator file read. The embedded calendar of four years is under 20 KiB.
-pub const DATA_FILE_BYTES_MAX: u64 = 256 * 1024;
+pub(crate) const DATA_FILE_BYTES_MAX: u64 = 256 * 1024;
 
 /// Most entries of one kind in a file; a hundred years of holidays are under 2,000.
 pub const ENTRIES_MAX: usize = 4_000;
 
 /// Longest name or note.
-pub const TEXT_BYTES_MAX: usize = 200;
+pub(crate) const TEXT_BYTES_MAX: usize = 200;
 
 /// One fault of a data file: its line, and what to change.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -608,13 +613,13 @@ pub struct DaySpan {
 
 impl DaySpan {
     /// Parses `09:15-15:30`.
-    pub fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let (start, end) = text.split_once('-')?;
         let span = Self { start_s: second_of_day(start)?, end_s: second_of_day(end)? };
         (span.start_s < span.end_s).then_some(span)
     }
 
-    pub fn contains(self, second: u32) -> bool {
+    pub(crate) fn contains(self, second: u32) -> bool {
         (self.start_s..self.end_s).contains(&second)
     }
 }
@@ -827,7 +832,7 @@ pub enum Phase {
 
 impl Phase {
     /// Name of the phase in the API.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::PreOpen => "pre_open",
             Self::Open => "open",
@@ -1094,7 +1099,7 @@ fn state_within(parts: &[Hours], second: u32) -> State {
 
 /// The last official close, while no newer session has begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LastClose {
+pub(crate) struct LastClose {
     pub date: Date,
     /// When the close became final.
     pub at: Timestamp,
@@ -1105,7 +1110,7 @@ pub struct LastClose {
 
 impl MarketCalendar {
     /// The last official close. `None` while a session is under way, its pre-open included.
-    pub fn last_close(&self, now: Timestamp) -> Option<LastClose> {
+    pub(crate) fn last_close(&self, now: Timestamp) -> Option<LastClose> {
         let today = clock::zoned(now).date();
         let date = match self.official_close(today) {
             Some(close) if close <= now => today,
@@ -1124,7 +1129,11 @@ impl MarketCalendar {
     /// before, sooner or later, while its last price is still of that session: the two are then one
     /// and the same close. So what a source says beside a price of an earlier session is not
     /// believed, and what was known of that session stays. `held`: the quote held before.
-    pub fn own_previous_close(&self, quote: &Quote, held: Option<&Quote>) -> Option<Decimal> {
+    pub(crate) fn own_previous_close(
+        &self,
+        quote: &Quote,
+        held: Option<&Quote>,
+    ) -> Option<Decimal> {
         let date_of = |at: Timestamp| clock::zoned(at).date();
         let of = date_of(quote.as_of);
         if of >= self.market_day(quote.asked).session {
@@ -1134,7 +1143,7 @@ impl MarketCalendar {
     }
 
     /// The trading date and the last close that prices are compared with at `now`.
-    pub fn market_day(&self, now: Timestamp) -> MarketDay {
+    pub(crate) fn market_day(&self, now: Timestamp) -> MarketDay {
         let today = clock::zoned(now).date();
         let status = self.status(now);
         let session = match self.is_trading_date(today) {

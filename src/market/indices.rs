@@ -9,10 +9,10 @@ use crate::base::Symbol;
 use crate::market::calendar::{DataError, Faults, Row, document, operators};
 
 /// Most indices in a list: the size of one batch call to the public provider.
-pub const INDICES_MAX: usize = 20;
+pub(crate) const INDICES_MAX: usize = 20;
 
 /// Longest symbol of the public provider.
-pub const PUBLIC_SYMBOL_BYTES_MAX: usize = 40;
+pub(crate) const PUBLIC_SYMBOL_BYTES_MAX: usize = 40;
 
 const EMBEDDED: &str = include_str!("data/indices.toml");
 
@@ -50,7 +50,7 @@ impl IndexList {
     ///
     /// # Errors
     /// The file cannot be read, or has faults: all of them, each with its line.
-    pub fn load(operator_file: Option<&Path>) -> Result<Self, DataError> {
+    pub(crate) fn load(operator_file: Option<&Path>) -> Result<Self, DataError> {
         operators(operator_file, Self::embedded, Self::parse)
     }
 
@@ -58,7 +58,7 @@ impl IndexList {
     ///
     /// # Errors
     /// The text has faults: all of them, each with its line.
-    pub fn parse(text: &str, origin: &str) -> Result<Self, DataError> {
+    pub(crate) fn parse(text: &str, origin: &str) -> Result<Self, DataError> {
         let mut faults = Faults::of(text);
         let table = document(text, &mut faults);
         let root = Row::whole(&table);
@@ -107,17 +107,18 @@ impl IndexList {
     }
 
     /// Whether `symbol` is an index of this list.
-    pub fn contains(&self, symbol: &Symbol) -> bool {
+    pub(crate) fn contains(&self, symbol: &Symbol) -> bool {
         self.all().any(|index| index.symbol == *symbol)
     }
 
     /// The three lead indices. Without a price for each of them there is no snapshot.
-    pub fn leads(&self) -> [&Index; 3] {
+    pub(crate) fn leads(&self) -> [&Index; 3] {
         [&self.primary, &self.bank, &self.second]
     }
 
     /// What the public provider calls `symbol`, if it is an index of this list.
-    pub fn public_symbol(&self, symbol: &str) -> Option<&str> {
+    #[cfg(test)]
+    pub(crate) fn public_symbol(&self, symbol: &str) -> Option<&str> {
         self.all().find(|index| index.symbol.as_str() == symbol)?.public.as_deref()
     }
 }

@@ -17,7 +17,7 @@ use crate::market::calendar::{DataError, Faults, operators};
 
 /// Most instruments held. Broker A's rows of both exchanges are about 25,000; with the sets'
 /// overhead and the index for searches this many take under 16 MiB.
-pub const INSTRUMENTS_MAX: usize = 60_000;
+pub(crate) const INSTRUMENTS_MAX: usize = 60_000;
 
 const EMBEDDED: &str = include_str!("data/instruments.csv");
 
@@ -36,7 +36,7 @@ pub enum Origin {
 
 impl Origin {
     /// Name of the origin in health and in the stored form.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Embedded => "embedded",
             Self::BrokerA => "broker_a",
@@ -46,7 +46,7 @@ impl Origin {
 
 /// Why a list was not accepted.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-pub enum InstrumentsError {
+pub(crate) enum InstrumentsError {
     #[error("more than {INSTRUMENTS_MAX} instruments")]
     TooMany,
     #[error("an empty list of instruments")]
@@ -66,7 +66,7 @@ pub struct InstrumentList {
 
 impl InstrumentList {
     /// The list that is compiled in.
-    pub fn embedded() -> Self {
+    pub(crate) fn embedded() -> Self {
         let rows = embedded_instruments()
             .into_iter()
             .map(|row| Named { symbol: row.symbol, name: row.name.into() });
@@ -78,7 +78,7 @@ impl InstrumentList {
     ///
     /// # Errors
     /// None at all, or more than [`INSTRUMENTS_MAX`].
-    pub fn from_rows(
+    pub(crate) fn from_rows(
         rows: impl IntoIterator<Item = Named>,
         origin: Origin,
         as_of: Date,
@@ -101,34 +101,24 @@ impl InstrumentList {
     }
 
     /// Whether `symbol`, whole as in `NSE:INFY`, is listed. Any thread, never blocks or allocates.
-    pub fn contains(&self, symbol: &str) -> bool {
+    pub(crate) fn contains(&self, symbol: &str) -> bool {
         self.symbols.contains(symbol)
-    }
-
-    /// The list's own copy of `symbol`, which can be cloned without allocating.
-    pub fn find(&self, symbol: &str) -> Option<&Symbol> {
-        self.symbols.get(symbol)
     }
 
     /// At most `max` instruments that fit the query. Any thread, for some hundred microseconds at
     /// most.
-    pub fn search<'a>(&'a self, query: &'a Query, max: usize) -> Vec<&'a Named> {
+    pub(crate) fn search<'a>(&'a self, query: &'a Query, max: usize) -> Vec<&'a Named> {
         self.search.find(query, max)
     }
 
     /// The name of `symbol`; may be empty.
-    pub fn name_of(&self, symbol: &Symbol) -> Option<&str> {
+    pub(crate) fn name_of(&self, symbol: &Symbol) -> Option<&str> {
         self.search.row(symbol).map(|row| &*row.name)
     }
 
     /// Number of instruments.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.symbols.len()
-    }
-
-    /// Always false: an empty list is not accepted.
-    pub fn is_empty(&self) -> bool {
-        self.symbols.is_empty()
     }
 
     /// Where the list comes from.
@@ -137,13 +127,13 @@ impl InstrumentList {
     }
 
     /// The day the list describes.
-    pub fn as_of(&self) -> Date {
+    pub(crate) fn as_of(&self) -> Date {
         self.as_of
     }
 
     /// The stored form: one line with origin, date and count, then an instrument a line, symbol
     /// and name with a tabulator between them.
-    pub fn to_bytes(&self) -> Vec<u8> {
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let head =
             format!("{MAGIC} {} {} {}\n", self.origin.as_str(), self.as_of, self.symbols.len());
         let mut bytes = head.into_bytes();
@@ -162,7 +152,7 @@ impl InstrumentList {
     ///
     /// # Errors
     /// The bytes differ from what [`to_bytes`](Self::to_bytes) writes.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, InstrumentsError> {
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, InstrumentsError> {
         let damaged = InstrumentsError::Damaged;
         let text = std::str::from_utf8(bytes).map_err(|_| damaged("not text"))?;
         let (head, body) = text.split_once('\n').ok_or(damaged("no head"))?;
@@ -259,9 +249,9 @@ fn instrument(record: &csv::StringRecord) -> Option<Instrument> {
 /// Most rows that one search looks at. All whose name has a word as common as `FINANCE` are fewer.
 const CANDIDATES_MAX: usize = 1_000;
 /// Longest query, in bytes. Names of companies have up to some 60.
-pub const QUERY_BYTES_MAX: usize = 64;
+pub(crate) const QUERY_BYTES_MAX: usize = 64;
 /// Most words of a query. Each is compared with each word of a candidate's name.
-pub const WORDS_MAX: usize = 8;
+pub(crate) const WORDS_MAX: usize = 8;
 
 /// An instrument that can be found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -273,7 +263,7 @@ pub struct Named {
 
 /// The instruments in the orders that searches need.
 #[derive(Debug, Clone, Default)]
-pub struct SearchIndex {
+pub(crate) struct SearchIndex {
     /// By ticker, then NSE before BSE.
     rows: Vec<Named>,
     /// Every word of every name, in order: row, and where the word begins in the name.
@@ -282,14 +272,14 @@ pub struct SearchIndex {
 
 /// What a client looks for, checked and in upper case.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Query {
+pub(crate) struct Query {
     text: String,
     exchange: Option<Exchange>,
 }
 
 impl Query {
     /// `None` if it has no letter or digit, is too long, or has control characters.
-    pub fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         let fits = text.len() <= QUERY_BYTES_MAX && !text.chars().any(char::is_control);
         let upper = text.to_ascii_uppercase();
@@ -305,18 +295,18 @@ impl Query {
     }
 
     /// The query in upper case, without an exchange.
-    pub fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
     /// Whether instruments on this exchange are looked for.
-    pub fn is_on(&self, exchange: Exchange) -> bool {
+    pub(crate) fn is_on(&self, exchange: Exchange) -> bool {
         self.exchange.is_none_or(|wanted| wanted == exchange)
     }
 }
 
 impl SearchIndex {
-    pub fn new(mut rows: Vec<Named>) -> Self {
+    pub(crate) fn new(mut rows: Vec<Named>) -> Self {
         rows.sort_unstable_by(|one, other| order(&one.symbol).cmp(&order(&other.symbol)));
         rows.dedup_by(|one, other| one.symbol == other.symbol);
         let mut sorted: Vec<(u32, u16)> = Vec::new();
@@ -335,19 +325,19 @@ impl SearchIndex {
     }
 
     /// All instruments, by ticker.
-    pub fn rows(&self) -> &[Named] {
+    pub(crate) fn rows(&self) -> &[Named] {
         &self.rows
     }
 
     /// The row of `symbol`.
-    pub fn row(&self, symbol: &Symbol) -> Option<&Named> {
+    pub(crate) fn row(&self, symbol: &Symbol) -> Option<&Named> {
         let at = self.rows.binary_search_by(|row| order(&row.symbol).cmp(&order(symbol))).ok()?;
         Some(&self.rows[at])
     }
 
     /// At most `max` instruments: first those whose ticker begins with the query, by ticker; then
     /// those of which each word of the query begins a word of the name.
-    pub fn find<'a>(&'a self, query: &'a Query, max: usize) -> Vec<&'a Named> {
+    pub(crate) fn find<'a>(&'a self, query: &'a Query, max: usize) -> Vec<&'a Named> {
         let mut found: Vec<&Named> = self.by_ticker(query).take(max).collect();
         for row in self.by_name(query) {
             if found.len() >= max {
@@ -434,7 +424,7 @@ fn begins(text: &[u8], prefix: &[u8]) -> bool {
 // read it. It is kept small because every symbol costs calls to slow upstreams each day.
 
 /// Most symbols. At the public provider's limit of four calls a minute this many take two hours.
-pub const SYMBOLS_MAX: usize = 500;
+pub(crate) const SYMBOLS_MAX: usize = 500;
 
 /// Column heading that the first line of a CSV file may have.
 const HEADING: &str = "symbol";
@@ -458,7 +448,7 @@ impl Universe {
     ///
     /// # Errors
     /// The file cannot be read, or has faults: all of them, each with its line.
-    pub fn load(operator_file: Option<&Path>) -> Result<Self, DataError> {
+    pub(crate) fn load(operator_file: Option<&Path>) -> Result<Self, DataError> {
         operators(operator_file, Self::embedded, Self::parse)
     }
 
@@ -467,7 +457,7 @@ impl Universe {
     ///
     /// # Errors
     /// The text has faults: all of them, each with its line.
-    pub fn parse(text: &str, origin: &str) -> Result<Self, DataError> {
+    pub(crate) fn parse(text: &str, origin: &str) -> Result<Self, DataError> {
         let mut faults = Faults::of(text);
         let mut symbols: Vec<Symbol> = Vec::new();
         let mut seen = HashSet::new();

@@ -8,7 +8,10 @@ pub mod indices;
 pub mod instruments;
 pub mod snapshot;
 
-pub use calendar::{DataError, LastClose, MarketCalendar, MarketStatus, Phase, SessionKind};
+pub use calendar::MarketCalendar;
+pub(crate) use calendar::{DataError, LastClose, MarketStatus, Phase};
 pub use indices::{Index, IndexList};
-pub use instruments::{InstrumentList, InstrumentsError, Origin, Universe};
-pub use snapshot::{Age, Priced, Prices, Snapshot, SnapshotInputs};
+pub(crate) use instruments::InstrumentList;
+pub use instruments::{Origin, Universe};
+pub(crate) use snapshot::Age;
+pub use snapshot::{Priced, Prices, Snapshot, SnapshotInputs};

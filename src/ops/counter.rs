@@ -14,15 +14,15 @@ use std::sync::atomic::{AtomicU64, AtomicUsize};
 pub struct Counter(AtomicU64);
 
 impl Counter {
-    pub const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self(AtomicU64::new(0))
     }
 
-    pub fn add(&self, by: u64) {
+    pub(crate) fn add(&self, by: u64) {
         self.0.fetch_add(by, Relaxed);
     }
 
-    pub fn increment(&self) {
+    pub(crate) fn increment(&self) {
         self.add(1);
     }
 
@@ -36,22 +36,22 @@ pub(super) const SHARDS: usize = 16;
 
 /// A counter for the hot path: each thread adds to its own shard, and a reader sums the shards.
 #[derive(Debug, Default)]
-pub struct Sharded([Counter; SHARDS]);
+pub(crate) struct Sharded([Counter; SHARDS]);
 
 impl Sharded {
-    pub const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self([const { Counter::new() }; SHARDS])
     }
 
-    pub fn add(&self, by: u64) {
+    pub(crate) fn add(&self, by: u64) {
         self.0[shard()].add(by);
     }
 
-    pub fn increment(&self) {
+    pub(crate) fn increment(&self) {
         self.add(1);
     }
 
-    pub fn value(&self) -> u64 {
+    pub(crate) fn value(&self) -> u64 {
         self.0.iter().map(Counter::value).sum()
     }
 }
@@ -83,7 +83,7 @@ pub(super) fn shard() -> usize {
 
 /// Upper bounds of the buckets in nanoseconds; one more bucket counts longer durations. Dense up to
 /// 2 ms, the promised limit for responses from memory, then wider up to the deadlines of lanes.
-pub const BOUNDS_NS: [u64; 16] = [
+pub(crate) const BOUNDS_NS: [u64; 16] = [
     50_000,
     100_000,
     250_000,
@@ -103,7 +103,7 @@ pub const BOUNDS_NS: [u64; 16] = [
 ];
 
 /// Number of buckets: one for each bound, and one for longer durations.
-pub const BUCKETS: usize = BOUNDS_NS.len() + 1;
+pub(crate) const BUCKETS: usize = BOUNDS_NS.len() + 1;
 
 /// One series in one shard, aligned so that it shares no cache line with another.
 #[derive(Debug, Default)]
@@ -137,7 +137,7 @@ impl DurationCounts {
 
 /// The bucket of `value`: the first whose upper bound it does not exceed, or one more than there
 /// are bounds.
-pub fn bucket_of(bounds: &[u64], value: u64) -> usize {
+pub(crate) fn bucket_of(bounds: &[u64], value: u64) -> usize {
     bounds.iter().position(|bound| value <= *bound).unwrap_or(bounds.len())
 }
 
@@ -168,7 +168,7 @@ impl Durations {
     }
 
     /// Number of recorded durations in all histograms together.
-    pub fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         let cells = self.shards.iter().flatten();
         cells.flat_map(|cell| &cell.buckets).map(|bucket| bucket.load(Relaxed)).sum()
     }

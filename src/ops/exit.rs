@@ -32,7 +32,7 @@ impl Exit {
     /// `otherwise`, except for a temporary shortage (descriptors, memory): that is
     /// [`Exit::Internal`], so that systemd starts the service again, which it does not after
     /// [`Exit::Usage`].
-    pub fn of_io(error: &io::Error, otherwise: Self) -> Self {
+    pub(crate) fn of_io(error: &io::Error, otherwise: Self) -> Self {
         const SHORTAGES: [Errno; 4] = [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::AGAIN];
         match Errno::from_io_error(error) {
             Some(errno) if SHORTAGES.contains(&errno) => Self::Internal,
@@ -70,10 +70,10 @@ Exit codes:
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// `release`, or `debug` for a build with assertions, which is too slow for production.
-pub const PROFILE: &str = if cfg!(debug_assertions) { "debug" } else { "release" };
+pub(crate) const PROFILE: &str = if cfg!(debug_assertions) { "debug" } else { "release" };
 
 /// One line for `bhav version` and the first line of the log.
-pub fn line() -> String {
+pub(crate) fn line() -> String {
     use std::env::consts::{ARCH, OS};
     format!("bhav {VERSION} ({PROFILE}, {ARCH}-{OS})")
 }

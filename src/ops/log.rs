@@ -46,18 +46,18 @@ struct Stats {
 }
 
 /// Lines dropped because standard error was read too slowly.
-pub fn lines_dropped() -> u64 {
+pub(crate) fn lines_dropped() -> u64 {
     SINK.get().map_or(0, |sink| sink.stats.dropped.value())
 }
 
 /// Failed writes to standard error, usually because its reader closed it.
-pub fn writes_failed() -> u64 {
+pub(crate) fn writes_failed() -> u64 {
     SINK.get().map_or(0, |sink| sink.stats.failed.value())
 }
 
 /// What the panic hook knows about a panic.
 #[derive(Debug)]
-pub struct PanicNote {
+pub(crate) struct PanicNote {
     pub message: String,
     pub location: String,
     pub thread: String,
@@ -75,7 +75,7 @@ enum Note {
 
 /// The log could not be started.
 #[derive(Debug, thiserror::Error)]
-pub enum StartError {
+pub(crate) enum StartError {
     #[error("log filter: {0}")]
     Filter(#[from] BadFilter),
     #[error("log thread: {0}")]
@@ -88,7 +88,7 @@ pub enum StartError {
 ///
 /// # Errors
 /// A bad filter, a thread that cannot be started, or a log that already runs.
-pub fn start(filter: &str, format: LogFormat) -> Result<(), StartError> {
+pub(crate) fn start(filter: &str, format: LogFormat) -> Result<(), StartError> {
     let filter = parsed(filter)?;
     // The journal adds the time to each line itself.
     let clock = Clock::system();
@@ -119,7 +119,7 @@ pub fn start(filter: &str, format: LogFormat) -> Result<(), StartError> {
 
 /// Why a log filter was refused.
 #[derive(Debug, thiserror::Error)]
-pub enum BadFilter {
+pub(crate) enum BadFilter {
     #[error(transparent)]
     Malformed(#[from] ParseError),
     #[error("filters by span are not supported, as this program has no spans")]
@@ -131,7 +131,7 @@ pub enum BadFilter {
 ///
 /// # Errors
 /// [`BadFilter`].
-pub fn parsed(filter: &str) -> Result<Targets, BadFilter> {
+pub(crate) fn parsed(filter: &str) -> Result<Targets, BadFilter> {
     if filter.contains(['[', '{']) {
         return Err(BadFilter::OfSpans);
     }
@@ -144,7 +144,7 @@ pub fn parsed(filter: &str) -> Result<Targets, BadFilter> {
 }
 
 /// Replaces the filter of the running log. False if the filter is malformed or no log runs.
-pub fn change_filter(filter: &str) -> bool {
+pub(crate) fn change_filter(filter: &str) -> bool {
     match (parsed(filter), FILTER.get()) {
         (Ok(filter), Some(change)) => change(filter),
         _ => false,
@@ -152,7 +152,7 @@ pub fn change_filter(filter: &str) -> bool {
 }
 
 /// Waits until everything logged so far is written, at most `within`.
-pub fn flush(within: Duration) {
+pub(crate) fn flush(within: Duration) {
     if let Some(sink) = SINK.get() {
         // Twice: the log thread formats a panic's line and queues it behind the first flush.
         let _ = sink.flush(within) && sink.flush(within);
@@ -404,19 +404,19 @@ impl Default for RefusalLines {
 
 impl RefusalLines {
     /// Whether this response may be logged. If not, it is counted for the summary.
-    pub fn admit(&self, status: u16, code: &'static str, now_mono_ms: u64) -> bool {
+    pub(crate) fn admit(&self, status: u16, code: &'static str, now_mono_ms: u64) -> bool {
         let limit = if status >= 500 { &self.server } else { &self.client };
         limit.admit(code, now_mono_ms)
     }
 
     /// Lines left out since the start: about 4xx, about 5xx.
-    pub fn left_out(&self) -> (u64, u64) {
+    pub(crate) fn left_out(&self) -> (u64, u64) {
         (self.client.left_out.value(), self.server.left_out.value())
     }
 
     /// Logs a summary of the lines left out: when a flood has ended, or every ten seconds while it
     /// goes on. One thread calls this, about once a second.
-    pub fn log_summaries(&self, now_mono_ms: u64) {
+    pub(crate) fn log_summaries(&self, now_mono_ms: u64) {
         if let Some(Summary { lines, codes }) = self.client.summary_due(now_mono_ms) {
             tracing::info!(lines, codes, "refused requests not logged one by one");
         }

@@ -12,7 +12,8 @@ pub mod notify;
 pub mod panic;
 pub mod state_lock;
 
-pub use counter::{Counter, DurationCounts, Durations, Sharded};
+pub use counter::Durations;
+pub(crate) use counter::{Counter, DurationCounts, Sharded};
 pub use exit::Exit;
-pub use log::RefusalLines;
+pub(crate) use log::RefusalLines;
 pub use notify::Inherited;

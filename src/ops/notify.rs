@@ -16,28 +16,28 @@ use sd_notify::NotifyState;
 use zeroize::Zeroizing;
 
 /// The service answers requests from now on.
-pub fn ready(status: &str) {
+pub(crate) fn ready(status: &str) {
     send(&[NotifyState::Ready, NotifyState::Status(status)]);
 }
 
 /// Sets the status line that `systemctl status` shows.
-pub fn status(status: &str) {
+pub(crate) fn status(status: &str) {
     send(&[NotifyState::Status(status)]);
 }
 
 /// Watchdog ping. Without one for `WatchdogSec`, systemd kills the process and starts another.
-pub fn watchdog() {
+pub(crate) fn watchdog() {
     send(&[NotifyState::Watchdog]);
 }
 
 /// How long systemd waits for the next watchdog ping; `None` without a watchdog.
-pub fn watchdog_limit() -> Option<Duration> {
+pub(crate) fn watchdog_limit() -> Option<Duration> {
     sd_notify::watchdog_enabled().filter(|limit| !limit.is_zero())
 }
 
 /// A reload of the settings has begun; call [`ready`] when it is done. systemd 253 and later
 /// require the time in the same message.
-pub fn reloading() {
+pub(crate) fn reloading() {
     match NotifyState::monotonic_usec_now() {
         Ok(now) => send(&[NotifyState::Reloading, now, NotifyState::Status("reloading")]),
         Err(error) => tracing::warn!(%error, "cannot notify systemd of a reload"),
@@ -45,19 +45,19 @@ pub fn reloading() {
 }
 
 /// The service drains and takes no new requests.
-pub fn stopping() {
+pub(crate) fn stopping() {
     send(&[NotifyState::Stopping, NotifyState::Status("draining")]);
 }
 
 /// Asks systemd to wait at least `by` longer from now for the current start or stop, even beyond
 /// the unit's own limit. For a start that makes progress and takes long.
-pub fn extend_timeout(by: Duration) {
+pub(crate) fn extend_timeout(by: Duration) {
     let usec = u32::try_from(by.as_micros()).unwrap_or(u32::MAX);
     send(&[NotifyState::ExtendTimeoutUsec(usec)]);
 }
 
 /// Whether the process was started by systemd (or another supervisor that listens).
-pub fn supervised() -> bool {
+pub(crate) fn supervised() -> bool {
     std::env::var_os("NOTIFY_SOCKET").is_some()
 }
 
@@ -67,7 +67,7 @@ pub fn supervised() -> bool {
 ///
 /// # Errors
 /// If the notification cannot be sent.
-pub fn keep(name: &str, file: BorrowedFd<'_>) -> io::Result<()> {
+pub(crate) fn keep(name: &str, file: BorrowedFd<'_>) -> io::Result<()> {
     // systemd polls stored descriptors to drop closed connections. A file in memory needs none.
     let states = [NotifyState::FdStore, NotifyState::FdName(name), NotifyState::Custom("FDPOLL=0")];
     sd_notify::notify_with_fds(&states, &[file])
@@ -77,7 +77,7 @@ pub fn keep(name: &str, file: BorrowedFd<'_>) -> io::Result<()> {
 ///
 /// # Errors
 /// If the notification cannot be sent.
-pub fn forget(name: &str) -> io::Result<()> {
+pub(crate) fn forget(name: &str) -> io::Result<()> {
     sd_notify::notify(&[NotifyState::FdStoreRemove, NotifyState::FdName(name)])
 }
 
@@ -169,7 +169,7 @@ impl Inherited {
 
     /// Takes the descriptor with this name. If several have it, returns the newest, which is passed
     /// last, and closes the others.
-    pub fn claim(&mut self, name: &str) -> Option<OwnedFd> {
+    pub(crate) fn claim(&mut self, name: &str) -> Option<OwnedFd> {
         let named = |(given, _): &mut (Option<String>, OwnedFd)| given.as_deref() == Some(name);
         self.0.extract_if(.., named).last().map(|(_, descriptor)| descriptor)
     }

@@ -21,7 +21,7 @@ use crate::ops::log::PanicNote;
 use crate::ops::{Counter, log};
 
 /// Panics since start. Anything above zero is a bug to report.
-pub static PANICS: Counter = Counter::new();
+pub(crate) static PANICS: Counter = Counter::new();
 
 /// Longest panic text that is logged.
 const MESSAGE_CHARS_MAX: usize = 1000;
@@ -30,7 +30,7 @@ const MESSAGE_CHARS_MAX: usize = 1000;
 const WITHHELD: &str = "(its text may quote a request; BHAV_DEBUGGABLE=true shows it)";
 
 /// Replaces the default panic hook, which prints to standard error.
-pub fn install() {
+pub(crate) fn install() {
     std::panic::set_hook(Box::new(|info| {
         PANICS.increment();
         let in_coroutine = may::coroutine::is_coroutine();
@@ -72,7 +72,7 @@ static DEBUGGABLE: AtomicBool = AtomicBool::new(false);
 ///
 /// # Errors
 /// The error of the system call.
-pub fn close_memory() -> io::Result<()> {
+pub(crate) fn close_memory() -> io::Result<()> {
     // The limit first: unlike the dumpable flag, it survives `execve`.
     rlimit::setrlimit(Resource::CORE, 0, 0)?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
@@ -80,12 +80,12 @@ pub fn close_memory() -> io::Result<()> {
 }
 
 /// Leaves core files and ptrace enabled, and allows the panic log to quote request data.
-pub fn allow_debugging() {
+pub(crate) fn allow_debugging() {
     DEBUGGABLE.store(true, Ordering::Relaxed);
 }
 
 /// Whether [`allow_debugging`] was called.
-pub fn is_debuggable() -> bool {
+pub(crate) fn is_debuggable() -> bool {
     DEBUGGABLE.load(Ordering::Relaxed)
 }
 
@@ -115,7 +115,7 @@ const HEAPS_MAX: u64 = 40;
      {needed_mib} MiB are reserved, most of it never used: raise or remove it; MemoryMax= limits \
      memory"
 )]
-pub struct TooLittle {
+pub(crate) struct TooLittle {
     limit_mib: u64,
     needed_mib: u64,
 }
@@ -124,7 +124,7 @@ pub struct TooLittle {
 ///
 /// # Errors
 /// [`TooLittle`].
-pub fn expect_enough() -> Result<(), TooLittle> {
+pub(crate) fn expect_enough() -> Result<(), TooLittle> {
     let cores = thread::available_parallelism().map_or(1, NonZero::get) as u64;
     // If the limit cannot be read, assume that there is none.
     let limit = Resource::AS.get_soft().unwrap_or(u64::MAX);

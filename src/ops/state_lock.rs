@@ -44,7 +44,7 @@ enum Hold {
 
 /// Why the lock is not held.
 #[derive(Debug, thiserror::Error)]
-pub enum NotHeld {
+pub(crate) enum NotHeld {
     #[error("another instance uses the state directory")]
     InUse,
     #[error("the lock of the state directory cannot be taken: {0}")]
@@ -63,7 +63,7 @@ impl InstanceLock {
     ///
     /// # Errors
     /// [`NotHeld`].
-    pub fn hold(&self) -> Result<(), NotHeld> {
+    pub(crate) fn hold(&self) -> Result<(), NotHeld> {
         let mut hold = self.hold.lock();
         match *hold {
             Hold::Held { .. } => Ok(()),
@@ -79,7 +79,7 @@ impl InstanceLock {
     }
 
     /// Releases the lock for good, so that the next instance can take it.
-    pub fn release(&self) {
+    pub(crate) fn release(&self) {
         *self.hold.lock() = Hold::Released;
     }
 }
@@ -108,7 +108,7 @@ pub fn take(state_dir: &Path) -> io::Result<StateLock> {
 
 /// Whether a running instance uses the directory; `None` if the lock file cannot be opened or
 /// checked. Changes nothing in the directory.
-pub fn in_use(state_dir: &Path) -> Option<bool> {
+pub(crate) fn in_use(state_dir: &Path) -> Option<bool> {
     match try_lock(OpenOptions::new().read(true), state_dir) {
         Ok(StateLock::InUse) => Some(true),
         Ok(StateLock::Held(_)) => Some(false),
@@ -135,7 +135,7 @@ fn try_lock(options: &OpenOptions, state_dir: &Path) -> io::Result<StateLock> {
 ///
 /// # Errors
 /// If it cannot be read. [`io::ErrorKind::FileTooLarge`] if it has more than `bytes_max` bytes.
-pub fn read(file: File, bytes_max: usize) -> io::Result<Zeroizing<Vec<u8>>> {
+pub(crate) fn read(file: File, bytes_max: usize) -> io::Result<Zeroizing<Vec<u8>>> {
     // Reserve everything at once: a buffer that grows leaves unwiped copies behind.
     let mut bytes = Zeroizing::new(Vec::with_capacity(bytes_max + 1));
     file.take(bytes_max as u64 + 1).read_to_end(&mut bytes)?;

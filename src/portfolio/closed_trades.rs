@@ -11,7 +11,7 @@ use rust_decimal::Decimal;
 
 /// A trade as its user noted it.
 #[derive(Debug, Clone, Copy)]
-pub struct NotedTrade<'a> {
+pub(crate) struct NotedTrade<'a> {
     pub symbol: &'a str,
     pub is_buy: bool,
     /// Above zero.
@@ -22,7 +22,7 @@ pub struct NotedTrade<'a> {
 
 /// Two parts of trades that close each other, by their place among the trades.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ClosedPair {
+pub(crate) struct ClosedPair {
     pub opened_by: usize,
     pub closed_by: usize,
     pub quantity: Decimal,
@@ -35,7 +35,7 @@ struct Lot {
 }
 
 /// The pairs of `trades`, which come oldest first, in the order in which they were closed.
-pub fn closed_pairs(trades: &[NotedTrade<'_>]) -> Vec<ClosedPair> {
+pub(crate) fn closed_pairs(trades: &[NotedTrade<'_>]) -> Vec<ClosedPair> {
     let mut open: HashMap<&str, VecDeque<Lot>> = HashMap::new();
     let mut pairs = Vec::new();
     for (at, trade) in trades.iter().enumerate() {
@@ -62,7 +62,7 @@ pub fn closed_pairs(trades: &[NotedTrade<'_>]) -> Vec<ClosedPair> {
 
 /// What some pairs of `trades` came to together, after their parts of the fees. `None` if that has
 /// more digits than the decimal type.
-pub fn realised<'a>(
+pub(crate) fn realised<'a>(
     trades: &[NotedTrade<'_>],
     pairs: impl IntoIterator<Item = &'a ClosedPair>,
 ) -> Option<Decimal> {

@@ -69,7 +69,7 @@ pub enum Why {
 
 impl Why {
     /// Name of the reason in the API.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Sign(sign) => sign.as_str(),
             Self::BrokerDiscrepancy => "broker_discrepancy",
@@ -79,7 +79,7 @@ impl Why {
 
 /// A holding for which a corporate action is suspected, and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Suspicion<'a> {
+pub(crate) struct Suspicion<'a> {
     pub holding: &'a Holding,
     pub why: Why,
 }
@@ -89,7 +89,12 @@ pub struct Suspicion<'a> {
 ///
 /// A mark made earlier on the same date stays, because each sync writes the day's point anew. The
 /// mark of a price leap stays until the quantity has followed, for at most a week.
-pub fn mark(before: &[&Holding], after: &mut [Holding], pairs: &[Option<usize>], today: Date) {
+pub(crate) fn mark(
+    before: &[&Holding],
+    after: &mut [Holding],
+    pairs: &[Option<usize>],
+    today: Date,
+) {
     for (row, pair) in after.iter_mut().zip(pairs.iter().copied()) {
         let Some(before) = pair.map(|at| before[at]) else { continue };
         // If an amount overflows, nothing is suspected.
@@ -109,7 +114,7 @@ fn stays(mark: Mark, today: Date) -> bool {
 }
 
 /// The marked rows and those that the broker itself calls unreliable.
-pub fn suspicions(holdings: &[Holding]) -> Vec<Suspicion<'_>> {
+pub(crate) fn suspicions(holdings: &[Holding]) -> Vec<Suspicion<'_>> {
     let why = |row: &Holding| match (row.mark, row.discrepancy) {
         (Some(mark), _) => Some(Why::Sign(mark.sign)),
         (None, true) => Some(Why::BrokerDiscrepancy),
@@ -215,7 +220,7 @@ const RISE_SUSPECT: Decimal = Decimal::from_parts(167, 0, 0, false, 2);
 
 /// Writes the closing prices of `date` into the rows, over the prices that they had. Marks a row as
 /// suspect if its price leaps by that. Returns the indices of the rows that changed.
-pub fn reprice(
+pub(crate) fn reprice(
     holdings: &mut [Holding],
     date: Date,
     close_of: impl Fn(&Symbol) -> Option<ClosingPrice>,
@@ -243,7 +248,7 @@ pub fn reprice(
 /// Dates the prices that a broker sent while the market was closed to the last close: none can be
 /// newer, whenever the sync was. On the morning of the next `session` the broker's previous close
 /// may already be that last close. The close before it is then unknown.
-pub fn date_back(holdings: &mut [Holding], last_close: Timestamp, session: Date) {
+pub(crate) fn date_back(holdings: &mut [Holding], last_close: Timestamp, session: Date) {
     let is_next_morning = clock::zoned(last_close).date() < session;
     for row in holdings {
         row.as_of_ms = row.as_of_ms.min(last_close.as_millisecond());
@@ -255,7 +260,7 @@ pub fn date_back(holdings: &mut [Holding], last_close: Timestamp, session: Date)
 /// Dates the prices that a broker sent in a pre-open to the close before it, where they still are
 /// that close: the closing price that is kept, or the broker's own previous close. Another price is
 /// one that the pre-open has found.
-pub fn date_back_unmoved(
+pub(crate) fn date_back_unmoved(
     holdings: &mut [Holding],
     close_before_open: Timestamp,
     close_of: impl Fn(&Symbol) -> Option<ClosingPrice>,

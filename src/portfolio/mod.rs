@@ -13,14 +13,12 @@ mod sync;
 pub(crate) mod testing;
 pub(crate) mod valuation;
 
-pub use corporate_actions::{Why, date_back, date_back_unmoved, reprice};
-pub use outcome::{
-    ChangedRow, Difference, First, HeldRow, PositionChanges, Reconciliation, RowName, SuspectedRow,
-    SyncOutcome,
-};
-pub use securities::{Listed, Securities};
-pub use sync::{Brokers, DayPoint, Derived, MadeOf, PointSource, Repriced, Stood, derive, point};
-pub use valuation::{
-    Merged, Overflow, Summary, Valuation, Valued, check, day_change_pct, merged, share, summary,
-    valuation, valued,
-};
+pub(crate) use corporate_actions::reprice;
+pub(crate) use outcome::{ChangedRow, Difference, HeldRow, Reconciliation, RowName, SuspectedRow};
+pub use outcome::{First, SyncOutcome};
+pub use securities::Listed;
+pub(crate) use securities::Securities;
+pub(crate) use sync::Brokers;
+pub use sync::{DayPoint, Derived, MadeOf, PointSource, Repriced, Stood, derive, point};
+pub(crate) use valuation::{Merged, Overflow, Valued, day_change_pct, valued};
+pub use valuation::{Summary, check, merged, share, summary};

@@ -12,7 +12,7 @@ use crate::portfolio::sync::{Change, Diff};
 use crate::portfolio::valuation::Overflow;
 
 /// Rows named of each kind.
-pub const LISTED_MAX: usize = 100;
+pub(crate) const LISTED_MAX: usize = 100;
 /// Rounding of a broker's own figure, per row.
 const ROUNDING: Decimal = Decimal::from_parts(1, 0, 0, false, 2);
 
@@ -114,7 +114,7 @@ pub enum Difference {
 
 impl Difference {
     /// The word that clients see.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Rounding => "rounding",
             Self::T1Quantity => "t1_quantity",

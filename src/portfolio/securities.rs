@@ -23,7 +23,7 @@ pub struct Listed {
 
 /// An index of listed shares by broker code and by ISIN.
 #[derive(Debug, Default)]
-pub struct Securities {
+pub(crate) struct Securities {
     rows: Vec<Listed>,
     by_isin: Index,
     by_code: Index,
@@ -35,7 +35,7 @@ type Index = HashMap<String, Vec<(String, Option<usize>)>, RandomState>;
 impl Securities {
     /// Builds the index. If several lists have the same code or ISIN, the earliest list counts. If
     /// one list has two different shares for one code, the code stays unresolved.
-    pub fn of(lists: Vec<Vec<Listed>>) -> Self {
+    pub(crate) fn of(lists: Vec<Vec<Listed>>) -> Self {
         let mut securities = Self::default();
         for list in lists {
             let (mut isins, mut codes) = (Index::default(), Index::default());
@@ -57,7 +57,7 @@ impl Securities {
     }
 
     /// Replaces the codes of unresolved rows by tickers if a list knows them.
-    pub fn resolve(&self, synced: &mut Synced) {
+    pub(crate) fn resolve(&self, synced: &mut Synced) {
         for row in synced.holdings.iter_mut().filter(|row| row.unresolved) {
             self.resolve_holding(row);
         }
@@ -98,18 +98,20 @@ impl Securities {
     }
 
     /// The shares with this ISIN, one of each exchange. A key in upper case.
-    pub fn with_isin(&self, isin: &str) -> impl Iterator<Item = &Listed> {
+    pub(crate) fn with_isin(&self, isin: &str) -> impl Iterator<Item = &Listed> {
         let places = self.by_isin.get(isin).into_iter().flatten();
         places.filter_map(|(_, at)| Some(&self.rows[(*at)?]))
     }
 
     /// Number of shares in the index.
-    pub fn len(&self) -> usize {
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
         self.rows.len()
     }
 
     /// Whether the lists were empty.
-    pub fn is_empty(&self) -> bool {
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 }

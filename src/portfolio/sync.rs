@@ -131,13 +131,13 @@ pub(super) struct Change<'a> {
 
 impl Change<'_> {
     /// Quantity owned before and now, if it differs.
-    pub fn quantity(&self) -> Option<(Decimal, Decimal)> {
+    pub(super) fn quantity(&self) -> Option<(Decimal, Decimal)> {
         let (before, after) = (self.before.quantity(), self.after.quantity());
         (before != after).then_some((before, after))
     }
 
     /// Average cost before and now, if it differs.
-    pub fn average_price(&self) -> Option<(Option<Decimal>, Option<Decimal>)> {
+    pub(crate) fn average_price(&self) -> Option<(Option<Decimal>, Option<Decimal>)> {
         let (before, after) = (self.before.average_price(), self.after.average_price());
         (before != after).then_some((before, after))
     }
@@ -232,7 +232,7 @@ pub enum PointSource {
 
 impl PointSource {
     /// `sync` or `close`.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Sync => "sync",
             Self::Close => "close",
@@ -240,7 +240,7 @@ impl PointSource {
     }
 
     /// The source with this name.
-    pub fn parse(word: &str) -> Option<Self> {
+    pub(crate) fn parse(word: &str) -> Option<Self> {
         [Self::Sync, Self::Close].into_iter().find(|source| source.as_str() == word)
     }
 }
@@ -285,7 +285,7 @@ pub struct Brokers {
 
 impl Brokers {
     /// Their letters: nothing, `a`, `b` or `ab`.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match (self.a, self.b) {
             (false, false) => "",
             (true, false) => "a",
@@ -295,12 +295,12 @@ impl Brokers {
     }
 
     /// Inverse of [`Self::as_str`]; `None` for any other text.
-    pub fn parse(letters: &str) -> Option<Self> {
+    pub(crate) fn parse(letters: &str) -> Option<Self> {
         let all = [(false, false), (true, false), (false, true), (true, true)];
         all.map(|(a, b)| Self { a, b }).into_iter().find(|some| some.as_str() == letters)
     }
 
-    pub fn iter(self) -> impl Iterator<Item = Broker> {
+    pub(crate) fn iter(self) -> impl Iterator<Item = Broker> {
         Broker::ALL.into_iter().filter(move |broker| match broker {
             Broker::A => self.a,
             Broker::B => self.b,

@@ -6,7 +6,7 @@ use rust_decimal::Decimal;
 use crate::base::{Broker, Cost, Holding, MarketDay};
 
 /// Friday 20 November 2026, trading.
-pub fn friday() -> MarketDay {
+pub(crate) fn friday() -> MarketDay {
     let date = "2026-11-20".parse().unwrap();
     MarketDay {
         today: date,
@@ -18,7 +18,7 @@ pub fn friday() -> MarketDay {
 }
 
 /// A holding of broker A on NSE whose last price equals its average.
-pub fn holding(ticker: &str, quantity: i64, average: i64) -> Holding {
+pub(crate) fn holding(ticker: &str, quantity: i64, average: i64) -> Holding {
     Holding {
         broker: Broker::A,
         exchange: "NSE".into(),
@@ -42,7 +42,7 @@ pub fn holding(ticker: &str, quantity: i64, average: i64) -> Holding {
 }
 
 /// Prices as brokers write them: up to a lakh (100,000) rupees, with up to five decimal places.
-pub fn price() -> impl Strategy<Value = Decimal> {
+pub(crate) fn price() -> impl Strategy<Value = Decimal> {
     (1_i64..10_000_000_000, 0_u32..=5).prop_map(|(digits, places)| {
         let price = Decimal::new(digits, places);
         if price > Decimal::from(100_000) { Decimal::new(digits, 5) } else { price }
@@ -50,7 +50,7 @@ pub fn price() -> impl Strategy<Value = Decimal> {
 }
 
 /// Any holding of a few instruments, so that some are equal, with some amounts unknown.
-pub fn any_holding() -> impl Strategy<Value = Holding> {
+pub(crate) fn any_holding() -> impl Strategy<Value = Holding> {
     let maybe = || proptest::option::weighted(0.8, price());
     (0_usize..6, any::<bool>(), 0_i64..1_000_000, 0_i64..1_000, maybe(), maybe(), maybe()).prop_map(
         |(instrument, at_b, settled, t1, average, last, close)| {

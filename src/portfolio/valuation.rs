@@ -119,7 +119,7 @@ pub fn check(synced: &Synced) -> Result<(), Overflow> {
 ///
 /// # Errors
 /// [`Overflow`].
-pub fn valuation(holding: &Holding) -> Result<Valuation, Overflow> {
+pub(crate) fn valuation(holding: &Holding) -> Result<Valuation, Overflow> {
     compared(holding, holding.close_price)
 }
 
@@ -163,7 +163,7 @@ fn moved(value: Decimal, percent: Decimal) -> Option<Decimal> {
 ///
 /// # Errors
 /// [`Overflow`].
-pub fn valued<'a>(
+pub(crate) fn valued<'a>(
     holdings: impl IntoIterator<Item = &'a Holding>,
 ) -> Result<Vec<Valued<'a>>, Overflow> {
     let rows: Vec<&Holding> = holdings.into_iter().collect();
@@ -240,7 +240,10 @@ pub fn summary<'a>(
 
 /// Change of an instrument's value on `day` in percent, over all of its rows. `None` unless the
 /// price of each is of that day and its previous close is known.
-pub fn day_change_pct(rows: &[Valued<'_>], day: Option<Date>) -> Result<Option<Decimal>, Overflow> {
+pub(crate) fn day_change_pct(
+    rows: &[Valued<'_>],
+    day: Option<Date>,
+) -> Result<Option<Decimal>, Overflow> {
     let (mut moved, mut value) = (Decimal::ZERO, Decimal::ZERO);
     for Valued { holding, valuation } in rows {
         let of_day = valuation.day_pnl.filter(|_| day.is_some() && price_date(holding) == day);

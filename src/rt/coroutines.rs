@@ -39,7 +39,7 @@ pub fn configure(threads: usize) {
 }
 
 /// Number of edge workers.
-pub fn workers() -> usize {
+pub(crate) fn workers() -> usize {
     may::config().get_workers()
 }
 
@@ -62,13 +62,14 @@ pub fn spawn_for(descriptor: i32, body: impl FnOnce() + Send + 'static) -> io::R
 ///
 /// # Errors
 /// As in [`spawn_for`].
-pub fn spawn(body: impl FnOnce() + Send + 'static) -> io::Result<()> {
+#[cfg(test)]
+pub(crate) fn spawn(body: impl FnOnce() + Send + 'static) -> io::Result<()> {
     spawn_for(0, body)
 }
 
 /// Waits until every worker has finished what it ran when this was called, for at most `limit_ms`;
 /// says whether all have.
-pub fn settle(limit_ms: u64) -> bool {
+pub(crate) fn settle(limit_ms: u64) -> bool {
     let parker = Parker::current();
     let left = Arc::new(AtomicUsize::new(workers()));
     for worker in 0..workers() {
@@ -115,7 +116,7 @@ impl Parker {
     }
 
     /// Wakes the waiter, from any thread.
-    pub fn unpark(&self) {
+    pub(crate) fn unpark(&self) {
         self.0.unpark();
     }
 }
@@ -135,14 +136,14 @@ struct Worker {
 }
 
 /// Probe coroutines of all edge workers.
-pub struct EdgeLiveness {
+pub(crate) struct EdgeLiveness {
     clock: Clock,
     workers: Arc<[Worker]>,
 }
 
 impl EdgeLiveness {
     /// For the configured workers. Each counts as having finished a probe now.
-    pub fn new(clock: &Clock) -> Self {
+    pub(crate) fn new(clock: &Clock) -> Self {
         let now_mono_ms = clock.monotonic_ms();
         let worker = |_| Worker {
             passed_mono_ms: AtomicU64::new(now_mono_ms),
@@ -152,7 +153,7 @@ impl EdgeLiveness {
     }
 
     /// Sends a probe to each worker that has finished its last one.
-    pub fn send(&self) {
+    pub(crate) fn send(&self) {
         for index in 0..self.workers.len() {
             if self.workers[index].under_way.swap(true, Ordering::AcqRel) {
                 continue;
@@ -171,7 +172,7 @@ impl EdgeLiveness {
     }
 
     /// The earliest, among all workers, of the times at which they last finished a probe.
-    pub fn passed_mono_ms(&self) -> u64 {
+    pub(crate) fn passed_mono_ms(&self) -> u64 {
         let passed = |worker: &Worker| worker.passed_mono_ms.load(Ordering::Acquire);
         self.workers.iter().map(passed).min().unwrap_or(0)
     }

@@ -39,7 +39,7 @@ pub trait Ledger: Send + 'static {
 
 /// Parameters of a batch.
 #[derive(Debug, Clone)]
-pub struct BatchSpec {
+pub(crate) struct BatchSpec {
     /// Also the name of its thread.
     pub name: &'static str,
     /// Most jobs in the queue; one more is refused.
@@ -50,7 +50,7 @@ pub struct BatchSpec {
 
 /// Upper bounds of the buckets of commit sizes (jobs in a commit); one more bucket counts larger
 /// commits.
-pub const COMMIT_SIZES: [u64; 6] = [1, 4, 16, 64, 256, 1_024];
+pub(crate) const COMMIT_SIZES: [u64; 6] = [1, 4, 16, 64, 256, 1_024];
 
 /// Counters of a batch since its start; `depth` and `busy_ms` are current values.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -121,7 +121,7 @@ impl<L: Ledger> Batch<L> {
     ///
     /// # Errors
     /// When the thread cannot be started.
-    pub fn start(spec: &BatchSpec, clock: &Clock, ledger: L) -> io::Result<Self> {
+    pub(crate) fn start(spec: &BatchSpec, clock: &Clock, ledger: L) -> io::Result<Self> {
         let (queue, jobs) = bounded(spec.queue_max);
         let counters = Arc::new(Counters::default());
         let mut writer = Writer {
@@ -146,7 +146,7 @@ impl<L: Ledger> Batch<L> {
     ///
     /// # Errors
     /// [`Refused`], at once, if the queue is full.
-    pub fn submit<T, F>(
+    pub(crate) fn submit<T, F>(
         &self,
         deadline_ms: u64,
         job: F,
@@ -168,7 +168,7 @@ impl<L: Ledger> Batch<L> {
     }
 
     /// Current values of the counters.
-    pub fn stats(&self) -> BatchStats {
+    pub(crate) fn stats(&self) -> BatchStats {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let counters = &self.counters;
         BatchStats {

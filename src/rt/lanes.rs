@@ -27,7 +27,7 @@ const CLOSE_POLL_MS: u64 = 5;
 
 /// Upper bounds of the histogram of queueing times, in milliseconds; one more bucket counts longer
 /// ones. They reach from no wait to the longest deadlines of jobs.
-pub const WAIT_BOUNDS_MS: [u64; 10] = [1, 5, 10, 25, 100, 250, 1_000, 2_500, 10_000, 60_000];
+pub(crate) const WAIT_BOUNDS_MS: [u64; 10] = [1, 5, 10, 25, 100, 250, 1_000, 2_500, 10_000, 60_000];
 
 /// Number of buckets: one for each bound, and one for longer times.
 const WAIT_BUCKETS: usize = WAIT_BOUNDS_MS.len() + 1;
@@ -130,7 +130,7 @@ impl Lane {
     ///
     /// # Errors
     /// If a thread cannot be started.
-    pub fn start_lowered(spec: &LaneSpec, clock: &Clock) -> io::Result<Self> {
+    pub(crate) fn start_lowered(spec: &LaneSpec, clock: &Clock) -> io::Result<Self> {
         Self::start_with_priority(spec, clock, true)
     }
 
@@ -218,7 +218,7 @@ impl Lane {
         }
     }
 
-    pub fn name(&self) -> &'static str {
+    pub(crate) fn name(&self) -> &'static str {
         self.name
     }
 }
@@ -321,7 +321,11 @@ impl<T> Ticket<T> {
     ///
     /// # Errors
     /// [`LaneError`].
-    pub fn wait_beside(self, every_ms: u64, mut beside: impl FnMut()) -> Result<T, LaneError> {
+    pub(crate) fn wait_beside(
+        self,
+        every_ms: u64,
+        mut beside: impl FnMut(),
+    ) -> Result<T, LaneError> {
         let parker = Parker::current();
         {
             let mut outcome = self.slot.outcome.lock();

@@ -10,15 +10,17 @@
 //! thread-local borrow, a papaya or ArcSwap guard) is held across a call that parks.
 
 pub mod coroutines;
-pub mod group_commit;
+pub(crate) mod group_commit;
 pub mod lanes;
-pub mod news;
+pub(crate) mod news;
 pub(crate) mod outbound;
-pub mod readiness;
+pub(crate) mod readiness;
 pub mod threads;
-pub mod unix_signals;
+pub(crate) mod unix_signals;
 
-pub use coroutines::EdgeLiveness;
-pub use group_commit::{Batch, BatchSpec, BatchStats, COMMIT_SIZES, Ledger};
-pub use lanes::{Lane, LaneError, LaneSpec, LaneStats, Refused, Ticket, WAIT_BOUNDS_MS};
-pub use news::News;
+pub(crate) use coroutines::EdgeLiveness;
+pub use group_commit::Batch;
+pub(crate) use group_commit::{BatchSpec, BatchStats, COMMIT_SIZES, Ledger};
+pub use lanes::{Lane, LaneError, LaneSpec, Refused, Ticket};
+pub(crate) use lanes::{LaneStats, WAIT_BOUNDS_MS};
+pub(crate) use news::News;

@@ -30,7 +30,7 @@ impl Default for News {
 
 impl News {
     /// Says that something has changed. Never waits.
-    pub fn tell(&self) {
+    pub(crate) fn tell(&self) {
         // Its end tells this as well.
         if !self.is_gathering() {
             self.ring();
@@ -39,7 +39,7 @@ impl News {
 
     /// Holds back all news until the guard is dropped, and tells them then: for changes that belong
     /// together.
-    pub fn gather(&self) -> Gathering<'_> {
+    pub(crate) fn gather(&self) -> Gathering<'_> {
         self.gathered.begun.fetch_add(1, Ordering::SeqCst);
         Gathering(self)
     }
@@ -84,7 +84,7 @@ impl News {
 
 /// Changes that belong together; see [`News::gather`].
 #[derive(Debug)]
-pub struct Gathering<'a>(&'a News);
+pub(crate) struct Gathering<'a>(&'a News);
 
 impl Drop for Gathering<'_> {
     fn drop(&mut self) {

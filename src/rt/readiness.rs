@@ -18,9 +18,9 @@ use may::io::{CoIo, WaitIo, WaitIoWaker};
 use super::coroutines;
 
 /// epoll's bits as may hands them on (epoll_ctl(2)), and the bit that its waker adds.
-pub const READABLE: usize = 0x1;
-pub const ERROR_OR_GONE: usize = 0x8 | 0x10 | 0x2000;
-pub const WOKEN: usize = 0x8000_0000;
+pub(crate) const READABLE: usize = 0x1;
+pub(crate) const ERROR_OR_GONE: usize = 0x8 | 0x10 | 0x2000;
+pub(crate) const WOKEN: usize = 0x8000_0000;
 
 /// A worker that runs one coroutine for longer than this is stuck; liveness alarms before.
 const SETTLE_MS: u64 = 10_000;
@@ -30,7 +30,7 @@ const SETTLE_MS: u64 = 10_000;
 /// It does not own the socket: `CoIo` would close the socket before it takes it out of epoll, and
 /// between the two another worker may accept a connection with the same number. So the socket is
 /// dropped after this.
-pub struct Readiness {
+pub(crate) struct Readiness {
     /// On the heap, where it stays when the connection moves. None only while it is dropped.
     io: Option<Box<CoIo<Descriptor>>>,
     /// A wait began on one thread and ended on another.
@@ -42,13 +42,13 @@ impl Readiness {
     ///
     /// # Errors
     /// When it cannot be polled.
-    pub fn of(socket: &impl AsRawFd) -> io::Result<Self> {
+    pub(crate) fn of(socket: &impl AsRawFd) -> io::Result<Self> {
         let io = CoIo::new(Descriptor(socket.as_raw_fd())).map_err(io::Error::from)?;
         Ok(Self { io: Some(Box::new(io)), moved: Cell::new(false) })
     }
 
     /// Waits for events, and takes those that have come: edges are reported once.
-    pub fn wait(&self) -> usize {
+    pub(crate) fn wait(&self) -> usize {
         let before = thread();
         let flags = self.io().wait_io();
         if thread() != before {
@@ -58,7 +58,7 @@ impl Readiness {
     }
 
     /// Ends a wait from any thread, with [`WOKEN`]; the next one if none is under way.
-    pub fn waker(&self) -> WaitIoWaker {
+    pub(crate) fn waker(&self) -> WaitIoWaker {
         self.io().waker()
     }
 

@@ -23,7 +23,7 @@ const LOWERED_NICENESS: i32 = 19;
 ///
 /// # Errors
 /// If the system refuses; the thread then keeps its priority.
-pub fn lower_own_priority() -> io::Result<()> {
+pub(crate) fn lower_own_priority() -> io::Result<()> {
     let own = rustix::thread::gettid();
     Ok(rustix::process::setpriority_process(Some(own), LOWERED_NICENESS)?)
 }

@@ -12,7 +12,7 @@ use signal_hook::{flag, low_level::pipe};
 
 /// What SIGHUP does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hangup {
+pub(crate) enum Hangup {
     /// Reloads the settings: for the service.
     Reloads,
     /// Ends the process: for a command in a terminal, which was closed.
@@ -21,7 +21,7 @@ pub enum Hangup {
 
 /// What a signal asks of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Signal {
+pub(crate) enum Signal {
     /// End the process; the number of the signal.
     End(i32),
     /// Reload the settings.
@@ -29,7 +29,7 @@ pub enum Signal {
 }
 
 /// The handled signals. Created before anything else starts, so that none is missed.
-pub struct Signals {
+pub(crate) struct Signals {
     /// Becomes readable with each signal.
     wake: UnixStream,
     /// Number of the last signal that asked the process to end; 0 if none did.
@@ -42,7 +42,7 @@ impl Signals {
     ///
     /// # Errors
     /// If a handler cannot be installed.
-    pub fn arm(hangup: Hangup) -> io::Result<Self> {
+    pub(crate) fn arm(hangup: Hangup) -> io::Result<Self> {
         let (wake, waker) = UnixStream::pair()?;
         let (end, reload) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
         // Handlers run in this order: the flag is set before the waiting thread is woken.
@@ -62,7 +62,7 @@ impl Signals {
     /// Blocks the calling OS thread until a signal arrives, at most `within`. [`Signal::End`] takes
     /// precedence over a reload and is returned by every later call too. Several SIGHUPs between
     /// two calls are one reload.
-    pub fn wait(&mut self, within: Duration) -> Option<Signal> {
+    pub(crate) fn wait(&mut self, within: Duration) -> Option<Signal> {
         if let Some(signal) = self.pending() {
             return Some(signal);
         }
@@ -74,7 +74,7 @@ impl Signals {
     }
 
     /// Blocks until a signal asks the process to end; returns the signal's number.
-    pub fn wait_for_end(&mut self) -> i32 {
+    pub(crate) fn wait_for_end(&mut self) -> i32 {
         const LONG: Duration = Duration::from_secs(3_600);
         loop {
             if let Some(Signal::End(signal)) = self.wait(LONG) {

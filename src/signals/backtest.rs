@@ -18,7 +18,7 @@ use crate::signals::list::{Direction, Rank, Ranked, by_rank, put_together};
 use crate::signals::patterns::{Columns, Detector, Key};
 
 /// Upper edges of the bins of the reliability table. One more bin is above the last edge.
-pub const BIN_EDGES: [f64; 12] =
+pub(crate) const BIN_EDGES: [f64; 12] =
     [0.44, 0.45, 0.46, 0.47, 0.48, 0.49, 0.50, 0.51, 0.52, 0.53, 0.54, 0.55];
 /// Bins for the calibration error, each with about equally many signals. There are fewer if many
 /// confidences are equal.
@@ -47,7 +47,7 @@ struct Examined {
 
 /// One signal: the confidence that would have been published, and the outcome.
 #[derive(Debug, Clone, Copy)]
-pub struct Judged {
+pub(crate) struct Judged {
     pub date: Date,
     pub key: Key,
     pub confidence: f64,
@@ -61,7 +61,7 @@ pub struct Judged {
 
 impl Judged {
     /// The confidence that a perfect forecast would have given: 1 for a hit, 0 for a miss.
-    pub fn outcome(&self) -> f64 {
+    pub(crate) fn outcome(&self) -> f64 {
         if self.hit { 1.0 } else { 0.0 }
     }
 }
@@ -95,7 +95,7 @@ impl Universe {
 
     /// Same as [`examine`](Self::examine), without the silent dates and with another prior.
     /// `silences` has one entry for each history, or none at all. The prior weighs `prior_dates`.
-    pub fn examine_with(
+    pub(crate) fn examine_with(
         histories: &[History],
         silences: &[Silence],
         prior_dates: u32,
@@ -132,17 +132,12 @@ impl Universe {
     }
 
     /// Weight of the prior, in dates.
-    pub fn prior_dates(&self) -> u32 {
+    pub(crate) fn prior_dates(&self) -> u32 {
         self.record.prior_dates()
     }
 
-    /// Number of symbols in the universe.
-    pub fn symbols(&self) -> usize {
-        self.symbols.len()
-    }
-
     /// Every signal with a known outcome, from the first date with a full window on, date by date.
-    pub fn judged(&self) -> Vec<Judged> {
+    pub(crate) fn judged(&self) -> Vec<Judged> {
         let mut judged = Vec::new();
         let mut moves: HashMap<(usize, usize), Moves> = HashMap::new();
         for symbol in &self.symbols {
@@ -206,7 +201,7 @@ impl Examined {
 }
 
 /// All dates on which some symbol traded.
-pub fn sessions(histories: &[History]) -> Vec<Date> {
+pub(crate) fn sessions(histories: &[History]) -> Vec<Date> {
     let mut dates: Vec<Date> =
         histories.iter().flat_map(|h| h.candles.iter().map(|candle| candle.date)).collect();
     // The dates are mostly ascending runs, which the sort merges. A tree of all of them costs
@@ -230,7 +225,7 @@ fn examine_one(history: &History, dates: &[Date], detector: &Detector) -> Examin
 
 /// How published confidences compare with outcomes.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Scores {
+pub(crate) struct Scores {
     pub signals: u64,
     confidence_sum: f64,
     brier_sum: f64,
@@ -247,7 +242,7 @@ pub struct Scores {
 
 impl Scores {
     /// Scores the confidences that `model` gives to the signals in `judged`.
-    pub fn of(judged: &[Judged], model: fn(&Judged) -> f64) -> Self {
+    pub(crate) fn of(judged: &[Judged], model: fn(&Judged) -> f64) -> Self {
         let mut scores = Self { lowest: f64::INFINITY, highest: 0.0, ..Self::default() };
         for signal in judged {
             scores.count(signal, model(signal));
@@ -266,7 +261,7 @@ impl Scores {
 
     /// Counts one more signal. The lowest and highest confidence and the calibration errors are set
     /// only by [`of`](Self::of).
-    pub fn count(&mut self, signal: &Judged, confidence: f64) {
+    pub(crate) fn count(&mut self, signal: &Judged, confidence: f64) {
         let miss = confidence - signal.outcome();
         self.signals += 1;
         self.confidence_sum += confidence;
@@ -278,33 +273,33 @@ impl Scores {
     }
 
     /// Mean confidence.
-    pub fn mean_confidence(&self) -> f64 {
+    pub(crate) fn mean_confidence(&self) -> f64 {
         mean(self.confidence_sum, self.signals)
     }
 
     /// The Brier score: the mean squared error. A coin flip has 0.25.
-    pub fn brier(&self) -> f64 {
+    pub(crate) fn brier(&self) -> f64 {
         mean(self.brier_sum, self.signals)
     }
 
     /// Mean negative log likelihood. A coin flip has 0.6931.
-    pub fn log_loss(&self) -> f64 {
+    pub(crate) fn log_loss(&self) -> f64 {
         mean(self.log_loss_sum, self.signals)
     }
 }
 
 /// `sum` divided by `count`; zero if `count` is.
-pub fn mean(sum: f64, count: u64) -> f64 {
+pub(crate) fn mean(sum: f64, count: u64) -> f64 {
     if count == 0 { 0.0 } else { sum / count as f64 }
 }
 
 /// The bin that a confidence belongs to. A confidence on an edge belongs to the bin below it.
-pub fn bin_of(confidence: f64) -> usize {
+pub(crate) fn bin_of(confidence: f64) -> usize {
     BIN_EDGES.partition_point(|edge| *edge < confidence)
 }
 
 /// Lower and upper edge of a bin. The lowest bin has no lower edge and the highest no upper edge.
-pub fn edges_of(bin: usize) -> (Option<f64>, Option<f64>) {
+pub(crate) fn edges_of(bin: usize) -> (Option<f64>, Option<f64>) {
     (bin.checked_sub(1).map(|below| BIN_EDGES[below]), BIN_EDGES.get(bin).copied())
 }
 
@@ -358,7 +353,7 @@ fn calibration_errors(mut predictions: Vec<(f64, OutcomeAt)>) -> (f64, f64) {
 
 /// The faults of a symbol's candles and the dates that they silence.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Silence {
+pub(crate) struct Silence {
     /// Sessions between its first and its last candle without a candle.
     pub missing: usize,
     pub suspected: Vec<Suspected>,
@@ -368,18 +363,18 @@ pub struct Silence {
 
 impl Silence {
     /// Number of silent dates.
-    pub fn dates(&self) -> usize {
+    pub(crate) fn dates(&self) -> usize {
         self.silent.iter().filter(|silent| **silent).count()
     }
 
     /// Whether there is no fault.
-    pub fn is_clean(&self) -> bool {
+    pub(crate) fn is_clean(&self) -> bool {
         self.missing == 0 && self.suspected.is_empty()
     }
 }
 
 /// Judges `history` against the sessions of its universe, which are ascending and include its own.
-pub fn judge(history: &History, sessions: &[Date]) -> Silence {
+pub(crate) fn judge(history: &History, sessions: &[Date]) -> Silence {
     let place = |date: Date| sessions.partition_point(|session| *session < date);
     let places: Vec<usize> = history.candles.iter().map(|candle| place(candle.date)).collect();
     let suspected = suspected(&history.candles);
@@ -427,7 +422,7 @@ pub struct Cell {
 
 impl Cell {
     /// Counts a signal whose date has the number `place`.
-    pub fn count(&mut self, place: Place, signal: &Judged) {
+    pub(crate) fn count(&mut self, place: Place, signal: &Judged) {
         self.signals += 1;
         self.hits += u64::from(signal.hit);
         self.dates += u64::from(self.last_date != place.date);
@@ -442,17 +437,17 @@ impl Cell {
     }
 
     /// Mean confidence.
-    pub fn mean_confidence(&self) -> Option<f64> {
+    pub(crate) fn mean_confidence(&self) -> Option<f64> {
         self.of_signals(self.confidence_sum)
     }
 
     /// Share of hits.
-    pub fn hit_rate(&self) -> Option<f64> {
+    pub(crate) fn hit_rate(&self) -> Option<f64> {
         self.of_signals(self.hits as f64)
     }
 
     /// Share of signals that claimed a rise.
-    pub fn bullish_share(&self) -> Option<f64> {
+    pub(crate) fn bullish_share(&self) -> Option<f64> {
         self.of_signals(self.bullish as f64)
     }
 
@@ -461,30 +456,30 @@ impl Cell {
     }
 
     /// Share of hits minus mean confidence.
-    pub fn observed_minus_said(&self) -> Option<Estimate> {
+    pub(crate) fn observed_minus_said(&self) -> Option<Estimate> {
         self.hit_minus_confidence.estimate()
     }
 
     /// Mean share of the universe that moved as the signals claimed, over the same sessions.
-    pub fn same_day_rate(&self) -> Option<f64> {
+    pub(crate) fn same_day_rate(&self) -> Option<f64> {
         self.same_day.mean()
     }
 
     /// The lift: the share of hits minus the same-day rate, which is what the signals knew beyond
     /// the market's move.
-    pub fn lift(&self) -> Option<Estimate> {
+    pub(crate) fn lift(&self) -> Option<Estimate> {
         self.lift.estimate()
     }
 
     /// Whether there are enough dates for a score.
-    pub fn is_scored(&self) -> bool {
+    pub(crate) fn is_scored(&self) -> bool {
         self.hit_minus_confidence.blocks() >= BLOCKS_MIN
     }
 }
 
 /// All judged signals.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Performance {
+pub(crate) struct Performance {
     numbering: Numbering,
     pub all: Cell,
     pub confidence: Scores,
@@ -500,7 +495,7 @@ pub struct Performance {
 impl Performance {
     /// Counts one more signal, of the same date as the one before or of a later one. Returns the
     /// number of its date and block.
-    pub fn count(&mut self, signal: &Judged) -> Place {
+    pub(crate) fn count(&mut self, signal: &Judged) -> Place {
         let place = self.numbering.take(signal.date);
         self.all.count(place, signal);
         self.confidence.count(signal, signal.confidence);
@@ -518,24 +513,24 @@ impl Performance {
     }
 
     /// The signals of each direction.
-    pub fn directions(&self) -> [(Direction, &Cell); 2] {
+    pub(crate) fn directions(&self) -> [(Direction, &Cell); 2] {
         [(Direction::Bullish, &self.bullish), (Direction::Bearish, &self.bearish)]
     }
 
     /// Brier score minus that of a coin flip; below zero is better.
-    pub fn from_coin(&self) -> Option<Estimate> {
+    pub(crate) fn against_coin(&self) -> Option<Estimate> {
         self.from_coin.estimate()
     }
 
     /// Brier score minus that of the base rate; below zero is better.
-    pub fn from_base(&self) -> Option<Estimate> {
+    pub(crate) fn against_base(&self) -> Option<Estimate> {
         self.from_base.estimate()
     }
 }
 
 /// Puts the interval of a difference of Brier scores into words. `with` names what was compared
 /// with.
-pub fn verdict(difference: &Estimate, with: &str) -> String {
+pub(crate) fn verdict(difference: &Estimate, with: &str) -> String {
     match difference.side() {
         std::cmp::Ordering::Less => format!("better than {with}"),
         std::cmp::Ordering::Equal => format!("not distinguishable from {with}"),
@@ -632,8 +627,9 @@ mod performance_tests {
 
     #[test]
     fn the_verdict_follows_from_the_interval() {
-        let said =
-            |performance: &Performance| verdict(&performance.from_base().unwrap(), "the base rate");
+        let said = |performance: &Performance| {
+            verdict(&performance.against_base().unwrap(), "the base rate")
+        };
         assert_eq!(said(&performance(100, 0.9, |_| true)), "better than the base rate");
         assert_eq!(said(&performance(100, 0.9, |_| false)), "worse than the base rate");
         let even = performance(100, 0.501, |at| at % 2 == 0);
@@ -650,7 +646,7 @@ mod performance_tests {
         assert!((bullish.observed_minus_said().unwrap().value + 0.35).abs() < 1e-12);
         assert_eq!(done.bearish, Cell::default());
         let few = performance(45, 0.6, |_| true);
-        assert!(!few.all.is_scored() && few.from_coin().is_none() && few.all.lift().is_none());
+        assert!(!few.all.is_scored() && few.against_coin().is_none() && few.all.lift().is_none());
         assert_eq!(few.all.hit_rate(), Some(1.0));
     }
 }

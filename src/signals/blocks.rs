@@ -18,16 +18,16 @@
 use jiff::civil::Date;
 
 /// Dates in a block. The outcomes of two signals this many dates apart do not overlap.
-pub const BLOCK_DATES: u64 = 5;
+pub(crate) const BLOCK_DATES: u64 = 5;
 /// Fewest blocks (ten weeks) with which a mean gets a standard error and a score. With fewer the
 /// error itself is too uncertain.
-pub const BLOCKS_MIN: u64 = 10;
+pub(crate) const BLOCKS_MIN: u64 = 10;
 /// Dates in that many blocks.
-pub const SCORE_DATES_MIN: u64 = BLOCK_DATES * BLOCKS_MIN;
+pub(crate) const SCORE_DATES_MIN: u64 = BLOCK_DATES * BLOCKS_MIN;
 
 /// Numbers dates, which must come in ascending order, and their blocks.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Numbering {
+pub(crate) struct Numbering {
     last: Option<Date>,
     /// Dates so far.
     pub dates: u64,
@@ -35,7 +35,7 @@ pub struct Numbering {
 
 impl Numbering {
     /// The number of `date`, counted from 1, and the number of its block.
-    pub fn take(&mut self, date: Date) -> Place {
+    pub(crate) fn take(&mut self, date: Date) -> Place {
         if self.last != Some(date) {
             self.last = Some(date);
             self.dates += 1;
@@ -53,7 +53,7 @@ pub struct Place {
 
 /// A mean with its standard error and interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Estimate {
+pub(crate) struct Estimate {
     pub value: f64,
     pub standard_error: f64,
     /// Ends of the 95 % interval.
@@ -63,7 +63,7 @@ pub struct Estimate {
 
 impl Estimate {
     /// Whether the whole interval is below zero, above zero, or contains it.
-    pub fn side(&self) -> std::cmp::Ordering {
+    pub(crate) fn side(&self) -> std::cmp::Ordering {
         if self.low > 0.0 {
             std::cmp::Ordering::Greater
         } else if self.high < 0.0 {
@@ -76,7 +76,7 @@ impl Estimate {
 
 /// Sums of values by block. Values must come in the order of their blocks.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Blocks {
+pub(crate) struct Blocks {
     /// Sum of the current block, and its number.
     sum: f64,
     count: f64,
@@ -97,7 +97,7 @@ struct Sums {
 
 impl Blocks {
     /// Adds a value to the block of `place`.
-    pub fn count(&mut self, place: Place, value: f64) {
+    pub(crate) fn count(&mut self, place: Place, value: f64) {
         if place.block != self.block {
             self.closed = self.sums();
             (self.sum, self.count, self.block) = (0.0, 0.0, place.block);
@@ -123,18 +123,18 @@ impl Blocks {
     }
 
     /// Mean of the values; `None` without any.
-    pub fn mean(&self) -> Option<f64> {
+    pub(crate) fn mean(&self) -> Option<f64> {
         let sums = self.sums();
         (sums.count > 0.0).then(|| sums.sum / sums.count)
     }
 
     /// Number of blocks that have a value.
-    pub fn blocks(&self) -> u64 {
+    pub(crate) fn blocks(&self) -> u64 {
         self.sums().blocks
     }
 
     /// Standard error of the mean; zero for a single block.
-    pub fn standard_error(&self) -> f64 {
+    pub(crate) fn standard_error(&self) -> f64 {
         let sums = self.sums();
         if sums.blocks < 2 {
             return 0.0;
@@ -147,7 +147,7 @@ impl Blocks {
     }
 
     /// Mean, error and interval; `None` with fewer than [`BLOCKS_MIN`] blocks.
-    pub fn estimate(&self) -> Option<Estimate> {
+    pub(crate) fn estimate(&self) -> Option<Estimate> {
         let (value, standard_error) = (self.mean()?, self.standard_error());
         let blocks = self.sums().blocks;
         let half = student(blocks.checked_sub(1)?) * standard_error;

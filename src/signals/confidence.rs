@@ -22,7 +22,7 @@ const BASE_WEIGHT: f64 = 0.5;
 
 /// A bar of one symbol, placed on the common index of dates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bar {
+pub(crate) struct Bar {
     /// Index of its date among all dates of the universe.
     pub date: usize,
     pub close_e4: i64,
@@ -58,7 +58,7 @@ impl Weight {
 
 /// Counts of symbol-days, and how many of them rose and fell.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Moves {
+pub(crate) struct Moves {
     pub all: u64,
     pub up: u64,
     pub down: u64,
@@ -66,14 +66,14 @@ pub struct Moves {
 
 impl Moves {
     /// Counts a move from one close to another.
-    pub fn count(&mut self, from_e4: i64, to_e4: i64) {
+    pub(crate) fn count(&mut self, from_e4: i64, to_e4: i64) {
         self.all += 1;
         self.up += u64::from(Direction::Bullish.is_hit(from_e4, to_e4));
         self.down += u64::from(Direction::Bearish.is_hit(from_e4, to_e4));
     }
 
     /// How many moved in this direction.
-    pub fn moved(&self, direction: Direction) -> u64 {
+    pub(crate) fn moved(&self, direction: Direction) -> u64 {
         match direction {
             Direction::Bullish => self.up,
             Direction::Bearish => self.down,
@@ -81,7 +81,7 @@ impl Moves {
     }
 
     /// Share that moved in this direction; `None` if nothing was counted.
-    pub fn share_if_any(&self, direction: Direction) -> Option<f64> {
+    pub(crate) fn share_if_any(&self, direction: Direction) -> Option<f64> {
         (self.all > 0).then(|| self.moved(direction) as f64 / self.all as f64)
     }
 
@@ -133,7 +133,7 @@ struct ByDate<T, L> {
 }
 
 /// Collects outcomes, symbol by symbol.
-pub struct Outcomes {
+pub(crate) struct Outcomes {
     dates: usize,
     moves: ByDate<Moves, Moves>,
     /// Outcomes by key; empty for a key that never occurred.
@@ -142,7 +142,7 @@ pub struct Outcomes {
 
 impl Outcomes {
     /// Empty counts for a universe with this many dates.
-    pub fn new(dates: usize) -> Self {
+    pub(crate) fn new(dates: usize) -> Self {
         let none = ByDate { prompt: Vec::new(), late: Vec::new() };
         Self {
             dates,
@@ -152,7 +152,7 @@ impl Outcomes {
     }
 
     /// Counts one symbol's bars and signals. A signal names the index of its bar.
-    pub fn add(&mut self, bars: &[Bar], signals: &[(usize, Key)]) {
+    pub(crate) fn add(&mut self, bars: &[Bar], signals: &[(usize, Key)]) {
         for at in 0..bars.len() {
             let Some((bar, later)) = pair(bars, at) else { continue };
             let mut moves = Moves::default();
@@ -183,7 +183,7 @@ impl Outcomes {
     }
 
     /// Sums the counts into a record, for confidences with a prior that weighs `prior_dates`.
-    pub fn finish(mut self, prior_dates: u32) -> Record {
+    pub(crate) fn finish(mut self, prior_dates: u32) -> Record {
         for tallies in &mut self.tallies {
             tallies.late.sort_by_key(|late| late.date);
         }
@@ -193,7 +193,7 @@ impl Outcomes {
 
 /// The bar at `at` and the later bar that decides its outcome. `None` if there is no later bar yet,
 /// or if the symbol is silent on either.
-pub fn pair(bars: &[Bar], at: usize) -> Option<(&Bar, &Bar)> {
+pub(crate) fn pair(bars: &[Bar], at: usize) -> Option<(&Bar, &Bar)> {
     let (bar, later) = (bars.get(at)?, bars.get(at + HORIZON_SESSIONS)?);
     (!bar.is_silent && !later.is_silent).then_some((bar, later))
 }
@@ -239,12 +239,12 @@ fn in_window(moves: ByDate<Moves, Moves>) -> Vec<Moves> {
 }
 
 /// The confidence of a key that was never seen: the base rate, shrunk halfway towards one half.
-pub fn prior(base_rate: f64) -> f64 {
+pub(crate) fn prior(base_rate: f64) -> f64 {
     0.5 + BASE_WEIGHT * (base_rate - 0.5)
 }
 
 /// Outcomes by date. Weights for a date are made of the outcomes that were known by its close.
-pub struct Record {
+pub(crate) struct Record {
     prior_dates: u32,
     /// Moves in each date's window, and one more entry for the session after the last date.
     moves: Vec<Moves>,
@@ -254,7 +254,7 @@ pub struct Record {
 
 impl Record {
     /// The weight of `key` as it was known at the close of `date`.
-    pub fn weigh(&self, key: Key, date: usize) -> Weight {
+    pub(crate) fn weigh(&self, key: Key, date: usize) -> Weight {
         let base_rate = self.moves[date].share(key.direction());
         let (weight, prior) = (f64::from(self.prior_dates), prior(base_rate));
         let (mut dates, mut share, mut all) = (0_u32, 0.0, Tally::default());
@@ -295,7 +295,7 @@ impl Record {
     }
 
     /// Weight of the prior, in dates.
-    pub fn prior_dates(&self) -> u32 {
+    pub(crate) fn prior_dates(&self) -> u32 {
         self.prior_dates
     }
 }

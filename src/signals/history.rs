@@ -13,10 +13,10 @@ use crate::signals::patterns::{Columns, Detector, Key};
 
 /// Sessions kept for a symbol: the window of confidence (504), its horizon, what the pattern
 /// functions look back at, and two months more for outcomes that come late.
-pub const SESSIONS_KEPT: usize = 570;
+pub(crate) const SESSIONS_KEPT: usize = 570;
 
 /// Sessions that a history may lack. The public provider leaves out about one in 600.
-pub const HOLES_MAX: usize = 6;
+pub(crate) const HOLES_MAX: usize = 6;
 
 /// Sessions before a suspected split whose volumes are compared with the day's.
 const VOLUME_SESSIONS: usize = 20;
@@ -192,7 +192,7 @@ fn sessions(from: Date, to: Date, dates: &impl TradingDates) -> impl Iterator<It
 /// The days that look like an unadjusted split, among ascending candles with plausible prices. A
 /// real move may look the same. If a fresh fetch of the whole history repeats the prices, it was
 /// one.
-pub fn suspected(candles: &[Candle]) -> Vec<Suspected> {
+pub(crate) fn suspected(candles: &[Candle]) -> Vec<Suspected> {
     let mut volumes = Vec::with_capacity(VOLUME_SESSIONS);
     let pairs = candles.windows(2).enumerate();
     pairs
@@ -210,7 +210,7 @@ pub fn suspected(candles: &[Candle]) -> Vec<Suspected> {
 }
 
 /// The split ratio after which a share that closed at `close` opens near `open`.
-pub fn simple_ratio(open: i64, close: i64) -> Option<(i64, i64)> {
+pub(crate) fn simple_ratio(open: i64, close: i64) -> Option<(i64, i64)> {
     let splits = SPLITS.into_iter().flat_map(|(new, old)| [(new, old), (old, new)]);
     // Distance from the expected price, in ten-thousandths of it.
     let off = |(new, old): (i64, i64)| {
@@ -322,11 +322,11 @@ fn contiguous(last: Date, newer: &[Candle], dates: &impl TradingDates) -> Merged
 
 /// Stored sessions that are kept in memory for each symbol. The pattern functions look back 14
 /// sessions at most, and a few more to confirm the trend; the check for a split uses 20.
-pub const TAIL_SESSIONS: usize = 30;
+pub(crate) const TAIL_SESSIONS: usize = 30;
 
 /// Why a running candle gives no signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RunningFault {
+pub(crate) enum RunningFault {
     #[error("no candle of the day")]
     Absent,
     #[error("{0}")]
@@ -338,7 +338,7 @@ pub enum RunningFault {
 }
 
 /// The newest `TAIL_SESSIONS` of ascending candles.
-pub fn tail(candles: &[Candle]) -> &[Candle] {
+pub(crate) fn tail(candles: &[Candle]) -> &[Candle] {
     &candles[candles.len().saturating_sub(TAIL_SESSIONS)..]
 }
 
@@ -346,7 +346,7 @@ pub fn tail(candles: &[Candle]) -> &[Candle] {
 ///
 /// # Errors
 /// [`RunningFault`]. The check for a split ignores volumes, since little is traded early in a day.
-pub fn running(
+pub(crate) fn running(
     tail: &[Candle],
     fresh: &[Candle],
     date: Date,
@@ -369,7 +369,7 @@ pub fn running(
 }
 
 /// The keys (patterns with direction) of a running candle that follows `tail`.
-pub fn newest(detector: &Detector, tail: &[Candle], running: &Candle) -> Vec<Key> {
+pub(crate) fn newest(detector: &Detector, tail: &[Candle], running: &Candle) -> Vec<Key> {
     detector.newest(&Columns::of(tail.iter().chain([running])))
 }
 

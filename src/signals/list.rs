@@ -15,9 +15,9 @@ use jiff::civil::Date;
 use crate::base::Symbol;
 
 /// Most signals in the snapshot.
-pub const TOP_MAX: usize = 10;
+pub(crate) const TOP_MAX: usize = 10;
 /// Lowest confidence for the snapshot. A signal below it is likelier wrong than right.
-pub const TOP_CONFIDENCE_MIN: f64 = 0.5;
+pub(crate) const TOP_CONFIDENCE_MIN: f64 = 0.5;
 
 /// A published signal.
 #[derive(Debug, Clone, PartialEq)]
@@ -67,7 +67,7 @@ impl SignalList {
 
     /// The list with the provisional signals `found`, which replace earlier provisional ones. All
     /// are ranked together; of equals a complete signal comes first.
-    pub fn with_provisional(&self, look: Look, found: Vec<ListedSignal>) -> Self {
+    pub(crate) fn with_provisional(&self, look: Look, found: Vec<ListedSignal>) -> Self {
         let mut list = self.without_provisional();
         if !found.is_empty() {
             list.signals.extend(found);
@@ -79,14 +79,14 @@ impl SignalList {
     }
 
     /// The list without provisional signals.
-    pub fn without_provisional(&self) -> Self {
+    pub(crate) fn without_provisional(&self) -> Self {
         let complete = self.signals.iter().filter(|signal| !signal.provisional);
         Self::complete(self.as_of, complete.cloned().collect())
     }
 
     /// The signals for the snapshot: the best of each symbol, at most [`TOP_MAX`], none that is
     /// likelier wrong than right, and none of a symbol with signals of both directions.
-    pub fn top(&self) -> Vec<&ListedSignal> {
+    pub(crate) fn top(&self) -> Vec<&ListedSignal> {
         let mut top: Vec<&ListedSignal> = Vec::with_capacity(TOP_MAX);
         let good = self.signals.iter().filter(|s| s.confidence >= TOP_CONFIDENCE_MIN);
         for signal in good {
@@ -104,14 +104,14 @@ impl SignalList {
 
 impl ListedSignal {
     /// Share of hits among the pattern's past signals.
-    pub fn hit_rate(&self) -> Option<f64> {
+    pub(crate) fn hit_rate(&self) -> Option<f64> {
         let (signals, hits) = self.past.filter(|(signals, _)| *signals > 0)?;
         Some(f64::from(hits) / f64::from(signals))
     }
 
     /// Whether both signals are of one candle. Complete and provisional signals are of different
     /// dates.
-    pub fn is_of_candle(&self, other: &Self) -> bool {
+    pub(crate) fn is_of_candle(&self, other: &Self) -> bool {
         (&self.symbol, self.provisional) == (&other.symbol, other.provisional)
     }
 
@@ -163,7 +163,7 @@ pub fn by_rank<T: Ranked>(one: &T, other: &T) -> Ordering {
 
 /// Moves rows of one candle together, to the position of the first of them. The order is otherwise
 /// kept.
-pub fn put_together<T: Ranked>(rows: &mut Vec<T>) {
+pub(crate) fn put_together<T: Ranked>(rows: &mut Vec<T>) {
     let mut first = HashMap::new();
     let candles = rows.iter().map(|row| {
         let Rank { symbol, provisional, .. } = row.rank();
@@ -181,7 +181,7 @@ pub fn put_together<T: Ranked>(rows: &mut Vec<T>) {
 // The direction that a signal claims, and the horizon after which it is judged.
 
 /// Sessions after which a signal is judged, counted in the sessions of its symbol.
-pub const HORIZON_SESSIONS: usize = 5;
+pub(crate) const HORIZON_SESSIONS: usize = 5;
 
 /// The claim of a signal: the close [`HORIZON_SESSIONS`] later is higher, or it is lower.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -200,12 +200,12 @@ impl Direction {
     }
 
     /// The direction with this name.
-    pub fn parse(word: &str) -> Option<Self> {
+    pub(crate) fn parse(word: &str) -> Option<Self> {
         [Self::Bullish, Self::Bearish].into_iter().find(|direction| direction.as_str() == word)
     }
 
     /// Whether the move between two closes is in this direction. No move is a miss.
-    pub fn is_hit(self, from_e4: i64, to_e4: i64) -> bool {
+    pub(crate) fn is_hit(self, from_e4: i64, to_e4: i64) -> bool {
         match self {
             Self::Bullish => to_e4 > from_e4,
             Self::Bearish => to_e4 < from_e4,
@@ -218,20 +218,20 @@ impl Direction {
 // Sentences that go out with every list of signals.
 
 /// What a confidence is.
-pub const MEANING: &str = "Estimated chance that the close five sessions later has moved this way. \
+pub(crate) const MEANING: &str = "Estimated chance that the close five sessions later has moved this way. \
     Mostly the market's own drift (see `base_rate`); the pattern's own two years weigh \
     samples/(samples+1000). Patterns have not been shown to add anything. Closes before 3 August \
     2026 are averages of the last half hour, later ones auction prices; what that changes is not \
     known yet.";
 
 /// What a provisional signal is.
-pub const PROVISIONAL_MEANING: &str = "Found in a day's candle before its official close, where a \
+pub(crate) const PROVISIONAL_MEANING: &str = "Found in a day's candle before its official close, where a \
     pattern can appear and vanish; kept as first shown. Confirmed are those that the finished \
     candle has too, vanished those that it has not. Judged from the official close of their date, \
     not from the price at which they were shown.";
 
 /// The disclaimer.
-pub const DISCLAIMER: &str = "Information, not investment advice. No costs are counted; \
+pub(crate) const DISCLAIMER: &str = "Information, not investment advice. No costs are counted; \
     entering at the next open would give less. Signals of one day are not independent. A universe \
     of today's members leaves out those that fell out of it, so that rises look likelier than they \
     were.";

@@ -12,10 +12,8 @@ pub mod confidence;
 pub mod history;
 pub mod list;
 pub mod patterns;
-pub mod track_record;
+pub(crate) mod track_record;
 
-pub use list::{
-    DISCLAIMER, Direction, HORIZON_SESSIONS, ListedSignal, Look, MEANING, PROVISIONAL_MEANING,
-    SignalList,
-};
-pub use track_record::{Fate, Reliability, Standing};
+pub(crate) use list::{DISCLAIMER, HORIZON_SESSIONS, MEANING, PROVISIONAL_MEANING};
+pub use list::{Direction, ListedSignal, Look, SignalList};
+pub(crate) use track_record::{Fate, Reliability, Standing};

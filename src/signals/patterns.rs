@@ -36,12 +36,13 @@ impl Columns {
     }
 
     /// Number of bars.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.close.len()
     }
 
     /// Whether there are no bars.
-    pub fn is_empty(&self) -> bool {
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
         self.close.is_empty()
     }
 }
@@ -174,7 +175,7 @@ impl Key {
     }
 
     /// Every key that a function can give.
-    pub fn all() -> impl Iterator<Item = Self> {
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
         (0..KEYS).map(|index| Self(index as u8)).filter(|key| match key.function().reads {
             Reads::Sign => true,
             Reads::Always(direction) => direction == key.direction(),
@@ -187,7 +188,7 @@ impl Key {
     }
 
     /// Index of the key, below [`KEYS`].
-    pub fn index(self) -> usize {
+    pub(crate) fn index(self) -> usize {
         usize::from(self.0)
     }
 
@@ -205,7 +206,7 @@ impl Key {
     }
 
     /// TA-Lib's name of the function.
-    pub fn function_name(self) -> &'static str {
+    pub(crate) fn function_name(self) -> &'static str {
         self.function().name
     }
 

@@ -9,7 +9,7 @@ use crate::signals::backtest::{Judged, Performance};
 
 /// Whether a published signal has an outcome.
 #[derive(Debug, Clone, Copy)]
-pub enum Standing {
+pub(crate) enum Standing {
     Judged(Judged),
     /// The outcome is still to come.
     Due,
@@ -35,7 +35,7 @@ pub(crate) struct Outcomes {
 }
 
 impl Outcomes {
-    pub fn count(&mut self, standing: &Standing) {
+    pub(crate) fn count(&mut self, standing: &Standing) {
         match standing {
             Standing::Judged(judged) => drop(self.done.count(judged)),
             Standing::Due => {}
@@ -44,14 +44,14 @@ impl Outcomes {
     }
 
     /// How many of `published` signals are still to be judged.
-    pub fn due(&self, published: u64) -> u64 {
+    pub(crate) fn due(&self, published: u64) -> u64 {
         published - self.done.all.signals - self.never
     }
 }
 
 /// Sums over the ledger, fed entry by entry.
 #[derive(Debug, Clone, Default)]
-pub struct Reliability {
+pub(crate) struct Reliability {
     real: Kind,
     simulated: Kind,
     /// Dates with a published list, oldest first.
@@ -64,7 +64,7 @@ pub struct Reliability {
 
 impl Reliability {
     /// Counts a published signal, of the same date as the one before or of a later one.
-    pub fn count(&mut self, on: Date, simulated: bool, standing: &Standing) {
+    pub(crate) fn count(&mut self, on: Date, simulated: bool, standing: &Standing) {
         let kind = if simulated { &mut self.simulated } else { &mut self.real };
         kind.published += 1;
         kind.since = Some(kind.since.map_or(on, |since| since.min(on)));
@@ -85,7 +85,7 @@ impl Reliability {
 
 /// Whether the finished candle has the pattern too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub(crate) enum Fate {
     /// The date's complete list is still to come.
     Pending,
     Confirmed,
@@ -109,14 +109,14 @@ pub(crate) struct ProvisionalKind {
 
 /// Sums over the ledger of provisional signals, fed entry by entry.
 #[derive(Debug, Clone, Default)]
-pub struct ProvisionalRecord {
+pub(crate) struct ProvisionalRecord {
     real: ProvisionalKind,
     simulated: ProvisionalKind,
 }
 
 impl ProvisionalRecord {
     /// Counts one signal that was shown.
-    pub fn count(&mut self, on: Date, simulated: bool, fate: Fate, standing: &Standing) {
+    pub(crate) fn count(&mut self, on: Date, simulated: bool, fate: Fate, standing: &Standing) {
         let kind = if simulated { &mut self.simulated } else { &mut self.real };
         kind.published += 1;
         kind.since = Some(kind.since.map_or(on, |since| since.min(on)));

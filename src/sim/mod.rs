@@ -20,5 +20,4 @@ mod testing;
 mod world;
 
 pub use exchange::day::Sessions;
-pub use server::message::MARK_HEADER;
-pub use simulator::{Sim, SimBrokerA, SimBrokerB, SimSettings, start};
+pub use simulator::{Sim, SimSettings, start};

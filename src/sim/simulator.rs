@@ -65,12 +65,12 @@ impl Sim {
     }
 
     /// Root of the control routes.
-    pub fn control_url(&self) -> String {
+    pub(crate) fn control_url(&self) -> String {
         format!("http://{}/sim/control", self.addr())
     }
 
     /// Registers the service at `url` as the one to which the login pages send the browser back.
-    pub fn return_logins_to(&self, url: &str) {
+    pub(crate) fn return_logins_to(&self, url: &str) {
         url.clone_into(&mut self.world.returns_to.lock());
     }
 

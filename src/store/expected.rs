@@ -16,12 +16,12 @@ pub struct Revision(String);
 
 impl Revision {
     /// A revision from text of a client, which need not be one of ours.
-    pub fn from_text(text: String) -> Self {
+    pub(crate) fn from_text(text: String) -> Self {
         Self(text)
     }
 
     /// The revision as hexadecimal digits.
-    pub fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 
@@ -57,7 +57,7 @@ pub struct Expected {
 
 impl Expected {
     /// Whether there is no precondition.
-    pub fn is_any(&self) -> bool {
+    pub(crate) fn is_any(&self) -> bool {
         *self == Self::default()
     }
 
@@ -86,14 +86,14 @@ pub struct ExpectedPage {
 
 impl JournalEntry {
     /// Revision of the whole entry.
-    pub fn revision(&self) -> Revision {
+    pub(crate) fn revision(&self) -> Revision {
         Revision::of(&Shown::of(self))
     }
 }
 
 impl JournalPage {
     /// Revision of the page: of its entries, and of whether more follow.
-    pub fn revision(&self) -> Revision {
+    pub(crate) fn revision(&self) -> Revision {
         Revision::of(&(self.entries.iter().map(Shown::of).collect::<Vec<_>>(), self.more))
     }
 }

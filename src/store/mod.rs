@@ -15,26 +15,33 @@ mod operations;
 mod postgres;
 pub(crate) mod records;
 pub mod settings;
-pub mod sqlite;
+pub(crate) mod sqlite;
 mod statements;
 mod traits;
 mod tx;
 
-pub use backups::BackupRecord;
-pub use expected::{Expected, ExpectedPage, Revision, States};
+pub(crate) use backups::BackupRecord;
+pub use expected::Expected;
+pub(crate) use expected::{ExpectedPage, Revision, States};
+pub(crate) use open::copy_to_server;
 #[cfg(feature = "engines")]
-pub use open::{check_server, open_lease};
-pub use open::{copy_to_server, open, open_users};
+pub(crate) use open::{check_server, open_lease};
+pub use open::{open, open_users};
 pub use records::{
-    AccountId, AuthState, Basis, Before, CandleHistory, Change, Changes, ClosePage, Completion,
-    Continuity, CopiedTable, DatabaseIdentity, Deleted, Erased, JournalCursor, JournalEntry,
-    JournalFields, JournalPage, JournalSize, LastRead, LedgerEntry, LoginNetwork, NewHistory,
-    NewUser, Portfolio, PriceOfClose, ProvisionalEntry, ProvisionalSignal, PublishedSignal, Side,
-    SignalOutcome, SplitSuspicion, StoreError, StoreHealth, StoredCandles, SyncState, Turn, User,
-    UserChange, UserSecrets, UserSummary, Valued,
+    AccountId, Before, Completion, LedgerEntry, NewHistory, NewUser, Portfolio, ProvisionalEntry,
+    Side, StoreError, Turn, User, UserChange,
 };
-pub use sqlite::errors::{MaintenanceError, OpenError};
+pub(crate) use records::{
+    AuthState, Basis, CandleHistory, Change, Changes, ClosePage, Continuity, CopiedTable,
+    DatabaseIdentity, Deleted, Erased, JournalCursor, JournalEntry, JournalFields, JournalPage,
+    JournalSize, LastRead, LoginNetwork, PriceOfClose, ProvisionalSignal, PublishedSignal,
+    SignalOutcome, SplitSuspicion, StoreHealth, StoredCandles, SyncState, UserSecrets, UserSummary,
+    Valued,
+};
+pub(crate) use sqlite::errors::MaintenanceError;
+pub use sqlite::errors::OpenError;
 pub use sqlite::maintenance;
-pub use sqlite::maintenance::remove_unfinished;
+pub(crate) use sqlite::maintenance::remove_unfinished;
 pub use sqlite::store::{FILE_NAME, SqliteStore};
-pub use traits::{Database, Derive, NewPortfolio, SignalStore, Store, UserDirectory};
+pub(crate) use traits::{Database, UserDirectory};
+pub use traits::{Derive, NewPortfolio, SignalStore, Store};

@@ -44,7 +44,7 @@ pub fn open(
 /// Whether a service could use the server of the settings, which is left as it is; `None` for the
 /// file.
 #[cfg(feature = "engines")]
-pub fn check_server(settings: &StoreSettings) -> Option<Result<(), OpenError>> {
+pub(crate) fn check_server(settings: &StoreSettings) -> Option<Result<(), OpenError>> {
     Some(PostgresStore::check(settings.url.as_ref()?, settings))
 }
 
@@ -54,7 +54,7 @@ pub fn check_server(settings: &StoreSettings) -> Option<Result<(), OpenError>> {
 /// # Errors
 /// A bad setting.
 #[cfg(feature = "engines")]
-pub fn open_lease(
+pub(crate) fn open_lease(
     settings: &StoreSettings,
     lease_ms: u64,
     clock: &Clock,
@@ -68,7 +68,7 @@ pub fn open_lease(
 ///
 /// # Errors
 /// [`MaintenanceError`]. Then the server has nothing of it.
-pub fn copy_to_server(
+pub(crate) fn copy_to_server(
     state_dir: &Path,
     url: &StoreUrl,
     settings: &StoreSettings,

@@ -28,9 +28,9 @@ pub struct Turn {
 impl Turn {
     /// How long a turn lasts that is not extended, by the clock of the database: what a node that
     /// is gone blocks its user for.
-    pub const LASTS_MS: u64 = 20_000;
+    pub(crate) const LASTS_MS: u64 = 20_000;
     /// How often a turn is extended. Three times may fail before it runs out.
-    pub const EXTENDED_EACH_MS: u64 = 5_000;
+    pub(crate) const EXTENDED_EACH_MS: u64 = 5_000;
 
     /// Of the one process that has the database, which nobody can take it from.
     pub fn alone(user: AccountId) -> Self {
@@ -38,7 +38,7 @@ impl Turn {
     }
 
     /// Whether there is nobody to take it.
-    pub fn is_alone(&self) -> bool {
+    pub(crate) fn is_alone(&self) -> bool {
         self.number == 0
     }
 }
@@ -177,7 +177,7 @@ pub struct LastRead {
 
 /// What a page says of the changes before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Continuity {
+pub(crate) enum Continuity {
     /// They are those that were read, and none was forgotten between them and the page.
     Follows,
     /// Some were forgotten meanwhile.
@@ -207,7 +207,7 @@ pub struct Changes {
 
 impl Changes {
     /// Whether they are all that was made since `read`.
-    pub fn continuity(&self, read: LastRead) -> Continuity {
+    pub(crate) fn continuity(&self, read: LastRead) -> Continuity {
         let first = self.rows.first().map(|(number, _)| *number);
         match (read.mark, self.before) {
             _ if self.made < read.number => Continuity::WentBack,
@@ -224,7 +224,7 @@ impl Changes {
     }
 
     /// The last change of the page, which came after `read`.
-    pub fn last(&self, read: LastRead) -> LastRead {
+    pub(crate) fn last(&self, read: LastRead) -> LastRead {
         let last = self.rows.last().map(|(number, _)| *number);
         last.map_or(read, |number| LastRead { number, mark: self.mark })
     }
@@ -279,7 +279,7 @@ pub struct Valued {
 }
 
 /// A symbol with its closing price.
-pub type PriceOfClose = (Symbol, ClosingPrice);
+pub(crate) type PriceOfClose = (Symbol, ClosingPrice);
 
 /// A page of the users whose portfolios are not yet completely valued at a close.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -306,7 +306,7 @@ pub enum Side {
 
 impl Side {
     /// `buy` or `sell`.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Buy => "buy",
             Self::Sell => "sell",
@@ -314,7 +314,7 @@ impl Side {
     }
 
     /// The side with this name.
-    pub fn parse(word: &str) -> Option<Self> {
+    pub(crate) fn parse(word: &str) -> Option<Self> {
         [Self::Buy, Self::Sell].into_iter().find(|side| side.as_str() == word)
     }
 }
@@ -366,7 +366,7 @@ pub struct JournalCursor {
 
 impl JournalPage {
     /// Position of the next page; `None` if this is the last one.
-    pub fn next(&self) -> Option<JournalCursor> {
+    pub(crate) fn next(&self) -> Option<JournalCursor> {
         let last = self.entries.last().filter(|_| self.more)?;
         Some(JournalCursor { traded_on: last.fields.traded_on, id: last.id })
     }
@@ -374,7 +374,7 @@ impl JournalPage {
 
 /// A table that was copied to a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CopiedTable {
+pub(crate) struct CopiedTable {
     pub name: &'static str,
     pub rows: u64,
 }
@@ -548,27 +548,27 @@ pub struct ProvisionalEntry {
 
 /// What one sync of one broker may bring of each. The largest retail accounts hold some hundreds;
 /// the rest is room.
-pub const ROWS_MAX: usize = 5_000;
+pub(crate) const ROWS_MAX: usize = 5_000;
 /// What one user may keep in the journal: forty a trading day for a year.
-pub const ENTRIES_MAX: usize = 10_000;
+pub(crate) const ENTRIES_MAX: usize = 10_000;
 /// Bytes of text in them (symbol, strategy, notes and tags, as stored): 800 each, if all are there.
 /// Bounds what one account takes of the disk, of memory for an export, and of the writer when it is
 /// erased; the longest texts in every entry would be 200 MB.
-pub const TEXT_BYTES_MAX: usize = 8 * 1024 * 1024;
+pub(crate) const TEXT_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Text of a page, but for one longer entry: it is made into JSON in some hundred microseconds.
-pub const PAGE_BYTES_MAX: usize = 256 * 1024;
+pub(crate) const PAGE_BYTES_MAX: usize = 256 * 1024;
 /// Changes of accounts and tokens that are read at a time.
-pub const CHANGES_PAGE: usize = 500;
+pub(crate) const CHANGES_PAGE: usize = 500;
 /// Changes of accounts and tokens that are kept, for nodes that were away for a while: some
 /// megabyte. One that misses more of them reads all accounts anew, as at its start.
-pub const CHANGES_KEPT: usize = 10_000;
+pub(crate) const CHANGES_KEPT: usize = 10_000;
 /// Networks that are kept of an account: home, work, and the last few of a phone.
-pub const LOGIN_NETWORKS_MAX: usize = 8;
+pub(crate) const LOGIN_NETWORKS_MAX: usize = 8;
 /// Networks of all accounts that are read at a time, the newest: some 10 MB. Logins from those that
 /// were not read are strangers' until they succeed.
-pub const LOGIN_NETWORKS_READ: usize = 200_000;
+pub(crate) const LOGIN_NETWORKS_READ: usize = 200_000;
 /// A network is written again once its last use was written so long before.
-pub const LOGIN_NETWORK_AGAIN_MS: i64 = 20 * 3_600_000;
+pub(crate) const LOGIN_NETWORK_AGAIN_MS: i64 = 20 * 3_600_000;
 
 // ---- Error
 //

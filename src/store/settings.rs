@@ -98,14 +98,14 @@ impl StoreUrl {
     }
 
     /// Whether what is sent to another machine can be read on the way.
-    pub fn is_exposed(&self) -> bool {
+    pub(crate) fn is_exposed(&self) -> bool {
         #[cfg(feature = "engines")]
         return crate::store::postgres::is_exposed(&self.0);
         #[cfg(not(feature = "engines"))]
         return false;
     }
 
-    pub fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 }

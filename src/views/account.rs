@@ -6,7 +6,7 @@ use crate::views::values::Instant;
 
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct LoggedIn<'a> {
+pub(crate) struct LoggedIn<'a> {
     /// A JWT: send it as `Authorization: Bearer`, or in the cookie `access_token_cookie`. Absent if
     /// it was set as a cookie.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -32,7 +32,7 @@ pub struct User<'a> {
 /// Who is logged in, and what a page has to know before it asks for anything else.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct SessionState<'a> {
+pub(crate) struct SessionState<'a> {
     /// Null without a valid token.
     pub user: Option<User<'a>>,
     /// When the token expires; null without a valid one.
@@ -50,27 +50,27 @@ pub struct SessionState<'a> {
 /// Addresses of the brokers' login pages. The API key, percent-encoded, belongs to their end.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct LoginPages<'a> {
+pub(crate) struct LoginPages<'a> {
     pub a: &'a str,
     pub b: &'a str,
 }
 
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Message {
+pub(crate) struct Message {
     pub message: &'static str,
 }
 
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct AccountErased {
+pub(crate) struct AccountErased {
     pub message: &'static str,
     pub deleted: ErasedRows,
 }
 
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct ErasedRows {
+pub(crate) struct ErasedRows {
     pub holdings: u64,
     pub positions: u64,
     pub pnl_snapshots: u64,
@@ -84,7 +84,7 @@ pub struct ErasedRows {
 /// State of the shared broker A token.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct BrokerAStatus {
+pub(crate) struct BrokerAStatus {
     /// Whether a token was ever set.
     pub initialized: bool,
     /// Whether the token is valid by the broker's rule; false as soon as the broker refuses it.
@@ -101,7 +101,7 @@ pub struct BrokerAStatus {
 /// State of the shared broker B session.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct BrokerBStatus {
+pub(crate) struct BrokerBStatus {
     /// Whether a token was ever set.
     pub initialized: bool,
     /// Whether the token is valid by the broker's rule; false as soon as the broker refuses it.

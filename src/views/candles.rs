@@ -26,7 +26,7 @@ pub struct Candle {
 /// What all candles of a symbol have in common.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct CandlesHead<'a> {
+pub(crate) struct CandlesHead<'a> {
     pub symbol: &'a Symbol,
     pub source: Source,
     #[serde(skip_serializing_if = "Simulated::is_absent")]
@@ -41,7 +41,7 @@ pub struct CandlesHead<'a> {
 // OpenAPI description uses this struct.
 #[cfg(test)]
 #[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
-pub struct Candles<'a> {
+pub(crate) struct Candles<'a> {
     #[serde(flatten)]
     pub head: CandlesHead<'a>,
     /// Number of candles listed.
@@ -67,7 +67,7 @@ impl Candle {
 
 /// A symbol's candles as JSON, from which a request copies the newest.
 #[derive(Debug)]
-pub struct CandlesDocument {
+pub(crate) struct CandlesDocument {
     /// The object up to the member `count`.
     head: Vec<u8>,
     /// The candles, separated by commas.
@@ -81,7 +81,7 @@ pub struct CandlesDocument {
 impl CandlesDocument {
     /// `candles` come oldest first. Takes about a millisecond for 600 of them, so it belongs on an
     /// OS thread.
-    pub fn of(head: &CandlesHead<'_>, candles: &[base::Candle]) -> Self {
+    pub(crate) fn of(head: &CandlesHead<'_>, candles: &[base::Candle]) -> Self {
         let mut head = values::to_vec(head);
         // Further members follow.
         head.pop();
@@ -98,17 +98,17 @@ impl CandlesDocument {
     }
 
     /// How many candles the document with the newest `max` has.
-    pub fn count(&self, max: usize) -> usize {
+    pub(crate) fn count(&self, max: usize) -> usize {
         max.min(self.starts.len())
     }
 
     /// Names the content of the document with the newest `max` candles.
-    pub fn tag(&self, max: usize) -> String {
+    pub(crate) fn tag(&self, max: usize) -> String {
         format!("{}-{}", self.tag, self.count(max))
     }
 
     /// Memory of the newest `max` candles.
-    pub fn bytes(&self, max: usize) -> usize {
+    pub(crate) fn bytes(&self, max: usize) -> usize {
         self.rows(max).len()
     }
 
@@ -118,7 +118,7 @@ impl CandlesDocument {
     }
 
     /// Appends the document with the newest `max` candles.
-    pub fn write(&self, max: usize, out: &mut Vec<u8>) {
+    pub(crate) fn write(&self, max: usize, out: &mut Vec<u8>) {
         let (count, rows) = (self.count(max), self.rows(max));
         out.extend_from_slice(&self.head);
         out.extend_from_slice(format!(",\"count\":{count},\"candles\":[").as_bytes());

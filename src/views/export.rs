@@ -13,7 +13,7 @@ const CLOSING: &[u8] = b"]}";
 /// Everything stored of the user.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Export<'a> {
+pub(crate) struct Export<'a> {
     pub exported_at: Instant,
     pub user: ExportedUser<'a>,
     pub syncs: Vec<ExportedSync<'a>>,
@@ -26,13 +26,13 @@ pub struct Export<'a> {
 impl Export<'_> {
     /// Appends the document up to the end of `journal`, its last member, so that more entries can
     /// follow. A long journal is never in memory as a whole. [`Export::close`] ends the document.
-    pub fn open(&self, out: &mut Vec<u8>) {
+    pub(crate) fn open(&self, out: &mut Vec<u8>) {
         values::write(out, self);
         out.truncate(out.len() - CLOSING.len());
     }
 
     /// Appends one more entry.
-    pub fn add(out: &mut Vec<u8>, entry: &JournalEntry<'_>) {
+    pub(crate) fn add(out: &mut Vec<u8>, entry: &JournalEntry<'_>) {
         if out.last() != Some(&b'[') {
             out.push(b',');
         }
@@ -40,14 +40,14 @@ impl Export<'_> {
     }
 
     /// Ends the document.
-    pub fn close(out: &mut Vec<u8>) {
+    pub(crate) fn close(out: &mut Vec<u8>) {
         out.extend_from_slice(CLOSING);
     }
 }
 
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct ExportedUser<'a> {
+pub(crate) struct ExportedUser<'a> {
     #[cfg_attr(test, schemars(extend("minimum" = 1)))]
     pub id: i64,
     pub email: &'a str,
@@ -57,7 +57,7 @@ pub struct ExportedUser<'a> {
 
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct ExportedSync<'a> {
+pub(crate) struct ExportedSync<'a> {
     pub broker: Broker,
     /// The broker's id of the person; null where it was not kept or not said.
     pub broker_user: Option<&'a str>,
@@ -68,7 +68,7 @@ pub struct ExportedSync<'a> {
 
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct ExportedHolding<'a> {
+pub(crate) struct ExportedHolding<'a> {
     pub broker: Broker,
     pub exchange: &'a str,
     pub tradingsymbol: &'a str,
@@ -96,7 +96,7 @@ pub struct ExportedHolding<'a> {
 
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct ExportedPosition<'a> {
+pub(crate) struct ExportedPosition<'a> {
     pub broker: Broker,
     pub exchange: &'a str,
     pub tradingsymbol: &'a str,
@@ -116,7 +116,7 @@ pub struct ExportedPosition<'a> {
 
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct ExportedPoint {
+pub(crate) struct ExportedPoint {
     pub date: Day,
     pub total_invested: Exact,
     pub total_current_value: Exact,
@@ -147,7 +147,7 @@ pub struct ExportedPoint {
 
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct JournalPage<'a> {
+pub(crate) struct JournalPage<'a> {
     /// Newest trading date first.
     #[cfg_attr(test, schemars(extend("maxItems" = 200)))]
     pub entries: Vec<JournalEntry<'a>>,
@@ -159,7 +159,7 @@ pub struct JournalPage<'a> {
 /// The entries that fit, and what they came to.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct FoundEntries<'a> {
+pub(crate) struct FoundEntries<'a> {
     /// Newest trading date first.
     #[cfg_attr(test, schemars(extend("maxItems" = 200)))]
     pub entries: Vec<JournalEntry<'a>>,
@@ -175,7 +175,7 @@ pub struct FoundEntries<'a> {
 /// one of its trades has the strategy and the tag.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct JournalSummary {
+pub(crate) struct JournalSummary {
     pub closed_pairs: usize,
     /// Closed pairs with a profit after fees.
     pub wins: usize,
@@ -189,7 +189,7 @@ pub struct JournalSummary {
 
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct JournalEntry<'a> {
+pub(crate) struct JournalEntry<'a> {
     #[cfg_attr(test, schemars(extend("minimum" = 1)))]
     pub id: i64,
     pub traded_on: Day,

@@ -223,7 +223,7 @@ impl FeedWord {
         Self::Relayed,
     ];
 
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Off => "off",
             Self::NoPermission => "no_permission",

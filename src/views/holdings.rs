@@ -186,7 +186,7 @@ pub struct MergedPart<'a> {
 
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Pnl {
+pub(crate) struct Pnl {
     /// The `days` of the request.
     #[cfg_attr(test, schemars(extend("minimum" = 1, "maximum" = 365)))]
     pub days: u16,
@@ -198,7 +198,7 @@ pub struct Pnl {
 
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct TrendPoint {
+pub(crate) struct TrendPoint {
     pub date: Day,
     pub total_invested: Money,
     pub total_current_value: Money,
@@ -235,14 +235,14 @@ pub struct TrendPoint {
 
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Positions<'a> {
+pub(crate) struct Positions<'a> {
     pub positions: Vec<Position<'a>>,
     pub summary: PositionsSummary,
 }
 
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Position<'a> {
+pub(crate) struct Position<'a> {
     pub broker: Broker,
     pub exchange: &'a str,
     pub tradingsymbol: &'a str,
@@ -274,14 +274,14 @@ pub struct Position<'a> {
 /// says. The same trades are in both lists, so the two must not be added.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct PositionsSummary {
+pub(crate) struct PositionsSummary {
     pub day: PositionTotals,
     pub net: PositionTotals,
 }
 
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct PositionTotals {
+pub(crate) struct PositionTotals {
     pub count: usize,
     /// Sum over the positions whose profit is known; null if there are none.
     pub pnl: Option<Money>,
@@ -305,14 +305,14 @@ pub struct PositionTotals {
 
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct PortfolioDeleted {
+pub(crate) struct PortfolioDeleted {
     pub message: &'static str,
     pub deleted: DeletedRows,
 }
 
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct DeletedRows {
+pub(crate) struct DeletedRows {
     pub holdings: u64,
     pub positions: u64,
     pub pnl_snapshots: u64,

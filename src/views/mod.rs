@@ -12,7 +12,7 @@ pub mod holdings;
 pub mod quotes;
 #[cfg(test)]
 mod schemas;
-pub mod signal_record;
+pub(crate) mod signal_record;
 pub mod signals;
 pub mod snapshot;
 pub mod sync;

@@ -46,7 +46,7 @@ impl<'a> Quote<'a> {
 /// A quote as JSON, up to and including `"stale":`. The thread that fetches a quote writes this
 /// once. Whether the quote is stale depends on the time of reading, so the reader appends
 /// [`closing`].
-pub fn open_object(quote: &base::Quote) -> Box<[u8]> {
+pub(crate) fn open_object(quote: &base::Quote) -> Box<[u8]> {
     let mut out = Vec::with_capacity(192);
     values::write(&mut out, &Quote::of(quote, true));
     out.truncate(out.len() - closing(true).len());
@@ -54,7 +54,7 @@ pub fn open_object(quote: &base::Quote) -> Box<[u8]> {
 }
 
 /// The end of an object that [`open_object`] began.
-pub fn closing(stale: bool) -> &'static [u8] {
+pub(crate) fn closing(stale: bool) -> &'static [u8] {
     if stale { b"true}" } else { b"false}" }
 }
 
@@ -62,7 +62,7 @@ pub fn closing(stale: bool) -> &'static [u8] {
 // the OpenAPI description uses this struct.
 #[cfg(test)]
 #[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
-pub struct Quotes<'a> {
+pub(crate) struct Quotes<'a> {
     /// In the order of the request, each symbol once.
     #[schemars(extend("maxItems" = 50))]
     pub quotes: Vec<Quote<'a>>,
@@ -74,7 +74,7 @@ pub struct Quotes<'a> {
 // The data of a stream's event `quotes`, which is joined in the same way.
 #[cfg(test)]
 #[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
-pub struct QuotesEvent<'a> {
+pub(crate) struct QuotesEvent<'a> {
     /// In the order of the request, each symbol once: all in the first event, then those that have
     /// changed.
     #[schemars(extend("maxItems" = 50))]
@@ -95,7 +95,7 @@ pub struct QuotesEvent<'a> {
 /// The instruments that fit a query.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct SearchResults<'a> {
+pub(crate) struct SearchResults<'a> {
     /// The day that the list of instruments describes.
     pub as_of: Day,
     /// Number of instruments listed.
@@ -109,7 +109,7 @@ pub struct SearchResults<'a> {
 /// A share or an index.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct FoundInstrument<'a> {
+pub(crate) struct FoundInstrument<'a> {
     pub symbol: Symbol,
     /// Name of the company or index, as the list has it; null if it has none.
     pub name: Option<&'a str>,

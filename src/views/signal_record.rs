@@ -15,7 +15,7 @@ use crate::signals::{
 /// Outcomes of all published signals. Simulated ones are counted only while there are no others.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct SignalRecord {
+pub(crate) struct SignalRecord {
     /// First date with a signal.
     pub since: Option<Day>,
     /// The last published date.
@@ -60,7 +60,7 @@ pub struct SignalRecord {
 /// shown.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct ProvisionalRecord {
+pub(crate) struct ProvisionalRecord {
     pub since: Option<Day>,
     pub published: u64,
     /// Signals that the finished candle has too.
@@ -92,7 +92,7 @@ pub struct ProvisionalRecord {
 /// Mean squared error; lower is better.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Brier {
+pub(crate) struct Brier {
     /// Score of the published confidences; null if the judged signals are of fewer dates than
     /// `score_dates_min`.
     #[cfg_attr(test, schemars(extend("minimum" = 0, "maximum" = 1)))]
@@ -112,7 +112,7 @@ pub struct Brier {
 /// computed from sums over blocks of five dates.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct BrierComparison {
+pub(crate) struct BrierComparison {
     pub difference: f64,
     #[cfg_attr(test, schemars(extend("minimum" = 0)))]
     pub standard_error: f64,
@@ -128,7 +128,7 @@ pub struct BrierComparison {
 /// Judged signals of one direction.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct DirectionRecord {
+pub(crate) struct DirectionRecord {
     pub direction: Direction,
     pub judged: u64,
     pub hits: u64,
@@ -148,7 +148,7 @@ pub struct DirectionRecord {
 /// Judged signals by confidence.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct ReliabilityBin {
+pub(crate) struct ReliabilityBin {
     /// Confidences above this value; null for the lowest row.
     pub over: Option<f64>,
     /// Confidences up to this value; null for the highest row.
@@ -167,7 +167,7 @@ pub struct ReliabilityBin {
 /// A mean, its standard error from sums over blocks of five dates, and its 95 % interval.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Interval {
+pub(crate) struct Interval {
     pub value: f64,
     #[cfg_attr(test, schemars(extend("minimum" = 0)))]
     pub standard_error: f64,
@@ -180,7 +180,7 @@ const COIN_BRIER: f64 = 0.25;
 
 impl SignalRecord {
     /// The document of `record`. `as_of` is the last published date.
-    pub fn of(record: &Reliability, as_of: Option<Date>) -> Self {
+    pub(crate) fn of(record: &Reliability, as_of: Option<Date>) -> Self {
         let (simulated, Kind { published, since, outcomes }) = record.shown();
         let done = &outcomes.done;
         let all = &done.all;
@@ -256,8 +256,10 @@ impl Brier {
             confidence: scored(done.confidence.brier()),
             coin: COIN_BRIER,
             base_rate: scored(done.base.brier()),
-            from_coin: done.from_coin().map(|from| BrierComparison::of(from, "a coin")),
-            from_base_rate: done.from_base().map(|from| BrierComparison::of(from, "the base rate")),
+            from_coin: done.against_coin().map(|from| BrierComparison::of(from, "a coin")),
+            from_base_rate: done
+                .against_base()
+                .map(|from| BrierComparison::of(from, "the base rate")),
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::base::Broker;
 /// The members that the answers to both syncs have.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "{Counts}"))]
-pub struct SyncReport<'a, Counts> {
+pub(crate) struct SyncReport<'a, Counts> {
     pub holdings_count: usize,
     // The counts have different names for each broker.
     #[serde(flatten)]
@@ -36,7 +36,7 @@ pub struct SyncReport<'a, Counts> {
 /// Counts of a sync with broker A.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct SyncedBrokerA {
+pub(crate) struct SyncedBrokerA {
     /// Open positions in the net list.
     pub net_positions_count: usize,
 }
@@ -44,14 +44,14 @@ pub struct SyncedBrokerA {
 /// Counts of a sync with broker B.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct SyncedBrokerB {
+pub(crate) struct SyncedBrokerB {
     /// Open positions.
     pub positions_count: usize,
 }
 
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct SyncWarning {
+pub(crate) struct SyncWarning {
     #[cfg_attr(test, schemars(extend("enum" = ["shared_token_may_have_ended"])))]
     pub code: &'static str,
     pub detail: &'static str,
@@ -61,7 +61,7 @@ pub struct SyncWarning {
 /// one.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Reconciliation {
+pub(crate) struct Reconciliation {
     pub broker_pnl: Option<Money>,
     pub our_pnl: Option<Money>,
     pub difference: Option<Money>,
@@ -79,7 +79,7 @@ pub struct Reconciliation {
 /// What this sync changed. Lists have at most 100 rows; counts include all.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct SyncChanges<'a> {
+pub(crate) struct SyncChanges<'a> {
     pub added_count: usize,
     #[cfg_attr(test, schemars(extend("maxItems" = 100)))]
     pub added: Vec<CountedHolding<'a>>,
@@ -94,7 +94,7 @@ pub struct SyncChanges<'a> {
 
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct PositionCounts {
+pub(crate) struct PositionCounts {
     /// Number of open positions before and after.
     pub day: [usize; 2],
     /// Number of open positions before and after.
@@ -104,7 +104,7 @@ pub struct PositionCounts {
 /// Identifies a holding.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct RowName<'a> {
+pub(crate) struct RowName<'a> {
     pub exchange: &'a str,
     pub tradingsymbol: &'a str,
     pub isin: Option<&'a str>,
@@ -112,7 +112,7 @@ pub struct RowName<'a> {
 
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct CountedHolding<'a> {
+pub(crate) struct CountedHolding<'a> {
     #[serde(flatten)]
     pub row: RowName<'a>,
     pub quantity: Quantity,
@@ -121,7 +121,7 @@ pub struct CountedHolding<'a> {
 /// Each pair is before and after; a pair is present if the two differ.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct ChangedHolding<'a> {
+pub(crate) struct ChangedHolding<'a> {
     #[serde(flatten)]
     pub row: RowName<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -134,7 +134,7 @@ pub struct ChangedHolding<'a> {
 /// Looks like a split, a bonus or a merger.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct SuspectedAction<'a> {
+pub(crate) struct SuspectedAction<'a> {
     #[serde(flatten)]
     pub row: RowName<'a>,
     /// `inverse_ratios`: quantity and price moved by inverse ratios. `price_leap`: the price moved

@@ -56,7 +56,7 @@ pub struct Simulated(pub bool);
 
 impl Share {
     /// Rounds to 4 places, since more digits would pretend to more precision than there is.
-    pub fn of(share: f64) -> Self {
+    pub(crate) fn of(share: f64) -> Self {
         Self(rounded(share, 10_000.0))
     }
 }
@@ -68,7 +68,7 @@ pub(crate) fn rounded(value: f64, unit: f64) -> f64 {
 
 impl Instant {
     /// The time of Unix milliseconds. An impossible time is written as 1970.
-    pub fn of_ms(ms: i64) -> Self {
+    pub(crate) fn of_ms(ms: i64) -> Self {
         Self(Timestamp::from_millisecond(ms).unwrap_or(Timestamp::UNIX_EPOCH))
     }
 }
@@ -80,7 +80,7 @@ impl Mark {
 }
 
 impl Simulated {
-    pub fn is_absent(&self) -> bool {
+    pub(crate) fn is_absent(&self) -> bool {
         !self.0
     }
 }
@@ -134,7 +134,7 @@ fn number<S: Serializer>(value: Decimal, serializer: S) -> Result<S::Ok, S::Erro
 // Writes a view as JSON.
 
 /// Appends `view` to `out`.
-pub fn write(out: &mut Vec<u8>, view: &(impl Serialize + ?Sized)) {
+pub(crate) fn write(out: &mut Vec<u8>, view: &(impl Serialize + ?Sized)) {
     // Views contain text, finite numbers and lists of these, which always serialise, and a `Vec`
     // accepts any length.
     let written = sonic_rs::to_writer(out, view);
@@ -142,7 +142,7 @@ pub fn write(out: &mut Vec<u8>, view: &(impl Serialize + ?Sized)) {
 }
 
 /// `view` as JSON.
-pub fn to_vec(view: &(impl Serialize + ?Sized)) -> Vec<u8> {
+pub(crate) fn to_vec(view: &(impl Serialize + ?Sized)) -> Vec<u8> {
     let mut out = Vec::new();
     write(&mut out, view);
     out

@@ -29,7 +29,7 @@ use crate::warmers::quotes::poll::Answer;
 
 pub(crate) mod prices;
 
-pub use prices::Turn;
+pub(super) use prices::Turn;
 
 /// After a failure of the store.
 const RETRY_MS: u64 = 30_000;
@@ -38,7 +38,7 @@ const RETRY_MS: u64 = 30_000;
 const STORE_DEADLINE_MS: u64 = 120_000;
 
 /// Owner of the revaluation's state.
-pub struct CloseTask {
+pub(crate) struct CloseTask {
     outcomes: Outcomes<Box<Outcome>>,
     work: Option<Work>,
     /// The last date that needs nothing more: finished, or given up.
@@ -54,7 +54,7 @@ pub struct CloseTask {
 
 /// What the last run did; for health.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub(super) struct Counts {
     pub date: Option<Date>,
     /// Closing prices kept.
     pub priced: usize,
@@ -72,7 +72,7 @@ pub struct Counts {
 
 impl CloseTask {
     /// No close is due. `closes`: what becomes of calls, by source.
-    pub fn new(
+    pub(super) fn new(
         closes: [Outcomes<Box<Answer>>; Source::ALL.len()],
         outcomes: Outcomes<Box<Outcome>>,
     ) -> Self {
@@ -90,7 +90,7 @@ impl CloseTask {
     }
 
     /// Takes the next steps that are due.
-    pub fn poll(&mut self, context: &WarmerContext, feeds: &Feeds, turn: Turn) {
+    pub(super) fn poll(&mut self, context: &WarmerContext, feeds: &Feeds, turn: Turn) {
         let now_mono_ms = turn.now_mono_ms;
         if !self.follow(context, now_mono_ms) {
             return;
@@ -104,7 +104,7 @@ impl CloseTask {
     }
 
     /// Another node leads and does the date's run. What is under way here ends first.
-    pub fn rest(&mut self) {
+    pub(super) fn rest(&mut self) {
         if !self.store_in_flight && !self.calls.is_under_way() {
             self.work = None;
             self.failure = None;
@@ -197,7 +197,7 @@ impl CloseTask {
     }
 
     /// Takes in how a job on the store ended; `None` when it was lost.
-    pub fn ended(&mut self, outcome: Option<Box<Outcome>>, now_mono_ms: u64) {
+    pub(super) fn ended(&mut self, outcome: Option<Box<Outcome>>, now_mono_ms: u64) {
         self.store_in_flight = false;
         let done = match outcome.map(|outcome| *outcome) {
             Some(Ok(done)) => done,
@@ -223,7 +223,7 @@ impl CloseTask {
     }
 
     /// Takes in what a feed said of closing prices; `None` when the call was lost.
-    pub fn take_prices(
+    pub(crate) fn take_prices(
         &mut self,
         source: Source,
         answer: Option<Box<Answer>>,
@@ -239,12 +239,12 @@ impl CloseTask {
     }
 
     /// Whether a call of this very tick goes to the feed.
-    pub fn asks_now(&self, source: Source, now_mono_ms: u64) -> bool {
+    pub(crate) fn asks_now(&self, source: Source, now_mono_ms: u64) -> bool {
         self.calls.asks_now(source, now_mono_ms)
     }
 
     /// What the last run did.
-    pub fn counts(&self) -> Counts {
+    pub(super) fn counts(&self) -> Counts {
         self.counts
     }
 
@@ -313,14 +313,14 @@ impl CloseTask {
 
     /// Whether there are symbols about which no feed has answered: other work of the evening leaves
     /// the feeds to them. What the feeds had no price of is asked for again in passing.
-    pub fn is_pricing(&self) -> bool {
+    pub(crate) fn is_pricing(&self) -> bool {
         self.work.as_ref().is_some_and(Work::is_pricing)
     }
 
     /// The word for health: `paused` while no close is due, `starting` until the store has said how
     /// far it is, `stale` while the feeds do not answer, `failing` while the store does not work or
     /// after a date was given up.
-    pub fn state(&self, now_mono_ms: u64) -> &'static str {
+    pub(super) fn state(&self, now_mono_ms: u64) -> &'static str {
         match &self.work {
             _ if self.failure.is_some() => "failing",
             None if self.gave_up => "failing",
@@ -350,7 +350,7 @@ const STAMP_SLACK: SignedDuration = SignedDuration::from_secs(60);
 
 /// A close that can be revalued now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Due {
+pub(crate) struct Due {
     pub date: Date,
     /// When the official close stood.
     pub close: Timestamp,
@@ -364,7 +364,7 @@ pub struct Due {
 impl Due {
     /// The latest trading date, once its close has settled and until the next one begins. Where the
     /// calendar does not know the next one, until midnight.
-    pub fn at(calendar: &MarketCalendar, now: Timestamp) -> Option<Self> {
+    pub(super) fn at(calendar: &MarketCalendar, now: Timestamp) -> Option<Self> {
         let LastClose { date, at, until } = calendar.last_close(now)?;
         let continuous_end = calendar.continuous_end(date)?;
         let next_session = calendar.next_trading_date(date).unwrap_or(Date::MAX);
@@ -374,7 +374,7 @@ impl Due {
     }
 
     /// Where prices stand once this close does.
-    pub fn market_day(&self) -> MarketDay {
+    pub(crate) fn market_day(&self) -> MarketDay {
         let Self { date, close, .. } = *self;
         MarketDay {
             today: date,
@@ -386,13 +386,17 @@ impl Due {
     }
 
     /// Whether `source` can be expected to say the close.
-    pub fn has_settled(&self, source: Source, now: Timestamp) -> bool {
+    pub(crate) fn has_settled(&self, source: Source, now: Timestamp) -> bool {
         now < self.until && now.duration_since(self.close) >= close_margin(source)
     }
 
     /// The closing price in `quote`, if it is one. `witness`: what the same feed says of an index,
     /// which alone tells of a quote without a time of its own.
-    pub fn closing_price(&self, quote: &Quote, witness: Option<&Quote>) -> Option<PriceOfClose> {
+    pub(crate) fn closing_price(
+        &self,
+        quote: &Quote,
+        witness: Option<&Quote>,
+    ) -> Option<PriceOfClose> {
         let is_last_trade =
             || self.is_of_date(quote) && witness.is_some_and(|index| self.is_after_trading(index));
         let believed = self.has_settled(quote.source, quote.asked)
@@ -425,11 +429,11 @@ impl Due {
 // The symbols that still lack a closing price, and which of them to ask a feed for next. Pure.
 
 /// What a feed could not say is asked for again after this: a listing may be late, a share halted.
-pub const ASK_AGAIN_MS: u64 = 10 * 60_000;
+pub(crate) const ASK_AGAIN_MS: u64 = 10 * 60_000;
 
 /// Bounded by the symbols that one day's run takes on.
 #[derive(Debug, Default)]
-pub struct Missing(BTreeMap<Symbol, Answered>);
+pub(crate) struct Missing(BTreeMap<Symbol, Answered>);
 
 /// Monotonic times of each feed's last answer without a closing price.
 #[derive(Debug, Default)]
@@ -449,7 +453,7 @@ impl Answered {
 impl Missing {
     /// None of them has been asked for. `silent` are those that had no closing price on the date
     /// before: suspended, delisted, or unknown to the feeds.
-    pub fn of(symbols: Vec<Symbol>, silent: &HashSet<Symbol>) -> Self {
+    pub(super) fn of(symbols: Vec<Symbol>, silent: &HashSet<Symbol>) -> Self {
         let answered = |symbol: Symbol| {
             let silent = silent.contains(&symbol);
             (symbol, Answered { silent, ..Answered::default() })
@@ -457,43 +461,43 @@ impl Missing {
         Self(symbols.into_iter().map(answered).collect())
     }
 
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.0.len()
     }
 
     /// How many had no closing price on the date before either.
-    pub fn silent(&self) -> usize {
+    pub(super) fn silent(&self) -> usize {
         self.0.values().filter(|answered| answered.silent).count()
     }
 
     /// Whether a feed has answered about each of them: what is missing now is asked for again, but
     /// nothing waits for it.
-    pub fn all_answered(&self) -> bool {
+    pub(crate) fn all_answered(&self) -> bool {
         self.0.values().all(Answered::by_any)
     }
 
     /// Whether nothing is worth waiting for: each of them was silent on the date before, and a feed
     /// has answered that it still is.
-    pub fn is_over(&self) -> bool {
+    pub(super) fn is_over(&self) -> bool {
         self.0.values().all(|answered| answered.silent && answered.by_any())
     }
 
     /// Those that may still come.
-    pub fn awaited(&self) -> HashSet<Symbol> {
+    pub(crate) fn awaited(&self) -> HashSet<Symbol> {
         let awaited = self.0.iter().filter(|(_, answered)| !answered.silent);
         awaited.map(|(symbol, _)| symbol.clone()).collect()
     }
 
     /// Those that nobody has a closing price of: a feed says so, or said so the date before and was
     /// not heard since.
-    pub fn fell_silent(&self) -> Vec<Symbol> {
+    pub(crate) fn fell_silent(&self) -> Vec<Symbol> {
         let fell = self.0.iter().filter(|(_, answered)| answered.silent || answered.by_any());
         fell.map(|(symbol, _)| symbol.clone()).collect()
     }
 
     /// At most `max` symbols for a call to `source`. While broker A can be asked, the public
     /// provider gets only what broker A could not say.
-    pub fn batch(
+    pub(super) fn batch(
         &self,
         source: Source,
         broker_a_usable: bool,
@@ -515,7 +519,7 @@ impl Missing {
 
     /// Takes note that a feed has answered about `symbol`; a price found is taken out with
     /// [`found`](Self::found).
-    pub fn answered(&mut self, source: Source, symbol: &Symbol, now_mono_ms: u64) {
+    pub(super) fn answered(&mut self, source: Source, symbol: &Symbol, now_mono_ms: u64) {
         if let Some(answered) = self.0.get_mut(symbol) {
             match source {
                 Source::BrokerA => answered.broker_a = Some(now_mono_ms),
@@ -525,7 +529,7 @@ impl Missing {
     }
 
     /// True where it was missing until now.
-    pub fn found(&mut self, symbol: &Symbol) -> bool {
+    pub(super) fn found(&mut self, symbol: &Symbol) -> bool {
         self.0.remove(symbol).is_some()
     }
 }

@@ -151,14 +151,14 @@ impl Default for NodeSettings {
 
 impl NodeSettings {
     /// What this node is called.
-    pub fn called(&self) -> String {
+    pub(crate) fn called(&self) -> String {
         let machine = || std::fs::read_to_string(MACHINE_NAME).unwrap_or_default();
         self.name.clone().unwrap_or_else(|| machine().trim().to_owned())
     }
 
     /// What its connections to the database and to the shared server are called there:
     /// `bhav/NODE`, of letters that both take.
-    pub fn connection_name(&self) -> String {
+    pub(crate) fn connection_name(&self) -> String {
         let name = format!("bhav/{}", self.called());
         let plain = name.chars().filter(char::is_ascii_graphic);
         plain.take(CONNECTION_NAME_BYTES_MAX).collect()
@@ -181,26 +181,26 @@ pub struct Reloads {
 
 impl Reloads {
     /// A reload was refused at `now`, and the settings before it stay in force.
-    pub fn refused(&self, now: Timestamp) {
+    pub(crate) fn refused(&self, now: Timestamp) {
         self.refused_ms.store(now.as_millisecond(), Ordering::Relaxed);
     }
 
     /// A reload was taken into use.
-    pub fn taken(&self) {
+    pub(crate) fn taken(&self) {
         self.refused_ms.store(0, Ordering::Relaxed);
     }
 
     /// What the settings in force leave unprotected.
-    pub fn set_exposed(&self, exposed: Vec<HealthExposed>) {
+    pub(crate) fn set_exposed(&self, exposed: Vec<HealthExposed>) {
         self.exposed.store(Arc::new(exposed));
     }
 
-    pub fn exposed(&self) -> Arc<Vec<HealthExposed>> {
+    pub(crate) fn exposed(&self) -> Arc<Vec<HealthExposed>> {
         self.exposed.load_full()
     }
 
     /// When the last one was refused; `None` where it was taken or there was none.
-    pub fn refused_at(&self) -> Option<Timestamp> {
+    pub(crate) fn refused_at(&self) -> Option<Timestamp> {
         let refused_ms = self.refused_ms.load(Ordering::Relaxed);
         (refused_ms != 0).then(|| Timestamp::from_millisecond(refused_ms).ok()).flatten()
     }

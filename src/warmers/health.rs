@@ -45,7 +45,7 @@ const DISCLAIMER: &str = "Informational only, not investment advice. The operato
      registered as an investment adviser or research analyst.";
 
 /// What the report is made of: every task as it stands.
-pub struct Seen<'a> {
+pub(super) struct Seen<'a> {
     pub context: &'a WarmerContext,
     pub status: &'a MarketStatus,
     pub feeds: &'a Feeds,
@@ -63,7 +63,7 @@ pub struct Seen<'a> {
 }
 
 /// The whole response for the present state, and the same as numbers.
-pub fn build(seen: &Seen<'_>) -> (Prepared, Readings) {
+pub(super) fn build(seen: &Seen<'_>) -> (Prepared, Readings) {
     let report = report(seen);
     let readings = readings(seen, &report);
     let http_status = if report.status == "down" { 503 } else { 200 };
@@ -539,7 +539,7 @@ fn feed_state(seen: &Seen<'_>, feed: &FeedState) -> FeedWord {
 /// is no second level. A job that was lost is a failure. What is done at start, before the
 /// scheduler runs, is not counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Warmer {
+pub(crate) enum Warmer {
     Index,
     Quotes,
     Instruments,
@@ -550,11 +550,11 @@ pub enum Warmer {
 
 impl Warmer {
     /// Every one, in the order of health.
-    pub const ALL: [Self; 6] =
+    pub(super) const ALL: [Self; 6] =
         [Self::Index, Self::Quotes, Self::Instruments, Self::Persist, Self::Close, Self::Signals];
 
     /// The name that health and metrics use.
-    pub fn as_str(self) -> &'static str {
+    pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Index => "index",
             Self::Quotes => "quotes",
@@ -567,7 +567,7 @@ impl Warmer {
 }
 
 /// All warmers' runs.
-pub struct WarmerStats {
+pub(crate) struct WarmerStats {
     machine: Clock,
     /// In the order of [`Warmer::ALL`].
     runs: [Runs; Warmer::ALL.len()],
@@ -577,18 +577,18 @@ pub struct WarmerStats {
 
 impl WarmerStats {
     /// Nothing counted yet.
-    pub fn new(machine: Clock) -> Self {
+    pub(super) fn new(machine: Clock) -> Self {
         Self { machine, runs: Default::default(), poll_ended: false }
     }
 
     /// What is counted of one warmer.
-    pub fn of(&self, warmer: Warmer) -> Runs {
+    pub(super) fn of(&self, warmer: Warmer) -> Runs {
         self.runs[warmer as usize]
     }
 
     /// Counts the run whose end an event tells. Polls are counted after they were judged: see
     /// [`polled`](Self::polled).
-    pub fn hear(&mut self, event: &Event, context: &WarmerContext) {
+    pub(super) fn hear(&mut self, event: &Event, context: &WarmerContext) {
         let (warmer, succeeded) = match event {
             Event::Instruments(fetched) => (Warmer::Instruments, Some(is_ok(fetched.as_deref()))),
             Event::Persisted(done) => {
@@ -616,7 +616,7 @@ impl WarmerStats {
     }
 
     /// Counts a poll as it was judged.
-    pub fn polled(&mut self, ended: &Ended) {
+    pub(super) fn polled(&mut self, ended: &Ended) {
         match ended {
             Ended::NotAsked => return,
             Ended::Succeeded => self.ended(Warmer::Quotes, true),
@@ -626,7 +626,7 @@ impl WarmerStats {
     }
 
     /// The snapshot was made anew, as in each tick; `fresh`: there is one that is not stale.
-    pub fn snapshot(&mut self, fresh: bool) {
+    pub(super) fn snapshot(&mut self, fresh: bool) {
         if std::mem::take(&mut self.poll_ended) {
             self.ended(Warmer::Index, fresh);
         }

@@ -31,10 +31,10 @@ const FETCH_DEADLINE_MS: u64 = 90_000;
 const PACE_WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// What a fetch brought: the list, and broker A's tokens of the universe.
-pub type Fetched = Result<(InstrumentList, Tokens), String>;
+pub(crate) type Fetched = Result<(InstrumentList, Tokens), String>;
 
 /// Owner of the fetch's state.
-pub struct InstrumentsTask {
+pub(crate) struct InstrumentsTask {
     outcomes: Outcomes<Box<Fetched>>,
     in_flight: bool,
     asked: Option<Asked>,
@@ -50,19 +50,19 @@ struct Asked {
 
 impl InstrumentsTask {
     /// Nothing has been fetched.
-    pub fn new(outcomes: Outcomes<Box<Fetched>>) -> Self {
+    pub(super) fn new(outcomes: Outcomes<Box<Fetched>>) -> Self {
         Self { outcomes, in_flight: false, asked: None, failure: None }
     }
 
     /// No fetch is under way.
-    pub fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         !self.in_flight
     }
 
     /// Starts a fetch if the list is of an earlier day, or read back and broker A's tokens of some
     /// symbol are unknown, and a token can be had; at once with a new token. `tokens` learn from
     /// what comes.
-    pub fn poll(
+    pub(super) fn poll(
         &mut self,
         context: &WarmerContext,
         tokens: &Tokens,
@@ -97,7 +97,10 @@ impl InstrumentsTask {
     }
 
     /// Takes in how a fetch ended: `None` where the list at hand stays.
-    pub fn ended(&mut self, fetched: Option<Box<Fetched>>) -> Option<(InstrumentList, Tokens)> {
+    pub(super) fn ended(
+        &mut self,
+        fetched: Option<Box<Fetched>>,
+    ) -> Option<(InstrumentList, Tokens)> {
         self.in_flight = false;
         match fetched.map_or_else(|| Err(LOST.to_owned()), |fetched| *fetched) {
             Ok(fetched) => {
@@ -113,7 +116,7 @@ impl InstrumentsTask {
     }
 
     /// Whether the last fetch failed.
-    pub fn is_failing(&self) -> bool {
+    pub(crate) fn is_failing(&self) -> bool {
         self.failure.is_some()
     }
 }

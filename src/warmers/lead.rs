@@ -16,7 +16,7 @@ use crate::warmers::tokens::SharedTokens;
 
 /// What is refused to a node that does not lead any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fence {
+pub(crate) enum Fence {
     /// A call whose job waited while the leadership ended.
     Call,
     /// A message to the other nodes.
@@ -28,10 +28,10 @@ pub enum Fence {
 }
 
 impl Fence {
-    pub const ALL: [Self; 4] = [Self::Call, Self::Relay, Self::Store, Self::Cache];
+    pub(crate) const ALL: [Self; 4] = [Self::Call, Self::Relay, Self::Store, Self::Cache];
 
     /// The name that metrics use.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Call => "call",
             Self::Relay => "relay",
@@ -58,37 +58,37 @@ impl Lead {
     }
 
     /// The epoch in which this node leads now; `None` where it follows.
-    pub fn epoch(&self) -> Option<Epoch> {
+    pub(crate) fn epoch(&self) -> Option<Epoch> {
         self.leadership.epoch(self.clock.monotonic_ms())
     }
 
     /// Whether shared upstreams may be asked now.
-    pub fn may_ask(&self) -> bool {
+    pub(crate) fn may_ask(&self) -> bool {
         self.leadership.may_ask(self.clock.monotonic_ms())
     }
 
     /// What this node is now.
-    pub fn role(&self) -> Role {
+    pub(crate) fn role(&self) -> Role {
         self.leadership.role(self.clock.monotonic_ms())
     }
 
     /// Counts what was refused because this node does not lead any more.
-    pub fn fenced(&self, fence: Fence) {
+    pub(crate) fn fenced(&self, fence: Fence) {
         self.fenced[fence as usize].fetch_add(1, Relaxed);
     }
 
     /// How often that was.
-    pub fn fenced_total(&self, fence: Fence) -> u64 {
+    pub(crate) fn fenced_total(&self, fence: Fence) -> u64 {
         self.fenced[fence as usize].load(Relaxed)
     }
 
     /// Somebody else leads, as what refused us knows.
-    pub fn refused(&self) {
+    pub(crate) fn refused(&self) {
         self.leadership.refused();
     }
 
     /// Makes one call to `source` for all nodes, if this node may at this very moment.
-    pub fn call<T>(
+    pub(crate) fn call<T>(
         &self,
         source: Source,
         call: impl FnOnce() -> Result<T, BrokerError>,
@@ -102,14 +102,14 @@ impl Lead {
 }
 
 /// A feed that the leader alone asks.
-pub struct LedFeed {
+pub(crate) struct LedFeed {
     feed: Arc<dyn MarketFeed>,
     lead: Lead,
 }
 
 impl LedFeed {
     /// `feed`, as long as this node leads.
-    pub fn new(feed: Arc<dyn MarketFeed>, lead: Lead) -> Self {
+    pub(super) fn new(feed: Arc<dyn MarketFeed>, lead: Lead) -> Self {
         Self { feed, lead }
     }
 }

@@ -27,7 +27,7 @@ const ASKS_MAX: usize = 8;
 const RELEASE_WAIT: Duration = Duration::from_millis(1_000);
 
 /// What the thread works with.
-pub struct LeaseParts {
+pub(crate) struct LeaseParts {
     pub times: LeaseTimes,
     /// What this node is called.
     pub node: String,
@@ -44,7 +44,7 @@ pub struct LeaseParts {
 }
 
 /// The running thread.
-pub struct Lease {
+pub(crate) struct Lease {
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -54,7 +54,7 @@ impl Lease {
     ///
     /// # Errors
     /// When a thread cannot be started.
-    pub fn start(parts: LeaseParts) -> io::Result<Self> {
+    pub(crate) fn start(parts: LeaseParts) -> io::Result<Self> {
         let (stop, stopped) = bounded(0);
         let (answer, answers) = bounded(2 * ASKS_MAX);
         let row = Line::start("lease-row", Which::Row, parts.row, answer.clone())?;
@@ -78,7 +78,7 @@ impl Lease {
     }
 
     /// Ends the leadership and gives it back, so that another node need not wait for its end.
-    pub fn stop(mut self) {
+    pub(crate) fn stop(mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();

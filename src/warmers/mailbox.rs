@@ -57,7 +57,7 @@ pub(super) enum Event {
 }
 
 /// What an operator may change of the market while the service runs.
-pub struct MarketFiles {
+pub(crate) struct MarketFiles {
     pub calendar: Arc<MarketCalendar>,
     pub universe: Universe,
     /// Whether running candles are looked at.
@@ -103,7 +103,7 @@ pub struct Mailbox {
 
 impl Mailbox {
     /// An empty mailbox.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let (send, receive) = bounded(EVENTS_MAX);
         Self { send, receive, kicked: Arc::default() }
     }
@@ -115,7 +115,7 @@ impl Mailbox {
 
     /// What a request calls on the edge when it starts to wait. Never blocks; while a kick waits to
     /// be heard another is not needed.
-    pub fn kick(&self) -> Kick {
+    pub(crate) fn kick(&self) -> Kick {
         let (send, kicked) = (self.send.clone(), Arc::clone(&self.kicked));
         Arc::new(move || {
             if let Some(place) = Place::take(&kicked) {
@@ -126,7 +126,7 @@ impl Mailbox {
     }
 
     /// For whoever hears the other nodes.
-    pub fn relay(&self) -> RelayInbox {
+    pub(crate) fn relay(&self) -> RelayInbox {
         RelayInbox { send: self.send.clone(), news: Arc::default() }
     }
 
@@ -153,14 +153,14 @@ impl Mailbox {
 /// Whoever hears the other nodes puts what they say here. Never blocks; gives it back while the one
 /// before waits to be heard, or the scheduler has ended.
 #[derive(Clone)]
-pub struct RelayInbox {
+pub(crate) struct RelayInbox {
     send: Sender<Event>,
     news: Arc<AtomicBool>,
 }
 
 impl RelayInbox {
     /// Whether news would be taken now.
-    pub fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         !self.news.load(Ordering::SeqCst)
     }
 
@@ -168,7 +168,7 @@ impl RelayInbox {
     ///
     /// # Errors
     /// What was not taken.
-    pub fn hear(&self, news: Box<News>) -> Result<(), Box<News>> {
+    pub(crate) fn hear(&self, news: Box<News>) -> Result<(), Box<News>> {
         let Some(place) = Place::take(&self.news) else { return Err(news) };
         match self.send.try_send(Event::Heard(Heard { news, _place: place })) {
             Err(

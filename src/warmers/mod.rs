@@ -20,13 +20,15 @@ mod scheduler;
 mod signals;
 mod tokens;
 
-pub use context::{Reloads, WarmerContext};
-pub use lead::{Cluster, Fence, Lead};
-pub use lease::{Lease, LeaseParts};
-pub use mailbox::{Mailbox, MarketFiles, RelayInbox};
-pub use relay::{Evening, News, NoWire, Told, Wire, WireError, WireReading};
+pub(crate) use context::{Reloads, WarmerContext};
+pub(crate) use lead::Cluster;
+pub use lead::Lead;
+pub(crate) use lease::{Lease, LeaseParts};
+pub(crate) use mailbox::{Mailbox, MarketFiles};
+pub use relay::Told;
+pub(crate) use relay::{NoWire, Wire};
 #[cfg(feature = "engines")]
-pub use relay::{ValkeyWire, WireParts};
+pub(crate) use relay::{ValkeyWire, WireParts};
 pub use scheduler::Warmers;
 pub use signals::look::Publication;
-pub use tokens::SharedTokens;
+pub(crate) use tokens::SharedTokens;

@@ -20,7 +20,7 @@ use crate::warmers::mailbox::{LOST, Outcomes};
 
 /// Between two writes. After a crash prices are at most this much older than those that were shown
 /// before it; a stop writes all.
-pub const WRITE_INTERVAL_MS: u64 = 1_000;
+pub(crate) const WRITE_INTERVAL_MS: u64 = 1_000;
 
 /// A write that takes longer is given up; the lane's thread goes on with it.
 const WRITE_DEADLINE_MS: u64 = 30_000;
@@ -28,10 +28,10 @@ const WRITE_DEADLINE_MS: u64 = 30_000;
 const INSTRUMENTS_KEY: &str = "list";
 
 /// How a write ended.
-pub type Written = Result<(), String>;
+pub(crate) type Written = Result<(), String>;
 
 /// Owner of the changes that are not stored yet. Bounded by the symbols of L1.
-pub struct PersistTask {
+pub(crate) struct PersistTask {
     outcomes: Outcomes<Written>,
     /// The node's own file, where the second level is shared.
     own: Option<Arc<dyn SecondLevel>>,
@@ -48,7 +48,7 @@ pub struct PersistTask {
 
 impl PersistTask {
     /// Nothing is to be stored yet.
-    pub fn new(outcomes: Outcomes<Written>, own: Option<Arc<dyn SecondLevel>>) -> Self {
+    pub(super) fn new(outcomes: Outcomes<Written>, own: Option<Arc<dyn SecondLevel>>) -> Self {
         Self {
             outcomes,
             own,
@@ -62,7 +62,7 @@ impl PersistTask {
     }
 
     /// Whether this node writes the second level. A follower does not write a shared one.
-    pub fn set_writes_l2(&mut self, writes_l2: bool) {
+    pub(crate) fn set_writes_l2(&mut self, writes_l2: bool) {
         if self.writes_l2 && !writes_l2 {
             self.failure = None;
         }
@@ -77,19 +77,19 @@ impl PersistTask {
     }
 
     /// A quote that L1 took.
-    pub fn add_quote(&mut self, quote: &Quote) {
+    pub(crate) fn add_quote(&mut self, quote: &Quote) {
         if self.keeps() {
             self.quotes.insert(quote.symbol.clone(), quote.clone());
         }
     }
 
     /// A new instrument list.
-    pub fn add_instruments(&mut self, list: &InstrumentList) {
+    pub(crate) fn add_instruments(&mut self, list: &InstrumentList) {
         self.instruments = self.keeps().then(|| list.to_bytes());
     }
 
     /// Sends what has changed to the cache lane, if it is time.
-    pub fn poll(&mut self, context: &WarmerContext, now_mono_ms: u64) {
+    pub(super) fn poll(&mut self, context: &WarmerContext, now_mono_ms: u64) {
         let since = self.written_mono_ms.map(|at| now_mono_ms.saturating_sub(at));
         let early = since.is_some_and(|since_ms| since_ms < WRITE_INTERVAL_MS);
         if self.in_flight || early || self.is_empty() {
@@ -116,18 +116,18 @@ impl PersistTask {
     }
 
     /// Notes how a write ended.
-    pub fn ended(&mut self, written: Option<Written>) {
+    pub(super) fn ended(&mut self, written: Option<Written>) {
         self.in_flight = false;
         self.failure = written.unwrap_or_else(|| Err(LOST.to_owned())).err();
     }
 
     /// Whether the last write failed.
-    pub fn is_failing(&self) -> bool {
+    pub(crate) fn is_failing(&self) -> bool {
         self.failure.is_some()
     }
 
     /// Stores everything now, on the calling thread; for the end of the process.
-    pub fn store_now(&mut self, l2: &dyn SecondLevel, now_ms: i64) {
+    pub(crate) fn store_now(&mut self, l2: &dyn SecondLevel, now_ms: i64) {
         let work = self.take();
         if let Err(error) = work.store(self.own.as_deref(), self.writes_l2.then_some(l2), now_ms) {
             tracing::warn!(%error, "second cache level not written at the end");
@@ -172,7 +172,7 @@ impl Work {
 }
 
 /// Brings back what the second level and the node's own file have, the newer of both.
-pub fn restore(context: &WarmerContext) {
+pub(super) fn restore(context: &WarmerContext) {
     let (now, now_mono_ms) = (context.clock.now(), context.clock.monotonic_ms());
     let mut lists = Vec::new();
     for level in context.own_l2.iter().chain([&context.l2]) {
@@ -192,7 +192,7 @@ pub fn restore(context: &WarmerContext) {
 }
 
 /// The instrument list of the last run.
-pub fn stored_instruments(level: &dyn SecondLevel) -> Option<InstrumentList> {
+pub(crate) fn stored_instruments(level: &dyn SecondLevel) -> Option<InstrumentList> {
     let record = level.load(Kind::Instruments, INSTRUMENTS_KEY).ok()??;
     match InstrumentList::from_bytes(&record.bytes) {
         Ok(list) => Some(list),
@@ -219,7 +219,7 @@ const CHECK_INTERVAL_MS: u64 = 5_000;
 const CHECK_DEADLINE_MS: u64 = 10_000;
 
 /// Owner of the store's checks.
-pub struct StoreCheck {
+pub(crate) struct StoreCheck {
     outcomes: Outcomes<()>,
     in_flight: bool,
     checked_mono_ms: Option<u64>,
@@ -229,13 +229,18 @@ pub struct StoreCheck {
 
 impl StoreCheck {
     /// The store has not been checked.
-    pub fn new(outcomes: Outcomes<()>) -> Self {
+    pub(super) fn new(outcomes: Outcomes<()>) -> Self {
         Self { outcomes, in_flight: false, checked_mono_ms: None, backup: Arc::default() }
     }
 
     /// Sends a check to its lane, if it is time and the last one has ended. `exchange_ms` is the
     /// newest time that a price has.
-    pub fn poll(&mut self, context: &WarmerContext, exchange_ms: Option<i64>, now_mono_ms: u64) {
+    pub(super) fn poll(
+        &mut self,
+        context: &WarmerContext,
+        exchange_ms: Option<i64>,
+        now_mono_ms: u64,
+    ) {
         let since = self.checked_mono_ms.map(|at| now_mono_ms.saturating_sub(at));
         if self.in_flight || since.is_some_and(|since_ms| since_ms < CHECK_INTERVAL_MS) {
             return;
@@ -262,12 +267,12 @@ impl StoreCheck {
     }
 
     /// What became of the last backup; `None` where none was ever tried.
-    pub fn last_backup(&self) -> Option<BackupRecord> {
+    pub(crate) fn last_backup(&self) -> Option<BackupRecord> {
         self.backup.load().as_deref().copied()
     }
 
     /// A check ended, or was lost. Its result is in the store's health.
-    pub fn ended(&mut self) {
+    pub(super) fn ended(&mut self) {
         self.in_flight = false;
     }
 }

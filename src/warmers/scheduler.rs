@@ -42,7 +42,7 @@ const TICK_MS: u64 = 200;
 const UNWANTED_MS: u64 = 60_000;
 
 /// Owner of every task.
-pub struct Scheduler {
+pub(crate) struct Scheduler {
     context: WarmerContext,
     events: EventSender,
     market: MarketPhase,
@@ -431,7 +431,7 @@ impl Warmers {
 
     /// Takes other market files into use, the universe as soon as no work on the old one is under
     /// way.
-    pub fn take_files(&self, files: MarketFiles) {
+    pub(crate) fn take_files(&self, files: MarketFiles) {
         self.events.send(Event::Files(Box::new(files)));
     }
 

@@ -42,7 +42,7 @@ pub(crate) mod look;
 mod outcomes;
 mod symbol;
 
-pub use fetch::Turn;
+pub(super) use fetch::Turn;
 
 /// After a failure of the store.
 const RETRY_MS: u64 = 30_000;
@@ -55,7 +55,7 @@ const LATE_MS: u64 = 60 * 60_000;
 const SHARE_MIN_PERCENT: usize = 50;
 
 /// Owner of candles' and signals' state.
-pub struct SignalsTask {
+pub(crate) struct SignalsTask {
     outcomes: Outcomes<Box<Outcome>>,
     /// In which this node leads, or led last.
     epoch: Epoch,
@@ -78,7 +78,7 @@ pub struct SignalsTask {
 }
 
 /// What the leader says of signals.
-pub struct Said<'a> {
+pub(super) struct Said<'a> {
     /// The date that was published last.
     pub signals: Option<Date>,
     /// `None` before the leader was heard.
@@ -87,7 +87,7 @@ pub struct Said<'a> {
 
 /// For health.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Counts {
+pub(super) struct Counts {
     pub as_of: Option<Date>,
     pub symbols: usize,
     pub silenced: usize,
@@ -99,7 +99,7 @@ pub struct Counts {
 
 /// The same of running candles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ProvisionalCounts {
+pub(crate) struct ProvisionalCounts {
     /// Shown now.
     pub signals: usize,
     /// When candles of this session were last looked at.
@@ -108,7 +108,7 @@ pub struct ProvisionalCounts {
 
 impl SignalsTask {
     /// At rest; [`restore`](Self::restore) follows. `candles`: what becomes of calls, by source.
-    pub fn new(
+    pub(super) fn new(
         universe: &Universe,
         candles: [Outcomes<Box<Answer>>; Source::ALL.len()],
         outcomes: Outcomes<Box<Outcome>>,
@@ -130,22 +130,22 @@ impl SignalsTask {
     }
 
     /// Whether nothing of it is under way on a lane.
-    pub fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         !self.in_flight && self.calls.is_idle()
     }
 
     /// Broker A's tokens, and whether the day's list has been read.
-    pub fn tokens(&self) -> (&Tokens, bool) {
+    pub(super) fn tokens(&self) -> (&Tokens, bool) {
         self.histories.tokens()
     }
 
     /// The day's list of broker A has been read.
-    pub fn learn_tokens(&mut self, tokens: Tokens) {
+    pub(crate) fn learn_tokens(&mut self, tokens: Tokens) {
         self.histories.learn_tokens(tokens);
     }
 
     /// Reads what the store has, so that the last list is served from the start. Blocks.
-    pub fn restore(&mut self, context: &WarmerContext) {
+    pub(super) fn restore(&mut self, context: &WarmerContext) {
         let expected = self.expected(context);
         let loaded = load(&*context.signal_store, &context.publication, &expected);
         let outcome = loaded.map(|(histories, shown)| Done::Loaded(histories, shown));
@@ -153,7 +153,7 @@ impl SignalsTask {
     }
 
     /// Takes the next steps that are due.
-    pub fn poll(&mut self, context: &WarmerContext, turn: Turn, now_mono_ms: u64) {
+    pub(super) fn poll(&mut self, context: &WarmerContext, turn: Turn, now_mono_ms: u64) {
         self.follow_date(context, now_mono_ms);
         self.follow_session(context, now_mono_ms);
         self.use_lane(context, now_mono_ms);
@@ -166,18 +166,18 @@ impl SignalsTask {
     }
 
     /// In which this node leads from now on.
-    pub fn set_epoch(&mut self, epoch: Epoch) {
+    pub(crate) fn set_epoch(&mut self, epoch: Epoch) {
         self.epoch = epoch;
     }
 
     /// This node leads again: what the store has may be another leader's.
-    pub fn begin_leading(&mut self) {
+    pub(crate) fn begin_leading(&mut self) {
         self.loaded = false;
         self.calls.forget_arrived();
     }
 
     /// What is left to do while another node leads: shows what that one shows.
-    pub fn follow(&mut self, context: &WarmerContext, said: &Said<'_>, now_mono_ms: u64) {
+    pub(super) fn follow(&mut self, context: &WarmerContext, said: &Said<'_>, now_mono_ms: u64) {
         self.target = settled_date(&context.calendar, Source::BrokerA, context.clock.now());
         self.provisional.follow(false, None);
         if self.in_flight || self.follow_running(context, said.running, now_mono_ms) {
@@ -233,7 +233,7 @@ impl SignalsTask {
     }
 
     /// What is shown of running candles.
-    pub fn running(&self) -> Option<ShownProvisional> {
+    pub(super) fn running(&self) -> Option<ShownProvisional> {
         self.shown.provisional
     }
 
@@ -247,19 +247,24 @@ impl SignalsTask {
     }
 
     /// Takes in how a call for candles ended; `None` when it was lost.
-    pub fn take_candles(&mut self, source: Source, answer: Option<Box<Answer>>, now_mono_ms: u64) {
+    pub(crate) fn take_candles(
+        &mut self,
+        source: Source,
+        answer: Option<Box<Answer>>,
+        now_mono_ms: u64,
+    ) {
         let of = (&mut self.histories, &mut self.provisional);
         self.calls.take(source, answer.map(|answer| *answer), of, now_mono_ms);
     }
 
     /// Whether a call of this very tick goes to the source.
-    pub fn asks_now(&self, source: Source, now_mono_ms: u64) -> bool {
+    pub(crate) fn asks_now(&self, source: Source, now_mono_ms: u64) -> bool {
         self.calls.asks_now(source, now_mono_ms)
     }
 
     /// Milliseconds until broker A's rate limit lets the next call out, while there are some to
     /// make.
-    pub fn wait_ms(&self, context: &WarmerContext) -> u64 {
+    pub(crate) fn wait_ms(&self, context: &WarmerContext) -> u64 {
         let Some(date) = self.target else { return u64::MAX };
         let nothing_left =
             || self.histories.are_settled(date) && self.provisional.next(Source::BrokerA).is_none();
@@ -414,7 +419,7 @@ impl SignalsTask {
     }
 
     /// Takes in how a job ended; `None` when it was lost.
-    pub fn ended(&mut self, outcome: Option<Box<Outcome>>, now_mono_ms: u64) {
+    pub(super) fn ended(&mut self, outcome: Option<Box<Outcome>>, now_mono_ms: u64) {
         self.in_flight = false;
         let done = match outcome.map(|outcome| *outcome) {
             Some(Ok(done)) => done,
@@ -493,12 +498,12 @@ impl SignalsTask {
     }
 
     /// What the snapshot shows of them.
-    pub fn shown(&self) -> ShownSignals {
+    pub(super) fn shown(&self) -> ShownSignals {
         self.shown.top.clone()
     }
 
     /// For health.
-    pub fn counts(&self) -> Counts {
+    pub(super) fn counts(&self) -> Counts {
         Counts {
             as_of: self.shown.top.as_of,
             symbols: self.histories.len(),
@@ -515,7 +520,7 @@ impl SignalsTask {
     /// The word for health: `starting` before the first list, `ok` while the list is of the date
     /// that is due or its candles are being fetched, `stale` when that takes long, `failing` while
     /// the store or the feeds do not work, `paused` where the calendar knows no date.
-    pub fn state(&self, now_mono_ms: u64) -> &'static str {
+    pub(super) fn state(&self, now_mono_ms: u64) -> &'static str {
         let Some(date) = self.target else { return "paused" };
         if self.failure.is_some() {
             return "failing";
@@ -539,10 +544,10 @@ impl SignalsTask {
 // How jobs of the lane `signals` end.
 
 /// How a job ended.
-pub type Outcome = Result<Done, StoreError>;
+pub(super) type Outcome = Result<Done, StoreError>;
 
 /// How a job ended well.
-pub enum Done {
+pub(crate) enum Done {
     Loaded(Vec<CandleHistory>, Shown),
     Taken(Taken),
     Rebuilt(Shown),
@@ -562,7 +567,7 @@ pub enum Done {
 // the lane `signals`, which block and compute.
 
 /// Reads what the store has and shows what was published last.
-pub fn load(
+pub(super) fn load(
     store: &dyn SignalStore,
     publication: &Publication,
     expected: &Expected,
@@ -573,7 +578,7 @@ pub fn load(
 }
 
 /// What a date's signals are made of.
-pub struct RebuildOrder {
+pub(crate) struct RebuildOrder {
     pub date: Date,
     /// Those whose candles are trusted, with the simulator's mark.
     pub symbols: Vec<(Symbol, bool)>,
@@ -583,7 +588,7 @@ pub struct RebuildOrder {
 }
 
 /// Finds the date's signals in the stored candles, publishes them, and judges earlier ones.
-pub fn rebuild(store: &dyn SignalStore, order: &RebuildOrder) -> Result<Shown, StoreError> {
+pub(super) fn rebuild(store: &dyn SignalStore, order: &RebuildOrder) -> Result<Shown, StoreError> {
     let mut histories = Vec::with_capacity(order.symbols.len());
     for (symbol, _) in &order.symbols {
         let mut candles = store.candles(symbol)?;
@@ -643,7 +648,11 @@ const OVERLAP_SESSIONS: usize = 5;
 
 /// The latest trading date whose candle `source` can be expected to have, finished. `None` where
 /// the calendar does not know.
-pub fn settled_date(calendar: &MarketCalendar, source: Source, now: Timestamp) -> Option<Date> {
+pub(crate) fn settled_date(
+    calendar: &MarketCalendar,
+    source: Source,
+    now: Timestamp,
+) -> Option<Date> {
     let today = clock::zoned(now).date();
     match calendar.official_close(today) {
         Some(close) if now.duration_since(close) >= close_margin(source) => Some(today),
@@ -653,7 +662,7 @@ pub fn settled_date(calendar: &MarketCalendar, source: Source, now: Timestamp) -
 
 /// The date whose candle is running, or has run and not settled: today, once continuous trading can
 /// have begun. `None` on days without a session and before it.
-pub fn running_date(calendar: &MarketCalendar, now: Timestamp) -> Option<Date> {
+pub(crate) fn running_date(calendar: &MarketCalendar, now: Timestamp) -> Option<Date> {
     let today = clock::zoned(now).date();
     let has_opened = calendar.opens(today)? <= now;
     let trades = calendar.status(now).phase != Phase::PreOpen;
@@ -661,12 +670,12 @@ pub fn running_date(calendar: &MarketCalendar, now: Timestamp) -> Option<Date> {
 }
 
 /// The first session of a whole history that ends at `to`.
-pub fn window_from(calendar: &MarketCalendar, to: Date) -> Date {
+pub(crate) fn window_from(calendar: &MarketCalendar, to: Date) -> Date {
     back(calendar, to, SESSIONS_KEPT - 1)
 }
 
 /// From where to ask for what follows `last`.
-pub fn overlap_from(calendar: &MarketCalendar, last: Date) -> Date {
+pub(crate) fn overlap_from(calendar: &MarketCalendar, last: Date) -> Date {
     back(calendar, last, OVERLAP_SESSIONS - 1)
 }
 
@@ -688,7 +697,7 @@ fn back(calendar: &MarketCalendar, from: Date, sessions: usize) -> Date {
 // which block. Nothing of them outlives the job but what it returns.
 
 /// Candles that a source sent, to be judged and stored.
-pub struct Arrived {
+pub(crate) struct Arrived {
     pub at: usize,
     pub symbol: Symbol,
     pub source: Source,
@@ -704,14 +713,14 @@ pub struct Arrived {
 }
 
 /// What became of them.
-pub struct Taken {
+pub(super) struct Taken {
     pub at: usize,
     pub source: Source,
     pub verdict: Verdict,
 }
 
 #[derive(Debug)]
-pub enum Verdict {
+pub(super) enum Verdict {
     /// The store has this now. `gap`: an earlier session is missing before newer ones.
     Stored { held: CandleHistory, gap: bool },
     /// Refused, and nothing stored: too much is missing or wrong.
@@ -719,7 +728,7 @@ pub enum Verdict {
 }
 
 /// Judges what arrived and stores what can be believed.
-pub fn take_in(
+pub(crate) fn take_in(
     store: &dyn SignalStore,
     epoch: Epoch,
     calendar: &MarketCalendar,

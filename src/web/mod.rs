@@ -6,4 +6,5 @@
 
 pub mod site;
 
-pub use site::{File, Site};
+pub use site::File;
+pub(crate) use site::Site;

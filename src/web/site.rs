@@ -81,7 +81,7 @@ pub struct File {
 
 impl Site {
     /// The site of this program, made when it is first asked for.
-    pub fn embedded() -> &'static Self {
+    pub(crate) fn embedded() -> &'static Self {
         static SITE: LazyLock<Site> = LazyLock::new(Site::new);
         &SITE
     }
@@ -105,12 +105,12 @@ impl Site {
     }
 
     /// Names the content of all files.
-    pub fn version(&self) -> &str {
+    pub(crate) fn version(&self) -> &str {
         &self.version
     }
 
     /// The file at a path; `None` if there is none.
-    pub fn find(&self, path: &[u8]) -> Option<&File> {
+    pub(crate) fn find(&self, path: &[u8]) -> Option<&File> {
         let path = std::str::from_utf8(path).ok()?;
         if PAGES.contains(&path) {
             return Some(&self.index);
@@ -144,17 +144,17 @@ impl File {
     }
 
     /// The file without a content coding.
-    pub fn plain(&self) -> &Variants {
+    pub(crate) fn plain(&self) -> &Variants {
         &self.plain
     }
 
     /// The file in every content coding, if it was compressed already.
-    pub fn compressed(&self) -> Option<&Variants> {
+    pub(crate) fn compressed(&self) -> Option<&Variants> {
         self.compressed.get()
     }
 
     /// Compresses the file. Takes some tens of milliseconds, so it is for OS threads, not the edge.
-    pub fn compress(&self) -> &Variants {
+    pub(crate) fn compress(&self) -> &Variants {
         self.compressed.get_or_init(|| Variants::tagged(&self.body, &self.tag, &self.policy))
     }
 }

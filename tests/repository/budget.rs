@@ -9,45 +9,45 @@ use crate::support::source::{Source, below, expect_none, root, rust, word};
 /// Lines of product code by room, and its files.
 const ROOMS: &[(&str, usize, usize)] = &[
     ("admin", 1200, 8),
-    ("api", 5790, 23),
+    ("api", 5900, 23),
     ("app", 3030, 11),
-    ("auth", 2260, 8),
+    ("auth", 2270, 8),
     ("base", 1470, 14),
     ("brokers", 6650, 33),
     ("cache", 4560, 22),
     ("cli", 2970, 12),
     ("config", 1820, 9),
     ("health", 120, 3),
-    ("http", 4300, 22),
-    ("lib", 40, 1),
+    ("http", 4310, 22),
+    ("lib", 50, 1),
     ("limits", 160, 2),
     ("main", 30, 1),
-    ("market", 1500, 5),
+    ("market", 1490, 5),
     ("ops", 910, 8),
     ("portfolio", 1220, 7),
     ("rt", 1000, 10),
     ("signals", 1500, 8),
     ("sim", 4640, 18),
-    ("store", 6490, 36),
+    ("store", 6500, 36),
     ("views", 1890, 13),
-    ("warmers", 7270, 32),
+    ("warmers", 7310, 32),
     ("web", 210, 2),
 ];
 
 /// Lines of product code below which a file is small.
 const SMALL_LINES: usize = 60;
 /// Small files, beside `mod.rs`, `lib.rs` and `main.rs`.
-const SMALL_FILES_MAX: usize = 40;
+const SMALL_FILES_MAX: usize = 20;
 const SQL_FILES_MAX: usize = 148;
 /// Items that are `pub` and no more private than that. What is used in this crate alone is
 /// `pub(crate)`.
-const PLAIN_PUB_MAX: usize = 2_800;
+const PLAIN_PUB_MAX: usize = 940;
 const CRATES_MAX: usize = 400;
 /// With the files of secrets.
 const SETTINGS_MAX: usize = 99;
 const METRICS_MAX: usize = 107;
 /// Places that start an OS thread.
-const THREADS_MAX: usize = 40;
+const THREADS_MAX: usize = 26;
 
 /// The files of the product, without those that are tests.
 fn product() -> Vec<Source> {

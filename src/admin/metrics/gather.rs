@@ -70,16 +70,16 @@ fn own_process(text: &mut Exposition, watched: &Watched) {
 // `/proc/self`. Values that cannot be read are `None`.
 
 /// User and system CPU time used so far, in seconds.
-pub fn cpu_seconds() -> f64 {
+pub(crate) fn cpu_seconds() -> f64 {
     let used = rustix::time::clock_gettime(ClockId::ProcessCPUTime);
     used.tv_sec as f64 + used.tv_nsec as f64 / 1e9
 }
 
 /// The text of `/proc/self/status`, in which sizes are in KiB.
-pub struct Status(String);
+pub(super) struct Status(String);
 
 impl Status {
-    pub fn read() -> Option<Self> {
+    pub(super) fn read() -> Option<Self> {
         fs::read_to_string("/proc/self/status").ok().map(Self)
     }
 
@@ -89,17 +89,17 @@ impl Status {
         value.split_whitespace().next()?.parse().ok()
     }
 
-    pub fn resident_bytes(&self) -> Option<u64> {
+    pub(crate) fn resident_bytes(&self) -> Option<u64> {
         self.number("VmRSS")?.checked_mul(1_024)
     }
 
-    pub fn threads(&self) -> Option<u64> {
+    pub(super) fn threads(&self) -> Option<u64> {
         self.number("Threads")
     }
 }
 
 /// Open file descriptors, and the limit on them.
-pub fn descriptors() -> Option<(usize, u64)> {
+pub(super) fn descriptors() -> Option<(usize, u64)> {
     let open = fs::read_dir("/proc/self/fd").ok()?.count();
     let (max, _) = rlimit::getrlimit(rlimit::Resource::NOFILE).ok()?;
     // One of the entries is the descriptor by which the directory is read.
@@ -107,7 +107,7 @@ pub fn descriptors() -> Option<(usize, u64)> {
 }
 
 /// Bytes that this user may still write on the file system of `path`.
-pub fn available_bytes(path: &Path) -> Option<u64> {
+pub(crate) fn available_bytes(path: &Path) -> Option<u64> {
     let filesystem = rustix::fs::statvfs(path).ok()?;
     filesystem.f_bavail.checked_mul(filesystem.f_frsize)
 }

@@ -187,7 +187,7 @@ pub struct PortfolioState {
 
 impl PortfolioState {
     /// `own_key` is the key of the server's shared broker A token.
-    pub fn new(
+    pub(crate) fn new(
         clock: &Clock,
         answers: Arc<Responses>,
         securities: Securities,
@@ -216,7 +216,7 @@ impl PortfolioState {
     }
 
     /// Puts another key in the place of the server's own.
-    pub fn set_own_key(&self, own_key: Option<&SecretString>) {
+    pub(crate) fn set_own_key(&self, own_key: Option<&SecretString>) {
         self.own_key.store(own_key.map(hashed).map(Arc::new));
     }
 
@@ -226,7 +226,7 @@ impl PortfolioState {
     }
 
     /// Takes another security master into use, for syncs that begin from now on.
-    pub fn set_securities(&self, securities: Securities) {
+    pub(crate) fn set_securities(&self, securities: Securities) {
         self.securities.store(Arc::new(securities));
     }
 }

@@ -43,7 +43,11 @@ const DISPOSITION: (&str, &str) =
     ("Content-Disposition", "attachment; filename=\"bhav-export.json\"");
 
 /// Parks for the lane. A HEAD takes the same permit and does the same work, for the length.
-pub fn export(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
+pub(crate) fn export(
+    state: &State,
+    call: &Call<'_>,
+    reply: &mut Response<'_>,
+) -> Result<(), Problem> {
     let id = call.caller().id;
     let portfolio = &state.portfolio;
     let permit = portfolio.exports.begin(id.0).map_err(|_| errors::export_in_progress())?;
@@ -215,11 +219,11 @@ const LARGE_AT_ONCE_MAX: usize = 4;
 
 /// The user's last export is not finished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Underway;
+pub(crate) struct Underway;
 
 /// Too many large ones are not finished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Crowded;
+pub(crate) struct Crowded;
 
 /// The exports that are being written or sent.
 #[derive(Default)]
@@ -230,7 +234,7 @@ pub struct Exports {
 }
 
 /// One user's permit; dropping it gives it back.
-pub struct ExportPermit {
+pub(crate) struct ExportPermit {
     exports: Arc<Exports>,
     user: i64,
 }
@@ -240,7 +244,7 @@ impl Exports {
     ///
     /// # Errors
     /// [`Underway`].
-    pub fn begin(self: &Arc<Self>, user: i64) -> Result<ExportPermit, Underway> {
+    pub(crate) fn begin(self: &Arc<Self>, user: i64) -> Result<ExportPermit, Underway> {
         let mut users = self.users.lock();
         if users.contains_key(&user) {
             self.refused.increment();
@@ -266,7 +270,7 @@ impl ExportPermit {
     ///
     /// # Errors
     /// [`Crowded`] where that is much, and there are enough of those.
-    pub fn weigh(&self, journal_bytes: usize) -> Result<(), Crowded> {
+    pub(crate) fn weigh(&self, journal_bytes: usize) -> Result<(), Crowded> {
         if journal_bytes <= LARGE_BYTES {
             return Ok(());
         }

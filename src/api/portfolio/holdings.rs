@@ -29,7 +29,11 @@ use crate::views::values;
 use crate::views::values::{Day, Delay, Instant, Money, Percent, Quantity, Simulated};
 
 /// Parks where the answer is not kept, and always with `live=true`.
-pub fn holdings(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
+pub(crate) fn holdings(
+    state: &State,
+    call: &Call<'_>,
+    reply: &mut Response<'_>,
+) -> Result<(), Problem> {
     let broker = parameter(call, "broker", "This is a or b.", Broker::parse)?;
     let live = parameter(call, "live", "This is true or false.", switch)?.unwrap_or(false);
     let day = state.market_day(state.clock.now()).day;
@@ -305,7 +309,11 @@ impl Demand {
 // `GET /api/portfolio/positions`: the brokers' two lists, each row named by its list.
 
 /// Parks where the answer is not kept.
-pub fn positions(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
+pub(crate) fn positions(
+    state: &State,
+    call: &Call<'_>,
+    reply: &mut Response<'_>,
+) -> Result<(), Problem> {
     let kind = parameter(call, "type", "This is day or net.", PositionKind::parse)?;
     let closed = parameter(call, "include_closed", "This is true or false.", switch)?;
     let closed = closed.unwrap_or(false);
@@ -418,7 +426,7 @@ const DAYS_DEFAULT: u16 = 30;
 const DAYS_MAX: u16 = 365;
 
 /// Parks where the answer is not kept. The span ends today, in IST.
-pub fn pnl(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
+pub(crate) fn pnl(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
     let expected = "This is a whole number from 1 to 365.";
     let days = parameter(call, "days", expected, days)?.unwrap_or(DAYS_DEFAULT);
     let MarketDay { today, day, .. } = state.market_day(state.clock.now());

@@ -10,8 +10,8 @@ pub(crate) mod export;
 pub(crate) mod holdings;
 pub(crate) mod sync;
 
-pub use answer::PortfolioState;
+pub(crate) use answer::PortfolioState;
 pub(in crate::api) use answer::compute;
-pub use export::export;
-pub use holdings::{holdings, pnl, positions};
-pub use sync::{broker_a, broker_b, delete};
+pub(super) use export::export;
+pub(super) use holdings::{holdings, pnl, positions};
+pub(super) use sync::{broker_a, broker_b, delete};

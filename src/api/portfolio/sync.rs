@@ -50,12 +50,20 @@ const SHARED_TOKEN: SyncWarning = SyncWarning {
 };
 
 /// `POST /api/portfolio/sync`.
-pub fn broker_a(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
+pub(crate) fn broker_a(
+    state: &State,
+    call: &Call<'_>,
+    reply: &mut Response<'_>,
+) -> Result<(), Problem> {
     sync(state, call, reply, Broker::A)
 }
 
 /// `POST /api/portfolio/brokerb-sync`.
-pub fn broker_b(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
+pub(crate) fn broker_b(
+    state: &State,
+    call: &Call<'_>,
+    reply: &mut Response<'_>,
+) -> Result<(), Problem> {
     sync(state, call, reply, Broker::B)
 }
 
@@ -323,7 +331,7 @@ pub struct UserLock<'a> {
 }
 
 impl UserLocks {
-    pub fn new(clock: Clock) -> Self {
+    pub(crate) fn new(clock: Clock) -> Self {
         Self { clock, users: Mutex::default(), refused: AtomicU64::new(0) }
     }
 
@@ -501,7 +509,11 @@ fn reconciliation(compared: Compared) -> Reconciliation {
 
 /// Parks for a sync of the same user that is under way, which would else bring the data back, and
 /// for the store.
-pub fn delete(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
+pub(crate) fn delete(
+    state: &State,
+    call: &Call<'_>,
+    reply: &mut Response<'_>,
+) -> Result<(), Problem> {
     let id = call.caller().id;
     state.admit_write(call.caller())?;
     let deleted = in_turn(state, id, |turn| {

@@ -16,7 +16,7 @@ use crate::views::signal_record::Interval;
 
 /// How one way to say a confidence did.
 #[derive(Debug, Serialize)]
-pub struct Model {
+pub(crate) struct Model {
     pub model: &'static str,
     pub mean_confidence: f64,
     pub lowest: f64,
@@ -31,7 +31,7 @@ pub struct Model {
 
 /// Brier score of confidence less another's; below zero is better.
 #[derive(Debug, Serialize)]
-pub struct Comparison {
+pub(crate) struct Comparison {
     pub with: &'static str,
     #[serde(flatten)]
     pub difference: Interval,
@@ -40,7 +40,7 @@ pub struct Comparison {
 
 /// How confidence did in one direction.
 #[derive(Debug, Serialize)]
-pub struct OfDirection {
+pub(crate) struct OfDirection {
     pub direction: &'static str,
     pub signals: u64,
     pub hits: u64,
@@ -56,7 +56,7 @@ pub struct OfDirection {
 
 /// How confidence did in one year.
 #[derive(Debug, Serialize)]
-pub struct Year {
+pub(crate) struct Year {
     pub year: i16,
     pub signals: u64,
     pub hits: u64,
@@ -68,7 +68,7 @@ pub struct Year {
 
 /// How confidence did in one direction in a quarter of a year.
 #[derive(Debug, Serialize)]
-pub struct Quarter {
+pub(crate) struct Quarter {
     pub quarter: String,
     pub direction: &'static str,
     pub signals: u64,
@@ -81,7 +81,7 @@ pub struct Quarter {
 
 /// A row of the reliability table; shares are absent where there is no signal.
 #[derive(Debug, Serialize)]
-pub struct Bin {
+pub(crate) struct Bin {
     pub above: Option<f64>,
     pub up_to: Option<f64>,
     pub signals: u64,
@@ -93,7 +93,7 @@ pub struct Bin {
     pub bullish_share: Option<f64>,
 }
 
-pub fn model(model: &'static str, scores: &Scores, scored: bool) -> Model {
+pub(crate) fn model(model: &'static str, scores: &Scores, scored: bool) -> Model {
     let if_scored = |score: f64| (scored && score.is_finite()).then_some(score);
     Model {
         model,
@@ -107,10 +107,10 @@ pub fn model(model: &'static str, scores: &Scores, scored: bool) -> Model {
     }
 }
 
-pub fn comparisons(performance: &Performance) -> Vec<Comparison> {
+pub(crate) fn comparisons(performance: &Performance) -> Vec<Comparison> {
     let compared = [
-        ("coin", "a coin", performance.from_coin()),
-        ("base_rate", "the base rate", performance.from_base()),
+        ("coin", "a coin", performance.against_coin()),
+        ("base_rate", "the base rate", performance.against_base()),
     ];
     let comparison = |(with, named, difference): (_, _, Option<Estimate>)| {
         let difference = difference?;
@@ -120,7 +120,7 @@ pub fn comparisons(performance: &Performance) -> Vec<Comparison> {
     compared.into_iter().filter_map(comparison).collect()
 }
 
-pub fn directions(performance: &Performance) -> Vec<OfDirection> {
+pub(crate) fn directions(performance: &Performance) -> Vec<OfDirection> {
     let of = |(direction, cell): (Direction, &Cell)| OfDirection {
         direction: direction.as_str(),
         signals: cell.signals,
@@ -135,7 +135,7 @@ pub fn directions(performance: &Performance) -> Vec<OfDirection> {
     performance.directions().into_iter().map(of).collect()
 }
 
-pub fn years(judged: &[Judged]) -> Vec<Year> {
+pub(crate) fn years(judged: &[Judged]) -> Vec<Year> {
     let of_year = judged.chunk_by(|one, other| one.date.year() == other.date.year());
     let year = |judged: &[Judged]| {
         let mut performance = Performance::default();
@@ -157,7 +157,7 @@ pub fn years(judged: &[Judged]) -> Vec<Year> {
 }
 
 /// `places` are those of `judged`: a quarter's blocks are those of the whole.
-pub fn quarters(judged: &[Judged], places: &[Place]) -> Vec<Quarter> {
+pub(crate) fn quarters(judged: &[Judged], places: &[Place]) -> Vec<Quarter> {
     let mut cells: BTreeMap<(i16, i8, Direction), Cell> = BTreeMap::new();
     for (signal, place) in judged.iter().zip(places) {
         let quarter = (signal.date.month() - 1) / 3 + 1;
@@ -177,7 +177,7 @@ pub fn quarters(judged: &[Judged], places: &[Place]) -> Vec<Quarter> {
     cells.into_iter().map(quarter).collect()
 }
 
-pub fn bins(performance: &Performance) -> Vec<Bin> {
+pub(crate) fn bins(performance: &Performance) -> Vec<Bin> {
     let bin = |(at, bin): (usize, &Cell)| {
         let (above, up_to) = edges_of(at);
         Bin {
@@ -207,10 +207,10 @@ const SHOWN_CHARS_MAX: usize = 24;
 const DATE_BYTES: usize = 10;
 const LONG_DATE_BYTES: usize = 11;
 
-pub const COLUMNS: [&str; 6] = ["date", "open", "high", "low", "close", "volume"];
+pub(crate) const COLUMNS: [&str; 6] = ["date", "open", "high", "low", "close", "volume"];
 
 /// The fields of a line: commas part them, but not within quotes.
-pub fn fields(line: &[u8]) -> Vec<&[u8]> {
+pub(super) fn fields(line: &[u8]) -> Vec<&[u8]> {
     let mut quoted = false;
     let parts = line.split(|byte| {
         quoted ^= *byte == b'"';
@@ -221,7 +221,7 @@ pub fn fields(line: &[u8]) -> Vec<&[u8]> {
 
 /// Why a row is left out.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RowFault {
+pub(crate) enum RowFault {
     #[error("{0} is missing")]
     Missing(&'static str),
     #[error("{column} `{shown}` {why}")]
@@ -240,12 +240,12 @@ pub enum RowFault {
 
 impl RowFault {
     /// The row says something else of this candle's date.
-    pub fn contradicts(&self, candle: &Candle) -> bool {
+    pub(crate) fn contradicts(&self, candle: &Candle) -> bool {
         matches!(self, Self::Contradicts(date) if *date == candle.date)
     }
 }
 
-pub fn row(fields: &[&[u8]], columns: usize, at: &[usize; 6]) -> Result<Candle, RowFault> {
+pub(super) fn row(fields: &[&[u8]], columns: usize, at: &[usize; 6]) -> Result<Candle, RowFault> {
     // A comma at the end is common.
     if fields.iter().skip(columns).any(|field| !bare(field).is_empty()) {
         return Err(RowFault::TooManyFields);
@@ -343,7 +343,7 @@ fn has_decimal_comma(text: &str) -> bool {
 }
 
 /// A field without quotes around it and blanks outside or inside of them.
-pub fn bare(field: &[u8]) -> &[u8] {
+pub(super) fn bare(field: &[u8]) -> &[u8] {
     let field = field.trim_ascii();
     let inner = field.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\""));
     inner.map_or(field, <[u8]>::trim_ascii)

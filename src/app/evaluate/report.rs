@@ -28,11 +28,11 @@ use crate::signals::{DISCLAIMER, Direction, HORIZON_SESSIONS, MEANING};
 use crate::views::signal_record::Interval;
 
 /// Keys with fewer dates than this are not listed: they say next to nothing.
-pub const LISTED_DATES_MIN: u32 = 30;
+pub(crate) const LISTED_DATES_MIN: u32 = 30;
 
 /// Everything that is told of a universe.
 #[derive(Debug, Serialize)]
-pub struct Report {
+pub(super) struct Report {
     pub meaning: &'static str,
     pub disclaimer: &'static str,
     pub read: Read,
@@ -55,7 +55,7 @@ pub struct Report {
 
 /// What the folder held.
 #[derive(Debug, Serialize)]
-pub struct Read {
+pub(super) struct Read {
     pub files: usize,
     pub files_left_out: usize,
     pub rows_left_out: usize,
@@ -68,7 +68,7 @@ pub struct Read {
 
 /// What is wrong with a symbol's candles.
 #[derive(Debug, Serialize)]
-pub struct Suspect {
+pub(crate) struct Suspect {
     pub symbol: String,
     /// Sessions between its first and its last on which it has no candle.
     pub missing: usize,
@@ -79,7 +79,7 @@ pub struct Suspect {
 
 /// A day that looks like a split that older candles are not adjusted for.
 #[derive(Debug, Serialize)]
-pub struct Split {
+pub(crate) struct Split {
     pub date: String,
     /// Shares after it for so many before.
     pub new: i64,
@@ -88,7 +88,7 @@ pub struct Split {
 
 /// The signals with an outcome.
 #[derive(Debug, Serialize)]
-pub struct JudgedSignals {
+pub(crate) struct JudgedSignals {
     pub first_date: String,
     pub last_date: String,
     /// With such a signal.
@@ -102,7 +102,7 @@ pub struct JudgedSignals {
 
 /// What would be printed on the last date.
 #[derive(Debug, Serialize)]
-pub struct LastDate {
+pub(crate) struct LastDate {
     pub date: String,
     pub base_rate_up: f64,
     pub base_rate_down: f64,
@@ -113,7 +113,7 @@ pub struct LastDate {
 
 /// A pattern, its direction and its record.
 #[derive(Debug, Serialize)]
-pub struct Pattern {
+pub(crate) struct Pattern {
     pub function: &'static str,
     pub pattern: &'static str,
     pub direction: &'static str,
@@ -132,7 +132,7 @@ pub struct Pattern {
 
 /// A signal in its place.
 #[derive(Debug, Serialize)]
-pub struct Signal {
+pub(super) struct Signal {
     pub symbol: String,
     /// Another signal of the symbol on this date claims the opposite.
     pub conflict: bool,
@@ -142,7 +142,7 @@ pub struct Signal {
 
 impl Report {
     /// The numbers of `universe`; `judged` must not be empty.
-    pub fn of(
+    pub(super) fn of(
         folder: &Folder,
         silences: &[Silence],
         universe: &Universe,
@@ -189,7 +189,7 @@ impl Report {
     ///
     /// # Errors
     /// Where the library fails; nothing here gives it reason to.
-    pub fn to_json(&self) -> Result<String, sonic_rs::Error> {
+    pub(super) fn to_json(&self) -> Result<String, sonic_rs::Error> {
         sonic_rs::to_string(self).map(|json| json + "\n")
     }
 }
@@ -285,7 +285,7 @@ fn pattern(key: Key, weight: &Weight) -> Pattern {
 const LINE_CHARS_MAX: usize = 100;
 
 /// The whole report.
-pub fn write(report: &Report) -> String {
+pub(super) fn write(report: &Report) -> String {
     let mut out = String::new();
     // Writing to a string cannot fail.
     let _ = sections(&mut out, report);
@@ -514,7 +514,7 @@ fn reliability(out: &mut String, report: &Report) -> fmt::Result {
 }
 
 /// The edges of a bin in words.
-pub fn range(bin: &Bin) -> String {
+pub(super) fn range(bin: &Bin) -> String {
     match (bin.above, bin.up_to) {
         (Some(above), Some(up_to)) => format!("{above:.2}-{up_to:.2}"),
         (None, Some(up_to)) => format!("up to {up_to:.2}"),
@@ -633,7 +633,7 @@ struct Point {
 ///
 /// # Errors
 /// Where the library fails; nothing here gives it reason to.
-pub fn svg(report: &Report) -> Result<String, PlotError> {
+pub(super) fn svg(report: &Report) -> Result<String, PlotError> {
     let points: Vec<Point> = report.reliability.iter().filter_map(point).collect();
     let mut svg = String::new();
     {

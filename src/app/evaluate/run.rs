@@ -117,13 +117,13 @@ pub(super) fn fail(error: &dyn std::fmt::Display, exit: Exit) -> ExitCode {
 // itself writes: `03-Jan-2022`, `"1,889.00"`, the newest row first.
 
 /// Most files of a folder: several times any index of the exchange.
-pub const FILES_MAX: usize = 1_000;
+pub(crate) const FILES_MAX: usize = 1_000;
 /// Most rows of a file: forty years of sessions.
-pub const ROWS_MAX: usize = 10_000;
+pub(crate) const ROWS_MAX: usize = 10_000;
 /// Most bytes of a file: four hundred for each row, several times what vendors write.
-pub const BYTES_MAX: u64 = 4 * 1024 * 1024;
+pub(crate) const BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// Most rows of one file told one by one; the others are counted.
-pub const TOLD_MAX: usize = 20;
+pub(crate) const TOLD_MAX: usize = 20;
 /// What a text in UTF-16 begins with.
 const UTF_16_MARKS: [[u8; 2]; 2] = [[0xff, 0xfe], [0xfe, 0xff]];
 /// What some programs put in the place of commas.
@@ -131,7 +131,7 @@ const SEPARATORS: [(u8, &str); 2] = [(b';', "semicolons"), (b'\t', "tabs")];
 
 /// Why a folder cannot be evaluated.
 #[derive(Debug, thiserror::Error)]
-pub enum FolderError {
+pub(crate) enum FolderError {
     #[error("{}: {cause}", folder.display())]
     Unreadable { folder: PathBuf, cause: io::Error },
     #[error("{}: more than {FILES_MAX} CSV files", folder.display())]
@@ -167,7 +167,7 @@ enum FileFault {
 
 /// What a folder held.
 #[derive(Debug, Default)]
-pub struct Folder {
+pub(crate) struct Folder {
     pub histories: Vec<History>,
     pub files: usize,
     pub files_left_out: usize,
@@ -177,7 +177,7 @@ pub struct Folder {
 
 impl Folder {
     /// What was left out and why, in the order of files and lines.
-    pub fn told(&self) -> impl Iterator<Item = &str> {
+    pub(super) fn told(&self) -> impl Iterator<Item = &str> {
         self.told.iter().map(String::as_str)
     }
 }
@@ -186,7 +186,7 @@ impl Folder {
 ///
 /// # Errors
 /// [`FolderError`] where there are none or too many.
-pub fn list(folder: &Path) -> Result<Vec<PathBuf>, FolderError> {
+pub(super) fn list(folder: &Path) -> Result<Vec<PathBuf>, FolderError> {
     let unreadable = |cause| FolderError::Unreadable { folder: folder.into(), cause };
     let mut files = Vec::new();
     for entry in fs::read_dir(folder).map_err(unreadable)? {
@@ -206,7 +206,7 @@ pub fn list(folder: &Path) -> Result<Vec<PathBuf>, FolderError> {
 }
 
 /// Reads `files`; `done` hears of each.
-pub fn read(files: &[PathBuf], mut done: impl FnMut()) -> Folder {
+pub(super) fn read(files: &[PathBuf], mut done: impl FnMut()) -> Folder {
     let mut folder = Folder { files: files.len(), ..Folder::default() };
     for path in files {
         let name = path.file_name().unwrap_or_default().to_string_lossy();

@@ -9,7 +9,5 @@
 
 mod state;
 
-pub use state::{
-    Answer, Ask, Authority, AuthorityError, Grant, Holder, LeaseState, LeaseTimes, Look, Presence,
-    Request, Standing, Which,
-};
+pub use state::{Answer, Authority, AuthorityError, Grant, Holder, Look, Presence, Request};
+pub(crate) use state::{Ask, LeaseState, LeaseTimes, Standing, Which};

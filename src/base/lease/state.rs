@@ -25,7 +25,7 @@ use crate::base::Epoch;
 
 /// An authority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Which {
+pub(crate) enum Which {
     /// The one that counts epochs.
     Row,
     /// The one beside it.
@@ -44,7 +44,7 @@ pub enum Request {
 /// A request to be sent now. Requests to different authorities are sent at the same time: one that
 /// stalls must not eat the other's deadline.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ask {
+pub(crate) struct Ask {
     /// Comes back with the answer; answers to a release are not waited for.
     pub id: u64,
     pub which: Which,
@@ -62,7 +62,7 @@ pub enum Answer {
 
 /// Lengths of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LeaseTimes {
+pub(crate) struct LeaseTimes {
     /// What the authorities give.
     pub lease_ms: u64,
     /// How much earlier this node gives up: for clocks that run at different speeds, and for what
@@ -84,7 +84,7 @@ impl Default for LeaseTimes {
 
 impl LeaseTimes {
     /// With leases of this length.
-    pub const fn of(lease_ms: u64) -> Self {
+    pub(crate) const fn of(lease_ms: u64) -> Self {
         let fifth = lease_ms / 5;
         Self { lease_ms, margin_ms: fifth, renew_ms: fifth, retry_ms: fifth, answer_ms: 2 * fifth }
     }
@@ -92,7 +92,7 @@ impl LeaseTimes {
 
 /// What this node is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub(crate) enum Standing {
     /// May act as the leader before this moment, and not from it on, whatever it knows.
     Leader {
         epoch: Epoch,
@@ -133,7 +133,7 @@ enum Stage {
 
 /// The state of one node.
 #[derive(Debug)]
-pub struct LeaseState {
+pub(crate) struct LeaseState {
     times: LeaseTimes,
     node: String,
     has_claim: bool,
@@ -152,7 +152,7 @@ pub struct LeaseState {
 
 impl LeaseState {
     /// A follower. Without a claim the row alone decides.
-    pub fn new(times: LeaseTimes, node: &str, has_claim: bool) -> Self {
+    pub(crate) fn new(times: LeaseTimes, node: &str, has_claim: bool) -> Self {
         Self {
             times,
             node: node.to_owned(),
@@ -169,7 +169,7 @@ impl LeaseState {
     }
 
     /// Whether this node leads now. To be asked before every call, publication and write.
-    pub fn standing(&self, now_mono_ms: u64) -> Standing {
+    pub(crate) fn standing(&self, now_mono_ms: u64) -> Standing {
         let until_mono_ms = self.row.until_mono_ms.max(self.claim.until_mono_ms);
         match &self.stage {
             Stage::Leader { epoch, .. } if now_mono_ms < until_mono_ms => {
@@ -181,7 +181,7 @@ impl LeaseState {
 
     /// What to send now. `random` spreads the tries of several nodes and tells attempts apart.
     /// To be called some ten times a second.
-    pub fn due(&mut self, now_mono_ms: u64, random: u64) -> Vec<Ask> {
+    pub(crate) fn due(&mut self, now_mono_ms: u64, random: u64) -> Vec<Ask> {
         self.lapse(now_mono_ms);
         for which in [Which::Row, Which::Claim] {
             let under_way = self.lease(which).under_way;
@@ -235,7 +235,7 @@ impl LeaseState {
     }
 
     /// Takes an answer. One that nobody waits for any more is ignored.
-    pub fn answered(&mut self, id: u64, which: Which, answer: Answer, now_mono_ms: u64) {
+    pub(crate) fn answered(&mut self, id: u64, which: Which, answer: Answer, now_mono_ms: u64) {
         // Before anything else: a renewal that comes after the deadline brings nothing back.
         self.lapse(now_mono_ms);
         let lease = self.lease(which);
@@ -328,7 +328,7 @@ impl LeaseState {
 
     /// What was told in this epoch was refused because a newer leader has spoken, so this node does
     /// not lead, whatever its leases say. It tries again after a pause, like any other.
-    pub fn refused(&mut self, refused: Epoch, now_mono_ms: u64, random: u64) {
+    pub(crate) fn refused(&mut self, refused: Epoch, now_mono_ms: u64, random: u64) {
         if let Stage::Leader { holder, epoch } = &self.stage
             && *epoch == refused
         {
@@ -347,7 +347,7 @@ impl LeaseState {
 
     /// Gives up at once and for good. What it returns is to be sent, so that another node need not
     /// wait for the lease to run out.
-    pub fn stop(&mut self) -> Vec<Ask> {
+    pub(crate) fn stop(&mut self) -> Vec<Ask> {
         match std::mem::replace(&mut self.stage, Stage::Stopped) {
             Stage::TakingRow { holder }
             | Stage::Claiming { holder, .. }
@@ -418,7 +418,7 @@ pub struct Holder(String);
 
 impl Holder {
     /// Longest name of a node.
-    pub const NODE_BYTES_MAX: usize = 64;
+    pub(crate) const NODE_BYTES_MAX: usize = 64;
 
     /// A holder like no other. `attempt` is random. Of a longer name only the beginning counts.
     pub fn new(node: &str, attempt: u64) -> Self {
@@ -427,7 +427,7 @@ impl Holder {
         Self(format!("{node}/{attempt:016x}"))
     }
 
-    pub fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 }

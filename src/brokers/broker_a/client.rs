@@ -114,17 +114,17 @@ impl BrokerA {
     }
 
     /// Puts another app's key and secret in the place of the present ones.
-    pub fn set_keys(&self, keys: AppKeys) {
+    pub(crate) fn set_keys(&self, keys: AppKeys) {
         self.keys.set(keys);
     }
 
     /// Counts the calls of a key's syncs with those of the other nodes from now on.
-    pub fn join(&self, counts: &Arc<dyn SharedCounts>) {
+    pub(crate) fn join(&self, counts: &Arc<dyn SharedCounts>) {
         self.portfolios.join(counts);
     }
 
     /// Every class of calls, for metrics.
-    pub fn readings(&self) -> Vec<ClassReading> {
+    pub(crate) fn readings(&self) -> Vec<ClassReading> {
         vec![
             self.quotes.reading("quotes"),
             self.candles.reading("candles"),
@@ -134,7 +134,7 @@ impl BrokerA {
     }
 
     /// Puts other settings of the ticker in force: it closes, opens elsewhere, or carries fewer.
-    pub fn set_ticker(&self, settings: TickerSettings) {
+    pub(crate) fn set_ticker(&self, settings: TickerSettings) {
         self.ticker.store(Arc::new(settings));
         self.token.news().tell();
     }
@@ -144,7 +144,7 @@ impl BrokerA {
     ///
     /// # Errors
     /// Its thread cannot be started.
-    pub fn start_ticker(&self, leads: Vec<Symbol>, push: Push) -> io::Result<Ticker> {
+    pub(crate) fn start_ticker(&self, leads: Vec<Symbol>, push: Push) -> io::Result<Ticker> {
         Ticker::start(TickerParts {
             settings: Arc::clone(&self.ticker),
             leads,
@@ -156,7 +156,7 @@ impl BrokerA {
     }
 
     /// Whether the settings have what it takes to log in.
-    pub fn has_app(&self) -> bool {
+    pub(crate) fn has_app(&self) -> bool {
         let keys = self.keys.load();
         keys.api_key.is_some() && keys.api_secret.is_some()
     }
@@ -178,7 +178,7 @@ impl BrokerA {
     }
 
     /// Ends a session that a sync opened. Blocks for a second at most.
-    pub fn end(&self, session: OpenSession) {
+    pub(crate) fn end(&self, session: OpenSession) {
         self.portfolios.end(session);
     }
 
@@ -187,7 +187,7 @@ impl BrokerA {
     /// # Errors
     /// [`BrokerErrorKind::CodeRefused`] when the broker does not accept the request token;
     /// `NotReady(Off)` without api key and secret in the settings.
-    pub fn activate(&self, request_token: &str) -> Result<TokenStatus, BrokerError> {
+    pub(crate) fn activate(&self, request_token: &str) -> Result<TokenStatus, BrokerError> {
         let keys = self.keys.load();
         let (Some(key), Some(secret)) = (&keys.api_key, &keys.api_secret) else {
             return Err(self.other.hold(Readiness::Off));
@@ -240,7 +240,7 @@ impl BrokerA {
     ///
     /// # Errors
     /// [`BrokerError`].
-    pub fn instruments(&self, exchange: Exchange) -> Result<InstrumentList, BrokerError> {
+    pub(crate) fn instruments(&self, exchange: Exchange) -> Result<InstrumentList, BrokerError> {
         let token = self.token.valid(self.clock.now());
         let token = token.ok_or_else(|| self.other.hold(Readiness::NoToken))?;
         let url = format!("{}/instruments/{}", self.url, exchange.as_str());
@@ -258,7 +258,7 @@ impl BrokerA {
     }
 
     /// Whether a call for candles would be let out now. Never blocks.
-    pub fn candles_readiness(&self) -> Readiness {
+    pub(crate) fn candles_readiness(&self) -> Readiness {
         match self.token.usable(self.clock.now()) {
             Ok(_) => self.candles.readiness(),
             Err(readiness) => readiness,

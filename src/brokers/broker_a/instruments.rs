@@ -62,7 +62,7 @@ struct Row<'a> {
 /// # Errors
 /// [`BrokerErrorKind::Malformed`] when it is too large, not this CSV, or holds nothing that can be
 /// quoted.
-pub fn parse(
+pub(crate) fn parse(
     body: &[u8],
     exchange: Exchange,
     bytes_max: u64,
@@ -159,7 +159,7 @@ impl Tokens {
 
     /// Takes over what the day's file of `exchange` says. It wins: tokens of what left the exchange
     /// are given to others, so a wanted symbol that it does not list has none from then on.
-    pub fn learn(&mut self, exchange: Exchange, list: &InstrumentList) {
+    pub(crate) fn learn(&mut self, exchange: Exchange, list: &InstrumentList) {
         let of_exchange = self.known.iter_mut().filter(|(symbol, _)| symbol.exchange() == exchange);
         of_exchange.for_each(|(_, token)| *token = None);
         for listed in &list.listed {
@@ -175,7 +175,7 @@ impl Tokens {
     }
 
     /// Wanted symbols without a token, in order: renamed, delisted or never listed.
-    pub fn lacking(&self) -> Vec<&Symbol> {
+    pub(crate) fn lacking(&self) -> Vec<&Symbol> {
         let without = self.known.iter().filter(|(_, token)| token.is_none());
         let mut lacking: Vec<&Symbol> = without.map(|(symbol, _)| symbol).collect();
         lacking.sort_unstable_by_key(|symbol| symbol.as_str());

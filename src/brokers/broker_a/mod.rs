@@ -14,4 +14,5 @@ pub mod wire;
 
 pub use client::BrokerA;
 pub use instruments::Tokens;
-pub use open_session::{Attempt, OpenSession, SessionCounts};
+pub(crate) use open_session::OpenSession;
+pub use open_session::{Attempt, SessionCounts};

@@ -82,7 +82,7 @@ impl OpenSession {
     }
 
     /// Leaves the session as it is.
-    pub fn keep(mut self) {
+    pub(crate) fn keep(mut self) {
         self.settled = true;
         self.counters.kept.fetch_add(1, Relaxed);
     }

@@ -38,7 +38,7 @@ struct Envelope<'a> {
 ///
 /// # Errors
 /// What the answer says or, when it is not an envelope, what its HTTP status says.
-pub fn data(reply: &Reply) -> Result<LazyValue<'_>, BrokerError> {
+pub(crate) fn data(reply: &Reply) -> Result<LazyValue<'_>, BrokerError> {
     let Some(envelope) = json::parse::<Envelope<'_>>(&reply.body) else {
         return Err(not_an_envelope(reply));
     };
@@ -108,7 +108,7 @@ pub struct QuoteRow {
 
 impl QuoteRow {
     /// Whether the token says that this is an index.
-    pub fn is_index(&self) -> bool {
+    pub(crate) fn is_index(&self) -> bool {
         self.instrument_token & 0xff == INDEX_SEGMENT
     }
 }
@@ -132,7 +132,7 @@ struct WireOhlc {
 /// # Errors
 /// As [`data`], and [`Kind::Malformed`] when `data` is not a map, or not one of its rows can
 /// be read.
-pub fn quotes(reply: &Reply) -> Result<HashMap<String, Option<QuoteRow>>, BrokerError> {
+pub(crate) fn quotes(reply: &Reply) -> Result<HashMap<String, Option<QuoteRow>>, BrokerError> {
     let data = data(reply)?;
     let malformed = |detail: &str| BrokerError::new(NAME, Kind::Malformed, detail);
     let rows: HashMap<String, LazyValue<'_>> =
@@ -173,7 +173,7 @@ pub struct Login {
 ///
 /// # Errors
 /// As [`data`], and [`Kind::Malformed`] without an access token.
-pub fn login(reply: &Reply) -> Result<Login, BrokerError> {
+pub(crate) fn login(reply: &Reply) -> Result<Login, BrokerError> {
     let data = data(reply)?;
     let members = json::members(data.as_raw_str().as_bytes()).unwrap_or_default();
     // Decoded here, because the parser would leave copies of the token behind.

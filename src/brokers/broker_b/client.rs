@@ -88,12 +88,12 @@ impl BrokerB {
     }
 
     /// Puts another app's key and secret in the place of the present ones.
-    pub fn set_keys(&self, keys: AppKeys) {
+    pub(crate) fn set_keys(&self, keys: AppKeys) {
         self.keys.set(keys);
     }
 
     /// Counts a key's calls with those of the other nodes from now on.
-    pub fn join(&self, counts: &Arc<dyn SharedCounts>) {
+    pub(crate) fn join(&self, counts: &Arc<dyn SharedCounts>) {
         self.gate.join("broker-b", counts);
     }
 
@@ -108,7 +108,7 @@ impl BrokerB {
     }
 
     /// Every class of calls, for metrics.
-    pub fn readings(&self) -> Vec<ClassReading> {
+    pub(crate) fn readings(&self) -> Vec<ClassReading> {
         vec![self.gate.reading()]
     }
 

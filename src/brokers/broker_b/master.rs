@@ -83,7 +83,7 @@ pub enum MasterError {
 ///
 /// # Errors
 /// [`MasterError`]; as [`parse`].
-pub fn load(path: &Path) -> Result<Master, MasterError> {
+pub(crate) fn load(path: &Path) -> Result<Master, MasterError> {
     parse(&std::fs::read(path)?)
 }
 

@@ -45,7 +45,10 @@ impl From<BrokerError> for Refusal {
 ///
 /// # Errors
 /// As [`rows`], and [`Kind::Malformed`] without a session token.
-pub fn session(reply: &Reply, now: Timestamp) -> Result<(SecretString, Option<String>), Refusal> {
+pub(crate) fn session(
+    reply: &Reply,
+    now: Timestamp,
+) -> Result<(SecretString, Option<String>), Refusal> {
     let missing = || malformed("session without its token");
     let success = success(reply, now)?.ok_or_else(missing)?;
     let members = json::members(success.as_bytes()).ok_or_else(missing)?;
@@ -62,7 +65,10 @@ pub fn session(reply: &Reply, now: Timestamp) -> Result<(SecretString, Option<St
 ///
 /// # Errors
 /// What the answer says, or [`Kind::Malformed`] when a row cannot be read.
-pub fn rows<T: for<'a> Deserialize<'a>>(reply: &Reply, now: Timestamp) -> Result<Vec<T>, Refusal> {
+pub(crate) fn rows<T: for<'a> Deserialize<'a>>(
+    reply: &Reply,
+    now: Timestamp,
+) -> Result<Vec<T>, Refusal> {
     let Some(success) = success(reply, now)? else { return Ok(Vec::new()) };
     let rows: Option<Vec<T>> = json::parse(success.as_bytes());
     let rows = rows.ok_or_else(|| malformed("a row that cannot be read"))?;
@@ -174,7 +180,7 @@ fn failed(kind: Kind, detail: impl Into<String>) -> BrokerError {
 
 /// A row of `dematholdings`, the depository's view.
 #[derive(Clone, Debug, Deserialize)]
-pub struct DematRow {
+pub(crate) struct DematRow {
     pub stock_code: String,
     #[serde(rename = "stock_ISIN")]
     pub isin: Option<String>,
@@ -184,7 +190,7 @@ pub struct DematRow {
 
 /// A row of `portfolioholdings`, the broker's own books.
 #[derive(Clone, Debug, Deserialize)]
-pub struct PortfolioRow {
+pub(crate) struct PortfolioRow {
     pub stock_code: String,
     pub exchange_code: Option<String>,
     pub(super) quantity: Number,
@@ -198,7 +204,7 @@ pub struct PortfolioRow {
 
 /// A row of `portfoliopositions`.
 #[derive(Clone, Debug, Deserialize)]
-pub struct PositionRow {
+pub(crate) struct PositionRow {
     pub stock_code: String,
     pub exchange_code: Option<String>,
     pub product_type: Option<String>,

@@ -143,10 +143,10 @@ fn verdict(kind: BrokerErrorKind) -> Verdict {
 // never sleeps. What counts as a failure is decided in `gate.rs`.
 
 /// What a caller is told to wait while another's probe is under way.
-pub const PROBE_WAIT: Duration = Duration::from_millis(100);
+pub(crate) const PROBE_WAIT: Duration = Duration::from_millis(100);
 
 /// The circuit of one upstream.
-pub struct Breaker {
+pub(crate) struct Breaker {
     name: &'static str,
     clock: Clock,
     failures_max: u32,
@@ -181,7 +181,7 @@ pub struct Pass<'a> {
 
 impl Breaker {
     /// A closed circuit; `name` is for the log.
-    pub fn new(name: &'static str, clock: Clock, settings: &UpstreamSettings) -> Self {
+    pub(crate) fn new(name: &'static str, clock: Clock, settings: &UpstreamSettings) -> Self {
         Self {
             name,
             clock,
@@ -198,7 +198,7 @@ impl Breaker {
 
     /// `None` if a call would be let out now, else how long the circuit stays open. While a probe
     /// is under way this is [`PROBE_WAIT`]: its end is not known.
-    pub fn wait(&self) -> Option<Duration> {
+    pub(crate) fn wait(&self) -> Option<Duration> {
         match self.state.lock().phase {
             Phase::Closed { .. } | Phase::HalfOpen { probing: false } => None,
             Phase::HalfOpen { probing: true } => Some(PROBE_WAIT),
@@ -210,7 +210,7 @@ impl Breaker {
     }
 
     /// `closed`, `open` or `half_open`.
-    pub fn state(&self) -> &'static str {
+    pub(crate) fn state(&self) -> &'static str {
         match self.state.lock().phase {
             Phase::Closed { .. } => "closed",
             Phase::Open { .. } => "open",
@@ -222,7 +222,7 @@ impl Breaker {
     ///
     /// # Errors
     /// As [`Breaker::wait`].
-    pub fn pass(&self) -> Result<Pass<'_>, Duration> {
+    pub(crate) fn pass(&self) -> Result<Pass<'_>, Duration> {
         let mut state = self.state.lock();
         match state.phase {
             Phase::Closed { .. } => {}
@@ -290,13 +290,13 @@ impl State {
 
 impl Pass<'_> {
     /// The upstream works.
-    pub fn success(mut self) {
+    pub(crate) fn success(mut self) {
         self.judged = true;
         self.breaker.succeed(self.epoch);
     }
 
     /// The upstream does not work.
-    pub fn failure(mut self) {
+    pub(crate) fn failure(mut self) {
         self.judged = true;
         self.breaker.fail(self.epoch);
     }
@@ -390,14 +390,14 @@ impl RouteChoice {
 
 /// Longest `Retry-After` that is honoured; a longer one would take the feed out for the day on a
 /// typo.
-pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(3_600);
+pub(crate) const RETRY_AFTER_MAX: Duration = Duration::from_secs(3_600);
 
 /// This part of an interval is room for jitter: 50 ms of broker A's 1,050.
 const JITTER_PART: u64 = 21;
 
 /// How long an upstream is left alone after it refused for too many requests.
 #[derive(Clone, Copy, Debug)]
-pub struct Penalty {
+pub(crate) struct Penalty {
     /// After the first refusal; doubles with each further one in a row.
     pub first: Duration,
     /// The doubling stops here.
@@ -415,7 +415,7 @@ pub struct Pace {
 
 impl Pace {
     /// One call per `interval_ms` (0 counts as 1).
-    pub fn new(clock: Clock, interval_ms: u64, penalty: Penalty) -> Self {
+    pub(crate) fn new(clock: Clock, interval_ms: u64, penalty: Penalty) -> Self {
         Self {
             clock,
             limiter: Limiter::new(Rate::every_ms(interval_ms)),
@@ -426,7 +426,7 @@ impl Pace {
     }
 
     /// How long until a call would be let out; zero means now. Takes nothing.
-    pub fn wait(&self) -> Duration {
+    pub(crate) fn wait(&self) -> Duration {
         Duration::from_millis(self.limiter.wait_ms(self.clock.monotonic_ms()))
     }
 
@@ -434,7 +434,7 @@ impl Pace {
     ///
     /// # Errors
     /// How long to wait, if there is none now.
-    pub fn take(&self) -> Result<(), Duration> {
+    pub(crate) fn take(&self) -> Result<(), Duration> {
         let admitted = self.limiter.admit(self.clock.monotonic_ms());
         admitted.map_err(|early| Duration::from_millis(early.retry_after_ms))
     }
@@ -442,14 +442,14 @@ impl Pace {
     /// A call has ended. The upstream counts from when the request reached it, which after a slow
     /// connect is long after [`Pace::take`]: the next call keeps its distance from the end too,
     /// less the part of the interval that is only room for jitter.
-    pub fn ended(&self) {
+    pub(crate) fn ended(&self) {
         let distance_ms = self.interval_ms - self.interval_ms / JITTER_PART;
         self.limiter.hold_until(self.clock.monotonic_ms() + distance_ms);
     }
 
     /// The upstream refused for too many requests: starts or doubles the penalty and tells its
     /// length, which is at least `retry_after`.
-    pub fn refused(&self, retry_after: Duration) -> Duration {
+    pub(crate) fn refused(&self, retry_after: Duration) -> Duration {
         let more = |refusals: u32| Some(refusals.saturating_add(1));
         let before = self.refusals_in_row.fetch_update(Relaxed, Relaxed, more);
         let doublings = before.unwrap_or(u32::MAX).min(16);
@@ -462,7 +462,7 @@ impl Pace {
     }
 
     /// The upstream answered: the next penalty starts from the first step again.
-    pub fn accepted(&self) {
+    pub(crate) fn accepted(&self) {
         self.refusals_in_row.store(0, Relaxed);
     }
 }

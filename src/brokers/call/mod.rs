@@ -4,4 +4,4 @@
 
 pub mod gate;
 pub mod stats;
-pub mod transport;
+pub(crate) mod transport;

@@ -9,7 +9,7 @@ use crate::brokers::{BrokerError, BrokerErrorKind as Kind};
 
 /// Counters of one endpoint class.
 #[derive(Debug, Default)]
-pub struct Counters {
+pub(crate) struct Counters {
     calls: AtomicU64,
     ok: AtomicU64,
     held_back: AtomicU64,
@@ -28,7 +28,7 @@ pub struct Counters {
 
 /// A reading of [`Counters`], since the start of the process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CallCounts {
+pub(crate) struct CallCounts {
     /// Requests that went out.
     pub calls: u64,
     /// Of these, answered as they should be.
@@ -54,7 +54,7 @@ pub struct CallCounts {
 
 /// One class of calls to an upstream, as metrics show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ClassReading {
+pub(crate) struct ClassReading {
     /// `quotes`, `candles`, `syncs`, `other`.
     pub class: &'static str,
     /// `closed`, `open` or `half_open`.
@@ -88,12 +88,12 @@ impl ClassReading {
 
 impl Counters {
     /// Counts a request that was not let out.
-    pub fn held_back(&self) {
+    pub(crate) fn held_back(&self) {
         self.held_back.fetch_add(1, Relaxed);
     }
 
     /// Counts one request that went out, by its result.
-    pub fn called<T>(&self, result: &Result<T, BrokerError>) {
+    pub(crate) fn called<T>(&self, result: &Result<T, BrokerError>) {
         self.calls.fetch_add(1, Relaxed);
         let counter = match result.as_ref().map_err(|error| error.kind) {
             Ok(_) => &self.ok,
@@ -118,14 +118,14 @@ impl Counters {
     }
 
     /// Counts what a batch brought.
-    pub fn brought(&self, batch: &Batch) {
+    pub(crate) fn brought(&self, batch: &Batch) {
         self.quotes.fetch_add(batch.quotes.len() as u64, Relaxed);
         self.unknown.fetch_add(batch.unknown.len() as u64, Relaxed);
         self.implausible.fetch_add(batch.implausible.len() as u64, Relaxed);
     }
 
     /// The numbers now.
-    pub fn read(&self) -> CallCounts {
+    pub(crate) fn read(&self) -> CallCounts {
         CallCounts {
             calls: self.calls.load(Relaxed),
             ok: self.ok.load(Relaxed),

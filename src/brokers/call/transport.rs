@@ -36,7 +36,7 @@ const IDLE_CONNECTIONS_MAX: usize = 8;
 const BODY_BYTES_FIRST: usize = 16 * 1024;
 
 /// A client with one upstream's settings.
-pub struct Transport {
+pub(crate) struct Transport {
     agent: Agent,
     origin: Arc<Origin>,
     connect_timeout_ms: u64,
@@ -45,7 +45,7 @@ pub struct Transport {
 
 /// Which redirects are followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Redirects {
+pub(crate) enum Redirects {
     /// None: neither broker's API has one, so whoever sends one is not to be believed.
     Never,
     /// At most the settings' `redirects_max`, within scheme, host and port of the base URL.
@@ -73,7 +73,7 @@ impl BadUrl {
 
 /// Limits of one call.
 #[derive(Clone, Copy, Debug)]
-pub struct CallLimits {
+pub(crate) struct CallLimits {
     /// Most bytes of the body, after decompression.
     pub body_bytes_max: u64,
     /// From the first packet to the last byte of the body, redirects included.
@@ -82,7 +82,7 @@ pub struct CallLimits {
 
 impl CallLimits {
     /// What applies to all calls without a reason for more.
-    pub fn usual(settings: &UpstreamSettings) -> Self {
+    pub(crate) fn usual(settings: &UpstreamSettings) -> Self {
         Self {
             body_bytes_max: settings.response_bytes_max,
             total_timeout_ms: settings.total_timeout_ms,
@@ -92,7 +92,7 @@ impl CallLimits {
 
 /// An answer, whatever its status.
 #[derive(Debug, Clone)]
-pub struct Reply {
+pub(crate) struct Reply {
     pub status: u16,
     /// `Retry-After`, in seconds or as a date, as a time from now; absent or unreadable: `None`.
     pub retry_after: Option<Duration>,
@@ -104,7 +104,7 @@ pub struct Reply {
 
 /// Why there is no answer. No variant's text holds a secret.
 #[derive(Debug, thiserror::Error)]
-pub enum TransportError {
+pub(crate) enum TransportError {
     #[error("{0}")]
     Unreachable(String),
     #[error("no answer within {limit_ms} ms")]
@@ -151,7 +151,7 @@ impl TransportError {
 
 impl Transport {
     /// A client for `base_url`, an http or https URL, and for no other origin.
-    pub fn new(
+    pub(crate) fn new(
         settings: &UpstreamSettings,
         base_url: &str,
         user_agent: &str,
@@ -188,7 +188,7 @@ impl Transport {
     }
 
     /// The same client with connections of its own, which are closed when it is dropped.
-    pub fn apart(&self) -> Self {
+    pub(crate) fn apart(&self) -> Self {
         let origin = Arc::clone(&self.origin);
         Self { agent: agent(self.agent.config().clone(), &origin), origin, ..*self }
     }
@@ -197,7 +197,7 @@ impl Transport {
     ///
     /// # Errors
     /// [`TransportError`]; a status of 400 and above is an answer, not an error.
-    pub fn get(
+    pub(crate) fn get(
         &self,
         url: &str,
         headers: &[(&'static str, &str)],
@@ -211,7 +211,7 @@ impl Transport {
     ///
     /// # Errors
     /// As [`Transport::get`].
-    pub fn fetch_with_json(
+    pub(crate) fn fetch_with_json(
         &self,
         url: &str,
         headers: &[(&'static str, &str)],
@@ -227,7 +227,7 @@ impl Transport {
     ///
     /// # Errors
     /// As [`Transport::get`].
-    pub fn post_form(
+    pub(crate) fn post_form(
         &self,
         url: &str,
         headers: &[(&'static str, &str)],
@@ -244,7 +244,7 @@ impl Transport {
     ///
     /// # Errors
     /// As [`Transport::get`].
-    pub fn delete(
+    pub(crate) fn delete(
         &self,
         url: &str,
         headers: &[(&'static str, &str)],
@@ -356,7 +356,7 @@ fn http_date(text: &str) -> Option<Timestamp> {
 
 /// Appends `key=value` to a URL's query, everything but unreserved characters percent-encoded: a
 /// bare `&` in a symbol would cut it short.
-pub fn push_query(url: &mut String, key: &str, value: &str) {
+pub(crate) fn push_query(url: &mut String, key: &str, value: &str) {
     url.push(if url.contains('?') { '&' } else { '?' });
     url.push_str(key);
     url.push('=');
@@ -380,7 +380,7 @@ fn form(fields: &[(&str, &str)]) -> Zeroizing<String> {
 }
 
 /// Appends `text` percent-encoded (RFC 3986 unreserved characters stay).
-pub fn push_encoded(url: &mut String, text: &str) {
+pub(crate) fn push_encoded(url: &mut String, text: &str) {
     const ENCODED: &AsciiSet =
         &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
     url.extend(utf8_percent_encode(text, ENCODED));

@@ -17,7 +17,7 @@ use sonic_rs::LazyValue;
 
 use crate::base::{Clock, Quote, Source, Symbol, clock, json};
 use crate::brokers::call::gate::{Gate, Penalty, RouteChoice};
-use crate::brokers::call::stats::{CallCounts, ClassReading};
+use crate::brokers::call::stats::ClassReading;
 use crate::brokers::call::transport::{
     BadUrl, CallLimits, Redirects, Reply, Transport, push_encoded,
 };
@@ -90,12 +90,13 @@ impl Public {
     }
 
     /// Every class of calls, for metrics.
-    pub fn readings(&self) -> Vec<ClassReading> {
+    pub(crate) fn readings(&self) -> Vec<ClassReading> {
         vec![self.gate.reading("quotes")]
     }
 
     /// Counts of all calls.
-    pub fn counts(&self) -> CallCounts {
+    #[cfg(test)]
+    pub(crate) fn counts(&self) -> crate::brokers::call::stats::CallCounts {
         self.gate.counts()
     }
 

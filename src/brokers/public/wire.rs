@@ -20,7 +20,7 @@ use crate::brokers::{BrokerError, BrokerErrorKind};
 pub(in crate::brokers) const NAME: &str = "public provider";
 
 /// The range that is always asked for; only for it is `chartPreviousClose` yesterday's.
-pub const RANGE: &str = "1d";
+pub(crate) const RANGE: &str = "1d";
 
 /// The only currency that is believed, for indices too.
 const CURRENCY: &str = "INR";
@@ -39,7 +39,7 @@ const DETAIL_CHARS_MAX: usize = 120;
 
 /// What the provider says of one symbol.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Said {
+pub(crate) enum Said {
     Price(Price),
     /// A retired symbol: it answers, but without currency or with an exchange of the provider's
     /// own.
@@ -50,7 +50,7 @@ pub enum Said {
 
 /// A price of the provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Price {
+pub(crate) struct Price {
     pub last_price: Decimal,
     pub previous_close: Option<Decimal>,
     pub as_of: Timestamp,
@@ -58,7 +58,7 @@ pub struct Price {
 
 /// A batch answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Spark {
+pub(crate) enum Spark {
     /// By the provider's symbol, in no order; unknown ones are left out.
     Rows(HashMap<String, Said>),
     /// It says that it knows none of the symbols.
@@ -144,7 +144,7 @@ struct Flat {
 ///
 /// # Errors
 /// [`BrokerError`] by status and body.
-pub fn spark(reply: &Reply) -> Result<Spark, BrokerError> {
+pub(crate) fn spark(reply: &Reply) -> Result<Spark, BrokerError> {
     match top(reply)? {
         Top { spark: Some(answer), .. } => match results(reply, answer)? {
             None => Ok(Spark::NoneKnown),
@@ -165,7 +165,7 @@ pub fn spark(reply: &Reply) -> Result<Spark, BrokerError> {
 ///
 /// # Errors
 /// [`BrokerError`] by status and body.
-pub fn chart(reply: &Reply) -> Result<Option<Said>, BrokerError> {
+pub(crate) fn chart(reply: &Reply) -> Result<Option<Said>, BrokerError> {
     match top(reply)? {
         Top { chart: Some(answer), .. } => match results(reply, answer)?.as_deref() {
             None => Ok(None),
@@ -353,23 +353,23 @@ const SUFFIXES_ABSENT: [&str; 3] = ["GS", "GB", "TB"];
 
 /// The rules, and the indices that follow none.
 #[derive(Debug)]
-pub struct SymbolMap {
+pub(crate) struct SymbolMap {
     indices: HashMap<Symbol, String>,
 }
 
 impl SymbolMap {
     /// `indices`: provider's spelling by symbol, which is data and changes.
-    pub fn new(indices: HashMap<Symbol, String>) -> Self {
+    pub(crate) fn new(indices: HashMap<Symbol, String>) -> Self {
         Self { indices }
     }
 
     /// Whether `symbol` is a mapped index.
-    pub fn is_index(&self, symbol: &Symbol) -> bool {
+    pub(crate) fn is_index(&self, symbol: &Symbol) -> bool {
         self.indices.contains_key(symbol)
     }
 
     /// The provider's spelling; `None` if it cannot have the instrument.
-    pub fn spelled(&self, symbol: &Symbol) -> Option<String> {
+    pub(crate) fn spelled(&self, symbol: &Symbol) -> Option<String> {
         if let Some(index) = self.indices.get(symbol) {
             return Some(index.clone());
         }

@@ -80,7 +80,7 @@ pub enum Origin {
 
 impl Origin {
     /// The word in health and metrics.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Settings => "settings",
             Self::Login => "login",
@@ -100,7 +100,7 @@ pub struct ToldToken {
 
 /// Why a token that was kept over a restart is not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Outdated {
+pub(crate) enum Outdated {
     #[error("it has expired")]
     Expired,
     #[error("the settings have another API key")]
@@ -128,13 +128,13 @@ pub struct TokenStatus {
 
 impl SharedToken {
     /// Broker B's.
-    pub fn of_broker_b() -> Self {
+    pub(crate) fn of_broker_b() -> Self {
         Self { slot: ArcSwapOption::empty(), expiry: broker_b_expiry, news: News::default() }
     }
 
     /// With the token of the settings, if there is one; it counts as set at `now`, the start of the
     /// process, because nothing tells when it was made.
-    pub fn from_settings(settings: &BrokerASettings, now: Timestamp) -> Self {
+    pub(crate) fn from_settings(settings: &BrokerASettings, now: Timestamp) -> Self {
         let shared = Self::default();
         if let (Some(token), Some(key)) = (&settings.access_token, &settings.api_key) {
             shared.put(token.clone(), key.clone(), now, (Origin::Settings, false));
@@ -149,7 +149,12 @@ impl SharedToken {
     }
 
     /// Replaces the token by one that a login gave.
-    pub fn activate(&self, access_token: SecretString, api_key: SecretString, set_at: Timestamp) {
+    pub(crate) fn activate(
+        &self,
+        access_token: SecretString,
+        api_key: SecretString,
+        set_at: Timestamp,
+    ) {
         self.put(access_token, api_key, set_at, (Origin::Login, true));
     }
 
@@ -158,7 +163,7 @@ impl SharedToken {
     ///
     /// # Errors
     /// [`Outdated`]; the token that is there stays.
-    pub fn take_over(
+    pub(crate) fn take_over(
         &self,
         kept: KeptToken,
         now: Timestamp,
@@ -216,7 +221,7 @@ impl SharedToken {
 
     /// Replaces `seen`, the token that was [there](Self::current), by one that another node told.
     /// `None` if something else is there by now.
-    pub fn replace(&self, seen: Option<&Arc<Token>>, told: ToldToken) -> Option<Arc<Token>> {
+    pub(crate) fn replace(&self, seen: Option<&Arc<Token>>, told: ToldToken) -> Option<Arc<Token>> {
         let ToldToken { access_token, api_key, set_at, dated } = told;
         let token = self.token(access_token, api_key, set_at, (Origin::OtherNode, dated));
         let seen = seen.cloned();
@@ -231,23 +236,24 @@ impl SharedToken {
     }
 
     /// When one that was set at `set_at` expires.
-    pub fn expiry_of(&self, set_at: Timestamp) -> Timestamp {
+    pub(crate) fn expiry_of(&self, set_at: Timestamp) -> Timestamp {
         (self.expiry)(set_at)
     }
 
     /// Tells of another token, and of what else whoever waits for one waits for.
-    pub fn news(&self) -> &News {
+    pub(crate) fn news(&self) -> &News {
         &self.news
     }
 
     /// Forgets the token.
-    pub fn clear(&self) {
+    #[cfg(test)]
+    pub(crate) fn clear(&self) {
         self.slot.store(None);
         self.news.tell();
     }
 
     /// The token for a call that needs no market data: set, not expired, not refused.
-    pub fn valid(&self, now: Timestamp) -> Option<Arc<Token>> {
+    pub(crate) fn valid(&self, now: Timestamp) -> Option<Arc<Token>> {
         self.current().filter(|token| token.is_valid(now))
     }
 
@@ -255,7 +261,7 @@ impl SharedToken {
     ///
     /// # Errors
     /// [`Readiness::NoToken`] or [`Readiness::NoPermission`].
-    pub fn usable(&self, now: Timestamp) -> Result<Arc<Token>, Readiness> {
+    pub(crate) fn usable(&self, now: Timestamp) -> Result<Arc<Token>, Readiness> {
         let token = self.valid(now).ok_or(Readiness::NoToken)?;
         match token.no_permission_since() {
             Some(since) if now.duration_since(since).abs() < NO_PERMISSION_RETRY => {
@@ -266,7 +272,7 @@ impl SharedToken {
     }
 
     /// What is known now.
-    pub fn status(&self, now: Timestamp) -> TokenStatus {
+    pub(crate) fn status(&self, now: Timestamp) -> TokenStatus {
         let token = self.slot.load();
         let token = token.as_deref();
         TokenStatus {
@@ -282,53 +288,53 @@ impl SharedToken {
 
 impl Token {
     /// The broker refused it as a token. Tells whether this is news.
-    pub fn mark_dead(&self) -> bool {
+    pub(crate) fn mark_dead(&self) -> bool {
         !self.refused.swap(true, Ordering::AcqRel)
     }
 
     /// The broker accepts it but its plan has no market data. Tells whether this is news.
-    pub fn mark_no_permission(&self, now: Timestamp) -> bool {
+    pub(crate) fn mark_no_permission(&self, now: Timestamp) -> bool {
         self.no_permission_ms.swap(now.as_millisecond(), Ordering::AcqRel) == 0
     }
 
     /// When it was set.
-    pub fn set_at(&self) -> Timestamp {
+    pub(crate) fn set_at(&self) -> Timestamp {
         self.set_at
     }
 
     /// The broker gave market data for it.
-    pub fn mark_works(&self) {
+    pub(crate) fn mark_works(&self) {
         self.no_permission_ms.store(0, Ordering::Release);
         self.worked.fetch_add(1, Ordering::AcqRel);
     }
 
     /// How many calls the broker gave market data for.
-    pub fn worked(&self) -> u64 {
+    pub(crate) fn worked(&self) -> u64 {
         self.worked.load(Ordering::Acquire)
     }
 
     /// Who gave it.
-    pub fn origin(&self) -> Origin {
+    pub(crate) fn origin(&self) -> Origin {
         self.origin
     }
 
     /// Whether it is known when it was given; otherwise it may be older than it was set.
-    pub fn is_dated(&self) -> bool {
+    pub(crate) fn is_dated(&self) -> bool {
         self.dated
     }
 
     /// Whether the next process has it from this one alone.
-    pub fn is_to_keep(&self) -> bool {
+    pub(crate) fn is_to_keep(&self) -> bool {
         self.origin != Origin::Settings && self.dated
     }
 
     /// Whether the broker refused it.
-    pub fn is_refused(&self) -> bool {
+    pub(crate) fn is_refused(&self) -> bool {
         self.refused.load(Ordering::Acquire)
     }
 
     /// Whether it may be used at `now`: neither expired nor refused.
-    pub fn is_valid(&self, now: Timestamp) -> bool {
+    pub(crate) fn is_valid(&self, now: Timestamp) -> bool {
         now < self.expires_at && !self.is_refused()
     }
 
@@ -344,7 +350,7 @@ impl Token {
     }
 
     /// The value of the `Authorization` header.
-    pub fn authorization(&self) -> Zeroizing<String> {
+    pub(crate) fn authorization(&self) -> Zeroizing<String> {
         authorization(&self.api_key, &self.access_token)
     }
 
@@ -385,12 +391,12 @@ pub(crate) fn authorization(
 }
 
 /// 24 hours after `login`, or midnight IST if that is sooner.
-pub fn broker_b_expiry(login: Timestamp) -> Timestamp {
+pub(crate) fn broker_b_expiry(login: Timestamp) -> Timestamp {
     clock::next_midnight(login).min(login.saturating_add(BROKER_B_LIFE).unwrap_or(login))
 }
 
 /// The first 06:00 IST after `login`: a token of 05:50 lives ten minutes.
-pub fn expiry(login: Timestamp) -> Timestamp {
+pub(crate) fn expiry(login: Timestamp) -> Timestamp {
     let civil = clock::zoned(login).datetime();
     let today = civil.date().at(FLUSH_HOUR_IST, 0, 0, 0);
     let flush = if civil < today { today } else { today.saturating_add(1.day()) };
@@ -419,7 +425,7 @@ pub struct Fingerprint([u8; 32]);
 
 impl Fingerprint {
     /// Of a token with some hundred bits: nobody finds it by trying.
-    pub fn of(token: &SecretString) -> Self {
+    pub(crate) fn of(token: &SecretString) -> Self {
         Self(Sha256::digest(token.expose_secret()).into())
     }
 }
@@ -463,7 +469,7 @@ impl KeptToken {
     ///
     /// # Errors
     /// [`TooLong`].
-    pub fn encode(&self) -> Result<Zeroizing<Vec<u8>>, TooLong> {
+    pub(crate) fn encode(&self) -> Result<Zeroizing<Vec<u8>>, TooLong> {
         let texts = [self.access_token.expose_secret(), self.api_key.expose_secret()];
         let fingerprint = self.settings_token.as_ref().map_or(&[][..], |it| &it.0);
         let length = FIXED_BYTES + fingerprint.len() + texts[0].len() + texts[1].len();

@@ -22,7 +22,7 @@ use crate::base::{BoundedMap, CallWindow, Clock, clock};
 
 /// Keys remembered at once, about a KiB each at most; beyond it the one unused for longest is
 /// forgotten, those without an owner first, so that nobody can lock others out by inventing keys.
-pub const KEYS_MAX: usize = 4_096;
+pub(crate) const KEYS_MAX: usize = 4_096;
 
 /// Users remembered as a key's own: those of a family's app. Of more, the latest.
 const OWNERS_MAX: usize = 4;

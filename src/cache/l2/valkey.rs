@@ -35,7 +35,7 @@ const KEPT_MS: u64 = 14 * 24 * 3_600_000;
 type Page = Vec<(Vec<u8>, Vec<u8>)>;
 
 /// The shared second level.
-pub struct ValkeyL2 {
+pub(crate) struct ValkeyL2 {
     client: Client,
     installation: Arc<Installation>,
     records_max: usize,
@@ -51,7 +51,11 @@ pub struct ValkeyL2 {
 
 impl ValkeyL2 {
     /// Holds at most `records_max` records of each kind. Does not connect yet.
-    pub fn new(server: &Arc<Server>, installation: &Arc<Installation>, records_max: usize) -> Self {
+    pub(crate) fn new(
+        server: &Arc<Server>,
+        installation: &Arc<Installation>,
+        records_max: usize,
+    ) -> Self {
         Self {
             client: Client::new(server, DEADLINES),
             installation: Arc::clone(installation),
@@ -67,7 +71,7 @@ impl ValkeyL2 {
     }
 
     /// From now on this node stores as the leader of this epoch.
-    pub fn set_epoch(&self, epoch: Epoch) {
+    pub(crate) fn set_epoch(&self, epoch: Epoch) {
         self.epoch.store(epoch.0, Relaxed);
     }
 

@@ -32,7 +32,7 @@ const NAME_BYTES: usize = 16;
 
 /// The limits' answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub(crate) enum Verdict {
     Admitted,
     TooEarly(TooEarly),
     /// No answer in time: the node's own limiter decides alone.
@@ -40,7 +40,7 @@ pub enum Verdict {
 }
 
 /// Buckets on one server.
-pub struct SharedLimits {
+pub(crate) struct SharedLimits {
     client: Client,
     installation: Arc<Installation>,
     /// The secret's, and the secret for which it was made.
@@ -52,7 +52,7 @@ pub struct SharedLimits {
 
 impl SharedLimits {
     /// All nodes have the same secret. After a reload with another, buckets are new.
-    pub fn new(server: &Arc<Server>, installation: &Arc<Installation>) -> Self {
+    pub(crate) fn new(server: &Arc<Server>, installation: &Arc<Installation>) -> Self {
         let in_force = installation.secret().load();
         let hash = hash_of(&in_force);
         Self {
@@ -67,7 +67,7 @@ impl SharedLimits {
 
     /// Counts `cost` attempts in the bucket of every value, or none if any refuses. Values of
     /// another `kind` have other buckets. Blocks for 50 ms at most.
-    pub fn ask(&self, kind: &str, values: &[&[u8]], rate: Rate, cost: u64) -> Verdict {
+    pub(crate) fn ask(&self, kind: &str, values: &[&[u8]], rate: Rate, cost: u64) -> Verdict {
         let ask = || -> Result<u64, ValkeyError> {
             let room = self.installation.room()?;
             let mut script = self.admit.prepare_invoke();

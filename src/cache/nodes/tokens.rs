@@ -33,7 +33,7 @@ const ANSWER_MS: u64 = 1_000;
 
 /// A shared token as it is told.
 #[derive(Clone, Debug)]
-pub struct DayToken {
+pub(crate) struct DayToken {
     pub broker: Broker,
     pub access_token: SecretString,
     pub api_key: SecretString,
@@ -44,11 +44,11 @@ pub struct DayToken {
 }
 
 /// What tells a token from others without showing it.
-pub type TokenPrint = [u8; 32];
+pub(crate) type TokenPrint = [u8; 32];
 
 /// What other nodes say.
 #[derive(Debug)]
-pub enum TokenWord {
+pub(crate) enum TokenWord {
     /// A node that started asks for the tokens of the day: answer with [`TokenRelay::tell`].
     Asked,
     /// Another node has this one.
@@ -59,7 +59,7 @@ pub enum TokenWord {
 
 /// A token that a broker refused, which nobody need try again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RefusedToken {
+pub(crate) struct RefusedToken {
     pub broker: Broker,
     pub print: TokenPrint,
     /// Of the token. A later login that gave the same text gave another token.
@@ -68,7 +68,7 @@ pub struct RefusedToken {
 
 /// A word, and the name of the node that said it.
 #[derive(Debug)]
-pub struct Heard {
+pub(crate) struct Heard {
     pub node: String,
     pub word: TokenWord,
 }
@@ -76,16 +76,16 @@ pub struct Heard {
 /// Bytes that no node of ours sealed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not sealed by a node with the same JWT_SECRET")]
-pub struct NotOurs;
+pub(crate) struct NotOurs;
 
 /// The system gives no randomness, so nothing can be sealed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the system gives no randomness")]
-pub struct NoRandomness;
+pub(crate) struct NoRandomness;
 
 /// Seals what this node says and opens what it hears. The bytes go through
 /// [`Relay::pass_on`](super::relay::Relay::pass_on).
-pub struct TokenRelay {
+pub(crate) struct TokenRelay {
     key: LessSafeKey,
     /// What the bytes are for. Sealed with them, so that those of another installation do not open.
     purpose: Vec<u8>,
@@ -101,7 +101,7 @@ const REFUSED: u8 = 3;
 
 impl TokenRelay {
     /// Of the node of this name. All nodes have the same `secret` and namespace.
-    pub fn new(secret: &[u8], namespace: &str, node: &str) -> Self {
+    pub(crate) fn new(secret: &[u8], namespace: &str, node: &str) -> Self {
         let key = derive(secret, PURPOSE);
         let key = UnboundKey::new(&CHACHA20_POLY1305, &*key).expect("the key has its length");
         wipe::scrub();
@@ -118,7 +118,7 @@ impl TokenRelay {
     ///
     /// # Errors
     /// [`NoRandomness`].
-    pub fn ask(&self) -> Result<Vec<u8>, NoRandomness> {
+    pub(crate) fn ask(&self) -> Result<Vec<u8>, NoRandomness> {
         self.seal(&self.begin(ASKED))
     }
 
@@ -126,7 +126,7 @@ impl TokenRelay {
     ///
     /// # Errors
     /// [`NoRandomness`].
-    pub fn tell(&self, token: &DayToken) -> Result<Vec<u8>, NoRandomness> {
+    pub(crate) fn tell(&self, token: &DayToken) -> Result<Vec<u8>, NoRandomness> {
         let mut plain = self.begin(HAS);
         plain.push(token.broker as u8);
         plain.extend_from_slice(&token.set_at.as_millisecond().to_be_bytes());
@@ -140,7 +140,7 @@ impl TokenRelay {
     ///
     /// # Errors
     /// [`NoRandomness`].
-    pub fn refused(&self, token: &RefusedToken) -> Result<Vec<u8>, NoRandomness> {
+    pub(crate) fn refused(&self, token: &RefusedToken) -> Result<Vec<u8>, NoRandomness> {
         let mut plain = self.begin(REFUSED);
         plain.push(token.broker as u8);
         plain.extend_from_slice(&token.set_at.as_millisecond().to_be_bytes());
@@ -153,7 +153,7 @@ impl TokenRelay {
     ///
     /// # Errors
     /// [`NotOurs`].
-    pub fn hear(&self, sealed: &[u8], now_mono_ms: u64) -> Result<Option<Heard>, NotOurs> {
+    pub(crate) fn hear(&self, sealed: &[u8], now_mono_ms: u64) -> Result<Option<Heard>, NotOurs> {
         let plain = self.open(sealed)?;
         let heard = self.read(&plain);
         wipe::scrub();
@@ -241,7 +241,7 @@ fn refused(rest: &[u8]) -> Result<RefusedToken, NotOurs> {
 }
 
 /// The print of a token.
-pub fn print_of(access_token: &SecretString) -> TokenPrint {
+pub(crate) fn print_of(access_token: &SecretString) -> TokenPrint {
     let print = Sha256::digest(access_token.expose_secret()).into();
     wipe::scrub();
     print

@@ -24,7 +24,7 @@ const OVERDUE_MS: u64 = 100;
 
 /// Tells the feed scheduler that something is pending. Called on the edge, outside the lock; must
 /// return at once (a `try_send` into a bounded channel).
-pub type Kick = Arc<dyn Fn() + Send + Sync>;
+pub(crate) type Kick = Arc<dyn Fn() + Send + Sync>;
 
 /// What health and metrics show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub struct PendingStats {
 
 /// The pending symbols of one class and the requests that wait for them. A cheap handle.
 #[derive(Clone)]
-pub struct SingleFlight(Arc<Shared>);
+pub(crate) struct SingleFlight(Arc<Shared>);
 
 struct Shared {
     limits: Limits,
@@ -57,7 +57,7 @@ struct Shared {
 
 impl SingleFlight {
     /// `kick` tells the feed scheduler that something is pending.
-    pub fn new(limits: Limits, clock: Clock, kick: Kick) -> Self {
+    pub(crate) fn new(limits: Limits, clock: Clock, kick: Kick) -> Self {
         Self(Arc::new(Shared {
             limits,
             clock,
@@ -74,7 +74,7 @@ impl SingleFlight {
     ///
     /// # Errors
     /// [`Busy`] if a bound is reached. Then nothing is registered.
-    pub fn join(&self, symbols: &[Symbol]) -> Result<Wait, Busy> {
+    pub(crate) fn join(&self, symbols: &[Symbol]) -> Result<Wait, Busy> {
         let parker = Parker::current();
         let now_mono_ms = self.0.clock.monotonic_ms();
         let mut removed = Vec::new();
@@ -94,7 +94,7 @@ impl SingleFlight {
 
     /// Takes at most `max` pending symbols for one upstream call, oldest first. They are in flight,
     /// and are not taken again, until they are settled or put back.
-    pub fn take_pending(&self, max: usize) -> Flight {
+    pub(crate) fn take_pending(&self, max: usize) -> Flight {
         let mut board = self.0.board.lock();
         let batch = board.number();
         let mut symbols = Vec::new();
@@ -140,13 +140,13 @@ impl SingleFlight {
 
     /// Ends the wait for these symbols, whether pending or in flight: their quotes or negative
     /// entries are in L1, or could not be fetched.
-    pub fn settle(&self, symbols: &[Symbol]) {
+    pub(crate) fn settle(&self, symbols: &[Symbol]) {
         self.settle_where(symbols, |_| true);
     }
 
     /// Wakes every waiting request, because no feed can answer it in time. The symbols stay
     /// pending, so that the next call may have brought them when the clients ask again.
-    pub fn dismiss(&self) {
+    pub(crate) fn dismiss(&self) {
         let waiting: Vec<Arc<Waiter>> = self.0.board.lock().waiters.values().cloned().collect();
         for waiter in waiting {
             waiter.parker.unpark();
@@ -155,7 +155,7 @@ impl SingleFlight {
 
     /// To be called about every second. Drops pending symbols that nobody waits for and nobody
     /// asked for within `ttl_ms`, and wakes requests whose own timer was lost.
-    pub fn expire(&self, ttl_ms: u64) {
+    pub(crate) fn expire(&self, ttl_ms: u64) {
         let now_mono_ms = self.0.clock.monotonic_ms();
         let mut removed = Vec::new();
         let overdue: Vec<Arc<Waiter>> = {
@@ -176,7 +176,7 @@ impl SingleFlight {
     }
 
     /// Sizes now and counters since the start.
-    pub fn stats(&self) -> PendingStats {
+    pub(crate) fn stats(&self) -> PendingStats {
         let (waiters, symbols) = {
             let board = self.0.board.lock();
             (board.waiters.len(), board.slots.len())
@@ -214,7 +214,7 @@ impl SingleFlight {
 
 /// A request's registration. It waits in [`until`](Self::until).
 #[must_use = "a request waits only in `until`"]
-pub struct Wait {
+pub(crate) struct Wait {
     of: SingleFlight,
     waiter: Arc<Waiter>,
     slots: Vec<(Symbol, u64)>,
@@ -222,13 +222,13 @@ pub struct Wait {
 
 impl Wait {
     /// Whether all symbols are settled.
-    pub fn is_settled(&self) -> bool {
+    pub(crate) fn is_settled(&self) -> bool {
         self.waiter.left.load(Ordering::Acquire) == 0
     }
 
     /// Parks until every symbol is settled, for at most `timeout_ms`. Returns whether they all are.
     /// Hold no L1 view across this call: the coroutine may wake on another thread.
-    pub fn until(self, timeout_ms: u64) -> bool {
+    pub(crate) fn until(self, timeout_ms: u64) -> bool {
         if self.is_settled() {
             return true;
         }
@@ -274,7 +274,7 @@ impl Drop for Wait {
 /// settles them, so that no request waits for an answer that cannot come after a panic or a lost
 /// job.
 #[must_use = "dropping it settles the symbols"]
-pub struct Flight {
+pub(crate) struct Flight {
     of: SingleFlight,
     batch: u64,
     symbols: Vec<Symbol>,
@@ -282,12 +282,12 @@ pub struct Flight {
 
 impl Flight {
     /// The symbols to ask for.
-    pub fn symbols(&self) -> &[Symbol] {
+    pub(crate) fn symbols(&self) -> &[Symbol] {
         &self.symbols
     }
 
     /// Makes unsettled symbols pending again, before all others, for the next feed to take.
-    pub fn put_back(mut self) {
+    pub(crate) fn put_back(mut self) {
         let mut board = self.of.0.board.lock();
         for symbol in std::mem::take(&mut self.symbols).into_iter().rev() {
             if let Some(slot) = board.slots.get_mut(&symbol)
@@ -320,7 +320,7 @@ impl Drop for Flight {
 
 /// Bounds of one class.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub(crate) struct Limits {
     /// Requests that may wait at once (`waiters_max` of the cache settings).
     pub waiters_max: usize,
     /// Symbols pending or in flight at once.

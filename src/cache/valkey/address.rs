@@ -132,7 +132,7 @@ pub struct BadNamespace;
 
 impl Namespace {
     /// Longest name.
-    pub const BYTES_MAX: usize = 64;
+    pub(crate) const BYTES_MAX: usize = 64;
 
     /// Reads a name of small letters, digits, `-`, `_` and `.`, so that an operator can write it in
     /// the server's access rules.
@@ -153,7 +153,7 @@ impl Namespace {
         Self("check".to_owned())
     }
 
-    pub fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 }

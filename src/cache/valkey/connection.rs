@@ -240,18 +240,18 @@ impl Server {
 
     /// The same, and its connections are called so on the server.
     #[must_use]
-    pub fn named(self, name: String) -> Self {
+    pub(crate) fn named(self, name: String) -> Self {
         Self { name: Some(name), ..self }
     }
 
     /// What the server refuses to this node.
-    pub fn refusals(&self) -> &Arc<Refusals> {
+    pub(crate) fn refusals(&self) -> &Arc<Refusals> {
         &self.refusals
     }
 
     /// Asks the server for all that a node needs of it, without changing anything; says what it
     /// refuses, for a person. Without a namespace it asks with names that no node uses.
-    pub fn check(&self, namespace: Option<&Namespace>) -> Vec<String> {
+    pub(crate) fn check(&self, namespace: Option<&Namespace>) -> Vec<String> {
         let until_mono_ms = self.timer.monotonic_ms() + CHECK_MS;
         let keys = namespace.map_or_else(|| Keys::of(&Namespace::unused()), Keys::of);
         let asked = self.connect(until_mono_ms).and_then(|mut connection| {

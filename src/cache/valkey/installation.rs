@@ -83,7 +83,7 @@ impl Signed {
 
 /// Why something on the server was not believed, in the order of [`DISTRUSTED`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Distrust {
+pub(crate) enum Distrust {
     /// No node with this installation's `JWT_SECRET` signed it, or not for where it stands.
     Forged,
     /// Signed, and yet no value of this version.
@@ -211,7 +211,7 @@ pub struct Installation {
 
 impl Installation {
     /// One whose namespace is not known yet.
-    pub fn new(secret: &Arc<NodeSecret>) -> Self {
+    pub(crate) fn new(secret: &Arc<NodeSecret>) -> Self {
         Self {
             secret: Arc::clone(secret),
             known: ArcSwapOption::empty(),
@@ -231,7 +231,7 @@ impl Installation {
 
     /// From now on this is its namespace. `is_sure`: as the operator or the database says, and not
     /// as it was when this node last ran.
-    pub fn name(&self, name: Namespace, is_sure: bool) {
+    pub(crate) fn name(&self, name: Namespace, is_sure: bool) {
         let known = self.known.load();
         if known.as_ref().is_some_and(|known| known.name == name && known.is_sure >= is_sure) {
             return;
@@ -240,7 +240,7 @@ impl Installation {
     }
 
     /// From now on it is that of the database with this id. Returns whether that was another.
-    pub fn belongs_to(&self, cluster: &str, is_sure: bool) -> bool {
+    pub(crate) fn belongs_to(&self, cluster: &str, is_sure: bool) -> bool {
         let before = self.namespace();
         if let Some(name) = Known::of_database(cluster) {
             self.name(name, is_sure);
@@ -249,17 +249,17 @@ impl Installation {
     }
 
     /// Whether the namespace is known for sure.
-    pub fn is_sure(&self) -> bool {
+    pub(crate) fn is_sure(&self) -> bool {
         self.known.load().as_ref().is_some_and(|known| known.is_sure)
     }
 
     /// The namespace, as far as it is known.
-    pub fn namespace(&self) -> Option<Namespace> {
+    pub(crate) fn namespace(&self) -> Option<Namespace> {
         self.known.load().as_ref().map(|known| known.name.clone())
     }
 
     /// The secret from which keys are derived.
-    pub fn secret(&self) -> &Arc<NodeSecret> {
+    pub(crate) fn secret(&self) -> &Arc<NodeSecret> {
         &self.secret
     }
 
@@ -294,7 +294,7 @@ impl Installation {
     }
 
     /// How often that was, by cause.
-    pub fn distrusted(&self) -> [u64; DISTRUSTED.len()] {
+    pub(crate) fn distrusted(&self) -> [u64; DISTRUSTED.len()] {
         self.distrusted.each_ref().map(|count| count.load(Relaxed))
     }
 }

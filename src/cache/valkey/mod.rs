@@ -30,15 +30,20 @@ mod test_server;
 #[cfg(test)]
 pub(crate) mod testing;
 
-pub use address::{Address, BadAddress, BadNamespace, Namespace, Place, ValkeySettings};
+pub(crate) use address::ValkeySettings;
+pub use address::{Address, BadAddress, Namespace, Place};
 #[cfg(feature = "engines")]
 pub(in crate::cache) use client::{BackOff, Client, Deadlines, script};
 #[cfg(feature = "engines")]
 pub(in crate::cache) use connection::Connection;
 #[cfg(feature = "engines")]
-pub use connection::{Server, Unusable, ValkeyError};
+pub use connection::Server;
 #[cfg(feature = "engines")]
-pub use installation::{Distrust, Installation};
+pub(crate) use connection::{Unusable, ValkeyError};
+#[cfg(feature = "engines")]
+pub(crate) use installation::Distrust;
+#[cfg(feature = "engines")]
+pub use installation::Installation;
 #[cfg(feature = "engines")]
 pub(in crate::cache) use installation::{Opened, Room, SIGNED_BYTES, Signed, derive};
-pub use refusals::{Refusal, Refusals};
+pub(crate) use refusals::Refusals;

@@ -143,7 +143,7 @@ impl Refusals {
     }
 
     /// The causes that last, and says in the log which are over.
-    pub fn in_force(&self) -> Vec<Arc<str>> {
+    pub(crate) fn in_force(&self) -> Vec<Arc<str>> {
         let now_mono_ms = self.timer.monotonic_ms();
         let mut known = self.known.lock();
         let is_over = |cause: &Cause| now_mono_ms.saturating_sub(cause.met_mono_ms) >= OVER_MS;

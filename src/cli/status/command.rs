@@ -28,7 +28,7 @@ const TIMEOUT: Duration = Duration::from_millis(3_000);
 const LIVEZ_TIMEOUT: Duration = Duration::from_millis(1_000);
 
 /// The definition of the command.
-pub fn command() -> Command {
+pub(crate) fn command() -> Command {
     let json = Arg::new("json").long("json").action(ArgAction::SetTrue);
     with_running_service(
         Command::new("status")
@@ -42,7 +42,7 @@ pub fn command() -> Command {
 }
 
 /// Queries the service and prints the result; the exit code is the state.
-pub fn run(matches: &ArgMatches) -> ExitCode {
+pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
     let (config, target) = match service(matches) {
         Ok(meant) => meant,
         Err(code) => return code,

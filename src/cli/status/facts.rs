@@ -21,7 +21,7 @@ use crate::market::{MarketCalendar, Phase};
 
 /// Everything that `bhav status` shows.
 #[derive(Debug, Serialize)]
-pub struct Facts {
+pub(crate) struct Facts {
     /// `ok`, `degraded` or `down`.
     pub status: &'static str,
     pub url: String,
@@ -33,7 +33,7 @@ pub struct Facts {
 
 /// A service that answered.
 #[derive(Debug, Serialize)]
-pub struct Service {
+pub(super) struct Service {
     pub version: String,
     pub uptime_s: u64,
     /// Of the service's clock.
@@ -54,7 +54,7 @@ pub struct Service {
 
 /// This node among several.
 #[derive(Debug, Serialize)]
-pub struct NodeFacts {
+pub(crate) struct NodeFacts {
     pub name: String,
     /// `leader` or `follower`.
     pub role: String,
@@ -66,7 +66,7 @@ pub struct NodeFacts {
 }
 
 #[derive(Debug, Serialize)]
-pub struct Market {
+pub(super) struct Market {
     pub phase: String,
     pub calendar_known: bool,
     pub as_of_ist: Option<String>,
@@ -78,13 +78,13 @@ pub struct Market {
 }
 
 #[derive(Debug, Serialize)]
-pub struct Feeds {
+pub(crate) struct Feeds {
     pub broker_a: Feed,
     pub public: Feed,
 }
 
 #[derive(Debug, Serialize)]
-pub struct TokenFacts {
+pub(crate) struct TokenFacts {
     pub broker: &'static str,
     /// `valid`, `dead` or `none`.
     pub state: &'static str,
@@ -95,14 +95,14 @@ pub struct TokenFacts {
 }
 
 #[derive(Debug, Serialize)]
-pub struct Store {
+pub(super) struct Store {
     pub state: String,
     pub writes: u64,
     pub refused: u64,
 }
 
 #[derive(Debug, Serialize)]
-pub struct BackupFacts {
+pub(crate) struct BackupFacts {
     /// Of the last good one.
     pub succeeded_ist: Option<String>,
     pub age_s: Option<i64>,
@@ -111,14 +111,14 @@ pub struct BackupFacts {
 }
 
 #[derive(Debug, Serialize)]
-pub struct Caches {
+pub(crate) struct Caches {
     pub l1: CacheL1,
     pub answers: CacheAnswers,
     pub l2: CacheL2,
 }
 
 /// What the service reported, and the time by its clock and ours.
-pub struct ServiceReport {
+pub(crate) struct ServiceReport {
     pub health: Health,
     pub token_a: Token,
     pub token_b: Token,
@@ -129,12 +129,12 @@ pub struct ServiceReport {
 
 impl Facts {
     /// The facts about a service that does not answer.
-    pub fn without_service(url: String, trouble: Trouble) -> Self {
+    pub(crate) fn without_service(url: String, trouble: Trouble) -> Self {
         Self { status: word(trouble.severity), url, service: None, troubles: vec![trouble] }
     }
 
     /// The facts about a service that answered.
-    pub fn of(
+    pub(super) fn of(
         url: String,
         report: ServiceReport,
         config: &Config,
@@ -193,7 +193,7 @@ impl Facts {
     }
 
     /// What the exit code says.
-    pub fn severity(&self) -> Severity {
+    pub(crate) fn severity(&self) -> Severity {
         severity(self.status)
     }
 }
@@ -269,7 +269,7 @@ const CALENDAR_ENDING_DAYS: i32 = 30;
 const CLOCK_OFF_MAX_S: i64 = 3;
 
 /// Everything that is wrong, the worst first.
-pub fn find_troubles(
+pub(crate) fn find_troubles(
     report: &ServiceReport,
     tokens: &[TokenFacts],
     config: &Config,
@@ -412,7 +412,7 @@ fn fails(feed: &Feed) -> bool {
 }
 
 /// A feed's state in words.
-pub fn in_words(feed: &Feed) -> &str {
+pub(crate) fn in_words(feed: &Feed) -> &str {
     match feed.state.as_str() {
         "mute" => "prices stand still",
         "stale" => "prices are old",
@@ -528,7 +528,7 @@ const CHANGES_MAX: usize = 64;
 
 /// The next phase that differs from the current one, with its time. Closed and holiday count as the
 /// same. `None` if the calendar ends before it.
-pub fn next_phase(calendar: &MarketCalendar, now: Timestamp) -> Option<(Timestamp, Phase)> {
+pub(crate) fn next_phase(calendar: &MarketCalendar, now: Timestamp) -> Option<(Timestamp, Phase)> {
     let rests = |phase: Phase| matches!(phase, Phase::Closed | Phase::Holiday);
     let status = calendar.status(now);
     let mut next = status.next_transition_at;

@@ -7,4 +7,4 @@ mod command;
 mod facts;
 mod screen;
 
-pub use command::{command, run};
+pub(super) use command::{command, run};

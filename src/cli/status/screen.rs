@@ -10,18 +10,18 @@ use crate::cli::operator::span;
 use crate::cli::status::facts::{BackupFacts, Facts, NodeFacts, Service, TokenFacts, in_words};
 
 /// A classic terminal, less the line of the next prompt.
-pub const LINES_MAX: usize = 23;
-pub const COLUMNS_MAX: usize = 80;
+pub(crate) const LINES_MAX: usize = 23;
+pub(crate) const COLUMNS_MAX: usize = 80;
 
 /// Whether to colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Colours {
+pub(crate) enum Colours {
     On,
     Off,
 }
 
 /// The whole text. Lines with a login URL are never cut and may be longer.
-pub fn screen(facts: &Facts, colours: Colours) -> String {
+pub(super) fn screen(facts: &Facts, colours: Colours) -> String {
     let mut lines = vec![first_line(facts)];
     if let Some(service) = &facts.service {
         lines.extend(rows(service));
@@ -282,7 +282,7 @@ fn cut(line: &str) -> String {
 /// `GET /api/health`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Health {
+pub(super) struct Health {
     pub status: String,
     pub version: String,
     pub uptime_s: u64,
@@ -313,7 +313,7 @@ pub struct Health {
 /// A connection that is not protected.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Exposed {
+pub(crate) struct Exposed {
     pub setting: String,
     pub reason: String,
 }
@@ -321,14 +321,14 @@ pub struct Exposed {
 /// What the server that nodes share refuses.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct SharedServer {
+pub(super) struct SharedServer {
     pub refused: Vec<String>,
 }
 
 /// What this node hears of the others.
 #[derive(Debug, Default, Clone, Deserialize, Serialize)]
 #[serde(default)]
-pub struct Relay {
+pub(super) struct Relay {
     pub state: String,
     pub age_ms: Option<u64>,
     pub gaps: u64,
@@ -339,21 +339,21 @@ pub struct Relay {
 /// Who gave the brokers' tokens.
 #[derive(Debug, Default, Clone, Deserialize)]
 #[serde(default)]
-pub struct RelayTokens {
+pub(crate) struct RelayTokens {
     pub broker_a: String,
     pub broker_b: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Store {
+pub(super) struct Store {
     pub writes: u64,
     pub refused: u64,
 }
 
 #[derive(Debug, Default, Clone, Deserialize, Serialize)]
 #[serde(default)]
-pub struct CacheL1 {
+pub(crate) struct CacheL1 {
     pub size: u64,
     pub hits: u64,
     pub misses: u64,
@@ -361,7 +361,7 @@ pub struct CacheL1 {
 
 #[derive(Debug, Default, Clone, Deserialize, Serialize)]
 #[serde(default)]
-pub struct CacheAnswers {
+pub(crate) struct CacheAnswers {
     pub users: u64,
     pub hits: u64,
     pub misses: u64,
@@ -369,14 +369,14 @@ pub struct CacheAnswers {
 
 #[derive(Debug, Default, Clone, Deserialize, Serialize)]
 #[serde(default)]
-pub struct CacheL2 {
+pub(crate) struct CacheL2 {
     pub backend: String,
     pub errors: u64,
 }
 
 #[derive(Debug, Default, Clone, Deserialize, Serialize)]
 #[serde(default)]
-pub struct Warmers {
+pub(super) struct Warmers {
     pub index: String,
     pub quotes: String,
     pub instruments: String,
@@ -387,14 +387,14 @@ pub struct Warmers {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Feeds {
+pub(crate) struct Feeds {
     pub broker_a: Feed,
     pub public: Feed,
 }
 
 #[derive(Debug, Default, Clone, Deserialize, Serialize)]
 #[serde(default)]
-pub struct Feed {
+pub(crate) struct Feed {
     pub state: String,
     pub age_ms: Option<u64>,
     pub delay_s: Option<u64>,
@@ -406,7 +406,7 @@ pub struct Feed {
 /// Broker A's WebSocket.
 #[derive(Debug, Default, Clone, Deserialize, Serialize)]
 #[serde(default)]
-pub struct Ticker {
+pub(crate) struct Ticker {
     pub state: String,
     pub live: bool,
     pub failure: Option<String>,
@@ -414,7 +414,7 @@ pub struct Ticker {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Market {
+pub(super) struct Market {
     pub phase: String,
     pub calendar_known: bool,
     pub calendar_until: Option<String>,
@@ -426,7 +426,7 @@ pub struct Market {
 
 #[derive(Debug, Default, Clone, Deserialize, Serialize)]
 #[serde(default)]
-pub struct Lane {
+pub(super) struct Lane {
     pub name: String,
     pub depth: u64,
     pub refused: u64,
@@ -436,21 +436,21 @@ pub struct Lane {
 
 impl Lane {
     /// Whether jobs wait now, or were not done since the start.
-    pub fn has_trouble(&self) -> bool {
+    pub(crate) fn has_trouble(&self) -> bool {
         self.depth + self.refused + self.expired + self.panicked > 0
     }
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Log {
+pub(crate) struct Log {
     pub lines_dropped: u64,
     pub writes_failed: u64,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Clock {
+pub(super) struct Clock {
     pub ahead_of_exchange_ms: Option<i64>,
     pub set: bool,
 }
@@ -458,7 +458,7 @@ pub struct Clock {
 /// The last backup that a command made or tried.
 #[derive(Debug, Default, Clone, Deserialize)]
 #[serde(default)]
-pub struct Backup {
+pub(crate) struct Backup {
     pub succeeded_ist: Option<String>,
     pub failed: bool,
 }
@@ -466,20 +466,20 @@ pub struct Backup {
 /// The last reload, where it was refused.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Reload {
+pub(crate) struct Reload {
     pub refused_ist: String,
 }
 
 /// The listener of metrics and probes, where it could not be had.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct AdminListener {
+pub(crate) struct AdminListener {
     pub failure: String,
 }
 
 /// `GET /brokera/status`, `GET /brokerb/status`.
 #[derive(Debug, Default, Deserialize)]
-pub struct Token {
+pub(crate) struct Token {
     pub initialized: bool,
     pub valid: bool,
     #[serde(default)]

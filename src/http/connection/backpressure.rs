@@ -18,7 +18,7 @@ pub const UNREAD_OUTPUT_TOTAL_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// Bytes that a client must read within each `unread_output_timeout_ms`. With the default of 30
 /// seconds this is slower than any network on which a dashboard is usable.
-pub const PACE_BYTES: usize = 64 * 1024;
+pub(crate) const PACE_BYTES: usize = 64 * 1024;
 
 /// Least time between two log lines about connections cut off. Each line says how many there were.
 const LOG_EVERY_MS: u64 = 10_000;
@@ -73,7 +73,13 @@ impl Backpressure {
 
     /// Registers `bytes` of unread output for a connection. While the total exceeds the limit, the
     /// connection that has made no progress for longest is cut off; that may be this one.
-    pub fn hold(&self, number: u32, bytes: usize, now_ms: u64, waker: WaitIoWaker) -> Held<'_> {
+    pub(crate) fn hold(
+        &self,
+        number: u32,
+        bytes: usize,
+        now_ms: u64,
+        waker: WaitIoWaker,
+    ) -> Held<'_> {
         let renewed_ms = AtomicU64::new(now_ms);
         let state = Arc::new(State { renewed_ms, is_cut: AtomicBool::new(false) });
         let mut holders = self.holders.lock();
@@ -96,7 +102,7 @@ impl Backpressure {
     }
 
     /// Logs that a connection was cut off, at most once in `LOG_EVERY_MS`.
-    pub fn log_cut(&self, why: Cut, unread_bytes: usize, now_ms: u64) {
+    pub(crate) fn log_cut(&self, why: Cut, unread_bytes: usize, now_ms: u64) {
         self.unlogged_cuts.fetch_add(1, Ordering::Relaxed);
         if self.log_limit.admit(now_ms).is_err() {
             return;
@@ -127,12 +133,12 @@ pub struct Held<'a> {
 
 impl Held<'_> {
     /// Whether the connection was cut off, because the limit over all connections was exceeded.
-    pub fn is_cut(&self) -> bool {
+    pub(crate) fn is_cut(&self) -> bool {
         self.state.is_cut.load(Ordering::Relaxed)
     }
 
     /// Notes that the client has read [`PACE_BYTES`] more.
-    pub fn renew(&self, now_ms: u64) {
+    pub(crate) fn renew(&self, now_ms: u64) {
         self.state.renewed_ms.store(now_ms, Ordering::Relaxed);
     }
 }

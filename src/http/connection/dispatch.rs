@@ -35,7 +35,7 @@ const LINGER_BYTES: usize = 256 * 1024;
 const DRAIN_IDLE_MS: u64 = 1_500;
 
 /// An accepted connection.
-pub struct Connection<S> {
+pub(crate) struct Connection<S> {
     /// Dropped first: an ended connection may have to wait until its readiness can be dropped, and
     /// the client's next one must not be refused for it.
     _place: Place,
@@ -84,7 +84,7 @@ impl<S: Serve> Connection<S> {
     ///
     /// # Errors
     /// If the socket cannot be polled.
-    pub fn new(
+    pub(crate) fn new(
         socket: Socket,
         peer: Peer,
         shared: Arc<Shared<S>>,
@@ -117,7 +117,7 @@ impl<S: Serve> Connection<S> {
     }
 
     /// Serves the connection until it ends.
-    pub fn run(mut self) {
+    pub(crate) fn run(mut self) {
         let mut need_input = true;
         loop {
             if need_input && !self.readable {

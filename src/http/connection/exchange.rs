@@ -37,7 +37,7 @@ pub(crate) enum Stage {
 impl Stage {
     /// What a refusal must know about the request that is arriving. `carry` is the part of its head
     /// that has arrived.
-    pub fn about(&self, carry: &[u8]) -> About {
+    pub(crate) fn about(&self, carry: &[u8]) -> About {
         match self {
             Self::Head => About::of_partial(carry),
             Self::Body(partial) => partial.about.clone(),
@@ -48,7 +48,7 @@ impl Stage {
 
 /// The properties of a request on which the response that refuses it depends.
 #[derive(Debug, Clone, Default)]
-pub struct About {
+pub(crate) struct About {
     /// The method is HEAD: the refusal has no body either.
     head_only: bool,
     origin: Option<Box<[u8]>>,
@@ -72,7 +72,7 @@ impl About {
 
 /// A request whose body is still arriving. Wiped on drop, because bodies carry credentials.
 #[derive(Debug)]
-pub struct PartialRequest {
+pub(crate) struct PartialRequest {
     head: Zeroizing<Vec<u8>>,
     body: Collected,
     reader: BodyReader,
@@ -99,7 +99,7 @@ enum BodyReader {
 
 /// What the connection does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Next {
+pub(crate) enum Next {
     /// Reads more input; no complete request is left.
     NeedInput,
     /// Writes the output, which is full; complete requests may be left.
@@ -111,7 +111,7 @@ pub enum Next {
 }
 
 /// Everything that answering works on, except the buffers.
-pub struct Exchange<'a, S> {
+pub(crate) struct Exchange<'a, S> {
     pub shared: &'a Shared<S>,
     pub settings: &'a HttpSettings,
     pub peer: Peer,
@@ -122,7 +122,7 @@ pub struct Exchange<'a, S> {
 impl<S: Serve> Exchange<'_, S> {
     /// Answers the complete requests in `buffers.input[..input_bytes]` and moves the rest to the
     /// front.
-    pub fn run(&mut self, buffers: &mut Buffers) -> Next {
+    pub(crate) fn run(&mut self, buffers: &mut Buffers) -> Next {
         let mut at = 0;
         let next = loop {
             let full = buffers.out.len() >= FLUSH_BYTES.min(self.settings.unread_output_bytes_max);
@@ -334,7 +334,12 @@ impl<S: Serve> Exchange<'_, S> {
 
     /// Answers a violation of the protocol and ends the connection, because it is no longer known
     /// where the next request begins.
-    pub fn refuse(&mut self, buffers: &mut Buffers, about: &About, problem: &Problem) -> Step {
+    pub(crate) fn refuse(
+        &mut self,
+        buffers: &mut Buffers,
+        about: &About,
+        problem: &Problem,
+    ) -> Step {
         // The bytes that follow were not parsed and may be a body.
         buffers.holds_body = true;
         let mut reply = Response {
@@ -379,7 +384,7 @@ struct Sink<'a> {
 }
 
 /// Whether parsing goes on with the rest of the input.
-pub enum Step {
+pub(crate) enum Step {
     Again,
     /// It stops, and the connection does this next.
     End(Next),
@@ -399,7 +404,7 @@ pub enum Step {
 // copy what they compare.
 
 /// Most bytes read at once. Any usual request fits.
-pub const READ_BYTES: usize = 16 * 1024;
+pub(crate) const READ_BYTES: usize = 16 * 1024;
 
 /// Most sets kept in a worker's pool. More are in use only while handlers wait for lanes.
 const POOLED_PER_THREAD: usize = 4;
@@ -408,7 +413,7 @@ const POOLED_PER_THREAD: usize = 4;
 const OUT_BYTES_KEPT: usize = 128 * 1024;
 
 /// One set of buffers.
-pub struct Buffers {
+pub(crate) struct Buffers {
     /// `input[..input_bytes]` is input not handled yet. The length of `input` is the limit of a
     /// head plus [`READ_BYTES`].
     pub input: Box<[u8]>,
@@ -436,7 +441,7 @@ impl Buffers {
     /// A set from this thread's pool, or a new one. Never inlined, so that the compiler cannot keep
     /// the address of the thread-local across a wait that ends on another thread.
     #[inline(never)]
-    pub fn take(head_bytes_max: usize) -> Box<Self> {
+    pub(crate) fn take(head_bytes_max: usize) -> Box<Self> {
         let pooled = POOL.with(|pool| pool.borrow_mut().pop());
         pooled.filter(|set| set.input.len() == head_bytes_max + READ_BYTES).unwrap_or_else(|| {
             Box::new(Self {
@@ -453,14 +458,14 @@ impl Buffers {
     }
 
     /// Notes that `count` bytes were read behind the input that is already there.
-    pub fn arrived(&mut self, count: usize) {
+    pub(crate) fn arrived(&mut self, count: usize) {
         self.input_bytes += count;
         self.input_used = self.input_used.max(self.input_bytes);
     }
 
     /// Gives the set back to the pool of the current thread, wiped if it held a body.
     #[inline(never)]
-    pub fn give_back(mut self: Box<Self>) {
+    pub(crate) fn give_back(mut self: Box<Self>) {
         self.wipe_body();
         if self.out.capacity() > OUT_BYTES_KEPT || self.body.capacity() > OUT_BYTES_KEPT {
             return;

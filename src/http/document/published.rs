@@ -23,7 +23,7 @@ const POLICY: CachePolicy = CachePolicy::JSON;
 
 /// Responses that are made but not published yet.
 #[derive(Debug)]
-pub struct Made(Published);
+pub(crate) struct Made(Published);
 
 /// One state of a document.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ pub struct Published {
 
 impl Published {
     /// The event of this state, of a document that is one.
-    pub fn event(&self) -> Option<&CodedFrame> {
+    pub(crate) fn event(&self) -> Option<&CodedFrame> {
         self.event.as_ref()
     }
 
@@ -75,17 +75,17 @@ impl PublishedJson {
     }
 
     /// The same for a document that streams send as the event `name`.
-    pub fn as_event(name: &'static str) -> Self {
+    pub(crate) fn as_event(name: &'static str) -> Self {
         Self { event: Some(name), ..Self::default() }
     }
 
     /// Tells of each change.
-    pub fn news(&self) -> &News {
+    pub(crate) fn news(&self) -> &News {
         &self.news
     }
 
     /// Makes and compresses responses: the slow part of publishing.
-    pub fn make(&self, json: &[u8]) -> Made {
+    pub(crate) fn make(&self, json: &[u8]) -> Made {
         let variants = Variants::new(json, &POLICY);
         let event =
             self.event.map(|name| CodedFrame::compressed(&event(name, Some(variants.tag()), json)));
@@ -103,7 +103,7 @@ impl PublishedJson {
     }
 
     /// Publishes responses made before. Takes no longer than storing a pointer.
-    pub fn show(&self, made: Made) {
+    pub(crate) fn show(&self, made: Made) {
         let _guard = self.publishing.lock();
         self.store(made);
     }
@@ -156,23 +156,23 @@ pub struct CodedFrame {
 
 impl CodedFrame {
     /// Compresses `text`. For OS threads, not the edge.
-    pub fn compressed(text: &[u8]) -> Self {
+    pub(crate) fn compressed(text: &[u8]) -> Self {
         Self { identity: Frame::of(text), gzip: Frame::of(&deflated(text)) }
     }
 
     /// Keeps `text`, of at most 64 KiB, as it is in both codings.
-    pub fn stored(text: &[u8]) -> Self {
+    pub(crate) fn stored(text: &[u8]) -> Self {
         Self { identity: Frame::of(text), gzip: Frame::of(&stored(text)) }
     }
 
     /// The same, as the beginning of a stream.
-    pub fn opening(text: &[u8]) -> Self {
+    pub(crate) fn opening(text: &[u8]) -> Self {
         let gzip = [&GZIP_HEADER[..], &stored(text)].concat();
         Self { identity: Frame::of(text), gzip: Frame::of(&gzip) }
     }
 
     /// The frame in `coding`, which is identity or gzip.
-    pub fn of(&self, coding: Coding) -> &Frame {
+    pub(crate) fn of(&self, coding: Coding) -> &Frame {
         match coding {
             Coding::Gzip => &self.gzip,
             Coding::Identity | Coding::Br => &self.identity,
@@ -181,7 +181,7 @@ impl CodedFrame {
 }
 
 /// An event's text. `data` is JSON, which has no raw line end.
-pub fn event(name: &str, id: Option<&str>, data: &[u8]) -> Vec<u8> {
+pub(crate) fn event(name: &str, id: Option<&str>, data: &[u8]) -> Vec<u8> {
     let mut text = format!("event: {name}\n").into_bytes();
     if let Some(id) = id {
         text.extend_from_slice(format!("id: {id}\n").as_bytes());
@@ -244,7 +244,7 @@ pub struct Frame {
 
 impl Frame {
     /// A frame of these bytes, of which there is at least one: an empty chunk would end the stream.
-    pub fn of(payload: &[u8]) -> Self {
+    pub(crate) fn of(payload: &[u8]) -> Self {
         assert!(!payload.is_empty(), "an empty frame would end the stream");
         let mut chunk = Vec::with_capacity(CHUNK_HEAD_BYTES_MAX + payload.len() + 2);
         chunk.extend_from_slice(format!("{:x}\r\n", payload.len()).as_bytes());
@@ -256,7 +256,7 @@ impl Frame {
     }
 
     /// The bytes to send.
-    pub fn bytes(&self, framing: Framing) -> &[u8] {
+    pub(crate) fn bytes(&self, framing: Framing) -> &[u8] {
         &self.chunk[self.range(framing)]
     }
 
@@ -290,7 +290,7 @@ pub struct Taken {
 }
 
 /// The source of one stream's frames. Called on an edge worker: it must neither park nor take long.
-pub trait Frames: Send {
+pub(crate) trait Frames: Send {
     /// What of the changes it shows.
     fn shows(&self) -> Shows {
         Shows::Common

@@ -17,11 +17,11 @@ use crate::http::message::response::JSON;
 
 /// `Cache-Control` of documents that are the same for everyone: any cache may store them but must
 /// revalidate them on each use.
-pub const PUBLIC: &str = "public, no-cache";
+pub(crate) const PUBLIC: &str = "public, no-cache";
 
 /// Headers of a kind of document, and how it is compressed.
 #[derive(Debug, Clone, Copy)]
-pub struct CachePolicy {
+pub(crate) struct CachePolicy {
     pub content_type: &'static str,
     pub cache_control: &'static str,
     pub vary: &'static str,
@@ -34,7 +34,7 @@ pub struct CachePolicy {
 
 impl CachePolicy {
     /// Of JSON that changes every few seconds or minutes.
-    pub const JSON: Self = Self {
+    pub(crate) const JSON: Self = Self {
         content_type: JSON,
         cache_control: PUBLIC,
         vary: "Accept-Encoding",
@@ -86,12 +86,12 @@ pub struct Variants {
 impl Variants {
     /// Makes the responses of a body. Takes about a millisecond for 30 KiB, so it is for OS
     /// threads, not the edge.
-    pub fn new(body: &[u8], policy: &CachePolicy) -> Self {
+    pub(crate) fn new(body: &[u8], policy: &CachePolicy) -> Self {
         Self::tagged(body, &content_tag(body), policy)
     }
 
     /// The same where the content hash, or another name of the content, is known.
-    pub fn tagged(body: &[u8], tag: &str, policy: &CachePolicy) -> Self {
+    pub(crate) fn tagged(body: &[u8], tag: &str, policy: &CachePolicy) -> Self {
         let variant = |suffix: &str, encoding, coded: &[u8]| {
             Variant::new(policy, format!("\"{tag}{suffix}\""), encoding, coded)
         };
@@ -125,7 +125,7 @@ impl Variants {
     }
 
     /// The content hash in the ETags.
-    pub fn tag(&self) -> &str {
+    pub(crate) fn tag(&self) -> &str {
         &self.identity.etag[1..self.identity.etag.len() - 1]
     }
 
@@ -135,7 +135,7 @@ impl Variants {
     }
 
     /// Memory of all variants.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         let compressed = self.compressed.iter().flatten();
         self.identity.bytes() + compressed.map(Variant::bytes).sum::<usize>()
     }
@@ -201,12 +201,12 @@ impl Prepared {
         Self { status, bytes: bytes.into_boxed_slice(), status_line_bytes, head_bytes }
     }
 
-    pub fn status(&self) -> u16 {
+    pub(crate) fn status(&self) -> u16 {
         self.status
     }
 
     /// `HTTP/1.1 200 OK\r\n`.
-    pub fn status_line(&self) -> &[u8] {
+    pub(crate) fn status_line(&self) -> &[u8] {
         &self.bytes[..self.status_line_bytes]
     }
 
@@ -216,7 +216,7 @@ impl Prepared {
     }
 
     /// Everything after the status line.
-    pub fn headers_and_body(&self) -> &[u8] {
+    pub(crate) fn headers_and_body(&self) -> &[u8] {
         &self.bytes[self.status_line_bytes..]
     }
 
@@ -232,7 +232,7 @@ impl Prepared {
 }
 
 /// The reason phrase of each status that the service sends.
-pub fn reason(status: u16) -> &'static str {
+pub(crate) fn reason(status: u16) -> &'static str {
     match status {
         100 => "Continue",
         200 => "OK",
@@ -275,7 +275,7 @@ pub fn reason(status: u16) -> &'static str {
 /// A longer body is large: it is not copied, and it is written in pieces, between which the worker
 /// serves its other connections. A shorter body is copied behind its head, so that both go out in
 /// one write, which is cheaper.
-pub const LARGE_BYTES: usize = 256 * 1024;
+pub(crate) const LARGE_BYTES: usize = 256 * 1024;
 
 /// The bytes of a body, owned or shared with other connections that send the same.
 #[derive(Debug)]
@@ -295,7 +295,7 @@ enum Memory {
 impl OwnedBody {
     /// A body together with a value that is dropped when the body is freed, written or not: a
     /// permit that limits how many such bodies are in memory.
-    pub fn holding(bytes: Vec<u8>, held: impl Any + Send + Sync) -> Self {
+    pub(crate) fn holding(bytes: Vec<u8>, held: impl Any + Send + Sync) -> Self {
         let memory = Memory::Own(bytes);
         Self { memory, is_secret: false, _held: Some(Box::new(held)) }
     }
@@ -306,7 +306,7 @@ impl OwnedBody {
     }
 
     /// All bytes of the body.
-    pub fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         match &self.memory {
             Memory::Own(bytes) => bytes,
             Memory::Shared(bytes, part) => &bytes[part.clone()],
@@ -366,7 +366,7 @@ type Weight = u16;
 /// Without the header, or if no coding in it is known, the result is identity: RFC 9110 12.5.3
 /// allows that, and every client can read it. Malformed elements are ignored. If a coding is named
 /// twice, the first element counts.
-pub fn preferred_coding(accept_encoding: Option<&[u8]>) -> Coding {
+pub(crate) fn preferred_coding(accept_encoding: Option<&[u8]>) -> Coding {
     match accept_encoding {
         None => Coding::Identity,
         // Fast path: exactly what browsers and curl send.
@@ -381,7 +381,7 @@ pub fn preferred_coding(accept_encoding: Option<&[u8]>) -> Coding {
 
 /// The coding of a stream, which is made in gzip and identity alone: gzip, unless the header
 /// refuses it or prefers identity.
-pub fn stream_coding(accept_encoding: Option<&[u8]>) -> Coding {
+pub(crate) fn stream_coding(accept_encoding: Option<&[u8]>) -> Coding {
     let Weights { gzip, identity, .. } = Weights::of(accept_encoding.unwrap_or_default());
     if gzip > 0 && gzip >= identity { Coding::Gzip } else { Coding::Identity }
 }
@@ -483,25 +483,25 @@ pub(crate) fn trimmed(mut bytes: &[u8]) -> &[u8] {
 
 /// On documents of a few KiB, nearly the best ratio of brotli without the slow search of its
 /// highest settings. Documents change every few seconds or minutes.
-pub const BROTLI_QUALITY: i32 = 5;
+pub(crate) const BROTLI_QUALITY: i32 = 5;
 
 /// Base 2 logarithm of brotli's window: 128 KiB, larger than most documents. With 16 or less this
 /// encoder allocates a table of 32 MiB for each document, with 17 or more one of 1 MiB.
 const BROTLI_WINDOW_BITS: i32 = 17;
 
 /// Beyond it documents hardly get smaller.
-pub const GZIP_LEVEL: u32 = 6;
+pub(crate) const GZIP_LEVEL: u32 = 6;
 
 /// Number of bytes of the content's SHA-256 in an ETag.
-pub const ETAG_HASH_BYTES: usize = 12;
+pub(crate) const ETAG_HASH_BYTES: usize = 12;
 
 /// The content hash in an ETag: the beginning of the SHA-256 of `body`, in hexadecimal.
-pub fn content_tag(body: &[u8]) -> String {
+pub(crate) fn content_tag(body: &[u8]) -> String {
     hex(&Sha256::digest(body)[..ETAG_HASH_BYTES])
 }
 
 /// The strong ETag of `body`, including the quotes.
-pub fn etag(body: &[u8]) -> String {
+pub(crate) fn etag(body: &[u8]) -> String {
     format!("\"{}\"", content_tag(body))
 }
 
@@ -512,7 +512,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 /// Compresses to gzip. For OS threads, not the edge.
-pub fn gzip(body: &[u8]) -> Vec<u8> {
+pub(crate) fn gzip(body: &[u8]) -> Vec<u8> {
     let mut encoder =
         flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(GZIP_LEVEL));
     encoder
@@ -522,7 +522,7 @@ pub fn gzip(body: &[u8]) -> Vec<u8> {
 }
 
 /// Compresses to brotli, with a quality up to 11. For OS threads, not the edge.
-pub fn brotli(body: &[u8], quality: i32) -> Vec<u8> {
+pub(crate) fn brotli(body: &[u8], quality: i32) -> Vec<u8> {
     let params = brotli::enc::BrotliEncoderParams {
         quality,
         lgwin: BROTLI_WINDOW_BITS,

@@ -15,7 +15,7 @@ use crate::http::message::request::Method;
 pub const HEADERS_MAX: usize = 128;
 
 /// Longest request target. Fifty percent-encoded symbols take under 4 KiB.
-pub const TARGET_BYTES_MAX: usize = 8 * 1024;
+pub(crate) const TARGET_BYTES_MAX: usize = 8 * 1024;
 
 /// Highest limit of a head's length that can be configured: a [`Span`] reaches no further.
 pub const HEAD_BYTES_MAX: usize = 64 * 1024;
@@ -247,7 +247,7 @@ impl Head {
 
     /// The request id that the client sent, if it is safe to repeat: 1 to 64 of `A-Za-z0-9._-`.
     /// `bytes` is the buffer that was parsed.
-    pub fn own_request_id<'a>(&self, bytes: &'a [u8]) -> Option<&'a [u8]> {
+    pub(crate) fn own_request_id<'a>(&self, bytes: &'a [u8]) -> Option<&'a [u8]> {
         self.request_id.map(|span| span.of(bytes)).filter(|id| {
             (1..=64).contains(&id.len())
                 && id.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
@@ -420,7 +420,7 @@ pub enum HeadFault {
 
 impl HeadFault {
     /// Status, error code and detail of the response.
-    pub fn told(self) -> (u16, &'static str, &'static str) {
+    pub(crate) fn told(self) -> (u16, &'static str, &'static str) {
         match self {
             Self::Malformed => (
                 400,
@@ -687,7 +687,7 @@ pub struct Authority<'a> {
 
 impl<'a> Authority<'a> {
     /// Parses `text`; `None` if it is malformed or contains user information (RFC 9110 4.2.4).
-    pub fn parse(text: &'a [u8]) -> Option<Self> {
+    pub(crate) fn parse(text: &'a [u8]) -> Option<Self> {
         let host_bytes = match text.first()? {
             b'[' => ip_literal_bytes(text)?,
             _ => name_bytes(text)?,
@@ -718,7 +718,7 @@ const NAME_BYTES: [bool; 256] = {
 };
 
 /// Characters that mean the same whether they are percent-encoded or not (RFC 3986 2.3).
-pub const fn is_unreserved(byte: u8) -> bool {
+pub(crate) const fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
 }
 

@@ -23,7 +23,7 @@ pub enum Method {
 
 impl Method {
     /// Parses a method token; methods are case-sensitive (RFC 9110 9.1).
-    pub fn parse(token: &[u8]) -> Option<Self> {
+    pub(crate) fn parse(token: &[u8]) -> Option<Self> {
         Some(match token {
             b"GET" => Self::Get,
             b"HEAD" => Self::Head,
@@ -64,7 +64,7 @@ pub enum Peer {
 
 impl Peer {
     /// Whether it is a trusted proxy, whose `X-Forwarded-For` counts.
-    pub fn is_trusted(self, trusted_proxies: &[IpAddr]) -> bool {
+    pub(crate) fn is_trusted(self, trusted_proxies: &[IpAddr]) -> bool {
         match self {
             Self::Ip(address) => trusted_proxies.contains(&address),
             Self::Unix => true,
@@ -104,7 +104,7 @@ impl<'a> Request<'a> {
 
     /// The normalised path: percent-encoded unreserved characters are decoded, nothing else is (RFC
     /// 3986 6.2.2.2). `None` if the path has no percent sign.
-    pub fn normal_path(&self) -> Option<Vec<u8>> {
+    pub(crate) fn normal_path(&self) -> Option<Vec<u8>> {
         self.path().contains(&b'%').then(|| normal(self.path()))
     }
 
@@ -114,22 +114,22 @@ impl<'a> Request<'a> {
     }
 
     /// `If-Match` and `If-None-Match`.
-    pub fn preconditions(&self) -> Preconditions<'a> {
+    pub(crate) fn preconditions(&self) -> Preconditions<'a> {
         Preconditions::of(self.head, self.bytes)
     }
 
     /// `Accept-Encoding`; empty if it was sent more than once.
-    pub fn accept_encoding(&self) -> Option<&'a [u8]> {
+    pub(crate) fn accept_encoding(&self) -> Option<&'a [u8]> {
         self.part(self.head.accept_encoding)
     }
 
     /// `Origin`.
-    pub fn origin(&self) -> Option<&'a [u8]> {
+    pub(crate) fn origin(&self) -> Option<&'a [u8]> {
         self.part(self.head.origin)
     }
 
     /// The request id that the client sent, if it is safe to repeat: 1 to 64 of `A-Za-z0-9._-`.
-    pub fn own_request_id(&self) -> Option<&'a [u8]> {
+    pub(crate) fn own_request_id(&self) -> Option<&'a [u8]> {
         self.head.own_request_id(self.bytes)
     }
 
@@ -172,7 +172,7 @@ impl<'a> Request<'a> {
     /// Whether a program on this machine makes the request for itself: over loopback, to a loopback
     /// name, not through a proxy and not from a web page. False for the Unix socket, which is for
     /// proxies.
-    pub fn is_direct_local(&self) -> bool {
+    pub(crate) fn is_direct_local(&self) -> bool {
         is_direct_local(self, self.trusted_proxies)
     }
 
@@ -215,7 +215,7 @@ fn normal(path: &[u8]) -> Vec<u8> {
 }
 
 /// The byte that `%` followed by these two digits encodes; `None` if they are not hexadecimal.
-pub fn decoded_escape(high: u8, low: u8) -> Option<u8> {
+pub(crate) fn decoded_escape(high: u8, low: u8) -> Option<u8> {
     let digit = |byte: u8| char::from(byte).to_digit(16).map(|value| value as u8);
     digit(high).zip(digit(low)).map(|(high, low)| high << 4 | low)
 }
@@ -345,7 +345,7 @@ pub enum Verdict {
 
 impl Verdict {
     /// 200 or 304.
-    pub fn status(self) -> u16 {
+    pub(crate) fn status(self) -> u16 {
         match self {
             Self::Full => 200,
             Self::NotModified => 304,
@@ -355,7 +355,7 @@ impl Verdict {
 
 /// What `If-Match` or `If-None-Match` names.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Named<'a> {
+pub(crate) enum Named<'a> {
     /// `*`: any current state.
     Anything,
     Tags(Vec<EntityTag<'a>>),
@@ -377,12 +377,13 @@ impl<'a> Preconditions<'a> {
     }
 
     /// Whether there are no preconditions.
-    pub fn is_empty(&self) -> bool {
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
         self.if_match == Lines::Absent && self.if_none_match == Lines::Absent
     }
 
     /// Whether the request has `If-Match`, and so applies only to something that exists.
-    pub fn wants_a_match(&self) -> bool {
+    pub(crate) fn wants_a_match(&self) -> bool {
         self.if_match != Lines::Absent
     }
 
@@ -392,7 +393,7 @@ impl<'a> Preconditions<'a> {
     ///
     /// # Errors
     /// [`PreconditionFailed`] if `If-Match` does not match.
-    pub fn judge(&self, etag: Option<&[u8]>) -> Result<Verdict, PreconditionFailed> {
+    pub(crate) fn judge(&self, etag: Option<&[u8]>) -> Result<Verdict, PreconditionFailed> {
         if self.wants_a_match() && !self.is_matched(etag) {
             return Err(PreconditionFailed);
         }
@@ -419,7 +420,7 @@ impl<'a> Preconditions<'a> {
     }
 
     /// The tags in `If-Match`; `None` if it is absent. A malformed list counts as empty.
-    pub fn named_if_match(&self) -> Option<Named<'a>> {
+    pub(crate) fn named_if_match(&self) -> Option<Named<'a>> {
         let tags: Result<_, _> = match self.if_match {
             Lines::Absent => return None,
             Lines::One(line) if is_anything(line.of(self.bytes)) => return Some(Named::Anything),
@@ -431,7 +432,7 @@ impl<'a> Preconditions<'a> {
 
     /// The tags in `If-None-Match`; `None` if it is absent. Of a malformed line the tags before the
     /// fault count.
-    pub fn named_if_none_match(&self) -> Option<Named<'a>> {
+    pub(crate) fn named_if_none_match(&self) -> Option<Named<'a>> {
         Some(match self.if_none_match {
             Lines::Absent => return None,
             Lines::One(line) if is_anything(line.of(self.bytes)) => Named::Anything,
@@ -482,7 +483,7 @@ fn lists(line: &[u8], etag: &[u8]) -> bool {
 
 /// One entity tag of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EntityTag<'a> {
+pub(crate) struct EntityTag<'a> {
     pub weak: bool,
     /// The tag including its quotes, without `W/`.
     pub opaque: &'a [u8],
@@ -490,7 +491,7 @@ pub struct EntityTag<'a> {
 
 /// An element of a list that is not an entity tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NoTag;
+pub(crate) struct NoTag;
 
 /// Iterates over the tags of one line. Empty elements are skipped (RFC 9110 5.6.1.2). The iteration
 /// ends with the first malformed element.

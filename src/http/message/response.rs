@@ -22,7 +22,7 @@ use crate::http::serve::HttpSettings;
 use crate::http::server::places::{Place, Streams};
 
 /// `Content-Type` of JSON.
-pub const JSON: &str = "application/json";
+pub(crate) const JSON: &str = "application/json";
 
 /// What the response says about the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +86,7 @@ pub struct Response<'a> {
     /// Header lines that the service adds to every response (CORS).
     pub(crate) extra_lines: Option<Arc<[u8]>>,
     /// Status of the sent response; 0 before.
-    pub(crate) status: u16,
+    pub status: u16,
     /// Kind of the request for the statistics; 0 until the service sets it.
     pub(crate) kind: usize,
     pub(crate) streams: &'a Streams,
@@ -117,7 +117,7 @@ impl<'a> Response<'a> {
     }
 
     /// The same buffer with the content written so far.
-    pub fn written(&mut self) -> &mut Vec<u8> {
+    pub(crate) fn written(&mut self) -> &mut Vec<u8> {
         self.body
     }
 
@@ -159,7 +159,7 @@ impl<'a> Response<'a> {
     ///
     /// # Errors
     /// [`StreamsFull`], and nothing is sent.
-    pub fn stream(
+    pub(crate) fn stream(
         &mut self,
         wanted: WantedStream<'_>,
         frames: impl FnOnce() -> Result<Box<dyn Frames>, StreamsFull>,
@@ -222,7 +222,7 @@ impl<'a> Response<'a> {
     }
 
     /// Sets the kind of the request (its route) for the statistics.
-    pub fn is_of_kind(&mut self, kind: usize) {
+    pub(crate) fn is_of_kind(&mut self, kind: usize) {
         self.kind = kind;
     }
 
@@ -305,10 +305,10 @@ pub fn imf_fixdate(unix_ms: i64) -> [u8; 29] {
 }
 
 /// A whole `Date` line, with its end.
-pub type DateLine = [u8; 37];
+pub(crate) type DateLine = [u8; 37];
 
 /// The line of an instant; see [`imf_fixdate`].
-pub fn date_line(unix_ms: i64) -> DateLine {
+pub(crate) fn date_line(unix_ms: i64) -> DateLine {
     let mut line = *b"Date: Thu, 01 Jan 1970 00:00:00 GMT\r\n";
     line[6..35].copy_from_slice(&imf_fixdate(unix_ms));
     line
@@ -319,7 +319,7 @@ pub fn date_line(unix_ms: i64) -> DateLine {
 /// There are two copies: the writer overwrites the older one and then makes it the current one. A
 /// reader takes no lock and never waits for the writer, even where that thread is not scheduled.
 #[derive(Debug)]
-pub struct DateCell {
+pub(crate) struct DateCell {
     /// How many lines were written. The current copy is the one at this number modulo two.
     written: AtomicU64,
     copies: [[AtomicU64; WORDS]; 2],
@@ -329,14 +329,14 @@ const WORDS: usize = size_of::<DateLine>().div_ceil(8);
 
 impl DateCell {
     /// Holds the line of an instant.
-    pub fn new(unix_ms: i64) -> Self {
+    pub(crate) fn new(unix_ms: i64) -> Self {
         let cell = Self { written: AtomicU64::new(0), copies: Default::default() };
         cell.set(unix_ms);
         cell
     }
 
     /// Puts in the line of another instant. One thread at a time.
-    pub fn set(&self, unix_ms: i64) {
+    pub(crate) fn set(&self, unix_ms: i64) {
         let mut bytes = [0; WORDS * 8];
         bytes[..size_of::<DateLine>()].copy_from_slice(&date_line(unix_ms));
         let next = self.written.load(Ordering::Relaxed) + 1;
@@ -349,7 +349,7 @@ impl DateCell {
     }
 
     /// The line.
-    pub fn line(&self) -> DateLine {
+    pub(crate) fn line(&self) -> DateLine {
         let mut current = self.written.load(Ordering::Acquire);
         loop {
             let mut bytes = [0; WORDS * 8];
@@ -402,7 +402,7 @@ pub struct Problem {
 /// An error (RFC 9457). `code` is stable: switch on it. `detail` is for a person and may change.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Problem"))]
-pub struct ProblemDocument<'a> {
+pub(crate) struct ProblemDocument<'a> {
     #[cfg_attr(test, schemars(extend("const" = "about:blank")))]
     r#type: &'a str,
     /// The status in words.
@@ -442,21 +442,21 @@ impl Problem {
 
     /// Adds a header.
     #[must_use]
-    pub fn with(mut self, name: &'static str, value: impl Into<Cow<'static, str>>) -> Self {
+    pub(crate) fn with(mut self, name: &'static str, value: impl Into<Cow<'static, str>>) -> Self {
         self.headers.push((name, value.into()));
         self
     }
 
     /// Adds a cause for the log.
     #[must_use]
-    pub fn because(mut self, cause: impl std::fmt::Display) -> Self {
+    pub(crate) fn because(mut self, cause: impl std::fmt::Display) -> Self {
         self.cause = Some(cause.to_string());
         self
     }
 
     /// Adds a field that failed.
     #[must_use]
-    pub fn field(
+    pub(crate) fn field(
         mut self,
         field: impl Into<Cow<'static, str>>,
         message: impl Into<Cow<'static, str>>,
@@ -466,7 +466,7 @@ impl Problem {
     }
 
     /// 503 with `Retry-After`.
-    pub fn unavailable(
+    pub(crate) fn unavailable(
         code: &'static str,
         detail: impl Into<Cow<'static, str>>,
         retry_after_s: u64,
@@ -475,12 +475,12 @@ impl Problem {
     }
 
     /// 500, for a bug; details are in the log only.
-    pub fn internal() -> Self {
+    pub(crate) fn internal() -> Self {
         Self::new(500, "internal_error", "The service failed; the log has the cause.")
     }
 
     /// 412: `If-Match` or `If-None-Match` does not hold.
-    pub fn precondition_failed() -> Self {
+    pub(crate) fn precondition_failed() -> Self {
         let detail =
             "What is there is not what If-Match or If-None-Match expects; nothing was done.";
         Self::new(412, "precondition_failed", detail)

@@ -20,7 +20,7 @@ use crate::ops::Counter;
 use crate::rt::coroutines::Parker;
 
 /// No deadline, as in a free slot.
-pub const NEVER: u64 = u64::MAX;
+pub(crate) const NEVER: u64 = u64::MAX;
 
 /// Granularity of [`ConnectionTable::now_ms`] and of the `Date` header.
 const TICK_MS: u64 = 50;
@@ -65,7 +65,7 @@ pub struct ConnectionTable {
 
 impl ConnectionTable {
     /// A table for `connections_max` connections.
-    pub fn new(connections_max: usize, clock: &Clock) -> Self {
+    pub(crate) fn new(connections_max: usize, clock: &Clock) -> Self {
         let slot = || Slot {
             deadline_ms: AtomicU64::new(NEVER),
             requests: AtomicU64::new(0),
@@ -98,12 +98,12 @@ impl ConnectionTable {
     }
 
     /// Measures the time that a request takes.
-    pub fn stopwatch(&self) -> Stopwatch {
+    pub(crate) fn stopwatch(&self) -> Stopwatch {
         self.clock.stopwatch()
     }
 
     /// The `Date` line of the current second.
-    pub fn date_line(&self) -> DateLine {
+    pub(crate) fn date_line(&self) -> DateLine {
         self.date.line()
     }
 
@@ -113,17 +113,17 @@ impl ConnectionTable {
     }
 
     /// Limit of open connections.
-    pub fn cap(&self) -> usize {
+    pub(crate) fn cap(&self) -> usize {
         self.cap.load(Ordering::Relaxed)
     }
 
     /// Changes the limit, at most to the table's size. Open connections stay open.
-    pub fn set_cap(&self, connections_max: usize) {
+    pub(crate) fn set_cap(&self, connections_max: usize) {
         self.cap.store(connections_max.clamp(1, self.slots.len()), Ordering::Relaxed);
     }
 
     /// Size of the table.
-    pub fn room(&self) -> usize {
+    pub(crate) fn room(&self) -> usize {
         self.slots.len()
     }
 
@@ -134,7 +134,7 @@ impl ConnectionTable {
     }
 
     /// A free slot; `None` at the limit of open connections.
-    pub fn acquire(self: &Arc<Self>) -> Option<SlotGuard> {
+    pub(crate) fn acquire(self: &Arc<Self>) -> Option<SlotGuard> {
         if self.open() >= self.cap() {
             return None;
         }
@@ -144,7 +144,7 @@ impl ConnectionTable {
     }
 
     /// Parks the accept loop until a connection ends, at most for `limit_ms`.
-    pub fn wait_for_room(&self, limit_ms: u64) {
+    pub(crate) fn wait_for_room(&self, limit_ms: u64) {
         let parker = Parker::current();
         *self.waiting.lock() = Some(parker.clone());
         self.is_waiting.store(true, Ordering::SeqCst);
@@ -156,7 +156,7 @@ impl ConnectionTable {
     }
 
     /// Wakes every connection, so that it notices that the server drains.
-    pub fn wake_all(&self) {
+    pub(crate) fn wake_all(&self) {
         for slot in &self.slots {
             if let Some(waker) = &*slot.waker.lock() {
                 waker.wakeup();
@@ -167,7 +167,7 @@ impl ConnectionTable {
     /// Wakes the first `count` streams that show this among the slots from `first` on. Returns the
     /// slot after them; `None` at the table's end. A slot may change hands meanwhile: its new
     /// connection is woken once for nothing.
-    pub fn wake_streams(&self, shown: Shows, first: usize, count: usize) -> Option<usize> {
+    pub(crate) fn wake_streams(&self, shown: Shows, first: usize, count: usize) -> Option<usize> {
         let mut woken = 0;
         for (index, slot) in self.slots.iter().enumerate().skip(first) {
             if woken == count {
@@ -186,7 +186,7 @@ impl ConnectionTable {
 
     /// Asks the sweeper to wake this coroutine at once. As the wake-up comes from another thread,
     /// the coroutine's worker polls its other descriptors first. False if too many coroutines ask.
-    pub fn wake_after_poll(&self, waker: WaitIoWaker) -> bool {
+    pub(crate) fn wake_after_poll(&self, waker: WaitIoWaker) -> bool {
         self.yields.increment();
         self.yield_sender.try_send(waker).is_ok()
     }
@@ -197,17 +197,17 @@ impl ConnectionTable {
     }
 
     /// Wakes `waker` once, at the next scan of the table.
-    pub fn wake_at_next_sweep(&self, waker: WaitIoWaker) {
+    pub(crate) fn wake_at_next_sweep(&self, waker: WaitIoWaker) {
         *self.paused.lock() = Some(waker);
     }
 
     /// Ends [`sweep`](Self::sweep).
-    pub fn stop(&self) {
+    pub(crate) fn stop(&self) {
         self.stop.store(true, Ordering::SeqCst);
     }
 
     /// The sweeper's loop, which runs on its own OS thread until [`Self::stop`].
-    pub fn sweep(&self) {
+    pub(crate) fn sweep(&self) {
         let mut ticks = 0u64;
         let mut second = 0;
         while !self.stop.load(Ordering::SeqCst) {
@@ -269,46 +269,46 @@ impl ConnectionTable {
 }
 
 /// A connection's slot in the table, freed on drop.
-pub struct SlotGuard {
+pub(crate) struct SlotGuard {
     slots: Arc<ConnectionTable>,
     index: u32,
 }
 
 impl SlotGuard {
     /// Registers the waker by which the sweeper wakes this connection.
-    pub fn register(&self, waker: WaitIoWaker) {
+    pub(crate) fn register(&self, waker: WaitIoWaker) {
         *self.slot().waker.lock() = Some(waker);
     }
 
     /// Sets the connection's deadline to `timeout_ms` from now.
-    pub fn set_deadline_in(&self, timeout_ms: u64) {
+    pub(crate) fn set_deadline_in(&self, timeout_ms: u64) {
         self.slot().deadline_ms.store(self.slots.now_ms() + timeout_ms, Ordering::Relaxed);
     }
 
     /// Marks the connection as a stream, for [`ConnectionTable::wake_streams`]. What changes after
     /// this wakes it.
-    pub fn mark_stream(&self, shows: Shows) {
+    pub(crate) fn mark_stream(&self, shows: Shows) {
         self.slot().shows.store(shows as u8, Ordering::SeqCst);
     }
 
     /// Sets the connection's deadline.
-    pub fn set_deadline_at(&self, at_ms: u64) {
+    pub(crate) fn set_deadline_at(&self, at_ms: u64) {
         self.slot().deadline_ms.store(at_ms, Ordering::Relaxed);
     }
 
     /// Whether the deadline has passed.
-    pub fn is_expired(&self) -> bool {
+    pub(crate) fn is_expired(&self) -> bool {
         self.slot().deadline_ms.load(Ordering::Relaxed) <= self.slots.now_ms()
     }
 
     /// Counts answered requests.
-    pub fn count_requests(&self, answered: u64) {
+    pub(crate) fn count_requests(&self, answered: u64) {
         let requests = &self.slot().requests;
         requests.store(requests.load(Ordering::Relaxed) + answered, Ordering::Relaxed);
     }
 
     /// Index of the slot in the table.
-    pub fn index(&self) -> u32 {
+    pub(crate) fn index(&self) -> u32 {
         self.index
     }
 

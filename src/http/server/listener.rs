@@ -211,17 +211,17 @@ impl AsFd for Socket {
 /// take more instructions than the call's own side in user space.
 impl Socket {
     /// One read(2); the socket is non-blocking.
-    pub fn read(&self, into: &mut [u8]) -> io::Result<usize> {
+    pub(crate) fn read(&self, into: &mut [u8]) -> io::Result<usize> {
         Ok(recv(self, into, RecvFlags::empty())?.0)
     }
 
     /// One write(2).
-    pub fn write(&self, from: &[u8]) -> io::Result<usize> {
+    pub(crate) fn write(&self, from: &[u8]) -> io::Result<usize> {
         Ok(send(self, from, SendFlags::NOSIGNAL)?)
     }
 
     /// One write of two pieces.
-    pub fn write_both(&self, first: &[u8], second: &[u8]) -> io::Result<usize> {
+    pub(crate) fn write_both(&self, first: &[u8], second: &[u8]) -> io::Result<usize> {
         let pieces = [IoSlice::new(first), IoSlice::new(second)];
         let nothing = &mut SendAncillaryBuffer::default();
         Ok(sendmsg(self, &pieces, nothing, SendFlags::NOSIGNAL)?)
@@ -230,7 +230,7 @@ impl Socket {
     /// Lets the kernel keep at most about `bytes` that are not sent yet, and give up a peer that
     /// acknowledges nothing for `dead_after`. A Unix socket has neither limit and needs none: its
     /// buffer is small, and its peer is a process of this machine.
-    pub fn limit_unsent(&self, bytes: u32, dead_after: Duration) -> io::Result<()> {
+    pub(crate) fn limit_unsent(&self, bytes: u32, dead_after: Duration) -> io::Result<()> {
         let Self::Tcp(stream) = self else { return Ok(()) };
         let socket = SockRef::from(stream);
         socket.set_tcp_notsent_lowat(bytes)?;
@@ -238,7 +238,7 @@ impl Socket {
     }
 
     /// Says that we will write no more.
-    pub fn finish_writing(&self) {
+    pub(crate) fn finish_writing(&self) {
         let shut = match self {
             Self::Tcp(stream) => stream.shutdown(Shutdown::Write),
             Self::Unix(stream) => stream.shutdown(Shutdown::Write),

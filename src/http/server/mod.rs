@@ -1,6 +1,6 @@
 //! Accepts connections, keeps the table of open ones, and drains them when the server stops.
 
-pub mod acceptor;
+pub(crate) mod acceptor;
 pub(crate) mod connection_table;
 mod fan_out;
 pub mod listener;

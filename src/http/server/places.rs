@@ -15,7 +15,7 @@ use crate::ops::{Counter, Durations};
 
 /// What is open.
 #[derive(Debug, Default)]
-pub struct Places {
+pub(crate) struct Places {
     open: AtomicUsize,
     /// What is open takes so many places.
     all: AtomicUsize,
@@ -24,26 +24,26 @@ pub struct Places {
 
 /// The most that may be open.
 #[derive(Debug, Clone, Copy)]
-pub struct PlaceLimits {
+pub(crate) struct PlaceLimits {
     pub all: usize,
     pub of_a_network: usize,
 }
 
 /// Which limit is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Full {
+pub(crate) enum Full {
     All,
     Network,
 }
 
 impl Places {
     /// How many are open.
-    pub fn open(&self) -> usize {
+    pub(crate) fn open(&self) -> usize {
         self.open.load(Ordering::Relaxed)
     }
 
     /// How many places they take.
-    pub fn taken(&self) -> usize {
+    pub(crate) fn taken(&self) -> usize {
         self.all.load(Ordering::Relaxed)
     }
 
@@ -51,7 +51,7 @@ impl Places {
     ///
     /// # Errors
     /// [`Full`], and nothing is counted.
-    pub fn take(
+    pub(crate) fn take(
         self: &Arc<Self>,
         address: Option<IpAddr>,
         count: usize,
@@ -165,7 +165,7 @@ impl Streams {
     }
 
     /// When the thread that wakes streams was last seen at work, by the monotonic clock.
-    pub fn fan_out_mono_ms(&self) -> u64 {
+    pub(crate) fn fan_out_mono_ms(&self) -> u64 {
         self.fan_out_mono_ms.load(Ordering::Relaxed)
     }
 

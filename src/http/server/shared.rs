@@ -61,7 +61,7 @@ impl<S> Shared<S> {
     }
 
     /// Number of changes of the settings so far. Costs one relaxed load.
-    pub fn generation(&self) -> u64 {
+    pub(crate) fn generation(&self) -> u64 {
         self.generation.load(Ordering::Relaxed)
     }
 
@@ -114,7 +114,7 @@ impl<S> Shared<S> {
 // Counters of the HTTP server, for health and metrics.
 
 /// Classes of status codes.
-pub const STATUS_CLASSES: [&str; 4] = ["2xx", "3xx", "4xx", "5xx"];
+pub(crate) const STATUS_CLASSES: [&str; 4] = ["2xx", "3xx", "4xx", "5xx"];
 
 /// Counters of connections and requests.
 #[derive(Debug)]
@@ -180,13 +180,13 @@ impl HttpStats {
     }
 
     /// Durations of the requests of a kind, by class in the order of [`STATUS_CLASSES`].
-    pub fn durations(&self, kind: usize) -> [DurationCounts; STATUS_CLASSES.len()] {
+    pub(crate) fn durations(&self, kind: usize) -> [DurationCounts; STATUS_CLASSES.len()] {
         let first = kind * STATUS_CLASSES.len();
         std::array::from_fn(|class| self.durations.read(first + class))
     }
 
     /// Requests being handled, including those that wait for a lane.
-    pub fn in_flight(&self) -> u64 {
+    pub(crate) fn in_flight(&self) -> u64 {
         // Read the ended ones first, so that the difference cannot be negative.
         let ended = self.durations.count();
         self.begun.value().saturating_sub(ended)

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tungstenite::{Error, Message, WebSocket};
 
-use crate::sim::MARK_HEADER;
+use crate::sim::server::message::MARK_HEADER;
 use crate::sim::simulator::{Sim, SimSettings, start};
 use crate::sim::testing::{FRIDAY, set_fault, sim_at};
 

@@ -40,7 +40,7 @@ impl Sessions {
     }
 
     /// Monday to Friday, no holidays.
-    pub fn weekdays() -> Self {
+    pub(crate) fn weekdays() -> Self {
         Self::new(|date| date.weekday().to_monday_zero_offset() < 5)
     }
 

@@ -75,7 +75,7 @@ pub(crate) struct Reply {
 }
 
 /// The header that marks every answer of the simulator.
-pub const MARK_HEADER: &str = "X-Bhav-Simulator";
+pub(crate) const MARK_HEADER: &str = "X-Bhav-Simulator";
 
 /// A plain-text reply.
 pub(crate) fn plain(status: u16, text: &str) -> Reply {

@@ -37,7 +37,7 @@ const WAITING_MAX: usize = 1_024;
 const START_DEADLINE_MS: u64 = 10_000;
 
 /// [`Store`](crate::store::Store) on PostgreSQL.
-pub struct PostgresStore {
+pub(crate) struct PostgresStore {
     reader_lane: Lane,
     writer_lane: Lane,
     connections: Arc<Connections>,

@@ -43,7 +43,7 @@ pub fn inspect(path: &Path) -> Result<FileReport, MaintenanceError> {
 ///
 /// # Errors
 /// [`MaintenanceError`].
-pub fn verify(path: &Path) -> Result<FileReport, MaintenanceError> {
+pub(crate) fn verify(path: &Path) -> Result<FileReport, MaintenanceError> {
     let connection = open(path)?;
     let report = report(&connection, path)?;
     let damaged = |found: String| MaintenanceError::Damaged { path: path.to_owned(), found };
@@ -78,7 +78,7 @@ fn one_line(found: &str) -> String {
 ///
 /// # Errors
 /// [`MaintenanceError`]. Then there is no file `to`.
-pub fn copy_to(from: &Path, to: &Path) -> Result<FileReport, MaintenanceError> {
+pub(crate) fn copy_to(from: &Path, to: &Path) -> Result<FileReport, MaintenanceError> {
     refuse_existing(to)?;
     let unfinished = beside(to, ".unfinished");
     let report = copy_unfinished(from, &unfinished, to)?;
@@ -126,7 +126,7 @@ fn fill(
 
 /// Result of restoring a backup.
 #[derive(Debug)]
-pub struct Restored {
+pub(crate) struct Restored {
     pub report: FileReport,
     /// Path under which the replaced database is kept.
     pub kept: Option<PathBuf>,
@@ -138,7 +138,11 @@ pub struct Restored {
 ///
 /// # Errors
 /// [`MaintenanceError`]. Then the old database is still at `path`, or under the name it is kept by.
-pub fn restore(backup: &Path, path: &Path, stamp: &str) -> Result<Restored, MaintenanceError> {
+pub(crate) fn restore(
+    backup: &Path,
+    path: &Path,
+    stamp: &str,
+) -> Result<Restored, MaintenanceError> {
     let unfinished = beside(path, ".restoring");
     let report = copy_unfinished(backup, &unfinished, path)?;
     owned_like_its_directory(&unfinished).inspect_err(|_| remove_quietly(&unfinished))?;
@@ -287,7 +291,7 @@ fn in_work(path: &Path) -> MaintenanceError {
 ///
 /// # Errors
 /// [`MaintenanceError`], also if a command is still writing it.
-pub fn remove_unfinished(path: &Path) -> Result<bool, MaintenanceError> {
+pub(crate) fn remove_unfinished(path: &Path) -> Result<bool, MaintenanceError> {
     match File::open(path) {
         Ok(file) if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) => {
             return Err(in_work(path));

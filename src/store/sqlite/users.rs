@@ -18,14 +18,14 @@ use crate::store::tx::{Failure, Tx};
 use crate::store::{AccountId, DatabaseIdentity, NewUser, User, UserChange, UserSummary};
 
 /// The database, opened beside the service.
-pub struct SqliteUsers(Connection);
+pub(crate) struct SqliteUsers(Connection);
 
 impl SqliteUsers {
     /// Opens a database with the current schema. Only the service migrates an older one.
     ///
     /// # Errors
     /// [`MaintenanceError`].
-    pub fn open(path: &Path) -> Result<Self, MaintenanceError> {
+    pub(crate) fn open(path: &Path) -> Result<Self, MaintenanceError> {
         let report = inspect(path)?;
         if report.version != report.known {
             return Err(MaintenanceError::Older { path: path.to_owned(), found: report.version });

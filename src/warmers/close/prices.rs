@@ -63,7 +63,7 @@ impl Call {
 
 /// What the scheduler knows when it gives the close its turn.
 #[derive(Clone, Copy, Debug)]
-pub struct Turn {
+pub(crate) struct Turn {
     pub requests_wait: bool,
     pub now_mono_ms: u64,
 }
@@ -214,13 +214,13 @@ impl PriceCalls {
 const SYMBOLS_PAGE: usize = 1_000;
 
 /// Closing prices of one date.
-pub type Closes = HashMap<Symbol, ClosingPrice>;
+pub(crate) type Closes = HashMap<Symbol, ClosingPrice>;
 
 /// How a job ended.
-pub type Outcome = Result<Done, StoreError>;
+pub(crate) type Outcome = Result<Done, StoreError>;
 
 /// How a job ended well.
-pub enum Done {
+pub(crate) enum Done {
     Looked(Looked),
     Kept,
     Paged(Paged),
@@ -229,7 +229,7 @@ pub enum Done {
 
 /// What the store has of a date's run.
 #[derive(Default)]
-pub struct Looked {
+pub(crate) struct Looked {
     pub finished: bool,
     pub closes: Closes,
     /// Held, and without a kept close.
@@ -242,7 +242,7 @@ pub struct Looked {
 
 /// Whose portfolios a walk over the users values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Reach {
+pub(crate) enum Reach {
     /// Those for which every price that may come is there.
     Complete,
     /// Everybody's; who lacks a price that may still come is valued again when it has.
@@ -253,7 +253,7 @@ pub enum Reach {
 
 /// One page, written.
 #[derive(Debug)]
-pub struct Paged {
+pub(crate) struct Paged {
     pub done_to: AccountId,
     /// Users that have their final point now, unless their portfolio changed meanwhile.
     pub users: usize,
@@ -264,7 +264,7 @@ pub struct Paged {
 }
 
 /// What one page is made of.
-pub struct PageOrder {
+pub(crate) struct PageOrder {
     /// Of the leader that writes it.
     pub epoch: Epoch,
     pub due: Due,
@@ -280,7 +280,11 @@ pub struct PageOrder {
 
 /// Reads what is there of the run of `date`, and what it lacks: at most `symbols_max` symbols in
 /// all.
-pub fn look(store: &dyn Store, date: Date, symbols_max: usize) -> Result<Looked, StoreError> {
+pub(crate) fn look(
+    store: &dyn Store,
+    date: Date,
+    symbols_max: usize,
+) -> Result<Looked, StoreError> {
     if store.is_closed(date)? {
         return Ok(Looked { finished: true, ..Looked::default() });
     }
@@ -311,7 +315,7 @@ fn paged(
 }
 
 /// Values the next users and writes their rows and points.
-pub fn page(store: &dyn Store, order: &PageOrder) -> Result<Paged, StoreError> {
+pub(crate) fn page(store: &dyn Store, order: &PageOrder) -> Result<Paged, StoreError> {
     let page = store.portfolios_to_close(order.due.date, order.after, order.users_max)?;
     let done_to = page.portfolios.last().map_or(order.after, |(id, _)| *id);
     let points: Vec<Valued> =
@@ -387,10 +391,10 @@ pub(crate) const UNHEARD_MS: u64 = 5 * 60_000;
 
 /// A run under way.
 pub(crate) struct Work {
-    pub(crate) due: Due,
+    pub due: Due,
     pub(crate) began_mono_ms: u64,
     pub(crate) heard_mono_ms: u64,
-    pub(crate) closes: Arc<Closes>,
+    pub closes: Arc<Closes>,
     pub(crate) missing: Missing,
     /// Received and not stored yet; `keeping` is what the job under way stores.
     pub(crate) unkept: Vec<PriceOfClose>,
@@ -411,16 +415,16 @@ pub(crate) enum Step {
 
 /// A walk over the users that are not complete.
 pub(crate) struct Walk {
-    pub(crate) reach: Reach,
+    pub reach: Reach,
     /// The next page begins after this user.
-    pub(crate) after: AccountId,
-    pub(crate) awaited: Arc<HashSet<Symbol>>,
+    pub after: AccountId,
+    pub awaited: Arc<HashSet<Symbol>>,
     /// Closing prices that were kept when it began.
     pub(crate) prices: usize,
 }
 
 pub(crate) struct Walked {
-    pub(crate) reach: Reach,
+    pub reach: Reach,
     pub(crate) prices: usize,
     pub(crate) at_mono_ms: u64,
 }

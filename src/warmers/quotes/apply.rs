@@ -18,7 +18,7 @@ use crate::warmers::relay::tell::TellTask;
 const PUBLIC_NEGATIVE_MS: u64 = 60_000;
 
 /// What a batch of quotes changes, beside the state of its feed.
-pub struct QuoteSinks<'a> {
+pub(crate) struct QuoteSinks<'a> {
     pub context: &'a WarmerContext,
     pub snapshot: &'a mut SnapshotTask,
     pub persist: &'a mut PersistTask,
@@ -29,7 +29,7 @@ pub struct QuoteSinks<'a> {
 }
 
 /// What became of a batch.
-pub struct Applied {
+pub(crate) struct Applied {
     /// Symbols whose quotes were believed.
     pub brought: Vec<Symbol>,
     /// Why the batch does not count as a healthy feed's. Its quotes are taken all the same, but
@@ -38,7 +38,7 @@ pub struct Applied {
 }
 
 /// Takes in what `feed` said.
-pub fn apply(
+pub(crate) fn apply(
     feed: &mut FeedState,
     mut batch: Batch,
     sinks: &mut QuoteSinks<'_>,
@@ -84,7 +84,11 @@ pub fn apply(
 /// request: the snapshot, then the indices, then the shares. So at no moment is the snapshot behind
 /// a quote of its index, or a share newer than its index. The snapshot is rendered and compressed
 /// before any of it is visible.
-pub fn take_in(mut read: Vec<(Quote, Vouched)>, sinks: &mut QuoteSinks<'_>, now_mono_ms: u64) {
+pub(crate) fn take_in(
+    mut read: Vec<(Quote, Vouched)>,
+    sinks: &mut QuoteSinks<'_>,
+    now_mono_ms: u64,
+) {
     let QuoteSinks { context, snapshot, beside, .. } = sinks;
     let now = context.clock.now();
     read.retain(|(quote, _)| !context.l1.refuses_ahead(quote, now));
@@ -114,7 +118,7 @@ impl QuoteSinks<'_> {
     }
 
     /// Remembers for `ttl_ms` that no source knows `symbol`.
-    pub fn keep_unknown(&mut self, symbol: Symbol, ttl_ms: u64, now_mono_ms: u64) {
+    pub(crate) fn keep_unknown(&mut self, symbol: Symbol, ttl_ms: u64, now_mono_ms: u64) {
         let until_mono_ms = now_mono_ms + ttl_ms;
         if self.context.l1.insert_unknown(symbol.clone(), now_mono_ms, until_mono_ms) {
             self.tell.add_unknown(symbol);

@@ -21,7 +21,7 @@ const FAILURES_DOUBTED: u32 = 2;
 const FAILURES_HOPELESS: u32 = 3;
 
 /// A feed and its history.
-pub struct FeedState {
+pub(crate) struct FeedState {
     feed: Arc<dyn MarketFeed>,
     lane: Arc<Lane>,
     pace: Pace,
@@ -77,7 +77,7 @@ impl Round {
 }
 
 /// A quote of an index, and when the feed stood for it.
-pub struct Heard {
+pub(crate) struct Heard {
     pub quote: Quote,
     pub vouched: Vouched,
     asked_mono_ms: u64,
@@ -85,14 +85,14 @@ pub struct Heard {
 
 /// What a feed needs to judge the times of an answer.
 #[derive(Clone, Copy)]
-pub struct Judge<'a> {
+pub(crate) struct Judge<'a> {
     pub calendar: &'a MarketCalendar,
     pub indices: &'a IndexList,
 }
 
 /// How a poll ended, as far as the feed's health goes.
 #[derive(Clone, Debug)]
-pub enum Ended {
+pub(crate) enum Ended {
     /// It brought every lead that it was asked for.
     Succeeded,
     Failed(String),
@@ -104,7 +104,7 @@ pub enum Ended {
 
 impl FeedState {
     /// A feed that has not been asked yet.
-    pub fn new(
+    pub(crate) fn new(
         feed: Arc<dyn MarketFeed>,
         lane: Arc<Lane>,
         indices: &IndexList,
@@ -138,50 +138,50 @@ impl FeedState {
         }
     }
 
-    pub fn source(&self) -> Source {
+    pub(crate) fn source(&self) -> Source {
         self.feed.source()
     }
 
     /// For a call of this feed, which belongs on [`lane`](Self::lane).
-    pub fn feed(&self) -> &Arc<dyn MarketFeed> {
+    pub(crate) fn feed(&self) -> &Arc<dyn MarketFeed> {
         &self.feed
     }
 
-    pub fn lane(&self) -> &Lane {
+    pub(crate) fn lane(&self) -> &Lane {
         &self.lane
     }
 
-    pub fn readiness(&self) -> Readiness {
+    pub(crate) fn readiness(&self) -> Readiness {
         self.feed.readiness()
     }
 
     /// How often it is asked from now on.
-    pub fn set_pace(&mut self, pace: Pace) {
+    pub(crate) fn set_pace(&mut self, pace: Pace) {
         self.pace = pace;
     }
 
     /// Monotonic time of the last call that was answered as it should be.
-    pub fn succeeded_mono_ms(&self) -> Option<u64> {
+    pub(crate) fn succeeded_mono_ms(&self) -> Option<u64> {
         self.succeeded_mono_ms
     }
 
     /// What its indices say about time.
-    pub fn time(&self) -> &FeedTime {
+    pub(crate) fn time(&self) -> &FeedTime {
         &self.time
     }
 
     /// Why its last poll failed; `None` after a success.
-    pub fn failure(&self) -> Option<&str> {
+    pub(crate) fn failure(&self) -> Option<&str> {
         self.failure.as_deref()
     }
 
     /// Polls that went out, and those of them that failed.
-    pub fn counts(&self) -> (u64, u64) {
+    pub(crate) fn counts(&self) -> (u64, u64) {
         (self.polls, self.failures)
     }
 
     /// Whether a call may go out now and is worth it: the interval has passed, or somebody waits.
-    pub fn is_due(&self, now_mono_ms: u64, somebody_waits: bool) -> bool {
+    pub(crate) fn is_due(&self, now_mono_ms: u64, somebody_waits: bool) -> bool {
         let rested = self
             .asked_mono_ms
             .is_none_or(|asked| now_mono_ms.saturating_sub(asked) >= self.pace.interval_ms);
@@ -191,28 +191,28 @@ impl FeedState {
     }
 
     /// Whether its last poll failed and went out at least `ago_ms` ago.
-    pub fn failed_before(&self, ago_ms: u64, now_mono_ms: u64) -> bool {
+    pub(crate) fn failed_before(&self, ago_ms: u64, now_mono_ms: u64) -> bool {
         let asked = self.asked_mono_ms.unwrap_or_default();
         self.failure.is_some() && now_mono_ms.saturating_sub(asked) >= ago_ms
     }
 
     /// Whether a poll of it is under way.
-    pub fn is_asking(&self) -> bool {
+    pub(crate) fn is_asking(&self) -> bool {
         self.in_flight_since_mono_ms.is_some()
     }
 
     /// The index by which to see how far the feed has come.
-    pub fn witness(&self) -> Option<&Symbol> {
+    pub(crate) fn witness(&self) -> Option<&Symbol> {
         self.leads.first()
     }
 
     /// What it said last of its witness.
-    pub fn heard_witness(&self) -> Option<&Heard> {
+    pub(crate) fn heard_witness(&self) -> Option<&Heard> {
         self.heard.get(self.witness()?)
     }
 
     /// Whether its data is fresh: it stands for each lead as lately as it should.
-    pub fn is_healthy(&self, freshness: &Freshness, now_mono_ms: u64) -> bool {
+    pub(crate) fn is_healthy(&self, freshness: &Freshness, now_mono_ms: u64) -> bool {
         let source = self.feed.source();
         let is_fresh = |lead: &Symbol| {
             let heard = self.heard.get(lead);
@@ -222,14 +222,14 @@ impl FeedState {
     }
 
     /// Whether what it pushed vouched for each lead within `lately_ms`.
-    pub fn pushed_within(&self, lately_ms: u64, now_mono_ms: u64) -> bool {
+    pub(crate) fn pushed_within(&self, lately_ms: u64, now_mono_ms: u64) -> bool {
         let since = now_mono_ms as i64 - lately_ms as i64;
         let vouched = |lead: &Symbol| self.pushed.get(lead).is_some_and(|at| *at >= since);
         !self.leads.is_empty() && self.leads.iter().all(vouched)
     }
 
     /// Whether it answers, but with prices that should have changed since.
-    pub fn is_stalled(&self, freshness: &Freshness, now_mono_ms: u64) -> bool {
+    pub(crate) fn is_stalled(&self, freshness: &Freshness, now_mono_ms: u64) -> bool {
         let answered = self.succeeded_mono_ms.is_some_and(|at| {
             let lately = Vouched { mono_ms: at as i64, calls: self.calls(self.feed.batch_max()) };
             !freshness.is_stale(self.feed.source(), lately, now_mono_ms)
@@ -240,18 +240,18 @@ impl FeedState {
     /// How far our clock is ahead of the time that its prices have, where that is more than honest
     /// delays explain and the prices move; negative: behind. The machine's clock is the first
     /// suspect, the feed's delay the second.
-    pub fn clock_ahead_ms(&self, now_mono_ms: u64) -> Option<i64> {
+    pub(crate) fn clock_ahead_ms(&self, now_mono_ms: u64) -> Option<i64> {
         self.ahead_of_us_ms.map_or_else(|| self.time.clock_ahead_ms(now_mono_ms), |ms| Some(-ms))
     }
 
     /// Whether the call under way takes longer than a healthy one.
-    pub fn is_timed_out(&self, now_mono_ms: u64) -> bool {
+    pub(crate) fn is_timed_out(&self, now_mono_ms: u64) -> bool {
         self.in_flight_since_mono_ms
             .is_some_and(|since| now_mono_ms.saturating_sub(since) > self.pace.patience_ms)
     }
 
     /// Whether the other feed should be asked although this one's data is still fresh.
-    pub fn is_degraded(&self, now_mono_ms: u64, urgent: bool) -> bool {
+    pub(crate) fn is_degraded(&self, now_mono_ms: u64, urgent: bool) -> bool {
         let doubted = if urgent { 1 } else { FAILURES_DOUBTED };
         self.is_timed_out(now_mono_ms)
             || self.failures_in_row >= doubted
@@ -259,7 +259,7 @@ impl FeedState {
     }
 
     /// Whether it could answer somebody who waits up to `wait_ms`.
-    pub fn can_answer_within(&self, wait_ms: u64, now_mono_ms: u64) -> bool {
+    pub(crate) fn can_answer_within(&self, wait_ms: u64, now_mono_ms: u64) -> bool {
         match self.in_flight_since_mono_ms {
             _ if self.failures_in_row >= FAILURES_HOPELESS => false,
             Some(_) => !self.is_timed_out(now_mono_ms),
@@ -268,7 +268,7 @@ impl FeedState {
     }
 
     /// Whether its readiness lets a call out within `wait_ms`.
-    pub fn askable_within(&self, wait_ms: u64) -> bool {
+    pub(crate) fn askable_within(&self, wait_ms: u64) -> bool {
         match self.feed.readiness() {
             Readiness::Ready => true,
             Readiness::Paced(wait) | Readiness::Open(wait) => wait.as_millis() as u64 <= wait_ms,
@@ -279,7 +279,7 @@ impl FeedState {
     }
 
     /// Milliseconds until a call might go out; for the scheduler's sleep.
-    pub fn wait_ms(&self) -> u64 {
+    pub(crate) fn wait_ms(&self) -> u64 {
         match self.feed.readiness() {
             Readiness::Paced(wait) | Readiness::Open(wait) => wait.as_millis() as u64 + 1,
             _ => u64::MAX,
@@ -288,12 +288,12 @@ impl FeedState {
 
     /// Whether so many of its last polls failed that this is no chance, though its data may still
     /// be fresh.
-    pub fn keeps_failing(&self) -> bool {
+    pub(crate) fn keeps_failing(&self) -> bool {
         self.failures_in_row >= FAILURES_DOUBTED
     }
 
     /// When an index was last asked for with success; `None` before the first time.
-    pub fn heard_mono_ms(&self, symbol: &Symbol) -> Option<u64> {
+    pub(crate) fn heard_mono_ms(&self, symbol: &Symbol) -> Option<u64> {
         self.heard.get(symbol).map(|heard| heard.asked_mono_ms)
     }
 
@@ -304,7 +304,7 @@ impl FeedState {
 
     /// Judges the times of an answer: gives its quotes with when the feed stands for each, and
     /// moves those whose time cannot be true to the implausible ones.
-    pub fn read(&mut self, batch: &mut Batch, judge: Judge<'_>) -> Vec<(Quote, Vouched)> {
+    pub(crate) fn read(&mut self, batch: &mut Batch, judge: Judge<'_>) -> Vec<(Quote, Vouched)> {
         let (times, calls) = (batch.times, self.calls(batch.symbols_max));
         let (mut indices, shares): (Vec<Quote>, Vec<Quote>) =
             batch.quotes.drain(..).partition(|quote| judge.indices.contains(&quote.symbol));
@@ -374,39 +374,39 @@ impl FeedState {
     }
 
     /// Whether a symbol is one of its leads.
-    pub fn leads_with(&self, symbol: &Symbol) -> bool {
+    pub(crate) fn leads_with(&self, symbol: &Symbol) -> bool {
         self.leads.contains(symbol)
     }
 
     /// Whether the next poll carries indices only.
-    pub fn is_indices_only(&self) -> bool {
+    pub(crate) fn is_indices_only(&self) -> bool {
         self.indices_only
     }
 
     /// Notes how far an answer, refused for that, was ahead of our clock; `None` after another.
-    pub fn set_ahead_of_us_ms(&mut self, ahead_ms: Option<i64>) {
+    pub(crate) fn set_ahead_of_us_ms(&mut self, ahead_ms: Option<i64>) {
         self.ahead_of_us_ms = ahead_ms;
     }
 
     /// Calls in which everything in demand comes once, as it was over the last of them.
-    pub fn round(&self) -> u8 {
+    pub(crate) fn round(&self) -> u8 {
         self.round.calls
     }
 
     /// Calls in a row that left something out because requests waited.
-    pub fn crowded(&self) -> u8 {
+    pub(crate) fn crowded(&self) -> u8 {
         self.crowded
     }
 
     /// Notes in how many calls everything in demand comes once, and whether what requests wait for
     /// leaves something out of the next one.
-    pub fn note_demand(&mut self, round: u8, is_crowded: bool) {
+    pub(crate) fn note_demand(&mut self, round: u8, is_crowded: bool) {
         self.round.note(round);
         self.crowded = if is_crowded { self.crowded.saturating_add(1) } else { 0 };
     }
 
     /// Notes a poll that goes out, and what of it requests wait for.
-    pub fn began(&mut self, taken: Option<Taken>, now_mono_ms: u64) {
+    pub(crate) fn began(&mut self, taken: Option<Taken>, now_mono_ms: u64) {
         self.taken = taken;
         self.in_flight_since_mono_ms = Some(now_mono_ms);
         self.asked_mono_ms = Some(now_mono_ms);
@@ -415,7 +415,7 @@ impl FeedState {
     }
 
     /// What requests wait for in a poll that has timed out, for the other feed to ask for; once.
-    pub fn reclaim(&mut self, now_mono_ms: u64) -> Option<Taken> {
+    pub(crate) fn reclaim(&mut self, now_mono_ms: u64) -> Option<Taken> {
         if self.reclaimed || !self.is_timed_out(now_mono_ms) {
             return None;
         }
@@ -425,12 +425,12 @@ impl FeedState {
 
     /// What requests wait for in the poll that has ended, and whether it was
     /// [reclaimed](Self::reclaim) before.
-    pub fn release(&mut self) -> (Option<Taken>, bool) {
+    pub(crate) fn release(&mut self) -> (Option<Taken>, bool) {
         (self.taken.take(), self.reclaimed)
     }
 
     /// Notes how a poll ended.
-    pub fn ended(&mut self, ended: &Ended) {
+    pub(crate) fn ended(&mut self, ended: &Ended) {
         self.in_flight_since_mono_ms = None;
         self.indices_only = matches!(ended, Ended::Refused(_));
         match ended {

@@ -40,7 +40,7 @@ const STEP_MAX_MS: i64 = 60_000;
 
 /// What is known of a source without measuring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Nature {
+pub(crate) struct Nature {
     /// Behind the exchange, until it is measured.
     behind_ms: i64,
     /// Furthest behind that is believed: beyond it the source or our clock is wrong. Leaves room
@@ -52,7 +52,7 @@ pub struct Nature {
 
 impl Nature {
     /// Broker A is in real time; the public provider is a quarter of an hour late.
-    pub fn of(source: Source) -> Self {
+    pub(crate) fn of(source: Source) -> Self {
         match source {
             Source::BrokerA => Self { behind_ms: 0, behind_max_ms: 5 * 60_000, lately_ms: 30_000 },
             Source::Public => {
@@ -63,7 +63,7 @@ impl Nature {
 }
 
 /// The times of one feed.
-pub struct FeedTime {
+pub(crate) struct FeedTime {
     nature: Nature,
     /// The primary index's first.
     witnesses: Vec<Witness>,
@@ -78,7 +78,7 @@ struct Witness {
 
 impl FeedTime {
     /// Of a feed whose `leads` come in the order of their importance.
-    pub fn new(source: Source, leads: &[Symbol]) -> Self {
+    pub(crate) fn new(source: Source, leads: &[Symbol]) -> Self {
         let nature = Nature::of(source);
         let mut witnesses: Vec<Witness> = Vec::new();
         for lead in leads {
@@ -101,25 +101,25 @@ impl FeedTime {
     }
 
     /// How far the source runs behind by its nature; `None` where it does not.
-    pub fn delay_s(&self, exchange: Exchange) -> Option<u32> {
+    pub(crate) fn delay_s(&self, exchange: Exchange) -> Option<u32> {
         let behind_ms = self.behind_ms(exchange);
         let shown = behind_ms >= DELAY_SHOWN_MIN_MS;
         shown.then(|| u32::try_from((behind_ms + 500) / 1_000).unwrap_or(u32::MAX))
     }
 
     /// The same of the primary index's exchange.
-    pub fn delay_of_primary_s(&self) -> Option<u32> {
+    pub(crate) fn delay_of_primary_s(&self) -> Option<u32> {
         self.delay_s(self.witnesses.first()?.symbol.exchange())
     }
 
     /// How long the source leaves the primary index as it is, beyond the seconds of its times.
-    pub fn step_ms(&self) -> u64 {
+    pub(crate) fn step_ms(&self) -> u64 {
         self.witnesses.first().map_or(0, |witness| witness.offset.step_ms())
     }
 
     /// When a price without a time can have been made at the latest, as far as that is known: when
     /// it was asked for, by the source's own clock, and not while trading stood still.
-    pub fn latest(
+    pub(crate) fn latest(
         &self,
         exchange: Exchange,
         times: &CallTimes,
@@ -131,19 +131,19 @@ impl FeedTime {
     }
 
     /// The time of the witness's last answer.
-    pub fn witness_as_of(&self, exchange: Exchange) -> Option<Timestamp> {
+    pub(crate) fn witness_as_of(&self, exchange: Exchange) -> Option<Timestamp> {
         self.witness(exchange)?.as_of
     }
 
     /// Whether a time that the source gave can be true: not much later than its clock has been.
-    pub fn believes(&self, quote: &Quote, times: &CallTimes) -> bool {
+    pub(crate) fn believes(&self, quote: &Quote, times: &CallTimes) -> bool {
         let witness = self.witness(quote.symbol.exchange()).filter(|_| quote.timed);
         witness.is_none_or(|witness| witness.offset.believes(quote.as_of, times))
     }
 
     /// Before an answer is judged: a witness that has been ahead of its clock for long is right,
     /// and what was known of it wrong.
-    pub fn weigh(&mut self, quote: &Quote, times: &CallTimes) {
+    pub(crate) fn weigh(&mut self, quote: &Quote, times: &CallTimes) {
         let witness = self.witnesses.iter_mut().find(|known| known.symbol == quote.symbol);
         if let Some(witness) = witness.filter(|_| quote.timed) {
             witness.offset.weigh(quote.as_of, times);
@@ -151,7 +151,7 @@ impl FeedTime {
     }
 
     /// Takes note of what a lead said of its time, if it is a witness.
-    pub fn heed(&mut self, quote: &Quote, times: &CallTimes, calendar: &MarketCalendar) {
+    pub(crate) fn heed(&mut self, quote: &Quote, times: &CallTimes, calendar: &MarketCalendar) {
         let witness = self.witnesses.iter_mut().find(|known| known.symbol == quote.symbol);
         let Some(witness) = witness else { return };
         witness.as_of = Some(quote.as_of);
@@ -161,7 +161,7 @@ impl FeedTime {
     }
 
     /// When the source stands for an index of this time.
-    pub fn index_vouched(
+    pub(crate) fn index_vouched(
         &self,
         quote: &Quote,
         times: &CallTimes,
@@ -174,7 +174,7 @@ impl FeedTime {
     }
 
     /// When the source stands for a share on `exchange`, by the index beside it.
-    pub fn share_vouched(
+    pub(crate) fn share_vouched(
         &self,
         exchange: Exchange,
         times: &CallTimes,
@@ -188,7 +188,7 @@ impl FeedTime {
     }
 
     /// Whether the market has begun to trade and by the source's clock it has not yet.
-    pub fn is_before_the_bell(&self, calendar: &MarketCalendar, now: Timestamp) -> bool {
+    pub(crate) fn is_before_the_bell(&self, calendar: &MarketCalendar, now: Timestamp) -> bool {
         let behind_ms = self.witnesses.first().map_or(0, |witness| witness.offset.behind_ms());
         let began = calendar.trading_began(now);
         let moves = calendar.status(now).phase == Phase::Open;
@@ -197,7 +197,7 @@ impl FeedTime {
 
     /// How far our clock is ahead of the times of a source whose prices move, where that is more
     /// than its nature explains.
-    pub fn clock_ahead_ms(&self, now_mono_ms: u64) -> Option<i64> {
+    pub(crate) fn clock_ahead_ms(&self, now_mono_ms: u64) -> Option<i64> {
         let offset = &self.witnesses.first()?.offset;
         let (_, behind_ms) = offset.last?;
         let since_ms = now_mono_ms.saturating_sub(offset.advanced_mono_ms?);

@@ -18,7 +18,7 @@ use crate::warmers::relay::follow::FollowTask;
 const ANSWER_IN_MS_MAX: u64 = 60_000;
 
 /// Every feed and its state.
-pub struct Feeds {
+pub(crate) struct Feeds {
     broker_a: FeedState,
     /// `None` when switched off.
     public: Option<FeedState>,
@@ -26,7 +26,7 @@ pub struct Feeds {
 
 impl Feeds {
     /// None of them has been asked yet.
-    pub fn new(context: &WarmerContext) -> Self {
+    pub(crate) fn new(context: &WarmerContext) -> Self {
         let pace = |source| Pace::of(source, context.interval_ms(source), false);
         let state = |feed: Arc<dyn MarketFeed>, lane| {
             let pace = pace(feed.source());
@@ -39,48 +39,48 @@ impl Feeds {
         }
     }
 
-    pub fn broker_a(&self) -> &FeedState {
+    pub(crate) fn broker_a(&self) -> &FeedState {
         &self.broker_a
     }
 
-    pub fn public(&self) -> Option<&FeedState> {
+    pub(crate) fn public(&self) -> Option<&FeedState> {
         self.public.as_ref()
     }
 
-    pub fn of(&self, source: Source) -> Option<&FeedState> {
+    pub(crate) fn of(&self, source: Source) -> Option<&FeedState> {
         self.iter().find(|feed| feed.source() == source)
     }
 
-    pub fn of_mut(&mut self, source: Source) -> Option<&mut FeedState> {
+    pub(crate) fn of_mut(&mut self, source: Source) -> Option<&mut FeedState> {
         self.iter_mut().find(|feed| feed.source() == source)
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &FeedState> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &FeedState> {
         std::iter::once(&self.broker_a).chain(&self.public)
     }
 
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut FeedState> {
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut FeedState> {
         std::iter::once(&mut self.broker_a).chain(&mut self.public)
     }
 
     /// Whether some feed has answered in this run: until then all that is served was restored.
-    pub fn have_answered(&self) -> bool {
+    pub(crate) fn have_answered(&self) -> bool {
         self.iter().any(|feed| feed.succeeded_mono_ms().is_some())
     }
 
     /// Whether some feed's data is fresh.
-    pub fn any_healthy(&self, freshness: &Freshness, now_mono_ms: u64) -> bool {
+    pub(crate) fn any_healthy(&self, freshness: &Freshness, now_mono_ms: u64) -> bool {
         self.iter().any(|feed| feed.is_healthy(freshness, now_mono_ms))
     }
 
     /// Whether every feed there is has failed or cannot be asked.
-    pub fn all_failed(&self) -> bool {
+    pub(crate) fn all_failed(&self) -> bool {
         self.iter().all(|feed| feed.failure().is_some() || !feed.askable_within(u64::MAX))
     }
 
     /// How long a client that misses symbols has to wait for an answer: 0 if some feed can answer
     /// within `wait_ms`, else until one may be asked again, as far as is known now.
-    pub fn answer_in_ms(&self, wait_ms: u64, now_mono_ms: u64) -> u64 {
+    pub(crate) fn answer_in_ms(&self, wait_ms: u64, now_mono_ms: u64) -> u64 {
         if self.iter().any(|feed| feed.can_answer_within(wait_ms, now_mono_ms)) {
             return 0;
         }
@@ -88,7 +88,7 @@ impl Feeds {
     }
 
     /// Milliseconds until a feed that paces itself may be asked again.
-    pub fn wait_ms(&self) -> Option<u64> {
+    pub(crate) fn wait_ms(&self) -> Option<u64> {
         self.iter().map(FeedState::wait_ms).min()
     }
 }
@@ -115,7 +115,7 @@ struct Own {
 }
 
 /// Owner of the market's phase.
-pub struct MarketPhase {
+pub(crate) struct MarketPhase {
     status: MarketStatus,
     /// Monotonic time of the last phase change.
     since_mono_ms: u64,
@@ -126,17 +126,17 @@ pub struct MarketPhase {
 
 impl MarketPhase {
     /// The phase of this moment; [`follow`](Self::follow) sets what it means.
-    pub fn new(context: &WarmerContext, now_mono_ms: u64) -> Self {
+    pub(crate) fn new(context: &WarmerContext, now_mono_ms: u64) -> Self {
         let status = context.calendar.status(context.clock.now());
         Self { status, since_mono_ms: now_mono_ms, closes: [None; Source::ALL.len()] }
     }
 
-    pub fn status(&self) -> &MarketStatus {
+    pub(crate) fn status(&self) -> &MarketStatus {
         &self.status
     }
 
     /// Takes note of the phase, and of what it means for each source.
-    pub fn follow(
+    pub(crate) fn follow(
         &mut self,
         context: &WarmerContext,
         feeds: &mut Feeds,
@@ -228,7 +228,7 @@ impl MarketPhase {
 
 /// What this node does for its prices now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub(crate) enum Standing {
     /// It asks every feed, for all nodes or because it is alone.
     Asks,
     /// Another node tells it prices, so that it asks nobody.
@@ -240,7 +240,7 @@ pub enum Standing {
 
 impl Standing {
     /// Of this moment.
-    pub fn now(context: &WarmerContext, follow: &FollowTask, now_mono_ms: u64) -> Self {
+    pub(crate) fn now(context: &WarmerContext, follow: &FollowTask, now_mono_ms: u64) -> Self {
         match (context.lead.may_ask(), follow.speaks(now_mono_ms)) {
             (true, _) => Self::Asks,
             (false, true) => Self::Relayed,
@@ -275,7 +275,7 @@ const CLOSE_MARGIN_BROKER_A: SignedDuration = SignedDuration::from_mins(10);
 const CLOSE_MARGIN_PUBLIC: SignedDuration = SignedDuration::from_mins(30);
 
 /// How long after the official close `source` can be expected to say it.
-pub fn close_margin(source: Source) -> SignedDuration {
+pub(crate) fn close_margin(source: Source) -> SignedDuration {
     match source {
         Source::BrokerA => CLOSE_MARGIN_BROKER_A,
         Source::Public => CLOSE_MARGIN_PUBLIC,
@@ -288,7 +288,7 @@ const CONFIRMING_MS: u64 = 10_000;
 
 /// How often one feed is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pace {
+pub(crate) struct Pace {
     /// Between two polls that nobody asked for; 0: as fast as the feed's budget allows.
     pub interval_ms: u64,
     /// Not relied on after waiting this long.
@@ -297,7 +297,7 @@ pub struct Pace {
 
 impl Pace {
     /// Of a feed whose budget allows a call each `budget_ms`.
-    pub fn of(source: Source, budget_ms: u64, rests: bool) -> Self {
+    pub(crate) fn of(source: Source, budget_ms: u64, rests: bool) -> Self {
         Self {
             interval_ms: if rests { resting_ms(source) } else { 0 },
             // The pace itself is no reason for doubt.
@@ -306,7 +306,7 @@ impl Pace {
     }
 
     /// The same of a feed whose prices are pushed, where it takes so many calls to confirm all.
-    pub fn confirming(self, calls: u64) -> Self {
+    pub(crate) fn confirming(self, calls: u64) -> Self {
         let interval_ms = self.interval_ms.max(CONFIRMING_MS / calls.max(1));
         Self { interval_ms, ..self }
     }
@@ -314,14 +314,14 @@ impl Pace {
 
 impl Pace {
     /// The same where nodes that hear no leader share the provider.
-    pub fn sparing(self, budget_ms: u64) -> Self {
+    pub(crate) fn sparing(self, budget_ms: u64) -> Self {
         Self { interval_ms: self.interval_ms.max(budget_ms), ..self }
     }
 }
 
 /// How long a feed may leave a price as it is: while prices move, and closing prices. `step_ms`:
 /// how long its index stands by its nature, though it is asked more often.
-pub fn limits(source: Source, budget_ms: u64, step_ms: u64) -> (Limits, Limits) {
+pub(crate) fn limits(source: Source, budget_ms: u64, step_ms: u64) -> (Limits, Limits) {
     let grace_ms = match source {
         Source::BrokerA => GRACE_BROKER_A_MS,
         Source::Public => GRACE_PUBLIC_MS,
@@ -332,7 +332,7 @@ pub fn limits(source: Source, budget_ms: u64, step_ms: u64) -> (Limits, Limits) 
 }
 
 /// Time between two polls of a feed that are there to confirm what is pushed, for [`limits`].
-pub fn confirming_ms(budget_ms: u64) -> u64 {
+pub(crate) fn confirming_ms(budget_ms: u64) -> u64 {
     budget_ms.max(CONFIRMING_MS)
 }
 

@@ -25,10 +25,10 @@ const FIRST_ANSWER_MS: u64 = 1_500;
 const STANDBY_RETRY_MS: u64 = 10_000;
 
 /// What a poll's call brought.
-pub type Answer = Result<Batch, BrokerError>;
+pub(crate) type Answer = Result<Batch, BrokerError>;
 
 /// Owner of the feeds.
-pub struct QuotesTask {
+pub(crate) struct QuotesTask {
     feeds: Feeds,
     /// By source.
     outcomes: [Outcomes<Box<Answer>>; Source::ALL.len()],
@@ -37,7 +37,7 @@ pub struct QuotesTask {
 
 impl QuotesTask {
     /// Nothing has been asked yet.
-    pub fn new(
+    pub(crate) fn new(
         context: &WarmerContext,
         outcomes: [Outcomes<Box<Answer>>; Source::ALL.len()],
         now_mono_ms: u64,
@@ -46,27 +46,27 @@ impl QuotesTask {
     }
 
     /// This node asks from now on: broker A has its first chance again.
-    pub fn begin(&mut self, now_mono_ms: u64) {
+    pub(crate) fn begin(&mut self, now_mono_ms: u64) {
         self.started_mono_ms = now_mono_ms;
     }
 
-    pub fn feeds(&self) -> &Feeds {
+    pub(crate) fn feeds(&self) -> &Feeds {
         &self.feeds
     }
 
-    pub fn feeds_mut(&mut self) -> &mut Feeds {
+    pub(crate) fn feeds_mut(&mut self) -> &mut Feeds {
         &mut self.feeds
     }
 
     /// Whether requests wait for a feed: symbols are pending, though those who asked may have left
     /// (they come back), or nothing of this run is served yet.
-    pub fn is_urgent(&self, context: &WarmerContext) -> bool {
+    pub(crate) fn is_urgent(&self, context: &WarmerContext) -> bool {
         context.pending.is_waited_for() || !self.feeds.have_answered()
     }
 
     /// Asks the feeds whose time has come, but for those `taken`, whose next call another task
     /// makes.
-    pub fn poll(
+    pub(crate) fn poll(
         &mut self,
         context: &WarmerContext,
         taken: impl Fn(Source) -> bool,
@@ -131,7 +131,7 @@ impl QuotesTask {
     }
 
     /// Takes in how a poll ended; `None` when its call was lost.
-    pub fn answered(
+    pub(crate) fn answered(
         &mut self,
         source: Source,
         answer: Option<Box<Answer>>,
@@ -179,7 +179,7 @@ impl QuotesTask {
 
     /// Takes in what a source pushed. No poll has ended by it, and what it leaves out is not
     /// unknown.
-    pub fn pushed(
+    pub(crate) fn pushed(
         &mut self,
         source: Source,
         batch: Batch,
@@ -230,7 +230,7 @@ const CROWDED_MAX: u8 = 3;
 const ROUND_CALLS_MAX: usize = 8;
 
 /// The symbols of the next poll, and what of them requests wait for.
-pub fn compose(
+pub(crate) fn compose(
     feed: &mut FeedState,
     context: &WarmerContext,
     now_mono_ms: u64,

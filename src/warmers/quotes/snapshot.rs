@@ -11,7 +11,7 @@ use crate::views::snapshot as views;
 use crate::warmers::context::WarmerContext;
 
 /// A snapshot that nobody is shown yet.
-pub struct Unshown {
+pub(crate) struct Unshown {
     snapshot: Snapshot,
     signals: ShownSignals,
     made: Made,
@@ -19,13 +19,13 @@ pub struct Unshown {
 
 /// What the snapshot shows beside prices.
 #[derive(Clone, Copy)]
-pub struct Beside<'a> {
+pub(crate) struct Beside<'a> {
     pub status: &'a MarketStatus,
     pub signals: &'a ShownSignals,
 }
 
 /// Owner of the published snapshot.
-pub struct SnapshotTask {
+pub(crate) struct SnapshotTask {
     published: Option<Snapshot>,
     /// The signals published in it.
     signals: ShownSignals,
@@ -35,13 +35,13 @@ pub struct SnapshotTask {
 
 impl SnapshotTask {
     /// Nothing is published.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { published: None, signals: ShownSignals::none(), stands_until_mono_ms: u64::MAX }
     }
 
     /// Makes the snapshot anew and publishes it where it has changed. True: there is one, and it
     /// is not stale.
-    pub fn publish(
+    pub(crate) fn publish(
         &mut self,
         context: &WarmerContext,
         beside: Beside<'_>,
@@ -55,7 +55,7 @@ impl SnapshotTask {
 
     /// The snapshot as it is once the first level has taken in what is `coming`; `None` where it
     /// does not change.
-    pub fn make(
+    pub(crate) fn make(
         &mut self,
         context: &WarmerContext,
         beside: Beside<'_>,
@@ -73,7 +73,7 @@ impl SnapshotTask {
     }
 
     /// Publishes it.
-    pub fn show(&mut self, context: &WarmerContext, unshown: Unshown) {
+    pub(crate) fn show(&mut self, context: &WarmerContext, unshown: Unshown) {
         let Unshown { snapshot, signals, made } = unshown;
         self.signals = signals;
         context.snapshot.show(made);
@@ -82,22 +82,22 @@ impl SnapshotTask {
     }
 
     /// How old what is published is; `None` before there is a snapshot.
-    pub fn age(&self) -> Option<Age> {
+    pub(crate) fn age(&self) -> Option<Age> {
         self.published.as_ref().map(|published| published.market.age)
     }
 
     /// Whether what is published comes from the simulator.
-    pub fn is_simulated(&self) -> bool {
+    pub(crate) fn is_simulated(&self) -> bool {
         self.published.as_ref().is_some_and(|published| published.market.simulated)
     }
 
     /// For the heartbeat; `None` before there is a snapshot.
-    pub fn serving(&self) -> Option<Serving> {
+    pub(crate) fn serving(&self) -> Option<Serving> {
         self.published.as_ref().map(Serving::of)
     }
 
     /// Milliseconds until a price becomes stale, which the snapshot then says at once.
-    pub fn wait_ms(&self, now_mono_ms: u64) -> u64 {
+    pub(crate) fn wait_ms(&self, now_mono_ms: u64) -> u64 {
         self.stands_until_mono_ms.saturating_sub(now_mono_ms).saturating_add(1)
     }
 

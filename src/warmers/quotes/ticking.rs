@@ -27,7 +27,7 @@ const SETTLE_MS: u64 = 2_500;
 const VOUCHED_MS: u64 = 4_000;
 
 /// Owner of what is told to the ticker, and of what it means.
-pub struct TickingTask {
+pub(crate) struct TickingTask {
     /// The second, by the wall clock, of the last look at what is wanted.
     told_s: i64,
     is_live: bool,
@@ -40,7 +40,7 @@ pub struct TickingTask {
 
 /// What the polls of a source are for now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Eased {
+pub(crate) struct Eased {
     /// The source's ticks flow, so that polls only confirm them: so many of them at a time.
     pub confirming: Option<u64>,
     /// They did a moment ago: prices that no poll has confirmed since are not stale yet.
@@ -49,36 +49,36 @@ pub struct Eased {
 
 impl TickingTask {
     /// Nothing has been told.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { told_s: 0, is_live: false, stopped_mono_ms: None, calls: 1, log: TickLog::new() }
     }
 
     /// Whether ticks flow and are believed.
-    pub fn is_live(&self) -> bool {
+    pub(crate) fn is_live(&self) -> bool {
         self.is_live
     }
 
     /// What was pushed, beside what calls say.
-    pub fn log(&self) -> &TickLog {
+    pub(crate) fn log(&self) -> &TickLog {
         &self.log
     }
 
     /// Takes note of what a source pushed.
-    pub fn pushed(&mut self, source: Source, batch: &Batch, now_mono_ms: u64) {
+    pub(crate) fn pushed(&mut self, source: Source, batch: &Batch, now_mono_ms: u64) {
         if source == Source::BrokerA {
             self.log.pushed(&batch.quotes, now_mono_ms);
         }
     }
 
     /// Compares what a poll brought with what was pushed, while ticks flow.
-    pub fn polled(&mut self, source: Source, answer: Option<&Answer>, now_mono_ms: u64) {
+    pub(crate) fn polled(&mut self, source: Source, answer: Option<&Answer>, now_mono_ms: u64) {
         if let (Source::BrokerA, true, Some(Ok(batch))) = (source, self.is_live, answer) {
             self.log.polled(&batch.quotes, now_mono_ms);
         }
     }
 
     /// Looks whether ticks flow, and tells once a second what is wanted.
-    pub fn poll(
+    pub(crate) fn poll(
         &mut self,
         context: &WarmerContext,
         status: &MarketStatus,
@@ -124,7 +124,7 @@ impl TickingTask {
     }
 
     /// What its ticks mean for the polls of `source`.
-    pub fn eased(&self, source: Source, now_mono_ms: u64) -> Eased {
+    pub(crate) fn eased(&self, source: Source, now_mono_ms: u64) -> Eased {
         let lately = |at: u64| now_mono_ms.saturating_sub(at) <= SETTLE_MS;
         match source {
             Source::BrokerA => Eased {
@@ -159,7 +159,7 @@ const STANDS_MS: u64 = 60_000;
 const DIFFERENCE_MAX: Decimal = Decimal::from_parts(5, 0, 0, false, 3);
 
 /// The last tick of each symbol.
-pub struct TickLog {
+pub(crate) struct TickLog {
     last: BoundedMap<Symbol, Last>,
     disagreements: u64,
 }
@@ -188,12 +188,12 @@ impl Last {
 
 impl TickLog {
     /// Nothing has ticked.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { last: BoundedMap::evicting_in_batches(SYMBOLS_MAX), disagreements: 0 }
     }
 
     /// Takes note of ticks.
-    pub fn pushed(&mut self, quotes: &[Quote], now_mono_ms: u64) {
+    pub(crate) fn pushed(&mut self, quotes: &[Quote], now_mono_ms: u64) {
         for quote in quotes {
             self.put(Last::of(quote, now_mono_ms));
         }
@@ -201,7 +201,7 @@ impl TickLog {
 
     /// Compares what a call brought. A symbol that has not ticked yet is given its time from now
     /// on.
-    pub fn polled(&mut self, quotes: &[Quote], now_mono_ms: u64) {
+    pub(crate) fn polled(&mut self, quotes: &[Quote], now_mono_ms: u64) {
         for quote in quotes {
             let Some(last) = self.last.value_mut(&quote.symbol) else {
                 self.put(Last::of(quote, now_mono_ms));
@@ -217,7 +217,7 @@ impl TickLog {
     }
 
     /// Symbols whose ticks have stopped.
-    pub fn standing(&self, now_mono_ms: u64) -> Vec<Symbol> {
+    pub(crate) fn standing(&self, now_mono_ms: u64) -> Vec<Symbol> {
         let stands = |last: &&Last| {
             last.is_behind && now_mono_ms.saturating_sub(last.ticked_mono_ms) >= STANDS_MS
         };
@@ -225,12 +225,12 @@ impl TickLog {
     }
 
     /// Ticks have stopped altogether, so that each begins anew.
-    pub fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         self.last.retain(|_, _| false);
     }
 
     /// How often a tick and a call of the same second differed by more than half a percent.
-    pub fn disagreements(&self) -> u64 {
+    pub(crate) fn disagreements(&self) -> u64 {
         self.disagreements
     }
 }

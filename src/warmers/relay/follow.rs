@@ -38,10 +38,10 @@ const LIST_RETRY_MS: u64 = 5_000;
 const LIST_DEADLINE_MS: u64 = 30_000;
 
 /// What a look for the list of instruments found.
-pub type FoundList = Option<InstrumentList>;
+pub(crate) type FoundList = Option<InstrumentList>;
 
 /// What the leader said last of running candles.
-pub struct HeardRunning {
+pub(crate) struct HeardRunning {
     /// `None`: it shows none.
     pub running: Option<RunningSignals>,
     /// They may not be shown from then on.
@@ -49,7 +49,7 @@ pub struct HeardRunning {
 }
 
 /// Owner of what was heard.
-pub struct FollowTask {
+pub(crate) struct FollowTask {
     wants: Outcomes<Sent>,
     lists: Outcomes<Box<FoundList>>,
     /// When the leader was last heard.
@@ -69,7 +69,11 @@ pub struct FollowTask {
 
 impl FollowTask {
     /// Nothing was heard. What becomes of wants that were told, and of looks for the list.
-    pub fn new(wants: Outcomes<Sent>, lists: Outcomes<Box<FoundList>>, now_mono_ms: u64) -> Self {
+    pub(crate) fn new(
+        wants: Outcomes<Sent>,
+        lists: Outcomes<Box<FoundList>>,
+        now_mono_ms: u64,
+    ) -> Self {
         Self {
             wants,
             lists,
@@ -87,14 +91,14 @@ impl FollowTask {
     }
 
     /// This node follows from now on: whoever leads has the first chance to tell.
-    pub fn begin(&mut self, now_mono_ms: u64) {
+    pub(crate) fn begin(&mut self, now_mono_ms: u64) {
         self.since_mono_ms = now_mono_ms;
         // Of a leader before, or of this node itself.
         self.running = None;
     }
 
     /// Whether the leader was heard lately, or could not be yet.
-    pub fn speaks(&self, now_mono_ms: u64) -> bool {
+    pub(crate) fn speaks(&self, now_mono_ms: u64) -> bool {
         let follows_ms = now_mono_ms.saturating_sub(self.since_mono_ms);
         let age_ms = self.age_ms(now_mono_ms).map_or(follows_ms, |age_ms| age_ms.min(follows_ms));
         age_ms < MUTE_MS
@@ -106,17 +110,17 @@ impl FollowTask {
     }
 
     /// What the leader said last of running candles; `None` before it was heard.
-    pub fn running(&self) -> Option<&HeardRunning> {
+    pub(crate) fn running(&self) -> Option<&HeardRunning> {
         self.running.as_ref()
     }
 
     /// What the leader says is in the store.
-    pub fn evening(&self) -> Evening {
+    pub(crate) fn evening(&self) -> Evening {
         self.evening
     }
 
     /// Takes in what the leader tells: it has judged it, so this node only keeps it.
-    pub fn hear(&mut self, news: News, sinks: &mut QuoteSinks<'_>, now_mono_ms: u64) {
+    pub(crate) fn hear(&mut self, news: News, sinks: &mut QuoteSinks<'_>, now_mono_ms: u64) {
         let News { quotes, unknown, rules, evening, running, age_ms } = news;
         let told_mono_ms = (now_mono_ms as i64).saturating_sub_unsigned(age_ms);
         self.heard_mono_ms = self.heard_mono_ms.max(Some(told_mono_ms));
@@ -141,7 +145,7 @@ impl FollowTask {
     }
 
     /// Tells what is wanted, and looks for the list of instruments that the leader has.
-    pub fn poll(&mut self, context: &WarmerContext, now_mono_ms: u64) {
+    pub(crate) fn poll(&mut self, context: &WarmerContext, now_mono_ms: u64) {
         self.want(context, now_mono_ms);
         self.look_for_list(context, now_mono_ms);
     }
@@ -171,7 +175,7 @@ impl FollowTask {
     }
 
     /// Notes how a want went out. Lost, it is told again soon.
-    pub fn wanted(&mut self) {
+    pub(crate) fn wanted(&mut self) {
         self.want_in_flight = false;
     }
 
@@ -194,7 +198,7 @@ impl FollowTask {
     }
 
     /// Takes in what a look for the list found, if it is newer than the one at hand.
-    pub fn listed(&mut self, found: Option<Box<FoundList>>, context: &WarmerContext) {
+    pub(crate) fn listed(&mut self, found: Option<Box<FoundList>>, context: &WarmerContext) {
         self.list_in_flight = false;
         let Some(list) = found.and_then(|found| *found) else { return };
         let newer = {
@@ -213,21 +217,21 @@ impl FollowTask {
 // What the leader does about symbols that followers want: as if its own clients had asked.
 
 /// Owner of what is known of the followers' wants.
-pub struct WantedTask {
+pub(crate) struct WantedTask {
     /// As of the last look.
     known: HashSet<Symbol>,
 }
 
 impl WantedTask {
     /// Nobody wants anything.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { known: HashSet::new() }
     }
 
     /// Looks what followers want. What is held counts as asked for, so that polls and the ticker go
     /// on with it; what is not is fetched. What was not wanted a moment ago is told once more,
     /// because the follower that asks lacks it.
-    pub fn poll(&mut self, context: &WarmerContext, tell: &mut TellTask, now_mono_ms: u64) {
+    pub(crate) fn poll(&mut self, context: &WarmerContext, tell: &mut TellTask, now_mono_ms: u64) {
         let Some(cluster) = &context.cluster else { return };
         let wanted = cluster.wire.wanted();
         let list = context.instruments.load();

@@ -14,6 +14,7 @@ pub(crate) mod tell;
 #[cfg(feature = "engines")]
 mod valkey;
 
-pub use news::{Evening, News, NoWire, Told, Wire, WireError, WireReading};
+pub use news::Told;
+pub(crate) use news::{Evening, News, NoWire, Wire, WireReading};
 #[cfg(feature = "engines")]
-pub use valkey::{ValkeyWire, WireParts};
+pub(crate) use valkey::{ValkeyWire, WireParts};

@@ -13,13 +13,13 @@ use crate::signals::{ListedSignal, Look, SignalList};
 
 /// Most quotes of one message: two of broker A's batches, some 150 KiB. What does not fit goes with
 /// the next.
-pub const QUOTES_MAX: usize = 1_000;
+pub(crate) const QUOTES_MAX: usize = 1_000;
 
 /// Most symbols that one node says that it wants: one of broker A's batches.
-pub const WANTED_MAX: usize = 500;
+pub(crate) const WANTED_MAX: usize = 500;
 
 /// Most signals of running candles that are told: every pattern of a large universe is fewer.
-pub const RUNNING_MAX: usize = 1_000;
+pub(crate) const RUNNING_MAX: usize = 1_000;
 
 /// What the leader tells.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,7 +47,7 @@ pub struct Told {
 
 impl Told {
     /// As the leader holds it.
-    pub fn of(quote: Quote, vouched: Vouched, now_mono_ms: u64) -> Self {
+    pub(crate) fn of(quote: Quote, vouched: Vouched, now_mono_ms: u64) -> Self {
         let never = vouched.mono_ms == Vouched::NEVER.mono_ms;
         let ago_ms = (now_mono_ms as i64).saturating_sub(vouched.mono_ms);
         Self { quote, vouched_ago_ms: (!never).then_some(ago_ms), calls: vouched.calls }
@@ -55,7 +55,7 @@ impl Told {
 
     /// As a node holds it that hears it now. Messages have the calls of the leading indices alone;
     /// everything else comes in turn.
-    pub fn heard(self, now_mono_ms: u64, indices: &IndexList) -> (Quote, Vouched) {
+    pub(crate) fn heard(self, now_mono_ms: u64, indices: &IndexList) -> (Quote, Vouched) {
         let leads = indices.leads().iter().any(|lead| lead.symbol == self.quote.symbol);
         let vouched = self.vouched_ago_ms.map_or(Vouched::NEVER, |ago_ms| Vouched {
             mono_ms: (now_mono_ms as i64).saturating_sub(ago_ms),
@@ -76,7 +76,7 @@ pub struct Evening {
 
 impl Evening {
     /// What this node has.
-    pub fn of(signals: Option<Date>, list: &InstrumentList) -> Self {
+    pub(crate) fn of(signals: Option<Date>, list: &InstrumentList) -> Self {
         let fetched = list.origin() == Origin::BrokerA;
         Self { signals, instruments: fetched.then(|| list.as_of()) }
     }
@@ -93,7 +93,7 @@ pub struct RunningSignals {
 
 impl RunningSignals {
     /// Those in `list`, which stand until `until_mono_ms`.
-    pub fn of(list: &SignalList, until_mono_ms: u64, now_mono_ms: u64) -> Option<Self> {
+    pub(crate) fn of(list: &SignalList, until_mono_ms: u64, now_mono_ms: u64) -> Option<Self> {
         let signals = list.signals.iter().filter(|signal| signal.provisional);
         Some(Self {
             look: list.look?,
@@ -105,7 +105,7 @@ impl RunningSignals {
 
 /// What a follower wants the leader to ask for: what requests wait for goes first, then what
 /// clients asked for lately or users hold. In an order by which two such lists can be compared.
-pub fn wanted(mut waited: Vec<Symbol>, mut asked: Vec<Symbol>) -> Vec<Symbol> {
+pub(crate) fn wanted(mut waited: Vec<Symbol>, mut asked: Vec<Symbol>) -> Vec<Symbol> {
     waited.truncate(WANTED_MAX);
     asked.truncate(WANTED_MAX - waited.len());
     waited.extend(asked);
@@ -141,7 +141,7 @@ pub struct WireReading {
 }
 
 /// The way to the other nodes. What is heard goes to a
-/// [`RelayInbox`](crate::warmers::RelayInbox).
+/// [`RelayInbox`](crate::warmers::mailbox::RelayInbox).
 pub trait Wire: Send + Sync {
     /// Tells the other nodes, as the leader of `epoch`. Blocks, by a deadline of its own; called on
     /// the lane `relay`.
@@ -173,7 +173,7 @@ pub trait Wire: Send + Sync {
 }
 
 /// No way to the other nodes. One of them leads all the same; the others ask the public provider.
-pub struct NoWire;
+pub(crate) struct NoWire;
 
 impl Wire for NoWire {
     fn tell(&self, _: Epoch, _: News) -> Result<(), WireError> {

@@ -26,10 +26,10 @@ const TELL_DEADLINE_MS: u64 = 5_000;
 const UNKNOWN_MAX: usize = 200;
 
 /// How a message went out.
-pub type Sent = Result<(), WireError>;
+pub(crate) type Sent = Result<(), WireError>;
 
 /// Owner of what is to be told. Bounded by the symbols of L1.
-pub struct TellTask {
+pub(crate) struct TellTask {
     outcomes: Outcomes<Sent>,
     /// The epoch in which this node tells; `None` where nobody is to be told anything.
     epoch: Option<Epoch>,
@@ -46,7 +46,7 @@ pub struct TellTask {
 
 impl TellTask {
     /// Nothing is to be told.
-    pub fn new(outcomes: Outcomes<Sent>) -> Self {
+    pub(crate) fn new(outcomes: Outcomes<Sent>) -> Self {
         Self {
             outcomes,
             epoch: None,
@@ -61,7 +61,7 @@ impl TellTask {
     }
 
     /// From now on this node tells in `epoch`, or not at all.
-    pub fn set_epoch(&mut self, epoch: Option<Epoch>) {
+    pub(crate) fn set_epoch(&mut self, epoch: Option<Epoch>) {
         if epoch != self.epoch {
             self.epoch = epoch;
             self.quotes.clear();
@@ -71,21 +71,21 @@ impl TellTask {
     }
 
     /// A quote was brought or confirmed.
-    pub fn add_quote(&mut self, symbol: &Symbol) {
+    pub(crate) fn add_quote(&mut self, symbol: &Symbol) {
         if self.epoch.is_some() && !self.quotes.contains(symbol) {
             self.quotes.insert(symbol.clone());
         }
     }
 
     /// No source knows it.
-    pub fn add_unknown(&mut self, symbol: Symbol) {
+    pub(crate) fn add_unknown(&mut self, symbol: Symbol) {
         if self.epoch.is_some() && self.unknown.len() < UNKNOWN_MAX {
             self.unknown.insert(symbol);
         }
     }
 
     /// Sends a message, if one is due. `running`: what is shown of running candles.
-    pub fn poll(
+    pub(crate) fn poll(
         &mut self,
         context: &WarmerContext,
         evening: Evening,
@@ -116,7 +116,7 @@ impl TellTask {
     }
 
     /// Milliseconds until what has changed may be told.
-    pub fn wait_ms(&self, now_mono_ms: u64) -> u64 {
+    pub(crate) fn wait_ms(&self, now_mono_ms: u64) -> u64 {
         let has_news = self.epoch.is_some() && !(self.quotes.is_empty() && self.unknown.is_empty());
         match self.told_mono_ms {
             Some(at) if has_news => (at + APART_MS).saturating_sub(now_mono_ms),
@@ -148,7 +148,7 @@ impl TellTask {
     }
 
     /// Notes how a message went out. True: a newer leader speaks.
-    pub fn ended(&mut self, sent: Option<Sent>) -> bool {
+    pub(crate) fn ended(&mut self, sent: Option<Sent>) -> bool {
         self.in_flight = false;
         let carried = std::mem::take(&mut self.under_way);
         match sent.unwrap_or_else(|| Err(WireError::Unavailable(LOST.to_owned()))) {

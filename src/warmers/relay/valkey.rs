@@ -27,7 +27,7 @@ use crate::warmers::tokens::{
 };
 
 /// The other nodes, over one server.
-pub struct ValkeyWire {
+pub(crate) struct ValkeyWire {
     relay: Arc<ValkeyRelay>,
     // Before the follower, from which it hears.
     _tokens: Exchange,
@@ -35,7 +35,7 @@ pub struct ValkeyWire {
 }
 
 /// Who this node is among the others, and what it shares with them.
-pub struct WireParts {
+pub(crate) struct WireParts {
     pub server: Arc<Server>,
     /// What is told and kept is signed for it, and brokers' tokens of the day are sealed.
     pub installation: Arc<Installation>,
@@ -53,7 +53,7 @@ impl ValkeyWire {
     ///
     /// # Errors
     /// A thread cannot be started.
-    pub fn start(parts: WireParts) -> io::Result<Self> {
+    pub(crate) fn start(parts: WireParts) -> io::Result<Self> {
         let WireParts { server, installation, node, inbox, bell, tokens, clock } = parts;
         let (sealed, heard) = bounded(HEARD_MAX);
         let follower = Arc::new(Follower::start(FollowerParts {
@@ -243,10 +243,10 @@ struct Signal {
 }
 
 /// By source, the calls after which it is asked again.
-pub type Calls = [u8; Source::ALL.len()];
+pub(super) type Calls = [u8; Source::ALL.len()];
 
 /// The rules as bytes.
-pub fn encode_rules(rules: &FreshnessRules, calls: Calls) -> Vec<u8> {
+pub(crate) fn encode_rules(rules: &FreshnessRules, calls: Calls) -> Vec<u8> {
     let pair = |limits: Limits| (limits.period_ms, limits.grace_ms);
     let sources = Source::ALL.map(|source| {
         let SourceRules { moving, resting, rests_for_ms, round } = rules.sources[source as usize];
@@ -258,7 +258,7 @@ pub fn encode_rules(rules: &FreshnessRules, calls: Calls) -> Vec<u8> {
 }
 
 /// The rules, and the calls by source; `None` where no program of ours wrote the bytes.
-pub fn decode_rules(bytes: &[u8]) -> Option<(FreshnessRules, Calls)> {
+pub(crate) fn decode_rules(bytes: &[u8]) -> Option<(FreshnessRules, Calls)> {
     let read: Rules = sonic_rs::from_slice(bytes).ok()?;
     let limits = |(period_ms, grace_ms): (u64, u64)| {
         let fits = period_ms.max(grace_ms) <= LIMIT_MS_MAX;
@@ -276,7 +276,7 @@ pub fn decode_rules(bytes: &[u8]) -> Option<(FreshnessRules, Calls)> {
 }
 
 /// What is in the store and what is shown of running candles, as bytes.
-pub fn encode_evening(evening: Evening, running: Option<&RunningSignals>) -> Vec<u8> {
+pub(crate) fn encode_evening(evening: Evening, running: Option<&RunningSignals>) -> Vec<u8> {
     let text = |date: Option<Date>| date.map(|date| date.to_string());
     let (signals, instruments) = (text(evening.signals), text(evening.instruments));
     let running = running.map(|RunningSignals { look, for_ms, signals }| Shown {
@@ -289,7 +289,7 @@ pub fn encode_evening(evening: Evening, running: Option<&RunningSignals>) -> Vec
 }
 
 /// The same from bytes; `None` where no program of ours wrote them.
-pub fn decode_evening(bytes: &[u8]) -> Option<(Evening, Option<RunningSignals>)> {
+pub(crate) fn decode_evening(bytes: &[u8]) -> Option<(Evening, Option<RunningSignals>)> {
     let InStore { signals, instruments, running } = sonic_rs::from_slice(bytes).ok()?;
     let date = |text: Option<String>| text.map(|text| text.parse::<Date>()).transpose().ok();
     let evening = Evening { signals: date(signals)?, instruments: date(instruments)? };

@@ -27,11 +27,11 @@ const STARVED_WHILE_WAITED_MS: u64 = 10 * 60_000;
 const ARRIVED_MAX: usize = 2;
 
 /// What a call brought: `None` where the source does not have the symbol.
-pub type Answer = Result<Option<DailyCandles>, BrokerError>;
+pub(crate) type Answer = Result<Option<DailyCandles>, BrokerError>;
 
 /// What the scheduler knows when it gives the task its turn.
 #[derive(Debug, Clone, Copy)]
-pub struct Turn {
+pub(crate) struct Turn {
     pub requests_wait: bool,
     pub close_is_pricing: bool,
     pub public_is_asking: bool,

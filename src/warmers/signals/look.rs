@@ -24,7 +24,7 @@ use crate::views::{signals as views, values};
 use crate::warmers::signals::outcomes::{Closes, Expected, basis_of, walk};
 
 /// What looks at a session need of those before it, made once.
-pub struct Prepared {
+pub(crate) struct Prepared {
     /// The session before.
     pub settled: Date,
     /// By the symbols' places; `None` where the candles are not trusted or end earlier.
@@ -34,7 +34,7 @@ pub struct Prepared {
 }
 
 /// The end of a symbol's stored candles.
-pub struct Tail {
+pub(crate) struct Tail {
     pub symbol: Symbol,
     pub source: Source,
     pub simulated: bool,
@@ -42,7 +42,7 @@ pub struct Tail {
 }
 
 /// What to prepare.
-pub struct PrepareOrder {
+pub(crate) struct PrepareOrder {
     /// The session before the one under way.
     pub settled: Date,
     /// By their places; `None` where the candles are not trusted.
@@ -50,7 +50,10 @@ pub struct PrepareOrder {
 }
 
 /// Reads all candles, weighs every key, and keeps what a look needs.
-pub fn prepare(store: &dyn SignalStore, order: PrepareOrder) -> Result<Prepared, StoreError> {
+pub(crate) fn prepare(
+    store: &dyn SignalStore,
+    order: PrepareOrder,
+) -> Result<Prepared, StoreError> {
     let PrepareOrder { settled, symbols } = order;
     let mut histories = Vec::with_capacity(symbols.len());
     let mut tails = Vec::with_capacity(symbols.len());
@@ -72,7 +75,7 @@ pub fn prepare(store: &dyn SignalStore, order: PrepareOrder) -> Result<Prepared,
 }
 
 /// What to look at.
-pub struct LookOrder {
+pub(crate) struct LookOrder {
     pub look: Look,
     pub prepared: Arc<Prepared>,
     /// What each symbol's source said last, by its place.
@@ -84,13 +87,13 @@ pub struct LookOrder {
 }
 
 /// What could not be put on record.
-pub struct Refused {
+pub(crate) struct Refused {
     pub shown: Shown,
     pub error: StoreError,
 }
 
 /// Finds the patterns of running candles, puts them on record and then among the others.
-pub fn look(store: &dyn SignalStore, order: &LookOrder) -> Result<Shown, Refused> {
+pub(crate) fn look(store: &dyn SignalStore, order: &LookOrder) -> Result<Shown, Refused> {
     let LookOrder { look, until_mono_ms, publication, .. } = order;
     let Some(complete) = publication.complete() else { return Ok(Shown::nothing()) };
     let (listed, found) = found(order).into_iter().unzip();
@@ -103,14 +106,14 @@ pub fn look(store: &dyn SignalStore, order: &LookOrder) -> Result<Shown, Refused
 }
 
 /// What another node found in running candles.
-pub struct Adopted {
+pub(crate) struct Adopted {
     pub look: Look,
     pub signals: Vec<ListedSignal>,
     pub until_mono_ms: u64,
 }
 
 /// Shows what another node found and put on record.
-pub fn adopt(
+pub(crate) fn adopt(
     store: &dyn SignalStore,
     adopted: Adopted,
     expected: &Expected,
@@ -133,7 +136,7 @@ pub fn adopt(
 }
 
 /// Shows finished candles' signals alone again; needs no store.
-pub fn withdraw(publication: &Publication) -> Shown {
+pub(crate) fn withdraw(publication: &Publication) -> Shown {
     let shown = publication.complete().map(|complete| publication.put(complete, None));
     shown.unwrap_or_else(Shown::nothing)
 }
@@ -222,14 +225,14 @@ fn signal(
 /// From the beginning of a rotation to that of the next. A day's candle says little more a minute
 /// later, and every symbol costs a call. A rotation ends by then at the latest; those whom it did
 /// not reach come first in the next.
-pub const ROTATION_MS: u64 = 5 * 60_000;
+pub(crate) const ROTATION_MS: u64 = 5 * 60_000;
 /// A running candle is looked at, and what it showed is shown, for so long after it came: two
 /// rotations may fail.
-pub const FRESH_MS: u64 = 15 * 60_000;
+pub(crate) const FRESH_MS: u64 = 15 * 60_000;
 
 /// What of the running session is known.
 #[derive(Default)]
-pub struct Provisional {
+pub(crate) struct Provisional {
     /// The operator's switch.
     on: bool,
     /// The session under way; `None` outside of one, and while switched off.
@@ -255,43 +258,48 @@ struct Running {
 
 impl Provisional {
     /// At rest, for so many symbols.
-    pub fn new(symbols: usize) -> Self {
+    pub(crate) fn new(symbols: usize) -> Self {
         Self { running: vec![Running::default(); symbols], ..Self::default() }
     }
 
     /// Goes over to another session, or to none. What was known of the last one is forgotten.
-    pub fn follow(&mut self, on: bool, date: Option<Date>) {
+    pub(crate) fn follow(&mut self, on: bool, date: Option<Date>) {
         if (on, date) != (self.on, self.date) {
             *self = Self { on, date, ..Self::new(self.running.len()) };
         }
     }
 
-    pub fn is_on(&self) -> bool {
+    pub(crate) fn is_on(&self) -> bool {
         self.on
     }
 
     /// The session under way.
-    pub fn date(&self) -> Option<Date> {
+    pub(crate) fn date(&self) -> Option<Date> {
         self.date
     }
 
     /// Whether a session is under way for which nothing is prepared.
-    pub fn wants_preparing(&self) -> bool {
+    pub(crate) fn wants_preparing(&self) -> bool {
         self.date.is_some() && self.prepared.is_none()
     }
 
     /// The stored candles have changed.
-    pub fn unprepare(&mut self) {
+    pub(crate) fn unprepare(&mut self) {
         self.prepared = None;
     }
 
-    pub fn prepare(&mut self, prepared: Prepared) {
+    pub(crate) fn prepare(&mut self, prepared: Prepared) {
         self.prepared = Some(Arc::new(prepared));
     }
 
     /// Begins a rotation that has come due, and ends one that has asked everybody whose source
     /// `serves`, or took too long. `under_way`: some call has not ended.
-    pub fn rotate(&mut self, serves: impl Fn(Source) -> bool, under_way: bool, now_mono_ms: u64) {
+    pub(crate) fn rotate(
+        &mut self,
+        serves: impl Fn(Source) -> bool,
+        under_way: bool,
+        now_mono_ms: u64,
+    ) {
         if self.prepared.is_none() {
             return;
         }
@@ -312,7 +320,7 @@ impl Provisional {
     }
 
     /// The symbol of `source` that this rotation has not asked for, longest ago asked first.
-    pub fn next(&self, source: Source) -> Option<usize> {
+    pub(crate) fn next(&self, source: Source) -> Option<usize> {
         let (prepared, began) = (self.prepared.as_ref()?, self.began_mono_ms?);
         let of_source = |at: &usize| {
             let tail = prepared.tails.get(*at).and_then(Option::as_ref);
@@ -323,22 +331,22 @@ impl Provisional {
         places.filter(|at| asked(at).is_none_or(|asked| asked < began)).min_by_key(asked)
     }
 
-    pub fn asked(&mut self, at: usize, now_mono_ms: u64) {
+    pub(crate) fn asked(&mut self, at: usize, now_mono_ms: u64) {
         self.running[at].asked_mono_ms = Some(now_mono_ms);
     }
 
     /// The call was not made: its turn comes again.
-    pub fn not_asked(&mut self, at: usize) {
+    pub(crate) fn not_asked(&mut self, at: usize) {
         self.running[at].asked_mono_ms = None;
     }
 
     /// What its source said of a symbol; `None`: that it has nothing.
-    pub fn said(&mut self, at: usize, read: Option<DailyCandles>, now_mono_ms: u64) {
+    pub(crate) fn said(&mut self, at: usize, read: Option<DailyCandles>, now_mono_ms: u64) {
         self.running[at].said = read.map(|read| (now_mono_ms, Arc::new(read)));
     }
 
     /// What was said lately, and until when all of it is good.
-    pub fn fresh(&self, now_mono_ms: u64) -> (Vec<(usize, Arc<DailyCandles>)>, u64) {
+    pub(crate) fn fresh(&self, now_mono_ms: u64) -> (Vec<(usize, Arc<DailyCandles>)>, u64) {
         let mut until_mono_ms = u64::MAX;
         let mut fresh = Vec::new();
         for (at, running) in self.running.iter().enumerate() {
@@ -353,12 +361,12 @@ impl Provisional {
     }
 
     /// What a look is made with, if there is to be one.
-    pub fn to_look(&self) -> Option<Arc<Prepared>> {
+    pub(crate) fn to_look(&self) -> Option<Arc<Prepared>> {
         self.prepared.as_ref().filter(|_| self.to_look).cloned()
     }
 
     /// A look has begun, or its outcome was lost and there is to be another.
-    pub fn set_to_look(&mut self, to_look: bool) {
+    pub(crate) fn set_to_look(&mut self, to_look: bool) {
         self.to_look = to_look;
     }
 }
@@ -377,7 +385,7 @@ pub struct Publication {
 }
 
 /// What clients see now.
-pub struct Shown {
+pub(crate) struct Shown {
     /// What the snapshot shows.
     pub top: ShownSignals,
     /// Of finished candles.
@@ -388,7 +396,7 @@ pub struct Shown {
 
 /// What of it comes from running candles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ShownProvisional {
+pub(crate) struct ShownProvisional {
     pub look: Look,
     pub signals: usize,
     /// The oldest of the candles is too old from then on.
@@ -397,13 +405,13 @@ pub struct ShownProvisional {
 
 impl Shown {
     /// Before anything was published.
-    pub fn nothing() -> Self {
+    pub(crate) fn nothing() -> Self {
         Self { top: ShownSignals::none(), signals: 0, provisional: None }
     }
 }
 
 /// Publishes the record and the list of the last published date.
-pub fn show(
+pub(crate) fn show(
     store: &dyn SignalStore,
     publication: &Publication,
     record: &Reliability,
@@ -414,7 +422,7 @@ pub fn show(
 }
 
 /// Publishes the record, and returns the last published date.
-pub fn show_record(
+pub(crate) fn show_record(
     store: &dyn SignalStore,
     publication: &Publication,
     record: &Reliability,
@@ -426,12 +434,12 @@ pub fn show_record(
 
 impl Publication {
     /// The list of the last published date, without what is provisional.
-    pub fn complete(&self) -> Option<SignalList> {
+    pub(crate) fn complete(&self) -> Option<SignalList> {
         self.list.load().as_ref().map(|list| list.without_provisional())
     }
 
     /// Shows `list`, the provisional ones of which stand for `until_mono_ms`.
-    pub fn put(&self, list: SignalList, until_mono_ms: Option<u64>) -> Shown {
+    pub(crate) fn put(&self, list: SignalList, until_mono_ms: Option<u64>) -> Shown {
         let mut body = Vec::new();
         views::SignalList::of(&list, |_| true).write(&mut body);
         let provisional = list.signals.iter().filter(|signal| signal.provisional).count();

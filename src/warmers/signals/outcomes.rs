@@ -25,7 +25,7 @@ const LEDGER_PAGE: usize = 2_000;
 const NEVER_AFTER_SESSIONS: usize = 2 * HORIZON_SESSIONS;
 
 /// What of a weight goes on record.
-pub fn basis_of(weight: &Weight) -> Basis {
+pub(crate) fn basis_of(weight: &Weight) -> Basis {
     Basis {
         prior_dates: PRIOR_DATES,
         dates: weight.dates,
@@ -36,11 +36,11 @@ pub fn basis_of(weight: &Weight) -> Basis {
 }
 
 /// Candles of those symbols of which something may have come to be known.
-pub type Closes<'a> = HashMap<&'a str, &'a [Candle]>;
+pub(crate) type Closes<'a> = HashMap<&'a str, &'a [Candle]>;
 
 /// What decides whether an outcome is still to come.
 #[derive(Clone)]
-pub struct Expected {
+pub(crate) struct Expected {
     pub universe: Arc<HashSet<Symbol>>,
     pub calendar: Arc<MarketCalendar>,
     /// Of the leader that writes outcomes.
@@ -71,7 +71,7 @@ struct Walk<'a> {
 }
 
 /// Reads both ledgers page by page, writes the outcomes that `candles` tell now, and counts.
-pub fn walk(
+pub(super) fn walk(
     store: &dyn SignalStore,
     candles: &Closes<'_>,
     expected: &Expected,

@@ -35,7 +35,7 @@ const GIVEN_UP_RETRY_MS: u64 = 30 * 60_000;
 
 /// Whether a source can be asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Availability {
+pub(crate) enum Availability {
     Ready,
     /// Rate limit or the evening's order; in a moment.
     Soon,
@@ -47,7 +47,7 @@ pub enum Availability {
 
 /// Both sources, for one symbol.
 #[derive(Debug, Clone, Copy)]
-pub struct Sources {
+pub(crate) struct Sources {
     pub broker_a: Availability,
     pub public: Availability,
     /// The date has been due for so long that a source that stays away is replaced.
@@ -55,7 +55,7 @@ pub struct Sources {
 }
 
 impl Sources {
-    pub fn of(self, source: Source) -> Availability {
+    pub(crate) fn of(self, source: Source) -> Availability {
         match source {
             Source::BrokerA => self.broker_a,
             Source::Public => self.public,
@@ -65,7 +65,7 @@ impl Sources {
 
 /// A symbol with the state of its history.
 #[derive(Debug)]
-pub struct TrackedSymbol {
+pub(crate) struct TrackedSymbol {
     symbol: Symbol,
     /// `None` before its first whole history.
     history: Option<CandleHistory>,
@@ -83,7 +83,7 @@ pub struct TrackedSymbol {
 }
 
 impl TrackedSymbol {
-    pub fn new(symbol: Symbol) -> Self {
+    pub(crate) fn new(symbol: Symbol) -> Self {
         Self {
             symbol,
             history: None,
@@ -98,65 +98,65 @@ impl TrackedSymbol {
         }
     }
 
-    pub fn symbol(&self) -> &Symbol {
+    pub(crate) fn symbol(&self) -> &Symbol {
         &self.symbol
     }
 
     /// What is stored.
-    pub fn history(&self) -> Option<&CandleHistory> {
+    pub(crate) fn history(&self) -> Option<&CandleHistory> {
         self.history.as_ref()
     }
 
     /// Whether its candle of the date will not come, as far as can be said.
-    pub fn is_given_up(&self) -> bool {
+    pub(crate) fn is_given_up(&self) -> bool {
         self.given_up
     }
 
     /// Whether holes are a reason to ask again.
-    pub fn is_strict(&self, source: Source) -> bool {
+    pub(crate) fn is_strict(&self, source: Source) -> bool {
         source == Source::BrokerA && !self.patchy
     }
 
     /// The store was read: this is what it has. `in_flight`: a call for the symbol is under way all
     /// the same, or what it brought is not stored yet.
-    pub fn loaded(&mut self, history: Option<CandleHistory>, in_flight: bool) {
+    pub(crate) fn loaded(&mut self, history: Option<CandleHistory>, in_flight: bool) {
         (self.history, self.in_flight) = (history, in_flight);
     }
 
     /// A call for it goes out.
-    pub fn asked(&mut self) {
+    pub(crate) fn asked(&mut self) {
         self.in_flight = true;
     }
 
     /// The call for it, or the storing of what it brought, has ended.
-    pub fn landed(&mut self) {
+    pub(crate) fn landed(&mut self) {
         self.in_flight = false;
     }
 
     /// Its whole history was refused for its holes, which are accepted from now on.
-    pub fn refused(&mut self, source: Source, now_mono_ms: u64) {
+    pub(crate) fn refused(&mut self, source: Source, now_mono_ms: u64) {
         self.patchy = true;
         self.failed(source, false, now_mono_ms);
     }
 
     /// Another date is due: what failed may work.
-    pub fn begin_date(&mut self) {
+    pub(crate) fn begin_date(&mut self) {
         let (symbol, history) = (self.symbol.clone(), self.history.take());
         *self = Self { history, in_flight: self.in_flight, ..Self::new(symbol) };
     }
 
     /// Newest stored candle.
-    pub fn last(&self) -> Option<Date> {
+    pub(crate) fn last(&self) -> Option<Date> {
         self.history.as_ref()?.last
     }
 
     /// Whether the candle of `date` is stored.
-    pub fn has(&self, date: Date) -> bool {
+    pub(crate) fn has(&self, date: Date) -> bool {
         self.last() >= Some(date)
     }
 
     /// Its candles are suspect, so it gives no signals.
-    pub fn is_silenced(&self) -> bool {
+    pub(crate) fn is_silenced(&self) -> bool {
         let unconfirmed = |suspicion: &SplitSuspicion| !suspicion.confirmed;
         self.history
             .as_ref()
@@ -165,7 +165,7 @@ impl TrackedSymbol {
 
     /// Whether the whole history is to be asked for. A suspicion waits for a later date: by then
     /// the vendor has rewritten what it sent before, or never will.
-    pub fn wants_whole(&self, date: Date, source: Source) -> bool {
+    pub(crate) fn wants_whole(&self, date: Date, source: Source) -> bool {
         let Some(held) = &self.history else { return true };
         let open = |suspicion: &SplitSuspicion| !suspicion.confirmed && suspicion.date < date;
         self.whole_next
@@ -181,12 +181,12 @@ impl TrackedSymbol {
     }
 
     /// Whether nothing more is expected of it for `date`.
-    pub fn is_settled(&self, date: Date) -> bool {
+    pub(crate) fn is_settled(&self, date: Date) -> bool {
         !self.in_flight && (self.given_up || !self.needs_work(date))
     }
 
     /// Whom to ask now, if anybody. Notes where no source is left to ask.
-    pub fn source_to_ask(
+    pub(crate) fn source_to_ask(
         &mut self,
         date: Date,
         sources: Sources,
@@ -223,7 +223,7 @@ impl TrackedSymbol {
     }
 
     /// A call to `source` failed; `for_good` where asking again says the same.
-    pub fn failed(&mut self, source: Source, for_good: bool, now_mono_ms: u64) {
+    pub(crate) fn failed(&mut self, source: Source, for_good: bool, now_mono_ms: u64) {
         let failures = match source {
             Source::BrokerA => &mut self.failures_broker_a,
             Source::Public => &mut self.failures_public,
@@ -233,7 +233,7 @@ impl TrackedSymbol {
     }
 
     /// Its stored history is now `held`. `gap`: an earlier session is missing before newer ones.
-    pub fn stored(&mut self, held: CandleHistory, date: Date, gap: bool, now_mono_ms: u64) {
+    pub(crate) fn stored(&mut self, held: CandleHistory, date: Date, gap: bool, now_mono_ms: u64) {
         self.history = Some(held);
         self.whole_next = false;
         if self.has(date) {
@@ -261,7 +261,7 @@ impl TrackedSymbol {
 // to the rest of the task by its place. Pure.
 
 /// All symbols with the states of their histories.
-pub struct Histories {
+pub(crate) struct Histories {
     tracked: Vec<TrackedSymbol>,
     universe: Arc<HashSet<Symbol>>,
     tokens: Tokens,
@@ -271,7 +271,7 @@ pub struct Histories {
 
 impl Histories {
     /// Nothing is known of what the store has.
-    pub fn new(universe: &Universe) -> Self {
+    pub(crate) fn new(universe: &Universe) -> Self {
         let embedded = embedded_instruments();
         let wanted = universe.symbols().iter().map(|symbol| {
             let row = embedded.iter().find(|row| row.symbol == *symbol);
@@ -285,56 +285,60 @@ impl Histories {
         }
     }
 
-    pub fn universe(&self) -> &Arc<HashSet<Symbol>> {
+    pub(crate) fn universe(&self) -> &Arc<HashSet<Symbol>> {
         &self.universe
     }
 
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.tracked.len()
     }
 
     /// Broker A's tokens, and whether the day's list has been read.
-    pub fn tokens(&self) -> (&Tokens, bool) {
+    pub(crate) fn tokens(&self) -> (&Tokens, bool) {
         (&self.tokens, self.tokens_learned)
     }
 
     /// The day's list has been read.
-    pub fn learn_tokens(&mut self, tokens: Tokens) {
+    pub(crate) fn learn_tokens(&mut self, tokens: Tokens) {
         self.tokens = tokens;
         self.tokens_learned = true;
     }
 
-    pub fn at(&self, at: usize) -> &TrackedSymbol {
+    pub(crate) fn at(&self, at: usize) -> &TrackedSymbol {
         &self.tracked[at]
     }
 
-    pub fn at_mut(&mut self, at: usize) -> &mut TrackedSymbol {
+    pub(crate) fn at_mut(&mut self, at: usize) -> &mut TrackedSymbol {
         &mut self.tracked[at]
     }
 
     /// In the order of their places.
-    pub fn iter(&self) -> impl Iterator<Item = &TrackedSymbol> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &TrackedSymbol> {
         self.tracked.iter()
     }
 
     /// How many are so.
-    pub fn count(&self, holds: impl Fn(&TrackedSymbol) -> bool) -> usize {
+    pub(crate) fn count(&self, holds: impl Fn(&TrackedSymbol) -> bool) -> usize {
         self.tracked.iter().filter(|tracked| holds(tracked)).count()
     }
 
     /// Whether nothing more is expected of any for `date`.
-    pub fn are_settled(&self, date: Date) -> bool {
+    pub(crate) fn are_settled(&self, date: Date) -> bool {
         self.tracked.iter().all(|tracked| tracked.is_settled(date))
     }
 
     /// Another date is due.
-    pub fn begin_date(&mut self) {
+    pub(crate) fn begin_date(&mut self) {
         self.tracked.iter_mut().for_each(TrackedSymbol::begin_date);
     }
 
     /// The store was read: this is what it has. Calls under way go on, as `in_flight` says by
     /// place; what a failed job carried is gone.
-    pub fn loaded(&mut self, mut stored: Vec<CandleHistory>, in_flight: impl Fn(usize) -> bool) {
+    pub(crate) fn loaded(
+        &mut self,
+        mut stored: Vec<CandleHistory>,
+        in_flight: impl Fn(usize) -> bool,
+    ) {
         for (place, tracked) in self.tracked.iter_mut().enumerate() {
             let at = stored.iter().position(|held| held.symbol == *tracked.symbol());
             tracked.loaded(at.map(|at| stored.swap_remove(at)), in_flight(place));
@@ -342,7 +346,7 @@ impl Histories {
     }
 
     /// The next symbol that `source` is to be asked for.
-    pub fn next_to_ask(
+    pub(crate) fn next_to_ask(
         &mut self,
         source: Source,
         date: Date,

@@ -15,7 +15,7 @@ pub struct SharedTokens {
 
 /// What becomes of a word about tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TokenEvent {
+pub(crate) enum TokenEvent {
     /// Told to the other nodes: a token, or that one was refused.
     Told,
     /// It could not be told; it is tried again.
@@ -39,7 +39,7 @@ pub enum TokenEvent {
 }
 
 impl TokenEvent {
-    pub const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::Told,
         Self::Untold,
         Self::Taken,
@@ -53,7 +53,7 @@ impl TokenEvent {
     ];
 
     /// The name that metrics use.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Told => "told",
             Self::Untold => "untold",
@@ -74,11 +74,11 @@ impl TokenEvent {
 pub struct TokenCounts([AtomicU64; TokenEvent::ALL.len()]);
 
 impl TokenCounts {
-    pub fn add(&self, event: TokenEvent) {
+    pub(crate) fn add(&self, event: TokenEvent) {
         self.0[event as usize].fetch_add(1, Relaxed);
     }
 
-    pub fn of(&self, event: TokenEvent) -> u64 {
+    pub(crate) fn of(&self, event: TokenEvent) -> u64 {
         self.0[event as usize].load(Relaxed)
     }
 }

@@ -23,7 +23,7 @@ use crate::rt::threads;
 use crate::warmers::tokens::counts::{SharedTokens, TokenEvent};
 
 /// Messages that wait to be read. A node sends a handful at once.
-pub const HEARD_MAX: usize = 32;
+pub(crate) const HEARD_MAX: usize = 32;
 
 /// Messages that are opened: some at once, then twenty a second. Whoever reaches the server can
 /// send any number.
@@ -51,7 +51,7 @@ const NAMESAKE_MS: u64 = 60_000;
 const STOP_WAIT: Duration = Duration::from_millis(250);
 
 /// What the thread works with.
-pub struct ExchangeParts {
+pub(crate) struct ExchangeParts {
     /// Carries sealed bytes to all nodes.
     pub relay: Arc<dyn Relay>,
     /// Sealed bytes that came.
@@ -67,7 +67,7 @@ pub struct ExchangeParts {
 }
 
 /// The running thread. Dropping it tells what is new and ends it.
-pub struct Exchange {
+pub(crate) struct Exchange {
     running: Option<Sender<()>>,
     ended: Receiver<()>,
 }
@@ -77,7 +77,7 @@ impl Exchange {
     ///
     /// # Errors
     /// It cannot be started.
-    pub fn start(parts: ExchangeParts) -> io::Result<Self> {
+    pub(crate) fn start(parts: ExchangeParts) -> io::Result<Self> {
         let (running, stop) = bounded::<()>(0);
         let (done, ended) = bounded::<()>(0);
         let worker = Worker::new(parts, stop);

@@ -17,7 +17,7 @@ mod counts;
 mod exchange;
 
 #[cfg(feature = "engines")]
-pub use counts::TokenCounts;
-pub use counts::{SharedTokens, TokenEvent};
+pub(crate) use counts::TokenCounts;
+pub(crate) use counts::{SharedTokens, TokenEvent};
 #[cfg(feature = "engines")]
-pub use exchange::{Exchange, ExchangeParts, HEARD_MAX};
+pub(crate) use exchange::{Exchange, ExchangeParts, HEARD_MAX};

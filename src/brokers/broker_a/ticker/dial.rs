@@ -34,7 +34,7 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Where the ticker is: a `ws` or `wss` URL without query.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Endpoint {
+pub(crate) struct Endpoint {
     pub(super) url: String,
     host: String,
     port: u16,
@@ -46,7 +46,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// [`BadUrl`].
-    pub fn parse(url: &str) -> Result<Self, BadUrl> {
+    pub(crate) fn parse(url: &str) -> Result<Self, BadUrl> {
         let bad = || BadUrl { setting: "broker_a.ticker_url" };
         let uri: Uri = url.parse().map_err(|_| bad())?;
         let tls = match uri.scheme_str() {
@@ -225,7 +225,7 @@ pub(super) const REST: Duration = Duration::from_secs(60);
 
 /// What settings say of the ticker. A reload may change it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TickerSettings {
+pub(crate) struct TickerSettings {
     /// `None` when it is switched off.
     pub endpoint: Option<Endpoint>,
     /// Most instruments subscribed at once.
@@ -235,14 +235,14 @@ pub struct TickerSettings {
 impl TickerSettings {
     /// # Errors
     /// [`BadUrl`].
-    pub fn of(settings: &BrokerASettings) -> Result<Self, BadUrl> {
+    pub(crate) fn of(settings: &BrokerASettings) -> Result<Self, BadUrl> {
         let endpoint = settings.ticker_endpoint().map(Endpoint::parse).transpose()?;
         Ok(Self { endpoint, symbols_max: settings.ticker_symbols_max })
     }
 }
 
 /// What the thread works with.
-pub struct TickerParts {
+pub(crate) struct TickerParts {
     pub(in crate::brokers::broker_a) settings: Arc<ArcSwap<TickerSettings>>,
     /// Indices whose ticks show that prices flow.
     pub leads: Vec<Symbol>,

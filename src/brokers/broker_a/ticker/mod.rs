@@ -15,9 +15,10 @@ mod reading;
 mod session;
 mod thread;
 
-pub use dial::{Endpoint, TickerSettings};
-pub use reading::{TICKER_STATES, TickerReading};
-pub use thread::{Ticker, Wanted};
+pub(crate) use dial::{Endpoint, TickerSettings};
+pub(crate) use reading::{TICKER_STATES, TickerReading};
+pub(crate) use thread::Ticker;
+pub use thread::Wanted;
 
 pub(in crate::brokers::broker_a) use dial::TickerParts;
 pub(in crate::brokers::broker_a) use thread::KnownTokens;

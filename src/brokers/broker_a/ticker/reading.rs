@@ -8,7 +8,7 @@ use crate::base::{CallWindow, Symbol};
 use crate::ops::counter::{DurationCounts, Durations};
 
 /// Every state, as health names it.
-pub const TICKER_STATES: [&str; 6] =
+pub(crate) const TICKER_STATES: [&str; 6] =
     ["off", "connecting", "subscribing", "speaking", "waiting", "refused"];
 
 /// What the thread does.
@@ -97,12 +97,7 @@ pub struct TickerReading {
     pub failure: Option<&'static str>,
 }
 
-impl TickerReading {
-    /// Of a ticker that does not exist.
-    pub fn off() -> Self {
-        Counters::default().read(0)
-    }
-}
+impl TickerReading {}
 
 impl Default for Counters {
     fn default() -> Self {

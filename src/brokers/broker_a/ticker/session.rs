@@ -450,7 +450,7 @@ const SEGMENTS: [u32; 3] = [1, 4, 9];
 
 /// What one packet says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tick {
+pub(crate) struct Tick {
     pub token: u32,
     pub last_price: Decimal,
     /// `None` in the shortest packet.
@@ -461,7 +461,7 @@ pub struct Tick {
 
 /// The session so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Day {
+pub(super) struct Day {
     pub open: Decimal,
     pub high: Decimal,
     pub low: Decimal,
@@ -470,11 +470,11 @@ pub struct Day {
 
 /// The lengths within a message do not add up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BadFraming;
+pub(crate) struct BadFraming;
 
 /// Why a packet of a well-framed message is not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PacketFault {
+pub(crate) enum PacketFault {
     /// No layout has its length.
     UnknownLength,
     /// It is of a segment that nobody subscribed to.
@@ -485,7 +485,7 @@ pub enum PacketFault {
 ///
 /// # Errors
 /// [`BadFraming`].
-pub fn packets(
+pub(crate) fn packets(
     message: &[u8],
 ) -> Result<impl Iterator<Item = Result<Tick, PacketFault>> + '_, BadFraming> {
     let (count, bodies) = split(message);

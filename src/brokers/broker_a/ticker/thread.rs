@@ -47,7 +47,7 @@ impl Ticker {
     ///
     /// # Errors
     /// The thread cannot be started.
-    pub fn start(parts: TickerParts) -> io::Result<Self> {
+    pub(crate) fn start(parts: TickerParts) -> io::Result<Self> {
         let shared = Arc::<Shared>::default();
         let (running, stop) = bounded(0);
         let (done, ended) = bounded(0);
@@ -59,17 +59,17 @@ impl Ticker {
     }
 
     /// Whether the settings want it.
-    pub fn is_on(&self) -> bool {
+    pub(crate) fn is_on(&self) -> bool {
         self.settings.load().endpoint.is_some()
     }
 
     /// Most instruments subscribed at once.
-    pub fn symbols_max(&self) -> usize {
+    pub(crate) fn symbols_max(&self) -> usize {
         self.settings.load().symbols_max
     }
 
     /// Says what is wanted from now on.
-    pub fn want(&self, wanted: Wanted) {
+    pub(crate) fn want(&self, wanted: Wanted) {
         let awake = wanted.awake;
         let before = std::mem::replace(&mut *self.shared.wanted.lock(), Arc::new(wanted));
         // An open connection looks at the rest by itself.
@@ -79,18 +79,18 @@ impl Ticker {
     }
 
     /// Whether prices flow, so that quote calls need not hurry.
-    pub fn is_live(&self) -> bool {
+    pub(crate) fn is_live(&self) -> bool {
         self.shared.counters.is_live()
     }
 
     /// Counts a batch that requests can read now, and whose first tick came at `ticked_mono_ms`.
-    pub fn published(&self, ticked_mono_ms: u64) {
+    pub(crate) fn published(&self, ticked_mono_ms: u64) {
         let took_ms = self.clock.monotonic_ms().saturating_sub(ticked_mono_ms);
         self.shared.counters.published.record(0, took_ms * 1_000_000);
     }
 
     /// For health and metrics.
-    pub fn reading(&self) -> TickerReading {
+    pub(crate) fn reading(&self) -> TickerReading {
         self.shared.counters.read(self.clock.monotonic_ms())
     }
 }

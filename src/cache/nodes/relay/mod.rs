@@ -12,9 +12,8 @@
 mod session;
 mod traits;
 
-pub use session::{
-    Follower, FollowerParts, NODES_MAX, RELAY_STATES, RelayReading, ValkeyRelay, WANTED_TTL_MS,
-};
-pub use traits::{
-    Aged, Listener, Malformed, Published, Relay, RelayError, SYMBOLS_MAX, Told, Update, WANTED_MAX,
-};
+pub(crate) use session::FollowerParts;
+pub use session::{Follower, ValkeyRelay};
+#[cfg(test)]
+pub(crate) use traits::RelayError;
+pub use traits::{Aged, Listener, Malformed, Published, Relay, Told, Update};

@@ -318,7 +318,7 @@ const STOP_WAIT: Duration = Duration::from_millis(250);
 const READ: Deadlines = Deadlines { connect_ms: 500, call_ms: 2_000 };
 
 /// What the thread works with.
-pub struct FollowerParts {
+pub(crate) struct FollowerParts {
     pub server: Arc<Server>,
     pub installation: Arc<Installation>,
     pub listener: Box<dyn Listener>,
@@ -355,7 +355,7 @@ impl Follower {
     ///
     /// # Errors
     /// The thread cannot be started.
-    pub fn start(parts: FollowerParts) -> io::Result<Self> {
+    pub(crate) fn start(parts: FollowerParts) -> io::Result<Self> {
         let timer = parts.server.timer().clone();
         let board = Mutex::new(Board::new());
         let shared = Arc::new(Shared { counters: Counters::default(), board, timer });
@@ -375,12 +375,12 @@ impl Follower {
     }
 
     /// What the nodes want now, each symbol once.
-    pub fn wanted(&self) -> Vec<Symbol> {
+    pub(crate) fn wanted(&self) -> Vec<Symbol> {
         self.shared.board.lock().wanted(self.shared.timer.monotonic_ms())
     }
 
     /// For health and metrics.
-    pub fn reading(&self) -> RelayReading {
+    pub(crate) fn reading(&self) -> RelayReading {
         self.shared.counters.read(self.shared.timer.monotonic_ms())
     }
 }
@@ -430,9 +430,9 @@ impl Worker {
 // What each node wants, as the leader knows it. Pure.
 
 /// How long a node's list counts; it is repeated well within that.
-pub const WANTED_TTL_MS: u64 = 5_000;
+pub(crate) const WANTED_TTL_MS: u64 = 5_000;
 /// Most nodes whose lists are kept; of more, those that were heard longest ago are forgotten.
-pub const NODES_MAX: usize = 64;
+pub(crate) const NODES_MAX: usize = 64;
 
 struct List {
     until_mono_ms: u64,
@@ -619,11 +619,11 @@ pub(super) enum State {
 }
 
 /// The words for what the thread does.
-pub const RELAY_STATES: [&str; 4] = ["connecting", "following", "silent", "waiting"];
+pub(crate) const RELAY_STATES: [&str; 4] = ["connecting", "following", "silent", "waiting"];
 
 /// Counters since the start; `state` and `age_ms` are current.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RelayReading {
+pub(crate) struct RelayReading {
     pub state: &'static str,
     /// Since the leader was last heard; `None` before that.
     pub age_ms: Option<u64>,
@@ -751,13 +751,9 @@ impl ValkeyRelay {
     }
 
     /// Publications that were refused because of a newer leader.
-    pub fn fenced(&self) -> u64 {
+    #[cfg(test)]
+    pub(crate) fn fenced(&self) -> u64 {
         self.fenced.load(Relaxed)
-    }
-
-    /// Calls that failed.
-    pub fn errors(&self) -> u64 {
-        self.publications.stats().errors + self.words.stats().errors
     }
 
     /// A number that no message had. One whose fate is unknown is not used again: its followers

@@ -36,7 +36,7 @@ pub trait Relay: Send + Sync {
     fn publish(&self, epoch: Epoch, update: &Update) -> Result<Published, RelayError>;
 
     /// Tells the leader which symbols this node wants to be kept fresh; it remembers them for
-    /// [`WANTED_TTL_MS`](crate::cache::nodes::relay::WANTED_TTL_MS). Of more than [`WANTED_MAX`]
+    /// [`WANTED_TTL_MS`](super::session::WANTED_TTL_MS). Of more than [`WANTED_MAX`]
     /// only the first.
     ///
     /// # Errors
@@ -122,7 +122,7 @@ pub struct Update {
 
 impl Update {
     /// Adds what came later; what is older by then is dropped.
-    pub fn add(&mut self, newer: Self, waited_ms: u64) {
+    pub(crate) fn add(&mut self, newer: Self, waited_ms: u64) {
         self.grow_older(waited_ms);
         (self.epoch, self.seq, self.told_ms) = (newer.epoch, newer.seq, newer.told_ms);
         self.node = newer.node;
@@ -143,7 +143,7 @@ impl Update {
     }
 
     /// Everything in it is older by so much.
-    pub fn grow_older(&mut self, by_ms: u64) {
+    pub(crate) fn grow_older(&mut self, by_ms: u64) {
         self.age_ms = self.age_ms.saturating_add(by_ms);
         for aged in &mut self.quotes {
             aged.age_ms = aged.age_ms.saturating_add(by_ms);
@@ -171,9 +171,9 @@ impl Update {
 /// The version of both messages. Nodes of another version do not understand each other.
 const VERSION: u8 = 2;
 /// Most quotes, and most unknown symbols, of a message: what a ticker gives and some more.
-pub const SYMBOLS_MAX: usize = 10_000;
+pub(crate) const SYMBOLS_MAX: usize = 10_000;
 /// Most symbols that one node wants.
-pub const WANTED_MAX: usize = 500;
+pub(crate) const WANTED_MAX: usize = 500;
 /// Largest message: that many quotes of some 250 bytes.
 pub(super) const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Largest snapshot, and largest state of the evening with a thousand signals of running candles.
