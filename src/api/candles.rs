@@ -18,7 +18,7 @@ use crate::http::document::variants::{Coding, PUBLIC, preferred_coding};
 use crate::http::message::response::JSON;
 use crate::http::{CachePolicy, Problem, Response, Variants};
 use crate::ops::Counter;
-use crate::views::candles::{CandlesDocument, CandlesHead};
+use crate::views::quotes::{CandlesDocument, CandlesHead};
 use crate::views::values::{Mark, Simulated};
 
 /// About a year of sessions.
@@ -338,7 +338,7 @@ mod kept_tests {
     use super::*;
     use crate::base::Source;
     use crate::http::CachePolicy;
-    use crate::views::candles::CandlesHead;
+    use crate::views::quotes::CandlesHead;
     use crate::views::values::{Mark, Simulated};
 
     fn symbol(number: usize) -> Symbol {

@@ -2,9 +2,7 @@
 //!
 //! The scheduler writes both; the edge, the lane `admin` and the main thread read them. No locks.
 
-pub(crate) mod heartbeat;
 pub(crate) mod readings;
 
-pub(crate) use heartbeat::{Heartbeat, Serving};
-pub(crate) use readings::{NodeReadings, RelayReadings, WarmerReadings};
+pub(crate) use readings::{Heartbeat, NodeReadings, RelayReadings, Serving, WarmerReadings};
 pub use readings::{Readings, WARMER_STATES};

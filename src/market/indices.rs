@@ -3,10 +3,14 @@
 //! Read on the main thread at start and not changed afterwards. The list is limited to what one
 //! batch call to the public provider carries.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use crate::base::Symbol;
-use crate::market::calendar::{DataError, Faults, Row, document, operators};
+use jiff::Timestamp;
+use rust_decimal::Decimal;
+
+use crate::base::{Quote, Source, Symbol};
+use crate::market::calendar::{DataError, Faults, MarketStatus, Phase, Row, document, operators};
 
 /// Most indices in a list: the size of one batch call to the public provider.
 pub(crate) const INDICES_MAX: usize = 20;
@@ -178,6 +182,138 @@ pub struct MarketSettings {
     /// Whether unfinished candles are searched for signals too. Such signals are marked as
     /// provisional.
     pub signals_provisional: bool,
+}
+
+// ---- Snapshot
+//
+// The content of the index snapshot.
+//
+// Built by the index warmer from the quotes in L1 (the quote cache in memory), so that the
+// snapshot and the quote routes agree about every price. A value whose time or source differs from
+// the ones in `market` carries its own.
+
+/// A price as L1 shows it now.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Priced {
+    pub quote: Quote,
+    pub stale: bool,
+}
+
+/// Prices of the indices and sectors as L1 shows them now, by symbol.
+pub type Prices = HashMap<Symbol, Priced>;
+
+/// What a snapshot is built from.
+#[derive(Debug, Clone, Copy)]
+pub struct SnapshotInputs<'a> {
+    pub indices: &'a IndexList,
+    pub prices: &'a Prices,
+    pub status: &'a MarketStatus,
+}
+
+/// How old a price is: its time, its source's delay, and whether it is stale.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Age {
+    /// The price's own time.
+    pub as_of: Timestamp,
+    /// How many seconds its source runs behind the exchange by its nature; `None` for a real-time
+    /// source.
+    pub delay_s: Option<u32>,
+    pub stale: bool,
+    pub source: Source,
+}
+
+/// Price and change of an index.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Level {
+    pub price: Decimal,
+    /// Percent, unrounded. `None` (null in JSON) if the previous close of the price's session is
+    /// not known.
+    pub change_pct: Option<Decimal>,
+    pub age: Age,
+}
+
+/// Change of a sector. The snapshot has every sector of the list, in the list's order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SectorChange {
+    pub name: String,
+    pub symbol: Symbol,
+    /// Percent, unrounded. `None` (null in JSON) if there is no price from the source of the
+    /// primary index.
+    pub change_pct: Option<Decimal>,
+    /// Time of the price; `None` without one.
+    pub as_of: Option<Timestamp>,
+}
+
+/// The `market` object.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MarketView {
+    pub is_open: bool,
+    pub phase: Phase,
+    pub next_transition_at: Option<Timestamp>,
+    /// Age of the primary index's price. It is stale if the price of any of the three indices is.
+    pub age: Age,
+    /// Some value came from a simulator.
+    pub simulated: bool,
+}
+
+/// The index snapshot of the API.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Snapshot {
+    pub index1: Level,
+    pub bankindex: Level,
+    pub index2: Level,
+    pub sectors: Vec<SectorChange>,
+    pub market: MarketView,
+}
+
+impl Snapshot {
+    /// Builds the snapshot; `None` if one of the three lead indices has no price.
+    pub fn build(inputs: &SnapshotInputs<'_>) -> Option<Self> {
+        let priced = |index: &Index| inputs.prices.get(&index.symbol);
+        let [primary, bank, second] = inputs.indices.leads().map(priced);
+        let leads = [primary?, bank?, second?];
+        let [primary, ..] = leads;
+        let mut simulated = leads.iter().any(|lead| lead.quote.simulated);
+        let mut sectors = Vec::with_capacity(inputs.indices.sectors.len());
+        for sector in &inputs.indices.sectors {
+            // A price from another source is of another time, and an old price beside fresh indices
+            // would look new. So neither is shown.
+            let shown = priced(sector).filter(|priced| {
+                priced.quote.source == primary.quote.source && (!priced.stale || primary.stale)
+            });
+            simulated |= shown.is_some_and(|priced| priced.quote.simulated);
+            sectors.push(SectorChange {
+                name: sector.name.clone(),
+                symbol: sector.symbol.clone(),
+                change_pct: shown.and_then(|priced| priced.quote.change_pct()),
+                as_of: shown.map(|priced| priced.quote.as_of),
+            });
+        }
+        let [index1, bankindex, index2] = leads.map(Level::of);
+        let stale = leads.iter().any(|lead| lead.stale);
+        Some(Self {
+            market: MarketView {
+                is_open: inputs.status.is_open,
+                phase: inputs.status.phase,
+                next_transition_at: inputs.status.next_transition_at,
+                age: Age { stale, ..index1.age },
+                simulated,
+            },
+            index1,
+            bankindex,
+            index2,
+            sectors,
+        })
+    }
+}
+
+impl Level {
+    fn of(priced: &Priced) -> Self {
+        let Priced { quote, stale } = priced;
+        let Quote { as_of, delay_s, source, .. } = *quote;
+        let age = Age { as_of, delay_s, stale: *stale, source };
+        Self { price: quote.last_price, change_pct: quote.change_pct(), age }
+    }
 }
 
 #[cfg(test)]

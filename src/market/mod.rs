@@ -6,12 +6,10 @@
 pub mod calendar;
 pub mod indices;
 pub mod instruments;
-pub mod snapshot;
 
 pub use calendar::MarketCalendar;
 pub(crate) use calendar::{DataError, LastClose, MarketStatus, Phase};
-pub use indices::{Index, IndexList};
+pub(crate) use indices::Age;
+pub use indices::{Index, IndexList, Priced, Prices, Snapshot, SnapshotInputs};
 pub(crate) use instruments::InstrumentList;
 pub use instruments::{Origin, Universe};
-pub(crate) use snapshot::Age;
-pub use snapshot::{Priced, Prices, Snapshot, SnapshotInputs};

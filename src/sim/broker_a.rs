@@ -13,7 +13,7 @@ use crate::sim::exchange::day::{Bar, Tick, regular_hours};
 use crate::sim::exchange::universe;
 use crate::sim::exchange::universe::{Instrument, rupees};
 use crate::sim::faults::Kind;
-use crate::sim::server::json::{Answer, Content, Json, map};
+use crate::sim::server::message::{Answer, Content, Json, map};
 use crate::sim::sessions::Login;
 use crate::sim::world::Call;
 

@@ -16,7 +16,7 @@ use crate::sim::broker_a::portfolio::{Held, held};
 use crate::sim::exchange::day::Tick;
 use crate::sim::exchange::universe::rupees;
 use crate::sim::faults::Kind;
-use crate::sim::server::json::{Answer, Content, Json, map};
+use crate::sim::server::message::{Answer, Content, Json, map};
 use crate::sim::sessions::Login;
 use crate::sim::world::{Call, World};
 

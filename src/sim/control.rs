@@ -12,14 +12,13 @@ use serde::de::DeserializeOwned;
 use super::broker_a::ticker::Sent;
 use super::exchange::universe::Instrument;
 use super::faults::FaultOrder;
-use super::server::json::{Json, map};
 use super::server::message::Request;
 use super::sessions::Login;
 use super::world::World;
 use crate::base::clock;
 use crate::sim::exchange::day::{SplitOrder, TradingOrder};
 use crate::sim::exchange::universe::rupees;
-use crate::sim::server::json::Answer;
+use crate::sim::server::message::{Answer, Json, map};
 use crate::sim::sessions::{OrderA, OrderB};
 
 /// Longest token or user id that is taken.

@@ -5,9 +5,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 
 use crate::base::clock;
-use crate::sim::login_page;
-use crate::sim::server::json::{Answer, Content, Json, map};
-use crate::sim::server::message::Delivery;
+use crate::sim::server::message::{Answer, Content, Delivery, Json, map};
+use crate::sim::sessions;
 
 /// Faults set at once; a test needs a handful.
 const FAULTS_MAX: usize = 64;
@@ -536,7 +535,7 @@ impl Kind {
 
 /// A route's name and where it is; a path that ends in a slash stands for everything below it.
 const ROUTES: [(&str, &str); 21] = [
-    (login_page::ROUTE_A, "/a/connect/login"),
+    (sessions::ROUTE_A, "/a/connect/login"),
     ("broker_a.session", "/a/session/token"),
     ("broker_a.profile", "/a/user/profile"),
     ("broker_a.quote", "/a/quote"),
@@ -548,7 +547,7 @@ const ROUTES: [(&str, &str); 21] = [
     ("broker_a.holdings", "/a/portfolio/holdings"),
     ("broker_a.positions", "/a/portfolio/positions"),
     ("broker_a.ticker", "/a/ticker"),
-    (login_page::ROUTE_B, "/b/apiuser/login"),
+    (sessions::ROUTE_B, "/b/apiuser/login"),
     ("broker_b.customerdetails", "/b/customerdetails"),
     ("broker_b.dematholdings", "/b/dematholdings"),
     ("broker_b.portfolioholdings", "/b/portfolioholdings"),

@@ -10,7 +10,6 @@ mod broker_b;
 mod control;
 pub mod exchange;
 mod faults;
-mod login_page;
 mod public;
 mod server;
 mod sessions;

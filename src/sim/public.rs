@@ -9,8 +9,7 @@ use crate::sim::exchange::day::{Bar, Tick, regular_hours};
 use crate::sim::exchange::universe;
 use crate::sim::exchange::universe::{Instrument, rupees};
 use crate::sim::faults::Kind;
-use crate::sim::server::json::{Answer, Json, map};
-use crate::sim::server::message::{Request, decoded};
+use crate::sim::server::message::{Answer, Json, Request, decoded, map};
 use crate::sim::world::{Call, World};
 
 /// Most symbols of one batch call.

@@ -18,7 +18,6 @@ use socket2::SockRef;
 
 use crate::base::Clock;
 
-pub(crate) mod json;
 pub(crate) mod message;
 
 /// Connections served at once; one more is closed at once. The service's lanes use about a dozen.

@@ -12,10 +12,9 @@ use crate::base::Clock;
 use crate::sim::broker_a::ticker;
 use crate::sim::exchange::day::Sessions;
 use crate::sim::faults::{Instead, Kind, Upstream, find, upstream_of};
-use crate::sim::server::json::{Answer, Content};
-use crate::sim::server::message::{Delivery, Reply, Request};
+use crate::sim::server::message::{Answer, Content, Delivery, Reply, Request};
 use crate::sim::world::{Call, World};
-use crate::sim::{broker_a, broker_b, control, login_page, public, server};
+use crate::sim::{broker_a, broker_b, control, public, server, sessions};
 
 /// A running simulator. Dropping it stops it.
 #[derive(Debug)]
@@ -228,8 +227,8 @@ pub(super) fn answer(world: &Arc<World>, request: &Request) -> Reply {
     let prices_at = shown.checked_sub(effects.lag).unwrap_or(shown);
     let call = Call { world, request, now, prices_at, ahead: effects.ahead };
     let mut answer = match upstream {
-        _ if [login_page::ROUTE_A, login_page::ROUTE_B].contains(&route) => {
-            login_page::answer(&call, route)
+        _ if [sessions::ROUTE_A, sessions::ROUTE_B].contains(&route) => {
+            sessions::answer(&call, route)
         }
         Upstream::BrokerA if route == ticker::ROUTE => ticker::answer(&call, world),
         Upstream::BrokerA | Upstream::Ticker => broker_a::answer(&call, route, rest),

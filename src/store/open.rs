@@ -8,11 +8,11 @@ use super::settings::StoreSettings;
 use super::sqlite::errors::{MaintenanceError, OpenError};
 use super::sqlite::maintenance::inspect;
 use super::sqlite::store::{FILE_NAME, SqliteStore};
-use super::sqlite::users::SqliteUsers;
 use super::traits::{Database, UserDirectory};
 use crate::base::Clock;
 use crate::ops::state_lock::InstanceLock;
 use crate::store::settings::StoreUrl;
+use crate::store::sqlite::store::SqliteUsers;
 
 #[cfg(feature = "engines")]
 use super::postgres::{PostgresLease, PostgresStore, PostgresUsers};

@@ -5,14 +5,12 @@
 //! from these structs. Pure. A handler fills a view and writes it with [`values`].
 
 pub mod account;
-pub mod candles;
 pub mod export;
 pub mod health;
 pub mod holdings;
 pub mod quotes;
 #[cfg(test)]
 mod schemas;
-pub(crate) mod signal_record;
 pub mod signals;
 pub mod snapshot;
 pub mod sync;

@@ -6,11 +6,17 @@ use std::sync::Arc;
 use jiff::civil::Date;
 use serde::Serialize;
 
-use super::values::{Day, Instant, Mark, Share, Simulated};
 use crate::base::Symbol;
 use crate::signals;
-use crate::signals::{DISCLAIMER, Direction, HORIZON_SESSIONS, MEANING};
+use crate::signals::backtest::{Cell, Performance, edges_of, verdict};
+use crate::signals::blocks::{Estimate, SCORE_DATES_MIN};
+use crate::signals::track_record::Kind;
+use crate::signals::{
+    DISCLAIMER, Direction, HORIZON_SESSIONS, MEANING, PROVISIONAL_MEANING, Reliability,
+    track_record,
+};
 use crate::views::values;
+use crate::views::values::{Day, Instant, Mark, Share, Simulated, rounded};
 
 /// The signals of the last published date.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -179,6 +185,330 @@ impl<'a> ListedSignal<'a> {
     }
 }
 
+// ---- Signal record
+//
+// `GET /api/signals/record`: how the published signals did.
+
+/// Outcomes of all published signals. Simulated ones are counted only while there are no others.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct SignalRecord {
+    /// First date with a signal.
+    pub since: Option<Day>,
+    /// The last published date.
+    pub as_of: Option<Day>,
+    pub horizon_sessions: usize,
+    /// Dates with a list since `since`, including empty lists.
+    pub dates_published: usize,
+    /// Trading dates since `since` without a list.
+    pub dates_missed: usize,
+    pub published: u64,
+    pub judged: u64,
+    /// Published and not yet judged: the sum of `due` and `never`.
+    pub pending: u64,
+    /// Signals whose outcome is still to come.
+    pub due: u64,
+    /// Signals without an expected outcome: the share has left the universe, its history lacks the
+    /// date, or it has traded on fewer than five of the ten sessions after. If the share comes
+    /// back, the signal is judged all the same.
+    pub never: u64,
+    pub hits: u64,
+    /// Dates with a judged signal.
+    pub dates: u64,
+    pub hit_rate: Option<Share>,
+    pub mean_confidence: Option<Share>,
+    /// Fewest dates for scores and standard errors. With fewer there are none.
+    pub score_dates_min: u64,
+    pub brier: Brier,
+    /// One entry for bullish and one for bearish signals.
+    pub directions: [DirectionRecord; 2],
+    /// Lowest confidence first.
+    pub reliability: Vec<ReliabilityBin>,
+    #[serde(skip_serializing_if = "Simulated::is_absent")]
+    pub simulated: Simulated,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provisional: Option<ProvisionalRecord>,
+    pub meaning: &'static str,
+    pub disclaimer: &'static str,
+}
+
+/// Outcomes of provisional signals, of unfinished candles, which are not counted anywhere else.
+/// They are judged from the official close of their date, not from the price at which they were
+/// shown.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct ProvisionalRecord {
+    pub since: Option<Day>,
+    pub published: u64,
+    /// Signals that the finished candle has too.
+    pub confirmed: u64,
+    /// Signals that the finished candle does not have.
+    pub vanished: u64,
+    /// Signals whose candle is not finished yet.
+    pub pending: u64,
+    /// Signals for which no finished candle ever came.
+    pub unlisted: u64,
+    pub judged: u64,
+    /// Signals not judged yet. `judged`, `due` and `never` add up to `published`.
+    pub due: u64,
+    /// Signals without an expected outcome, as in the record itself.
+    pub never: u64,
+    pub hits: u64,
+    /// Dates with a judged signal.
+    pub dates: u64,
+    pub hit_rate: Option<Share>,
+    pub mean_confidence: Option<Share>,
+    pub brier: Brier,
+    /// One entry for bullish and one for bearish signals.
+    pub directions: [DirectionRecord; 2],
+    #[serde(skip_serializing_if = "Simulated::is_absent")]
+    pub simulated: Simulated,
+    pub meaning: &'static str,
+}
+
+/// Mean squared error; lower is better.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Brier {
+    /// Score of the published confidences; null if the judged signals are of fewer dates than
+    /// `score_dates_min`.
+    #[cfg_attr(test, schemars(extend("minimum" = 0, "maximum" = 1)))]
+    pub confidence: Option<f64>,
+    /// Score of a coin flip, a confidence of one half each time.
+    pub coin: f64,
+    /// Score of the base rate, the market's own drift, as confidence each time.
+    #[cfg_attr(test, schemars(extend("minimum" = 0, "maximum" = 1)))]
+    pub base_rate: Option<f64>,
+    /// The confidences compared with a coin; null with too few dates.
+    pub from_coin: Option<BrierComparison>,
+    /// The confidences compared with the base rate; null with too few dates.
+    pub from_base_rate: Option<BrierComparison>,
+}
+
+/// Brier score of the confidences minus another's; below zero is better. The standard error is
+/// computed from sums over blocks of five dates.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct BrierComparison {
+    pub difference: f64,
+    #[cfg_attr(test, schemars(extend("minimum" = 0)))]
+    pub standard_error: f64,
+    /// Lower end of the 95 % interval.
+    pub low: f64,
+    /// Upper end of the 95 % interval.
+    pub high: f64,
+    /// Meaning of the interval: better than the other, worse, or not distinguishable from it.
+    #[cfg_attr(test, schemars(extend("examples" = ["not distinguishable from the base rate"])))]
+    pub verdict: String,
+}
+
+/// Judged signals of one direction.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct DirectionRecord {
+    pub direction: Direction,
+    pub judged: u64,
+    pub hits: u64,
+    /// Dates with such a signal.
+    pub dates: u64,
+    pub hit_rate: Option<Share>,
+    pub mean_confidence: Option<Share>,
+    /// Share of the universe that moved in this direction over the same sessions: the mean over the
+    /// signals for which it is known.
+    pub same_day_rate: Option<Share>,
+    /// Share of hits minus `same_day_rate`; null with too few dates.
+    pub lift: Option<Interval>,
+    /// Share of hits minus mean confidence; null with too few dates.
+    pub observed_minus_said: Option<Interval>,
+}
+
+/// Judged signals by confidence.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct ReliabilityBin {
+    /// Confidences above this value; null for the lowest row.
+    pub over: Option<f64>,
+    /// Confidences up to this value; null for the highest row.
+    pub up_to: Option<f64>,
+    pub judged: u64,
+    pub hits: u64,
+    /// Dates with such a signal.
+    pub dates: u64,
+    pub mean_confidence: Option<Share>,
+    pub hit_rate: Option<Share>,
+    /// Share of hits minus mean confidence; null with too few dates.
+    pub observed_minus_said: Option<Interval>,
+    pub bullish_share: Option<Share>,
+}
+
+/// A mean, its standard error from sums over blocks of five dates, and its 95 % interval.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Interval {
+    pub value: f64,
+    #[cfg_attr(test, schemars(extend("minimum" = 0)))]
+    pub standard_error: f64,
+    pub low: f64,
+    pub high: f64,
+}
+
+/// Brier score of a coin flip: one half, squared.
+const COIN_BRIER: f64 = 0.25;
+
+impl SignalRecord {
+    /// The document of `record`. `as_of` is the last published date.
+    pub(crate) fn of(record: &Reliability, as_of: Option<Date>) -> Self {
+        let (simulated, Kind { published, since, outcomes }) = record.shown();
+        let done = &outcomes.done;
+        let all = &done.all;
+        let from_since =
+            |dates: &[Date]| dates.iter().filter(|date| Some(**date) >= *since).count();
+        Self {
+            since: since.map(Day),
+            as_of: as_of.map(Day),
+            horizon_sessions: HORIZON_SESSIONS,
+            dates_published: from_since(&record.dates_published),
+            dates_missed: from_since(&record.dates_missed),
+            published: *published,
+            judged: all.signals,
+            pending: published - all.signals,
+            due: outcomes.due(*published),
+            never: outcomes.never,
+            hits: all.hits,
+            dates: all.dates,
+            hit_rate: all.hit_rate().map(Share::of),
+            mean_confidence: all.mean_confidence().map(Share::of),
+            score_dates_min: SCORE_DATES_MIN,
+            brier: Brier::of(done),
+            directions: directions(done),
+            reliability: done.bins.iter().enumerate().map(bin).collect(),
+            simulated: Simulated(simulated),
+            provisional: ProvisionalRecord::of(&record.provisional),
+            meaning: MEANING,
+            disclaimer: DISCLAIMER,
+        }
+    }
+}
+
+impl ProvisionalRecord {
+    /// `None` if no provisional signal was ever shown.
+    fn of(record: &track_record::ProvisionalRecord) -> Option<Self> {
+        let (simulated, kind) = record.shown()?;
+        let track_record::ProvisionalKind {
+            published,
+            confirmed,
+            vanished,
+            unlisted,
+            since,
+            outcomes,
+        } = kind;
+        let done = &outcomes.done;
+        let all = &done.all;
+        Some(Self {
+            since: since.map(Day),
+            published: *published,
+            confirmed: *confirmed,
+            vanished: *vanished,
+            pending: published - confirmed - vanished - unlisted,
+            unlisted: *unlisted,
+            judged: all.signals,
+            due: outcomes.due(*published),
+            never: outcomes.never,
+            hits: all.hits,
+            dates: all.dates,
+            hit_rate: all.hit_rate().map(Share::of),
+            mean_confidence: all.mean_confidence().map(Share::of),
+            brier: Brier::of(done),
+            directions: directions(done),
+            simulated: Simulated(simulated),
+            meaning: PROVISIONAL_MEANING,
+        })
+    }
+}
+
+impl Brier {
+    fn of(done: &Performance) -> Self {
+        let scored = |brier: f64| done.all.is_scored().then(|| six_places(brier));
+        Self {
+            confidence: scored(done.confidence.brier()),
+            coin: COIN_BRIER,
+            base_rate: scored(done.base.brier()),
+            from_coin: done.against_coin().map(|from| BrierComparison::of(from, "a coin")),
+            from_base_rate: done
+                .against_base()
+                .map(|from| BrierComparison::of(from, "the base rate")),
+        }
+    }
+}
+
+impl BrierComparison {
+    fn of(difference: Estimate, with: &str) -> Self {
+        Self {
+            verdict: verdict(&difference, with),
+            difference: six_places(difference.value),
+            standard_error: six_places(difference.standard_error),
+            low: six_places(difference.low),
+            high: six_places(difference.high),
+        }
+    }
+}
+
+impl Interval {
+    /// An interval with all digits.
+    pub(crate) fn exact(estimate: Estimate) -> Self {
+        let Estimate { value, standard_error, low, high } = estimate;
+        Self { value, standard_error, low, high }
+    }
+
+    fn in_four_places(estimate: Estimate) -> Self {
+        let Estimate { value, standard_error, low, high } = estimate;
+        let four = |value| rounded(value, 10_000.0);
+        Self {
+            value: four(value),
+            standard_error: four(standard_error),
+            low: four(low),
+            high: four(high),
+        }
+    }
+}
+
+fn six_places(score: f64) -> f64 {
+    rounded(score, 1e6)
+}
+
+fn directions(done: &Performance) -> [DirectionRecord; 2] {
+    done.directions().map(|(direction, cell): (Direction, &Cell)| DirectionRecord {
+        direction,
+        judged: cell.signals,
+        hits: cell.hits,
+        dates: cell.dates,
+        hit_rate: cell.hit_rate().map(Share::of),
+        mean_confidence: cell.mean_confidence().map(Share::of),
+        same_day_rate: cell.same_day_rate().map(Share::of),
+        lift: cell.lift().map(Interval::in_four_places),
+        observed_minus_said: cell.observed_minus_said().map(Interval::in_four_places),
+    })
+}
+
+fn bin((at, bin): (usize, &Cell)) -> ReliabilityBin {
+    let (over, up_to) = edges_of(at);
+    ReliabilityBin {
+        over,
+        up_to,
+        judged: bin.signals,
+        hits: bin.hits,
+        dates: bin.dates,
+        mean_confidence: bin.mean_confidence().map(Share::of),
+        hit_rate: bin.hit_rate().map(Share::of),
+        observed_minus_said: bin.observed_minus_said().map(Interval::in_four_places),
+        bullish_share: bin.bullish_share().map(Share::of),
+    }
+}
+
 #[cfg(test)]
 #[path = "signals_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "signal_record_tests.rs"]
+mod signal_record_tests;

@@ -7,7 +7,7 @@ use super::signals::{ShownSignals, Signal};
 use super::values::{Day, Delay, Instant, Money, Percent, Simulated};
 use crate::base::{Source, Symbol};
 use crate::market;
-use crate::market::snapshot::{Level, SectorChange};
+use crate::market::indices::{Level, SectorChange};
 use crate::market::{Age, Phase};
 use crate::views::values;
 
@@ -182,7 +182,7 @@ impl<'a> Snapshot<'a> {
 }
 
 impl Market {
-    fn of(view: &market::snapshot::MarketView) -> Self {
+    fn of(view: &market::indices::MarketView) -> Self {
         let Age { as_of, delay_s, stale, source } = view.age;
         Self {
             is_open: view.is_open,

@@ -16,13 +16,11 @@ use crate::ops::exit::VERSION;
 use crate::views::account::{
     AccountErased, BrokerAStatus, BrokerBStatus, LoggedIn, Message, SessionState,
 };
-use crate::views::candles::Candles;
 use crate::views::export::{Export, FoundEntries, JournalPage};
 use crate::views::health::Health;
 use crate::views::holdings::{Holdings, Pnl, PortfolioDeleted, Positions};
-use crate::views::quotes::{Quotes, QuotesEvent, SearchResults};
-use crate::views::signal_record::SignalRecord;
-use crate::views::signals::SignalList;
+use crate::views::quotes::{Candles, Quotes, QuotesEvent, SearchResults};
+use crate::views::signals::{SignalList, SignalRecord};
 use crate::views::snapshot::Snapshot;
 use crate::views::sync;
 use crate::views::sync::{RowName, SyncedBrokerA, SyncedBrokerB};

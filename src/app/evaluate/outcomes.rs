@@ -12,7 +12,7 @@ use crate::base::{Candle, json};
 use crate::signals::Direction;
 use crate::signals::backtest::{Cell, Judged, Performance, Scores, edges_of, verdict};
 use crate::signals::blocks::{Estimate, Place};
-use crate::views::signal_record::Interval;
+use crate::views::signals::Interval;
 
 /// How one way to say a confidence did.
 #[derive(Debug, Serialize)]

@@ -25,7 +25,7 @@ use crate::signals::confidence::{WINDOW_DATES, Weight, prior};
 use crate::signals::history::{HOLES_MAX, SESSIONS_KEPT, Suspected};
 use crate::signals::patterns::Key;
 use crate::signals::{DISCLAIMER, Direction, HORIZON_SESSIONS, MEANING};
-use crate::views::signal_record::Interval;
+use crate::views::signals::Interval;
 
 /// Keys with fewer dates than this are not listed: they say next to nothing.
 pub(crate) const LISTED_DATES_MIN: u32 = 30;

@@ -209,7 +209,8 @@ pub(super) enum Call {
 /// The access token of a fresh session, and the broker's id of whose it is.
 ///
 /// # Errors
-/// As [`data`], and [`Malformed`](crate::brokers::BrokerErrorKind::Malformed) without an access token.
+/// As [`data`], and [`Malformed`](crate::brokers::BrokerErrorKind::Malformed) without an access
+/// token.
 pub(super) fn session(reply: &Reply) -> Result<(SecretString, Option<String>), BrokerError> {
     let data = data(Call::Session, reply)?;
     let members = json::members(data.as_bytes()).unwrap_or_default();
@@ -226,7 +227,8 @@ pub(super) fn session(reply: &Reply) -> Result<(SecretString, Option<String>), B
 /// The rows of `GET /portfolio/holdings`; those of shares that were all sold are left out.
 ///
 /// # Errors
-/// As [`data`], and [`Malformed`](crate::brokers::BrokerErrorKind::Malformed) when a row cannot be read.
+/// As [`data`], and [`Malformed`](crate::brokers::BrokerErrorKind::Malformed) when a row cannot be
+/// read.
 pub(super) fn holdings(reply: &Reply, as_of_ms: i64) -> Result<Vec<Holding>, BrokerError> {
     let rows: Vec<WireHolding> = rows(data(Call::Read, reply)?)?;
     let holdings: Option<Vec<Option<Holding>>> =

@@ -5,7 +5,7 @@ use rust_decimal::Decimal;
 use crate::sim::broker_a::success;
 use crate::sim::exchange::universe;
 use crate::sim::exchange::universe::{Instrument, rupees};
-use crate::sim::server::json::{Answer, Json, map};
+use crate::sim::server::message::{Answer, Json, map};
 use crate::sim::sessions::RowA;
 use crate::sim::world::{Call, World};
 

@@ -19,7 +19,7 @@ use crate::sim::broker_a::error;
 use crate::sim::exchange::day::Tick;
 use crate::sim::exchange::universe::Instrument;
 use crate::sim::faults::{Effects, Kind, Upstream};
-use crate::sim::server::json::{Answer, Content};
+use crate::sim::server::message::{Answer, Content};
 use crate::sim::world::{Call, World};
 
 /// The route's name.

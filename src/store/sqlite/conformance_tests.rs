@@ -6,9 +6,9 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 
 use super::store::{FILE_NAME, SqliteStore};
-use super::users::SqliteUsers;
 use crate::base::Clock;
 use crate::store::conformance::engine::{Engine, conformance};
+use crate::store::sqlite::store::SqliteUsers;
 use crate::store::{Database, UserDirectory};
 
 const READERS: usize = 2;

@@ -8,5 +8,4 @@ pub(crate) mod file;
 pub(crate) mod log;
 pub mod maintenance;
 pub(crate) mod store;
-pub(crate) mod users;
 pub(crate) mod writer;

@@ -8,5 +8,4 @@ pub(crate) mod feed_state;
 pub(crate) mod feed_time;
 pub(crate) mod feeds;
 pub(crate) mod poll;
-pub(crate) mod snapshot;
 pub(crate) mod ticking;

@@ -18,8 +18,7 @@ use crate::signals::list::by_rank;
 use crate::signals::patterns::{Detector, Key};
 use crate::signals::{Direction, ListedSignal, Look, Reliability, SignalList};
 use crate::store::{ProvisionalSignal, PublishedSignal, SignalStore, StoreError};
-use crate::views::signal_record::SignalRecord;
-use crate::views::signals::ShownSignals;
+use crate::views::signals::{ShownSignals, SignalRecord};
 use crate::views::{signals as views, values};
 use crate::warmers::signals::outcomes::{Closes, Expected, basis_of, walk};
 

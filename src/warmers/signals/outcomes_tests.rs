@@ -7,7 +7,7 @@ use sonic_rs::{JsonValueTrait, Value};
 use super::*;
 use crate::base::{Clock, Epoch, Source};
 use crate::store::{Basis, NewHistory, SqliteStore};
-use crate::views::signal_record::SignalRecord;
+use crate::views::signals::SignalRecord;
 use crate::views::values;
 
 const FIRST: Date = date(2026, 11, 2);
