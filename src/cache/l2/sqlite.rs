@@ -26,11 +26,17 @@ const BUSY_TIMEOUT: Duration = Duration::from_millis(1_000);
 const LOG_BYTES_KEPT: i64 = 4 * 1024 * 1024;
 
 const SCHEMA: &str = include_str!("../../../sql/l2/schema.sql");
-const LOAD: &str = include_str!("../../../sql/l2/load.sql");
-const LOAD_ALL: &str = include_str!("../../../sql/l2/load_all.sql");
-const STORE: &str = include_str!("../../../sql/l2/store.sql");
-const TRIM: &str = include_str!("../../../sql/l2/trim.sql");
-const COUNT: &str = include_str!("../../../sql/l2/count.sql");
+const LOAD: &str = "SELECT bytes, stored_ms FROM record WHERE kind = ?1 AND key = ?2";
+const LOAD_ALL: &str = "SELECT key, bytes, stored_ms FROM record WHERE kind = ?1";
+const STORE: &str = "\
+INSERT INTO record (kind, key, bytes, stored_ms) VALUES (?1, ?2, ?3, ?4)
+ON CONFLICT (kind, key) DO UPDATE SET bytes = excluded.bytes, stored_ms = excluded.stored_ms";
+const TRIM: &str = "\
+-- Keeps the ?2 records of a kind that were stored last.
+DELETE FROM record WHERE rowid IN (
+    SELECT rowid FROM record WHERE kind = ?1 ORDER BY stored_ms DESC LIMIT -1 OFFSET ?2
+)";
+const COUNT: &str = "SELECT count(*) FROM record";
 
 /// The embedded second level.
 pub struct SqliteL2 {

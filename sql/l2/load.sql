@@ -1,1 +1,0 @@
-SELECT bytes, stored_ms FROM record WHERE kind = ?1 AND key = ?2

@@ -1,1 +1,0 @@
-SELECT key, bytes, stored_ms FROM record WHERE kind = ?1
