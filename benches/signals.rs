@@ -14,7 +14,7 @@ use bhav::signals::confidence::{PRIOR_DATES, WINDOW_DATES};
 use bhav::signals::list::by_rank;
 use bhav::signals::patterns::{Columns, Detector};
 use bhav::signals::{ListedSignal, SignalList};
-use bhav::store::{NewHistory, SignalStore, SqliteStore};
+use bhav::store::{NewHistory, Store};
 use bhav::views::signals as views;
 use criterion::{Criterion, criterion_group, criterion_main};
 use jiff::civil::Date;
@@ -44,9 +44,9 @@ fn symbol(name: &str) -> Symbol {
 }
 
 /// A database with the candles of `histories`.
-fn stored(histories: &[History]) -> (tempfile::TempDir, SqliteStore) {
+fn stored(histories: &[History]) -> (tempfile::TempDir, Store) {
     let folder = tempfile::tempdir().unwrap();
-    let store = SqliteStore::open(&folder.path().join("bhav.sqlite"), 1, &Clock::system()).unwrap();
+    let store = Store::open_file(&folder.path().join("bhav.sqlite"), 1, &Clock::system()).unwrap();
     for history in histories {
         store
             .replace_candles(
@@ -65,7 +65,7 @@ fn stored(histories: &[History]) -> (tempfile::TempDir, SqliteStore) {
 }
 
 /// As the warmer reads them: through the store's own reader thread, symbol by symbol.
-fn read(store: &SqliteStore, histories: &[History]) -> Vec<History> {
+fn read(store: &Store, histories: &[History]) -> Vec<History> {
     let of = |history: &History| {
         let candles = store.candles(&symbol(&history.symbol)).unwrap();
         History { symbol: history.symbol.clone(), candles }

@@ -110,7 +110,7 @@ fn document(state: &State, symbol: &Symbol) -> Result<Option<Arc<CandlesDocument
 }
 
 fn made(state: &State, symbol: &Symbol) -> Result<Option<Arc<CandlesDocument>>, Problem> {
-    let Some(stored) = state.signal_store.candle_history(symbol, DAYS_MAX)? else {
+    let Some(stored) = state.store.candle_history(symbol, DAYS_MAX)? else {
         return Ok(None);
     };
     let symbol = symbol.clone();

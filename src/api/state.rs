@@ -25,7 +25,7 @@ use crate::market::{InstrumentList, MarketCalendar};
 use crate::ops::RefusalLines;
 use crate::rt::Lane;
 use crate::signals::SignalList;
-use crate::store::{SignalStore, Store};
+use crate::store::Store;
 use crate::views::values;
 use crate::web::Site;
 
@@ -34,7 +34,7 @@ pub struct State {
     pub clock: Clock,
     pub calendar: ArcSwap<MarketCalendar>,
     pub auth: Arc<Auth>,
-    pub store: Arc<dyn Store>,
+    pub store: Arc<Store>,
     pub snapshot: Arc<PublishedJson>,
     pub event_streams: Arc<EventStreams>,
     /// The prepared documents of the list and of the record of signals, and the list itself for
@@ -42,8 +42,7 @@ pub struct State {
     pub signals: Arc<PublishedJson>,
     pub signals_record: Arc<PublishedJson>,
     pub signal_list: Arc<ArcSwapOption<SignalList>>,
-    /// Daily candles, and those of them that clients asked for.
-    pub signal_store: Arc<dyn SignalStore>,
+    /// Daily candles that clients asked for.
     pub candles: KeptCandles,
     pub l1: Arc<L1>,
     /// Symbols that L1 lacks, and the requests that wait for them.

@@ -27,9 +27,8 @@ use crate::ops::RefusalLines;
 use crate::ops::state_lock::InstanceLock;
 use crate::portfolio::{Listed, Securities};
 use crate::rt::{Lane, LaneSpec};
-use crate::store;
+use crate::store::Store;
 use crate::store::settings::StoreSettings;
-use crate::store::{Database, Store};
 use crate::warmers::{Lead, Mailbox, Publication, WarmerContext};
 use crate::web::Site;
 
@@ -86,9 +85,9 @@ pub fn assemble(
     let calendar = Arc::new(MarketCalendar::load(config.market.calendar_file.as_deref())?);
     let indices = Arc::new(IndexList::load(config.market.indices_file.as_deref())?);
     warn_of_calendar(&calendar, clock);
-    let store = store::open(&config.state_dir, &store_settings(config), lock, clock)?;
-    let accounts: Arc<dyn Store> = store.clone();
-    let auth = Auth::start(&config.auth, &config.state_dir, accounts, clock)?;
+    let store = Store::open(&config.state_dir, &store_settings(config), lock, clock)?;
+    let store = Arc::new(store);
+    let auth = Auth::start(&config.auth, &config.state_dir, Arc::clone(&store), clock)?;
     let auth = Arc::new(auth);
     let secret = Arc::new(match &config.auth.jwt_secret {
         Some(secret) => NodeSecret::with(secret.clone(), config.auth.jwt_previous_secrets.as_ref()),
@@ -121,7 +120,7 @@ fn context(
     clock: &Clock,
     calendar: Arc<MarketCalendar>,
     indices: Arc<IndexList>,
-    store: Arc<dyn Database>,
+    store: Arc<Store>,
     levels: Levels,
     auth: &Arc<Auth>,
 ) -> Result<(WarmerContext, Mailbox), StartError> {
@@ -155,7 +154,6 @@ fn context(
             let spec = LaneSpec { name: "signals", threads: 1, queue_max: SIGNALS_QUEUE_MAX };
             Arc::new(Lane::start_lowered(&spec, clock)?)
         },
-        signal_store: store.clone(),
         universe: Universe::load(config.market.universe_file.as_deref())?,
         provisional_signals: config.market.signals_provisional,
         publication: Publication::default(),
@@ -218,7 +216,6 @@ fn state(config: &Config, context: &WarmerContext, auth: Arc<Auth>) -> Result<St
         signals: Arc::clone(&context.publication.signals),
         signals_record: Arc::clone(&context.publication.record),
         signal_list: Arc::clone(&context.publication.list),
-        signal_store: Arc::clone(&context.signal_store),
         candles: KeptCandles::default(),
         l1: Arc::clone(&context.l1),
         pending: context.pending.clone(),
@@ -351,7 +348,7 @@ fn embedded_shares() -> Vec<Listed> {
 fn second_level(
     config: &Config,
     lock: &InstanceLock,
-    store: &dyn Store,
+    store: &Store,
     secret: &Arc<NodeSecret>,
 ) -> Result<Levels, StartError> {
     let file = second_level_on_disk(config, lock);
@@ -382,7 +379,7 @@ fn shared_second_level(
     config: &Config,
     url: &Address,
     file: Arc<dyn SecondLevel>,
-    (store, secret): (&dyn Store, &Arc<NodeSecret>),
+    (store, secret): (&Store, &Arc<NodeSecret>),
 ) -> Result<Levels, StartError> {
     let ValkeySettings { password, ca_file, .. } = &config.valkey;
     let server = Server::new(url.clone(), password.clone(), ca_file.as_deref())?;
@@ -399,7 +396,7 @@ fn shared_second_level(
     _: &Config,
     url: &Address,
     _: Arc<dyn SecondLevel>,
-    _: (&dyn Store, &Arc<NodeSecret>),
+    _: (&Store, &Arc<NodeSecret>),
 ) -> Result<Levels, StartError> {
     Err(StartError::NotBuiltIn { setting: "BHAV_CACHE_URL", value: url.to_string() })
 }

@@ -148,14 +148,14 @@ fn link(
 const CLUSTER_FILE: &str = "cluster";
 
 /// Asks the database which one it is.
-type Identify = Arc<dyn Fn(&dyn Store) + Send + Sync>;
+type Identify = Arc<dyn Fn(&Store) + Send + Sync>;
 
 /// Whose keys stand on the shared server: the namespace of the settings, or that of the database,
 /// or, while the database is away, of the one before. A node that knows none of them has no way to
 /// the others until the database answers.
 pub(super) fn installation(
     config: &Config,
-    store: &dyn Store,
+    store: &Store,
     secret: &Arc<NodeSecret>,
 ) -> Arc<Installation> {
     if let Some(namespace) = config.valkey.namespace.clone() {

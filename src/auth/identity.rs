@@ -91,7 +91,7 @@ pub(crate) struct PreparedAuth {
 /// Accounts, tokens, passwords and their limits.
 pub struct Auth {
     pub(super) clock: Clock,
-    pub(super) store: Arc<dyn Store>,
+    pub(super) store: Arc<Store>,
     pub(super) keys: Mutex<Vec<Key>>,
     /// The database's, as it was loaded last. `None` until the store has been read.
     pub(super) incarnation: Mutex<Option<String>>,
@@ -145,7 +145,7 @@ impl Auth {
     pub(crate) fn start(
         settings: &AuthSettings,
         state_dir: &Path,
-        store: Arc<dyn Store>,
+        store: Arc<Store>,
         clock: &Clock,
     ) -> Result<Self, AuthError> {
         let Keys { all, mut file } = keys::load(settings, state_dir)?;

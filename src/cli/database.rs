@@ -122,7 +122,7 @@ pub(crate) fn renew_identity(matches: &ArgMatches) -> ExitCode {
         Ok(config) => config,
         Err(code) => return code,
     };
-    let mut users = match store::open_users(&config.state_dir, &config.store) {
+    let mut users = match store::UserDirectory::open(&config.state_dir, &config.store) {
         Ok(users) => users,
         Err(error) => return refuse(&in_words(&error), exit_of(&error, Exit::StateDir)),
     };

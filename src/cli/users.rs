@@ -29,7 +29,6 @@ use crate::cli::operator::{
 use crate::config::Config;
 use crate::ops::{Exit, exit, panic, state_lock};
 use crate::rt::coroutines::Parker;
-use crate::store;
 use crate::store::{AccountId, MaintenanceError, NewUser, UserChange, UserDirectory, UserSummary};
 
 /// Users read at a time.
@@ -107,12 +106,12 @@ pub(super) fn run(matches: &ArgMatches) -> ExitCode {
         Ok(config) => config,
         Err(code) => return code,
     };
-    let opened = store::open_users(&config.state_dir, &config.store);
+    let opened = UserDirectory::open(&config.state_dir, &config.store);
     let done = opened.and_then(|mut directory| match name {
-        "list" => list(&*directory),
-        "add" => add(&mut *directory, matches, &config),
-        "passwd" => passwd(&mut *directory, matches, &config),
-        name => change(&mut *directory, name, matches, &config),
+        "list" => list(&directory),
+        "add" => add(&mut directory, matches, &config),
+        "passwd" => passwd(&mut directory, matches, &config),
+        name => change(&mut directory, name, matches, &config),
     });
     done.unwrap_or_else(|error| {
         let exit = match &error {
@@ -126,7 +125,7 @@ pub(super) fn run(matches: &ArgMatches) -> ExitCode {
     })
 }
 
-fn list(directory: &dyn UserDirectory) -> Result<ExitCode, MaintenanceError> {
+fn list(directory: &UserDirectory) -> Result<ExitCode, MaintenanceError> {
     let mut text = format!(
         "{:>8}  {:<17}  {:<17}  {:>8}  {:>11}  {:<8}  e-mail\n",
         "id", "created (IST)", "last sync", "rows", "journal KiB", "state"
@@ -167,7 +166,7 @@ fn minute(ms: i64) -> String {
 }
 
 fn add(
-    directory: &mut dyn UserDirectory,
+    directory: &mut UserDirectory,
     matches: &ArgMatches,
     config: &Config,
 ) -> Result<ExitCode, MaintenanceError> {
@@ -205,11 +204,11 @@ fn add(
 }
 
 fn passwd(
-    directory: &mut dyn UserDirectory,
+    directory: &mut UserDirectory,
     matches: &ArgMatches,
     config: &Config,
 ) -> Result<ExitCode, MaintenanceError> {
-    let Some(user) = find_user(&*directory, matches)? else { return Ok(no_such_user()) };
+    let Some(user) = find_user(directory, matches)? else { return Ok(no_such_user()) };
     let hash = match new_hash(matches, config) {
         Ok(hash) => hash,
         Err(code) => return Ok(code),
@@ -220,7 +219,7 @@ fn passwd(
         None => "",
     };
     let code = print(&format!("{} has a new password{closed}\n", describe(&user)));
-    await_notice(&*directory, number, config, code, "older tokens")
+    await_notice(directory, number, config, code, "older tokens")
 }
 
 /// Asks for the new password or reads it from a file, and hashes it.
@@ -266,7 +265,7 @@ fn usable(password: &str) -> Result<(), String> {
 
 /// Finds the account that the command line names.
 fn find_user(
-    directory: &dyn UserDirectory,
+    directory: &UserDirectory,
     matches: &ArgMatches,
 ) -> Result<Option<UserSummary>, MaintenanceError> {
     let given = matches.get_one::<String>("user").map_or("", String::as_str);
@@ -286,12 +285,12 @@ fn clock(config: &Config) -> Clock {
 }
 
 fn change(
-    directory: &mut dyn UserDirectory,
+    directory: &mut UserDirectory,
     name: &str,
     matches: &ArgMatches,
     config: &Config,
 ) -> Result<ExitCode, MaintenanceError> {
-    let Some(user) = find_user(&*directory, matches)? else { return Ok(no_such_user()) };
+    let Some(user) = find_user(directory, matches)? else { return Ok(no_such_user()) };
     let who = describe(&user);
     let now_ms = clock(config).now_ms();
     let (change, done) = match name {
@@ -314,14 +313,14 @@ fn change(
     match change {
         // Enabling revokes nothing, so there is nothing to wait for.
         UserChange::Enable => Ok(code),
-        _ => await_notice(&*directory, number, config, code, "tokens"),
+        _ => await_notice(directory, number, config, code, "tokens"),
     }
 }
 
 /// Waits until a running service has taken up the change with this number. Returns `code`, the exit
 /// code of the change itself, if no service runs.
 fn await_notice(
-    directory: &dyn UserDirectory,
+    directory: &UserDirectory,
     number: i64,
     config: &Config,
     code: ExitCode,

@@ -78,7 +78,7 @@ impl Expected {
 
 /// A page of a journal, and the state it is expected to have.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ExpectedPage {
+pub(crate) struct ExpectedPage {
     pub after: Option<JournalCursor>,
     pub limit: usize,
     pub expected: Expected,

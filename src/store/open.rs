@@ -1,51 +1,197 @@
-//! Opens the database. The only place in the program that chooses an engine.
+//! The store over one of its engines, and how it is opened. The only place in the program that
+//! chooses an engine.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use super::records::CopiedTable;
-use super::settings::StoreSettings;
+use super::settings::{StoreSettings, StoreUrl};
 use super::sqlite::errors::{MaintenanceError, OpenError};
 use super::sqlite::maintenance::inspect;
-use super::sqlite::store::{FILE_NAME, SqliteStore};
-use super::traits::{Database, UserDirectory};
+use super::sqlite::store::{FILE_NAME, Sqlite};
+use super::tx::{Failure, Tx, Write};
+use super::{StoreError, StoreHealth};
 use crate::base::Clock;
 use crate::ops::state_lock::InstanceLock;
-use crate::store::settings::StoreUrl;
-use crate::store::sqlite::store::SqliteUsers;
 
 #[cfg(feature = "engines")]
-use super::postgres::{PostgresLease, PostgresStore, PostgresUsers};
+use super::postgres::{Postgres, PostgresLease};
 #[cfg(feature = "engines")]
 use crate::base::lease::Authority;
 #[cfg(feature = "engines")]
 use crate::store::sqlite::file;
 
-/// Opens the database that the settings name, or else that of the state directory, which is written
-/// to only while its lock is held.
-///
-/// # Errors
-/// [`OpenError`] if the file is not a database of this program, or is of a newer version. A damaged
-/// or unreachable file is no error here: the store reports its state until the file can be used.
-pub fn open(
-    state_dir: &Path,
-    settings: &StoreSettings,
-    lock: &Arc<InstanceLock>,
-    clock: &Clock,
-) -> Result<Arc<dyn Database>, OpenError> {
+/// Durable storage. The work of every operation runs on the engine's threads, in one transaction;
+/// again, in a new one, where the engine ended the first for a reason of its own. The caller parks
+/// (coroutine) or blocks (thread) until the result is there or the deadline has passed.
+pub struct Store(Engine);
+
+enum Engine {
+    Sqlite(Sqlite),
     #[cfg(feature = "engines")]
-    if let Some(url) = &settings.url {
-        return Ok(Arc::new(PostgresStore::open(url, settings, clock)?));
+    Postgres(Postgres),
+}
+
+impl Store {
+    /// Opens the database that the settings name, or else that of the state directory, which is
+    /// written to only while its lock is held.
+    ///
+    /// # Errors
+    /// [`OpenError`] if the file is not a database of this program, or is of a newer version. A
+    /// damaged or unreachable file is no error here: the store reports its state until the file can
+    /// be used.
+    pub(crate) fn open(
+        state_dir: &Path,
+        settings: &StoreSettings,
+        lock: &Arc<InstanceLock>,
+        clock: &Clock,
+    ) -> Result<Self, OpenError> {
+        #[cfg(feature = "engines")]
+        if let Some(url) = &settings.url {
+            return Self::on_server(url, settings, clock);
+        }
+        Self::in_file(&state_dir.join(FILE_NAME), settings, Some(Arc::clone(lock)), clock)
     }
-    let path = state_dir.join(FILE_NAME);
-    Ok(Arc::new(SqliteStore::open_with(&path, settings, Some(Arc::clone(lock)), clock)?))
+
+    /// Opens the file at `path`; makes or migrates it if needed. If the file cannot be used, the
+    /// store reports that and tries again. With a `lock`, nothing is written while it is not held.
+    ///
+    /// # Errors
+    /// A newer schema, a foreign file, or a thread that could not be started.
+    pub fn in_file(
+        path: &Path,
+        settings: &StoreSettings,
+        lock: Option<Arc<InstanceLock>>,
+        clock: &Clock,
+    ) -> Result<Self, OpenError> {
+        Ok(Self(Engine::Sqlite(Sqlite::open(path, settings, lock, clock)?)))
+    }
+
+    /// Opens the file at `path` for use where no other instance is possible.
+    ///
+    /// # Errors
+    /// Same as for [`in_file`](Self::in_file).
+    pub fn open_file(path: &Path, readers: usize, clock: &Clock) -> Result<Self, OpenError> {
+        let settings = StoreSettings { readers, ..StoreSettings::default() };
+        Self::in_file(path, &settings, None, clock)
+    }
+
+    /// Opens a database on a server. See [`Postgres::open`].
+    ///
+    /// # Errors
+    /// A newer or foreign schema, a bad setting, or a thread that could not be started.
+    #[cfg(feature = "engines")]
+    pub(super) fn on_server(
+        url: &StoreUrl,
+        settings: &StoreSettings,
+        clock: &Clock,
+    ) -> Result<Self, OpenError> {
+        Ok(Self(Engine::Postgres(Postgres::open(url, settings, clock)?)))
+    }
+
+    /// Whether several nodes may share the database. A file is one process's.
+    pub(super) fn is_shared(&self) -> bool {
+        !matches!(self.0, Engine::Sqlite(_))
+    }
+
+    /// Runs work that only reads, on one state of the database.
+    pub(super) fn read<T: Send + 'static>(
+        &self,
+        deadline_ms: u64,
+        work: impl Fn(&dyn Tx) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        match &self.0 {
+            Engine::Sqlite(file) => file.read(deadline_ms, move |tx| work(tx)),
+            #[cfg(feature = "engines")]
+            Engine::Postgres(server) => server.read(deadline_ms, work),
+        }
+    }
+
+    /// Runs work that is one statement and only reads, which a server does at less cost.
+    pub(super) fn glance<T: Send + 'static>(
+        &self,
+        deadline_ms: u64,
+        work: impl Fn(&dyn Tx) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        match &self.0 {
+            Engine::Sqlite(file) => file.read(deadline_ms, move |tx| work(tx)),
+            #[cfg(feature = "engines")]
+            Engine::Postgres(server) => server.glance(deadline_ms, work),
+        }
+    }
+
+    /// Runs work that writes. `Ok` means that it is on disk.
+    pub(super) fn write<T: Send + 'static>(
+        &self,
+        write: Write,
+        work: impl Fn(&dyn Tx) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        match &self.0 {
+            Engine::Sqlite(file) => file.write(&write, work),
+            #[cfg(feature = "engines")]
+            Engine::Postgres(server) => server.write(write, work),
+        }
+    }
+
+    /// Same as [`write`](Self::write), for work that erases a user's data for good. `erased` says
+    /// whether there was any.
+    pub(super) fn erase<T: Send + 'static>(
+        &self,
+        write: Write,
+        work: impl Fn(&dyn Tx) -> Result<T, Failure> + Send + 'static,
+        erased: fn(&T) -> bool,
+    ) -> Result<T, StoreError> {
+        match &self.0 {
+            Engine::Sqlite(file) => file.erase(&write, work, erased),
+            #[cfg(feature = "engines")]
+            Engine::Postgres(server) => server.write(write, work),
+        }
+    }
+
+    /// The state that the last operations and probes showed. Never waits.
+    pub fn health(&self) -> StoreHealth {
+        match &self.0 {
+            Engine::Sqlite(file) => file.health(),
+            #[cfg(feature = "engines")]
+            Engine::Postgres(server) => server.health(),
+        }
+    }
+
+    /// Probes the database: reads and, if writing was refused before, writes. Completes what an
+    /// erasure left to be done. Blocks.
+    pub(crate) fn probe(&self) {
+        match &self.0 {
+            Engine::Sqlite(file) => file.probe(),
+            #[cfg(feature = "engines")]
+            Engine::Postgres(server) => server.probe(),
+        }
+    }
+
+    /// Writes what waits, moves the log into the database file, and refuses everything afterwards.
+    /// Blocks.
+    pub fn close(&self) {
+        match &self.0 {
+            Engine::Sqlite(file) => file.close(),
+            #[cfg(feature = "engines")]
+            Engine::Postgres(server) => server.close(),
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn file(&self) -> &Sqlite {
+        match &self.0 {
+            Engine::Sqlite(file) => file,
+            #[cfg(feature = "engines")]
+            Engine::Postgres(_) => panic!("a server has no file"),
+        }
+    }
 }
 
 /// Whether a service could use the server of the settings, which is left as it is; `None` for the
 /// file.
 #[cfg(feature = "engines")]
 pub(crate) fn check_server(settings: &StoreSettings) -> Option<Result<(), OpenError>> {
-    Some(PostgresStore::check(settings.url.as_ref()?, settings))
+    Some(Postgres::check(settings.url.as_ref()?, settings))
 }
 
 /// The lease of the leader among the nodes that share the database of the settings; `None` for the
@@ -89,21 +235,4 @@ pub(crate) fn copy_to_server(
         let _ = (url, settings);
         unreachable!("a build without engines has no URL");
     }
-}
-
-/// Opens the users of the same database, beside the running service.
-///
-/// # Errors
-/// [`MaintenanceError`].
-pub fn open_users(
-    state_dir: &Path,
-    settings: &StoreSettings,
-) -> Result<Box<dyn UserDirectory>, MaintenanceError> {
-    #[cfg(feature = "engines")]
-    if let Some(url) = &settings.url {
-        return Ok(Box::new(PostgresUsers::open(url, settings)?));
-    }
-    #[cfg(not(feature = "engines"))]
-    let _ = settings;
-    Ok(Box::new(SqliteUsers::open(&state_dir.join(FILE_NAME))?))
 }

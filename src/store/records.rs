@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
-use crate::base::{Broker, Candle, ClosingPrice, Holding, Position, Source, Symbol};
+use crate::base::{Broker, Candle, ClosingPrice, Holding, Position, Source, Symbol, Synced};
 use crate::ops::DurationCounts;
-use crate::portfolio::{DayPoint, Repriced};
+use crate::portfolio::{DayPoint, Derived, Repriced};
 use crate::rt::{BatchStats, LaneStats};
 
 /// A user's id: positive, never used twice.
@@ -114,7 +114,7 @@ pub enum UserChange {
 
 /// Which database it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DatabaseIdentity {
+pub(crate) struct DatabaseIdentity {
     /// Tokens are good for one incarnation alone. A database that was put back, or was seen to have
     /// gone back, has a new one.
     pub incarnation: String,
@@ -124,7 +124,7 @@ pub struct DatabaseIdentity {
 
 /// A network from which an account was used, as a keyed hash.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct LoginNetwork {
+pub(crate) struct LoginNetwork {
     pub id: AccountId,
     pub network: String,
     pub seen_ms: i64,
@@ -132,7 +132,7 @@ pub struct LoginNetwork {
 
 /// The state that decides whether a token is accepted, besides its signature.
 #[derive(Clone, Debug, Default)]
-pub struct AuthState {
+pub(crate) struct AuthState {
     /// Tokens issued for another one are refused.
     pub incarnation: String,
     /// Every user.
@@ -149,7 +149,7 @@ pub struct AuthState {
 
 /// A change that every node has to know of, to judge tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
+pub(crate) enum Change {
     /// The account exists, with this token epoch.
     Account {
         id: AccountId,
@@ -168,7 +168,7 @@ pub enum Change {
 
 /// How far the changes of a database were read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LastRead {
+pub(crate) struct LastRead {
     /// Number of the last change.
     pub number: i64,
     /// Its random mark; `None` where there is no such row any more.
@@ -188,7 +188,7 @@ pub(crate) enum Continuity {
 
 /// A page of the changes after one of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Changes {
+pub(crate) struct Changes {
     /// The incarnation of the database that has them.
     pub incarnation: String,
     /// The check value of the secret that nodes of this database sign with.
@@ -260,10 +260,27 @@ pub struct Before {
     pub closes: HashMap<Symbol, ClosingPrice>,
 }
 
+/// Derives what a sync writes and what the user is told of it, from what is stored and what the
+/// broker sent. Runs within the sync's transaction on the store's writer. It must be quick and
+/// pure, since it may run twice.
+pub type Derive = Box<dyn Fn(&Before, &Synced) -> Derived + Send>;
+
+/// What one sync of one broker brings to be stored.
+pub struct NewPortfolio {
+    pub broker: Broker,
+    pub synced_ms: i64,
+    pub synced: Synced,
+    /// The date of the closing prices that `derive` is given.
+    pub closes_of: Option<Date>,
+    pub derive: Derive,
+    /// The rows may be of another person at the broker than those they replace.
+    pub replaces_broker_user: bool,
+}
+
 /// A user's portfolio, valued at a close. It is written only if the portfolio has not changed
 /// since: a sync or a deletion may have come in between.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Valued {
+pub(crate) struct Valued {
     pub id: AccountId,
     /// The latest `synced_ms` of the portfolio that was valued.
     pub synced_ms: i64,
@@ -321,7 +338,7 @@ impl Side {
 
 /// The fields of a journal entry, already validated.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct JournalFields {
+pub(crate) struct JournalFields {
     pub traded_on: Date,
     pub symbol: String,
     pub side: Side,
@@ -335,7 +352,7 @@ pub struct JournalFields {
 
 /// One stored journal entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct JournalEntry {
+pub(crate) struct JournalEntry {
     pub id: i64,
     pub fields: JournalFields,
     pub created_ms: i64,
@@ -344,14 +361,14 @@ pub struct JournalEntry {
 
 /// Size of one user's journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct JournalSize {
+pub(crate) struct JournalSize {
     pub entries: usize,
     pub text_bytes: usize,
 }
 
 /// A page of the journal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct JournalPage {
+pub(crate) struct JournalPage {
     pub entries: Vec<JournalEntry>,
     /// Whether more entries follow.
     pub more: bool,
@@ -359,7 +376,7 @@ pub struct JournalPage {
 
 /// Position at which a page of the journal ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct JournalCursor {
+pub(crate) struct JournalCursor {
     pub traded_on: Date,
     pub id: i64,
 }
@@ -419,7 +436,7 @@ pub struct CandleHistory {
 
 /// A symbol's newest candles.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoredCandles {
+pub(crate) struct StoredCandles {
     /// The source of all candles.
     pub source: Source,
     pub simulated: bool,

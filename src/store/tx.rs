@@ -10,7 +10,7 @@ use jiff::civil::Date;
 use rust_decimal::Decimal;
 
 use crate::base::{Broker, Epoch, Symbol};
-use crate::store::records::{AccountId, StoreError, StoreHealth, Turn};
+use crate::store::records::{AccountId, StoreError, Turn};
 
 /// A statement.
 #[derive(Clone, Copy)]
@@ -335,39 +335,71 @@ impl<'a> Argument<'a> for Date {
     }
 }
 
-// ---- Transact
+// ---- Write
 //
-// What an engine does for the operations of the store: it runs work in transactions.
+// Deadlines of the store's operations, and what an engine has to know of a write.
 
 /// Deadline of a read. A person waits for it; a local disk takes milliseconds.
 pub(crate) const READ_DEADLINE_MS: u64 = 2_000;
-/// Deadline of a read of one cell, for what is finished but for this.
+/// Deadline for reading a portfolio's version, the only read left before a cached response is sent.
 pub(crate) const GLANCE_DEADLINE_MS: u64 = 250;
 /// Deadline of a write. Longer than the wait for another process's lock.
 pub(crate) const WRITE_DEADLINE_MS: u64 = 5_000;
 /// Deadline of a page of the close run, which has many rows and for which nobody waits.
 pub(crate) const PAGE_DEADLINE_MS: u64 = 10_000;
 
-/// What an engine has to know of a write.
+/// How a write is done. SQLite, which writes in turn for one process, needs neither the locks nor
+/// the rights.
 #[derive(Clone, Debug)]
+#[cfg_attr(not(feature = "engines"), expect(dead_code, reason = "locks and rights are a server's"))]
 pub(crate) struct Write {
     pub(crate) deadline_ms: u64,
     /// Users whose data is compared before it is changed. No other write changes it meanwhile.
-    #[cfg_attr(not(feature = "engines"), expect(dead_code, reason = "SQLite writes in turn"))]
     pub(crate) users: Vec<AccountId>,
+    /// The right by which it is done, which no other node takes before it is committed.
+    pub(crate) right: Right,
     /// Whether older data is overwritten that must not stay in a log for long.
     pub(crate) hides: bool,
+    /// Whether a user's data is erased for good.
+    pub(crate) erases: bool,
+}
+
+/// The right to write, which is checked within the transaction.
+#[derive(Clone, Debug)]
+#[cfg_attr(not(feature = "engines"), expect(dead_code, reason = "a server checks it"))]
+pub(crate) enum Right {
+    Anybody,
+    /// [`StoreError::Deposed`] where another node has led since.
+    Leader(Epoch),
+    /// [`StoreError::TurnLost`] where another has taken the user's turn since.
+    Turn(Turn),
 }
 
 impl Write {
     /// A write for which a person waits.
     pub(crate) fn new() -> Self {
-        Self { deadline_ms: WRITE_DEADLINE_MS, users: Vec::new(), hides: false }
+        Self {
+            deadline_ms: WRITE_DEADLINE_MS,
+            users: Vec::new(),
+            right: Right::Anybody,
+            hides: false,
+            erases: false,
+        }
     }
 
     /// A write of many rows, for which nobody waits.
     pub(crate) fn page() -> Self {
         Self { deadline_ms: PAGE_DEADLINE_MS, ..Self::new() }
+    }
+
+    /// A page that the leader alone writes.
+    pub(crate) fn leading(epoch: Epoch) -> Self {
+        Self { right: Right::Leader(epoch), ..Self::page() }
+    }
+
+    /// A write of the user's portfolio.
+    pub(crate) fn in_turn(turn: &Turn) -> Self {
+        Self { right: Right::Turn(turn.clone()), ..Self::new().of([turn.user]) }
     }
 
     pub(crate) fn of(self, users: impl IntoIterator<Item = AccountId>) -> Self {
@@ -377,75 +409,4 @@ impl Write {
     pub(crate) fn hiding(self) -> Self {
         Self { hides: true, ..self }
     }
-}
-
-/// An engine. The work runs on its threads, in one transaction; again, in a new one, where the
-/// engine ended the first for a reason of its own. The caller parks (coroutine) or blocks (thread)
-/// until the result is there or the deadline has passed.
-pub(crate) trait Transact: Send + Sync {
-    /// Whether several nodes may share a database.
-    const HAS_SEVERAL_NODES: bool;
-
-    /// Runs work that only reads, on one state of the database.
-    fn read<T: Send + 'static>(
-        &self,
-        deadline_ms: u64,
-        work: impl Fn(&dyn Tx) -> Result<T, Failure> + Send + 'static,
-    ) -> Result<T, StoreError>;
-
-    /// Runs work that is one statement and only reads. An engine may do it at less cost.
-    fn glance<T: Send + 'static>(
-        &self,
-        deadline_ms: u64,
-        work: impl Fn(&dyn Tx) -> Result<T, Failure> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        self.read(deadline_ms, work)
-    }
-
-    /// Runs work that writes. `Ok` means that it is on disk.
-    fn write<T: Send + 'static>(
-        &self,
-        write: Write,
-        work: impl Fn(&dyn Tx) -> Result<T, Failure> + Send + 'static,
-    ) -> Result<T, StoreError>;
-
-    /// Same as [`write`](Self::write), for work that erases a user's data for good. `erased` says
-    /// whether there was any.
-    fn erase<T: Send + 'static>(
-        &self,
-        id: AccountId,
-        work: impl Fn(&dyn Tx) -> Result<T, Failure> + Send + 'static,
-        erased: fn(&T) -> bool,
-    ) -> Result<T, StoreError>;
-
-    /// Holds the leadership of `epoch` to the end of a transaction that writes: no other node takes
-    /// it meanwhile. An engine that one process alone uses has nothing to hold.
-    ///
-    /// # Errors
-    /// [`StoreError::Deposed`] where another node has led since.
-    fn hold(tx: &dyn Tx, epoch: Epoch) -> Result<(), Failure>
-    where
-        Self: Sized;
-
-    /// Holds a user's turn to the end of a transaction that writes: nobody else takes it meanwhile.
-    ///
-    /// # Errors
-    /// [`StoreError::TurnLost`] where another has taken it since.
-    fn hold_turn(tx: &dyn Tx, turn: &Turn) -> Result<(), Failure>
-    where
-        Self: Sized;
-
-    /// [`Store::take_turn`](crate::store::traits::Store::take_turn).
-    fn begin_turn(&self, id: AccountId) -> Result<Option<Turn>, StoreError>;
-    /// [`Store::extend_turn`](crate::store::traits::Store::extend_turn).
-    fn prolong_turn(&self, turn: &Turn) -> Result<bool, StoreError>;
-    /// [`Store::end_turn`](crate::store::traits::Store::end_turn).
-    fn finish_turn(&self, turn: &Turn) -> Result<(), StoreError>;
-
-    /// [`Store::health`](crate::store::traits::Store::health).
-    fn condition(&self) -> StoreHealth;
-    /// [`Store::probe`](crate::store::traits::Store::probe).
-    fn look_after(&self);
-    /// [`Store::close`](crate::store::traits::Store::close).
-    fn finish(&self);
 }

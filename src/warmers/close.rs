@@ -186,7 +186,7 @@ impl CloseTask {
     fn submit(
         &mut self,
         context: &WarmerContext,
-        job: impl FnOnce(&dyn Store) -> Outcome + Send + 'static,
+        job: impl FnOnce(&Store) -> Outcome + Send + 'static,
     ) {
         let store = Arc::clone(&context.store);
         self.store_in_flight = true;

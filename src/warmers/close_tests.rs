@@ -13,7 +13,7 @@ use crate::brokers::{Batch, BrokerError, BrokerErrorKind};
 use crate::cache::{Responses, View};
 use crate::market::MarketCalendar;
 use crate::portfolio::{DayPoint, Derived, PointSource, Repriced, SyncOutcome};
-use crate::store::{AccountId, FILE_NAME, NewPortfolio, NewUser, SqliteStore, StoreError, Turn};
+use crate::store::{AccountId, FILE_NAME, NewPortfolio, NewUser, Store, StoreError, Turn};
 use crate::warmers::close::prices::{PATIENCE_MS, UNHEARD_MS, WALK_REST_MS, look, page};
 
 const EVENING: &str = "2026-11-20T18:00:00+05:30";
@@ -54,10 +54,10 @@ fn holding(ticker: &str) -> Holding {
 }
 
 /// A store with a user for each list of tickers.
-fn store_with(users: &[&[&str]]) -> (tempfile::TempDir, SqliteStore, Vec<AccountId>) {
+fn store_with(users: &[&[&str]]) -> (tempfile::TempDir, Store, Vec<AccountId>) {
     let directory = tempfile::tempdir().unwrap();
     let clock = Clock::system();
-    let store = SqliteStore::open(&directory.path().join(FILE_NAME), 1, &clock).unwrap();
+    let store = Store::open_file(&directory.path().join(FILE_NAME), 1, &clock).unwrap();
     let register = |(number, tickers): (usize, &&[&str])| {
         let email = format!("user{number}@example.com");
         let new = NewUser { email, name: None, password_hash: "none".into(), created_ms: 1 };

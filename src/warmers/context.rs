@@ -19,7 +19,7 @@ use crate::health::readings::{Heartbeat, Readings};
 use crate::http::{Prepared, PublishedJson};
 use crate::market::{IndexList, InstrumentList, MarketCalendar, Universe};
 use crate::rt::Lane;
-use crate::store::{SignalStore, Store};
+use crate::store::Store;
 use crate::views::health::HealthExposed;
 use crate::warmers::lead::{Cluster, Lead};
 use crate::warmers::signals::look::Publication;
@@ -51,7 +51,6 @@ pub struct WarmerContext {
     pub close_lane: Arc<Lane>,
     /// Candles are checked and searched for signals here.
     pub signals_lane: Arc<Lane>,
-    pub signal_store: Arc<dyn SignalStore>,
     pub universe: Universe,
     /// Candles of a session under way are looked at for signals too.
     pub provisional_signals: bool,
@@ -65,7 +64,7 @@ pub struct WarmerContext {
     pub own_l2: Option<Arc<dyn SecondLevel>>,
     /// What the shared server refuses to this node; nothing where there is none.
     pub refusals: Arc<Refusals>,
-    pub store: Arc<dyn Store>,
+    pub store: Arc<Store>,
     /// Applies what an operator's command changed in the store.
     pub auth: Arc<Auth>,
     /// Hashes passwords; here for its counters.

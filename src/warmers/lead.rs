@@ -142,7 +142,7 @@ impl MarketFeed for LedFeed {
 // What a node has that is one of several.
 
 /// Asks the database which one it is.
-type Identify = Arc<dyn Fn(&dyn Store) + Send + Sync>;
+type Identify = Arc<dyn Fn(&Store) + Send + Sync>;
 
 /// The other nodes, as the scheduler knows them.
 pub struct Cluster {

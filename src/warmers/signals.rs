@@ -21,9 +21,7 @@ use crate::signals::history::{
     Conflict, HOLES_MAX, SESSIONS_KEPT, Suspected, Window, check, merge,
 };
 use crate::signals::{Direction, Look};
-use crate::store::{
-    CandleHistory, NewHistory, PublishedSignal, SignalStore, SplitSuspicion, StoreError,
-};
+use crate::store::{CandleHistory, NewHistory, PublishedSignal, SplitSuspicion, Store, StoreError};
 use crate::views::signals::ShownSignals;
 use crate::warmers::context::WarmerContext;
 use crate::warmers::mailbox::Outcomes;
@@ -147,7 +145,7 @@ impl SignalsTask {
     /// Reads what the store has, so that the last list is served from the start. Blocks.
     pub(super) fn restore(&mut self, context: &WarmerContext) {
         let expected = self.expected(context);
-        let loaded = load(&*context.signal_store, &context.publication, &expected);
+        let loaded = load(&context.store, &context.publication, &expected);
         let outcome = loaded.map(|(histories, shown)| Done::Loaded(histories, shown));
         self.ended(Some(Box::new(outcome)), context.clock.monotonic_ms());
     }
@@ -408,9 +406,9 @@ impl SignalsTask {
     fn submit(
         &mut self,
         context: &WarmerContext,
-        job: impl FnOnce(&dyn SignalStore) -> Outcome + Send + 'static,
+        job: impl FnOnce(&Store) -> Outcome + Send + 'static,
     ) {
-        let store = Arc::clone(&context.signal_store);
+        let store = Arc::clone(&context.store);
         self.in_flight = true;
         // A refusal is told and logged like any other failure.
         let _ = self
@@ -568,7 +566,7 @@ pub(crate) enum Done {
 
 /// Reads what the store has and shows what was published last.
 pub(super) fn load(
-    store: &dyn SignalStore,
+    store: &Store,
     publication: &Publication,
     expected: &Expected,
 ) -> Result<(Vec<CandleHistory>, Shown), StoreError> {
@@ -588,7 +586,7 @@ pub(crate) struct RebuildOrder {
 }
 
 /// Finds the date's signals in the stored candles, publishes them, and judges earlier ones.
-pub(super) fn rebuild(store: &dyn SignalStore, order: &RebuildOrder) -> Result<Shown, StoreError> {
+pub(super) fn rebuild(store: &Store, order: &RebuildOrder) -> Result<Shown, StoreError> {
     let mut histories = Vec::with_capacity(order.symbols.len());
     for (symbol, _) in &order.symbols {
         let mut candles = store.candles(symbol)?;
@@ -729,7 +727,7 @@ pub(super) enum Verdict {
 
 /// Judges what arrived and stores what can be believed.
 pub(crate) fn take_in(
-    store: &dyn SignalStore,
+    store: &Store,
     epoch: Epoch,
     calendar: &MarketCalendar,
     arrived: Arrived,
@@ -743,7 +741,7 @@ pub(crate) fn take_in(
 }
 
 fn replace(
-    store: &dyn SignalStore,
+    store: &Store,
     epoch: Epoch,
     calendar: &MarketCalendar,
     arrived: Arrived,
@@ -788,7 +786,7 @@ fn suspicions(suspected: &[Suspected], before: &[SplitSuspicion], to: Date) -> V
 }
 
 fn append(
-    store: &dyn SignalStore,
+    store: &Store,
     epoch: Epoch,
     calendar: &MarketCalendar,
     arrived: &Arrived,

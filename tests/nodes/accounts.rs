@@ -60,7 +60,7 @@ fn what_one_node_changes_holds_on_the_other(pair: &Pair) {
     assert_eq!((status(a, &on_b), status(b, &on_b)), (200, 200));
 
     // An operator's command changes the database beside both.
-    let mut users = store::open_users("".as_ref(), &pair.config.store).unwrap();
+    let mut users = store::UserDirectory::open("".as_ref(), &pair.config.store).unwrap();
     let id = users.find("b@example.com").unwrap().unwrap().id;
     let number = users.change(id, UserChange::Disable { now_ms: 1 }).unwrap().unwrap();
     assert_eq!(users.noticed(number).unwrap(), None, "any number of nodes may run");

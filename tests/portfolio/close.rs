@@ -6,7 +6,7 @@ use crate::support::{Scene, Service, TRADING, until};
 use bhav::base::{Broker, Clock, Cost, Holding, Synced, clock};
 use bhav::portfolio::{DayPoint, Derived, MadeOf, PointSource, Repriced, SyncOutcome};
 use bhav::sim::SimSettings;
-use bhav::store::{AccountId, FILE_NAME, NewPortfolio, NewUser, SqliteStore, Store, Turn};
+use bhav::store::{AccountId, FILE_NAME, NewPortfolio, NewUser, Store, Turn};
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 use sonic_rs::JsonValueTrait;
@@ -85,13 +85,13 @@ fn made_of(holdings: u32) -> Option<MadeOf> {
     Some(MadeOf { brokers, holdings, discrepancies: 0 })
 }
 
-fn register(store: &dyn Store, number: usize) -> AccountId {
+fn register(store: &Store, number: usize) -> AccountId {
     let email = format!("user{number}@example.com");
     let new = NewUser { email, name: None, password_hash: "none".into(), created_ms: 1 };
     store.create_user(new).unwrap().user.id
 }
 
-fn sync(store: &dyn Store, id: AccountId, at_ms: i64, holdings: Vec<Holding>) {
+fn sync(store: &Store, id: AccountId, at_ms: i64, holdings: Vec<Holding>) {
     let date = clock::zoned(jiff::Timestamp::from_millisecond(at_ms).unwrap()).date();
     let derived = Derived {
         point: point(date, PointSource::Sync),
@@ -127,7 +127,7 @@ pub fn seed(scene: &Scene, portfolios: Vec<Vec<Holding>>) -> Vec<AccountId> {
 }
 
 /// By several at once: what waits for the disk together is written together.
-fn seed_together(store: &SqliteStore, pairs: &[(AccountId, Vec<Holding>)]) {
+fn seed_together(store: &Store, pairs: &[(AccountId, Vec<Holding>)]) {
     std::thread::scope(|scope| {
         for part in pairs.chunks(pairs.len().div_ceil(SEEDERS).max(1)) {
             scope.spawn(move || {
@@ -137,11 +137,11 @@ fn seed_together(store: &SqliteStore, pairs: &[(AccountId, Vec<Holding>)]) {
     });
 }
 
-fn open(scene: &Scene) -> SqliteStore {
-    SqliteStore::open(&scene.state.path().join(FILE_NAME), 1, &scene.clock).unwrap()
+fn open(scene: &Scene) -> Store {
+    Store::open_file(&scene.state.path().join(FILE_NAME), 1, &scene.clock).unwrap()
 }
 
-pub fn store(service: &Service) -> Arc<dyn Store> {
+pub fn store(service: &Service) -> Arc<Store> {
     Arc::clone(&service.0.server().shared().service.state().store)
 }
 

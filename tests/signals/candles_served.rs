@@ -6,7 +6,6 @@ use super::stage::Stage;
 use crate::support::scrape::Scrape;
 use crate::support::{Answer, Service};
 use bhav::base::{Candle, Epoch, Symbol};
-use bhav::store::SignalStore;
 use jiff::civil::{Date, date};
 use rust_decimal::Decimal;
 use sonic_rs::JsonValueTrait;

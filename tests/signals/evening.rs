@@ -1,6 +1,5 @@
 //! Signals as clients see them, and what becomes of them when a vendor errs.
 
-use bhav::store::SignalStore;
 use jiff::civil::{Date, date};
 use sonic_rs::{JsonContainerTrait, JsonValueTrait};
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use bhav::base::clock;
 use bhav::signals::patterns::{Columns, Detector, Key};
-use bhav::store::{Completion, FILE_NAME, ProvisionalEntry, SignalStore};
+use bhav::store::{Completion, FILE_NAME, ProvisionalEntry};
 use jiff::civil::{Date, date, time};
 use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
 

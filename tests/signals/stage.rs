@@ -15,7 +15,7 @@ use bhav::market::MarketCalendar;
 use bhav::market::instruments::embedded_instruments;
 use bhav::signals::backtest::{History, Universe};
 use bhav::sim::SimSettings;
-use bhav::store::{FILE_NAME, LedgerEntry, SignalStore, SqliteStore};
+use bhav::store::{FILE_NAME, LedgerEntry, Store};
 use jiff::civil::Date;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
 
@@ -167,9 +167,9 @@ impl Stage {
         self.ledger()
     }
 
-    pub fn store(&self) -> SqliteStore {
+    pub fn store(&self) -> Store {
         let path = self.scene.state.path().join(FILE_NAME);
-        SqliteStore::open(&path, 1, &self.scene.clock).unwrap()
+        Store::open_file(&path, 1, &self.scene.clock).unwrap()
     }
 
     pub fn ledger(&self) -> Vec<LedgerEntry> {

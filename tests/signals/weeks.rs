@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use bhav::base::Candle;
 use bhav::signals::Direction;
 use bhav::signals::patterns::Key;
-use bhav::store::{LedgerEntry, SignalStore};
+use bhav::store::LedgerEntry;
 use jiff::Span;
 use jiff::civil::{Date, date};
 use proptest::prelude::{ProptestConfig, any, prop, proptest};

@@ -6,11 +6,11 @@ use std::path::Path;
 
 use crate::support::{SNAPSHOT, Scene, TRADING, bearer, refused, until};
 use bhav::base::Clock;
-use bhav::store::{FILE_NAME, SqliteStore};
+use bhav::store::{FILE_NAME, Store};
 use sonic_rs::JsonValueTrait;
 
-fn open(dir: &Path) -> SqliteStore {
-    SqliteStore::open(&dir.join(FILE_NAME), 2, &Clock::system()).unwrap()
+fn open(dir: &Path) -> Store {
+    Store::open_file(&dir.join(FILE_NAME), 2, &Clock::system()).unwrap()
 }
 
 #[test]

@@ -13,8 +13,7 @@ use bhav::base::{Broker, Clock, Cost, Holding, MarketDay, Synced, clock};
 use bhav::portfolio::{self, Stood};
 use bhav::store::settings::StoreSettings;
 use bhav::store::{
-    Before, Derive, FILE_NAME, NewPortfolio, NewUser, OpenError, Portfolio, SqliteStore, Store,
-    StoreError, Turn,
+    Before, Derive, FILE_NAME, NewPortfolio, NewUser, OpenError, Portfolio, Store, StoreError, Turn,
 };
 use clap::Parser;
 use jiff::Timestamp;
@@ -91,7 +90,7 @@ fn run(args: &Args) -> Result<(), SeedError> {
     let mut settings = StoreSettings::default();
     settings.writes_per_commit_max = WRITES_PER_COMMIT_MAX;
     let clock = Clock::system();
-    let store = SqliteStore::open_with(&args.state.join(FILE_NAME), &settings, None, &clock)?;
+    let store = Store::in_file(&args.state.join(FILE_NAME), &settings, None, &clock)?;
     let registered = store.user_by_email(&args.registered)?;
     let hash = registered.ok_or_else(|| SeedError::Nobody(args.registered.clone()))?.password_hash;
     let next = AtomicUsize::new(1);
@@ -105,7 +104,7 @@ fn run(args: &Args) -> Result<(), SeedError> {
 
 /// Takes the next numbers until all users are there. A user's id need not be the number.
 fn write_users(
-    store: &SqliteStore,
+    store: &Store,
     args: &Args,
     symbols: &[(&str, &str)],
     hash: &str,

@@ -40,7 +40,7 @@ pub(super) fn answer<Rows: Send + 'static>(
     call: &Call<'_>,
     reply: &mut Response<'_>,
     view: View,
-    read: impl FnOnce(&dyn Store, AccountId) -> Result<Rows, StoreError>,
+    read: impl FnOnce(&Store, AccountId) -> Result<Rows, StoreError>,
     write: impl FnOnce(&Rows) -> Result<Vec<u8>, Problem> + Send + 'static,
 ) -> Result<(), Problem> {
     let id = call.caller().id;

@@ -70,7 +70,7 @@ pub(crate) fn export(
 }
 
 fn written(
-    store: &dyn Store,
+    store: &Store,
     id: AccountId,
     exported_at: Instant,
     permit: &ExportPermit,
@@ -105,7 +105,7 @@ fn written(
 }
 
 /// All of the journal, page by page.
-fn add_entries(store: &dyn Store, id: AccountId, out: &mut Vec<u8>) -> Result<(), Problem> {
+fn add_entries(store: &Store, id: AccountId, out: &mut Vec<u8>) -> Result<(), Problem> {
     let mut after = None;
     loop {
         let page = store.entries(id, after, PAGE)?;

@@ -431,7 +431,7 @@ pub(crate) fn pnl(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> R
     let days = parameter(call, "days", expected, days)?.unwrap_or(DAYS_DEFAULT);
     let MarketDay { today, day, .. } = state.market_day(state.clock.now());
     let since = today.saturating_sub((i64::from(days) - 1).days());
-    let read = |store: &dyn Store, id| Ok((store.points(id, since)?, store.portfolio(id)?));
+    let read = |store: &Store, id| Ok((store.points(id, since)?, store.portfolio(id)?));
     let write = move |(points, portfolio): &(Vec<DayPoint>, Portfolio)| {
         pnl_written(points, portfolio, days, day)
     };

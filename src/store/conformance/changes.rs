@@ -8,12 +8,12 @@ use crate::store::records::{CHANGES_KEPT, CHANGES_PAGE};
 use crate::store::{AccountId, Change, Continuity, LastRead, Store};
 
 /// Everything after a number, page by page, and the number of the last.
-fn read(store: &impl Store, after: i64) -> (Vec<Change>, i64) {
+fn read(store: &Store, after: i64) -> (Vec<Change>, i64) {
     let (all, last) = read_on(store, LastRead { number: after, mark: None });
     (all, last.number)
 }
 
-fn read_on(store: &impl Store, mut after: LastRead) -> (Vec<Change>, LastRead) {
+fn read_on(store: &Store, mut after: LastRead) -> (Vec<Change>, LastRead) {
     let mut all = Vec::new();
     loop {
         let page = store.changes_after(after.number).unwrap();

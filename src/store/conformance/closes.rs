@@ -18,7 +18,7 @@ fn close(price: &str, as_of_ms: i64) -> ClosingPrice {
 }
 
 /// As a page makes it, from what stands there.
-fn valued(store: &impl Store, id: AccountId, synced_ms: i64, is_complete: bool) -> Valued {
+fn valued(store: &Store, id: AccountId, synced_ms: i64, is_complete: bool) -> Valued {
     let mut holdings = store.portfolio(id).unwrap().holdings;
     for row in &mut holdings {
         (row.last_price, row.as_of_ms, row.mark) = (Some(dec("7.50")), 99, MARK);

@@ -1,6 +1,6 @@
 //! What the suite asks of an engine, and how it is run against one.
 
-use crate::store::{Database, UserDirectory};
+use crate::store::{Store, UserDirectory};
 
 /// One empty database of an engine, for one test. It goes with the value.
 pub(crate) trait Engine {
@@ -12,10 +12,10 @@ pub(crate) trait Engine {
     fn fresh() -> Self;
 
     /// Opens it; again, where what was opened before is dropped.
-    fn open(&self) -> impl Database;
+    fn open(&self) -> Store;
 
     /// Its users in the hands of the operator, beside who has it open.
-    fn users(&self) -> impl UserDirectory;
+    fn users(&self) -> UserDirectory;
 
     /// Runs a statement as somebody with the engine's own tools could, beside who has it open.
     fn execute(&self, statement: &str) -> Result<(), String>;

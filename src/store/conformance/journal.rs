@@ -60,7 +60,7 @@ fn long(bytes: usize) -> JournalFields {
     JournalFields { strategy, notes, tags, ..fields(DAY, "X") }
 }
 
-fn text_bytes(store: &impl Store, id: AccountId) -> Result<usize, StoreError> {
+fn text_bytes(store: &Store, id: AccountId) -> Result<usize, StoreError> {
     store.journal_size(id).map(|size| size.text_bytes)
 }
 

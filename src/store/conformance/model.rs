@@ -120,7 +120,7 @@ impl Model {
     /// Applies `step` to the model and to the store, and compares their results.
     fn take(
         &mut self,
-        store: &impl Store,
+        store: &Store,
         id: AccountId,
         step: Step,
         now_ms: i64,
@@ -172,7 +172,7 @@ impl Model {
 
     fn sync(
         &mut self,
-        store: &impl Store,
+        store: &Store,
         id: AccountId,
         (broker, holdings, positions): (Broker, &[u8], &[u8]),
         number: i8,

@@ -6,7 +6,7 @@ use crate::base::{Broker, Cost, Holding, PositionKind, Synced};
 use crate::portfolio::{DayPoint, PointSource, SyncOutcome};
 use crate::store::records::ROWS_MAX;
 use crate::store::{
-    AccountId, Deleted, Derive, NewPortfolio, Portfolio, Store, StoreError, SyncState, Turn,
+    AccountId, Deleted, Derive, NewPortfolio, Portfolio, StoreError, SyncState, Turn,
 };
 
 pub(crate) fn a_sync_replaces_one_broker_s_rows_exactly_and_in_order<E: Engine>() {

@@ -4,9 +4,7 @@
 use super::engine::Engine;
 use super::samples::DAY;
 use crate::base::{Epoch, Symbol};
-use crate::store::{
-    Basis, Completion, ProvisionalSignal, PublishedSignal, SignalOutcome, SignalStore,
-};
+use crate::store::{Basis, Completion, ProvisionalSignal, PublishedSignal, SignalOutcome};
 
 fn signal(pattern: &str) -> ProvisionalSignal {
     ProvisionalSignal {

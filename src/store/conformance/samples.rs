@@ -7,7 +7,7 @@ use crate::base::{ActionSign, Broker, Cost, Holding, Mark, Position, PositionKin
 use crate::portfolio::{DayPoint, Derived, MadeOf, PointSource, Repriced, SyncOutcome};
 use crate::store::{AccountId, Derive, JournalFields, NewPortfolio, NewUser, Side, Store, Turn};
 
-pub(crate) fn user(store: &impl Store, email: &str) -> AccountId {
+pub(crate) fn user(store: &Store, email: &str) -> AccountId {
     let user = NewUser {
         email: email.to_owned(),
         name: Some("A. Person".to_owned()),
@@ -92,13 +92,7 @@ pub(crate) fn derived(point: DayPoint, synced: &Synced) -> Derived {
 pub(crate) const DAY: Date = date(2026, 11, 20);
 pub(crate) const MARK: Option<Mark> = Some(Mark { on: DAY, sign: ActionSign::PriceLeap });
 
-pub(crate) fn sync(
-    store: &impl Store,
-    id: AccountId,
-    broker: Broker,
-    at_ms: i64,
-    tickers: &[&str],
-) {
+pub(crate) fn sync(store: &Store, id: AccountId, broker: Broker, at_ms: i64, tickers: &[&str]) {
     let synced = Synced {
         holdings: tickers.iter().map(|ticker| holding(broker, ticker, "10.50")).collect(),
         positions: vec![

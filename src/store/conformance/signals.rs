@@ -6,7 +6,7 @@ use super::engine::Engine;
 use super::samples::DAY;
 use crate::base::{Candle, Epoch, Source, Symbol};
 use crate::store::{
-    Basis, CandleHistory, NewHistory, PublishedSignal, SignalOutcome, SignalStore, SplitSuspicion,
+    Basis, CandleHistory, NewHistory, PublishedSignal, SignalOutcome, SplitSuspicion,
 };
 
 fn infy() -> Symbol {

@@ -2,7 +2,7 @@
 
 use super::engine::Engine;
 use super::samples::user;
-use crate::store::{AccountId, Change, NewUser, Store, UserChange, UserDirectory};
+use crate::store::{AccountId, Change, NewUser, UserChange, UserDirectory};
 
 pub(crate) fn users_come_by_pages_in_order_and_are_found_by_either_name<E: Engine>() {
     let engine = E::fresh();
@@ -62,7 +62,7 @@ pub(crate) fn a_disabled_user_changes_no_password_and_each_change_is_told<E: Eng
 pub(crate) fn a_new_password_of_a_command_ends_older_tokens<E: Engine>() {
     let engine = E::fresh();
     let (store, mut people) = (engine.open(), engine.users());
-    let add = |people: &mut dyn UserDirectory, email: &str| {
+    let add = |people: &mut UserDirectory, email: &str| {
         let (email, password_hash) = (email.to_owned(), "hash".to_owned());
         people.add(NewUser { email, name: None, password_hash, created_ms: 5 }).unwrap()
     };

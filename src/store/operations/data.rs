@@ -4,43 +4,55 @@ use jiff::civil::Date;
 
 use crate::base::{Candle, Epoch, Symbol};
 use crate::portfolio::{DayPoint, SyncOutcome};
+use crate::store::open::Store;
 use crate::store::statements::{accounts, candles, eod, journal, portfolios, signals};
-use crate::store::traits::{NewPortfolio, SignalStore, Store};
-use crate::store::tx::{
-    GLANCE_DEADLINE_MS, PAGE_DEADLINE_MS, READ_DEADLINE_MS, Transact, Tx, Write,
-};
+use crate::store::tx::{GLANCE_DEADLINE_MS, PAGE_DEADLINE_MS, READ_DEADLINE_MS, Write};
 use crate::store::{
     AccountId, AuthState, CandleHistory, Changes, ClosePage, DatabaseIdentity, Deleted, Erased,
     Expected, ExpectedPage, JournalCursor, JournalEntry, JournalFields, JournalPage, JournalSize,
-    LastRead, LedgerEntry, LoginNetwork, NewHistory, NewUser, Portfolio, PriceOfClose,
-    ProvisionalEntry, ProvisionalSignal, PublishedSignal, SignalOutcome, StoreError, StoreHealth,
+    LastRead, LedgerEntry, LoginNetwork, NewHistory, NewPortfolio, NewUser, Portfolio,
+    PriceOfClose, ProvisionalEntry, ProvisionalSignal, PublishedSignal, SignalOutcome, StoreError,
     StoredCandles, Turn, UserSecrets, Valued,
 };
 
-impl<E: Transact> Store for E {
-    fn create_user(&self, user: NewUser) -> Result<UserSecrets, StoreError> {
+impl Store {
+    /// Adds a user. [`StoreError::EmailTaken`] where the e-mail, already normalised, is known.
+    /// It begins with a random token epoch.
+    pub fn create_user(&self, user: NewUser) -> Result<UserSecrets, StoreError> {
         self.write(Write::new(), move |tx| accounts::create(tx, &user))
     }
 
-    fn create_first_user(&self, user: NewUser) -> Result<UserSecrets, StoreError> {
+    /// Same as [`create_user`](Self::create_user), for the first account the database ever has.
+    /// [`StoreError::NotFirst`] where there is or was another; of two at once one is the first.
+    pub(crate) fn create_first_user(&self, user: NewUser) -> Result<UserSecrets, StoreError> {
         self.write(Write::new(), move |tx| accounts::create_first(tx, &user))
     }
 
-    fn user_by_email(&self, email: &str) -> Result<Option<UserSecrets>, StoreError> {
+    /// The user with a normalised e-mail, with the data that a login checks.
+    pub fn user_by_email(&self, email: &str) -> Result<Option<UserSecrets>, StoreError> {
         let email = email.to_owned();
         self.read(READ_DEADLINE_MS, move |tx| accounts::by_email(tx, &email))
     }
 
-    fn user_by_id(&self, id: AccountId) -> Result<Option<UserSecrets>, StoreError> {
+    pub(crate) fn user_by_id(&self, id: AccountId) -> Result<Option<UserSecrets>, StoreError> {
         self.read(READ_DEADLINE_MS, move |tx| accounts::by_id(tx, id))
     }
 
-    fn replace_hash(&self, id: AccountId, old: &str, new: &str) -> Result<bool, StoreError> {
+    /// Replaces the hash `old` by one of the same password with better parameters. Returns false if
+    /// the stored hash is no longer `old`.
+    pub(crate) fn replace_hash(
+        &self,
+        id: AccountId,
+        old: &str,
+        new: &str,
+    ) -> Result<bool, StoreError> {
         let (old, new) = (old.to_owned(), new.to_owned());
         self.write(Write::new(), move |tx| accounts::replace_hash(tx, id, &old, &new))
     }
 
-    fn change_password(
+    /// Changes the password if the stored hash is still `old_hash`, and returns the user's new,
+    /// higher token epoch. `None` if another change came first or the user does not exist.
+    pub(crate) fn change_password(
         &self,
         id: AccountId,
         old_hash: &str,
@@ -52,45 +64,64 @@ impl<E: Transact> Store for E {
         })
     }
 
-    fn erase_user(&self, id: AccountId) -> Result<Erased, StoreError> {
-        self.erase(id, move |tx| accounts::erase(tx, id), |erased| erased.user)
+    /// Erases the user and everything stored for them, from the file and its log.
+    pub fn erase_user(&self, id: AccountId) -> Result<Erased, StoreError> {
+        self.erase(Write::new().of([id]), move |tx| accounts::erase(tx, id), |erased| erased.user)
     }
 
-    fn end_tokens(&self, id: AccountId) -> Result<Option<i64>, StoreError> {
+    /// Refuses all of the user's tokens of before, and returns the user's new, higher token epoch.
+    /// `None` if the user does not exist.
+    pub(crate) fn end_tokens(&self, id: AccountId) -> Result<Option<i64>, StoreError> {
         self.write(Write::new().of([id]), move |tx| accounts::end_tokens(tx, id))
     }
 
-    fn revoke_token(&self, token_id: &str, expires_ms: i64) -> Result<(), StoreError> {
+    /// Revokes one token, which expires at `expires_ms`.
+    pub(crate) fn revoke_token(&self, token_id: &str, expires_ms: i64) -> Result<(), StoreError> {
         let token_id = token_id.to_owned();
         self.write(Write::new(), move |tx| accounts::revoke_token(tx, &token_id, expires_ms))
     }
 
-    fn forget_revocations(&self, before_ms: i64) -> Result<usize, StoreError> {
+    /// Deletes revocations of tokens that expired before `before_ms`, and returns how many.
+    pub(crate) fn forget_revocations(&self, before_ms: i64) -> Result<usize, StoreError> {
         self.write(Write::new(), move |tx| accounts::forget_revocations(tx, before_ms))
     }
 
-    fn login_networks(&self, since_ms: i64) -> Result<Vec<(String, LoginNetwork)>, StoreError> {
+    /// Networks from which accounts were used at `since_ms` or later, each with the account's
+    /// e-mail; the newest first, a bounded number.
+    pub(crate) fn login_networks(
+        &self,
+        since_ms: i64,
+    ) -> Result<Vec<(String, LoginNetwork)>, StoreError> {
         self.read(PAGE_DEADLINE_MS, move |tx| accounts::login_networks(tx, since_ms))
     }
 
-    fn keep_login_networks(&self, mut seen: Vec<LoginNetwork>) -> Result<(), StoreError> {
+    /// Notes networks, of each account the newest few. Accounts that are gone are passed over.
+    pub(crate) fn keep_login_networks(
+        &self,
+        mut seen: Vec<LoginNetwork>,
+    ) -> Result<(), StoreError> {
         seen.sort();
         self.write(Write::page(), move |tx| accounts::keep_login_networks(tx, &seen))
     }
 
-    fn forget_login_networks(&self, before_ms: i64) -> Result<(), StoreError> {
+    /// Deletes networks that were last seen before `before_ms`.
+    pub(crate) fn forget_login_networks(&self, before_ms: i64) -> Result<(), StoreError> {
         self.write(Write::page(), move |tx| accounts::forget_login_networks(tx, before_ms))
     }
 
-    fn auth_state(&self) -> Result<AuthState, StoreError> {
+    /// The state that decides whether a token is accepted, all of one moment, to be kept in memory.
+    pub(crate) fn auth_state(&self) -> Result<AuthState, StoreError> {
         self.read(PAGE_DEADLINE_MS, accounts::auth_state)
     }
 
-    fn identity(&self) -> Result<DatabaseIdentity, StoreError> {
+    /// Which database it is.
+    pub(crate) fn identity(&self) -> Result<DatabaseIdentity, StoreError> {
         self.glance(READ_DEADLINE_MS, accounts::identity)
     }
 
-    fn renew_incarnation(
+    /// Gives the database a new incarnation if it has gone back since `read` and still has the one
+    /// that was `seen`: of several nodes, one does. Returns which database it is then.
+    pub(crate) fn renew_incarnation(
         &self,
         seen: &str,
         read: LastRead,
@@ -99,74 +130,80 @@ impl<E: Transact> Store for E {
         self.write(Write::new(), move |tx| accounts::renew_incarnation(tx, &seen, read))
     }
 
-    fn claim_secret(&self, own: &str, known: &[String]) -> Result<Option<String>, StoreError> {
-        if !E::HAS_SEVERAL_NODES {
+    /// Records the check value `own` of the secret that this node signs tokens with, where none is
+    /// recorded or one of those in `known`. Returns the recorded one where it is another. A store
+    /// that one process has records none.
+    pub(crate) fn claim_secret(
+        &self,
+        own: &str,
+        known: &[String],
+    ) -> Result<Option<String>, StoreError> {
+        if !self.is_shared() {
             return Ok(None);
         }
         let (own, known) = (own.to_owned(), known.to_vec());
         self.write(Write::new(), move |tx| accounts::claim_secret(tx, &own, &known))
     }
 
-    fn changes_after(&self, number: i64) -> Result<Changes, StoreError> {
+    /// The next changes after `number` of what [`auth_state`](Self::auth_state) has, made by this
+    /// service, by other nodes or by operators' commands.
+    pub(crate) fn changes_after(&self, number: i64) -> Result<Changes, StoreError> {
         self.glance(READ_DEADLINE_MS, move |tx| accounts::after(tx, number))
     }
 
-    fn notice_changes(&self, number: i64) -> Result<(), StoreError> {
+    /// Records that the one service of a database has applied the changes up to `number`, for
+    /// commands that wait for it.
+    pub(crate) fn notice_changes(&self, number: i64) -> Result<(), StoreError> {
         // Some of the changes may have been erasures.
         self.write(Write::new().hiding(), move |tx| accounts::notice(tx, number))
     }
 
-    fn forget_changes(&self) -> Result<(), StoreError> {
+    /// Deletes all changes but the newest. Who has not read them reads all anew.
+    pub(crate) fn forget_changes(&self) -> Result<(), StoreError> {
         self.write(Write::new(), accounts::forget)
     }
 
-    fn take_turn(&self, id: AccountId) -> Result<Option<Turn>, StoreError> {
-        self.begin_turn(id)
+    /// Replaces the stored rows of one broker for a user and writes the day's point, as derived, in
+    /// one transaction. Returns the outcome that was derived of what was written.
+    pub fn replace_portfolio(
+        &self,
+        turn: &Turn,
+        new: NewPortfolio,
+    ) -> Result<SyncOutcome, StoreError> {
+        let id = turn.user;
+        self.write(Write::in_turn(turn), move |tx| portfolios::replace(tx, id, &new))
     }
 
-    fn extend_turn(&self, turn: &Turn) -> Result<bool, StoreError> {
-        self.prolong_turn(turn)
-    }
-
-    fn end_turn(&self, turn: &Turn) -> Result<(), StoreError> {
-        self.finish_turn(turn)
-    }
-
-    fn replace_portfolio(&self, turn: &Turn, new: NewPortfolio) -> Result<SyncOutcome, StoreError> {
-        let turn = turn.clone();
-        self.write(Write::new().of([turn.user]), move |tx| {
-            E::hold_turn(tx, &turn)?;
-            portfolios::replace(tx, turn.user, &new)
-        })
-    }
-
-    fn portfolio(&self, id: AccountId) -> Result<Portfolio, StoreError> {
+    /// All of a user's holdings, positions and times of sync.
+    pub fn portfolio(&self, id: AccountId) -> Result<Portfolio, StoreError> {
         self.read(READ_DEADLINE_MS, move |tx| portfolios::of(tx, id))
     }
 
-    fn portfolio_version(&self, id: AccountId) -> Result<i64, StoreError> {
+    /// A number that is another after each write of the user's portfolio. Gives up soon: who asks
+    /// has a response that is finished but for this.
+    pub(crate) fn portfolio_version(&self, id: AccountId) -> Result<i64, StoreError> {
         self.glance(GLANCE_DEADLINE_MS, move |tx| portfolios::version(tx, id))
     }
 
-    fn points(&self, id: AccountId, since: Date) -> Result<Vec<DayPoint>, StoreError> {
+    /// Points from `since` on, oldest first.
+    pub fn points(&self, id: AccountId, since: Date) -> Result<Vec<DayPoint>, StoreError> {
         self.read(READ_DEADLINE_MS, move |tx| portfolios::points(tx, id, since))
     }
 
-    fn delete_portfolio(&self, turn: &Turn) -> Result<Deleted, StoreError> {
+    /// Deletes holdings, positions and points. The journal stays.
+    pub fn delete_portfolio(&self, turn: &Turn) -> Result<Deleted, StoreError> {
         let is_some = |deleted: &Deleted| *deleted != Deleted::default();
-        let (id, turn) = (turn.user, turn.clone());
-        let delete = move |tx: &dyn Tx| {
-            E::hold_turn(tx, &turn)?;
-            portfolios::delete(tx, turn.user)
-        };
-        self.erase(id, delete, is_some)
+        let id = turn.user;
+        self.erase(Write::in_turn(turn), move |tx| portfolios::delete(tx, id), is_some)
     }
 
-    fn is_closed(&self, date: Date) -> Result<bool, StoreError> {
+    /// Whether the revaluation at the close of `date` is finished.
+    pub fn is_closed(&self, date: Date) -> Result<bool, StoreError> {
         self.read(PAGE_DEADLINE_MS, move |tx| eod::is_finished(tx, date))
     }
 
-    fn held_symbols(
+    /// Distinct symbols of stored holdings, after `after`, in order, at most `limit`.
+    pub(crate) fn held_symbols(
         &self,
         after: Option<&Symbol>,
         limit: usize,
@@ -175,7 +212,9 @@ impl<E: Transact> Store for E {
         self.read(PAGE_DEADLINE_MS, move |tx| eod::held_symbols(tx, after.as_ref(), limit))
     }
 
-    fn silent_symbols(
+    /// Symbols without a closing price on the last date that was closed, after `after`, in order,
+    /// at most `limit`.
+    pub(crate) fn silent_symbols(
         &self,
         after: Option<&Symbol>,
         limit: usize,
@@ -184,24 +223,25 @@ impl<E: Transact> Store for E {
         self.read(PAGE_DEADLINE_MS, move |tx| eod::silent_symbols(tx, after.as_ref(), limit))
     }
 
-    fn keep_closes(
+    /// Stores closing prices of a date.
+    pub(crate) fn keep_closes(
         &self,
         epoch: Epoch,
         date: Date,
         prices: &[PriceOfClose],
     ) -> Result<(), StoreError> {
         let prices = prices.to_vec();
-        self.write(Write::page(), move |tx| {
-            E::hold(tx, epoch)?;
-            eod::keep(tx, date, &prices)
-        })
+        self.write(Write::leading(epoch), move |tx| eod::keep(tx, date, &prices))
     }
 
-    fn closes(&self, date: Date) -> Result<Vec<PriceOfClose>, StoreError> {
+    /// All stored closing prices of a date.
+    pub(crate) fn closes(&self, date: Date) -> Result<Vec<PriceOfClose>, StoreError> {
         self.read(PAGE_DEADLINE_MS, move |tx| eod::of(tx, date))
     }
 
-    fn portfolios_to_close(
+    /// Portfolios of the next users after `after` with holdings that are not completely valued at
+    /// the close of `date`, in order of id, at most `limit`.
+    pub fn portfolios_to_close(
         &self,
         date: Date,
         after: AccountId,
@@ -210,29 +250,33 @@ impl<E: Transact> Store for E {
         self.read(PAGE_DEADLINE_MS, move |tx| eod::portfolios_to_close(tx, date, after, limit))
     }
 
-    fn keep_points(&self, epoch: Epoch, date: Date, points: Vec<Valued>) -> Result<(), StoreError> {
+    /// Writes closing prices into the rows of these portfolios, and the points of `date`, in one
+    /// transaction. A later point of a date replaces an earlier one.
+    pub(crate) fn keep_points(
+        &self,
+        epoch: Epoch,
+        date: Date,
+        points: Vec<Valued>,
+    ) -> Result<(), StoreError> {
         let users = points.iter().map(|valued| valued.id);
-        let write = Write::page().of(users);
-        self.write(write, move |tx| {
-            E::hold(tx, epoch)?;
-            eod::keep_points(tx, date, &points)
-        })
+        let write = Write::leading(epoch).of(users);
+        self.write(write, move |tx| eod::keep_points(tx, date, &points))
     }
 
-    fn finish_close(
+    /// Finishes the revaluation of `date`. The symbols in `silent` had no closing price.
+    pub(crate) fn finish_close(
         &self,
         epoch: Epoch,
         date: Date,
         finished_ms: i64,
         silent: Vec<Symbol>,
     ) -> Result<(), StoreError> {
-        self.write(Write::page(), move |tx| {
-            E::hold(tx, epoch)?;
-            eod::finish(tx, date, finished_ms, &silent)
-        })
+        self.write(Write::leading(epoch), move |tx| eod::finish(tx, date, finished_ms, &silent))
     }
 
-    fn add_entry(
+    /// Adds an entry. `page`, if given, is a page of the journal that must still be in the state
+    /// the client has seen.
+    pub(crate) fn add_entry(
         &self,
         id: AccountId,
         fields: JournalFields,
@@ -244,7 +288,9 @@ impl<E: Transact> Store for E {
         })
     }
 
-    fn entries(
+    /// A page of entries, newest trading date first, then newest entry. It has fewer than `limit`
+    /// entries if they are long.
+    pub(crate) fn entries(
         &self,
         id: AccountId,
         after: Option<JournalCursor>,
@@ -253,15 +299,21 @@ impl<E: Transact> Store for E {
         self.read(READ_DEADLINE_MS, move |tx| journal::page(tx, id, after, limit))
     }
 
-    fn journal_size(&self, id: AccountId) -> Result<JournalSize, StoreError> {
+    /// Size of the journal, as counted at each change.
+    pub(crate) fn journal_size(&self, id: AccountId) -> Result<JournalSize, StoreError> {
         self.read(READ_DEADLINE_MS, move |tx| journal::size(tx, id))
     }
 
-    fn entry(&self, id: AccountId, entry: i64) -> Result<Option<JournalEntry>, StoreError> {
+    /// The entry; `None` if this user has no such entry.
+    pub(crate) fn entry(
+        &self,
+        id: AccountId,
+        entry: i64,
+    ) -> Result<Option<JournalEntry>, StoreError> {
         self.read(READ_DEADLINE_MS, move |tx| journal::one(tx, id, entry))
     }
 
-    fn replace_entry(
+    pub(crate) fn replace_entry(
         &self,
         id: AccountId,
         entry: i64,
@@ -274,7 +326,7 @@ impl<E: Transact> Store for E {
         })
     }
 
-    fn delete_entry(
+    pub(crate) fn delete_entry(
         &self,
         id: AccountId,
         entry: i64,
@@ -284,30 +336,21 @@ impl<E: Transact> Store for E {
             journal::delete(tx, id, entry, &expected)
         })
     }
-
-    fn health(&self) -> StoreHealth {
-        self.condition()
-    }
-
-    fn probe(&self) {
-        self.look_after();
-    }
-
-    fn close(&self) {
-        self.finish();
-    }
 }
 
 // ---- Signals
 //
 // The operations on candles and signals, over any engine.
 
-impl<E: Transact> SignalStore for E {
-    fn candle_histories(&self) -> Result<Vec<CandleHistory>, StoreError> {
+impl Store {
+    /// The stored history of every symbol, without candles.
+    pub fn candle_histories(&self) -> Result<Vec<CandleHistory>, StoreError> {
         self.read(PAGE_DEADLINE_MS, candles::histories)
     }
 
-    fn candle_history(
+    /// A symbol's newest candles, at most `max`, with what is known of all of them; `None` if
+    /// nothing is stored.
+    pub(crate) fn candle_history(
         &self,
         symbol: &Symbol,
         max: usize,
@@ -316,19 +359,19 @@ impl<E: Transact> SignalStore for E {
         self.read(READ_DEADLINE_MS, move |tx| candles::newest(tx, &symbol, max))
     }
 
-    fn candles(&self, symbol: &Symbol) -> Result<Vec<Candle>, StoreError> {
+    /// A symbol's candles, oldest first.
+    pub fn candles(&self, symbol: &Symbol) -> Result<Vec<Candle>, StoreError> {
         let symbol = symbol.clone();
         self.read(PAGE_DEADLINE_MS, move |tx| candles::of(tx, &symbol))
     }
 
-    fn replace_candles(&self, epoch: Epoch, history: NewHistory) -> Result<(), StoreError> {
-        self.write(Write::page(), move |tx| {
-            E::hold(tx, epoch)?;
-            candles::replace(tx, &history)
-        })
+    /// Replaces the stored history of a symbol.
+    pub fn replace_candles(&self, epoch: Epoch, history: NewHistory) -> Result<(), StoreError> {
+        self.write(Write::leading(epoch), move |tx| candles::replace(tx, &history))
     }
 
-    fn append_candles(
+    /// Appends sessions after the last stored one, and drops candles before `keep_from`.
+    pub(crate) fn append_candles(
         &self,
         epoch: Epoch,
         symbol: &Symbol,
@@ -336,26 +379,25 @@ impl<E: Transact> SignalStore for E {
         keep_from: Date,
     ) -> Result<(), StoreError> {
         let symbol = symbol.clone();
-        self.write(Write::page(), move |tx| {
-            E::hold(tx, epoch)?;
+        self.write(Write::leading(epoch), move |tx| {
             candles::append(tx, &symbol, &candles, keep_from)
         })
     }
 
-    fn want_refetch(
+    /// Marks a symbol's candles as not to be used until all are fetched again.
+    pub fn want_refetch(
         &self,
         epoch: Epoch,
         symbol: &Symbol,
         suspected: Option<Date>,
     ) -> Result<(), StoreError> {
         let symbol = symbol.clone();
-        self.write(Write::page(), move |tx| {
-            E::hold(tx, epoch)?;
-            candles::want_refetch(tx, &symbol, suspected)
-        })
+        self.write(Write::leading(epoch), move |tx| candles::want_refetch(tx, &symbol, suspected))
     }
 
-    fn publish_signals(
+    /// Publishes a date's signals, which were searched for in so many symbols. Returns false, and
+    /// writes nothing, if the date was published before.
+    pub(crate) fn publish_signals(
         &self,
         epoch: Epoch,
         on: Date,
@@ -363,53 +405,54 @@ impl<E: Transact> SignalStore for E {
         symbols: usize,
         found: Vec<PublishedSignal>,
     ) -> Result<bool, StoreError> {
-        self.write(Write::page(), move |tx| {
-            E::hold(tx, epoch)?;
+        self.write(Write::leading(epoch), move |tx| {
             signals::publish(tx, on, published_ms, symbols, &found)
         })
     }
 
-    fn signal_dates(&self) -> Result<Option<(Date, Date)>, StoreError> {
+    /// First and last date that was published.
+    pub fn signal_dates(&self) -> Result<Option<(Date, Date)>, StoreError> {
         self.read(PAGE_DEADLINE_MS, signals::first_and_last_date)
     }
 
-    fn published_dates(&self) -> Result<Vec<Date>, StoreError> {
+    /// Every date that was published, oldest first.
+    pub(crate) fn published_dates(&self) -> Result<Vec<Date>, StoreError> {
         self.read(PAGE_DEADLINE_MS, signals::dates)
     }
 
-    fn signals_of(&self, on: Date) -> Result<Vec<PublishedSignal>, StoreError> {
+    /// A date's signals in their published order.
+    pub(crate) fn signals_of(&self, on: Date) -> Result<Vec<PublishedSignal>, StoreError> {
         self.read(PAGE_DEADLINE_MS, move |tx| signals::of_date(tx, on))
     }
 
-    fn ledger(&self, after: i64, limit: usize) -> Result<Vec<LedgerEntry>, StoreError> {
+    /// A page of the ledger after the entry `after`.
+    pub fn ledger(&self, after: i64, limit: usize) -> Result<Vec<LedgerEntry>, StoreError> {
         self.read(PAGE_DEADLINE_MS, move |tx| signals::page(tx, after, limit))
     }
 
-    fn keep_outcomes(
+    /// Records the outcomes of signals. An outcome that exists is not overwritten.
+    pub(crate) fn keep_outcomes(
         &self,
         epoch: Epoch,
         outcomes: Vec<(i64, SignalOutcome)>,
     ) -> Result<(), StoreError> {
-        self.write(Write::page(), move |tx| {
-            E::hold(tx, epoch)?;
-            signals::keep_outcomes(tx, &outcomes)
-        })
+        self.write(Write::leading(epoch), move |tx| signals::keep_outcomes(tx, &outcomes))
     }
 
-    fn keep_provisional(
+    /// Records provisional signals of the running date before they are shown, each once. Returns
+    /// how many were new.
+    pub(crate) fn keep_provisional(
         &self,
         epoch: Epoch,
         on: Date,
         seen_ms: i64,
         signals: Vec<ProvisionalSignal>,
     ) -> Result<usize, StoreError> {
-        self.write(Write::page(), move |tx| {
-            E::hold(tx, epoch)?;
-            signals::keep(tx, on, seen_ms, &signals)
-        })
+        self.write(Write::leading(epoch), move |tx| signals::keep(tx, on, seen_ms, &signals))
     }
 
-    fn provisional_ledger(
+    /// A page of the ledger of provisional signals after the entry `after`.
+    pub fn provisional_ledger(
         &self,
         after: i64,
         limit: usize,
@@ -417,13 +460,13 @@ impl<E: Transact> SignalStore for E {
         self.read(PAGE_DEADLINE_MS, move |tx| signals::provisional_page(tx, after, limit))
     }
 
-    fn keep_provisional_outcomes(
+    /// Records the outcomes of provisional signals. An outcome that exists is not overwritten.
+    pub(crate) fn keep_provisional_outcomes(
         &self,
         epoch: Epoch,
         outcomes: Vec<(i64, SignalOutcome)>,
     ) -> Result<(), StoreError> {
-        self.write(Write::page(), move |tx| {
-            E::hold(tx, epoch)?;
+        self.write(Write::leading(epoch), move |tx| {
             signals::keep_provisional_outcomes(tx, &outcomes)
         })
     }

@@ -4,11 +4,10 @@
 use std::marker::PhantomData;
 
 use super::test_server::{Server, pooler, server};
-use super::{PostgresStore, PostgresUsers};
 use crate::base::Clock;
 use crate::store::conformance::engine::{Engine, conformance};
 use crate::store::settings::{StoreSettings, StoreUrl};
-use crate::store::{Database, UserDirectory};
+use crate::store::{Store, UserDirectory};
 
 /// A schema of a role of its own.
 pub(super) struct Schema {
@@ -23,8 +22,8 @@ impl Schema {
         Self { role, url }
     }
 
-    pub(super) fn store(&self) -> PostgresStore {
-        PostgresStore::open(&self.url, &StoreSettings::default(), &Clock::system()).unwrap()
+    pub(super) fn store(&self) -> Store {
+        Store::on_server(&self.url, &StoreSettings::default(), &Clock::system()).unwrap()
     }
 
     pub(super) fn role(&self) -> &str {
@@ -35,8 +34,9 @@ impl Schema {
         &self.url
     }
 
-    fn directory(&self) -> PostgresUsers {
-        PostgresUsers::open(&self.url, &StoreSettings::default()).unwrap()
+    fn directory(&self) -> UserDirectory {
+        let settings = StoreSettings { url: Some(self.url.clone()), ..StoreSettings::default() };
+        UserDirectory::open("".as_ref(), &settings).unwrap()
     }
 
     pub(super) fn execute(&self, statement: &str) -> Result<(), String> {
@@ -76,11 +76,11 @@ impl<W: Way> Engine for Through<W> {
         Self(Schema::through(W::end().unwrap()), PhantomData)
     }
 
-    fn open(&self) -> impl Database {
+    fn open(&self) -> Store {
         self.0.store()
     }
 
-    fn users(&self) -> impl UserDirectory {
+    fn users(&self) -> UserDirectory {
         self.0.directory()
     }
 

@@ -12,14 +12,11 @@ use crate::base::{Broker, Clock, Epoch};
 use crate::store::conformance::samples::{DAY, fields, sync, user};
 use crate::store::conformance::signals::signal;
 use crate::store::settings::StoreSettings;
-use crate::store::{
-    AccountId, Database, LoginNetwork, MaintenanceError, SignalOutcome, SignalStore, SqliteStore,
-    Store,
-};
+use crate::store::{AccountId, LoginNetwork, MaintenanceError, SignalOutcome, Store};
 
 /// A file with something in most tables, whose highest ids are gone.
 fn filled(path: &Path) {
-    let store = SqliteStore::open(path, 1, &Clock::system()).unwrap();
+    let store = Store::open_file(path, 1, &Clock::system()).unwrap();
     let ids = ["a@example.com", "B@example.com", "c@example.com"].map(|name| user(&store, name));
     sync(&store, ids[0], Broker::A, 10, &["TCS", "M&M", "3MINDIA"]);
     sync(&store, ids[0], Broker::B, 11, &["INFY"]);
@@ -51,7 +48,7 @@ fn filled(path: &Path) {
     store.close();
 }
 
-fn expect_equal(one: &impl Database, other: &impl Database) {
+fn expect_equal(one: &Store, other: &Store) {
     for id in [1, 2].map(AccountId) {
         assert_eq!(one.portfolio(id).unwrap(), other.portfolio(id).unwrap());
         assert_eq!(one.points(id, DAY).unwrap(), other.points(id, DAY).unwrap());
@@ -60,7 +57,7 @@ fn expect_equal(one: &impl Database, other: &impl Database) {
             other.entries(id, None, 5_000).unwrap().entries
         );
         assert_eq!(one.journal_size(id).unwrap(), other.journal_size(id).unwrap());
-        let hash = |store: &dyn Store| store.user_by_id(id).unwrap().unwrap().password_hash;
+        let hash = |store: &Store| store.user_by_id(id).unwrap().unwrap().password_hash;
         assert_eq!(hash(one), hash(other));
     }
     assert_eq!(one.login_networks(0).unwrap(), other.login_networks(0).unwrap());
@@ -85,10 +82,10 @@ fn a_copy_is_the_same_and_goes_on_counting() {
     let copied = copy(&path, schema.url(), &settings).unwrap();
     let rows = |name: &str| copied.iter().find(|table| table.name == name).unwrap().rows;
     assert_eq!((rows("users"), rows("journal"), rows("holdings")), (2, 1_200, 5));
-    let (file, store) = (SqliteStore::open(&path, 1, &Clock::system()).unwrap(), schema.store());
+    let (file, store) = (Store::open_file(&path, 1, &Clock::system()).unwrap(), schema.store());
     expect_equal(&file, &store);
     // What is added next has the same id on both sides.
-    let next = |store: &dyn Store| {
+    let next = |store: &Store| {
         let entry = store.add_entry(AccountId(2), fields(DAY, "X"), 1, None).unwrap();
         entry.id
     };
@@ -134,7 +131,7 @@ fn both_engines_have_the_same_tables_and_columns() {
     let Some(server) = server() else { return };
     let (directory, schema) = (tempfile::tempdir().unwrap(), Schema::through(server));
     let path = directory.path().join("bhav.sqlite");
-    drop(SqliteStore::open(&path, 1, &Clock::system()).unwrap());
+    drop(Store::open_file(&path, 1, &Clock::system()).unwrap());
     drop(schema.store());
     let file = File::open(&path).unwrap();
     let sql = "SELECT m.name || '.' || c.name || CASE c.\"notnull\" OR c.pk WHEN 0 THEN '?' \

@@ -5,14 +5,14 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use rustix::process::{Pid, Signal, kill_process};
 
+use super::PostgresUsers;
 use super::conformance_tests::Schema;
 use super::test_server::{Server, server};
-use super::{PostgresStore, PostgresUsers};
 use crate::base::{Broker, Clock};
 use crate::store::conformance::samples::{sync, user};
 use crate::store::settings::{StoreSettings, StoreUrl};
 use crate::store::statements::accounts;
-use crate::store::tx::{READ_DEADLINE_MS, Sql, Transact, WRITE_DEADLINE_MS, Write, sql};
+use crate::store::tx::{READ_DEADLINE_MS, Sql, WRITE_DEADLINE_MS, Write, sql};
 use crate::store::{AccountId, NewUser, OpenError, Store, StoreError, Turn};
 
 const PROBE_WRITE: Sql = sql!("sql/store/probe_write.sql");
@@ -20,7 +20,7 @@ const PROBE_WRITE: Sql = sql!("sql/store/probe_write.sql");
 const MARGIN_MS: u64 = 1_500;
 
 /// A schema with an open store; `None` where there is no server.
-fn fresh() -> Option<(Schema, PostgresStore)> {
+fn fresh() -> Option<(Schema, Store)> {
     let schema = Schema::through(server()?);
     let store = schema.store();
     Some((schema, store))
@@ -56,7 +56,7 @@ impl Schema {
     }
 }
 
-fn write_probe(store: &PostgresStore) -> Result<(), StoreError> {
+fn write_probe(store: &Store) -> Result<(), StoreError> {
     store.write(Write::new(), |tx| tx.run(PROBE_WRITE, &[]).map(drop))
 }
 
@@ -247,7 +247,7 @@ fn a_newer_schema_is_served_while_it_may_be_and_a_foreign_one_never() {
     assert!(schema.store().user_by_id(id).unwrap().is_some());
     schema.execute("UPDATE schema SET least_program = 98").unwrap();
     let url = schema.url();
-    let open = || PostgresStore::open(url, &StoreSettings::default(), &Clock::system()).err();
+    let open = || Store::on_server(url, &StoreSettings::default(), &Clock::system()).err();
     let refused = open().expect("the program is too old");
     assert!(matches!(refused, OpenError::NewerSchema { needs: 98, found: 99, .. }), "{refused}");
     assert!(PostgresUsers::open(url, &StoreSettings::default()).is_err());
@@ -305,7 +305,7 @@ fn a_server_that_is_away_at_the_start_is_waited_for() {
     let url = format!("postgres:///postgres?host={}&user=bhav", away.path().display());
     let url = StoreUrl::parse(&url).unwrap();
     let settings = StoreSettings::default();
-    let store = PostgresStore::open(&url, &settings, &Clock::system()).unwrap();
+    let store = Store::on_server(&url, &settings, &Clock::system()).unwrap();
     let (refused, took_ms) = timed(|| store.user_by_id(AccountId(1)).map(drop));
     assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
     assert!(took_ms < READ_DEADLINE_MS, "{took_ms} ms");
@@ -340,7 +340,7 @@ fn pages_are_complete_where_the_database_sorts_as_people_do() {
     server.execute("bhav", &made).unwrap();
     let url = server.url(&role).replace("/postgres?", &format!("/{role}?"));
     let url = StoreUrl::parse(&url).unwrap();
-    let store = PostgresStore::open(&url, &StoreSettings::default(), &Clock::system()).unwrap();
+    let store = Store::on_server(&url, &StoreSettings::default(), &Clock::system()).unwrap();
     let id = user(&store, "a@example.com");
     let tickers = ["M&M", "M-M", "MM", "ABB", "A-B", "BAJAJ-AUTO", "BAJAJAUTO", "3MINDIA"];
     sync(&store, id, Broker::A, 1, &tickers);
@@ -411,7 +411,7 @@ fn certificates_and_passwords_are_checked_and_a_host_that_resets_is_passed_over(
             ..StoreSettings::default()
         };
         let url = StoreUrl::parse(url).unwrap();
-        let store = PostgresStore::open(&url, &settings, &Clock::system()).unwrap();
+        let store = Store::on_server(&url, &settings, &Clock::system()).unwrap();
         store.auth_state().map(drop).map_err(|_| store.health().cause)
     };
     let url = format!("postgres://t@localhost:{port}/postgres?sslmode=require");

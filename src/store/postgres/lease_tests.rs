@@ -4,7 +4,6 @@ use super::*;
 use crate::base::Symbol;
 use crate::store::postgres::conformance_tests::Schema;
 use crate::store::postgres::test_server::{pooler, server};
-use crate::store::{SignalStore, Store};
 
 const LEASE_MS: u64 = 60_000;
 const DAY: jiff::civil::Date = jiff::civil::date(2026, 11, 20);

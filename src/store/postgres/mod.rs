@@ -20,9 +20,11 @@ mod store;
 #[cfg(test)]
 mod test_server;
 mod transaction;
+#[cfg(test)]
+mod turns_tests;
 mod tx;
 
 pub(crate) use connection::{check, is_exposed};
 pub(crate) use copy::copy;
 pub(crate) use lease::PostgresLease;
-pub(crate) use store::{PostgresStore, PostgresUsers};
+pub(crate) use store::{Postgres, PostgresUsers};

@@ -4,7 +4,7 @@
 use std::io;
 use std::sync::Arc;
 
-use crate::base::{Clock, Epoch, rng};
+use crate::base::Clock;
 use crate::rt::{BatchStats, Lane, LaneError, LaneSpec, LaneStats, Ticket};
 use crate::store::condition::State;
 use crate::store::postgres::condition::Condition;
@@ -12,15 +12,9 @@ use crate::store::postgres::connection::{Deadline, Target};
 use crate::store::postgres::lease;
 use crate::store::postgres::transaction::{Connections, Purpose};
 use crate::store::settings::{StoreSettings, StoreUrl};
-use crate::store::statements::accounts;
-use crate::store::traits::UserDirectory;
-use crate::store::tx::{
-    Failure, READ_DEADLINE_MS, Sql, Transact, Tx, WRITE_DEADLINE_MS, Write, args, sql,
-};
-use crate::store::{
-    AccountId, DatabaseIdentity, MaintenanceError, NewUser, OpenError, StoreError, StoreHealth,
-    Turn, User, UserChange, UserSummary,
-};
+use crate::store::turns;
+use crate::store::tx::{Failure, READ_DEADLINE_MS, Right, Sql, Tx, WRITE_DEADLINE_MS, Write, sql};
+use crate::store::{MaintenanceError, OpenError, StoreError, StoreHealth};
 
 const PROBE_READ: Sql = sql!("sql/store/probe_read.sql");
 const PROBE_WRITE: Sql = sql!("sql/store/probe_write.sql");
@@ -36,15 +30,15 @@ const WAITING_MAX: usize = 1_024;
 /// for longer is waited for by the running service.
 const START_DEADLINE_MS: u64 = 10_000;
 
-/// [`Store`](crate::store::Store) on PostgreSQL.
-pub(crate) struct PostgresStore {
+/// The engine on a server.
+pub(crate) struct Postgres {
     reader_lane: Lane,
     writer_lane: Lane,
     connections: Arc<Connections>,
     clock: Clock,
 }
 
-impl PostgresStore {
+impl Postgres {
     /// Connects, and makes or migrates the schema if needed. A server that cannot be reached is no
     /// error: the store reports its state until the server can be used.
     ///
@@ -134,30 +128,8 @@ impl PostgresStore {
     }
 }
 
-impl Transact for PostgresStore {
-    const HAS_SEVERAL_NODES: bool = true;
-
-    fn hold(tx: &dyn Tx, epoch: Epoch) -> Result<(), Failure> {
-        lease::hold(tx, epoch)
-    }
-
-    fn hold_turn(tx: &dyn Tx, turn: &Turn) -> Result<(), Failure> {
-        hold(tx, turn)
-    }
-
-    fn begin_turn(&self, id: AccountId) -> Result<Option<Turn>, StoreError> {
-        take(self, id)
-    }
-
-    fn prolong_turn(&self, turn: &Turn) -> Result<bool, StoreError> {
-        extend(self, turn)
-    }
-
-    fn finish_turn(&self, turn: &Turn) -> Result<(), StoreError> {
-        end(self, turn)
-    }
-
-    fn read<T: Send + 'static>(
+impl Postgres {
+    pub(crate) fn read<T: Send + 'static>(
         &self,
         deadline_ms: u64,
         work: impl Fn(&dyn Tx) -> Result<T, Failure> + Send + 'static,
@@ -165,7 +137,7 @@ impl Transact for PostgresStore {
         self.submit(Purpose::Read, deadline_ms, work)
     }
 
-    fn glance<T: Send + 'static>(
+    pub(crate) fn glance<T: Send + 'static>(
         &self,
         deadline_ms: u64,
         work: impl Fn(&dyn Tx) -> Result<T, Failure> + Send + 'static,
@@ -173,29 +145,28 @@ impl Transact for PostgresStore {
         self.submit(Purpose::Statement { writes: false }, deadline_ms, work)
     }
 
-    fn write<T: Send + 'static>(
+    pub(crate) fn write<T: Send + 'static>(
         &self,
         write: Write,
         work: impl Fn(&dyn Tx) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
         let condition = &self.connections.condition;
-        let done = self.submit(Purpose::Write(write.users), write.deadline_ms, work);
+        let Write { deadline_ms, users, right, .. } = write;
+        let done = self.submit(Purpose::Write(users), deadline_ms, move |tx| {
+            match &right {
+                Right::Anybody => {}
+                Right::Leader(epoch) => lease::hold(tx, *epoch)?,
+                Right::Turn(turn) => turns::hold(tx, turn)?,
+            }
+            work(tx)
+        });
         let done = condition.seen.noted(done);
         let counter = if done.is_ok() { &condition.committed } else { &condition.failed };
         counter.increment();
         done
     }
 
-    fn erase<T: Send + 'static>(
-        &self,
-        id: AccountId,
-        work: impl Fn(&dyn Tx) -> Result<T, Failure> + Send + 'static,
-        _: fn(&T) -> bool,
-    ) -> Result<T, StoreError> {
-        self.write(Write::new().of([id]), work)
-    }
-
-    fn condition(&self) -> StoreHealth {
+    pub(crate) fn health(&self) -> StoreHealth {
         let condition = &self.connections.condition;
         let writer = self.writer_stats(&self.writer_lane.stats());
         StoreHealth {
@@ -211,7 +182,7 @@ impl Transact for PostgresStore {
         }
     }
 
-    fn look_after(&self) {
+    pub(crate) fn probe(&self) {
         let read = self.glance(READ_DEADLINE_MS, |tx| tx.first(PROBE_READ, &[], |_| Ok(())));
         let seen = &self.connections.condition.seen;
         let trusted = !seen.take_doubt() && seen.state() == State::Ok;
@@ -230,80 +201,15 @@ impl Transact for PostgresStore {
         }
     }
 
-    fn finish(&self) {
+    pub(crate) fn close(&self) {
         self.connections.close();
     }
 }
 
-// ---- Turns
-//
-// Turns of users: a row for each user with the holder of the turn, judged by the server's clock.
-// Asked on the store's lanes, as everything of a request.
-
-/// Deadline of an extension, and of the end of a turn, for which a finished answer waits. What
-/// fails costs the turn nothing but time: it runs out by itself.
-const DEADLINE_MS: u64 = 1_000;
-
-const TAKE: Sql = sql!("sql/postgres/take_turn.sql");
-const EXTEND: Sql = sql!("sql/postgres/extend_turn.sql");
-const END: Sql = sql!("sql/postgres/end_turn.sql");
-const HOLD: Sql = sql!("sql/postgres/hold_turn.sql");
-
-/// `None` while another has the turn.
-pub(crate) fn take(store: &PostgresStore, user: AccountId) -> Result<Option<Turn>, StoreError> {
-    // Of each attempt its own: one that was given up may come to the server late.
-    let holder = format!("{:016x}", rng::bits());
-    store.write(Write::new(), move |tx| {
-        let granted = tx.first(TAKE, &args![user, &holder, lasts_ms()], |row| row.get::<i64>(0))?;
-        if granted.is_none() {
-            accounts::expect_user(tx, user)?;
-        }
-        Ok(granted.map(|number| Turn { user, holder: holder.clone(), number }))
-    })
-}
-
-/// False where another has taken the turn.
-pub(crate) fn extend(store: &PostgresStore, turn: &Turn) -> Result<bool, StoreError> {
-    let Turn { user, holder, number } = turn.clone();
-    store.write(brief(), move |tx| {
-        Ok(tx.run(EXTEND, &args![user, &holder, number, lasts_ms()])? > 0)
-    })
-}
-
-/// Changes nothing where another has taken the turn.
-pub(crate) fn end(store: &PostgresStore, turn: &Turn) -> Result<(), StoreError> {
-    let Turn { user, holder, number } = turn.clone();
-    store.write(brief(), move |tx| tx.run(END, &args![user, &holder, number]).map(drop))
-}
-
-/// Keeps others from taking the turn until the end of the transaction.
-///
-/// # Errors
-/// [`StoreError::TurnLost`], or [`StoreError::NoSuchUser`].
-pub(crate) fn hold(tx: &dyn Tx, turn: &Turn) -> Result<(), Failure> {
-    if turn.is_alone() {
-        return Ok(());
-    }
-    let Turn { user, holder, number } = turn;
-    if tx.first(HOLD, &args![*user, holder, *number], |_| Ok(()))?.is_some() {
-        return Ok(());
-    }
-    accounts::expect_user(tx, *user)?;
-    Err(StoreError::TurnLost.into())
-}
-
-fn brief() -> Write {
-    Write { deadline_ms: DEADLINE_MS, ..Write::new() }
-}
-
-fn lasts_ms() -> i64 {
-    i64::try_from(Turn::LASTS_MS).unwrap_or(i64::MAX)
-}
-
 // ---- Users
 //
-// Users as an operator's commands list and change them, beside the running services. Called on a
-// command's main thread; blocks.
+// The connection of an operator's command, beside the running services. Used on the command's main
+// thread; blocks.
 
 /// A connection beside the services.
 pub(crate) struct PostgresUsers {
@@ -324,50 +230,27 @@ impl PostgresUsers {
         Ok(Self { connections, clock })
     }
 
+    pub(crate) fn read<T>(
+        &self,
+        work: impl Fn(&dyn Tx) -> Result<T, Failure>,
+    ) -> Result<T, StoreError> {
+        self.run(&Purpose::Read, work)
+    }
+
+    pub(crate) fn write<T>(
+        &self,
+        write: Write,
+        work: impl Fn(&dyn Tx) -> Result<T, Failure>,
+    ) -> Result<T, StoreError> {
+        self.run(&Purpose::Write(write.users), work)
+    }
+
     fn run<T>(
         &self,
         purpose: &Purpose,
         work: impl Fn(&dyn Tx) -> Result<T, Failure>,
-    ) -> Result<T, MaintenanceError> {
+    ) -> Result<T, StoreError> {
         let deadline = Deadline::in_ms(WRITE_DEADLINE_MS, &self.clock);
-        Ok(self.connections.run(purpose, WRITE_DEADLINE_MS, &deadline, &work)?)
+        self.connections.run(purpose, WRITE_DEADLINE_MS, &deadline, &work)
     }
 }
-
-impl UserDirectory for PostgresUsers {
-    fn page(&self, after: AccountId, limit: usize) -> Result<Vec<UserSummary>, MaintenanceError> {
-        self.run(&Purpose::Read, |tx| accounts::page(tx, after, limit))
-    }
-
-    fn find(&self, id_or_email: &str) -> Result<Option<UserSummary>, MaintenanceError> {
-        self.run(&Purpose::Read, |tx| accounts::find(tx, id_or_email))
-    }
-
-    fn add(&mut self, user: NewUser) -> Result<Option<User>, MaintenanceError> {
-        self.run(&Purpose::Write(Vec::new()), |tx| accounts::add(tx, &user))
-    }
-
-    fn set_password(&mut self, id: AccountId, hash: &str) -> Result<Option<i64>, MaintenanceError> {
-        self.run(&Purpose::Write(vec![id]), |tx| accounts::set_password(tx, id, hash))
-    }
-
-    fn change(
-        &mut self,
-        id: AccountId,
-        change: UserChange,
-    ) -> Result<Option<i64>, MaintenanceError> {
-        self.run(&Purpose::Write(vec![id]), |tx| accounts::change(tx, id, change))
-    }
-
-    fn renew_identity(&mut self, is_copy: bool) -> Result<DatabaseIdentity, MaintenanceError> {
-        self.run(&Purpose::Write(Vec::new()), |tx| accounts::renew_identity(tx, is_copy))
-    }
-
-    fn noticed(&self, _number: i64) -> Result<Option<bool>, MaintenanceError> {
-        Ok(None)
-    }
-}
-
-#[cfg(test)]
-#[path = "turns_tests.rs"]
-mod turns_tests;

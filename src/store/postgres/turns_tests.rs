@@ -2,20 +2,19 @@
 
 use jiff::civil::date;
 
-use super::*;
+use super::conformance_tests::Schema;
+use super::test_server::{pooler, server};
 use crate::base::{Broker, Synced};
 use crate::portfolio::PointSource;
 use crate::store::conformance::samples::{derived, point, sync, user};
-use crate::store::postgres::conformance_tests::Schema;
-use crate::store::postgres::test_server::{pooler, server};
-use crate::store::{Derive, NewPortfolio, Store};
+use crate::store::{Derive, NewPortfolio, Store, StoreError, Turn};
 
 /// An empty database, straight and through a pooler.
 fn databases() -> impl Iterator<Item = Schema> {
     [server(), pooler()].into_iter().flatten().map(Schema::through)
 }
 
-fn bring(store: &PostgresStore, turn: &Turn) -> Result<(), StoreError> {
+fn bring(store: &Store, turn: &Turn) -> Result<(), StoreError> {
     let on = date(2026, 11, 20);
     let derive: Derive =
         Box::new(move |_, synced| derived(point(on, "1", PointSource::Sync), synced));

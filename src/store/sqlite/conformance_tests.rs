@@ -5,11 +5,10 @@ use std::path::PathBuf;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use super::store::{FILE_NAME, SqliteStore};
 use crate::base::Clock;
 use crate::store::conformance::engine::{Engine, conformance};
-use crate::store::sqlite::store::SqliteUsers;
-use crate::store::{Database, UserDirectory};
+use crate::store::settings::StoreSettings;
+use crate::store::{FILE_NAME, Store, UserDirectory};
 
 const READERS: usize = 2;
 
@@ -25,12 +24,13 @@ impl Engine for OneFile {
         Self { path: dir.path().join(FILE_NAME), _dir: dir }
     }
 
-    fn open(&self) -> impl Database {
-        SqliteStore::open(&self.path, READERS, &Clock::system()).unwrap()
+    fn open(&self) -> Store {
+        Store::open_file(&self.path, READERS, &Clock::system()).unwrap()
     }
 
-    fn users(&self) -> impl UserDirectory {
-        SqliteUsers::open(&self.path).unwrap()
+    fn users(&self) -> UserDirectory {
+        let state_dir = self.path.parent().unwrap();
+        UserDirectory::open(state_dir, &StoreSettings::default()).unwrap()
     }
 
     fn execute(&self, statement: &str) -> Result<(), String> {

@@ -8,7 +8,7 @@ use std::io::{Seek, SeekFrom, Write as _};
 use super::*;
 use crate::ops::state_lock::NotHeld;
 use crate::store::sqlite::store::PROBE_WRITE;
-use crate::store::tx::{Transact, Write};
+use crate::store::tx::Write;
 use crate::store::{Expected, JournalFields};
 
 const UNAVAILABLE: &str = "unavailable";
@@ -18,16 +18,17 @@ fn note(bytes: usize) -> JournalFields {
 }
 
 /// Changes something about the writer's connection without writing.
-fn on_writer(store: &SqliteStore, work: impl FnOnce(&Connection) + Send + 'static) {
+fn on_writer(store: &Store, work: impl FnOnce(&Connection) + Send + 'static) {
     store
-        .write_file(WRITE_DEADLINE_MS, move |file| {
+        .file()
+        .work(WRITE_DEADLINE_MS, move |file| {
             work(file);
             Ok(())
         })
         .unwrap();
 }
 
-fn state(store: &SqliteStore) -> &'static str {
+fn state(store: &Store) -> &'static str {
     store.health().state
 }
 
@@ -133,7 +134,7 @@ fn a_damaged_page_stops_writes_and_the_file_is_not_replaced() {
     let root = "SELECT rootpage FROM sqlite_schema WHERE name = 'journal'";
     let page: i64 = Connection::open(&path).unwrap().query_row(root, [], |row| row.get(0)).unwrap();
     damage(&path, page as u64);
-    let store = SqliteStore::open(&path, 1, &clock()).unwrap();
+    let store = Store::open_file(&path, 1, &clock()).unwrap();
     assert!(store.user_by_id(id).unwrap().is_some(), "what can be read is served");
     refused(store.entries(id, None, 10));
     assert_eq!(state(&store), "corrupt");
@@ -158,7 +159,7 @@ fn a_damaged_header_is_corrupt_until_the_file_is_replaced() {
     let good = fs::read(&path).unwrap();
     damage(&path, 1);
     let bad = fs::read(&path).unwrap();
-    let store = SqliteStore::open(&path, 1, &clock()).unwrap();
+    let store = Store::open_file(&path, 1, &clock()).unwrap();
     assert_eq!(state(&store), "corrupt");
     refused(store.user_by_id(id));
     refused(store.revoke_token("one", 5));
@@ -175,7 +176,7 @@ fn a_file_that_cannot_be_opened_is_opened_later() {
     let dir = tempfile::tempdir().unwrap();
     let parent = dir.path().join("state");
     fs::write(&parent, "not a directory").unwrap();
-    let store = SqliteStore::open(&parent.join(FILE_NAME), 1, &clock()).unwrap();
+    let store = Store::open_file(&parent.join(FILE_NAME), 1, &clock()).unwrap();
     assert_eq!(state(&store), UNAVAILABLE);
     assert!(!store.health().cause.is_empty());
     refused(store.user_by_email("a@example.com"));
@@ -204,7 +205,7 @@ fn a_moved_file_refuses_writes_until_it_is_back() {
     assert_eq!(state(&store), "ok");
     store.add_entry(id, note(1), 1, None).unwrap();
     drop(store);
-    let store = SqliteStore::open(&path, 1, &clock()).unwrap();
+    let store = Store::open_file(&path, 1, &clock()).unwrap();
     assert_eq!(store.entries(id, None, 10).unwrap().entries.len(), 1);
 }
 
@@ -219,7 +220,7 @@ fn a_store_without_the_lock_is_read_only_until_it_has_it() {
     other.hold().unwrap();
     let lock = Arc::new(InstanceLock::of(dir.path()));
     let settings = StoreSettings::default();
-    let store = SqliteStore::open_with(&path, &settings, Some(lock), &clock()).unwrap();
+    let store = Store::in_file(&path, &settings, Some(lock), &clock()).unwrap();
     assert!(store.user_by_id(id).unwrap().is_some());
     refused(store.add_entry(id, note(1), 1, None));
     assert_eq!(state(&store), "busy");
@@ -288,7 +289,7 @@ fn writes_that_do_not_end_are_told_and_reads_go_on() {
                 let _ = waits.recv();
                 Ok(())
             };
-            let _ = store.write_file(60_000, work);
+            let _ = store.file().work(60_000, work);
         });
         let write = || Write { deadline_ms: 50, ..Write::new() };
         let touch = || store.write(write(), |tx| tx.run(PROBE_WRITE, &[]).map(drop));

@@ -13,7 +13,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::types::{FromSqlError, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OpenFlags, Row, ToSql, TransactionBehavior, params_from_iter};
 
-use crate::base::{Clock, Epoch};
+use crate::base::Clock;
 use crate::ops::DurationCounts;
 use crate::ops::state_lock::InstanceLock;
 use crate::rt::{Batch, BatchSpec, Lane, LaneError, LaneSpec, Ticket};
@@ -23,16 +23,11 @@ use crate::store::sqlite::errors::{Condition, MaintenanceError, OpenError};
 use crate::store::sqlite::maintenance::inspect;
 use crate::store::sqlite::writer::{BUSY_TIMEOUT, Readers, SqliteLedger};
 use crate::store::sqlite::{file, log};
-use crate::store::statements::accounts;
-use crate::store::traits::UserDirectory;
 use crate::store::tx::{
-    Arg, Cells, Failure, PAGE_DEADLINE_MS, READ_DEADLINE_MS, ReadRow, ReadRowOf, Sql, Transact, Tx,
+    Arg, Cells, Failure, PAGE_DEADLINE_MS, READ_DEADLINE_MS, ReadRow, ReadRowOf, Sql, Tx,
     WRITE_DEADLINE_MS, Write, sql,
 };
-use crate::store::{
-    AccountId, DatabaseIdentity, NewUser, StoreError, StoreHealth, Turn, User, UserChange,
-    UserSummary,
-};
+use crate::store::{DatabaseIdentity, StoreError, StoreHealth};
 
 /// The file's name in the state directory.
 pub const FILE_NAME: &str = "bhav.sqlite";
@@ -44,8 +39,8 @@ const READERS: usize = 2;
 const READS_WAITING_MAX: usize = 1_024;
 const WRITES_WAITING_MAX: usize = 1_024;
 
-/// [`Store`](crate::store::Store) on SQLite.
-pub struct SqliteStore {
+/// The engine on a file.
+pub(crate) struct Sqlite {
     writer: Batch<SqliteLedger>,
     reader_lane: Lane,
     readers: Arc<Readers>,
@@ -55,23 +50,9 @@ pub struct SqliteStore {
     pub(crate) next_clean_mono_ms: AtomicU64,
 }
 
-impl SqliteStore {
-    /// Same as [`open_with`](Self::open_with), with all settings but `readers` at their defaults,
-    /// for use where no other instance is possible.
-    ///
-    /// # Errors
-    /// Same as for [`open_with`](Self::open_with).
-    pub fn open(path: &Path, readers: usize, clock: &Clock) -> Result<Self, OpenError> {
-        let settings = StoreSettings { readers, ..StoreSettings::default() };
-        Self::open_with(path, &settings, None, clock)
-    }
-
-    /// Opens the file at `path`; makes or migrates it if needed. If the file cannot be used, the
-    /// store reports that and tries again. With a `lock`, nothing is written while it is not held.
-    ///
-    /// # Errors
-    /// A newer schema, a foreign file, or a thread that could not be started.
-    pub fn open_with(
+impl Sqlite {
+    /// See [`Store::in_file`](crate::store::Store::in_file).
+    pub(crate) fn open(
         path: &Path,
         settings: &StoreSettings,
         lock: Option<Arc<InstanceLock>>,
@@ -110,7 +91,7 @@ impl SqliteStore {
         })
     }
 
-    pub(crate) fn read_file<T: Send + 'static>(
+    pub(crate) fn read<T: Send + 'static>(
         &self,
         deadline_ms: u64,
         work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
@@ -121,7 +102,7 @@ impl SqliteStore {
         self.result_for_caller(outcome)
     }
 
-    pub(crate) fn write_file<T: Send + 'static>(
+    pub(crate) fn work<T: Send + 'static>(
         &self,
         deadline_ms: u64,
         work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
@@ -158,46 +139,14 @@ impl SqliteStore {
     }
 }
 
-impl Transact for SqliteStore {
-    const HAS_SEVERAL_NODES: bool = false;
-
-    /// One process has the file, so nobody else can lead.
-    fn hold(_tx: &dyn Tx, _epoch: Epoch) -> Result<(), Failure> {
-        Ok(())
-    }
-
-    /// Nor change a portfolio: the process has its own order for that.
-    fn hold_turn(_tx: &dyn Tx, _turn: &Turn) -> Result<(), Failure> {
-        Ok(())
-    }
-
-    fn begin_turn(&self, id: AccountId) -> Result<Option<Turn>, StoreError> {
-        Ok(Some(Turn::alone(id)))
-    }
-
-    fn prolong_turn(&self, _turn: &Turn) -> Result<bool, StoreError> {
-        Ok(true)
-    }
-
-    fn finish_turn(&self, _turn: &Turn) -> Result<(), StoreError> {
-        Ok(())
-    }
-
-    fn read<T: Send + 'static>(
-        &self,
-        deadline_ms: u64,
-        work: impl Fn(&dyn Tx) -> Result<T, Failure> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        self.read_file(deadline_ms, move |file| work(file))
-    }
-
+impl Sqlite {
     /// Writes come one after the other, so no user has to be locked.
-    fn write<T: Send + 'static>(
+    pub(crate) fn write<T: Send + 'static>(
         &self,
-        write: Write,
+        write: &Write,
         work: impl Fn(&dyn Tx) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let written = self.write_file(write.deadline_ms, move |file| work(file));
+        let written = self.work(write.deadline_ms, move |file| work(file));
         let written = self.condition.seen.noted(written)?;
         if write.hides {
             // The next probe empties the log.
@@ -207,13 +156,13 @@ impl Transact for SqliteStore {
     }
 
     /// If rows were erased, that is counted and the log is emptied before the answer.
-    fn erase<T: Send + 'static>(
+    pub(crate) fn erase<T: Send + 'static>(
         &self,
-        _: AccountId,
+        write: &Write,
         work: impl Fn(&dyn Tx) -> Result<T, Failure> + Send + 'static,
         erased: fn(&T) -> bool,
     ) -> Result<T, StoreError> {
-        let written = self.submit(WRITE_DEADLINE_MS, move |ledger| {
+        let written = self.submit(write.deadline_ms, move |ledger| {
             let (done, is_erased) = ledger.work(|file| {
                 let done = work(file)?;
                 let is_erased = erased(&done);
@@ -230,7 +179,7 @@ impl Transact for SqliteStore {
         self.condition.seen.noted(written)
     }
 
-    fn condition(&self) -> StoreHealth {
+    pub(crate) fn health(&self) -> StoreHealth {
         let writer = self.writer.stats();
         StoreHealth {
             state: self.condition.seen.state().as_str(),
@@ -243,14 +192,6 @@ impl Transact for SqliteStore {
             readers: self.reader_lane.stats(),
             roundtrips: DurationCounts::default(),
         }
-    }
-
-    fn look_after(&self) {
-        self.look_after_file();
-    }
-
-    fn finish(&self) {
-        self.close_file();
     }
 }
 
@@ -268,18 +209,19 @@ const CLEAN_PAUSES: u64 = 20;
 /// Time for writing what waits and emptying the log.
 const CLOSE_DEADLINE_MS: u64 = 10_000;
 
-impl SqliteStore {
-    /// [`Store::probe`](crate::store::traits::Store::probe).
-    pub(crate) fn look_after_file(&self) {
+impl Sqlite {
+    pub(crate) fn probe(&self) {
         // Failures are recorded where they happen.
         let in_place = self.condition.expect_in_place().is_ok() && self.condition.log.in_place();
-        let read =
-            self.read(READ_DEADLINE_MS, |tx| tx.first(PROBE_READ, &[], |row| row.get::<i64>(0)));
+        let read = self.read(READ_DEADLINE_MS, |file| {
+            let tx: &dyn Tx = file;
+            tx.first(PROBE_READ, &[], |row| row.get::<i64>(0))
+        });
         let seen = &self.condition.seen;
         let trusted = !seen.take_doubt() && seen.state() == State::Ok;
         let well = in_place && trusted && read.is_ok();
         let done = if !well {
-            let written = self.write(Write::new(), |tx| tx.run(PROBE_WRITE, &[]).map(drop));
+            let written = self.write(&Write::new(), |tx| tx.run(PROBE_WRITE, &[]).map(drop));
             seen.probed(&written);
             written
         } else if self.cleaning_is_due() {
@@ -302,7 +244,7 @@ impl SqliteStore {
     fn cleaning_is_due(&self) -> bool {
         self.clock.monotonic_ms() >= self.next_clean_mono_ms.load(Ordering::Relaxed)
             && self
-                .read_file(READ_DEADLINE_MS, |file| file::is_due(file, file::RUNNING_BYTES_MAX))
+                .read(READ_DEADLINE_MS, |file| file::is_due(file, file::RUNNING_BYTES_MAX))
                 .unwrap_or(false)
     }
 
@@ -318,8 +260,7 @@ impl SqliteStore {
         done
     }
 
-    /// [`Store::close`](crate::store::traits::Store::close).
-    pub(crate) fn close_file(&self) {
+    pub(crate) fn close(&self) {
         let closed = self.submit(CLOSE_DEADLINE_MS, |ledger| {
             ledger.then_close();
             Ok(())
@@ -412,13 +353,14 @@ fn wrong_type(error: FromSqlError) -> rusqlite::Error {
 
 // ---- Users
 //
-// Users as an operator's commands list and change them, beside a running service or without one.
-//
-// Called on a command's main thread; blocks. Each change is numbered in the transaction that makes
-// it, so that the running service applies it. A password's hash is never returned.
+// The connection of an operator's command, beside a running service or without one. Used on the
+// command's main thread; blocks.
 
 /// The database, opened beside the service.
-pub(crate) struct SqliteUsers(Connection);
+pub(crate) struct SqliteUsers {
+    path: PathBuf,
+    pub(crate) connection: Connection,
+}
 
 impl SqliteUsers {
     /// Opens a database with the current schema. Only the service migrates an older one.
@@ -431,10 +373,11 @@ impl SqliteUsers {
             return Err(MaintenanceError::Older { path: path.to_owned(), found: report.version });
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        Self::opened(path, flags).map_err(MaintenanceError::database(path))
+        let connection = Self::opened(path, flags).map_err(MaintenanceError::database(path))?;
+        Ok(Self { path: path.to_owned(), connection })
     }
 
-    fn opened(path: &Path, flags: OpenFlags) -> rusqlite::Result<Self> {
+    fn opened(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
         let connection = Connection::open_with_flags(path, flags)?;
         connection.busy_timeout(BUSY_TIMEOUT)?;
         connection.pragma_update(None, "synchronous", "full")?;
@@ -443,69 +386,31 @@ impl SqliteUsers {
         // The next start looks whether the log of a killed service is still there.
         let keep = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
         connection.set_db_config(keep, file::is_open(path))?;
-        Ok(Self(connection))
+        Ok(connection)
     }
 
     /// Runs work that writes. It is committed only if it made a change.
-    fn write<T>(
+    pub(crate) fn write<T>(
         &mut self,
+        write: &Write,
         work: impl FnOnce(&dyn Tx) -> Result<Option<T>, Failure>,
     ) -> Result<Option<T>, MaintenanceError> {
-        let transaction = self.0.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let made = work(&*transaction)?;
-        if made.is_some() {
-            transaction.commit()?;
-        }
-        Ok(made)
-    }
-}
-
-impl UserDirectory for SqliteUsers {
-    fn page(&self, after: AccountId, limit: usize) -> Result<Vec<UserSummary>, MaintenanceError> {
-        Ok(accounts::page(&self.0, after, limit)?)
-    }
-
-    fn find(&self, id_or_email: &str) -> Result<Option<UserSummary>, MaintenanceError> {
-        Ok(accounts::find(&self.0, id_or_email)?)
-    }
-
-    fn add(&mut self, user: NewUser) -> Result<Option<User>, MaintenanceError> {
-        self.write(|tx| accounts::add(tx, &user))
-    }
-
-    fn set_password(&mut self, id: AccountId, hash: &str) -> Result<Option<i64>, MaintenanceError> {
-        self.write(|tx| accounts::set_password(tx, id, hash))
-    }
-
-    fn change(
-        &mut self,
-        id: AccountId,
-        change: UserChange,
-    ) -> Result<Option<i64>, MaintenanceError> {
-        let erases = change == UserChange::Delete;
-        let transaction = self.0.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let Some(number) = accounts::change(&*transaction, id, change)? else { return Ok(None) };
-        if erases {
+        let transaction =
+            self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let Some(made) = work(&*transaction)? else { return Ok(None) };
+        if write.erases {
             file::count(&transaction)?;
         }
         transaction.commit()?;
         // If a reader prevents it, the service empties the log once it has noticed the change.
-        if erases && !log::empty(&self.0, BUSY_TIMEOUT)? {
+        if write.erases && !log::empty(&self.connection, BUSY_TIMEOUT)? {
             tracing::debug!("the database's log was not emptied: a reader uses it");
         }
-        Ok(Some(number))
+        Ok(Some(made))
     }
 
-    fn renew_identity(&mut self, is_copy: bool) -> Result<DatabaseIdentity, MaintenanceError> {
-        let path = self.0.path().map(PathBuf::from).unwrap_or_default();
-        let renewed = self.write(|tx| accounts::renew_identity(tx, is_copy).map(Some))?;
-        let renewed = renewed.expect("it is always made");
-        file::note_renewed(&path, &renewed.incarnation);
-        Ok(renewed)
-    }
-
-    fn noticed(&self, number: i64) -> Result<Option<bool>, MaintenanceError> {
-        Ok(Some(accounts::noticed(&self.0, number)?))
+    pub(crate) fn note_renewed(&self, identity: &DatabaseIdentity) {
+        file::note_renewed(&self.path, &identity.incarnation);
     }
 }
 

@@ -5,18 +5,18 @@ use std::path::PathBuf;
 use tempfile::TempDir;
 
 use super::*;
+use crate::store::Store;
 use crate::store::conformance::samples::{DAY, fields, user};
 use crate::store::sqlite::store::PROBE_WRITE;
-use crate::store::traits::Store;
 
 fn clock() -> Clock {
     Clock::system()
 }
 
-fn fresh() -> (TempDir, PathBuf, SqliteStore) {
+fn fresh() -> (TempDir, PathBuf, Store) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join(FILE_NAME);
-    let store = SqliteStore::open(&path, 2, &clock()).unwrap();
+    let store = Store::open_file(&path, 2, &clock()).unwrap();
     (dir, path, store)
 }
 
@@ -27,6 +27,7 @@ fn a_blocked_writer_makes_writes_late_and_then_busy() {
     let (release, gate) = crossbeam_channel::unbounded::<()>();
     let (started, running) = crossbeam_channel::unbounded::<()>();
     let held = store
+        .file()
         .writer
         .submit(WRITE_DEADLINE_MS, move |_: &mut SqliteLedger| {
             started.send(()).ok();
@@ -36,9 +37,9 @@ fn a_blocked_writer_makes_writes_late_and_then_busy() {
         .unwrap();
     running.recv().unwrap();
     let count = |file: &Connection| file.run(PROBE_WRITE, &[]);
-    assert_eq!(store.write_file(20, count), Err(StoreError::Late));
+    assert_eq!(store.file().work(20, count), Err(StoreError::Late));
     assert!(store.user_by_id(id).unwrap().is_some(), "readers do not wait for it");
-    let queued = |_| store.writer.submit(WRITE_DEADLINE_MS, |_: &mut SqliteLedger| Ok(()));
+    let queued = |_| store.file().writer.submit(WRITE_DEADLINE_MS, |_: &mut SqliteLedger| Ok(()));
     let waiting = (1..WRITES_WAITING_MAX).map(queued).collect::<Result<Vec<_>, _>>().unwrap();
     assert_eq!(store.revoke_token("one", 5), Err(StoreError::Busy));
     assert_eq!(store.health().refused, 2);
@@ -53,7 +54,7 @@ fn a_blocked_writer_makes_writes_late_and_then_busy() {
 fn a_commit_carries_one_write_if_so_configured() {
     let dir = tempfile::tempdir().unwrap();
     let settings = StoreSettings { writes_per_commit_max: 1, ..StoreSettings::default() };
-    let store = SqliteStore::open_with(&dir.path().join(FILE_NAME), &settings, None, &clock());
+    let store = Store::in_file(&dir.path().join(FILE_NAME), &settings, None, &clock());
     let store = store.unwrap();
     let shared = &store;
     std::thread::scope(|scope| {

@@ -11,9 +11,8 @@ use crate::base::{ActionSign, Broker, Cost, Holding, Mark, Position, PositionKin
 use crate::portfolio::{Brokers, DayPoint, MadeOf, PointSource, Repriced, SyncOutcome};
 use crate::store::records::ROWS_MAX;
 use crate::store::statements::eod;
-use crate::store::traits::NewPortfolio;
 use crate::store::tx::{Arg, Cells, Failure, Sql, Tx, args, damaged, sql};
-use crate::store::{AccountId, Before, Deleted, Portfolio, StoreError, SyncState};
+use crate::store::{AccountId, Before, Deleted, NewPortfolio, Portfolio, StoreError, SyncState};
 
 const SYNCS: Sql = sql!("sql/store/syncs.sql");
 const HOLDINGS: Sql = sql!("sql/store/holdings.sql");

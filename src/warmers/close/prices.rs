@@ -280,11 +280,7 @@ pub(crate) struct PageOrder {
 
 /// Reads what is there of the run of `date`, and what it lacks: at most `symbols_max` symbols in
 /// all.
-pub(crate) fn look(
-    store: &dyn Store,
-    date: Date,
-    symbols_max: usize,
-) -> Result<Looked, StoreError> {
+pub(crate) fn look(store: &Store, date: Date, symbols_max: usize) -> Result<Looked, StoreError> {
     if store.is_closed(date)? {
         return Ok(Looked { finished: true, ..Looked::default() });
     }
@@ -315,7 +311,7 @@ fn paged(
 }
 
 /// Values the next users and writes their rows and points.
-pub(crate) fn page(store: &dyn Store, order: &PageOrder) -> Result<Paged, StoreError> {
+pub(crate) fn page(store: &Store, order: &PageOrder) -> Result<Paged, StoreError> {
     let page = store.portfolios_to_close(order.due.date, order.after, order.users_max)?;
     let done_to = page.portfolios.last().map_or(order.after, |(id, _)| *id);
     let points: Vec<Valued> =

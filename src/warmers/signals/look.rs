@@ -17,7 +17,7 @@ use crate::signals::history::{newest, running, tail};
 use crate::signals::list::by_rank;
 use crate::signals::patterns::{Detector, Key};
 use crate::signals::{Direction, ListedSignal, Look, Reliability, SignalList};
-use crate::store::{ProvisionalSignal, PublishedSignal, SignalStore, StoreError};
+use crate::store::{ProvisionalSignal, PublishedSignal, Store, StoreError};
 use crate::views::signals::{ShownSignals, SignalRecord};
 use crate::views::{signals as views, values};
 use crate::warmers::signals::outcomes::{Closes, Expected, basis_of, walk};
@@ -49,10 +49,7 @@ pub(crate) struct PrepareOrder {
 }
 
 /// Reads all candles, weighs every key, and keeps what a look needs.
-pub(crate) fn prepare(
-    store: &dyn SignalStore,
-    order: PrepareOrder,
-) -> Result<Prepared, StoreError> {
+pub(crate) fn prepare(store: &Store, order: PrepareOrder) -> Result<Prepared, StoreError> {
     let PrepareOrder { settled, symbols } = order;
     let mut histories = Vec::with_capacity(symbols.len());
     let mut tails = Vec::with_capacity(symbols.len());
@@ -92,7 +89,7 @@ pub(crate) struct Refused {
 }
 
 /// Finds the patterns of running candles, puts them on record and then among the others.
-pub(crate) fn look(store: &dyn SignalStore, order: &LookOrder) -> Result<Shown, Refused> {
+pub(crate) fn look(store: &Store, order: &LookOrder) -> Result<Shown, Refused> {
     let LookOrder { look, until_mono_ms, publication, .. } = order;
     let Some(complete) = publication.complete() else { return Ok(Shown::nothing()) };
     let (listed, found) = found(order).into_iter().unzip();
@@ -113,7 +110,7 @@ pub(crate) struct Adopted {
 
 /// Shows what another node found and put on record.
 pub(crate) fn adopt(
-    store: &dyn SignalStore,
+    store: &Store,
     adopted: Adopted,
     expected: &Expected,
     publication: &Publication,
@@ -141,7 +138,7 @@ pub(crate) fn withdraw(publication: &Publication) -> Shown {
 }
 
 fn put_on_record(
-    store: &dyn SignalStore,
+    store: &Store,
     order: &LookOrder,
     found: Vec<ProvisionalSignal>,
 ) -> Result<(), StoreError> {
@@ -411,7 +408,7 @@ impl Shown {
 
 /// Publishes the record and the list of the last published date.
 pub(crate) fn show(
-    store: &dyn SignalStore,
+    store: &Store,
     publication: &Publication,
     record: &Reliability,
 ) -> Result<Shown, StoreError> {
@@ -422,7 +419,7 @@ pub(crate) fn show(
 
 /// Publishes the record, and returns the last published date.
 pub(crate) fn show_record(
-    store: &dyn SignalStore,
+    store: &Store,
     publication: &Publication,
     record: &Reliability,
 ) -> Result<Option<Date>, StoreError> {

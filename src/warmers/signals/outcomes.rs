@@ -14,7 +14,7 @@ use crate::signals::patterns::Key;
 use crate::signals::{Direction, Fate, HORIZON_SESSIONS, Reliability, Standing};
 use crate::store::{
     Basis, Completion, LedgerEntry, ProvisionalEntry, ProvisionalSignal, PublishedSignal,
-    SignalOutcome, SignalStore, StoreError,
+    SignalOutcome, Store, StoreError,
 };
 
 /// Lines of a ledger read at a time.
@@ -72,7 +72,7 @@ struct Walk<'a> {
 
 /// Reads both ledgers page by page, writes the outcomes that `candles` tell now, and counts.
 pub(super) fn walk(
-    store: &dyn SignalStore,
+    store: &Store,
     candles: &Closes<'_>,
     expected: &Expected,
 ) -> Result<Reliability, StoreError> {
@@ -98,11 +98,7 @@ fn missed(published: &[Date], calendar: &MarketCalendar) -> Vec<Date> {
 }
 
 impl Walk<'_> {
-    fn complete(
-        &mut self,
-        store: &dyn SignalStore,
-        record: &mut Reliability,
-    ) -> Result<(), StoreError> {
+    fn complete(&mut self, store: &Store, record: &mut Reliability) -> Result<(), StoreError> {
         let epoch = self.expected.epoch;
         let keep = |outcomes| store.keep_outcomes(epoch, outcomes);
         paged(
@@ -121,11 +117,7 @@ impl Walk<'_> {
         )
     }
 
-    fn provisional(
-        &mut self,
-        store: &dyn SignalStore,
-        record: &mut Reliability,
-    ) -> Result<(), StoreError> {
+    fn provisional(&mut self, store: &Store, record: &mut Reliability) -> Result<(), StoreError> {
         let epoch = self.expected.epoch;
         let keep = |outcomes| store.keep_provisional_outcomes(epoch, outcomes);
         paged(

@@ -6,7 +6,7 @@ use sonic_rs::{JsonValueTrait, Value};
 
 use super::*;
 use crate::base::{Clock, Epoch, Source};
-use crate::store::{Basis, NewHistory, SqliteStore};
+use crate::store::{Basis, NewHistory, Store};
 use crate::views::signals::SignalRecord;
 use crate::views::values;
 
@@ -61,7 +61,7 @@ fn signal(name: &str) -> PublishedSignal {
 
 /// A universe of rising R, falling F and H, which stops after three sessions; G has left it.
 struct Desk {
-    store: SqliteStore,
+    store: Store,
     _folder: tempfile::TempDir,
     histories: Vec<(Symbol, Vec<Candle>)>,
 }
@@ -69,7 +69,7 @@ struct Desk {
 impl Desk {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let store = SqliteStore::open(&folder.path().join("s"), 1, &Clock::system()).unwrap();
+        let store = Store::open_file(&folder.path().join("s"), 1, &Clock::system()).unwrap();
         let all = dates(12);
         let histories = vec![
             (symbol("R"), candles(&all, |at| 1_000_000 + at as i64)),

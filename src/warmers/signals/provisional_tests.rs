@@ -11,7 +11,7 @@ use crate::market::MarketCalendar;
 use crate::signals::confidence::Weight;
 use crate::signals::patterns::Key;
 use crate::signals::{Look, Reliability};
-use crate::store::{NewHistory, SignalStore, SqliteStore};
+use crate::store::{NewHistory, Store};
 use crate::warmers::signals::look::{
     LookOrder, PrepareOrder, Publication, Tail, look, prepare, show,
 };
@@ -205,9 +205,9 @@ fn what_a_later_look_does_not_find_is_gone_but_stays_on_record() {
     assert!(store.ledger(0, 1).unwrap().is_empty() && store.candle_histories().unwrap().is_empty());
 }
 
-fn fresh() -> (tempfile::TempDir, SqliteStore) {
+fn fresh() -> (tempfile::TempDir, Store) {
     let dir = tempfile::tempdir().unwrap();
-    let store = SqliteStore::open(&dir.path().join("s"), 1, &Clock::system()).unwrap();
+    let store = Store::open_file(&dir.path().join("s"), 1, &Clock::system()).unwrap();
     (dir, store)
 }
 
