@@ -15,7 +15,6 @@ use zeroizing_alloc::ZeroAlloc;
 static ALLOCATOR: ZeroAlloc<System> = ZeroAlloc(System);
 
 fn main() -> ExitCode {
-    let commands =
-        Commands { serve: app::serve, demo: app::demo, sim: app::sim, evaluate: app::evaluate };
+    let commands = Commands { serve: app::serve, demo: app::demo, sim: app::sim };
     cli::run(std::env::args_os(), &commands)
 }

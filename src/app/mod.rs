@@ -5,7 +5,6 @@
 //! its end. Serves no request itself.
 
 mod assemble;
-mod evaluate;
 mod handover;
 pub(crate) mod main_loop;
 #[cfg(feature = "engines")]
@@ -14,7 +13,6 @@ mod reload;
 mod start;
 
 pub use assemble::assemble;
-pub use evaluate::evaluate;
 pub use main_loop::{Stuck, demo, serve, sim};
 #[cfg(feature = "engines")]
 pub use nodes::Row;

@@ -13,8 +13,7 @@ use clap_mangen::Man;
 
 use crate::brokers::broker_b::master;
 use crate::cli::operator::{checked, plain, print, refuse, say, shown, with_env_file};
-use crate::cli::token::{Evaluate, evaluate, evaluation};
-use crate::cli::{database, status, token, users};
+use crate::cli::{database, evaluate, status, token, users};
 use crate::config::Config;
 use crate::config::cli::{Scope, typed, with_flags};
 use crate::config::composed::{Loaded, Reread};
@@ -44,7 +43,6 @@ pub struct Commands {
     pub serve: Serve,
     pub demo: Serve,
     pub sim: Serve,
-    pub evaluate: Evaluate,
 }
 
 /// Runs one command line, whose first argument is the program's name. A panic on this thread, as by
@@ -76,7 +74,7 @@ pub(super) fn dispatch(args: impl IntoIterator<Item = OsString>, commands: &Comm
             _ => unreachable!("clap demands one of the three"),
         },
         Some(("signals", signals)) => match signals.subcommand() {
-            Some(("evaluate", typed)) => evaluate(typed, commands.evaluate),
+            Some(("evaluate", typed)) => evaluate::run(typed),
             _ => unreachable!("clap demands it"),
         },
         Some(("status", typed)) => status::run(typed),
@@ -269,7 +267,7 @@ pub fn command() -> Command {
                 .subcommand_required(true)
                 .arg_required_else_help(true)
                 .disable_help_subcommand(true)
-                .subcommand(evaluation()),
+                .subcommand(evaluate::command()),
         )
         .subcommand(status::command())
         .subcommand(token::command())

@@ -6,6 +6,7 @@ pub(crate) mod client;
 pub(crate) mod commands;
 mod database;
 pub(crate) mod diagnoses;
+mod evaluate;
 mod operator;
 mod status;
 mod token;

@@ -506,9 +506,9 @@ pub(crate) fn template() -> String {
             let _ = writeln!(text, "\n# ==== {} ====", setting.group.title());
         }
         let about = format!("{} ({}).", setting.about, setting.unit);
-        let _ = writeln!(text, "\n{}", commented(&about));
+        let _ = writeln!(text, "\n{}", wrapped("# ", &about, WIDTH));
         if !setting.more.is_empty() {
-            let _ = writeln!(text, "{}", commented(setting.more));
+            let _ = writeln!(text, "{}", wrapped("# ", setting.more, WIDTH));
         }
         let _ = writeln!(text, "#{}={}", setting.name, setting.default_text());
     }
@@ -519,14 +519,16 @@ pub(crate) fn template() -> String {
     text
 }
 
-fn commented(prose: &str) -> String {
-    let mut lines = vec![String::from("#")];
+/// `prose` in lines of at most `width` bytes, each of which begins with `prefix`.
+pub(crate) fn wrapped(prefix: &str, prose: &str, width: usize) -> String {
+    let mut lines: Vec<String> = Vec::new();
     for word in prose.split_whitespace() {
-        let line = lines.last_mut().expect("starts with one line");
-        if line.len() + 1 + word.len() > WIDTH {
-            lines.push(format!("# {word}"));
-        } else {
-            let _ = write!(line, " {word}");
+        match lines.last_mut() {
+            Some(line) if line.len() + 1 + word.len() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(format!("{prefix}{word}")),
         }
     }
     lines.join("\n")

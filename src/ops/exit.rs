@@ -59,7 +59,7 @@ Exit codes:
   69  the address or the state directory is in use by another instance, or the service or a
       broker does not answer
   70  internal error, or the system has no thread or file descriptor left
-  74  the state directory cannot be created, its signing key cannot be used, or a plot, a backup
+  74  the state directory cannot be created, its signing key cannot be used, or a backup
       or the output cannot be written";
 
 // ---- Version

@@ -5,11 +5,12 @@
 use std::fs::File;
 use std::io;
 use std::io::Write;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use listenfd::ListenFd;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use sd_notify::NotifyState;
@@ -152,13 +153,16 @@ impl Inherited {
         if TAKEN.swap(true, Ordering::AcqRel) {
             return Self::default();
         }
-        let passed = sd_listen_fds::get().unwrap_or_else(|error| {
-            tracing::warn!(%error, "file descriptors from systemd cannot be used");
-            Vec::new()
-        });
-        let owned = passed.into_iter().map(|(name, descriptor)| (name, descriptor.into_std()));
-        let mut inherited: Vec<_> = owned.collect();
-        inherited.extend(sockets_without_pid().into_iter().map(|socket| (None, socket)));
+        let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
+        let mut names = names.split(':').filter(|name| !name.is_empty()).map(str::to_owned);
+        // Accepts descriptors without `LISTEN_PID` too, for supervisors that do not know the
+        // process id before they start the process.
+        let mut passed = ListenFd::from_env();
+        let numbers = (0..passed.len()).filter_map(|at| passed.take_raw_fd(at).ok().flatten());
+        #[expect(unsafe_code, reason = "only the protocol says that these descriptors are ours")]
+        // SAFETY: The supervisor opened them for this process, and each is taken once.
+        let own = |number| unsafe { OwnedFd::from_raw_fd(number) };
+        let inherited: Vec<_> = numbers.map(|number| (names.next(), own(number))).collect();
         for (_, descriptor) in &inherited {
             if let Err(error) = fcntl_setfd(descriptor, FdFlags::CLOEXEC) {
                 tracing::warn!(%error, "a file descriptor from systemd stays open in children");
@@ -178,20 +182,6 @@ impl Inherited {
     pub fn rest(self) -> Vec<OwnedFd> {
         self.0.into_iter().map(|(_, descriptor)| descriptor).collect()
     }
-}
-
-/// Listening sockets passed without `LISTEN_PID`, by supervisors that do not know the process id
-/// before they start the process.
-fn sockets_without_pid() -> Vec<OwnedFd> {
-    if std::env::var_os("LISTEN_PID").is_some() {
-        return Vec::new();
-    }
-    let mut passed = listenfd::ListenFd::from_env();
-    let sockets = (0..passed.len()).filter_map(|at| match passed.take_tcp_listener(at) {
-        Ok(tcp) => tcp.map(OwnedFd::from),
-        Err(_) => passed.take_unix_listener(at).ok()?.map(OwnedFd::from),
-    });
-    sockets.collect()
 }
 
 #[cfg(test)]

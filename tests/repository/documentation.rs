@@ -10,7 +10,6 @@ use bhav::config::settings::SETTINGS;
 use clap::error::ErrorKind;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
 
-use crate::support::bhav;
 use crate::support::source::{below, expect_none, root};
 
 /// Everything written for a person to read. `docs/broker-replies.md` and the results of the load
@@ -234,17 +233,6 @@ fn the_page_on_the_api_explains_every_error_code() {
     let rows = section.lines().filter_map(|line| line.split('|').nth(2));
     let explained = rows.flat_map(|cell| cell.split('`').skip(1).step_by(2).map(str::to_owned));
     assert_eq!(explained.collect::<BTreeSet<_>>(), given);
-}
-
-#[test]
-fn the_plot_in_the_documents_is_the_programs() {
-    let made = tempfile::tempdir().unwrap();
-    let plot = made.path().join("reliability.svg");
-    let mut command = bhav(&["signals", "evaluate", "examples/candles", "--plot"]);
-    let output = command.arg(&plot).current_dir(root()).output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-    let same = fs::read_to_string(plot).unwrap() == read("docs/images/reliability.svg");
-    assert!(same, "docs/images/make makes the pictures again");
 }
 
 #[test]

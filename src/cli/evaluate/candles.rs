@@ -1,137 +1,42 @@
-//! The command `signals evaluate`: reads candles, walks forward over them, prints the report.
+//! Reads a folder of candles and believes nothing: rows that cannot be true are left out and
+//! reported.
 //!
-//! Main thread of a process of its own.
+//! One symbol a file. Whole files are read into memory, within limits, and split line by line, so
+//! that a stray quote spoils one row and not the rest of the file. Understands the files of the
+//! exchange itself: `03-Jan-2022`, `"1,889.00"`, the newest row first.
 
 use std::cmp::Ordering;
 use std::fs::File;
-use std::io::{IsTerminal, Read, Write};
+use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::{fs, io};
 
-use indicatif::{ProgressBar, ProgressStyle};
 use jiff::civil::Date;
+use rust_decimal::Decimal;
+use rust_decimal::prelude::ToPrimitive;
 
-use crate::app::evaluate::outcomes::{COLUMNS, RowFault, bare, fields, row};
-use crate::app::evaluate::report;
-use crate::app::evaluate::report::Report;
-use crate::base::{Candle, symbol};
-use crate::ops::Exit;
-use crate::signals::backtest;
-use crate::signals::backtest::{History, Silence, Universe, sessions};
+use crate::base::candle::{CandleFault, price_e4};
+use crate::base::{Candle, json, symbol};
+use crate::signals::backtest::History;
 use crate::signals::confidence::WINDOW_DATES;
 use crate::signals::history::HOLES_MAX;
 
-/// Evaluates a folder of candles; writes text or JSON, and a plot on request.
-pub fn evaluate(folder: &Path, prior_dates: u32, json: bool, plot: Option<&Path>) -> ExitCode {
-    let report = match report_of(folder, prior_dates) {
-        Ok(report) => report,
-        Err(error) => return fail(&error, Exit::Data),
-    };
-    let written = if json { report.to_json() } else { Ok(report::write(&report)) };
-    let written = match written {
-        Ok(written) => written,
-        Err(error) => return fail(&error, Exit::Internal),
-    };
-    let mut out = io::stdout().lock();
-    match out.write_all(written.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            return fail(&format!("standard output: {error}"), Exit::StateDir);
-        }
-        _ => {}
-    }
-    let Some(file) = plot else { return Exit::Ok.into() };
-    match report::svg(&report) {
-        Ok(svg) => match fs::write(file, svg) {
-            Ok(()) => Exit::Ok.into(),
-            Err(error) => fail(&format!("{}: {error}", file.display()), Exit::StateDir),
-        },
-        Err(error) => fail(&error, Exit::Internal),
-    }
-}
-
-/// Why there is nothing to report.
-#[derive(Debug, thiserror::Error)]
-enum EvaluateError {
-    #[error(transparent)]
-    Folder(#[from] FolderError),
-    #[error(
-        "no signal can be judged: the candles span {dates} dates, and signals count from the \
-         {}th on, once their outcome is known; {silent} candles are of symbols that are silent \
-         then, for more than {HOLES_MAX} missing sessions or a suspected split", WINDOW_DATES + 1
-    )]
-    NothingToJudge { dates: usize, silent: usize },
-}
-
-fn report_of(folder: &Path, prior_dates: u32) -> Result<Report, EvaluateError> {
-    let files = list(folder)?;
-    let bar = progress(files.len(), "reading");
-    let read = read(&files, || bar.inc(1));
-    bar.finish_and_clear();
-    for told in read.told() {
-        say(told);
-    }
-    if read.histories.is_empty() {
-        return Err(FolderError::NothingUsable { folder: folder.into() }.into());
-    }
-    let bar = progress(read.histories.len(), "finding signals");
-    let sessions = sessions(&read.histories);
-    let silences: Vec<Silence> =
-        read.histories.iter().map(|history| backtest::judge(history, &sessions)).collect();
-    let universe = Universe::examine_with(&read.histories, &silences, prior_dates, |_| bar.inc(1));
-    bar.finish_and_clear();
-    let judged = universe.judged();
-    if judged.is_empty() {
-        let silent = silences.iter().map(Silence::dates).sum();
-        return Err(EvaluateError::NothingToJudge { dates: universe.dates().len(), silent });
-    }
-    Ok(Report::of(&read, &silences, &universe, &judged))
-}
-
-/// A bar on a terminal; nothing anywhere else.
-fn progress(steps: usize, what: &'static str) -> ProgressBar {
-    if !io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let style = ProgressStyle::with_template("{msg:16} {bar:40} {pos}/{len}");
-    let bar = ProgressBar::new(steps as u64).with_message(what);
-    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
-}
-
-/// To standard error. Nobody is left to tell when that fails.
-pub(super) fn say(line: &str) {
-    let _ = writeln!(io::stderr(), "{line}");
-}
-
-pub(super) fn fail(error: &dyn std::fmt::Display, exit: Exit) -> ExitCode {
-    say(&format!("bhav: {error}"));
-    exit.into()
-}
-
-// ---- Candles
-//
-// Reads a folder of candles, and believes nothing: what cannot be true is left out and told.
-//
-// One symbol a file. Whole files are read into memory, within limits, and split line by line, so
-// that a stray quote spoils one row and not the rest of the file. Understands what the exchange
-// itself writes: `03-Jan-2022`, `"1,889.00"`, the newest row first.
-
 /// Most files of a folder: several times any index of the exchange.
-pub(crate) const FILES_MAX: usize = 1_000;
+const FILES_MAX: usize = 1_000;
 /// Most rows of a file: forty years of sessions.
-pub(crate) const ROWS_MAX: usize = 10_000;
+const ROWS_MAX: usize = 10_000;
 /// Most bytes of a file: four hundred for each row, several times what vendors write.
-pub(crate) const BYTES_MAX: u64 = 4 * 1024 * 1024;
-/// Most rows of one file told one by one; the others are counted.
-pub(crate) const TOLD_MAX: usize = 20;
-/// What a text in UTF-16 begins with.
+const BYTES_MAX: u64 = 4 * 1024 * 1024;
+/// Most rows of one file reported one by one; the others are counted.
+const TOLD_MAX: usize = 20;
+/// The byte order marks of UTF-16.
 const UTF_16_MARKS: [[u8; 2]; 2] = [[0xff, 0xfe], [0xfe, 0xff]];
-/// What some programs put in the place of commas.
+/// Separators that some programs write in place of commas.
 const SEPARATORS: [(u8, &str); 2] = [(b';', "semicolons"), (b'\t', "tabs")];
 
 /// Why a folder cannot be evaluated.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum FolderError {
+pub(super) enum Unusable {
     #[error("{}: {cause}", folder.display())]
     Unreadable { folder: PathBuf, cause: io::Error },
     #[error("{}: more than {FILES_MAX} CSV files", folder.display())]
@@ -139,7 +44,13 @@ pub(crate) enum FolderError {
     #[error("{}: no CSV file; one a symbol is expected, such as INFY.csv", folder.display())]
     NoFiles { folder: PathBuf },
     #[error("{}: no usable candle in any of its CSV files", folder.display())]
-    NothingUsable { folder: PathBuf },
+    NoCandles { folder: PathBuf },
+    #[error(
+        "no signal can be judged: the candles span {dates} dates, and signals count from the \
+         {}th on, once their outcome is known; {silent} candles are of symbols that are silent \
+         then, for more than {HOLES_MAX} missing sessions or a suspected split", WINDOW_DATES + 1
+    )]
+    NothingToJudge { dates: usize, silent: usize },
 }
 
 /// Why a whole file is left out.
@@ -165,29 +76,23 @@ enum FileFault {
     NoCandles,
 }
 
-/// What a folder held.
+/// The usable candles of a folder, and counts of the files and rows that were left out.
 #[derive(Debug, Default)]
-pub(crate) struct Folder {
+pub(super) struct Folder {
     pub histories: Vec<History>,
     pub files: usize,
     pub files_left_out: usize,
     pub rows_left_out: usize,
-    told: Vec<String>,
-}
-
-impl Folder {
-    /// What was left out and why, in the order of files and lines.
-    pub(super) fn told(&self) -> impl Iterator<Item = &str> {
-        self.told.iter().map(String::as_str)
-    }
+    /// Why something was left out, in the order of files and lines.
+    pub told: Vec<String>,
 }
 
 /// The CSV files of `folder`, by name.
 ///
 /// # Errors
-/// [`FolderError`] where there are none or too many.
-pub(super) fn list(folder: &Path) -> Result<Vec<PathBuf>, FolderError> {
-    let unreadable = |cause| FolderError::Unreadable { folder: folder.into(), cause };
+/// [`Unusable`] where there are none or too many.
+pub(super) fn list(folder: &Path) -> Result<Vec<PathBuf>, Unusable> {
+    let unreadable = |cause| Unusable::Unreadable { folder: folder.into(), cause };
     let mut files = Vec::new();
     for entry in fs::read_dir(folder).map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();
@@ -195,18 +100,18 @@ pub(super) fn list(folder: &Path) -> Result<Vec<PathBuf>, FolderError> {
             files.push(path);
         }
         if files.len() > FILES_MAX {
-            return Err(FolderError::TooManyFiles { folder: folder.into() });
+            return Err(Unusable::TooManyFiles { folder: folder.into() });
         }
     }
     if files.is_empty() {
-        return Err(FolderError::NoFiles { folder: folder.into() });
+        return Err(Unusable::NoFiles { folder: folder.into() });
     }
     files.sort();
     Ok(files)
 }
 
-/// Reads `files`; `done` hears of each.
-pub(super) fn read(files: &[PathBuf], mut done: impl FnMut()) -> Folder {
+/// Reads `files`.
+pub(super) fn read(files: &[PathBuf]) -> Folder {
     let mut folder = Folder { files: files.len(), ..Folder::default() };
     for path in files {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -224,12 +129,11 @@ pub(super) fn read(files: &[PathBuf], mut done: impl FnMut()) -> Folder {
             rows.told.push(format!("{name}: {untold} more rows left out"));
         }
         folder.rows_left_out += rows.left_out;
-        done();
     }
     folder
 }
 
-/// Hears of the rows of one file that are left out.
+/// Counts and reports the rows of one file that are left out.
 struct Rows<'a> {
     file: &'a str,
     left_out: usize,
@@ -366,6 +270,160 @@ fn places(line: &[u8]) -> Result<[usize; 6], FileFault> {
 
 fn is_named(field: &[u8], column: &str) -> bool {
     bare(field).eq_ignore_ascii_case(column.as_bytes())
+}
+
+// ---- Rows
+//
+// One row of a file: its fields, dates and numbers as vendors and the exchange write them, and why
+// it cannot be used. Pure.
+
+/// Most characters of a field shown when it is wrong.
+const SHOWN_CHARS_MAX: usize = 24;
+
+/// `2026-11-20`, and `20-Nov-2026` as the exchange writes it.
+const DATE_BYTES: usize = 10;
+const LONG_DATE_BYTES: usize = 11;
+
+const COLUMNS: [&str; 6] = ["date", "open", "high", "low", "close", "volume"];
+
+/// The fields of a line: commas part them, but not within quotes.
+fn fields(line: &[u8]) -> Vec<&[u8]> {
+    let mut quoted = false;
+    let parts = line.split(|byte| {
+        quoted ^= *byte == b'"';
+        *byte == b',' && !quoted
+    });
+    parts.collect()
+}
+
+/// Why a row is left out.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+enum RowFault {
+    #[error("{0} is missing")]
+    Missing(&'static str),
+    #[error("{column} `{shown}` {why}")]
+    Field { column: &'static str, shown: String, why: &'static str },
+    #[error("{0}")]
+    Candle(#[from] CandleFault),
+    #[error("another row has this date")]
+    Again,
+    #[error("rows of {0} contradict each other")]
+    Contradicts(Date),
+    #[error("more fields than line 1 has; are there decimal commas?")]
+    TooManyFields,
+    #[error("the date is out of order")]
+    OutOfOrder,
+}
+
+impl RowFault {
+    /// The row says something else of this candle's date.
+    fn contradicts(&self, candle: &Candle) -> bool {
+        matches!(self, Self::Contradicts(date) if *date == candle.date)
+    }
+}
+
+fn row(fields: &[&[u8]], columns: usize, at: &[usize; 6]) -> Result<Candle, RowFault> {
+    // A comma at the end is common.
+    if fields.iter().skip(columns).any(|field| !bare(field).is_empty()) {
+        return Err(RowFault::TooManyFields);
+    }
+    let field = |column: usize| Field::of(fields, at[column], COLUMNS[column]);
+    let candle = Candle {
+        date: field(0)?.date()?,
+        open_e4: field(1)?.price()?,
+        high_e4: field(2)?.price()?,
+        low_e4: field(3)?.price()?,
+        close_e4: field(4)?.price()?,
+        volume: field(5)?.shares()?,
+    };
+    candle.check()?;
+    Ok(candle)
+}
+
+struct Field<'a> {
+    column: &'static str,
+    text: &'a str,
+}
+
+impl<'a> Field<'a> {
+    fn of(fields: &[&'a [u8]], at: usize, column: &'static str) -> Result<Self, RowFault> {
+        let bytes = fields.get(at).map(|field| bare(field)).filter(|bytes| !bytes.is_empty());
+        let bytes = bytes.ok_or(RowFault::Missing(column))?;
+        match std::str::from_utf8(bytes) {
+            Ok(text) => Ok(Self { column, text }),
+            Err(_) => Err(Self { column, text: "..." }.fault("is not UTF-8 text")),
+        }
+    }
+
+    fn date(&self) -> Result<Date, RowFault> {
+        // The parsers take other forms too, and times.
+        let date = match self.text.len() {
+            LONG_DATE_BYTES => Date::strptime("%d-%b-%Y", self.text).ok(),
+            DATE_BYTES => self.text.parse().ok(),
+            _ => None,
+        };
+        date.ok_or_else(|| self.fault("is not a date such as 2026-11-20"))
+    }
+
+    fn number(&self) -> Result<Decimal, RowFault> {
+        let number = match self.text.contains(',') {
+            true => ungrouped(self.text).as_deref().and_then(json::parse_decimal),
+            false => json::parse_decimal(self.text),
+        };
+        number.ok_or_else(|| {
+            let why = if has_decimal_comma(self.text) {
+                "has a decimal comma; a point is expected"
+            } else {
+                "is not a finite number"
+            };
+            self.fault(why)
+        })
+    }
+
+    fn price(&self) -> Result<i64, RowFault> {
+        price_e4(self.number()?).ok_or_else(|| self.fault("is out of range"))
+    }
+
+    fn shares(&self) -> Result<i64, RowFault> {
+        let whole = Some(self.number()?).filter(Decimal::is_integer);
+        whole.and_then(|n| n.to_i64()).ok_or_else(|| self.fault("is not a number of shares"))
+    }
+
+    fn fault(&self, why: &'static str) -> RowFault {
+        let shown = self.text.chars().take(SHOWN_CHARS_MAX).flat_map(char::escape_debug).collect();
+        RowFault::Field { column: self.column, shown, why }
+    }
+}
+
+/// `1,05,000.50` or `105,000.50` without its commas; `None` where they do not set thousands apart.
+fn ungrouped(text: &str) -> Option<String> {
+    let (whole, fraction) = text.split_at(text.find('.').unwrap_or(text.len()));
+    let mut groups = whole.rsplit(',');
+    let last_is_whole = groups.next().is_some_and(|group| group.len() == 3);
+    let good = last_is_whole && !fraction.contains(',') && {
+        let mut above: Vec<&str> = groups.collect();
+        let first = above.pop();
+        first.is_some_and(|group| (1..=3).contains(&group.len()))
+            && above.iter().all(|group| matches!(group.len(), 2 | 3))
+    };
+    good.then(|| text.replace(',', ""))
+}
+
+/// `1234,5` or `1.234,50`.
+fn has_decimal_comma(text: &str) -> bool {
+    let digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    let Some((whole, fraction)) = text.split_once(',') else { return false };
+    let mut groups = whole.split('.');
+    digits(fraction)
+        && groups.next().is_some_and(digits)
+        && groups.all(|group| group.len() == 3 && digits(group))
+}
+
+/// A field without quotes around it and blanks outside or inside of them.
+fn bare(field: &[u8]) -> &[u8] {
+    let field = field.trim_ascii();
+    let inner = field.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\""));
+    inner.map_or(field, <[u8]>::trim_ascii)
 }
 
 #[cfg(test)]
