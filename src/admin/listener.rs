@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::admin::{exposition, metrics};
 use crate::api::Api;
-use crate::base::Clock;
+use crate::base::{Clock, settings};
 use crate::brokers::Public;
 use crate::cache::{Responses, SecondLevel};
 use crate::health::Readings;
@@ -330,15 +330,10 @@ impl From<&str> for AdminListen {
     }
 }
 
-/// Settings of the operator's listener.
-#[derive(Debug, Clone)]
-pub struct AdminSettings {
-    pub listen: AdminListen,
-}
-
-impl Default for AdminSettings {
-    fn default() -> Self {
-        Self { listen: AdminListen::Default }
+settings! {
+    /// Settings of the operator's listener.
+    pub struct AdminSettings {
+        pub listen: AdminListen = AdminListen::Default,
     }
 }
 

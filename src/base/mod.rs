@@ -14,6 +14,7 @@ pub mod lease;
 pub(crate) mod limiter;
 pub mod paths;
 pub mod rng;
+pub(crate) mod settings;
 pub mod symbol;
 pub(crate) mod wipe;
 
@@ -25,5 +26,6 @@ pub(crate) use holding::{ActionSign, ClosingPrice, Mark, MasterRow, Position, br
 pub use holding::{Broker, Cost, Holding, MarketDay, PositionKind, Synced};
 pub use leadership::{Epoch, Leadership, NodeSecret, Term};
 pub(crate) use leadership::{Role, Secrets};
+pub(crate) use settings::settings;
 pub(crate) use symbol::Exchange;
 pub use symbol::Symbol;

@@ -6,25 +6,26 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use secrecy::SecretString;
 
-use crate::base::Broker;
+use crate::base::{Broker, settings};
 
-/// The server's own broker A app and shared token.
-#[derive(Debug, Clone)]
-pub struct BrokerASettings {
-    pub url: String,
-    pub api_key: Option<SecretString>,
-    pub api_secret: Option<SecretString>,
-    pub access_token: Option<SecretString>,
-    pub admin_secret: Option<SecretString>,
-    /// Least time between two quote calls. The broker allows one a second; the default leaves room
-    /// for jitter on the way.
-    pub quote_interval_ms: u64,
-    /// Whether prices are also taken from the WebSocket.
-    pub ticker: bool,
-    pub ticker_url: String,
-    /// The broker allows 3,000 on one connection.
-    pub ticker_symbols_max: usize,
-    pub lane_threads: usize,
+settings! {
+    /// The server's own broker A app and shared token.
+    pub struct BrokerASettings {
+        pub url: String = "https://api.kite.trade".into(),
+        pub api_key: Option<SecretString> = None,
+        pub api_secret: Option<SecretString> = None,
+        pub access_token: Option<SecretString> = None,
+        pub admin_secret: Option<SecretString> = None,
+        /// Least time between two quote calls. The broker allows one a second; the default leaves room
+        /// for jitter on the way.
+        pub quote_interval_ms: u64 = 1_050,
+        /// Whether prices are also taken from the WebSocket.
+        pub ticker: bool = true,
+        pub ticker_url: String = "wss://ws.kite.trade".into(),
+        /// The broker allows 3,000 on one connection.
+        pub ticker_symbols_max: usize = 3_000,
+        pub lane_threads: usize = 8,
+    }
 }
 
 impl BrokerASettings {
@@ -38,113 +39,56 @@ impl BrokerASettings {
     }
 }
 
-impl Default for BrokerASettings {
-    fn default() -> Self {
-        Self {
-            url: "https://api.kite.trade".into(),
-            api_key: None,
-            api_secret: None,
-            access_token: None,
-            admin_secret: None,
-            quote_interval_ms: 1_050,
-            ticker: true,
-            ticker_url: "wss://ws.kite.trade".into(),
-            ticker_symbols_max: 3_000,
-            lane_threads: 8,
-        }
+settings! {
+    /// The server's own broker B app.
+    pub struct BrokerBSettings {
+        pub url: String = "https://api.icicidirect.com/breezeapi/api/v1".into(),
+        pub api_key: Option<SecretString> = None,
+        pub api_secret: Option<SecretString> = None,
+        pub admin_secret: Option<SecretString> = None,
+        /// The broker's security master, which turns its short codes into tickers
+        /// (`BHAV_BROKERB_MASTER_FILE`).
+        pub master_file: Option<PathBuf> = None,
+        pub lane_threads: usize = 8,
     }
 }
 
-/// The server's own broker B app.
-#[derive(Debug, Clone)]
-pub struct BrokerBSettings {
-    pub url: String,
-    pub api_key: Option<SecretString>,
-    pub api_secret: Option<SecretString>,
-    pub admin_secret: Option<SecretString>,
-    /// The broker's security master, which turns its short codes into tickers
-    /// (`BHAV_BROKERB_MASTER_FILE`).
-    pub master_file: Option<PathBuf>,
-    pub lane_threads: usize,
-}
-
-impl Default for BrokerBSettings {
-    fn default() -> Self {
-        Self {
-            url: "https://api.icicidirect.com/breezeapi/api/v1".into(),
-            api_key: None,
-            api_secret: None,
-            admin_secret: None,
-            master_file: None,
-            lane_threads: 8,
-        }
+settings! {
+    /// The public secondary quote provider.
+    pub struct PublicSettings {
+        pub enabled: bool = true,
+        pub url: String = "https://query1.finance.yahoo.com".into(),
+        /// A library's default user-agent is refused; the accepted ones change
+        /// (`wire/public-quotes.md`).
+        pub user_agent: String = "Mozilla/5.0".into(),
+        /// Least time between two batches of 20.
+        pub batch_interval_ms: u64 = 15_000,
+        pub lane_threads: usize = 2,
     }
 }
 
-/// The public secondary quote provider.
-#[derive(Debug, Clone)]
-pub struct PublicSettings {
-    pub enabled: bool,
-    pub url: String,
-    /// A library's default user-agent is refused; the accepted ones change
-    /// (`wire/public-quotes.md`).
-    pub user_agent: String,
-    /// Least time between two batches of 20.
-    pub batch_interval_ms: u64,
-    pub lane_threads: usize,
-}
-
-impl Default for PublicSettings {
-    fn default() -> Self {
-        Self {
-            enabled: true,
-            url: "https://query1.finance.yahoo.com".into(),
-            user_agent: "Mozilla/5.0".into(),
-            batch_interval_ms: 15_000,
-            lane_threads: 2,
-        }
-    }
-}
-
-/// Limits of every upstream call.
-#[derive(Debug, Clone)]
-pub struct UpstreamSettings {
-    pub connect_timeout_ms: u64,
-    /// From the end of the request to the head of the answer, and for the body.
-    pub read_timeout_ms: u64,
-    pub total_timeout_ms: u64,
-    /// All calls of one user's sync together.
-    pub sync_timeout_ms: u64,
-    /// Of one user, at both brokers together; 0 switches the limit off.
-    pub sync_attempts_per_minute: u32,
-    pub response_bytes_max: u64,
-    /// The daily instruments file is larger than any other answer.
-    pub instruments_bytes_max: u64,
-    /// Of the public provider; a broker's are never followed.
-    pub redirects_max: u32,
-    /// Failures in a row that open a circuit.
-    pub breaker_failures: u32,
-    /// First time a circuit stays open; doubles up to the maximum, which is also how long a feed
-    /// that works again may go unnoticed in market hours.
-    pub breaker_open_ms: u64,
-    pub breaker_open_max_ms: u64,
-}
-
-impl Default for UpstreamSettings {
-    fn default() -> Self {
-        Self {
-            connect_timeout_ms: 2_000,
-            read_timeout_ms: 5_000,
-            total_timeout_ms: 7_000,
-            sync_timeout_ms: 15_000,
-            sync_attempts_per_minute: 30,
-            response_bytes_max: 4 * 1024 * 1024,
-            instruments_bytes_max: 32 * 1024 * 1024,
-            redirects_max: 2,
-            breaker_failures: 3,
-            breaker_open_ms: 2_000,
-            breaker_open_max_ms: 10_000,
-        }
+settings! {
+    /// Limits of every upstream call.
+    pub struct UpstreamSettings {
+        pub connect_timeout_ms: u64 = 2_000,
+        /// From the end of the request to the head of the answer, and for the body.
+        pub read_timeout_ms: u64 = 5_000,
+        pub total_timeout_ms: u64 = 7_000,
+        /// All calls of one user's sync together.
+        pub sync_timeout_ms: u64 = 15_000,
+        /// Of one user, at both brokers together; 0 switches the limit off.
+        pub sync_attempts_per_minute: u32 = 30,
+        pub response_bytes_max: u64 = 4 * 1024 * 1024,
+        /// The daily instruments file is larger than any other answer.
+        pub instruments_bytes_max: u64 = 32 * 1024 * 1024,
+        /// Of the public provider; a broker's are never followed.
+        pub redirects_max: u32 = 2,
+        /// Failures in a row that open a circuit.
+        pub breaker_failures: u32 = 3,
+        /// First time a circuit stays open; doubles up to the maximum, which is also how long a feed
+        /// that works again may go unnoticed in market hours.
+        pub breaker_open_ms: u64 = 2_000,
+        pub breaker_open_max_ms: u64 = 10_000,
     }
 }
 

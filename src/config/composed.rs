@@ -7,6 +7,7 @@ use jiff::Timestamp;
 
 use crate::admin::listener::AdminSettings;
 use crate::auth::keys::AuthSettings;
+use crate::base::settings;
 use crate::brokers::settings::{
     BrokerASettings, BrokerBSettings, PublicSettings, UpstreamSettings,
 };
@@ -20,56 +21,31 @@ use crate::store::settings::StoreSettings;
 use crate::warmers::context::{CloseSettings, NodeSettings};
 use crate::web::site::WebSettings;
 
-/// All settings. `Config::default()` is what an empty environment gives.
-#[derive(Debug, Clone)]
-pub struct Config {
-    pub http: HttpSettings,
-    pub admin: AdminSettings,
-    pub broker_a: BrokerASettings,
-    pub broker_b: BrokerBSettings,
-    pub public: PublicSettings,
-    pub upstream: UpstreamSettings,
-    pub cache: CacheSettings,
-    pub valkey: ValkeySettings,
-    pub store: StoreSettings,
-    pub market: MarketSettings,
-    pub close: CloseSettings,
-    pub nodes: NodeSettings,
-    pub auth: AuthSettings,
-    pub web: WebSettings,
-    pub sim: SimSettings,
-    pub log: LogSettings,
-    /// Directory of the databases and the signing key (`BHAV_STATE_DIR`).
-    pub state_dir: PathBuf,
-    /// Allow core files and debuggers (`BHAV_DEBUGGABLE`).
-    pub debuggable: bool,
-    /// Instant at which the service's clock starts, instead of now (`BHAV_NOW`).
-    pub now: Option<Timestamp>,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            http: HttpSettings::default(),
-            admin: AdminSettings::default(),
-            broker_a: BrokerASettings::default(),
-            broker_b: BrokerBSettings::default(),
-            public: PublicSettings::default(),
-            upstream: UpstreamSettings::default(),
-            cache: CacheSettings::default(),
-            valkey: ValkeySettings::default(),
-            store: StoreSettings::default(),
-            market: MarketSettings::default(),
-            close: CloseSettings::default(),
-            nodes: NodeSettings::default(),
-            auth: AuthSettings::default(),
-            web: WebSettings::default(),
-            sim: SimSettings::default(),
-            log: LogSettings::default(),
-            state_dir: PathBuf::from("./bhav-state"),
-            debuggable: false,
-            now: None,
-        }
+settings! {
+    /// All settings. `Config::default()` is what an empty environment gives.
+    pub struct Config {
+        pub http: HttpSettings = Default::default(),
+        pub admin: AdminSettings = Default::default(),
+        pub broker_a: BrokerASettings = Default::default(),
+        pub broker_b: BrokerBSettings = Default::default(),
+        pub public: PublicSettings = Default::default(),
+        pub upstream: UpstreamSettings = Default::default(),
+        pub cache: CacheSettings = Default::default(),
+        pub valkey: ValkeySettings = Default::default(),
+        pub store: StoreSettings = Default::default(),
+        pub market: MarketSettings = Default::default(),
+        pub close: CloseSettings = Default::default(),
+        pub nodes: NodeSettings = Default::default(),
+        pub auth: AuthSettings = Default::default(),
+        pub web: WebSettings = Default::default(),
+        pub sim: SimSettings = Default::default(),
+        pub log: LogSettings = Default::default(),
+        /// Directory of the databases and the signing key (`BHAV_STATE_DIR`).
+        pub state_dir: PathBuf = PathBuf::from("./bhav-state"),
+        /// Allow core files and debuggers (`BHAV_DEBUGGABLE`).
+        pub debuggable: bool = false,
+        /// Instant at which the service's clock starts, instead of now (`BHAV_NOW`).
+        pub now: Option<Timestamp> = None,
     }
 }
 
@@ -83,31 +59,20 @@ pub(crate) const LISTEN_APART: &str = "127.0.0.2:0";
 /// Where the machine has that address alone.
 pub(crate) const LISTEN_BESIDE: &str = "127.0.0.1:0";
 
-/// The simulator, used by `bhav demo` and `bhav sim` only.
-#[derive(Debug, Clone)]
-pub struct SimSettings {
-    /// `IP:PORT`; port 0 takes a free port.
-    pub listen: String,
-    /// The same seed gives the same exchange day.
-    pub seed: u64,
-    /// Delay of the simulated public provider behind the exchange.
-    pub public_delay_s: u64,
-    /// Made-up shares beside the instruments that are always listed.
-    pub more_shares: usize,
-    /// How often a second each price moves.
-    pub prices_per_s: u64,
-}
-
-impl Default for SimSettings {
-    fn default() -> Self {
-        // The real provider's observed delay is a quarter of an hour.
-        Self {
-            listen: LISTEN_APART.into(),
-            seed: 1,
-            public_delay_s: 900,
-            more_shares: 0,
-            prices_per_s: 1,
-        }
+settings! {
+    /// The simulator, used by `bhav demo` and `bhav sim` only.
+    pub struct SimSettings {
+        /// `IP:PORT`; port 0 takes a free port.
+        pub listen: String = LISTEN_APART.into(),
+        /// The same seed gives the same exchange day.
+        pub seed: u64 = 1,
+        /// Delay of the simulated public provider behind the exchange. The real one's is a quarter of
+        /// an hour.
+        pub public_delay_s: u64 = 900,
+        /// Made-up shares beside the instruments that are always listed.
+        pub more_shares: usize = 0,
+        /// How often a second each price moves.
+        pub prices_per_s: u64 = 1,
     }
 }
 

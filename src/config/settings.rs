@@ -539,50 +539,53 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::admin::listener::AdminSettings;
+    use crate::auth::keys::AuthSettings;
+    use crate::brokers::settings::{
+        BrokerASettings, BrokerBSettings, PublicSettings, UpstreamSettings,
+    };
+    use crate::cache::freshness::CacheSettings;
+    use crate::cache::valkey::ValkeySettings;
+    use crate::config::composed::SimSettings;
+    use crate::http::serve::HttpSettings;
+    use crate::market::indices::MarketSettings;
+    use crate::ops::log::LogSettings;
+    use crate::store::settings::StoreSettings;
+    use crate::warmers::context::{CloseSettings, NodeSettings};
+    use crate::web::site::WebSettings;
 
-    /// The files of the settings structs; the first contains the struct that composes the others.
-    const STRUCTS: [&str; 12] = [
-        include_str!("composed.rs"),
-        include_str!("../admin/listener.rs"),
-        include_str!("../auth/keys.rs"),
-        include_str!("../brokers/settings.rs"),
-        include_str!("../cache/freshness.rs"),
-        include_str!("../cache/valkey/address.rs"),
-        include_str!("../http/serve.rs"),
-        include_str!("../market/indices.rs"),
-        include_str!("../ops/log.rs"),
-        include_str!("../store/settings.rs"),
-        include_str!("../warmers/context.rs"),
-        include_str!("../web/site.rs"),
+    /// The sections of [`Config`], each with the fields of its struct.
+    const SECTIONS: [(&str, &[(&str, &str)]); 16] = [
+        ("http", HttpSettings::FIELDS),
+        ("admin", AdminSettings::FIELDS),
+        ("broker_a", BrokerASettings::FIELDS),
+        ("broker_b", BrokerBSettings::FIELDS),
+        ("public", PublicSettings::FIELDS),
+        ("upstream", UpstreamSettings::FIELDS),
+        ("cache", CacheSettings::FIELDS),
+        ("valkey", ValkeySettings::FIELDS),
+        ("store", StoreSettings::FIELDS),
+        ("market", MarketSettings::FIELDS),
+        ("close", CloseSettings::FIELDS),
+        ("nodes", NodeSettings::FIELDS),
+        ("auth", AuthSettings::FIELDS),
+        ("web", WebSettings::FIELDS),
+        ("sim", SimSettings::FIELDS),
+        ("log", LogSettings::FIELDS),
     ];
 
-    /// `section.field` of each public field in the structs, except secrets.
+    /// `section.field` of each field, except secrets and what follows from the name of the node.
     fn fields_of_the_structs() -> BTreeSet<String> {
-        let mut sections = std::collections::BTreeMap::new();
-        let mut fields = BTreeSet::new();
-        let mut owner = String::new();
-        for line in STRUCTS.iter().flat_map(|text| text.lines()) {
-            if let Some((_, rest)) = line.split_once("struct ").filter(|_| !line.starts_with(' ')) {
-                owner = rest.trim_end_matches(" {").to_owned();
-            }
-            let Some((name, kind)) = line
-                .strip_prefix("    pub ")
-                .and_then(|l| l.trim_end_matches(',').split_once(": "))
-                .filter(|(name, _)| !name.contains(' '))
-            else {
-                continue;
-            };
-            if kind.ends_with("Settings") {
-                sections.insert(kind.to_owned(), name.to_owned());
-            } else if owner == "Config" {
-                fields.insert(name.to_owned());
-            } else if let Some(section) =
-                sections.get(&owner).filter(|_| !kind.contains("SecretString"))
-            {
-                fields.insert(format!("{section}.{name}"));
-            }
-        }
-        fields
+        let is_section = |field: &str| SECTIONS.iter().any(|(section, _)| *section == field);
+        let own = Config::FIELDS.iter().map(|(field, _)| *field);
+        assert_eq!(own.clone().filter(|field| is_section(field)).count(), SECTIONS.len());
+        let of_config = own.filter(|field| !is_section(field)).map(str::to_owned);
+        let of_sections = SECTIONS.iter().flat_map(|(section, fields)| {
+            let settings = fields.iter().filter(|(_, kind)| !kind.contains("SecretString"));
+            settings.map(move |(field, _)| format!("{section}.{field}"))
+        });
+        let all = of_config.chain(of_sections);
+        all.filter(|field| field != "store.connection_name").collect()
     }
 
     #[test]

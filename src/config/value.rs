@@ -2,7 +2,6 @@
 //!
 //! Pure functions. An error never repeats the value; the caller shows it, masked if it is a secret.
 
-use std::fmt::Display;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -250,23 +249,38 @@ pub(crate) fn filter(text: &str) -> Result<String, Refused> {
     }
 }
 
-/// `logfmt` or `json`.
+/// The words of a setting that takes one of a few, each with its value.
+type Words<T> = &'static [(&'static str, T)];
+
+const LOG_FORMATS: Words<LogFormat> = &[("logfmt", LogFormat::Logfmt), ("json", LogFormat::Json)];
+
+const REGISTRATIONS: Words<Registration> = &[
+    ("open", Registration::Open),
+    ("first", Registration::First),
+    ("closed", Registration::Closed),
+];
+
+/// One of [`LOG_FORMATS`].
 pub(crate) fn log_format(text: &str) -> Result<LogFormat, Refused> {
-    match text {
-        "logfmt" => Ok(LogFormat::Logfmt),
-        "json" => Ok(LogFormat::Json),
-        _ => refused("is no log format", "give logfmt or json"),
-    }
+    value_of(text, LOG_FORMATS)
+        .map_or_else(|| refused("is no log format", "give logfmt or json"), Ok)
 }
 
-/// `open`, `first` or `closed`.
+/// One of [`REGISTRATIONS`].
 pub(crate) fn registration(text: &str) -> Result<Registration, Refused> {
-    match text {
-        "open" => Ok(Registration::Open),
-        "first" => Ok(Registration::First),
-        "closed" => Ok(Registration::Closed),
-        _ => refused("is none of open, first and closed", "give open, first or closed"),
-    }
+    value_of(text, REGISTRATIONS).map_or_else(
+        || refused("is none of open, first and closed", "give open, first or closed"),
+        Ok,
+    )
+}
+
+fn value_of<T: Copy>(text: &str, words: Words<T>) -> Option<T> {
+    words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value)
+}
+
+fn word_of<T: Copy + PartialEq>(value: T, words: Words<T>) -> String {
+    let known = words.iter().find(|(_, known)| *known == value);
+    known.map(|(word, _)| (*word).to_owned()).unwrap_or_default()
 }
 
 /// The text that [`super::load`] would read back to the same value.
@@ -279,7 +293,7 @@ macro_rules! show_displayed {
         fn show(&self) -> String { self.to_string() }
     })+ };
 }
-show_displayed!(u32, u64, usize, bool, String);
+show_displayed!(u32, u64, usize, bool, String, IpAddr, Timestamp, StoreUrl, Namespace, Address);
 
 impl Show for PathBuf {
     fn show(&self) -> String {
@@ -287,45 +301,15 @@ impl Show for PathBuf {
     }
 }
 
-impl<T: Display> Show for Vec<T> {
+impl<T: Show> Show for Vec<T> {
     fn show(&self) -> String {
-        self.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+        self.iter().map(Show::show).collect::<Vec<_>>().join(",")
     }
 }
 
-impl Show for Option<StoreUrl> {
-    fn show(&self) -> String {
-        self.as_ref().map(ToString::to_string).unwrap_or_default()
-    }
-}
-
-impl Show for Option<String> {
-    fn show(&self) -> String {
-        self.clone().unwrap_or_default()
-    }
-}
-
-impl Show for Option<PathBuf> {
+impl<T: Show> Show for Option<T> {
     fn show(&self) -> String {
         self.as_ref().map(Show::show).unwrap_or_default()
-    }
-}
-
-impl Show for Option<Namespace> {
-    fn show(&self) -> String {
-        self.as_ref().map(ToString::to_string).unwrap_or_default()
-    }
-}
-
-impl Show for Option<Address> {
-    fn show(&self) -> String {
-        self.as_ref().map(ToString::to_string).unwrap_or_default()
-    }
-}
-
-impl Show for Option<Timestamp> {
-    fn show(&self) -> String {
-        self.map(|at| at.to_string()).unwrap_or_default()
     }
 }
 
@@ -337,20 +321,13 @@ impl Show for AdminListen {
 
 impl Show for Registration {
     fn show(&self) -> String {
-        match self {
-            Registration::Open => "open".into(),
-            Registration::First => "first".into(),
-            Registration::Closed => "closed".into(),
-        }
+        word_of(*self, REGISTRATIONS)
     }
 }
 
 impl Show for LogFormat {
     fn show(&self) -> String {
-        match self {
-            LogFormat::Logfmt => "logfmt".into(),
-            LogFormat::Json => "json".into(),
-        }
+        word_of(*self, LOG_FORMATS)
     }
 }
 

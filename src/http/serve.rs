@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use crate::base::settings;
 use crate::http::message::request::Request;
 use crate::http::message::response::Response;
 use crate::rt::News;
@@ -59,65 +60,39 @@ pub trait Serve: Send + Sync + 'static {
 //
 // Settings of the edge: addresses, limits and deadlines of connections and requests.
 
-/// Settings of the HTTP server.
-#[derive(Debug, Clone)]
-pub struct HttpSettings {
-    /// `127.0.0.1:8080`, `[::1]:8080` or `unix:PATH`. A socket passed by systemd takes precedence.
-    pub listen: String,
-    /// Number of edge workers; 0 means one for each core.
-    pub edge_threads: usize,
-    pub connections_max: usize,
-    /// By client network; 0 means no limit. The default is a tenth of `connections_max`, so that it
-    /// takes ten networks to use all.
-    pub connections_per_address_max: usize,
-    pub head_bytes_max: usize,
-    pub headers_max: usize,
-    pub body_bytes_max: usize,
-    pub head_timeout_ms: u64,
-    pub body_timeout_ms: u64,
-    pub idle_timeout_ms: u64,
-    pub unread_output_bytes_max: usize,
-    pub unread_output_timeout_ms: u64,
-    pub drain_timeout_ms: u64,
-    pub streams_max: usize,
-    /// By client network; 0 means no limit.
-    pub streams_per_address_max: usize,
-    /// Different choices of symbols that streams show quotes of.
-    pub stream_choices_max: usize,
-    /// Shortest time between two frames of a stream.
-    pub stream_interval_ms: u64,
-    /// How long a stream lives; a tenth more or less, so that streams do not end together.
-    pub stream_life_ms: u64,
-    /// Proxies whose `X-Forwarded-For` counts.
-    pub trusted_proxies: Vec<IpAddr>,
-    pub allowed_origins: Vec<String>,
-}
-
-impl Default for HttpSettings {
-    fn default() -> Self {
-        Self {
-            listen: "127.0.0.1:8080".into(),
-            edge_threads: 0,
-            connections_max: 10_000,
-            connections_per_address_max: 1_000,
-            head_bytes_max: 16 * 1024,
-            headers_max: 100,
-            body_bytes_max: 64 * 1024,
-            head_timeout_ms: 10_000,
-            body_timeout_ms: 20_000,
-            idle_timeout_ms: 75_000,
-            unread_output_bytes_max: 256 * 1024,
-            unread_output_timeout_ms: 30_000,
-            drain_timeout_ms: 20_000,
-            // Half of the connections.
-            streams_max: 5_000,
-            streams_per_address_max: 64,
-            // At most 40 KiB each.
-            stream_choices_max: 1_000,
-            stream_interval_ms: 1_000,
-            stream_life_ms: 3_600_000,
-            trusted_proxies: Vec::new(),
-            allowed_origins: Vec::new(),
-        }
+settings! {
+    /// Settings of the HTTP server.
+    pub struct HttpSettings {
+        /// `127.0.0.1:8080`, `[::1]:8080` or `unix:PATH`. A socket passed by systemd takes precedence.
+        pub listen: String = "127.0.0.1:8080".into(),
+        /// Number of edge workers; 0 means one for each core.
+        pub edge_threads: usize = 0,
+        pub connections_max: usize = 10_000,
+        /// By client network; 0 means no limit. The default is a tenth of `connections_max`, so that it
+        /// takes ten networks to use all.
+        pub connections_per_address_max: usize = 1_000,
+        pub head_bytes_max: usize = 16 * 1024,
+        pub headers_max: usize = 100,
+        pub body_bytes_max: usize = 64 * 1024,
+        pub head_timeout_ms: u64 = 10_000,
+        pub body_timeout_ms: u64 = 20_000,
+        pub idle_timeout_ms: u64 = 75_000,
+        pub unread_output_bytes_max: usize = 256 * 1024,
+        pub unread_output_timeout_ms: u64 = 30_000,
+        pub drain_timeout_ms: u64 = 20_000,
+        // Half of the connections.
+        pub streams_max: usize = 5_000,
+        /// By client network; 0 means no limit.
+        pub streams_per_address_max: usize = 64,
+        /// Different choices of symbols that streams show quotes of.
+        // At most 40 KiB each.
+        pub stream_choices_max: usize = 1_000,
+        /// Shortest time between two frames of a stream.
+        pub stream_interval_ms: u64 = 1_000,
+        /// How long a stream lives; a tenth more or less, so that streams do not end together.
+        pub stream_life_ms: u64 = 3_600_000,
+        /// Proxies whose `X-Forwarded-For` counts.
+        pub trusted_proxies: Vec<IpAddr> = Vec::new(),
+        pub allowed_origins: Vec<String> = Vec::new(),
     }
 }

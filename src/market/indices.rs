@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use rust_decimal::Decimal;
 
-use crate::base::{Quote, Source, Symbol};
+use crate::base::{Quote, Source, Symbol, settings};
 use crate::market::calendar::{DataError, Faults, MarketStatus, Phase, Row, document, operators};
 
 /// Most indices in a list: the size of one batch call to the public provider.
@@ -170,18 +170,19 @@ fn public_well_formed(text: &str) -> bool {
 //
 // Settings of the market files.
 
-/// Files that replace or extend the embedded market data, and whether provisional signals are made.
-#[derive(Debug, Clone, Default)]
-pub struct MarketSettings {
-    /// The operator's calendar entries, which override the embedded ones (`BHAV_CALENDAR_FILE`).
-    pub calendar_file: Option<PathBuf>,
-    /// Replaces the embedded index and sector list (`BHAV_INDICES_FILE`).
-    pub indices_file: Option<PathBuf>,
-    /// Replaces the embedded list of shares that signals are made of (`BHAV_UNIVERSE_FILE`).
-    pub universe_file: Option<PathBuf>,
-    /// Whether unfinished candles are searched for signals too. Such signals are marked as
-    /// provisional.
-    pub signals_provisional: bool,
+settings! {
+    /// Files that replace or extend the embedded market data, and whether provisional signals are made.
+    pub struct MarketSettings {
+        /// The operator's calendar entries, which override the embedded ones (`BHAV_CALENDAR_FILE`).
+        pub calendar_file: Option<PathBuf> = None,
+        /// Replaces the embedded index and sector list (`BHAV_INDICES_FILE`).
+        pub indices_file: Option<PathBuf> = None,
+        /// Replaces the embedded list of shares that signals are made of (`BHAV_UNIVERSE_FILE`).
+        pub universe_file: Option<PathBuf> = None,
+        /// Whether unfinished candles are searched for signals too. Such signals are marked as
+        /// provisional.
+        pub signals_provisional: bool = false,
+    }
 }
 
 // ---- Snapshot

@@ -23,7 +23,7 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::reload;
 
 use crate::base::limiter::{Limiter, Rate};
-use crate::base::{Clock, clock};
+use crate::base::{Clock, clock, settings};
 use crate::ops::Counter;
 
 /// Most lines that wait for the log thread: a few seconds of a noisy start, at most 32 MiB.
@@ -521,17 +521,12 @@ pub enum LogFormat {
     Json,
 }
 
-/// Settings of the log.
-#[derive(Debug, Clone)]
-pub struct LogSettings {
-    /// Filter: a level, or levels by module, separated by commas.
-    pub filter: String,
-    pub format: LogFormat,
-}
-
-impl Default for LogSettings {
-    fn default() -> Self {
-        Self { filter: "info".into(), format: LogFormat::Logfmt }
+settings! {
+    /// Settings of the log.
+    pub struct LogSettings {
+        /// Filter: a level, or levels by module, separated by commas.
+        pub filter: String = "info".into(),
+        pub format: LogFormat = LogFormat::Logfmt,
     }
 }
 

@@ -8,7 +8,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use jiff::Timestamp;
 
 use crate::auth::Auth;
-use crate::base::{Clock, Source};
+use crate::base::{Clock, Source, settings};
 use crate::brokers::broker_a::ticker::Ticker;
 use crate::brokers::settings::UpstreamSettings;
 use crate::brokers::{BrokerA, Public, SharedToken};
@@ -111,19 +111,14 @@ impl WarmerContext {
 //
 // Settings of the evening's close, and of one node among several.
 
-/// The evening's revaluation of stored portfolios.
-#[derive(Debug, Clone)]
-pub struct CloseSettings {
-    /// Users valued and written in one transaction.
-    pub page_users: usize,
-    /// Held symbols whose closing price one evening asks for.
-    pub symbols_max: usize,
-}
-
-impl Default for CloseSettings {
-    fn default() -> Self {
-        // All shares of both exchanges are fewer than half as many.
-        Self { page_users: 200, symbols_max: 20_000 }
+settings! {
+    /// The evening's revaluation of stored portfolios.
+    pub struct CloseSettings {
+        /// Users valued and written in one transaction.
+        pub page_users: usize = 200,
+        /// Held symbols whose closing price one evening asks for. All shares of both exchanges are
+        /// fewer than half as many.
+        pub symbols_max: usize = 20_000,
     }
 }
 
@@ -132,18 +127,13 @@ const MACHINE_NAME: &str = "/proc/sys/kernel/hostname";
 /// PostgreSQL cuts longer names of a connection off.
 const CONNECTION_NAME_BYTES_MAX: usize = 63;
 
-/// One node among several.
-#[derive(Debug, Clone)]
-pub struct NodeSettings {
-    /// What this node is called; no other is called so. The machine's name where none is given.
-    pub name: Option<String>,
-    /// How long a leader leads after it was last heard by those who decide.
-    pub lease_ms: u64,
-}
-
-impl Default for NodeSettings {
-    fn default() -> Self {
-        Self { name: None, lease_ms: 5_000 }
+settings! {
+    /// One node among several.
+    pub struct NodeSettings {
+        /// What this node is called; no other is called so. The machine's name where none is given.
+        pub name: Option<String> = None,
+        /// How long a leader leads after it was last heard by those who decide.
+        pub lease_ms: u64 = 5_000,
     }
 }
 

@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 use std::sync::{LazyLock, OnceLock};
 
+use crate::base::settings;
 use crate::http::document::variants::content_tag;
 use crate::http::{CachePolicy, Variants};
 
@@ -244,16 +245,11 @@ pub(super) const ASSETS: &[Asset] = assets! {
 //
 // Settings of the dashboard.
 
-/// Settings of the dashboard.
-#[derive(Debug, Clone)]
-pub struct WebSettings {
-    /// Whether its pages are served.
-    pub on: bool,
-}
-
-impl Default for WebSettings {
-    fn default() -> Self {
-        Self { on: true }
+settings! {
+    /// Settings of the dashboard.
+    pub struct WebSettings {
+        /// Whether its pages are served.
+        pub on: bool = true,
     }
 }
 

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use secrecy::SecretString;
 use ureq::http::Uri;
 
+use crate::base::settings;
+
 /// The port of both servers.
 const PORT: u16 = 6_379;
 /// Longest path of a Unix socket: sun_path holds 108 bytes with its final zero (unix(7)).
@@ -168,16 +170,17 @@ impl fmt::Display for Namespace {
 //
 // Settings of the server that several nodes share.
 
-/// The shared cache. Without an address there is none.
-#[derive(Debug, Clone, Default)]
-pub struct ValkeySettings {
-    pub url: Option<Address>,
-    pub password: Option<SecretString>,
-    /// Certificates of the authorities that the operator trusts for it, in place of the web's.
-    pub ca_file: Option<PathBuf>,
-    /// What all keys and channels of this installation begin with; that of the database if not
-    /// given.
-    pub namespace: Option<Namespace>,
+settings! {
+    /// The shared cache. Without an address there is none.
+    pub struct ValkeySettings {
+        pub url: Option<Address> = None,
+        pub password: Option<SecretString> = None,
+        /// Certificates of the authorities that the operator trusts for it, in place of the web's.
+        pub ca_file: Option<PathBuf> = None,
+        /// What all keys and channels of this installation begin with; that of the database if not
+        /// given.
+        pub namespace: Option<Namespace> = None,
+    }
 }
 
 #[cfg(test)]
