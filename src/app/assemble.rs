@@ -67,9 +67,19 @@ pub struct Assembled {
     pub metric_sources: MetricSources,
     /// What keys are derived from beside tokens.
     pub secret: Arc<NodeSecret>,
-    /// Whose keys stand on the server of the settings, if they name one.
+    /// The server of the settings, if they name one.
     #[cfg(feature = "engines")]
-    pub installation: Option<Arc<Installation>>,
+    pub(super) shared: Option<SharedServer>,
+}
+
+/// The server that nodes share, the namespace of this installation there, and the second cache
+/// level on it.
+#[cfg(feature = "engines")]
+#[derive(Clone)]
+pub(super) struct SharedServer {
+    pub server: Arc<Server>,
+    pub installation: Arc<Installation>,
+    pub l2: Arc<ValkeyL2>,
 }
 
 /// Builds everything that stands behind the listener; opens the databases of an existing state
@@ -95,7 +105,7 @@ pub fn assemble(
     });
     let levels = second_level(config, lock, &*store, &secret)?;
     #[cfg(feature = "engines")]
-    let installation = levels.installation.clone();
+    let shared = levels.shared.clone();
     let (context, mailbox) = context(config, clock, calendar, indices, store, levels, &auth)?;
     let state = state(config, &context, auth)?;
     let metric_sources = metric_sources(config, &context, &state);
@@ -106,7 +116,7 @@ pub fn assemble(
         metric_sources,
         secret,
         #[cfg(feature = "engines")]
-        installation,
+        shared,
     })
 }
 
@@ -359,7 +369,7 @@ fn second_level(
             own: None,
             refusals: Arc::default(),
             #[cfg(feature = "engines")]
-            installation: None,
+            shared: None,
         }),
     }
 }
@@ -370,7 +380,7 @@ struct Levels {
     own: Option<Arc<dyn SecondLevel>>,
     refusals: Arc<Refusals>,
     #[cfg(feature = "engines")]
-    installation: Option<Arc<Installation>>,
+    shared: Option<SharedServer>,
 }
 
 /// Does not wait for the server: while it is away the service runs on what it has in memory.
@@ -383,12 +393,12 @@ fn shared_second_level(
 ) -> Result<Levels, StartError> {
     let ValkeySettings { password, ca_file, .. } = &config.valkey;
     let server = Server::new(url.clone(), password.clone(), ca_file.as_deref())?;
-    let server = server.named(config.nodes.connection_name());
+    let server = Arc::new(server.named(config.nodes.connection_name()));
     let refusals = Arc::clone(server.refusals());
     let installation = super::nodes::installation(config, store, secret);
-    let records_max = config.cache.l2_records_max;
-    let l2 = ValkeyL2::new(&Arc::new(server), &installation, records_max);
-    Ok(Levels { l2: Arc::new(l2), own: Some(file), refusals, installation: Some(installation) })
+    let l2 = Arc::new(ValkeyL2::new(&server, &installation, config.cache.l2_records_max));
+    let shared = SharedServer { server, installation, l2: Arc::clone(&l2) };
+    Ok(Levels { l2, own: Some(file), refusals, shared: Some(shared) })
 }
 
 #[cfg(not(feature = "engines"))]

@@ -101,7 +101,7 @@ impl<'a> MainLoop<'a> {
         if let Some(admin) = self.app.admin() {
             admin.shared().stats.refusal_lines.log_summaries(now_mono_ms);
         }
-        self.app.handover().go(self.app.state());
+        self.app.handover.lock().go(self.app.state());
         let due = now_mono_ms.saturating_sub(self.sent.1) >= STATUS_INTERVAL_MS;
         let lasting = line.lasting();
         if due || lasting != self.sent.0 {
@@ -176,31 +176,13 @@ impl fmt::Display for Stuck {
     }
 }
 
-/// When each subsystem was last seen at work.
-#[derive(Clone, Copy, Debug, Default)]
-struct Progress {
-    edge_mono_ms: u64,
-    sweeper_mono_ms: u64,
-    fan_out_mono_ms: u64,
-    scheduler_mono_ms: u64,
-    writing_ms: Option<u64>,
-}
-
-fn judged(progress: &Progress, now_mono_ms: u64) -> Option<Stuck> {
+/// The first subsystem that makes no progress: of those in `seen`, each with the time at which it
+/// was last seen at work, or the store's writer, which has been busy for `writing_ms`.
+fn judged(seen: [(Stuck, u64); 4], writing_ms: Option<u64>, now_mono_ms: u64) -> Option<Stuck> {
     let stands = |seen_mono_ms: u64| now_mono_ms.saturating_sub(seen_mono_ms) > LIVELY_MS;
-    if stands(progress.edge_mono_ms) {
-        Some(Stuck::Edge)
-    } else if stands(progress.sweeper_mono_ms) {
-        Some(Stuck::Sweeper)
-    } else if stands(progress.fan_out_mono_ms) {
-        Some(Stuck::FanOut)
-    } else if stands(progress.scheduler_mono_ms) {
-        Some(Stuck::Scheduler)
-    } else if progress.writing_ms.is_some_and(|writing_ms| writing_ms > WRITING_MS_MAX) {
-        Some(Stuck::Writer)
-    } else {
-        None
-    }
+    let stuck = seen.into_iter().find(|(_, seen_mono_ms)| stands(*seen_mono_ms));
+    let writer = writing_ms.filter(|writing_ms| *writing_ms > WRITING_MS_MAX);
+    stuck.map(|(part, _)| part).or(writer.map(|_| Stuck::Writer))
 }
 
 /// Looks at a running service.
@@ -220,14 +202,13 @@ impl Watchdog {
     pub fn stuck(&self) -> Option<Stuck> {
         self.edge.send();
         let state = self.shared.service.state();
-        let progress = Progress {
-            edge_mono_ms: self.edge.passed_mono_ms(),
-            sweeper_mono_ms: self.shared.slots.now_ms(),
-            fan_out_mono_ms: self.shared.streams.fan_out_mono_ms(),
-            scheduler_mono_ms: self.heartbeat.beat_mono_ms(),
-            writing_ms: state.store.health().writing_ms,
-        };
-        judged(&progress, state.clock.monotonic_ms())
+        let seen = [
+            (Stuck::Edge, self.edge.passed_mono_ms()),
+            (Stuck::Sweeper, self.shared.slots.now_ms()),
+            (Stuck::FanOut, self.shared.streams.fan_out_mono_ms()),
+            (Stuck::Scheduler, self.heartbeat.beat_mono_ms()),
+        ];
+        judged(seen, state.store.health().writing_ms, state.clock.monotonic_ms())
     }
 }
 
@@ -341,7 +322,7 @@ fn run(
         Err(error) => return fail(&error, error.exit()),
     };
     let url = url_of(app.address());
-    let admin = match (app.admin(), app.admin_failure()) {
+    let admin = match (app.admin(), &app.admin_failure) {
         (Some(admin), _) => format!("metrics on {}/metrics\n", url_of(admin.address())),
         (None, Some(failure)) => format!("no metrics: {failure}\n"),
         (None, None) => String::new(),
@@ -501,26 +482,20 @@ mod watchdog_tests {
 
     #[test]
     fn a_stalled_subsystem_is_named_and_a_busy_writer_is_not() {
-        let now = 1_000_000;
-        let well = Progress {
-            edge_mono_ms: now - LIVELY_MS,
-            sweeper_mono_ms: now,
-            fan_out_mono_ms: now,
-            scheduler_mono_ms: now + 1,
-            writing_ms: Some(WRITING_MS_MAX),
-        };
-        assert_eq!(judged(&well, now), None);
-        let long_ago = now - LIVELY_MS - 1;
-        for (stuck, progress) in [
-            (Stuck::Edge, Progress { edge_mono_ms: long_ago, ..well }),
-            (Stuck::Sweeper, Progress { sweeper_mono_ms: long_ago, ..well }),
-            (Stuck::FanOut, Progress { fan_out_mono_ms: long_ago, ..well }),
-            (Stuck::Scheduler, Progress { scheduler_mono_ms: long_ago, ..well }),
-            (Stuck::Writer, Progress { writing_ms: Some(WRITING_MS_MAX + 1), ..well }),
-            // Its thread has ended.
-            (Stuck::Writer, Progress { writing_ms: Some(u64::MAX), ..well }),
-        ] {
-            assert_eq!(judged(&progress, now), Some(stuck));
+        let (now, busy) = (1_000_000, Some(WRITING_MS_MAX));
+        let parts = [Stuck::Edge, Stuck::Sweeper, Stuck::FanOut, Stuck::Scheduler];
+        let [edge, others @ ..] = parts.map(|part| (part, now));
+        let [sweeper, fan_out, (scheduler, _)] = others;
+        let well = [(edge.0, now - LIVELY_MS), sweeper, fan_out, (scheduler, now + 1)];
+        assert_eq!(judged(well, busy, now), None);
+        for (at, part) in parts.into_iter().enumerate() {
+            let mut seen = well;
+            seen[at].1 = now - LIVELY_MS - 1;
+            assert_eq!(judged(seen, busy, now), Some(part));
+        }
+        // At the longest its thread has ended.
+        for writing_ms in [WRITING_MS_MAX + 1, u64::MAX] {
+            assert_eq!(judged(well, Some(writing_ms), now), Some(Stuck::Writer));
         }
     }
 }

@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use super::assemble::Assembled;
+use super::assemble::{Assembled, SharedServer};
 use crate::app::start::{MembershipParts, StartError};
 use crate::auth::{ChangesBell, ChangesParts};
 use crate::base::lease::{Authority, LeaseTimes};
 use crate::base::{Clock, Epoch, Leadership, NodeSecret};
-use crate::cache::ValkeyL2;
 use crate::cache::nodes::claim::ValkeyClaim;
 use crate::cache::nodes::limits::SharedLimits;
-use crate::cache::valkey::{Installation, Namespace, Server, ValkeySettings};
+use crate::cache::valkey::{Installation, Namespace};
 use crate::config::Config;
 use crate::limits::throttle::SharedCounts;
 use crate::rt::{Lane, LaneSpec};
@@ -90,15 +89,14 @@ struct Link {
     begin_term: Box<dyn Fn(Epoch) + Send + Sync>,
 }
 
-/// Through the server that the nodes share. Its second cache level takes the place of the file.
+/// Through the server that the nodes share.
 fn link(
     assembled: &mut Assembled,
     config: &Config,
     node: &str,
     bell: &ChangesBell,
 ) -> Result<Link, StartError> {
-    let ValkeySettings { url, password, ca_file, .. } = &config.valkey;
-    let (Some(url), Some(installation)) = (url.clone(), assembled.installation.clone()) else {
+    let Some(SharedServer { server, installation, l2 }) = assembled.shared.clone() else {
         return Ok(Link {
             wire: Arc::new(NoWire),
             claim: None,
@@ -108,10 +106,6 @@ fn link(
             begin_term: Box::new(|_| ()),
         });
     };
-    let server = Server::new(url, password.clone(), ca_file.as_deref())?;
-    let server = Arc::new(server.named(config.nodes.connection_name()));
-    assembled.context.refusals = Arc::clone(server.refusals());
-    let l2 = Arc::new(ValkeyL2::new(&server, &installation, config.cache.l2_records_max));
     let state = &assembled.state;
     let tokens = SharedTokens {
         counts: Arc::default(),
@@ -132,8 +126,6 @@ fn link(
     state.portfolio.attempts.join("sync", &limits);
     state.broker_a.join(&limits);
     state.broker_b.join(&limits);
-    assembled.context.l2 = l2.clone();
-    assembled.metric_sources.l2 = l2.clone();
     Ok(Link {
         wire: Arc::new(wire),
         claim: Some(Arc::new(ValkeyClaim::new(&server, &installation, config.nodes.lease_ms))),

@@ -98,10 +98,10 @@ impl<'a> Reloader<'a> {
         match self.prepare() {
             Ok(prepared) => {
                 self.adopt(prepared);
-                self.app.reloads().taken();
+                self.app.reloads.taken();
             }
             Err(refused) => {
-                self.app.reloads().refused(self.app.clock().now());
+                self.app.reloads.refused(self.app.clock().now());
                 tracing::error!(%refused, "reload refused; what was in force stays");
             }
         }
@@ -150,7 +150,7 @@ impl<'a> Reloader<'a> {
         state.auth.adopt(auth);
         state.administration.set_secrets(admin_secrets(&new));
         if let Some(secret) = &new.auth.jwt_secret {
-            self.app.node_secret().set(secret, new.auth.jwt_previous_secrets.as_ref());
+            self.app.node_secret.set(secret, new.auth.jwt_previous_secrets.as_ref());
         }
         state.portfolio.answers.set_bytes_max(new.cache.answers_bytes_max);
         state.portfolio.attempts.set_rate(new.upstream.sync_attempts_per_minute);
@@ -162,7 +162,7 @@ impl<'a> Reloader<'a> {
         let calendar = Arc::new(calendar);
         state.calendar.store(Arc::clone(&calendar));
         let files = MarketFiles { calendar, universe, provisional_signals };
-        self.app.warmers().take_files(files);
+        self.app.warmers.take_files(files);
         if new.log.filter != self.current.log.filter && !log::change_filter(&new.log.filter) {
             tracing::warn!("the log's filter cannot be changed");
         }
@@ -179,7 +179,7 @@ impl<'a> Reloader<'a> {
         }
         tracing::info!(changed = changed.join(","), "reloaded");
         self.keep(&new);
-        self.app.reloads().set_exposed(unprotected(&self.current));
+        self.app.reloads.set_exposed(unprotected(&self.current));
     }
 
     fn adopt_broker_keys(&self, new: &Config) {
@@ -199,7 +199,7 @@ impl<'a> Reloader<'a> {
             state.broker_a_token.set(token.clone(), key.clone(), state.clock.now());
             tracing::info!("broker A token taken from the settings");
         }
-        self.app.handover().note_settings(new);
+        self.app.handover.lock().note_settings(new);
     }
 
     /// Names of what changed, and of what of it takes a restart, with its new value.
@@ -235,15 +235,8 @@ impl<'a> Reloader<'a> {
     /// Remembers what is in force: of `new`, all that is live.
     fn keep(&mut self, new: &Config) {
         for setting in SETTINGS.iter().filter(|setting| LIVE.contains(&setting.name)) {
-            // Whether from a file or the default, its text is one that was read before; an empty
-            // one is a path that is not given any more.
-            let _ = (setting.set)(&mut self.current, &(setting.show)(new));
+            (setting.copy)(new, &mut self.current);
         }
-        self.current.market.calendar_file.clone_from(&new.market.calendar_file);
-        self.current.market.universe_file.clone_from(&new.market.universe_file);
-        self.current.broker_b.master_file.clone_from(&new.broker_b.master_file);
-        self.current.http.allowed_origins.clone_from(&new.http.allowed_origins);
-        self.current.http.trusted_proxies.clone_from(&new.http.trusted_proxies);
         let mut new = new.clone();
         for secret in SECRETS {
             *(secret.slot)(&mut self.current) = (secret.slot)(&mut new).take();

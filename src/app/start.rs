@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use crate::admin::Admin;
 use crate::admin::listener::AdminListen;
@@ -47,16 +47,17 @@ const DESCRIPTORS_RESERVED: u64 = 256;
 pub struct App {
     server: Server<Api>,
     admin: Option<Server<Admin>>,
-    /// Why there is none where one was wanted.
-    admin_failure: Option<String>,
-    warmers: Warmers,
+    /// Why there is no operator's listener where one was wanted.
+    pub(super) admin_failure: Option<String>,
+    pub(super) warmers: Warmers,
     /// `None` for a node that is alone.
     joined: Option<Membership>,
-    node_secret: Arc<NodeSecret>,
+    /// Keys other than those of tokens are derived from it. All nodes have the same.
+    pub(super) node_secret: Arc<NodeSecret>,
     heartbeat: Arc<Heartbeat>,
-    reloads: Arc<Reloads>,
-    /// Of the main thread alone.
-    handover: Mutex<Handover>,
+    pub(super) reloads: Arc<Reloads>,
+    /// Tokens that the next process gets. Used by the main thread alone.
+    pub(super) handover: Mutex<Handover>,
     /// Held while the service runs; the system lets go of it with the process.
     state_lock: Arc<InstanceLock>,
 }
@@ -152,11 +153,6 @@ impl App {
         self.admin.as_ref()
     }
 
-    /// Why it could not be had.
-    pub(super) fn admin_failure(&self) -> Option<&str> {
-        self.admin_failure.as_deref()
-    }
-
     /// The running HTTP server, for tests and benches.
     pub fn server(&self) -> &Server<Api> {
         &self.server
@@ -165,25 +161,6 @@ impl App {
     /// What the handlers work with.
     pub(super) fn state(&self) -> &State {
         self.server.shared().service.state()
-    }
-
-    pub(super) fn warmers(&self) -> &Warmers {
-        &self.warmers
-    }
-
-    /// What keys are derived from beside tokens; all nodes have the same.
-    pub(super) fn node_secret(&self) -> &NodeSecret {
-        &self.node_secret
-    }
-
-    /// Where it is noted what became of a reload.
-    pub(super) fn reloads(&self) -> &Reloads {
-        &self.reloads
-    }
-
-    /// Tokens that the next process gets, and what they depend on.
-    pub(super) fn handover(&self) -> MutexGuard<'_, Handover> {
-        self.handover.lock()
     }
 
     /// The clock that the service runs by.

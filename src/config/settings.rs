@@ -37,6 +37,8 @@ pub struct Setting {
     pub more: &'static str,
     pub set: fn(&mut Config, &str) -> Result<(), Refused>,
     pub show: fn(&Config) -> String,
+    /// Copies the value from one configuration to another.
+    pub copy: fn(&Config, &mut Config),
 }
 
 impl Setting {
@@ -106,6 +108,7 @@ macro_rules! setting {
                 Ok(())
             },
             show: |config| Show::show(&config.$($field).+),
+            copy: |from, to| to.$($field).+.clone_from(&from.$($field).+),
         }
     };
 }
