@@ -26,8 +26,8 @@ use crate::http::Request;
 use crate::limits::throttle::{SharedCounts, Throttle};
 use crate::ops::Counter;
 use crate::rt::{Lane, threads};
-use crate::store::records::{CHANGES_KEPT, CHANGES_PAGE};
 use crate::store::{AccountId, Changes, Continuity, LastRead, Store, StoreError, backups};
+use crate::store::{CHANGES_KEPT, CHANGES_PAGE};
 
 /// The cookie that may carry a token. A login sets it where the client asks for that.
 pub(crate) const COOKIE: &str = "access_token_cookie";

@@ -18,7 +18,8 @@ use crate::store::{AccountId, AuthState, Change};
 /// drops late writes, and even a slow commit takes only seconds.
 const UNCERTAIN_MS: u64 = 60_000;
 
-/// The low bits of an epoch are random; the bits above count up (`sql/store/change_password.sql`).
+/// The low bits of an epoch are random; the bits above count up (`CHANGE_PASSWORD` in
+/// `store/accounts.rs`).
 const EPOCH_CHANCE_BITS: u32 = 32;
 
 /// What is known of a correctly signed token.

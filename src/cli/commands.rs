@@ -79,10 +79,9 @@ pub(super) fn dispatch(args: impl IntoIterator<Item = OsString>, commands: &Comm
         },
         Some(("status", typed)) => status::run(typed),
         Some(("token", typed)) => token::run(typed),
-        Some(("backup", typed)) => database::backup(typed),
-        Some(("restore", typed)) => database::restore(typed),
-        Some(("migrate", typed)) => database::migrate(typed),
-        Some(("renew-identity", typed)) => database::renew_identity(typed),
+        Some((name @ ("backup" | "restore" | "migrate" | "renew-identity"), typed)) => {
+            database::run(name, typed)
+        }
         Some(("user", typed)) => users::run(typed),
         Some(("completions", typed)) => completions(typed, command()),
         Some(("man", typed)) => man(typed, command()),

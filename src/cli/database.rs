@@ -18,7 +18,7 @@ use crate::ops::{Exit, exit, state_lock};
 use crate::store;
 use crate::store::maintenance::FileReport;
 use crate::store::settings::StoreUrl;
-use crate::store::{FILE_NAME, MaintenanceError, backups, maintenance};
+use crate::store::{FILE_NAME, MaintenanceError, UserDirectory, backups, maintenance};
 
 /// The signing key, in the state directory.
 const KEY_FILE: &str = "jwt.key";
@@ -56,7 +56,6 @@ the nodes of the original.";
 pub(crate) fn backup_command() -> Command {
     let to = Arg::new("to").value_name("FILE|DIR").required(true);
     let keep = Arg::new("keep").long("keep").value_name("N");
-    let scheduled = Arg::new("scheduled").long("scheduled").action(ArgAction::SetTrue);
     with_service(
         Command::new("backup")
             .about("Copy the database, whether or not the service runs")
@@ -68,7 +67,7 @@ pub(crate) fn backup_command() -> Command {
                     "In a directory: keep the newest N files of that pattern, remove older ones",
                 ),
             )
-            .arg(scheduled.help("For a timer: bhav status then shows a failure of this run"))
+            .arg(flag("scheduled", "For a timer: bhav status then shows a failure of this run"))
             .after_help(format!("{BACKUP_NOTES}\n\n{}", exit::HELP)),
     )
 }
@@ -76,77 +75,74 @@ pub(crate) fn backup_command() -> Command {
 /// `restore`'s part of the command line.
 pub(crate) fn restore_command() -> Command {
     let from = Arg::new("from").value_name("FILE").required(true);
-    let yes = Arg::new("yes").long("yes").action(ArgAction::SetTrue);
-    let rotate = Arg::new("rotate-key").long("rotate-key").action(ArgAction::SetTrue);
+    let rotate = "Also rename the signing key, so that the next start makes a new one";
     with_service(
         Command::new("restore")
             .about("Replace the database by a backup; the service must be stopped")
             .arg(from.value_parser(value_parser!(PathBuf)).help("The backup"))
-            .arg(yes.help("Do not ask"))
-            .arg(rotate.help("Also rename the signing key, so that the next start makes a new one"))
+            .arg(flag("yes", "Do not ask"))
+            .arg(flag("rotate-key", rotate))
             .after_help(format!("{RESTORE_NOTES}\n\n{}", exit::HELP)),
     )
 }
 
 /// `migrate`'s part of the command line.
 pub(crate) fn migrate_command() -> Command {
-    let status = Arg::new("status").long("status").action(ArgAction::SetTrue);
+    let status = flag("status", "Only show which migrations the next start would run");
     let to = Arg::new("to").long("to").value_name("URL").conflicts_with("status");
-    let what = ArgGroup::new("what").args(["status", "to"]).required(true);
     with_service(
         Command::new("migrate")
             .about("Show pending migrations of the database, or copy it to a server")
-            .arg(status.help("Only show which migrations the next start would run"))
+            .arg(status)
             .arg(to.help("Copy everything to this empty PostgreSQL database"))
-            .group(what)
+            .group(ArgGroup::new("what").args(["status", "to"]).required(true))
             .after_help(format!("{MIGRATE_NOTES}\n\n{}", exit::HELP)),
     )
 }
 
 /// `renew-identity`'s part of the command line.
 pub(crate) fn renew_identity_command() -> Command {
-    let yes = Arg::new("yes").long("yes").action(ArgAction::SetTrue);
-    let copied = Arg::new("copied").long("copied").action(ArgAction::SetTrue);
+    let copied = "It is a copy of a database that goes on: tell the two apart";
     with_service(
         Command::new("renew-identity")
             .about("Give a database that was put back another identity; ends every login")
-            .arg(copied.help("It is a copy of a database that goes on: tell the two apart"))
-            .arg(yes.help("Do not ask"))
+            .arg(flag("copied", copied))
+            .arg(flag("yes", "Do not ask"))
             .after_help(format!("{RENEW_NOTES}\n\n{}", exit::HELP)),
     )
 }
 
-/// `bhav renew-identity`.
-pub(crate) fn renew_identity(matches: &ArgMatches) -> ExitCode {
-    let config = match settings(matches) {
-        Ok(config) => config,
-        Err(code) => return code,
-    };
-    let mut users = match store::UserDirectory::open(&config.state_dir, &config.store) {
-        Ok(users) => users,
-        Err(error) => return refuse(&in_words(&error), exit_of(&error, Exit::StateDir)),
-    };
-    if !matches.get_flag("yes") && !confirmed("End every login?") {
-        return refuse("nothing was changed; --yes does it without asking", Exit::Usage);
-    }
-    match users.renew_identity(matches.get_flag("copied")) {
-        Ok(_) => print(
-            "the database has a new identity; everybody logs in again, at a running service \
-             within 5 seconds\n",
-        ),
-        Err(error) => refuse(&in_words(&error), exit_of(&error, Exit::Unavailable)),
-    }
+fn flag(name: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
 }
 
-/// `bhav backup`.
-pub(super) fn backup(matches: &ArgMatches) -> ExitCode {
-    let config = match settings(matches) {
-        Ok(config) => config,
-        Err(code) => return code,
-    };
-    if let Some(url) = &config.store.url {
-        return refuse(&of_a_server(url, "use pg_dump"), Exit::Usage);
-    }
+/// Runs one of the commands.
+pub(super) fn run(name: &str, matches: &ArgMatches) -> ExitCode {
+    let done = settings(matches).and_then(|config| match name {
+        "backup" => backup(matches, &config),
+        "restore" => restore(matches, &config),
+        "migrate" => migrate(matches, &config),
+        _ => renew_identity(matches, &config),
+    });
+    done.unwrap_or_else(|refused| refused)
+}
+
+/// What a command ends with: its exit code, after it has printed what it did or why it did not.
+type Done = Result<ExitCode, ExitCode>;
+
+fn renew_identity(matches: &ArgMatches, config: &Config) -> Done {
+    let mut users =
+        UserDirectory::open(&config.state_dir, &config.store).map_err(refused(Exit::StateDir))?;
+    expect_consent(matches, "End every login?")?;
+    users.renew_identity(matches.get_flag("copied")).map_err(refused(Exit::Unavailable))?;
+    Ok(print(
+        "the database has a new identity; everybody logs in again, at a running service \
+         within 5 seconds\n",
+    ))
+}
+
+fn backup(matches: &ArgMatches, config: &Config) -> Done {
+    expect_file(config, "use pg_dump")?;
     let given: &PathBuf = matches.get_one("to").expect("clap demands it");
     let keep = matches.get_one::<u32>("keep").copied();
     let clock = Clock::system();
@@ -156,10 +152,7 @@ pub(super) fn backup(matches: &ArgMatches) -> ExitCode {
     if made.is_ok() || matches.get_flag("scheduled") {
         remember(&config.state_dir, &database, &clock, made.is_ok());
     }
-    let Copied { to, directory, report } = match made {
-        Ok(made) => made,
-        Err((why, exit)) => return refuse(&why, exit),
-    };
+    let (to, report) = made.map_err(|(why, exit)| refuse(&why, exit))?;
     let bytes = fs::metadata(&to).map_or(0, |about| about.len());
     let ms = clock.monotonic_ms();
     let done = print(&format!(
@@ -167,64 +160,50 @@ pub(super) fn backup(matches: &ArgMatches) -> ExitCode {
         to.display(),
         report.version
     ));
-    match (directory, keep) {
-        (Some(directory), Some(keep)) => match remove_older(directory, keep as usize) {
-            Ok(removed) => {
-                for path in removed {
-                    say(&format!("removed {}\n", path.display()));
-                }
-                done
-            }
-            Err(error) => refuse(&format!("older backups: {error}"), Exit::StateDir),
-        },
-        _ => done,
+    if let Some(keep) = keep {
+        let removed = remove_older(given, keep as usize);
+        let unusable = |error| refuse(&format!("older backups: {error}"), Exit::StateDir);
+        for path in removed.map_err(unusable)? {
+            say(&format!("removed {}\n", path.display()));
+        }
     }
+    Ok(done)
 }
 
-/// A checked copy.
-struct Copied<'a> {
-    to: PathBuf,
-    /// The directory given instead of a file name.
-    directory: Option<&'a Path>,
-    report: FileReport,
-}
-
-/// Copies the database to the file or into the directory `given`.
+/// Makes a checked copy of the database: the file `given`, or a new one in that directory.
 ///
 /// # Errors
 /// Why there is no copy, and the exit code.
-fn copy<'a>(
+fn copy(
     database: &Path,
-    given: &'a Path,
+    given: &Path,
     keeps: bool,
     clock: &Clock,
-) -> Result<Copied<'a>, (String, Exit)> {
-    let directory = directory(given, keeps)?;
-    if let Some(directory) = directory {
-        remove_unfinished(directory);
-    }
-    let to = match directory {
-        Some(directory) => directory.join(backup_name(&stamp(clock))),
-        None => given.to_owned(),
+) -> Result<(PathBuf, FileReport), (String, Exit)> {
+    let to = match is_directory(given, keeps)? {
+        true => {
+            remove_unfinished(given);
+            given.join(backup_name(&stamp(clock)))
+        }
+        false => given.to_owned(),
     };
-    match maintenance::copy_to(database, &to) {
-        Ok(report) => Ok(Copied { to, directory, report }),
-        Err(error) => Err((in_words(&error), exit_of(&error, Exit::StateDir))),
-    }
+    let report = maintenance::copy_to(database, &to)
+        .map_err(|error| (in_words(&error), exit_of(&error, Exit::StateDir)))?;
+    Ok((to, report))
 }
 
-/// The directory in which to create a new file; `None` if `to` names the file itself.
+/// Whether `to` is a directory in which to create a new file, and not the file itself.
 ///
 /// # Errors
 /// The reason and exit code if the directory does not exist or `to` is no directory.
-fn directory(to: &Path, keeps: bool) -> Result<Option<&Path>, (String, Exit)> {
+fn is_directory(to: &Path, keeps: bool) -> Result<bool, (String, Exit)> {
     if to.is_dir() {
-        return Ok(Some(to));
+        return Ok(true);
     }
     let named = to.display().to_string();
     let bare = named.trim_end_matches('/');
     match (to.exists(), keeps || bare != named) {
-        (_, false) => Ok(None),
+        (_, false) => Ok(false),
         (true, true) => {
             let why = format!("{bare} is no directory, which --keep needs to keep backups in");
             Err((why, Exit::Usage))
@@ -245,35 +224,19 @@ fn remember(state_dir: &Path, database: &Path, clock: &Clock, good: bool) {
     }
 }
 
-/// `bhav restore`.
-pub(super) fn restore(matches: &ArgMatches) -> ExitCode {
-    let config = match settings(matches) {
-        Ok(config) => config,
-        Err(code) => return code,
-    };
+fn restore(matches: &ArgMatches, config: &Config) -> Done {
     let from: &PathBuf = matches.get_one("from").expect("clap demands it");
+    expect_file(config, "use pg_restore")?;
     let state = config.state_dir.as_path();
-    if let Some(url) = &config.store.url {
-        return refuse(&of_a_server(url, "use pg_restore"), Exit::Usage);
-    }
-    let _lock = match stopped(state) {
-        Ok(lock) => lock,
-        Err(code) => return code,
-    };
+    let _lock = stopped(state)?;
+    let unusable =
+        |otherwise| move |error| refuse(&in_words_of_backup(&error), exit_of(&error, otherwise));
     // Check the backup before asking for confirmation.
-    if let Err(error) = maintenance::verify(from) {
-        return refuse(&in_words_of_backup(&error), exit_of(&error, Exit::Data));
-    }
+    maintenance::verify(from).map_err(unusable(Exit::Data))?;
     let path = state.join(FILE_NAME);
-    let question = format!("Replace {} with {}?", path.display(), from.display());
-    if !matches.get_flag("yes") && !confirmed(&question) {
-        return refuse("nothing was changed; --yes does it without asking", Exit::Usage);
-    }
+    expect_consent(matches, &format!("Replace {} with {}?", path.display(), from.display()))?;
     let stamp = stamp(&Clock::system());
-    let restored = match maintenance::restore(from, &path, &stamp) {
-        Ok(restored) => restored,
-        Err(error) => return refuse(&in_words_of_backup(&error), exit_of(&error, Exit::StateDir)),
-    };
+    let restored = maintenance::restore(from, &path, &stamp).map_err(unusable(Exit::StateDir))?;
     let version = restored.report.version;
     let mut text = format!("{} holds {} now, schema {version}\n", path.display(), from.display());
     if let Some(kept) = restored.kept {
@@ -281,12 +244,12 @@ pub(super) fn restore(matches: &ArgMatches) -> ExitCode {
     }
     text.push_str("everybody logs in again: no token of before is good any more\n");
     if matches.get_flag("rotate-key") {
-        match rotate_key(state, &stamp) {
-            Ok(told) => text.push_str(&told),
-            Err(error) => return refuse(&format!("{KEY_FILE}: {error}"), Exit::StateDir),
-        }
+        let rotated = rotate_key(state, &stamp);
+        text.push_str(
+            &rotated.map_err(|error| refuse(&format!("{KEY_FILE}: {error}"), Exit::StateDir))?,
+        );
     }
-    print(&text)
+    Ok(print(&text))
 }
 
 /// Takes the lock of a state directory, to be held until the command ends, so that no service
@@ -302,53 +265,35 @@ fn stopped(state: &Path) -> Result<impl Sized, ExitCode> {
     }
 }
 
-/// Why a command about the file does nothing.
-fn of_a_server(url: &StoreUrl, instead: &str) -> String {
-    format!("the database is {url}: {instead}")
+/// Refuses a command about the file where the database is on a server.
+fn expect_file(config: &Config, instead: &str) -> Result<(), ExitCode> {
+    match &config.store.url {
+        Some(url) => Err(refuse(&format!("the database is {url}: {instead}"), Exit::Usage)),
+        None => Ok(()),
+    }
 }
 
-fn migrate_to(url: &str, config: &Config) -> ExitCode {
-    let url = match StoreUrl::parse(url) {
-        Ok(url) => url,
-        Err(bad) => return refuse(&format!("--to {bad}"), Exit::Usage),
-    };
-    let state = config.state_dir.as_path();
-    let _lock = match stopped(state) {
-        Ok(lock) => lock,
-        Err(code) => return code,
-    };
-    let copied = match store::copy_to_server(state, &url, &config.store) {
-        Ok(copied) => copied,
-        Err(error) => return refuse(&in_words(&error), exit_of(&error, Exit::Unavailable)),
-    };
-    let mut text = String::new();
-    for table in copied {
-        text.push_str(&format!("{:>10}  {}\n", table.rows, table.name));
+fn expect_consent(matches: &ArgMatches, question: &str) -> Result<(), ExitCode> {
+    match matches.get_flag("yes") || confirmed(question) {
+        true => Ok(()),
+        false => Err(refuse("nothing was changed; --yes does it without asking", Exit::Usage)),
     }
-    text.push_str(&format!(
-        "{url} holds {} now, compared cell by cell; set BHAV_STORE_URL and start the service\n",
-        state.join(FILE_NAME).display()
-    ));
-    print(&text)
+}
+
+/// Prints why the database cannot be used.
+fn refused(otherwise: Exit) -> impl Fn(MaintenanceError) -> ExitCode {
+    move |error| refuse(&in_words(&error), exit_of(&error, otherwise))
 }
 
 /// `bhav migrate --status` and `bhav migrate --to`.
-pub(super) fn migrate(matches: &ArgMatches) -> ExitCode {
-    let config = match settings(matches) {
-        Ok(config) => config,
-        Err(code) => return code,
-    };
+fn migrate(matches: &ArgMatches, config: &Config) -> Done {
     if let Some(url) = matches.get_one::<String>("to") {
-        return migrate_to(url, &config);
+        return migrate_to(url, config);
     }
-    if let Some(url) = &config.store.url {
-        return refuse(&of_a_server(url, "a start migrates it"), Exit::Usage);
-    }
+    expect_file(config, "a start migrates it")?;
     let path = config.state_dir.join(FILE_NAME);
-    let FileReport { version, known, pending } = match maintenance::inspect(&path) {
-        Ok(report) => report,
-        Err(error) => return refuse(&in_words(&error), exit_of(&error, Exit::StateDir)),
-    };
+    let FileReport { version, known, pending } =
+        maintenance::inspect(&path).map_err(refused(Exit::StateDir))?;
     let mut text = format!("{}: schema {version}; this program's is {known}\n", path.display());
     match pending.as_slice() {
         [] => text.push_str("nothing to do\n"),
@@ -362,7 +307,24 @@ pub(super) fn migrate(matches: &ArgMatches) -> ExitCode {
             }
         }
     }
-    print(&text)
+    Ok(print(&text))
+}
+
+fn migrate_to(url: &str, config: &Config) -> Done {
+    let url = StoreUrl::parse(url).map_err(|bad| refuse(&format!("--to {bad}"), Exit::Usage))?;
+    let state = config.state_dir.as_path();
+    let _lock = stopped(state)?;
+    let copied =
+        store::copy_to_server(state, &url, &config.store).map_err(refused(Exit::Unavailable))?;
+    let mut text = String::new();
+    for table in copied {
+        text.push_str(&format!("{:>10}  {}\n", table.rows, table.name));
+    }
+    text.push_str(&format!(
+        "{url} holds {} now, compared cell by cell; set BHAV_STORE_URL and start the service\n",
+        state.join(FILE_NAME).display()
+    ));
+    Ok(print(&text))
 }
 
 /// The exit code of an error; `otherwise` if the error has no code of its own.
@@ -371,15 +333,12 @@ fn exit_of(error: &MaintenanceError, otherwise: Exit) -> Exit {
         MaintenanceError::Newer { .. }
         | MaintenanceError::Foreign(_)
         | MaintenanceError::NotEmpty { .. }
-        | MaintenanceError::Open(_) => Exit::Usage,
+        | MaintenanceError::Open(_)
+        | MaintenanceError::Exists(_)
+        | MaintenanceError::Older { .. } => Exit::Usage,
         MaintenanceError::Damaged { .. } | MaintenanceError::Differs(_) => Exit::Data,
-        MaintenanceError::Exists(_) | MaintenanceError::Older { .. } => Exit::Usage,
         MaintenanceError::NoSpace(_) => Exit::StateDir,
-        MaintenanceError::Copy { .. }
-        | MaintenanceError::Database { .. }
-        | MaintenanceError::File { .. }
-        | MaintenanceError::Sqlite(_)
-        | MaintenanceError::Store(_) => otherwise,
+        _ => otherwise,
     }
 }
 

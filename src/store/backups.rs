@@ -12,7 +12,7 @@ use std::{fs, io};
 use serde::{Deserialize, Serialize};
 
 use crate::base::paths::beside;
-use crate::store::sqlite::errors::MaintenanceError;
+use crate::store::errors::MaintenanceError;
 use crate::store::sqlite::maintenance::{make_private, owned_like_its_directory};
 
 /// Name of the file in the state directory.

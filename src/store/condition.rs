@@ -4,7 +4,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::store::records::StoreError;
+use crate::ops::{Counter, DurationCounts};
+use crate::rt::{BatchStats, LaneError, LaneStats, Refused, Ticket};
+use crate::store::errors::{Result, StoreError};
+use crate::store::tx::statements;
+
+statements! {
+    const PROBE_READ = "SELECT written FROM probe WHERE id = 1";
+    const PROBE_WRITE = "UPDATE probe SET written = written + 1 WHERE id = 1";
+}
 
 /// A state of the store, as health reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +44,26 @@ impl State {
     }
 }
 
+/// State of the store, known without accessing it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreHealth {
+    /// `ok`, `read_only`, `full`, `corrupt`, `busy` or `unavailable`.
+    pub state: &'static str,
+    /// The cause of the state, for the operator; empty if the state is `ok`.
+    pub cause: String,
+    /// Acknowledged writes, and the commits that wrote them.
+    pub writes: u64,
+    pub commits: u64,
+    /// Operations refused or given up since the start.
+    pub refused: u64,
+    /// How long the writer's current transaction has been running; `None` if there is none.
+    pub writing_ms: Option<u64>,
+    pub writer: BatchStats,
+    pub readers: LaneStats,
+    /// How long a database on a server took for what it was asked; empty for a file.
+    pub roundtrips: DurationCounts,
+}
+
 struct Seen {
     state: State,
     cause: String,
@@ -50,6 +78,8 @@ pub(crate) struct LastSeen {
     doubted: AtomicBool,
     /// Set when the service stops: nothing is opened or written any more.
     closed: AtomicBool,
+    /// Operations refused or given up since the start.
+    refused: Counter,
 }
 
 impl LastSeen {
@@ -57,7 +87,7 @@ impl LastSeen {
     pub(crate) fn unavailable(cause: &str) -> Self {
         let seen = Seen { state: State::Unavailable, cause: cause.to_owned(), told: false };
         let (doubted, closed) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self { seen: Mutex::new(seen), doubted, closed }
+        Self { seen: Mutex::new(seen), doubted, closed, refused: Counter::new() }
     }
 
     pub(crate) fn state(&self) -> State {
@@ -87,8 +117,43 @@ impl LastSeen {
         }
     }
 
+    /// Waits for work of one of the engine's threads. Counts what failed for lack of time, room or a
+    /// usable database.
+    pub(crate) fn wait<T>(&self, ticket: Result<Ticket<Result<T>>, Refused>) -> Result<T> {
+        let result = match ticket.map(Ticket::wait) {
+            Ok(Ok(done)) => done,
+            Ok(Err(LaneError::Late)) => Err(StoreError::Late),
+            Ok(Err(error)) => Err(StoreError::Unavailable(error.to_string())),
+            Err(_) => Err(StoreError::Busy),
+        };
+        if let Err(StoreError::Busy | StoreError::Late | StoreError::Unavailable(_)) = &result {
+            self.refused.increment();
+        }
+        result
+    }
+
+    /// The state for health, with what the engine knows beside it.
+    pub(crate) fn health(
+        &self,
+        writer: BatchStats,
+        readers: LaneStats,
+        roundtrips: DurationCounts,
+    ) -> StoreHealth {
+        StoreHealth {
+            state: self.state().as_str(),
+            cause: self.cause(),
+            writes: writer.committed,
+            commits: writer.commits,
+            refused: self.refused.value(),
+            writing_ms: writer.busy_ms,
+            writer,
+            readers,
+            roundtrips,
+        }
+    }
+
     /// Notes what became of a write: after a failure the next probe writes.
-    pub(crate) fn noted<T>(&self, written: Result<T, StoreError>) -> Result<T, StoreError> {
+    pub(crate) fn noted<T>(&self, written: Result<T>) -> Result<T> {
         if let Err(StoreError::Busy | StoreError::Late | StoreError::Unavailable(_)) = &written {
             self.doubted.store(true, Ordering::Relaxed);
         }
@@ -102,7 +167,7 @@ impl LastSeen {
 
     /// Notes what became of the probe's write. A write of somebody else does not end
     /// [`Stuck`](State::Stuck): it may touch none of what others wait for.
-    pub(crate) fn probed(&self, written: &Result<(), StoreError>) {
+    pub(crate) fn probed(&self, written: &Result<()>) {
         match (written, self.state()) {
             (Ok(()), State::Stuck) => self.set(State::Ok, ""),
             (Err(StoreError::Busy | StoreError::Late), State::Ok) => {
@@ -117,7 +182,7 @@ impl LastSeen {
         self.closed.store(true, Ordering::Relaxed);
     }
 
-    pub(crate) fn expect_not_closed(&self) -> Result<(), StoreError> {
+    pub(crate) fn expect_not_closed(&self) -> Result<()> {
         match self.closed.load(Ordering::Relaxed) {
             false => Ok(()),
             true => Err(StoreError::Unavailable("the service is stopping".to_owned())),

@@ -3,45 +3,58 @@
 //! [`Store`] hides the engine. Its methods may be called on the edge, where they park, and on OS
 //! threads, where they block. Each has a deadline and may fail with [`StoreError`]. `Ok` of a write
 //! means that it is on disk. A broker credential is never stored: no type here has a field for one.
+//!
+//! A subject is a file with its types, its statements, and the operations on it.
 
+mod accounts;
 pub mod backups;
+mod candles;
+mod changes;
+mod closes;
 mod condition;
 #[cfg(test)]
 pub(crate) mod conformance;
-mod expected;
+mod errors;
+mod journal;
 mod open;
-mod operations;
+mod portfolios;
 #[cfg(feature = "engines")]
 mod postgres;
-pub(crate) mod records;
 pub mod settings;
+mod signals;
 pub(crate) mod sqlite;
-mod statements;
+#[cfg(test)]
+mod statements_tests;
 mod turns;
 mod tx;
 mod users;
 
+pub use accounts::{AccountId, Erased, NewUser, User, UserSecrets};
+pub(crate) use accounts::{LOGIN_NETWORK_AGAIN_MS, LOGIN_NETWORKS_MAX, LoginNetwork};
 pub(crate) use backups::BackupRecord;
-pub use expected::Expected;
-pub(crate) use expected::{ExpectedPage, Revision, States};
+pub use candles::{CandleHistory, NewHistory, SplitSuspicion};
+pub(crate) use changes::{
+    AuthState, CHANGES_KEPT, CHANGES_PAGE, Change, Changes, Continuity, LastRead,
+};
+pub use closes::ClosePage;
+pub(crate) use closes::{PriceOfClose, Valued};
+pub use condition::StoreHealth;
+pub use errors::{MaintenanceError, OpenError, StoreError};
+pub use journal::Side;
+pub(crate) use journal::{
+    Expected, ExpectedPage, JournalCursor, JournalEntry, JournalFields, Revision, States,
+};
 pub use open::Store;
-pub(crate) use open::copy_to_server;
+pub(crate) use open::{CopiedTable, copy_to_server};
 #[cfg(feature = "engines")]
 pub(crate) use open::{check_server, open_lease};
-pub use records::{
-    AccountId, Before, Completion, Derive, LedgerEntry, NewHistory, NewPortfolio, NewUser,
-    Portfolio, ProvisionalEntry, Side, StoreError, Turn, User, UserChange,
+pub use portfolios::{Before, Deleted, Derive, NewPortfolio, Portfolio, SyncState};
+pub use signals::{
+    Basis, Completion, LedgerEntry, ProvisionalEntry, ProvisionalSignal, PublishedSignal,
+    SignalOutcome,
 };
-pub(crate) use records::{
-    AuthState, Basis, CandleHistory, Change, Changes, ClosePage, Continuity, CopiedTable,
-    DatabaseIdentity, Deleted, Erased, JournalCursor, JournalEntry, JournalFields, JournalPage,
-    JournalSize, LastRead, LoginNetwork, PriceOfClose, ProvisionalSignal, PublishedSignal,
-    SignalOutcome, SplitSuspicion, StoreHealth, StoredCandles, SyncState, UserSecrets, UserSummary,
-    Valued,
-};
-pub(crate) use sqlite::errors::MaintenanceError;
-pub use sqlite::errors::OpenError;
 pub use sqlite::maintenance;
 pub(crate) use sqlite::maintenance::remove_unfinished;
 pub use sqlite::store::FILE_NAME;
-pub use users::UserDirectory;
+pub use turns::Turn;
+pub use users::{UserChange, UserDirectory, UserSummary};

@@ -4,13 +4,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::records::CopiedTable;
+use super::condition::{PROBE_READ, PROBE_WRITE, State, StoreHealth};
+use super::errors::{MaintenanceError, OpenError, Result};
 use super::settings::{StoreSettings, StoreUrl};
-use super::sqlite::errors::{MaintenanceError, OpenError};
 use super::sqlite::maintenance::inspect;
 use super::sqlite::store::{FILE_NAME, Sqlite};
-use super::tx::{Failure, Tx, Write};
-use super::{StoreError, StoreHealth};
+use super::turns::PROBE_SHARED;
+use super::tx::{Failure, READ_DEADLINE_MS, Tx, Write};
 use crate::base::Clock;
 use crate::ops::state_lock::InstanceLock;
 
@@ -99,7 +99,7 @@ impl Store {
         &self,
         deadline_ms: u64,
         work: impl Fn(&dyn Tx) -> Result<T, Failure> + Send + 'static,
-    ) -> Result<T, StoreError> {
+    ) -> Result<T> {
         match &self.0 {
             Engine::Sqlite(file) => file.read(deadline_ms, move |tx| work(tx)),
             #[cfg(feature = "engines")]
@@ -112,7 +112,7 @@ impl Store {
         &self,
         deadline_ms: u64,
         work: impl Fn(&dyn Tx) -> Result<T, Failure> + Send + 'static,
-    ) -> Result<T, StoreError> {
+    ) -> Result<T> {
         match &self.0 {
             Engine::Sqlite(file) => file.read(deadline_ms, move |tx| work(tx)),
             #[cfg(feature = "engines")]
@@ -125,7 +125,7 @@ impl Store {
         &self,
         write: Write,
         work: impl Fn(&dyn Tx) -> Result<T, Failure> + Send + 'static,
-    ) -> Result<T, StoreError> {
+    ) -> Result<T> {
         match &self.0 {
             Engine::Sqlite(file) => file.write(&write, work),
             #[cfg(feature = "engines")]
@@ -140,7 +140,7 @@ impl Store {
         write: Write,
         work: impl Fn(&dyn Tx) -> Result<T, Failure> + Send + 'static,
         erased: fn(&T) -> bool,
-    ) -> Result<T, StoreError> {
+    ) -> Result<T> {
         match &self.0 {
             Engine::Sqlite(file) => file.erase(&write, work, erased),
             #[cfg(feature = "engines")]
@@ -160,11 +160,38 @@ impl Store {
     /// Probes the database: reads and, if writing was refused before, writes. Completes what an
     /// erasure left to be done. Blocks.
     pub(crate) fn probe(&self) {
-        match &self.0 {
-            Engine::Sqlite(file) => file.probe(),
+        let (seen, is_in_place) = match &self.0 {
+            Engine::Sqlite(file) => (&file.condition.seen, file.condition.is_in_place()),
             #[cfg(feature = "engines")]
-            Engine::Postgres(server) => server.probe(),
+            Engine::Postgres(server) => (&server.connections.condition.seen, true),
+        };
+        // Failures are recorded where they happen.
+        let read = self.glance(READ_DEADLINE_MS, |tx| tx.first(PROBE_READ, &[], |_| Ok(())));
+        let is_trusted = !seen.take_doubt() && seen.state() == State::Ok;
+        let done = match &self.0 {
+            Engine::Sqlite(file) if is_in_place && is_trusted && read.is_ok() => file.keep_up(),
+            #[cfg(feature = "engines")]
+            Engine::Postgres(_) if is_trusted && read.is_ok() => Ok(()),
+            _ => {
+                let written = self.write_probe();
+                seen.probed(&written);
+                written
+            }
+        };
+        if let Err(error) = done {
+            tracing::debug!(%error, "the store is still not well");
         }
+    }
+
+    fn write_probe(&self) -> Result<()> {
+        let is_shared = self.is_shared();
+        self.write(Write::new(), move |tx| {
+            tx.run(PROBE_WRITE, &[])?;
+            match is_shared {
+                true => tx.first(PROBE_SHARED, &[], |_| Ok(())).map(drop),
+                false => Ok(()),
+            }
+        })
     }
 
     /// Writes what waits, moves the log into the database file, and refuses everything afterwards.
@@ -207,6 +234,13 @@ pub(crate) fn open_lease(
 ) -> Result<Option<Arc<dyn Authority>>, OpenError> {
     let Some(url) = &settings.url else { return Ok(None) };
     Ok(Some(Arc::new(PostgresLease::new(url, settings, lease_ms, clock)?)))
+}
+
+/// A table that was copied to a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CopiedTable {
+    pub name: &'static str,
+    pub rows: u64,
 }
 
 /// Copies the database of a state directory to the empty one of a server, in one transaction. The

@@ -5,24 +5,76 @@
 //! the turn, judged by the server's clock.
 
 use crate::base::rng;
+use crate::store::accounts::{AccountId, expect_user};
+use crate::store::errors::{Result, StoreError};
 use crate::store::open::Store;
-use crate::store::statements::accounts;
-use crate::store::tx::{Failure, Sql, Tx, Write, args, sql};
-use crate::store::{AccountId, StoreError, Turn};
+use crate::store::tx::{Failure, Tx, Write, args, statements};
 
 /// Deadline of an extension, and of the end of a turn, for which a finished answer waits. What
 /// fails costs the turn nothing but time: it runs out by itself.
 const DEADLINE_MS: u64 = 1_000;
 
-const TAKE: Sql = sql!("sql/postgres/take_turn.sql");
-const EXTEND: Sql = sql!("sql/postgres/extend_turn.sql");
-const END: Sql = sql!("sql/postgres/end_turn.sql");
-#[cfg(feature = "engines")]
-const HOLD: Sql = sql!("sql/postgres/hold_turn.sql");
+statements! {
+    /// Locks the rows for which registrations and changes of all nodes wait in turn.
+    const PROBE_SHARED = "\
+SELECT last_user.user_id FROM last_user, change_count
+WHERE last_user.id = 1 AND change_count.id = 1 FOR UPDATE";
+    const TAKE = "\
+-- Who waits looks at the row and does not lock it.
+INSERT INTO turns (user_id, holder, number, until)
+SELECT id, ?2, 1, clock_timestamp() + ?3 * interval '1 millisecond' FROM users
+WHERE id = ?1 AND NOT EXISTS (
+    SELECT 1 FROM turns WHERE user_id = ?1 AND until >= clock_timestamp()
+)
+ON CONFLICT (user_id) DO UPDATE SET holder = excluded.holder, number = turns.number + 1,
+    until = clock_timestamp() + ?3 * interval '1 millisecond'
+WHERE turns.until < clock_timestamp()
+RETURNING number";
+    const EXTEND = "\
+-- Also one that has run out: as long as nobody has taken it, nobody has written in between.
+UPDATE turns SET until = clock_timestamp() + ?4 * interval '1 millisecond'
+WHERE user_id = ?1 AND holder = ?2 AND number = ?3";
+    const END = "\
+-- Nobody is its holder then, so that an extension that comes late finds nothing to extend.
+UPDATE turns SET holder = '', until = '-infinity'
+WHERE user_id = ?1 AND holder = ?2 AND number = ?3";
+    const HOLD = "\
+-- Whoever takes the turn waits for the end of this transaction.
+SELECT 1 FROM turns WHERE user_id = ?1 AND holder = ?2 AND number = ?3 FOR SHARE";
+}
+
+/// The right to change a user's portfolio. Of all nodes that share a database, one holder has it at
+/// a time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Turn {
+    pub user: AccountId,
+    /// Random text, different for each turn.
+    pub holder: String,
+    /// Higher than that of each turn of the user before.
+    pub number: i64,
+}
+
+impl Turn {
+    /// How long a turn lasts that is not extended, by the clock of the database: what a node that
+    /// is gone blocks its user for.
+    pub(crate) const LASTS_MS: u64 = 20_000;
+    /// How often a turn is extended. Three times may fail before it runs out.
+    pub(crate) const EXTENDED_EACH_MS: u64 = 5_000;
+
+    /// Of the one process that has the database, which nobody can take it from.
+    pub fn alone(user: AccountId) -> Self {
+        Self { user, holder: String::new(), number: 0 }
+    }
+
+    /// Whether there is nobody to take it.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.number == 0
+    }
+}
 
 impl Store {
     /// Takes the user's turn for [`Turn::LASTS_MS`]; `None` while another holder has it.
-    pub(crate) fn take_turn(&self, user: AccountId) -> Result<Option<Turn>, StoreError> {
+    pub(crate) fn take_turn(&self, user: AccountId) -> Result<Option<Turn>> {
         if !self.is_shared() {
             return Ok(Some(Turn::alone(user)));
         }
@@ -32,14 +84,14 @@ impl Store {
             let args = args![user, &holder, Turn::LASTS_MS.cast_signed()];
             let granted = tx.first(TAKE, &args, |row| row.get::<i64>(0))?;
             if granted.is_none() {
-                accounts::expect_user(tx, user)?;
+                expect_user(tx, user)?;
             }
             Ok(granted.map(|number| Turn { user, holder: holder.clone(), number }))
         })
     }
 
     /// Lets a turn last for its whole time from now; false where another has taken it.
-    pub(crate) fn extend_turn(&self, turn: &Turn) -> Result<bool, StoreError> {
+    pub(crate) fn extend_turn(&self, turn: &Turn) -> Result<bool> {
         if !self.is_shared() {
             return Ok(true);
         }
@@ -51,7 +103,7 @@ impl Store {
     }
 
     /// Ends a turn, if its holder still has it.
-    pub(crate) fn end_turn(&self, turn: &Turn) -> Result<(), StoreError> {
+    pub(crate) fn end_turn(&self, turn: &Turn) -> Result<()> {
         if !self.is_shared() {
             return Ok(());
         }
@@ -77,6 +129,6 @@ pub(super) fn hold(tx: &dyn Tx, turn: &Turn) -> Result<(), Failure> {
     if tx.first(HOLD, &args![*user, holder, *number], |_| Ok(()))?.is_some() {
         return Ok(());
     }
-    accounts::expect_user(tx, *user)?;
+    expect_user(tx, *user)?;
     Err(StoreError::TurnLost.into())
 }

@@ -1,7 +1,7 @@
-//! A transaction of any engine, as the statements see it.
+//! Statements, and a transaction of any engine, as the operations of the store see it.
 //!
-//! Every statement is written once, in `sql/store`, in what SQLite and PostgreSQL have in common.
-//! Parameters are numbered (`?1`), booleans are `TRUE` and `FALSE`.
+//! Every statement is written once, in what SQLite and PostgreSQL have in common. Parameters are
+//! numbered (`?1`), booleans are `TRUE` and `FALSE`.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -9,56 +9,54 @@ use std::ops::ControlFlow;
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
-use crate::base::{Broker, Epoch, Symbol};
-use crate::store::records::{AccountId, StoreError, Turn};
+use crate::base::{ActionSign, Broker, Epoch, PositionKind, Source, Symbol};
+use crate::portfolio::{Brokers, PointSource};
+use crate::store::StoreError;
+use crate::store::accounts::AccountId;
+use crate::store::journal::Side;
+use crate::store::turns::Turn;
 
 /// A statement.
 #[derive(Clone, Copy)]
 pub(crate) struct Sql {
-    pub(crate) sqlite: &'static str,
-    /// The same with `$1` for `?1`.
-    #[cfg(feature = "engines")]
-    pub(crate) postgres: &'static str,
+    #[cfg(test)]
+    pub(crate) name: &'static str,
+    pub(crate) text: &'static str,
+    /// For what the engines say too differently.
+    #[cfg_attr(not(feature = "engines"), expect(dead_code, reason = "a file has SQLite's"))]
+    pub(crate) of_postgres: Option<&'static str>,
 }
 
-/// The statement in a file, whose path is given from the root of the repository. A second file is
-/// the form of PostgreSQL, for what the engines say too differently.
-macro_rules! sql {
-    ($path:literal) => {{
-        const TEXT: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/", $path));
-        #[cfg(feature = "engines")]
-        const DOLLARS: [u8; TEXT.len()] = $crate::store::tx::with_dollars(TEXT);
-        $crate::store::tx::Sql {
-            sqlite: TEXT,
-            #[cfg(feature = "engines")]
-            postgres: match std::str::from_utf8(&DOLLARS) {
-                Ok(text) => text,
-                Err(_) => panic!("not text"),
-            },
-        }
-    }};
-    ($path:literal, postgres: $other:literal) => {
-        $crate::store::tx::Sql {
-            sqlite: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/", $path)),
-            #[cfg(feature = "engines")]
-            postgres: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/", $other)),
-        }
+impl Sql {
+    /// The statement with PostgreSQL's parameters: `$1` for `?1`. No statement has a question mark
+    /// in another place.
+    #[cfg(feature = "engines")]
+    pub(crate) fn for_postgres(self) -> String {
+        self.of_postgres.unwrap_or(self.text).replace('?', "$")
+    }
+}
+
+/// Declares the statements of a subject as constants, and the list of them, through which tests go.
+macro_rules! statements {
+    ($(
+        $(#[$about:meta])*
+        const $name:ident = $text:literal $(, postgres $other:literal)?;
+    )+) => {
+        $(
+            $(#[$about])*
+            pub(super) const $name: $crate::store::tx::Sql = $crate::store::tx::Sql {
+                #[cfg(test)]
+                name: stringify!($name),
+                text: $text,
+                of_postgres: [$(Some($other),)? None][0],
+            };
+        )+
+
+        #[cfg(test)]
+        pub(crate) const STATEMENTS: &[$crate::store::tx::Sql] = &[$($name),+];
     };
 }
-pub(crate) use sql;
-
-/// Writes parameters as PostgreSQL does. No statement has a question mark in another place.
-#[cfg(feature = "engines")]
-pub(crate) const fn with_dollars<const BYTES: usize>(text: &str) -> [u8; BYTES] {
-    let mut written = [0; BYTES];
-    let mut at = 0;
-    while at < BYTES {
-        let byte = text.as_bytes()[at];
-        written[at] = if byte == b'?' { b'$' } else { byte };
-        at += 1;
-    }
-    written
-}
+pub(crate) use statements;
 
 /// Why work on a transaction failed.
 #[derive(Debug, thiserror::Error)]
@@ -126,6 +124,36 @@ impl dyn Tx + '_ {
         read: impl Fn(&dyn Cells) -> Result<T, Failure>,
     ) -> Result<Option<T>, Failure> {
         Ok(self.all(sql, args, read)?.into_iter().next())
+    }
+
+    /// Same as [`first`](Self::first), for a row that is always there: `what` is damaged without.
+    pub(crate) fn only<T>(
+        &self,
+        sql: Sql,
+        args: &[Arg<'_>],
+        what: &'static str,
+        read: impl Fn(&dyn Cells) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        self.first(sql, args, read)?.ok_or_else(|| damaged(what))
+    }
+
+    /// [`run_many`](Tx::run_many) of rows that are made on the way.
+    pub(crate) fn run_each<'a>(
+        &self,
+        sql: Sql,
+        rows: impl Iterator<Item: Into<Vec<Arg<'a>>>>,
+    ) -> Result<u64, Failure> {
+        self.run_many(sql, &rows.map(Into::into).collect::<Vec<_>>())
+    }
+
+    /// [`query_many`](Tx::query_many) of rows that are made on the way.
+    pub(crate) fn query_each<'a>(
+        &self,
+        sql: Sql,
+        rows: impl Iterator<Item: Into<Vec<Arg<'a>>>>,
+        mut read: impl FnMut(usize, &dyn Cells) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        self.query_many(sql, &rows.map(Into::into).collect::<Vec<_>>(), &mut read)
     }
 }
 
@@ -209,9 +237,95 @@ impl Nullable for bool {
     }
 }
 
+impl Nullable for usize {
+    fn read_if_any(row: &dyn Cells, at: usize) -> Result<Option<Self>, Failure> {
+        let found = row.integer(at)?.map(Self::try_from).transpose();
+        found.map_err(|_| damaged("a count"))
+    }
+}
+
+impl Nullable for AccountId {
+    fn read_if_any(row: &dyn Cells, at: usize) -> Result<Option<Self>, Failure> {
+        Ok(row.integer(at)?.map(AccountId))
+    }
+}
+
+/// Reads a value that is stored as text.
+fn parsed<T>(
+    row: &dyn Cells,
+    at: usize,
+    parse: impl Fn(&str) -> Option<T>,
+    what: &'static str,
+) -> Result<Option<T>, Failure> {
+    row.text(at)?.map(|text| parse(text).ok_or_else(|| damaged(what))).transpose()
+}
+
 impl Nullable for String {
     fn read_if_any(row: &dyn Cells, at: usize) -> Result<Option<Self>, Failure> {
         Ok(row.text(at)?.map(str::to_owned))
+    }
+}
+
+impl Nullable for Decimal {
+    fn read_if_any(row: &dyn Cells, at: usize) -> Result<Option<Self>, Failure> {
+        parsed(row, at, |text| text.parse().ok(), "a decimal")
+    }
+}
+
+impl Nullable for Date {
+    fn read_if_any(row: &dyn Cells, at: usize) -> Result<Option<Self>, Failure> {
+        parsed(row, at, |text| text.parse().ok(), "a date")
+    }
+}
+
+impl Nullable for Symbol {
+    fn read_if_any(row: &dyn Cells, at: usize) -> Result<Option<Self>, Failure> {
+        parsed(row, at, Self::parse, "a symbol")
+    }
+}
+
+impl Nullable for Broker {
+    fn read_if_any(row: &dyn Cells, at: usize) -> Result<Option<Self>, Failure> {
+        parsed(row, at, Self::parse, "a broker")
+    }
+}
+
+impl Nullable for Side {
+    fn read_if_any(row: &dyn Cells, at: usize) -> Result<Option<Self>, Failure> {
+        parsed(row, at, Self::parse, "a side")
+    }
+}
+
+impl Nullable for PositionKind {
+    fn read_if_any(row: &dyn Cells, at: usize) -> Result<Option<Self>, Failure> {
+        parsed(row, at, Self::parse, "a kind of position")
+    }
+}
+
+impl Nullable for ActionSign {
+    fn read_if_any(row: &dyn Cells, at: usize) -> Result<Option<Self>, Failure> {
+        parsed(row, at, Self::parse, "a mark")
+    }
+}
+
+impl Nullable for PointSource {
+    fn read_if_any(row: &dyn Cells, at: usize) -> Result<Option<Self>, Failure> {
+        parsed(row, at, Self::parse, "a point's source")
+    }
+}
+
+impl Nullable for Brokers {
+    fn read_if_any(row: &dyn Cells, at: usize) -> Result<Option<Self>, Failure> {
+        parsed(row, at, Self::parse, "a point's brokers")
+    }
+}
+
+impl Nullable for Source {
+    fn read_if_any(row: &dyn Cells, at: usize) -> Result<Option<Self>, Failure> {
+        let named = |word: &str| {
+            [Self::BrokerA, Self::Public].into_iter().find(|source| source.as_str() == word)
+        };
+        parsed(row, at, named, "a source")
     }
 }
 

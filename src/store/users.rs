@@ -2,15 +2,70 @@
 
 use std::path::Path;
 
+use super::accounts::{self, AccountId, NewUser, User};
+use super::changes::{self, DatabaseIdentity};
+use super::errors::MaintenanceError;
 use super::settings::StoreSettings;
-use super::sqlite::errors::MaintenanceError;
 use super::sqlite::store::{FILE_NAME, SqliteUsers};
-use super::statements::accounts;
-use super::tx::{Failure, Tx, Write};
-use super::{AccountId, DatabaseIdentity, NewUser, User, UserChange, UserSummary};
+use super::tx::{Failure, Tx, Write, args, statements};
 
 #[cfg(feature = "engines")]
-use super::postgres::PostgresUsers;
+use std::sync::Arc;
+
+#[cfg(feature = "engines")]
+use super::errors::OpenError;
+#[cfg(feature = "engines")]
+use super::postgres::{Connections, Purpose};
+#[cfg(feature = "engines")]
+use super::tx::WRITE_DEADLINE_MS;
+#[cfg(feature = "engines")]
+use crate::base::Clock;
+
+statements! {
+    const USERS = "\
+SELECT id, email, created_ms, disabled_ms,
+    (SELECT max(synced_ms) FROM syncs WHERE user_id = users.id),
+    (SELECT count(*) FROM holdings WHERE user_id = users.id)
+        + (SELECT count(*) FROM positions WHERE user_id = users.id)
+        + (SELECT count(*) FROM points WHERE user_id = users.id)
+        + journal_entries,
+    journal_bytes
+FROM users WHERE id > ?1 ORDER BY id LIMIT ?2";
+    const DISABLE_USER = "\
+-- The epoch as in change_password.sql.
+UPDATE users SET disabled_ms = ?2, token_epoch = (((token_epoch >> 32) + 1) << 32) | ?3
+WHERE id = ?1 AND disabled_ms IS NULL";
+    const ENABLE_USER =
+        "UPDATE users SET disabled_ms = NULL WHERE id = ?1 AND disabled_ms IS NOT NULL";
+}
+
+/// A user as an operator's command lists them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UserSummary {
+    pub id: AccountId,
+    pub email: String,
+    pub created_ms: i64,
+    pub disabled_ms: Option<i64>,
+    /// Time of the last sync with either broker.
+    pub synced_ms: Option<i64>,
+    /// Number of stored holdings, positions, points of the trend and journal entries.
+    pub rows: i64,
+    /// Bytes of text in the journal.
+    pub journal_bytes: i64,
+}
+
+/// A change to a user by an operator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UserChange {
+    /// Refuses logins and all tokens.
+    Disable { now_ms: i64 },
+    /// Allows logins again. Earlier tokens stay refused.
+    Enable,
+    /// Refuses all tokens of before. Logins go on.
+    EndTokens,
+    /// Deletes the user with everything stored for them.
+    Delete,
+}
 
 /// The database, opened beside the services. Used on a command's main thread; blocks. Each change
 /// is numbered in the transaction that makes it, so that the running services apply it. A
@@ -20,7 +75,7 @@ pub struct UserDirectory(Engine);
 enum Engine {
     Sqlite(SqliteUsers),
     #[cfg(feature = "engines")]
-    Postgres(PostgresUsers),
+    Postgres(Arc<Connections>),
 }
 
 impl UserDirectory {
@@ -32,7 +87,10 @@ impl UserDirectory {
     pub fn open(state_dir: &Path, settings: &StoreSettings) -> Result<Self, MaintenanceError> {
         #[cfg(feature = "engines")]
         if let Some(url) = &settings.url {
-            return Ok(Self(Engine::Postgres(PostgresUsers::open(url, settings)?)));
+            let server =
+                Connections::new(url, settings, &Clock::system()).map_err(OpenError::from)?;
+            server.expect_current(&server.deadline(WRITE_DEADLINE_MS))?;
+            return Ok(Self(Engine::Postgres(server)));
         }
         #[cfg(not(feature = "engines"))]
         let _ = settings;
@@ -43,7 +101,7 @@ impl UserDirectory {
         match &self.0 {
             Engine::Sqlite(file) => Ok(work(&file.connection)?),
             #[cfg(feature = "engines")]
-            Engine::Postgres(server) => Ok(server.read(work)?),
+            Engine::Postgres(server) => Ok(server.run_here(&Purpose::Read, work)?),
         }
     }
 
@@ -56,7 +114,7 @@ impl UserDirectory {
         match &mut self.0 {
             Engine::Sqlite(file) => file.write(&write, work),
             #[cfg(feature = "engines")]
-            Engine::Postgres(server) => Ok(server.write(write, work)?),
+            Engine::Postgres(server) => Ok(server.run_here(&Purpose::Write(write.users), work)?),
         }
     }
 
@@ -69,7 +127,7 @@ impl UserDirectory {
         after: AccountId,
         limit: usize,
     ) -> Result<Vec<UserSummary>, MaintenanceError> {
-        self.read(|tx| accounts::page(tx, after, limit))
+        self.read(|tx| page(tx, after, limit))
     }
 
     /// The user with an id or with a normalised e-mail.
@@ -77,7 +135,15 @@ impl UserDirectory {
     /// # Errors
     /// [`MaintenanceError`].
     pub fn find(&self, id_or_email: &str) -> Result<Option<UserSummary>, MaintenanceError> {
-        self.read(|tx| accounts::find(tx, id_or_email))
+        self.read(|tx| {
+            let id = match id_or_email.parse() {
+                Ok(id) => Some(AccountId(id)),
+                Err(_) => accounts::by_email(tx, id_or_email)?.map(|found| found.user.id),
+            };
+            let Some(id) = id.filter(|id| id.0 > 0) else { return Ok(None) };
+            let next = page(tx, AccountId(id.0 - 1), 1)?.pop();
+            Ok(next.filter(|user| user.id == id))
+        })
     }
 
     /// Adds a user; `None` if the normalised e-mail is registered already.
@@ -85,7 +151,10 @@ impl UserDirectory {
     /// # Errors
     /// [`MaintenanceError`].
     pub(crate) fn add(&mut self, user: NewUser) -> Result<Option<User>, MaintenanceError> {
-        self.write(Write::new(), |tx| accounts::add(tx, &user))
+        self.write(Write::new(), |tx| match accounts::by_email(tx, &user.email)? {
+            Some(_) => Ok(None),
+            None => Ok(Some(accounts::create(tx, &user)?.user)),
+        })
     }
 
     /// Replaces the password and refuses every older token. Returns the number of the change, or
@@ -98,7 +167,16 @@ impl UserDirectory {
         id: AccountId,
         hash: &str,
     ) -> Result<Option<i64>, MaintenanceError> {
-        self.write(Write::new().of([id]), |tx| accounts::set_password(tx, id, hash))
+        self.write(Write::new().of([id]), |tx| {
+            let Some(before) = accounts::by_id(tx, id)? else { return Ok(None) };
+            let old = &before.password_hash;
+            let changed = match before.disabled {
+                true => accounts::replace_hash(tx, id, old, hash)?,
+                false => accounts::change_password(tx, id, old, hash)?.is_some(),
+            };
+            debug_assert!(changed, "read in the same transaction");
+            changes_made(tx).map(Some)
+        })
     }
 
     /// Makes the change and returns its number, or `None` if there was nothing to change.
@@ -111,7 +189,17 @@ impl UserDirectory {
         change: UserChange,
     ) -> Result<Option<i64>, MaintenanceError> {
         let write = Write { erases: change == UserChange::Delete, ..Write::new().of([id]) };
-        self.write(write, |tx| accounts::change(tx, id, change))
+        self.write(write, |tx| {
+            let changed = match change {
+                UserChange::Disable { now_ms } => {
+                    tx.run(DISABLE_USER, &args![id, now_ms, accounts::epoch_salt()?])? == 1
+                }
+                UserChange::Enable => tx.run(ENABLE_USER, &args![id])? == 1,
+                UserChange::EndTokens => accounts::end_tokens(tx, id)?.is_some(),
+                UserChange::Delete => accounts::erase(tx, id)?.user,
+            };
+            changed.then(|| changes_made(tx)).transpose()
+        })
     }
 
     /// Gives the database a new incarnation, which ends every login; where it is a copy of another
@@ -124,7 +212,7 @@ impl UserDirectory {
         is_copy: bool,
     ) -> Result<DatabaseIdentity, MaintenanceError> {
         let renewed =
-            self.write(Write::new(), |tx| accounts::renew_identity(tx, is_copy).map(Some))?;
+            self.write(Write::new(), |tx| changes::renew_identity(tx, is_copy).map(Some))?;
         let renewed = renewed.expect("it is always made");
         match &self.0 {
             Engine::Sqlite(file) => file.note_renewed(&renewed),
@@ -141,9 +229,28 @@ impl UserDirectory {
     /// [`MaintenanceError`].
     pub fn noticed(&self, number: i64) -> Result<Option<bool>, MaintenanceError> {
         match &self.0 {
-            Engine::Sqlite(_) => self.read(|tx| accounts::noticed(tx, number)).map(Some),
+            Engine::Sqlite(_) => self.read(|tx| Ok(Some(changes::counts(tx)?.1 >= number))),
             #[cfg(feature = "engines")]
             Engine::Postgres(_) => Ok(None),
         }
     }
+}
+
+fn page(tx: &dyn Tx, after: AccountId, limit: usize) -> Result<Vec<UserSummary>, Failure> {
+    tx.all(USERS, &args![after, limit], |row| {
+        Ok(UserSummary {
+            id: row.get(0)?,
+            email: row.get(1)?,
+            created_ms: row.get(2)?,
+            disabled_ms: row.get(3)?,
+            synced_ms: row.get(4)?,
+            rows: row.get(5)?,
+            journal_bytes: row.get(6)?,
+        })
+    })
+}
+
+/// How many changes were made.
+fn changes_made(tx: &dyn Tx) -> Result<i64, Failure> {
+    Ok(changes::counts(tx)?.0.number)
 }

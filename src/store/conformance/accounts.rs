@@ -3,8 +3,8 @@
 use super::engine::Engine;
 use super::samples::{DAY, fields, sync, user};
 use crate::base::Broker;
-use crate::store::records::{LOGIN_NETWORK_AGAIN_MS, LOGIN_NETWORKS_MAX};
 use crate::store::{AccountId, Erased, LastRead, LoginNetwork, NewUser, StoreError};
+use crate::store::{LOGIN_NETWORK_AGAIN_MS, LOGIN_NETWORKS_MAX};
 
 pub(crate) fn a_user_is_created_once_changed_and_erased<E: Engine>() {
     let engine = E::fresh();

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::engine::Engine;
 use super::samples::user;
-use crate::store::records::{CHANGES_KEPT, CHANGES_PAGE};
 use crate::store::{AccountId, Change, Continuity, LastRead, Store};
+use crate::store::{CHANGES_KEPT, CHANGES_PAGE};
 
 /// Everything after a number, page by page, and the number of the last.
 fn read(store: &Store, after: i64) -> (Vec<Change>, i64) {

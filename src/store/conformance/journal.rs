@@ -4,7 +4,7 @@ use jiff::civil::date;
 
 use super::engine::Engine;
 use super::samples::{DAY, fields, user};
-use crate::store::records::{ENTRIES_MAX, PAGE_BYTES_MAX, TEXT_BYTES_MAX};
+use crate::store::journal::{ENTRIES_MAX, PAGE_BYTES_MAX, TEXT_BYTES_MAX};
 use crate::store::{AccountId, Expected, JournalFields, Store, StoreError};
 
 pub(crate) fn the_journal_is_paged_newest_first_and_is_each_user_s_own<E: Engine>() {

@@ -4,7 +4,7 @@ use super::engine::Engine;
 use super::samples::{DAY, MARK, dec, derived, holding, point, position, sync, user};
 use crate::base::{Broker, Cost, Holding, PositionKind, Synced};
 use crate::portfolio::{DayPoint, PointSource, SyncOutcome};
-use crate::store::records::ROWS_MAX;
+use crate::store::portfolios::ROWS_MAX;
 use crate::store::{
     AccountId, Deleted, Derive, NewPortfolio, Portfolio, StoreError, SyncState, Turn,
 };

@@ -23,7 +23,6 @@ pub(crate) struct Condition {
     attempts: AtomicU64,
     /// Monotonic time before which nobody connects.
     next_mono_ms: AtomicU64,
-    pub(crate) refused: Counter,
     pub(crate) committed: Counter,
     pub(crate) failed: Counter,
     /// From a request to the server's answer, of what succeeded.
@@ -37,7 +36,6 @@ impl Condition {
             clock: clock.clone(),
             attempts: AtomicU64::new(0),
             next_mono_ms: AtomicU64::new(0),
-            refused: Counter::new(),
             committed: Counter::new(),
             failed: Counter::new(),
             roundtrips: Durations::new(1),

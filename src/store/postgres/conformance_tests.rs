@@ -10,27 +10,27 @@ use crate::store::settings::{StoreSettings, StoreUrl};
 use crate::store::{Store, UserDirectory};
 
 /// A schema of a role of its own.
-pub(super) struct Schema {
+pub(crate) struct Schema {
     role: String,
     url: StoreUrl,
 }
 
 impl Schema {
-    pub(super) fn through(through: &Server) -> Self {
+    pub(crate) fn through(through: &Server) -> Self {
         let role = server().unwrap().fresh_role();
         let url = StoreUrl::parse(&through.url(&role)).unwrap();
         Self { role, url }
     }
 
-    pub(super) fn store(&self) -> Store {
+    pub(crate) fn store(&self) -> Store {
         Store::on_server(&self.url, &StoreSettings::default(), &Clock::system()).unwrap()
     }
 
-    pub(super) fn role(&self) -> &str {
+    pub(crate) fn role(&self) -> &str {
         &self.role
     }
 
-    pub(super) fn url(&self) -> &StoreUrl {
+    pub(crate) fn url(&self) -> &StoreUrl {
         &self.url
     }
 
@@ -39,7 +39,7 @@ impl Schema {
         UserDirectory::open("".as_ref(), &settings).unwrap()
     }
 
-    pub(super) fn execute(&self, statement: &str) -> Result<(), String> {
+    pub(crate) fn execute(&self, statement: &str) -> Result<(), String> {
         server().unwrap().execute(&self.role, statement).map(drop)
     }
 }

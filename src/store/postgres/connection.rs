@@ -121,12 +121,14 @@ fn unavailable(why: &str) -> Failure {
 pub(crate) struct Deadline {
     clock: Clock,
     at_mono_ms: u64,
+    /// The time that it leaves in all.
+    pub(crate) ms: u64,
 }
 
 impl Deadline {
     /// A deadline `ms` from now.
     pub(crate) fn in_ms(ms: u64, clock: &Clock) -> Self {
-        Self { clock: clock.clone(), at_mono_ms: clock.monotonic_ms() + ms }
+        Self { clock: clock.clone(), at_mono_ms: clock.monotonic_ms() + ms, ms }
     }
 
     pub(crate) fn left(&self) -> Duration {

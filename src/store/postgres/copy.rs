@@ -2,19 +2,18 @@
 //! by cell before it is committed. Runs on a command's main thread; blocks.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use rusqlite::{Connection as File, OpenFlags};
 use sha2::{Digest, Sha256};
 use tokio_postgres::types::{ToSql, Type};
 
-use super::condition::Condition;
 use super::connection::Connection;
-use super::migrations;
+use super::transaction::Connections;
 use crate::base::Clock;
-use crate::store::postgres::connection::{Deadline, Target};
 use crate::store::settings::{StoreSettings, StoreUrl};
 use crate::store::tx::{Arg, Cells, Failure};
-use crate::store::{CopiedTable, MaintenanceError, StoreError};
+use crate::store::{CopiedTable, MaintenanceError, OpenError, StoreError};
 
 /// How long one step may take: the schema, a page of rows, or the commit of all.
 const STEP_DEADLINE_MS: u64 = 60_000;
@@ -171,30 +170,27 @@ impl Sum {
 
 /// The server, within one transaction.
 struct Server {
+    connections: Arc<Connections>,
     connection: Connection,
-    condition: Condition,
-    clock: Clock,
-    url: String,
 }
 
 impl Server {
     fn open(url: &StoreUrl, settings: &StoreSettings) -> Result<Self, MaintenanceError> {
-        let clock = Clock::system();
-        let condition = Condition::new(&clock);
-        let target = Target::new(url, settings).map_err(crate::store::OpenError::from)?;
-        let deadline = Deadline::in_ms(STEP_DEADLINE_MS, &clock);
-        let connection = Connection::open(&target, &deadline);
-        let connection = connection.map_err(|failure| condition.judge(failure))?;
-        migrations::run(&connection, &deadline, &target.url, &condition)?;
-        Ok(Self { connection, condition, clock, url: target.url })
+        let connections =
+            Connections::new(url, settings, &Clock::system()).map_err(OpenError::from)?;
+        let deadline = connections.deadline(STEP_DEADLINE_MS);
+        let connection = connections.connected(&deadline)?;
+        connections.migrate_through(&connection, &deadline)?;
+        Ok(Self { connections, connection })
     }
 
     fn wait<T>(
         &self,
         work: impl Future<Output = Result<T, tokio_postgres::Error>>,
     ) -> Result<T, StoreError> {
-        let deadline = Deadline::in_ms(STEP_DEADLINE_MS, &self.clock);
-        self.connection.wait(&deadline, work).map_err(|failure| self.condition.judge(failure))
+        let deadline = self.connections.deadline(STEP_DEADLINE_MS);
+        let done = self.connection.wait(&deadline, work);
+        done.map_err(|failure| self.connections.condition.judge(failure))
     }
 
     fn control(&self, statements: &str) -> Result<(), StoreError> {
@@ -222,7 +218,10 @@ impl Server {
         let any = format!("SELECT 1 FROM {} LIMIT 1", table.name);
         match self.wait(self.connection.client.query_typed(&any, &[]))?.is_empty() {
             true => Ok(()),
-            false => Err(MaintenanceError::NotEmpty { url: self.url.clone(), table: table.name }),
+            false => {
+                let url = self.connections.target.url.clone();
+                Err(MaintenanceError::NotEmpty { url, table: table.name })
+            }
         }
     }
 

@@ -5,17 +5,16 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::PostgresUsers;
 use super::conformance_tests::Schema;
 use super::test_server::{Server, server};
 use crate::base::{Broker, Clock};
+use crate::store::accounts;
+use crate::store::condition::PROBE_WRITE;
 use crate::store::conformance::samples::{sync, user};
 use crate::store::settings::{StoreSettings, StoreUrl};
-use crate::store::statements::accounts;
-use crate::store::tx::{READ_DEADLINE_MS, Sql, WRITE_DEADLINE_MS, Write, sql};
-use crate::store::{AccountId, NewUser, OpenError, Store, StoreError, Turn};
+use crate::store::tx::{READ_DEADLINE_MS, Sql, WRITE_DEADLINE_MS, Write};
+use crate::store::{AccountId, NewUser, OpenError, Store, StoreError, Turn, UserDirectory};
 
-const PROBE_WRITE: Sql = sql!("sql/store/probe_write.sql");
 /// What a call may take beyond its deadline on a busy machine.
 const MARGIN_MS: u64 = 1_500;
 
@@ -247,10 +246,11 @@ fn a_newer_schema_is_served_while_it_may_be_and_a_foreign_one_never() {
     assert!(schema.store().user_by_id(id).unwrap().is_some());
     schema.execute("UPDATE schema SET least_program = 98").unwrap();
     let url = schema.url();
+    let settings = StoreSettings { url: Some(url.clone()), ..StoreSettings::default() };
     let open = || Store::on_server(url, &StoreSettings::default(), &Clock::system()).err();
     let refused = open().expect("the program is too old");
     assert!(matches!(refused, OpenError::NewerSchema { needs: 98, found: 99, .. }), "{refused}");
-    assert!(PostgresUsers::open(url, &StoreSettings::default()).is_err());
+    assert!(UserDirectory::open("".as_ref(), &settings).is_err());
     schema.execute("DROP TABLE schema").unwrap();
     let refused = open().expect("tables without a schema of ours");
     assert!(matches!(refused, OpenError::ForeignSchema { .. }), "{refused}");
@@ -348,7 +348,7 @@ fn pages_are_complete_where_the_database_sorts_as_people_do() {
     expected.sort();
     let sorted_by_people = store
         .read(READ_DEADLINE_MS, |tx| {
-            const ASK: Sql = Sql { sqlite: "", postgres: "SELECT 'a' < 'B'" };
+            const ASK: Sql = Sql { name: "ASK", text: "SELECT 'a' < 'B'", of_postgres: None };
             Ok(tx.first(ASK, &[], |row| row.get::<bool>(0))?.unwrap_or_default())
         })
         .unwrap();

@@ -8,28 +8,56 @@
 
 use std::sync::Arc;
 
-use super::condition::Condition;
 use super::transaction::{Connections, Purpose};
 use crate::base::lease::{Authority, AuthorityError, Grant, Holder, Look, Presence};
 use crate::base::{Clock, Epoch};
-use crate::store::postgres::connection::{Deadline, Target};
 use crate::store::settings::{StoreSettings, StoreUrl};
-use crate::store::tx::{Arg, Cells, Failure, Sql, Tx, sql};
+use crate::store::tx::{Arg, Cells, Failure, Sql, Tx, statements};
 use crate::store::{OpenError, StoreError};
 
 /// Less than the margin between a lease and the local deadline of its holder.
 const DEADLINE_MS: u64 = 600;
 
-const IS_FREE: Sql = sql!("sql/postgres/lease_is_free.sql");
-const TAKE: Sql = sql!("sql/postgres/take_lease.sql");
-const RENEW: Sql = sql!("sql/postgres/renew_lease.sql");
-const RELEASE: Sql = sql!("sql/postgres/release_lease.sql");
-const HOLD: Sql = sql!("sql/postgres/hold_lease.sql");
+statements! {
+    const IS_FREE = "SELECT until < clock_timestamp(), epoch FROM leases WHERE role = 'feed'";
+    const TAKE = "\
+-- The epoch is above the last one, and above the highest that the node that takes it knows of: the
+-- database may have gone back. One that is far above was given by no row.
+UPDATE leases SET holder = ?1,
+    epoch = CASE WHEN ?3 BETWEEN epoch AND epoch + 1000000 THEN ?3 ELSE epoch END + 1,
+    until = clock_timestamp() + ?2 * interval '1 millisecond'
+FROM (
+    SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit')
+            WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, true) AS durable,
+        set_config('lock_timeout', '500ms', true) AS waits
+) AS brief
+WHERE role = 'feed' AND until < clock_timestamp() AND brief.durable IS NOT NULL
+    AND brief.waits IS NOT NULL
+RETURNING epoch";
+    const RENEW = "\
+-- Also one that has run out: as long as nobody has taken it, nobody has led in between. The \
+settings
+-- hold for this statement alone, which is its own transaction.
+UPDATE leases SET until = clock_timestamp() + ?2 * interval '1 millisecond'
+FROM (
+    SELECT set_config('synchronous_commit', 'off', true) AS durable,
+        set_config('lock_timeout', '500ms', true) AS waits
+) AS brief
+WHERE role = 'feed' AND holder = ?1 AND brief.durable IS NOT NULL AND brief.waits IS NOT NULL
+RETURNING epoch";
+    const RELEASE = "\
+-- Nobody is its holder then, so that a renewal that comes late finds nothing to renew.
+UPDATE leases SET holder = '', until = '-infinity' WHERE role = 'feed' AND holder = ?1";
+    const HOLD = "\
+-- Whoever takes the lease waits for the end of this transaction. A node that is stopped within it
+-- keeps the lease from the others for no longer than this.
+SELECT set_config('idle_in_transaction_session_timeout', '2s', true)
+FROM leases WHERE role = 'feed' AND epoch = ?1 FOR SHARE";
+}
 
 /// The row that says who leads.
 pub(crate) struct PostgresLease {
     connections: Arc<Connections>,
-    clock: Clock,
     lease_ms: u64,
 }
 
@@ -44,9 +72,7 @@ impl PostgresLease {
         lease_ms: u64,
         clock: &Clock,
     ) -> Result<Self, OpenError> {
-        let target = Target::new(url, settings)?;
-        let connections = Connections::new(target, Condition::new(clock));
-        Ok(Self { connections, clock: clock.clone(), lease_ms })
+        Ok(Self { connections: Connections::new(url, settings, clock)?, lease_ms })
     }
 
     fn run<T>(
@@ -54,9 +80,8 @@ impl PostgresLease {
         writes: bool,
         work: impl Fn(&dyn Tx) -> Result<T, Failure>,
     ) -> Result<T, AuthorityError> {
-        let deadline = Deadline::in_ms(DEADLINE_MS, &self.clock);
-        let purpose = Purpose::Statement { writes };
-        let done = self.connections.run(&purpose, DEADLINE_MS, &deadline, &work);
+        let deadline = self.connections.deadline(DEADLINE_MS);
+        let done = self.connections.run(&Purpose::Statement { writes }, &deadline, &work);
         done.map_err(|error| AuthorityError(error.to_string()))
     }
 

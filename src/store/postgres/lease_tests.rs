@@ -131,14 +131,11 @@ fn a_node_that_is_stopped_while_it_holds_the_row_keeps_it_for_two_seconds() {
     let schema = Schema::through(server);
     let (lease, clock, (a, b)) = (lease(&schema, 0), Clock::system(), holders());
     let Grant::Granted(epoch) = lease.take(&a, Epoch(0)).unwrap() else { panic!("refused") };
-    let connections = Connections::new(
-        Target::new(schema.url(), &StoreSettings::default()).unwrap(),
-        Condition::new(&clock),
-    );
+    let connections = Connections::new(schema.url(), &StoreSettings::default(), &clock).unwrap();
     let (held, told) = std::sync::mpsc::channel();
     let (go_on, waits) = std::sync::mpsc::channel::<()>();
     let waits = std::sync::Mutex::new(waits);
-    let deadline = Deadline::in_ms(60_000, &clock);
+    let deadline = connections.deadline(60_000);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let stopped = |tx: &dyn Tx| {
@@ -149,7 +146,7 @@ fn a_node_that_is_stopped_while_it_holds_the_row_keeps_it_for_two_seconds() {
                 Ok(())
             };
             let purpose = Purpose::Write(Vec::new());
-            let _ = connections.run(&purpose, 60_000, &deadline, &stopped);
+            let _ = connections.run(&purpose, &deadline, &stopped);
         });
         told.recv().unwrap();
         let begun_ms = clock.monotonic_ms();

@@ -5,20 +5,18 @@
 
 mod condition;
 #[cfg(test)]
-mod conformance_tests;
+pub(super) mod conformance_tests;
 mod connection;
 mod copy;
 #[cfg(test)]
 mod copy_tests;
 #[cfg(test)]
 mod faults_tests;
-mod lease;
+pub(super) mod lease;
 mod migrations;
-#[cfg(test)]
-mod statements_tests;
 mod store;
 #[cfg(test)]
-mod test_server;
+pub(super) mod test_server;
 mod transaction;
 #[cfg(test)]
 mod turns_tests;
@@ -27,4 +25,5 @@ mod tx;
 pub(crate) use connection::{check, is_exposed};
 pub(crate) use copy::copy;
 pub(crate) use lease::PostgresLease;
-pub(crate) use store::{Postgres, PostgresUsers};
+pub(crate) use store::Postgres;
+pub(crate) use transaction::{Connections, Purpose};

@@ -1,25 +1,17 @@
 //! The store on PostgreSQL: a lane of threads that read and one of threads that write. Each thread
 //! has at most one connection, which it waits on.
 
-use std::io;
 use std::sync::Arc;
 
 use crate::base::Clock;
-use crate::rt::{BatchStats, Lane, LaneError, LaneSpec, LaneStats, Ticket};
-use crate::store::condition::State;
-use crate::store::postgres::condition::Condition;
-use crate::store::postgres::connection::{Deadline, Target};
+use crate::rt::{BatchStats, Lane, LaneSpec, LaneStats};
+use crate::store::condition::StoreHealth;
+use crate::store::errors::{OpenError, Result};
 use crate::store::postgres::lease;
 use crate::store::postgres::transaction::{Connections, Purpose};
 use crate::store::settings::{StoreSettings, StoreUrl};
 use crate::store::turns;
-use crate::store::tx::{Failure, READ_DEADLINE_MS, Right, Sql, Tx, WRITE_DEADLINE_MS, Write, sql};
-use crate::store::{MaintenanceError, OpenError, StoreError, StoreHealth};
-
-const PROBE_READ: Sql = sql!("sql/store/probe_read.sql");
-const PROBE_WRITE: Sql = sql!("sql/store/probe_write.sql");
-/// Locks the rows for which registrations and changes of all nodes wait in turn.
-const PROBE_SHARED: Sql = sql!("sql/postgres/probe_shared.sql");
+use crate::store::tx::{Failure, Right, Tx, Write};
 
 /// Threads of each lane where the settings do not say. Each has a connection, of which a server has
 /// some hundred for all its clients.
@@ -34,8 +26,7 @@ const START_DEADLINE_MS: u64 = 10_000;
 pub(crate) struct Postgres {
     reader_lane: Lane,
     writer_lane: Lane,
-    connections: Arc<Connections>,
-    clock: Clock,
+    pub(crate) connections: Arc<Connections>,
 }
 
 impl Postgres {
@@ -49,9 +40,8 @@ impl Postgres {
         settings: &StoreSettings,
         clock: &Clock,
     ) -> Result<Self, OpenError> {
-        let target = Target::new(url, settings)?;
-        let connections = Connections::new(target, Condition::new(clock));
-        match connections.migrate(&Deadline::in_ms(START_DEADLINE_MS, clock)) {
+        let connections = Connections::new(url, settings, clock)?;
+        match connections.migrate(&connections.deadline(START_DEADLINE_MS)) {
             // The condition has said why.
             Err(OpenError::Store(_)) => tracing::info!("the database is waited for"),
             done => done?,
@@ -60,15 +50,11 @@ impl Postgres {
             let threads = if threads == 0 { THREADS } else { threads };
             Lane::start(&LaneSpec { name, threads, queue_max: WAITING_MAX }, clock)
         };
-        let started: io::Result<Self> = (|| {
-            Ok(Self {
-                reader_lane: lane("store-read", settings.readers)?,
-                writer_lane: lane("store-write", settings.writers)?,
-                connections,
-                clock: clock.clone(),
-            })
-        })();
-        Ok(started?)
+        Ok(Self {
+            reader_lane: lane("store-read", settings.readers)?,
+            writer_lane: lane("store-write", settings.writers)?,
+            connections,
+        })
     }
 
     /// Whether a service could use the server, which is left as it is.
@@ -76,9 +62,8 @@ impl Postgres {
     /// # Errors
     /// [`OpenError`].
     pub(crate) fn check(url: &StoreUrl, settings: &StoreSettings) -> Result<(), OpenError> {
-        let clock = Clock::system();
-        let connections = Connections::new(Target::new(url, settings)?, Condition::new(&clock));
-        connections.look(&Deadline::in_ms(START_DEADLINE_MS, &clock))
+        let connections = Connections::new(url, settings, &Clock::system())?;
+        connections.look(&connections.deadline(START_DEADLINE_MS))
     }
 
     fn submit<T: Send + 'static>(
@@ -86,25 +71,15 @@ impl Postgres {
         purpose: Purpose,
         deadline_ms: u64,
         work: impl Fn(&dyn Tx) -> Result<T, Failure> + Send + 'static,
-    ) -> Result<T, StoreError> {
+    ) -> Result<T> {
         let lane = match purpose {
             Purpose::Read | Purpose::Statement { writes: false } => &self.reader_lane,
             Purpose::Write(_) | Purpose::Statement { writes: true } => &self.writer_lane,
         };
         let connections = Arc::clone(&self.connections);
-        let deadline = Deadline::in_ms(deadline_ms, &self.clock);
-        let ticket = lane
-            .submit(deadline_ms, move || connections.run(&purpose, deadline_ms, &deadline, &work));
-        let result = match ticket.map(Ticket::wait) {
-            Ok(Ok(done)) => done,
-            Ok(Err(LaneError::Late)) => Err(StoreError::Late),
-            Ok(Err(error)) => Err(StoreError::Unavailable(error.to_string())),
-            Err(_) => Err(StoreError::Busy),
-        };
-        if let Err(StoreError::Busy | StoreError::Late | StoreError::Unavailable(_)) = &result {
-            self.connections.condition.refused.increment();
-        }
-        result
+        let deadline = connections.deadline(deadline_ms);
+        let ticket = lane.submit(deadline_ms, move || connections.run(&purpose, &deadline, &work));
+        self.connections.condition.seen.wait(ticket)
     }
 
     /// Writes in the words of the engine that groups them: here each is a commit of its own.
@@ -133,7 +108,7 @@ impl Postgres {
         &self,
         deadline_ms: u64,
         work: impl Fn(&dyn Tx) -> Result<T, Failure> + Send + 'static,
-    ) -> Result<T, StoreError> {
+    ) -> Result<T> {
         self.submit(Purpose::Read, deadline_ms, work)
     }
 
@@ -141,7 +116,7 @@ impl Postgres {
         &self,
         deadline_ms: u64,
         work: impl Fn(&dyn Tx) -> Result<T, Failure> + Send + 'static,
-    ) -> Result<T, StoreError> {
+    ) -> Result<T> {
         self.submit(Purpose::Statement { writes: false }, deadline_ms, work)
     }
 
@@ -149,7 +124,7 @@ impl Postgres {
         &self,
         write: Write,
         work: impl Fn(&dyn Tx) -> Result<T, Failure> + Send + 'static,
-    ) -> Result<T, StoreError> {
+    ) -> Result<T> {
         let condition = &self.connections.condition;
         let Write { deadline_ms, users, right, .. } = write;
         let done = self.submit(Purpose::Write(users), deadline_ms, move |tx| {
@@ -169,88 +144,10 @@ impl Postgres {
     pub(crate) fn health(&self) -> StoreHealth {
         let condition = &self.connections.condition;
         let writer = self.writer_stats(&self.writer_lane.stats());
-        StoreHealth {
-            state: condition.seen.state().as_str(),
-            cause: condition.seen.cause(),
-            writes: writer.committed,
-            commits: writer.commits,
-            refused: condition.refused.value(),
-            writing_ms: None,
-            writer,
-            readers: self.reader_lane.stats(),
-            roundtrips: condition.roundtrips.read(0),
-        }
-    }
-
-    pub(crate) fn probe(&self) {
-        let read = self.glance(READ_DEADLINE_MS, |tx| tx.first(PROBE_READ, &[], |_| Ok(())));
-        let seen = &self.connections.condition.seen;
-        let trusted = !seen.take_doubt() && seen.state() == State::Ok;
-        let done = if read.is_ok() && trusted {
-            Ok(())
-        } else {
-            let written = self.submit(Purpose::Write(Vec::new()), WRITE_DEADLINE_MS, |tx| {
-                tx.run(PROBE_WRITE, &[])?;
-                tx.first(PROBE_SHARED, &[], |_| Ok(())).map(drop)
-            });
-            seen.probed(&written);
-            written
-        };
-        if let Err(error) = done {
-            tracing::debug!(%error, "the store is still not well");
-        }
+        condition.seen.health(writer, self.reader_lane.stats(), condition.roundtrips.read(0))
     }
 
     pub(crate) fn close(&self) {
         self.connections.close();
-    }
-}
-
-// ---- Users
-//
-// The connection of an operator's command, beside the running services. Used on the command's main
-// thread; blocks.
-
-/// A connection beside the services.
-pub(crate) struct PostgresUsers {
-    connections: Arc<Connections>,
-    clock: Clock,
-}
-
-impl PostgresUsers {
-    /// Connects to a database with the current schema. Only the service migrates an older one.
-    ///
-    /// # Errors
-    /// [`MaintenanceError`].
-    pub(crate) fn open(url: &StoreUrl, settings: &StoreSettings) -> Result<Self, MaintenanceError> {
-        let clock = Clock::system();
-        let target = Target::new(url, settings).map_err(OpenError::from)?;
-        let connections = Connections::new(target, Condition::new(&clock));
-        connections.expect_current(&Deadline::in_ms(WRITE_DEADLINE_MS, &clock))?;
-        Ok(Self { connections, clock })
-    }
-
-    pub(crate) fn read<T>(
-        &self,
-        work: impl Fn(&dyn Tx) -> Result<T, Failure>,
-    ) -> Result<T, StoreError> {
-        self.run(&Purpose::Read, work)
-    }
-
-    pub(crate) fn write<T>(
-        &self,
-        write: Write,
-        work: impl Fn(&dyn Tx) -> Result<T, Failure>,
-    ) -> Result<T, StoreError> {
-        self.run(&Purpose::Write(write.users), work)
-    }
-
-    fn run<T>(
-        &self,
-        purpose: &Purpose,
-        work: impl Fn(&dyn Tx) -> Result<T, Failure>,
-    ) -> Result<T, StoreError> {
-        let deadline = Deadline::in_ms(WRITE_DEADLINE_MS, &self.clock);
-        self.connections.run(purpose, WRITE_DEADLINE_MS, &deadline, &work)
     }
 }

@@ -8,12 +8,14 @@ use parking_lot::Mutex;
 
 use super::condition::Condition;
 use super::connection::Connection;
-use super::migrations;
+use super::migrations::known_version;
 use super::tx::{Opening, PostgresTx};
+use crate::base::Clock;
 use crate::store::condition::State;
 use crate::store::postgres::condition::{Meaning, meaning};
 use crate::store::postgres::connection::{Deadline, Target};
-use crate::store::tx::{Failure, Tx};
+use crate::store::settings::{BadStoreUrl, StoreSettings, StoreUrl};
+use crate::store::tx::{Failure, Tx, WRITE_DEADLINE_MS};
 use crate::store::{AccountId, MaintenanceError, OpenError, StoreError};
 
 /// Attempts of a transaction that the server ended, or whose connection was lost.
@@ -97,7 +99,7 @@ fn was_answered(failure: &Failure) -> bool {
 
 /// The connections of the store, at most one for each of its threads.
 pub(crate) struct Connections {
-    target: Target,
+    pub(crate) target: Target,
     pub(crate) condition: Condition,
     idle: Mutex<Vec<Connection>>,
     /// Whether the schema was seen to be the one that this program knows.
@@ -105,9 +107,25 @@ pub(crate) struct Connections {
 }
 
 impl Connections {
-    pub(crate) fn new(target: Target, condition: Condition) -> Arc<Self> {
-        let is_migrated = AtomicBool::new(false);
-        Arc::new(Self { target, condition, idle: Mutex::new(Vec::new()), is_migrated })
+    /// Of a database, to which it does not connect yet.
+    ///
+    /// # Errors
+    /// A bad setting.
+    pub(crate) fn new(
+        url: &StoreUrl,
+        settings: &StoreSettings,
+        clock: &Clock,
+    ) -> Result<Arc<Self>, BadStoreUrl> {
+        Ok(Arc::new(Self {
+            target: Target::new(url, settings)?,
+            condition: Condition::new(clock),
+            idle: Mutex::new(Vec::new()),
+            is_migrated: AtomicBool::new(false),
+        }))
+    }
+
+    pub(crate) fn deadline(&self, ms: u64) -> Deadline {
+        Deadline::in_ms(ms, self.condition.clock())
     }
 
     /// Makes or migrates the schema.
@@ -115,7 +133,7 @@ impl Connections {
     /// # Errors
     /// [`OpenError`].
     pub(crate) fn migrate(&self, deadline: &Deadline) -> Result<(), OpenError> {
-        let connection = self.connect(deadline).map_err(|f| self.condition.judge(f))?;
+        let connection = self.connected(deadline)?;
         self.migrate_through(&connection, deadline)?;
         self.idle.lock().push(connection);
         Ok(())
@@ -126,11 +144,10 @@ impl Connections {
     /// # Errors
     /// [`MaintenanceError`], also for an older schema.
     pub(crate) fn expect_current(&self, deadline: &Deadline) -> Result<(), MaintenanceError> {
-        let connection = self.connect(deadline).map_err(|failure| self.condition.judge(failure))?;
-        let url = &self.target.url;
-        let found = migrations::version(&connection, deadline, url, &self.condition)?;
-        if found < migrations::known_version() {
-            return Err(MaintenanceError::Older { path: url.into(), found });
+        let connection = self.connected(deadline)?;
+        let found = self.version(&connection, deadline)?;
+        if found < known_version() {
+            return Err(MaintenanceError::Older { path: (&self.target.url).into(), found });
         }
         self.is_migrated.store(true, Ordering::Relaxed);
         self.keep(connection);
@@ -142,17 +159,25 @@ impl Connections {
     /// # Errors
     /// [`OpenError`].
     pub(crate) fn look(&self, deadline: &Deadline) -> Result<(), OpenError> {
-        let connection = self.connect(deadline).map_err(|failure| self.condition.judge(failure))?;
-        let found = migrations::version(&connection, deadline, &self.target.url, &self.condition)?;
-        migrations::expect_rights(&connection, deadline, found, &self.condition)
+        let connection = self.connected(deadline)?;
+        let found = self.version(&connection, deadline)?;
+        self.expect_rights(&connection, deadline, found)
     }
 
-    fn migrate_through(
+    /// A new connection, with which a command or a start begins.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub(crate) fn connected(&self, deadline: &Deadline) -> Result<Connection, StoreError> {
+        self.connect(deadline).map_err(|failure| self.condition.judge(failure))
+    }
+
+    pub(crate) fn migrate_through(
         &self,
         connection: &Connection,
         deadline: &Deadline,
     ) -> Result<(), OpenError> {
-        migrations::run(connection, deadline, &self.target.url, &self.condition)?;
+        self.migrate_schema(connection, deadline)?;
         self.is_migrated.store(true, Ordering::Relaxed);
         self.condition.worked(true);
         Ok(())
@@ -179,9 +204,7 @@ impl Connections {
         let fit = match self.is_migrated.load(Ordering::Relaxed) {
             false => self.migrate_through(&connection, deadline),
             // A newer program may have changed the schema since.
-            true => {
-                migrations::expect_known(&connection, deadline, &self.target.url, &self.condition)
-            }
+            true => self.expect_known(&connection, deadline).map(drop),
         };
         fit.map_err(|error| {
             let cause = error.to_string();
@@ -197,17 +220,28 @@ impl Connections {
         self.idle.lock().clear();
     }
 
+    /// Runs work of a command, on its main thread.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub(crate) fn run_here<T>(
+        &self,
+        purpose: &Purpose,
+        work: impl Fn(&dyn Tx) -> Result<T, Failure>,
+    ) -> Result<T, StoreError> {
+        self.run(purpose, &self.deadline(WRITE_DEADLINE_MS), &work)
+    }
+
     /// Runs work in a transaction.
     pub(crate) fn run<T>(
         &self,
         purpose: &Purpose,
-        deadline_ms: u64,
         deadline: &Deadline,
         work: &impl Fn(&dyn Tx) -> Result<T, Failure>,
     ) -> Result<T, StoreError> {
         let mut attempts = 1;
         loop {
-            let opening = purpose.opening(deadline_ms);
+            let opening = purpose.opening(deadline.ms);
             let stopwatch = self.condition.clock().stopwatch();
             let ended = match self.attempt(opening, purpose.writes(), deadline, work) {
                 Ok(done) => {

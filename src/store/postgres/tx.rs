@@ -93,8 +93,9 @@ fn typed<'a>(args: &'a [Arg<'_>]) -> Typed<'a> {
 
 impl Tx for PostgresTx<'_> {
     fn query(&self, sql: Sql, args: &[Arg<'_>], read: ReadRow<'_>) -> Result<(), Failure> {
+        let sql = sql.for_postgres();
         let args = typed(args);
-        let rows = self.wait(self.connection.client.query_typed(sql.postgres, &args))?;
+        let rows = self.wait(self.connection.client.query_typed(&sql, &args))?;
         for row in &rows {
             if let ControlFlow::Break(()) = read(row)? {
                 break;
@@ -109,12 +110,13 @@ impl Tx for PostgresTx<'_> {
         rows: &[Vec<Arg<'_>>],
         read: ReadRowOf<'_>,
     ) -> Result<(), Failure> {
+        let sql = sql.for_postgres();
         let client = &self.connection.client;
         for (chunk, rows) in rows.chunks(PIPELINE_MAX).enumerate() {
             let results: Vec<Vec<Row>> = self.wait(async {
                 let each = rows.iter().map(|args| async {
                     let args = typed(args);
-                    client.query_typed(sql.postgres, &args).await
+                    client.query_typed(&sql, &args).await
                 });
                 each.collect::<FuturesOrdered<_>>().try_collect().await
             })?;
@@ -126,15 +128,17 @@ impl Tx for PostgresTx<'_> {
     }
 
     fn run(&self, sql: Sql, args: &[Arg<'_>]) -> Result<u64, Failure> {
+        let sql = sql.for_postgres();
         let args = typed(args);
-        self.wait(self.connection.client.execute_typed(sql.postgres, &args))
+        self.wait(self.connection.client.execute_typed(&sql, &args))
     }
 
     fn run_many(&self, sql: Sql, rows: &[Vec<Arg<'_>>]) -> Result<u64, Failure> {
+        let sql = sql.for_postgres();
         let client = &self.connection.client;
         let mut changed = 0;
         for rows in rows.chunks(PIPELINE_MAX) {
-            changed += self.wait(execute_each(client, sql.postgres, rows))?;
+            changed += self.wait(execute_each(client, &sql, rows))?;
         }
         Ok(changed)
     }

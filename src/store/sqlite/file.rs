@@ -18,10 +18,11 @@ use serde::{Deserialize, Serialize};
 use crate::base::paths::beside;
 use crate::base::{Clock, clock};
 use crate::ops::notify;
-use crate::store::sqlite::errors::{OpenError, is_of_writing};
+use crate::store::changes::IDENTITY;
+use crate::store::errors::{OpenError, is_of_writing};
 use crate::store::sqlite::log;
 use crate::store::sqlite::writer::BUSY_TIMEOUT;
-use crate::store::tx::{Failure, Sql, Tx, args, damaged, sql};
+use crate::store::tx::{Failure, Tx, args, statements};
 use crate::store::{StoreError, backups};
 
 /// `bhav` in ASCII. Distinguishes our file from any other SQLite file.
@@ -33,45 +34,32 @@ const LOG_BYTES_KEPT: i64 = 16 * 1024 * 1024;
 /// More than there are statements, so that each is prepared only once per connection.
 const STATEMENTS_KEPT: usize = 128;
 
-/// The migrations in order, append-only. The version of a file is the number of migrations it has.
-const MIGRATIONS: &[&str] = &[
-    include_str!("../../../sql/store/0001_accounts.sql"),
-    include_str!("../../../sql/store/0002_portfolios.sql"),
-    include_str!("../../../sql/store/0003_closes.sql"),
-    include_str!("../../../sql/store/0004_journal.sql"),
-    include_str!("../../../sql/store/0005_signals.sql"),
-    include_str!("../../../sql/store/0006_disabled_users.sql"),
-    include_str!("../../../sql/store/0007_provisional_signals.sql"),
-    include_str!("../../../sql/store/0008_journal_bytes.sql"),
-    include_str!("../../../sql/store/0009_identity.sql"),
-    include_str!("../../../sql/store/0010_closing_prices.sql"),
-    include_str!("../../../sql/store/0011_signal_books.sql"),
-    include_str!("../../../sql/store/0012_changes.sql"),
-    include_str!("../../../sql/store/0013_portfolio_versions.sql"),
-    include_str!("../../../sql/store/0014_incarnation.sql"),
-    include_str!("../../../sql/store/0015_login_networks.sql"),
-    include_str!("../../../sql/store/0016_figures.sql"),
+/// The migrations in order with their names, append-only. The version of a file is the number of
+/// migrations it has.
+const MIGRATIONS: &[(&str, &str)] = &[
+    ("0001_accounts", include_str!("../../../sql/store/0001_accounts.sql")),
+    ("0002_portfolios", include_str!("../../../sql/store/0002_portfolios.sql")),
+    ("0003_closes", include_str!("../../../sql/store/0003_closes.sql")),
+    ("0004_journal", include_str!("../../../sql/store/0004_journal.sql")),
+    ("0005_signals", include_str!("../../../sql/store/0005_signals.sql")),
+    ("0006_disabled_users", include_str!("../../../sql/store/0006_disabled_users.sql")),
+    ("0007_provisional_signals", include_str!("../../../sql/store/0007_provisional_signals.sql")),
+    ("0008_journal_bytes", include_str!("../../../sql/store/0008_journal_bytes.sql")),
+    ("0009_identity", include_str!("../../../sql/store/0009_identity.sql")),
+    ("0010_closing_prices", include_str!("../../../sql/store/0010_closing_prices.sql")),
+    ("0011_signal_books", include_str!("../../../sql/store/0011_signal_books.sql")),
+    ("0012_changes", include_str!("../../../sql/store/0012_changes.sql")),
+    ("0013_portfolio_versions", include_str!("../../../sql/store/0013_portfolio_versions.sql")),
+    ("0014_incarnation", include_str!("../../../sql/store/0014_incarnation.sql")),
+    ("0015_login_networks", include_str!("../../../sql/store/0015_login_networks.sql")),
+    ("0016_figures", include_str!("../../../sql/store/0016_figures.sql")),
 ];
 
-/// Names of the migrations, for commands that list them.
-pub(crate) const MIGRATION_NAMES: [&str; MIGRATIONS.len()] = [
-    "0001_accounts",
-    "0002_portfolios",
-    "0003_closes",
-    "0004_journal",
-    "0005_signals",
-    "0006_disabled_users",
-    "0007_provisional_signals",
-    "0008_journal_bytes",
-    "0009_identity",
-    "0010_closing_prices",
-    "0011_signal_books",
-    "0012_changes",
-    "0013_portfolio_versions",
-    "0014_incarnation",
-    "0015_login_networks",
-    "0016_figures",
-];
+/// Names of the migrations that a file of this version lacks.
+pub(crate) fn pending(version: i64) -> Vec<&'static str> {
+    let known = MIGRATIONS.iter().map(|(name, _)| *name);
+    known.skip(usize::try_from(version).unwrap_or(0)).collect()
+}
 
 /// The schema version that this program writes.
 pub(crate) fn known_version() -> i64 {
@@ -282,11 +270,11 @@ fn keep_copy(connection: &Connection, path: &Path) -> Result<(), OpenError> {
     Ok(())
 }
 
-fn migrate(connection: &mut Connection, migrations: &[&str]) -> Result<(), OpenError> {
+fn migrate(connection: &mut Connection, migrations: &[(&str, &str)]) -> Result<(), OpenError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Another process may have migrated it meanwhile.
     let from: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    for migration in migrations.iter().skip(usize::try_from(from).unwrap_or(0)) {
+    for (_, migration) in migrations.iter().skip(usize::try_from(from).unwrap_or(0)) {
         transaction.execute_batch(migration)?;
     }
     // SQLite reports progress during the migrations. The commit that follows waits for the disk
@@ -312,10 +300,22 @@ fn migrate(connection: &mut Connection, migrations: &[&str]) -> Result<(), OpenE
 // runs, so that a start after a kill knows that there must be a log. Runs on the thread that opens
 // the file, and in commands that copy it.
 
-const IDENTITY: Sql = sql!("sql/store/identity.sql");
-const BEGIN_START: Sql = sql!("sql/store/begin_start.sql");
-const NOTE_MOVE: Sql = sql!("sql/store/note_move.sql");
-const FORGET_DATABASE_ID: Sql = sql!("sql/store/forget_database_id.sql");
+statements! {
+    const BEGIN_START = "\
+-- Without an id of before, a new one of 128 random bits.
+UPDATE identity SET
+    database_id = coalesce(?1, lower(hex(randomblob(16)))),
+    cluster_id = CASE WHEN ?1 IS NULL OR cluster_id IS NULL THEN lower(hex(randomblob(16)))
+        ELSE cluster_id END,
+    starts = starts + 1
+WHERE id = 1
+RETURNING database_id, starts, moved_to, moved_ms";
+    const NOTE_MOVE = "UPDATE identity SET moved_to = ?1, moved_ms = ?2 WHERE id = 1";
+    const FORGET_DATABASE_ID = "UPDATE identity SET database_id = NULL WHERE id = 1";
+    const COUNT_ERASURE = "UPDATE identity SET erasures = erasures + 1 WHERE id = 1";
+    const ERASURES = "SELECT erasures, erasures_cleaned FROM identity WHERE id = 1";
+    const NOTE_CLEANED = "UPDATE identity SET erasures_cleaned = ?1 WHERE id = 1";
+}
 
 /// The first schema version with an id.
 const VERSION_MIN: i64 = 9;
@@ -393,12 +393,11 @@ pub(crate) fn begin_identity(connection: &mut Connection, path: &Path) -> Result
     let kept = found.filter(stood_here);
     let is_new = kept.is_none();
     let tx: &dyn Tx = &*transaction;
-    let begun = tx.first(BEGIN_START, &args![kept], |row| {
+    let (mark, moved) = tx.only(BEGIN_START, &args![kept], "the database's id", |row| {
         let file = file.clone();
         let mark = Mark { database_id: row.get(0)?, starts: row.get(1)?, file, is_open: true };
         Ok((mark, row.get::<Option<String>>(2)?.zip(row.get::<Option<i64>>(3)?)))
     })?;
-    let (mark, moved) = begun.ok_or_else(|| damaged("the database's id"))?;
     transaction.commit()?;
     if let Some((to, at_ms)) = moved {
         let at = Timestamp::from_millisecond(at_ms).unwrap_or(Timestamp::UNIX_EPOCH);
@@ -465,8 +464,7 @@ pub(crate) fn note_moved(path: &Path, to: &str, now_ms: i64) -> Result<(), Failu
 
 fn read(connection: &Connection) -> Result<(Option<String>, i64), Failure> {
     let tx: &dyn Tx = connection;
-    let found = tx.first(IDENTITY, &[], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    found.ok_or_else(|| damaged("the database's id"))
+    tx.only(IDENTITY, &[], "the database's id", |row| Ok((row.get(0)?, row.get(1)?)))
 }
 
 /// Removes the id from a copy that is not in use yet, so that it cannot pass for the service's
@@ -495,10 +493,6 @@ pub(crate) fn forget_in(copy: &Path) -> Result<(), Failure> {
 // counted in the transaction that makes them, so that a crash forgets none. Runs on the writer's
 // thread, outside a transaction.
 
-const COUNT_ERASURE: Sql = sql!("sql/store/count_erasure.sql");
-const ERASURES: Sql = sql!("sql/store/erasures.sql");
-const NOTE_CLEANED: Sql = sql!("sql/store/note_cleaned.sql");
-
 /// Largest file that is rewritten while the service runs. A rewrite takes 10 to 25 ms a MiB on a
 /// busy machine and stops all writes. Up to this size it is shorter than a write's deadline.
 pub(crate) const RUNNING_BYTES_MAX: i64 = 64 * 1024 * 1024;
@@ -518,8 +512,7 @@ pub(crate) fn is_due(connection: &Connection, bytes_max: i64) -> Result<bool, Fa
 
 fn counts(connection: &Connection) -> Result<(i64, i64), Failure> {
     let tx: &dyn Tx = connection;
-    let found = tx.first(ERASURES, &[], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    found.ok_or_else(|| damaged("the count of erasures"))
+    tx.only(ERASURES, &[], "the count of erasures", |row| Ok((row.get(0)?, row.get(1)?)))
 }
 
 fn bytes(connection: &Connection) -> rusqlite::Result<i64> {
@@ -605,8 +598,8 @@ mod tests;
 #[cfg(test)]
 mod identity_tests {
     use super::*;
+    use crate::store::changes::identity as identity_of;
     use crate::store::sqlite::file::open_for_writing;
-    use crate::store::statements::accounts::identity as identity_of;
 
     fn id_at_a_start(path: &Path) -> String {
         let mut connection = open_for_writing(path, true).unwrap();

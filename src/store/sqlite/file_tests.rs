@@ -140,7 +140,7 @@ fn published_signals_survive_the_removal_of_an_unused_column() {
 #[test]
 fn older_journals_are_measured_by_the_migration() {
     let (_dir, path) = fresh();
-    let at = MIGRATION_NAMES.iter().position(|name| *name == "0008_journal_bytes").unwrap();
+    let at = MIGRATIONS.iter().position(|(name, _)| *name == "0008_journal_bytes").unwrap();
     let mut connection = Connection::open(&path).unwrap();
     migrate(&mut connection, &MIGRATIONS[..at]).unwrap();
     connection
@@ -167,7 +167,7 @@ fn older_journals_are_measured_by_the_migration() {
 fn older_portfolios_keep_their_amounts_and_are_closed_again() {
     let (_dir, path) = fresh();
     let mut connection = Connection::open(&path).unwrap();
-    let at = MIGRATION_NAMES.iter().position(|name| *name == "0010_closing_prices").unwrap();
+    let at = MIGRATIONS.iter().position(|(name, _)| *name == "0010_closing_prices").unwrap();
     migrate(&mut connection, &MIGRATIONS[..at]).unwrap();
     // 20 November 2026, 03:00 IST: the day before in UTC.
     connection
@@ -207,7 +207,7 @@ fn older_portfolios_keep_their_amounts_and_are_closed_again() {
 fn older_signals_get_a_prior_of_300_dates() {
     let (_dir, path) = fresh();
     let mut connection = Connection::open(&path).unwrap();
-    let at = MIGRATION_NAMES.iter().position(|name| *name == "0011_signal_books").unwrap();
+    let at = MIGRATIONS.iter().position(|(name, _)| *name == "0011_signal_books").unwrap();
     migrate(&mut connection, &MIGRATIONS[..at]).unwrap();
     connection
         .execute_batch(
@@ -239,7 +239,7 @@ fn migrations_are_applied_all_or_none() {
     let (_dir, path) = fresh();
     first_version(&path);
     let mut connection = Connection::open(&path).unwrap();
-    let broken = [MIGRATIONS[0], MIGRATIONS[1], "CREATE TABLE broken (;"];
+    let broken = [MIGRATIONS[0], MIGRATIONS[1], ("broken", "CREATE TABLE broken (;")];
     assert!(migrate(&mut connection, &broken).is_err());
     assert_eq!(number(&connection, "user_version"), 1);
     let tables = "SELECT count(*) FROM sqlite_schema WHERE name = 'holdings'";

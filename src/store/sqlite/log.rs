@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use rusqlite::Connection;
 
 use crate::base::paths::beside;
-use crate::store::sqlite::store::PROBE_WRITE;
+use crate::store::condition::PROBE_WRITE;
 use crate::store::sqlite::writer::BUSY_TIMEOUT;
 use crate::store::tx::{Failure, Tx};
 

@@ -11,7 +11,7 @@ use std::{fs, io};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::base::paths::beside;
-use crate::store::sqlite::errors::{MaintenanceError, OpenError};
+use crate::store::errors::{MaintenanceError, OpenError};
 use crate::store::sqlite::writer::BUSY_TIMEOUT;
 use crate::store::sqlite::{file, log};
 
@@ -226,12 +226,7 @@ fn report(connection: &Connection, path: &Path) -> Result<FileReport, Maintenanc
 }
 
 fn report_of(version: i64) -> FileReport {
-    let names = file::MIGRATION_NAMES.iter().copied();
-    FileReport {
-        version,
-        known: file::known_version(),
-        pending: names.skip(usize::try_from(version).unwrap_or(0)).collect(),
-    }
+    FileReport { version, known: file::known_version(), pending: file::pending(version) }
 }
 
 fn emptied(path: &Path) -> MaintenanceError {

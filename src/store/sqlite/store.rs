@@ -16,18 +16,19 @@ use rusqlite::{Connection, OpenFlags, Row, ToSql, TransactionBehavior, params_fr
 use crate::base::Clock;
 use crate::ops::DurationCounts;
 use crate::ops::state_lock::InstanceLock;
-use crate::rt::{Batch, BatchSpec, Lane, LaneError, LaneSpec, Ticket};
-use crate::store::condition::State;
+use crate::rt::{Batch, BatchSpec, Lane, LaneSpec};
+use crate::store::changes::DatabaseIdentity;
+use crate::store::condition::StoreHealth;
+use crate::store::errors::{MaintenanceError, OpenError, Result};
 use crate::store::settings::StoreSettings;
-use crate::store::sqlite::errors::{Condition, MaintenanceError, OpenError};
+use crate::store::sqlite::condition::Condition;
 use crate::store::sqlite::maintenance::inspect;
 use crate::store::sqlite::writer::{BUSY_TIMEOUT, Readers, SqliteLedger};
 use crate::store::sqlite::{file, log};
 use crate::store::tx::{
     Arg, Cells, Failure, PAGE_DEADLINE_MS, READ_DEADLINE_MS, ReadRow, ReadRowOf, Sql, Tx,
-    WRITE_DEADLINE_MS, Write, sql,
+    WRITE_DEADLINE_MS, Write,
 };
-use crate::store::{DatabaseIdentity, StoreError, StoreHealth};
 
 /// The file's name in the state directory.
 pub const FILE_NAME: &str = "bhav.sqlite";
@@ -95,57 +96,35 @@ impl Sqlite {
         &self,
         deadline_ms: u64,
         work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
-    ) -> Result<T, StoreError> {
+    ) -> Result<T> {
         let readers = Arc::clone(&self.readers);
         let ticket = self.reader_lane.submit(deadline_ms, move || readers.work(work));
-        let outcome = ticket.map_err(|_| StoreError::Busy).map(Ticket::wait);
-        self.result_for_caller(outcome)
+        self.condition.seen.wait(ticket)
     }
 
     pub(crate) fn work<T: Send + 'static>(
         &self,
         deadline_ms: u64,
         work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
-    ) -> Result<T, StoreError> {
+    ) -> Result<T> {
         self.submit(deadline_ms, move |ledger| ledger.work(work))
     }
 
     pub(crate) fn submit<T: Send + 'static>(
         &self,
         deadline_ms: u64,
-        job: impl FnOnce(&mut SqliteLedger) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
+        job: impl FnOnce(&mut SqliteLedger) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
         let ticket = self.writer.submit(deadline_ms, job);
-        let outcome = ticket.map_err(|_| StoreError::Busy).map(Ticket::wait);
-        self.result_for_caller(outcome)
+        self.condition.seen.wait(ticket)
     }
 
-    /// The caller's result. Counts operations that failed for lack of time, room or a usable file.
-    fn result_for_caller<T>(
-        &self,
-        outcome: Result<Result<Result<T, StoreError>, LaneError>, StoreError>,
-    ) -> Result<T, StoreError> {
-        let result = outcome.and_then(|waited| match waited {
-            Ok(done) => done,
-            Err(LaneError::Late) => Err(StoreError::Late),
-            Err(error @ (LaneError::Panicked | LaneError::Closed)) => {
-                Err(StoreError::Unavailable(error.to_string()))
-            }
-        });
-        if let Err(StoreError::Busy | StoreError::Late | StoreError::Unavailable(_)) = &result {
-            self.condition.count_refused();
-        }
-        result
-    }
-}
-
-impl Sqlite {
     /// Writes come one after the other, so no user has to be locked.
     pub(crate) fn write<T: Send + 'static>(
         &self,
         write: &Write,
         work: impl Fn(&dyn Tx) -> Result<T, Failure> + Send + 'static,
-    ) -> Result<T, StoreError> {
+    ) -> Result<T> {
         let written = self.work(write.deadline_ms, move |file| work(file));
         let written = self.condition.seen.noted(written)?;
         if write.hides {
@@ -161,7 +140,7 @@ impl Sqlite {
         write: &Write,
         work: impl Fn(&dyn Tx) -> Result<T, Failure> + Send + 'static,
         erased: fn(&T) -> bool,
-    ) -> Result<T, StoreError> {
+    ) -> Result<T> {
         let written = self.submit(write.deadline_ms, move |ledger| {
             let (done, is_erased) = ledger.work(|file| {
                 let done = work(file)?;
@@ -180,18 +159,8 @@ impl Sqlite {
     }
 
     pub(crate) fn health(&self) -> StoreHealth {
-        let writer = self.writer.stats();
-        StoreHealth {
-            state: self.condition.seen.state().as_str(),
-            cause: self.condition.seen.cause(),
-            writes: writer.committed,
-            commits: writer.commits,
-            refused: self.condition.refused(),
-            writing_ms: writer.busy_ms,
-            writer,
-            readers: self.reader_lane.stats(),
-            roundtrips: DurationCounts::default(),
-        }
+        let (writer, readers) = (self.writer.stats(), self.reader_lane.stats());
+        self.condition.seen.health(writer, readers, DurationCounts::default())
     }
 }
 
@@ -200,9 +169,6 @@ impl Sqlite {
 // Upkeep of the database file: probes it, does what an erasure left to be done, and closes it.
 // Runs on the lane of the probe, and for the close on the main thread.
 
-const PROBE_READ: Sql = sql!("sql/store/probe_read.sql");
-pub(crate) const PROBE_WRITE: Sql = sql!("sql/store/probe_write.sql");
-
 /// After the file has been rewritten, the next rewrite waits this many times as long as the last
 /// one took, because no write is possible during it.
 const CLEAN_PAUSES: u64 = 20;
@@ -210,33 +176,18 @@ const CLEAN_PAUSES: u64 = 20;
 const CLOSE_DEADLINE_MS: u64 = 10_000;
 
 impl Sqlite {
-    pub(crate) fn probe(&self) {
-        // Failures are recorded where they happen.
-        let in_place = self.condition.expect_in_place().is_ok() && self.condition.log.in_place();
-        let read = self.read(READ_DEADLINE_MS, |file| {
-            let tx: &dyn Tx = file;
-            tx.first(PROBE_READ, &[], |row| row.get::<i64>(0))
-        });
-        let seen = &self.condition.seen;
-        let trusted = !seen.take_doubt() && seen.state() == State::Ok;
-        let well = in_place && trusted && read.is_ok();
-        let done = if !well {
-            let written = self.write(&Write::new(), |tx| tx.run(PROBE_WRITE, &[]).map(drop));
-            seen.probed(&written);
-            written
-        } else if self.cleaning_is_due() {
-            self.clean()
-        } else if self.condition.log.due() {
-            self.submit(WRITE_DEADLINE_MS, |ledger| {
-                ledger.then_empty_log();
-                Ok(())
-            })
-        } else {
-            Ok(())
-        };
-        if let Err(error) = done {
-            tracing::debug!(%error, "the store is still not well");
+    /// Completes what an erasure left to be done.
+    pub(crate) fn keep_up(&self) -> Result<()> {
+        if self.cleaning_is_due() {
+            return self.clean();
         }
+        if !self.condition.log.due() {
+            return Ok(());
+        }
+        self.submit(WRITE_DEADLINE_MS, |ledger| {
+            ledger.then_empty_log();
+            Ok(())
+        })
     }
 
     /// Whether something was erased since the file was last rewritten, and the pause after the last
@@ -248,7 +199,7 @@ impl Sqlite {
                 .unwrap_or(false)
     }
 
-    fn clean(&self) -> Result<(), StoreError> {
+    fn clean(&self) -> Result<()> {
         let began_mono_ms = self.clock.monotonic_ms();
         let done = self.submit(PAGE_DEADLINE_MS, |ledger| {
             ledger.then_clean();
@@ -277,7 +228,7 @@ impl Sqlite {
 
 impl Tx for Connection {
     fn query(&self, sql: Sql, args: &[Arg<'_>], read: ReadRow<'_>) -> Result<(), Failure> {
-        let mut statement = self.prepare_cached(sql.sqlite)?;
+        let mut statement = self.prepare_cached(sql.text)?;
         let mut rows = statement.query(params_from_iter(args))?;
         while let Some(row) = rows.next()? {
             if let ControlFlow::Break(()) = read(row)? {
@@ -293,7 +244,7 @@ impl Tx for Connection {
         rows: &[Vec<Arg<'_>>],
         read: ReadRowOf<'_>,
     ) -> Result<(), Failure> {
-        let mut statement = self.prepare_cached(sql.sqlite)?;
+        let mut statement = self.prepare_cached(sql.text)?;
         for (number, args) in rows.iter().enumerate() {
             let mut rows = statement.query(params_from_iter(args))?;
             while let Some(row) = rows.next()? {
@@ -304,11 +255,11 @@ impl Tx for Connection {
     }
 
     fn run(&self, sql: Sql, args: &[Arg<'_>]) -> Result<u64, Failure> {
-        Ok(self.prepare_cached(sql.sqlite)?.execute(params_from_iter(args))? as u64)
+        Ok(self.prepare_cached(sql.text)?.execute(params_from_iter(args))? as u64)
     }
 
     fn run_many(&self, sql: Sql, rows: &[Vec<Arg<'_>>]) -> Result<u64, Failure> {
-        let mut statement = self.prepare_cached(sql.sqlite)?;
+        let mut statement = self.prepare_cached(sql.text)?;
         let mut changed = 0;
         for args in rows {
             changed += statement.execute(params_from_iter(args))? as u64;

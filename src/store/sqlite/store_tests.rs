@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use tempfile::TempDir;
 
 use super::*;
-use crate::store::Store;
+use crate::store::condition::PROBE_WRITE;
 use crate::store::conformance::samples::{DAY, fields, user};
-use crate::store::sqlite::store::PROBE_WRITE;
+use crate::store::{Store, StoreError};
 
 fn clock() -> Clock {
     Clock::system()
@@ -83,5 +83,3 @@ fn writers_at_once_share_commits() {
 
 #[path = "faults_tests.rs"]
 mod faults;
-#[path = "statements_tests.rs"]
-mod statements;

@@ -1,1 +1,0 @@
-SELECT user_id FROM last_user WHERE id = 1

@@ -1,1 +1,0 @@
-SELECT until < clock_timestamp(), epoch FROM leases WHERE role = 'feed'

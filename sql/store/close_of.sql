@@ -1,1 +1,0 @@
-SELECT price, previous_close, as_of_ms FROM closes WHERE date = ?1 AND symbol = ?2

@@ -1,1 +1,0 @@
-SELECT 1 FROM close_runs WHERE date = ?1

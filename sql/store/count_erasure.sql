@@ -1,1 +1,0 @@
-UPDATE identity SET erasures = erasures + 1 WHERE id = 1

@@ -1,1 +1,0 @@
-DELETE FROM holdings WHERE user_id = ?1

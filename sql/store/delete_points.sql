@@ -1,1 +1,0 @@
-DELETE FROM points WHERE user_id = ?1

@@ -1,1 +1,0 @@
-DELETE FROM positions WHERE user_id = ?1

@@ -1,1 +1,0 @@
-DELETE FROM syncs WHERE user_id = ?1

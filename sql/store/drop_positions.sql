@@ -1,1 +1,0 @@
-DELETE FROM positions WHERE user_id = ?1 AND broker = ?2

@@ -1,1 +1,0 @@
-SELECT id, token_epoch FROM users WHERE token_epoch > 0

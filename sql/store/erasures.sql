@@ -1,1 +1,0 @@
-SELECT erasures, erasures_cleaned FROM identity WHERE id = 1

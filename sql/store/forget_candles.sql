@@ -1,1 +1,0 @@
-DELETE FROM candles WHERE symbol = ?1 AND date < ?2

@@ -1,1 +1,0 @@
-DELETE FROM closes WHERE date < ?1

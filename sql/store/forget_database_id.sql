@@ -1,1 +1,0 @@
-UPDATE identity SET database_id = NULL WHERE id = 1

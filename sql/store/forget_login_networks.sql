@@ -1,1 +1,0 @@
-DELETE FROM login_networks WHERE seen_ms < ?1

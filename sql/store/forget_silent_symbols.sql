@@ -1,1 +1,0 @@
-DELETE FROM silent_symbols WHERE date < ?1

@@ -1,1 +1,0 @@
-DELETE FROM split_suspicions WHERE symbol = ?1

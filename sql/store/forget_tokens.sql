@@ -1,1 +1,0 @@
-DELETE FROM revoked_tokens WHERE expires_ms <= ?1

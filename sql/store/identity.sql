@@ -1,1 +1,0 @@
-SELECT database_id, starts, cluster_id FROM identity WHERE id = 1

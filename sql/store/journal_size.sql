@@ -1,1 +1,0 @@
-SELECT journal_entries, journal_bytes FROM users WHERE id = ?1

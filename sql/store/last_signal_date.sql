@@ -1,1 +1,0 @@
-SELECT date FROM signal_dates WHERE date > '' ORDER BY date DESC LIMIT 1

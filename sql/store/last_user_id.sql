@@ -1,1 +1,0 @@
-SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'users'

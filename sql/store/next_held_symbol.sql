@@ -1,1 +1,0 @@
-SELECT symbol FROM holdings WHERE symbol IS NOT NULL AND symbol > ?1 ORDER BY symbol LIMIT 1

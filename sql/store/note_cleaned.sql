@@ -1,1 +1,0 @@
-UPDATE identity SET erasures_cleaned = ?1 WHERE id = 1

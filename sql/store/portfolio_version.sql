@@ -1,1 +1,0 @@
-SELECT portfolio_version FROM users WHERE id = ?1

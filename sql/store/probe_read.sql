@@ -1,1 +1,0 @@
-SELECT written FROM probe WHERE id = 1

@@ -1,1 +1,0 @@
-UPDATE probe SET written = written + 1 WHERE id = 1

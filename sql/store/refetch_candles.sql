@@ -1,1 +1,0 @@
-UPDATE candle_histories SET refetch = TRUE WHERE symbol = ?1

@@ -1,1 +1,0 @@
-SELECT token_id, expires_ms FROM revoked_tokens

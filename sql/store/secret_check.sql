@@ -1,1 +1,0 @@
-SELECT secret_check FROM identity WHERE id = 1

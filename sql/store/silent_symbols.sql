@@ -1,1 +1,0 @@
-SELECT symbol FROM silent_symbols WHERE symbol > ?1 ORDER BY symbol LIMIT ?2

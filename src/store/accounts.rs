@@ -1,0 +1,287 @@
+//! Accounts: users, their passwords, and the networks that they are used from.
+
+use crate::store::errors::{Result, StoreError};
+use crate::store::journal;
+use crate::store::open::Store;
+use crate::store::portfolios::{self, Deleted};
+use crate::store::tx::{
+    Cells, Failure, PAGE_DEADLINE_MS, READ_DEADLINE_MS, Tx, Write, args, damaged, statements,
+};
+
+/// Bits of the epoch that an account begins with. The rest is left for counting up.
+const FIRST_EPOCH_BITS: u32 = 62;
+/// Networks that are kept of an account: home, work, and the last few of a phone.
+pub(crate) const LOGIN_NETWORKS_MAX: usize = 8;
+/// Networks of all accounts that are read at a time, the newest: some 10 MB. Logins from those that
+/// were not read are strangers' until they succeed.
+const LOGIN_NETWORKS_READ: usize = 200_000;
+/// A network is written again once its last use was written so long before.
+pub(crate) const LOGIN_NETWORK_AGAIN_MS: i64 = 20 * 3_600_000;
+
+statements! {
+    const CREATE_USER = "\
+-- The epoch is random, so that no token of another account that once had the id is good for this
+-- one: ids are given again where a database has gone back.
+INSERT INTO users (email, name, password_hash, created_ms, token_epoch) VALUES (?1, ?2, ?3, ?4, ?5)
+RETURNING id";
+    const USER_BY_EMAIL = "\
+SELECT id, email, name, created_ms, password_hash, token_epoch, disabled_ms IS NOT NULL
+FROM users WHERE email = ?1";
+    const USER_BY_ID = "\
+SELECT id, email, name, created_ms, password_hash, token_epoch, disabled_ms IS NOT NULL
+FROM users WHERE id = ?1";
+    const USER_EXISTS = "SELECT 1 FROM users WHERE id = ?1";
+    const REPLACE_HASH = "UPDATE users SET password_hash = ?3 WHERE id = ?1 AND password_hash = ?2";
+    const CHANGE_PASSWORD = "\
+-- The epoch counts up, for its order, and has 32 random bits below, so that no token of another
+-- past of this database has the same.
+UPDATE users SET password_hash = ?3, token_epoch = (((token_epoch >> 32) + 1) << 32) | ?4
+WHERE id = ?1 AND password_hash = ?2 AND disabled_ms IS NULL
+RETURNING token_epoch";
+    const END_TOKENS = "\
+-- The epoch as in change_password.sql.
+UPDATE users SET token_epoch = (((token_epoch >> 32) + 1) << 32) | ?2
+WHERE id = ?1
+RETURNING token_epoch";
+    const ERASE_USER = "\
+-- What is theirs goes with the row.
+DELETE FROM users WHERE id = ?1 RETURNING journal_entries";
+    const LOGIN_NETWORKS = "\
+SELECT login_networks.user_id, users.email, login_networks.network, login_networks.seen_ms
+FROM login_networks JOIN users ON users.id = login_networks.user_id
+WHERE login_networks.seen_ms >= ?1
+ORDER BY login_networks.seen_ms DESC LIMIT ?2";
+    const KEEP_LOGIN_NETWORK = "\
+-- Nothing is written for an account that is gone, or a network that was seen within the day.
+INSERT INTO login_networks (user_id, network, seen_ms)
+SELECT id, ?2, ?3 FROM users WHERE id = ?1
+ON CONFLICT (user_id, network) DO UPDATE SET seen_ms = excluded.seen_ms
+WHERE login_networks.seen_ms < excluded.seen_ms - ?4";
+    const DROP_LOGIN_NETWORKS = "\
+DELETE FROM login_networks WHERE user_id = ?1 AND network NOT IN (
+    SELECT network FROM login_networks WHERE user_id = ?1
+    ORDER BY seen_ms DESC, network LIMIT ?2
+)";
+    const FORGET_LOGIN_NETWORKS = "DELETE FROM login_networks WHERE seen_ms < ?1";
+}
+
+/// A user's id: positive, never used twice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct AccountId(pub i64);
+
+/// A user to register.
+#[derive(Clone, Debug)]
+pub struct NewUser {
+    /// Normalised: trimmed and in lower case.
+    pub email: String,
+    pub name: Option<String>,
+    /// Hash of the password as a PHC string.
+    pub password_hash: String,
+    pub created_ms: i64,
+}
+
+/// A user without secrets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    pub id: AccountId,
+    pub email: String,
+    pub name: Option<String>,
+    pub created_ms: i64,
+}
+
+/// A user with the data that a login checks.
+#[derive(Clone, Debug)]
+pub struct UserSecrets {
+    pub user: User,
+    pub password_hash: String,
+    /// Tokens with another epoch are refused.
+    pub token_epoch: i64,
+    /// Whether an operator has disabled logins.
+    pub disabled: bool,
+}
+
+/// Counts of the rows erased with an account.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Erased {
+    /// Whether there was such a user.
+    pub user: bool,
+    pub portfolio: Deleted,
+    pub journal_entries: u64,
+}
+
+/// A network from which an account was used, as a keyed hash.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct LoginNetwork {
+    pub id: AccountId,
+    pub network: String,
+    pub seen_ms: i64,
+}
+
+impl Store {
+    /// Adds a user. [`StoreError::EmailTaken`] where the e-mail, already normalised, is known.
+    /// It begins with a random token epoch.
+    pub fn create_user(&self, user: NewUser) -> Result<UserSecrets> {
+        self.write(Write::new(), move |tx| create(tx, &user))
+    }
+
+    /// Same as [`create_user`](Self::create_user), for the first account the database ever has.
+    /// [`StoreError::NotFirst`] where there is or was another; of two at once one is the first.
+    pub(crate) fn create_first_user(&self, user: NewUser) -> Result<UserSecrets> {
+        // Each engine gives ids in order and none twice, and another user's insert waits for this
+        // one. The error ends the transaction without a commit.
+        self.write(Write::new(), move |tx| match create(tx, &user)? {
+            created if created.user.id == AccountId(1) => Ok(created),
+            _ => Err(StoreError::NotFirst.into()),
+        })
+    }
+
+    /// The user with a normalised e-mail, with the data that a login checks.
+    pub fn user_by_email(&self, email: &str) -> Result<Option<UserSecrets>> {
+        let email = email.to_owned();
+        self.read(READ_DEADLINE_MS, move |tx| by_email(tx, &email))
+    }
+
+    pub(crate) fn user_by_id(&self, id: AccountId) -> Result<Option<UserSecrets>> {
+        self.read(READ_DEADLINE_MS, move |tx| by_id(tx, id))
+    }
+
+    /// Replaces the hash `old` by one of the same password with better parameters. Returns false if
+    /// the stored hash is no longer `old`.
+    pub(crate) fn replace_hash(&self, id: AccountId, old: &str, new: &str) -> Result<bool> {
+        let (old, new) = (old.to_owned(), new.to_owned());
+        self.write(Write::new(), move |tx| replace_hash(tx, id, &old, &new))
+    }
+
+    /// Changes the password if the stored hash is still `old_hash`, and returns the user's new,
+    /// higher token epoch. `None` if another change came first or the user does not exist.
+    pub(crate) fn change_password(
+        &self,
+        id: AccountId,
+        old_hash: &str,
+        new_hash: &str,
+    ) -> Result<Option<i64>> {
+        let (old, new) = (old_hash.to_owned(), new_hash.to_owned());
+        self.write(Write::new().of([id]).hiding(), move |tx| change_password(tx, id, &old, &new))
+    }
+
+    /// Refuses all of the user's tokens of before, and returns the user's new, higher token epoch.
+    /// `None` if the user does not exist.
+    pub(crate) fn end_tokens(&self, id: AccountId) -> Result<Option<i64>> {
+        self.write(Write::new().of([id]), move |tx| end_tokens(tx, id))
+    }
+
+    /// Erases the user and everything stored for them, from the file and its log.
+    pub fn erase_user(&self, id: AccountId) -> Result<Erased> {
+        self.erase(Write::new().of([id]), move |tx| erase(tx, id), |erased| erased.user)
+    }
+
+    /// Networks from which accounts were used at `since_ms` or later, each with the account's
+    /// e-mail; the newest first, a bounded number.
+    pub(crate) fn login_networks(&self, since_ms: i64) -> Result<Vec<(String, LoginNetwork)>> {
+        self.read(PAGE_DEADLINE_MS, move |tx| {
+            tx.all(LOGIN_NETWORKS, &args![since_ms, LOGIN_NETWORKS_READ], |row| {
+                let (id, network, seen_ms) = (row.get(0)?, row.get(2)?, row.get(3)?);
+                Ok((row.get(1)?, LoginNetwork { id, network, seen_ms }))
+            })
+        })
+    }
+
+    /// Notes networks, of each account the newest few. Accounts that are gone are passed over.
+    pub(crate) fn keep_login_networks(&self, mut seen: Vec<LoginNetwork>) -> Result<()> {
+        // In the order of their keys, so that two nodes do not wait for each other.
+        seen.sort();
+        self.write(Write::page(), move |tx| {
+            let keep = seen.iter().map(|LoginNetwork { id, network, seen_ms }| {
+                args![*id, network, *seen_ms, LOGIN_NETWORK_AGAIN_MS]
+            });
+            if tx.run_each(KEEP_LOGIN_NETWORK, keep)? == 0 {
+                return Ok(());
+            }
+            let mut ids: Vec<AccountId> = seen.iter().map(|seen| seen.id).collect();
+            ids.dedup();
+            let of_accounts = ids.into_iter().map(|id| args![id, LOGIN_NETWORKS_MAX]);
+            tx.run_each(DROP_LOGIN_NETWORKS, of_accounts).map(drop)
+        })
+    }
+
+    /// Deletes networks that were last seen before `before_ms`.
+    pub(crate) fn forget_login_networks(&self, before_ms: i64) -> Result<()> {
+        self.write(Write::page(), move |tx| {
+            tx.run(FORGET_LOGIN_NETWORKS, &args![before_ms]).map(drop)
+        })
+    }
+}
+
+pub(super) fn create(tx: &dyn Tx, user: &NewUser) -> Result<UserSecrets, Failure> {
+    let NewUser { email, name, password_hash, created_ms } = user;
+    let token_epoch = (random()? >> (u64::BITS - FIRST_EPOCH_BITS)).max(1).cast_signed();
+    let columns = args![email, name.as_ref(), password_hash, *created_ms, token_epoch];
+    let id = tx.only(CREATE_USER, &columns, "a row that was added", |row| row.get(0))?;
+    let user = User { id, email: email.clone(), name: name.clone(), created_ms: *created_ms };
+    let password_hash = password_hash.clone();
+    Ok(UserSecrets { user, password_hash, token_epoch, disabled: false })
+}
+
+pub(super) fn by_email(tx: &dyn Tx, email: &str) -> Result<Option<UserSecrets>, Failure> {
+    tx.first(USER_BY_EMAIL, &args![email], secrets)
+}
+
+pub(super) fn by_id(tx: &dyn Tx, id: AccountId) -> Result<Option<UserSecrets>, Failure> {
+    tx.first(USER_BY_ID, &args![id], secrets)
+}
+
+fn secrets(row: &dyn Cells) -> Result<UserSecrets, Failure> {
+    let (id, email) = (row.get(0)?, row.get(1)?);
+    let user = User { id, email, name: row.get(2)?, created_ms: row.get(3)? };
+    let (password_hash, token_epoch) = (row.get(4)?, row.get(5)?);
+    Ok(UserSecrets { user, password_hash, token_epoch, disabled: row.get(6)? })
+}
+
+/// Fails if the user does not exist.
+pub(super) fn expect_user(tx: &dyn Tx, id: AccountId) -> Result<(), Failure> {
+    let found = tx.first(USER_EXISTS, &args![id], |_| Ok(()))?;
+    found.ok_or_else(|| StoreError::NoSuchUser.into())
+}
+
+pub(super) fn replace_hash(
+    tx: &dyn Tx,
+    id: AccountId,
+    old: &str,
+    new: &str,
+) -> Result<bool, Failure> {
+    Ok(tx.run(REPLACE_HASH, &args![id, old, new])? == 1)
+}
+
+pub(super) fn change_password(
+    tx: &dyn Tx,
+    id: AccountId,
+    old: &str,
+    new: &str,
+) -> Result<Option<i64>, Failure> {
+    tx.first(CHANGE_PASSWORD, &args![id, old, new, epoch_salt()?], |row| row.get(0))
+}
+
+pub(super) fn end_tokens(tx: &dyn Tx, id: AccountId) -> Result<Option<i64>, Failure> {
+    tx.first(END_TOKENS, &args![id, epoch_salt()?], |row| row.get(0))
+}
+
+pub(super) fn erase(tx: &dyn Tx, id: AccountId) -> Result<Erased, Failure> {
+    // Deleted explicitly to count the rows. A foreign key deletes the rest with the user.
+    let portfolio = portfolios::delete(tx, id)?;
+    let Some(counted) = tx.first(ERASE_USER, &args![id], |row| row.get::<i64>(0))? else {
+        return Ok(Erased::default());
+    };
+    let journal_entries =
+        u64::try_from(counted).map_err(|_| damaged("a count of journal entries"))?;
+    debug_assert!(journal_entries <= journal::ENTRIES_MAX as u64);
+    Ok(Erased { user: true, portfolio, journal_entries })
+}
+
+/// The random half of a token epoch.
+pub(super) fn epoch_salt() -> Result<i64, Failure> {
+    Ok((random()? >> u32::BITS).cast_signed())
+}
+
+pub(super) fn random() -> Result<u64, Failure> {
+    getrandom::u64().map_err(|error| StoreError::Unavailable(error.to_string()).into())
+}

@@ -1,0 +1,226 @@
+//! Daily candles of the universe, and what is known of each history.
+
+use jiff::civil::Date;
+
+use crate::base::{Candle, Epoch, Source, Symbol};
+use crate::store::errors::Result;
+use crate::store::open::Store;
+use crate::store::tx::{
+    Cells, Failure, PAGE_DEADLINE_MS, READ_DEADLINE_MS, Tx, Write, args, statements,
+};
+
+/// Rows of `candle_histories` read at a time.
+const HISTORIES_PAGE: usize = 1_000;
+/// Sorts after every possible date.
+const AFTER_ALL: &str = "9999-12-31~";
+
+statements! {
+    const CANDLES = "\
+SELECT date, open_e4, high_e4, low_e4, close_e4, volume
+FROM candles WHERE symbol = ?1 ORDER BY date";
+    const KEEP_CANDLE = "\
+INSERT INTO candles (symbol, date, open_e4, high_e4, low_e4, close_e4, volume)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+    const FORGET_CANDLES = "DELETE FROM candles WHERE symbol = ?1 AND date < ?2";
+    const HISTORY = "\
+SELECT h.source, h.simulated, h.refetch, c.date, c.open_e4, c.high_e4, c.low_e4, c.close_e4, \
+    c.volume
+FROM candle_histories h LEFT JOIN candles c ON c.symbol = h.symbol
+WHERE h.symbol = ?1 ORDER BY c.date DESC LIMIT ?2";
+    const HISTORIES = "\
+SELECT h.symbol, h.source, h.simulated, h.refetch,
+    (SELECT max(c.date) FROM candles c WHERE c.symbol = h.symbol)
+FROM candle_histories h WHERE h.symbol > ?1 ORDER BY h.symbol LIMIT ?2";
+    const KEEP_HISTORY = "\
+INSERT INTO candle_histories (symbol, source, simulated, refetch) VALUES (?1, ?2, ?3, FALSE)
+ON CONFLICT (symbol) DO UPDATE
+SET source = excluded.source, simulated = excluded.simulated, refetch = FALSE";
+    const REFETCH = "UPDATE candle_histories SET refetch = TRUE WHERE symbol = ?1";
+    const SUSPICIONS =
+        "SELECT date, confirmed FROM split_suspicions WHERE symbol = ?1 ORDER BY date";
+    const KEEP_SUSPICION = "\
+INSERT INTO split_suspicions (symbol, date, confirmed) VALUES (?1, ?2, ?3)
+ON CONFLICT (symbol, date)
+DO UPDATE SET confirmed = split_suspicions.confirmed OR excluded.confirmed";
+    const FORGET_SUSPICIONS = "DELETE FROM split_suspicions WHERE symbol = ?1";
+}
+
+/// A symbol's stored history, without the candles.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CandleHistory {
+    pub symbol: Symbol,
+    /// The source of all candles.
+    pub source: Source,
+    pub simulated: bool,
+    /// Whether the candles cannot be trusted until all are fetched again.
+    pub refetch: bool,
+    /// Date of the newest candle.
+    pub last: Option<Date>,
+    pub suspicions: Vec<SplitSuspicion>,
+}
+
+/// A symbol's newest candles.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StoredCandles {
+    /// The source of all candles.
+    pub source: Source,
+    pub simulated: bool,
+    /// Whether the candles cannot be trusted until all are fetched again.
+    pub refetch: bool,
+    /// Oldest first.
+    pub candles: Vec<Candle>,
+}
+
+/// A date that looks like an unadjusted split.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SplitSuspicion {
+    pub date: Date,
+    /// Whether a later fetch of the whole history had the same prices, so that it was a real move.
+    pub confirmed: bool,
+}
+
+/// A whole history that replaces the stored one.
+#[derive(Clone, Debug)]
+pub struct NewHistory {
+    pub symbol: Symbol,
+    pub source: Source,
+    pub simulated: bool,
+    /// Ascending.
+    pub candles: Vec<Candle>,
+    pub suspicions: Vec<SplitSuspicion>,
+}
+
+impl Store {
+    /// The stored history of every symbol, without candles, in order of symbol.
+    pub fn candle_histories(&self) -> Result<Vec<CandleHistory>> {
+        self.read(PAGE_DEADLINE_MS, |tx| {
+            let mut found: Vec<CandleHistory> = Vec::new();
+            loop {
+                let last = found.last().map_or("", |last| last.symbol.as_str());
+                let mut page = tx.all(HISTORIES, &args![last, HISTORIES_PAGE], history)?;
+                let of_page: Vec<Symbol> = page.iter().map(|found| found.symbol.clone()).collect();
+                let symbols = of_page.iter().map(|symbol| args![symbol]);
+                tx.query_each(SUSPICIONS, symbols, |at, row| {
+                    let suspicion = SplitSuspicion { date: row.get(0)?, confirmed: row.get(1)? };
+                    page[at].suspicions.push(suspicion);
+                    Ok(())
+                })?;
+                let is_last = page.len() < HISTORIES_PAGE;
+                found.append(&mut page);
+                if is_last {
+                    return Ok(found);
+                }
+            }
+        })
+    }
+
+    /// A symbol's newest candles, at most `max`, with what is known of all of them; `None` if
+    /// nothing is stored.
+    pub(crate) fn candle_history(
+        &self,
+        symbol: &Symbol,
+        max: usize,
+    ) -> Result<Option<StoredCandles>> {
+        let symbol = symbol.clone();
+        self.read(READ_DEADLINE_MS, move |tx| {
+            // One statement, so that candles and what is known of them are of one state.
+            let mut rows = tx.all(HISTORY, &args![&symbol, max], |row| {
+                let about = (row.get(0)?, row.get(1)?, row.get(2)?);
+                // A history may have no candles yet.
+                let date: Option<Date> = row.get(3)?;
+                Ok((about, date.map(|date| candle(row, date, 4)).transpose()?))
+            })?;
+            rows.reverse();
+            let Some(((source, simulated, refetch), _)) = rows.first().copied() else {
+                return Ok(None);
+            };
+            let candles = rows.into_iter().filter_map(|(_, candle)| candle).collect();
+            Ok(Some(StoredCandles { source, simulated, refetch, candles }))
+        })
+    }
+
+    /// A symbol's candles, oldest first.
+    pub fn candles(&self, symbol: &Symbol) -> Result<Vec<Candle>> {
+        let symbol = symbol.clone();
+        self.read(PAGE_DEADLINE_MS, move |tx| {
+            tx.all(CANDLES, &args![&symbol], |row| candle(row, row.get(0)?, 1))
+        })
+    }
+
+    /// Replaces the stored history of a symbol.
+    pub fn replace_candles(&self, epoch: Epoch, history: NewHistory) -> Result<()> {
+        self.write(Write::leading(epoch), move |tx| {
+            let NewHistory { symbol, source, simulated, candles, suspicions } = &history;
+            tx.run(FORGET_CANDLES, &args![symbol, AFTER_ALL])?;
+            keep(tx, symbol, candles)?;
+            tx.run(KEEP_HISTORY, &args![symbol, source.as_str(), *simulated])?;
+            tx.run(FORGET_SUSPICIONS, &args![symbol])?;
+            let suspicions =
+                suspicions.iter().map(|found| args![symbol, found.date, found.confirmed]);
+            tx.run_each(KEEP_SUSPICION, suspicions).map(drop)
+        })
+    }
+
+    /// Appends sessions after the last stored one, and drops candles before `keep_from`.
+    pub(crate) fn append_candles(
+        &self,
+        epoch: Epoch,
+        symbol: &Symbol,
+        candles: Vec<Candle>,
+        keep_from: Date,
+    ) -> Result<()> {
+        let symbol = symbol.clone();
+        self.write(Write::leading(epoch), move |tx| {
+            keep(tx, &symbol, &candles)?;
+            tx.run(FORGET_CANDLES, &args![&symbol, keep_from]).map(drop)
+        })
+    }
+
+    /// Marks a symbol's candles as not to be used until all are fetched again.
+    pub fn want_refetch(
+        &self,
+        epoch: Epoch,
+        symbol: &Symbol,
+        suspected: Option<Date>,
+    ) -> Result<()> {
+        let symbol = symbol.clone();
+        self.write(Write::leading(epoch), move |tx| {
+            if let Some(date) = suspected {
+                tx.run(KEEP_SUSPICION, &args![&symbol, date, false])?;
+            }
+            tx.run(REFETCH, &args![&symbol]).map(drop)
+        })
+    }
+}
+
+/// Reads a history without its suspicions.
+fn history(row: &dyn Cells) -> Result<CandleHistory, Failure> {
+    Ok(CandleHistory {
+        symbol: row.get(0)?,
+        source: row.get(1)?,
+        simulated: row.get(2)?,
+        refetch: row.get(3)?,
+        last: row.get(4)?,
+        suspicions: Vec::new(),
+    })
+}
+
+/// The candle of `date` whose prices begin in the column `at`.
+fn candle(row: &dyn Cells, date: Date, at: usize) -> Result<Candle, Failure> {
+    Ok(Candle {
+        date,
+        open_e4: row.get(at)?,
+        high_e4: row.get(at + 1)?,
+        low_e4: row.get(at + 2)?,
+        close_e4: row.get(at + 3)?,
+        volume: row.get(at + 4)?,
+    })
+}
+
+fn keep(tx: &dyn Tx, symbol: &Symbol, candles: &[Candle]) -> Result<(), Failure> {
+    let rows = candles.iter().map(|candle| {
+        let Candle { date, open_e4, high_e4, low_e4, close_e4, volume } = *candle;
+        args![symbol, date, open_e4, high_e4, low_e4, close_e4, volume]
+    });
+    tx.run_each(KEEP_CANDLE, rows).map(drop)
+}

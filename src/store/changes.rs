@@ -1,0 +1,326 @@
+//! Which tokens are accepted, besides their signature: the identity of the database, revoked
+//! tokens, and the changes of accounts and tokens, which the database numbers and notes by itself.
+
+use crate::store::accounts::{AccountId, random};
+use crate::store::errors::{Result, StoreError};
+use crate::store::open::Store;
+use crate::store::tx::{
+    Cells, Failure, PAGE_DEADLINE_MS, READ_DEADLINE_MS, Tx, Write, args, damaged, statements,
+};
+
+/// Changes of accounts and tokens that are read at a time.
+pub(crate) const CHANGES_PAGE: usize = 500;
+/// Changes of accounts and tokens that are kept, for nodes that were away for a while: some
+/// megabyte. One that misses more of them reads all accounts anew, as at its start.
+pub(crate) const CHANGES_KEPT: usize = 10_000;
+
+statements! {
+    const IDENTITY = "SELECT database_id, starts, cluster_id FROM identity WHERE id = 1";
+    const RENEW_INCARNATION = "\
+-- Only while it is still the one that was seen, so that of several who see the same one renews it.
+UPDATE identity SET database_id = ?2 WHERE id = 1 AND database_id = ?1";
+    const RENEW_IDENTITY = "\
+UPDATE identity SET database_id = ?1, cluster_id = coalesce(?2, cluster_id), secret_check = NULL
+WHERE id = 1";
+    const SECRET_CHECK = "SELECT secret_check FROM identity WHERE id = 1";
+    const CLAIM_SECRET = "\
+-- Only while the recorded one is still that which was judged.
+UPDATE identity SET secret_check = ?2 WHERE id = 1 AND coalesce(secret_check, '') = ?1";
+    const REVOKE_TOKEN = "\
+INSERT INTO revoked_tokens (token_id, expires_ms) VALUES (?1, ?2)
+ON CONFLICT (token_id) DO UPDATE SET expires_ms = CASE
+    WHEN revoked_tokens.expires_ms < excluded.expires_ms THEN excluded.expires_ms
+    ELSE revoked_tokens.expires_ms END";
+    const FORGET_TOKENS = "DELETE FROM revoked_tokens WHERE expires_ms <= ?1";
+    const REVOKED_TOKENS = "SELECT token_id, expires_ms FROM revoked_tokens";
+    const USER_IDS = "SELECT id FROM users";
+    const EPOCHS = "SELECT id, token_epoch FROM users WHERE token_epoch > 0";
+    const LAST_USER_ID = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'users'",
+        postgres "SELECT user_id FROM last_user WHERE id = 1";
+    const CHANGES_AFTER = "\
+-- The first row is the change ?1 itself, where it is still there: its mark proves that it is the
+-- one that was read. One row with nulls where there is none.
+SELECT change_count.made, change_count.noticed, identity.database_id, changes.number, changes.kind,
+    changes.user_id, changes.token_id, changes.value, changes.mark, identity.secret_check
+FROM change_count JOIN identity ON identity.id = 1 LEFT JOIN changes ON changes.number >= ?1
+WHERE change_count.id = 1
+ORDER BY changes.number
+LIMIT ?2";
+    const CHANGES_MADE = "\
+SELECT change_count.made, change_count.noticed, changes.mark
+FROM change_count LEFT JOIN changes ON changes.number = change_count.made
+WHERE change_count.id = 1";
+    const NOTICE_CHANGES = "UPDATE change_count SET noticed = ?1 WHERE id = 1 AND noticed < ?1";
+    const FORGET_CHANGES =
+        "DELETE FROM changes WHERE number <= (SELECT made FROM change_count WHERE id = 1) - ?1";
+}
+
+/// Which database it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct DatabaseIdentity {
+    /// Tokens are good for one incarnation alone. A database that was put back, or was seen to have
+    /// gone back, has a new one.
+    pub incarnation: String,
+    /// Stays while the same database goes on, and is no other database's.
+    pub cluster: String,
+}
+
+/// The state that decides whether a token is accepted, besides its signature.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct AuthState {
+    /// Tokens issued for another one are refused.
+    pub incarnation: String,
+    /// Every user.
+    pub users: Vec<AccountId>,
+    /// The highest id ever given to a user.
+    pub last_user: AccountId,
+    /// Users with a token epoch other than zero.
+    pub epochs: Vec<(AccountId, i64)>,
+    /// The last change that is in all this.
+    pub read: LastRead,
+    /// Ids of revoked tokens, each with the time when it expires anyway (Unix milliseconds).
+    pub revoked_tokens: Vec<(String, i64)>,
+}
+
+/// A change that every node has to know of, to judge tokens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// The account exists, with this token epoch.
+    Account {
+        id: AccountId,
+        epoch: i64,
+    },
+    Erased {
+        id: AccountId,
+    },
+    Revoked {
+        token_id: String,
+        expires_ms: i64,
+    },
+    /// A newer program has made it.
+    Unknown,
+}
+
+/// How far the changes of a database were read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LastRead {
+    /// Number of the last change.
+    pub number: i64,
+    /// Its random mark; `None` where there is no such row any more.
+    pub mark: Option<i64>,
+}
+
+/// What a page says of the changes before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Continuity {
+    /// They are those that were read, and none was forgotten between them and the page.
+    Follows,
+    /// Some were forgotten meanwhile.
+    Missed,
+    /// They are others, or not there: the database is an older one, or another past of it.
+    WentBack,
+}
+
+/// A page of the changes after one of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Changes {
+    /// The incarnation of the database that has them.
+    pub incarnation: String,
+    /// The check value of the secret that nodes of this database sign with.
+    pub secret_check: Option<String>,
+    /// The mark of the change before the page, where it is still there.
+    pub before: Option<i64>,
+    /// The mark of the last change of the page.
+    pub mark: Option<i64>,
+    /// Number of the last change that was made.
+    pub made: i64,
+    /// Number of the last one that the one service of a database has said to have applied.
+    pub noticed: i64,
+    /// With their numbers, in order.
+    pub rows: Vec<(i64, Change)>,
+}
+
+impl Changes {
+    /// Whether they are all that was made since `read`.
+    pub(crate) fn continuity(&self, read: LastRead) -> Continuity {
+        let first = self.rows.first().map(|(number, _)| *number);
+        match (read.mark, self.before) {
+            _ if self.made < read.number => Continuity::WentBack,
+            (Some(known), Some(found)) if known == found => Continuity::Follows,
+            (Some(_), Some(_)) => Continuity::WentBack,
+            // The newest changes are never forgotten.
+            (Some(_), None) if first.is_none() => Continuity::WentBack,
+            (Some(_), None) => Continuity::Missed,
+            (None, _) => match first.map_or(self.made == read.number, |at| at == read.number + 1) {
+                true => Continuity::Follows,
+                false => Continuity::Missed,
+            },
+        }
+    }
+
+    /// The last change of the page, which came after `read`.
+    pub(crate) fn last(&self, read: LastRead) -> LastRead {
+        let last = self.rows.last().map(|(number, _)| *number);
+        last.map_or(read, |number| LastRead { number, mark: self.mark })
+    }
+}
+
+impl Store {
+    /// Revokes one token, which expires at `expires_ms`.
+    pub(crate) fn revoke_token(&self, token_id: &str, expires_ms: i64) -> Result<()> {
+        let token_id = token_id.to_owned();
+        self.write(Write::new(), move |tx| {
+            tx.run(REVOKE_TOKEN, &args![&token_id, expires_ms]).map(drop)
+        })
+    }
+
+    /// Deletes revocations of tokens that expired before `before_ms`, and returns how many.
+    pub(crate) fn forget_revocations(&self, before_ms: i64) -> Result<usize> {
+        self.write(Write::new(), move |tx| Ok(tx.run(FORGET_TOKENS, &args![before_ms])? as usize))
+    }
+
+    /// The state that decides whether a token is accepted, all of one moment, to be kept in memory.
+    pub(crate) fn auth_state(&self) -> Result<AuthState> {
+        self.read(PAGE_DEADLINE_MS, |tx| {
+            Ok(AuthState {
+                incarnation: identity(tx)?.incarnation,
+                users: tx.all(USER_IDS, &[], |row| row.get(0))?,
+                last_user: tx.first(LAST_USER_ID, &[], |row| row.get(0))?.unwrap_or_default(),
+                read: counts(tx)?.0,
+                epochs: tx.all(EPOCHS, &[], |row| Ok((row.get(0)?, row.get(1)?)))?,
+                revoked_tokens: tx
+                    .all(REVOKED_TOKENS, &[], |row| Ok((row.get(0)?, row.get(1)?)))?,
+            })
+        })
+    }
+
+    /// Which database it is.
+    pub(crate) fn identity(&self) -> Result<DatabaseIdentity> {
+        self.glance(READ_DEADLINE_MS, identity)
+    }
+
+    /// Gives the database a new incarnation if it has gone back since `read` and still has the one
+    /// that was `seen`: of several nodes, one does. Returns which database it is then.
+    pub(crate) fn renew_incarnation(&self, seen: &str, read: LastRead) -> Result<DatabaseIdentity> {
+        let seen = seen.to_owned();
+        self.write(Write::new(), move |tx| {
+            // Asked again where writes go: a reading may have come from a server that is behind.
+            if changes_after(tx, read.number)?.continuity(read) == Continuity::WentBack {
+                tx.run(RENEW_INCARNATION, &args![&seen, new_id()?])?;
+            }
+            identity(tx)
+        })
+    }
+
+    /// Records the check value `own` of the secret that this node signs tokens with, where none is
+    /// recorded or one of those in `known`. Returns the recorded one where it is another. A store
+    /// that one process has records none.
+    pub(crate) fn claim_secret(&self, own: &str, known: &[String]) -> Result<Option<String>> {
+        if !self.is_shared() {
+            return Ok(None);
+        }
+        let (own, known) = (own.to_owned(), known.to_vec());
+        self.write(Write::new(), move |tx| {
+            let recorded = tx.first(SECRET_CHECK, &[], |row| row.get::<Option<String>>(0))?;
+            match recorded.flatten() {
+                Some(recorded) if recorded == own => Ok(None),
+                Some(recorded) if !known.contains(&recorded) => Ok(Some(recorded)),
+                recorded => {
+                    match tx.run(CLAIM_SECRET, &args![recorded.unwrap_or_default(), &own])? {
+                        0 => Err(StoreError::Busy.into()),
+                        _ => Ok(None),
+                    }
+                }
+            }
+        })
+    }
+
+    /// The next changes after `number` of what [`auth_state`](Self::auth_state) has, made by this
+    /// service, by other nodes or by operators' commands.
+    pub(crate) fn changes_after(&self, number: i64) -> Result<Changes> {
+        self.glance(READ_DEADLINE_MS, move |tx| changes_after(tx, number))
+    }
+
+    /// Records that the one service of a database has applied the changes up to `number`, for
+    /// commands that wait for it.
+    pub(crate) fn notice_changes(&self, number: i64) -> Result<()> {
+        // Some of the changes may have been erasures.
+        self.write(Write::new().hiding(), move |tx| {
+            tx.run(NOTICE_CHANGES, &args![number]).map(drop)
+        })
+    }
+
+    /// Deletes all but the newest [`CHANGES_KEPT`] changes. A node that missed some reloads the
+    /// whole state.
+    pub(crate) fn forget_changes(&self) -> Result<()> {
+        self.write(Write::new(), |tx| tx.run(FORGET_CHANGES, &args![CHANGES_KEPT]).map(drop))
+    }
+}
+
+pub(super) fn identity(tx: &dyn Tx) -> Result<DatabaseIdentity, Failure> {
+    match tx.only(IDENTITY, &[], "the database's id", |row| Ok((row.get(0)?, row.get(2)?)))? {
+        (Some(incarnation), Some(cluster)) => Ok(DatabaseIdentity { incarnation, cluster }),
+        _ => {
+            let why = "a database that was put in place has to take writes once";
+            Err(StoreError::Unavailable(why.to_owned()).into())
+        }
+    }
+}
+
+/// Gives the database a new incarnation, and a copy of another one a new id of the cluster too.
+/// Forgets which secret its nodes sign with.
+pub(super) fn renew_identity(tx: &dyn Tx, is_copy: bool) -> Result<DatabaseIdentity, Failure> {
+    let cluster = is_copy.then(new_id).transpose()?;
+    tx.run(RENEW_IDENTITY, &args![new_id()?, cluster])?;
+    identity(tx)
+}
+
+/// 128 random bits, as text.
+fn new_id() -> Result<String, Failure> {
+    Ok(format!("{:016x}{:016x}", random()?, random()?))
+}
+
+/// The changes after the one of this number, at most [`CHANGES_PAGE`].
+fn changes_after(tx: &dyn Tx, number: i64) -> Result<Changes, Failure> {
+    // One row more, for the change of this number itself.
+    let rows = tx.all(CHANGES_AFTER, &args![number, CHANGES_PAGE + 1], |row| {
+        let change = row
+            .get::<Option<i64>>(3)?
+            .map(|number| Ok::<_, Failure>((number, row.get::<i64>(8)?, change(row)?)));
+        let identity = (row.get::<Option<String>>(2)?, row.get::<Option<String>>(9)?);
+        let of_all = (row.get::<i64>(0)?, row.get::<i64>(1)?, identity);
+        Ok((of_all, change.transpose()?))
+    })?;
+    let Some(((made, noticed, (incarnation, secret_check)), _)) = rows.first().cloned() else {
+        return Err(damaged("a count of changes"));
+    };
+    let mut rows: Vec<_> = rows.into_iter().filter_map(|row| row.1).collect();
+    let is_before = rows.first().is_some_and(|(first, ..)| *first == number);
+    let before = is_before.then(|| rows.remove(0).1);
+    rows.truncate(CHANGES_PAGE);
+    Ok(Changes {
+        incarnation: incarnation.unwrap_or_default(),
+        secret_check,
+        before,
+        mark: rows.last().map(|(_, mark, _)| *mark),
+        made,
+        noticed,
+        rows: rows.into_iter().map(|(number, _, change)| (number, change)).collect(),
+    })
+}
+
+fn change(row: &dyn Cells) -> Result<Change, Failure> {
+    Ok(match row.str(4)? {
+        "account" => Change::Account { id: row.get(5)?, epoch: row.get(7)? },
+        "erased" => Change::Erased { id: row.get(5)? },
+        "revoked" => Change::Revoked { token_id: row.get(6)?, expires_ms: row.get(7)? },
+        _ => Change::Unknown,
+    })
+}
+
+/// The last change that was made, and how many the one service of a file has taken up.
+pub(super) fn counts(tx: &dyn Tx) -> Result<(LastRead, i64), Failure> {
+    tx.only(CHANGES_MADE, &[], "a count of changes", |row| {
+        Ok((LastRead { number: row.get(0)?, mark: row.get(2)? }, row.get(1)?))
+    })
+}

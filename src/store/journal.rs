@@ -1,0 +1,609 @@
+//! The trade journal, and the preconditions that a change of it has on what the client has seen.
+//!
+//! A change checks its precondition within its transaction, so that of two clients that have read
+//! the same state only one can change it: [`StoreError::NotAsExpected`]. Every statement names the
+//! user beside the entry, so that the id of another user's entry finds nothing.
+
+use std::ops::ControlFlow;
+
+use jiff::civil::Date;
+use rust_decimal::Decimal;
+use serde::Serialize;
+
+use crate::base::json;
+use crate::http::document::variants::content_tag;
+use crate::ops::exit::VERSION;
+use crate::store::accounts::AccountId;
+use crate::store::errors::{Result, StoreError};
+use crate::store::open::Store;
+use crate::store::tx::{
+    Arg, Cells, Failure, READ_DEADLINE_MS, Sql, Tx, Write, args, damaged, statements,
+};
+
+/// What one user may keep in the journal: forty a trading day for a year.
+pub(crate) const ENTRIES_MAX: usize = 10_000;
+/// Bytes of text in them (symbol, strategy, notes and tags, as stored): 800 each, if all are there.
+/// Bounds what one account takes of the disk, of memory for an export, and of the writer when it is
+/// erased; the longest texts in every entry would be 200 MB.
+pub(crate) const TEXT_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Text of a page, but for one longer entry: it is made into JSON in some hundred microseconds.
+pub(crate) const PAGE_BYTES_MAX: usize = 256 * 1024;
+
+statements! {
+    const COUNT_ENTRY = "\
+UPDATE users SET journal_entries = journal_entries + 1, journal_bytes = journal_bytes + ?3
+WHERE id = ?1 AND journal_entries < ?2 AND journal_bytes + ?3 <= ?4";
+    const UNCOUNT_ENTRY = "\
+UPDATE users SET journal_entries = journal_entries - 1, journal_bytes = journal_bytes - ?2
+WHERE id = ?1";
+    const COUNT_BYTES = "\
+-- What an entry grows by that is replaced. One that shrinks is taken from a journal over its bound.
+UPDATE users SET journal_bytes = journal_bytes + ?2
+WHERE id = ?1 AND (?2 <= 0 OR journal_bytes + ?2 <= ?3)";
+    const ENTRY_BYTES = "\
+SELECT octet_length(symbol) + coalesce(octet_length(strategy), 0)
+    + coalesce(octet_length(notes), 0) + octet_length(tags)
+FROM journal WHERE id = ?2 AND user_id = ?1";
+    const JOURNAL_SIZE = "SELECT journal_entries, journal_bytes FROM users WHERE id = ?1";
+    const ADD_ENTRY = "\
+INSERT INTO journal (user_id, traded_on, symbol, side, quantity, price, fees, strategy, notes, tags,
+    created_ms, updated_ms)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?11)
+RETURNING id, created_ms";
+    const ENTRIES = "\
+SELECT id, traded_on, symbol, side, quantity, price, fees, strategy, notes, tags, created_ms,
+    updated_ms
+FROM journal WHERE user_id = ?1 ORDER BY traded_on DESC, id DESC LIMIT ?2";
+    const ENTRIES_SAME_DAY = "\
+-- After the cursor, on its own date: older entries.
+SELECT id, traded_on, symbol, side, quantity, price, fees, strategy, notes, tags, created_ms,
+    updated_ms
+FROM journal WHERE user_id = ?1 AND traded_on = ?3 AND id < ?4
+ORDER BY id DESC LIMIT ?2";
+    const ENTRIES_BEFORE = "\
+-- After the cursor, on earlier dates.
+SELECT id, traded_on, symbol, side, quantity, price, fees, strategy, notes, tags, created_ms,
+    updated_ms
+FROM journal WHERE user_id = ?1 AND traded_on < ?3
+ORDER BY traded_on DESC, id DESC LIMIT ?2";
+    const ENTRY = "\
+SELECT id, traded_on, symbol, side, quantity, price, fees, strategy, notes, tags, created_ms,
+    updated_ms
+FROM journal WHERE id = ?2 AND user_id = ?1";
+    const REPLACE_ENTRY = "\
+UPDATE journal SET traded_on = ?2, symbol = ?3, side = ?4, quantity = ?5, price = ?6, fees = ?7,
+    strategy = ?8, notes = ?9, tags = ?10, updated_ms = ?11
+WHERE id = ?12 AND user_id = ?1
+RETURNING id, created_ms";
+    const DELETE_ENTRY = "\
+DELETE FROM journal WHERE id = ?2 AND user_id = ?1
+RETURNING octet_length(symbol) + coalesce(octet_length(strategy), 0)
+    + coalesce(octet_length(notes), 0) + octet_length(tags)";
+}
+
+/// Whether a trade was a purchase or a sale.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    Buy,
+    Sell,
+}
+
+impl Side {
+    /// `buy` or `sell`.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Buy => "buy",
+            Self::Sell => "sell",
+        }
+    }
+
+    /// The side with this name.
+    pub(crate) fn parse(word: &str) -> Option<Self> {
+        [Self::Buy, Self::Sell].into_iter().find(|side| side.as_str() == word)
+    }
+}
+
+/// The fields of a journal entry, already validated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct JournalFields {
+    pub traded_on: Date,
+    pub symbol: String,
+    pub side: Side,
+    pub quantity: Decimal,
+    pub price: Decimal,
+    pub fees: Option<Decimal>,
+    pub strategy: Option<String>,
+    pub notes: Option<String>,
+    pub tags: Vec<String>,
+}
+
+/// One stored journal entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct JournalEntry {
+    pub id: i64,
+    pub fields: JournalFields,
+    pub created_ms: i64,
+    pub updated_ms: i64,
+}
+
+/// Size of one user's journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct JournalSize {
+    pub entries: usize,
+    pub text_bytes: usize,
+}
+
+/// A page of the journal.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct JournalPage {
+    pub entries: Vec<JournalEntry>,
+    /// Whether more entries follow.
+    pub more: bool,
+}
+
+/// Position at which a page of the journal ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct JournalCursor {
+    pub traded_on: Date,
+    pub id: i64,
+}
+
+impl JournalPage {
+    /// Position of the next page; `None` if this is the last one.
+    pub(crate) fn next(&self) -> Option<JournalCursor> {
+        let last = self.entries.last().filter(|_| self.more)?;
+        Some(JournalCursor { traded_on: last.fields.traded_on, id: last.id })
+    }
+}
+
+impl Store {
+    /// Adds an entry. `seen`, if given, is a page of the journal that must still be in the state
+    /// the client has seen.
+    pub(crate) fn add_entry(
+        &self,
+        id: AccountId,
+        fields: JournalFields,
+        now_ms: i64,
+        seen: Option<ExpectedPage>,
+    ) -> Result<JournalEntry> {
+        self.write(Write::new().of([id]), move |tx| {
+            if let Some(ExpectedPage { after, limit, expected }) = &seen {
+                let now = page(tx, id, *after, *limit)?;
+                expected.compare(|| now.revision())?;
+            }
+            let count = args![id, ENTRIES_MAX, text_bytes(&fields), TEXT_BYTES_MAX];
+            if tx.run(COUNT_ENTRY, &count)? == 0 {
+                let is_long = size(tx, id)?.entries < ENTRIES_MAX;
+                return Err(if is_long { too_much_text() } else { too_many_entries() }.into());
+            }
+            let added = put(tx, ADD_ENTRY, &columns(id, &fields, now_ms), &fields, now_ms)?;
+            added.ok_or_else(|| damaged("a row that was added"))
+        })
+    }
+
+    /// A page of entries, newest trading date first, then newest entry. It has fewer than `limit`
+    /// entries if they are long.
+    pub(crate) fn entries(
+        &self,
+        id: AccountId,
+        after: Option<JournalCursor>,
+        limit: usize,
+    ) -> Result<JournalPage> {
+        self.read(READ_DEADLINE_MS, move |tx| page(tx, id, after, limit))
+    }
+
+    /// Number of entries and bytes of their text, as counted at each change.
+    pub(crate) fn journal_size(&self, id: AccountId) -> Result<JournalSize> {
+        self.read(READ_DEADLINE_MS, move |tx| size(tx, id))
+    }
+
+    /// The entry; `None` if this user has no such entry.
+    pub(crate) fn entry(&self, id: AccountId, entry: i64) -> Result<Option<JournalEntry>> {
+        self.read(READ_DEADLINE_MS, move |tx| one(tx, id, entry))
+    }
+
+    pub(crate) fn replace_entry(
+        &self,
+        id: AccountId,
+        entry: i64,
+        fields: JournalFields,
+        now_ms: i64,
+        expected: Expected,
+    ) -> Result<Option<JournalEntry>> {
+        self.write(Write::new().of([id]).hiding(), move |tx| {
+            if !is_there(tx, id, entry, &expected)? {
+                return Ok(None);
+            }
+            let before = tx.first(ENTRY_BYTES, &args![id, entry], |row| row.get::<i64>(0))?;
+            let Some(before) = before else { return Ok(None) };
+            let grown = text_bytes(&fields) as i64 - before;
+            if tx.run(COUNT_BYTES, &args![id, grown, TEXT_BYTES_MAX])? == 0 {
+                return Err(too_much_text().into());
+            }
+            let mut row = columns(id, &fields, now_ms);
+            row.push(entry.into());
+            put(tx, REPLACE_ENTRY, &row, &fields, now_ms)
+        })
+    }
+
+    pub(crate) fn delete_entry(
+        &self,
+        id: AccountId,
+        entry: i64,
+        expected: Expected,
+    ) -> Result<bool> {
+        self.write(Write::new().of([id]).hiding(), move |tx| {
+            if !is_there(tx, id, entry, &expected)? {
+                return Ok(false);
+            }
+            let bytes = tx.first(DELETE_ENTRY, &args![id, entry], |row| row.get::<i64>(0))?;
+            let Some(bytes) = bytes else { return Ok(false) };
+            tx.run(UNCOUNT_ENTRY, &args![id, bytes])?;
+            Ok(true)
+        })
+    }
+}
+
+fn too_many_entries() -> StoreError {
+    StoreError::TooMany { what: "journal entries", limit: ENTRIES_MAX }
+}
+
+fn too_much_text() -> StoreError {
+    StoreError::TooMany { what: "bytes of journal text", limit: TEXT_BYTES_MAX }
+}
+
+/// Number of entries and bytes of their text, as counted at each change.
+fn size(tx: &dyn Tx, id: AccountId) -> Result<JournalSize, Failure> {
+    let found = tx.first(JOURNAL_SIZE, &args![id], |row| {
+        Ok(JournalSize { entries: row.get(0)?, text_bytes: row.get(1)? })
+    })?;
+    found.ok_or_else(|| StoreError::NoSuchUser.into())
+}
+
+/// A page of at most `limit` entries, with at most [`PAGE_BYTES_MAX`] of text if it has more than
+/// one.
+fn page(
+    tx: &dyn Tx,
+    id: AccountId,
+    after: Option<JournalCursor>,
+    limit: usize,
+) -> Result<JournalPage, Failure> {
+    let mut page = PageInProgress { limit, bytes: 0, page: JournalPage::default() };
+    let Some(JournalCursor { traded_on, id: last }) = after else {
+        page.fill(tx, ENTRIES, &args![id, page.rows()])?;
+        return Ok(page.page);
+    };
+    // Read in two steps: SQLite bounds an index range over a pair of columns by the first column
+    // only, and one day may have many entries.
+    page.fill(tx, ENTRIES_SAME_DAY, &args![id, page.rows(), traded_on, last])?;
+    if !page.page.more {
+        page.fill(tx, ENTRIES_BEFORE, &args![id, page.rows(), traded_on])?;
+    }
+    Ok(page.page)
+}
+
+/// A page that is being read.
+struct PageInProgress {
+    limit: usize,
+    bytes: usize,
+    page: JournalPage,
+}
+
+impl PageInProgress {
+    /// Rows to ask for. One more than there is room for shows whether there is another page.
+    fn rows(&self) -> usize {
+        (self.limit - self.page.entries.len()).saturating_add(1)
+    }
+
+    fn fill(&mut self, tx: &dyn Tx, sql: Sql, range: &[Arg<'_>]) -> Result<(), Failure> {
+        tx.query(sql, range, &mut |row| {
+            let entries = &mut self.page.entries;
+            self.bytes += stored_bytes(row)?;
+            let too_long = self.bytes > PAGE_BYTES_MAX && !entries.is_empty();
+            if entries.len() == self.limit || too_long {
+                self.page.more = true;
+                return Ok(ControlFlow::Break(()));
+            }
+            entries.push(entry(row)?);
+            Ok(ControlFlow::Continue(()))
+        })
+    }
+}
+
+fn one(tx: &dyn Tx, id: AccountId, entry_id: i64) -> Result<Option<JournalEntry>, Failure> {
+    tx.first(ENTRY, &args![id, entry_id], entry)
+}
+
+/// The columns of an entry, after its user.
+fn columns(id: AccountId, fields: &JournalFields, now_ms: i64) -> Vec<Arg<'_>> {
+    args![
+        id,
+        fields.traded_on,
+        &fields.symbol,
+        fields.side.as_str(),
+        fields.quantity,
+        fields.price,
+        fields.fees,
+        fields.strategy.as_ref(),
+        fields.notes.as_ref(),
+        tags_as_text(&fields.tags),
+        now_ms,
+    ]
+    .into()
+}
+
+/// Writes an entry with the given statement. `None` if no entry was replaced.
+fn put(
+    tx: &dyn Tx,
+    sql: Sql,
+    row: &[Arg<'_>],
+    fields: &JournalFields,
+    now_ms: i64,
+) -> Result<Option<JournalEntry>, Failure> {
+    let put = tx.first(sql, row, |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(put.map(|(id, created_ms)| {
+        let fields = fields.clone();
+        JournalEntry { id, fields, created_ms, updated_ms: now_ms }
+    }))
+}
+
+/// Whether the entry exists, in the expected state. It is read only if a state is expected.
+fn is_there(
+    tx: &dyn Tx,
+    id: AccountId,
+    entry_id: i64,
+    expected: &Expected,
+) -> Result<bool, Failure> {
+    if expected.is_any() {
+        // The change itself shows whether the entry exists.
+        return Ok(true);
+    }
+    let Some(now) = one(tx, id, entry_id)? else { return Ok(false) };
+    expected.compare(|| now.revision())?;
+    Ok(true)
+}
+
+fn entry(row: &dyn Cells) -> Result<JournalEntry, Failure> {
+    let tags = row.str(9)?;
+    let fields = JournalFields {
+        traded_on: row.get(1)?,
+        symbol: row.get(2)?,
+        side: row.get(3)?,
+        quantity: row.get(4)?,
+        price: row.get(5)?,
+        fees: row.get(6)?,
+        strategy: row.get(7)?,
+        notes: row.get(8)?,
+        tags: json::parse(tags.as_bytes()).ok_or_else(|| damaged("a list of tags"))?,
+    };
+    Ok(JournalEntry { id: row.get(0)?, fields, created_ms: row.get(10)?, updated_ms: row.get(11)? })
+}
+
+/// Bytes of text of an entry, as the SQL statements measure a stored row.
+fn text_bytes(fields: &JournalFields) -> usize {
+    let optional = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+    fields.symbol.len()
+        + optional(&fields.strategy)
+        + optional(&fields.notes)
+        + tags_as_text(&fields.tags).len()
+}
+
+/// Bytes of text of a row that was read.
+fn stored_bytes(row: &dyn Cells) -> Result<usize, Failure> {
+    let mut bytes = 0;
+    for column in [2, 7, 8, 9] {
+        let text = row.text(column)?;
+        bytes += text.map_or(0, str::len);
+    }
+    Ok(bytes)
+}
+
+fn tags_as_text(tags: &[String]) -> String {
+    // Serialising text cannot fail.
+    sonic_rs::to_string(tags).unwrap_or_default()
+}
+
+// ---- Preconditions
+//
+// Revisions of records, and the preconditions that a change has on them.
+
+/// Names a state of a record. Equal revisions mean equal states, as the same version of the program
+/// shows them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Revision(String);
+
+impl Revision {
+    /// A revision from text of a client, which need not be one of ours.
+    pub(crate) fn from_text(text: String) -> Self {
+        Self(text)
+    }
+
+    /// The revision as hexadecimal digits.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    fn of(state: &impl Serialize) -> Self {
+        // Serialising text and numbers cannot fail.
+        Self(content_tag(&sonic_rs::to_vec(&(VERSION, state)).unwrap_or_default()))
+    }
+}
+
+/// The states that a precondition names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum States {
+    /// Every state.
+    All,
+    These(Vec<Revision>),
+}
+
+impl States {
+    fn have(&self, revision: &Revision) -> bool {
+        match self {
+            Self::All => true,
+            Self::These(revisions) => revisions.contains(revision),
+        }
+    }
+}
+
+/// The states in which a record may be changed. By default any.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Expected {
+    pub one_of: Option<States>,
+    pub none_of: Option<States>,
+}
+
+impl Expected {
+    /// Whether there is no precondition.
+    pub(crate) fn is_any(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Checks the precondition against the record's state.
+    ///
+    /// # Errors
+    /// [`StoreError::NotAsExpected`].
+    fn compare(&self, revision: impl FnOnce() -> Revision) -> Result<()> {
+        if self.is_any() {
+            return Ok(());
+        }
+        let now = revision();
+        let met = self.one_of.as_ref().is_none_or(|states| states.have(&now))
+            && !self.none_of.as_ref().is_some_and(|states| states.have(&now));
+        met.then_some(()).ok_or(StoreError::NotAsExpected)
+    }
+}
+
+/// A page of a journal, and the state it is expected to have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ExpectedPage {
+    pub after: Option<JournalCursor>,
+    pub limit: usize,
+    pub expected: Expected,
+}
+
+impl JournalEntry {
+    /// Revision of the whole entry.
+    pub(crate) fn revision(&self) -> Revision {
+        Revision::of(&Shown::of(self))
+    }
+}
+
+impl JournalPage {
+    /// Revision of the page: of its entries, and of whether more follow.
+    pub(crate) fn revision(&self) -> Revision {
+        Revision::of(&(self.entries.iter().map(Shown::of).collect::<Vec<_>>(), self.more))
+    }
+}
+
+/// An entry with its numbers as text, since floats would lose digits.
+#[derive(Serialize)]
+struct Shown<'a> {
+    id: i64,
+    traded_on: String,
+    symbol: &'a str,
+    side: &'static str,
+    numbers: [Option<String>; 3],
+    texts: [Option<&'a str>; 2],
+    tags: &'a [String],
+    written_ms: [i64; 2],
+}
+
+impl<'a> Shown<'a> {
+    fn of(entry: &'a JournalEntry) -> Self {
+        let JournalEntry { id, fields, created_ms, updated_ms } = entry;
+        let numbers = [Some(fields.quantity), Some(fields.price), fields.fees];
+        Self {
+            id: *id,
+            traded_on: fields.traded_on.to_string(),
+            symbol: &fields.symbol,
+            side: fields.side.as_str(),
+            numbers: numbers.map(|number| number.map(|number| number.normalize().to_string())),
+            texts: [fields.strategy.as_deref(), fields.notes.as_deref()],
+            tags: &fields.tags,
+            written_ms: [*created_ms, *updated_ms],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::civil::date;
+
+    use super::*;
+
+    fn entry() -> JournalEntry {
+        let fields = JournalFields {
+            traded_on: date(2026, 11, 20),
+            symbol: "INFY".into(),
+            side: Side::Buy,
+            quantity: "1.50".parse().unwrap(),
+            price: "2".parse().unwrap(),
+            fees: None,
+            strategy: None,
+            notes: None,
+            tags: vec!["a".into()],
+        };
+        JournalEntry { id: 7, fields, created_ms: 1, updated_ms: 2 }
+    }
+
+    #[test]
+    fn a_revision_depends_on_every_field_and_not_on_number_spelling() {
+        let first = entry().revision();
+        assert_eq!(first.as_str().len(), 24);
+        let mut same = entry();
+        same.fields.quantity = "1.5".parse().unwrap();
+        assert_eq!(same.revision(), first);
+        let changes: [fn(&mut JournalEntry); 12] = [
+            |entry| entry.id = 8,
+            |entry| entry.fields.traded_on = date(2026, 11, 19),
+            |entry| entry.fields.symbol = "ITC".into(),
+            |entry| entry.fields.side = Side::Sell,
+            |entry| entry.fields.quantity = "1.51".parse().unwrap(),
+            |entry| entry.fields.price = "2.0000001".parse().unwrap(),
+            |entry| entry.fields.fees = Some("0".parse().unwrap()),
+            |entry| entry.fields.strategy = Some("null".into()),
+            |entry| entry.fields.notes = Some("n".into()),
+            |entry| entry.fields.tags = vec!["a\",\"b".into()],
+            |entry| entry.created_ms = 2,
+            |entry| entry.updated_ms = 3,
+        ];
+        let mut seen = vec![first];
+        for change in changes {
+            let mut other = entry();
+            change(&mut other);
+            let revision = other.revision();
+            assert!(!seen.contains(&revision), "{other:?}");
+            seen.push(revision);
+        }
+        let page = |entries: Vec<JournalEntry>, more| JournalPage { entries, more }.revision();
+        assert_ne!(page(vec![entry()], false), page(vec![entry()], true));
+        assert_ne!(page(vec![entry()], false), page(vec![entry(), entry()], false));
+        assert_eq!(page(vec![entry()], true), page(vec![entry()], true));
+    }
+
+    #[test]
+    fn a_precondition_matches_the_states_it_names() {
+        let now = || Revision::from_text("now".into());
+        let these = |names: &[&str]| {
+            Some(States::These(
+                names.iter().map(|name| Revision::from_text((*name).into())).collect(),
+            ))
+        };
+        for (one_of, none_of, met) in [
+            (None, None, true),
+            (Some(States::All), None, true),
+            (these(&["now"]), None, true),
+            (these(&["then", "now"]), these(&["then"]), true),
+            (these(&[]), None, false),
+            (these(&["then"]), None, false),
+            (None, Some(States::All), false),
+            (None, these(&["now"]), false),
+            (None, these(&[]), true),
+            (these(&["now"]), these(&["now"]), false),
+        ] {
+            let expected = Expected { one_of, none_of };
+            assert_eq!(expected.compare(now).is_ok(), met, "{expected:?}");
+        }
+    }
+}

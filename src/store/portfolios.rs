@@ -1,0 +1,426 @@
+//! Portfolios: holdings, positions, times of sync, and points of the trend.
+
+use std::collections::HashMap;
+
+use jiff::civil::Date;
+use rust_decimal::Decimal;
+
+use crate::base::{
+    ActionSign, Broker, ClosingPrice, Cost, Holding, Mark, Position, Symbol, Synced,
+};
+use crate::portfolio::{Brokers, DayPoint, Derived, MadeOf, Repriced, SyncOutcome};
+use crate::store::accounts::{AccountId, expect_user};
+use crate::store::closes;
+use crate::store::errors::{Result, StoreError};
+use crate::store::open::Store;
+use crate::store::turns::Turn;
+use crate::store::tx::{
+    Arg, Cells, Failure, GLANCE_DEADLINE_MS, READ_DEADLINE_MS, Tx, Write, args, statements,
+};
+
+/// What one sync of one broker may bring of each. The largest retail accounts hold some hundreds;
+/// the rest is room.
+pub(crate) const ROWS_MAX: usize = 5_000;
+
+statements! {
+    const SYNCS =
+        "SELECT broker, synced_ms, simulated, broker_user FROM syncs WHERE user_id = ?1 ORDER BY broker";
+    const HOLDINGS = "\
+SELECT broker, exchange, tradingsymbol, isin, settled_quantity, t1_quantity, pledged_quantity,
+    mtf_quantity, disputed_quantity, average_price, cost, costed_quantity, last_price, close_price,
+    as_of_ms, broker_pnl, discrepancy, unresolved, mark, marked_on, change_pct
+FROM holdings WHERE user_id = ?1 ORDER BY broker, ordinal";
+    const POSITIONS = "\
+SELECT broker, kind, exchange, tradingsymbol, product, quantity, multiplier, average_price,
+    last_price, close_price, pnl, realised, unrealised, unresolved
+FROM positions WHERE user_id = ?1 ORDER BY broker, ordinal";
+    const DROP_HOLDINGS = "DELETE FROM holdings WHERE user_id = ?1 AND broker = ?2";
+    const DROP_POSITIONS = "DELETE FROM positions WHERE user_id = ?1 AND broker = ?2";
+    const ADD_HOLDING = "\
+INSERT INTO holdings (user_id, broker, ordinal, exchange, tradingsymbol, symbol, isin,
+    settled_quantity, t1_quantity, pledged_quantity, mtf_quantity, disputed_quantity,
+    average_price, cost, costed_quantity, last_price, close_price, as_of_ms, broker_pnl,
+    discrepancy, unresolved, mark, marked_on, change_pct)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20,
+    ?21, ?22, ?23, ?24)";
+    const ADD_POSITION = "\
+INSERT INTO positions (user_id, broker, ordinal, kind, exchange, tradingsymbol, product, quantity,
+    multiplier, average_price, last_price, close_price, pnl, realised, unrealised, unresolved)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
+    const REPRICE_HOLDING = "\
+UPDATE holdings SET last_price = ?4, close_price = ?5, as_of_ms = ?6, mark = ?7, marked_on = ?8,
+    change_pct = ?9
+WHERE user_id = ?1 AND broker = ?2 AND ordinal = ?3";
+    const KEEP_SYNC = "\
+INSERT INTO syncs (user_id, broker, synced_ms, simulated, broker_user) VALUES (?1, ?2, ?3, ?4, ?5)
+ON CONFLICT (user_id, broker)
+DO UPDATE SET synced_ms = excluded.synced_ms, simulated = excluded.simulated,
+    broker_user = coalesce(excluded.broker_user, syncs.broker_user)";
+    const KEEP_POINT = "\
+INSERT INTO points (user_id, date, total_invested, total_current_value, total_pnl,
+    value_without_cost, source, left_out, carried, suspect, brokers, holdings, discrepancies)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
+ON CONFLICT (user_id, date)
+DO UPDATE SET total_invested = excluded.total_invested,
+    total_current_value = excluded.total_current_value, total_pnl = excluded.total_pnl,
+    value_without_cost = excluded.value_without_cost, source = excluded.source,
+    left_out = excluded.left_out, carried = excluded.carried, suspect = excluded.suspect,
+    brokers = excluded.brokers, holdings = excluded.holdings,
+    discrepancies = excluded.discrepancies";
+    const POINTS = "\
+SELECT date, total_invested, total_current_value, total_pnl, value_without_cost, source, left_out,
+    carried, suspect, brokers, holdings, discrepancies
+FROM points WHERE user_id = ?1 AND date >= ?2 ORDER BY date";
+    const DELETE_HOLDINGS = "DELETE FROM holdings WHERE user_id = ?1";
+    const DELETE_POSITIONS = "DELETE FROM positions WHERE user_id = ?1";
+    const DELETE_POINTS = "DELETE FROM points WHERE user_id = ?1";
+    const DELETE_SYNCS = "DELETE FROM syncs WHERE user_id = ?1";
+    const PORTFOLIO_VERSION = "SELECT portfolio_version FROM users WHERE id = ?1";
+    const COUNT_PORTFOLIO_WRITE =
+        "UPDATE users SET portfolio_version = portfolio_version + 1 WHERE id = ?1";
+}
+
+/// The last sync of a broker for a user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SyncState {
+    pub broker: Broker,
+    pub synced_ms: i64,
+    pub simulated: bool,
+    /// The broker's id of the person; `None` where it was not kept or not said.
+    pub broker_user: Option<String>,
+}
+
+/// Everything stored from a user's syncs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Portfolio {
+    /// Broker A's holdings first; each broker's in the order it sent them.
+    pub holdings: Vec<Holding>,
+    pub positions: Vec<Position>,
+    /// One for each broker that was synced and not deleted since.
+    pub syncs: Vec<SyncState>,
+}
+
+/// What is stored when a sync begins to write.
+#[derive(Clone, Debug, Default)]
+pub struct Before {
+    /// Of both brokers.
+    pub portfolio: Portfolio,
+    /// Stored closing prices of the date asked for, of all symbols that the user holds or that the
+    /// sync brings.
+    pub closes: HashMap<Symbol, ClosingPrice>,
+}
+
+/// Derives what a sync writes and what the user is told of it, from what is stored and what the
+/// broker sent. Runs within the sync's transaction on the store's writer. It must be quick and
+/// pure, since it may run twice.
+pub type Derive = Box<dyn Fn(&Before, &Synced) -> Derived + Send>;
+
+/// What one sync of one broker brings to be stored.
+pub struct NewPortfolio {
+    pub broker: Broker,
+    pub synced_ms: i64,
+    pub synced: Synced,
+    /// The date of the closing prices that `derive` is given.
+    pub closes_of: Option<Date>,
+    pub derive: Derive,
+    /// The rows may be of another person at the broker than those they replace.
+    pub replaces_broker_user: bool,
+}
+
+/// Counts of the rows that a deletion removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Deleted {
+    pub holdings: u64,
+    pub positions: u64,
+    pub pnl_snapshots: u64,
+}
+
+impl Store {
+    /// Replaces the stored rows of one broker for a user and writes the day's point, as derived, in
+    /// one transaction. Returns the outcome that was derived of what was written.
+    pub fn replace_portfolio(&self, turn: &Turn, new: NewPortfolio) -> Result<SyncOutcome> {
+        let id = turn.user;
+        self.write(Write::in_turn(turn), move |tx| replace(tx, id, &new))
+    }
+
+    /// All of a user's holdings, positions and times of sync.
+    pub fn portfolio(&self, id: AccountId) -> Result<Portfolio> {
+        self.read(READ_DEADLINE_MS, move |tx| of(tx, id))
+    }
+
+    /// A number that is another after each write of the user's portfolio. Gives up soon: who asks
+    /// has a response that is finished but for this.
+    pub(crate) fn portfolio_version(&self, id: AccountId) -> Result<i64> {
+        self.glance(GLANCE_DEADLINE_MS, move |tx| {
+            let found = tx.first(PORTFOLIO_VERSION, &args![id], |row| row.get(0))?;
+            found.ok_or_else(|| StoreError::NoSuchUser.into())
+        })
+    }
+
+    /// Points from `since` on, oldest first.
+    pub fn points(&self, id: AccountId, since: Date) -> Result<Vec<DayPoint>> {
+        self.read(READ_DEADLINE_MS, move |tx| tx.all(POINTS, &args![id, since], point))
+    }
+
+    /// Deletes holdings, positions and points. The journal stays.
+    pub fn delete_portfolio(&self, turn: &Turn) -> Result<Deleted> {
+        let id = turn.user;
+        let is_some = |deleted: &Deleted| *deleted != Deleted::default();
+        self.erase(Write::in_turn(turn), move |tx| delete(tx, id), is_some)
+    }
+}
+
+fn replace(tx: &dyn Tx, id: AccountId, new: &NewPortfolio) -> Result<SyncOutcome, Failure> {
+    let NewPortfolio { broker, synced_ms, synced, closes_of, derive, .. } = new;
+    let (broker, synced_ms) = (*broker, *synced_ms);
+    for (what, count) in
+        [("holdings", synced.holdings.len()), ("positions", synced.positions.len())]
+    {
+        if count > ROWS_MAX {
+            return Err(StoreError::TooMany { what, limit: ROWS_MAX }.into());
+        }
+    }
+    expect_user(tx, id)?;
+    let portfolio = of(tx, id)?;
+    expect_same_person(&portfolio, new)?;
+    let rows = portfolio.holdings.iter().chain(&synced.holdings);
+    let closes = match closes_of {
+        Some(date) => closes::of_symbols(tx, *date, rows.filter_map(Holding::symbol))?,
+        None => HashMap::new(),
+    };
+    let before = Before { portfolio, closes };
+    let derived = derive(&before, synced);
+    let whose = args![id, broker];
+    tx.run(DROP_HOLDINGS, &whose)?;
+    tx.run(DROP_POSITIONS, &whose)?;
+    let holdings = (0i64..).zip(&derived.holdings);
+    tx.run_each(ADD_HOLDING, holdings.map(|(at, row)| holding_args(id, broker, at, row)))?;
+    let positions = (0i64..).zip(&synced.positions);
+    tx.run_each(ADD_POSITION, positions.map(|(at, row)| position_args(id, broker, at, row)))?;
+    reprice(tx, id, &derived.repriced)?;
+    let broker_user = synced.broker_user.as_ref();
+    tx.run(KEEP_SYNC, &args![id, broker, synced_ms, synced.simulated, broker_user])?;
+    keep_point(tx, id, &derived.point)?;
+    count_write(tx, id)?;
+    Ok(derived.outcome)
+}
+
+/// Refuses the rows of a person at the broker who is not the one of the sync before, unless that is
+/// meant.
+fn expect_same_person(stood: &Portfolio, new: &NewPortfolio) -> Result<(), Failure> {
+    let sync = stood.syncs.iter().find(|sync| sync.broker == new.broker);
+    let Some(kept) = sync.and_then(|sync| sync.broker_user.as_ref()) else { return Ok(()) };
+    let is_another = new.synced.broker_user.as_ref().is_some_and(|user| user != kept);
+    match is_another && !new.replaces_broker_user {
+        true => Err(StoreError::OtherBrokerUser { kept: kept.clone() }.into()),
+        false => Ok(()),
+    }
+}
+
+/// Part of every write of what responses show.
+pub(super) fn count_write(tx: &dyn Tx, id: AccountId) -> Result<(), Failure> {
+    tx.run(COUNT_PORTFOLIO_WRITE, &args![id]).map(drop)
+}
+
+/// Everything stored from a user's syncs.
+pub(super) fn of(tx: &dyn Tx, id: AccountId) -> Result<Portfolio, Failure> {
+    Ok(Portfolio {
+        holdings: tx.all(HOLDINGS, &args![id], holding)?,
+        positions: tx.all(POSITIONS, &args![id], position)?,
+        syncs: tx.all(SYNCS, &args![id], |row| {
+            Ok(SyncState {
+                broker: row.get(0)?,
+                synced_ms: row.get(1)?,
+                simulated: row.get(2)?,
+                broker_user: row.get(3)?,
+            })
+        })?,
+    })
+}
+
+fn holding(row: &dyn Cells) -> Result<Holding, Failure> {
+    let sign: Option<ActionSign> = row.get(18)?;
+    Ok(Holding {
+        broker: row.get(0)?,
+        exchange: row.get(1)?,
+        tradingsymbol: row.get(2)?,
+        isin: row.get(3)?,
+        settled_quantity: row.get(4)?,
+        t1_quantity: row.get(5)?,
+        pledged_quantity: row.get(6)?,
+        mtf_quantity: row.get(7)?,
+        disputed_quantity: row.get(8)?,
+        cost: cost(row)?,
+        last_price: row.get(12)?,
+        close_price: row.get(13)?,
+        as_of_ms: row.get(14)?,
+        broker_pnl: row.get(15)?,
+        discrepancy: row.get(16)?,
+        unresolved: row.get(17)?,
+        mark: sign.zip(row.get(19)?).map(|(sign, on)| Mark { on, sign }),
+        change_pct: row.get(20)?,
+    })
+}
+
+fn cost(row: &dyn Cells) -> Result<Option<Cost>, Failure> {
+    let average: Option<Decimal> = row.get(9)?;
+    Ok(match (row.get(10)?, row.get(11)?) {
+        (Some(cost), Some(quantity)) => Some(Cost::Part { quantity, cost }),
+        (Some(cost), None) => Some(Cost::Total(cost)),
+        (None, _) => average.map(Cost::PerShare),
+    })
+}
+
+fn position(row: &dyn Cells) -> Result<Position, Failure> {
+    Ok(Position {
+        broker: row.get(0)?,
+        kind: row.get(1)?,
+        exchange: row.get(2)?,
+        tradingsymbol: row.get(3)?,
+        product: row.get(4)?,
+        quantity: row.get(5)?,
+        multiplier: row.get(6)?,
+        average_price: row.get(7)?,
+        last_price: row.get(8)?,
+        close_price: row.get(9)?,
+        pnl: row.get(10)?,
+        realised: row.get(11)?,
+        unrealised: row.get(12)?,
+        unresolved: row.get(13)?,
+    })
+}
+
+fn point(row: &dyn Cells) -> Result<DayPoint, Failure> {
+    let brokers = row.get::<Option<Brokers>>(9)?;
+    let made_of = brokers.map(|brokers| {
+        Ok::<_, Failure>(MadeOf { brokers, holdings: row.get(10)?, discrepancies: row.get(11)? })
+    });
+    Ok(DayPoint {
+        date: row.get(0)?,
+        total_invested: row.get(1)?,
+        total_current_value: row.get(2)?,
+        total_pnl: row.get(3)?,
+        value_without_cost: row.get(4)?,
+        source: row.get(5)?,
+        left_out: row.get(6)?,
+        carried: row.get(7)?,
+        suspect: row.get(8)?,
+        made_of: made_of.transpose()?,
+    })
+}
+
+fn holding_args(id: AccountId, broker: Broker, ordinal: i64, holding: &Holding) -> Vec<Arg<'_>> {
+    let (average, cost, costed) = match holding.cost {
+        Some(Cost::PerShare(average)) => (Some(average), None, None),
+        Some(Cost::Total(cost)) => (None, Some(cost), None),
+        Some(Cost::Part { quantity, cost }) => (None, Some(cost), Some(quantity)),
+        None => (None, None, None),
+    };
+    args![
+        id,
+        broker,
+        ordinal,
+        &holding.exchange,
+        &holding.tradingsymbol,
+        holding.symbol().map(|symbol| symbol.as_str().to_owned()),
+        holding.isin.as_ref(),
+        holding.settled_quantity,
+        holding.t1_quantity,
+        holding.pledged_quantity,
+        holding.mtf_quantity,
+        holding.disputed_quantity,
+        average,
+        cost,
+        costed,
+        holding.last_price,
+        holding.close_price,
+        holding.as_of_ms,
+        holding.broker_pnl,
+        holding.discrepancy,
+        holding.unresolved,
+        holding.mark.map(|mark| mark.sign.as_str()),
+        holding.mark.map(|mark| mark.on),
+        holding.change_pct,
+    ]
+    .into()
+}
+
+/// Writes prices and marks into stored rows.
+pub(super) fn reprice(tx: &dyn Tx, id: AccountId, repriced: &Repriced) -> Result<(), Failure> {
+    // Each broker's rows are numbered from 0 in their order.
+    let mut ordinals: HashMap<Broker, i64> = HashMap::new();
+    let mut changed = repriced.changed.iter().copied().peekable();
+    let mut rows = Vec::with_capacity(repriced.changed.len());
+    for (index, row) in repriced.holdings.iter().enumerate() {
+        let next = ordinals.entry(row.broker).or_default();
+        let ordinal = *next;
+        *next += 1;
+        if changed.next_if_eq(&index).is_some() {
+            let args = args![
+                id,
+                row.broker,
+                ordinal,
+                row.last_price,
+                row.close_price,
+                row.as_of_ms,
+                row.mark.map(|mark| mark.sign.as_str()),
+                row.mark.map(|mark| mark.on),
+                row.change_pct,
+            ];
+            rows.push(args.into());
+        }
+    }
+    tx.run_many(REPRICE_HOLDING, &rows).map(drop)
+}
+
+fn position_args(id: AccountId, broker: Broker, ordinal: i64, position: &Position) -> Vec<Arg<'_>> {
+    args![
+        id,
+        broker,
+        ordinal,
+        position.kind.as_str(),
+        &position.exchange,
+        &position.tradingsymbol,
+        &position.product,
+        position.quantity,
+        position.multiplier,
+        position.average_price,
+        position.last_price,
+        position.close_price,
+        position.pnl,
+        position.realised,
+        position.unrealised,
+        position.unresolved,
+    ]
+    .into()
+}
+
+pub(super) fn keep_point(tx: &dyn Tx, id: AccountId, point: &DayPoint) -> Result<(), Failure> {
+    let row = args![
+        id,
+        point.date,
+        point.total_invested,
+        point.total_current_value,
+        point.total_pnl,
+        point.value_without_cost,
+        point.source.as_str(),
+        point.left_out,
+        point.carried,
+        point.suspect,
+        point.made_of.map(|made| made.brokers.as_str()),
+        point.made_of.map(|made| made.holdings),
+        point.made_of.map(|made| made.discrepancies),
+    ];
+    tx.run(KEEP_POINT, &row).map(drop)
+}
+
+pub(super) fn delete(tx: &dyn Tx, id: AccountId) -> Result<Deleted, Failure> {
+    let deleted = |sql| tx.run(sql, &args![id]);
+    count_write(tx, id)?;
+    deleted(DELETE_SYNCS)?;
+    Ok(Deleted {
+        holdings: deleted(DELETE_HOLDINGS)?,
+        positions: deleted(DELETE_POSITIONS)?,
+        pnl_snapshots: deleted(DELETE_POINTS)?,
+    })
+}

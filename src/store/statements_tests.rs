@@ -1,0 +1,149 @@
+//! Every statement is understood by the engines that run it, with the current schema, and none
+//! scans a table.
+
+use std::fs;
+use std::path::Path;
+
+use rusqlite::{Connection, params_from_iter};
+use tempfile::TempDir;
+
+use super::tx::Sql;
+use super::{
+    FILE_NAME, Store, accounts, candles, changes, closes, condition, journal, portfolios, signals,
+    sqlite, users,
+};
+use crate::base::Clock;
+
+/// The statements of each subject, which both engines run.
+const OF_BOTH: [&[Sql]; 9] = [
+    accounts::STATEMENTS,
+    candles::STATEMENTS,
+    changes::STATEMENTS,
+    closes::STATEMENTS,
+    condition::STATEMENTS,
+    journal::STATEMENTS,
+    portfolios::STATEMENTS,
+    signals::STATEMENTS,
+    users::STATEMENTS,
+];
+/// Those of the file's own upkeep.
+const OF_THE_FILE: [&[Sql]; 1] = [sqlite::file::STATEMENTS];
+/// Those that several nodes need, which share a server.
+#[cfg(feature = "engines")]
+const OF_THE_SERVER: [&[Sql]; 2] = [super::turns::STATEMENTS, super::postgres::lease::STATEMENTS];
+
+/// Statements that scan a table on purpose, once at start. The last one reads a row for each table
+/// that counts ids.
+const MAY_SCAN: &[(&str, &str)] = &[
+    ("EPOCHS", "SCAN users USING COVERING INDEX users_with_epoch"),
+    ("USER_IDS", "SCAN users USING COVERING INDEX sqlite_autoindex_users_1"),
+    ("REVOKED_TOKENS", "SCAN revoked_tokens USING COVERING INDEX revoked_tokens_by_end"),
+    ("LAST_USER_ID", "SCAN sqlite_sequence"),
+];
+
+fn fresh() -> (TempDir, Connection) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join(FILE_NAME);
+    drop(Store::open_file(&path, 2, &Clock::system()).unwrap());
+    (dir, Connection::open(&path).unwrap())
+}
+
+/// What is declared is listed above: each file of the store that declares statements is counted.
+#[test]
+fn no_declaration_is_left_out() {
+    fn declarations(folder: &Path) -> usize {
+        let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        let counts = entries.map(|path| match path.is_dir() {
+            true => declarations(&path),
+            false => {
+                let text = fs::read_to_string(&path).unwrap();
+                text.lines().filter(|line| *line == "statements! {").count()
+            }
+        });
+        counts.sum()
+    }
+    let found = declarations(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/store"));
+    // Two are the server's.
+    assert_eq!(found, OF_BOTH.len() + OF_THE_FILE.len() + 2);
+}
+
+#[test]
+fn every_statement_uses_an_index_and_sorts_by_it() {
+    let (_dir, connection) = fresh();
+    for Sql { name, text, .. } in OF_BOTH.iter().chain(&OF_THE_FILE).copied().flatten() {
+        let statement = connection.prepare(text);
+        let parameters = statement.unwrap_or_else(|e| panic!("{name}: {e}")).parameter_count();
+        let mut plan = connection.prepare(&format!("EXPLAIN QUERY PLAN {text}")).unwrap();
+        let nothing = params_from_iter(vec![rusqlite::types::Null; parameters]);
+        let steps: Vec<String> =
+            plan.query_map(nothing, |row| row.get(3)).unwrap().map(Result::unwrap).collect();
+        for step in steps {
+            let allowed = MAY_SCAN.contains(&(name, step.as_str()));
+            let walks = step.starts_with("SCAN") && step != "SCAN CONSTANT ROW";
+            assert!(allowed || !(walks || step.contains("TEMP B-TREE")), "{name}: {step}");
+        }
+    }
+}
+
+#[test]
+fn a_page_of_the_journal_starts_at_its_cursor() {
+    let (_dir, connection) = fresh();
+    let text = journal::ENTRIES_SAME_DAY.text;
+    let mut plan = connection.prepare(&format!("EXPLAIN QUERY PLAN {text}")).unwrap();
+    let step: String = plan.query_row([1, 1, 1, 1], |row| row.get(3)).unwrap();
+    assert!(step.contains("(user_id=? AND traded_on=? AND id<?)"), "{step}");
+}
+
+#[test]
+fn erasing_finds_a_user_s_rows_by_an_index() {
+    let (_dir, connection) = fresh();
+    let tables =
+        "SELECT m.name, f.\"from\" FROM sqlite_schema m, pragma_foreign_key_list(m.name) f";
+    let mut references = connection.prepare(tables).unwrap();
+    let found: Vec<(String, String)> = references
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))
+        .unwrap()
+        .map(Result::unwrap)
+        .collect();
+    assert_eq!(found.len(), 10, "{found:?}");
+    for (table, column) in found {
+        let sql = format!("EXPLAIN QUERY PLAN DELETE FROM {table} WHERE {column} = 1");
+        let step: String = connection.query_row(&sql, [], |row| row.get(3)).unwrap();
+        assert!(step.starts_with("SEARCH"), "{table}: {step}");
+    }
+}
+
+#[cfg(feature = "engines")]
+#[test]
+fn the_server_understands_every_statement_and_uses_an_index() {
+    use super::postgres::conformance_tests::Schema;
+    use super::postgres::test_server::server;
+
+    /// Statements that read a whole table on purpose, once at start.
+    const MAY_SCAN: &[&str] = &["REVOKED_TOKENS", "USER_IDS"];
+    /// What the server cannot tell from the text; the store says it with each argument.
+    const TYPES: &[(&str, &str)] = &[(
+        "KEEP_LATER_POINTS",
+        "(bigint, text, text, text, text, text, bigint, text, bigint, bigint, boolean)",
+    )];
+
+    let Some(server) = server() else { return };
+    let schema = Schema::through(server);
+    drop(schema.store());
+    for sql in OF_BOTH.iter().chain(&OF_THE_SERVER).copied().flatten() {
+        let (name, sql) = (sql.name, sql.for_postgres());
+        let places = (1..40).take_while(|n| sql.contains(&format!("${n}"))).count();
+        let nulls = vec!["NULL"; places].join(", ");
+        let call = if places == 0 { "one".to_owned() } else { format!("one ({nulls})") };
+        // A general plan, since one of nulls would find nothing; empty tables are never scanned.
+        let types = TYPES.iter().find(|(of, _)| *of == name).map_or("", |(_, types)| types);
+        let text = format!(
+            "SET enable_seqscan = off; SET plan_cache_mode = force_generic_plan; \
+             PREPARE one {types} AS {sql}; EXPLAIN (COSTS off) EXECUTE {call}"
+        );
+        let plan = server.execute(schema.role(), &text);
+        let plan = plan.unwrap_or_else(|error| panic!("{name}: {error}"));
+        let scans = plan.contains("Seq Scan") && !MAY_SCAN.contains(&name);
+        assert!(!scans, "{name}:\n{plan}");
+    }
+}
