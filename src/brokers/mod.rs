@@ -13,7 +13,7 @@ pub mod portfolio;
 pub mod public;
 pub mod session;
 pub mod settings;
-pub mod sync;
+pub(crate) mod sync;
 #[cfg(test)]
 mod testing;
 
@@ -26,4 +26,4 @@ pub use portfolio::{Credentials, DailyCandles, DocumentedReply};
 pub use public::Public;
 pub use session::token::SharedToken;
 pub(crate) use settings::{AppKeys, login_page};
-pub(crate) use sync::guard::SyncCounts;
+pub(crate) use sync::SyncCounts;

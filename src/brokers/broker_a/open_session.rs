@@ -14,7 +14,7 @@ use zeroize::Zeroizing;
 use crate::base::Synced;
 use crate::brokers::call::transport::{CallLimits, Reply, Transport, TransportError, push_query};
 use crate::brokers::session::token::authorization;
-use crate::brokers::sync::key_limiter::Caller;
+use crate::brokers::sync::Caller;
 use crate::brokers::{BrokerError, portfolio};
 
 /// Longest call that ends a session; most take a tenth of it.

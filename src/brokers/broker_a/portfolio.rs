@@ -25,18 +25,20 @@ use crate::brokers::call::stats::ClassReading;
 use crate::brokers::call::transport::{CallLimits, Redirects, Reply, Transport};
 use crate::brokers::feed::Number;
 use crate::brokers::settings::UpstreamSettings;
-use crate::brokers::sync::guard::{SyncCounts, SyncGate, SyncGuard};
-use crate::brokers::sync::key_limiter::Rates;
+use crate::brokers::sync::{SyncCounts, SyncGate, SyncGuard, SyncRates};
 use crate::brokers::{BrokerError, BrokerErrorKind as Kind, Credentials};
 use crate::limits::throttle::SharedCounts;
 
-/// Per API key, all its users together (`wire` documentation, 9). The day has no limit of its own.
-const RATES: Rates = Rates { calls_max: 10, window_ms: 1_000, day_calls_max: usize::MAX };
-
-/// All syncs of this server together. No limit per address is documented; in the long run as many
-/// as two busy keys may make, and at once enough for sixty users at the opening bell.
-const RATES_TOGETHER: Rates =
-    Rates { calls_max: 200, window_ms: 10_000, day_calls_max: usize::MAX };
+/// For each API key what the broker documents (`wire` documentation, 9). No limit per address is
+/// documented: all syncs together may make in the long run as many calls as two busy keys, and at
+/// once enough for sixty users at the opening bell.
+const RATES: SyncRates = SyncRates {
+    key_calls_max: 10,
+    key_window_ms: 1_000,
+    key_day_calls_max: usize::MAX,
+    calls_max: 200,
+    window_ms: 10_000,
+};
 
 /// Session, holdings, positions.
 const CALLS: usize = 3;
@@ -63,14 +65,7 @@ impl Portfolios {
             limits: CallLimits::usual(upstream),
             url: url.to_owned(),
             clock: clock.clone(),
-            gate: SyncGate::new(
-                NAME,
-                "broker A portfolios",
-                clock,
-                upstream,
-                RATES,
-                RATES_TOGETHER,
-            ),
+            gate: SyncGate::new(NAME, "broker A portfolios", clock, upstream, RATES),
             session_counters: Arc::default(),
         }
     }

@@ -150,33 +150,6 @@ fn one_stranger_with_many_accounts_and_keys_uses_up_his_own_share() {
 }
 
 #[test]
-fn strangers_from_everywhere_leave_half_to_those_who_have_synced() {
-    serve(strict, |url, seen| {
-        let (clock, client) = client(url, |_| {});
-        client.sync(&credentials()).result.unwrap();
-        clock.advance_ms(10_000);
-        let (mut asked, mut held) = (0, 0);
-        for number in 0..300_i64 {
-            let from = [198, 51, (number >> 8) as u8, number as u8];
-            match client.sync(&invented(number, from)).result.unwrap_err().kind {
-                Kind::CodeRefused => asked += 1,
-                Kind::NotReady(Readiness::Paced(_)) => held += 1,
-                other => panic!("{other:?}"),
-            }
-        }
-        // The last would need three calls, of which only two are left.
-        assert_eq!((asked, held), (RATES_TOGETHER.calls_max / 2 - 2, 300 - 98));
-        for _ in 0..3 {
-            client.sync(&credentials()).result.unwrap();
-        }
-        assert_eq!(seen().len(), 3 + 98 + 9);
-        clock.advance_ms(10_000);
-        let next = client.sync(&invented(999, [203, 0, 113, 1])).result.unwrap_err();
-        assert_eq!(next.kind, Kind::CodeRefused);
-    });
-}
-
-#[test]
 fn a_strangers_wrong_secrets_do_not_hold_the_owner_of_a_key_back() {
     let by_secret = |request: &Seen, stream: &mut std::net::TcpStream| {
         let good = "ff6a6d3d60c9d974df906ba6f787ac38300cfa68b41801b486ea1007e52e8942";

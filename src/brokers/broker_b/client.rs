@@ -20,18 +20,20 @@ use crate::brokers::call::transport::{BadUrl, Redirects, Reply, Transport};
 use crate::brokers::portfolio::CREDENTIAL_BYTES_MAX;
 use crate::brokers::session::token::{SharedToken, TokenStatus};
 use crate::brokers::settings::{AppKeySlot, AppKeys, BrokerBSettings, UpstreamSettings};
-use crate::brokers::sync::guard::{SyncCounts, SyncGate, SyncGuard};
-use crate::brokers::sync::key_limiter::Rates;
+use crate::brokers::sync::{SyncCounts, SyncGate, SyncGuard, SyncRates};
 use crate::brokers::{BrokerError, BrokerErrorKind, Credentials, Readiness, portfolio};
 use crate::limits::throttle::SharedCounts;
 
-/// Per API key (`wire` documentation, 11).
-const RATES: Rates = Rates { calls_max: 100, window_ms: 60_000, day_calls_max: 5_000 };
-
-/// All syncs of this server together. No limit per address is documented; as much as three busy
-/// apps, which is a sync a second.
-const RATES_TOGETHER: Rates =
-    Rates { calls_max: 300, window_ms: 60_000, day_calls_max: usize::MAX };
+/// For each API key what the broker documents (`wire` documentation, 11). No limit per address is
+/// documented: all syncs together may make as many calls as three busy apps, which is a sync a
+/// second.
+const RATES: SyncRates = SyncRates {
+    key_calls_max: 100,
+    key_window_ms: 60_000,
+    key_day_calls_max: 5_000,
+    calls_max: 300,
+    window_ms: 60_000,
+};
 
 /// Session, two lists of holdings, positions. The retry and the wide range come on top.
 const CALLS: usize = 4;
@@ -75,14 +77,7 @@ impl BrokerB {
             url,
             keys: AppKeySlot::new(settings.api_key.as_ref(), settings.api_secret.as_ref()),
             clock: clock.clone(),
-            gate: SyncGate::new(
-                NAME,
-                "broker B portfolios",
-                clock,
-                upstream,
-                RATES,
-                RATES_TOGETHER,
-            ),
+            gate: SyncGate::new(NAME, "broker B portfolios", clock, upstream, RATES),
             session: Arc::new(SharedToken::of_broker_b()),
         })
     }

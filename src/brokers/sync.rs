@@ -1,0 +1,925 @@
+//! Users' syncs with one broker: which of their calls may go out, within one budget of time.
+//!
+//! Apart from the gates of quotes, so that users and the feed cannot stop each other. A sync is
+//! held back by the open circuit, by a cooldown that the broker asked for, by refused syncs before
+//! it, by the API key's own limit, and by its user's and its network's share of what all syncs of
+//! this server may take together. Whoever is held back is told the whole time for which that lasts.
+//! Runs on upstream lanes; blocks only as long as the calls it lets through.
+
+use std::cell::Cell;
+use std::hash::{BuildHasher, RandomState};
+use std::net::IpAddr;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use jiff::civil::Date;
+use parking_lot::Mutex;
+use secrecy::{ExposeSecret, SecretString};
+
+use crate::base::limiter::{Rate, network};
+use crate::base::{BoundedMap, CallWindow, Clock, clock, wipe};
+use crate::brokers::call::gate::{Breaker, Pass};
+use crate::brokers::call::stats::ClassReading;
+use crate::brokers::call::transport::CallLimits;
+use crate::brokers::portfolio::Credentials;
+use crate::brokers::settings::UpstreamSettings;
+use crate::brokers::{BrokerError, BrokerErrorKind, Readiness};
+use crate::limits::throttle::SharedCounts;
+
+/// How often one broker may be called for users' syncs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SyncRates {
+    /// The broker's own limit for one API key: calls within any `key_window_ms`, and within one day
+    /// of IST.
+    pub(crate) key_calls_max: usize,
+    pub(crate) key_window_ms: u64,
+    pub(crate) key_day_calls_max: usize,
+    /// All syncs of this server together: calls within any `window_ms`.
+    pub(crate) calls_max: usize,
+    pub(crate) window_ms: u64,
+}
+
+/// All users' calls to one broker: circuit, limits, counters.
+pub(crate) struct SyncGate {
+    upstream: &'static str,
+    clock: Clock,
+    breaker: Breaker,
+    rates: SyncRates,
+    limits: SyncLimits,
+    /// What counts a key's calls at all nodes.
+    all_nodes: OnceLock<(&'static str, Arc<dyn SharedCounts>)>,
+    call_limits: CallLimits,
+    budget_ms: u64,
+    calls: AtomicU64,
+    failed: AtomicU64,
+    held_back: AtomicU64,
+}
+
+/// What became of users' calls to one broker, since the start of the process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SyncCounts {
+    /// Requests that went out.
+    pub calls: u64,
+    /// Of these, failed.
+    pub failed: u64,
+    /// Stopped before they went out: a limit, a cooldown, or the open circuit.
+    pub held_back: u64,
+}
+
+/// One sync under way.
+pub(crate) struct SyncGuard<'a> {
+    gate: &'a SyncGate,
+    caller: Caller,
+    until_ms: u64,
+    /// Calls that were taken from the limits and not made yet.
+    taken: Cell<Taken>,
+}
+
+impl SyncGate {
+    /// `upstream` and `name`, the circuit's, are for the log.
+    pub(crate) fn new(
+        upstream: &'static str,
+        name: &'static str,
+        clock: &Clock,
+        settings: &UpstreamSettings,
+        rates: SyncRates,
+    ) -> Self {
+        Self {
+            upstream,
+            clock: clock.clone(),
+            breaker: Breaker::new(name, clock.clone(), settings),
+            rates,
+            limits: SyncLimits::new(clock, rates),
+            all_nodes: OnceLock::new(),
+            call_limits: CallLimits::usual(settings),
+            budget_ms: settings.sync_timeout_ms,
+            calls: AtomicU64::new(0),
+            failed: AtomicU64::new(0),
+            held_back: AtomicU64::new(0),
+        }
+    }
+
+    /// From now on a key's calls are also counted with those of the other nodes, as `kind`.
+    pub(crate) fn join(&self, kind: &'static str, counts: &Arc<dyn SharedCounts>) {
+        // A node joins the others once, at its start.
+        let _ = self.all_nodes.set((kind, Arc::clone(counts)));
+    }
+
+    /// Counts calls with a key that this node's own limits let through. The bucket has half of what
+    /// the broker allows in a window, and is full again after one, so no window has more.
+    fn count_at_all_nodes(&self, api_key: &SecretString, calls: usize) -> Result<(), Duration> {
+        let Some((kind, counts)) = self.all_nodes.get() else { return Ok(()) };
+        let burst = (self.rates.key_calls_max as u64 / 2).max(1);
+        let rate = Rate::new(self.rates.key_window_ms.div_ceil(burst), burst);
+        let counted = counts.admit(kind, &[api_key.expose_secret().as_bytes()], rate, calls as u64);
+        counted.map_err(|throttled| Duration::from_millis(throttled.retry_after_ms))
+    }
+
+    /// Makes one user's sync of `calls` calls or more: that many are to be had from the limits
+    /// before it begins, because a one-time code spent on a sync that then has to stop is lost.
+    ///
+    /// # Errors
+    /// What `work` gave, or [`BrokerErrorKind::NotReady`] for a limit, a cooldown or the open
+    /// circuit. Each with the time for which the same would be held back now.
+    pub(crate) fn sync<T>(
+        &self,
+        credentials: &Credentials,
+        calls: usize,
+        work: impl FnOnce(&SyncGuard<'_>) -> Result<T, BrokerError>,
+    ) -> Result<T, BrokerError> {
+        let caller = self.caller(credentials);
+        let result = self.run(caller, &credentials.api_key, calls, work);
+        match &result {
+            Ok(_) => self.limits.synced(caller),
+            Err(error) if error.blames_request() => self.limits.refused(caller),
+            Err(_) => {}
+        }
+        result.map_err(|error| self.told(error, caller, calls))
+    }
+
+    /// Makes calls of the server itself, which no number of syncs holds back.
+    ///
+    /// # Errors
+    /// As for [`sync`](Self::sync).
+    pub(crate) fn own<T>(
+        &self,
+        api_key: &SecretString,
+        calls: usize,
+        work: impl FnOnce(&SyncGuard<'_>) -> Result<T, BrokerError>,
+    ) -> Result<T, BrokerError> {
+        let caller = self.limits.caller(None, None, api_key);
+        self.run(caller, api_key, calls, work).map_err(|error| self.told(error, caller, calls))
+    }
+
+    /// The caller of a sync with these credentials.
+    pub(crate) fn caller(&self, credentials: &Credentials) -> Caller {
+        let Credentials { user, client, api_key, .. } = credentials;
+        self.limits.caller(Some(*user), *client, api_key)
+    }
+
+    /// Makes `work`'s calls for `caller` if nothing holds them back.
+    ///
+    /// # Errors
+    /// As for [`sync`](Self::sync), but with the broker's own times.
+    pub(crate) fn run<T>(
+        &self,
+        caller: Caller,
+        api_key: &SecretString,
+        calls: usize,
+        work: impl FnOnce(&SyncGuard<'_>) -> Result<T, BrokerError>,
+    ) -> Result<T, BrokerError> {
+        if let Some(wait) = self.breaker.wait() {
+            return Err(self.open(wait));
+        }
+        if let Some(wait) = self.limits.wait(caller, calls) {
+            return Err(self.held(wait));
+        }
+        let taken = self.limits.take(caller, calls).map_err(|wait| self.held(wait))?;
+        if let Err(wait) = self.count_at_all_nodes(api_key, calls) {
+            self.limits.give_back(caller, taken);
+            return Err(self.held(wait));
+        }
+        work(&SyncGuard {
+            gate: self,
+            caller,
+            until_ms: self.clock.monotonic_ms().saturating_add(self.budget_ms),
+            taken: Cell::new(taken),
+        })
+    }
+
+    /// Takes one call for something beside a sync, if nothing holds it back.
+    pub(crate) fn take_one(&self, caller: Caller) -> bool {
+        // Given to `caller` and not given back: it is made at once.
+        self.breaker.wait().is_none() && self.limits.take(caller, 1).is_ok()
+    }
+
+    /// `error` with the whole time to wait: a limit of ours may last longer than what the broker
+    /// asked for.
+    fn told(&self, error: BrokerError, caller: Caller, calls: usize) -> BrokerError {
+        let open = self.breaker.wait();
+        let held = self.limits.wait(caller, calls).max(open);
+        let own = error.retry_after();
+        let wait = match error.kind {
+            BrokerErrorKind::NotReady(Readiness::Paced(_))
+            | BrokerErrorKind::RateLimited
+            | BrokerErrorKind::KeySpent => held.or(own),
+            BrokerErrorKind::NotReady(Readiness::Open(_))
+            | BrokerErrorKind::Unreachable
+            | BrokerErrorKind::Failed { .. } => own.max(held),
+            _ => None,
+        };
+        match wait {
+            Some(wait) => error.after(wait),
+            None => error,
+        }
+    }
+
+    pub(crate) fn counts(&self) -> SyncCounts {
+        SyncCounts {
+            calls: self.calls.load(Relaxed),
+            failed: self.failed.load(Relaxed),
+            held_back: self.held_back.load(Relaxed),
+        }
+    }
+
+    pub(crate) fn reading(&self) -> ClassReading {
+        let counts = self.counts();
+        let ok = counts.calls.saturating_sub(counts.failed);
+        ClassReading {
+            class: "syncs",
+            circuit: self.breaker.state(),
+            held_back: counts.held_back,
+            outcomes: vec![("ok", ok), ("failed", counts.failed)],
+        }
+    }
+
+    fn held(&self, wait: Duration) -> BrokerError {
+        self.held_back.fetch_add(1, Relaxed);
+        BrokerError::not_ready(self.upstream, Readiness::Paced(wait))
+    }
+
+    fn open(&self, wait: Duration) -> BrokerError {
+        self.held_back.fetch_add(1, Relaxed);
+        BrokerError::not_ready(self.upstream, Readiness::Open(wait))
+    }
+}
+
+impl SyncGuard<'_> {
+    /// The caller that it makes calls for.
+    pub(crate) fn caller(&self) -> Caller {
+        self.caller
+    }
+
+    /// Makes one call, within what is left of the time.
+    ///
+    /// # Errors
+    /// What `ask` gave, or what kept it from being asked.
+    pub(crate) fn call<T>(
+        &self,
+        ask: impl FnOnce(CallLimits) -> Result<T, BrokerError>,
+    ) -> Result<T, BrokerError> {
+        let gate = self.gate;
+        let left_ms = self.until_ms.saturating_sub(gate.clock.monotonic_ms());
+        if left_ms == 0 {
+            let limit = format!("{} ms, the time of a whole sync", gate.budget_ms);
+            return Err(BrokerError::new(gate.upstream, BrokerErrorKind::TimedOut, limit));
+        }
+        // Another user's call may have been refused meanwhile.
+        if let Some(wait) = gate.limits.cooldown(self.caller) {
+            return Err(gate.held(wait));
+        }
+        let pass = gate.breaker.pass().map_err(|wait| gate.open(wait))?;
+        let mut taken = self.taken.get();
+        if taken.calls == 0 {
+            taken = gate.limits.take(self.caller, 1).map_err(|wait| gate.held(wait))?;
+        }
+        taken.calls -= 1;
+        self.taken.set(taken);
+        gate.calls.fetch_add(1, Relaxed);
+        let total_timeout_ms = gate.call_limits.total_timeout_ms.min(left_ms);
+        let result = ask(CallLimits { total_timeout_ms, ..gate.call_limits });
+        // Reading a session's answer leaves pieces of its token.
+        wipe::scrub();
+        match &result {
+            Ok(_) => pass.success(),
+            Err(error) => self.judge(error, pass),
+        }
+        if result.is_err() {
+            gate.failed.fetch_add(1, Relaxed);
+        }
+        result
+    }
+
+    /// Learns from a failed call: whether the broker works, and whether somebody has to wait.
+    fn judge(&self, error: &BrokerError, pass: Pass<'_>) {
+        let Self { gate, caller, .. } = self;
+        let wait = error.retry_after().unwrap_or_default();
+        match error.kind {
+            BrokerErrorKind::TimedOut
+            | BrokerErrorKind::Unreachable
+            | BrokerErrorKind::Failed { .. } => pass.failure(),
+            // Neither proves anything: a strange key can have strange answers, and must not be able
+            // to shut the broker for everybody.
+            BrokerErrorKind::Malformed | BrokerErrorKind::Redirected => drop(pass),
+            BrokerErrorKind::RateLimited => {
+                gate.limits.cool_down(*caller, wait);
+                pass.success();
+            }
+            BrokerErrorKind::KeySpent => {
+                gate.limits.spent(*caller, wait);
+                pass.success();
+            }
+            _ => pass.success(),
+        }
+    }
+}
+
+impl Drop for SyncGuard<'_> {
+    fn drop(&mut self) {
+        self.gate.limits.give_back(self.caller, self.taken.get());
+    }
+}
+
+// ---- Limits
+//
+// What is counted of syncs, and whom it holds back. One table ([`SyncLimits::new`]) says how many
+// calls, and how many syncs that the broker refuses for what was sent, each part of a caller may
+// have: the API key, the user with that key, the user, and the network.
+//
+// An API key is no secret: it stands in the address of the login page. So once somebody has synced
+// with it, those who have not may use half of its calls at most, all together.
+//
+// The lock is held for some look-ups and never over I/O. Parts are remembered by fingerprints that
+// are made with a key of this process, so that neither an API key nor a hash that could be looked
+// up stays in memory.
+
+/// Parts remembered at once, about a KiB each at most. Of more, those unused for longest are
+/// forgotten, those of owners last, so that nobody can lock others out by inventing keys.
+const PARTS_MAX: usize = 16_384;
+
+/// What refused syncs are counted within.
+const REFUSED_WINDOW_MS: u64 = 60_000;
+
+/// Longest cooldown of a key for others than the user whose call was refused. A broker that asks
+/// for more has more likely a spent key in mind.
+const KEY_COOLDOWN_MAX: Duration = Duration::from_secs(60);
+
+/// Longest cooldown of the user whose call was refused; it doubles with each refusal in a row.
+const USER_COOLDOWN_MAX: Duration = Duration::from_secs(3_600);
+
+/// A user without a refusal for this long after a cooldown starts from the first step again.
+const FORGIVEN_MS: u64 = 3_600_000;
+
+/// The parts of a caller, as places in [`Caller::parts`].
+const KEY: usize = 0;
+const USER_WITH_KEY: usize = 1;
+const USER: usize = 2;
+const NETWORK: usize = 3;
+const PARTS: usize = 4;
+
+/// Whose calls, and with which key.
+#[derive(Clone, Copy)]
+pub(crate) struct Caller {
+    /// False for the server itself, which the key's limit and cooldown alone hold back.
+    is_user: bool,
+    /// The fingerprint of each part.
+    parts: [u64; PARTS],
+}
+
+impl Caller {
+    /// The parts by which it is counted, each with its place.
+    fn parts(self) -> impl Iterator<Item = (usize, u64)> {
+        let counted = if self.is_user { PARTS } else { KEY + 1 };
+        self.parts.into_iter().enumerate().take(counted)
+    }
+}
+
+/// What one part of a caller may have.
+#[derive(Clone, Copy)]
+struct Limit {
+    calls_max: usize,
+    window_ms: u64,
+    day_calls_max: usize,
+    /// Syncs that the broker refuses within a minute.
+    refused_max: usize,
+}
+
+/// What one part of a caller has had.
+struct Usage {
+    calls: CallWindow,
+    day: Date,
+    day_calls: usize,
+    refused: CallWindow,
+    /// Of a key: somebody has synced with it, which only its owner can. Of a user with a key: that
+    /// user has.
+    is_owner: bool,
+    /// End of the cooldown.
+    held_until_ms: u64,
+    /// Cooldowns in a row; of a user only.
+    cooldowns: u32,
+    used_ms: u64,
+}
+
+/// Calls that were taken, to be given back if they are not made.
+#[derive(Clone, Copy)]
+struct Taken {
+    at_ms: u64,
+    calls: usize,
+}
+
+struct SyncLimits {
+    clock: Clock,
+    hasher: RandomState,
+    limits: [Limit; PARTS],
+    together_max: usize,
+    state: Mutex<State>,
+}
+
+struct State {
+    together: CallWindow,
+    parts: BoundedMap<u64, Usage>,
+}
+
+impl SyncLimits {
+    fn new(clock: &Clock, rates: SyncRates) -> Self {
+        let of_key = |refused_max| Limit {
+            calls_max: rates.key_calls_max,
+            window_ms: rates.key_window_ms,
+            day_calls_max: rates.key_day_calls_max,
+            refused_max,
+        };
+        let share = |divisor, refused_max| Limit {
+            calls_max: rates.calls_max / divisor,
+            window_ms: rates.window_ms,
+            day_calls_max: usize::MAX,
+            refused_max,
+        };
+        let state = State {
+            together: CallWindow::new(rates.calls_max, rates.window_ms),
+            parts: BoundedMap::evicting_in_batches(PARTS_MAX),
+        };
+        Self {
+            clock: clock.clone(),
+            hasher: RandomState::new(),
+            // Key, user with key, user, network (which may be an office). Somebody who copies a
+            // code wrongly tries again two or three times; of one user, five calls are all that
+            // can be taken from a key's owner.
+            limits: [of_key(usize::MAX), of_key(5), share(3, 10), share(2, 20)],
+            together_max: rates.calls_max,
+            state: Mutex::new(state),
+        }
+    }
+
+    /// The caller of a user, or of the server itself. `client` is where the request comes from, as
+    /// far as that is known.
+    fn caller(&self, user: Option<i64>, client: Option<IpAddr>, api_key: &SecretString) -> Caller {
+        let (hasher, key) = (&self.hasher, api_key.expose_secret());
+        let mut parts = [0; PARTS];
+        parts[KEY] = hasher.hash_one((KEY, key));
+        parts[USER_WITH_KEY] = hasher.hash_one((USER_WITH_KEY, key, user));
+        parts[USER] = hasher.hash_one((USER, user));
+        parts[NETWORK] = hasher.hash_one((NETWORK, client.map(network)));
+        Caller { is_user: user.is_some(), parts }
+    }
+
+    /// Takes `calls` calls of every part and of what all have together, or none.
+    ///
+    /// # Errors
+    /// How long until they may be had.
+    fn take(&self, caller: Caller, calls: usize) -> Result<Taken, Duration> {
+        let at_ms = self.clock.monotonic_ms();
+        let mut state = self.state.lock();
+        let wait = self.held(&mut state, caller).max(self.calls_wait(&mut state, caller, calls));
+        if let Some(wait) = wait {
+            return Err(wait);
+        }
+        if caller.is_user {
+            state.together.count(calls, at_ms);
+        }
+        for (at, part) in caller.parts() {
+            let usage = self.usage(&mut state, at, part);
+            usage.calls.count(calls, at_ms);
+            usage.day_calls += calls;
+        }
+        Ok(Taken { at_ms, calls })
+    }
+
+    /// The calls of `taken` were not made.
+    fn give_back(&self, caller: Caller, taken: Taken) {
+        let mut state = self.state.lock();
+        if caller.is_user {
+            state.together.give_back(taken.calls, taken.at_ms);
+        }
+        for (_, part) in caller.parts() {
+            let Some(usage) = state.parts.value_mut(&part) else { continue };
+            usage.calls.give_back(taken.calls, taken.at_ms);
+            usage.day_calls = usage.day_calls.saturating_sub(taken.calls);
+        }
+    }
+
+    /// How long until `caller` may begin a sync of `calls` calls; `None` for now.
+    fn wait(&self, caller: Caller, calls: usize) -> Option<Duration> {
+        let now_ms = self.clock.monotonic_ms();
+        let mut state = self.state.lock();
+        let refused = caller.parts().filter_map(|(at, part)| {
+            let usage = state.parts.value_mut(&part)?;
+            duration(usage.refused.wait_ms(1, self.limits[at].refused_max, now_ms))
+        });
+        let refused = refused.max();
+        let held = self.held(&mut state, caller);
+        refused.max(held).max(self.calls_wait(&mut state, caller, calls))
+    }
+
+    /// How long the cooldown of `caller` still lasts.
+    fn cooldown(&self, caller: Caller) -> Option<Duration> {
+        self.held(&mut self.state.lock(), caller)
+    }
+
+    fn held(&self, state: &mut State, caller: Caller) -> Option<Duration> {
+        let until_ms = |(_, part)| state.parts.get(&part).map(|usage| usage.held_until_ms);
+        let until_ms = caller.parts().filter_map(until_ms).max()?;
+        duration(until_ms.saturating_sub(self.clock.monotonic_ms()))
+    }
+
+    fn calls_wait(&self, state: &mut State, caller: Caller, calls: usize) -> Option<Duration> {
+        let now_ms = self.clock.monotonic_ms();
+        let is_owner =
+            |part: usize| state.parts.get(&caller.parts[part]).is_some_and(|usage| usage.is_owner);
+        let is_stranger = caller.is_user && is_owner(KEY) && !is_owner(USER_WITH_KEY);
+        let together_ms = match caller.is_user {
+            true => state.together.wait_ms(calls, self.together_max, now_ms),
+            false => 0,
+        };
+        let waits = caller.parts().filter_map(|(at, part)| {
+            let usage = state.parts.value_mut(&part)?;
+            self.begin_day(usage);
+            let share = |max: usize| if at == KEY && is_stranger { max / 2 } else { max };
+            let limit = self.limits[at];
+            if usage.day_calls + calls > share(limit.day_calls_max) {
+                return Some(clock::until_midnight(self.clock.now()));
+            }
+            duration(usage.calls.wait_ms(calls, share(limit.calls_max), now_ms))
+        });
+        waits.max().max(duration(together_ms))
+    }
+
+    /// The broker refused a sync for what was sent with it.
+    fn refused(&self, caller: Caller) {
+        let now_ms = self.clock.monotonic_ms();
+        let mut state = self.state.lock();
+        for (at, part) in caller.parts().skip(USER_WITH_KEY) {
+            self.usage(&mut state, at, part).refused.count(1, now_ms);
+        }
+    }
+
+    /// A user's sync has succeeded.
+    fn synced(&self, caller: Caller) {
+        let mut state = self.state.lock();
+        for at in [KEY, USER_WITH_KEY] {
+            self.usage(&mut state, at, caller.parts[at]).is_owner = true;
+        }
+        for at in [KEY, USER] {
+            let usage = self.usage(&mut state, at, caller.parts[at]);
+            (usage.held_until_ms, usage.cooldowns) = (0, 0);
+        }
+    }
+
+    /// The broker refused a call for too many requests and wants no other for `length`. The key
+    /// cools down for everybody who uses it, the user longer: twice as long after each refusal in
+    /// a row.
+    fn cool_down(&self, caller: Caller, length: Duration) {
+        let now_ms = self.clock.monotonic_ms();
+        let mut state = self.state.lock();
+        let key = self.usage(&mut state, KEY, caller.parts[KEY]);
+        key.hold(now_ms, length.min(KEY_COOLDOWN_MAX));
+        if caller.is_user {
+            let user = self.usage(&mut state, USER, caller.parts[USER]);
+            if now_ms.saturating_sub(user.held_until_ms) > FORGIVEN_MS {
+                user.cooldowns = 0;
+            }
+            let longer = length.saturating_mul(1 << user.cooldowns.min(16));
+            user.cooldowns = user.cooldowns.saturating_add(1);
+            user.hold(now_ms, longer.min(USER_COOLDOWN_MAX));
+        }
+    }
+
+    /// The broker says that the key has no calls left for `length`: the user has none with it.
+    fn spent(&self, caller: Caller, length: Duration) {
+        let now_ms = self.clock.monotonic_ms();
+        let mut state = self.state.lock();
+        let key = self.usage(&mut state, KEY, caller.parts[KEY]);
+        key.hold(now_ms, length.min(KEY_COOLDOWN_MAX));
+        let own = self.usage(&mut state, USER_WITH_KEY, caller.parts[USER_WITH_KEY]);
+        own.hold(now_ms, length);
+    }
+
+    /// The usage of a part as it is now.
+    fn usage<'a>(&self, state: &'a mut State, at: usize, part: u64) -> &'a mut Usage {
+        let (now_ms, limit) = (self.clock.monotonic_ms(), self.limits[at]);
+        let worth = |usage: &Usage| Some((usage.is_owner, usage.used_ms.max(usage.held_until_ms)));
+        let usage = state.parts.or_insert_with(part, worth, || Usage {
+            calls: CallWindow::new(limit.calls_max, limit.window_ms),
+            day: Date::ZERO,
+            day_calls: 0,
+            refused: CallWindow::new(limit.refused_max, REFUSED_WINDOW_MS),
+            is_owner: false,
+            held_until_ms: 0,
+            cooldowns: 0,
+            used_ms: now_ms,
+        });
+        self.begin_day(usage);
+        usage.used_ms = now_ms;
+        usage
+    }
+
+    /// Forgets what was called before today.
+    fn begin_day(&self, usage: &mut Usage) {
+        let today = clock::zoned(self.clock.now()).date();
+        if usage.day != today {
+            (usage.day, usage.day_calls) = (today, 0);
+        }
+    }
+}
+
+impl Usage {
+    fn hold(&mut self, now_ms: u64, length: Duration) {
+        let until_ms = now_ms.saturating_add(length.as_millis() as u64);
+        self.held_until_ms = self.held_until_ms.max(until_ms);
+    }
+}
+
+fn duration(wait_ms: u64) -> Option<Duration> {
+    (wait_ms > 0).then(|| Duration::from_millis(wait_ms))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::ManualClock;
+    use crate::limits::throttle::{SharedTally, Throttled};
+
+    /// Refuses while it says so, and remembers what it was asked.
+    #[derive(Default)]
+    struct Counts {
+        retry_after_ms: Mutex<Option<u64>>,
+        asked: Mutex<Vec<(Vec<u8>, u64, u64)>>,
+    }
+
+    impl SharedCounts for Counts {
+        fn admit(
+            &self,
+            _: &'static str,
+            values: &[&[u8]],
+            rate: Rate,
+            cost: u64,
+        ) -> Result<(), Throttled> {
+            self.asked.lock().push((values.concat(), rate.interval_ms(), cost));
+            self.retry_after_ms
+                .lock()
+                .map_or(Ok(()), |retry_after_ms| Err(Throttled { retry_after_ms }))
+        }
+
+        fn forgive(&self, _: &'static str, _: &[u8]) {}
+
+        fn tally(&self) -> SharedTally {
+            SharedTally::default()
+        }
+    }
+
+    #[test]
+    fn what_all_nodes_refuse_is_held_back_and_costs_this_node_nothing() {
+        let clock = Clock::manual("2026-11-20T05:30:00Z".parse().unwrap());
+        let rates = SyncRates { key_calls_max: 6, ..RATES };
+        let settings = UpstreamSettings::default();
+        let gate = SyncGate::new("test", "test syncs", &clock, &settings, rates);
+        let counts = Arc::new(Counts::default());
+        let shared: Arc<dyn SharedCounts> = counts.clone();
+        gate.join("test", &shared);
+        let own = || gate.own(&"key".into(), 3, |_| Ok(()));
+        *counts.retry_after_ms.lock() = Some(400);
+        for _ in 0..10 {
+            let error = own().unwrap_err();
+            let wait = Duration::from_millis(400);
+            assert_eq!(error.kind, BrokerErrorKind::NotReady(Readiness::Paced(wait)));
+        }
+        assert_eq!(gate.counts().held_back, 10);
+        *counts.retry_after_ms.lock() = None;
+        own().unwrap();
+        // Half of what the broker allows, full again after its window.
+        assert_eq!(*counts.asked.lock().last().unwrap(), (b"key".to_vec(), 334, 3));
+    }
+
+    const RATES: SyncRates = SyncRates {
+        key_calls_max: 10,
+        key_window_ms: 1_000,
+        key_day_calls_max: 25,
+        calls_max: 60,
+        window_ms: 60_000,
+    };
+
+    fn with_days(key_day_calls_max: usize) -> (ManualClock, SyncLimits) {
+        // 23:59:00 IST.
+        let clock = Clock::manual("2026-11-20T18:29:00Z".parse().unwrap());
+        let limits = SyncLimits::new(&clock, SyncRates { key_day_calls_max, ..RATES });
+        (clock, limits)
+    }
+
+    fn without_days() -> (ManualClock, SyncLimits) {
+        with_days(usize::MAX)
+    }
+
+    fn by(limits: &SyncLimits, user: i64, client: u8, key: i64) -> Caller {
+        let client = IpAddr::from([192, 0, 2, client]);
+        limits.caller(Some(user), Some(client), &format!("key {key}").into())
+    }
+
+    fn own(limits: &SyncLimits, key: i64) -> Caller {
+        limits.caller(None, None, &format!("key {key}").into())
+    }
+
+    fn wait(limits: &SyncLimits, caller: Caller, calls: usize) -> Option<Duration> {
+        let wait = limits.take(caller, calls).err();
+        assert!(wait <= limits.wait(caller, calls), "what is told is no less");
+        wait
+    }
+
+    fn ms(ms: u64) -> Option<Duration> {
+        Some(Duration::from_millis(ms))
+    }
+
+    fn seconds(seconds: u64) -> Option<Duration> {
+        Some(Duration::from_secs(seconds))
+    }
+
+    #[test]
+    fn no_window_sees_more_than_the_limit_and_each_key_has_its_own() {
+        let (clock, limits) = with_days(25);
+        let (one, two) = (own(&limits, 1), own(&limits, 2));
+        assert_eq!(wait(&limits, one, 4), None);
+        clock.advance_ms(400);
+        assert_eq!(wait(&limits, one, 4), None);
+        assert_eq!(wait(&limits, one, 3), ms(600));
+        assert_eq!(wait(&limits, one, 2), None);
+        assert_eq!(wait(&limits, one, 5), ms(1_000));
+        assert_eq!(wait(&limits, two, 10), None);
+        clock.advance_ms(600);
+        assert_eq!(wait(&limits, one, 4), None);
+        assert!(wait(&limits, one, 1).is_some());
+    }
+
+    #[test]
+    fn a_day_ends_at_midnight_in_india() {
+        let (clock, limits) = with_days(25);
+        let key = own(&limits, 1);
+        for _ in 0..5 {
+            assert_eq!(wait(&limits, key, 5), None);
+            clock.advance_ms(1_000);
+        }
+        assert_eq!(wait(&limits, key, 1), seconds(55));
+        clock.advance_ms(55_000);
+        assert_eq!(wait(&limits, key, 1), None);
+    }
+
+    #[test]
+    fn calls_that_were_not_made_are_given_back_in_their_place() {
+        let (clock, limits) = with_days(25);
+        let key = by(&limits, 1, 1, 1);
+        let early = limits.take(key, 5).unwrap();
+        clock.advance_ms(500);
+        limits.take(key, 5).unwrap();
+        limits.give_back(key, Taken { calls: 4, ..early });
+        clock.advance_ms(500);
+        assert_eq!(wait(&limits, key, 6), ms(500));
+        assert_eq!(wait(&limits, key, 5), None);
+        clock.advance_ms(1_000);
+        assert_eq!(wait(&limits, by(&limits, 1, 1, 2), 9), None, "11 of the user's 20 are used");
+        assert!(wait(&limits, by(&limits, 1, 1, 3), 1).is_some());
+    }
+
+    #[test]
+    fn one_user_has_a_third_and_one_network_half() {
+        let (_, limits) = without_days();
+        let syncs = |user: fn(i64) -> i64, client: fn(i64) -> u8| {
+            let can = |n: &i64| wait(&limits, by(&limits, user(*n), client(*n), *n), 4).is_none();
+            (10..100).filter(can).count()
+        };
+        assert_eq!(syncs(|_| 1, |n| n as u8), 5, "20 of 60, from wherever and with whatever key");
+        assert_eq!(syncs(|n| n, |_| 200), 7, "30 of 60, whatever users");
+        assert_eq!(syncs(|n| n, |n| n as u8), 3, "what is left");
+    }
+
+    #[test]
+    fn strangers_have_half_of_a_key_whose_owner_is_known() {
+        let (clock, limits) = without_days();
+        let (owner, stranger) = (by(&limits, 1, 1, 1), by(&limits, 2, 2, 1));
+        assert_eq!(wait(&limits, stranger, 10), None);
+        clock.advance_ms(1_000);
+        limits.synced(owner);
+        for user in 2..6 {
+            assert_eq!(wait(&limits, by(&limits, user, 2, 1), 1), None);
+        }
+        assert_eq!(wait(&limits, by(&limits, 6, 2, 1), 2), seconds(1));
+        assert_eq!(wait(&limits, by(&limits, 1, 9, 1), 6), None, "from elsewhere too");
+        let (_, limits) = with_days(25);
+        limits.synced(by(&limits, 1, 1, 1));
+        assert!(wait(&limits, by(&limits, 2, 2, 1), 13).is_some(), "half of the day too");
+    }
+
+    #[test]
+    fn refusals_weigh_on_key_user_and_network() {
+        let (clock, limits) = without_days();
+        let caller = |user, client, key| by(&limits, user, client, key);
+        for _ in 0..5 {
+            assert_eq!(limits.wait(caller(1, 1, 1), 4), None);
+            limits.refused(caller(1, 1, 1));
+        }
+        let minute = seconds(60);
+        assert_eq!(limits.wait(caller(1, 2, 1), 4), minute, "from elsewhere too");
+        assert_eq!(limits.wait(caller(1, 1, 2), 4), None, "another key");
+        assert_eq!(limits.wait(caller(2, 1, 1), 4), None, "another user");
+        for key in 2..7 {
+            limits.refused(caller(1, 1, key));
+        }
+        assert_eq!(limits.wait(caller(1, 2, 99), 4), minute, "one user, whatever key");
+        assert_eq!(limits.wait(caller(2, 1, 99), 4), None);
+        for user in 2..12 {
+            limits.refused(caller(user, 1, user));
+        }
+        assert_eq!(limits.wait(caller(99, 1, 99), 4), minute, "one network, whatever user");
+        assert_eq!(limits.wait(caller(99, 2, 99), 4), None);
+        clock.advance_ms(60_000);
+        assert_eq!(limits.wait(caller(1, 1, 1), 4), None);
+        // Nothing of it holds the server itself back, nor weighs on it.
+        assert_eq!(
+            (wait(&limits, own(&limits, 1), 10), limits.wait(own(&limits, 1), 1)),
+            (None, seconds(1))
+        );
+    }
+
+    #[test]
+    fn a_key_rests_for_a_minute_at_most_and_its_user_longer_each_time() {
+        let (clock, limits) = without_days();
+        let held = |user, key| limits.cooldown(by(&limits, user, 1, key));
+        let refused = |user, key, s| {
+            limits.cool_down(by(&limits, user, 1, key), Duration::from_secs(s));
+        };
+        refused(1, 1, 600);
+        assert_eq!((held(2, 1), limits.cooldown(own(&limits, 1))), (seconds(60), seconds(60)));
+        assert_eq!((held(1, 1), held(1, 2)), (seconds(600), seconds(600)), "whatever key");
+        assert_eq!((held(2, 2), limits.cooldown(own(&limits, 2))), (None, None));
+        clock.advance_ms(600_000);
+        assert_eq!((held(1, 1), held(2, 1)), (None, None));
+        for own_s in [60, 120, 240, 480] {
+            assert_eq!(held(3, 3), None);
+            refused(3, 3, 60);
+            assert_eq!((held(3, 3), held(2, 3)), (seconds(own_s), seconds(60)));
+            clock.advance_ms(own_s as i64 * 1_000);
+        }
+        for _ in 0..40 {
+            refused(3, 3, 60);
+        }
+        assert_eq!(held(3, 3), Some(USER_COOLDOWN_MAX));
+        clock.advance_ms(2 * 3_600_000 + 1);
+        refused(3, 3, 60);
+        assert_eq!(held(3, 3), seconds(60), "forgiven");
+    }
+
+    #[test]
+    fn a_success_makes_the_next_refusal_the_first_again() {
+        let (clock, limits) = without_days();
+        let caller = by(&limits, 1, 1, 1);
+        for own_s in [1, 2, 4] {
+            limits.cool_down(caller, Duration::from_secs(1));
+            assert_eq!(limits.wait(caller, 4), seconds(own_s));
+            clock.advance_ms(own_s as i64 * 1_000);
+        }
+        limits.synced(caller);
+        limits.cool_down(caller, Duration::from_secs(1));
+        assert_eq!(limits.wait(caller, 4), seconds(1));
+    }
+
+    #[test]
+    fn a_spent_key_holds_its_user_back_to_the_end_and_others_for_a_minute() {
+        let (_, limits) = without_days();
+        limits.spent(by(&limits, 1, 1, 1), Duration::from_secs(3_000));
+        let held = |user, key| limits.wait(by(&limits, user, 1, key), 1);
+        assert_eq!((held(1, 1), held(2, 1), held(1, 2)), (seconds(3_000), seconds(60), None));
+    }
+
+    #[test]
+    fn any_number_of_refused_keys_stops_no_other() {
+        let (_, limits) = without_days();
+        for number in 1..20 {
+            let caller = by(&limits, number, number as u8, number);
+            limits.synced(caller);
+            limits.cool_down(caller, Duration::from_secs(30));
+        }
+        assert_eq!(limits.wait(by(&limits, 99, 99, 99), 4), None);
+    }
+
+    #[test]
+    fn invented_keys_push_out_no_owner_and_no_cooldown() {
+        let (clock, limits) = without_days();
+        let (owner, rests) = (by(&limits, 1, 1, 1), by(&limits, 2, 2, 2));
+        limits.synced(owner);
+        limits.cool_down(rests, Duration::from_secs(3_600));
+        for number in 0..PARTS_MAX as i64 {
+            clock.advance_ms(1);
+            let caller = by(&limits, 1_000 + number, 9, 1_000 + number);
+            limits.refused(caller);
+        }
+        assert!(limits.state.lock().parts.len() <= PARTS_MAX);
+        assert!(limits.state.lock().parts.evicted() > 0);
+        assert!(limits.cooldown(rests).is_some());
+        assert!(wait(&limits, by(&limits, 3, 3, 1), 6).is_some(), "strangers have half still");
+    }
+
+    #[test]
+    fn fingerprints_differ_between_processes_keys_and_parts() {
+        let ((_, first), (_, second)) = (without_days(), without_days());
+        let [one, same, other] = [1, 1, 2].map(|key| own(&first, key).parts[KEY]);
+        assert!(one == same && one != other && one != own(&second, 1).parts[KEY]);
+    }
+}
