@@ -23,8 +23,8 @@ statements! {
     const FINISH_CLOSE_RUN = "\
 INSERT INTO close_runs (date, finished_ms) VALUES (?1, ?2)
 ON CONFLICT (date) DO UPDATE SET finished_ms = excluded.finished_ms";
-    const NEXT_HELD_SYMBOL =
-        "SELECT symbol FROM holdings WHERE symbol IS NOT NULL AND symbol > ?1 ORDER BY symbol LIMIT 1";
+    const NEXT_HELD_SYMBOL = "\
+SELECT symbol FROM holdings WHERE symbol IS NOT NULL AND symbol > ?1 ORDER BY symbol LIMIT 1";
     const FORGET_CLOSES = "DELETE FROM closes WHERE date < ?1";
     const HOLDERS_AFTER = "\
 SELECT id FROM users
@@ -50,8 +50,8 @@ ON CONFLICT (symbol) DO UPDATE SET date = excluded.date";
 INSERT INTO closes (date, symbol, price, previous_close, as_of_ms) VALUES (?1, ?2, ?3, ?4, ?5)
 ON CONFLICT (date, symbol) DO UPDATE SET price = excluded.price,
     previous_close = excluded.previous_close, as_of_ms = excluded.as_of_ms";
-    const CLOSES =
-        "SELECT symbol, price, previous_close, as_of_ms FROM closes WHERE date = ?1 ORDER BY symbol";
+    const CLOSES = "\
+SELECT symbol, price, previous_close, as_of_ms FROM closes WHERE date = ?1 ORDER BY symbol";
     const CLOSE_OF =
         "SELECT price, previous_close, as_of_ms FROM closes WHERE date = ?1 AND symbol = ?2";
 }

@@ -117,8 +117,8 @@ impl LastSeen {
         }
     }
 
-    /// Waits for work of one of the engine's threads. Counts what failed for lack of time, room or a
-    /// usable database.
+    /// Waits for work of one of the engine's threads. Counts what failed for lack of time, of room
+    /// or of a usable database.
     pub(crate) fn wait<T>(&self, ticket: Result<Ticket<Result<T>>, Refused>) -> Result<T> {
         let result = match ticket.map(Ticket::wait) {
             Ok(Ok(done)) => done,

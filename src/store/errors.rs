@@ -12,7 +12,8 @@ use crate::store::tx::Failure;
 /// What an operation of the store returns.
 pub(crate) type Result<T, E = StoreError> = std::result::Result<T, E>;
 
-/// Why an operation of the store failed. The text is for the log. Clients get an error code, which `api/errors` chooses.
+/// Why an operation of the store failed. The text is for the log. Clients get an error code, which
+/// `api/errors` chooses.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
     #[error("the e-mail is registered already")]
@@ -168,11 +169,9 @@ pub enum MaintenanceError {
 
 impl From<Failure> for MaintenanceError {
     fn from(failure: Failure) -> Self {
-        match failure {
-            Failure::Refused(error) => error.into(),
-            Failure::Sqlite(error) => error.into(),
-            #[cfg(feature = "engines")]
-            Failure::Postgres(error) => StoreError::Unavailable(error.to_string()).into(),
+        match OpenError::from(failure) {
+            OpenError::Sqlite(error) => error.into(),
+            error => error.into(),
         }
     }
 }

@@ -296,7 +296,7 @@ impl PageInProgress {
     }
 
     fn fill(&mut self, tx: &dyn Tx, sql: Sql, range: &[Arg<'_>]) -> Result<(), Failure> {
-        tx.query(sql, range, &mut |row| {
+        tx.query(sql, &[range], &mut |_, row| {
             let entries = &mut self.page.entries;
             self.bytes += stored_bytes(row)?;
             let too_long = self.bytes > PAGE_BYTES_MAX && !entries.is_empty();

@@ -23,8 +23,8 @@ use crate::store::tx::{
 pub(crate) const ROWS_MAX: usize = 5_000;
 
 statements! {
-    const SYNCS =
-        "SELECT broker, synced_ms, simulated, broker_user FROM syncs WHERE user_id = ?1 ORDER BY broker";
+    const SYNCS = "\
+SELECT broker, synced_ms, simulated, broker_user FROM syncs WHERE user_id = ?1 ORDER BY broker";
     const HOLDINGS = "\
 SELECT broker, exchange, tradingsymbol, isin, settled_quantity, t1_quantity, pledged_quantity,
     mtf_quantity, disputed_quantity, average_price, cost, costed_quantity, last_price, close_price,
@@ -367,10 +367,10 @@ pub(super) fn reprice(tx: &dyn Tx, id: AccountId, repriced: &Repriced) -> Result
                 row.mark.map(|mark| mark.on),
                 row.change_pct,
             ];
-            rows.push(args.into());
+            rows.push(args);
         }
     }
-    tx.run_many(REPRICE_HOLDING, &rows).map(drop)
+    tx.run_each(REPRICE_HOLDING, rows.into_iter()).map(drop)
 }
 
 fn position_args(id: AccountId, broker: Broker, ordinal: i64, position: &Position) -> Vec<Arg<'_>> {

@@ -70,34 +70,27 @@ pub(crate) enum Failure {
     Postgres(#[from] tokio_postgres::Error),
 }
 
-/// Reads one row of a result.
-pub(crate) type ReadRow<'a> = &'a mut dyn FnMut(&dyn Cells) -> Result<ControlFlow<()>, Failure>;
-/// Reads one row of the results of a statement that was run with several rows of arguments. The
-/// number says with which of them.
-pub(crate) type ReadRowOf<'a> = &'a mut dyn FnMut(usize, &dyn Cells) -> Result<(), Failure>;
+/// Reads one row of the results of a statement. The number says with which row of arguments it was
+/// run.
+pub(crate) type ReadRow<'a> =
+    &'a mut dyn FnMut(usize, &dyn Cells) -> Result<ControlFlow<()>, Failure>;
 
 /// A transaction, or a connection that makes one of each statement. Blocks; runs on the store's
 /// threads.
 pub(crate) trait Tx {
-    /// Runs a statement and reads its rows until `read` breaks. A statement that writes is run to
-    /// its end only if `read` never breaks.
-    fn query(&self, sql: Sql, args: &[Arg<'_>], read: ReadRow<'_>) -> Result<(), Failure>;
+    /// Runs a statement with each row of arguments, in order, and reads the rows of the results
+    /// until `read` breaks. At the cost of one round trip, where the engine is on another machine.
+    /// A statement that writes is run to its end only if `read` never breaks.
+    fn query(&self, sql: Sql, rows: &[&[Arg<'_>]], read: ReadRow<'_>) -> Result<(), Failure>;
 
-    /// Runs a statement with each row of arguments, in order, and reads the rows of all results. At
-    /// the cost of one round trip, where the engine is on another machine.
-    fn query_many(
-        &self,
-        sql: Sql,
-        rows: &[Vec<Arg<'_>>],
-        read: ReadRowOf<'_>,
-    ) -> Result<(), Failure>;
+    /// Runs a statement without result rows with each row of arguments, likewise. Returns how many
+    /// rows were changed in all.
+    fn execute(&self, sql: Sql, rows: &[&[Arg<'_>]]) -> Result<u64, Failure>;
 
-    /// Runs a statement without result rows and returns how many rows it changed.
-    fn run(&self, sql: Sql, args: &[Arg<'_>]) -> Result<u64, Failure>;
-
-    /// Same as [`run`](Self::run), with each row of arguments in order, at the cost of one round
-    /// trip. Returns how many rows were changed in all.
-    fn run_many(&self, sql: Sql, rows: &[Vec<Arg<'_>>]) -> Result<u64, Failure>;
+    /// Same as [`execute`](Self::execute), with one row of arguments.
+    fn run(&self, sql: Sql, args: &[Arg<'_>]) -> Result<u64, Failure> {
+        self.execute(sql, &[args])
+    }
 }
 
 impl dyn Tx + '_ {
@@ -109,7 +102,7 @@ impl dyn Tx + '_ {
         read: impl Fn(&dyn Cells) -> Result<T, Failure>,
     ) -> Result<Vec<T>, Failure> {
         let mut found = Vec::new();
-        self.query(sql, args, &mut |row| {
+        self.query(sql, &[args], &mut |_, row| {
             found.push(read(row)?);
             Ok(ControlFlow::Continue(()))
         })?;
@@ -137,23 +130,26 @@ impl dyn Tx + '_ {
         self.first(sql, args, read)?.ok_or_else(|| damaged(what))
     }
 
-    /// [`run_many`](Tx::run_many) of rows that are made on the way.
+    /// [`execute`](Tx::execute) with rows that are made on the way.
     pub(crate) fn run_each<'a>(
         &self,
         sql: Sql,
         rows: impl Iterator<Item: Into<Vec<Arg<'a>>>>,
     ) -> Result<u64, Failure> {
-        self.run_many(sql, &rows.map(Into::into).collect::<Vec<_>>())
+        let rows: Vec<Vec<Arg<'_>>> = rows.map(Into::into).collect();
+        self.execute(sql, &rows.iter().map(Vec::as_slice).collect::<Vec<_>>())
     }
 
-    /// [`query_many`](Tx::query_many) of rows that are made on the way.
+    /// [`query`](Tx::query) with rows that are made on the way, to the end of all results.
     pub(crate) fn query_each<'a>(
         &self,
         sql: Sql,
         rows: impl Iterator<Item: Into<Vec<Arg<'a>>>>,
         mut read: impl FnMut(usize, &dyn Cells) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        self.query_many(sql, &rows.map(Into::into).collect::<Vec<_>>(), &mut read)
+        let rows: Vec<Vec<Arg<'_>>> = rows.map(Into::into).collect();
+        let rows: Vec<&[Arg<'_>]> = rows.iter().map(Vec::as_slice).collect();
+        self.query(sql, &rows, &mut |at, row| read(at, row).map(ControlFlow::Continue))
     }
 }
 

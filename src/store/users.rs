@@ -13,13 +13,7 @@ use super::tx::{Failure, Tx, Write, args, statements};
 use std::sync::Arc;
 
 #[cfg(feature = "engines")]
-use super::errors::OpenError;
-#[cfg(feature = "engines")]
 use super::postgres::{Connections, Purpose};
-#[cfg(feature = "engines")]
-use super::tx::WRITE_DEADLINE_MS;
-#[cfg(feature = "engines")]
-use crate::base::Clock;
 
 statements! {
     const USERS = "\
@@ -87,10 +81,7 @@ impl UserDirectory {
     pub fn open(state_dir: &Path, settings: &StoreSettings) -> Result<Self, MaintenanceError> {
         #[cfg(feature = "engines")]
         if let Some(url) = &settings.url {
-            let server =
-                Connections::new(url, settings, &Clock::system()).map_err(OpenError::from)?;
-            server.expect_current(&server.deadline(WRITE_DEADLINE_MS))?;
-            return Ok(Self(Engine::Postgres(server)));
+            return Ok(Self(Engine::Postgres(Connections::beside(url, settings)?)));
         }
         #[cfg(not(feature = "engines"))]
         let _ = settings;

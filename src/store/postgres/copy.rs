@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use tokio_postgres::types::{ToSql, Type};
 
 use super::connection::Connection;
-use super::transaction::Connections;
+use super::store::Connections;
 use crate::base::Clock;
 use crate::store::settings::{StoreSettings, StoreUrl};
 use crate::store::tx::{Arg, Cells, Failure};

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use super::transaction::{Connections, Purpose};
+use super::store::{Connections, Purpose};
 use crate::base::lease::{Authority, AuthorityError, Grant, Holder, Look, Presence};
 use crate::base::{Clock, Epoch};
 use crate::store::settings::{StoreSettings, StoreUrl};

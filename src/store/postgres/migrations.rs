@@ -6,7 +6,7 @@ use tokio_postgres::types::{ToSql, Type};
 
 use super::connection::Connection;
 use crate::store::postgres::connection::Deadline;
-use crate::store::postgres::transaction::Connections;
+use crate::store::postgres::store::Connections;
 use crate::store::{OpenError, StoreError};
 
 /// `bhav` in ASCII: the lock's key.

@@ -3,7 +3,6 @@
 //! No state is kept in a session: no named statement, no `SET` that outlives a transaction, no
 //! `LISTEN` and no session's lock. So any pooler may stand between, also in transaction mode.
 
-mod condition;
 #[cfg(test)]
 pub(super) mod conformance_tests;
 mod connection;
@@ -17,7 +16,6 @@ mod migrations;
 mod store;
 #[cfg(test)]
 pub(super) mod test_server;
-mod transaction;
 #[cfg(test)]
 mod turns_tests;
 mod tx;
@@ -25,5 +23,4 @@ mod tx;
 pub(crate) use connection::{check, is_exposed};
 pub(crate) use copy::copy;
 pub(crate) use lease::PostgresLease;
-pub(crate) use store::Postgres;
-pub(crate) use transaction::{Connections, Purpose};
+pub(crate) use store::{Connections, Postgres, Purpose};

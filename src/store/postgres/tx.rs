@@ -2,18 +2,17 @@
 
 use std::cell::Cell;
 use std::error::Error;
-use std::ops::ControlFlow;
 
 use bytes::BytesMut;
 use futures_util::future::join3;
 use futures_util::stream::{FuturesOrdered, TryStreamExt};
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
-use tokio_postgres::{Client, Column, Row};
+use tokio_postgres::{Column, Row};
 
 use super::connection::Connection;
 use crate::store::AccountId;
 use crate::store::postgres::connection::Deadline;
-use crate::store::tx::{Arg, Cells, Failure, ReadRow, ReadRowOf, Sql, Tx, another_type};
+use crate::store::tx::{Arg, Cells, Failure, ReadRow, Sql, Tx, another_type};
 
 /// Locks the users whose data a write compares, always in the same order.
 const LOCK_USERS: &str = "SELECT id FROM users WHERE id = ANY($1) ORDER BY id FOR UPDATE";
@@ -92,26 +91,8 @@ fn typed<'a>(args: &'a [Arg<'_>]) -> Typed<'a> {
 }
 
 impl Tx for PostgresTx<'_> {
-    fn query(&self, sql: Sql, args: &[Arg<'_>], read: ReadRow<'_>) -> Result<(), Failure> {
-        let sql = sql.for_postgres();
-        let args = typed(args);
-        let rows = self.wait(self.connection.client.query_typed(&sql, &args))?;
-        for row in &rows {
-            if let ControlFlow::Break(()) = read(row)? {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    fn query_many(
-        &self,
-        sql: Sql,
-        rows: &[Vec<Arg<'_>>],
-        read: ReadRowOf<'_>,
-    ) -> Result<(), Failure> {
-        let sql = sql.for_postgres();
-        let client = &self.connection.client;
+    fn query(&self, sql: Sql, rows: &[&[Arg<'_>]], read: ReadRow<'_>) -> Result<(), Failure> {
+        let (client, sql) = (&self.connection.client, sql.for_postgres());
         for (chunk, rows) in rows.chunks(PIPELINE_MAX).enumerate() {
             let results: Vec<Vec<Row>> = self.wait(async {
                 let each = rows.iter().map(|args| async {
@@ -121,42 +102,31 @@ impl Tx for PostgresTx<'_> {
                 each.collect::<FuturesOrdered<_>>().try_collect().await
             })?;
             for (number, found) in results.iter().enumerate() {
-                found.iter().try_for_each(|row| read(chunk * PIPELINE_MAX + number, row))?;
+                for row in found {
+                    if read(chunk * PIPELINE_MAX + number, row)?.is_break() {
+                        return Ok(());
+                    }
+                }
             }
         }
         Ok(())
     }
 
-    fn run(&self, sql: Sql, args: &[Arg<'_>]) -> Result<u64, Failure> {
-        let sql = sql.for_postgres();
-        let args = typed(args);
-        self.wait(self.connection.client.execute_typed(&sql, &args))
-    }
-
-    fn run_many(&self, sql: Sql, rows: &[Vec<Arg<'_>>]) -> Result<u64, Failure> {
-        let sql = sql.for_postgres();
-        let client = &self.connection.client;
+    fn execute(&self, sql: Sql, rows: &[&[Arg<'_>]]) -> Result<u64, Failure> {
+        let (client, sql) = (&self.connection.client, sql.for_postgres());
         let mut changed = 0;
         for rows in rows.chunks(PIPELINE_MAX) {
-            changed += self.wait(execute_each(client, &sql, rows))?;
+            let each: Vec<u64> = self.wait(async {
+                let each = rows.iter().map(|args| async {
+                    let args = typed(args);
+                    client.execute_typed(&sql, &args).await
+                });
+                each.collect::<FuturesOrdered<_>>().try_collect().await
+            })?;
+            changed += each.iter().sum::<u64>();
         }
         Ok(changed)
     }
-}
-
-/// Runs a statement with each row of arguments, sent together, and returns how many rows were
-/// changed in all.
-async fn execute_each(
-    client: &Client,
-    statement: &str,
-    rows: &[Vec<Arg<'_>>],
-) -> Result<u64, tokio_postgres::Error> {
-    let each = rows.iter().map(|args| async {
-        let args = typed(args);
-        client.execute_typed(statement, &args).await
-    });
-    let changed: Vec<u64> = each.collect::<FuturesOrdered<_>>().try_collect().await?;
-    Ok(changed.iter().sum())
 }
 
 impl Arg<'_> {

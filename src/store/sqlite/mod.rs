@@ -1,7 +1,5 @@
-//! The store in one SQLite file: one writer thread, several reader threads. Statements are in
-//! `src/store/statements`.
+//! The store in one SQLite file: one writer thread, several reader threads.
 
-pub(crate) mod condition;
 #[cfg(test)]
 mod conformance_tests;
 pub(crate) mod file;

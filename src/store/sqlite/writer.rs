@@ -8,11 +8,10 @@ use parking_lot::Mutex;
 use rusqlite::Connection;
 
 use crate::rt::Ledger;
-use crate::store::StoreError;
 use crate::store::condition::State;
-use crate::store::errors::OpenError;
-use crate::store::sqlite::condition::Condition;
+use crate::store::errors::{OpenError, Result, StoreError};
 use crate::store::sqlite::file::{begin_start, open_beside, open_for_reading, open_for_writing};
+use crate::store::sqlite::store::Condition;
 use crate::store::sqlite::{file, log};
 use crate::store::tx::Failure;
 
@@ -94,7 +93,7 @@ impl SqliteLedger {
     }
 
     /// Called before this process's first write. A file that cannot be written yet may be read.
-    fn begin_start(&mut self) -> Result<(), StoreError> {
+    fn begin_start(&mut self) -> Result<()> {
         let Some(connection) = self.connection.as_mut().filter(|_| !self.begun) else {
             return Ok(());
         };
@@ -128,7 +127,7 @@ impl SqliteLedger {
     pub(crate) fn work<T>(
         &mut self,
         work: impl FnOnce(&Connection) -> Result<T, Failure>,
-    ) -> Result<T, StoreError> {
+    ) -> Result<T> {
         let Some(connection) = &self.connection else { return Err(self.closed()) };
         work(connection).map_err(|failure| self.condition.judge(failure))
     }
@@ -152,7 +151,7 @@ impl SqliteLedger {
         self.connection.as_ref().map_or(0, Connection::total_changes)
     }
 
-    fn control(&mut self, sql: &str) -> Result<(), StoreError> {
+    fn control(&mut self, sql: &str) -> Result<()> {
         let Some(connection) = &self.connection else { return Err(self.closed()) };
         let done = connection.prepare_cached(sql).and_then(|mut statement| statement.execute([]));
         done.map(drop).map_err(|error| self.condition.judge(error.into()))
@@ -165,7 +164,7 @@ impl SqliteLedger {
     /// If the name of the log or of its index no longer refers to the file that SQLite writes to,
     /// moves the log's content into the database and opens everything again. Until that is done
     /// nothing is written.
-    fn follow_log(&mut self) -> Result<(), StoreError> {
+    fn follow_log(&mut self) -> Result<()> {
         let Some(connection) = &self.connection else { return Ok(()) };
         if self.condition.log.in_place() {
             return Ok(());
@@ -199,7 +198,7 @@ impl SqliteLedger {
 
     /// Checks that the commit is in the file that `path` names. If it is not, the commit is not
     /// reported as done.
-    fn expect_kept(&mut self) -> Result<(), StoreError> {
+    fn expect_kept(&mut self) -> Result<()> {
         let kept = self.condition.expect_in_place().and_then(|()| self.follow_log());
         // The commit may be found again if somebody puts the file back.
         kept.map_err(|_| StoreError::Late)
@@ -255,7 +254,7 @@ impl SqliteLedger {
 impl Ledger for SqliteLedger {
     type Error = StoreError;
 
-    fn begin(&mut self) -> Result<(), StoreError> {
+    fn begin(&mut self) -> Result<()> {
         self.then = AfterCommit::default();
         self.wrote = false;
         self.condition.seen.expect_not_closed()?;
@@ -277,12 +276,12 @@ impl Ledger for SqliteLedger {
         self.control("BEGIN IMMEDIATE")
     }
 
-    fn mark(&mut self) -> Result<(), StoreError> {
+    fn mark(&mut self) -> Result<()> {
         self.changes_before = self.changes();
         self.control("SAVEPOINT job")
     }
 
-    fn settle(&mut self, keep: bool) -> Result<(), StoreError> {
+    fn settle(&mut self, keep: bool) -> Result<()> {
         // Some errors (a full disk) end the whole transaction. Then there is no savepoint any more.
         if self.connection.as_ref().is_none_or(Connection::is_autocommit) {
             return Err(self.closed());
@@ -295,7 +294,7 @@ impl Ledger for SqliteLedger {
         self.control("RELEASE job")
     }
 
-    fn commit(&mut self) -> Result<(), StoreError> {
+    fn commit(&mut self) -> Result<()> {
         if self.condition.seen.state() == State::Corrupt {
             return Err(self.closed());
         }
@@ -354,7 +353,7 @@ impl Readers {
     pub(crate) fn work<T>(
         &self,
         work: impl FnOnce(&Connection) -> Result<T, Failure>,
-    ) -> Result<T, StoreError> {
+    ) -> Result<T> {
         if !self.condition.was_opened() {
             return Err(StoreError::Unavailable(self.condition.seen.cause()));
         }
