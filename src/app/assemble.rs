@@ -103,7 +103,7 @@ pub fn assemble(
         Some(secret) => NodeSecret::with(secret.clone(), config.auth.jwt_previous_secrets.as_ref()),
         None => NodeSecret::new(auth.kept_key()),
     });
-    let levels = second_level(config, lock, &*store, &secret)?;
+    let levels = second_level(config, lock, &store, &secret)?;
     #[cfg(feature = "engines")]
     let shared = levels.shared.clone();
     let (context, mailbox) = context(config, clock, calendar, indices, store, levels, &auth)?;

@@ -232,7 +232,8 @@ pub enum Registration {
 settings! {
     /// Settings of accounts, tokens and password hashing.
     pub struct AuthSettings {
-        /// Current signing key. If not given, one is generated once and kept in the state directory.
+        /// Current signing key. If not given, one is generated once and kept in the state
+        /// directory.
         pub jwt_secret: Option<SecretString> = None,
         /// Earlier keys, which verify and no longer sign, separated by commas.
         pub jwt_previous_secrets: Option<SecretString> = None,

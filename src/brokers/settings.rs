@@ -16,8 +16,8 @@ settings! {
         pub api_secret: Option<SecretString> = None,
         pub access_token: Option<SecretString> = None,
         pub admin_secret: Option<SecretString> = None,
-        /// Least time between two quote calls. The broker allows one a second; the default leaves room
-        /// for jitter on the way.
+        /// Least time between two quote calls. The broker allows one a second; the default leaves
+        /// room for jitter on the way.
         pub quote_interval_ms: u64 = 1_050,
         /// Whether prices are also taken from the WebSocket.
         pub ticker: bool = true,
@@ -85,8 +85,8 @@ settings! {
         pub redirects_max: u32 = 2,
         /// Failures in a row that open a circuit.
         pub breaker_failures: u32 = 3,
-        /// First time a circuit stays open; doubles up to the maximum, which is also how long a feed
-        /// that works again may go unnoticed in market hours.
+        /// First time a circuit stays open; doubles up to the maximum, which is also how long a
+        /// feed that works again may go unnoticed in market hours.
         pub breaker_open_ms: u64 = 2_000,
         pub breaker_open_max_ms: u64 = 10_000,
     }

@@ -20,20 +20,28 @@ pub(super) fn relations(config: &Config) -> Vec<(Vec<&'static str>, Fault)> {
     let http = &config.http;
     let upstream = &config.upstream;
     let not_above = [
-        ("BHAV_HTTP_HEAD_BYTES_MAX", "BHAV_HTTP_BODY_BYTES_MAX"),
-        ("BHAV_UPSTREAM_CONNECT_TIMEOUT_MS", "BHAV_UPSTREAM_TOTAL_TIMEOUT_MS"),
-        ("BHAV_UPSTREAM_READ_TIMEOUT_MS", "BHAV_UPSTREAM_TOTAL_TIMEOUT_MS"),
-        ("BHAV_UPSTREAM_BREAKER_OPEN_MS", "BHAV_UPSTREAM_BREAKER_OPEN_MAX_MS"),
-        ("BHAV_UPSTREAM_RESPONSE_BYTES_MAX", "BHAV_UPSTREAM_INSTRUMENTS_BYTES_MAX"),
+        (
+            ("BHAV_HTTP_HEAD_BYTES_MAX", http.head_bytes_max as u64),
+            ("BHAV_HTTP_BODY_BYTES_MAX", http.body_bytes_max as u64),
+        ),
+        (
+            ("BHAV_UPSTREAM_CONNECT_TIMEOUT_MS", upstream.connect_timeout_ms),
+            ("BHAV_UPSTREAM_TOTAL_TIMEOUT_MS", upstream.total_timeout_ms),
+        ),
+        (
+            ("BHAV_UPSTREAM_READ_TIMEOUT_MS", upstream.read_timeout_ms),
+            ("BHAV_UPSTREAM_TOTAL_TIMEOUT_MS", upstream.total_timeout_ms),
+        ),
+        (
+            ("BHAV_UPSTREAM_BREAKER_OPEN_MS", upstream.breaker_open_ms),
+            ("BHAV_UPSTREAM_BREAKER_OPEN_MAX_MS", upstream.breaker_open_max_ms),
+        ),
+        (
+            ("BHAV_UPSTREAM_RESPONSE_BYTES_MAX", upstream.response_bytes_max),
+            ("BHAV_UPSTREAM_INSTRUMENTS_BYTES_MAX", upstream.instruments_bytes_max),
+        ),
     ];
-    let values = [
-        (http.head_bytes_max as u64, http.body_bytes_max as u64),
-        (upstream.connect_timeout_ms, upstream.total_timeout_ms),
-        (upstream.read_timeout_ms, upstream.total_timeout_ms),
-        (upstream.breaker_open_ms, upstream.breaker_open_max_ms),
-        (upstream.response_bytes_max, upstream.instruments_bytes_max),
-    ];
-    for ((lower, upper), (low, high)) in not_above.into_iter().zip(values) {
+    for ((lower, low), (upper, high)) in not_above {
         if low > high {
             let problem = format!("is above {upper}={high}");
             let cure = format!("lower it, or raise {upper}");
@@ -99,30 +107,31 @@ fn unusable_file(path: &Path) -> Option<(String, String)> {
 /// Adds warnings about settings that are allowed and dangerous.
 pub(super) fn warn(loaded: &mut Loaded, env: &Environment) {
     let Loaded { config, origins, warnings } = loaded;
-    if let Ok(address) = config.http.listen.parse::<SocketAddr>()
-        && !address.ip().to_canonical().is_loopback()
-    {
-        warnings.push(format!(
-            "BHAV_LISTEN={address} can be reached from outside this machine: sharing live exchange \
-             prices in public is regulated in India and needs the consent of the exchanges; \
-             plain HTTP also needs a TLS proxy in front"
-        ));
-    }
-    if let Some(Ok(address)) = config.admin.listen.address().map(str::parse::<SocketAddr>)
-        && !address.ip().to_canonical().is_loopback()
-    {
-        warnings.push(format!(
-            "BHAV_ADMIN_LISTEN={address} can be reached from outside this machine and shows \
-             everybody how the service is doing"
-        ));
-    }
-    if let Ok(address) = config.sim.listen.parse::<SocketAddr>()
-        && !address.ip().to_canonical().is_loopback()
-    {
-        warnings.push(format!(
-            "BHAV_SIM_LISTEN={address} can be reached from outside this machine, and the \
-             simulator has no access control"
-        ));
+    let listening = [
+        (
+            "BHAV_LISTEN",
+            Some(config.http.listen.as_str()),
+            ": sharing live exchange prices in public is regulated in India and needs the consent \
+             of the exchanges; plain HTTP also needs a TLS proxy in front",
+        ),
+        (
+            "BHAV_ADMIN_LISTEN",
+            config.admin.listen.address(),
+            " and shows everybody how the service is doing",
+        ),
+        (
+            "BHAV_SIM_LISTEN",
+            Some(config.sim.listen.as_str()),
+            ", and the simulator has no access control",
+        ),
+    ];
+    for (name, address, danger) in listening {
+        if let Some(Ok(address)) = address.map(str::parse::<SocketAddr>)
+            && !address.ip().to_canonical().is_loopback()
+        {
+            warnings
+                .push(format!("{name}={address} can be reached from outside this machine{danger}"));
+        }
     }
     warnings.extend(exposed(config).into_iter().map(|exposed| exposed.warning));
     if let (Some(url), None) = (&config.valkey.url, &config.store.url) {

@@ -66,8 +66,8 @@ settings! {
         pub listen: String = LISTEN_APART.into(),
         /// The same seed gives the same exchange day.
         pub seed: u64 = 1,
-        /// Delay of the simulated public provider behind the exchange. The real one's is a quarter of
-        /// an hour.
+        /// Delay of the simulated public provider behind the exchange. The real one's is a quarter
+        /// of an hour.
         pub public_delay_s: u64 = 900,
         /// Made-up shares beside the instruments that are always listed.
         pub more_shares: usize = 0,

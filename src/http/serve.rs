@@ -63,13 +63,14 @@ pub trait Serve: Send + Sync + 'static {
 settings! {
     /// Settings of the HTTP server.
     pub struct HttpSettings {
-        /// `127.0.0.1:8080`, `[::1]:8080` or `unix:PATH`. A socket passed by systemd takes precedence.
+        /// `127.0.0.1:8080`, `[::1]:8080` or `unix:PATH`. A socket passed by systemd takes
+        /// precedence.
         pub listen: String = "127.0.0.1:8080".into(),
         /// Number of edge workers; 0 means one for each core.
         pub edge_threads: usize = 0,
         pub connections_max: usize = 10_000,
-        /// By client network; 0 means no limit. The default is a tenth of `connections_max`, so that it
-        /// takes ten networks to use all.
+        /// By client network; 0 means no limit. The default is a tenth of `connections_max`, so
+        /// that it takes ten networks to use all.
         pub connections_per_address_max: usize = 1_000,
         pub head_bytes_max: usize = 16 * 1024,
         pub headers_max: usize = 100,

@@ -171,9 +171,11 @@ fn public_well_formed(text: &str) -> bool {
 // Settings of the market files.
 
 settings! {
-    /// Files that replace or extend the embedded market data, and whether provisional signals are made.
+    /// Files that replace or extend the embedded market data, and whether provisional signals are
+    /// made.
     pub struct MarketSettings {
-        /// The operator's calendar entries, which override the embedded ones (`BHAV_CALENDAR_FILE`).
+        /// The operator's calendar entries, which override the embedded ones
+        /// (`BHAV_CALENDAR_FILE`).
         pub calendar_file: Option<PathBuf> = None,
         /// Replaces the embedded index and sector list (`BHAV_INDICES_FILE`).
         pub indices_file: Option<PathBuf> = None,

@@ -14,8 +14,8 @@ settings! {
         pub url: Option<StoreUrl> = None,
         /// The password of the server's user.
         pub password: Option<SecretString> = None,
-        /// What connections to the server are called there, where the URL does not say. No setting: it
-        /// follows from the name of the node.
+        /// What connections to the server are called there, where the URL does not say. No setting:
+        /// it follows from the name of the node.
         #[cfg_attr(not(feature = "engines"), allow(dead_code, reason = "a file has no connections"))]
         pub(crate) connection_name: String = "bhav".to_owned(),
         /// Certificates that are trusted instead of the public authorities.
@@ -26,8 +26,8 @@ settings! {
         pub writers: usize = 0,
         /// Most waiting writes that one commit carries.
         pub writes_per_commit_max: usize = 256,
-        /// Changes that one user may make to the journal, or by deleting, each minute; 0 disables the
-        /// limit. The default allows an import of 600 old entries at once, then ten a second.
+        /// Changes that one user may make to the journal, or by deleting, each minute; 0 disables
+        /// the limit. The default allows an import of 600 old entries at once, then ten a second.
         pub writes_per_user_per_minute: u32 = 600,
     }
 }
