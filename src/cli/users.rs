@@ -194,7 +194,7 @@ fn add(
         Err(code) => return Ok(code),
     };
     let created_ms = clock(config).now_ms();
-    match directory.add(NewUser { email, name, password_hash, created_ms })? {
+    match directory.add(&NewUser { email, name, password_hash, created_ms })? {
         Some(user) => {
             let (id, email) = (user.id.0, plain(&user.email));
             Ok(print(&format!("user {id} ({email}) is added\n")))

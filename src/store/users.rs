@@ -141,10 +141,10 @@ impl UserDirectory {
     ///
     /// # Errors
     /// [`MaintenanceError`].
-    pub(crate) fn add(&mut self, user: NewUser) -> Result<Option<User>, MaintenanceError> {
+    pub(crate) fn add(&mut self, user: &NewUser) -> Result<Option<User>, MaintenanceError> {
         self.write(Write::new(), |tx| match accounts::by_email(tx, &user.email)? {
             Some(_) => Ok(None),
-            None => Ok(Some(accounts::create(tx, &user)?.user)),
+            None => Ok(Some(accounts::create(tx, user)?.user)),
         })
     }
 

@@ -193,7 +193,7 @@ impl CloseTask {
         // A refusal is told and logged like any other failure.
         let _ = self
             .outcomes
-            .submit(&context.close_lane, STORE_DEADLINE_MS, move || Box::new(job(&*store)));
+            .submit(&context.close_lane, STORE_DEADLINE_MS, move || Box::new(job(&store)));
     }
 
     /// Takes in how a job on the store ended; `None` when it was lost.

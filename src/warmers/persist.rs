@@ -253,7 +253,7 @@ impl StoreCheck {
         let submitted = self.outcomes.submit(&context.store_lane, CHECK_DEADLINE_MS, move || {
             store.probe();
             if let Some(identify) = identify {
-                identify(&*store);
+                identify(&store);
             }
             auth.take_up_changes();
             auth.forget_expired(exchange_ms);

@@ -413,7 +413,7 @@ impl SignalsTask {
         // A refusal is told and logged like any other failure.
         let _ = self
             .outcomes
-            .submit(&context.signals_lane, JOB_DEADLINE_MS, move || Box::new(job(&*store)));
+            .submit(&context.signals_lane, JOB_DEADLINE_MS, move || Box::new(job(&store)));
     }
 
     /// Takes in how a job ended; `None` when it was lost.

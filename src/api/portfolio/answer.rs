@@ -55,7 +55,7 @@ pub(super) fn answer<Rows: Send + 'static>(
         None => {
             // Before the read: a change that comes after it makes the token worthless.
             let token = answers.fill_token(id.0);
-            let rows = read(&*state.store, id)?;
+            let rows = read(&state.store, id)?;
             let answers = Arc::clone(answers);
             let clock = state.clock.clone();
             compute(state, move || {

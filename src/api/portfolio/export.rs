@@ -55,7 +55,7 @@ pub(crate) fn export(
     let store = Arc::clone(&state.store);
     // The one lane that waits for the store: of a journal of megabytes it holds a page at a time.
     let made = on(&portfolio.export_lane, EXPORT_DEADLINE_MS, move || {
-        let document = written(&*store, id, exported_at, &permit)?;
+        let document = written(&store, id, exported_at, &permit)?;
         Ok((etag(&document), document, permit))
     });
     let (etag, document, permit) = made?;

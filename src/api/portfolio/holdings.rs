@@ -40,7 +40,7 @@ pub(crate) fn holdings(
     if !live {
         let view = View::Holdings { broker, day };
         let write = move |portfolio: &Portfolio| written(portfolio, broker, day, &[]);
-        return answer(state, call, reply, view, |store, id| store.portfolio(id), write);
+        return answer(state, call, reply, view, Store::portfolio, write);
     }
     let mut portfolio = state.store.portfolio(call.caller().id)?;
     let prices = Prices::of(state);
@@ -329,7 +329,7 @@ pub(crate) fn positions(
         ))
     };
     let view = View::Positions { kind, closed, today };
-    answer(state, call, reply, view, |store, id| store.portfolio(id), write)
+    answer(state, call, reply, view, Store::portfolio, write)
 }
 
 /// Of which trading dates the brokers' lists are.

@@ -67,7 +67,7 @@ pub(crate) fn each_account_begins_with_an_epoch_of_its_own<E: Engine>() {
         password_hash: "hash".to_owned(),
         created_ms: 6,
     };
-    let added = engine.users().add(new).unwrap().unwrap();
+    let added = engine.users().add(&new).unwrap().unwrap();
     let third = epoch(added.id);
     assert!(one > 0 && other > 0 && third > 0);
     assert!(one != other && other != third && third != one);

@@ -64,7 +64,7 @@ pub(crate) fn a_new_password_of_a_command_ends_older_tokens<E: Engine>() {
     let (store, mut people) = (engine.open(), engine.users());
     let add = |people: &mut UserDirectory, email: &str| {
         let (email, password_hash) = (email.to_owned(), "hash".to_owned());
-        people.add(NewUser { email, name: None, password_hash, created_ms: 5 }).unwrap()
+        people.add(&NewUser { email, name: None, password_hash, created_ms: 5 }).unwrap()
     };
     let id = add(&mut people, "a@x").unwrap().id;
     assert!(add(&mut people, "a@x").is_none());
