@@ -16,7 +16,10 @@ settings! {
         pub password: Option<SecretString> = None,
         /// What connections to the server are called there, where the URL does not say. No setting:
         /// it follows from the name of the node.
-        #[cfg_attr(not(feature = "engines"), allow(dead_code, reason = "a file has no connections"))]
+        #[cfg_attr(
+            not(feature = "engines"),
+            allow(dead_code, reason = "a file has no connections")
+        )]
         pub(crate) connection_name: String = "bhav".to_owned(),
         /// Certificates that are trusted instead of the public authorities.
         pub ca_file: Option<PathBuf> = None,
