@@ -121,6 +121,10 @@ impl Store {
     }
 
     /// Runs work that writes. `Ok` means that it is on disk.
+    #[cfg_attr(
+        not(feature = "engines"),
+        expect(clippy::needless_pass_by_value, reason = "a server's threads keep it")
+    )]
     pub(super) fn write<T: Send + 'static>(
         &self,
         write: Write,
@@ -135,6 +139,10 @@ impl Store {
 
     /// Same as [`write`](Self::write), for work that erases a user's data for good. `erased` says
     /// whether there was any.
+    #[cfg_attr(
+        not(feature = "engines"),
+        expect(clippy::needless_pass_by_value, reason = "a server's threads keep it")
+    )]
     pub(super) fn erase<T: Send + 'static>(
         &self,
         write: Write,

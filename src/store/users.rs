@@ -97,6 +97,10 @@ impl UserDirectory {
     }
 
     /// Runs work that writes, as described by `write`. `None` says that it has changed nothing.
+    #[cfg_attr(
+        not(feature = "engines"),
+        expect(clippy::needless_pass_by_value, reason = "a server's threads keep it")
+    )]
     fn write<T>(
         &mut self,
         write: Write,
