@@ -1,6 +1,6 @@
 //! The revaluation at the close of a trading day: closing prices, progress of the run, pages of
-//! users. The leader alone writes, and says its epoch: [`StoreError::Deposed`] where another node
-//! has led since.
+//! users. The leader alone writes, and says its epoch: the store answers `Deposed` where another
+//! node has led since.
 
 use std::collections::HashMap;
 

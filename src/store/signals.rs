@@ -1,7 +1,7 @@
 //! The ledgers of published and of provisional signals, and their outcomes.
 //!
 //! The ledgers are append-only: triggers of the schema refuse to change or delete an entry. The
-//! leader alone writes, and says its epoch: [`StoreError::Deposed`] where another node has led
+//! leader alone writes, and says its epoch: the store answers `Deposed` where another node has led
 //! since.
 
 use jiff::civil::Date;

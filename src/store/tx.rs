@@ -119,7 +119,7 @@ impl dyn Tx + '_ {
         Ok(self.all(sql, args, read)?.into_iter().next())
     }
 
-    /// Same as [`first`](Self::first), for a row that is always there: `what` is damaged without.
+    /// Same as `first`, for a row that is always there: `what` is damaged without.
     pub(crate) fn only<T>(
         &self,
         sql: Sql,
