@@ -1,6 +1,5 @@
 //! `GET /api/openapi.json`: the OpenAPI description of every route, from the file `openapi.json`
-//! beside this one. A test generates that file from the routes and the views
-//! (`openapi/description.rs`).
+//! beside this one. A test generates that file from the routes and the views (`openapi_tests.rs`).
 //!
 //! Prepared once at the start, in every content coding; the edge picks one and copies it out. Tests
 //! compare it with the routes and with real answers.
@@ -8,11 +7,6 @@
 use super::state::State;
 use crate::api::state::Call;
 use crate::http::{CachePolicy, Problem, Response, Variants};
-
-#[cfg(test)]
-mod description;
-#[cfg(test)]
-mod operations;
 
 /// A test checks that its version is that of the package.
 const JSON: &[u8] = include_bytes!("openapi.json");
@@ -49,3 +43,7 @@ pub(super) fn read(
     reply.send_document(document.select(request.accept_encoding(), request.preconditions())?);
     Ok(())
 }
+
+#[cfg(test)]
+#[path = "openapi_tests.rs"]
+mod tests;

@@ -9,8 +9,6 @@ pub mod export;
 pub mod health;
 pub mod holdings;
 pub mod quotes;
-#[cfg(test)]
-mod schemas;
 pub mod signals;
 pub mod snapshot;
 pub mod sync;
