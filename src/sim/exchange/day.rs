@@ -4,11 +4,11 @@
 //! closing level comes from noise over days; within the day a line from the opening level to the
 //! closing one carries noise that is nought at both ends, so the close of a day is exactly what the
 //! next trading date calls its previous close. Any thread; the only state is a bounded cache of the
-//! minutes of a day.
+//! minutes of a day, and one of daily bars for the whole process.
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -25,6 +25,16 @@ use crate::sim::exchange::universe::{Instrument, paise};
 const CLOSED_DAYS_MAX: usize = 30;
 /// Minute lines kept: the embedded universe for two dates.
 const CACHED_DAYS_MAX: usize = 1_000;
+/// Daily bars kept: two years of thirty shares.
+const BARS_MAX: usize = 16_384;
+
+/// Daily bars of all simulators of the process, which mostly ask for the same ones. Once it is full
+/// further bars are computed each time.
+static BARS: LazyLock<Mutex<HashMap<BarOf, Bar>>> = LazyLock::new(Mutex::default);
+
+/// Everything that a daily bar is a function of: seed, token, its date and the trading date
+/// before, and the split.
+type BarOf = (u64, i64, Date, Date, Scale);
 
 /// Which dates the exchange trades on, given by the caller so that it agrees with the service's
 /// calendar.
@@ -258,12 +268,20 @@ impl Day {
         }
     }
 
-    /// The finished bar of a whole trading date, stamped at the open. Not cached: whoever asks for
-    /// these asks for years of them.
+    /// The finished bar of a whole trading date, stamped at the open. Its minutes are not kept:
+    /// whoever asks for these asks for years of them.
     pub(crate) fn day_bar(&self, instrument: &Instrument, date: Date) -> Bar {
-        let scale = self.scale(instrument, date);
-        let minutes = minutes_of(instrument, date, self.sessions.before(date), scale);
-        self.whole(instrument, date, &minutes)
+        let (before, scale) = (self.sessions.before(date), self.scale(instrument, date));
+        let of = (self.seed, instrument.token, date, before, scale);
+        if let Some(bar) = BARS.lock().get(&of) {
+            return bar.clone();
+        }
+        let bar = self.whole(instrument, date, &minutes_of(instrument, date, before, scale));
+        let mut bars = BARS.lock();
+        if bars.len() < BARS_MAX {
+            bars.insert(of, bar.clone());
+        }
+        bar
     }
 
     fn whole(&self, instrument: &Instrument, date: Date, minutes: &Minutes) -> Bar {
@@ -521,7 +539,7 @@ pub(crate) fn on_tick(paise: i64, tick_paise: i64) -> i64 {
 const SHARES_MAX: i64 = 100;
 
 /// `new` shares for `old` ones.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Scale {
     new: i64,
     old: i64,
