@@ -10,12 +10,10 @@ use bhav::sim::SimSettings;
 use jiff::civil::date;
 
 use crate::signals::stage::{NINE, RECORD, SIGNALS, Stage};
-use crate::support::source::root;
+use crate::support::source::expect_made;
 use crate::support::{Answer, SNAPSHOT, Scene, Service, bearer, until};
 
 const RECORDED: &str = "tests/fixtures/replies.txt";
-/// Set, it writes the file anew.
-const BLESS: &str = "BHAV_BLESS";
 /// After the close: prices stand still, however long it takes.
 const EVENING: &str = "2026-11-20T20:00:00+05:30";
 /// A look moves the clock by so much, so that limits of a second let go.
@@ -296,14 +294,5 @@ fn every_reply_is_as_it_was_recorded() {
     let mut text = String::new();
     user(&mut text);
     signals(&mut text);
-    let path = root().join(RECORDED);
-    if std::env::var_os(BLESS).is_some() {
-        std::fs::write(&path, &text).unwrap();
-    }
-    let recorded = std::fs::read_to_string(&path).unwrap_or_default();
-    let lines = || recorded.lines().zip(text.lines());
-    for (at, (before, now)) in lines().enumerate() {
-        assert_eq!(before, now, "line {} of {RECORDED}; after a wanted change: {BLESS}=1", at + 1);
-    }
-    assert_eq!(recorded.len(), text.len(), "{RECORDED} ends elsewhere");
+    expect_made(RECORDED, &text);
 }

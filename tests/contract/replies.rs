@@ -12,15 +12,13 @@ use bhav::sim::SimSettings;
 use parking_lot::Mutex;
 use sonic_rs::JsonValueTrait;
 
-use crate::support::source::root;
+use crate::support::source::expect_made;
 use crate::support::upstream::{Said, Upstream};
 use crate::support::{Answer, Scene, Service, TRADING, bearer};
 
 const TABLE: &str = "docs/broker-replies.md";
 /// After a broker that wants to be left alone.
 const RESTED_MS: i64 = 3 * 3_600_000;
-/// Set, it writes the table anew.
-const BLESS: &str = "BHAV_BLESS";
 
 const INTRODUCTION: &str = "\
 # What a broker replies, and what we answer
@@ -146,11 +144,5 @@ fn each_documented_reply_has_the_answer_that_the_table_says() {
     ]
     .concat();
     stage.service.stop();
-    let path = root().join(TABLE);
-    if std::env::var_os(BLESS).is_some() {
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, &made).unwrap();
-    }
-    let kept = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(kept == made, "{TABLE} is not what the service answers; run with {BLESS}=1");
+    expect_made(TABLE, &made);
 }

@@ -6,11 +6,14 @@ use bhav::store::backups;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
 
 use crate::support::scrape::{BACKED_UP, SUCCEEDED, Scrape};
+use crate::support::source::expect_made;
 use crate::support::{Scene, TRADING};
 
 const RULES: &str = include_str!("../../monitoring/bhav.rules.yml");
 const RULE_TESTS: &str = include_str!("../../monitoring/bhav.rules.test.yml");
 const OPERATING: &str = include_str!("../../docs/operating.md");
+/// The head of the table of alerts.
+const TABLE: &str = "| alert | what it says | what to do |\n|---|---|---|\n";
 const DASHBOARD: &str = include_str!("../../monitoring/bhav.dashboard.json");
 
 /// Words of a text that can be names of our metrics.
@@ -58,29 +61,55 @@ fn alerts_and_panels_name_what_is_exposed() {
     assert!(hidden.is_empty(), "on no panel: {hidden:?}");
 }
 
-#[test]
-fn each_alert_says_what_is_wrong_and_what_to_do() {
-    let alerts: Vec<&str> = RULES.split("- alert: ").skip(1).collect();
-    assert!(alerts.len() >= 20, "{}", alerts.len());
-    let (headings, mut named) = (headings(), BTreeSet::new());
-    for alert in alerts {
-        for part in ["expr: ", "severity: ", "summary: ", "description: "] {
-            assert!(alert.contains(part), "no {part}in {alert}");
-        }
-        let runbook = alert.split("runbook: \"docs/operating.md, Alerts: ").nth(1);
-        let heading = runbook.and_then(|rest| rest.split_once("\"\n")).map(|(name, _)| name);
-        let heading = heading.unwrap_or_else(|| panic!("no heading in {alert}"));
-        assert!(headings.contains(heading), "{heading} is no heading");
-        named.insert(heading);
-    }
-    assert_eq!(named, headings, "each heading is some alert's");
+/// One alert of the rules file.
+struct Alert {
+    name: &'static str,
+    severity: &'static str,
+    /// Its values, which the alert fills in, as an ellipsis.
+    summary: String,
+    description: String,
 }
 
-/// The headings below "Alerts" of the page on operating.
-fn headings() -> BTreeSet<&'static str> {
-    let section = OPERATING.split("\n## Alerts\n").nth(1).unwrap();
-    let section = section.split("\n## ").next().unwrap();
-    section.lines().filter_map(|line| line.strip_prefix("### ")).collect()
+fn alerts() -> Vec<Alert> {
+    let alert = |text: &'static str| {
+        let part = |start: &str, end: &str| {
+            let rest = text.split_once(start).unwrap_or_else(|| panic!("no {start} in {text}")).1;
+            rest.split_once(end).unwrap_or((rest, "")).0
+        };
+        assert!(text.contains("expr: "), "{text}");
+        let mut summary = String::new();
+        for (at, piece) in part("summary: \"", "\"\n").split("{{").enumerate() {
+            let shown = if at == 0 { piece } else { piece.split_once("}}").unwrap().1 };
+            summary.push_str(if at == 0 { "" } else { "…" });
+            summary.push_str(shown);
+        }
+        // A folded block, as deep as its lines; a comment or the next alert ends it.
+        let folded = part("description: >-\n", "\n\n").lines();
+        let folded = folded.take_while(|line| line.starts_with("            "));
+        let description = folded.map(str::trim).collect::<Vec<_>>().join(" ");
+        assert!(description.ends_with('.') || description.ends_with('?'), "{description}");
+        Alert {
+            name: text.split_once('\n').unwrap().0,
+            severity: part("severity: ", "}"),
+            summary,
+            description,
+        }
+    };
+    RULES.split("- alert: ").skip(1).map(alert).collect()
+}
+
+#[test]
+fn the_page_on_operating_has_the_alerts_of_the_rules_file() {
+    let alerts = alerts();
+    assert_eq!(alerts.len(), RULES.matches("expr: ").count());
+    let row = |alert: &Alert| {
+        let Alert { name, severity, summary, description } = alert;
+        assert!(!format!("{summary}{description}").contains('|'), "{name} breaks the table");
+        format!("| `{name}`, {severity} | {summary} | {description} |\n")
+    };
+    let rows: String = alerts.iter().map(row).collect();
+    let (before, _) = OPERATING.split_once(TABLE).expect("the table of alerts ends the page");
+    expect_made("docs/operating.md", &format!("{before}{TABLE}{rows}"));
 }
 
 #[test]

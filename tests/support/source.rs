@@ -108,3 +108,19 @@ pub fn word(text: &str) -> &str {
 pub fn expect_none(complaints: &[String]) {
     assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
 }
+
+/// Set, it writes files that are made by a test anew.
+const BLESS: &str = "BHAV_BLESS";
+
+/// Fails at the first line in which the file `path` is not `made`, which a test made.
+pub fn expect_made(path: &str, made: &str) {
+    let file = root().join(path);
+    if std::env::var_os(BLESS).is_some() {
+        std::fs::write(&file, made).unwrap();
+    }
+    let kept = std::fs::read_to_string(&file).unwrap_or_default();
+    for (at, (before, now)) in kept.lines().zip(made.lines()).enumerate() {
+        assert_eq!(before, now, "line {} of {path}; after a wanted change: {BLESS}=1", at + 1);
+    }
+    assert_eq!(kept.len(), made.len(), "{path} ends elsewhere");
+}
