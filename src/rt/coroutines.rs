@@ -1,13 +1,21 @@
 //! Coroutines (the `may` crate): worker count, stack size, spawning on the worker that polls a
 //! descriptor, and [`Parker`], the only way to wait with a timeout.
 //!
+//! A wait begins unsafely in may: it stores the coroutine where another thread can take it, and
+//! then goes on reading what belongs to the coroutine: its record (`Park`) or a socket's event
+//! flags (`CoIo`). A coroutine that was taken in between runs on another worker, and if it ends
+//! there the first worker reads freed memory. So every wait goes through [`noting_moves`], and what
+//! such a worker may still read is freed after [`settle_if_moved`]: event flags by
+//! `rt/readiness.rs`, the record at the end of [`spawn_for`]'s coroutine.
+//!
 //! may is built without its features `io_timeout`, `io_cancel` and `work_steal`. Deadlines are
 //! enforced by the connection table's sweeper, no coroutine is ever cancelled, and a connection
 //! stays on the worker whose epoll holds its descriptor. This makes every wait cheaper, and an idle
 //! worker sleeps until there is work.
 
+use std::cell::Cell;
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -52,7 +60,18 @@ pub fn spawn_for(descriptor: i32, body: impl FnOnce() + Send + 'static) -> io::R
     let builder = coroutine::Builder::new().id(descriptor.unsigned_abs() as usize);
     // `go!` is may's safe wrapper. Its safety conditions (no thread-local borrow across a
     // suspension point, bounded stack depth) are rules for all code on the edge, see module `rt`.
-    match catch_unwind(AssertUnwindSafe(|| may::go!(builder, body))) {
+    let settled = move || {
+        let ended = catch_unwind(AssertUnwindSafe(body));
+        // The panic, if there was one, has ended here, so that this may wait.
+        while !settle_if_moved() {
+            tracing::error!("edge worker stuck: the record of an ended coroutine stays in memory");
+            Parker::current().park(SETTLE_MS);
+        }
+        if let Err(panic) = ended {
+            resume_unwind(panic);
+        }
+    };
+    match catch_unwind(AssertUnwindSafe(|| may::go!(builder, settled))) {
         Ok(spawned) => spawned.map(drop),
         Err(_) => Err(io::Error::other("no memory mapping left for a coroutine stack")),
     }
@@ -67,9 +86,54 @@ pub(crate) fn spawn(body: impl FnOnce() + Send + 'static) -> io::Result<()> {
     spawn_for(0, body)
 }
 
+// ---- Moving
+
+may::coroutine_local!(static MOVED: Cell<bool> = Cell::new(false));
+
+/// A worker that runs one coroutine for longer than this is stuck; liveness alarms before.
+const SETTLE_MS: u64 = 10_000;
+
+/// Calls `wait`, which may suspend the coroutine, and notes if it ended on another thread.
+pub(super) fn noting_moves<T>(wait: impl FnOnce() -> T) -> T {
+    let before = thread();
+    let waited = wait();
+    if thread() != before {
+        MOVED.with(|moved| moved.set(true));
+    }
+    waited
+}
+
+/// Whether the coroutine has moved to another thread while it waited, since it last settled.
+pub(super) fn has_moved() -> bool {
+    MOVED.with(Cell::get)
+}
+
+/// Waits, if the coroutine has moved, until no worker is in the middle of one of its earlier waits.
+/// False if a worker is stuck. A coroutine that unwinds must not call this: it would go on on a
+/// thread that does not panic.
+pub(super) fn settle_if_moved() -> bool {
+    if !has_moved() {
+        return true;
+    }
+    let settled = settle(SETTLE_MS);
+    // Moving while it settled does no harm: the worker it left has passed.
+    MOVED.with(|moved| moved.set(!settled));
+    settled
+}
+
+/// Something that only this thread has. Never inlined: the address of a thread-local must not be
+/// kept in a register across a wait.
+#[inline(never)]
+fn thread() -> usize {
+    thread_local! {
+        static HERE: u8 = const { 0 };
+    }
+    HERE.with(|here| std::ptr::from_ref(here).addr())
+}
+
 /// Waits until every worker has finished what it ran when this was called, for at most `limit_ms`;
 /// says whether all have.
-pub(crate) fn settle(limit_ms: u64) -> bool {
+fn settle(limit_ms: u64) -> bool {
     let parker = Parker::current();
     let left = Arc::new(AtomicUsize::new(workers()));
     for worker in 0..workers() {
@@ -106,13 +170,15 @@ impl Parker {
     /// once if `unpark` was called before.
     pub fn park(&self, limit_ms: u64) -> bool {
         let limit = Duration::from_millis(limit_ms.max(PARK_MS_MIN));
-        let woken = self.0.park(Some(limit)).is_ok();
-        if !woken && coroutine::is_coroutine() {
-            // After a timeout the coroutine runs on may's only timer thread until it yields. Yield,
-            // so that it goes back to a worker.
-            coroutine::yield_now();
-        }
-        woken
+        noting_moves(|| {
+            let woken = self.0.park(Some(limit)).is_ok();
+            if !woken && coroutine::is_coroutine() {
+                // After a timeout the coroutine runs on may's only timer thread until it yields.
+                // Yield, so that it goes back to a worker.
+                coroutine::yield_now();
+            }
+            woken
+        })
     }
 
     /// Wakes the waiter, from any thread.
@@ -175,5 +241,78 @@ impl EdgeLiveness {
     pub(crate) fn passed_mono_ms(&self) -> u64 {
         let passed = |worker: &Worker| worker.passed_mono_ms.load(Ordering::Acquire);
         self.workers.iter().map(passed).min().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    /// What a coroutine's record holds: freed with it.
+    struct Record(Arc<AtomicUsize>);
+
+    impl Drop for Record {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    may::coroutine_local!(static RECORD: Cell<Option<Record>> = Cell::new(None));
+
+    /// Lets a coroutine pass through `worker`.
+    fn pass(worker: i32) {
+        let (passed, passes) = mpsc::channel();
+        spawn_for(worker, move || passed.send(()).unwrap()).unwrap();
+        passes.recv().unwrap();
+    }
+
+    #[test]
+    fn a_record_outlives_every_worker_that_may_still_read_it_also_after_a_panic() {
+        if workers() < 2 {
+            return; // a coroutine cannot move
+        }
+        let count = 16;
+        let (parkers, waiting) = mpsc::channel();
+        let (awake, wakes) = mpsc::channel();
+        let freed = Arc::new(AtomicUsize::new(0));
+        for number in 0..count {
+            let (parkers, awake, freed) = (parkers.clone(), awake.clone(), Arc::clone(&freed));
+            spawn_for(0, move || {
+                RECORD.with(|record| record.set(Some(Record(freed))));
+                let parker = Parker::current();
+                parkers.send(parker.clone()).unwrap();
+                assert!(parker.park(60_000));
+                let moved = has_moved();
+                awake.send(moved).unwrap();
+                // Without the hook, which would count it and write it to the log.
+                if number % 2 == 1 {
+                    resume_unwind(Box::new("on purpose"));
+                }
+            })
+            .unwrap();
+        }
+        let parkers: Vec<Parker> = waiting.iter().take(count).collect();
+        pass(0); // behind it all of them wait
+        let (release, released) = mpsc::channel::<()>();
+        let (blocks, blocked) = mpsc::channel();
+        spawn_for(0, move || {
+            blocks.send(()).unwrap();
+            let _ = released.recv();
+        })
+        .unwrap();
+        blocked.recv().unwrap();
+        parkers.iter().for_each(Parker::unpark);
+        // Those that were given to another worker have moved, and are about to end.
+        assert!(wakes.recv().unwrap());
+        (0..100).for_each(|_| pass(1));
+        assert_eq!(freed.load(Ordering::SeqCst), 0);
+        drop(release);
+        assert_eq!(wakes.iter().take(count - 1).count(), count - 1);
+        while freed.load(Ordering::SeqCst) < count {
+            pass(0);
+            pass(1);
+        }
     }
 }

@@ -1,15 +1,12 @@
 //! Waiting until a socket can be read or written. A coroutine waits; an event of epoll, or a wake
 //! from any thread, ends the wait.
 //!
-//! may stores the waiting coroutine where a wake can take it, and then reads the socket's event
-//! flags once more. If the wake comes from another thread in between, the coroutine runs on another
-//! worker while the first one is still about to read. If it ends there, the first worker reads
-//! freed memory. So a coroutine that once woke on another thread than it waited on lets every
-//! worker finish what it runs before it frees the flags.
+//! may reads a socket's event flags once more after another worker may have taken the coroutine,
+//! see `rt/coroutines.rs`. So a coroutine that has moved lets every worker finish what it runs
+//! before it frees the flags.
 
 #![expect(clippy::disallowed_types, reason = "this is the place that makes may's wait safe")]
 
-use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 
@@ -22,9 +19,6 @@ pub(crate) const READABLE: usize = 0x1;
 pub(crate) const ERROR_OR_GONE: usize = 0x8 | 0x10 | 0x2000;
 pub(crate) const WOKEN: usize = 0x8000_0000;
 
-/// A worker that runs one coroutine for longer than this is stuck; liveness alarms before.
-const SETTLE_MS: u64 = 10_000;
-
 /// The event flags of one socket. Used by one coroutine at a time.
 ///
 /// It does not own the socket: `CoIo` would close the socket before it takes it out of epoll, and
@@ -33,8 +27,6 @@ const SETTLE_MS: u64 = 10_000;
 pub(crate) struct Readiness {
     /// On the heap, where it stays when the connection moves. None only while it is dropped.
     io: Option<Box<CoIo<Descriptor>>>,
-    /// A wait began on one thread and ended on another.
-    moved: Cell<bool>,
 }
 
 impl Readiness {
@@ -44,17 +36,12 @@ impl Readiness {
     /// When it cannot be polled.
     pub(crate) fn of(socket: &impl AsRawFd) -> io::Result<Self> {
         let io = CoIo::new(Descriptor(socket.as_raw_fd())).map_err(io::Error::from)?;
-        Ok(Self { io: Some(Box::new(io)), moved: Cell::new(false) })
+        Ok(Self { io: Some(Box::new(io)) })
     }
 
     /// Waits for events, and takes those that have come: edges are reported once.
     pub(crate) fn wait(&self) -> usize {
-        let before = thread();
-        let flags = self.io().wait_io();
-        if thread() != before {
-            self.moved.set(true);
-        }
-        flags
+        coroutines::noting_moves(|| self.io().wait_io())
     }
 
     /// Ends a wait from any thread, with [`WOKEN`]; the next one if none is under way.
@@ -70,11 +57,11 @@ impl Readiness {
 impl Drop for Readiness {
     fn drop(&mut self) {
         let Some(io) = self.io.take() else { return };
-        if !self.moved.get() {
-            return drop(io);
-        }
-        // A coroutine that unwinds must not wait: it would go on on a thread that does not panic.
-        if !std::thread::panicking() && coroutines::settle(SETTLE_MS) {
+        let unread = match std::thread::panicking() {
+            true => !coroutines::has_moved(),
+            false => coroutines::settle_if_moved(),
+        };
+        if unread {
             return drop(io);
         }
         tracing::error!("edge worker stuck: event flags of an ended connection stay in memory");
@@ -90,16 +77,6 @@ impl AsRawFd for Descriptor {
     fn as_raw_fd(&self) -> RawFd {
         self.0
     }
-}
-
-/// Something that only this thread has. Never inlined: the address of a thread-local must not be
-/// kept in a register across a wait.
-#[inline(never)]
-fn thread() -> usize {
-    thread_local! {
-        static HERE: u8 = const { 0 };
-    }
-    HERE.with(|here| std::ptr::from_ref(here).addr())
 }
 
 #[cfg(test)]
@@ -134,7 +111,7 @@ mod tests {
                 let readiness = Readiness::of(&socket).unwrap();
                 wakers.send(readiness.waker()).unwrap();
                 while readiness.wait() & WOKEN == 0 {}
-                awake.send(readiness.moved.get()).unwrap();
+                awake.send(coroutines::has_moved()).unwrap();
                 drop(readiness);
                 ended.fetch_add(1, Ordering::SeqCst);
             })
