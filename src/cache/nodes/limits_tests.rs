@@ -36,6 +36,18 @@ fn is_refused(verdict: Verdict) -> bool {
     matches!(verdict, Verdict::TooEarly(_))
 }
 
+/// Nodes of other versions count in the same buckets.
+#[test]
+fn a_bucket_has_this_name() {
+    let nobody = Server::new(Address::parse("unix:/nonexistent/s").unwrap(), None, None).unwrap();
+    let limits = with_secret(&Arc::new(nobody), SECRET);
+    let room = limits.installation.room().unwrap();
+    assert_eq!(
+        limits.bucket(&room, "login", b"a@example.org"),
+        "bhav:main:limit:ba5ff748e5e4e5dc04771cc18709670f"
+    );
+}
+
 #[test]
 fn all_nodes_together_get_the_burst() {
     let Some(server) = TestServer::start("all_nodes_together_get_the_burst") else { return };

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use parking_lot::Mutex;
 use proptest::prelude::*;
 
@@ -52,6 +54,43 @@ fn what_one_node_tells_another_opens_and_it_ignores_itself() {
     };
     assert_eq!(heard, told);
     assert_ne!(print, print_of(&"another".into()));
+}
+
+/// Nodes of other versions read and write the same.
+#[test]
+fn words_have_these_bytes_before_they_are_sealed() {
+    let mut a = relay(SECRET, "main", "a");
+    a.instance = *b"INSTANCE";
+    let refused = RefusedToken {
+        broker: Broker::B,
+        print: [7; 32],
+        set_at: "2026-11-20T02:40:00Z".parse().unwrap(),
+    };
+    for (sealed, plain) in [
+        (a.ask().unwrap(), &b"\x01\x00\x01aINSTANCE"[..]),
+        (
+            a.tell(&token()).unwrap(),
+            b"\x02\x00\x01aINSTANCE\x00\x00\x00\x01\xa1\xf6\xd38}\x01\x00\x1ecanary-access-tok\
+                en-of-the-day\x00\x0ecanary-api-key",
+        ),
+        (
+            a.refused(&refused).unwrap(),
+            b"\x03\x00\x01aINSTANCE\x01\x00\x00\x01\xa1\xf6\xd38\x00\x07\x07\x07\x07\x07\x07\
+                \x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\
+                \x07\x07\x07\x07\x07\x07",
+        ),
+    ] {
+        assert_eq!(*a.open(&sealed).unwrap(), plain);
+    }
+    assert_eq!(a.purpose, b"\x01main");
+    let recorded = BASE64_STANDARD
+        .decode(
+            "RB29OkoCat6L2T3qeRCzAjWUHCYPQF8BslWhlFn64SLKU4agsdK8J/d5J0qu3BxwIosS8ekGpSFCJewb\
+        rTssilnC7tCyasH0gHA8UZV9rcd9AtqiMkcRs0kwQ/dY971JpHo=",
+        )
+        .unwrap();
+    let heard = relay(SECRET, "main", "b").hear(&recorded, 0).unwrap().unwrap();
+    assert!(matches!(heard.word, TokenWord::Has(told) if told.set_at == token().set_at));
 }
 
 #[test]

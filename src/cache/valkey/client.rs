@@ -353,6 +353,44 @@ mod back_off_tests {
 }
 
 #[cfg(test)]
+mod keys_tests {
+    use super::*;
+
+    /// Nodes of other versions use the same, and operators' access rules name them.
+    #[test]
+    fn keys_and_channels_have_these_names() {
+        let keys = Keys::of(&Namespace::parse("main").unwrap());
+        let names = [
+            keys.records(Kind::Quote),
+            keys.records(Kind::Instruments),
+            keys.ages(Kind::Quote),
+            keys.ages(Kind::Instruments),
+            keys.fence(),
+            keys.leader(),
+            keys.relay_state(),
+            keys.relay_quotes(),
+            keys.access(),
+            keys.limit("0badcafe"),
+        ];
+        let expected = [
+            "bhav:main:quote",
+            "bhav:main:instruments",
+            "bhav:main:quote:age",
+            "bhav:main:instruments:age",
+            "bhav:main:epoch",
+            "bhav:main:leader",
+            "bhav:main:relay",
+            "bhav:main:relay:quote",
+            "bhav:main:access",
+            "bhav:main:limit:0badcafe",
+        ];
+        assert_eq!(names, expected);
+        let channels = ["relay", "wanted", "sealed", "changes"].map(|n| format!("bhav:main:{n}"));
+        assert_eq!(keys.channels(), channels);
+    }
+}
+
+#[cfg(test)]
 mod access_tests {
     use super::*;
     use crate::base::Clock;

@@ -337,6 +337,28 @@ pub(crate) mod tests {
         }
     }
 
+    /// Nodes of other versions read and write the same.
+    #[test]
+    fn a_value_of_each_kind_has_this_tag() {
+        let room = installation().room().unwrap();
+        for (kind, key, tag) in [
+            (Signed::Message, "", "946a6abc13aa0bc8"),
+            (Signed::Head, "", "5f843efaf17e0d67"),
+            (Signed::Quote, "NSE:INFY", "a761bc102abaf64e"),
+            (Signed::Wanted, "", "bd68ce0910907105"),
+            (Signed::Changes, "", "841e28d0708f22df"),
+            (Signed::Sealed, "", "2c6745bafd147e1a"),
+            (Signed::Record(Kind::Quote), "NSE:INFY", "1e787f731572acb1"),
+            (Signed::Record(Kind::Instruments), "list", "601510700737f815"),
+        ] {
+            let signed = room.sign(kind, key, PLACE, b"body");
+            let (found, rest) = signed.split_at(TAG_BYTES);
+            assert_eq!(rest, b"\0\0\0\0\0\0\0\x07\0\0\0\0\0\0\0\x2abody");
+            let hex: String = found[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+            assert_eq!(hex, tag, "{kind:?}");
+        }
+    }
+
     #[test]
     fn no_changed_or_cut_value_is_read() {
         let room = installation().room().unwrap();

@@ -344,6 +344,10 @@ fn signal_in(told: Signal) -> Option<ListedSignal> {
 }
 
 #[cfg(test)]
+#[path = "pinned_tests.rs"]
+mod pinned_tests;
+
+#[cfg(test)]
 mod codec_tests {
     use proptest::prelude::*;
 

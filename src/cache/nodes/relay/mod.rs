@@ -14,6 +14,6 @@ mod traits;
 
 pub(crate) use session::FollowerParts;
 pub use session::{Follower, ValkeyRelay};
-#[cfg(test)]
-pub(crate) use traits::RelayError;
 pub use traits::{Aged, Listener, Malformed, Published, Relay, Told, Update};
+#[cfg(test)]
+pub(crate) use traits::{RelayError, decode, encode, encode_wanted};

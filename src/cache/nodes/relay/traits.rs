@@ -190,7 +190,7 @@ pub struct Malformed;
 
 /// A message as bytes. What is over a limit is left out: a quote that is not told is asked for by
 /// the next round again.
-pub(super) fn encode(update: &Update) -> Vec<u8> {
+pub(crate) fn encode(update: &Update) -> Vec<u8> {
     let mut out = vec![VERSION];
     put_u64(&mut out, update.told_ms);
     put_u64(&mut out, update.age_ms);
@@ -215,7 +215,7 @@ pub(super) fn encode(update: &Update) -> Vec<u8> {
 ///
 /// # Errors
 /// [`Malformed`].
-pub(super) fn decode(epoch: Epoch, seq: u64, bytes: &[u8]) -> Result<Update, Malformed> {
+pub(crate) fn decode(epoch: Epoch, seq: u64, bytes: &[u8]) -> Result<Update, Malformed> {
     let mut reader = Reader::of(bytes, MESSAGE_BYTES_MAX)?;
     let mut update = Update {
         epoch,
@@ -239,7 +239,7 @@ pub(super) fn decode(epoch: Epoch, seq: u64, bytes: &[u8]) -> Result<Update, Mal
 }
 
 /// What a node wants, as bytes.
-pub(super) fn encode_wanted(node: &str, symbols: &[Symbol]) -> Vec<u8> {
+pub(crate) fn encode_wanted(node: &str, symbols: &[Symbol]) -> Vec<u8> {
     let mut out = vec![VERSION];
     put_name(&mut out, node);
     put_symbols(&mut out, symbols, WANTED_MAX);
