@@ -7,13 +7,14 @@
 use std::hint::black_box;
 
 use bhav::base::candle::PRICE_E4;
-use bhav::base::{Candle, Clock, Epoch, Source, Symbol};
+use bhav::base::{Candle, Clock, Source, Symbol};
 use bhav::http::PublishedJson;
 use bhav::signals::backtest::{History, Signal, Universe};
 use bhav::signals::confidence::{PRIOR_DATES, WINDOW_DATES};
 use bhav::signals::list::by_rank;
 use bhav::signals::patterns::{Columns, Detector};
 use bhav::signals::{ListedSignal, SignalList};
+use bhav::store::Epoch;
 use bhav::store::{NewHistory, Store};
 use bhav::views::signals as views;
 use criterion::{Criterion, criterion_group, criterion_main};

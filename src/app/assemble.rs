@@ -12,30 +12,33 @@ use crate::api::{
 };
 use crate::app::start::StartError;
 use crate::auth::Auth;
-use crate::base::{Broker, Clock, Leadership, NodeSecret, Source, clock};
+use crate::auth::throttle::Throttle;
+use crate::base::{Broker, Clock, Source, clock};
 use crate::brokers::broker_b::master;
 use crate::brokers::{BrokerA, BrokerB, Public, SharedToken, login_page};
 use crate::cache::l2::Absent;
-use crate::cache::valkey::{Address, Refusals};
 use crate::cache::{L1, Pending, Responses, SecondLevel, SqliteL2};
 use crate::config::Config;
 use crate::http::PublishedJson;
-use crate::limits::throttle::Throttle;
 use crate::market::instruments::{Kind, embedded_instruments};
 use crate::market::{Index, IndexList, InstrumentList, MarketCalendar, Universe};
+use crate::nodes::Lead;
+use crate::nodes::lead::Leadership;
+use crate::nodes::valkey::NodeSecret;
+use crate::nodes::valkey::{Address, Refusals};
 use crate::ops::RefusalLines;
 use crate::ops::state_lock::InstanceLock;
 use crate::portfolio::{Listed, Securities};
 use crate::rt::{Lane, LaneSpec};
 use crate::store::Store;
 use crate::store::settings::StoreSettings;
-use crate::warmers::{Lead, Mailbox, Publication, WarmerContext};
+use crate::warmers::{Mailbox, Publication, WarmerContext};
 use crate::web::Site;
 
 #[cfg(feature = "engines")]
-use crate::cache::ValkeyL2;
+use crate::nodes::second_level::ValkeyL2;
 #[cfg(feature = "engines")]
-use crate::cache::valkey::{Installation, Server, ValkeySettings};
+use crate::nodes::valkey::{Installation, Server, ValkeySettings};
 
 /// Upstream jobs that may wait per lane: the scheduler has one in flight per feed, and the daily
 /// list.

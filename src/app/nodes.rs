@@ -5,18 +5,22 @@ use std::sync::Arc;
 use super::assemble::{Assembled, SharedServer};
 use crate::app::start::{MembershipParts, StartError};
 use crate::auth::{ChangesBell, ChangesParts};
-use crate::base::lease::{Authority, LeaseTimes};
-use crate::base::{Clock, Epoch, Leadership, NodeSecret};
-use crate::cache::nodes::claim::ValkeyClaim;
-use crate::cache::nodes::limits::SharedLimits;
-use crate::cache::valkey::{Installation, Namespace};
+use crate::base::Clock;
+use crate::base::limiter::SharedCounts;
 use crate::config::Config;
-use crate::limits::throttle::SharedCounts;
+use crate::nodes::Lead;
+use crate::nodes::authorities::ValkeyClaim;
+use crate::nodes::cluster::{Cluster, SharedTokens};
+use crate::nodes::lead::Leadership;
+use crate::nodes::lease::LeaseParts;
+use crate::nodes::lease::{Authority, LeaseTimes};
+use crate::nodes::limits::SharedLimits;
+use crate::nodes::relay::{Inbox, NoWire, ValkeyWire, Wire, WireParts};
+use crate::nodes::valkey::NodeSecret;
+use crate::nodes::valkey::{Installation, Namespace};
 use crate::rt::{Lane, LaneSpec};
+use crate::store::Epoch;
 use crate::store::{Store, backups};
-use crate::warmers::{
-    Cluster, Lead, LeaseParts, NoWire, SharedTokens, ValkeyWire, Wire, WireParts,
-};
 
 /// One message to all nodes, and one to the leader, may be under way; the next may wait.
 const RELAY_THREADS: usize = 2;
@@ -112,12 +116,20 @@ fn link(
         of_broker_a: Arc::clone(&state.broker_a_token),
         of_broker_b: Arc::clone(state.broker_b.session()),
     };
+    let inbox = assembled.mailbox.relay();
+    let room = inbox.clone();
     let wire = ValkeyWire::start(WireParts {
         server: Arc::clone(&server),
         installation: Arc::clone(&installation),
         node: node.to_owned(),
-        inbox: assembled.mailbox.relay(),
-        bell: bell.clone(),
+        inbox: Inbox {
+            has_room: Box::new(move || room.has_room()),
+            put: Box::new(move |news| inbox.hear(news)),
+        },
+        changed: {
+            let bell = bell.clone();
+            Box::new(move || bell.ring())
+        },
         tokens: tokens.clone(),
         clock: state.clock.clone(),
     })?;

@@ -16,7 +16,7 @@ use crate::app::assemble::{Assembled, assemble};
 use crate::app::handover::{Handover, Left};
 use crate::app::main_loop::Watchdog;
 use crate::auth::{Auth, AuthError, ChangesParts, ChangesReader, KeyError};
-use crate::base::{Clock, NodeSecret, clock};
+use crate::base::{Clock, clock};
 use crate::brokers::call::transport::BadUrl;
 use crate::brokers::session::token::TokenStatus;
 use crate::config::Config;
@@ -24,12 +24,14 @@ use crate::config::check::{Exposed, exposed};
 use crate::health::{Heartbeat, Serving};
 use crate::http::{ListenError, Listener, Server};
 use crate::market::{Age, DataError};
+use crate::nodes::lease::{Lease, LeaseParts};
+use crate::nodes::valkey::NodeSecret;
 use crate::ops::state_lock::{InstanceLock, NotHeld};
 use crate::ops::{Exit, Inherited};
 use crate::rt::coroutines;
 use crate::store::OpenError;
 use crate::views::health::HealthExposed;
-use crate::warmers::{Lease, LeaseParts, Reloads, Warmers};
+use crate::warmers::{Reloads, Warmers};
 
 #[cfg(feature = "engines")]
 use super::assemble::store_settings;
@@ -71,7 +73,7 @@ impl App {
     pub fn start(config: &Config, clock: &Clock) -> Result<Self, StartError> {
         #[cfg(feature = "engines")]
         if let Some(row) = open_lease(&store_settings(config), config.nodes.lease_ms, clock)? {
-            return Self::start_among(config, clock, row);
+            return Self::start_among(config, clock, Arc::new(row));
         }
         Self::begin(config, clock, |_| Ok(None))
     }
@@ -273,7 +275,7 @@ fn affordable_connections(wanted: usize) -> usize {
 // Why the service did not start, and the exit code that says whether a restart can help.
 
 #[cfg(feature = "engines")]
-use crate::cache::valkey::Unusable;
+use crate::nodes::valkey::Unusable;
 
 /// Why the service did not start; says what to do where that is not plain.
 #[derive(Debug, thiserror::Error)]

@@ -11,10 +11,11 @@ use secrecy::{ExposeSecret, SecretString};
 use crate::auth::identity::{Auth, Caller};
 use crate::auth::keys::Registration;
 use crate::auth::passwords::{Asker, CryptoError, Weakness, Whose};
+use crate::auth::throttle::{Key, Throttle};
 use crate::auth::tokens::Unsigned;
 use crate::auth::{passwords, tokens};
+use crate::base::limiter::TooEarly;
 use crate::http::Request;
-use crate::limits::throttle::{Key, Throttle, Throttled};
 use crate::store::{Erased, NewUser, StoreError, User, UserSecrets};
 
 pub(crate) const PASSWORD_CHARS_MIN: usize = 8;
@@ -54,8 +55,8 @@ pub enum AccountError {
     Unsigned(#[from] Unsigned),
 }
 
-impl From<Throttled> for AccountError {
-    fn from(throttled: Throttled) -> Self {
+impl From<TooEarly> for AccountError {
+    fn from(throttled: TooEarly) -> Self {
         Self::Throttled { retry_after_ms: throttled.retry_after_ms }
     }
 }

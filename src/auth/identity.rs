@@ -19,11 +19,12 @@ use crate::auth::keys::{AuthSettings, Key, KeyError, KeyFile, KeyState, Keys, Re
 use crate::auth::known_networks::{FORGOTTEN_MS, KnownNetworks};
 use crate::auth::passwords::Passwords;
 use crate::auth::revocations::{Revocations, Verdict};
+use crate::auth::throttle::Throttle;
 use crate::auth::tokens::{Earlier, Tokens};
 use crate::auth::{keys, tokens};
 use crate::base::Clock;
+use crate::base::limiter::SharedCounts;
 use crate::http::Request;
-use crate::limits::throttle::{SharedCounts, Throttle};
 use crate::ops::Counter;
 use crate::rt::{Lane, threads};
 use crate::store::{AccountId, Changes, Continuity, LastRead, Store, StoreError, backups};

@@ -12,6 +12,7 @@ pub mod keys;
 pub(crate) mod known_networks;
 pub(crate) mod passwords;
 pub(crate) mod revocations;
+pub(crate) mod throttle;
 mod tokens;
 
 pub use accounts::Session;

@@ -18,8 +18,9 @@ use secrecy::{ExposeSecret, SecretString};
 use zeroize::Zeroizing;
 
 use crate::auth::keys::AuthSettings;
+use crate::auth::throttle::SharedAttempt;
 use crate::base::Clock;
-use crate::limits::throttle::{SharedAttempt, Throttled};
+use crate::base::limiter::TooEarly;
 use crate::ops::Counter;
 use crate::rt::{Lane, LaneError, LaneSpec};
 
@@ -49,7 +50,7 @@ pub enum CryptoError {
     Failed(String),
     /// All nodes together have had their attempts. Nothing was hashed.
     #[error("too many attempts at all nodes")]
-    Throttled(Throttled),
+    Throttled(TooEarly),
 }
 
 /// For whom a hash is made.

@@ -55,7 +55,7 @@ impl Rate {
 
 /// A refused call, and the time after which the next one is admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TooEarly {
+pub struct TooEarly {
     pub retry_after_ms: u64,
 }
 
@@ -172,6 +172,43 @@ impl KeyedLimiter {
     pub(crate) fn len(&self) -> usize {
         self.buckets.lock().full_at_ms.len()
     }
+}
+
+// ---- Shared
+//
+// Limits that hold over all nodes together. The node's own limiter is asked first; an attempt that
+// it admits is counted with those of the other nodes, off the edge.
+
+/// Counts attempts of all nodes. Calls block for a bounded time, so they are for a lane.
+pub trait SharedCounts: Send + Sync {
+    /// Counts `cost` attempts in the bucket of every value, or none if any bucket refuses. Values
+    /// of another `kind` have other buckets. While there is no answer in time the node's own
+    /// limiter alone decides, and this admits.
+    ///
+    /// # Errors
+    /// [`TooEarly`].
+    fn admit(
+        &self,
+        kind: &'static str,
+        values: &[&[u8]],
+        rate: Rate,
+        cost: u64,
+    ) -> Result<(), TooEarly>;
+
+    /// Forgets the attempts of a value.
+    fn forgive(&self, kind: &'static str, value: &[u8]);
+
+    /// What became of attempts since the start.
+    fn tally(&self) -> SharedTally;
+}
+
+/// What became of attempts that were to be counted at all nodes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SharedTally {
+    /// All nodes together had admitted too many.
+    pub refused: u64,
+    /// There was no answer in time.
+    pub unknown: u64,
 }
 
 // ---- Network

@@ -1,6 +1,5 @@
 //! The value types that all other modules share (symbol, quote, candle, holding, decimal), the
-//! clock, randomness, the rate limiter, the bounded map, what makes one node lead, and the secret
-//! that nodes share.
+//! clock, randomness, the rate limiter and the bounded map.
 //!
 //! Any thread may use them. Nothing here blocks, logs, or imports another module of the crate.
 
@@ -9,8 +8,6 @@ pub mod candle;
 pub mod clock;
 pub mod holding;
 pub mod json;
-pub mod leadership;
-pub mod lease;
 pub(crate) mod limiter;
 pub mod paths;
 pub mod rng;
@@ -24,8 +21,6 @@ pub(crate) use clock::Stopwatch;
 pub use clock::{Clock, ManualClock};
 pub(crate) use holding::{ActionSign, ClosingPrice, Mark, MasterRow, Position, broker_user};
 pub use holding::{Broker, Cost, Holding, MarketDay, PositionKind, Synced};
-pub use leadership::{Epoch, Leadership, NodeSecret, Term};
-pub(crate) use leadership::{Role, Secrets};
 pub(crate) use settings::settings;
 pub(crate) use symbol::Exchange;
 pub use symbol::Symbol;

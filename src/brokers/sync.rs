@@ -18,6 +18,7 @@ use jiff::civil::Date;
 use parking_lot::Mutex;
 use secrecy::{ExposeSecret, SecretString};
 
+use crate::base::limiter::SharedCounts;
 use crate::base::limiter::{Rate, network};
 use crate::base::{BoundedMap, CallWindow, Clock, clock, wipe};
 use crate::brokers::call::gate::{Breaker, Pass};
@@ -26,7 +27,6 @@ use crate::brokers::call::transport::CallLimits;
 use crate::brokers::portfolio::Credentials;
 use crate::brokers::settings::UpstreamSettings;
 use crate::brokers::{BrokerError, BrokerErrorKind, Readiness};
-use crate::limits::throttle::SharedCounts;
 
 /// How often one broker may be called for users' syncs.
 #[derive(Clone, Copy, Debug)]
@@ -638,7 +638,7 @@ fn duration(wait_ms: u64) -> Option<Duration> {
 mod tests {
     use super::*;
     use crate::base::ManualClock;
-    use crate::limits::throttle::{SharedTally, Throttled};
+    use crate::base::limiter::{SharedTally, TooEarly};
 
     /// Refuses while it says so, and remembers what it was asked.
     #[derive(Default)]
@@ -654,11 +654,11 @@ mod tests {
             values: &[&[u8]],
             rate: Rate,
             cost: u64,
-        ) -> Result<(), Throttled> {
+        ) -> Result<(), TooEarly> {
             self.asked.lock().push((values.concat(), rate.interval_ms(), cost));
             self.retry_after_ms
                 .lock()
-                .map_or(Ok(()), |retry_after_ms| Err(Throttled { retry_after_ms }))
+                .map_or(Ok(()), |retry_after_ms| Err(TooEarly { retry_after_ms }))
         }
 
         fn forgive(&self, _: &'static str, _: &[u8]) {}

@@ -114,7 +114,7 @@ pub trait SecondLevel: Send + Sync {
 ///
 /// # Errors
 /// [`L2Error::TooLarge`].
-pub(super) fn check_sizes(items: &[(String, Vec<u8>)]) -> Result<(), L2Error> {
+pub(crate) fn check_sizes(items: &[(String, Vec<u8>)]) -> Result<(), L2Error> {
     for (key, bytes) in items {
         for (what, bytes, bytes_max) in
             [("a key", key.len(), KEY_BYTES_MAX), ("a record", bytes.len(), RECORD_BYTES_MAX)]
@@ -154,8 +154,6 @@ impl SecondLevel for Absent {
     }
 }
 pub(crate) mod sqlite;
-#[cfg(feature = "engines")]
-pub mod valkey;
 
 // ---- Codec
 //

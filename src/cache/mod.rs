@@ -2,27 +2,21 @@
 //!
 //! [`l1`] holds quotes in memory and is read on the edge. [`pending`] lets requests wait for
 //! symbols that are not cached yet. [`l2`] is on disk, or on a server that several nodes share
-//! ([`valkey`]), and survives a restart; lane threads and start-up code use it. [`responses`] holds
-//! users' finished responses until the data changes. With several nodes, `nodes` is what they tell
-//! each other over that server. Nothing here calls an upstream: the warmers (background tasks) fill
-//! the caches.
+//! (`nodes::second_level`), and survives a restart; lane threads and start-up code use it.
+//! [`responses`] holds users' finished responses until the data changes. Nothing here calls an
+//! upstream: the warmers (background tasks) fill the caches.
 
 pub mod freshness;
 pub mod l1;
 pub mod l2;
-#[cfg(feature = "engines")]
-pub mod nodes;
 pub mod pending;
 pub mod responses;
-pub mod valkey;
 
 pub(crate) use freshness::{FreshnessRules, SourceRules};
 pub(crate) use l1::{Freshness, Hit};
 pub use l1::{Kept, L1, Limits, Peek, Vouched};
 pub(crate) use l2::L2Error;
 pub use l2::sqlite::SqliteL2;
-#[cfg(feature = "engines")]
-pub(crate) use l2::valkey::ValkeyL2;
 pub use l2::{Kind, SecondLevel};
 pub(crate) use pending::Pending;
 pub(crate) use responses::{Responses, View};

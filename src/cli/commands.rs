@@ -24,7 +24,7 @@ use crate::market::{IndexList, MarketCalendar, Universe};
 use crate::ops::{Exit, exit, log, panic};
 
 #[cfg(feature = "engines")]
-use crate::cache::valkey::{Server, ValkeySettings};
+use crate::nodes::valkey::{Server, ValkeySettings};
 #[cfg(feature = "engines")]
 use crate::store::check_server;
 

@@ -8,10 +8,10 @@ use std::path::Path;
 
 use super::composed::Config;
 use super::secrets::SECRETS;
-use crate::cache::valkey::Place;
 use crate::config::composed::Loaded;
 use crate::config::env_file::Environment;
 use crate::config::load::{Fault, Origin, SHARED_PREFIX, is_known};
+use crate::nodes::valkey::Place;
 
 /// Finds pairs of settings that contradict each other, and files that cannot be opened. Each fault
 /// comes with the names of the settings involved.

@@ -12,13 +12,14 @@ use crate::brokers::settings::{
     BrokerASettings, BrokerBSettings, PublicSettings, UpstreamSettings,
 };
 use crate::cache::freshness::CacheSettings;
-use crate::cache::valkey::ValkeySettings;
 use crate::config::load::{Fault, Origin};
 use crate::http::serve::HttpSettings;
 use crate::market::indices::MarketSettings;
+use crate::nodes::cluster::NodeSettings;
+use crate::nodes::valkey::ValkeySettings;
 use crate::ops::log::LogSettings;
 use crate::store::settings::StoreSettings;
-use crate::warmers::context::{CloseSettings, NodeSettings};
+use crate::warmers::context::CloseSettings;
 use crate::web::site::WebSettings;
 
 settings! {

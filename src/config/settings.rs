@@ -548,13 +548,14 @@ mod tests {
         BrokerASettings, BrokerBSettings, PublicSettings, UpstreamSettings,
     };
     use crate::cache::freshness::CacheSettings;
-    use crate::cache::valkey::ValkeySettings;
     use crate::config::composed::SimSettings;
     use crate::http::serve::HttpSettings;
     use crate::market::indices::MarketSettings;
+    use crate::nodes::cluster::NodeSettings;
+    use crate::nodes::valkey::ValkeySettings;
     use crate::ops::log::LogSettings;
     use crate::store::settings::StoreSettings;
-    use crate::warmers::context::{CloseSettings, NodeSettings};
+    use crate::warmers::context::CloseSettings;
     use crate::web::site::WebSettings;
 
     /// The sections of [`Config`], each with the fields of its struct.

@@ -10,9 +10,9 @@ use jiff::Timestamp;
 
 use crate::admin::listener::AdminListen;
 use crate::auth::keys::Registration;
-use crate::base::lease::Holder;
 use crate::brokers::broker_a::ticker::Endpoint;
-use crate::cache::valkey::{Address, BadAddress, Namespace};
+use crate::nodes::lease::Holder;
+use crate::nodes::valkey::{Address, BadAddress, Namespace};
 use crate::ops::log::LogFormat;
 use crate::store::settings::StoreUrl;
 

@@ -9,11 +9,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arc_swap::ArcSwapOption;
 use jiff::Timestamp;
 
-use crate::base::{Role, Source};
+use crate::base::Source;
+use crate::base::limiter::SharedTally;
 use crate::brokers::broker_a::ticker::TickerReading;
-use crate::limits::throttle::SharedTally;
 use crate::market::indices::MarketView;
 use crate::market::{Age, Phase, Snapshot};
+use crate::nodes::lead::Role;
 use crate::store::BackupRecord;
 use crate::views::health::FeedWord;
 

@@ -2,7 +2,8 @@
 
 use jiff::civil::Date;
 
-use crate::base::{Candle, Epoch, Source, Symbol};
+use crate::base::{Candle, Source, Symbol};
+use crate::store::Epoch;
 use crate::store::errors::Result;
 use crate::store::open::Store;
 use crate::store::tx::{

@@ -6,8 +6,9 @@ use std::collections::HashMap;
 
 use jiff::civil::Date;
 
-use crate::base::{ClosingPrice, Epoch, Symbol};
+use crate::base::{ClosingPrice, Symbol};
 use crate::portfolio::{DayPoint, Repriced};
+use crate::store::Epoch;
 use crate::store::accounts::AccountId;
 use crate::store::errors::Result;
 use crate::store::open::Store;

@@ -49,6 +49,8 @@ pub(crate) use open::{CopiedTable, copy_to_server};
 #[cfg(feature = "engines")]
 pub(crate) use open::{check_server, open_lease};
 pub use portfolios::{Before, Deleted, Derive, NewPortfolio, Portfolio, SyncState};
+#[cfg(feature = "engines")]
+pub(crate) use postgres::PostgresLease;
 pub use signals::{
     Basis, Completion, LedgerEntry, ProvisionalEntry, ProvisionalSignal, PublishedSignal,
     SignalOutcome,
@@ -57,4 +59,5 @@ pub use sqlite::maintenance;
 pub(crate) use sqlite::maintenance::remove_unfinished;
 pub use sqlite::store::FILE_NAME;
 pub use turns::Turn;
+pub use tx::Epoch;
 pub use users::{UserChange, UserDirectory, UserSummary};

@@ -17,7 +17,6 @@ use crate::ops::state_lock::InstanceLock;
 #[cfg(feature = "engines")]
 use super::postgres::{Postgres, PostgresLease};
 #[cfg(feature = "engines")]
-use crate::base::lease::Authority;
 #[cfg(feature = "engines")]
 use crate::store::sqlite::file;
 
@@ -239,9 +238,9 @@ pub(crate) fn open_lease(
     settings: &StoreSettings,
     lease_ms: u64,
     clock: &Clock,
-) -> Result<Option<Arc<dyn Authority>>, OpenError> {
+) -> Result<Option<PostgresLease>, OpenError> {
     let Some(url) = &settings.url else { return Ok(None) };
-    Ok(Some(Arc::new(PostgresLease::new(url, settings, lease_ms, clock)?)))
+    Ok(Some(PostgresLease::new(url, settings, lease_ms, clock)?))
 }
 
 /// A table that was copied to a server.

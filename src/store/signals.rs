@@ -6,7 +6,8 @@
 
 use jiff::civil::Date;
 
-use crate::base::{Epoch, Symbol};
+use crate::base::Symbol;
+use crate::store::Epoch;
 use crate::store::errors::Result;
 use crate::store::open::Store;
 use crate::store::tx::{Arg, Cells, Failure, PAGE_DEADLINE_MS, Sql, Write, args, statements};

@@ -4,12 +4,13 @@
 //! numbered (`?1`), booleans are `TRUE` and `FALSE`.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::ops::ControlFlow;
 
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
-use crate::base::{ActionSign, Broker, Epoch, PositionKind, Source, Symbol};
+use crate::base::{ActionSign, Broker, PositionKind, Source, Symbol};
 use crate::portfolio::{Brokers, PointSource};
 use crate::store::StoreError;
 use crate::store::accounts::AccountId;
@@ -472,6 +473,22 @@ pub(crate) struct Write {
     pub(crate) hides: bool,
     /// Whether a user's data is erased for good.
     pub(crate) erases: bool,
+}
+
+/// The number of a leadership: each new leader has a higher one than all before it. Whoever has
+/// seen a higher epoch refuses what comes with a lower one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Epoch(pub u64);
+
+impl Epoch {
+    /// The epoch of a single-node installation.
+    pub const ALONE: Self = Self(0);
+}
+
+impl fmt::Display for Epoch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
 }
 
 /// The right to write, which is checked within the transaction.

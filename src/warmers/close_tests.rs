@@ -6,13 +6,12 @@ use rust_decimal::Decimal;
 
 use super::prices::{Call, RETRY_MS as CALL_RETRY_MS, STARVED_MS};
 use super::*;
-use crate::base::{
-    Broker, Clock, ClosingPrice, Cost, Epoch, Holding, Quote, Source, Symbol, Synced,
-};
+use crate::base::{Broker, Clock, ClosingPrice, Cost, Holding, Quote, Source, Symbol, Synced};
 use crate::brokers::{Batch, BrokerError, BrokerErrorKind};
 use crate::cache::{Responses, View};
 use crate::market::MarketCalendar;
 use crate::portfolio::{DayPoint, Derived, PointSource, Repriced, SyncOutcome};
+use crate::store::Epoch;
 use crate::store::{AccountId, FILE_NAME, NewPortfolio, NewUser, Store, StoreError, Turn};
 use crate::warmers::close::prices::{PATIENCE_MS, UNHEARD_MS, WALK_REST_MS, look, page};
 

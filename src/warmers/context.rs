@@ -13,15 +13,15 @@ use crate::brokers::broker_a::ticker::Ticker;
 use crate::brokers::settings::UpstreamSettings;
 use crate::brokers::{BrokerA, Public, SharedToken};
 use crate::cache::freshness::CacheSettings;
-use crate::cache::valkey::Refusals;
 use crate::cache::{L1, Pending, Responses, SecondLevel};
 use crate::health::readings::{Heartbeat, Readings};
 use crate::http::{Prepared, PublishedJson};
 use crate::market::{IndexList, InstrumentList, MarketCalendar, Universe};
+use crate::nodes::valkey::Refusals;
+use crate::nodes::{Cluster, Lead};
 use crate::rt::Lane;
 use crate::store::Store;
 use crate::views::health::HealthExposed;
-use crate::warmers::lead::{Cluster, Lead};
 use crate::warmers::signals::look::Publication;
 
 /// A lane job's deadline beyond its call's own: connecting to a lane takes no time unless it is
@@ -109,7 +109,7 @@ impl WarmerContext {
 
 // ---- Settings
 //
-// Settings of the evening's close, and of one node among several.
+// Settings of the evening's close.
 
 settings! {
     /// The evening's revaluation of stored portfolios.
@@ -119,37 +119,6 @@ settings! {
         /// Held symbols whose closing price one evening asks for. All shares of both exchanges are
         /// fewer than half as many.
         pub symbols_max: usize = 20_000,
-    }
-}
-
-/// The kernel's name of this machine.
-const MACHINE_NAME: &str = "/proc/sys/kernel/hostname";
-/// PostgreSQL cuts longer names of a connection off.
-const CONNECTION_NAME_BYTES_MAX: usize = 63;
-
-settings! {
-    /// One node among several.
-    pub struct NodeSettings {
-        /// What this node is called; no other is called so. The machine's name where none is given.
-        pub name: Option<String> = None,
-        /// How long a leader leads after it was last heard by those who decide.
-        pub lease_ms: u64 = 5_000,
-    }
-}
-
-impl NodeSettings {
-    /// What this node is called.
-    pub(crate) fn called(&self) -> String {
-        let machine = || std::fs::read_to_string(MACHINE_NAME).unwrap_or_default();
-        self.name.clone().unwrap_or_else(|| machine().trim().to_owned())
-    }
-
-    /// What its connections to the database and to the shared server are called there:
-    /// `bhav/NODE`, of letters that both take.
-    pub(crate) fn connection_name(&self) -> String {
-        let name = format!("bhav/{}", self.called());
-        let plain = name.chars().filter(char::is_ascii_graphic);
-        plain.take(CONNECTION_NAME_BYTES_MAX).collect()
     }
 }
 

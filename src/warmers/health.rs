@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 
 use crate::auth::ChangesReading;
-use crate::base::{Clock, Epoch, Source, clock};
+use crate::base::{Clock, Source, clock};
 use crate::brokers::broker_a::ticker::TickerReading;
 use crate::brokers::{BrokerError, BrokerErrorKind, Readiness, SharedToken};
 use crate::cache::l2::L2Stats;
@@ -16,8 +16,12 @@ use crate::health::readings::{
 };
 use crate::http::Prepared;
 use crate::market::{MarketStatus, Origin};
+use crate::nodes::cluster::{SharedTokens, TokenEvent};
+use crate::nodes::relay::WireReading;
+use crate::nodes::{Cluster, Fence};
 use crate::ops::{exit, log};
 use crate::rt::{Lane, LaneStats};
+use crate::store::Epoch;
 use crate::views::health::{
     Feed, FeedWord, Health, HealthAdminListener, HealthBackup, HealthCacheAnswers, HealthCacheL1,
     HealthCacheL2, HealthChanges, HealthClock, HealthClose, HealthFeeds, HealthLog, HealthMarket,
@@ -29,16 +33,13 @@ use crate::views::values::{Day, Delay, Instant, Mark};
 use crate::warmers::close::{CloseTask, Counts};
 use crate::warmers::context::WarmerContext;
 use crate::warmers::instruments::InstrumentsTask;
-use crate::warmers::lead::{Cluster, Fence};
 use crate::warmers::mailbox::Event;
 use crate::warmers::persist::{PersistTask, StoreCheck};
 use crate::warmers::quotes::apply::SnapshotTask;
 use crate::warmers::quotes::feed_state::{Ended, FeedState};
 use crate::warmers::quotes::feeds::{Feeds, Standing};
 use crate::warmers::quotes::ticking::TickingTask;
-use crate::warmers::relay::WireReading;
 use crate::warmers::signals::{Counts as SignalCounts, SignalsTask};
-use crate::warmers::tokens::{SharedTokens, TokenEvent};
 
 /// Said wherever a person reads (contract, section 1).
 const DISCLAIMER: &str = "Informational only, not investment advice. The operator is not \

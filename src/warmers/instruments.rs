@@ -7,13 +7,13 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 
 use super::context::WarmerContext;
-use super::lead::Lead;
 use crate::base::{Exchange, Source, clock};
 use crate::brokers::broker_a::Tokens;
 use crate::brokers::broker_a::instruments::Listed;
 use crate::brokers::{BrokerA, BrokerError, BrokerErrorKind, Readiness};
 use crate::market::instruments::Named;
 use crate::market::{InstrumentList, Origin};
+use crate::nodes::Lead;
 use crate::rt::coroutines;
 use crate::warmers::mailbox::{LOST, Outcomes};
 

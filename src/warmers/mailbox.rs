@@ -10,12 +10,12 @@ use crate::base::Source;
 use crate::brokers::{Batch, Push};
 use crate::cache::pending::Kick;
 use crate::market::{MarketCalendar, Universe};
+use crate::nodes::relay::News;
 use crate::rt::{Lane, Refused};
 use crate::warmers::close::prices as close_jobs;
 use crate::warmers::quotes::poll;
-use crate::warmers::relay::{News, follow, tell};
 use crate::warmers::signals::fetch;
-use crate::warmers::{instruments, persist, signals as signal_jobs};
+use crate::warmers::{follow, instruments, persist, signals as signal_jobs, tell};
 
 /// Events that may wait for the scheduler. Each job under way sends one, kicks and each source's
 /// pushes take one place together, and the end one: there are never so many.

@@ -8,27 +8,17 @@
 
 mod close;
 pub mod context;
+mod follow;
 mod health;
 mod instruments;
-mod lead;
-mod lease;
 mod mailbox;
 mod persist;
 mod quotes;
-mod relay;
 mod scheduler;
 mod signals;
-mod tokens;
+mod tell;
 
 pub(crate) use context::{Reloads, WarmerContext};
-pub(crate) use lead::Cluster;
-pub use lead::Lead;
-pub(crate) use lease::{Lease, LeaseParts};
 pub(crate) use mailbox::{Mailbox, MarketFiles};
-pub use relay::Told;
-pub(crate) use relay::{NoWire, Wire};
-#[cfg(feature = "engines")]
-pub(crate) use relay::{ValkeyWire, WireParts};
 pub use scheduler::Warmers;
 pub use signals::look::Publication;
-pub(crate) use tokens::SharedTokens;

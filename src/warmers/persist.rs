@@ -13,9 +13,9 @@ use arc_swap::ArcSwapOption;
 use crate::base::{Quote, Symbol};
 use crate::cache::{Kind, L2Error, SecondLevel, l2};
 use crate::market::InstrumentList;
+use crate::nodes::lead::Fence;
 use crate::store::{BackupRecord, backups};
 use crate::warmers::context::WarmerContext;
-use crate::warmers::lead::Fence;
 use crate::warmers::mailbox::{LOST, Outcomes};
 
 /// Between two writes. After a crash prices are at most this much older than those that were shown

@@ -12,15 +12,19 @@ use std::time::Duration;
 
 use crossbeam_channel::Receiver;
 
-use crate::base::{Clock, Epoch, Role, Source};
+use crate::base::{Clock, Source};
+use crate::nodes::lead::Fence;
+use crate::nodes::lead::Role;
+use crate::nodes::relay::{Evening, News};
 use crate::ops::{Exit, log};
 use crate::rt::threads;
+use crate::store::Epoch;
 use crate::store::StoreError;
 use crate::warmers::close::{CloseTask, Turn as CloseTurn};
 use crate::warmers::context::WarmerContext;
+use crate::warmers::follow::{FollowTask, WantedTask};
 use crate::warmers::health::{Seen, WarmerStats};
 use crate::warmers::instruments::InstrumentsTask;
-use crate::warmers::lead::Fence;
 use crate::warmers::mailbox::{Event, EventSender, Heard, Mailbox, MarketFiles, Pushed};
 use crate::warmers::persist::{PersistTask, StoreCheck};
 use crate::warmers::quotes::apply::{Beside, QuoteSinks, SnapshotTask};
@@ -28,10 +32,8 @@ use crate::warmers::quotes::feed_state::FeedState;
 use crate::warmers::quotes::feeds::{MarketPhase, Standing};
 use crate::warmers::quotes::poll::QuotesTask;
 use crate::warmers::quotes::ticking::TickingTask;
-use crate::warmers::relay::follow::{FollowTask, WantedTask};
-use crate::warmers::relay::tell::TellTask;
-use crate::warmers::relay::{Evening, News};
 use crate::warmers::signals::{Said, SignalsTask, Turn as SignalsTurn};
+use crate::warmers::tell::TellTask;
 use crate::warmers::{health, persist};
 
 /// Longest sleep: health, `Date` and staleness are looked at this often.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use jiff::civil::Date;
 
-use crate::base::{Candle, Epoch, Source, Symbol, clock};
+use crate::base::{Candle, Source, Symbol, clock};
 use crate::brokers::broker_a::Tokens;
 use crate::brokers::{DailyCandles, Readiness};
 use crate::market::{MarketCalendar, Phase, Universe};
@@ -21,12 +21,13 @@ use crate::signals::history::{
     Conflict, HOLES_MAX, SESSIONS_KEPT, Suspected, Window, check, merge,
 };
 use crate::signals::{Direction, Look};
+use crate::store::Epoch;
 use crate::store::{CandleHistory, NewHistory, PublishedSignal, SplitSuspicion, Store, StoreError};
 use crate::views::signals::ShownSignals;
 use crate::warmers::context::WarmerContext;
+use crate::warmers::follow::HeardRunning;
 use crate::warmers::mailbox::Outcomes;
 use crate::warmers::quotes::feeds::close_margin;
-use crate::warmers::relay::follow::HeardRunning;
 use crate::warmers::signals::fetch::{Answer, CandleCalls, DueDate, availability};
 use crate::warmers::signals::look::{
     Adopted, LookOrder, PrepareOrder, Prepared, Provisional, Publication, Refused, Shown,

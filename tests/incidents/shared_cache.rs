@@ -2,7 +2,7 @@
 //! clients notice when it dies or stops.
 
 use bhav::base::Clock;
-use bhav::cache::valkey::Namespace;
+use bhav::nodes::valkey::Namespace;
 use rustix::process::Signal;
 use sonic_rs::{JsonValueTrait, Value};
 

@@ -3,10 +3,14 @@
 use std::sync::Arc;
 
 use bhav::app::assemble;
-use bhav::base::{Clock, Epoch, Leadership, Term};
+use bhav::base::Clock;
 use bhav::health::Readings;
+use bhav::nodes::Lead;
+use bhav::nodes::Leadership;
+use bhav::nodes::Term;
 use bhav::ops::state_lock::InstanceLock;
-use bhav::warmers::{Lead, Warmers};
+use bhav::store::Epoch;
+use bhav::warmers::Warmers;
 use sonic_rs::JsonValueTrait;
 
 use crate::support::{Scene, TRADING, until};

@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use bhav::cache::valkey::Address;
+use bhav::nodes::valkey::Address;
 use sonic_rs::JsonValueTrait;
 
 use crate::support::postgres;

@@ -3,11 +3,12 @@
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 
-use bhav::base::lease::{Authority, Holder};
-use bhav::base::{Epoch, Quote, Source, Symbol, json};
-use bhav::cache::nodes::claim::ValkeyClaim;
-use bhav::cache::nodes::relay::{Aged, Published, Relay, Update, ValkeyRelay};
-use bhav::cache::valkey::Server;
+use bhav::base::{Quote, Source, Symbol, json};
+use bhav::nodes::authorities::ValkeyClaim;
+use bhav::nodes::lease::{Authority, Holder};
+use bhav::nodes::relay::{Aged, Published, Relay, Update, ValkeyRelay};
+use bhav::nodes::valkey::Server;
+use bhav::store::Epoch;
 use jiff::SignedDuration;
 use sonic_rs::JsonValueTrait;
 

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bhav::app::App;
-use bhav::base::lease::{Authority, AuthorityError, Grant, Holder, Look, Presence};
-use bhav::base::{Clock, Epoch, NodeSecret};
-use bhav::cache::nodes::claim::ValkeyClaim;
-use bhav::cache::valkey::{Installation, Namespace, Server};
+use bhav::base::Clock;
 use bhav::config::Config;
+use bhav::nodes::authorities::ValkeyClaim;
+use bhav::nodes::lease::{Authority, AuthorityError, Grant, Holder, Look, Presence};
+use bhav::nodes::valkey::NodeSecret;
+use bhav::nodes::valkey::{Installation, Namespace, Server};
+use bhav::store::Epoch;
 use parking_lot::Mutex;
 use sonic_rs::{JsonValueTrait, Value};
 

@@ -1,9 +1,9 @@
 //! A Valkey or Redis server of a test's own: the same as for the tests of the cache itself.
 
-use bhav::cache::valkey::Address;
+use bhav::nodes::valkey::Address;
 
 #[allow(dead_code, reason = "options and a look into its memory are of those tests alone")]
-#[path = "../../src/cache/valkey/test_server.rs"]
+#[path = "../../src/nodes/valkey/test_server.rs"]
 mod test_server;
 
 pub(crate) use test_server::TestServer as SharedServer;

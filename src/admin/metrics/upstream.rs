@@ -4,11 +4,11 @@
 use crate::admin::exposition::{Exposition, Kind, Seconds, seconds};
 use crate::admin::listener;
 use crate::admin::listener::Watched;
-use crate::base::Role;
 use crate::brokers::ClassReading;
 use crate::brokers::broker_a::ticker::{TICKER_STATES, TickerReading};
 use crate::brokers::session::token::TokenStatus;
 use crate::health::{NodeReadings, Readings, RelayReadings, WARMER_STATES, WarmerReadings};
+use crate::nodes::lead::Role;
 use crate::views::health::FeedWord;
 
 const CIRCUIT_STATES: [&str; 3] = ["closed", "open", "half_open"];

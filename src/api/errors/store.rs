@@ -5,9 +5,9 @@ use std::time::Duration;
 use crate::api::portfolio::export;
 use crate::auth::{AccountError, CryptoError, Unidentified, Weakness};
 use crate::base::Broker;
+use crate::base::limiter::TooEarly;
 use crate::brokers::{BrokerError, BrokerErrorKind as Kind, Readiness};
 use crate::http::Problem;
-use crate::limits::throttle::Throttled;
 use crate::portfolio::Overflow;
 use crate::store::StoreError;
 
@@ -95,7 +95,7 @@ impl From<AccountError> for Problem {
 }
 
 /// The user has changed too much within a minute; nothing was written.
-pub(in crate::api) fn too_many_writes(throttled: Throttled) -> Problem {
+pub(in crate::api) fn too_many_writes(throttled: TooEarly) -> Problem {
     let detail = "You have changed too much within a minute; nothing was written.";
     let wait_s = throttled.retry_after_ms.div_ceil(1_000).max(1);
     Problem::new(429, "too_many_writes", detail).with("Retry-After", wait_s.to_string())
@@ -147,7 +147,7 @@ impl From<export::Crowded> for Problem {
 }
 
 /// The user has tried to sync too often; nothing was asked of a broker.
-pub(in crate::api) fn too_many_attempts(throttled: Throttled) -> Problem {
+pub(in crate::api) fn too_many_attempts(throttled: TooEarly) -> Problem {
     let detail = "You have tried to sync too often; the code was not used.";
     let wait = Duration::from_millis(throttled.retry_after_ms);
     Problem::new(429, "too_many_attempts", detail)

@@ -16,11 +16,11 @@ use crate::api::errors::{
     too_many_attempts,
 };
 use crate::api::state::{Call, State, reply_with};
+use crate::auth::throttle::{Key, SharedAttempt};
 use crate::base::{Broker, Clock, Synced, clock, rng};
 use crate::brokers::broker_a::{Attempt, OpenSession};
 use crate::brokers::{BrokerError, BrokerErrorKind, Credentials};
 use crate::http::{Problem, Response};
-use crate::limits::throttle::{Key, SharedAttempt};
 use crate::portfolio;
 use crate::portfolio::{
     Brokers, ChangedRow, Difference, HeldRow, Reconciliation as Compared, RowName as Name, Stood,

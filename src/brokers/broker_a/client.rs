@@ -20,6 +20,7 @@ use serde::Deserialize;
 use sonic_rs::LazyValue;
 use zeroize::Zeroizing;
 
+use crate::base::limiter::SharedCounts;
 use crate::base::{Clock, Exchange, Quote, Source, Symbol, clock, wipe};
 use crate::brokers::broker_a::instruments::InstrumentList;
 use crate::brokers::broker_a::open_session::{
@@ -39,7 +40,6 @@ use crate::brokers::portfolio::{DailyCandles, Days};
 use crate::brokers::session::token::{SharedToken, Token, TokenStatus, expiry};
 use crate::brokers::settings::{AppKeySlot, AppKeys, BrokerASettings, UpstreamSettings};
 use crate::brokers::{BrokerError, BrokerErrorKind, Credentials, SyncCounts, portfolio};
-use crate::limits::throttle::SharedCounts;
 
 /// Instruments per quote call: the broker's cap for `/quote`, and well below the URL length that
 /// made trouble for others.

@@ -13,6 +13,7 @@ use serde::Deserialize;
 use sonic_rs::LazyValue;
 use zeroize::Zeroizing;
 
+use crate::base::limiter::SharedCounts;
 use crate::base::{
     Broker, Clock, Cost, Holding, Position, PositionKind, Synced, broker_user, json, wipe,
 };
@@ -27,7 +28,6 @@ use crate::brokers::feed::Number;
 use crate::brokers::settings::UpstreamSettings;
 use crate::brokers::sync::{SyncCounts, SyncGate, SyncGuard, SyncRates};
 use crate::brokers::{BrokerError, BrokerErrorKind as Kind, Credentials};
-use crate::limits::throttle::SharedCounts;
 
 /// For each API key what the broker documents (`wire` documentation, 9). No limit per address is
 /// documented: all syncs together may make in the long run as many calls as two busy keys, and at

@@ -12,6 +12,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use zeroize::Zeroizing;
 
+use crate::base::limiter::SharedCounts;
 use crate::base::{Clock, Synced};
 use crate::brokers::broker_b::wire;
 use crate::brokers::broker_b::wire::{DematRow, NAME, PortfolioRow, PositionRow, Refusal};
@@ -22,7 +23,6 @@ use crate::brokers::session::token::{SharedToken, TokenStatus};
 use crate::brokers::settings::{AppKeySlot, AppKeys, BrokerBSettings, UpstreamSettings};
 use crate::brokers::sync::{SyncCounts, SyncGate, SyncGuard, SyncRates};
 use crate::brokers::{BrokerError, BrokerErrorKind, Credentials, Readiness, portfolio};
-use crate::limits::throttle::SharedCounts;
 
 /// For each API key what the broker documents (`wire` documentation, 11). No limit per address is
 /// documented: all syncs together may make as many calls as three busy apps, which is a sync a

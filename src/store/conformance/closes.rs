@@ -3,8 +3,9 @@
 
 use super::engine::Engine;
 use super::samples::{DAY, MARK, dec, derived, fields, holding, point, sync, user};
-use crate::base::{Broker, ClosingPrice, Epoch, Symbol, Synced};
+use crate::base::{Broker, ClosingPrice, Symbol, Synced};
 use crate::portfolio::{DayPoint, Derived, PointSource, Repriced};
+use crate::store::Epoch;
 use crate::store::{
     AccountId, ClosePage, Derive, NewPortfolio, PriceOfClose, Store, StoreError, Turn, Valued,
 };

@@ -3,7 +3,8 @@
 
 use super::engine::Engine;
 use super::samples::DAY;
-use crate::base::{Epoch, Symbol};
+use crate::base::Symbol;
+use crate::store::Epoch;
 use crate::store::{Basis, Completion, ProvisionalSignal, PublishedSignal, SignalOutcome};
 
 fn signal(pattern: &str) -> ProvisionalSignal {

@@ -4,7 +4,8 @@ use jiff::civil::date;
 
 use super::engine::Engine;
 use super::samples::DAY;
-use crate::base::{Candle, Epoch, Source, Symbol};
+use crate::base::{Candle, Source, Symbol};
+use crate::store::Epoch;
 use crate::store::{
     Basis, CandleHistory, NewHistory, PublishedSignal, SignalOutcome, SplitSuspicion,
 };

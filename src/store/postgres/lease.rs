@@ -9,8 +9,8 @@
 use std::sync::Arc;
 
 use super::store::{Connections, Purpose};
-use crate::base::lease::{Authority, AuthorityError, Grant, Holder, Look, Presence};
-use crate::base::{Clock, Epoch};
+use crate::base::Clock;
+use crate::store::Epoch;
 use crate::store::settings::{StoreSettings, StoreUrl};
 use crate::store::tx::{Arg, Cells, Failure, Sql, Tx, statements};
 use crate::store::{OpenError, StoreError};
@@ -79,43 +79,55 @@ impl PostgresLease {
         &self,
         writes: bool,
         work: impl Fn(&dyn Tx) -> Result<T, Failure>,
-    ) -> Result<T, AuthorityError> {
+    ) -> Result<T, StoreError> {
         let deadline = self.connections.deadline(DEADLINE_MS);
-        let done = self.connections.run(&Purpose::Statement { writes }, &deadline, &work);
-        done.map_err(|error| AuthorityError(error.to_string()))
+        self.connections.run(&Purpose::Statement { writes }, &deadline, &work)
     }
 
-    fn granted(&self, sql: Sql, args: &[Arg<'_>]) -> Result<Grant, AuthorityError> {
+    /// The epoch of the row that `sql` has changed.
+    fn granted(&self, sql: Sql, args: &[Arg<'_>]) -> Result<Option<Epoch>, StoreError> {
         let epoch = self.run(true, |tx| tx.first(sql, args, |row| row.get::<i64>(0)))?;
-        Ok(epoch.map_or(Grant::Refused, |epoch| Grant::Granted(Epoch(epoch.unsigned_abs()))))
+        Ok(epoch.map(|epoch| Epoch(epoch.unsigned_abs())))
     }
 
     fn lease_ms(&self) -> i64 {
         i64::try_from(self.lease_ms).unwrap_or(i64::MAX)
     }
-}
 
-impl Authority for PostgresLease {
-    fn look(&self) -> Result<Look, AuthorityError> {
+    /// Whether nobody has the lease, and its last epoch.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub(crate) fn look(&self) -> Result<(bool, Epoch), StoreError> {
         let read = |row: &dyn Cells| Ok((row.get::<bool>(0)?, row.get::<i64>(1)?));
-        let found = self.run(false, |tx| tx.first(IS_FREE, &[], read))?;
-        let (free, epoch) = found.unwrap_or_default();
-        let presence = if free { Presence::Free } else { Presence::Taken };
-        Ok(Look { presence, highest: Epoch(epoch.unsigned_abs()) })
+        let (free, epoch) = self.run(false, |tx| tx.first(IS_FREE, &[], read))?.unwrap_or_default();
+        Ok((free, Epoch(epoch.unsigned_abs())))
     }
 
-    /// Counts the epoch up, to one above `epoch` too where that can be this row's.
-    fn take(&self, holder: &Holder, epoch: Epoch) -> Result<Grant, AuthorityError> {
+    /// Takes the lease if nobody has it. Counts the epoch up, to one above `epoch` too where that
+    /// can be this row's. `None`: somebody has it.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub(crate) fn take(&self, holder: &str, epoch: Epoch) -> Result<Option<Epoch>, StoreError> {
         let above = i64::try_from(epoch.0).unwrap_or(i64::MAX);
-        self.granted(TAKE, &[holder.as_str().into(), self.lease_ms().into(), above.into()])
+        self.granted(TAKE, &[holder.into(), self.lease_ms().into(), above.into()])
     }
 
-    fn renew(&self, holder: &Holder, _: Epoch) -> Result<Grant, AuthorityError> {
-        self.granted(RENEW, &[holder.as_str().into(), self.lease_ms().into()])
+    /// Extends the lease. `None`: `holder` does not have it any more.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub(crate) fn renew(&self, holder: &str) -> Result<Option<Epoch>, StoreError> {
+        self.granted(RENEW, &[holder.into(), self.lease_ms().into()])
     }
 
-    fn release(&self, holder: &Holder) -> Result<(), AuthorityError> {
-        self.run(true, |tx| tx.run(RELEASE, &[holder.as_str().into()]).map(drop))
+    /// Gives the lease back, if `holder` has it.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub(crate) fn release(&self, holder: &str) -> Result<(), StoreError> {
+        self.run(true, |tx| tx.run(RELEASE, &[holder.into()]).map(drop))
     }
 }
 

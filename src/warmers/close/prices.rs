@@ -7,10 +7,11 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use jiff::civil::Date;
 
-use crate::base::{ClosingPrice, Epoch, Holding, Quote, Source, Symbol};
+use crate::base::{ClosingPrice, Holding, Quote, Source, Symbol};
 use crate::brokers::{Batch, BrokerError, BrokerErrorKind, Readiness};
 use crate::cache::Responses;
 use crate::portfolio::{Brokers, DayPoint, Overflow, PointSource, Repriced, point, reprice};
+use crate::store::Epoch;
 use crate::store::{AccountId, Portfolio, PriceOfClose, Store, StoreError, Valued};
 use crate::warmers::close::{Due, Missing};
 use crate::warmers::context::WarmerContext;

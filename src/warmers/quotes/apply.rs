@@ -15,7 +15,7 @@ use crate::views::snapshot as views;
 use crate::warmers::context::WarmerContext;
 use crate::warmers::persist::PersistTask;
 use crate::warmers::quotes::feed_state::{FeedState, Judge};
-use crate::warmers::relay::tell::TellTask;
+use crate::warmers::tell::TellTask;
 
 /// How long a symbol of the instrument list that only the public provider was asked for is
 /// remembered as unknown: broker A, which has it, may be back in a moment.

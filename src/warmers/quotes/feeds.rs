@@ -8,11 +8,11 @@ use crate::base::Source;
 use crate::brokers::MarketFeed;
 use crate::cache::{Freshness, Limits};
 use crate::market::{MarketStatus, Phase};
+use crate::nodes::lead::LedFeed;
 use crate::warmers::context::WarmerContext;
-use crate::warmers::lead::LedFeed;
+use crate::warmers::follow::FollowTask;
 use crate::warmers::quotes::feed_state::FeedState;
 use crate::warmers::quotes::ticking::{Eased, TickingTask};
-use crate::warmers::relay::follow::FollowTask;
 
 /// What a client is told at most when no feed can be asked and nothing says when one can.
 const ANSWER_IN_MS_MAX: u64 = 60_000;

@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use jiff::civil::Date;
 
-use crate::base::{Candle, Epoch, Symbol};
+use crate::base::{Candle, Symbol};
 use crate::market::MarketCalendar;
 use crate::signals::backtest::Judged;
 use crate::signals::confidence::{Moves, PRIOR_DATES, Weight};
 use crate::signals::patterns::Key;
 use crate::signals::{Direction, Fate, HORIZON_SESSIONS, Reliability, Standing};
+use crate::store::Epoch;
 use crate::store::{
     Basis, Completion, LedgerEntry, ProvisionalEntry, ProvisionalSignal, PublishedSignal,
     SignalOutcome, Store, StoreError,

@@ -5,7 +5,8 @@ use jiff::civil::date;
 use sonic_rs::{JsonValueTrait, Value};
 
 use super::*;
-use crate::base::{Clock, Epoch, Source};
+use crate::base::{Clock, Source};
+use crate::store::Epoch;
 use crate::store::{Basis, NewHistory, Store};
 use crate::views::signals::SignalRecord;
 use crate::views::values;

@@ -6,11 +6,12 @@ use std::collections::HashMap;
 use jiff::civil::date;
 
 use super::*;
-use crate::base::{Candle, Clock, Epoch, Symbol};
+use crate::base::{Candle, Clock, Symbol};
 use crate::market::MarketCalendar;
 use crate::signals::confidence::Weight;
 use crate::signals::patterns::Key;
 use crate::signals::{Look, Reliability};
+use crate::store::Epoch;
 use crate::store::{NewHistory, Store};
 use crate::warmers::signals::look::{
     LookOrder, PrepareOrder, Publication, Tail, look, prepare, show,

@@ -1,0 +1,152 @@
+//! This node as one of several: its name, its way to the others, and what they have in common.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crate::base::limiter::SharedCounts;
+use crate::base::settings;
+use crate::brokers::SharedToken;
+use crate::nodes::relay::Wire;
+use crate::nodes::valkey::NodeSecret;
+use crate::rt::Lane;
+use crate::store::{Epoch, Store};
+
+/// Asks the database which one it is.
+type Identify = Arc<dyn Fn(&Store) + Send + Sync>;
+
+/// The other nodes, as the scheduler knows them.
+pub struct Cluster {
+    /// What this node is called.
+    pub node: String,
+    pub wire: Arc<dyn Wire>,
+    /// What nodes tell each other about brokers' tokens; `None` where there is no way to.
+    pub tokens: Option<SharedTokens>,
+    /// Counts attempts of all nodes; `None` where each counts its own.
+    pub limits: Option<Arc<dyn SharedCounts>>,
+    /// What all nodes have in common.
+    pub secret: Arc<NodeSecret>,
+    /// Whether the second cache level is all nodes', so that the leader alone writes it.
+    pub shares_cache: bool,
+    /// Messages to the other nodes go out here.
+    pub lane: Arc<Lane>,
+    /// Asks the database which one it is, for the names of what stands on the shared server. Blocks
+    /// as the store does.
+    pub identify: Identify,
+    /// Told the epoch before anything is stored for all nodes.
+    pub begin_term: Box<dyn Fn(Epoch) + Send + Sync>,
+}
+
+// ---- Settings
+
+/// The kernel's name of this machine.
+const MACHINE_NAME: &str = "/proc/sys/kernel/hostname";
+/// PostgreSQL cuts longer names of a connection off.
+const CONNECTION_NAME_BYTES_MAX: usize = 63;
+
+settings! {
+    /// One node among several.
+    pub struct NodeSettings {
+        /// What this node is called; no other is called so. The machine's name where none is given.
+        pub name: Option<String> = None,
+        /// How long a leader leads after it was last heard by those who decide.
+        pub lease_ms: u64 = 5_000,
+    }
+}
+
+impl NodeSettings {
+    /// What this node is called.
+    pub(crate) fn called(&self) -> String {
+        let machine = || std::fs::read_to_string(MACHINE_NAME).unwrap_or_default();
+        self.name.clone().unwrap_or_else(|| machine().trim().to_owned())
+    }
+
+    /// What its connections to the database and to the shared server are called there:
+    /// `bhav/NODE`, of letters that both take.
+    pub(crate) fn connection_name(&self) -> String {
+        let name = format!("bhav/{}", self.called());
+        let plain = name.chars().filter(char::is_ascii_graphic);
+        plain.take(CONNECTION_NAME_BYTES_MAX).collect()
+    }
+}
+
+// ---- Tokens
+//
+// Counts of what nodes tell each other about tokens.
+
+/// The tokens that nodes tell each other, and the counts of that.
+#[derive(Clone)]
+pub struct SharedTokens {
+    pub counts: Arc<TokenCounts>,
+    pub of_broker_a: Arc<SharedToken>,
+    pub of_broker_b: Arc<SharedToken>,
+}
+
+/// What becomes of a word about tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TokenEvent {
+    /// Told to the other nodes: a token, or that one was refused.
+    Told,
+    /// It could not be told; it is tried again.
+    Untold,
+    /// Heard and put in force here.
+    Taken,
+    /// Another node's broker refused the token that was in force here.
+    Dead,
+    /// Older than the one in force: late on its way, or a recording.
+    Old,
+    /// It had expired when it was heard.
+    Late,
+    /// Given in the future, by this node's clock.
+    Ahead,
+    /// Known to be refused by the broker.
+    Refused,
+    /// Not sealed by a node with the same secret.
+    Foreign,
+    /// Left unread, because too much came at once.
+    Dropped,
+}
+
+impl TokenEvent {
+    pub(crate) const ALL: [Self; 10] = [
+        Self::Told,
+        Self::Untold,
+        Self::Taken,
+        Self::Dead,
+        Self::Old,
+        Self::Late,
+        Self::Ahead,
+        Self::Refused,
+        Self::Foreign,
+        Self::Dropped,
+    ];
+
+    /// The name that metrics use.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Told => "told",
+            Self::Untold => "untold",
+            Self::Taken => "taken",
+            Self::Dead => "dead",
+            Self::Old => "old",
+            Self::Late => "late",
+            Self::Ahead => "ahead",
+            Self::Refused => "refused",
+            Self::Foreign => "foreign",
+            Self::Dropped => "dropped",
+        }
+    }
+}
+
+/// Counts since the start, by event.
+#[derive(Debug, Default)]
+pub struct TokenCounts([AtomicU64; TokenEvent::ALL.len()]);
+
+impl TokenCounts {
+    pub(crate) fn add(&self, event: TokenEvent) {
+        self.0[event as usize].fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn of(&self, event: TokenEvent) -> u64 {
+        self.0[event as usize].load(Relaxed)
+    }
+}

@@ -1,0 +1,383 @@
+//! This node's leadership, as the warmers ask it: tasks on the scheduler's thread before they send
+//! a job, and jobs right before their call goes out. A job that waited in its lane while the
+//! leadership ended makes no call.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+
+use crate::base::{Clock, Source, Symbol};
+use crate::brokers::{Batch, BrokerError, MarketFeed, Readiness};
+use crate::store::Epoch;
+
+/// What is refused to a node that does not lead any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fence {
+    /// A call whose job waited while the leadership ended.
+    Call,
+    /// A message to the other nodes.
+    Relay,
+    /// A write to the store.
+    Store,
+    /// A write to the second cache level.
+    Cache,
+}
+
+impl Fence {
+    pub(crate) const ALL: [Self; 4] = [Self::Call, Self::Relay, Self::Store, Self::Cache];
+
+    /// The name that metrics use.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Call => "call",
+            Self::Relay => "relay",
+            Self::Store => "store",
+            Self::Cache => "cache",
+        }
+    }
+}
+
+/// The leadership with the clock that it is judged by. A cheap handle.
+#[derive(Clone)]
+pub struct Lead {
+    leadership: Arc<Leadership>,
+    clock: Clock,
+    /// By fence.
+    fenced: Arc<[AtomicU64; Fence::ALL.len()]>,
+}
+
+impl Lead {
+    /// Of this node.
+    pub fn new(leadership: &Arc<Leadership>, clock: &Clock) -> Self {
+        let (leadership, clock) = (Arc::clone(leadership), clock.clone());
+        Self { leadership, clock, fenced: Arc::default() }
+    }
+
+    /// The epoch in which this node leads now; `None` where it follows.
+    pub(crate) fn epoch(&self) -> Option<Epoch> {
+        self.leadership.epoch(self.clock.monotonic_ms())
+    }
+
+    /// Whether shared upstreams may be asked now.
+    pub(crate) fn may_ask(&self) -> bool {
+        self.leadership.may_ask(self.clock.monotonic_ms())
+    }
+
+    /// What this node is now.
+    pub(crate) fn role(&self) -> Role {
+        self.leadership.role(self.clock.monotonic_ms())
+    }
+
+    /// Counts what was refused because this node does not lead any more.
+    pub(crate) fn fenced(&self, fence: Fence) {
+        self.fenced[fence as usize].fetch_add(1, Relaxed);
+    }
+
+    /// How often that was.
+    pub(crate) fn fenced_total(&self, fence: Fence) -> u64 {
+        self.fenced[fence as usize].load(Relaxed)
+    }
+
+    /// Somebody else leads, as what refused us knows.
+    pub(crate) fn refused(&self) {
+        self.leadership.refused();
+    }
+
+    /// Makes one call to `source` for all nodes, if this node may at this very moment.
+    pub(crate) fn call<T>(
+        &self,
+        source: Source,
+        call: impl FnOnce() -> Result<T, BrokerError>,
+    ) -> Result<T, BrokerError> {
+        if !self.may_ask() {
+            self.fenced(Fence::Call);
+            return Err(BrokerError::not_ready(source.as_str(), Readiness::Follows));
+        }
+        call()
+    }
+}
+
+/// A feed that the leader alone asks.
+pub(crate) struct LedFeed {
+    feed: Arc<dyn MarketFeed>,
+    lead: Lead,
+}
+
+impl LedFeed {
+    /// `feed`, as long as this node leads.
+    pub(crate) fn new(feed: Arc<dyn MarketFeed>, lead: Lead) -> Self {
+        Self { feed, lead }
+    }
+}
+
+impl MarketFeed for LedFeed {
+    fn source(&self) -> Source {
+        self.feed.source()
+    }
+
+    fn batch_max(&self) -> usize {
+        self.feed.batch_max()
+    }
+
+    fn readiness(&self) -> Readiness {
+        // What the operator did not set up is off on any node.
+        match self.feed.readiness() {
+            Readiness::Off => Readiness::Off,
+            readiness if self.lead.may_ask() => readiness,
+            _ => Readiness::Follows,
+        }
+    }
+
+    fn quotes(&self, symbols: &[Symbol]) -> Result<Batch, BrokerError> {
+        self.lead.call(self.source(), || self.feed.quotes(symbols))
+    }
+}
+
+// ---- Leadership
+//
+// Whether this node leads: a value that is read, never a lock. One thread writes it, and whoever is
+// about to act reads it with the time of that moment. It ends by itself: past its deadline a node
+// does not lead, whatever it could or could not learn since. A node that is alone leads for ever,
+// with epoch 0.
+
+/// What a node is among the nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// There are no others.
+    Alone,
+    Leader,
+    Follower,
+}
+
+impl Role {
+    /// The text in API documents.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Alone => "alone",
+            Self::Leader => "leader",
+            Self::Follower => "follower",
+        }
+    }
+}
+
+/// A leadership, with times of this node's monotonic clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Term {
+    pub epoch: Epoch,
+    /// First moment at which upstreams may be asked: the leader before may have asked right up to
+    /// its own end.
+    pub asks_from_mono_ms: u64,
+    /// First moment at which it is over.
+    pub until_mono_ms: u64,
+}
+
+/// What is known of this node's leadership.
+#[derive(Debug)]
+pub struct Leadership {
+    is_alone: bool,
+    /// Of the running term, or of the last one.
+    epoch: AtomicU64,
+    asks_from_mono_ms: AtomicU64,
+    until_mono_ms: AtomicU64,
+    /// The epoch in which this node was refused as a leader of the past; 0 for none.
+    refused: AtomicU64,
+}
+
+impl Leadership {
+    /// Of a node that is alone: nothing ends it.
+    pub(crate) fn alone() -> Self {
+        Self {
+            is_alone: true,
+            epoch: AtomicU64::new(Epoch::ALONE.0),
+            asks_from_mono_ms: AtomicU64::new(0),
+            until_mono_ms: AtomicU64::new(u64::MAX),
+            refused: AtomicU64::new(0),
+        }
+    }
+
+    /// Of one node of several, which does not lead yet.
+    pub fn follower() -> Self {
+        Self { is_alone: false, until_mono_ms: AtomicU64::new(0), ..Self::alone() }
+    }
+
+    /// This node leads now, or goes on to. For the one thread that knows.
+    pub fn grant(&self, term: Term) {
+        if self.epoch.load(SeqCst) != term.epoch.0 {
+            // Nobody may see the new epoch with the old deadline.
+            self.end();
+            self.epoch.store(term.epoch.0, SeqCst);
+        }
+        self.asks_from_mono_ms.store(term.asks_from_mono_ms, SeqCst);
+        self.until_mono_ms.store(term.until_mono_ms, SeqCst);
+    }
+
+    /// This node does not lead any more.
+    pub fn end(&self) {
+        self.until_mono_ms.store(0, SeqCst);
+    }
+
+    /// Something refused this node because it knows of a later leadership. For whoever was refused;
+    /// the one thread that grants hears of it by [`take_refused`](Self::take_refused).
+    pub(crate) fn refused(&self) {
+        if !self.is_alone {
+            self.refused.store(self.epoch.load(SeqCst), SeqCst);
+            self.end();
+        }
+    }
+
+    /// The epoch of the leadership that was refused since this was last asked.
+    pub(crate) fn take_refused(&self) -> Option<Epoch> {
+        match self.refused.swap(0, SeqCst) {
+            0 => None,
+            epoch => Some(Epoch(epoch)),
+        }
+    }
+
+    /// The epoch in which this node leads at this moment; `None` where it does not.
+    pub(crate) fn epoch(&self, now_mono_ms: u64) -> Option<Epoch> {
+        let epoch = self.epoch.load(SeqCst);
+        let leads = now_mono_ms < self.until_mono_ms.load(SeqCst);
+        // The deadline may be another term's.
+        (leads && epoch == self.epoch.load(SeqCst)).then_some(Epoch(epoch))
+    }
+
+    /// Whether this node may ask a shared upstream at this moment.
+    pub(crate) fn may_ask(&self, now_mono_ms: u64) -> bool {
+        self.epoch(now_mono_ms).is_some() && now_mono_ms >= self.asks_from_mono_ms.load(SeqCst)
+    }
+
+    /// What this node is at this moment.
+    pub(crate) fn role(&self, now_mono_ms: u64) -> Role {
+        match self.epoch(now_mono_ms) {
+            Some(_) if self.is_alone => Role::Alone,
+            Some(_) => Role::Leader,
+            None => Role::Follower,
+        }
+    }
+}
+
+#[cfg(test)]
+mod leadership_tests {
+    use super::*;
+
+    #[test]
+    fn a_node_that_is_alone_leads_for_ever() {
+        let alone = Leadership::alone();
+        for now_mono_ms in [0, 1, u64::MAX - 1] {
+            assert_eq!(alone.epoch(now_mono_ms), Some(Epoch::ALONE));
+            assert!(alone.may_ask(now_mono_ms));
+            assert_eq!(alone.role(now_mono_ms), Role::Alone);
+        }
+    }
+
+    #[test]
+    fn a_term_begins_with_a_wait_and_ends_by_itself() {
+        let node = Leadership::follower();
+        assert_eq!((node.epoch(0), node.role(0)), (None, Role::Follower));
+        let term = Term { epoch: Epoch(7), asks_from_mono_ms: 150, until_mono_ms: 500 };
+        node.grant(term);
+        assert_eq!((node.epoch(100), node.may_ask(100)), (Some(Epoch(7)), false));
+        assert!(node.may_ask(150) && node.may_ask(499));
+        assert_eq!(node.role(499), Role::Leader);
+        assert_eq!((node.epoch(500), node.may_ask(500)), (None, false));
+        node.grant(Term { until_mono_ms: 900, ..term });
+        assert!(node.may_ask(899));
+        node.end();
+        assert_eq!(node.epoch(500), None);
+    }
+
+    #[test]
+    fn no_reader_sees_one_terms_epoch_with_anothers_deadline() {
+        // Each term ends at a time that only its epoch explains.
+        const TERMS: u64 = 20_000;
+        let until_of = |epoch: u64| epoch * 10;
+        let node = Leadership::follower();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for epoch in 1..=TERMS {
+                    let until_mono_ms = until_of(epoch);
+                    node.grant(Term { epoch: Epoch(epoch), asks_from_mono_ms: 0, until_mono_ms });
+                }
+            });
+            let mut seen = 0;
+            while seen < TERMS {
+                let now_mono_ms = until_of(seen + 1) - 1;
+                if let Some(Epoch(epoch)) = node.epoch(now_mono_ms) {
+                    assert!(now_mono_ms < until_of(epoch), "epoch {epoch} at {now_mono_ms}");
+                    seen = epoch;
+                }
+                std::hint::spin_loop();
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::brokers::BrokerErrorKind;
+    use crate::rt::{Lane, LaneSpec};
+
+    #[derive(Default)]
+    struct Asked(AtomicU64);
+
+    impl MarketFeed for Asked {
+        fn source(&self) -> Source {
+            Source::BrokerA
+        }
+
+        fn batch_max(&self) -> usize {
+            500
+        }
+
+        fn readiness(&self) -> Readiness {
+            Readiness::Ready
+        }
+
+        fn quotes(&self, _symbols: &[Symbol]) -> Result<Batch, BrokerError> {
+            self.0.fetch_add(1, SeqCst);
+            Ok(Batch::default())
+        }
+    }
+
+    #[test]
+    fn a_job_that_waited_while_the_leadership_ended_makes_no_call() {
+        let clock = Clock::manual("2026-11-20T05:00:00Z".parse().unwrap());
+        let leadership = Arc::new(Leadership::follower());
+        let asked = Arc::new(Asked::default());
+        let led = Arc::new(LedFeed::new(asked.clone(), Lead::new(&leadership, &clock)));
+        assert_eq!(led.readiness(), Readiness::Follows, "nobody has granted anything");
+        let term = Term { epoch: Epoch(3), asks_from_mono_ms: 100, until_mono_ms: 4_000 };
+        leadership.grant(term);
+        assert_eq!(led.readiness(), Readiness::Follows, "the leader before may still ask");
+        clock.advance_ms(100);
+        assert_eq!(led.readiness(), Readiness::Ready);
+
+        let spec = LaneSpec { name: "test", threads: 1, queue_max: 4 };
+        let lane = Lane::start(&spec, &clock).unwrap();
+        let (send, told) = crossbeam_channel::unbounded();
+        let (release, released) = crossbeam_channel::unbounded::<()>();
+        let submit = |before: Option<crossbeam_channel::Receiver<()>>| {
+            let (led, send) = (Arc::clone(&led), send.clone());
+            lane.submit(60_000, move || {
+                if let Some(released) = before {
+                    released.recv().unwrap();
+                }
+                send.send(led.quotes(&[]).map(drop)).unwrap();
+            })
+        };
+        submit(Some(released)).unwrap();
+        submit(None).unwrap();
+        clock.advance_ms(3_900);
+        release.send(()).unwrap();
+        for _ in 0..2 {
+            let error = told.recv().unwrap().unwrap_err();
+            assert_eq!(error.kind, BrokerErrorKind::NotReady(Readiness::Follows));
+        }
+        assert_eq!(asked.0.load(SeqCst), 0);
+        leadership.grant(Term { until_mono_ms: 9_000, ..term });
+        submit(None).unwrap();
+        assert_eq!(told.recv().unwrap(), Ok(()));
+        assert_eq!(asked.0.load(SeqCst), 1);
+    }
+}

@@ -1,0 +1,717 @@
+//! What one node makes of the answers of its authorities: whether it leads, in which epoch, until
+//! when, and what to ask next. Pure: the caller sends requests, brings answers and says what time
+//! it is by the monotonic clock.
+//!
+//! There is the *row*, which counts epochs, and in most clusters the *claim* beside it. Taking
+//! needs both, keeping needs either. Why no two nodes lead at once, whatever is late or lost:
+//!
+//! 1. A lease counts from before its request was sent, and ends a margin early. So who counts a
+//!    lease has it at the authority.
+//! 2. Who begins to lead counts both leases at that moment. So nobody else has one of them then,
+//!    and nobody else leads.
+//! 3. Who leads counts one lease without a gap. After a gap only 2 makes it lead again.
+//!
+//! An authority that forgets its leases, as a server without a disk does, gives no new one until
+//! those that it forgot have run out. A row may go back to an earlier state, as a database does
+//! that was restored, or whose standby had not heard of the last commits. If that takes less than a
+//! lease, two nodes may believe for the rest of it that they lead; then their epochs differ, and
+//! the lower one's writes are refused. So that no epoch is given twice, whoever takes the row asks
+//! for one above the highest that the claim's authority has seen, or this node itself. Whoever
+//! leads by its claim alone takes a row that is free, and goes on in a new epoch.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+
+use crate::base::{Clock, rng};
+use crate::nodes::lead::{Leadership, Term};
+use crate::rt::threads;
+use crate::store::Epoch;
+
+/// An authority.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Which {
+    /// The one that counts epochs.
+    Row,
+    /// The one beside it.
+    Claim,
+}
+
+/// What is asked of an authority.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Request {
+    Look,
+    Take { holder: Holder, epoch: Epoch },
+    Renew { holder: Holder, epoch: Epoch },
+    Release { holder: Holder },
+}
+
+/// A request to be sent now. Requests to different authorities are sent at the same time: one that
+/// stalls must not eat the other's deadline.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Ask {
+    /// Comes back with the answer; answers to a release are not waited for.
+    pub id: u64,
+    pub which: Which,
+    pub request: Request,
+}
+
+/// What came back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    Look(Look),
+    Grant(Grant),
+    /// None, or an error. The request may take effect all the same.
+    Failed,
+}
+
+/// Lengths of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LeaseTimes {
+    /// What the authorities give.
+    pub lease_ms: u64,
+    /// How much earlier this node gives up: for clocks that run at different speeds, and for what
+    /// was begun just before.
+    pub margin_ms: u64,
+    /// Between two renewals.
+    pub renew_ms: u64,
+    /// Between two tries to take; a quarter more at random.
+    pub retry_ms: u64,
+    /// An answer that comes later is not believed.
+    pub answer_ms: u64,
+}
+
+impl Default for LeaseTimes {
+    fn default() -> Self {
+        Self::of(5_000)
+    }
+}
+
+impl LeaseTimes {
+    /// With leases of this length.
+    pub(crate) const fn of(lease_ms: u64) -> Self {
+        let fifth = lease_ms / 5;
+        Self { lease_ms, margin_ms: fifth, renew_ms: fifth, retry_ms: fifth, answer_ms: 2 * fifth }
+    }
+}
+
+/// What this node is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// May act as the leader before this moment, and not from it on, whatever it knows.
+    Leader {
+        epoch: Epoch,
+        until_mono_ms: u64,
+    },
+    Follower,
+}
+
+/// One authority as this node sees it.
+#[derive(Debug, Default)]
+struct Held {
+    /// When this node gives it up; 0 without a lease.
+    until_mono_ms: u64,
+    /// The request under way, and when it was handed out.
+    under_way: Option<(u64, u64)>,
+    asked_mono_ms: u64,
+}
+
+#[derive(Debug)]
+enum Stage {
+    Follower,
+    Looking,
+    /// The claim could be had when its authority was last asked.
+    Free,
+    TakingRow {
+        holder: Holder,
+    },
+    Claiming {
+        holder: Holder,
+        epoch: Epoch,
+    },
+    Leader {
+        holder: Holder,
+        epoch: Epoch,
+    },
+    Stopped,
+}
+
+/// The state of one node.
+#[derive(Debug)]
+pub(crate) struct LeaseState {
+    times: LeaseTimes,
+    node: String,
+    has_claim: bool,
+    stage: Stage,
+    row: Held,
+    claim: Held,
+    /// The row said that it is not this leader's any more.
+    has_lost_row: bool,
+    not_before_mono_ms: u64,
+    /// The highest epoch that this node knows of.
+    highest: Epoch,
+    asks: u64,
+    /// Releases that are to be sent.
+    farewells: Vec<Ask>,
+}
+
+impl LeaseState {
+    /// A follower. Without a claim the row alone decides.
+    pub(crate) fn new(times: LeaseTimes, node: &str, has_claim: bool) -> Self {
+        Self {
+            times,
+            node: node.to_owned(),
+            has_claim,
+            stage: Stage::Follower,
+            row: Held::default(),
+            claim: Held::default(),
+            has_lost_row: false,
+            not_before_mono_ms: 0,
+            highest: Epoch::default(),
+            asks: 0,
+            farewells: Vec::new(),
+        }
+    }
+
+    /// Whether this node leads now. To be asked before every call, publication and write.
+    pub(crate) fn standing(&self, now_mono_ms: u64) -> Standing {
+        let until_mono_ms = self.row.until_mono_ms.max(self.claim.until_mono_ms);
+        match &self.stage {
+            Stage::Leader { epoch, .. } if now_mono_ms < until_mono_ms => {
+                Standing::Leader { epoch: *epoch, until_mono_ms }
+            }
+            _ => Standing::Follower,
+        }
+    }
+
+    /// What to send now. `random` spreads the tries of several nodes and tells attempts apart.
+    /// To be called some ten times a second.
+    pub(crate) fn due(&mut self, now_mono_ms: u64, random: u64) -> Vec<Ask> {
+        self.lapse(now_mono_ms);
+        for which in [Which::Row, Which::Claim] {
+            let under_way = self.lease(which).under_way;
+            if let Some((id, asked_ms)) = under_way
+                && now_mono_ms.saturating_sub(asked_ms) >= self.times.answer_ms
+            {
+                self.answered(id, which, Answer::Failed, now_mono_ms);
+            }
+        }
+        let mut asks = std::mem::take(&mut self.farewells);
+        asks.extend(self.step(now_mono_ms, random));
+        if let Stage::Leader { holder, epoch } = &self.stage {
+            let (holder, epoch) = (holder.clone(), *epoch);
+            let renew = Request::Renew { holder: holder.clone(), epoch };
+            // A row that another holds is not given; a free one brings a new epoch.
+            let row =
+                if self.has_lost_row { Request::Take { holder, epoch } } else { renew.clone() };
+            asks.extend(self.renewal(Which::Row, &row, now_mono_ms));
+            if self.has_claim {
+                asks.extend(self.renewal(Which::Claim, &renew, now_mono_ms));
+            }
+        }
+        asks
+    }
+
+    /// The next step of a try to lead.
+    fn step(&mut self, now_mono_ms: u64, random: u64) -> Option<Ask> {
+        match &self.stage {
+            Stage::Follower if now_mono_ms >= self.not_before_mono_ms => {
+                self.rest(now_mono_ms, random);
+                if self.has_claim {
+                    self.stage = Stage::Looking;
+                    return Some(self.ask(Which::Claim, Request::Look, now_mono_ms));
+                }
+                Some(self.take_row(now_mono_ms, random))
+            }
+            // Only now: a row that is granted and given back would raise the epoch with every try.
+            Stage::Free => Some(self.take_row(now_mono_ms, random)),
+            Stage::Claiming { holder, epoch } if self.claim.under_way.is_none() => {
+                let take = Request::Take { holder: holder.clone(), epoch: *epoch };
+                Some(self.ask(Which::Claim, take, now_mono_ms))
+            }
+            _ => None,
+        }
+    }
+
+    fn take_row(&mut self, now_mono_ms: u64, random: u64) -> Ask {
+        let holder = Holder::new(&self.node, random);
+        self.stage = Stage::TakingRow { holder: holder.clone() };
+        self.ask(Which::Row, Request::Take { holder, epoch: self.highest }, now_mono_ms)
+    }
+
+    /// Takes an answer. One that nobody waits for any more is ignored.
+    pub(crate) fn answered(&mut self, id: u64, which: Which, answer: Answer, now_mono_ms: u64) {
+        // Before anything else: a renewal that comes after the deadline brings nothing back.
+        self.lapse(now_mono_ms);
+        let lease = self.lease(which);
+        let Some((_, asked_ms)) = lease.under_way.take_if(|(waited_for, _)| *waited_for == id)
+        else {
+            return;
+        };
+        let until_mono_ms = asked_ms + self.times.lease_ms.saturating_sub(self.times.margin_ms);
+        match (std::mem::replace(&mut self.stage, Stage::Follower), which) {
+            (Stage::Leader { holder, epoch }, _) => {
+                let epoch = self.renewed(which, epoch, answer, until_mono_ms);
+                self.stage = Stage::Leader { holder, epoch };
+            }
+            (Stage::Looking, Which::Claim) => {
+                if let Answer::Look(Look { presence, highest }) = answer {
+                    self.highest = self.highest.max(highest);
+                    if presence == Presence::Free {
+                        self.stage = Stage::Free;
+                    }
+                }
+            }
+            (Stage::TakingRow { holder }, Which::Row) => {
+                self.row_answered(holder, answer, until_mono_ms, now_mono_ms);
+            }
+            (Stage::Claiming { holder, epoch }, Which::Claim) => {
+                if let Answer::Grant(Grant::Granted(_)) = answer {
+                    self.claim.until_mono_ms = until_mono_ms;
+                }
+                self.lead_with_both(holder, epoch, now_mono_ms);
+            }
+            (stage, _) => self.stage = stage,
+        }
+    }
+
+    fn row_answered(
+        &mut self,
+        holder: Holder,
+        answer: Answer,
+        until_mono_ms: u64,
+        now_mono_ms: u64,
+    ) {
+        match answer {
+            Answer::Grant(Grant::Granted(epoch)) => {
+                self.row.until_mono_ms = until_mono_ms;
+                if self.has_claim {
+                    self.stage = Stage::Claiming { holder, epoch };
+                } else {
+                    self.lead_with_both(holder, epoch, now_mono_ms);
+                }
+            }
+            // Refused, it changed nothing.
+            Answer::Grant(Grant::Refused) => {}
+            Answer::Look(_) | Answer::Failed => self.give_back(&holder),
+        }
+    }
+
+    /// Leads if every lease that it takes is counted at this moment.
+    fn lead_with_both(&mut self, holder: Holder, epoch: Epoch, now_mono_ms: u64) {
+        let has = |lease: &Held| now_mono_ms < lease.until_mono_ms;
+        if has(&self.row) && (!self.has_claim || has(&self.claim)) {
+            self.highest = self.highest.max(epoch);
+            self.has_lost_row = false;
+            self.stage = Stage::Leader { holder, epoch };
+        } else {
+            self.give_back(&holder);
+        }
+    }
+
+    /// Takes the answer to a renewal; the epoch from then on.
+    fn renewed(&mut self, which: Which, epoch: Epoch, answer: Answer, until_mono_ms: u64) -> Epoch {
+        let lease = match which {
+            Which::Row => &mut self.row,
+            Which::Claim => &mut self.claim,
+        };
+        match answer {
+            Answer::Grant(Grant::Granted(granted)) if which == Which::Claim || granted >= epoch => {
+                lease.until_mono_ms = lease.until_mono_ms.max(until_mono_ms);
+                self.has_lost_row &= which == Which::Claim;
+                self.highest = self.highest.max(granted);
+                granted.max(epoch)
+            }
+            Answer::Grant(_) => {
+                lease.until_mono_ms = 0;
+                self.has_lost_row |= which == Which::Row;
+                epoch
+            }
+            Answer::Look(_) | Answer::Failed => epoch,
+        }
+    }
+
+    /// What was told in this epoch was refused because a newer leader has spoken, so this node does
+    /// not lead, whatever its leases say. It tries again after a pause, like any other.
+    pub(crate) fn refused(&mut self, refused: Epoch, now_mono_ms: u64, random: u64) {
+        if let Stage::Leader { holder, epoch } = &self.stage
+            && *epoch == refused
+        {
+            let holder = holder.clone();
+            self.stage = Stage::Follower;
+            self.rest(now_mono_ms, random);
+            self.give_back(&holder);
+        }
+    }
+
+    /// No try to lead before a pause has passed.
+    fn rest(&mut self, now_mono_ms: u64, random: u64) {
+        let spread_ms = random % (self.times.retry_ms / 4).max(1);
+        self.not_before_mono_ms = now_mono_ms + self.times.retry_ms + spread_ms;
+    }
+
+    /// Gives up at once and for good. What it returns is to be sent, so that another node need not
+    /// wait for the lease to run out.
+    pub(crate) fn stop(&mut self) -> Vec<Ask> {
+        match std::mem::replace(&mut self.stage, Stage::Stopped) {
+            Stage::TakingRow { holder }
+            | Stage::Claiming { holder, .. }
+            | Stage::Leader { holder, .. } => self.give_back(&holder),
+            Stage::Follower | Stage::Looking | Stage::Free | Stage::Stopped => {}
+        }
+        std::mem::take(&mut self.farewells)
+    }
+
+    /// A leader whose deadline has passed is none any more.
+    fn lapse(&mut self, now_mono_ms: u64) {
+        let is_over = self.standing(now_mono_ms) == Standing::Follower;
+        if let (Stage::Leader { holder, .. }, true) = (&self.stage, is_over) {
+            let holder = holder.clone();
+            self.stage = Stage::Follower;
+            self.give_back(&holder);
+        }
+    }
+
+    fn renewal(&mut self, which: Which, renew: &Request, now_mono_ms: u64) -> Option<Ask> {
+        let renew_ms = self.times.renew_ms;
+        let lease = self.lease(which);
+        let since_ms = now_mono_ms.saturating_sub(lease.asked_mono_ms);
+        let is_due = lease.under_way.is_none() && since_ms >= renew_ms;
+        is_due.then(|| self.ask(which, renew.clone(), now_mono_ms))
+    }
+
+    fn ask(&mut self, which: Which, request: Request, now_mono_ms: u64) -> Ask {
+        self.asks += 1;
+        let id = self.asks;
+        let lease = self.lease(which);
+        (lease.under_way, lease.asked_mono_ms) = (Some((id, now_mono_ms)), now_mono_ms);
+        Ask { id, which, request }
+    }
+
+    /// Forgets both leases, and lets go of them where they may be held.
+    fn give_back(&mut self, holder: &Holder) {
+        for which in [Which::Row, Which::Claim] {
+            let lease = self.lease(which);
+            lease.until_mono_ms = 0;
+            lease.under_way = None;
+            if which == Which::Row || self.has_claim {
+                self.asks += 1;
+                let request = Request::Release { holder: holder.clone() };
+                self.farewells.push(Ask { id: self.asks, which, request });
+            }
+        }
+    }
+
+    fn lease(&mut self, which: Which) -> &mut Held {
+        match which {
+            Which::Row => &mut self.row,
+            Which::Claim => &mut self.claim,
+        }
+    }
+}
+
+// ---- Authority
+//
+// An authority that gives a lease to one holder at a time.
+
+/// Who asks for a lease: a node's name and random bits of one attempt.
+///
+/// Another attempt is another holder. A request of an attempt that was given up may still be on its
+/// way and take effect later; it must neither renew nor release the lease of the next attempt.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Holder(String);
+
+impl Holder {
+    /// Longest name of a node.
+    pub(crate) const NODE_BYTES_MAX: usize = 64;
+
+    /// A holder like no other. `attempt` is random. Of a longer name only the beginning counts.
+    pub fn new(node: &str, attempt: u64) -> Self {
+        let plain = |letter: &char| letter.is_ascii_alphanumeric() || "-_.".contains(*letter);
+        let node: String = node.chars().filter(plain).take(Self::NODE_BYTES_MAX).collect();
+        Self(format!("{node}/{attempt:016x}"))
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What became of a request for the lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grant {
+    /// The holder has the lease, for its full length from the moment of the answer at the
+    /// authority.
+    Granted(Epoch),
+    /// Somebody else has it, or it cannot be given yet.
+    Refused,
+}
+
+/// Whether a lease could be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presence {
+    Free,
+    Taken,
+}
+
+/// What a look at an authority shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Look {
+    pub presence: Presence,
+    /// The highest epoch that this authority has seen; 0 where it counts none.
+    pub highest: Epoch,
+}
+
+/// An authority did not answer. A request may take effect all the same, even later.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct AuthorityError(pub String);
+
+/// Gives one lease. Calls block, each for less than the margin between lease and local deadline.
+pub trait Authority: Send + Sync {
+    /// Whether the lease could be had now. Changes nothing.
+    ///
+    /// # Errors
+    /// [`AuthorityError`].
+    fn look(&self) -> Result<Look, AuthorityError>;
+
+    /// Takes the lease if nobody has it. The authority that counts epochs gives one above its last
+    /// and above `epoch`, the highest that is known of: it may have gone back. Another keeps the
+    /// `epoch` that is given, unless it has seen it or a higher one.
+    ///
+    /// # Errors
+    /// [`AuthorityError`].
+    fn take(&self, holder: &Holder, epoch: Epoch) -> Result<Grant, AuthorityError>;
+
+    /// Extends the lease of `holder`. One that has run out is given again unless somebody else took
+    /// it meanwhile.
+    ///
+    /// # Errors
+    /// [`AuthorityError`].
+    fn renew(&self, holder: &Holder, epoch: Epoch) -> Result<Grant, AuthorityError>;
+
+    /// Gives the lease back, if `holder` has it.
+    ///
+    /// # Errors
+    /// [`AuthorityError`].
+    fn release(&self, holder: &Holder) -> Result<(), AuthorityError>;
+}
+
+// ---- Thread
+//
+// The thread `lease` asks the authorities and tells this process what came of it. Each authority
+// has a thread of its own, so that one that stalls does not hold up the other.
+
+/// How often the thread looks what is due.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Requests that wait for one authority: one under way, one that is due, and two to give back.
+const ASKS_MAX: usize = 8;
+
+/// Longest wait for the authorities when the service stops; then the lease runs out by itself.
+const RELEASE_WAIT: Duration = Duration::from_millis(1_000);
+
+/// What the thread works with.
+pub(crate) struct LeaseParts {
+    pub times: LeaseTimes,
+    /// What this node is called.
+    pub node: String,
+    /// Counts epochs.
+    pub row: Arc<dyn Authority>,
+    pub claim: Option<Arc<dyn Authority>>,
+    /// Written by this thread.
+    pub leadership: Arc<Leadership>,
+    /// A new leader makes its first call so long after it began to lead: the one before may have
+    /// made its last at its very end.
+    pub first_call_after_ms: u64,
+    /// The one by which the leadership is judged.
+    pub clock: Clock,
+}
+
+/// The running thread.
+pub(crate) struct Lease {
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Lease {
+    /// Starts the thread and those of the authorities.
+    ///
+    /// # Errors
+    /// When a thread cannot be started.
+    pub(crate) fn start(parts: LeaseParts) -> io::Result<Self> {
+        let (stop, stopped) = bounded(0);
+        let (answer, answers) = bounded(2 * ASKS_MAX);
+        let row = Line::start("lease-row", Which::Row, parts.row, answer.clone())?;
+        let claim = parts
+            .claim
+            .map(|claim| Line::start("lease-claim", Which::Claim, claim, answer))
+            .transpose()?;
+        let worker = Worker {
+            state: LeaseState::new(parts.times, &parts.node, claim.is_some()),
+            row,
+            claim,
+            answers,
+            stopped,
+            leadership: parts.leadership,
+            first_call_after_ms: parts.first_call_after_ms,
+            began_mono_ms: None,
+            clock: parts.clock,
+        };
+        let thread = threads::spawn("lease", move || worker.run())?;
+        Ok(Self { stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// Ends the leadership and gives it back, so that another node need not wait for its end.
+    pub(crate) fn stop(mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// An answer, and whose it is.
+type Answered = (u64, Which, Answer);
+
+/// The way to one authority.
+struct Line {
+    asks: Sender<Ask>,
+    done: Receiver<()>,
+}
+
+impl Line {
+    fn start(
+        name: &str,
+        which: Which,
+        authority: Arc<dyn Authority>,
+        answers: Sender<Answered>,
+    ) -> io::Result<Self> {
+        let (asks, asked) = bounded::<Ask>(ASKS_MAX);
+        let (end, done) = bounded::<()>(0);
+        threads::spawn(name, move || {
+            // Dropped with the thread.
+            let _end = end;
+            while let Ok(ask) = asked.recv() {
+                let answer = answer(&*authority, &ask.request);
+                // Refused only where nobody waits any more.
+                let _ = answers.try_send((ask.id, which, answer));
+            }
+        })?;
+        Ok(Self { asks, done })
+    }
+}
+
+fn answer(authority: &dyn Authority, request: &Request) -> Answer {
+    let granted = |grant: Result<_, AuthorityError>| grant.map_or_else(failed, Answer::Grant);
+    match request {
+        Request::Look => authority.look().map_or_else(failed, Answer::Look),
+        Request::Take { holder, epoch } => granted(authority.take(holder, *epoch)),
+        Request::Renew { holder, epoch } => granted(authority.renew(holder, *epoch)),
+        Request::Release { holder } => {
+            if let Err(error) = authority.release(holder) {
+                failed(error);
+            }
+            // Nobody waits for it.
+            Answer::Failed
+        }
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "as the end of a result")]
+fn failed(error: AuthorityError) -> Answer {
+    tracing::debug!(%error, "an authority of the lease did not answer");
+    Answer::Failed
+}
+
+/// State of the thread.
+struct Worker {
+    state: LeaseState,
+    row: Line,
+    claim: Option<Line>,
+    answers: Receiver<Answered>,
+    stopped: Receiver<()>,
+    leadership: Arc<Leadership>,
+    first_call_after_ms: u64,
+    /// When this node began to lead; `None` while it follows.
+    began_mono_ms: Option<u64>,
+    clock: Clock,
+}
+
+impl Worker {
+    fn run(mut self) {
+        loop {
+            let now_mono_ms = self.clock.monotonic_ms();
+            let asks = self.state.due(now_mono_ms, rng::bits());
+            self.send(asks);
+            if self.stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Disconnected) {
+                return self.let_go();
+            }
+            while let Ok((id, which, answer)) = self.answers.try_recv() {
+                self.state.answered(id, which, answer, self.clock.monotonic_ms());
+            }
+            if let Some(epoch) = self.leadership.take_refused() {
+                self.state.refused(epoch, self.clock.monotonic_ms(), rng::bits());
+            }
+            self.tell(self.clock.monotonic_ms());
+        }
+    }
+
+    fn send(&self, asks: Vec<Ask>) {
+        for ask in asks {
+            let line = match ask.which {
+                Which::Row => Some(&self.row),
+                Which::Claim => self.claim.as_ref(),
+            };
+            // One that stalls so long that its line is full counts as not answering.
+            if let Some(line) = line {
+                let _ = line.asks.try_send(ask);
+            }
+        }
+    }
+
+    /// Tells this process what it may do.
+    fn tell(&mut self, now_mono_ms: u64) {
+        match self.state.standing(now_mono_ms) {
+            Standing::Leader { epoch, until_mono_ms } => {
+                let began_mono_ms = *self.began_mono_ms.get_or_insert(now_mono_ms);
+                let asks_from_mono_ms = began_mono_ms + self.first_call_after_ms;
+                self.leadership.grant(Term { epoch, asks_from_mono_ms, until_mono_ms });
+            }
+            Standing::Follower => {
+                self.began_mono_ms = None;
+                self.leadership.end();
+            }
+        }
+    }
+
+    /// Calls that are under way end by themselves, well within the time that a new leader waits.
+    fn let_go(mut self) {
+        self.leadership.end();
+        let farewells = self.state.stop();
+        self.send(farewells);
+        let Self { row, claim, .. } = self;
+        for line in [Some(row), claim].into_iter().flatten() {
+            drop(line.asks);
+            let _ = line.done.recv_timeout(RELEASE_WAIT);
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "lease_tests.rs"]
+mod tests;
+
+#[cfg(test)]
+#[path = "lease_model.rs"]
+mod model;

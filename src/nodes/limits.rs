@@ -1,0 +1,148 @@
+//! Rate limits that hold over all nodes together.
+//!
+//! The node's own limiter is asked first; this is asked after it, off the edge, within 50 ms. While
+//! the server is late or away there is no verdict, and the node's own limiter alone counts: then
+//! N nodes allow N times as many attempts.
+//!
+//! The algorithm is that of [`Limiter`](crate::base::limiter), by the server's clock. The server
+//! sees no address and no e-mail: a bucket's name is a keyed hash of what is limited.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use hmac::{Hmac, KeyInit, Mac};
+use parking_lot::Mutex;
+use redis::Script;
+use secrecy::{ExposeSecret, SecretString};
+use sha2::Sha256;
+
+use crate::base::limiter::{Rate, SharedCounts, SharedTally, TooEarly};
+use crate::nodes::valkey::{
+    Client, Deadlines, Installation, Room, Server, ValkeyError, derive, script,
+};
+
+/// The whole call. A login waits for it before its password is hashed.
+const DEADLINES: Deadlines = Deadlines { connect_ms: 50, call_ms: 50 };
+/// What the key of the hash is derived for.
+const PURPOSE: &str = "rate limits";
+/// Bytes of the hash that name a bucket: enough that no two of them meet.
+const NAME_BYTES: usize = 16;
+
+/// The limits' answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Admitted,
+    TooEarly(TooEarly),
+    /// No answer in time: the node's own limiter decides alone.
+    Unknown,
+}
+
+/// Buckets on one server.
+pub(crate) struct SharedLimits {
+    client: Client,
+    installation: Arc<Installation>,
+    /// The secret's, and the secret for which it was made.
+    hash: Mutex<(Arc<SecretString>, Hmac<Sha256>)>,
+    admit: Script,
+    refused: AtomicU64,
+    unknown: AtomicU64,
+}
+
+impl SharedLimits {
+    /// All nodes have the same secret. After a reload with another, buckets are new.
+    pub(crate) fn new(server: &Arc<Server>, installation: &Arc<Installation>) -> Self {
+        let in_force = installation.secret().load();
+        let hash = hash_of(&in_force);
+        Self {
+            client: Client::new(server, DEADLINES),
+            installation: Arc::clone(installation),
+            hash: Mutex::new((in_force, hash)),
+            admit: script(include_str!("scripts/admit.lua")),
+            refused: AtomicU64::new(0),
+            unknown: AtomicU64::new(0),
+        }
+    }
+
+    /// Counts `cost` attempts in the bucket of every value, or none if any refuses. Values of
+    /// another `kind` have other buckets. Blocks for 50 ms at most.
+    pub(crate) fn ask(&self, kind: &str, values: &[&[u8]], rate: Rate, cost: u64) -> Verdict {
+        let ask = || -> Result<u64, ValkeyError> {
+            let room = self.installation.room()?;
+            let mut script = self.admit.prepare_invoke();
+            for value in values {
+                script.key(self.bucket(&room, kind, value));
+            }
+            script.arg(rate.interval_ms()).arg(rate.tolerance_ms()).arg(cost);
+            self.client.call(|to| script.invoke(to))
+        };
+        match ask() {
+            Ok(0) => Verdict::Admitted,
+            Ok(retry_after_ms) => {
+                self.refused.fetch_add(1, Relaxed);
+                Verdict::TooEarly(TooEarly { retry_after_ms })
+            }
+            Err(_) => {
+                self.unknown.fetch_add(1, Relaxed);
+                Verdict::Unknown
+            }
+        }
+    }
+
+    /// The hash of the secret in force.
+    fn hash(&self) -> Hmac<Sha256> {
+        let secret = self.installation.secret().load();
+        let mut known = self.hash.lock();
+        if !Arc::ptr_eq(&known.0, &secret) {
+            *known = (Arc::clone(&secret), hash_of(&secret));
+        }
+        known.1.clone()
+    }
+
+    fn bucket(&self, room: &Room, kind: &str, value: &[u8]) -> String {
+        let mut hash = self.hash();
+        // A kind has no zero byte, so no kind and value read as another.
+        hash.update(kind.as_bytes());
+        hash.update(&[0]);
+        hash.update(value);
+        let hash = hash.finalize().into_bytes();
+        let name: String = hash[..NAME_BYTES].iter().map(|byte| format!("{byte:02x}")).collect();
+        room.keys.limit(&name)
+    }
+}
+
+impl SharedCounts for SharedLimits {
+    fn admit(
+        &self,
+        kind: &'static str,
+        values: &[&[u8]],
+        rate: Rate,
+        cost: u64,
+    ) -> Result<(), TooEarly> {
+        match self.ask(kind, values, rate, cost) {
+            Verdict::Admitted | Verdict::Unknown => Ok(()),
+            Verdict::TooEarly(early) => Err(early),
+        }
+    }
+
+    /// Their buckets are full again. Without an answer the attempts stay.
+    fn forgive(&self, kind: &'static str, value: &[u8]) {
+        let Ok(room) = self.installation.room() else { return };
+        let mut delete = redis::cmd("DEL");
+        delete.arg(self.bucket(&room, kind, value));
+        drop(self.client.call(|to| delete.exec(to)));
+    }
+
+    fn tally(&self) -> SharedTally {
+        SharedTally { refused: self.refused.load(Relaxed), unknown: self.unknown.load(Relaxed) }
+    }
+}
+
+fn hash_of(secret: &SecretString) -> Hmac<Sha256> {
+    let key = derive(secret.expose_secret().as_bytes(), PURPOSE);
+    Hmac::new_from_slice(&*key).expect("a hash takes keys of any length")
+}
+
+#[cfg(test)]
+#[path = "limits_tests.rs"]
+mod tests;

@@ -1,0 +1,33 @@
+//! Several nodes of one installation: which of them leads, and what they send each other.
+//!
+//! - [`lead`]: whether this node leads at this moment. Everything that acts for all nodes asks it.
+//! - [`lease`]: how a node comes to lead: the state machine, and the threads that ask the
+//!   authorities.
+//! - [`authorities`]: the two that are asked, a row of the database and a key of the shared server.
+//! - [`relay`]: prices from the leader to all, symbols that are wanted from all to the leader.
+//! - [`tokens`]: the brokers' tokens of the day, encrypted.
+//! - [`limits`]: rate limits that hold over all nodes together.
+//! - [`second_level`]: the second cache level on the shared server.
+//! - [`valkey`]: connections to that server, the names of keys there, and signatures.
+//! - [`cluster`]: this node as one of several, as the warmers see it.
+//!
+//! Nothing here decides what is fresh and what is called: the warmers do. They are reached through
+//! closures that whoever puts the service together hands in.
+
+#[cfg(feature = "engines")]
+pub mod authorities;
+pub(crate) mod cluster;
+pub(crate) mod lead;
+pub mod lease;
+#[cfg(feature = "engines")]
+pub(crate) mod limits;
+pub mod relay;
+#[cfg(feature = "engines")]
+pub(crate) mod second_level;
+#[cfg(feature = "engines")]
+pub(crate) mod tokens;
+pub mod valkey;
+
+pub(crate) use cluster::Cluster;
+pub(crate) use lead::Fence;
+pub use lead::{Lead, Leadership, Term};

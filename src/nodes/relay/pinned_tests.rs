@@ -1,0 +1,151 @@
+//! The bytes of every message, as nodes of this version have always written them. A node that is
+//! updated follows a leader that is not yet, and the other way round.
+
+use super::*;
+use crate::base::Quote;
+use crate::base::json::parse_decimal;
+use crate::nodes::relay::{decode, encode, encode_wanted};
+
+fn symbol(text: &str) -> Symbol {
+    Symbol::parse(text).unwrap()
+}
+
+fn quote(name: &str, source: Source) -> Quote {
+    Quote {
+        symbol: symbol(name),
+        last_price: parse_decimal("1500.10").unwrap(),
+        previous_close: parse_decimal("1490.5"),
+        as_of: "2026-11-20T10:00:00.25Z".parse().unwrap(),
+        timed: true,
+        asked: "2026-11-20T10:00:01Z".parse().unwrap(),
+        delay_s: Some(900),
+        source,
+        simulated: true,
+    }
+}
+
+fn told(name: &str, source: Source, vouched_ago_ms: Option<i64>, calls: u8) -> Told {
+    Told { quote: quote(name, source), vouched_ago_ms, calls }
+}
+
+fn news() -> News {
+    let limits = |period_ms, grace_ms| Limits { period_ms, grace_ms };
+    let rules = |rests_for_ms, round| SourceRules {
+        moving: limits(1_000, 3_000),
+        resting: limits(60_000, 5_000),
+        rests_for_ms,
+        round,
+    };
+    let date = Date::new(2026, 11, 20).unwrap();
+    let listed = |past, date_hit_rate| ListedSignal {
+        symbol: symbol("NSE:TCS"),
+        pattern: Key::all().next().unwrap().name().to_owned(),
+        direction: Direction::Bullish,
+        confidence: 0.75,
+        prior_dates: 20,
+        samples: 31,
+        date_hit_rate,
+        past,
+        base_rate: 0.5,
+        simulated: true,
+        provisional: true,
+    };
+    News {
+        quotes: vec![
+            told("NSE:INFY", Source::BrokerA, Some(1_250), 2),
+            told("BSE:M&M", Source::Public, None, 7),
+            told("NSE:SBIN", Source::BrokerA, Some(-5), 1),
+        ],
+        unknown: vec![symbol("NSE:NONE"), symbol("BSE:NONE")],
+        rules: FreshnessRules {
+            sources: [rules(Some(-250), 4), rules(None, 1)],
+            spoken_for_ms: Some(86_400_000),
+        },
+        evening: Evening { signals: Some(date), instruments: None },
+        running: Some(RunningSignals {
+            look: Look { date, at: "2026-11-20T09:59:30Z".parse().unwrap() },
+            for_ms: 90_000,
+            signals: vec![listed(None, Some(0.25)), listed(Some((3, 9)), None)],
+        }),
+        age_ms: 40,
+    }
+}
+
+/// As the leader's relay completes it.
+fn message() -> Update {
+    let node = "node-1".to_owned();
+    Update { epoch: Epoch(7), seq: 42, told_ms: 1_763_632_801_000, node, ..update(news()) }
+}
+
+fn assert_bytes(found: &[u8], expected: &[u8]) {
+    assert_eq!(found.escape_ascii().to_string(), expected.escape_ascii().to_string());
+}
+
+#[test]
+fn a_message_of_the_leader_has_these_bytes() {
+    const HEAD: &[u8] =
+        b"\x02\x00\x00\x01\x9a\xa0\xb4\xe4\xe8\x00\x00\x00\x00\x00\x00\x00(\x06node-1\x00\
+        \x00\x00\xca{\"sources\":[{\"moving_ms\":[1000,3000],\"resting_ms\":[60000,5000]\
+        ,\"rests_for_ms\":-250,\"calls\":2,\"round\":4},{\"moving_ms\":[1000,3000],\"res\
+        ting_ms\":[60000,5000],\"calls\":7,\"round\":1}],\"spoken_for_ms\":86400000}\x00\
+        \x00\x01r{\"signals\":\"2026-11-20\",\"running\":{\"date\":\"2026-11-20\",\"at\"\
+        :\"2026-11-20T09:59:30Z\",\"for_ms\":90000,\"signals\":[{\"symbol\":\"NSE:TCS\",\
+        \"pattern\":\"two_crows\",\"direction\":\"bullish\",\"shares\":[0.75,0.25,0.5],\
+        \"dates\":[20,31],\"simulated\":true},{\"symbol\":\"NSE:TCS\",\"pattern\":\"two_\
+        crows\",\"direction\":\"bullish\",\"shares\":[0.75,null,0.5],\"dates\":[20,31],\
+        \"past\":[3,9],\"simulated\":true}]}}";
+    const QUOTES: &[u8] =
+        b"\x00\x00\x00\x03\x08NSE:INFY\x00\x00\x00\x00\x00\x00\x04\xe2\x00\x00\x00\xa6{\"l\
+        ast_price\":\"1500.10\",\"previous_close\":\"1490.5\",\"as_of\":\"2026-11-20T10:\
+        00:00.25Z\",\"asked\":\"2026-11-20T10:00:01Z\",\"delay_s\":900,\"source\":\"brok\
+        er_a\",\"simulated\":true}\x07BSE:M&M\xff\xff\xff\xff\xff\xff\xff\xff\x00\x00\
+        \x00\xa4{\"last_price\":\"1500.10\",\"previous_close\":\"1490.5\",\"as_of\":\"20\
+        26-11-20T10:00:00.25Z\",\"asked\":\"2026-11-20T10:00:01Z\",\"delay_s\":900,\"sou\
+        rce\":\"public\",\"simulated\":true}\x08NSE:SBIN\x00\x00\x00\x00\x00\x00\x00\x00\
+        \x00\x00\x00\xa6{\"last_price\":\"1500.10\",\"previous_close\":\"1490.5\",\"as_o\
+        f\":\"2026-11-20T10:00:00.25Z\",\"asked\":\"2026-11-20T10:00:01Z\",\"delay_s\":9\
+        00,\"source\":\"broker_a\",\"simulated\":true}";
+    const UNKNOWN: &[u8] = b"\x00\x00\x00\x02\x08NSE:NONE\x08BSE:NONE";
+    assert_bytes(&encode(&message()), &[HEAD, QUOTES, UNKNOWN].concat());
+    let head = Update { quotes: Vec::new(), ..message() };
+    assert_bytes(&encode(&head), &[HEAD, &[0; 4], UNKNOWN].concat());
+}
+
+#[test]
+fn the_least_that_a_leader_sends_has_these_bytes() {
+    let News { rules, .. } = news();
+    let least = News {
+        quotes: Vec::new(),
+        unknown: Vec::new(),
+        rules: FreshnessRules { spoken_for_ms: None, ..rules },
+        evening: Evening { signals: None, instruments: Date::new(2026, 11, 20).ok() },
+        running: None,
+        age_ms: 0,
+    };
+    let expected = b"\x02\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01-\x00\
+        \x00\x00\xb1{\"sources\":[{\"moving_ms\":[1000,3000],\"resting_ms\":[60000,5000]\
+        ,\"rests_for_ms\":-250,\"calls\":1,\"round\":4},{\"moving_ms\":[1000,3000],\"res\
+        ting_ms\":[60000,5000],\"calls\":1,\"round\":1}]}\x00\x00\x00\x1c{\"instruments\
+        \":\"2026-11-20\"}\x00\x00\x00\x00\x00\x00\x00\x00";
+    assert_bytes(&encode(&update(least)), expected);
+}
+
+#[test]
+fn what_a_node_wants_has_these_bytes() {
+    let bytes = encode_wanted("node-2", &[symbol("NSE:INFY"), symbol("BSE:M&M")]);
+    assert_bytes(&bytes, b"\x02\x06node-2\x00\x00\x00\x02\x08NSE:INFY\x07BSE:M&M");
+}
+
+#[test]
+fn a_message_is_read_as_it_was_sent_but_for_what_it_does_not_carry() {
+    let read = decode(Epoch(7), 42, &encode(&message())).unwrap();
+    let expected = News {
+        quotes: vec![
+            told("NSE:INFY", Source::BrokerA, Some(1_250), 2),
+            told("BSE:M&M", Source::Public, None, 7),
+            told("NSE:SBIN", Source::BrokerA, Some(0), 2),
+        ],
+        ..news()
+    };
+    assert_eq!(super::news(read), Some(expected));
+}

@@ -1,0 +1,197 @@
+//! L2 on a Valkey or Redis server that several nodes share.
+//!
+//! Records of a kind are one HASH; a ZSET says when each was stored, for the bound. Storing and
+//! trimming is one script, so all of it happens or nothing. With an [`Epoch`] a writer is fenced:
+//! once a newer leader has written, what an older one stores is refused. Each record is signed with
+//! its kind and key ([`Installation`]); one that is not is counted and not there. What nobody
+//! stores any more is dropped by the server. Called on the lane `cache` and at start. While the
+//! server is away calls fail, most of them at once, and the service runs on what it has in memory.
+//!
+//! For the operator: `save ""`, `appendonly no`, `maxmemory-policy noeviction`, and a user that may
+//! use `~bhav:*` alone. Sentinel and Cluster are not supported.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use redis::Script;
+
+use crate::cache::l2::{Kind, L2Error, L2Stats, Record, SecondLevel, check_sizes};
+use crate::nodes::valkey::{
+    Client, Deadlines, Distrust, Installation, Room, SIGNED_BYTES, Server, Signed, ValkeyError,
+    script,
+};
+use crate::store::Epoch;
+
+/// An instrument list of some megabytes must get through, and the end of the service waits for the
+/// last write.
+const DEADLINES: Deadlines = Deadlines { connect_ms: 1_000, call_ms: 3_000 };
+/// Records asked for at once, so that one answer does not hold up the server's other clients.
+const PAGE_RECORDS: usize = 500;
+/// How long records outlive the last store: longer than any closure of the exchanges, and an end
+/// for those of a namespace that was given up.
+const KEPT_MS: u64 = 14 * 24 * 3_600_000;
+/// Keys and values.
+type Page = Vec<(Vec<u8>, Vec<u8>)>;
+
+/// The shared second level.
+pub(crate) struct ValkeyL2 {
+    client: Client,
+    installation: Arc<Installation>,
+    records_max: usize,
+    store: Script,
+    epoch: AtomicU64,
+    hits: AtomicU64,
+    misses: AtomicU64,
+    evictions: AtomicU64,
+    /// By kind.
+    entries: [AtomicU64; 2],
+    bytes: [AtomicU64; 2],
+}
+
+impl ValkeyL2 {
+    /// Holds at most `records_max` records of each kind. Does not connect yet.
+    pub(crate) fn new(
+        server: &Arc<Server>,
+        installation: &Arc<Installation>,
+        records_max: usize,
+    ) -> Self {
+        Self {
+            client: Client::new(server, DEADLINES),
+            installation: Arc::clone(installation),
+            records_max: records_max.max(1),
+            store: script(include_str!("scripts/store.lua")),
+            epoch: AtomicU64::new(Epoch::ALONE.0),
+            hits: AtomicU64::new(0),
+            misses: AtomicU64::new(0),
+            evictions: AtomicU64::new(0),
+            entries: Default::default(),
+            bytes: Default::default(),
+        }
+    }
+
+    /// From now on this node stores as the leader of this epoch.
+    pub(crate) fn set_epoch(&self, epoch: Epoch) {
+        self.epoch.store(epoch.0, Relaxed);
+    }
+
+    /// The record that a node of ours stored under this key.
+    fn believed(&self, room: &Room, kind: Kind, key: &[u8], mut value: Vec<u8>) -> Option<Record> {
+        let Some(opened) = room.open(Signed::Record(kind), key, &value) else {
+            self.installation.distrust(Distrust::Forged, Signed::Record(kind));
+            return None;
+        };
+        let stored_ms = i64::try_from(opened.number).ok()?;
+        value.drain(..SIGNED_BYTES);
+        Some(Record { bytes: value, stored_ms })
+    }
+
+    fn count_found(&self, found: usize) {
+        if found == 0 {
+            self.misses.fetch_add(1, Relaxed);
+        } else {
+            self.hits.fetch_add(found as u64, Relaxed);
+        }
+    }
+
+    /// Counts what the server uses for the kind. Access rules may forbid the question, and it is
+    /// asked after the store, which has succeeded whatever becomes of it.
+    fn measure(&self, room: &Room, kind: Kind, kept: u64) {
+        self.entries[kind as usize].store(kept, Relaxed);
+        let mut ask = redis::cmd("MEMORY");
+        ask.arg("USAGE").arg(room.keys.records(kind));
+        let asked = self.client.call(|to| match ask.query::<Option<u64>>(to) {
+            Err(error) if !error.is_io_error() => Ok(None),
+            answered => answered,
+        });
+        if let Ok(Some(bytes)) = asked {
+            self.bytes[kind as usize].store(bytes, Relaxed);
+        }
+    }
+}
+
+impl From<ValkeyError> for L2Error {
+    fn from(error: ValkeyError) -> Self {
+        match error {
+            ValkeyError::Refused { detail, .. } => Self::Refused { detail },
+            error => Self::Unavailable { detail: error.to_string() },
+        }
+    }
+}
+
+impl SecondLevel for ValkeyL2 {
+    fn load(&self, kind: Kind, key: &str) -> Result<Option<Record>, L2Error> {
+        let room = self.installation.room()?;
+        let mut command = redis::cmd("HGET");
+        command.arg(room.keys.records(kind)).arg(key);
+        let value = self.client.call(|to| command.query::<Option<Vec<u8>>>(to))?;
+        let found = value.and_then(|value| self.believed(&room, kind, key.as_bytes(), value));
+        self.count_found(usize::from(found.is_some()));
+        Ok(found)
+    }
+
+    fn load_all(&self, kind: Kind) -> Result<Vec<(String, Record)>, L2Error> {
+        let room = self.installation.room()?;
+        let name = room.keys.records(kind);
+        // A record may come twice while others are stored.
+        let mut found: HashMap<String, Record> = HashMap::new();
+        self.client.call(|to| {
+            let mut cursor = 0_u64;
+            loop {
+                let mut command = redis::cmd("HSCAN");
+                command.arg(&name).arg(cursor).arg("COUNT").arg(PAGE_RECORDS);
+                let (next, page): (u64, Page) = command.query(to)?;
+                for (key, value) in page {
+                    let record = self.believed(&room, kind, &key, value);
+                    if let (Some(record), Ok(key)) = (record, String::from_utf8(key)) {
+                        found.insert(key, record);
+                    }
+                }
+                cursor = next;
+                // Only this program's bound keeps the server from holding more.
+                if cursor == 0 || found.len() >= self.records_max {
+                    return Ok(());
+                }
+            }
+        })?;
+        self.count_found(found.len());
+        Ok(found.into_iter().take(self.records_max).collect())
+    }
+
+    fn store(&self, kind: Kind, items: &[(String, Vec<u8>)], now_ms: i64) -> Result<(), L2Error> {
+        check_sizes(items)?;
+        let room = self.installation.room()?;
+        let epoch = Epoch(self.epoch.load(Relaxed));
+        let mut script = self.store.prepare_invoke();
+        script.key(room.keys.records(kind)).key(room.keys.ages(kind)).key(room.keys.fence());
+        script.arg(epoch.0).arg(now_ms).arg(self.records_max).arg(KEPT_MS);
+        for (key, bytes) in items {
+            let place = (epoch, now_ms.unsigned_abs());
+            script.arg(key).arg(room.sign(Signed::Record(kind), key, place, bytes));
+        }
+        let stored: Vec<u64> = self.client.call(|to| script.invoke(to))?;
+        let [1, evicted, kept] = stored[..] else { return Err(L2Error::Deposed) };
+        self.evictions.fetch_add(evicted, Relaxed);
+        self.measure(&room, kind, kept);
+        Ok(())
+    }
+
+    fn stats(&self) -> L2Stats {
+        let sum = |counts: &[AtomicU64]| counts.iter().map(|count| count.load(Relaxed)).sum();
+        L2Stats {
+            backend: self.client.server_name(),
+            hits: self.hits.load(Relaxed),
+            misses: self.misses.load(Relaxed),
+            errors: self.client.stats().errors,
+            evictions: self.evictions.load(Relaxed),
+            set_aside: 0,
+            entries: sum(&self.entries),
+            bytes: sum(&self.bytes),
+            distrusted: self.installation.distrusted(),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "second_level_tests.rs"]
+mod tests;

@@ -1,0 +1,590 @@
+//! The thread `tokens`: tells the other nodes what is in force here, and puts in force what they
+//! tell.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, bounded};
+use jiff::{SignedDuration, Timestamp};
+use secrecy::{ExposeSecret, SecretString};
+
+use crate::base::limiter::{Limiter, Rate};
+use crate::base::{Broker, Clock};
+use crate::brokers::SharedToken;
+use crate::brokers::session::token::{Token, ToldToken};
+use crate::nodes::cluster::{SharedTokens, TokenEvent};
+use crate::nodes::relay::Relay;
+use crate::nodes::tokens::sealed::{
+    DayToken, Heard, NotOurs, RefusedToken, TokenPrint, TokenRelay, TokenWord, print_of,
+};
+use crate::nodes::valkey::{Installation, Namespace};
+use crate::rt::threads;
+
+/// Messages that wait to be read. A node sends a handful at once.
+pub(crate) const HEARD_MAX: usize = 32;
+
+/// Messages that are opened: some at once, then twenty a second. Whoever reaches the server can
+/// send any number.
+const OPENED: Rate = Rate::new(50, 40);
+
+/// How often the thread looks whether what is in force here is something to tell.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Between two questions: what was lost on its way comes within this time.
+const ASK_MS: u64 = 30_000;
+
+/// After a message could not be sent.
+const REST_MS: u64 = 1_000;
+
+/// A word that came at the same time from two places is tried again.
+const TAKES_MAX: usize = 3;
+
+/// Between two lines in the log about the same fault of another node.
+const LINE_MS: u64 = 600_000;
+
+/// Words of the process before this one, which had the same name, may come so long after the start.
+const NAMESAKE_MS: u64 = 60_000;
+
+/// Longest that the end of the service waits for the thread.
+const STOP_WAIT: Duration = Duration::from_millis(250);
+
+/// What the thread works with.
+pub(crate) struct ExchangeParts {
+    /// Carries sealed bytes to all nodes.
+    pub relay: Arc<dyn Relay>,
+    /// Sealed bytes that came.
+    pub heard: Receiver<Vec<u8>>,
+    /// How often this node began to hear the others.
+    pub connects: Box<dyn Fn() -> u64 + Send>,
+    /// Whose tokens these are, and whose secret seals them.
+    pub installation: Arc<Installation>,
+    /// What this node is called.
+    pub node: String,
+    pub tokens: SharedTokens,
+    pub clock: Clock,
+}
+
+/// The running thread. Dropping it tells what is new and ends it.
+pub(crate) struct Exchange {
+    running: Option<Sender<()>>,
+    ended: Receiver<()>,
+}
+
+impl Exchange {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub(crate) fn start(parts: ExchangeParts) -> io::Result<Self> {
+        let (running, stop) = bounded::<()>(0);
+        let (done, ended) = bounded::<()>(0);
+        let worker = Worker::new(parts, stop);
+        threads::spawn("tokens", move || {
+            // Dropped with the thread, whatever ends it.
+            let _done = done;
+            worker.run();
+        })?;
+        Ok(Self { running: Some(running), ended })
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        drop(self.running.take());
+        let _ = self.ended.recv_timeout(STOP_WAIT);
+    }
+}
+
+/// The token of one broker.
+struct Slot {
+    broker: Broker,
+    shared: Arc<SharedToken>,
+    /// The last one that was looked at.
+    known: Option<(Weak<Token>, Candidate)>,
+    /// What the others know: a token, and whether it is refused.
+    told: Option<(Weak<Token>, bool)>,
+}
+
+/// State of the thread.
+struct Worker {
+    parts: ExchangeParts,
+    stop: Receiver<()>,
+    words: TokenRelay,
+    /// For which `words` seals.
+    secret: Arc<SecretString>,
+    namespace: Option<Namespace>,
+    slots: [Slot; 2],
+    refused: RefusedTokens,
+    connects: u64,
+    asked_mono_ms: Option<u64>,
+    rest_until_mono_ms: u64,
+    is_failing: bool,
+    opened: Limiter,
+    foreign_lines: Limiter,
+    namesake_lines: Limiter,
+    started_mono_ms: u64,
+}
+
+impl Worker {
+    fn new(parts: ExchangeParts, stop: Receiver<()>) -> Self {
+        let (secret, namespace) = in_force(&parts);
+        let SharedTokens { of_broker_a, of_broker_b, .. } = parts.tokens.clone();
+        let slots = [(Broker::A, of_broker_a), (Broker::B, of_broker_b)]
+            .map(|(broker, shared)| Slot { broker, shared, known: None, told: None });
+        Self {
+            words: words(&parts.node, &secret, namespace.as_ref()),
+            secret,
+            namespace,
+            stop,
+            slots,
+            refused: RefusedTokens::default(),
+            connects: 0,
+            asked_mono_ms: None,
+            rest_until_mono_ms: 0,
+            is_failing: false,
+            opened: Limiter::new(OPENED),
+            foreign_lines: Limiter::new(Rate::every_ms(LINE_MS)),
+            namesake_lines: Limiter::new(Rate::every_ms(LINE_MS)),
+            started_mono_ms: parts.clock.monotonic_ms(),
+            parts,
+        }
+    }
+
+    fn run(mut self) {
+        loop {
+            match self.parts.heard.recv_timeout(LOOK) {
+                Ok(sealed) => self.hear(&sealed),
+                Err(RecvTimeoutError::Timeout) => {}
+                // Whoever hears has ended; the service ends too, or goes on by itself.
+                Err(RecvTimeoutError::Disconnected) => {
+                    let _ = self.stop.recv_timeout(LOOK);
+                }
+            }
+            let stops = self.stop.try_recv() == Err(TryRecvError::Disconnected);
+            self.tell_news();
+            if stops {
+                return;
+            }
+        }
+    }
+
+    fn now_mono_ms(&self) -> u64 {
+        self.parts.clock.monotonic_ms()
+    }
+
+    /// Tells what the others do not know, and asks what they have.
+    fn tell_news(&mut self) {
+        self.follow_secret();
+        let (connects, now_mono_ms) = ((self.parts.connects)(), self.now_mono_ms());
+        if connects != self.connects {
+            self.connects = connects;
+            self.begin();
+        }
+        if connects == 0 || now_mono_ms < self.rest_until_mono_ms {
+            return;
+        }
+        for at in 0..self.slots.len() {
+            self.tell_slot(at);
+        }
+        let since = self.asked_mono_ms.map_or(u64::MAX, |at| now_mono_ms.saturating_sub(at));
+        if since >= ASK_MS && self.send(self.words.ask().ok()) {
+            self.asked_mono_ms = Some(now_mono_ms);
+        }
+    }
+
+    /// A reload may bring another secret.
+    fn follow_secret(&mut self) {
+        let (secret, namespace) = in_force(&self.parts);
+        if !Arc::ptr_eq(&secret, &self.secret) || namespace != self.namespace {
+            self.words = words(&self.parts.node, &secret, namespace.as_ref());
+            (self.secret, self.namespace) = (secret, namespace);
+            self.begin();
+        }
+    }
+
+    /// From now on the others count as knowing nothing, and this node as knowing nothing of them.
+    fn begin(&mut self) {
+        self.asked_mono_ms = None;
+        self.slots.iter_mut().for_each(|slot| slot.told = None);
+    }
+
+    fn tell_slot(&mut self, at: usize) {
+        let slot = &mut self.slots[at];
+        let Some(token) = slot.shared.current() else { return };
+        let refused = token.is_refused();
+        let told = |(told, was_refused): &(Weak<Token>, bool)| {
+            told.as_ptr() == Arc::as_ptr(&token) && *was_refused == refused
+        };
+        if slot.told.as_ref().is_some_and(told) {
+            return;
+        }
+        let is_valid = token.is_valid(self.parts.clock.now());
+        let candidate = slot.candidate(&token);
+        let sealed = if refused {
+            let refused = refused_token(slot.broker, &candidate);
+            if self.refused.of(slot.broker, &candidate).is_none() {
+                self.refused.add(refused);
+                // Somebody may have a better one.
+                self.asked_mono_ms = None;
+            }
+            self.words.refused(&refused).ok()
+        } else if is_valid {
+            self.words.tell(&day_token(slot.broker, &token)).ok()
+        } else {
+            return;
+        };
+        if self.send(sealed) {
+            self.parts.tokens.counts.add(TokenEvent::Told);
+            self.slots[at].told = Some((Arc::downgrade(&token), refused));
+        }
+    }
+
+    /// Whether it went out. `None`: it could not be sealed.
+    fn send(&mut self, sealed: Option<Vec<u8>>) -> bool {
+        if self.now_mono_ms() < self.rest_until_mono_ms {
+            return false;
+        }
+        let sent = sealed.is_some_and(|sealed| self.parts.relay.pass_on(&sealed).is_ok());
+        if !sent {
+            self.rest_until_mono_ms = self.now_mono_ms() + REST_MS;
+            self.parts.tokens.counts.add(TokenEvent::Untold);
+        }
+        if sent == self.is_failing {
+            self.is_failing = !sent;
+            match sent {
+                true => tracing::info!("other nodes can be told of tokens again"),
+                false => tracing::warn!("other nodes cannot be told of tokens; tried again"),
+            }
+        }
+        sent
+    }
+
+    fn hear(&mut self, sealed: &[u8]) {
+        let now_mono_ms = self.now_mono_ms();
+        if self.opened.admit(now_mono_ms).is_err() {
+            return self.parts.tokens.counts.add(TokenEvent::Dropped);
+        }
+        let Heard { node, word } = match self.words.hear(sealed, now_mono_ms) {
+            Ok(Some(heard)) => heard,
+            Ok(None) => return,
+            Err(NotOurs) => return self.hear_foreign(now_mono_ms),
+        };
+        if node == self.parts.node {
+            self.note_namesake(now_mono_ms);
+        }
+        match word {
+            TokenWord::Asked => self.slots.iter_mut().for_each(|slot| slot.told = None),
+            TokenWord::Has(token) => self.take(&node, &token),
+            TokenWord::Refused(refused) => self.take_refusal(&node, refused),
+        }
+    }
+
+    fn hear_foreign(&self, now_mono_ms: u64) {
+        self.parts.tokens.counts.add(TokenEvent::Foreign);
+        if self.foreign_lines.admit(now_mono_ms).is_ok() {
+            tracing::warn!(
+                "a message about tokens was sealed with another JWT_SECRET and is dropped; all \
+                 nodes need the same"
+            );
+        }
+    }
+
+    fn note_namesake(&self, now_mono_ms: u64) {
+        let runs_ms = now_mono_ms.saturating_sub(self.started_mono_ms);
+        if runs_ms >= NAMESAKE_MS && self.namesake_lines.admit(now_mono_ms).is_ok() {
+            let node = &self.parts.node;
+            tracing::warn!(node, "another node has this one's name; give each its own BHAV_NODE");
+        }
+    }
+
+    /// Puts a token in force that another node has, if it is better than what is here.
+    fn take(&mut self, node: &str, token: &DayToken) {
+        let broker = token.broker;
+        for _ in 0..TAKES_MAX {
+            let now = self.parts.clock.now();
+            let Some(slot) = self.slots.iter_mut().find(|slot| slot.broker == broker) else {
+                return;
+            };
+            let told = Candidate {
+                print: print_of(&token.access_token),
+                set_at: token.set_at,
+                dated: token.dated,
+                expires_at: slot.shared.expiry_of(token.set_at),
+            };
+            let seen = slot.shared.current();
+            let valid = seen.as_ref().filter(|seen| seen.is_valid(now));
+            let ours = valid.map(|seen| slot.candidate(seen));
+            let refused = self.refused.of(broker, &told).copied();
+            match judge(&told, ours.as_ref(), refused.is_some(), now) {
+                Verdict::Same => return,
+                Verdict::Not(why) => return self.leave(why, node, broker, refused),
+                Verdict::Take => {}
+            }
+            let put = ToldToken {
+                access_token: token.access_token.clone(),
+                api_key: token.api_key.clone(),
+                set_at: token.set_at,
+                dated: token.dated,
+            };
+            if let Some(token) = slot.shared.replace(seen.as_ref(), put) {
+                slot.told = Some((Arc::downgrade(&token), false));
+                self.parts.tokens.counts.add(TokenEvent::Taken);
+                tracing::info!(broker = broker.name(), from = node, "token taken");
+                return;
+            }
+        }
+    }
+
+    /// Whoever still has a token that is known to be refused learns it.
+    fn leave(
+        &mut self,
+        why: TokenEvent,
+        node: &str,
+        broker: Broker,
+        refused: Option<RefusedToken>,
+    ) {
+        self.parts.tokens.counts.add(why);
+        let (broker, reason) = (broker.name(), why.as_str());
+        tracing::debug!(broker, from = node, reason, "token not taken");
+        if why == TokenEvent::Ahead && self.foreign_lines.admit(self.now_mono_ms()).is_ok() {
+            tracing::warn!(broker, from = node, "token not taken: the nodes' clocks differ");
+        }
+        if let (TokenEvent::Refused, Some(refused)) = (why, refused) {
+            self.send(self.words.refused(&refused).ok());
+        }
+    }
+
+    /// What the broker refused of another node it refuses of this one.
+    fn take_refusal(&mut self, node: &str, refused: RefusedToken) {
+        self.refused.add(refused);
+        let slots = self.slots.iter_mut();
+        for slot in slots.filter(|slot| slot.broker == refused.broker) {
+            let Some(token) = slot.shared.current() else { continue };
+            if concerns(&refused, &slot.candidate(&token)) && token.mark_dead() {
+                slot.told = Some((Arc::downgrade(&token), true));
+                self.parts.tokens.counts.add(TokenEvent::Dead);
+                self.asked_mono_ms = None;
+                let broker = refused.broker.name();
+                tracing::warn!(broker, from = node, "the broker refused the shared token there");
+            }
+        }
+    }
+}
+
+impl Slot {
+    fn candidate(&mut self, token: &Arc<Token>) -> Candidate {
+        match &self.known {
+            Some((known, candidate)) if known.as_ptr() == Arc::as_ptr(token) => *candidate,
+            _ => {
+                let candidate = Candidate {
+                    print: print_of(&token.to_keep(self.broker, None).access_token),
+                    set_at: token.set_at(),
+                    dated: token.is_dated(),
+                    expires_at: self.shared.expiry_of(token.set_at()),
+                };
+                // The weak reference keeps the address from being used again.
+                self.known = Some((Arc::downgrade(token), candidate));
+                candidate
+            }
+        }
+    }
+}
+
+/// What words are sealed with now.
+fn in_force(parts: &ExchangeParts) -> (Arc<SecretString>, Option<Namespace>) {
+    (parts.installation.secret().load(), parts.installation.namespace())
+}
+
+/// Before the namespace is known there is no way to the others, so nobody hears these.
+fn words(node: &str, secret: &SecretString, namespace: Option<&Namespace>) -> TokenRelay {
+    let namespace = namespace.map_or("", Namespace::as_str);
+    TokenRelay::new(secret.expose_secret().as_bytes(), namespace, node)
+}
+
+fn refused_token(broker: Broker, token: &Candidate) -> RefusedToken {
+    RefusedToken { broker, print: token.print, set_at: token.set_at }
+}
+
+fn day_token(broker: Broker, token: &Token) -> DayToken {
+    let kept = token.to_keep(broker, None);
+    DayToken {
+        broker,
+        access_token: kept.access_token,
+        api_key: kept.api_key,
+        set_at: kept.set_at,
+        dated: token.is_dated(),
+    }
+}
+
+// ---- Judge
+//
+// Which of two tokens holds: the one in force here, or the one that another node told. Pure.
+//
+// Of two whose time is known, the later one. A token that the settings had at a start may be a
+// stale one, so it takes no valid one's place; where there is none it is tried, and a refusal by
+// the broker decides. So nodes with different settings change each other's tokens only where that
+// is known to be an improvement.
+
+/// The nodes' clocks may differ by so much. A token from further ahead would keep out later ones.
+const AHEAD_MAX: SignedDuration = SignedDuration::from_mins(10);
+
+/// Refused tokens that are remembered: a few days' of both brokers.
+const REFUSED_MAX: usize = 16;
+
+/// A token, as far as it is compared.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Candidate {
+    pub(super) print: TokenPrint,
+    pub(super) set_at: Timestamp,
+    /// Whether it was given at `set_at`, or may be older.
+    pub(super) dated: bool,
+    pub(super) expires_at: Timestamp,
+}
+
+impl Candidate {
+    /// Times are told in whole milliseconds.
+    fn at_ms(&self) -> i64 {
+        self.set_at.as_millisecond()
+    }
+}
+
+/// What to do with a token that was told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Take,
+    /// It is in force here already.
+    Same,
+    Not(TokenEvent),
+}
+
+/// Judges `told`. `ours` is the one that is in force here, if it is valid.
+pub(super) fn judge(
+    told: &Candidate,
+    ours: Option<&Candidate>,
+    is_refused: bool,
+    now: Timestamp,
+) -> Verdict {
+    if now >= told.expires_at {
+        return Verdict::Not(TokenEvent::Late);
+    }
+    if told.set_at.duration_since(now) > AHEAD_MAX {
+        return Verdict::Not(TokenEvent::Ahead);
+    }
+    if is_refused {
+        return Verdict::Not(TokenEvent::Refused);
+    }
+    let Some(ours) = ours else { return Verdict::Take };
+    if told.print == ours.print {
+        return Verdict::Same;
+    }
+    // Brokers tell whole seconds; of two logins of one second all nodes choose the same.
+    let is_later = (told.at_ms(), told.print) > (ours.at_ms(), ours.print);
+    if told.dated && is_later { Verdict::Take } else { Verdict::Not(TokenEvent::Old) }
+}
+
+/// Tokens that a broker refused.
+#[derive(Debug, Default)]
+pub(super) struct RefusedTokens(VecDeque<RefusedToken>);
+
+impl RefusedTokens {
+    pub(super) fn add(&mut self, token: RefusedToken) {
+        self.0.retain(|known| (known.broker, known.print) != (token.broker, token.print));
+        if self.0.len() == REFUSED_MAX {
+            self.0.pop_front();
+        }
+        self.0.push_back(token);
+    }
+
+    /// The refusal that concerns this token. One that was given later is another, although it reads
+    /// the same.
+    pub(super) fn of(&self, broker: Broker, token: &Candidate) -> Option<&RefusedToken> {
+        self.0.iter().find(|refused| refused.broker == broker && concerns(refused, token))
+    }
+}
+
+/// Whether a refusal is of this token.
+pub(super) fn concerns(refused: &RefusedToken, token: &Candidate) -> bool {
+    let before = token.at_ms() <= refused.set_at.as_millisecond();
+    refused.print == token.print && (before || !token.dated)
+}
+
+#[cfg(test)]
+#[path = "exchange_tests.rs"]
+mod tests;
+
+#[cfg(test)]
+mod judge_tests {
+    use super::*;
+    use crate::brokers::session::token::expiry;
+
+    const NOW: &str = "2026-11-20T09:00:00+05:30";
+
+    fn at(time: &str) -> Timestamp {
+        format!("2026-11-20T{time}+05:30").parse().unwrap()
+    }
+
+    fn candidate(letter: u8, time: &str) -> Candidate {
+        let set_at = at(time);
+        Candidate { print: [letter; 32], set_at, dated: true, expires_at: expiry(set_at) }
+    }
+
+    fn verdict(told: &Candidate, ours: Option<&Candidate>) -> Verdict {
+        judge(told, ours, false, NOW.parse().unwrap())
+    }
+
+    #[test]
+    fn the_later_of_two_holds_and_a_recording_of_the_earlier_changes_nothing() {
+        let (early, late) = (candidate(1, "08:00:00"), candidate(2, "08:30:00"));
+        assert_eq!(verdict(&late, Some(&early)), Verdict::Take);
+        assert_eq!(verdict(&early, Some(&late)), Verdict::Not(TokenEvent::Old));
+        assert_eq!(verdict(&late, Some(&late)), Verdict::Same);
+        assert_eq!(verdict(&early, None), Verdict::Take);
+        let same_second = candidate(3, "08:30:00");
+        assert_eq!(verdict(&same_second, Some(&late)), Verdict::Take);
+        assert_eq!(verdict(&late, Some(&same_second)), Verdict::Not(TokenEvent::Old));
+    }
+
+    #[test]
+    fn a_token_that_settings_had_at_a_start_takes_no_valid_ones_place() {
+        let (login, started) = (candidate(1, "08:00:00"), candidate(2, "08:50:00"));
+        let started = Candidate { dated: false, ..started };
+        assert_eq!(verdict(&started, Some(&login)), Verdict::Not(TokenEvent::Old));
+        assert_eq!(verdict(&started, None), Verdict::Take);
+        assert_eq!(verdict(&login, Some(&started)), Verdict::Not(TokenEvent::Old));
+        assert_eq!(verdict(&candidate(3, "08:55:00"), Some(&started)), Verdict::Take);
+    }
+
+    #[test]
+    fn what_has_expired_or_comes_from_the_future_is_refused() {
+        let yesterday = candidate(1, "05:59:59");
+        assert_eq!(verdict(&yesterday, None), Verdict::Not(TokenEvent::Late));
+        assert_eq!(verdict(&candidate(1, "09:10:00"), None), Verdict::Take);
+        assert_eq!(verdict(&candidate(1, "09:10:01"), None), Verdict::Not(TokenEvent::Ahead));
+    }
+
+    #[test]
+    fn a_refused_token_stays_refused_until_a_later_login_gives_it_again() {
+        let (token, mut refused) = (candidate(1, "08:00:00"), RefusedTokens::default());
+        let broker = Broker::A;
+        refused.add(RefusedToken { broker, print: token.print, set_at: token.set_at });
+        let is_refused = |token: &Candidate| refused.of(broker, token).is_some();
+        assert!(is_refused(&token) && refused.of(Broker::B, &token).is_none());
+        assert!(!is_refused(&candidate(1, "08:00:01")) && !is_refused(&candidate(2, "08:00:00")));
+        assert!(is_refused(&Candidate { dated: false, ..candidate(1, "08:50:00") }));
+        let now = NOW.parse().unwrap();
+        assert_eq!(judge(&token, None, true, now), Verdict::Not(TokenEvent::Refused));
+    }
+
+    #[test]
+    fn only_the_last_refusals_are_remembered() {
+        let mut refused = RefusedTokens::default();
+        for letter in 0..=REFUSED_MAX as u8 {
+            let set_at = at("08:00:00");
+            refused.add(RefusedToken { broker: Broker::A, print: [letter; 32], set_at });
+        }
+        assert!(refused.of(Broker::A, &candidate(0, "08:00:00")).is_none());
+        assert!(refused.of(Broker::A, &candidate(1, "08:00:00")).is_some());
+    }
+}

@@ -1,0 +1,266 @@
+//! The brokers' tokens of the day, from the node that exchanged them to all others.
+//!
+//! A login's `request_token` works once, so one node exchanges it and the rest must be told. They
+//! are told over pub/sub alone, sealed under a key that only they can derive; nothing is stored on
+//! the server, whose memory may end on a disk. A node that starts asks, and whoever has a token
+//! answers. A token that a broker refused is called dead in the same way.
+//!
+//! A message that was recorded can be sent again by whoever reaches the server. So the receiver
+//! takes a token only if it was set later than its own, as it would take it from anywhere, and
+//! answers questions once a second at most.
+
+use jiff::Timestamp;
+use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
+use secrecy::{ExposeSecret, SecretString};
+use sha2::{Digest, Sha256};
+use zeroize::Zeroizing;
+
+use crate::base::limiter::{Limiter, Rate};
+use crate::base::{Broker, rng, wipe};
+use crate::nodes::valkey::derive;
+
+/// What the sealing key is derived for.
+const PURPOSE: &str = "token relay";
+/// The form of messages; nodes of another do not understand each other.
+const VERSION: u8 = 1;
+const NONCE_BYTES: usize = 12;
+/// Longest token, key or name in a message.
+const TEXT_BYTES_MAX: usize = 4_096;
+/// Longest sealed message.
+const SEALED_BYTES_MAX: usize = 3 * TEXT_BYTES_MAX;
+/// Between two answers to questions.
+const ANSWER_MS: u64 = 1_000;
+
+/// A shared token as it is told.
+#[derive(Clone, Debug)]
+pub(crate) struct DayToken {
+    pub broker: Broker,
+    pub access_token: SecretString,
+    pub api_key: SecretString,
+    /// When it was given, which tells the newer of two tokens.
+    pub set_at: Timestamp,
+    /// Whether that is known. A token that the settings had when a node started may be older.
+    pub dated: bool,
+}
+
+/// What tells a token from others without showing it.
+pub(crate) type TokenPrint = [u8; 32];
+
+/// What other nodes say.
+#[derive(Debug)]
+pub(crate) enum TokenWord {
+    /// A node that started asks for the tokens of the day: answer with [`TokenRelay::tell`].
+    Asked,
+    /// Another node has this one.
+    Has(DayToken),
+    /// The broker refused a token.
+    Refused(RefusedToken),
+}
+
+/// A token that a broker refused, which nobody need try again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RefusedToken {
+    pub broker: Broker,
+    pub print: TokenPrint,
+    /// Of the token. A later login that gave the same text gave another token.
+    pub set_at: Timestamp,
+}
+
+/// A word, and the name of the node that said it.
+#[derive(Debug)]
+pub(crate) struct Heard {
+    pub node: String,
+    pub word: TokenWord,
+}
+
+/// Bytes that no node of ours sealed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not sealed by a node with the same JWT_SECRET")]
+pub(crate) struct NotOurs;
+
+/// The system gives no randomness, so nothing can be sealed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the system gives no randomness")]
+pub(crate) struct NoRandomness;
+
+/// Seals what this node says and opens what it hears. The bytes go through
+/// `Relay::pass_on`.
+pub(crate) struct TokenRelay {
+    key: LessSafeKey,
+    /// What the bytes are for. Sealed with them, so that those of another installation do not open.
+    purpose: Vec<u8>,
+    node: String,
+    /// Of this process, in case another node has the same name.
+    instance: [u8; 8],
+    answers: Limiter,
+}
+
+const ASKED: u8 = 1;
+const HAS: u8 = 2;
+const REFUSED: u8 = 3;
+
+impl TokenRelay {
+    /// Of the node of this name. All nodes have the same `secret` and namespace.
+    pub(crate) fn new(secret: &[u8], namespace: &str, node: &str) -> Self {
+        let key = derive(secret, PURPOSE);
+        let key = UnboundKey::new(&CHACHA20_POLY1305, &*key).expect("the key has its length");
+        wipe::scrub();
+        Self {
+            key: LessSafeKey::new(key),
+            purpose: [&[VERSION][..], namespace.as_bytes()].concat(),
+            node: node.to_owned(),
+            instance: rng::bits().to_be_bytes(),
+            answers: Limiter::new(Rate::every_ms(ANSWER_MS)),
+        }
+    }
+
+    /// Asks whoever has tokens for them.
+    ///
+    /// # Errors
+    /// [`NoRandomness`].
+    pub(crate) fn ask(&self) -> Result<Vec<u8>, NoRandomness> {
+        self.seal(&self.begin(ASKED))
+    }
+
+    /// Tells a token.
+    ///
+    /// # Errors
+    /// [`NoRandomness`].
+    pub(crate) fn tell(&self, token: &DayToken) -> Result<Vec<u8>, NoRandomness> {
+        let mut plain = self.begin(HAS);
+        plain.push(token.broker as u8);
+        plain.extend_from_slice(&token.set_at.as_millisecond().to_be_bytes());
+        plain.push(u8::from(token.dated));
+        put(&mut plain, token.access_token.expose_secret().as_bytes());
+        put(&mut plain, token.api_key.expose_secret().as_bytes());
+        self.seal(&plain)
+    }
+
+    /// Tells that the broker refused a token.
+    ///
+    /// # Errors
+    /// [`NoRandomness`].
+    pub(crate) fn refused(&self, token: &RefusedToken) -> Result<Vec<u8>, NoRandomness> {
+        let mut plain = self.begin(REFUSED);
+        plain.push(token.broker as u8);
+        plain.extend_from_slice(&token.set_at.as_millisecond().to_be_bytes());
+        plain.extend_from_slice(&token.print);
+        self.seal(&plain)
+    }
+
+    /// Opens what was heard. `None` for this node's own words, and for questions that come too
+    /// often.
+    ///
+    /// # Errors
+    /// [`NotOurs`].
+    pub(crate) fn hear(&self, sealed: &[u8], now_mono_ms: u64) -> Result<Option<Heard>, NotOurs> {
+        let plain = self.open(sealed)?;
+        let heard = self.read(&plain);
+        wipe::scrub();
+        Ok(heard?.filter(|heard| {
+            !matches!(heard.word, TokenWord::Asked) || self.answers.admit(now_mono_ms).is_ok()
+        }))
+    }
+
+    /// A message of this node. With room for all of it: memory that grows leaves copies.
+    fn begin(&self, kind: u8) -> Zeroizing<Vec<u8>> {
+        let mut plain = Zeroizing::new(Vec::with_capacity(SEALED_BYTES_MAX));
+        plain.push(kind);
+        put(&mut plain, self.node.as_bytes());
+        plain.extend_from_slice(&self.instance);
+        plain
+    }
+
+    fn seal(&self, plain: &[u8]) -> Result<Vec<u8>, NoRandomness> {
+        let mut nonce = [0; NONCE_BYTES];
+        getrandom::fill(&mut nonce).map_err(|_| NoRandomness)?;
+        let mut sealed = Zeroizing::new(plain.to_vec());
+        let aad = Aad::from(&self.purpose[..]);
+        let nonce_used = Nonce::assume_unique_for_key(nonce);
+        let tag = self.key.seal_in_place_separate_tag(nonce_used, aad, &mut sealed);
+        let tag = tag.expect("the message is far below the cipher's limit");
+        wipe::scrub();
+        Ok([&nonce[..], &sealed, tag.as_ref()].concat())
+    }
+
+    fn open(&self, sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, NotOurs> {
+        if sealed.len() > SEALED_BYTES_MAX + NONCE_BYTES + CHACHA20_POLY1305.tag_len() {
+            return Err(NotOurs);
+        }
+        let (nonce, rest) = sealed.split_first_chunk::<NONCE_BYTES>().ok_or(NotOurs)?;
+        let mut plain = Zeroizing::new(rest.to_vec());
+        let nonce = Nonce::assume_unique_for_key(*nonce);
+        let aad = Aad::from(&self.purpose[..]);
+        let bytes = self.key.open_in_place(nonce, aad, &mut plain).map_err(|_| NotOurs)?.len();
+        plain.truncate(bytes);
+        Ok(plain)
+    }
+
+    fn read(&self, plain: &[u8]) -> Result<Option<Heard>, NotOurs> {
+        let (&kind, rest) = plain.split_first().ok_or(NotOurs)?;
+        let (node, rest) = text(rest)?;
+        let (instance, rest) = rest.split_first_chunk::<8>().ok_or(NotOurs)?;
+        if *instance == self.instance {
+            return Ok(None);
+        }
+        let word = match kind {
+            ASKED if rest.is_empty() => TokenWord::Asked,
+            HAS => TokenWord::Has(token(rest)?),
+            REFUSED => TokenWord::Refused(refused(rest)?),
+            _ => return Err(NotOurs),
+        };
+        Ok(Some(Heard { node: node.to_owned(), word }))
+    }
+}
+
+/// What both kinds of words about a token begin with.
+fn about(rest: &[u8]) -> Result<(Broker, Timestamp, &[u8]), NotOurs> {
+    let (&broker, rest) = rest.split_first().ok_or(NotOurs)?;
+    let broker = Broker::ALL.into_iter().find(|known| *known as u8 == broker).ok_or(NotOurs)?;
+    let (at_ms, rest) = rest.split_first_chunk::<8>().ok_or(NotOurs)?;
+    let set_at = Timestamp::from_millisecond(i64::from_be_bytes(*at_ms)).map_err(|_| NotOurs)?;
+    Ok((broker, set_at, rest))
+}
+
+fn token(rest: &[u8]) -> Result<DayToken, NotOurs> {
+    let (broker, set_at, rest) = about(rest)?;
+    let (&dated, rest) = rest.split_first().ok_or(NotOurs)?;
+    let (access_token, rest) = text(rest)?;
+    let (api_key, rest) = text(rest)?;
+    if dated > 1 || !rest.is_empty() || access_token.is_empty() || api_key.is_empty() {
+        return Err(NotOurs);
+    }
+    let (access_token, api_key) = (access_token.into(), api_key.into());
+    Ok(DayToken { broker, access_token, api_key, set_at, dated: dated == 1 })
+}
+
+fn refused(rest: &[u8]) -> Result<RefusedToken, NotOurs> {
+    let (broker, set_at, rest) = about(rest)?;
+    let print = rest.try_into().map_err(|_| NotOurs)?;
+    Ok(RefusedToken { broker, print, set_at })
+}
+
+/// The print of a token.
+pub(crate) fn print_of(access_token: &SecretString) -> TokenPrint {
+    let print = Sha256::digest(access_token.expose_secret()).into();
+    wipe::scrub();
+    print
+}
+
+/// A text behind its length; of a longer one than all secrets of the settings only the beginning.
+fn put(plain: &mut Vec<u8>, text: &[u8]) {
+    let text = &text[..text.len().min(TEXT_BYTES_MAX)];
+    plain.extend_from_slice(&(text.len() as u16).to_be_bytes());
+    plain.extend_from_slice(text);
+}
+
+fn text(plain: &[u8]) -> Result<(&str, &[u8]), NotOurs> {
+    let (length, rest) = plain.split_first_chunk::<2>().ok_or(NotOurs)?;
+    let length = usize::from(u16::from_be_bytes(*length));
+    let (text, rest) = rest.split_at_checked(length).ok_or(NotOurs)?;
+    Ok((std::str::from_utf8(text).map_err(|_| NotOurs)?, rest))
+}
+
+#[cfg(test)]
+#[path = "sealed_tests.rs"]
+mod tests;

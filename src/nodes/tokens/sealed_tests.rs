@@ -1,0 +1,202 @@
+//! Tokens sealed and opened, what does not open, and where none of them may lie.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use parking_lot::Mutex;
+use proptest::prelude::*;
+
+use super::*;
+use crate::base::Clock;
+use crate::nodes::relay::traits::Told;
+use crate::nodes::relay::{Follower, FollowerParts, Relay, ValkeyRelay};
+use crate::nodes::valkey::installation::tests::installation;
+use crate::nodes::valkey::testing::TestServer;
+
+const SECRET: &[u8] = b"0123456789abcdef0123456789abcdef";
+const CANARY: &str = "canary-access-token-of-the-day";
+
+fn relay(secret: &[u8], namespace: &str, node: &str) -> TokenRelay {
+    TokenRelay::new(secret, namespace, node)
+}
+
+fn word(relay: &TokenRelay, sealed: &[u8]) -> Option<TokenWord> {
+    relay.hear(sealed, 0).unwrap().map(|heard| heard.word)
+}
+
+fn token() -> DayToken {
+    DayToken {
+        broker: Broker::A,
+        access_token: CANARY.into(),
+        api_key: "canary-api-key".into(),
+        set_at: "2026-11-20T02:40:00.125Z".parse().unwrap(),
+        dated: true,
+    }
+}
+
+#[test]
+fn what_one_node_tells_another_opens_and_it_ignores_itself() {
+    let (a, b) = (relay(SECRET, "main", "a"), relay(SECRET, "main", "b"));
+    let sealed = a.tell(&token()).unwrap();
+    let heard = b.hear(&sealed, 0).unwrap().unwrap();
+    assert_eq!(heard.node, "a");
+    let TokenWord::Has(heard) = heard.word else { panic!("another word") };
+    assert_eq!(heard.access_token.expose_secret(), CANARY);
+    assert_eq!(heard.api_key.expose_secret(), "canary-api-key");
+    assert_eq!((heard.broker, heard.set_at, heard.dated), (Broker::A, token().set_at, true));
+    let undated = a.tell(&DayToken { dated: false, ..token() }).unwrap();
+    assert!(matches!(word(&b, &undated), Some(TokenWord::Has(DayToken { dated: false, .. }))));
+    assert!(a.hear(&sealed, 0).unwrap().is_none(), "its own");
+    let print = print_of(&heard.access_token);
+    let told = RefusedToken { broker: Broker::B, print, set_at: token().set_at };
+    let Some(TokenWord::Refused(heard)) = word(&b, &a.refused(&told).unwrap()) else {
+        panic!("another word");
+    };
+    assert_eq!(heard, told);
+    assert_ne!(print, print_of(&"another".into()));
+}
+
+/// Nodes of other versions read and write the same.
+#[test]
+fn words_have_these_bytes_before_they_are_sealed() {
+    let mut a = relay(SECRET, "main", "a");
+    a.instance = *b"INSTANCE";
+    let refused = RefusedToken {
+        broker: Broker::B,
+        print: [7; 32],
+        set_at: "2026-11-20T02:40:00Z".parse().unwrap(),
+    };
+    for (sealed, plain) in [
+        (a.ask().unwrap(), &b"\x01\x00\x01aINSTANCE"[..]),
+        (
+            a.tell(&token()).unwrap(),
+            b"\x02\x00\x01aINSTANCE\x00\x00\x00\x01\xa1\xf6\xd38}\x01\x00\x1ecanary-access-tok\
+                en-of-the-day\x00\x0ecanary-api-key",
+        ),
+        (
+            a.refused(&refused).unwrap(),
+            b"\x03\x00\x01aINSTANCE\x01\x00\x00\x01\xa1\xf6\xd38\x00\x07\x07\x07\x07\x07\x07\
+                \x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\
+                \x07\x07\x07\x07\x07\x07",
+        ),
+    ] {
+        assert_eq!(*a.open(&sealed).unwrap(), plain);
+    }
+    assert_eq!(a.purpose, b"\x01main");
+    let recorded = BASE64_STANDARD
+        .decode(
+            "RB29OkoCat6L2T3qeRCzAjWUHCYPQF8BslWhlFn64SLKU4agsdK8J/d5J0qu3BxwIosS8ekGpSFCJewb\
+        rTssilnC7tCyasH0gHA8UZV9rcd9AtqiMkcRs0kwQ/dY971JpHo=",
+        )
+        .unwrap();
+    let heard = relay(SECRET, "main", "b").hear(&recorded, 0).unwrap().unwrap();
+    assert!(matches!(heard.word, TokenWord::Has(told) if told.set_at == token().set_at));
+}
+
+#[test]
+fn questions_are_answered_once_a_second() {
+    let (a, b) = (relay(SECRET, "main", "a"), relay(SECRET, "main", "b"));
+    let asked = |now_ms| b.hear(&a.ask().unwrap(), now_ms).unwrap().is_some();
+    assert!(asked(0) && !asked(500) && asked(1_000));
+}
+
+#[test]
+fn nothing_opens_under_another_secret_or_for_another_installation() {
+    let a = relay(SECRET, "main", "a");
+    let sealed = a.tell(&token()).unwrap();
+    for other in [relay(&[9; 32], "main", "b"), relay(SECRET, "other", "b")] {
+        assert_eq!(other.hear(&sealed, 0).unwrap_err(), NotOurs);
+    }
+    assert_ne!(*derive(SECRET, PURPOSE), *derive(SECRET, "rate limits"));
+    assert_ne!(sealed, a.tell(&token()).unwrap(), "a nonce is never used again");
+}
+
+#[test]
+fn neither_bytes_nor_words_show_a_secret() {
+    let (a, b) = (relay(SECRET, "main", "a"), relay(SECRET, "main", "b"));
+    let sealed = a.tell(&token()).unwrap();
+    let shows = |bytes: &[u8]| bytes.windows(6).any(|part| part == b"canary");
+    assert!(!shows(&sealed));
+    let heard = b.hear(&sealed, 0);
+    let words = format!("{heard:?} {:?}", token());
+    assert!(!shows(words.as_bytes()), "{words}");
+}
+
+proptest! {
+    #[test]
+    fn a_damaged_or_cut_message_does_not_open(
+        at in any::<prop::sample::Index>(), change in 1u8.., cut in any::<prop::sample::Index>(),
+    ) {
+        let (a, b) = (relay(SECRET, "main", "a"), relay(SECRET, "main", "b"));
+        let mut sealed = a.tell(&token()).unwrap();
+        prop_assert!(b.hear(&sealed[..cut.index(sealed.len())], 0).is_err());
+        let at = at.index(sealed.len());
+        sealed[at] ^= change;
+        prop_assert!(b.hear(&sealed, 0).is_err());
+    }
+
+    /// Who has the key may still run another version.
+    #[test]
+    fn sealed_bytes_that_are_no_words_are_refused(
+        plain in prop::collection::vec(any::<u8>(), 0..80),
+    ) {
+        let (a, b) = (relay(SECRET, "main", "a"), relay(SECRET, "main", "b"));
+        let heard = b.hear(&a.seal(&plain).unwrap(), 0);
+        if let Ok(Some(Heard { word: TokenWord::Has(token), .. })) = heard {
+            prop_assert!(!token.access_token.expose_secret().is_empty());
+        }
+    }
+}
+
+#[test]
+fn a_node_that_starts_asks_and_the_token_comes_and_lies_nowhere() {
+    let name = "a_node_that_starts_asks_and_the_token_comes_and_lies_nowhere";
+    let Some(server) = TestServer::start(name) else { return };
+    let timer = Clock::system();
+    let start = |node: &'static str, has: Option<DayToken>| {
+        let words = relay(SECRET, "main", node);
+        let sender = Arc::new(ValkeyRelay::new(&server.server(), &installation(), node));
+        let heard = Arc::new(Mutex::new(None::<DayToken>));
+        let (slot, answers) = (Arc::clone(&heard), Arc::clone(&sender));
+        let now_ms = timer.clone();
+        let listener = move |told: Told| {
+            let Told::Sealed(sealed) = told else { return Ok(()) };
+            let heard = words.hear(&sealed, now_ms.monotonic_ms());
+            match heard.ok().flatten().map(|heard| heard.word) {
+                Some(TokenWord::Asked) => {
+                    if let Some(token) = &has {
+                        answers.pass_on(&words.tell(token).unwrap()).unwrap();
+                    }
+                }
+                Some(TokenWord::Has(token)) => *slot.lock() = Some(token),
+                _ => {}
+            }
+            Ok(())
+        };
+        let (server, installation) = (server.server(), installation());
+        let parts = FollowerParts { server, installation, listener: Box::new(listener) };
+        (Follower::start(parts).unwrap(), sender, heard)
+    };
+    let has = start("a", Some(token()));
+    let starts = start("b", None);
+    while has.0.reading().loads == 0 || starts.0.reading().loads == 0 {
+        std::thread::yield_now();
+    }
+    let mut asked_ms = None;
+    while starts.2.lock().is_none() {
+        let now_ms = timer.monotonic_ms();
+        assert!(now_ms < 20_000);
+        if asked_ms.is_none_or(|at| now_ms - at > 1_500) {
+            starts.1.pass_on(&relay(SECRET, "main", "b").ask().unwrap()).unwrap();
+            asked_ms = Some(now_ms);
+        }
+        std::thread::yield_now();
+    }
+    assert_eq!(starts.2.lock().as_ref().unwrap().access_token.expose_secret(), CANARY);
+    let mut connection = server.server().connect(timer.monotonic_ms() + 5_000).unwrap();
+    connection.end_by(timer.monotonic_ms() + 5_000);
+    let keys: Vec<String> = redis::cmd("KEYS").arg("*").query(&mut connection).unwrap();
+    assert!(keys.is_empty(), "nothing is stored: {keys:?}");
+    assert!(!server.memory_contains(CANARY.as_bytes()));
+}

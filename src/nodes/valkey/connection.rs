@@ -1,0 +1,564 @@
+//! Commands over one stream: the library encodes and decodes, the stream keeps the deadline.
+
+use std::io;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::{
+    Cmd, ConnectionLike, ErrorKind, FromRedisValue, Parser, RedisError, RedisResult, Value,
+};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, RootCertStore};
+use secrecy::{ExposeSecret, SecretString};
+use socket2::{Domain, SockAddr, Socket as RawSocket, Type};
+
+use crate::base::Clock;
+use crate::nodes::valkey::address::{Address, Namespace, Place};
+use crate::nodes::valkey::client;
+use crate::nodes::valkey::client::Keys;
+use crate::nodes::valkey::refusals::{Refusal, Refusals};
+use crate::rt::outbound::{Names, Stream, roots_of, trusting, web_roots};
+
+/// Largest answer to one command: an instrument list, or a page of it, and then some.
+const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// An open connection. After any error but one that the server answered it is not used again: what
+/// comes later may be the answer to the command before.
+pub(crate) struct Connection {
+    stream: Stream<Timed>,
+    parser: Parser,
+    database: u32,
+    until_mono_ms: u64,
+    /// What the server says it is.
+    is_valkey: bool,
+    usable: bool,
+}
+
+impl Connection {
+    pub(super) fn new(stream: Stream<Timed>, database: u32) -> Self {
+        let parser = Parser::new();
+        Self { stream, parser, database, until_mono_ms: 0, is_valkey: false, usable: true }
+    }
+
+    /// All that follows ends by `until_mono_ms`.
+    pub(crate) fn end_by(&mut self, until_mono_ms: u64) {
+        self.until_mono_ms = until_mono_ms;
+    }
+
+    /// Whether nothing is left over of an earlier call.
+    pub(super) fn is_usable(&self) -> bool {
+        self.usable
+    }
+
+    /// The server's name, for health.
+    pub(super) fn is_valkey(&self) -> bool {
+        self.is_valkey
+    }
+
+    /// Logs in, chooses the database, says who this is and asks who the server is.
+    pub(super) fn introduce(
+        &mut self,
+        user: Option<&str>,
+        password: Option<&str>,
+        name: Option<&str>,
+    ) -> RedisResult<()> {
+        if let Some(password) = password {
+            let mut auth = redis::cmd("AUTH");
+            if let Some(user) = user {
+                auth.arg(user);
+            }
+            auth.arg(password).exec(self)?;
+        }
+        if self.database != 0 {
+            redis::cmd("SELECT").arg(self.database).exec(self)?;
+        }
+        // Access rules may forbid the name and the question.
+        if let Some(name) = name
+            && let Err(error) = redis::cmd("CLIENT").arg("SETNAME").arg(name).exec(self)
+            && error.is_io_error()
+        {
+            return Err(error);
+        }
+        match redis::cmd("INFO").arg("server").query::<String>(self) {
+            Ok(said) => self.is_valkey = said.contains("server_name:valkey"),
+            Err(error) if error.is_io_error() => return Err(error),
+            Err(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Subscribes. From then on only [`hear`](Self::hear) may be called.
+    pub(crate) fn subscribe(&mut self, channels: &[String]) -> RedisResult<()> {
+        let mut command = redis::cmd("SUBSCRIBE");
+        command.arg(channels);
+        self.send(&command.get_packed_command())?;
+        // One answer for each channel.
+        for _ in channels {
+            let (kind, ..): (String, String, i64) =
+                FromRedisValue::from_redis_value(self.answer()?)?;
+            if kind != "subscribe" {
+                return Err(unexpected());
+            }
+        }
+        Ok(())
+    }
+
+    /// The next message, as channel and payload; `None` if none is complete by the deadline.
+    pub(crate) fn hear(&mut self) -> RedisResult<Option<(String, Vec<u8>)>> {
+        match self.answer() {
+            Ok(value) => {
+                let (kind, channel, payload): (String, String, Vec<u8>) =
+                    FromRedisValue::from_redis_value(value)?;
+                if kind != "message" {
+                    return Err(unexpected());
+                }
+                Ok(Some((channel, payload)))
+            }
+            // What has come of a message stays in the parser.
+            Err(error) if error.is_timeout() => {
+                self.usable = true;
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn send(&mut self, bytes: &[u8]) -> RedisResult<()> {
+        self.stream.socket().allow(self.until_mono_ms, ANSWER_BYTES_MAX);
+        let sent = self.stream.write_all(bytes).and_then(|()| self.stream.flush());
+        self.usable &= sent.is_ok();
+        Ok(sent?)
+    }
+
+    fn answer(&mut self) -> RedisResult<Value> {
+        self.stream.socket().allow(self.until_mono_ms, ANSWER_BYTES_MAX);
+        let answer = self.parser.parse_value(&mut self.stream);
+        self.usable &= answer.is_ok();
+        answer
+    }
+}
+
+fn unexpected() -> RedisError {
+    io::Error::new(io::ErrorKind::InvalidData, "not an answer to what was asked").into()
+}
+
+impl ConnectionLike for Connection {
+    fn req_packed_command(&mut self, command: &[u8]) -> RedisResult<Value> {
+        self.send(command)?;
+        self.answer()
+    }
+
+    fn req_command(&mut self, command: &Cmd) -> RedisResult<Value> {
+        self.req_packed_command(&command.get_packed_command())
+    }
+
+    fn req_packed_commands(
+        &mut self,
+        commands: &[u8],
+        offset: usize,
+        count: usize,
+    ) -> RedisResult<Vec<Value>> {
+        self.send(commands)?;
+        for _ in 0..offset {
+            self.answer()?;
+        }
+        (0..count).map(|_| self.answer()).collect()
+    }
+
+    fn get_db(&self) -> i64 {
+        i64::from(self.database)
+    }
+
+    fn check_connection(&mut self) -> bool {
+        self.is_open() && redis::cmd("PING").exec(self).is_ok()
+    }
+
+    fn is_open(&self) -> bool {
+        self.usable
+    }
+}
+
+// ---- Dial
+//
+// From an address to a connection: name, socket, TLS and login together by one deadline.
+
+/// A check by a person, all its questions together.
+const CHECK_MS: u64 = 10_000;
+/// Asking once which commands are refused, on top of the call that was.
+const LOOK_MS: u64 = 500;
+
+/// Why a server cannot even be tried.
+#[derive(Debug, thiserror::Error)]
+pub enum Unusable {
+    #[error("BHAV_CACHE_CA_FILE {path}: {detail}")]
+    Certificates { path: PathBuf, detail: String },
+    #[error("BHAV_CACHE_URL names a host that no certificate can be of")]
+    Name,
+    #[error("the system refuses a thread: {0}")]
+    System(#[from] io::Error),
+}
+
+/// A server as the settings name it; gives connections to it.
+pub struct Server {
+    address: Address,
+    password: Option<SecretString>,
+    tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
+    /// `None` for a Unix socket.
+    names: Option<Names>,
+    /// Deadlines are of this machine, whatever clock the market has.
+    timer: Clock,
+    /// What this node's connections are called on the server.
+    name: Option<String>,
+    refusals: Arc<Refusals>,
+}
+
+impl Server {
+    /// # Errors
+    /// [`Unusable`].
+    pub fn new(
+        address: Address,
+        password: Option<SecretString>,
+        ca_file: Option<&Path>,
+    ) -> Result<Self, Unusable> {
+        let timer = Clock::system();
+        let (mut tls, mut names) = (None, None);
+        if let Place::Tcp { host, tls: wanted, .. } = &address.place {
+            if *wanted {
+                let name = ServerName::try_from(host.clone()).map_err(|_| Unusable::Name)?;
+                tls = Some((Arc::new(trusting(roots(ca_file)?)), name));
+            }
+            names = Some(Names::start("cache-name")?);
+        }
+        let refusals = Arc::default();
+        Ok(Self { address, password, tls, names, timer, name: None, refusals })
+    }
+
+    /// The same, and its connections are called so on the server.
+    #[must_use]
+    pub(crate) fn named(self, name: String) -> Self {
+        Self { name: Some(name), ..self }
+    }
+
+    /// What the server refuses to this node.
+    pub(crate) fn refusals(&self) -> &Arc<Refusals> {
+        &self.refusals
+    }
+
+    /// Asks the server for all that a node needs of it, without changing anything; says what it
+    /// refuses, for a person. Without a namespace it asks with names that no node uses.
+    pub(crate) fn check(&self, namespace: Option<&Namespace>) -> Vec<String> {
+        let until_mono_ms = self.timer.monotonic_ms() + CHECK_MS;
+        let keys = namespace.map_or_else(|| Keys::of(&Namespace::unused()), Keys::of);
+        let asked = self.connect(until_mono_ms).and_then(|mut connection| {
+            connection.end_by(until_mono_ms);
+            let mut found = client::refused(&mut connection, &keys)?;
+            // Last: then the connection can do nothing else.
+            match connection.subscribe(&keys.channels()).map_err(|error| ValkeyError::of(&error)) {
+                Err(ValkeyError::Refused { refusal, .. }) if !found.contains(&refusal) => {
+                    found.push(refusal);
+                }
+                Ok(()) | Err(ValkeyError::Refused { .. }) => {}
+                Err(error) => return Err(error),
+            }
+            Ok(found)
+        });
+        match asked {
+            Ok(found) => found.iter().map(|refusal| refusal.in_words(self.user())).collect(),
+            Err(error) => vec![self.in_words(&error)],
+        }
+    }
+
+    fn user(&self) -> &str {
+        self.address.user.as_deref().unwrap_or("default")
+    }
+
+    /// Why a call failed, for a person.
+    fn in_words(&self, error: &ValkeyError) -> String {
+        match error {
+            ValkeyError::Refused { refusal, .. } => refusal.in_words(self.user()),
+            ValkeyError::Connect { detail } if detail.contains("UnknownIssuer") => {
+                "BHAV_CACHE_CA_FILE: the server's certificate is of an authority that is not \
+                 trusted; name a file with that authority's certificate"
+                    .to_owned()
+            }
+            error => format!("BHAV_CACHE_URL: {error}"),
+        }
+    }
+
+    /// Notes what the server refused, or why its certificate is refused.
+    pub(super) fn note_failure(&self, error: &ValkeyError) {
+        let of_tls = |detail: &str| detail.contains("certificate");
+        let told = match error {
+            ValkeyError::Refused { .. } => true,
+            ValkeyError::Connect { detail } => of_tls(detail),
+            _ => false,
+        };
+        if told {
+            self.refusals.note(&self.in_words(error));
+        }
+    }
+
+    /// The same for an error of the library, where no further question can be asked.
+    pub(crate) fn note(&self, error: &RedisError) {
+        self.note_failure(&ValkeyError::of(error));
+    }
+
+    /// The same for an answer on a connection that can be asked what else is refused: where a
+    /// script or a transaction was refused, many a server does not say for which command.
+    pub(super) fn note_answer(&self, error: &ValkeyError, connection: &mut Connection) {
+        if !matches!(error, ValkeyError::Refused { refusal: Refusal::Unnamed, .. }) {
+            return self.note_failure(error);
+        }
+        let looked = self.refusals.looked().unwrap_or_else(|| {
+            connection.end_by(self.timer.monotonic_ms() + LOOK_MS);
+            let keys = Keys::of(&Namespace::unused());
+            let mut found = client::refused(connection, &keys).unwrap_or_default();
+            // The namespace may be another.
+            found.retain(|refusal| matches!(refusal, Refusal::Command(_)));
+            self.refusals.set_looked(found.clone());
+            found
+        });
+        let unnamed = [Refusal::Unnamed];
+        for refusal in if looked.is_empty() { &unnamed[..] } else { &looked } {
+            self.refusals.note(&refusal.in_words(self.user()));
+        }
+    }
+
+    /// The clock of all deadlines.
+    pub(crate) fn timer(&self) -> &Clock {
+        &self.timer
+    }
+
+    /// What the settings call the server.
+    pub(crate) fn says_valkey(&self) -> bool {
+        self.address.says_valkey
+    }
+
+    /// A connection that is logged in.
+    pub(crate) fn connect(&self, until_mono_ms: u64) -> Result<Connection, ValkeyError> {
+        self.open(until_mono_ms).inspect_err(|error| self.note_failure(error))
+    }
+
+    fn open(&self, until_mono_ms: u64) -> Result<Connection, ValkeyError> {
+        let failed = |error: io::Error| match error.kind() {
+            io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => ValkeyError::Late,
+            _ => ValkeyError::Connect { detail: error.to_string() },
+        };
+        let socket = self.socket(until_mono_ms).map_err(failed)?;
+        let mut timed = Timed::new(socket, &self.timer);
+        timed.allow(until_mono_ms, usize::MAX);
+        let stream = match &self.tls {
+            Some((config, name)) => Stream::secured(timed, config, name.clone()).map_err(failed)?,
+            None => Stream::Plain(timed),
+        };
+        let mut connection = Connection::new(stream, self.address.database);
+        connection.end_by(until_mono_ms);
+        let password = self.password.as_ref().map(ExposeSecret::expose_secret);
+        let introduced =
+            connection.introduce(self.address.user.as_deref(), password, self.name.as_deref());
+        introduced.map_err(|error| ValkeyError::of(&error))?;
+        Ok(connection)
+    }
+
+    fn left(&self, until_mono_ms: u64) -> io::Result<Duration> {
+        match until_mono_ms.saturating_sub(self.timer.monotonic_ms()) {
+            0 => Err(io::ErrorKind::TimedOut.into()),
+            left_ms => Ok(Duration::from_millis(left_ms)),
+        }
+    }
+
+    fn socket(&self, until_mono_ms: u64) -> io::Result<Socket> {
+        let Place::Tcp { host, port, .. } = &self.address.place else {
+            let Place::Unix(path) = &self.address.place else { unreachable!("two kinds") };
+            let socket = RawSocket::new(Domain::UNIX, Type::STREAM, None)?;
+            // With a timeout it does not wait for a full backlog either.
+            socket.connect_timeout(&SockAddr::unix(path)?, self.left(until_mono_ms)?)?;
+            return Ok(Socket::Unix(OwnedFd::from(socket).into()));
+        };
+        let mut failure = io::Error::from(io::ErrorKind::NotFound);
+        for address in self.addresses(host, *port, until_mono_ms)? {
+            let left = self.left(until_mono_ms)?;
+            let tcp = TcpStream::connect_timeout(&address, left);
+            match tcp.and_then(|tcp| tcp.set_nodelay(true).map(|()| tcp)) {
+                Ok(tcp) => return Ok(Socket::Tcp(tcp)),
+                Err(error) => failure = error,
+            }
+        }
+        Err(failure)
+    }
+
+    fn addresses(&self, host: &str, port: u16, until: u64) -> io::Result<Vec<SocketAddr>> {
+        let Some(names) = &self.names else { return Ok(Vec::new()) };
+        names.addresses(host, port, self.left(until)?.as_millis() as u64)
+    }
+}
+
+/// What is trusted: the operator's own authorities where a file names them, else the web's.
+fn roots(ca_file: Option<&Path>) -> Result<RootCertStore, Unusable> {
+    let Some(path) = ca_file else { return Ok(web_roots()) };
+    roots_of(path).map_err(|detail| Unusable::Certificates { path: path.to_owned(), detail })
+}
+
+// ---- Socket
+//
+// A socket whose reads and writes end by a deadline, however the bytes drip in, and whose answers
+// are bounded.
+
+/// A connected socket of either kind.
+#[derive(Debug)]
+pub(super) enum Socket {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Socket {
+    fn set_timeouts(&self, wait: Duration) -> io::Result<()> {
+        match self {
+            Self::Tcp(tcp) => {
+                tcp.set_read_timeout(Some(wait)).and(tcp.set_write_timeout(Some(wait)))
+            }
+            Self::Unix(unix) => {
+                unix.set_read_timeout(Some(wait)).and(unix.set_write_timeout(Some(wait)))
+            }
+        }
+    }
+}
+
+/// A socket and the time by which every read and write has ended.
+#[derive(Debug)]
+pub(super) struct Timed {
+    socket: Socket,
+    /// The machine's, whatever clock the market has.
+    timer: Clock,
+    until_mono_ms: u64,
+    /// Bytes that may still be read until the next [`allow`](Timed::allow).
+    bytes_left: usize,
+}
+
+impl Timed {
+    pub(super) fn new(socket: Socket, timer: &Clock) -> Self {
+        Self { socket, timer: timer.clone(), until_mono_ms: 0, bytes_left: 0 }
+    }
+
+    /// From now on everything ends by `until_mono_ms`, and no more than `bytes_max` are read.
+    pub(super) fn allow(&mut self, until_mono_ms: u64, bytes_max: usize) {
+        (self.until_mono_ms, self.bytes_left) = (until_mono_ms, bytes_max);
+    }
+
+    /// Reads or writes once, and again where a signal interrupts that: the system does not resume a
+    /// call of a socket that has a timeout (signal(7)), and a broken call costs the connection.
+    fn once(
+        &mut self,
+        mut work: impl FnMut(&mut Socket) -> io::Result<usize>,
+    ) -> io::Result<usize> {
+        loop {
+            self.limit()?;
+            match work(&mut self.socket) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                done => return done.map_err(as_late),
+            }
+        }
+    }
+
+    /// Sets the time that is left as the socket's own timeout.
+    fn limit(&self) -> io::Result<()> {
+        let left_ms = self.until_mono_ms.saturating_sub(self.timer.monotonic_ms());
+        if left_ms == 0 {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.socket.set_timeouts(Duration::from_millis(left_ms))
+    }
+}
+
+/// The system says of a socket's timeout that the call would block.
+fn as_late(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::WouldBlock => io::ErrorKind::TimedOut.into(),
+        _ => error,
+    }
+}
+
+impl Read for Timed {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.bytes_left == 0 {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "answer over its limit"));
+        }
+        let most = buffer.len().min(self.bytes_left);
+        let read = self.once(|socket| match socket {
+            Socket::Tcp(tcp) => tcp.read(&mut buffer[..most]),
+            Socket::Unix(unix) => unix.read(&mut buffer[..most]),
+        })?;
+        self.bytes_left -= read;
+        Ok(read)
+    }
+}
+
+impl Write for Timed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.once(|socket| match socket {
+            Socket::Tcp(tcp) => tcp.write(bytes),
+            Socket::Unix(unix) => unix.write(bytes),
+        })
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+// ---- Error
+//
+// Why a call of the server failed.
+
+/// Why a call failed. Nothing in it names a key's value or a password.
+#[derive(Debug, thiserror::Error)]
+pub enum ValkeyError {
+    /// Not tried: it failed a moment ago, and the next try is due in this time.
+    #[error("the server is away; next try in {retry_ms} ms")]
+    Away { retry_ms: u64 },
+    #[error("cannot connect: {detail}")]
+    Connect { detail: String },
+    /// The outcome of a call that writes is unknown then.
+    #[error("no answer in time")]
+    Late,
+    /// Every connection is in use for as long as the call may take.
+    #[error("the connection is busy")]
+    Busy,
+    #[error("the connection broke: {detail}")]
+    Broken { detail: String },
+    /// Nothing can be named on the server before the database has said which one it is.
+    #[error("not known yet of which database this node is")]
+    NoNamespace,
+    /// The server answered with an error, of which this is the first word.
+    #[error("the server refuses: {detail}")]
+    Refused { detail: String, refusal: Refusal },
+}
+
+impl ValkeyError {
+    /// Of an error of the library.
+    pub(super) fn of(error: &RedisError) -> Self {
+        if error.is_timeout() {
+            return Self::Late;
+        }
+        match error.kind() {
+            // The first word tells the kind. The rest may repeat what was sent.
+            ErrorKind::Server(_) | ErrorKind::Extension | ErrorKind::AuthenticationFailed => {
+                let detail = error.code().unwrap_or("ERR").to_owned();
+                let refusal = Refusal::of(&detail, error.detail().unwrap_or_default());
+                Self::Refused { detail, refusal }
+            }
+            ErrorKind::Io => Self::Broken { detail: error.to_string() },
+            kind => Self::Broken { detail: format!("{kind:?}") },
+        }
+    }
+
+    /// Whether the connection can be used for another call.
+    pub(super) fn keeps_connection(&self) -> bool {
+        matches!(self, Self::Refused { .. })
+    }
+}

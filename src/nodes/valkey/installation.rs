@@ -1,0 +1,405 @@
+//! Which installation a node is of, on a server that others may reach: the namespace below which
+//! its keys stand, and the key with which it signs what it tells and keeps there.
+//!
+//! The namespace is the operator's, or that of the database, which a node may not know yet when it
+//! starts. Whoever reaches the server can write what he likes; what carries no tag of ours is
+//! counted, logged once for each cause, and changes nothing.
+//!
+//! A signed value is `tag(32) epoch(8) number(8) body`, numbers big-endian. The tag is HMAC-SHA256
+//! over the kind, the namespace and the key, each behind its length in one byte, and all that
+//! follows the tag. So a value cannot be moved to another symbol, another kind or another
+//! namespace. The HMAC's key is derived from `JWT_SECRET` for this purpose; what was signed under
+//! one of `JWT_PREVIOUS_SECRETS` is still read. The number orders the values of a kind: that of a
+//! message, or the time at which the value was told, vouched for or stored.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use arc_swap::ArcSwapOption;
+use ring::{hkdf, hmac};
+use secrecy::{ExposeSecret, SecretString};
+use zeroize::Zeroizing;
+
+use super::address::Namespace;
+use crate::base::limiter::{Limiter, Rate};
+use crate::base::{Clock, wipe};
+use crate::cache::l2::{DISTRUSTED, Kind};
+use crate::nodes::valkey::NodeSecret;
+use crate::nodes::valkey::Secrets;
+use crate::nodes::valkey::client::Keys;
+use crate::nodes::valkey::connection::ValkeyError;
+use crate::store::Epoch;
+
+/// What the signing key is derived for.
+const PURPOSE: &str = "what nodes tell each other";
+/// Tag, epoch and number.
+pub(crate) const SIGNED_BYTES: usize = TAG_BYTES + 16;
+const TAG_BYTES: usize = 32;
+/// Between two lines in the log about one cause.
+const LINE_MS: u64 = 600_000;
+
+/// A key of 32 bytes that whoever has `secret`, which signs tokens, derives for one purpose.
+pub(crate) fn derive(secret: &[u8], purpose: &str) -> Zeroizing<[u8; 32]> {
+    let mut key = Zeroizing::new([0; 32]);
+    let extracted = hkdf::Salt::new(hkdf::HKDF_SHA256, b"bhav").extract(secret);
+    let info = [purpose.as_bytes()];
+    let expanded = extracted.expand(&info, hkdf::HKDF_SHA256);
+    let filled = expanded.and_then(|material| material.fill(&mut *key));
+    filled.expect("32 bytes are what the hash gives at once");
+    key
+}
+
+/// What is signed. Its key is a symbol, a record's key, or nothing.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Signed {
+    /// A message of the leader.
+    Message,
+    /// The same without quotes, as the server keeps it.
+    Head,
+    /// A quote of the relay, as the server keeps it.
+    Quote,
+    /// What a node wants.
+    Wanted,
+    /// The word that there are changes to read.
+    Changes,
+    /// A token of the day, which is sealed under a key of its own.
+    Sealed,
+    /// A record of the second level.
+    Record(Kind),
+}
+
+impl Signed {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Message => "message",
+            Self::Head => "head",
+            Self::Quote => "relayed quote",
+            Self::Wanted => "wanted",
+            Self::Changes => "changes",
+            Self::Sealed => "sealed token",
+            Self::Record(Kind::Quote) => "kept quote",
+            Self::Record(Kind::Instruments) => "kept instruments",
+        }
+    }
+}
+
+/// Why something on the server was not believed, in the order of [`DISTRUSTED`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Distrust {
+    /// No node with this installation's `JWT_SECRET` signed it, or not for where it stands.
+    Forged,
+    /// Signed, and yet no value of this version.
+    Unreadable,
+    /// Signed, and heard before; or older than what was heard.
+    Replayed,
+}
+
+impl Distrust {
+    fn in_words(self) -> &'static str {
+        match self {
+            Self::Forged => "was not signed for its place with this JWT_SECRET",
+            Self::Unreadable => "is signed, and of another version of this program",
+            Self::Replayed => "was signed long ago and is told again",
+        }
+    }
+}
+
+/// What a signed value says.
+pub(crate) struct Opened<'a> {
+    pub(crate) epoch: Epoch,
+    pub(crate) number: u64,
+    pub(crate) body: &'a [u8],
+}
+
+/// The keys' names and the signing keys of the namespace and the secrets in force.
+pub(crate) struct Room {
+    pub(crate) keys: Keys,
+    namespace: Arc<Known>,
+    secrets: Arc<Secrets>,
+    signing: hmac::Key,
+    /// Of secrets before.
+    previous: Vec<hmac::Key>,
+}
+
+impl Room {
+    fn new(namespace: &Arc<Known>, secrets: Arc<Secrets>) -> Self {
+        let key = |secret: &SecretString| {
+            let derived = derive(secret.expose_secret().as_bytes(), PURPOSE);
+            hmac::Key::new(hmac::HMAC_SHA256, &*derived)
+        };
+        let (signing, previous) =
+            (key(&secrets.current), secrets.previous.iter().map(key).collect());
+        wipe::scrub();
+        let (keys, namespace) = (Keys::of(&namespace.name), Arc::clone(namespace));
+        Self { keys, namespace, secrets, signing, previous }
+    }
+
+    /// The namespace of these keys.
+    pub(crate) fn namespace(&self) -> &Namespace {
+        &self.namespace.name
+    }
+
+    fn context(&self, kind: Signed, key: &[u8]) -> Vec<u8> {
+        let parts = [kind.name().as_bytes(), self.namespace().as_str().as_bytes(), key];
+        // None is longer: kinds are ours, namespaces and keys are bounded.
+        parts.iter().flat_map(|part| [&[part.len() as u8][..], part].concat()).collect()
+    }
+
+    /// The value as it is told or kept.
+    pub(crate) fn sign(
+        &self,
+        kind: Signed,
+        key: &str,
+        (epoch, number): (Epoch, u64),
+        body: &[u8],
+    ) -> Vec<u8> {
+        let mut signed = vec![0; TAG_BYTES];
+        signed.reserve_exact(16 + body.len());
+        signed.extend_from_slice(&epoch.0.to_be_bytes());
+        signed.extend_from_slice(&number.to_be_bytes());
+        signed.extend_from_slice(body);
+        let mut tag = hmac::Context::with_key(&self.signing);
+        tag.update(&self.context(kind, key.as_bytes()));
+        tag.update(&signed[TAG_BYTES..]);
+        signed[..TAG_BYTES].copy_from_slice(tag.sign().as_ref());
+        signed
+    }
+
+    /// What a value says that a node of ours signed for this place; `None` for any other.
+    pub(crate) fn open<'a>(&self, kind: Signed, key: &[u8], value: &'a [u8]) -> Option<Opened<'a>> {
+        let (tag, rest) = value.split_at_checked(TAG_BYTES)?;
+        let (epoch, body) = rest.split_first_chunk::<8>()?;
+        let (number, body) = body.split_first_chunk::<8>()?;
+        // No key of ours is longer, and its length is told in one byte.
+        let told = (key.len() <= usize::from(u8::MAX))
+            .then(|| [&self.context(kind, key)[..], rest].concat())?;
+        let mut keys = std::iter::once(&self.signing).chain(&self.previous);
+        keys.any(|key| hmac::verify(key, &told, tag).is_ok()).then(|| Opened {
+            epoch: Epoch(u64::from_be_bytes(*epoch)),
+            number: u64::from_be_bytes(*number),
+            body,
+        })
+    }
+}
+
+/// A namespace, and whether the operator or the database itself has named it.
+struct Known {
+    name: Namespace,
+    is_sure: bool,
+}
+
+impl Known {
+    /// The namespace of a database that calls itself so.
+    fn of_database(cluster: &str) -> Option<Namespace> {
+        Namespace::parse(&format!("db-{}", cluster.to_ascii_lowercase())).ok()
+    }
+}
+
+/// The installation. Shared by everything that uses the server.
+pub struct Installation {
+    secret: Arc<NodeSecret>,
+    known: ArcSwapOption<Known>,
+    /// For what was known when it was last asked.
+    room: ArcSwapOption<Room>,
+    timer: Clock,
+    distrusted: [AtomicU64; DISTRUSTED.len()],
+    lines: [Limiter; DISTRUSTED.len()],
+}
+
+impl Installation {
+    /// One whose namespace is not known yet.
+    pub(crate) fn new(secret: &Arc<NodeSecret>) -> Self {
+        Self {
+            secret: Arc::clone(secret),
+            known: ArcSwapOption::empty(),
+            room: ArcSwapOption::empty(),
+            timer: Clock::system(),
+            distrusted: Default::default(),
+            lines: [(); DISTRUSTED.len()].map(|()| Limiter::new(Rate::every_ms(LINE_MS))),
+        }
+    }
+
+    /// One with a namespace that the operator gave.
+    pub fn named(namespace: Namespace, secret: &Arc<NodeSecret>) -> Self {
+        let installation = Self::new(secret);
+        installation.name(namespace, true);
+        installation
+    }
+
+    /// From now on this is its namespace. `is_sure`: as the operator or the database says, and not
+    /// as it was when this node last ran.
+    pub(crate) fn name(&self, name: Namespace, is_sure: bool) {
+        let known = self.known.load();
+        if known.as_ref().is_some_and(|known| known.name == name && known.is_sure >= is_sure) {
+            return;
+        }
+        self.known.store(Some(Arc::new(Known { name, is_sure })));
+    }
+
+    /// From now on it is that of the database with this id. Returns whether that was another.
+    pub(crate) fn belongs_to(&self, cluster: &str, is_sure: bool) -> bool {
+        let before = self.namespace();
+        if let Some(name) = Known::of_database(cluster) {
+            self.name(name, is_sure);
+        }
+        self.namespace() != before
+    }
+
+    /// Whether the namespace is known for sure.
+    pub(crate) fn is_sure(&self) -> bool {
+        self.known.load().as_ref().is_some_and(|known| known.is_sure)
+    }
+
+    /// The namespace, as far as it is known.
+    pub(crate) fn namespace(&self) -> Option<Namespace> {
+        self.known.load().as_ref().map(|known| known.name.clone())
+    }
+
+    /// The secret from which keys are derived.
+    pub(crate) fn secret(&self) -> &Arc<NodeSecret> {
+        &self.secret
+    }
+
+    /// What holds now.
+    pub(crate) fn room(&self) -> Result<Arc<Room>, ValkeyError> {
+        let known = self.known.load_full().ok_or(ValkeyError::NoNamespace)?;
+        let secrets = self.secret.load_all();
+        if let Some(room) = self.room.load_full()
+            && Arc::ptr_eq(&room.secrets, &secrets)
+            && Arc::ptr_eq(&room.namespace, &known)
+        {
+            return Ok(room);
+        }
+        let room = Arc::new(Room::new(&known, secrets));
+        self.room.store(Some(Arc::clone(&room)));
+        Ok(room)
+    }
+
+    /// The same for what decides who leads: a node that may take another database for its own
+    /// leads nobody.
+    pub(crate) fn sure_room(&self) -> Result<Arc<Room>, ValkeyError> {
+        if self.is_sure() { self.room() } else { Err(ValkeyError::NoNamespace) }
+    }
+
+    /// Counts what is not believed, and says so once for each cause.
+    pub(crate) fn distrust(&self, cause: Distrust, what: Signed) {
+        self.distrusted[cause as usize].fetch_add(1, Relaxed);
+        if self.lines[cause as usize].admit(self.timer.monotonic_ms()).is_ok() {
+            let (what, why) = (what.name(), cause.in_words());
+            tracing::warn!(what, why, "something on the shared server is not believed");
+        }
+    }
+
+    /// How often that was, by cause.
+    pub(crate) fn distrusted(&self) -> [u64; DISTRUSTED.len()] {
+        self.distrusted.each_ref().map(|count| count.load(Relaxed))
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) const SECRET: &str = "0123456789abcdef0123456789abcdef";
+
+    /// As tests beside the code have it.
+    pub(crate) fn installation() -> Arc<Installation> {
+        of("main", SECRET, None)
+    }
+
+    pub(crate) fn of(name: &str, secret: &str, previous: Option<&str>) -> Arc<Installation> {
+        let previous = previous.map(SecretString::from);
+        let secret = Arc::new(NodeSecret::with(secret.into(), previous.as_ref()));
+        Arc::new(Installation::named(Namespace::parse(name).unwrap(), &secret))
+    }
+
+    const PLACE: (Epoch, u64) = (Epoch(7), 42);
+
+    #[test]
+    fn a_value_is_read_where_it_was_signed_for_and_nowhere_else() {
+        let room = installation().room().unwrap();
+        let signed = room.sign(Signed::Quote, "NSE:INFY", PLACE, b"price");
+        let opened = room.open(Signed::Quote, b"NSE:INFY", &signed).unwrap();
+        assert_eq!((opened.epoch, opened.number, opened.body), (Epoch(7), 42, &b"price"[..]));
+        for (kind, key) in [
+            (Signed::Quote, "NSE:TCS"),
+            (Signed::Record(Kind::Quote), "NSE:INFY"),
+            (Signed::Message, "NSE:INFY"),
+        ] {
+            assert!(room.open(kind, key.as_bytes(), &signed).is_none(), "{kind:?} {key}");
+        }
+        for (name, secret) in [("other", SECRET), ("main", "another secret of another cluster")] {
+            let other = of(name, secret, None).room().unwrap();
+            assert!(other.open(Signed::Quote, b"NSE:INFY", &signed).is_none(), "{name}");
+        }
+    }
+
+    /// Nodes of other versions read and write the same.
+    #[test]
+    fn a_value_of_each_kind_has_this_tag() {
+        let room = installation().room().unwrap();
+        for (kind, key, tag) in [
+            (Signed::Message, "", "946a6abc13aa0bc8"),
+            (Signed::Head, "", "5f843efaf17e0d67"),
+            (Signed::Quote, "NSE:INFY", "a761bc102abaf64e"),
+            (Signed::Wanted, "", "bd68ce0910907105"),
+            (Signed::Changes, "", "841e28d0708f22df"),
+            (Signed::Sealed, "", "2c6745bafd147e1a"),
+            (Signed::Record(Kind::Quote), "NSE:INFY", "1e787f731572acb1"),
+            (Signed::Record(Kind::Instruments), "list", "601510700737f815"),
+        ] {
+            let signed = room.sign(kind, key, PLACE, b"body");
+            let (found, rest) = signed.split_at(TAG_BYTES);
+            assert_eq!(rest, b"\0\0\0\0\0\0\0\x07\0\0\0\0\0\0\0\x2abody");
+            let hex: String = found[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+            assert_eq!(hex, tag, "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn no_changed_or_cut_value_is_read() {
+        let room = installation().room().unwrap();
+        let signed = room.sign(Signed::Message, "", PLACE, b"price");
+        for at in 0..signed.len() {
+            let mut changed = signed.clone();
+            changed[at] ^= 1;
+            assert!(room.open(Signed::Message, b"", &changed).is_none(), "{at}");
+            assert!(room.open(Signed::Message, b"", &signed[..at]).is_none(), "{at}");
+        }
+    }
+
+    #[test]
+    fn what_a_previous_secret_signed_is_read_while_it_is_named() {
+        let old = of("main", "the secret of yesterday of 32 bytes", None);
+        let signed = old.room().unwrap().sign(Signed::Message, "", PLACE, b"price");
+        let new = of("main", SECRET, Some("the secret of yesterday of 32 bytes"));
+        let room = new.room().unwrap();
+        assert!(room.open(Signed::Message, b"", &signed).is_some());
+        new.secret().set(&SECRET.into(), None);
+        assert!(new.room().unwrap().open(Signed::Message, b"", &signed).is_none());
+    }
+
+    #[test]
+    fn a_namespace_that_is_only_remembered_lets_nobody_lead() {
+        let secret = Arc::new(NodeSecret::new(SECRET.into()));
+        let installation = Installation::new(&secret);
+        assert!(installation.room().is_err());
+        let name = |text| Namespace::parse(text).unwrap();
+        installation.name(name("before"), false);
+        assert!(installation.room().is_ok() && installation.sure_room().is_err());
+        installation.name(name("now"), true);
+        assert_eq!(installation.sure_room().unwrap().namespace().as_str(), "now");
+        installation.name(name("now"), false);
+        assert!(installation.is_sure());
+    }
+
+    #[test]
+    fn what_is_not_believed_is_counted_by_its_cause() {
+        let installation = installation();
+        for cause in [Distrust::Forged, Distrust::Forged, Distrust::Replayed] {
+            installation.distrust(cause, Signed::Message);
+        }
+        assert_eq!(installation.distrusted(), [2, 0, 1]);
+    }
+}

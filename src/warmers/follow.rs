@@ -1,0 +1,263 @@
+//! A follower's side of the relay: takes in what the leader tells, and tells the leader what this
+//! node's clients want.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use crate::base::{Quote, Symbol};
+use crate::cache::pending::Class;
+use crate::cache::{Peek, Vouched};
+use crate::market::InstrumentList;
+use crate::nodes::relay::{Evening, News, RunningSignals, WANTED_MAX, wanted};
+use crate::warmers::context::WarmerContext;
+use crate::warmers::mailbox::Outcomes;
+use crate::warmers::persist;
+use crate::warmers::quotes::apply::{QuoteSinks, take_in};
+use crate::warmers::tell::{Sent, TellTask};
+
+/// The relay speaks while something was heard within this time: three messages may be missing.
+const MUTE_MS: u64 = 3_000;
+
+/// How long a symbol is remembered as unknown because the leader said so. Then it is wanted again,
+/// and the leader says it again if that still holds.
+const UNKNOWN_MS: u64 = 60_000;
+
+/// Between two looks at what is wanted.
+const LOOK_MS: u64 = 500;
+
+/// What is wanted is told again after this, changed or not: the leader may be another one by now.
+const REPEAT_MS: u64 = 2_000;
+
+/// A message that takes longer is given up.
+const WANT_DEADLINE_MS: u64 = 5_000;
+
+/// A list of instruments takes a moment from the leader's memory to the second level.
+const LIST_RETRY_MS: u64 = 5_000;
+
+/// Megabytes over a network.
+const LIST_DEADLINE_MS: u64 = 30_000;
+
+/// What a look for the list of instruments found.
+pub(crate) type FoundList = Option<InstrumentList>;
+
+/// What the leader said last of running candles.
+pub(crate) struct HeardRunning {
+    /// `None`: it shows none.
+    pub running: Option<RunningSignals>,
+    /// They may not be shown from then on.
+    pub until_mono_ms: u64,
+}
+
+/// Owner of what was heard.
+pub(crate) struct FollowTask {
+    wants: Outcomes<Sent>,
+    lists: Outcomes<Box<FoundList>>,
+    /// When the leader was last heard.
+    heard_mono_ms: Option<i64>,
+    /// Since when this node follows.
+    since_mono_ms: u64,
+    evening: Evening,
+    running: Option<HeardRunning>,
+    /// What was wanted at the last look.
+    wanted: Vec<Symbol>,
+    looked_mono_ms: u64,
+    wanted_mono_ms: u64,
+    want_in_flight: bool,
+    list_in_flight: bool,
+    list_asked_mono_ms: Option<u64>,
+}
+
+impl FollowTask {
+    /// Nothing was heard. What becomes of wants that were told, and of looks for the list.
+    pub(crate) fn new(
+        wants: Outcomes<Sent>,
+        lists: Outcomes<Box<FoundList>>,
+        now_mono_ms: u64,
+    ) -> Self {
+        Self {
+            wants,
+            lists,
+            heard_mono_ms: None,
+            since_mono_ms: now_mono_ms,
+            evening: Evening::default(),
+            running: None,
+            wanted: Vec::new(),
+            looked_mono_ms: 0,
+            wanted_mono_ms: 0,
+            want_in_flight: false,
+            list_in_flight: false,
+            list_asked_mono_ms: None,
+        }
+    }
+
+    /// This node follows from now on: whoever leads has the first chance to tell.
+    pub(crate) fn begin(&mut self, now_mono_ms: u64) {
+        self.since_mono_ms = now_mono_ms;
+        // Of a leader before, or of this node itself.
+        self.running = None;
+    }
+
+    /// Whether the leader was heard lately, or could not be yet.
+    pub(crate) fn speaks(&self, now_mono_ms: u64) -> bool {
+        let follows_ms = now_mono_ms.saturating_sub(self.since_mono_ms);
+        let age_ms = self.age_ms(now_mono_ms).map_or(follows_ms, |age_ms| age_ms.min(follows_ms));
+        age_ms < MUTE_MS
+    }
+
+    /// How long ago the leader was last heard; `None` before the first time.
+    fn age_ms(&self, now_mono_ms: u64) -> Option<u64> {
+        self.heard_mono_ms.map(|at| (now_mono_ms as i64).abs_diff(at))
+    }
+
+    /// What the leader said last of running candles; `None` before it was heard.
+    pub(crate) fn running(&self) -> Option<&HeardRunning> {
+        self.running.as_ref()
+    }
+
+    /// What the leader says is in the store.
+    pub(crate) fn evening(&self) -> Evening {
+        self.evening
+    }
+
+    /// Takes in what the leader tells: it has judged it, so this node only keeps it.
+    pub(crate) fn hear(&mut self, news: News, sinks: &mut QuoteSinks<'_>, now_mono_ms: u64) {
+        let News { quotes, unknown, rules, evening, running, age_ms } = news;
+        let told_mono_ms = (now_mono_ms as i64).saturating_sub_unsigned(age_ms);
+        self.heard_mono_ms = self.heard_mono_ms.max(Some(told_mono_ms));
+        self.evening = evening;
+        let for_ms = running.as_ref().map_or(0, |running| running.for_ms);
+        let until_mono_ms = (now_mono_ms + for_ms).saturating_sub(age_ms);
+        self.running = Some(HeardRunning { running, until_mono_ms });
+        let context = sinks.context;
+        context.l1.freshness().adopt(&rules, told_mono_ms);
+        let heard: Vec<(Quote, Vouched)> =
+            quotes.into_iter().map(|told| told.heard(now_mono_ms, &context.indices)).collect();
+        let mut settled: Vec<Symbol> =
+            heard.iter().map(|(quote, _)| quote.symbol.clone()).collect();
+        take_in(heard, sinks, now_mono_ms);
+        for symbol in unknown {
+            let ttl_ms = context.cache_settings.negative_ttl_ms.min(UNKNOWN_MS);
+            sinks.keep_unknown(symbol.clone(), ttl_ms, now_mono_ms);
+            settled.push(symbol);
+        }
+        // Whoever waits for one of them finds it in L1.
+        context.pending.settle(&settled);
+    }
+
+    /// Tells what is wanted, and looks for the list of instruments that the leader has.
+    pub(crate) fn poll(&mut self, context: &WarmerContext, now_mono_ms: u64) {
+        self.want(context, now_mono_ms);
+        self.look_for_list(context, now_mono_ms);
+    }
+
+    fn want(&mut self, context: &WarmerContext, now_mono_ms: u64) {
+        let Some(cluster) = &context.cluster else { return };
+        let since = |at: u64| now_mono_ms.saturating_sub(at);
+        if self.want_in_flight || since(self.looked_mono_ms) < LOOK_MS {
+            return;
+        }
+        self.looked_mono_ms = now_mono_ms;
+        let waited = context.pending.symbols(&[Class::Listed, Class::Unlisted], WANTED_MAX);
+        let mut asked = context.l1.wanted(now_mono_ms, 1, WANTED_MAX);
+        asked.extend(context.pending.symbols(&[Class::Held], WANTED_MAX));
+        let wanted = wanted(waited, asked);
+        let is_due = wanted != self.wanted || since(self.wanted_mono_ms) >= REPEAT_MS;
+        if wanted.is_empty() || !is_due {
+            self.wanted = wanted;
+            return;
+        }
+        self.wanted = wanted.clone();
+        self.wanted_mono_ms = now_mono_ms;
+        self.want_in_flight = true;
+        let wire = Arc::clone(&cluster.wire);
+        // A refusal is told like any other failure.
+        let _ = self.wants.submit(&cluster.lane, WANT_DEADLINE_MS, move || wire.want(&wanted));
+    }
+
+    /// Notes how a want went out. Lost, it is told again soon.
+    pub(crate) fn wanted(&mut self) {
+        self.want_in_flight = false;
+    }
+
+    fn look_for_list(&mut self, context: &WarmerContext, now_mono_ms: u64) {
+        let list = context.instruments.load();
+        let has = Evening::of(None, &list).instruments;
+        let rested = self
+            .list_asked_mono_ms
+            .is_none_or(|at| now_mono_ms.saturating_sub(at) >= LIST_RETRY_MS);
+        if self.list_in_flight || !rested || self.evening.instruments <= has {
+            return;
+        }
+        self.list_asked_mono_ms = Some(now_mono_ms);
+        self.list_in_flight = true;
+        let l2 = Arc::clone(&context.l2);
+        // A refusal is told like any other failure.
+        let _ = self.lists.submit(&context.cache_lane, LIST_DEADLINE_MS, move || {
+            Box::new(persist::stored_instruments(&*l2))
+        });
+    }
+
+    /// Takes in what a look for the list found, if it is newer than the one at hand.
+    pub(crate) fn listed(&mut self, found: Option<Box<FoundList>>, context: &WarmerContext) {
+        self.list_in_flight = false;
+        let Some(list) = found.and_then(|found| *found) else { return };
+        let newer = {
+            let held = context.instruments.load();
+            Evening::of(None, &list).instruments > Evening::of(None, &held).instruments
+        };
+        if newer {
+            tracing::info!(as_of = %list.as_of(), instruments = list.len(), "instruments read");
+            context.instruments.store(Arc::new(list));
+        }
+    }
+}
+
+// ---- Wanted
+//
+// What the leader does about symbols that followers want: as if its own clients had asked.
+
+/// Owner of what is known of the followers' wants.
+pub(crate) struct WantedTask {
+    /// As of the last look.
+    known: HashSet<Symbol>,
+}
+
+impl WantedTask {
+    /// Nobody wants anything.
+    pub(crate) fn new() -> Self {
+        Self { known: HashSet::new() }
+    }
+
+    /// Looks what followers want. What is held counts as asked for, so that polls and the ticker go
+    /// on with it; what is not is fetched. What was not wanted a moment ago is told once more,
+    /// because the follower that asks lacks it.
+    pub(crate) fn poll(&mut self, context: &WarmerContext, tell: &mut TellTask, now_mono_ms: u64) {
+        let Some(cluster) = &context.cluster else { return };
+        let wanted = cluster.wire.wanted();
+        let list = context.instruments.load();
+        let (mut listed, mut unlisted): (Vec<Symbol>, Vec<Symbol>) = Default::default();
+        for symbol in &wanted {
+            let (name, is_new) = (symbol.as_str(), !self.known.contains(symbol));
+            match context.l1.peek(name, now_mono_ms) {
+                Peek::Known { .. } => {
+                    context.l1.touch(name, now_mono_ms);
+                    if is_new {
+                        tell.add_quote(symbol);
+                    }
+                }
+                Peek::Unknown if is_new => tell.add_unknown(symbol.clone()),
+                Peek::Unknown => {}
+                Peek::Missing if list.contains(name) => listed.push(symbol.clone()),
+                Peek::Missing => unlisted.push(symbol.clone()),
+            }
+        }
+        // Where there is no place the follower asks again. Nobody waits here: the answer is told.
+        if !listed.is_empty() {
+            drop(context.pending.join_listed(&listed));
+        }
+        if !unlisted.is_empty() {
+            drop(context.pending.join_unlisted(None, &unlisted));
+        }
+        self.known = wanted.into_iter().collect();
+    }
+}

@@ -1,0 +1,175 @@
+//! The leader's side of the relay: collects what changes and tells it, at most each quarter of a
+//! second, and each second all the same, so that silence means that something is wrong.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use crate::base::Symbol;
+use crate::cache::Peek;
+use crate::nodes::relay::{Evening, News, QUOTES_MAX, RunningSignals, Told, WireError};
+use crate::signals::Look;
+use crate::store::Epoch;
+use crate::warmers::context::WarmerContext;
+use crate::warmers::mailbox::{LOST, Outcomes};
+use crate::warmers::signals::look::ShownProvisional;
+
+/// Between two messages.
+const APART_MS: u64 = 250;
+
+/// A message goes out after this, whether something changed or not.
+const HEARTBEAT_MS: u64 = 1_000;
+
+/// A message that takes longer is given up. The wire's own deadlines are shorter.
+const TELL_DEADLINE_MS: u64 = 5_000;
+
+/// Symbols without a source that are told at once; more are left to each node's own asking.
+const UNKNOWN_MAX: usize = 200;
+
+/// How a message went out.
+pub(crate) type Sent = Result<(), WireError>;
+
+/// Owner of what is to be told. Bounded by the symbols of L1.
+pub(crate) struct TellTask {
+    outcomes: Outcomes<Sent>,
+    /// The epoch in which this node tells; `None` where nobody is to be told anything.
+    epoch: Option<Epoch>,
+    quotes: HashSet<Symbol>,
+    unknown: HashSet<Symbol>,
+    /// What the message under way carries.
+    under_way: Vec<Symbol>,
+    in_flight: bool,
+    told_mono_ms: Option<u64>,
+    told: Option<(Evening, Option<Look>)>,
+    /// The last message could not be told.
+    is_failing: bool,
+}
+
+impl TellTask {
+    /// Nothing is to be told.
+    pub(crate) fn new(outcomes: Outcomes<Sent>) -> Self {
+        Self {
+            outcomes,
+            epoch: None,
+            quotes: HashSet::new(),
+            unknown: HashSet::new(),
+            under_way: Vec::new(),
+            in_flight: false,
+            told_mono_ms: None,
+            told: None,
+            is_failing: false,
+        }
+    }
+
+    /// From now on this node tells in `epoch`, or not at all.
+    pub(crate) fn set_epoch(&mut self, epoch: Option<Epoch>) {
+        if epoch != self.epoch {
+            self.epoch = epoch;
+            self.quotes.clear();
+            self.unknown.clear();
+            (self.told_mono_ms, self.told) = (None, None);
+        }
+    }
+
+    /// A quote was brought or confirmed.
+    pub(crate) fn add_quote(&mut self, symbol: &Symbol) {
+        if self.epoch.is_some() && !self.quotes.contains(symbol) {
+            self.quotes.insert(symbol.clone());
+        }
+    }
+
+    /// No source knows it.
+    pub(crate) fn add_unknown(&mut self, symbol: Symbol) {
+        if self.epoch.is_some() && self.unknown.len() < UNKNOWN_MAX {
+            self.unknown.insert(symbol);
+        }
+    }
+
+    /// Sends a message, if one is due. `running`: what is shown of running candles.
+    pub(crate) fn poll(
+        &mut self,
+        context: &WarmerContext,
+        evening: Evening,
+        running: Option<ShownProvisional>,
+        now_mono_ms: u64,
+    ) {
+        let (Some(cluster), Some(epoch)) = (&context.cluster, self.epoch) else { return };
+        let since = self.told_mono_ms.map_or(u64::MAX, |at| now_mono_ms.saturating_sub(at));
+        let beside = (evening, running.map(|shown| shown.look));
+        let has_news =
+            !self.quotes.is_empty() || !self.unknown.is_empty() || self.told != Some(beside);
+        if self.in_flight || since < APART_MS || (since < HEARTBEAT_MS && !has_news) {
+            return;
+        }
+        self.told_mono_ms = Some(now_mono_ms);
+        self.told = Some(beside);
+        self.in_flight = true;
+        let mut news = self.news(context, evening, now_mono_ms);
+        news.running = running.and_then(|shown| {
+            let list = context.publication.list.load();
+            let list = list.as_ref().filter(|list| list.look == Some(shown.look))?;
+            RunningSignals::of(list, shown.until_mono_ms, now_mono_ms)
+        });
+        let wire = Arc::clone(&cluster.wire);
+        // A refusal is told and logged like any other failure.
+        let _ =
+            self.outcomes.submit(&cluster.lane, TELL_DEADLINE_MS, move || wire.tell(epoch, news));
+    }
+
+    /// Milliseconds until what has changed may be told.
+    pub(crate) fn wait_ms(&self, now_mono_ms: u64) -> u64 {
+        let has_news = self.epoch.is_some() && !(self.quotes.is_empty() && self.unknown.is_empty());
+        match self.told_mono_ms {
+            Some(at) if has_news => (at + APART_MS).saturating_sub(now_mono_ms),
+            _ => u64::MAX,
+        }
+    }
+
+    /// Everything of the snapshot, so that one message makes a whole one, and what has changed.
+    fn news(&mut self, context: &WarmerContext, evening: Evening, now_mono_ms: u64) -> News {
+        let indices = context.indices.all().map(|index| index.symbol.clone());
+        let room = QUOTES_MAX.saturating_sub(context.indices.all().count());
+        let is_share = |symbol: &Symbol| !context.indices.contains(symbol);
+        self.quotes.retain(is_share);
+        let taken: Vec<Symbol> = self.quotes.iter().take(room).cloned().collect();
+        for symbol in &taken {
+            self.quotes.remove(symbol);
+        }
+        let told = indices.chain(taken.iter().cloned()).filter_map(|symbol| {
+            match context.l1.peek(symbol.as_str(), now_mono_ms) {
+                Peek::Known { quote, vouched, .. } => Some(Told::of(quote, vouched, now_mono_ms)),
+                Peek::Unknown | Peek::Missing => None,
+            }
+        });
+        let quotes = told.collect();
+        self.under_way = taken;
+        let unknown = self.unknown.drain().collect();
+        let rules = context.l1.freshness().rules(now_mono_ms);
+        News { quotes, unknown, rules, evening, running: None, age_ms: 0 }
+    }
+
+    /// Notes how a message went out. True: a newer leader speaks.
+    pub(crate) fn ended(&mut self, sent: Option<Sent>) -> bool {
+        self.in_flight = false;
+        let carried = std::mem::take(&mut self.under_way);
+        match sent.unwrap_or_else(|| Err(WireError::Unavailable(LOST.to_owned()))) {
+            Ok(()) => {
+                if std::mem::take(&mut self.is_failing) {
+                    tracing::info!("the other nodes can be told again");
+                }
+                false
+            }
+            Err(WireError::Deposed) => true,
+            Err(WireError::Unavailable(failure)) => {
+                // Once: the text differs with each try.
+                if !std::mem::replace(&mut self.is_failing, true) {
+                    tracing::warn!(failure, "the other nodes cannot be told");
+                }
+                // They are told with the next message; what they then miss is as old as it was.
+                if self.epoch.is_some() {
+                    self.quotes.extend(carried);
+                }
+                false
+            }
+        }
+    }
+}
