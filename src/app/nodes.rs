@@ -10,12 +10,12 @@ use crate::base::limiter::SharedCounts;
 use crate::config::Config;
 use crate::nodes::Lead;
 use crate::nodes::authorities::ValkeyClaim;
-use crate::nodes::cluster::{Cluster, SharedTokens};
+use crate::nodes::cluster::{Cluster, Relay, SharedTokens};
 use crate::nodes::lead::Leadership;
 use crate::nodes::lease::LeaseParts;
 use crate::nodes::lease::{Authority, LeaseTimes};
 use crate::nodes::limits::SharedLimits;
-use crate::nodes::relay::{Inbox, NoWire, ValkeyWire, Wire, WireParts};
+use crate::nodes::relay::publisher::{RelayParts, ValkeyRelay};
 use crate::nodes::valkey::NodeSecret;
 use crate::nodes::valkey::{Installation, Namespace};
 use crate::rt::{Lane, LaneSpec};
@@ -43,19 +43,18 @@ pub(super) fn join(
     let node = config.nodes.called();
     let lease_ms = config.nodes.lease_ms;
     let (bell, woken) = ChangesBell::new();
-    let Link { wire, claim, tokens, limits, identify, begin_term } =
+    let Link { relay, claim, tokens, limits, identify, begin_term } =
         link(assembled, config, &node, &bell)?;
-    let changes = ChangesParts { bell, woken, tell: teller(&wire) };
+    let changes = ChangesParts { bell, woken, tell: teller(relay.clone()) };
     let leadership = Arc::new(Leadership::follower());
     let spec = LaneSpec { name: "relay", threads: RELAY_THREADS, queue_max: RELAY_QUEUE_MAX };
     let context = &mut assembled.context;
     context.lead = Lead::new(&leadership, clock);
     context.cluster = Some(Cluster {
         node: node.clone(),
-        wire,
+        relay,
         tokens,
         limits,
-        secret: Arc::clone(&assembled.secret),
         shares_cache: claim.is_some(),
         lane: Arc::new(Lane::start(&spec, clock)?),
         identify,
@@ -74,10 +73,9 @@ pub(super) fn join(
 }
 
 /// Tells the others of changes. They find them without it, only later.
-fn teller(wire: &Arc<dyn Wire>) -> Box<dyn Fn() + Send> {
-    let wire = Arc::clone(wire);
+fn teller(relay: Option<Arc<dyn Relay>>) -> Box<dyn Fn() + Send> {
     Box::new(move || {
-        if let Err(error) = wire.tell_of_changes() {
+        if let Some(Err(error)) = relay.as_ref().map(|relay| relay.notify_changes()) {
             tracing::debug!(%error, "the other nodes were not told of a change");
         }
     })
@@ -85,7 +83,7 @@ fn teller(wire: &Arc<dyn Wire>) -> Box<dyn Fn() + Send> {
 
 /// The way to the other nodes.
 struct Link {
-    wire: Arc<dyn Wire>,
+    relay: Option<Arc<dyn Relay>>,
     claim: Option<Row>,
     tokens: Option<SharedTokens>,
     limits: Option<Arc<dyn SharedCounts>>,
@@ -102,7 +100,7 @@ fn link(
 ) -> Result<Link, StartError> {
     let Some(SharedServer { server, installation, l2 }) = assembled.shared.clone() else {
         return Ok(Link {
-            wire: Arc::new(NoWire),
+            relay: None,
             claim: None,
             tokens: None,
             limits: None,
@@ -116,20 +114,13 @@ fn link(
         of_broker_a: Arc::clone(&state.broker_a_token),
         of_broker_b: Arc::clone(state.broker_b.session()),
     };
-    let inbox = assembled.mailbox.relay();
-    let room = inbox.clone();
-    let wire = ValkeyWire::start(WireParts {
+    let bell = bell.clone();
+    let relay = ValkeyRelay::start(RelayParts {
         server: Arc::clone(&server),
         installation: Arc::clone(&installation),
         node: node.to_owned(),
-        inbox: Inbox {
-            has_room: Box::new(move || room.has_room()),
-            put: Box::new(move |news| inbox.hear(news)),
-        },
-        changed: {
-            let bell = bell.clone();
-            Box::new(move || bell.ring())
-        },
+        update: Box::new(assembled.mailbox.relay()),
+        changed: Box::new(move || bell.ring()),
         tokens: tokens.clone(),
         clock: state.clock.clone(),
     })?;
@@ -139,7 +130,7 @@ fn link(
     state.broker_a.join(&limits);
     state.broker_b.join(&limits);
     Ok(Link {
-        wire: Arc::new(wire),
+        relay: Some(Arc::new(relay)),
         claim: Some(Arc::new(ValkeyClaim::new(&server, &installation, config.nodes.lease_ms))),
         tokens: Some(tokens),
         limits: Some(limits),

@@ -15,7 +15,7 @@ use crate::api::{Api, State};
 use crate::app::assemble::{Assembled, assemble};
 use crate::app::handover::{Handover, Left};
 use crate::app::main_loop::Watchdog;
-use crate::auth::{Auth, AuthError, ChangesParts, ChangesReader, KeyError};
+use crate::auth::{Auth, AuthError, ChangesParts, KeyError, start_changes};
 use crate::base::{Clock, clock};
 use crate::brokers::call::transport::BadUrl;
 use crate::brokers::session::token::TokenStatus;
@@ -24,11 +24,12 @@ use crate::config::check::{Exposed, exposed};
 use crate::health::{Heartbeat, Serving};
 use crate::http::{ListenError, Listener, Server};
 use crate::market::{Age, DataError};
-use crate::nodes::lease::{Lease, LeaseParts};
+use crate::nodes::lease::{LeaseParts, start_lease};
 use crate::nodes::valkey::NodeSecret;
 use crate::ops::state_lock::{InstanceLock, NotHeld};
 use crate::ops::{Exit, Inherited};
 use crate::rt::coroutines;
+use crate::rt::threads::Stoppable;
 use crate::store::OpenError;
 use crate::views::health::HealthExposed;
 use crate::warmers::{Reloads, Warmers};
@@ -137,9 +138,7 @@ impl App {
             }),
             Err(error) => {
                 warmers.stop();
-                if let Some(joined) = joined {
-                    joined.stop();
-                }
+                drop(joined);
                 Err(error.into())
             }
         }
@@ -200,9 +199,7 @@ impl App {
         shared.service.state().auth.keep_networks();
         drop(shared);
         self.warmers.stop();
-        if let Some(joined) = self.joined {
-            joined.stop();
-        }
+        drop(self.joined);
         store.close();
         // Last: until here it says that the service drains.
         if let Some(admin) = self.admin {
@@ -434,22 +431,16 @@ pub(super) struct MembershipParts {
     pub(super) changes: ChangesParts,
 }
 
-/// The running parts.
+/// The running threads. Dropping them ends the leadership first, so that another node can take it.
 pub(super) struct Membership {
-    lease: Lease,
-    changes: ChangesReader,
+    _lease: Stoppable,
+    _changes: Stoppable,
 }
 
 impl Membership {
     pub(super) fn start(parts: MembershipParts, auth: &Arc<Auth>) -> io::Result<Self> {
-        let changes = ChangesReader::start(auth, parts.changes)?;
-        Ok(Self { lease: Lease::start(parts.lease)?, changes })
-    }
-
-    /// Ends the leadership, so that another node can take it, and everything else.
-    pub(super) fn stop(self) {
-        self.lease.stop();
-        self.changes.stop();
+        let _changes = start_changes(auth, parts.changes)?;
+        Ok(Self { _lease: start_lease(parts.lease)?, _changes })
     }
 }
 

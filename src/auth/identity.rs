@@ -6,7 +6,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
@@ -26,7 +25,8 @@ use crate::base::Clock;
 use crate::base::limiter::SharedCounts;
 use crate::http::Request;
 use crate::ops::Counter;
-use crate::rt::{Lane, threads};
+use crate::rt::Lane;
+use crate::rt::threads::Stoppable;
 use crate::store::{AccountId, Changes, Continuity, LastRead, Store, StoreError, backups};
 use crate::store::{CHANGES_KEPT, CHANGES_PAGE};
 
@@ -427,6 +427,8 @@ fn bearer(header: &[u8]) -> Option<&[u8]> {
 
 /// How long a change may go unread while the database answers.
 const READ_INTERVAL: Duration = Duration::from_secs(1);
+/// Longest that the end of the service waits for a reading.
+const STOP_WAIT: Duration = Duration::from_secs(10);
 /// After so long without having read, no token is accepted.
 const UNREAD_MS_MAX: u64 = 30_000;
 /// Most pages that are read at once: all that is kept, and as much again.
@@ -513,45 +515,30 @@ pub(crate) struct ChangesParts {
     pub tell: Box<dyn Fn() + Send>,
 }
 
-/// The running thread.
-pub(crate) struct ChangesReader {
-    stop: Sender<()>,
-    thread: JoinHandle<()>,
-}
-
-impl ChangesReader {
-    /// Starts the thread. From now on the accounts are those of several nodes.
-    ///
-    /// # Errors
-    /// The thread cannot be started.
-    pub(crate) fn start(auth: &Arc<Auth>, parts: ChangesParts) -> io::Result<Self> {
-        let (stop, stopped) = bounded(0);
-        let ChangesParts { bell, woken, tell } = parts;
-        // Fails only for a second thread of one service.
-        let _ = auth.followed.bell.set(bell.clone());
-        let auth = Arc::clone(auth);
-        let thread = threads::spawn("changes", move || {
-            loop {
-                auth.read_and_log();
-                select! {
-                    recv(stopped) -> _ => return,
-                    recv(woken) -> _ => {
-                        if bell.has_own.swap(false, Ordering::SeqCst) {
-                            tell();
-                        }
+/// Starts the thread. From now on the accounts are those of several nodes. Dropping it ends the
+/// thread after the reading under way.
+///
+/// # Errors
+/// The thread cannot be started.
+pub(crate) fn start_changes(auth: &Arc<Auth>, parts: ChangesParts) -> io::Result<Stoppable> {
+    let ChangesParts { bell, woken, tell } = parts;
+    // Fails only for a second thread of one service.
+    let _ = auth.followed.bell.set(bell.clone());
+    let auth = Arc::clone(auth);
+    Stoppable::spawn("changes", STOP_WAIT, move |stop| {
+        loop {
+            auth.read_and_log();
+            select! {
+                recv(stop.signal()) -> _ => return,
+                recv(woken) -> _ => {
+                    if bell.has_own.swap(false, Ordering::SeqCst) {
+                        tell();
                     }
-                    default(READ_INTERVAL) => {}
                 }
+                default(READ_INTERVAL) => {}
             }
-        })?;
-        Ok(Self { stop, thread })
-    }
-
-    /// Ends the thread, after the reading under way.
-    pub(crate) fn stop(self) {
-        drop(self.stop);
-        let _ = self.thread.join();
-    }
+        }
+    })
 }
 
 impl Auth {

@@ -21,8 +21,8 @@ pub(crate) use accounts::{
     normalised, refuse_weak,
 };
 pub(crate) use identity::{
-    Auth, AuthError, COOKIE, Caller, ChangesBell, ChangesParts, ChangesReader, ChangesReading,
-    EARLIER_COOKIE, PreparedAuth, Unidentified,
+    Auth, AuthError, COOKIE, Caller, ChangesBell, ChangesParts, ChangesReading, EARLIER_COOKIE,
+    PreparedAuth, Unidentified, start_changes,
 };
 pub(crate) use keys::KeyError;
 pub(crate) use passwords::{CryptoError, Weakness, hash_here};

@@ -12,7 +12,7 @@ pub mod l2;
 pub mod pending;
 pub mod responses;
 
-pub(crate) use freshness::{FreshnessRules, SourceRules};
+pub use freshness::{FreshnessRules, SourceRules};
 pub(crate) use l1::{Freshness, Hit};
 pub use l1::{Kept, L1, Limits, Peek, Vouched};
 pub(crate) use l2::L2Error;

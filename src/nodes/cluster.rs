@@ -4,10 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::base::limiter::SharedCounts;
-use crate::base::settings;
+use crate::base::{Symbol, settings};
 use crate::brokers::SharedToken;
-use crate::nodes::relay::Wire;
-use crate::nodes::valkey::NodeSecret;
+use crate::nodes::relay::Update;
 use crate::rt::Lane;
 use crate::store::{Epoch, Store};
 
@@ -18,13 +17,13 @@ type Identify = Arc<dyn Fn(&Store) + Send + Sync>;
 pub struct Cluster {
     /// What this node is called.
     pub node: String,
-    pub wire: Arc<dyn Wire>,
+    /// The way to the others. Without one, one node leads all the same and the rest ask the public
+    /// provider.
+    pub relay: Option<Arc<dyn Relay>>,
     /// What nodes tell each other about brokers' tokens; `None` where there is no way to.
     pub tokens: Option<SharedTokens>,
     /// Counts attempts of all nodes; `None` where each counts its own.
     pub limits: Option<Arc<dyn SharedCounts>>,
-    /// What all nodes have in common.
-    pub secret: Arc<NodeSecret>,
     /// Whether the second cache level is all nodes', so that the leader alone writes it.
     pub shares_cache: bool,
     /// Messages to the other nodes go out here.
@@ -34,6 +33,75 @@ pub struct Cluster {
     pub identify: Identify,
     /// Told the epoch before anything is stored for all nodes.
     pub begin_term: Box<dyn Fn(Epoch) + Send + Sync>,
+}
+
+impl Cluster {
+    /// What is known of the receiving side.
+    pub(crate) fn relay_reading(&self) -> RelayReading {
+        let off = || RelayReading { state: "off", ..RelayReading::default() };
+        self.relay.as_ref().map_or_else(off, |relay| relay.reading())
+    }
+}
+
+/// Why a message was not sent.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SendError {
+    /// A newer leader has sent something.
+    #[error("a newer leader sends")]
+    Deposed,
+    #[error("{0}")]
+    Unavailable(String),
+}
+
+/// The way to the other nodes.
+pub trait Relay: Send + Sync {
+    /// Sends an update to the other nodes as the leader of `epoch`. Blocks, by a deadline of its
+    /// own; called on the lane `relay`.
+    ///
+    /// # Errors
+    /// [`SendError`].
+    fn send(&self, epoch: Epoch, update: Update) -> Result<(), SendError>;
+
+    /// Tells the leader what this node wants. Blocks as [`send`](Self::send) does.
+    ///
+    /// # Errors
+    /// [`SendError::Unavailable`].
+    fn want(&self, symbols: &[Symbol]) -> Result<(), SendError>;
+
+    /// Tells the other nodes that the database has changes of accounts. A node that misses it finds
+    /// them a second later. Blocks as [`send`](Self::send) does; called on the thread `changes`.
+    ///
+    /// # Errors
+    /// [`SendError::Unavailable`].
+    fn notify_changes(&self) -> Result<(), SendError>;
+
+    /// What the other nodes want, as far as they said so within some seconds. Never blocks.
+    fn wanted(&self) -> Vec<Symbol>;
+
+    /// For health and metrics. Never blocks.
+    fn reading(&self) -> RelayReading;
+}
+
+/// Counters of the receiving side since the start; the first three are current.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RelayReading {
+    pub state: &'static str,
+    /// Since a message of the leader came; `None` before that.
+    pub age_ms: Option<u64>,
+    /// The node that sent the newest message, and its epoch; `None` before the first.
+    pub leader: Option<(String, Epoch)>,
+    pub messages: u64,
+    /// Messages missed: numbers left out.
+    pub gaps: u64,
+    /// Messages that came twice, or from a leader that was replaced.
+    pub old: u64,
+    /// Times that everything was read.
+    pub loads: u64,
+    /// Updates that waited because the one before was not taken yet.
+    pub merged: u64,
+    pub connects: u64,
+    /// Connections that failed or broke.
+    pub failures: u64,
 }
 
 // ---- Settings

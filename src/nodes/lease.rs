@@ -22,14 +22,13 @@
 use std::fmt;
 use std::io;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use crossbeam_channel::{Receiver, Sender, bounded};
 
 use crate::base::{Clock, rng};
 use crate::nodes::lead::{Leadership, Term};
-use crate::rt::threads;
+use crate::rt::threads::{Stop, Stoppable};
 use crate::store::Epoch;
 
 /// An authority.
@@ -538,56 +537,39 @@ pub(crate) struct LeaseParts {
     pub clock: Clock,
 }
 
-/// The running thread.
-pub(crate) struct Lease {
-    stop: Option<Sender<()>>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Lease {
-    /// Starts the thread and those of the authorities.
-    ///
-    /// # Errors
-    /// When a thread cannot be started.
-    pub(crate) fn start(parts: LeaseParts) -> io::Result<Self> {
-        let (stop, stopped) = bounded(0);
-        let (answer, answers) = bounded(2 * ASKS_MAX);
-        let row = Line::start("lease-row", Which::Row, parts.row, answer.clone())?;
-        let claim = parts
-            .claim
-            .map(|claim| Line::start("lease-claim", Which::Claim, claim, answer))
-            .transpose()?;
-        let worker = Worker {
-            state: LeaseState::new(parts.times, &parts.node, claim.is_some()),
-            row,
-            claim,
-            answers,
-            stopped,
-            leadership: parts.leadership,
-            first_call_after_ms: parts.first_call_after_ms,
-            began_mono_ms: None,
-            clock: parts.clock,
-        };
-        let thread = threads::spawn("lease", move || worker.run())?;
-        Ok(Self { stop: Some(stop), thread: Some(thread) })
-    }
-
-    /// Ends the leadership and gives it back, so that another node need not wait for its end.
-    pub(crate) fn stop(mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
+/// Starts the thread and those of the authorities. Dropping it ends the leadership and gives it
+/// back, so that another node need not wait for its end.
+///
+/// # Errors
+/// When a thread cannot be started.
+pub(crate) fn start_lease(parts: LeaseParts) -> io::Result<Stoppable> {
+    let (answer, answers) = bounded(2 * ASKS_MAX);
+    let row = Line::start("lease-row", Which::Row, parts.row, answer.clone())?;
+    let claim = parts
+        .claim
+        .map(|claim| Line::start("lease-claim", Which::Claim, claim, answer))
+        .transpose()?;
+    let worker = Worker {
+        state: LeaseState::new(parts.times, &parts.node, claim.is_some()),
+        row,
+        claim,
+        answers,
+        leadership: parts.leadership,
+        first_call_after_ms: parts.first_call_after_ms,
+        began_mono_ms: None,
+        clock: parts.clock,
+    };
+    // For both authorities, one after the other.
+    Stoppable::spawn("lease", 3 * RELEASE_WAIT, move |stop| worker.run(&stop))
 }
 
 /// An answer, and whose it is.
 type Answered = (u64, Which, Answer);
 
-/// The way to one authority.
+/// The way to one authority. Dropping it waits for the requests that were sent.
 struct Line {
     asks: Sender<Ask>,
-    done: Receiver<()>,
+    _thread: Stoppable,
 }
 
 impl Line {
@@ -598,17 +580,14 @@ impl Line {
         answers: Sender<Answered>,
     ) -> io::Result<Self> {
         let (asks, asked) = bounded::<Ask>(ASKS_MAX);
-        let (end, done) = bounded::<()>(0);
-        threads::spawn(name, move || {
-            // Dropped with the thread.
-            let _end = end;
+        let _thread = Stoppable::spawn(name, RELEASE_WAIT, move |_| {
             while let Ok(ask) = asked.recv() {
                 let answer = answer(&*authority, &ask.request);
                 // Refused only where nobody waits any more.
                 let _ = answers.try_send((ask.id, which, answer));
             }
         })?;
-        Ok(Self { asks, done })
+        Ok(Self { asks, _thread })
     }
 }
 
@@ -640,7 +619,6 @@ struct Worker {
     row: Line,
     claim: Option<Line>,
     answers: Receiver<Answered>,
-    stopped: Receiver<()>,
     leadership: Arc<Leadership>,
     first_call_after_ms: u64,
     /// When this node began to lead; `None` while it follows.
@@ -649,12 +627,12 @@ struct Worker {
 }
 
 impl Worker {
-    fn run(mut self) {
+    fn run(mut self, stop: &Stop) {
         loop {
             let now_mono_ms = self.clock.monotonic_ms();
             let asks = self.state.due(now_mono_ms, rng::bits());
             self.send(asks);
-            if self.stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Disconnected) {
+            if stop.wait(LOOK) {
                 return self.let_go();
             }
             while let Ok((id, which, answer)) = self.answers.try_recv() {
@@ -700,11 +678,6 @@ impl Worker {
         self.leadership.end();
         let farewells = self.state.stop();
         self.send(farewells);
-        let Self { row, claim, .. } = self;
-        for line in [Some(row), claim].into_iter().flatten() {
-            drop(line.asks);
-            let _ = line.done.recv_timeout(RELEASE_WAIT);
-        }
     }
 }
 

@@ -3,6 +3,9 @@
 
 use std::io;
 use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, bounded};
 
 /// Starts a thread. Its name shows in the process list and in log lines about panics.
 ///
@@ -14,6 +17,67 @@ where
     T: Send + 'static,
 {
     Builder::new().name(name.to_owned()).spawn(body)
+}
+
+/// Tells a thread that it is to end.
+pub(crate) struct Stop(Receiver<()>);
+
+impl Stop {
+    /// Whether the thread is to end.
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.try_recv() == Err(TryRecvError::Disconnected)
+    }
+
+    /// Waits, but not once the thread is to end; whether it is.
+    pub(crate) fn wait(&self, longest: Duration) -> bool {
+        self.0.recv_timeout(longest) == Err(RecvTimeoutError::Disconnected)
+    }
+
+    /// Disconnected when the thread is to end, for a thread that waits for several things.
+    pub(crate) fn signal(&self) -> &Receiver<()> {
+        &self.0
+    }
+}
+
+/// A running thread that ends when this is dropped.
+pub(crate) struct Stoppable {
+    running: Option<Sender<()>>,
+    ended: Receiver<()>,
+    wait: Duration,
+}
+
+impl Stoppable {
+    /// Starts a thread. The drop of this waits for its end, but no longer than `wait`; a thread
+    /// that takes longer is left to itself.
+    ///
+    /// # Errors
+    /// If the system cannot start another thread.
+    pub(crate) fn spawn(
+        name: &str,
+        wait: Duration,
+        body: impl FnOnce(Stop) + Send + 'static,
+    ) -> io::Result<Self> {
+        let (running, stop) = bounded(0);
+        let (done, ended) = bounded(0);
+        spawn(name, move || {
+            // Dropped with the thread, whatever ends it.
+            let _done: Sender<()> = done;
+            body(Stop(stop));
+        })?;
+        Ok(Self { running: Some(running), ended, wait })
+    }
+
+    /// Tells the thread to end, before it is woken by other means.
+    pub(crate) fn stop(&mut self) {
+        self.running = None;
+    }
+}
+
+impl Drop for Stoppable {
+    fn drop(&mut self) {
+        self.stop();
+        let _ = self.ended.recv_timeout(self.wait);
+    }
 }
 
 /// Niceness of threads whose work can wait: the lowest priority.
@@ -43,5 +107,24 @@ mod tests {
         });
         assert_eq!(lowered.unwrap().join().unwrap(), LOWERED_NICENESS);
         assert_eq!(niceness(), before);
+    }
+
+    #[test]
+    fn dropping_a_thread_waits_for_its_end_but_not_for_ever() {
+        let (send, told) = bounded(1);
+        let patient = Duration::from_secs(20);
+        let ends = Stoppable::spawn("ends", patient, move |stop| {
+            while !stop.wait(patient) {}
+            assert!(stop.is_set());
+            send.send(()).unwrap();
+        });
+        drop(ends.unwrap());
+        assert_eq!(told.try_recv(), Ok(()));
+        let (release, released) = bounded::<()>(0);
+        let hangs = Stoppable::spawn("hangs", Duration::from_millis(1), move |_| {
+            let _ = released.recv();
+        });
+        drop(hangs.unwrap());
+        assert!(release.send(()).is_ok(), "it was left behind");
     }
 }

@@ -4,11 +4,11 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::base::{Quote, Symbol};
+use crate::base::Symbol;
+use crate::cache::Peek;
 use crate::cache::pending::Class;
-use crate::cache::{Peek, Vouched};
 use crate::market::InstrumentList;
-use crate::nodes::relay::{Evening, News, RunningSignals, WANTED_MAX, wanted};
+use crate::nodes::relay::{Evening, RunningSignals, Update, WANTED_MAX};
 use crate::warmers::context::WarmerContext;
 use crate::warmers::mailbox::Outcomes;
 use crate::warmers::persist;
@@ -120,18 +120,22 @@ impl FollowTask {
     }
 
     /// Takes in what the leader tells: it has judged it, so this node only keeps it.
-    pub(crate) fn hear(&mut self, news: News, sinks: &mut QuoteSinks<'_>, now_mono_ms: u64) {
-        let News { quotes, unknown, rules, evening, running, age_ms } = news;
+    pub(crate) fn hear(
+        &mut self,
+        mut update: Update,
+        sinks: &mut QuoteSinks<'_>,
+        now_mono_ms: u64,
+    ) {
+        let context = sinks.context;
+        let heard = update.take_quotes(now_mono_ms, &context.indices);
+        let Update { unknown, rules, evening, running, age_ms, .. } = update;
         let told_mono_ms = (now_mono_ms as i64).saturating_sub_unsigned(age_ms);
         self.heard_mono_ms = self.heard_mono_ms.max(Some(told_mono_ms));
         self.evening = evening;
         let for_ms = running.as_ref().map_or(0, |running| running.for_ms);
         let until_mono_ms = (now_mono_ms + for_ms).saturating_sub(age_ms);
         self.running = Some(HeardRunning { running, until_mono_ms });
-        let context = sinks.context;
         context.l1.freshness().adopt(&rules, told_mono_ms);
-        let heard: Vec<(Quote, Vouched)> =
-            quotes.into_iter().map(|told| told.heard(now_mono_ms, &context.indices)).collect();
         let mut settled: Vec<Symbol> =
             heard.iter().map(|(quote, _)| quote.symbol.clone()).collect();
         take_in(heard, sinks, now_mono_ms);
@@ -169,9 +173,11 @@ impl FollowTask {
         self.wanted = wanted.clone();
         self.wanted_mono_ms = now_mono_ms;
         self.want_in_flight = true;
-        let wire = Arc::clone(&cluster.wire);
+        let relay = cluster.relay.clone();
         // A refusal is told like any other failure.
-        let _ = self.wants.submit(&cluster.lane, WANT_DEADLINE_MS, move || wire.want(&wanted));
+        let _ = self.wants.submit(&cluster.lane, WANT_DEADLINE_MS, move || {
+            relay.map_or(Ok(()), |relay| relay.want(&wanted))
+        });
     }
 
     /// Notes how a want went out. Lost, it is told again soon.
@@ -212,6 +218,17 @@ impl FollowTask {
     }
 }
 
+/// What a follower wants the leader to ask for: what requests wait for goes first, then what
+/// clients asked for lately or users hold. In an order by which two such lists can be compared.
+fn wanted(mut waited: Vec<Symbol>, mut asked: Vec<Symbol>) -> Vec<Symbol> {
+    waited.truncate(WANTED_MAX);
+    asked.truncate(WANTED_MAX - waited.len());
+    waited.extend(asked);
+    waited.sort_unstable();
+    waited.dedup();
+    waited
+}
+
 // ---- Wanted
 //
 // What the leader does about symbols that followers want: as if its own clients had asked.
@@ -232,8 +249,11 @@ impl WantedTask {
     /// on with it; what is not is fetched. What was not wanted a moment ago is told once more,
     /// because the follower that asks lacks it.
     pub(crate) fn poll(&mut self, context: &WarmerContext, tell: &mut TellTask, now_mono_ms: u64) {
-        let Some(cluster) = &context.cluster else { return };
-        let wanted = cluster.wire.wanted();
+        let Some(relay) = context.cluster.as_ref().and_then(|cluster| cluster.relay.as_ref())
+        else {
+            return;
+        };
+        let wanted = relay.wanted();
         let list = context.instruments.load();
         let (mut listed, mut unlisted): (Vec<Symbol>, Vec<Symbol>) = Default::default();
         for symbol in &wanted {
@@ -259,5 +279,25 @@ impl WantedTask {
             drop(context.pending.join_unlisted(None, &unlisted));
         }
         self.known = wanted.into_iter().collect();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_requests_wait_for_is_wanted_before_what_was_asked_for() {
+        let symbols = |letter: &str, count: usize| -> Vec<Symbol> {
+            (0..count).filter_map(|n| Symbol::parse(&format!("NSE:{letter}{n}"))).collect()
+        };
+        let of = |letter: char, wanted: &[Symbol]| {
+            wanted.iter().filter(|symbol| symbol.ticker().starts_with(letter)).count()
+        };
+        let both = wanted(symbols("W", 20), symbols("A", 600));
+        assert_eq!((of('W', &both), of('A', &both)), (20, WANTED_MAX - 20));
+        let full = wanted(symbols("W", 600), symbols("A", 1));
+        assert_eq!((of('W', &full), of('A', &full)), (WANTED_MAX, 0));
+        assert_eq!(wanted(symbols("A", 2), symbols("A", 2)), symbols("A", 2));
     }
 }

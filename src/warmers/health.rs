@@ -16,8 +16,7 @@ use crate::health::readings::{
 };
 use crate::http::Prepared;
 use crate::market::{MarketStatus, Origin};
-use crate::nodes::cluster::{SharedTokens, TokenEvent};
-use crate::nodes::relay::WireReading;
+use crate::nodes::cluster::{RelayReading, SharedTokens, TokenEvent};
 use crate::nodes::{Cluster, Fence};
 use crate::ops::{exit, log};
 use crate::rt::{Lane, LaneStats};
@@ -216,13 +215,13 @@ fn leadership(seen: &Seen<'_>) -> Option<(String, u64)> {
     let cluster = seen.context.cluster.as_ref()?;
     match leads_in(seen) {
         Some(epoch) => Some((cluster.node.clone(), epoch)),
-        None => cluster.wire.reading().leader.map(|(leader, epoch)| (leader, epoch.0)),
+        None => cluster.relay_reading().leader.map(|(leader, epoch)| (leader, epoch.0)),
     }
 }
 
 fn relay(seen: &Seen<'_>) -> Option<HealthRelay> {
     let cluster = seen.context.cluster.as_ref()?;
-    let WireReading { state, age_ms, gaps, .. } = cluster.wire.reading();
+    let RelayReading { state, age_ms, gaps, .. } = cluster.relay_reading();
     Some(HealthRelay { state, age_ms, gaps, tokens: tokens(seen, cluster) })
 }
 

@@ -10,7 +10,7 @@ use crate::base::Source;
 use crate::brokers::{Batch, Push};
 use crate::cache::pending::Kick;
 use crate::market::{MarketCalendar, Universe};
-use crate::nodes::relay::News;
+use crate::nodes::relay::Update;
 use crate::rt::{Lane, Refused};
 use crate::warmers::close::prices as close_jobs;
 use crate::warmers::quotes::poll;
@@ -84,7 +84,7 @@ pub(super) struct Pushed {
 
 /// What the leader told, and its place.
 pub(super) struct Heard {
-    pub news: Box<News>,
+    pub update: Box<Update>,
     _place: Place,
 }
 
@@ -125,9 +125,20 @@ impl Mailbox {
         })
     }
 
-    /// For whoever hears the other nodes.
-    pub(crate) fn relay(&self) -> RelayInbox {
-        RelayInbox { send: self.send.clone(), news: Arc::default() }
+    /// What the relay calls with an update of the leader. Never blocks; gives it back while the one
+    /// before waits to be heard, or the scheduler has ended.
+    pub(crate) fn relay(&self) -> impl Fn(Box<Update>) -> Result<(), Box<Update>> + Send + use<> {
+        let (send, taken) = (self.send.clone(), Arc::<AtomicBool>::default());
+        move |update| {
+            let Some(place) = Place::take(&taken) else { return Err(update) };
+            match send.try_send(Event::Heard(Heard { update, _place: place })) {
+                Err(
+                    TrySendError::Full(Event::Heard(heard))
+                    | TrySendError::Disconnected(Event::Heard(heard)),
+                ) => Err(heard.update),
+                _ => Ok(()),
+            }
+        }
     }
 
     /// What a source calls that pushes quotes. Never blocks; gives a batch back while the one
@@ -147,36 +158,6 @@ impl Mailbox {
                 }
             }
         })
-    }
-}
-
-/// Whoever hears the other nodes puts what they say here. Never blocks; gives it back while the one
-/// before waits to be heard, or the scheduler has ended.
-#[derive(Clone)]
-pub(crate) struct RelayInbox {
-    send: Sender<Event>,
-    news: Arc<AtomicBool>,
-}
-
-impl RelayInbox {
-    /// Whether news would be taken now.
-    pub(crate) fn has_room(&self) -> bool {
-        !self.news.load(Ordering::SeqCst)
-    }
-
-    /// What the leader told.
-    ///
-    /// # Errors
-    /// What was not taken.
-    pub(crate) fn hear(&self, news: Box<News>) -> Result<(), Box<News>> {
-        let Some(place) = Place::take(&self.news) else { return Err(news) };
-        match self.send.try_send(Event::Heard(Heard { news, _place: place })) {
-            Err(
-                TrySendError::Full(Event::Heard(heard))
-                | TrySendError::Disconnected(Event::Heard(heard)),
-            ) => Err(heard.news),
-            _ => Ok(()),
-        }
     }
 }
 

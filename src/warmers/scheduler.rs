@@ -15,7 +15,7 @@ use crossbeam_channel::Receiver;
 use crate::base::{Clock, Source};
 use crate::nodes::lead::Fence;
 use crate::nodes::lead::Role;
-use crate::nodes::relay::{Evening, News};
+use crate::nodes::relay::{Evening, Update};
 use crate::ops::{Exit, log};
 use crate::rt::threads;
 use crate::store::Epoch;
@@ -156,7 +156,7 @@ impl Scheduler {
                 });
                 self.context.ticker.published(ticked_mono_ms);
             }
-            Event::Heard(Heard { news, .. }) => self.hear_leader(*news, now_mono_ms),
+            Event::Heard(Heard { update, .. }) => self.hear_leader(*update, now_mono_ms),
             Event::Told(sent) => {
                 if self.tell.ended(sent) {
                     tracing::warn!(
@@ -220,7 +220,7 @@ impl Scheduler {
 
     /// Takes in what the leader tells. A node that leads itself hears its own words, or those of a
     /// leader before it.
-    fn hear_leader(&mut self, news: News, now_mono_ms: u64) {
+    fn hear_leader(&mut self, update: Update, now_mono_ms: u64) {
         if self.context.lead.epoch().is_some() {
             return;
         }
@@ -228,7 +228,7 @@ impl Scheduler {
         let beside = Beside { status: self.market.status(), signals: &signals };
         let Self { context, snapshot, persist, tell, follow, .. } = self;
         follow.hear(
-            news,
+            update,
             &mut QuoteSinks { context, snapshot, persist, tell, beside },
             now_mono_ms,
         );

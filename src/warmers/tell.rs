@@ -2,11 +2,11 @@
 //! second, and each second all the same, so that silence means that something is wrong.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use crate::base::Symbol;
 use crate::cache::Peek;
-use crate::nodes::relay::{Evening, News, QUOTES_MAX, RunningSignals, Told, WireError};
+use crate::nodes::cluster::SendError;
+use crate::nodes::relay::{Evening, RunningSignals, Update};
 use crate::signals::Look;
 use crate::store::Epoch;
 use crate::warmers::context::WarmerContext;
@@ -19,14 +19,18 @@ const APART_MS: u64 = 250;
 /// A message goes out after this, whether something changed or not.
 const HEARTBEAT_MS: u64 = 1_000;
 
-/// A message that takes longer is given up. The wire's own deadlines are shorter.
+/// A message that takes longer is given up. The relay's own deadlines are shorter.
 const TELL_DEADLINE_MS: u64 = 5_000;
+
+/// Most quotes of one message: two of broker A's batches, some 150 KiB. What does not fit goes with
+/// the next.
+const QUOTES_MAX: usize = 1_000;
 
 /// Symbols without a source that are told at once; more are left to each node's own asking.
 const UNKNOWN_MAX: usize = 200;
 
 /// How a message went out.
-pub(crate) type Sent = Result<(), WireError>;
+pub(crate) type Sent = Result<(), SendError>;
 
 /// Owner of what is to be told. Bounded by the symbols of L1.
 pub(crate) struct TellTask {
@@ -103,16 +107,17 @@ impl TellTask {
         self.told_mono_ms = Some(now_mono_ms);
         self.told = Some(beside);
         self.in_flight = true;
-        let mut news = self.news(context, evening, now_mono_ms);
-        news.running = running.and_then(|shown| {
+        let mut update = self.update(context, evening, now_mono_ms);
+        update.running = running.and_then(|shown| {
             let list = context.publication.list.load();
             let list = list.as_ref().filter(|list| list.look == Some(shown.look))?;
             RunningSignals::of(list, shown.until_mono_ms, now_mono_ms)
         });
-        let wire = Arc::clone(&cluster.wire);
+        let relay = cluster.relay.clone();
         // A refusal is told and logged like any other failure.
-        let _ =
-            self.outcomes.submit(&cluster.lane, TELL_DEADLINE_MS, move || wire.tell(epoch, news));
+        let _ = self.outcomes.submit(&cluster.lane, TELL_DEADLINE_MS, move || {
+            relay.map_or(Ok(()), |relay| relay.send(epoch, update))
+        });
     }
 
     /// Milliseconds until what has changed may be told.
@@ -125,7 +130,7 @@ impl TellTask {
     }
 
     /// Everything of the snapshot, so that one message makes a whole one, and what has changed.
-    fn news(&mut self, context: &WarmerContext, evening: Evening, now_mono_ms: u64) -> News {
+    fn update(&mut self, context: &WarmerContext, evening: Evening, now_mono_ms: u64) -> Update {
         let indices = context.indices.all().map(|index| index.symbol.clone());
         let room = QUOTES_MAX.saturating_sub(context.indices.all().count());
         let is_share = |symbol: &Symbol| !context.indices.contains(symbol);
@@ -134,32 +139,32 @@ impl TellTask {
         for symbol in &taken {
             self.quotes.remove(symbol);
         }
-        let told = indices.chain(taken.iter().cloned()).filter_map(|symbol| {
-            match context.l1.peek(symbol.as_str(), now_mono_ms) {
-                Peek::Known { quote, vouched, .. } => Some(Told::of(quote, vouched, now_mono_ms)),
-                Peek::Unknown | Peek::Missing => None,
+        let mut update = Update::new(context.l1.freshness().rules(now_mono_ms), evening);
+        for symbol in indices.chain(taken.iter().cloned()) {
+            if let Peek::Known { quote, vouched, .. } =
+                context.l1.peek(symbol.as_str(), now_mono_ms)
+            {
+                update.add_quote(quote, vouched, now_mono_ms);
             }
-        });
-        let quotes = told.collect();
+        }
+        update.unknown = self.unknown.drain().collect();
         self.under_way = taken;
-        let unknown = self.unknown.drain().collect();
-        let rules = context.l1.freshness().rules(now_mono_ms);
-        News { quotes, unknown, rules, evening, running: None, age_ms: 0 }
+        update
     }
 
     /// Notes how a message went out. True: a newer leader speaks.
     pub(crate) fn ended(&mut self, sent: Option<Sent>) -> bool {
         self.in_flight = false;
         let carried = std::mem::take(&mut self.under_way);
-        match sent.unwrap_or_else(|| Err(WireError::Unavailable(LOST.to_owned()))) {
+        match sent.unwrap_or_else(|| Err(SendError::Unavailable(LOST.to_owned()))) {
             Ok(()) => {
                 if std::mem::take(&mut self.is_failing) {
                     tracing::info!("the other nodes can be told again");
                 }
                 false
             }
-            Err(WireError::Deposed) => true,
-            Err(WireError::Unavailable(failure)) => {
+            Err(SendError::Deposed) => true,
+            Err(SendError::Unavailable(failure)) => {
                 // Once: the text differs with each try.
                 if !std::mem::replace(&mut self.is_failing, true) {
                     tracing::warn!(failure, "the other nodes cannot be told");

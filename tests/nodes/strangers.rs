@@ -4,9 +4,10 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 
 use bhav::base::{Quote, Source, Symbol, json};
+use bhav::cache::{FreshnessRules, Limits, SourceRules, Vouched};
 use bhav::nodes::authorities::ValkeyClaim;
 use bhav::nodes::lease::{Authority, Holder};
-use bhav::nodes::relay::{Aged, Published, Relay, Update, ValkeyRelay};
+use bhav::nodes::relay::{Evening, Publisher, Update};
 use bhav::nodes::valkey::Server;
 use bhav::store::Epoch;
 use jiff::SignedDuration;
@@ -102,9 +103,13 @@ fn a_price_of_a_stranger_is_counted_and_shown_by_nobody() {
     stop(nodes);
 }
 
-/// The rules of a leader and what is in the store, in the words of the relay.
-const RULES: &[u8] = b"{\"sources\":[{\"moving_ms\":[1000,3000],\"resting_ms\":[60000,3000],\
-    \"calls\":1},{\"moving_ms\":[1000,3000],\"resting_ms\":[60000,3000],\"calls\":1}]}";
+/// The rules of a leader.
+fn rules() -> FreshnessRules {
+    let limits = |period_ms| Limits { period_ms, grace_ms: 3_000 };
+    let (moving, resting) = (limits(1_000), limits(60_000));
+    let of = SourceRules { moving, resting, rests_for_ms: None, round: 0 };
+    FreshnessRules { sources: [of, of], spoken_for_ms: None }
+}
 
 #[test]
 fn a_price_of_tomorrow_is_refused_also_from_a_leader() {
@@ -113,7 +118,7 @@ fn a_price_of_tomorrow_is_refused_also_from_a_leader() {
     world.rows.set_away(true);
     let follower = watched(&world, "b");
     let server = std::sync::Arc::new(Server::new(world.server.address(), None, None).unwrap());
-    let leader = ValkeyRelay::new(&server, &installation(), "a");
+    let leader = Publisher::new(&server, &installation(), "a");
     let tell = |price: &str, ahead: SignedDuration| {
         let now = world.scene.clock.now();
         let quote = Quote {
@@ -127,13 +132,9 @@ fn a_price_of_tomorrow_is_refused_also_from_a_leader() {
             source: Source::BrokerA,
             simulated: false,
         };
-        let update = Update {
-            snapshot: RULES.to_vec(),
-            evening: b"{}".to_vec(),
-            quotes: vec![Aged { quote, age_ms: 0 }],
-            ..Update::default()
-        };
-        assert_eq!(leader.publish(Epoch(1), &update).unwrap(), Published::Told);
+        let mut update = Update::new(rules(), Evening::default());
+        update.add_quote(quote, Vouched { mono_ms: 0, calls: 1 }, 0);
+        assert_eq!(leader.publish(Epoch(1), update), Ok(()));
     };
     tell("8765.5", SignedDuration::from_hours(20));
     until("refused", || distrusted(&follower, "ahead") > 0);

@@ -2,9 +2,7 @@
 //! updated follows a leader that is not yet, and the other way round.
 
 use super::*;
-use crate::base::Quote;
 use crate::base::json::parse_decimal;
-use crate::nodes::relay::{decode, encode, encode_wanted};
 
 fn symbol(text: &str) -> Symbol {
     Symbol::parse(text).unwrap()
@@ -24,11 +22,8 @@ fn quote(name: &str, source: Source) -> Quote {
     }
 }
 
-fn told(name: &str, source: Source, vouched_ago_ms: Option<i64>, calls: u8) -> Told {
-    Told { quote: quote(name, source), vouched_ago_ms, calls }
-}
-
-fn news() -> News {
+/// As the publisher completes it.
+fn message() -> Update {
     let limits = |period_ms, grace_ms| Limits { period_ms, grace_ms };
     let rules = |rests_for_ms, round| SourceRules {
         moving: limits(1_000, 3_000),
@@ -50,31 +45,30 @@ fn news() -> News {
         simulated: true,
         provisional: true,
     };
-    News {
-        quotes: vec![
-            told("NSE:INFY", Source::BrokerA, Some(1_250), 2),
-            told("BSE:M&M", Source::Public, None, 7),
-            told("NSE:SBIN", Source::BrokerA, Some(-5), 1),
-        ],
+    let rules = FreshnessRules {
+        sources: [rules(Some(-250), 4), rules(None, 1)],
+        spoken_for_ms: Some(86_400_000),
+    };
+    let evening = Evening { signals: Some(date), instruments: None };
+    let mut update = Update {
+        epoch: Epoch(7),
+        seq: 42,
+        sent_ms: 1_763_632_801_000,
+        node: "node-1".to_owned(),
+        age_ms: 40,
         unknown: vec![symbol("NSE:NONE"), symbol("BSE:NONE")],
-        rules: FreshnessRules {
-            sources: [rules(Some(-250), 4), rules(None, 1)],
-            spoken_for_ms: Some(86_400_000),
-        },
-        evening: Evening { signals: Some(date), instruments: None },
         running: Some(RunningSignals {
             look: Look { date, at: "2026-11-20T09:59:30Z".parse().unwrap() },
             for_ms: 90_000,
             signals: vec![listed(None, Some(0.25)), listed(Some((3, 9)), None)],
         }),
-        age_ms: 40,
-    }
-}
-
-/// As the leader's relay completes it.
-fn message() -> Update {
-    let node = "node-1".to_owned();
-    Update { epoch: Epoch(7), seq: 42, told_ms: 1_763_632_801_000, node, ..update(news()) }
+        ..Update::new(rules, evening)
+    };
+    let vouched = |mono_ms, calls| Vouched { mono_ms, calls };
+    update.add_quote(quote("NSE:INFY", Source::BrokerA), vouched(-1_250, 2), 0);
+    update.add_quote(quote("BSE:M&M", Source::Public), Vouched { calls: 7, ..Vouched::NEVER }, 0);
+    update.add_quote(quote("NSE:SBIN", Source::BrokerA), vouched(5, 1), 0);
+    update
 }
 
 fn assert_bytes(found: &[u8], expected: &[u8]) {
@@ -113,39 +107,19 @@ fn a_message_of_the_leader_has_these_bytes() {
 
 #[test]
 fn the_least_that_a_leader_sends_has_these_bytes() {
-    let News { rules, .. } = news();
-    let least = News {
-        quotes: Vec::new(),
-        unknown: Vec::new(),
-        rules: FreshnessRules { spoken_for_ms: None, ..rules },
-        evening: Evening { signals: None, instruments: Date::new(2026, 11, 20).ok() },
-        running: None,
-        age_ms: 0,
-    };
+    let Update { rules, .. } = message();
+    let rules = FreshnessRules { spoken_for_ms: None, ..rules };
+    let evening = Evening { signals: None, instruments: Date::new(2026, 11, 20).ok() };
     let expected = b"\x02\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01-\x00\
         \x00\x00\xb1{\"sources\":[{\"moving_ms\":[1000,3000],\"resting_ms\":[60000,5000]\
         ,\"rests_for_ms\":-250,\"calls\":1,\"round\":4},{\"moving_ms\":[1000,3000],\"res\
         ting_ms\":[60000,5000],\"calls\":1,\"round\":1}]}\x00\x00\x00\x1c{\"instruments\
         \":\"2026-11-20\"}\x00\x00\x00\x00\x00\x00\x00\x00";
-    assert_bytes(&encode(&update(least)), expected);
+    assert_bytes(&encode(&Update::new(rules, evening)), expected);
 }
 
 #[test]
 fn what_a_node_wants_has_these_bytes() {
     let bytes = encode_wanted("node-2", &[symbol("NSE:INFY"), symbol("BSE:M&M")]);
     assert_bytes(&bytes, b"\x02\x06node-2\x00\x00\x00\x02\x08NSE:INFY\x07BSE:M&M");
-}
-
-#[test]
-fn a_message_is_read_as_it_was_sent_but_for_what_it_does_not_carry() {
-    let read = decode(Epoch(7), 42, &encode(&message())).unwrap();
-    let expected = News {
-        quotes: vec![
-            told("NSE:INFY", Source::BrokerA, Some(1_250), 2),
-            told("BSE:M&M", Source::Public, None, 7),
-            told("NSE:SBIN", Source::BrokerA, Some(0), 2),
-        ],
-        ..news()
-    };
-    assert_eq!(super::news(read), Some(expected));
 }

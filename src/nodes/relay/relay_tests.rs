@@ -6,53 +6,51 @@ use std::sync::atomic::Ordering::SeqCst;
 
 use rustix::process::Signal;
 
-use super::super::traits::{Published, Relay, Told};
 use super::*;
-use crate::nodes::relay::session::ValkeyRelay;
-use crate::nodes::relay::traits;
-use crate::nodes::relay::traits::tests::quote;
-use crate::nodes::relay::traits::{Aged, Update};
-use crate::nodes::valkey::Signed;
+use crate::nodes::cluster::SendError;
+use crate::nodes::relay::Publisher;
+use crate::nodes::relay::update::tests::{least, quote};
+use crate::nodes::relay::update::{Evening, encode, encode_wanted};
 use crate::nodes::valkey::installation::tests::{SECRET, installation, of};
 use crate::nodes::valkey::testing::TestServer;
-use crate::store::Epoch;
 
-/// What one follower was told.
+/// What one follower received.
 #[derive(Clone, Default)]
 struct Ears {
-    told: Arc<Mutex<Vec<Told>>>,
+    updates: Arc<Mutex<Vec<Update>>>,
+    sealed: Arc<Mutex<Vec<Vec<u8>>>>,
+    changes: Arc<AtomicBool>,
     deaf: Arc<AtomicBool>,
 }
 
-impl Listener for Ears {
-    fn hear(&self, told: Told) -> Result<(), Told> {
-        if self.deaf.load(SeqCst) {
-            return Err(told);
-        }
-        self.told.lock().push(told);
-        Ok(())
-    }
-}
-
 impl Ears {
+    fn inbox(&self) -> Inbox {
+        let (updates, sealed, changes) = (self.clone(), self.clone(), self.clone());
+        Inbox {
+            update: Box::new(move |update| {
+                if updates.deaf.load(SeqCst) {
+                    return Err(update);
+                }
+                updates.updates.lock().push(*update);
+                Ok(())
+            }),
+            sealed: Box::new(move |bytes| sealed.sealed.lock().push(bytes)),
+            changed: Box::new(move || changes.changes.store(true, SeqCst)),
+        }
+    }
+
     /// The newest price of a symbol, in paise, and its age.
     fn price(&self, symbol: &str) -> Option<(i64, u64)> {
-        let told = self.told.lock();
-        told.iter().rev().find_map(|told| {
-            let (Told::Update(update) | Told::State(update)) = told else { return None };
+        self.updates.lock().iter().rev().find_map(|update| {
             let aged = update.quotes.iter().find(|aged| aged.quote.symbol.as_str() == symbol)?;
             Some((i64::try_from(aged.quote.last_price.mantissa()).unwrap(), aged.age_ms))
         })
-    }
-
-    fn states(&self) -> usize {
-        self.told.lock().iter().filter(|told| matches!(told, Told::State(_))).count()
     }
 }
 
 struct Node {
     installation: Arc<Installation>,
-    relay: ValkeyRelay,
+    relay: Publisher,
     ears: Ears,
     follower: Follower,
 }
@@ -63,21 +61,15 @@ fn node(server: &TestServer, name: &str) -> Node {
 
 fn node_of(server: &TestServer, name: &str, installation: &Arc<Installation>) -> Node {
     let ears = Ears::default();
-    let relay = ValkeyRelay::new(&server.server(), installation, name);
-    let listener = Box::new(ears.clone());
+    let relay = Publisher::new(&server.server(), installation, name);
+    let follower = Follower::start(&server.server(), installation, ears.inbox()).unwrap();
     let installation = Arc::clone(installation);
-    let parts = FollowerParts {
-        server: server.server(),
-        installation: Arc::clone(&installation),
-        listener,
-    };
-    let follower = Follower::start(parts).unwrap();
     Node { installation, relay, ears, follower }
 }
 
 fn prices(prices: &[(&str, i64)], age_ms: u64) -> Update {
     let aged = |(symbol, paise): &(&str, i64)| Aged { quote: quote(symbol, *paise), age_ms };
-    Update { quotes: prices.iter().map(aged).collect(), ..Update::default() }
+    Update { quotes: prices.iter().map(aged).collect(), ..least() }
 }
 
 fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
@@ -109,18 +101,18 @@ fn what_the_leader_tells_all_nodes_hear_with_its_age() {
     let (leader, follower) = (node(&server, "a"), node(&server, "b"));
     subscribed(&follower);
     let update = Update {
-        snapshot: b"snapshot".to_vec(),
-        evening: b"evening".to_vec(),
+        unknown: vec![Symbol::parse("NSE:NONE").unwrap()],
         ..prices(&[("NSE:INFY", 150_000), ("NSE:TCS", 320_000)], 40)
     };
-    assert_eq!(leader.relay.publish(Epoch(3), &update).unwrap(), Published::Told);
+    leader.relay.publish(Epoch(3), update).unwrap();
     for node in [&leader, &follower] {
         eventually("heard", || node.ears.price("NSE:INFY").is_some());
         let (paise, age_ms) = node.ears.price("NSE:INFY").unwrap();
         assert!(paise == 150_000 && (40..5_000).contains(&age_ms), "{age_ms}");
     }
     let reading = follower.follower.reading();
-    assert_eq!((reading.state, reading.epoch, reading.gaps), ("following", 3, 0));
+    assert_eq!((reading.state, reading.gaps), ("following", 0));
+    assert_eq!(reading.leader, Some(("a".to_owned(), Epoch(3))));
     assert!(reading.age_ms.is_some());
 }
 
@@ -129,18 +121,19 @@ fn a_node_that_comes_later_reads_everything_that_was_told() {
     let name = "a_node_that_comes_later_reads_everything_that_was_told";
     let Some(server) = TestServer::start(name) else { return };
     let leader = node(&server, "a");
-    leader.relay.publish(Epoch(1), &prices(&[("NSE:A", 100), ("NSE:B", 200)], 1_000)).unwrap();
-    let head = Update { snapshot: b"new".to_vec(), ..prices(&[("NSE:B", 201)], 0) };
-    leader.relay.publish(Epoch(1), &head).unwrap();
+    leader.relay.publish(Epoch(1), prices(&[("NSE:A", 100), ("NSE:B", 200)], 1_000)).unwrap();
+    let evening = Evening { signals: Some(jiff::civil::date(2026, 11, 20)), instruments: None };
+    let head = Update { evening, ..prices(&[("NSE:B", 201)], 0) };
+    leader.relay.publish(Epoch(1), head).unwrap();
     let late = node(&server, "b");
-    eventually("read", || late.ears.states() > 0);
+    eventually("read", || late.ears.price("NSE:B").is_some());
     assert_eq!(late.ears.price("NSE:B").unwrap().0, 201);
     let (paise, age_ms) = late.ears.price("NSE:A").unwrap();
     assert!(paise == 100 && (1_000..30_000).contains(&age_ms), "{age_ms}");
-    let told = late.ears.told.lock();
-    let Some(Told::State(state)) = told.first() else { panic!("{told:?}") };
-    assert_eq!((state.epoch, state.seq, &*state.snapshot), (Epoch(1), 2, &b"new"[..]));
-    assert_eq!(late.follower.reading().leader.as_deref(), Some("a"));
+    let updates = late.ears.updates.lock();
+    let state = updates.first().unwrap();
+    assert_eq!((state.epoch, state.seq, state.evening), (Epoch(1), 2, evening));
+    assert_eq!(late.follower.reading().leader.unwrap().0, "a");
 }
 
 #[test]
@@ -150,13 +143,12 @@ fn a_leader_that_was_replaced_is_refused_and_not_heard() {
     let (old, new, follower) = (node(&server, "a"), node(&server, "b"), node(&server, "c"));
     subscribed(&follower);
     let told = |node: &Node, epoch, paise| {
-        node.relay.publish(Epoch(epoch), &prices(&[("NSE:A", paise)], 0)).unwrap()
+        node.relay.publish(Epoch(epoch), prices(&[("NSE:A", paise)], 0))
     };
-    assert_eq!(told(&old, 1, 100), Published::Told);
-    assert_eq!(told(&new, 2, 200), Published::Told);
-    assert_eq!(told(&old, 1, 101), Published::Fenced);
-    assert_eq!(old.relay.fenced(), 1);
-    assert_eq!(told(&new, 2, 201), Published::Told);
+    assert_eq!(told(&old, 1, 100), Ok(()));
+    assert_eq!(told(&new, 2, 200), Ok(()));
+    assert_eq!(told(&old, 1, 101), Err(SendError::Deposed));
+    assert_eq!(told(&new, 2, 201), Ok(()));
     eventually("heard", || follower.ears.price("NSE:A").is_some_and(|(paise, _)| paise == 201));
     assert_eq!(follower.follower.reading().gaps, 0);
     // The claim of a third, which has published nothing yet, fences the second off too.
@@ -164,7 +156,7 @@ fn a_leader_that_was_replaced_is_refused_and_not_heard() {
     let mut connection = server.server().connect(timer.monotonic_ms() + 5_000).unwrap();
     connection.end_by(timer.monotonic_ms() + 5_000);
     redis::cmd("SET").arg("bhav:main:epoch").arg(3).exec(&mut connection).unwrap();
-    assert_eq!(told(&new, 2, 202), Published::Fenced);
+    assert_eq!(told(&new, 2, 202), Err(SendError::Deposed));
 }
 
 #[test]
@@ -173,9 +165,9 @@ fn a_message_that_was_missed_is_made_up_for_by_reading_everything() {
     let Some(server) = TestServer::start(name) else { return };
     let (leader, follower) = (node(&server, "a"), node(&server, "b"));
     subscribed(&follower);
-    leader.relay.publish(Epoch(1), &prices(&[("NSE:A", 100)], 0)).unwrap();
+    leader.relay.publish(Epoch(1), prices(&[("NSE:A", 100)], 0)).unwrap();
     eventually("heard", || follower.ears.price("NSE:A").is_some());
-    let states = follower.ears.states();
+    let loads = follower.follower.reading().loads;
     // Told to nobody, but kept: as if the message had been lost.
     let timer = Clock::system();
     let mut connection = server.server().connect(timer.monotonic_ms() + 5_000).unwrap();
@@ -190,9 +182,9 @@ fn a_message_that_was_missed_is_made_up_for_by_reading_everything() {
         .exec(&mut connection)
         .unwrap();
     leader.relay.next_seq(Epoch(1));
-    leader.relay.publish(Epoch(1), &prices(&[("NSE:A", 102)], 0)).unwrap();
+    leader.relay.publish(Epoch(1), prices(&[("NSE:A", 102)], 0)).unwrap();
     eventually("read", || follower.ears.price("NSE:B").is_some());
-    assert!(follower.ears.states() > states);
+    assert!(follower.follower.reading().loads > loads);
     assert_eq!(follower.follower.reading().gaps, 1);
     assert_eq!(follower.ears.price("NSE:A").unwrap().0, 102);
 }
@@ -205,14 +197,14 @@ fn an_update_that_is_not_taken_waits_grows_older_and_is_joined_with_the_next() {
     subscribed(&follower);
     follower.ears.deaf.store(true, SeqCst);
     for paise in [100, 101, 102] {
-        leader.relay.publish(Epoch(1), &prices(&[("NSE:A", paise)], 0)).unwrap();
+        leader.relay.publish(Epoch(1), prices(&[("NSE:A", paise)], 0)).unwrap();
     }
-    leader.relay.publish(Epoch(1), &prices(&[("NSE:B", 200)], 0)).unwrap();
+    leader.relay.publish(Epoch(1), prices(&[("NSE:B", 200)], 0)).unwrap();
     eventually("waits", || follower.follower.reading().messages == 4);
-    assert!(follower.ears.told.lock().is_empty());
+    assert!(follower.ears.updates.lock().is_empty());
     follower.ears.deaf.store(false, SeqCst);
     eventually("taken", || follower.ears.price("NSE:B").is_some());
-    assert_eq!(follower.ears.told.lock().len(), 1, "as one");
+    assert_eq!(follower.ears.updates.lock().len(), 1, "as one");
     assert_eq!(follower.ears.price("NSE:A").unwrap().0, 102);
     assert_eq!(follower.follower.reading().merged, 3);
 }
@@ -226,7 +218,7 @@ fn a_server_that_dies_or_stops_is_found_again_and_everything_is_read() {
     let heard = |paise| {
         eventually("published", || {
             let update = prices(&[("NSE:A", paise)], 0);
-            matches!(leader.relay.publish(Epoch(1), &update), Ok(Published::Told))
+            leader.relay.publish(Epoch(1), update).is_ok()
         });
         eventually("heard", || {
             follower.ears.price("NSE:A").is_some_and(|(heard, _)| heard == paise)
@@ -250,14 +242,14 @@ fn a_silent_leader_shows_as_one_and_costs_a_read_each_three_seconds() {
     let Some(server) = TestServer::start(name) else { return };
     let (leader, follower) = (node(&server, "a"), node(&server, "b"));
     subscribed(&follower);
-    leader.relay.publish(Epoch(1), &prices(&[("NSE:A", 100)], 0)).unwrap();
+    leader.relay.publish(Epoch(1), prices(&[("NSE:A", 100)], 0)).unwrap();
     eventually("follows", || follower.follower.reading().state == "following");
     let (loads, timer) = (follower.follower.reading().loads, Clock::system());
     eventually("silent", || follower.follower.reading().state == "silent");
     assert!(timer.monotonic_ms() > 2_000);
     assert_eq!(follower.follower.reading().loads, loads + 1);
     assert_eq!(follower.follower.reading().failures, 0);
-    leader.relay.publish(Epoch(1), &prices(&[("NSE:A", 101)], 0)).unwrap();
+    leader.relay.publish(Epoch(1), prices(&[("NSE:A", 101)], 0)).unwrap();
     eventually("follows again", || follower.follower.reading().state == "following");
 }
 
@@ -301,7 +293,7 @@ fn bytes_that_are_no_messages_are_counted_and_change_nothing() {
     let (leader, follower) = (node(&server, "a"), node(&server, "b"));
     subscribed(&follower);
     let room = installation().room().unwrap();
-    let good = room.sign(Signed::Message, "", (Epoch(9), 1), &traits::encode(&Update::default()));
+    let good = room.sign(Signed::Message, "", (Epoch(9), 1), &encode(&least()));
     let large = [&good[..], &vec![0; 5 * 1024 * 1024][..]].concat();
     let hostile: [&[u8]; 5] = [b"", b"x", b"1700000000000", &good[..60], &large];
     for payload in hostile {
@@ -314,8 +306,8 @@ fn bytes_that_are_no_messages_are_counted_and_change_nothing() {
     let other = room.sign(Signed::Message, "", (Epoch(9), 1), b"\xff");
     publish(&server, "bhav:main:relay", &other);
     eventually("distrusted", || follower.distrusted() == [16, 1, 0]);
-    assert!(follower.ears.told.lock().is_empty());
-    leader.relay.publish(Epoch(1), &prices(&[("NSE:A", 100)], 0)).unwrap();
+    assert!(follower.ears.updates.lock().is_empty());
+    leader.relay.publish(Epoch(1), prices(&[("NSE:A", 100)], 0)).unwrap();
     eventually("still hears", || follower.ears.price("NSE:A").is_some());
     assert_eq!(follower.follower.reading().connects, 1);
 }
@@ -327,7 +319,7 @@ fn a_message_of_a_stranger_changes_nothing_whatever_it_copies() {
     let (leader, follower) = (node(&server, "a"), node(&server, "b"));
     subscribed(&follower);
     let tell = |paise| {
-        leader.relay.publish(Epoch(1), &prices(&[("NSE:A", paise)], 0)).unwrap();
+        leader.relay.publish(Epoch(1), prices(&[("NSE:A", paise)], 0)).unwrap();
     };
     let recorded = overheard(&server, "bhav:main:relay", || tell(100));
     eventually("heard", || follower.paise("NSE:A") == Some(100));
@@ -361,18 +353,18 @@ fn a_recording_of_long_ago_is_no_news_to_a_node_that_has_heard_nothing() {
     subscribed(&follower);
     let room = installation().room().unwrap();
     // Told on another day, in an epoch of then.
-    let long_ago = Update { told_ms: 1_700_000_000_000, ..prices(&[("NSE:A", 100)], 0) };
-    let body = traits::encode(&long_ago);
+    let long_ago = Update { sent_ms: 1_700_000_000_000, ..prices(&[("NSE:A", 100)], 0) };
+    let body = encode(&long_ago);
     publish(&server, "bhav:main:relay", &room.sign(Signed::Message, "", (Epoch(900), 1), &body));
-    let wanted = traits::encode_wanted("a", &[Symbol::parse("NSE:A").unwrap()]);
+    let wanted = encode_wanted("a", &[Symbol::parse("NSE:A").unwrap()]);
     let place = (Epoch(0), 1_700_000_000_000);
     publish(&server, "bhav:main:wanted", &room.sign(Signed::Wanted, "", place, &wanted));
     publish(&server, "bhav:main:changes", &room.sign(Signed::Changes, "", place, b""));
     eventually("replayed", || follower.distrusted() == [0, 0, 3]);
-    assert!(follower.ears.told.lock().is_empty() && follower.follower.wanted().is_empty());
+    assert!(follower.ears.updates.lock().is_empty() && follower.follower.wanted().is_empty());
     // Nor does its epoch keep out a leader of today.
     let leader = node(&server, "a");
-    leader.relay.publish(Epoch(2), &prices(&[("NSE:A", 101)], 0)).unwrap();
+    leader.relay.publish(Epoch(2), prices(&[("NSE:A", 101)], 0)).unwrap();
     eventually("heard", || follower.paise("NSE:A") == Some(101));
 }
 
@@ -381,12 +373,12 @@ fn what_the_server_keeps_is_believed_where_it_was_signed_for_and_not_if_it_is_pu
     let name = "what_the_server_keeps_is_believed_where_it_was_signed_for";
     let Some(server) = TestServer::start(name) else { return };
     let leader = node(&server, "a");
-    leader.relay.publish(Epoch(1), &prices(&[("NSE:A", 100)], 0)).unwrap();
+    leader.relay.publish(Epoch(1), prices(&[("NSE:A", 100)], 0)).unwrap();
     let kept =
         |words: &[&[u8]]| -> Vec<u8> { redis::from_redis_value(command(&server, words)).unwrap() };
     let head = kept(&[b"HGET", b"bhav:main:relay", b"head"]);
     let quote = kept(&[b"HGET", b"bhav:main:relay:quote", b"NSE:A"]);
-    leader.relay.publish(Epoch(1), &prices(&[("NSE:B", 200)], 0)).unwrap();
+    leader.relay.publish(Epoch(1), prices(&[("NSE:B", 200)], 0)).unwrap();
     for (symbol, value) in [(&b"NSE:B"[..], &quote[..]), (b"NSE:C", &quote), (b"NSE:D", b"x")] {
         command(&server, &[b"HSET", b"bhav:main:relay:quote", symbol, value]);
     }
@@ -397,7 +389,7 @@ fn what_the_server_keeps_is_believed_where_it_was_signed_for_and_not_if_it_is_pu
     // The state of before is put back; the node has heard later ones.
     command(&server, &[b"HSET", b"bhav:main:relay", b"head", &head]);
     eventually("replayed", || follower.distrusted()[2] > 0);
-    leader.relay.publish(Epoch(1), &prices(&[("NSE:B", 201)], 0)).unwrap();
+    leader.relay.publish(Epoch(1), prices(&[("NSE:B", 201)], 0)).unwrap();
     eventually("goes on", || follower.paise("NSE:B") == Some(201));
     assert_eq!(follower.follower.reading().gaps, 0);
 }
@@ -421,7 +413,7 @@ fn numbers_that_no_leader_gave_do_not_silence_the_relay() {
         command(&server, &words);
         paise += 1;
         let update = prices(&[("NSE:A", paise)], 0);
-        assert_eq!(leader.relay.publish(Epoch(1), &update).unwrap(), Published::Told, "{words:?}");
+        assert_eq!(leader.relay.publish(Epoch(1), update), Ok(()), "{words:?}");
         eventually("heard", || follower.paise("NSE:A") == Some(paise));
     }
 }
@@ -432,13 +424,13 @@ fn after_a_server_that_forgot_and_a_database_that_went_back_lower_numbers_are_he
     let Some(mut server) = TestServer::start(name) else { return };
     let (leader, follower) = (node(&server, "a"), node(&server, "b"));
     subscribed(&follower);
-    leader.relay.publish(Epoch(51), &prices(&[("NSE:A", 100)], 0)).unwrap();
+    leader.relay.publish(Epoch(51), prices(&[("NSE:A", 100)], 0)).unwrap();
     eventually("heard", || follower.paise("NSE:A") == Some(100));
     server.restart();
     let mut paise = 100;
     eventually("heard again", || {
         paise += 1;
-        drop(leader.relay.publish(Epoch(4), &prices(&[("NSE:A", paise)], 0)));
+        drop(leader.relay.publish(Epoch(4), prices(&[("NSE:A", paise)], 0)));
         follower.paise("NSE:A").is_some_and(|heard| heard > 100)
     });
 }
@@ -454,7 +446,7 @@ fn a_secret_may_be_changed_on_one_node_after_the_other() {
     let leader = node_of(&server, "a", &before);
     let follower = node_of(&server, "b", &after);
     subscribed(&follower);
-    leader.relay.publish(Epoch(1), &prices(&[("NSE:A", 100)], 0)).unwrap();
+    leader.relay.publish(Epoch(1), prices(&[("NSE:A", 100)], 0)).unwrap();
     eventually("heard", || follower.paise("NSE:A") == Some(100));
     assert_eq!(follower.distrusted(), [0; 3]);
 }
@@ -472,10 +464,10 @@ fn what_nodes_want_reaches_all_and_sealed_bytes_are_passed_on() {
     leader.relay.want(&symbols(&["NSE:B", "NSE:C"])).unwrap();
     eventually("wanted", || leader.follower.wanted().len() == 3);
     follower.relay.pass_on(b"sealed").unwrap();
-    eventually("passed on", || leader.ears.told.lock().contains(&Told::Sealed(b"sealed".to_vec())));
-    assert!(!leader.ears.told.lock().contains(&Told::Changes));
-    follower.relay.tell_of_changes().unwrap();
-    eventually("the word of changes", || leader.ears.told.lock().contains(&Told::Changes));
+    eventually("passed on", || *leader.ears.sealed.lock() == [b"sealed"]);
+    assert!(!leader.ears.changes.load(SeqCst));
+    follower.relay.notify_changes().unwrap();
+    eventually("word of changes", || leader.ears.changes.load(SeqCst));
     eventually("forgotten", || leader.follower.wanted().is_empty());
 }
 

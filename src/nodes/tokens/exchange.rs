@@ -6,7 +6,7 @@ use std::io;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, bounded};
+use crossbeam_channel::{Receiver, RecvTimeoutError};
 use jiff::{SignedDuration, Timestamp};
 use secrecy::{ExposeSecret, SecretString};
 
@@ -15,12 +15,11 @@ use crate::base::{Broker, Clock};
 use crate::brokers::SharedToken;
 use crate::brokers::session::token::{Token, ToldToken};
 use crate::nodes::cluster::{SharedTokens, TokenEvent};
-use crate::nodes::relay::Relay;
 use crate::nodes::tokens::sealed::{
     DayToken, Heard, NotOurs, RefusedToken, TokenPrint, TokenRelay, TokenWord, print_of,
 };
 use crate::nodes::valkey::{Installation, Namespace};
-use crate::rt::threads;
+use crate::rt::threads::{Stop, Stoppable};
 
 /// Messages that wait to be read. A node sends a handful at once.
 pub(crate) const HEARD_MAX: usize = 32;
@@ -50,15 +49,17 @@ const NAMESAKE_MS: u64 = 60_000;
 /// Longest that the end of the service waits for the thread.
 const STOP_WAIT: Duration = Duration::from_millis(250);
 
+/// Sends encrypted bytes; whether they went out.
+type SendSealed = Box<dyn Fn(&[u8]) -> bool + Send>;
+
 /// What the thread works with.
 pub(crate) struct ExchangeParts {
-    /// Carries sealed bytes to all nodes.
-    pub relay: Arc<dyn Relay>,
-    /// Sealed bytes that came.
+    pub send: SendSealed,
+    /// Encrypted bytes that came.
     pub heard: Receiver<Vec<u8>>,
-    /// How often this node began to hear the others.
+    /// How often this node began to receive from the others.
     pub connects: Box<dyn Fn() -> u64 + Send>,
-    /// Whose tokens these are, and whose secret seals them.
+    /// Whose tokens these are, and whose secret encrypts them.
     pub installation: Arc<Installation>,
     /// What this node is called.
     pub node: String,
@@ -66,35 +67,13 @@ pub(crate) struct ExchangeParts {
     pub clock: Clock,
 }
 
-/// The running thread. Dropping it tells what is new and ends it.
-pub(crate) struct Exchange {
-    running: Option<Sender<()>>,
-    ended: Receiver<()>,
-}
-
-impl Exchange {
-    /// Starts the thread.
-    ///
-    /// # Errors
-    /// It cannot be started.
-    pub(crate) fn start(parts: ExchangeParts) -> io::Result<Self> {
-        let (running, stop) = bounded::<()>(0);
-        let (done, ended) = bounded::<()>(0);
-        let worker = Worker::new(parts, stop);
-        threads::spawn("tokens", move || {
-            // Dropped with the thread, whatever ends it.
-            let _done = done;
-            worker.run();
-        })?;
-        Ok(Self { running: Some(running), ended })
-    }
-}
-
-impl Drop for Exchange {
-    fn drop(&mut self) {
-        drop(self.running.take());
-        let _ = self.ended.recv_timeout(STOP_WAIT);
-    }
+/// Starts the thread. Dropping it sends what is new and ends it.
+///
+/// # Errors
+/// It cannot be started.
+pub(crate) fn start_exchange(parts: ExchangeParts) -> io::Result<Stoppable> {
+    let worker = Worker::new(parts);
+    Stoppable::spawn("tokens", STOP_WAIT, move |stop| worker.run(&stop))
 }
 
 /// The token of one broker.
@@ -110,7 +89,6 @@ struct Slot {
 /// State of the thread.
 struct Worker {
     parts: ExchangeParts,
-    stop: Receiver<()>,
     words: TokenRelay,
     /// For which `words` seals.
     secret: Arc<SecretString>,
@@ -128,7 +106,7 @@ struct Worker {
 }
 
 impl Worker {
-    fn new(parts: ExchangeParts, stop: Receiver<()>) -> Self {
+    fn new(parts: ExchangeParts) -> Self {
         let (secret, namespace) = in_force(&parts);
         let SharedTokens { of_broker_a, of_broker_b, .. } = parts.tokens.clone();
         let slots = [(Broker::A, of_broker_a), (Broker::B, of_broker_b)]
@@ -137,7 +115,6 @@ impl Worker {
             words: words(&parts.node, &secret, namespace.as_ref()),
             secret,
             namespace,
-            stop,
             slots,
             refused: RefusedTokens::default(),
             connects: 0,
@@ -152,17 +129,17 @@ impl Worker {
         }
     }
 
-    fn run(mut self) {
+    fn run(mut self, stop: &Stop) {
         loop {
             match self.parts.heard.recv_timeout(LOOK) {
                 Ok(sealed) => self.hear(&sealed),
                 Err(RecvTimeoutError::Timeout) => {}
                 // Whoever hears has ended; the service ends too, or goes on by itself.
                 Err(RecvTimeoutError::Disconnected) => {
-                    let _ = self.stop.recv_timeout(LOOK);
+                    stop.wait(LOOK);
                 }
             }
-            let stops = self.stop.try_recv() == Err(TryRecvError::Disconnected);
+            let stops = stop.is_set();
             self.tell_news();
             if stops {
                 return;
@@ -246,7 +223,7 @@ impl Worker {
         if self.now_mono_ms() < self.rest_until_mono_ms {
             return false;
         }
-        let sent = sealed.is_some_and(|sealed| self.parts.relay.pass_on(&sealed).is_ok());
+        let sent = sealed.is_some_and(|sealed| (self.parts.send)(&sealed));
         if !sent {
             self.rest_until_mono_ms = self.now_mono_ms() + REST_MS;
             self.parts.tokens.counts.add(TokenEvent::Untold);

@@ -2,13 +2,12 @@
 
 use std::io::Write;
 
+use crossbeam_channel::{Sender, bounded};
 use parking_lot::Mutex;
 
 use super::*;
-use crate::base::{ManualClock, Symbol};
-use crate::nodes::relay::{Published, RelayError, Update};
+use crate::base::ManualClock;
 use crate::nodes::valkey::NodeSecret;
-use crate::nodes::valkey::ValkeyError;
 
 const SECRET: &str = "a key that all the nodes know, as they must";
 const CANARY: &str = "canary-access-token-of-the-day";
@@ -21,25 +20,13 @@ struct Air {
     cut: Mutex<bool>,
 }
 
-impl Relay for Air {
-    fn publish(&self, _: crate::store::Epoch, _: &Update) -> Result<Published, RelayError> {
-        unreachable!("tokens are not prices")
-    }
-
-    fn want(&self, _: &[Symbol]) -> Result<(), RelayError> {
-        unreachable!("tokens are not symbols")
-    }
-
-    fn pass_on(&self, sealed: &[u8]) -> Result<(), RelayError> {
-        if *self.cut.lock() {
-            return Err(RelayError::Server(ValkeyError::Late));
+impl Air {
+    fn carry(&self, sealed: &[u8]) -> bool {
+        let cut = *self.cut.lock();
+        if !cut {
+            self.sent.lock().push(sealed.to_vec());
         }
-        self.sent.lock().push(sealed.to_vec());
-        Ok(())
-    }
-
-    fn tell_of_changes(&self) -> Result<(), RelayError> {
-        unreachable!("tokens are not accounts")
+        !cut
     }
 }
 
@@ -49,13 +36,11 @@ struct Node {
     /// How much of the air it has heard.
     heard: usize,
     _sender: Sender<Vec<u8>>,
-    _running: Sender<()>,
 }
 
 impl Node {
     fn new(node: &str, secret: &str, air: &Arc<Air>, clock: &Clock) -> Self {
-        let (_sender, heard) = bounded(HEARD_MAX);
-        let (_running, stop) = bounded(0);
+        let ((_sender, heard), carrier) = (bounded(HEARD_MAX), Arc::clone(air));
         let shared = Arc::<SharedToken>::default();
         let tokens = SharedTokens {
             counts: Arc::default(),
@@ -63,7 +48,7 @@ impl Node {
             of_broker_b: Arc::new(SharedToken::of_broker_b()),
         };
         let parts = ExchangeParts {
-            relay: air.clone(),
+            send: Box::new(move |sealed| carrier.carry(sealed)),
             heard,
             connects: Box::new(|| 1),
             installation: Arc::new(Installation::named(
@@ -74,7 +59,7 @@ impl Node {
             tokens,
             clock: clock.clone(),
         };
-        Self { worker: Worker::new(parts, stop), shared, heard: 0, _sender, _running }
+        Self { worker: Worker::new(parts), shared, heard: 0, _sender }
     }
 
     /// Hears what is new, and tells what is.

@@ -15,4 +15,4 @@
 mod exchange;
 pub(crate) mod sealed;
 
-pub(crate) use exchange::{Exchange, ExchangeParts, HEARD_MAX};
+pub(crate) use exchange::{ExchangeParts, HEARD_MAX, start_exchange};

@@ -84,7 +84,7 @@ pub(crate) struct NotOurs;
 pub(crate) struct NoRandomness;
 
 /// Seals what this node says and opens what it hears. The bytes go through
-/// `Relay::pass_on`.
+/// `Publisher::pass_on`.
 pub(crate) struct TokenRelay {
     key: LessSafeKey,
     /// What the bytes are for. Sealed with them, so that those of another installation do not open.

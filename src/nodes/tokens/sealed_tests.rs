@@ -9,8 +9,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::base::Clock;
-use crate::nodes::relay::traits::Told;
-use crate::nodes::relay::{Follower, FollowerParts, Relay, ValkeyRelay};
+use crate::nodes::relay::Publisher;
+use crate::nodes::relay::follower::{Follower, Inbox};
 use crate::nodes::valkey::installation::tests::installation;
 use crate::nodes::valkey::testing::TestServer;
 
@@ -156,12 +156,11 @@ fn a_node_that_starts_asks_and_the_token_comes_and_lies_nowhere() {
     let timer = Clock::system();
     let start = |node: &'static str, has: Option<DayToken>| {
         let words = relay(SECRET, "main", node);
-        let sender = Arc::new(ValkeyRelay::new(&server.server(), &installation(), node));
+        let sender = Arc::new(Publisher::new(&server.server(), &installation(), node));
         let heard = Arc::new(Mutex::new(None::<DayToken>));
         let (slot, answers) = (Arc::clone(&heard), Arc::clone(&sender));
         let now_ms = timer.clone();
-        let listener = move |told: Told| {
-            let Told::Sealed(sealed) = told else { return Ok(()) };
+        let sealed = move |sealed: Vec<u8>| {
             let heard = words.hear(&sealed, now_ms.monotonic_ms());
             match heard.ok().flatten().map(|heard| heard.word) {
                 Some(TokenWord::Asked) => {
@@ -172,11 +171,11 @@ fn a_node_that_starts_asks_and_the_token_comes_and_lies_nowhere() {
                 Some(TokenWord::Has(token)) => *slot.lock() = Some(token),
                 _ => {}
             }
-            Ok(())
         };
-        let (server, installation) = (server.server(), installation());
-        let parts = FollowerParts { server, installation, listener: Box::new(listener) };
-        (Follower::start(parts).unwrap(), sender, heard)
+        let (update, changed) = (Box::new(|_| Ok(())), Box::new(|| ()));
+        let inbox = Inbox { update, sealed: Box::new(sealed), changed };
+        let follower = Follower::start(&server.server(), &installation(), inbox).unwrap();
+        (follower, sender, heard)
     };
     let has = start("a", Some(token()));
     let starts = start("b", None);

@@ -1,0 +1,695 @@
+//! What this node receives: the OS thread `relay` subscribes, and subscribes again after a failure.
+//!
+//! A message carries what one round of a feed brought. The server keeps the same, by symbol, so a
+//! node that missed messages reads everything once and follows on. Only the newest counts, so
+//! nothing is queued. The thread judges who signed a message and whether it is the next one; it
+//! blocks by deadlines, and hands on what it received through the closures of [`Inbox`], which must
+//! not block.
+
+use std::collections::HashSet;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU8, AtomicU64};
+use std::time::Duration;
+
+use arc_swap::ArcSwapOption;
+use parking_lot::Mutex;
+use redis::{ConnectionLike, RedisResult};
+
+use crate::base::{BoundedMap, Clock, Symbol};
+use crate::cache::l2;
+use crate::nodes::cluster::RelayReading;
+use crate::nodes::relay::update::{
+    Aged, MESSAGE_BYTES_MAX, SYMBOLS_MAX, Update, decode, decode_wanted,
+};
+use crate::nodes::valkey::{
+    BackOff, Client, Connection, Deadlines, Distrust, Installation, Namespace, Opened, Room,
+    Server, Signed,
+};
+use crate::rt::threads::{Stop, Stoppable};
+use crate::store::Epoch;
+
+/// To connect, log in and subscribe.
+const OPEN_MS: u64 = 1_000;
+/// Longest wait for a message: the end of the service and deadlines are checked this often.
+const RECEIVE_MS: u64 = 100;
+/// The leader sends each second. After this long without a message everything is read.
+const SILENT_MS: u64 = 3_000;
+/// A message that seems younger or older than this shows that our estimate of the server's clock,
+/// or the network, is off; then everything is read.
+const DOUBTFUL_MS: u64 = 3_000;
+/// A message that was sent longer ago than this, by the server's clock, is a recording: a message
+/// that comes at all comes within the deadlines of both ends.
+const REPLAYED_MS: u64 = 10_000;
+/// Longest encrypted message.
+const SEALED_BYTES_MAX: usize = 16 * 1024;
+/// How often a waiting thread checks whether it may go on.
+const LOOK: Duration = Duration::from_millis(100);
+/// Longest that the end of the service waits for the thread.
+const STOP_WAIT: Duration = Duration::from_millis(250);
+/// Deadlines of the connection that reads what the server keeps.
+const READ: Deadlines = Deadlines { connect_ms: 500, call_ms: 2_000 };
+
+/// Takes an update, or gives it back while the one before waits; it comes again, with what came
+/// meanwhile.
+pub(crate) type Put = Box<dyn Fn(Box<Update>) -> Result<(), Box<Update>> + Send>;
+
+/// Where received messages go. None of these may block.
+pub(crate) struct Inbox {
+    pub update: Put,
+    /// Encrypted bytes of another node.
+    pub sealed: Box<dyn Fn(Vec<u8>) + Send>,
+    /// The database has changes that have to be read. This node may have made them itself.
+    pub changed: Box<dyn Fn() + Send>,
+}
+
+/// The running thread. Dropping it ends it.
+pub(crate) struct Follower {
+    shared: Arc<Shared>,
+    _thread: Stoppable,
+}
+
+/// What the thread and its owner share.
+struct Shared {
+    counters: Counters,
+    board: Mutex<Board>,
+    timer: Clock,
+}
+
+impl Follower {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// The thread cannot be started.
+    pub(crate) fn start(
+        server: &Arc<Server>,
+        installation: &Arc<Installation>,
+        inbox: Inbox,
+    ) -> io::Result<Self> {
+        let timer = server.timer().clone();
+        let board = Mutex::new(Board::new());
+        let shared = Arc::new(Shared { counters: Counters::default(), board, timer });
+        let (server, installation) = (Arc::clone(server), Arc::clone(installation));
+        let (reads, thread_shared) = (Client::new(&server, READ), Arc::clone(&shared));
+        let _thread = Stoppable::spawn("relay", STOP_WAIT, move |stop| {
+            Worker { server, installation, reads, inbox, shared: thread_shared, stop }.run();
+        })?;
+        Ok(Self { shared, _thread })
+    }
+
+    /// What the nodes want now, each symbol once.
+    pub(crate) fn wanted(&self) -> Vec<Symbol> {
+        self.shared.board.lock().wanted(self.shared.timer.monotonic_ms())
+    }
+
+    /// For health and metrics.
+    pub(crate) fn reading(&self) -> RelayReading {
+        self.shared.counters.read(self.shared.timer.monotonic_ms())
+    }
+}
+
+/// State of the thread.
+struct Worker {
+    server: Arc<Server>,
+    installation: Arc<Installation>,
+    reads: Client,
+    inbox: Inbox,
+    shared: Arc<Shared>,
+    stop: Stop,
+}
+
+impl Worker {
+    fn run(self) {
+        let mut back_off = BackOff::new();
+        let mut following = Following::default();
+        while !self.stop.is_set() {
+            self.shared.counters.set_state(State::Connecting);
+            let worked = self.subscribe(&mut following);
+            if self.stop.is_set() {
+                return;
+            }
+            self.shared.counters.failures.fetch_add(1, Relaxed);
+            if worked {
+                back_off.succeeded();
+            }
+            back_off.failed(self.now_mono_ms());
+            self.shared.counters.set_state(State::Waiting);
+            while back_off.wait_ms(self.now_mono_ms()) > 0 {
+                if self.stop.wait(LOOK) {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Subscribes and receives until that fails or the service stops. Returns whether it worked at
+    /// all.
+    fn subscribe(&self, following: &mut Following) -> bool {
+        let Ok(room) = self.installation.room() else { return false };
+        if following.namespace.as_ref() != Some(room.namespace()) {
+            *following =
+                Following { namespace: Some(room.namespace().clone()), ..Following::default() };
+        }
+        let channels = room.keys.channels();
+        let until_mono_ms = self.now_mono_ms() + OPEN_MS;
+        let Ok(mut connection) = self.server.connect(until_mono_ms) else { return false };
+        connection.end_by(until_mono_ms);
+        if let Err(error) = connection.subscribe(&channels) {
+            self.server.note(&error);
+            return false;
+        }
+        self.shared.counters.connects.fetch_add(1, Relaxed);
+        let mut session = Session {
+            worker: self,
+            following,
+            room,
+            connection,
+            channels,
+            server_zero_ms: 0,
+            received_mono_ms: 0,
+            must_read: true,
+        };
+        let mut worked = false;
+        while !self.stop.is_set() && session.pass().is_some() {
+            worked = true;
+        }
+        worked
+    }
+
+    fn now_mono_ms(&self) -> u64 {
+        self.shared.timer.monotonic_ms()
+    }
+}
+
+/// What is kept from one subscription to the next.
+#[derive(Default)]
+struct Following {
+    /// The namespace of the messages that were received.
+    namespace: Option<Namespace>,
+    sequence: Sequence,
+    /// An update that was not taken yet, and since when it waits.
+    waits: Option<(Update, u64)>,
+}
+
+/// One subscription, from its opening to its end.
+struct Session<'a> {
+    worker: &'a Worker,
+    following: &'a mut Following,
+    room: Arc<Room>,
+    connection: Connection,
+    channels: [String; 4],
+    /// The server's time at the zero of our clock; not too early, so that nothing looks younger
+    /// than it is.
+    server_zero_ms: u64,
+    /// When a message of the leader came, or everything was read.
+    received_mono_ms: u64,
+    must_read: bool,
+}
+
+impl Session<'_> {
+    /// One round: reads everything if that is due, then waits for a message. `None` when the
+    /// subscription is of no use any more.
+    fn pass(&mut self) -> Option<()> {
+        let room = self.worker.installation.room().ok()?;
+        if room.namespace() != self.room.namespace() {
+            return None;
+        }
+        self.room = room;
+        let now_mono_ms = self.worker.now_mono_ms();
+        let silent = now_mono_ms.saturating_sub(self.received_mono_ms) >= SILENT_MS;
+        if self.must_read || silent {
+            let is_new = self.read()?;
+            if is_new || silent {
+                let state = if is_new { State::Following } else { State::Silent };
+                self.counters().set_state(state);
+            }
+            // The server has what was not sent to us: the subscription is dead.
+            if silent && is_new && !std::mem::take(&mut self.must_read) {
+                return None;
+            }
+            self.must_read = false;
+        }
+        self.hand_over();
+        self.connection.end_by(self.worker.now_mono_ms() + RECEIVE_MS);
+        if let Some((channel, message)) = self.connection.hear().ok()? {
+            self.take(&channel, &message);
+        }
+        Some(())
+    }
+
+    fn counters(&self) -> &Counters {
+        &self.worker.shared.counters
+    }
+
+    /// Reads all that the server keeps; whether it was news.
+    fn read(&mut self) -> Option<bool> {
+        let (room, asked_mono_ms) = (&self.room, self.worker.now_mono_ms());
+        let kept = self.worker.reads.call(|to| read_kept(room, to)).ok()?;
+        self.counters().loads.fetch_add(1, Relaxed);
+        for (cause, what) in kept.distrusted {
+            self.worker.installation.distrust(cause, what);
+        }
+        self.server_zero_ms = kept.server_ms.saturating_sub(asked_mono_ms);
+        self.received_mono_ms = self.worker.now_mono_ms();
+        let Some(state) = kept.state else { return Some(false) };
+        let Some(is_new) = self.following.sequence.read(state.epoch, state.seq, state.sent_ms)
+        else {
+            self.worker.installation.distrust(Distrust::Replayed, Signed::Head);
+            return Some(false);
+        };
+        if is_new {
+            let age_ms = kept.server_ms.saturating_sub(state.sent_ms);
+            let sent_mono_ms = self.received_mono_ms.saturating_sub(age_ms);
+            self.counters().received(state.epoch, &state.node, sent_mono_ms);
+        }
+        // After a gap the number is known already, and the quotes between are not.
+        if is_new || self.must_read {
+            // A whole state has all that waits.
+            self.following.waits = Some((state, self.received_mono_ms));
+        }
+        Some(is_new)
+    }
+
+    fn take(&mut self, channel: &str, message: &[u8]) {
+        let inbox = &self.worker.inbox;
+        let taken = match self.channels.iter().position(|known| known == channel) {
+            Some(0) => self.take_update(message).map_err(|cause| (cause, Signed::Message)),
+            Some(1) => self.take_wanted(message).map_err(|cause| (cause, Signed::Wanted)),
+            Some(2) if message.len() <= SEALED_BYTES_MAX => {
+                (inbox.sealed)(message.to_vec());
+                Ok(())
+            }
+            Some(3) => self
+                .recent(Signed::Changes, message)
+                .map(|_| (inbox.changed)())
+                .map_err(|cause| (cause, Signed::Changes)),
+            _ => Err((Distrust::Forged, Signed::Sealed)),
+        };
+        if let Err((cause, what)) = taken {
+            self.worker.installation.distrust(cause, what);
+        }
+    }
+
+    /// What a node of ours signed a moment ago.
+    fn recent<'m>(&self, kind: Signed, message: &'m [u8]) -> Result<Opened<'m>, Distrust> {
+        let opened = self.room.open(kind, b"", message).ok_or(Distrust::Forged)?;
+        self.expect_recent(opened.number)?;
+        Ok(opened)
+    }
+
+    /// A message of another time is one that was recorded.
+    fn expect_recent(&self, sent_ms: u64) -> Result<(), Distrust> {
+        let apart_ms = self.server_now_ms().abs_diff(sent_ms);
+        if apart_ms <= REPLAYED_MS { Ok(()) } else { Err(Distrust::Replayed) }
+    }
+
+    fn server_now_ms(&self) -> u64 {
+        self.server_zero_ms + self.worker.now_mono_ms()
+    }
+
+    fn take_wanted(&self, message: &[u8]) -> Result<(), Distrust> {
+        let opened = self.recent(Signed::Wanted, message)?;
+        let (node, symbols) = decode_wanted(opened.body).ok_or(Distrust::Unreadable)?;
+        let now_mono_ms = self.worker.now_mono_ms();
+        let mut board = self.worker.shared.board.lock();
+        let is_later = board.put(node, symbols, opened.number, now_mono_ms);
+        if is_later { Ok(()) } else { Err(Distrust::Replayed) }
+    }
+
+    fn take_update(&mut self, message: &[u8]) -> Result<(), Distrust> {
+        if message.len() > MESSAGE_BYTES_MAX {
+            return Err(Distrust::Forged);
+        }
+        let mut update = opened(&self.room, Signed::Message, message)?;
+        let now_mono_ms = self.worker.now_mono_ms();
+        self.counters().messages.fetch_add(1, Relaxed);
+        if let Err(replayed) = self.expect_recent(update.sent_ms) {
+            // Or our estimate of the server's clock is off, which reading everything cures.
+            self.must_read |= now_mono_ms.saturating_sub(self.received_mono_ms) >= DOUBTFUL_MS / 2;
+            return Err(replayed);
+        }
+        match self.following.sequence.receive(update.epoch, update.seq, update.sent_ms) {
+            Place::Old => {
+                self.counters().old.fetch_add(1, Relaxed);
+                return Ok(());
+            }
+            Place::Anew => {
+                self.must_read = true;
+                return Ok(());
+            }
+            Place::Next => {}
+            Place::AfterGap => {
+                self.counters().gaps.fetch_add(1, Relaxed);
+                self.must_read = true;
+            }
+        }
+        self.received_mono_ms = now_mono_ms;
+        self.counters().set_state(State::Following);
+        let server_now_ms = self.server_now_ms();
+        let under_way_ms = server_now_ms.saturating_sub(update.sent_ms);
+        let ahead_ms = update.sent_ms.saturating_sub(server_now_ms);
+        self.must_read |= under_way_ms.max(ahead_ms) > DOUBTFUL_MS;
+        let sent_mono_ms = now_mono_ms.saturating_sub(under_way_ms);
+        self.counters().received(update.epoch, &update.node, sent_mono_ms);
+        update.grow_older(under_way_ms);
+        self.keep(update);
+        self.hand_over();
+        Ok(())
+    }
+
+    /// Adds a message to what waits to be taken.
+    fn keep(&mut self, update: Update) {
+        let now_mono_ms = self.worker.now_mono_ms();
+        let waits = match self.following.waits.take() {
+            None => update,
+            Some((mut waits, since_mono_ms)) => {
+                self.counters().merged.fetch_add(1, Relaxed);
+                waits.add(update, now_mono_ms.saturating_sub(since_mono_ms));
+                if waits.quotes.len() > SYMBOLS_MAX {
+                    // The server keeps no more either.
+                    self.must_read = true;
+                    waits.quotes.truncate(SYMBOLS_MAX);
+                }
+                waits
+            }
+        };
+        self.following.waits = Some((waits, now_mono_ms));
+    }
+
+    /// Hands on what waits.
+    fn hand_over(&mut self) {
+        let Some((mut update, since_mono_ms)) = self.following.waits.take() else { return };
+        let now_mono_ms = self.worker.now_mono_ms();
+        update.grow_older(now_mono_ms.saturating_sub(since_mono_ms));
+        let refused = (self.worker.inbox.update)(Box::new(update)).err();
+        self.following.waits = refused.map(|update| (*update, now_mono_ms));
+    }
+}
+
+// ---- Board
+//
+// What each node wants, as the leader knows it. Pure.
+
+/// How long a node's list counts; it is repeated well within that.
+const WANTED_TTL_MS: u64 = 5_000;
+/// Most nodes whose lists are kept; of more, those that came longest ago are forgotten.
+const NODES_MAX: usize = 64;
+
+struct List {
+    until_mono_ms: u64,
+    /// By the server's clock.
+    sent_ms: u64,
+    symbols: Vec<Symbol>,
+}
+
+/// The lists of all nodes.
+struct Board(BoundedMap<String, List>);
+
+impl Board {
+    fn new() -> Self {
+        Self(BoundedMap::new(NODES_MAX))
+    }
+
+    /// Replaces a node's list, unless that was sent later; whether it did.
+    fn put(&mut self, node: String, symbols: Vec<Symbol>, sent_ms: u64, now_mono_ms: u64) -> bool {
+        if self.0.get(&node).is_some_and(|list| list.sent_ms >= sent_ms) {
+            return false;
+        }
+        let list = List { until_mono_ms: now_mono_ms + WANTED_TTL_MS, sent_ms, symbols };
+        let worth = |list: &List| (list.until_mono_ms > now_mono_ms).then_some(list.until_mono_ms);
+        self.0.insert(node, list, worth);
+        true
+    }
+
+    /// What any node wants now, each once.
+    fn wanted(&mut self, now_mono_ms: u64) -> Vec<Symbol> {
+        self.0.retain(|_, list| list.until_mono_ms > now_mono_ms);
+        let all: HashSet<&Symbol> = self.0.values().flat_map(|list| &list.symbols).collect();
+        all.into_iter().cloned().collect()
+    }
+}
+
+// ---- Sequence
+//
+// Which message follows which, by epoch and number. Pure.
+
+/// How a message stands to those that were received before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Next,
+    /// Messages before it were missed.
+    AfterGap,
+    /// Received already, or sent by a leader that was replaced.
+    Old,
+    /// Sent later than those before, and with a lower number: numbers began anew.
+    Anew,
+}
+
+/// The newest message that was received: epoch, number, and when it was sent by the server's clock.
+#[derive(Debug, Default)]
+struct Sequence(Option<(Epoch, u64, u64)>);
+
+impl Sequence {
+    /// Judges a message and moves on to it, unless it is old.
+    fn receive(&mut self, epoch: Epoch, seq: u64, sent_ms: u64) -> Place {
+        let place = match self.0 {
+            Some((last, number, last_ms)) if (epoch, seq) <= (last, number) => {
+                return if sent_ms > last_ms { Place::Anew } else { Place::Old };
+            }
+            Some((last, number, _)) if epoch == last && seq == number + 1 => Place::Next,
+            // A new leader begins with all it has.
+            Some((last, ..)) if epoch > last && seq == 1 => Place::Next,
+            None if seq == 1 => Place::Next,
+            _ => Place::AfterGap,
+        };
+        self.0 = Some((epoch, seq, sent_ms));
+        place
+    }
+
+    /// The whole state up to this message was read; whether it is news. One with a lower number
+    /// counts if it was sent later: the server forgot, or the database went back, and numbers began
+    /// anew. `None`: it was sent before what was received, so somebody put it back.
+    fn read(&mut self, epoch: Epoch, seq: u64, sent_ms: u64) -> Option<bool> {
+        if let Some((last, number, last_ms)) = self.0 {
+            if (epoch, seq) == (last, number) {
+                return Some(false);
+            }
+            if (epoch, seq) < (last, number) && sent_ms <= last_ms {
+                return None;
+            }
+        }
+        self.0 = Some((epoch, seq, sent_ms));
+        Some(true)
+    }
+}
+
+// ---- Kept
+//
+// Reads all that the server keeps of the relay, in one consistent piece.
+
+struct Kept {
+    /// `None` where nobody has published for long.
+    state: Option<Update>,
+    /// The server's time.
+    server_ms: u64,
+    /// What was not believed.
+    distrusted: Vec<(Distrust, Signed)>,
+}
+
+/// The server's time in seconds and microseconds, the newest message, quotes by symbol.
+type Everything = ((u64, u64), Option<Vec<u8>>, Vec<(Vec<u8>, Vec<u8>)>);
+
+fn read_kept(room: &Room, to: &mut dyn ConnectionLike) -> RedisResult<Kept> {
+    let mut pipe = redis::pipe();
+    pipe.atomic().cmd("TIME");
+    pipe.cmd("HGET").arg(room.keys.relay_state()).arg("head");
+    pipe.cmd("HGETALL").arg(room.keys.relay_quotes());
+    let ((seconds, micros), head, quotes): Everything = pipe.query(to)?;
+    let server_ms = seconds * 1_000 + micros / 1_000;
+    let mut kept = Kept { state: None, server_ms, distrusted: Vec::new() };
+    let Some(head) = head else { return Ok(kept) };
+    match opened(room, Signed::Head, &head) {
+        Ok(mut state) => {
+            state.grow_older(server_ms.saturating_sub(state.sent_ms));
+            for (key, value) in quotes.iter().take(SYMBOLS_MAX) {
+                match aged(room, key, value, server_ms) {
+                    Ok(aged) => state.quotes.push(aged),
+                    Err(cause) => kept.distrusted.push((cause, Signed::Quote)),
+                }
+            }
+            kept.state = Some(state);
+        }
+        Err(cause) => kept.distrusted.push((cause, Signed::Head)),
+    }
+    Ok(kept)
+}
+
+/// A message that a leader of ours signed.
+fn opened(room: &Room, kind: Signed, value: &[u8]) -> Result<Update, Distrust> {
+    let opened = room.open(kind, b"", value).ok_or(Distrust::Forged)?;
+    decode(opened.epoch, opened.number, opened.body).ok_or(Distrust::Unreadable)
+}
+
+fn aged(room: &Room, key: &[u8], value: &[u8], server_ms: u64) -> Result<Aged, Distrust> {
+    let opened = room.open(Signed::Quote, key, value).ok_or(Distrust::Forged)?;
+    let key = std::str::from_utf8(key).ok();
+    let quote = key.and_then(|key| l2::decode(key, opened.body)).ok_or(Distrust::Unreadable)?;
+    let age_ms = match opened.number {
+        0 => Aged::NEVER_MS,
+        vouched_ms => server_ms.saturating_sub(vouched_ms),
+    };
+    Ok(Aged { quote, age_ms })
+}
+
+// ---- Counters
+//
+// What health and metrics show of the relay.
+
+/// What the thread does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Connecting,
+    /// Subscribed; the leader sends.
+    Following,
+    /// Subscribed, and nobody publishes.
+    Silent,
+    /// After a failure, before the next try.
+    Waiting,
+}
+
+impl State {
+    const NAMES: [&str; 4] = ["connecting", "following", "silent", "waiting"];
+}
+
+#[derive(Debug, Default)]
+struct Counters {
+    state: AtomicU8,
+    /// 0 is never.
+    received_mono_ms: AtomicU64,
+    epoch: AtomicU64,
+    leader: ArcSwapOption<String>,
+    messages: AtomicU64,
+    gaps: AtomicU64,
+    old: AtomicU64,
+    loads: AtomicU64,
+    merged: AtomicU64,
+    connects: AtomicU64,
+    failures: AtomicU64,
+}
+
+impl Counters {
+    fn set_state(&self, state: State) {
+        self.state.store(state as u8, Relaxed);
+    }
+
+    /// The leader of `epoch` sent something at this time.
+    fn received(&self, epoch: Epoch, leader: &str, sent_mono_ms: u64) {
+        self.received_mono_ms.fetch_max(sent_mono_ms.max(1), Relaxed);
+        self.epoch.store(epoch.0, Relaxed);
+        if self.leader.load().as_ref().is_none_or(|known| **known != leader) {
+            self.leader.store(Some(Arc::new(leader.to_owned())));
+        }
+    }
+
+    fn read(&self, now_mono_ms: u64) -> RelayReading {
+        let received_mono_ms = self.received_mono_ms.load(Relaxed);
+        let leader = self.leader.load().as_ref().map(|leader| (**leader).clone());
+        RelayReading {
+            state: State::NAMES[usize::from(self.state.load(Relaxed)).min(3)],
+            age_ms: (received_mono_ms > 0).then(|| now_mono_ms.saturating_sub(received_mono_ms)),
+            leader: leader.map(|leader| (leader, Epoch(self.epoch.load(Relaxed)))),
+            messages: self.messages.load(Relaxed),
+            gaps: self.gaps.load(Relaxed),
+            old: self.old.load(Relaxed),
+            loads: self.loads.load(Relaxed),
+            merged: self.merged.load(Relaxed),
+            connects: self.connects.load(Relaxed),
+            failures: self.failures.load(Relaxed),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "relay_tests.rs"]
+mod follower_tests;
+
+#[cfg(test)]
+mod board_tests {
+    use super::*;
+
+    fn symbols(names: &[&str]) -> Vec<Symbol> {
+        names.iter().map(|name| Symbol::parse(&format!("NSE:{name}")).unwrap()).collect()
+    }
+
+    fn wanted(board: &mut Board, now_mono_ms: u64) -> Vec<String> {
+        let mut wanted: Vec<String> =
+            board.wanted(now_mono_ms).iter().map(ToString::to_string).collect();
+        wanted.sort();
+        wanted
+    }
+
+    #[test]
+    fn lists_are_joined_replaced_and_forgotten() {
+        let mut board = Board::new();
+        assert!(board.put("a".into(), symbols(&["X", "Y"]), 10, 0));
+        assert!(board.put("b".into(), symbols(&["Y", "Z"]), 20, 1_000));
+        assert_eq!(wanted(&mut board, 1_000), ["NSE:X", "NSE:Y", "NSE:Z"]);
+        assert!(board.put("b".into(), symbols(&["Z"]), 30, 2_000));
+        assert!(!board.put("b".into(), symbols(&["Y"]), 20, 2_000), "told again");
+        assert_eq!(wanted(&mut board, 4_999), ["NSE:X", "NSE:Y", "NSE:Z"]);
+        assert_eq!(wanted(&mut board, 5_000), ["NSE:Z"]);
+        assert!(wanted(&mut board, 7_000).is_empty());
+    }
+
+    #[test]
+    fn invented_nodes_do_not_push_out_what_was_heard_last() {
+        let mut board = Board::new();
+        for n in 0..1_000 {
+            board.put(format!("node{n}"), symbols(&[&format!("S{n}")]), n, n);
+        }
+        let wanted = wanted(&mut board, 1_000);
+        assert_eq!(wanted.len(), NODES_MAX);
+        assert!(wanted.contains(&"NSE:S999".to_owned()));
+    }
+}
+
+#[cfg(test)]
+mod sequence_tests {
+    use super::*;
+
+    #[test]
+    fn gaps_repeats_and_new_leaders_are_told_apart() {
+        let mut sequence = Sequence::default();
+        for (epoch, seq, sent_ms, expected) in [
+            (3, 5, 50, Place::AfterGap),
+            (3, 6, 60, Place::Next),
+            (3, 6, 60, Place::Old),
+            (3, 8, 80, Place::AfterGap),
+            (3, 7, 70, Place::Old),
+            (2, 90, 75, Place::Old),
+            (4, 1, 90, Place::Next),
+            (3, 9, 85, Place::Old),
+            (6, 2, 100, Place::AfterGap),
+            (2, 1, 110, Place::Anew),
+        ] {
+            assert_eq!(sequence.receive(Epoch(epoch), seq, sent_ms), expected, "{epoch} {seq}");
+        }
+        assert_eq!(sequence.read(Epoch(6), 2, 100), Some(false));
+        assert_eq!(sequence.read(Epoch(6), 4, 120), Some(true));
+        assert_eq!(sequence.receive(Epoch(6), 4, 120), Place::Old);
+        assert_eq!(sequence.receive(Epoch(6), 5, 130), Place::Next);
+        assert_eq!(Sequence::default().receive(Epoch(9), 1, 1), Place::Next, "the first of all");
+    }
+
+    #[test]
+    fn a_state_that_is_put_back_is_told_from_numbers_that_began_anew() {
+        let mut sequence = Sequence::default();
+        assert_eq!(sequence.read(Epoch(51), 900, 1_000), Some(true));
+        assert_eq!(sequence.read(Epoch(51), 899, 990), None);
+        assert_eq!(sequence.read(Epoch(4), 1, 900), None);
+        assert_eq!(sequence.receive(Epoch(51), 901, 1_010), Place::Next, "nothing was lost by it");
+        assert_eq!(sequence.read(Epoch(4), 1, 1_200), Some(true));
+        assert_eq!(sequence.receive(Epoch(4), 2, 1_250), Place::Next);
+    }
+}

@@ -1,0 +1,273 @@
+//! What this node sends: as the leader its updates, fenced by the epoch; as any node what it wants,
+//! encrypted tokens, and word of changes. Calls block, by deadlines; none is repeated.
+
+use std::io;
+use std::sync::Arc;
+
+use crossbeam_channel::bounded;
+use parking_lot::Mutex;
+use redis::Script;
+
+use crate::base::{Clock, Symbol};
+use crate::cache::l2;
+use crate::nodes::authorities::FENCE_MS;
+use crate::nodes::cluster::{Relay, RelayReading, SendError, SharedTokens, TokenEvent};
+use crate::nodes::relay::follower::{Follower, Inbox, Put};
+use crate::nodes::relay::update::{MESSAGE_BYTES_MAX, SYMBOLS_MAX, Update, encode, encode_wanted};
+use crate::nodes::tokens::{ExchangeParts, HEARD_MAX, start_exchange};
+use crate::nodes::valkey::{
+    Client, Deadlines, Installation, Room, Server, Signed, ValkeyError, script,
+};
+use crate::rt::threads::Stoppable;
+use crate::store::Epoch;
+
+/// A late message is worth little: the next round comes in a second.
+const DEADLINES: Deadlines = Deadlines { connect_ms: 500, call_ms: 1_000 };
+/// How long this node trusts its estimate of the server's clock.
+const CLOCK_MS: u64 = 30_000;
+/// Tries of a publication: the second, where the estimate of the server's clock was off.
+const TRIES_MAX: usize = 2;
+
+/// Answers of the publishing script.
+const FENCED: u64 = 0;
+const SENT: u64 = 1;
+
+/// An estimate of the server's clock.
+#[derive(Default)]
+struct ServerClock {
+    /// The server's time at the zero of our clock: not too late, so that nothing looks younger
+    /// than it is.
+    zero_ms: u64,
+    /// When the server was last asked; `None` for never.
+    asked_mono_ms: Option<u64>,
+}
+
+/// Sends over one server. Updates and the rest have connections of their own, so that neither waits
+/// for the other.
+pub struct Publisher {
+    node: String,
+    installation: Arc<Installation>,
+    updates: Client,
+    rest: Client,
+    publish: Script,
+    timer: Clock,
+    server_clock: Mutex<ServerClock>,
+    /// The last number of the newest epoch.
+    last: Mutex<(Epoch, u64)>,
+}
+
+impl From<ValkeyError> for SendError {
+    fn from(error: ValkeyError) -> Self {
+        Self::Unavailable(error.to_string())
+    }
+}
+
+impl Publisher {
+    /// For the node of this name, which no other has.
+    pub fn new(server: &Arc<Server>, installation: &Arc<Installation>, node: &str) -> Self {
+        Self {
+            node: node.to_owned(),
+            installation: Arc::clone(installation),
+            updates: Client::new(server, DEADLINES),
+            rest: Client::new(server, DEADLINES),
+            publish: script(include_str!("../scripts/publish.lua")),
+            timer: server.timer().clone(),
+            server_clock: Mutex::default(),
+            last: Mutex::default(),
+        }
+    }
+
+    /// Sends an update to all nodes as the leader of `epoch`, and keeps it for those that come
+    /// later. Numbers the updates, anew in each epoch.
+    ///
+    /// # Errors
+    /// [`SendError`].
+    pub fn publish(&self, epoch: Epoch, update: Update) -> Result<(), SendError> {
+        let room = self.installation.sure_room()?;
+        let (seq, node) = (self.next_seq(epoch), self.node.clone());
+        let mut update = Update { epoch, seq, node, ..update };
+        for _ in 0..TRIES_MAX {
+            match self.try_publish(&room, &mut update)? {
+                SENT => return Ok(()),
+                FENCED => return Err(SendError::Deposed),
+                _ => {}
+            }
+        }
+        Err(SendError::Unavailable("the server's clock leaps".to_owned()))
+    }
+
+    /// Tells the leader which symbols this node wants to be kept fresh.
+    pub(super) fn want(&self, symbols: &[Symbol]) -> Result<(), SendError> {
+        let body = encode_wanted(&self.node, symbols);
+        self.send_signed(Signed::Wanted, |room| room.keys.wanted_channel(), &body)
+    }
+
+    /// Tells all nodes that listen now that the database has changes that they have to read.
+    pub(super) fn notify_changes(&self) -> Result<(), SendError> {
+        self.send_signed(Signed::Changes, |room| room.keys.changes_channel(), b"")
+    }
+
+    /// Passes encrypted bytes to all nodes that listen now. Nothing is kept.
+    pub(crate) fn pass_on(&self, sealed: &[u8]) -> Result<(), SendError> {
+        self.send(self.installation.room()?.keys.sealed_channel(), sealed)
+    }
+
+    /// A number that no message had. One whose fate is unknown is not used again: its followers
+    /// notice the gap.
+    pub(super) fn next_seq(&self, epoch: Epoch) -> u64 {
+        let mut last = self.last.lock();
+        *last = if last.0 == epoch { (epoch, last.1 + 1) } else { (epoch, 1) };
+        last.1
+    }
+
+    fn note_server_ms(&self, server_ms: u64) {
+        let now_mono_ms = self.timer.monotonic_ms();
+        let zero_ms = server_ms.saturating_sub(now_mono_ms);
+        *self.server_clock.lock() = ServerClock { zero_ms, asked_mono_ms: Some(now_mono_ms) };
+    }
+
+    /// The time by the server's clock, which is asked for through `client` if it was not lately.
+    fn server_ms(&self, client: &Client) -> Result<u64, SendError> {
+        let now_mono_ms = self.timer.monotonic_ms();
+        let known = {
+            let clock = self.server_clock.lock();
+            let is_recent = clock.asked_mono_ms.is_some_and(|at| now_mono_ms - at < CLOCK_MS);
+            is_recent.then(|| clock.zero_ms + now_mono_ms)
+        };
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let (seconds, micros): (u64, u64) = client.call(|to| redis::cmd("TIME").query(to))?;
+        self.note_server_ms(seconds * 1_000 + micros / 1_000);
+        Ok(self.server_clock.lock().zero_ms + self.timer.monotonic_ms())
+    }
+
+    fn send(&self, channel: String, message: &[u8]) -> Result<(), SendError> {
+        let mut command = redis::cmd("PUBLISH");
+        command.arg(channel).arg(message);
+        self.rest.call(|to| command.query::<u64>(to))?;
+        Ok(())
+    }
+
+    /// Sends a body signed with the time.
+    fn send_signed(
+        &self,
+        kind: Signed,
+        channel: impl FnOnce(&Room) -> String,
+        body: &[u8],
+    ) -> Result<(), SendError> {
+        let room = self.installation.room()?;
+        let sent_ms = self.server_ms(&self.rest)?;
+        self.send(channel(&room), &room.sign(kind, "", (Epoch::default(), sent_ms), body))
+    }
+
+    /// Publishes once; the script's answer.
+    fn try_publish(&self, room: &Room, update: &mut Update) -> Result<u64, SendError> {
+        update.sent_ms = self.server_ms(&self.updates)?;
+        let place = (update.epoch, update.seq);
+        let whole = room.sign(Signed::Message, "", place, &encode(update));
+        let bytes = whole.len();
+        if bytes > MESSAGE_BYTES_MAX {
+            let text =
+                format!("a message of {bytes} bytes is over the limit of {MESSAGE_BYTES_MAX}");
+            return Err(SendError::Unavailable(text));
+        }
+        let quotes = std::mem::take(&mut update.quotes);
+        let head = room.sign(Signed::Head, "", place, &encode(update));
+        let mut script = self.publish.prepare_invoke();
+        let keys = &room.keys;
+        script.key(keys.fence()).key(keys.relay_state()).key(keys.relay_quotes());
+        script.arg(update.epoch.0).arg(update.seq).arg(FENCE_MS).arg(SYMBOLS_MAX);
+        script.arg(keys.relay_channel()).arg(update.sent_ms).arg(whole).arg(head);
+        for aged in quotes.iter().take(SYMBOLS_MAX) {
+            let symbol = aged.quote.symbol.as_str();
+            let place = (update.epoch, update.sent_ms.saturating_sub(aged.age_ms));
+            let stored = l2::encode(&aged.quote);
+            script.arg(symbol).arg(room.sign(Signed::Quote, symbol, place, &stored));
+        }
+        update.quotes = quotes;
+        let (answer, server_ms): (u64, u64) = self.updates.call(|to| script.invoke(to))?;
+        self.note_server_ms(server_ms);
+        Ok(answer)
+    }
+}
+
+// ---- Relay
+//
+// Both directions over one server, with the exchange of tokens.
+
+/// The other nodes, over one server.
+pub(crate) struct ValkeyRelay {
+    publisher: Arc<Publisher>,
+    // Before the follower, from which it receives.
+    _tokens: Stoppable,
+    follower: Arc<Follower>,
+}
+
+/// Who this node is among the others, and what it shares with them.
+pub(crate) struct RelayParts {
+    pub server: Arc<Server>,
+    /// Messages and kept values are signed for it, and brokers' tokens of the day are encrypted.
+    pub installation: Arc<Installation>,
+    pub node: String,
+    /// Where updates of the leader go.
+    pub update: Put,
+    /// Called when another node has changed accounts or tokens.
+    pub changed: Box<dyn Fn() + Send>,
+    pub tokens: SharedTokens,
+    pub clock: Clock,
+}
+
+impl ValkeyRelay {
+    /// Starts to receive, and to exchange tokens.
+    ///
+    /// # Errors
+    /// A thread cannot be started.
+    pub(crate) fn start(parts: RelayParts) -> io::Result<Self> {
+        let RelayParts { server, installation, node, update, changed, tokens, clock } = parts;
+        let (send, heard) = bounded(HEARD_MAX);
+        let counts = Arc::clone(&tokens.counts);
+        // Encrypted token messages are dropped when the queue is full. The sender repeats them.
+        let sealed = Box::new(move |bytes| {
+            if send.try_send(bytes).is_err() {
+                counts.add(TokenEvent::Dropped);
+            }
+        });
+        let inbox = Inbox { update, sealed, changed };
+        let follower = Arc::new(Follower::start(&server, &installation, inbox)?);
+        let publisher = Arc::new(Publisher::new(&server, &installation, &node));
+        let (sends, receives) = (Arc::clone(&publisher), Arc::clone(&follower));
+        let _tokens = start_exchange(ExchangeParts {
+            send: Box::new(move |sealed| sends.pass_on(sealed).is_ok()),
+            heard,
+            connects: Box::new(move || receives.reading().connects),
+            installation,
+            node,
+            tokens,
+            clock,
+        })?;
+        Ok(Self { publisher, _tokens, follower })
+    }
+}
+
+impl Relay for ValkeyRelay {
+    fn send(&self, epoch: Epoch, update: Update) -> Result<(), SendError> {
+        self.publisher.publish(epoch, update)
+    }
+
+    fn want(&self, symbols: &[Symbol]) -> Result<(), SendError> {
+        self.publisher.want(symbols)
+    }
+
+    fn notify_changes(&self) -> Result<(), SendError> {
+        self.publisher.notify_changes()
+    }
+
+    fn wanted(&self) -> Vec<Symbol> {
+        self.follower.wanted()
+    }
+
+    fn reading(&self) -> RelayReading {
+        self.follower.reading()
+    }
+}
