@@ -15,7 +15,7 @@ use crate::generator::report;
 use crate::harness::{Harness, Programs};
 use crate::process::Process;
 use crate::render::number;
-use crate::servers::{Server, State};
+use crate::servers::{self, More, Server, State};
 use crate::wait;
 
 /// Readers of a crowd.
@@ -215,7 +215,8 @@ fn tables() -> impl Fn(std::io::Error) -> Error {
 
 /// A restart with a crowd: how long the process takes to end, and when the readers are back.
 pub fn drain(harness: &Harness) -> Result<String, Error> {
-    let mut server = harness.start_bhav_on_socket("drain", State::Signals, SETTINGS)?;
+    let more = More { socket: Some(servers::listen()?), ..More::default() };
+    let mut server = harness.start_bhav_with("drain", State::Signals, SETTINGS, more)?;
     let mut crowd = Crowd::gather(&harness.programs, &server, READERS)?;
     let ended = server.restart(&harness.programs.work_folder)?;
     let began = Instant::now();

@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::figures::median;
 use crate::harness::Harness;
 use crate::http::{Client, DEADLINE};
-use crate::servers::{self, Server, copy_state};
+use crate::servers::{self, More, Server, copy_state};
 
 /// Users of the small database. All of them are large.
 pub const FEW_USERS: usize = 100;
@@ -55,7 +55,8 @@ impl Databases {
         let (few, many, symbols) = (folder("few"), folder("many"), folder("held-symbols.txt"));
         copy_state(harness.signals()?, &few)?;
         {
-            let server = servers::start_bhav(harness, "register", few.clone(), &[], None)?;
+            let server =
+                servers::start_bhav(harness, "register", few.clone(), &[], More::default())?;
             let url = server.url("/api/auth/register");
             let client = Client::new(DEADLINE);
             client.send("POST", &url, &[], Some(&credentials(REGISTERED)))?.expect(201)?;

@@ -1,6 +1,5 @@
 //! The load generator as a process: attended slices, and connections that are held open.
 
-use std::net::SocketAddr;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -34,25 +33,14 @@ pub fn slice(
     arguments: &[String],
     lasts_ms: u64,
 ) -> Result<Slice, Error> {
-    slice_of(programs, server.address, &server.process, arguments, lasts_ms)
-}
-
-/// The same of a process that listens at `address`.
-pub fn slice_of(
-    programs: &Programs,
-    address: SocketAddr,
-    process: &Process,
-    arguments: &[String],
-    lasts_ms: u64,
-) -> Result<Slice, Error> {
     let mut command = Command::new(programs.folder.join("openloop"));
-    command.args(arguments).arg("--target").arg(address.to_string());
+    command.args(arguments).arg("--target").arg(server.address.to_string());
     command.arg("--duration-ms").arg(lasts_ms.to_string()).arg("--attended");
     let mut generator = Process::start("openloop", command, &programs.work_folder)?;
     if generator.line(DEADLINE)? != "ready" {
         return Err(Error::invalid("the generator is not ready"));
     }
-    let clocks = || Ok::<_, Error>((Instant::now(), process.cpu_us()?, machine_busy_us()?));
+    let clocks = || Ok::<_, Error>((Instant::now(), server.process.cpu_us()?, machine_busy_us()?));
     let (began, server_before_us, busy_before_us) = clocks()?;
     generator.write_line("go")?;
     let load: LoadReport = report(&generator, Duration::from_millis(lasts_ms) + DEADLINE)?;

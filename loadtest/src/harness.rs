@@ -1,7 +1,6 @@
 //! What all runs share: the programs, and what is prepared once, when the first run needs it.
 
 use std::cell::OnceCell;
-use std::net::TcpListener;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -11,7 +10,7 @@ use crate::databases::Databases;
 use crate::error::Error;
 use crate::http;
 use crate::run::ServerSpec;
-use crate::servers::{self, Kind, Server, State, copy_state, empty_folder};
+use crate::servers::{self, Kind, More, Server, State, copy_state, empty_folder};
 use crate::snapshot::Snapshot;
 use crate::{ticker, wait};
 
@@ -62,11 +61,6 @@ pub struct Harness {
     pub tick_us: u64,
     /// File with symbols, one a line.
     pub symbols_file: Option<PathBuf>,
-    /// Of the faults of the session, only those with this in their name.
-    pub faults: Option<String>,
-    /// How long random faults come, and the number that decides which.
-    pub seconds: Option<u64>,
-    pub seed: Option<u64>,
     signals: OnceCell<PathBuf>,
     more_shares: OnceCell<PathBuf>,
     snapshot: OnceCell<Snapshot>,
@@ -83,9 +77,6 @@ impl Harness {
             users: if is_quick { 2_000 } else { 100_000 },
             tick_us: 0,
             symbols_file: None,
-            faults: None,
-            seconds: None,
-            seed: None,
             signals: OnceCell::new(),
             more_shares: OnceCell::new(),
             snapshot: OnceCell::new(),
@@ -119,25 +110,16 @@ impl Harness {
         state: State,
         settings: &[(&str, &str)],
     ) -> Result<Server, Error> {
-        self.start_bhav_with(name, state, settings, None)
+        self.start_bhav_with(name, state, settings, More::default())
     }
 
-    /// The same on a listening socket that the next process can take over.
-    pub fn start_bhav_on_socket(
+    /// The same with something that is not its own.
+    pub fn start_bhav_with(
         &self,
         name: &str,
         state: State,
         settings: &[(&str, &str)],
-    ) -> Result<Server, Error> {
-        self.start_bhav_with(name, state, settings, Some(servers::listen()?))
-    }
-
-    fn start_bhav_with(
-        &self,
-        name: &str,
-        state: State,
-        settings: &[(&str, &str)],
-        socket: Option<TcpListener>,
+        more: More,
     ) -> Result<Server, Error> {
         let folder = self.programs.work_folder.join(format!("state-{name}"));
         match state {
@@ -150,7 +132,7 @@ impl Harness {
             State::FewUsers => copy_state(&self.databases()?.few, &folder)?,
             State::ManyUsers => copy_state(&self.databases()?.many, &folder)?,
         }
-        let server = servers::start_bhav(self, name, folder, settings, socket)?;
+        let server = servers::start_bhav(self, name, folder, settings, more)?;
         if state != State::Empty {
             server.wait_for_signals()?;
         }
@@ -167,7 +149,8 @@ impl Harness {
         eprintln!("prepare: signals of the simulator's candles");
         let folder = self.programs.work_folder.join(name);
         empty_folder(&folder)?;
-        servers::start_bhav(self, name, folder.clone(), settings, None)?.wait_for_signals()?;
+        servers::start_bhav(self, name, folder.clone(), settings, More::default())?
+            .wait_for_signals()?;
         Ok(folder)
     }
 

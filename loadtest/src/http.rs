@@ -4,9 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use ureq::Agent;
-use ureq::config::ConfigBuilder;
 use ureq::http::Request;
-use ureq::typestate::AgentScope;
 
 use crate::error::Error;
 
@@ -31,17 +29,8 @@ pub struct Answer {
 impl Client {
     /// A client whose requests fail after `deadline`.
     pub fn new(deadline: Duration) -> Self {
-        Self::with(deadline, Agent::config_builder())
-    }
-
-    /// The same with a new connection for each request: a server may have been killed since the
-    /// last one.
-    pub fn unpooled(deadline: Duration) -> Self {
-        Self::with(deadline, Agent::config_builder().max_idle_connections(0))
-    }
-
-    fn with(deadline: Duration, config: ConfigBuilder<AgentScope>) -> Self {
-        Self(config.timeout_global(Some(deadline)).http_status_as_error(false).build().into())
+        let config = Agent::config_builder().timeout_global(Some(deadline));
+        Self(config.http_status_as_error(false).build().into())
     }
 
     /// Sends one request, with a JSON body if there is one, and reads the answer to its end.

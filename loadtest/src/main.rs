@@ -8,24 +8,24 @@
 //!      └─ document   puts a section into RESULTS.md
 //! ```
 //!
-//! Runs with steps of their own are functions that the table names: `revaluation`, `honesty`, two
-//! of `crowd`, one of `ticker` and those of `nodes`.
+//! Runs with steps of their own are functions that the table names: `revaluation`, two of `crowd`,
+//! one of `ticker`, `followers` and `engines`, which have servers of their own (`stores`).
 
 mod background;
 mod crowd;
 mod databases;
 mod document;
+mod engines;
 mod error;
 mod execute;
 mod figures;
+mod followers;
 mod generator;
 mod harness;
-mod honesty;
 mod http;
 mod lines;
 mod list;
 mod nginx;
-mod nodes;
 mod process;
 mod render;
 mod requests;
@@ -34,6 +34,7 @@ mod run;
 mod servers;
 mod simulator;
 mod snapshot;
+mod stores;
 mod surroundings;
 mod table;
 mod ticker;
@@ -49,7 +50,6 @@ use crate::error::Error;
 use crate::harness::Harness;
 use crate::render::Circumstances;
 use crate::run::{Run, Section};
-use crate::surroundings::Needs;
 use crate::table::SECTIONS;
 
 /// Measures bhav and its peers in interleaved rounds and writes RESULTS.md.
@@ -65,7 +65,7 @@ struct Args {
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
 
-    /// One round of short slices, to see that everything works; honesty takes half an hour
+    /// One round of short slices, to see that everything works
     #[arg(long)]
     quick: bool,
 
@@ -94,19 +94,6 @@ struct Args {
     #[arg(long, default_value_t = 0)]
     tick_us: u64,
 
-    /// With `--only honesty` and `--only failures`: only faults with this in their name; nothing is
-    /// written
-    #[arg(long, requires = "only", value_name = "TEXT")]
-    faults: Option<String>,
-
-    /// With `--only chaos`: how long faults come, instead of ten minutes
-    #[arg(long, requires = "only", value_name = "S")]
-    seconds: Option<u64>,
-
-    /// With `--only chaos`: the same number gives the same faults
-    #[arg(long, requires = "only", value_name = "N")]
-    seed: Option<u64>,
-
     /// Where to write the results, instead of RESULTS.md
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -130,11 +117,9 @@ fn measure(args: Args) -> Result<(), Error> {
     let chosen = chosen(args.only.as_deref())?;
     openloop::sys::raise_open_files_limit().map_err(Error::io("raise the limit of open files"))?;
     let output = args.output.unwrap_or_else(surroundings::results_file);
-    let tools = chosen.iter().any(|(section, _)| section.needs_tools);
-    let needs = Needs { bhav: !args.without_bhav, tools, is_built: args.no_build };
-    let mut harness = Harness::new(surroundings::prepare(args.bhav, needs)?, args.quick);
+    let programs = surroundings::prepare(args.bhav, !args.without_bhav, args.no_build)?;
+    let mut harness = Harness::new(programs, args.quick);
     (harness.tick_us, harness.symbols_file) = (args.tick_us, args.symbols);
-    (harness.faults, harness.seconds, harness.seed) = (args.faults, args.seconds, args.seed);
     for (section, runs) in chosen {
         let is_whole = runs.len() == section.runs.len();
         let runs = runs.into_iter().filter(|run| run.is_possible(&harness));
@@ -144,7 +129,7 @@ fn measure(args: Args) -> Result<(), Error> {
         }
         let text = measure_section(&harness, section, &runs, args.rounds)?;
         println!("{text}");
-        if !is_whole || harness.faults.is_some() {
+        if !is_whole {
             continue;
         }
         let before = std::fs::read_to_string(&output);
@@ -209,7 +194,7 @@ mod tests {
             chosen.iter().map(|(section, runs)| (section.name, runs.len())).collect()
         };
         assert_eq!(names(None), [("peers", 9), ("accounts", 5), ("streams", 4)]);
-        assert_eq!(names(Some("honesty")), [("honesty", 1)]);
+        assert_eq!(names(Some("engines")), [("engines", 1)]);
         assert_eq!(names(Some("hang")), [("peers", 1)]);
         assert!(chosen(Some("nothing")).is_err());
     }

@@ -114,33 +114,14 @@ impl Process {
         if matches!(self.child.try_wait(), Ok(Some(_))) {
             return;
         }
-        self.signal(libc::SIGTERM);
+        if let Ok(pid) = libc::pid_t::try_from(self.child.id()) {
+            // SAFETY: plain integers; a child has not been waited for, so the id is still its own.
+            unsafe { libc::kill(pid, libc::SIGTERM) };
+        }
         let ended = wait::until(STOP_DEADLINE, || Ok(self.child.try_wait().ok().flatten()));
         if !matches!(ended, Ok(Some(_))) {
             let _ = self.child.kill();
             let _ = self.child.wait();
-        }
-    }
-
-    /// Ends it as a crash would, and waits for that.
-    pub fn kill(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-
-    pub fn is_running(&mut self) -> bool {
-        matches!(self.child.try_wait(), Ok(None))
-    }
-
-    /// Sends a signal to the program itself.
-    pub fn signal(&self, signal: libc::c_int) {
-        send(self.child.id(), signal);
-    }
-
-    /// Sends a signal to the program and its children.
-    pub fn signal_all(&self, signal: libc::c_int) {
-        for pid in self.pids() {
-            send(pid, signal);
         }
     }
 
@@ -192,14 +173,6 @@ impl Process {
             (parent_in(&stat)? == own).then_some(pid)
         });
         children.chain([own]).collect()
-    }
-}
-
-/// A process that is gone takes no signal.
-fn send(pid: u32, signal: libc::c_int) {
-    if let Ok(pid) = libc::pid_t::try_from(pid) {
-        // SAFETY: plain integers; a child has not been waited for, so the id is still its own.
-        unsafe { libc::kill(pid, signal) };
     }
 }
 

@@ -16,8 +16,6 @@ pub struct Section {
     /// Servers of the table of ratios above the runs: the first to each other one. The head then
     /// also says what the machine and these servers are.
     pub beside: Option<&'static [ServerSpec]>,
-    /// The generator and the other programs beside the driver are used.
-    pub needs_tools: bool,
     /// Of an ordinary run and of a quick one.
     pub effort: [Effort; 2],
     /// In the order of measurement and of the document.

@@ -6,6 +6,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use crate::error::Error;
@@ -90,7 +91,7 @@ pub struct Server {
 
 /// What only bhav has.
 struct Bhav {
-    simulator: Simulator,
+    simulator: Rc<Simulator>,
     name: String,
     program: PathBuf,
     state_folder: PathBuf,
@@ -101,7 +102,7 @@ struct Bhav {
 
 impl Server {
     /// What bhav's feeds speak to.
-    pub fn simulator(&self) -> Result<&Simulator, Error> {
+    pub fn simulator(&self) -> Result<&Rc<Simulator>, Error> {
         let bhav = self.bhav.as_ref().ok_or(Error::invalid("a peer has no simulator"))?;
         Ok(&bhav.simulator)
     }
@@ -188,15 +189,23 @@ fn pass(command: &mut Command, socket: &TcpListener) {
     }
 }
 
+/// What a bhav is given that it otherwise has of its own.
+#[derive(Default)]
+pub struct More {
+    /// The listening socket that each process takes over, as from a socket unit.
+    pub socket: Option<TcpListener>,
+    /// The simulator of another one.
+    pub simulator: Option<Rc<Simulator>>,
+}
+
 /// Starts bhav and its simulator on what is in `state_folder`, with settings as environment
-/// variables; those of the simulator begin with `BHAV_SIM_`. It binds its own
-/// socket, or takes over one.
+/// variables; those of the simulator begin with `BHAV_SIM_`.
 pub fn start_bhav(
     harness: &Harness,
     name: &str,
     state_folder: PathBuf,
     settings: &[(&str, &str)],
-    socket: Option<TcpListener>,
+    more: More,
 ) -> Result<Server, Error> {
     let program = harness.programs.bhav.clone().ok_or(Error::invalid("bhav was left out"))?;
     let work_folder = &harness.programs.work_folder;
@@ -208,8 +217,11 @@ pub fn start_bhav(
     // The service takes its clock from the simulator's, which runs by then.
     let own = own.into_iter().filter(|setting| !now(setting));
     let settings = own.map(|(setting, value)| (setting.to_owned(), value.to_owned())).collect();
-    let simulator = Simulator::start(&program, work_folder, &simulated)?;
-    let name = name.to_owned();
+    let simulator = match more.simulator {
+        Some(simulator) => simulator,
+        None => Rc::new(Simulator::start(&program, work_folder, &simulated)?),
+    };
+    let (name, socket) = (name.to_owned(), more.socket);
     let bhav = Bhav { simulator, name, program, state_folder, settings, socket };
     let (process, address, metrics) = bhav.start(work_folder)?;
     Ok(Server { address, process, metrics, bhav: Some(bhav) })
@@ -260,12 +272,6 @@ fn rust_peer(
         command.arg("--header").arg(format!("{name}: {value}"));
     }
     Ok(command)
-}
-
-/// The socket address in a URL without a path.
-pub fn socket_address(root: &str) -> Result<SocketAddr, Error> {
-    let address = root.strip_prefix("http://").and_then(|address| address.parse().ok());
-    address.ok_or_else(|| Error::Invalid(format!("{root} is no address")))
 }
 
 /// Makes `folder`, with nothing in it.

@@ -54,11 +54,6 @@ impl Simulator {
         Ok(Self { root, client: Client::new(DEADLINE), _process: process })
     }
 
-    /// Where it listens: a URL without a path.
-    pub fn root(&self) -> &str {
-        &self.root
-    }
-
     /// A service beside it: its feeds, its app at broker A, its clock and a state folder.
     pub fn service(
         &self,

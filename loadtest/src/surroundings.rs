@@ -22,33 +22,23 @@ pub fn results_file() -> PathBuf {
     Path::new(LOADTEST_FOLDER).join("RESULTS.md")
 }
 
-/// Which programs a run needs.
-#[derive(Debug, Clone, Copy)]
-pub struct Needs {
-    pub bhav: bool,
-    /// The generator, the peers and the seeding program.
-    pub tools: bool,
-    /// The tools are beside the driver.
-    pub is_built: bool,
-}
-
-/// Builds what is needed (an up-to-date build costs nothing) and finds the programs.
-pub fn prepare(bhav: Option<PathBuf>, needs: Needs) -> Result<Programs, Error> {
+/// Builds what is needed (an up-to-date build costs nothing) and finds the programs. `is_built`
+/// says that the generator, the peers and the seeding program are beside the driver.
+pub fn prepare(bhav: Option<PathBuf>, with_bhav: bool, is_built: bool) -> Result<Programs, Error> {
     let own = std::env::current_exe().map_err(Error::io("find the own program"))?;
     let folder = own.parent().ok_or(Error::invalid("the own program has no folder"))?.to_owned();
-    let builds_tools = needs.tools && !needs.is_built;
-    if builds_tools {
+    if !is_built {
         let manifest = Path::new(LOADTEST_FOLDER).join("Cargo.toml");
         build(&["--release", "--locked", "--workspace"], &manifest)?;
     }
-    let bhav = match needs.bhav {
+    let bhav = match with_bhav {
         true => Some(bhav.map_or_else(build_bhav, Ok)?),
         false => None,
     };
-    if builds_tools && needs.bhav {
+    if !is_built && with_bhav {
         build_seed(&folder)?;
     }
-    let nginx = if needs.tools { nginx::find_or_install() } else { None };
+    let nginx = nginx::find_or_install();
     let work_folder = folder.join("loadtest-work");
     fs::create_dir_all(&work_folder).map_err(Error::io("create the work folder"))?;
     Ok(Programs { folder, bhav, nginx, work_folder })

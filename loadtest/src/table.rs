@@ -4,7 +4,6 @@
 //! RESULTS.md come of it and what they have to reach. `execute` measures a row, `render` writes it.
 
 mod accounts;
-mod several_nodes;
 mod streams;
 mod ticker;
 
@@ -22,16 +21,15 @@ use crate::run::{
     Base, Case, Column, Label, Lines, Load, Order, Read, Run, Section, ServerSpec, Slices, Work,
 };
 use crate::servers::Kind;
-use crate::{honesty, lines};
+use crate::{engines, followers, lines};
 
 /// Every section, in the order of the document.
-pub static SECTIONS: [Section; 8] = [
+pub static SECTIONS: [Section; 6] = [
     // bhav beside the peers, and what only bhav is asked.
     Section {
         name: "peers",
         heading: "",
         is_on_request: false,
-        needs_tools: true,
         beside: Some(ALL),
         effort: [
             Effort { rounds: 8, rounds_aside: 8, slice_ms: 2_000, clients_ms: 20_000 },
@@ -44,7 +42,6 @@ pub static SECTIONS: [Section; 8] = [
         name: "accounts",
         heading: "## Accounts",
         is_on_request: false,
-        needs_tools: true,
         beside: None,
         effort: [
             Effort { rounds: 5, rounds_aside: 2, slice_ms: 2_000, clients_ms: 0 },
@@ -63,7 +60,6 @@ pub static SECTIONS: [Section; 8] = [
         name: "streams",
         heading: "## Streams",
         is_on_request: false,
-        needs_tools: true,
         beside: None,
         effort: [
             Effort { rounds: 3, rounds_aside: 1, slice_ms: 15_000, clients_ms: 0 },
@@ -76,7 +72,6 @@ pub static SECTIONS: [Section; 8] = [
         name: "ticker",
         heading: "## Prices that are pushed",
         is_on_request: true,
-        needs_tools: true,
         beside: None,
         effort: [
             Effort { rounds: 1, rounds_aside: 1, slice_ms: 600_000, clients_ms: 0 },
@@ -84,44 +79,22 @@ pub static SECTIONS: [Section; 8] = [
         ],
         runs: &[ticker::TICKER, ticker::TICKER_FAULTS],
     },
-    // Whether prices say their age while feeds break.
-    Section {
-        name: "honesty",
-        heading: "## How old a price is",
-        is_on_request: true,
-        needs_tools: false,
-        beside: None,
-        effort: [Effort { rounds: 1, rounds_aside: 1, slice_ms: 0, clients_ms: 0 }; 2],
-        runs: &[Run { name: "session", work: Work::Steps(honesty::measure), ..RUN }],
-    },
-    // Several nodes while they, their servers and the ways between them fail.
-    Section {
-        name: "nodes",
-        heading: "## Several nodes",
-        is_on_request: true,
-        needs_tools: false,
-        beside: None,
-        effort: [Effort { rounds: 1, rounds_aside: 1, slice_ms: 0, clients_ms: 0 }; 2],
-        runs: &[several_nodes::CHAOS, several_nodes::FAILURES],
-    },
     Section {
         name: "followers",
         heading: "## A follower beside a node that is alone",
         is_on_request: true,
-        needs_tools: true,
         beside: None,
         effort: [Effort { rounds: 1, rounds_aside: 1, slice_ms: 0, clients_ms: 0 }; 2],
-        runs: &[several_nodes::FOLLOWER],
+        runs: &[Run { name: "follower", work: Work::Steps(followers::measure), ..RUN }],
     },
     // What the store costs on a server of its own.
     Section {
         name: "engines",
         heading: "## Many users on SQLite and on PostgreSQL",
         is_on_request: true,
-        needs_tools: true,
         beside: None,
         effort: [Effort { rounds: 1, rounds_aside: 1, slice_ms: 0, clients_ms: 0 }; 2],
-        runs: &[several_nodes::ENGINES],
+        runs: &[Run { name: "engines", work: Work::Steps(engines::measure), ..RUN }],
     },
 ];
 

@@ -124,7 +124,7 @@ fn when_ticks_stop_calls_keep_every_snapshot_fresh() {
 
 #[test]
 fn heartbeats_without_prices_are_not_taken_for_prices() {
-    for fault in ["heartbeat_only", "lead_stands"] {
+    for fault in ["heartbeat_only", "lead_stands", "mute_price"] {
         let scene = Scene::at(TRADING);
         let service = scene.start_with(&config(&scene));
         let before = polls(&live(&service));

@@ -1,6 +1,7 @@
 //! Several nodes over one shared server: one asks the brokers, all serve the same.
 
 mod accounts;
+mod clients;
 mod example;
 mod going_back;
 mod leading;
@@ -17,4 +18,5 @@ mod status;
 mod strangers;
 mod tokens;
 mod turns;
+mod ways;
 mod world;

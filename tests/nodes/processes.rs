@@ -1,89 +1,371 @@
-//! Nodes as the programs that they are, on a database and a server that they really share, ended
-//! and stopped as the system does it. `loadtest` does the same for ten minutes.
+//! Three nodes as the programs that they are, while nodes, servers and the ways between them fail
+//! at random: killed, stopped, restarted, cut and mute. The seed of the faults decides which; it is
+//! printed where the test fails, and `BHAV_CHAOS_SEED` repeats it. `BHAV_CHAOS_S` makes it longer.
 
-use sonic_rs::{JsonValueTrait, Value};
+use std::collections::BTreeSet;
 
-use super::programs::{Node, Shared};
-use crate::support::{SNAPSHOT, Signal, until};
+use bhav::base::Clock;
+use bhav::rt::coroutines::Parker;
+use bhav::sim::SimSettings;
+use sonic_rs::{JsonContainerTrait, JsonValueTrait};
 
-impl Node {
-    fn leads_in(&self) -> Option<u64> {
-        let health = self.health();
-        // A follower says the epoch that it follows.
-        health["epoch"].as_u64().filter(|_| health["role"] == "leader")
+use super::clients::Clients;
+use super::programs::{Shared, registration};
+use super::ways::{Mode, Way};
+use crate::support::postgres::{self, Server};
+use crate::support::{Answer, Process, SNAPSHOT, Signal, bearer, say, until};
+
+const NAMES: [&str; 3] = ["a", "b", "c"];
+/// How long faults come in a run of the whole suite, and the seed of them.
+const LASTS_S: u64 = 18;
+const SEED: u64 = 4;
+/// Two faults of the leader come first, each for longer than a lease and the next leader's start.
+const OPENING_MS: u64 = 6_000;
+/// Between two new faults, and how long a fault lasts: shorter and longer than a lease.
+const EVERY_MS: std::ops::Range<u64> = 300..3_000;
+const FAULT_MS: std::ops::Range<u64> = 200..12_000;
+const STEP_MS: u64 = 20;
+/// Looks in which all nodes have to show the same at rest, and how far they are apart: longer than
+/// a price takes from one node to another.
+const LOOKS: usize = 3;
+const LOOK_APART_MS: u64 = 400;
+const DEADLINE_MS: u64 = 10_000;
+
+/// What can be wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fault {
+    Kill(usize),
+    Stop(usize),
+    /// A clean end, and another start.
+    Restart(usize),
+    WayToDatabase(usize, Mode),
+    WayToServer(usize, Mode),
+    KillServer,
+    StopDatabase,
+    KillDatabase,
+}
+
+impl Fault {
+    /// Where no second one may be meanwhile: a node's process, one of its ways, a server.
+    fn place(self) -> (usize, usize) {
+        match self {
+            Self::Kill(node) | Self::Stop(node) | Self::Restart(node) => (0, node),
+            Self::WayToDatabase(node, _) => (1, node),
+            Self::WayToServer(node, _) => (2, node),
+            Self::KillServer => (3, 0),
+            Self::StopDatabase | Self::KillDatabase => (4, 0),
+        }
     }
 
-    fn market(&self) -> Value {
-        self.program.client().get(SNAPSHOT).json()["market"].clone()
-    }
-
-    fn as_of(&self) -> String {
-        self.market()["as_of_ist"].as_str().unwrap().to_owned()
-    }
-
-    fn journal(&self, auth: &str) -> String {
-        let answer = self.program.client().request("GET", "/api/journal", auth);
-        assert_eq!(answer.status, 200, "{}", answer.text());
-        answer.text().to_owned()
+    /// Half of those of nodes are the leader's.
+    fn draw(chance: &mut fastrand::Rng, leader: usize) -> Self {
+        let node = if chance.bool() { leader } else { chance.usize(..NAMES.len()) };
+        let mode = if chance.bool() { Mode::Cut } else { Mode::Mute };
+        match chance.u32(..20) {
+            0..=3 => Self::Kill(node),
+            4..=7 => Self::Stop(node),
+            8..=9 => Self::Restart(node),
+            10..=12 => Self::WayToDatabase(node, mode),
+            13..=15 => Self::WayToServer(node, mode),
+            16..=17 => Self::KillServer,
+            18 => Self::StopDatabase,
+            _ => Self::KillDatabase,
+        }
     }
 }
 
-/// Takes out the one that leads in a higher epoch than `after`; the epoch.
-fn leader(nodes: &mut Vec<Node>, after: u64) -> (Node, u64) {
-    let (at, epoch) = until("a leader", || {
-        let epochs = nodes.iter().map(Node::leads_in).enumerate();
-        let leads = |(at, epoch): (usize, Option<u64>)| Some((at, epoch.filter(|it| *it > after)?));
-        epochs.filter_map(leads).max_by_key(|(_, epoch)| *epoch)
-    });
-    (nodes.remove(at), epoch)
+/// A node, running or not. Its ways outlive its processes.
+struct Member {
+    folder: tempfile::TempDir,
+    database: Way,
+    server: Way,
+    process: Option<Process>,
 }
 
-fn await_fresh(nodes: &[Node]) {
-    for node in nodes {
-        until("fresh prices", || {
-            let market = node.market();
+impl Member {
+    fn at(&self, file: &str) -> String {
+        format!("{}/{file}", self.folder.path().display())
+    }
+
+    /// Where it listens.
+    fn address(&self) -> String {
+        format!("unix:{}", self.at("http"))
+    }
+
+    fn process(&mut self) -> &mut Process {
+        self.process.as_mut().unwrap()
+    }
+}
+
+struct World {
+    shared: Shared,
+    members: Vec<Member>,
+    /// Where PostgreSQL can be sent a signal.
+    has_database: bool,
+}
+
+impl World {
+    /// Servers that are this test's alone, and nodes that are not started yet.
+    fn of(test: &str) -> Option<Self> {
+        postgres::server()?;
+        // It ends with the process of the tests.
+        let database = Box::leak(Box::new(Server::start_at(5432, |_| (), &["listen_addresses="])));
+        let settings = SimSettings::default();
+        let key = "a key that all the nodes know, as they must";
+        let shared = Shared::with(test, database, settings, key)?;
+        let member = |_| {
+            let folder = tempfile::tempdir().unwrap();
+            let way = |file: &str, server| Way::open(&folder.path().join(file), server);
+            let database = way(".s.PGSQL.5432", database.directory.join(".s.PGSQL.5432"));
+            let server = way("server", shared.server.socket());
+            Member { folder, database, server, process: None }
+        };
+        let members = NAMES.iter().map(member).collect();
+        Some(Self { shared, members, has_database: true })
+    }
+
+    fn start(&mut self, node: usize, clients: &Clients) {
+        let member = &self.members[node];
+        let (own, role) = (member.folder.path().display(), &self.shared.role);
+        let urls = [
+            format!("postgres:///postgres?host={own}&port=5432&user={role}"),
+            format!("unix:{}", member.at("server")),
+        ];
+        let (state, listen) = (member.folder.path().join("state"), member.address());
+        let mut command = self.shared.command(NAMES[node], &state, &listen, &urls);
+        command.stdout(std::process::Stdio::null());
+        self.members[node].process = Some(Process::start(&mut command));
+        clients.started(node);
+    }
+
+    fn begin(&mut self, fault: Fault, clients: &Clients) {
+        match fault {
+            Fault::Kill(node) => {
+                clients.set_running(node, false);
+                self.members[node].process().kill();
+            }
+            Fault::Stop(node) => {
+                clients.set_running(node, false);
+                self.members[node].process().signal(Signal::STOP);
+            }
+            Fault::Restart(node) => {
+                clients.set_running(node, false);
+                self.members[node].process().terminate();
+            }
+            Fault::WayToDatabase(node, mode) => self.members[node].database.set(mode),
+            Fault::WayToServer(node, mode) => self.members[node].server.set(mode),
+            Fault::KillServer => self.shared.server.kill(),
+            Fault::StopDatabase => self.shared.database.signal(Signal::STOP),
+            Fault::KillDatabase => {
+                self.has_database = false;
+                self.shared.database.signal(Signal::KILL);
+            }
+        }
+    }
+
+    fn end(&mut self, fault: Fault, clients: &Clients) {
+        match fault {
+            Fault::Kill(node) => self.start(node, clients),
+            Fault::Stop(node) => {
+                self.members[node].process().signal(Signal::CONT);
+                clients.set_running(node, true);
+            }
+            Fault::Restart(node) => {
+                self.members[node].process().exit();
+                self.start(node, clients);
+            }
+            Fault::WayToDatabase(node, _) => self.members[node].database.set(Mode::Open),
+            Fault::WayToServer(node, _) => self.members[node].server.set(Mode::Open),
+            Fault::KillServer => self.shared.server.restart(),
+            Fault::StopDatabase => self.shared.database.signal(Signal::CONT),
+            Fault::KillDatabase => {
+                self.shared.database.launch();
+                self.has_database = true;
+            }
+        }
+    }
+
+    /// Begins faults and ends each in its time.
+    fn play(&mut self, clients: &Clients, plan: &mut Plan) {
+        let mut chance = fastrand::Rng::with_seed(plan.seed);
+        let (clock, parker) = (Clock::system(), Parker::current());
+        let (mut under_way, mut next_ms) = (Vec::<(u64, Fault)>::new(), 0);
+        while clock.monotonic_ms() < plan.lasts_s * 1_000 {
+            let now_ms = clock.monotonic_ms();
+            clients.step();
+            while let Some(at) = under_way.iter().position(|(until_ms, _)| *until_ms <= now_ms) {
+                let (_, fault) = under_way.swap_remove(at);
+                self.end(fault, clients);
+            }
+            for (node, member) in self.members.iter_mut().enumerate() {
+                let ends = under_way
+                    .iter()
+                    .any(|(_, fault)| [Fault::Kill(node), Fault::Restart(node)].contains(fault));
+                let ended = member.process().child.try_wait().unwrap();
+                assert!(ends || ended.is_none(), "node {node} ended by itself: {ended:?}");
+            }
+            if next_ms <= now_ms {
+                let leader = clients.leader().unwrap().0;
+                let (fault, lasts_ms) = match plan.played.len() {
+                    0 => (Fault::Kill(leader), OPENING_MS),
+                    1 => (Fault::Stop(leader), OPENING_MS),
+                    _ => (Fault::draw(&mut chance, leader), chance.u64(FAULT_MS)),
+                };
+                let opens = plan.played.len() < 2;
+                next_ms = now_ms + if opens { OPENING_MS } else { chance.u64(EVERY_MS) };
+                if !under_way.iter().any(|(_, other)| other.place() == fault.place()) {
+                    self.begin(fault, clients);
+                    under_way.push((now_ms + lasts_ms, fault));
+                    plan.played.push((now_ms, fault));
+                }
+            }
+            parker.park(STEP_MS);
+        }
+        under_way.into_iter().for_each(|(_, fault)| self.end(fault, clients));
+    }
+}
+
+impl Clients {
+    /// Waits until one leads, the others follow it, and all serve fresh prices.
+    fn await_rest(&self) {
+        let get = |node, target| self.send(node, DEADLINE_MS, "GET", target, "", "");
+        let state = |node| {
+            let (health, snapshot) = (get(node, "/api/health")?, get(node, SNAPSHOT)?);
+            let (health, market) = (health.json(), snapshot.json()["market"].clone());
             let fresh = market["stale"] == false && market["source"] == "broker_a";
-            if fresh { Ok(()) } else { Err(market.to_string()) }
+            let follows = health["relay"]["state"] == "following";
+            let role = health["role"].as_str()?.to_owned();
+            Some((role == "leader", fresh && (role == "leader" || follows), role))
+        };
+        until("rest", || {
+            let states: Vec<_> = (0..NAMES.len()).map(state).collect();
+            let all_well = states.iter().all(|it| it.as_ref().is_some_and(|(_, well, _)| *well));
+            let leaders = states.iter().flatten().filter(|(leads, ..)| *leads).count();
+            if all_well && leaders == 1 { Ok(()) } else { Err(format!("{states:?}")) }
         });
+    }
+
+    /// Waits until all show the same, each time that none shows anything new for a while.
+    fn await_same(&self) {
+        let clock = Clock::system();
+        let (mut before, mut looked_ms, mut same) = (Vec::new(), 0, 0);
+        until("the same snapshot of all, again and again", || {
+            let now_ms = clock.monotonic_ms();
+            if now_ms < looked_ms + LOOK_APART_MS {
+                return Err(String::new());
+            }
+            let get = |node| self.send(node, DEADLINE_MS, "GET", SNAPSHOT, "", "").unwrap();
+            let shown: Vec<_> = (0..NAMES.len()).map(get).collect();
+            let tag = |answer: &Answer| answer.header("etag").unwrap().to_owned();
+            let tags: Vec<String> = shown.iter().map(tag).collect();
+            if tags.iter().any(|tag| *tag != tags[0]) {
+                same = 0;
+            } else if tags == before {
+                same += 1;
+            }
+            (before, looked_ms) = (tags, now_ms);
+            let texts = || shown.iter().map(|answer| answer.text().to_owned());
+            if same == LOOKS { Ok(()) } else { Err(texts().collect::<Vec<_>>().join("\n")) }
+        });
+    }
+
+    /// The notes of all entries, as a node shows them.
+    fn journal(&self, node: usize, auth: &str) -> BTreeSet<String> {
+        let (mut notes, mut cursor) = (BTreeSet::new(), String::new());
+        loop {
+            let target = format!("/api/journal?limit=200{cursor}");
+            let page = self.send(node, DEADLINE_MS, "GET", &target, auth, "").unwrap().json();
+            let entries = page["entries"].as_array().unwrap();
+            notes.extend(entries.iter().map(|entry| entry["notes"].as_str().unwrap().to_owned()));
+            match page["next_cursor"].as_str() {
+                Some(next) => cursor = format!("&cursor={next}"),
+                None => return notes,
+            }
+        }
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        // What is stopped could not end.
+        if self.has_database {
+            self.shared.database.signal(Signal::CONT);
+        }
+    }
+}
+
+/// Which faults come, for how long, and which have come. Tells of them where the test fails.
+struct Plan {
+    seed: u64,
+    lasts_s: u64,
+    is_long: bool,
+    played: Vec<(u64, Fault)>,
+}
+
+impl Plan {
+    /// As the environment has it.
+    fn asked() -> Self {
+        let asked = |name| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
+        let (long_s, seed) = (asked("BHAV_CHAOS_S"), asked("BHAV_CHAOS_SEED"));
+        let usual = || long_s.map_or(SEED, |_| Clock::system().now_ms().unsigned_abs());
+        let (seed, lasts_s) = (seed.unwrap_or_else(usual), long_s.unwrap_or(LASTS_S));
+        Self { seed, lasts_s, is_long: long_s.is_some(), played: Vec::new() }
+    }
+}
+
+impl Drop for Plan {
+    fn drop(&mut self) {
+        if self.is_long || std::thread::panicking() {
+            let Self { seed, lasts_s, played, .. } = self;
+            let again = format!("BHAV_CHAOS_SEED={seed} BHAV_CHAOS_S={lasts_s} repeats it");
+            say(&format!("faults by milliseconds: {played:?}\n{again}\n"));
+        }
     }
 }
 
 #[test]
-fn leaders_that_are_killed_or_stopped_are_followed_and_nothing_acknowledged_is_lost() {
-    let name = "leaders_that_are_killed_or_stopped_are_followed";
-    let Some(shared) = Shared::start(name) else { return };
-    let first = shared.node("a");
-    let auth = first.register("nine green parrots");
-    let mut nodes = vec![first, shared.node("b"), shared.node("c")];
-    await_fresh(&nodes);
+fn whatever_fails_one_node_leads_prices_go_on_and_nothing_acknowledged_is_lost() {
+    let name = "whatever_fails_one_node_leads_prices_go_on_and_nothing_acknowledged_is_lost";
+    let mut plan = Plan::asked();
+    let Some(mut world) = World::of(name) else { return };
+    let clients = Clients::of(world.members.iter().map(Member::address).collect());
+    (0..NAMES.len()).for_each(|node| world.start(node, &clients));
+    let body = registration("nine green parrots");
+    let auth = until("a user", || {
+        let target = "/api/auth/register";
+        let answer = clients.send(0, DEADLINE_MS, "POST", target, "", &body);
+        answer.filter(|it| it.status == 201).map(|it| bearer(&it.field("access_token")))
+    });
+    clients.await_rest();
 
-    let (mut killed, epoch) = leader(&mut nodes, 0);
-    killed.write(&auth, "before the kill");
-    let before: Vec<String> = nodes.iter().map(Node::as_of).collect();
-    killed.program.kill();
-    let (next, epoch) = leader(&mut nodes, epoch);
-    nodes.push(next);
-    await_fresh(&nodes);
-    assert_eq!(shared.calls_in_a_second(), 1, "the next leader waits its turn");
-    assert!(nodes.iter().all(|node| node.journal(&auth).contains("before the kill")));
-    assert!(nodes.iter().map(Node::as_of).max() >= before.into_iter().max());
-    killed.program = shared.program(killed.name, killed.state.path());
-    nodes.push(killed);
-    await_fresh(&nodes);
-
-    let (stopped, epoch) = leader(&mut nodes, epoch.saturating_sub(1));
-    stopped.write(&auth, "before the stop");
-    let before = stopped.as_of();
-    stopped.program.signal(Signal::STOP);
-    let (next, _) = leader(&mut nodes, epoch);
-    nodes.push(next);
-    await_fresh(&nodes);
-    assert!(nodes.iter().all(|node| node.journal(&auth).contains("before the stop")));
-    stopped.program.signal(Signal::CONT);
-    until("the one of before to follow", || stopped.health()["role"] == "follower");
-    nodes.push(stopped);
-    await_fresh(&nodes);
-    assert!(nodes.iter().all(|node| node.as_of() >= before));
+    let (running, stop) = crossbeam_channel::bounded(0);
+    std::thread::scope(|scope| {
+        // Dropped also where this panics, which ends the clients.
+        let _running: crossbeam_channel::Sender<()> = running;
+        clients.watch(scope, &auth, &stop);
+        until("a leader", || clients.leader());
+        world.play(&clients, &mut plan);
+        clients.await_rest();
+        clients.await_same();
+    });
+    let kept = [0, 1, 2].map(|node| clients.journal(node, &auth));
+    let epochs = clients.leader().unwrap().1;
+    let (counts, faults, acknowledged) = clients.end();
+    let told = format!("{} faults, {epochs} epochs, {counts:?}", plan.played.len());
+    if plan.is_long {
+        say(&format!("{told}\n"));
+    }
+    assert_eq!(faults, [""; 0], "{told}");
+    for kept in kept {
+        assert_eq!(acknowledged.difference(&kept).collect::<Vec<_>>(), [""; 0], "lost: {told}");
+    }
+    assert!(epochs >= 3 && acknowledged.len() > 5, "{told}");
     // Stopped between its last look at the deadline and the call, it makes that one call too many.
-    assert!(shared.calls_in_a_second() <= 2, "{}", shared.calls_in_a_second());
+    let stops = plan.played.iter().filter(|(_, fault)| matches!(fault, Fault::Stop(_)));
+    let stops = stops.count() as i64;
+    let stats = world.shared.scene.stats();
+    let refused = ["broker_a.quote", "broker_a.ohlc", "broker_a.ltp"]
+        .map(|route| stats["rejected"][route].as_i64().unwrap_or(0));
+    assert!(refused.iter().sum::<i64>() <= stops, "{refused:?}: {told}");
+    assert!(stats["max_quote_calls_in_1s"].as_i64() <= Some(2), "{told}");
 }

@@ -1,12 +1,13 @@
 //! Nodes as the programs that they are, on a database and a server that they really share.
 
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use bhav::sim::SimSettings;
-use sonic_rs::{JsonValueTrait, Value};
+use sonic_rs::Value;
 
 use crate::support::postgres;
-use crate::support::{Program, Scene, SharedServer, TRADING, bearer, serve};
+use crate::support::{Program, Scene, SharedServer, TRADING, bearer, few_candles, without_admin};
 
 /// The shortest that the program takes.
 const LEASE_MS: u64 = 4_000;
@@ -16,27 +17,26 @@ pub struct Shared {
     pub scene: Scene,
     pub server: SharedServer,
     pub database: &'static postgres::Server,
-    role: String,
+    pub role: String,
     secrets: [(&'static str, String); 4],
 }
 
-/// A program, and where it keeps its state over restarts.
+/// A program, and where it keeps its state.
 pub struct Node {
     pub program: Program,
-    pub name: &'static str,
-    pub state: tempfile::TempDir,
+    _state: tempfile::TempDir,
 }
 
 impl Shared {
-    /// `None` where there are no such servers.
-    pub fn start(test: &str) -> Option<Self> {
-        let settings = SimSettings { rate_limits: false, ..SimSettings::default() };
-        Self::with(test, settings, "a key that all the nodes know, as they must")
-    }
-
-    /// With brokers whose app the nodes have, and a key with which they sign.
-    pub fn with(test: &str, settings: SimSettings, signing_key: &str) -> Option<Self> {
-        let (database, server) = (postgres::server()?, SharedServer::start(test)?);
+    /// With brokers whose app the nodes have, and a key with which they sign. `None` where there is
+    /// no such server; says then which test is left out.
+    pub fn with(
+        test: &str,
+        database: &'static postgres::Server,
+        settings: SimSettings,
+        signing_key: &str,
+    ) -> Option<Self> {
+        let server = SharedServer::start(test)?;
         let app = settings.broker_a.clone();
         let secrets = [
             ("JWT_SECRET", signing_key.to_owned()),
@@ -48,26 +48,29 @@ impl Shared {
         Some(Self { scene, server, database, role, secrets })
     }
 
-    pub fn node(&self, name: &'static str) -> Node {
+    /// A node that reaches both servers by itself.
+    pub fn node(&self, name: &str) -> Node {
         let state = tempfile::tempdir().unwrap();
-        Node { program: self.program(name, state.path()), name, state }
+        let urls = [self.database.url(&self.role), self.server.address().to_string()];
+        let mut command = self.command(name, state.path(), "127.0.0.1:0", &urls);
+        Node { program: Program::of(&mut command), _state: state }
     }
 
-    pub fn program(&self, name: &str, state: &Path) -> Program {
-        let mut command = serve(&self.scene, state);
+    /// What starts a node: `urls` are where it finds the database and the server.
+    pub fn command(&self, name: &str, state: &Path, listen: &str, urls: &[String; 2]) -> Command {
+        let listen = format!("--listen={listen}");
+        let mut command = without_admin(&["serve", &listen, &few_candles()]);
         command
+            .args(self.scene.flags(state))
+            .stderr(Stdio::null())
             .env("BHAV_NODE", name)
-            .env("BHAV_STORE_URL", self.database.url(&self.role))
-            .env("BHAV_CACHE_URL", self.server.address().to_string())
+            .env("BHAV_STORE_URL", &urls[0])
+            .env("BHAV_CACHE_URL", &urls[1])
             .env("BHAV_LEASE_MS", LEASE_MS.to_string())
             .env("BHAV_BROKERA_TICKER", "false")
+            .env("BHAV_WRITES_PER_USER_PER_MINUTE", "0")
             .envs(self.secrets.iter().map(|(name, value)| (name, value)));
-        Program::of(&mut command)
-    }
-
-    /// Most of broker A's quote calls that came within a second.
-    pub fn calls_in_a_second(&self) -> i64 {
-        self.scene.stats()["max_quote_calls_in_1s"].as_i64().unwrap()
+        command
     }
 }
 
@@ -78,19 +81,33 @@ impl Node {
 
     /// A new user's header line.
     pub fn register(&self, password: &str) -> String {
-        let body = format!(r#"{{"email":"asha@example.com","password":"{password}","name":"A"}}"#);
-        let answer = self.program.client().send_json("POST", "/api/auth/register", "", &body);
+        let answer = self.program.client().send_json(
+            "POST",
+            "/api/auth/register",
+            "",
+            &registration(password),
+        );
         assert_eq!(answer.status, 201, "{}", answer.text());
         bearer(&answer.field("access_token"))
     }
 
     /// A new entry of a user's journal.
     pub fn write(&self, auth: &str, notes: &str) {
-        let body = format!(
-            r#"{{"traded_on":"2026-11-20","symbol":"NSE:INFY","side":"buy","quantity":1,
-                "price":1764.90,"notes":"{notes}"}}"#
-        );
-        let answer = self.program.client().send_json("POST", "/api/journal", auth, &body);
+        let client = &mut self.program.client();
+        let answer = client.send_json("POST", "/api/journal", auth, &entry(notes));
         assert_eq!(answer.status, 201, "{}", answer.text());
     }
+}
+
+/// Body of a request for a new user.
+pub fn registration(password: &str) -> String {
+    format!(r#"{{"email":"asha@example.com","password":"{password}","name":"A"}}"#)
+}
+
+/// Body of a request for a new entry of the journal.
+pub fn entry(notes: &str) -> String {
+    format!(
+        r#"{{"traded_on":"2026-11-20","symbol":"NSE:INFY","side":"buy","quantity":1,
+            "price":1764.90,"notes":"{notes}"}}"#
+    )
 }

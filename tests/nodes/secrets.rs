@@ -5,7 +5,7 @@ use memchr::memmem;
 
 use super::programs::{Node, Shared};
 use crate::support::canaries::{Canaries, Found};
-use crate::support::until;
+use crate::support::{postgres, until};
 
 /// What must be nowhere.
 const KINDS: [&str; 6] =
@@ -31,7 +31,9 @@ fn shared_servers_hold_no_password_no_broker_key_and_no_token() {
     settings.broker_a.api_secret = make("api_secret");
     settings.broker_a.access_token = make("access token");
     let app = settings.broker_a.clone();
-    let Some(shared) = Shared::with(name, settings, &make("signing key")) else { return };
+    let Some(database) = postgres::server() else { return };
+    let key = make("signing key");
+    let Some(shared) = Shared::with(name, database, settings, &key) else { return };
     let node = shared.node("a");
     let password = make("password");
     let auth = node.register(&password);

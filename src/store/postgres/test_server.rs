@@ -2,13 +2,13 @@
 //! sockets in a directory of their own, and gone with the process however that ends.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, OnceLock};
 
 /// Nobody, of whom PostgreSQL runs where the tests are root's; it refuses root.
 const UNPRIVILEGED: u32 = 65_534;
@@ -19,18 +19,23 @@ const POOLER_PORT: u16 = 6432;
 /// Roles that the pooler knows: more than the tests of a process make.
 const ROLES_MAX: u32 = 5_000;
 
-/// Starts a server, says when it answers, and ends it when its own input ends, which the system
-/// sees to whatever becomes of the tests.
+/// Starts a server at each line of its input and says when it answers. Ends it when its input ends,
+/// which the system sees to whatever becomes of the tests.
 const KEEPER: &str = r#"
 dir=$1; port=$2; bin=$3; end=$4; shift 4
-"$@" >>"$dir/log" 2>&1 </dev/null &
-server=$!
-until "$bin/pg_isready" -q -h "$dir" -p "$port" -U bhav; do
-    kill -0 $server 2>/dev/null || { cat "$dir/log" >&2; exit 1; }
-    sleep 0.05
+server=
+while read -r _; do
+    # The one of before was killed.
+    [ -z "$server" ] || wait $server
+    rm -f "$dir/data/postmaster.pid"
+    "$@" >>"$dir/log" 2>&1 </dev/null &
+    server=$!
+    until "$bin/pg_isready" -q -h "$dir" -p "$port" -U bhav; do
+        kill -0 $server 2>/dev/null || { cat "$dir/log" >&2; exit 1; }
+        sleep 0.05
+    done
+    echo started
 done
-echo started
-cat >/dev/null
 kill -$end $server 2>/dev/null
 wait $server
 rm -rf "$dir"
@@ -41,8 +46,8 @@ pub(crate) struct Server {
     pub(crate) directory: PathBuf,
     pub(crate) port: u16,
     bin: PathBuf,
-    /// Its keeper lives while this is open.
-    _keeper: Child,
+    /// Lives while its input is open.
+    keeper: Mutex<Child>,
 }
 
 /// The server of this process; `None`, said once by name, where there is no PostgreSQL.
@@ -170,7 +175,7 @@ impl Server {
     }
 
     fn keep(directory: PathBuf, port: u16, bin: PathBuf, end: &str, command: &[String]) -> Self {
-        let mut keeper = unprivileged("sh")
+        let keeper = unprivileged("sh")
             .args(["-c", KEEPER, "keeper"])
             .arg(&directory)
             .arg(port.to_string())
@@ -181,11 +186,18 @@ impl Server {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
+        let server = Self { directory, port, bin, keeper: Mutex::new(keeper) };
+        server.launch();
+        server
+    }
+
+    /// Starts it, also anew on what it has kept after it was [killed](Self::signal).
+    pub(crate) fn launch(&self) {
+        let mut keeper = self.keeper.lock().unwrap();
+        keeper.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
         let mut line = String::new();
-        let mut said = BufReader::new(keeper.stdout.take().unwrap());
-        said.read_line(&mut line).unwrap();
+        BufReader::new(keeper.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
         assert!(!line.is_empty(), "the server does not start");
-        Self { directory, port, bin, _keeper: keeper }
     }
 
     /// Sends a signal to all of the server's processes.

@@ -10,14 +10,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::postgres::{Disk, Postgres};
-use super::world::SIGNING_KEY;
 use crate::databases::{email, log_in};
 use crate::error::Error;
 use crate::figures::median;
 use crate::harness::Harness;
 use crate::http::{Client, DEADLINE};
 use crate::servers::{Server, State, copy_state};
+use crate::stores::{self, Postgres, SIGNING_KEY};
 
 const HOLDINGS: &str = "/api/portfolio/holdings";
 const JOURNAL: &str = "/api/journal";
@@ -41,20 +40,11 @@ struct Measured {
 
 /// Copies the large database to a server, and measures a service on each.
 pub fn measure(harness: &Harness) -> Result<String, Error> {
-    // Short, for the names of sockets are.
-    let folder = std::env::temp_dir().join(format!("bhav-engines-{}", std::process::id()));
-    let postgres = Postgres::start(folder.clone(), Disk::Synced)?;
-    let measured = on_both(harness, &postgres, &folder);
-    drop(postgres);
-    let _ = std::fs::remove_dir_all(&folder);
-    measured
-}
-
-fn on_both(harness: &Harness, postgres: &Postgres, folder: &Path) -> Result<String, Error> {
+    let postgres = Postgres::start("engines", true)?;
     let databases = harness.databases()?;
     let file = harness.programs.work_folder.join("to-copy");
     copy_state(&databases.many, &file)?;
-    let url = format!("postgres:///postgres?host={}&user=bhav", folder.display());
+    let url = stores::url(&postgres.folder);
     let (copied_s, rows) = copy(harness, &file, &url)?;
     postgres.query("VACUUM ANALYZE")?;
     let size = postgres.query("SELECT pg_database_size('postgres') >> 20")?;
@@ -113,12 +103,7 @@ fn copy(harness: &Harness, file: &Path, url: &str) -> Result<(f64, u64), Error> 
     let began = Instant::now();
     let mut command = Command::new(program);
     command.args(["migrate", "--to", url, "--state-dir"]).arg(file);
-    let output = command.output().map_err(Error::io("run the copy"))?;
-    let (said, failure) = (output.stdout, String::from_utf8_lossy(&output.stderr).into_owned());
-    if !output.status.success() {
-        return Err(Error::Invalid(failure));
-    }
-    let said = String::from_utf8_lossy(&said);
+    let said = stores::printed(&mut command)?;
     let rows = said.lines().filter_map(|line| line.split_whitespace().next()?.parse::<u64>().ok());
     Ok((began.elapsed().as_secs_f64(), rows.sum()))
 }

@@ -1,0 +1,259 @@
+//! Clients of each node while anything may fail: one reads prices, one asks for health, one writes
+//! into a journal. They judge at once what must never be; a thread each, until the test ends them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::thread::Scope;
+use std::time::Duration;
+
+use bhav::base::Clock;
+use crossbeam_channel::{Receiver, RecvTimeoutError};
+use parking_lot::Mutex;
+use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
+
+use super::programs::entry;
+use crate::contract::openapi::expect_listed;
+use crate::support::{Answer, Client, PRICES, SNAPSHOT};
+
+/// Between two requests of a client.
+const PRICES_EVERY: Duration = Duration::from_millis(100);
+const HEALTH_EVERY: Duration = Duration::from_millis(250);
+const WRITES_EVERY: Duration = Duration::from_millis(500);
+/// Far more than market routes take, and longer than the service's own deadline of a write.
+const MARKET_MS: u64 = 2_000;
+const WRITE_MS: u64 = 10_000;
+/// How late health may be, which is published once a second.
+const HEALTH_LATE_MS: u64 = 2_000;
+/// After such a pause of its own the test does not blame a node for one: the machine is too busy.
+const PAUSE_MS: u64 = 500;
+const SHARES: &str = "NSE:INFY,NSE:SBIN,NSE:TCS,BSE:RELIANCE";
+
+/// Whether a node could answer.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+struct Life {
+    /// The number of its last start.
+    start: u32,
+    changes: u32,
+    runs: bool,
+}
+
+#[derive(Default)]
+struct Known {
+    lives: BTreeMap<usize, Life>,
+    /// Who led in each epoch.
+    leaders: BTreeMap<u64, usize>,
+    /// By node that says it leads in an epoch that is over: which, and since when.
+    outlived: BTreeMap<usize, (Life, u64, u64)>,
+    acknowledged: BTreeSet<String>,
+    counts: BTreeMap<&'static str, u64>,
+    faults: Vec<String>,
+    stepped_ms: u64,
+    busy_until_ms: u64,
+}
+
+/// What a client saw of a node that lived all the while.
+struct Seen {
+    answer: Option<Answer>,
+    life: Life,
+    sent_ms: u64,
+}
+
+/// What a client of prices saw before.
+#[derive(Default)]
+struct Last {
+    start: u32,
+    served: BTreeSet<&'static str>,
+    as_of: BTreeMap<String, String>,
+}
+
+/// All clients, and what they saw.
+pub struct Clients {
+    addresses: Vec<String>,
+    clock: Clock,
+    known: Mutex<Known>,
+}
+
+impl Clients {
+    /// Of nodes that listen there, none of which has been started yet.
+    pub fn of(addresses: Vec<String>) -> Self {
+        Self { addresses, clock: Clock::system(), known: Mutex::default() }
+    }
+
+    /// The node runs anew.
+    pub fn started(&self, node: usize) {
+        self.known.lock().lives.entry(node).or_default().start += 1;
+        self.set_running(node, true);
+    }
+
+    /// The node can answer from now on, or cannot.
+    pub fn set_running(&self, node: usize, runs: bool) {
+        let mut known = self.known.lock();
+        let life = known.lives.entry(node).or_default();
+        *life = Life { changes: life.changes + 1, runs, ..*life };
+    }
+
+    /// Who leads in the highest epoch that was seen, and that epoch.
+    pub fn leader(&self) -> Option<(usize, u64)> {
+        self.known.lock().leaders.last_key_value().map(|(epoch, node)| (*node, *epoch))
+    }
+
+    /// To be called often: a pause in between is the machine's.
+    pub fn step(&self) {
+        let (now_ms, mut known) = (self.clock.monotonic_ms(), self.known.lock());
+        if now_ms > known.stepped_ms + PAUSE_MS {
+            known.busy_until_ms = now_ms + MARKET_MS;
+        }
+        known.stepped_ms = now_ms;
+    }
+
+    /// What was counted, what must not have been, and the notes of all acknowledged entries.
+    pub fn end(self) -> (BTreeMap<&'static str, u64>, Vec<String>, BTreeSet<String>) {
+        let known = self.known.into_inner();
+        (known.counts, known.faults, known.acknowledged)
+    }
+
+    /// Three clients of each node, until `stop` has no sender any more.
+    pub fn watch<'a>(&'a self, scope: &'a Scope<'a, '_>, auth: &'a str, stop: &Receiver<()>) {
+        let every = |pause: Duration, mut ask: Box<dyn FnMut() + Send + 'a>| {
+            let stop = stop.clone();
+            scope.spawn(move || {
+                while stop.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
+                    ask();
+                }
+            });
+        };
+        for node in 0..self.addresses.len() {
+            let (mut last, mut number) = (Last::default(), 0);
+            every(PRICES_EVERY, Box::new(move || self.read_prices(node, &mut last)));
+            every(HEALTH_EVERY, Box::new(move || self.read_health(node)));
+            let write = move || {
+                number += 1;
+                self.write(node, auth, &format!("{number} of node {node}"));
+            };
+            every(WRITES_EVERY, Box::new(write));
+        }
+    }
+
+    fn read_prices(&self, node: usize, last: &mut Last) {
+        for target in [SNAPSHOT.to_owned(), format!("{PRICES}{SHARES}")] {
+            let Some(seen) = self.ask(node, MARKET_MS, "GET", &target, "", "") else { continue };
+            if last.start != seen.life.start {
+                *last = Last { start: seen.life.start, ..Last::default() };
+            }
+            let route = if target == SNAPSHOT { "snapshot" } else { "live-prices" };
+            let mut known = self.known.lock();
+            *known.counts.entry("answers of market routes").or_default() += 1;
+            let Some(answer) = seen.answer.filter(|answer| answer.status == 200) else {
+                if last.served.contains(route) && known.busy_until_ms < self.clock.monotonic_ms() {
+                    let at_ms = seen.sent_ms;
+                    known.faults.push(format!("{route} of node {node} at {at_ms} ms: no 200"));
+                }
+                continue;
+            };
+            last.served.insert(route);
+            for (what, as_of) in times(&answer.json()) {
+                let before = last.as_of.insert(what.clone(), as_of.clone()).unwrap_or_default();
+                if as_of < before {
+                    let fault = format!("{what} of node {node}: {as_of} after {before}");
+                    known.faults.push(fault);
+                }
+            }
+        }
+    }
+
+    fn read_health(&self, node: usize) {
+        let Some(seen) = self.ask(node, MARKET_MS, "GET", "/api/health", "", "") else { return };
+        let Some(health) = seen.answer.map(|answer| answer.json()) else { return };
+        let mut known = self.known.lock();
+        let epoch = health["epoch"].as_u64().filter(|_| health["role"] == "leader");
+        let Some(epoch) = epoch else {
+            known.outlived.remove(&node);
+            return;
+        };
+        let first = *known.leaders.entry(epoch).or_insert(node);
+        if first != node {
+            known.faults.push(format!("nodes {first} and {node} lead in epoch {epoch}"));
+        }
+        let highest = *known.leaders.last_key_value().unwrap().0;
+        let now = (seen.life, epoch, seen.sent_ms);
+        let (life, of, since_ms) = *known.outlived.entry(node).or_insert(now);
+        if epoch == highest {
+            known.outlived.remove(&node);
+        } else if (life, of) != (seen.life, epoch) {
+            // One that was stopped shows for a moment what it last knew.
+            known.outlived.insert(node, now);
+        } else if seen.sent_ms > since_ms + HEALTH_LATE_MS {
+            let others = format!("and another in {highest}");
+            known.faults.push(format!("node {node} leads on in epoch {epoch}, {others}"));
+        }
+    }
+
+    fn write(&self, node: usize, auth: &str, notes: &str) {
+        let written = self.send(node, WRITE_MS, "POST", "/api/journal", auth, &entry(notes));
+        let mut known = self.known.lock();
+        let what = match written.map_or(0, |answer| answer.status) {
+            201 => {
+                known.acknowledged.insert(notes.to_owned());
+                "writes acknowledged"
+            }
+            0 => "writes without an answer",
+            _ => "writes refused",
+        };
+        *known.counts.entry(what).or_default() += 1;
+    }
+
+    /// `None` if the node could not have answered all the while.
+    fn ask(
+        &self,
+        node: usize,
+        deadline_ms: u64,
+        method: &str,
+        target: &str,
+        auth: &str,
+        body: &str,
+    ) -> Option<Seen> {
+        let life = || self.known.lock().lives.get(&node).copied().filter(|life| life.runs);
+        let (before, sent_ms) = (life()?, self.clock.monotonic_ms());
+        let answer = self.send(node, deadline_ms, method, target, auth, body);
+        let in_time = self.clock.monotonic_ms() <= sent_ms + deadline_ms;
+        let answer = answer.filter(|_| in_time);
+        (life() == Some(before)).then_some(Seen { answer, life: before, sent_ms })
+    }
+
+    /// What a node answers on a connection of its own, if it does.
+    pub fn send(
+        &self,
+        node: usize,
+        deadline_ms: u64,
+        method: &str,
+        target: &str,
+        auth: &str,
+        body: &str,
+    ) -> Option<Answer> {
+        let address = &self.addresses[node];
+        let mut client = Client::unconnected(address).ok()?;
+        let deadline = Some(Duration::from_millis(deadline_ms));
+        client.socket.set_read_timeout(deadline).ok()?;
+        client.socket.set_write_timeout(deadline).ok()?;
+        client.knock(address).ok()?;
+        let length = body.len();
+        let text = format!(
+            "{method} {target} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+             Content-Length: {length}\r\n{auth}\r\n{body}"
+        );
+        client.try_write(text.as_bytes()).ok()?;
+        let answer = client.try_answer().ok()?;
+        expect_listed(method, target, answer.status, &answer.body);
+        Some(answer)
+    }
+}
+
+/// The times of the prices in a snapshot or in an answer with quotes.
+fn times(document: &Value) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    match document.get("quotes").and_then(|quotes| quotes.as_array().cloned()) {
+        None => vec![("snapshot".to_owned(), text(&document["market"]["as_of_ist"]))],
+        Some(quotes) => {
+            quotes.iter().map(|quote| (text(&quote["symbol"]), text(&quote["as_of"]))).collect()
+        }
+    }
+}
