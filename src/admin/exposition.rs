@@ -6,12 +6,13 @@
 
 use std::fmt::{Display, Write};
 
+use crate::base::Words;
 use crate::ops::counter::{BOUNDS_NS, DurationCounts};
 
 const NS_PER_S: f64 = 1e9;
 
 /// `Content-Type` of the text.
-pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Type of a metric family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,11 +23,11 @@ pub(super) enum Kind {
 }
 
 /// Names and values of labels. Both come from fixed lists, never from requests.
-pub(crate) type Labels<'a> = [(&'a str, &'a str)];
+pub(super) type Labels<'a> = [(&'a str, &'a str)];
 
 /// Builds the text of one scrape.
 #[derive(Default)]
-pub(crate) struct Exposition(String);
+pub(super) struct Exposition(String);
 
 /// Adds samples to one family.
 pub(super) struct Family<'a> {
@@ -52,8 +53,38 @@ impl Exposition {
     }
 
     /// A gauge without labels.
-    pub(crate) fn gauge(&mut self, name: &'static str, help: &str, value: impl Display) {
+    pub(super) fn gauge(&mut self, name: &'static str, help: &str, value: impl Display) {
         self.family(Kind::Gauge, name, help).sample(&[], value);
+    }
+
+    /// A counter with one label, of which `rows` has the values.
+    pub(super) fn counters<L: AsRef<str>, V: Display>(
+        &mut self,
+        name: &'static str,
+        help: &str,
+        (label, rows): (&str, impl IntoIterator<Item = (L, V)>),
+    ) {
+        self.family(Kind::Counter, name, help).rows(label, rows);
+    }
+
+    /// A gauge with one label, of which `rows` has the values.
+    pub(super) fn gauges<L: AsRef<str>, V: Display>(
+        &mut self,
+        name: &'static str,
+        help: &str,
+        (label, rows): (&str, impl IntoIterator<Item = (L, V)>),
+    ) {
+        self.family(Kind::Gauge, name, help).rows(label, rows);
+    }
+
+    /// A state without further labels.
+    pub(super) fn state(&mut self, name: &'static str, help: &str, now: impl Words) {
+        self.family(Kind::Gauge, name, help).state(&[], now);
+    }
+
+    /// A histogram of durations without labels.
+    pub(super) fn durations(&mut self, name: &'static str, help: &str, counts: &DurationCounts) {
+        self.family(Kind::Histogram, name, help).durations(&[], counts);
     }
 
     /// Returns the text.
@@ -72,13 +103,21 @@ impl Family<'_> {
         self.line("", labels, None, value);
     }
 
-    /// Adds one sample for each of `states`, labelled `state`: 1 for the state `now`, 0 for the
-    /// others. A state that the list lacks is added, so that it shows.
-    pub(super) fn state(&mut self, labels: &Labels<'_>, states: &[&str], now: &str) {
-        debug_assert!(states.contains(&now), "{}: {now} is no state", self.name);
-        let unlisted = (!states.contains(&now)).then_some(&now);
-        for state in states.iter().chain(unlisted) {
-            let labels = [labels, &[("state", *state)]].concat();
+    fn rows<L: AsRef<str>, V: Display>(
+        &mut self,
+        label: &str,
+        rows: impl IntoIterator<Item = (L, V)>,
+    ) {
+        for (name, value) in rows {
+            self.sample(&[(label, name.as_ref())], value);
+        }
+    }
+
+    /// Adds one sample for each state that there is, labelled `state`: 1 for the state `now`, 0 for
+    /// the others.
+    pub(super) fn state<W: Words>(&mut self, labels: &Labels<'_>, now: W) {
+        for state in W::EVERY {
+            let labels = [labels, &[("state", state.word())]].concat();
             self.sample(&labels, u8::from(*state == now));
         }
     }
@@ -141,7 +180,7 @@ pub(super) fn seconds(ms: u64) -> f64 {
 }
 
 /// An age in seconds; `None` is written as `+Inf`, so that alerts on high ages fire.
-pub(crate) struct Seconds(pub Option<f64>);
+pub(super) struct Seconds(pub Option<f64>);
 
 impl Display for Seconds {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -173,19 +212,21 @@ fn push(text: &mut String, part: std::fmt::Arguments<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::views::health::ServiceState;
 
     #[test]
     fn families_are_written_in_the_prometheus_text_format() {
         let mut text = Exposition::default();
         text.counter("a_total", "How many.", 3);
         let mut states = text.family(Kind::Gauge, "s", "Which.");
-        states.state(&[("of", "x\\y\"z\n")], &["ok", "bad"], "bad");
+        states.state(&[("of", "x\\y\"z\n")], ServiceState::Degraded);
         let mut times = text.family(Kind::Histogram, "t_seconds", "How long.");
         times.histogram(&[], [0.000_05, 10.0].into_iter(), &[1, 0, 2], 30.5);
         let expected = "# HELP a_total How many.\n# TYPE a_total counter\na_total 3\n\
              # HELP s Which.\n# TYPE s gauge\n\
              s{of=\"x\\\\y\\\"z\\n\",state=\"ok\"} 0\n\
-             s{of=\"x\\\\y\\\"z\\n\",state=\"bad\"} 1\n\
+             s{of=\"x\\\\y\\\"z\\n\",state=\"degraded\"} 1\n\
+             s{of=\"x\\\\y\\\"z\\n\",state=\"down\"} 0\n\
              # HELP t_seconds How long.\n# TYPE t_seconds histogram\n\
              t_seconds_bucket{le=\"0.00005\"} 1\nt_seconds_bucket{le=\"10\"} 1\n\
              t_seconds_bucket{le=\"+Inf\"} 3\nt_seconds_sum 30.5\nt_seconds_count 3\n";

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use crate::api::{Access, ROUTES, Route};
 use crate::base::{Broker, PositionKind, Source, Symbol};
 use crate::http::{Method, ProblemDocument};
-use crate::market::Phase;
+use crate::market::{Origin, Phase};
 use crate::ops::exit::VERSION;
 use crate::portfolio::PointSource;
 use crate::signals::Direction;
@@ -24,7 +24,10 @@ use crate::views::account::{
     AccountErased, BrokerAStatus, BrokerBStatus, LoggedIn, Message, SessionState,
 };
 use crate::views::export::{Export, FoundEntries, JournalPage};
-use crate::views::health::{FeedWord, Health, WarmerState};
+use crate::views::health::{
+    CacheBackend, ExposedReason, FeedState, Health, KeyState, RelayState, Role, ServiceState,
+    StoreState, TickerState, TokenOrigin, WarmerState,
+};
 use crate::views::holdings::{Holdings, Pnl, PortfolioDeleted, Positions};
 use crate::views::quotes::{Candles, Quotes, QuotesEvent, SearchResults};
 use crate::views::signals::{SignalList, SignalRecord};
@@ -470,6 +473,8 @@ fn plain(schema: &mut Value) {
     if widths.iter().any(|width| format.starts_with(width)) {
         members.shift_remove("format");
     }
+    // The service sends every member. Readers alone have defaults.
+    members.shift_remove("default");
     if let Some(Value::String(text)) = members.get_mut("description") {
         *text = text.replace('\n', " ");
     }
@@ -620,7 +625,17 @@ inline! {
         "description":
             "Present, and true, if the value comes from the simulator; absent otherwise.",
     };
-    FeedWord, "FeedWord", {"type": "string", "enum": FeedWord::ALL};
+    CacheBackend, "CacheBackend", {"type": "string", "enum": CacheBackend::ALL};
+    ExposedReason, "ExposedReason", {"type": "string", "enum": ExposedReason::ALL};
+    FeedState, "FeedState", {"type": "string", "enum": FeedState::ALL};
+    KeyState, "KeyState", {"type": "string", "enum": KeyState::ALL};
+    Origin, "Origin", {"type": "string", "enum": Origin::ALL};
+    RelayState, "RelayState", {"type": "string", "enum": RelayState::ALL};
+    Role, "Role", {"type": "string", "enum": Role::ALL};
+    ServiceState, "ServiceState", {"type": "string", "enum": ServiceState::ALL};
+    StoreState, "StoreState", {"type": "string", "enum": StoreState::ALL};
+    TickerState, "TickerState", {"type": "string", "enum": TickerState::ALL};
+    TokenOrigin, "TokenOrigin", {"type": "string", "enum": TokenOrigin::ALL};
     PointSource, "PointSource", {"type": "string", "enum": ["sync", "close"]};
     PositionKind, "PositionKind", {"type": "string", "enum": ["day", "net"]};
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use arc_swap::{ArcSwap, ArcSwapOption};
+use arc_swap::ArcSwap;
 
 use crate::admin::MetricSources;
 use crate::api::{
@@ -30,9 +30,10 @@ use crate::ops::RefusalLines;
 use crate::ops::state_lock::InstanceLock;
 use crate::portfolio::{Listed, Securities};
 use crate::rt::{Lane, LaneSpec};
+use crate::status;
 use crate::store::Store;
 use crate::store::settings::StoreSettings;
-use crate::warmers::{Mailbox, Publication, WarmerContext};
+use crate::warmers::{Mailbox, Publication, Reporter, WarmerContext};
 use crate::web::Site;
 
 #[cfg(feature = "engines")]
@@ -67,6 +68,8 @@ pub struct Assembled {
     pub state: State,
     pub context: WarmerContext,
     pub mailbox: Mailbox,
+    /// Makes the report that `state` and `metric_sources` read.
+    pub reporter: Reporter,
     pub metric_sources: MetricSources,
     /// What keys are derived from beside tokens.
     pub secret: Arc<NodeSecret>,
@@ -112,10 +115,12 @@ pub fn assemble(
     let (context, mailbox) = context(config, clock, calendar, indices, store, levels, &auth)?;
     let state = state(config, &context, auth)?;
     let metric_sources = metric_sources(config, &context, &state);
+    let reporter = status::reporter(&state.health, &metric_sources.report);
     Ok(Assembled {
         state,
         context,
         mailbox,
+        reporter,
         metric_sources,
         secret,
         #[cfg(feature = "engines")]
@@ -186,8 +191,6 @@ fn context(
         reloads: Arc::default(),
         admin_failure: None,
         state_dir: config.state_dir.clone(),
-        health: Arc::new(ArcSwapOption::empty()),
-        readings: Arc::new(ArcSwapOption::empty()),
         answer_in_ms: Arc::default(),
         cache_settings: config.cache.clone(),
         close: config.close.clone(),
@@ -233,7 +236,7 @@ fn state(config: &Config, context: &WarmerContext, auth: Arc<Auth>) -> Result<St
         l1: Arc::clone(&context.l1),
         pending: context.pending.clone(),
         instruments: Arc::clone(&context.instruments),
-        health: Arc::clone(&context.health),
+        health: Arc::default(),
         broker_a: Arc::clone(&context.broker_a),
         broker_a_lane: lane("broker-a", config.broker_a.lane_threads)?,
         broker_a_sessions_lane: lane("broker-a-sessions", 1)?,
@@ -306,7 +309,7 @@ fn metric_sources(config: &Config, context: &WarmerContext, state: &State) -> Me
         clock: context.clock.clone(),
         state_dir: config.state_dir.clone(),
         lanes: lanes.map(Arc::clone).into(),
-        readings: Arc::clone(&context.readings),
+        report: Arc::default(),
         responses: Arc::clone(&context.responses),
         l2: Arc::clone(&context.l2),
         public: context.public.clone(),

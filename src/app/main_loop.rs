@@ -19,13 +19,13 @@ use crate::auth::keys::Registration;
 use crate::base::{Clock, clock};
 use crate::config::composed::Reread;
 use crate::config::{Config, LISTEN_APART, LISTEN_BESIDE, SimSettings};
-use crate::health::Heartbeat;
 use crate::http::server::shared::Shared;
 use crate::market::{MarketCalendar, Phase};
 use crate::ops::{Exit, notify, panic};
 use crate::rt::EdgeLiveness;
 use crate::rt::unix_signals::{Hangup, Signal, Signals};
 use crate::sim;
+use crate::warmers::Heartbeat;
 
 /// Longest wait for a first snapshot before the service calls itself ready without one: a morning
 /// without any feed must not end in a start that never succeeds.

@@ -21,7 +21,6 @@ use crate::brokers::call::transport::BadUrl;
 use crate::brokers::session::token::TokenStatus;
 use crate::config::Config;
 use crate::config::check::{Exposed, exposed};
-use crate::health::{Heartbeat, Serving};
 use crate::http::{ListenError, Listener, Server};
 use crate::market::{Age, DataError};
 use crate::nodes::lease::{LeaseParts, start_lease};
@@ -31,8 +30,8 @@ use crate::ops::{Exit, Inherited};
 use crate::rt::coroutines;
 use crate::rt::threads::Stoppable;
 use crate::store::OpenError;
-use crate::views::health::HealthExposed;
-use crate::warmers::{Reloads, Warmers};
+use crate::views::health::{HealthExposed, StoreState};
+use crate::warmers::{Heartbeat, Reloads, Serving, Warmers};
 
 #[cfg(feature = "engines")]
 use super::assemble::store_settings;
@@ -105,13 +104,20 @@ impl App {
         let state_lock = lock_state_dir(&config.state_dir)?;
         let mut assembled = assemble(config, &state_lock, clock)?;
         let joined = join(&mut assembled)?;
-        let Assembled { state, mut context, mailbox, metric_sources, secret: node_secret, .. } =
-            assembled;
+        let Assembled {
+            state,
+            mut context,
+            mailbox,
+            reporter,
+            metric_sources,
+            secret: node_secret,
+            ..
+        } = assembled;
         context.admin_failure.clone_from(&admin_failure);
         let handover = Mutex::new(Handover::take_over(left, config, &state));
         let (heartbeat, reloads) = (Arc::clone(&context.heartbeat), Arc::clone(&context.reloads));
         reloads.set_exposed(unprotected(config));
-        let warmers = Warmers::start(context, mailbox)?;
+        let warmers = Warmers::start(context, mailbox, reporter)?;
         let auth = &state.auth;
         let joined = joined.map(|parts| Membership::start(parts, auth)).transpose()?;
         let mut http = config.http.clone();
@@ -229,8 +235,9 @@ fn admin_listener(listen: &AdminListen) -> Result<(Option<Listener>, Option<Stri
 
 /// The connections that the settings leave unprotected, for health.
 pub(super) fn unprotected(config: &Config) -> Vec<HealthExposed> {
-    let found = exposed(config).into_iter();
-    found.map(|Exposed { setting, reason, .. }| HealthExposed { setting, reason }).collect()
+    let health =
+        |Exposed { setting, reason, .. }| HealthExposed { setting: setting.into(), reason };
+    exposed(config).into_iter().map(health).collect()
 }
 
 fn make_state_dir(path: &Path) -> Result<(), StartError> {
@@ -359,8 +366,7 @@ pub(crate) struct StatusLine {
     pub serving: Option<Serving>,
     pub broker_a: TokenStatus,
     pub broker_b: TokenStatus,
-    /// As health names it.
-    pub store: &'static str,
+    pub store: StoreState,
 }
 
 impl StatusLine {
@@ -483,7 +489,7 @@ mod status_line_tests {
             }),
             broker_a: set,
             broker_b: none,
-            store: "ok",
+            store: StoreState::Ok,
         }
     }
 

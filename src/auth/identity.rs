@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
-use crate::auth::keys::{AuthSettings, Key, KeyError, KeyFile, KeyState, Keys, Registration};
+use crate::auth::keys::{AuthSettings, Key, KeyError, KeyFile, Keys, Registration};
 use crate::auth::known_networks::{FORGOTTEN_MS, KnownNetworks};
 use crate::auth::passwords::Passwords;
 use crate::auth::revocations::{Revocations, Verdict};
@@ -29,6 +29,7 @@ use crate::rt::Lane;
 use crate::rt::threads::Stoppable;
 use crate::store::{AccountId, Changes, Continuity, LastRead, Store, StoreError, backups};
 use crate::store::{CHANGES_KEPT, CHANGES_PAGE};
+use crate::views::health::KeyState;
 
 /// The cookie that may carry a token. A login sets it where the client asks for that.
 pub(crate) const COOKIE: &str = "access_token_cookie";

@@ -17,6 +17,7 @@ use zeroize::Zeroizing;
 
 use crate::base::settings;
 use crate::ops::state_lock;
+use crate::views::health::KeyState;
 
 const FILE_NAME: &str = "jwt.key";
 const KEY_BYTES: usize = 32;
@@ -48,31 +49,6 @@ struct Kept {
     key: Key,
     /// The file has contained the key.
     was_kept: bool,
-}
-
-/// State of the file with the signing key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum KeyState {
-    /// There is no file: settings give the key.
-    Given,
-    /// The file contains the key.
-    Kept,
-    /// The file is missing: the next start generates another key, which ends every login.
-    Missing,
-    /// The file contains something else: the next start is refused, or ends every login.
-    Changed,
-}
-
-impl KeyState {
-    /// The text in `/api/health`.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Given => "given",
-            Self::Kept => "kept",
-            Self::Missing => "missing",
-            Self::Changed => "changed",
-        }
-    }
 }
 
 impl KeyFile {

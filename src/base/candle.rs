@@ -6,8 +6,8 @@ use jiff::{SignedDuration, Timestamp};
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive;
 
-use crate::base::json;
 use crate::base::symbol::Symbol;
+use crate::base::{json, words};
 
 /// Price units in one rupee.
 pub const PRICE_E4: i64 = 10_000;
@@ -65,25 +65,14 @@ pub(crate) fn price_e4(price: Decimal) -> Option<i64> {
 //
 // A quote: the price of one instrument, its time and its source.
 
-/// Where a price comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Source {
-    /// Broker A's quote calls, in real time.
-    BrokerA,
-    /// The public provider (Yahoo Finance), delayed by up to a quarter of an hour.
-    Public,
-}
-
-impl Source {
-    /// Both sources, the preferred one first.
-    pub const ALL: [Self; 2] = [Self::BrokerA, Self::Public];
-
-    /// The text in API documents.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::BrokerA => "broker_a",
-            Self::Public => "public",
-        }
+words! {
+    /// Where a price comes from; the preferred source first.
+    #[derive(Hash)]
+    pub enum Source else Public {
+        /// Broker A's quote calls, in real time.
+        BrokerA = "broker_a",
+        /// The public provider (Yahoo Finance), delayed by up to a quarter of an hour.
+        Public = "public",
     }
 }
 

@@ -14,6 +14,7 @@ pub mod rng;
 pub(crate) mod settings;
 pub mod symbol;
 pub(crate) mod wipe;
+pub(crate) mod words;
 
 pub(crate) use bounded_map::{BoundedMap, CallWindow};
 pub use candle::{Candle, Quote, Source};
@@ -24,3 +25,4 @@ pub use holding::{Broker, Cost, Holding, MarketDay, PositionKind, Synced};
 pub(crate) use settings::settings;
 pub(crate) use symbol::Exchange;
 pub use symbol::Symbol;
+pub(crate) use words::{Words, words};

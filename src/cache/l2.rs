@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::{Quote, Source, Symbol};
 use crate::cache::l1::{L1, Vouched};
+use crate::views::health::CacheBackend;
 
 /// The kind of a record. Keys are distinct within a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -65,8 +66,7 @@ pub const DISTRUSTED: [&str; 3] = ["forged", "unreadable", "replayed"];
 /// What health and metrics show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct L2Stats {
-    /// `sqlite`; `valkey` or `redis`, as the server calls itself; `none`.
-    pub backend: &'static str,
+    pub backend: CacheBackend,
     /// Look-ups that found a record.
     pub hits: u64,
     /// Look-ups and loads of a whole kind that found nothing.
@@ -150,7 +150,7 @@ impl SecondLevel for Absent {
     }
 
     fn stats(&self) -> L2Stats {
-        L2Stats { backend: "none", ..L2Stats::default() }
+        L2Stats { backend: CacheBackend::None, ..L2Stats::default() }
     }
 }
 pub(crate) mod sqlite;

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::base::{BoundedMap, Clock, Symbol};
+use crate::base::{BoundedMap, Clock, Symbol, words};
 use crate::cache::pending::single_flight::{Flight, Limits, SingleFlight};
 
 mod single_flight;
@@ -28,27 +28,16 @@ const LISTED_MAX: usize = 2_000;
 /// are dropped.
 const HELD_MAX: usize = 500;
 
-/// Why a symbol is asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
-    /// A request waits for it, and the instrument list contains it.
-    Listed,
-    /// A request waits for it, and it may not exist. Only a few of these are tried, and client
-    /// networks share them fairly.
-    Unlisted,
-    /// A user holds it. It is fetched if a call has room, and no request waits for it.
-    Held,
-}
-
-impl Class {
-    pub const ALL: [Self; 3] = [Self::Listed, Self::Unlisted, Self::Held];
-
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Listed => "listed",
-            Self::Unlisted => "unlisted",
-            Self::Held => "held",
-        }
+words! {
+    /// Why a symbol is asked for.
+    pub enum Class {
+        /// A request waits for it, and the instrument list contains it.
+        Listed = "listed",
+        /// A request waits for it, and it may not exist. Only a few of these are tried, and client
+        /// networks share them fairly.
+        Unlisted = "unlisted",
+        /// A user holds it. It is fetched if a call has room, and no request waits for it.
+        Held = "held",
     }
 }
 

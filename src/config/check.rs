@@ -12,6 +12,7 @@ use crate::config::composed::Loaded;
 use crate::config::env_file::Environment;
 use crate::config::load::{Fault, Origin, SHARED_PREFIX, is_known};
 use crate::nodes::valkey::Place;
+use crate::views::health::ExposedReason;
 
 /// Finds pairs of settings that contradict each other, and files that cannot be opened. Each fault
 /// comes with the names of the settings involved.
@@ -166,8 +167,7 @@ pub(super) fn warn(loaded: &mut Loaded, env: &Environment) {
 #[derive(Debug)]
 pub(crate) struct Exposed {
     pub setting: &'static str,
-    /// `clear_text` or `no_password`, as health says it.
-    pub reason: &'static str,
+    pub reason: ExposedReason,
     /// For a person. Holds no secret.
     pub warning: String,
 }
@@ -176,7 +176,7 @@ pub(crate) struct Exposed {
 pub(crate) fn exposed(config: &Config) -> Vec<Exposed> {
     let mut found = Vec::new();
     let mut clear_text = |setting, warning| {
-        found.push(Exposed { setting, reason: "clear_text", warning });
+        found.push(Exposed { setting, reason: ExposedReason::ClearText, warning });
     };
     let urls = [
         ("BHAV_BROKERA_URL", &config.broker_a.url),
@@ -213,7 +213,8 @@ pub(crate) fn exposed(config: &Config) -> Vec<Exposed> {
             "BHAV_CACHE_PASSWORD is not set, so anybody who reaches BHAV_CACHE_URL={url} can use \
              that server; give it a user with a password"
         );
-        found.push(Exposed { setting: "BHAV_CACHE_PASSWORD", reason: "no_password", warning });
+        let (setting, reason) = ("BHAV_CACHE_PASSWORD", ExposedReason::NoPassword);
+        found.push(Exposed { setting, reason, warning });
     }
     found
 }
@@ -316,7 +317,7 @@ mod tests {
         ] {
             let loaded = load_env(&settings).unwrap();
             let found = exposed(&loaded.config);
-            let reasons: Vec<_> = found.iter().map(|exposed| exposed.reason).collect();
+            let reasons: Vec<_> = found.iter().map(|exposed| exposed.reason.as_str()).collect();
             assert_eq!(reasons, expected, "{settings:?}");
             let warned = |exposed: &Exposed| loaded.warnings.contains(&exposed.warning);
             assert!(found.iter().all(warned), "{:?}", loaded.warnings);

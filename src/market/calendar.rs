@@ -18,7 +18,7 @@ use rust_decimal::Decimal;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::base::{MarketDay, Quote, clock};
+use crate::base::{MarketDay, Quote, clock, words};
 
 /// Years that entries may have. Bounds the size of the timeline that is built from them.
 pub(crate) const YEARS: RangeInclusive<i16> = 2000..=2100;
@@ -807,40 +807,29 @@ impl<'a, 't> Row<'a, 't> {
 // the phase changes. A query is a binary search in that list and may come from any thread. Nothing
 // here reads a clock; callers pass the instant.
 
-/// The phase, as the API names it.
-///
-/// `closed` covers everything outside the hours of a trading date, and the gaps within its hours:
-/// between the two parts of a drill, from 15:30 to 15:40 before August 2026, and from 15:35 to
-/// 15:50 since. A weekend is `closed`. A weekday holiday is `holiday` from midnight to midnight. A
-/// holiday with a muhurat session is a trading date, so it is `closed` outside that session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Phase {
-    /// Pre-open: orders, matching and the buffer before continuous trading.
-    PreOpen,
-    /// Continuous trading of the constituents of the indices.
-    Open,
-    /// Closing auction of the constituents. An index that does not move is normal in it. Other
-    /// shares trade on until 15:30.
-    Closing,
-    /// Trades at the closing price.
-    PostClose,
-    /// None of the others.
-    Closed,
-    /// A weekday on which the market does not trade.
-    Holiday,
-}
-
-impl Phase {
-    /// Name of the phase in the API.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::PreOpen => "pre_open",
-            Self::Open => "open",
-            Self::Closing => "closing",
-            Self::PostClose => "post_close",
-            Self::Closed => "closed",
-            Self::Holiday => "holiday",
-        }
+words! {
+    /// The phase, as the API names it.
+    ///
+    /// `closed` covers everything outside the hours of a trading date, and the gaps within its
+    /// hours: between the two parts of a drill, from 15:30 to 15:40 before August 2026, and from
+    /// 15:35 to 15:50 since. A weekend is `closed`. A weekday holiday is `holiday` from midnight to
+    /// midnight. A holiday with a muhurat session is a trading date, so it is `closed` outside that
+    /// session.
+    #[derive(Hash)]
+    pub enum Phase else Closed {
+        /// Pre-open: orders, matching and the buffer before continuous trading.
+        PreOpen = "pre_open",
+        /// Continuous trading of the constituents of the indices.
+        Open = "open",
+        /// Closing auction of the constituents. An index that does not move is normal in it. Other
+        /// shares trade on until 15:30.
+        Closing = "closing",
+        /// Trades at the closing price.
+        PostClose = "post_close",
+        /// None of the others.
+        Closed = "closed",
+        /// A weekday on which the market does not trade.
+        Holiday = "holiday",
     }
 }
 

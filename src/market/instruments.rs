@@ -12,7 +12,7 @@ use std::path::Path;
 use foldhash::fast::RandomState;
 use jiff::civil::Date;
 
-use crate::base::{Exchange, Symbol};
+use crate::base::{Exchange, Symbol, Words, words};
 use crate::market::calendar::{DataError, Faults, operators};
 
 /// Most instruments held. Broker A's rows of both exchanges are about 25,000; with the sets'
@@ -25,22 +25,13 @@ const EMBEDDED: &str = include_str!("data/instruments.csv");
 const MAGIC: &str = "bhav-instruments-2";
 const MAGIC_WITHOUT_NAMES: &str = "bhav-instruments-1";
 
-/// Where a list comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
-    /// Compiled in: large shares and the indices only, so an unlisted symbol may still exist.
-    Embedded,
-    /// Broker A's daily list: an unlisted symbol does not exist.
-    BrokerA,
-}
-
-impl Origin {
-    /// Name of the origin in health and in the stored form.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Embedded => "embedded",
-            Self::BrokerA => "broker_a",
-        }
+words! {
+    /// Where a list comes from, as health and the stored form name it.
+    pub enum Origin else Embedded {
+        /// Compiled in: large shares and the indices only, so an unlisted symbol may still exist.
+        Embedded = "embedded",
+        /// Broker A's daily list: an unlisted symbol does not exist.
+        BrokerA = "broker_a",
     }
 }
 
@@ -160,10 +151,7 @@ impl InstrumentList {
         let [MAGIC | MAGIC_WITHOUT_NAMES, origin, as_of, count] = words[..] else {
             return Err(damaged("head"));
         };
-        let origin = [Origin::Embedded, Origin::BrokerA]
-            .into_iter()
-            .find(|known| known.as_str() == origin)
-            .ok_or(damaged("origin"))?;
+        let origin = Origin::parse(origin).ok_or(damaged("origin"))?;
         let as_of: Date = as_of.parse().map_err(|_| damaged("date"))?;
         let count: usize = count.parse().map_err(|_| damaged("count"))?;
         if count > INSTRUMENTS_MAX {

@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::base::limiter::SharedCounts;
-use crate::base::{Symbol, settings};
+use crate::base::{Symbol, settings, words};
 use crate::brokers::SharedToken;
 use crate::nodes::relay::Update;
 use crate::rt::Lane;
 use crate::store::{Epoch, Store};
+use crate::views::health::RelayState;
 
 /// Asks the database which one it is.
 type Identify = Arc<dyn Fn(&Store) + Send + Sync>;
@@ -38,7 +39,7 @@ pub struct Cluster {
 impl Cluster {
     /// What is known of the receiving side.
     pub(crate) fn relay_reading(&self) -> RelayReading {
-        let off = || RelayReading { state: "off", ..RelayReading::default() };
+        let off = || RelayReading { state: RelayState::Off, ..RelayReading::default() };
         self.relay.as_ref().map_or_else(off, |relay| relay.reading())
     }
 }
@@ -85,7 +86,7 @@ pub trait Relay: Send + Sync {
 /// Counters of the receiving side since the start; the first three are current.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RelayReading {
-    pub state: &'static str,
+    pub state: RelayState,
     /// Since a message of the leader came; `None` before that.
     pub age_ms: Option<u64>,
     /// The node that sent the newest message, and its epoch; `None` before the first.
@@ -149,59 +150,29 @@ pub struct SharedTokens {
     pub of_broker_b: Arc<SharedToken>,
 }
 
-/// What becomes of a word about tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TokenEvent {
-    /// Told to the other nodes: a token, or that one was refused.
-    Told,
-    /// It could not be told; it is tried again.
-    Untold,
-    /// Heard and put in force here.
-    Taken,
-    /// Another node's broker refused the token that was in force here.
-    Dead,
-    /// Older than the one in force: late on its way, or a recording.
-    Old,
-    /// It had expired when it was heard.
-    Late,
-    /// Given in the future, by this node's clock.
-    Ahead,
-    /// Known to be refused by the broker.
-    Refused,
-    /// Not sealed by a node with the same secret.
-    Foreign,
-    /// Left unread, because too much came at once.
-    Dropped,
-}
-
-impl TokenEvent {
-    pub(crate) const ALL: [Self; 10] = [
-        Self::Told,
-        Self::Untold,
-        Self::Taken,
-        Self::Dead,
-        Self::Old,
-        Self::Late,
-        Self::Ahead,
-        Self::Refused,
-        Self::Foreign,
-        Self::Dropped,
-    ];
-
-    /// The name that metrics use.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Told => "told",
-            Self::Untold => "untold",
-            Self::Taken => "taken",
-            Self::Dead => "dead",
-            Self::Old => "old",
-            Self::Late => "late",
-            Self::Ahead => "ahead",
-            Self::Refused => "refused",
-            Self::Foreign => "foreign",
-            Self::Dropped => "dropped",
-        }
+words! {
+    /// What becomes of a message about tokens.
+    pub(crate) enum TokenEvent {
+        /// Sent to the other nodes: a token, or that one was refused.
+        Told = "told",
+        /// It could not be sent; it is tried again.
+        Untold = "untold",
+        /// Received and put in force here.
+        Taken = "taken",
+        /// Another node's broker refused the token that was in force here.
+        Dead = "dead",
+        /// Older than the one in force: late on its way, or a recording.
+        Old = "old",
+        /// It had expired when it was received.
+        Late = "late",
+        /// Given in the future, by this node's clock.
+        Ahead = "ahead",
+        /// Known to be refused by the broker.
+        Refused = "refused",
+        /// Not sealed by a node with the same secret.
+        Foreign = "foreign",
+        /// Left unread, because too much came at once.
+        Dropped = "dropped",
     }
 }
 

@@ -6,34 +6,22 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
-use crate::base::{Clock, Source, Symbol};
+use crate::base::{Clock, Source, Symbol, words};
 use crate::brokers::{Batch, BrokerError, MarketFeed, Readiness};
 use crate::store::Epoch;
+use crate::views::health::Role;
 
-/// What is refused to a node that does not lead any more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fence {
-    /// A call whose job waited while the leadership ended.
-    Call,
-    /// A message to the other nodes.
-    Relay,
-    /// A write to the store.
-    Store,
-    /// A write to the second cache level.
-    Cache,
-}
-
-impl Fence {
-    pub(crate) const ALL: [Self; 4] = [Self::Call, Self::Relay, Self::Store, Self::Cache];
-
-    /// The name that metrics use.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Call => "call",
-            Self::Relay => "relay",
-            Self::Store => "store",
-            Self::Cache => "cache",
-        }
+words! {
+    /// What is refused to a node that does not lead any more.
+    pub(crate) enum Fence {
+        /// A call whose job waited while the leadership ended.
+        Call = "call",
+        /// A message to the other nodes.
+        Relay = "relay",
+        /// A write to the store.
+        Store = "store",
+        /// A write to the second cache level.
+        Cache = "cache",
     }
 }
 
@@ -139,26 +127,6 @@ impl MarketFeed for LedFeed {
 // about to act reads it with the time of that moment. It ends by itself: past its deadline a node
 // does not lead, whatever it could or could not learn since. A node that is alone leads for ever,
 // with epoch 0.
-
-/// What a node is among the nodes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    /// There are no others.
-    Alone,
-    Leader,
-    Follower,
-}
-
-impl Role {
-    /// The text in API documents.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Alone => "alone",
-            Self::Leader => "leader",
-            Self::Follower => "follower",
-        }
-    }
-}
 
 /// A leadership, with times of this node's monotonic clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -54,7 +54,7 @@ fn what_one_node_stored_another_reads() {
     assert_eq!((stats.hits, stats.misses, stats.errors), (3, 1, 0));
     let stats = one.stats();
     assert_eq!(stats.entries, 3);
-    assert!(["redis", "valkey"].contains(&stats.backend) && stats.bytes > 50, "{stats:?}");
+    assert!(["redis", "valkey"].contains(&stats.backend.as_str()) && stats.bytes > 50, "{stats:?}");
 }
 
 #[test]

@@ -8,47 +8,17 @@ use crate::ops::{Counter, DurationCounts};
 use crate::rt::{BatchStats, LaneError, LaneStats, Refused, Ticket};
 use crate::store::errors::{Result, StoreError};
 use crate::store::tx::statements;
+pub(crate) use crate::views::health::StoreState as State;
 
 statements! {
     const PROBE_READ = "SELECT written FROM probe WHERE id = 1";
     const PROBE_WRITE = "UPDATE probe SET written = written + 1 WHERE id = 1";
 }
 
-/// A state of the store, as health reports it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
-    Ok,
-    /// The file, its directory, the medium or the server takes no writes.
-    ReadOnly,
-    Full,
-    /// The data is damaged. An operator has to replace it.
-    Corrupt,
-    /// Another process holds a lock.
-    Busy,
-    /// What is read comes, and writes do not end in time.
-    Stuck,
-    Unavailable,
-}
-
-impl State {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::ReadOnly => "read_only",
-            Self::Full => "full",
-            Self::Corrupt => "corrupt",
-            Self::Busy => "busy",
-            Self::Stuck => "stuck",
-            Self::Unavailable => "unavailable",
-        }
-    }
-}
-
 /// State of the store, known without accessing it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreHealth {
-    /// `ok`, `read_only`, `full`, `corrupt`, `busy` or `unavailable`.
-    pub state: &'static str,
+    pub state: State,
     /// The cause of the state, for the operator; empty if the state is `ok`.
     pub cause: String,
     /// Acknowledged writes, and the commits that wrote them.
@@ -140,7 +110,7 @@ impl LastSeen {
         roundtrips: DurationCounts,
     ) -> StoreHealth {
         StoreHealth {
-            state: self.state().as_str(),
+            state: self.state(),
             cause: self.cause(),
             writes: writer.committed,
             commits: writer.commits,

@@ -1,28 +1,33 @@
-//! `GET /api/health`: the state of each part of the service.
+//! `GET /api/health`: the state of each part of the service, and the words for every state.
+//!
+//! The service writes the document and `bhav status` reads it. What another version does not send
+//! has its default, and a word of another version is read as the enum's fallback.
 
-use std::sync::Arc;
+use std::borrow::Cow;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::values::{Day, Delay, Instant, Mark};
-use crate::base::Source;
-use crate::market::Phase;
+use crate::base::{Source, words};
+use crate::market::{Origin, Phase};
+
+/// A text of the program in the document that it writes.
+type Text = Cow<'static, str>;
 
 /// State as last probed, at most a few seconds ago.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Health {
+pub(crate) struct Health {
     /// `down` comes with status 503.
-    #[cfg_attr(test, schemars(extend("enum" = ["ok", "degraded", "down"])))]
-    pub status: &'static str,
-    pub version: &'static str,
+    pub status: ServiceState,
+    pub version: Text,
     pub uptime_s: u64,
     /// What this node is called among several; absent where it is alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
     /// `leader`: it asks the brokers for all nodes. `follower`: it is told what another asked.
-    #[cfg_attr(test, schemars(extend("enum" = ["alone", "leader", "follower"])))]
-    pub role: &'static str,
+    pub role: Role,
     /// The number of the leadership: this node's, or of the leader that a follower last heard.
     /// Absent where it is alone, or has heard none.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -35,17 +40,10 @@ pub struct Health {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub changes: Option<HealthChanges>,
     /// The store of accounts and portfolios.
-    #[cfg_attr(
-        test,
-        schemars(extend("enum" = [
-            "ok", "read_only", "full", "corrupt", "busy", "stuck", "unavailable"
-        ]))
-    )]
-    pub database: &'static str,
+    pub database: StoreState,
     /// The key that signs access tokens: kept in its file, or given by a setting. Where the file is
     /// missing or has been changed, the next start ends every login.
-    #[cfg_attr(test, schemars(extend("enum" = ["kept", "given", "missing", "changed"])))]
-    pub signing_key: &'static str,
+    pub signing_key: KeyState,
     pub store: HealthStore,
     pub cache_l1: HealthCacheL1,
     pub cache_answers: HealthCacheAnswers,
@@ -68,20 +66,17 @@ pub struct Health {
     pub shared_server: Option<HealthSharedServer>,
     /// Settings by which others on the network can read what is sent, or use the shared server;
     /// absent where there is none.
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    pub exposed: Arc<Vec<HealthExposed>>,
-    pub disclaimer: &'static str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub exposed: Vec<HealthExposed>,
+    pub disclaimer: Text,
 }
 
 /// What the leader tells the other nodes, as this node hears it.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct HealthRelay {
-    #[cfg_attr(
-        test,
-        schemars(extend("enum" = ["connecting", "following", "silent", "waiting", "off"]))
-    )]
-    pub state: &'static str,
+pub(crate) struct HealthRelay {
+    pub state: RelayState,
     /// Milliseconds since the leader was last heard; absent before the first time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub age_ms: Option<u64>,
@@ -93,15 +88,14 @@ pub struct HealthRelay {
 }
 
 /// Who gave the brokers' tokens, and what was told of them since the start.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct HealthTokens {
+pub(crate) struct HealthTokens {
     /// `login` is one that this node, or the process before it, was given. `none` has also one that
     /// expired or was refused.
-    #[cfg_attr(test, schemars(extend("enum" = ["none", "settings", "login", "other_node"])))]
-    pub broker_a: &'static str,
-    #[cfg_attr(test, schemars(extend("enum" = ["none", "settings", "login", "other_node"])))]
-    pub broker_b: &'static str,
+    pub broker_a: TokenOrigin,
+    pub broker_b: TokenOrigin,
     /// Told to the other nodes: tokens, and that one was refused.
     pub told: u64,
     /// Told by another node and put in force here.
@@ -111,27 +105,30 @@ pub struct HealthTokens {
 }
 
 /// What this node knows of accounts and tokens that other nodes changed; absent where it is alone.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct HealthChanges {
+pub(crate) struct HealthChanges {
     /// Number of the last change that this node has applied.
     pub applied: i64,
     /// Milliseconds since it last read them. Above 30,000 it accepts no token.
     pub age_ms: u64,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct HealthStore {
+pub(crate) struct HealthStore {
     pub writes: u64,
     pub commits: u64,
     pub refused: u64,
 }
 
 /// Quotes in memory.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct HealthCacheL1 {
+pub(crate) struct HealthCacheL1 {
     /// Entries.
     pub size: usize,
     pub hits: u64,
@@ -142,9 +139,10 @@ pub struct HealthCacheL1 {
 }
 
 /// Responses kept for users.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct HealthCacheAnswers {
+pub(crate) struct HealthCacheAnswers {
     pub users: usize,
     pub bytes: usize,
     pub hits: u64,
@@ -154,24 +152,21 @@ pub struct HealthCacheAnswers {
 }
 
 /// The second level, on disk or on a server that nodes share.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct HealthCacheL2 {
-    #[cfg_attr(test, schemars(extend("enum" = ["sqlite", "valkey", "redis", "none"])))]
-    pub backend: &'static str,
+pub(crate) struct HealthCacheL2 {
+    pub backend: CacheBackend,
     pub hits: u64,
     pub misses: u64,
     pub errors: u64,
 }
 
-/// State of a warmer (background task): `ok`, or the name of its fault.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct WarmerState(pub &'static str);
-
 /// Background tasks that keep data fresh.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct HealthWarmers {
+pub(crate) struct HealthWarmers {
     pub index: WarmerState,
     pub quotes: WarmerState,
     pub instruments: WarmerState,
@@ -180,82 +175,41 @@ pub struct HealthWarmers {
     pub signals: WarmerState,
 }
 
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct HealthFeeds {
-    pub broker_a: Feed,
-    pub public: Feed,
-}
-
-/// State of a feed: one word each, in health and as a label in metrics.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FeedWord {
-    Off,
-    NoPermission,
-    TokenDead,
-    NoToken,
-    Open,
-    Hanging,
-    Ok,
-    Failing,
-    Standby,
-    Mute,
-    Starting,
-    Stale,
-    Relayed,
-}
-
-impl FeedWord {
-    /// The cause first, where one is known: what an operator would mend.
-    pub const ALL: [Self; 13] = [
-        Self::Off,
-        Self::NoPermission,
-        Self::TokenDead,
-        Self::NoToken,
-        Self::Open,
-        Self::Hanging,
-        Self::Ok,
-        Self::Failing,
-        Self::Standby,
-        Self::Mute,
-        Self::Starting,
-        Self::Stale,
-        Self::Relayed,
-    ];
-
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Off => "off",
-            Self::NoPermission => "no_permission",
-            Self::TokenDead => "token_dead",
-            Self::NoToken => "no_token",
-            Self::Open => "open",
-            Self::Hanging => "hanging",
-            Self::Ok => "ok",
-            Self::Failing => "failing",
-            Self::Standby => "standby",
-            Self::Mute => "mute",
-            Self::Starting => "starting",
-            Self::Stale => "stale",
-            Self::Relayed => "relayed",
+impl HealthWarmers {
+    pub(crate) fn of(&self, warmer: Warmer) -> WarmerState {
+        match warmer {
+            Warmer::Index => self.index,
+            Warmer::Quotes => self.quotes,
+            Warmer::Instruments => self.instruments,
+            Warmer::Persist => self.persist,
+            Warmer::Close => self.close,
+            Warmer::Signals => self.signals,
         }
     }
 }
 
-// A variant that `ALL` lacks would have no line in metrics.
-const _: () = {
-    let mut at = 0;
-    while at < FeedWord::ALL.len() {
-        assert!(FeedWord::ALL[at] as usize == at);
-        at += 1;
-    }
-    assert!(FeedWord::Relayed as usize + 1 == FeedWord::ALL.len());
-};
-
-#[derive(Debug, Clone, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Feed {
-    pub state: FeedWord,
+pub(crate) struct HealthFeeds {
+    pub broker_a: Feed,
+    pub public: Feed,
+}
+
+impl HealthFeeds {
+    pub(crate) fn of(&self, source: Source) -> &Feed {
+        match source {
+            Source::BrokerA => &self.broker_a,
+            Source::Public => &self.public,
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Feed {
+    pub state: FeedState,
     /// Milliseconds since the last successful call was sent; absent before the first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub age_ms: Option<u64>,
@@ -272,16 +226,11 @@ pub struct Feed {
 }
 
 /// Prices that are pushed.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct HealthTicker {
-    #[cfg_attr(
-        test,
-        schemars(extend("enum" = [
-            "off", "connecting", "subscribing", "speaking", "waiting", "refused"
-        ]))
-    )]
-    pub state: &'static str,
+pub(crate) struct HealthTicker {
+    pub state: TickerState,
     /// Whether every leading index has ticked within seconds and is believed, so that calls only
     /// confirm prices.
     pub live: bool,
@@ -295,12 +244,13 @@ pub struct HealthTicker {
     pub reconnects: u64,
     /// Why the last one ended or could not be opened; absent once prices flow.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub failure: Option<&'static str>,
+    pub failure: Option<Text>,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct HealthMarket {
+pub(crate) struct HealthMarket {
     pub phase: Phase,
     /// Whether the calendar covers today.
     pub calendar_known: bool,
@@ -314,14 +264,14 @@ pub struct HealthMarket {
     pub stale: Option<bool>,
     pub source: Option<Source>,
     pub instruments: usize,
-    #[cfg_attr(test, schemars(extend("enum" = ["embedded", "broker_a"])))]
-    pub instruments_origin: &'static str,
+    pub instruments_origin: Origin,
 }
 
 /// The last revaluation at the close in which this process took part.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct HealthClose {
+pub(crate) struct HealthClose {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub date: Option<Day>,
     pub priced: usize,
@@ -339,9 +289,10 @@ pub struct HealthClose {
     pub carried: u64,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct HealthSignals {
+pub(crate) struct HealthSignals {
     pub as_of: Option<Day>,
     pub symbols: usize,
     /// Symbols whose candles are suspect and fetched again.
@@ -358,10 +309,11 @@ pub struct HealthSignals {
 }
 
 /// Threads for work that may block, behind a bounded queue.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct LaneReport {
-    pub name: &'static str,
+pub(crate) struct LaneReport {
+    pub name: Text,
     /// Jobs in the queue.
     pub depth: usize,
     pub running: u64,
@@ -376,17 +328,19 @@ pub struct LaneReport {
 }
 
 /// What the log has lost since the start.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct HealthLog {
+pub(crate) struct HealthLog {
     pub lines_dropped: u64,
     pub writes_failed: u64,
 }
 
 /// This machine's clock compared with the exchange's.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct HealthClock {
+pub(crate) struct HealthClock {
     /// Present if the difference is too large for delays to be correct; negative: behind.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ahead_of_exchange_ms: Option<i64>,
@@ -396,9 +350,10 @@ pub struct HealthClock {
 }
 
 /// The last backup made by a command; absent before the first.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct HealthBackup {
+pub(crate) struct HealthBackup {
     /// When the last good backup was made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub succeeded_ist: Option<Instant>,
@@ -407,33 +362,215 @@ pub struct HealthBackup {
 }
 
 /// The last reload of the settings; present only if it was refused.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct HealthReload {
+pub(crate) struct HealthReload {
     pub refused_ist: Instant,
 }
 
 /// The listener of metrics and probes; present only if its default address was not available.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct HealthAdminListener {
+pub(crate) struct HealthAdminListener {
     pub failure: String,
 }
 
 /// A connection to another machine that is not protected.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct HealthExposed {
-    pub setting: &'static str,
+pub(crate) struct HealthExposed {
+    pub setting: Text,
     /// `clear_text`: others can read it. `no_password`: others can use the server.
-    #[cfg_attr(test, schemars(extend("enum" = ["clear_text", "no_password"])))]
-    pub reason: &'static str,
+    pub reason: ExposedReason,
 }
 
 /// The server that nodes share; present only while it refuses something.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct HealthSharedServer {
+pub(crate) struct HealthSharedServer {
     /// Each cause, with the setting to look at.
-    pub refused: Vec<Arc<str>>,
+    pub refused: Vec<String>,
+}
+
+// ---- States
+//
+// The states of the parts of the service, each with its word.
+
+words! {
+    /// State of the service as a whole.
+    pub(crate) enum ServiceState else Degraded {
+        Ok = "ok",
+        Degraded = "degraded",
+        Down = "down",
+    }
+}
+
+words! {
+    /// What a node is among the nodes.
+    pub enum Role else Alone {
+        /// There are no others.
+        Alone = "alone",
+        Leader = "leader",
+        Follower = "follower",
+    }
+}
+
+words! {
+    /// State of the store.
+    pub enum StoreState else Unavailable {
+        Ok = "ok",
+        /// The file, its directory, the medium or the server takes no writes.
+        ReadOnly = "read_only",
+        Full = "full",
+        /// The data is damaged. An operator has to replace it.
+        Corrupt = "corrupt",
+        /// Another process holds a lock.
+        Busy = "busy",
+        /// Reads are answered, and writes do not end in time.
+        Stuck = "stuck",
+        Unavailable = "unavailable",
+    }
+}
+
+words! {
+    /// State of the file with the signing key.
+    pub(crate) enum KeyState else Kept {
+        /// The file contains the key.
+        Kept = "kept",
+        /// There is no file: settings give the key.
+        Given = "given",
+        /// The file is missing: the next start generates another key, which ends every login.
+        Missing = "missing",
+        /// The file contains something else: the next start is refused, or ends every login.
+        Changed = "changed",
+    }
+}
+
+words! {
+    /// State of the subscription to the leader's messages.
+    pub enum RelayState else Connecting {
+        Connecting = "connecting",
+        /// Subscribed; the leader publishes.
+        Following = "following",
+        /// Subscribed, and nobody publishes.
+        Silent = "silent",
+        /// After a failure, before the next try.
+        Waiting = "waiting",
+        /// There is no server between the nodes.
+        Off = "off",
+    }
+}
+
+words! {
+    /// Who gave a broker's token.
+    pub enum TokenOrigin else None {
+        /// There is none, or it expired or was refused.
+        None = "none",
+        /// The settings, which the next process reads too.
+        Settings = "settings",
+        /// A login: this process, or one before it, is the only one on this machine that has it.
+        Login = "login",
+        /// Another node sent it.
+        OtherNode = "other_node",
+    }
+}
+
+words! {
+    /// What keeps the second cache level.
+    pub enum CacheBackend else Sqlite {
+        Sqlite = "sqlite",
+        Valkey = "valkey",
+        Redis = "redis",
+        None = "none",
+    }
+}
+
+words! {
+    /// A warmer (background task).
+    ///
+    /// A run is one attempt, counted when the scheduler hears of its end:
+    ///
+    /// | warmer | a run is | and succeeds when |
+    /// |---|---|---|
+    /// | index | making the snapshot after a poll has ended | there is one, and it is not stale |
+    /// | quotes | a poll, of either feed | it brought every index asked for |
+    /// | instruments | a download of broker A's lists | both were read |
+    /// | persist | a write to the second level | it was stored |
+    /// | close | a call for closing prices, or a step on the store | it was answered, or done |
+    /// | signals | a call for candles, or a step on the store | it was answered, or done |
+    ///
+    /// A poll or call that rate limit, circuit or token held back is none, nor is a write where
+    /// there is no second level. A job that was lost is a failure. Work at the start, before the
+    /// scheduler runs, is not counted.
+    pub(crate) enum Warmer {
+        Index = "index",
+        Quotes = "quotes",
+        Instruments = "instruments",
+        Persist = "persist",
+        Close = "close",
+        Signals = "signals",
+    }
+}
+
+words! {
+    /// State of a warmer: `ok`, or the name of its fault.
+    pub(crate) enum WarmerState else Starting {
+        Starting = "starting",
+        Ok = "ok",
+        Stale = "stale",
+        Failing = "failing",
+        Paused = "paused",
+    }
+}
+
+words! {
+    /// State of a feed. The cause comes first where one is known, since an operator mends causes.
+    pub(crate) enum FeedState else Failing {
+        Off = "off",
+        NoPermission = "no_permission",
+        TokenDead = "token_dead",
+        NoToken = "no_token",
+        /// The circuit breaker holds calls back after failures.
+        Open = "open",
+        /// The call under way takes longer than a healthy one.
+        Hanging = "hanging",
+        Ok = "ok",
+        Failing = "failing",
+        /// Nobody has asked it for a while, or ever.
+        Standby = "standby",
+        /// It answers, and its prices do not move.
+        Mute = "mute",
+        Starting = "starting",
+        Stale = "stale",
+        /// Another node asks it.
+        Relayed = "relayed",
+    }
+}
+
+words! {
+    /// State of broker A's WebSocket.
+    pub(crate) enum TickerState else Waiting {
+        /// Without a token, or while the market rests.
+        Off = "off",
+        Connecting = "connecting",
+        /// Some leading index has not ticked yet.
+        Subscribing = "subscribing",
+        Speaking = "speaking",
+        /// Until the next try.
+        Waiting = "waiting",
+        /// The broker refused the connection; waits for another token, or for a call that succeeds.
+        Refused = "refused",
+    }
+}
+
+words! {
+    /// How a connection is not protected.
+    pub(crate) enum ExposedReason else ClearText {
+        ClearText = "clear_text",
+        NoPassword = "no_password",
+    }
 }

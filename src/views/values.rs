@@ -4,15 +4,12 @@
 use jiff::Timestamp;
 use jiff::civil::Date;
 use rust_decimal::Decimal;
-use serde::ser::Error;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
 use sonic_rs::RawNumber;
 
-use crate::base::{Broker, PositionKind, Source, Symbol, clock, json};
-use crate::market::Phase;
+use crate::base::{Broker, PositionKind, Symbol, clock, json};
 use crate::portfolio::PointSource;
 use crate::signals::Direction;
-use crate::views::health::FeedWord;
 
 /// Rupees (index points for an index), rounded half away from zero to 2 places.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -35,7 +32,7 @@ pub struct Exact(pub Decimal);
 pub struct Share(f64);
 
 /// A time in India with its offset, whole seconds.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Instant(pub Timestamp);
 
 /// A date in India.
@@ -43,11 +40,11 @@ pub struct Instant(pub Timestamp);
 pub struct Day(pub Date);
 
 /// Seconds by which a source runs behind the exchange by its nature.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize, Serialize)]
 pub struct Delay(pub u32);
 
 /// A member that is `true` or absent.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize, Serialize)]
 pub struct Mark(pub bool);
 
 /// Marks what comes from the simulator.
@@ -121,11 +118,23 @@ impl Serialize for Day {
     }
 }
 
+impl<'de> Deserialize<'de> for Instant {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        String::deserialize(from)?.parse().map(Self).map_err(de::Error::custom)
+    }
+}
+
+impl<'de> Deserialize<'de> for Day {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        String::deserialize(from)?.parse().map(Self).map_err(de::Error::custom)
+    }
+}
+
 /// Writes `value` as a JSON number in its shortest form. The number type used is specific to
 /// sonic-rs.
 fn number<S: Serializer>(value: Decimal, serializer: S) -> Result<S::Ok, S::Error> {
     let text = json::shortest(value).to_string();
-    let number: RawNumber = sonic_rs::from_str(&text).map_err(S::Error::custom)?;
+    let number: RawNumber = sonic_rs::from_str(&text).map_err(ser::Error::custom)?;
     number.serialize(serializer)
 }
 
@@ -162,7 +171,7 @@ macro_rules! written_as_str {
     )*};
 }
 
-written_as_str!(Broker, Direction, FeedWord, Phase, PointSource, PositionKind, Source, Symbol);
+written_as_str!(Broker, Direction, PointSource, PositionKind, Symbol);
 
 #[cfg(test)]
 mod tests {

@@ -18,6 +18,8 @@ use jiff::{SignedDuration, Timestamp};
 use crate::base::{ClosingPrice, MarketDay, Quote, Source, Symbol, clock};
 use crate::market::{LastClose, MarketCalendar};
 use crate::store::{PriceOfClose, Store, StoreError};
+use crate::views::health::{HealthClose, WarmerState};
+use crate::views::values::Day;
 use crate::warmers::close::prices::{
     Done, Looked, Outcome, PageOrder, Paged, PriceCalls, Reach, Step, Walk, Walked, Work,
 };
@@ -49,25 +51,8 @@ pub(crate) struct CloseTask {
     store_retry_mono_ms: u64,
     /// Why the store did not do what it should; cleared by its next success.
     failure: Option<String>,
-    counts: Counts,
-}
-
-/// What the last run did; for health.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Counts {
-    pub date: Option<Date>,
-    /// Closing prices kept.
-    pub priced: usize,
-    /// Symbols without one, and those of them that had none on the date before either.
-    pub missing: usize,
-    pub suspended: usize,
-    /// More symbols are held than a run takes on.
-    pub cut_off: bool,
-    /// Pages and users' final points written by this process.
-    pub pages: u64,
-    pub points: u64,
-    /// Holdings in them valued at an older price.
-    pub carried: u64,
+    /// What the last run did.
+    counts: HealthClose,
 }
 
 impl CloseTask {
@@ -85,7 +70,7 @@ impl CloseTask {
             store_in_flight: false,
             store_retry_mono_ms: 0,
             failure: None,
-            counts: Counts::default(),
+            counts: HealthClose::default(),
         }
     }
 
@@ -133,7 +118,7 @@ impl CloseTask {
                 "the next session begins and the close was not revalued: gave up"
             );
         } else if let Some(due) = due {
-            self.counts = Counts { date: Some(due.date), ..Counts::default() };
+            self.counts = HealthClose { date: Some(Day(due.date)), ..HealthClose::default() };
             self.work = Some(Work::of(due, now_mono_ms));
         }
         self.work.is_some()
@@ -244,8 +229,8 @@ impl CloseTask {
     }
 
     /// What the last run did.
-    pub(super) fn counts(&self) -> Counts {
-        self.counts
+    pub(crate) fn counts(&self) -> &HealthClose {
+        &self.counts
     }
 
     fn failed(&mut self, failure: String, now_mono_ms: u64) {
@@ -300,8 +285,9 @@ impl CloseTask {
     }
 
     fn finished(&mut self) {
-        let Counts { date, priced, missing, suspended, pages, points, carried, .. } = self.counts;
-        let date = date.map(tracing::field::display);
+        let HealthClose { date, priced, missing, suspended, pages, points, carried, .. } =
+            self.counts;
+        let date = date.map(|day| tracing::field::display(day.0));
         tracing::info!(date, priced, missing, suspended, pages, points, carried, "close revalued");
         self.settle();
     }
@@ -317,18 +303,18 @@ impl CloseTask {
         self.work.as_ref().is_some_and(Work::is_pricing)
     }
 
-    /// The word for health: `paused` while no close is due, `starting` until the store has said how
-    /// far it is, `stale` while the feeds do not answer, `failing` while the store does not work or
-    /// after a date was given up.
-    pub(super) fn state(&self, now_mono_ms: u64) -> &'static str {
+    /// The state for health: `paused` while no close is due, `starting` until the store has said
+    /// how far it is, `stale` while the feeds do not answer, `failing` while the store does not
+    /// work or after a date was given up.
+    pub(crate) fn state(&self, now_mono_ms: u64) -> WarmerState {
         match &self.work {
-            _ if self.failure.is_some() => "failing",
-            None if self.gave_up => "failing",
-            None => "paused",
+            _ if self.failure.is_some() => WarmerState::Failing,
+            None if self.gave_up => WarmerState::Failing,
+            None => WarmerState::Paused,
             Some(work) => match work.step {
-                Step::Look => "starting",
-                _ if work.is_pricing() && work.is_unheard(now_mono_ms) => "stale",
-                _ => "ok",
+                Step::Look => WarmerState::Starting,
+                _ if work.is_pricing() && work.is_unheard(now_mono_ms) => WarmerState::Stale,
+                _ => WarmerState::Ok,
             },
         }
     }

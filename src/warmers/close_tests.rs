@@ -223,7 +223,7 @@ fn other_work_of_the_evening_waits_until_the_feeds_were_asked_for_everything() {
     let batch = Batch { unknown: vec![symbol("NSE:A")], ..Batch::default() };
     answer(&mut task, Some(Ok(batch)), 0);
     assert!(!task.is_pricing(), "a price that nobody has keeps nobody waiting");
-    assert_eq!(task.state(UNHEARD_MS + 1), "ok");
+    assert_eq!(task.state(UNHEARD_MS + 1).as_str(), "ok");
 }
 
 /// A task that lacks these prices.
@@ -306,23 +306,23 @@ fn a_lost_call_and_a_failed_one_rest() {
 #[test]
 fn prices_that_could_not_be_stored_are_kept_for_the_next_try() {
     let mut task = pricing(&["NSE:A", "NSE:B"]);
-    assert_eq!(task.state(UNHEARD_MS), "ok");
-    assert_eq!(task.state(UNHEARD_MS + 1), "stale");
+    assert_eq!(task.state(UNHEARD_MS).as_str(), "ok");
+    assert_eq!(task.state(UNHEARD_MS + 1).as_str(), "stale");
     let batch = Batch { quotes: vec![quote("NSE:A"), quote("NSE:OTHER")], ..Batch::default() };
     answer(&mut task, Some(Ok(batch)), 10);
-    assert_eq!(task.state(UNHEARD_MS + 1), "ok");
+    assert_eq!(task.state(UNHEARD_MS + 1).as_str(), "ok");
     let work = task.work.as_mut().unwrap();
     assert_eq!(work.unkept, [(symbol("NSE:A"), close("10"))]);
     work.keeping = std::mem::take(&mut work.unkept);
     for outcome in [Some(Err(StoreError::Busy)), None] {
         task.ended(outcome.map(Box::new), 20);
-        assert_eq!(task.state(20), "failing");
+        assert_eq!(task.state(20).as_str(), "failing");
         assert_eq!(task.store_retry_mono_ms, 20 + RETRY_MS);
         let work = task.work.as_mut().unwrap();
         work.keeping = std::mem::take(&mut work.unkept);
         assert_eq!(work.keeping.len(), 1);
     }
     task.ended(Some(Box::new(Ok(Done::Kept))), 30);
-    assert_eq!(task.state(30), "ok");
+    assert_eq!(task.state(30).as_str(), "ok");
     assert_eq!(task.work.as_ref().unwrap().closes[&symbol("NSE:A")], close("10"));
 }

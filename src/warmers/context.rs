@@ -14,9 +14,8 @@ use crate::brokers::settings::UpstreamSettings;
 use crate::brokers::{BrokerA, Public, SharedToken};
 use crate::cache::freshness::CacheSettings;
 use crate::cache::{L1, Pending, Responses, SecondLevel};
-use crate::health::readings::{Heartbeat, Readings};
-use crate::http::{Prepared, PublishedJson};
-use crate::market::{IndexList, InstrumentList, MarketCalendar, Universe};
+use crate::http::PublishedJson;
+use crate::market::{Age, IndexList, InstrumentList, MarketCalendar, Phase, Snapshot, Universe};
 use crate::nodes::valkey::Refusals;
 use crate::nodes::{Cluster, Lead};
 use crate::rt::Lane;
@@ -80,8 +79,6 @@ pub struct WarmerContext {
     pub admin_failure: Option<String>,
     /// Where commands record the result of the last backup.
     pub state_dir: PathBuf,
-    pub health: Arc<ArcSwapOption<Prepared>>,
-    pub readings: Arc<ArcSwapOption<Readings>>,
     /// 0 while some feed may answer a request that misses within its wait; else the milliseconds
     /// until one may be asked again.
     pub answer_in_ms: Arc<AtomicU64>,
@@ -119,6 +116,52 @@ settings! {
         /// Held symbols whose closing price one evening asks for. All shares of both exchanges are
         /// fewer than half as many.
         pub symbols_max: usize = 20_000,
+    }
+}
+
+// ---- Heartbeat
+//
+// When the scheduler last finished a tick, and what is served since. Written by the scheduler, read
+// from any thread. No locks.
+
+/// What the published snapshot is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Serving {
+    /// How old the primary index's price is.
+    pub age: Age,
+    pub phase: Phase,
+}
+
+impl Serving {
+    pub(crate) fn of(snapshot: &Snapshot) -> Self {
+        Self { age: snapshot.market.age, phase: snapshot.market.phase }
+    }
+}
+
+/// When the scheduler last finished a tick, and what it serves.
+#[derive(Debug, Default)]
+pub struct Heartbeat {
+    beat_mono_ms: AtomicU64,
+    serving: ArcSwapOption<Serving>,
+}
+
+impl Heartbeat {
+    /// The scheduler has finished a tick.
+    pub(crate) fn beat(&self, now_mono_ms: u64, serving: Option<Serving>) {
+        if serving != self.serving() {
+            self.serving.store(serving.map(Arc::new));
+        }
+        self.beat_mono_ms.store(now_mono_ms, Ordering::Release);
+    }
+
+    /// Monotonic time of its last tick.
+    pub(crate) fn beat_mono_ms(&self) -> u64 {
+        self.beat_mono_ms.load(Ordering::Acquire)
+    }
+
+    /// `None` before there is a snapshot.
+    pub(crate) fn serving(&self) -> Option<Serving> {
+        self.serving.load().as_deref().copied()
     }
 }
 

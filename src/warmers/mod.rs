@@ -9,16 +9,20 @@
 mod close;
 pub mod context;
 mod follow;
-mod health;
 mod instruments;
 mod mailbox;
 mod persist;
 mod quotes;
+mod runs;
 mod scheduler;
 mod signals;
 mod tell;
 
-pub(crate) use context::{Reloads, WarmerContext};
+pub use context::Heartbeat;
+pub(crate) use context::{Reloads, Serving, WarmerContext};
 pub(crate) use mailbox::{Mailbox, MarketFiles};
-pub use scheduler::Warmers;
+pub(crate) use quotes::feed_state::FeedState as PolledFeed;
+pub(crate) use quotes::feeds::Standing;
+pub(crate) use runs::Runs;
+pub use scheduler::{Reporter, Seen, Warmers};
 pub use signals::look::Publication;

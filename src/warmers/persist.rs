@@ -178,7 +178,7 @@ pub(super) fn restore(context: &WarmerContext) {
     for level in context.own_l2.iter().chain([&context.l2]) {
         match l2::restore_quotes(&context.l1, &**level, now, now_mono_ms) {
             Ok(l2::Restored { quotes, of_the_future }) => {
-                let backend = level.stats().backend;
+                let backend = level.stats().backend.as_str();
                 tracing::info!(backend, quotes, of_the_future, "restored from the second level");
             }
             Err(error @ L2Error::Refused { .. }) => tracing::debug!(%error, "nothing restored"),

@@ -13,34 +13,56 @@ use std::time::Duration;
 use crossbeam_channel::Receiver;
 
 use crate::base::{Clock, Source};
+use crate::market::MarketStatus;
 use crate::nodes::lead::Fence;
-use crate::nodes::lead::Role;
 use crate::nodes::relay::{Evening, Update};
 use crate::ops::{Exit, log};
 use crate::rt::threads;
 use crate::store::Epoch;
 use crate::store::StoreError;
+use crate::views::health::Role;
 use crate::warmers::close::{CloseTask, Turn as CloseTurn};
 use crate::warmers::context::WarmerContext;
 use crate::warmers::follow::{FollowTask, WantedTask};
-use crate::warmers::health::{Seen, WarmerStats};
 use crate::warmers::instruments::InstrumentsTask;
 use crate::warmers::mailbox::{Event, EventSender, Heard, Mailbox, MarketFiles, Pushed};
+use crate::warmers::persist;
 use crate::warmers::persist::{PersistTask, StoreCheck};
 use crate::warmers::quotes::apply::{Beside, QuoteSinks, SnapshotTask};
 use crate::warmers::quotes::feed_state::FeedState;
-use crate::warmers::quotes::feeds::{MarketPhase, Standing};
+use crate::warmers::quotes::feeds::{Feeds, MarketPhase, Standing};
 use crate::warmers::quotes::poll::QuotesTask;
 use crate::warmers::quotes::ticking::TickingTask;
+use crate::warmers::runs::WarmerStats;
 use crate::warmers::signals::{Said, SignalsTask, Turn as SignalsTurn};
 use crate::warmers::tell::TellTask;
-use crate::warmers::{health, persist};
 
 /// Longest sleep: health, `Date` and staleness are looked at this often.
 const TICK_MS: u64 = 200;
 
 /// Symbols that nobody waits for any more are forgotten after this.
 const UNWANTED_MS: u64 = 60_000;
+
+/// Every task as it stands, for the report of the service's state.
+pub struct Seen<'a> {
+    pub(crate) context: &'a WarmerContext,
+    pub(crate) status: &'a MarketStatus,
+    pub(crate) feeds: &'a Feeds,
+    pub(crate) ticking: &'a TickingTask,
+    pub(crate) standing: Standing,
+    pub(crate) snapshot: &'a SnapshotTask,
+    pub(crate) close: &'a CloseTask,
+    pub(crate) signals: &'a SignalsTask,
+    pub(crate) instruments: &'a InstrumentsTask,
+    pub(crate) persist: &'a PersistTask,
+    pub(crate) store_check: &'a StoreCheck,
+    pub(crate) stats: &'a WarmerStats,
+    pub(crate) uptime_ms: u64,
+    pub(crate) now_mono_ms: u64,
+}
+
+/// Makes and publishes the report. The scheduler calls it once a second, so it must not block.
+pub type Reporter = Box<dyn Fn(&Seen<'_>) + Send>;
 
 /// Owner of every task.
 pub(crate) struct Scheduler {
@@ -62,6 +84,7 @@ pub(crate) struct Scheduler {
     asked: bool,
     store_check: StoreCheck,
     stats: WarmerStats,
+    report: Reporter,
     started_mono_ms: u64,
     /// The second, by the wall clock, of the last health report.
     reported_s: i64,
@@ -71,7 +94,7 @@ pub(crate) struct Scheduler {
 
 impl Scheduler {
     /// At rest; [`restore`](Self::restore) and [`run`](Self::run) follow.
-    pub(super) fn new(context: WarmerContext, events: &EventSender) -> Self {
+    pub(super) fn new(context: WarmerContext, events: &EventSender, report: Reporter) -> Self {
         let now_mono_ms = context.clock.monotonic_ms();
         let polled =
             Source::ALL.map(|source| events.outcomes(move |answer| Event::Polled(source, answer)));
@@ -98,6 +121,7 @@ impl Scheduler {
             asked: context.lead.role() == Role::Alone,
             store_check: StoreCheck::new(events.outcomes(|_| Event::StoreChecked)),
             stats: WarmerStats::new(Clock::system()),
+            report,
             started_mono_ms: now_mono_ms,
             reported_s: 0,
             universe_changed: false,
@@ -333,7 +357,7 @@ impl Scheduler {
         }
         self.reported_s = now_s;
         self.context.pending.expire(UNWANTED_MS);
-        let (report, readings) = health::build(&Seen {
+        (self.report)(&Seen {
             context: &self.context,
             status: self.market.status(),
             feeds: self.quotes.feeds(),
@@ -349,8 +373,6 @@ impl Scheduler {
             uptime_ms: now_mono_ms.saturating_sub(self.started_mono_ms),
             now_mono_ms,
         });
-        self.context.health.store(Some(Arc::new(report)));
-        self.context.readings.store(Some(Arc::new(readings)));
     }
 
     fn sleep_ms(&self) -> u64 {
@@ -414,9 +436,9 @@ impl Warmers {
     ///
     /// # Errors
     /// When the thread cannot be started.
-    pub fn start(context: WarmerContext, mailbox: Mailbox) -> io::Result<Self> {
+    pub fn start(context: WarmerContext, mailbox: Mailbox, report: Reporter) -> io::Result<Self> {
         let (events, received) = mailbox.open();
-        let mut scheduler = Scheduler::new(context, &events);
+        let mut scheduler = Scheduler::new(context, &events, report);
         scheduler.restore();
         let thread = threads::spawn("warm", move || {
             if catch_unwind(AssertUnwindSafe(|| scheduler.run(&received))).is_err() {

@@ -23,7 +23,9 @@ use crate::signals::history::{
 use crate::signals::{Direction, Look};
 use crate::store::Epoch;
 use crate::store::{CandleHistory, NewHistory, PublishedSignal, SplitSuspicion, Store, StoreError};
+use crate::views::health::{HealthSignals, WarmerState};
 use crate::views::signals::ShownSignals;
+use crate::views::values::{Day, Instant};
 use crate::warmers::context::WarmerContext;
 use crate::warmers::follow::HeardRunning;
 use crate::warmers::mailbox::Outcomes;
@@ -82,27 +84,6 @@ pub(super) struct Said<'a> {
     pub signals: Option<Date>,
     /// `None` before the leader was heard.
     pub running: Option<&'a HeardRunning>,
-}
-
-/// For health.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Counts {
-    pub as_of: Option<Date>,
-    pub symbols: usize,
-    pub silenced: usize,
-    pub failed: usize,
-    pub signals: usize,
-    /// `None` while switched off.
-    pub provisional: Option<ProvisionalCounts>,
-}
-
-/// The same of running candles.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ProvisionalCounts {
-    /// Shown now.
-    pub signals: usize,
-    /// When candles of this session were last looked at.
-    pub at: Option<Timestamp>,
 }
 
 impl SignalsTask {
@@ -502,38 +483,38 @@ impl SignalsTask {
     }
 
     /// For health.
-    pub(super) fn counts(&self) -> Counts {
-        Counts {
-            as_of: self.shown.top.as_of,
+    pub(crate) fn counts(&self) -> HealthSignals {
+        let provisional = self.provisional.is_on();
+        HealthSignals {
+            as_of: self.shown.top.as_of.map(Day),
             symbols: self.histories.len(),
             silenced: self.histories.count(TrackedSymbol::is_silenced),
             failed: self.histories.count(TrackedSymbol::is_given_up),
             signals: self.shown.signals,
-            provisional: self.provisional.is_on().then(|| ProvisionalCounts {
-                signals: self.shown.provisional.map_or(0, |shown| shown.signals),
-                at: self.provisional.looked_at,
-            }),
+            provisional: provisional
+                .then(|| self.shown.provisional.map_or(0, |shown| shown.signals)),
+            provisional_at: self.provisional.looked_at.filter(|_| provisional).map(Instant),
         }
     }
 
-    /// The word for health: `starting` before the first list, `ok` while the list is of the date
+    /// The state for health: `starting` before the first list, `ok` while the list is of the date
     /// that is due or its candles are being fetched, `stale` when that takes long, `failing` while
     /// the store or the feeds do not work, `paused` where the calendar knows no date.
-    pub(super) fn state(&self, now_mono_ms: u64) -> &'static str {
-        let Some(date) = self.target else { return "paused" };
+    pub(crate) fn state(&self, now_mono_ms: u64) -> WarmerState {
+        let Some(date) = self.target else { return WarmerState::Paused };
         if self.failure.is_some() {
-            return "failing";
+            return WarmerState::Failing;
         }
         if self.shown.top.as_of >= Some(date) {
-            return "ok";
+            return WarmerState::Ok;
         }
         let late = now_mono_ms.saturating_sub(self.began_mono_ms) >= LATE_MS;
         match (self.calls.is_failing(), self.shown.top.as_of) {
-            (true, _) if late => "failing",
-            (_, Some(_)) if late => "stale",
-            (true, None) => "failing",
-            (false, None) => "starting",
-            (_, Some(_)) => "ok",
+            (true, _) if late => WarmerState::Failing,
+            (_, Some(_)) if late => WarmerState::Stale,
+            (true, None) => WarmerState::Failing,
+            (false, None) => WarmerState::Starting,
+            (_, Some(_)) => WarmerState::Ok,
         }
     }
 }

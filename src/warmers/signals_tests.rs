@@ -72,19 +72,19 @@ fn a_date_is_published_when_nothing_more_is_to_come_and_half_of_it_is_there() {
 #[test]
 fn a_store_that_fails_is_told_and_read_again() {
     let mut task = task("NSE:A");
-    assert_eq!(task.state(0), "starting");
+    assert_eq!(task.state(0).as_str(), "starting");
     task.loaded = true;
     task.ended(Some(Box::new(Err(StoreError::Busy))), 0);
-    assert_eq!((task.state(0), task.loaded), ("failing", false));
+    assert_eq!((task.state(0).as_str(), task.loaded), ("failing", false));
     let mut shown = Shown::nothing();
     shown.top.as_of = Some(DATE);
     task.histories.at_mut(0).asked();
     let loaded = Done::Loaded(vec![history(&task, 0)], shown);
     task.ended(Some(Box::new(Ok(loaded))), RETRY_MS);
-    assert_eq!((task.state(RETRY_MS), task.loaded), ("ok", true));
+    assert_eq!((task.state(RETRY_MS).as_str(), task.loaded), ("ok", true));
     assert!(task.histories.are_settled(DATE) && task.histories.at(0).has(DATE));
     task.target = Some(date(2026, 11, 23));
-    assert_eq!(task.state(LATE_MS), "stale");
+    assert_eq!(task.state(LATE_MS).as_str(), "stale");
     task.target = None;
-    assert_eq!(task.state(LATE_MS), "paused");
+    assert_eq!(task.state(LATE_MS).as_str(), "paused");
 }

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use bhav::app::assemble;
 use bhav::base::Clock;
-use bhav::health::Readings;
 use bhav::nodes::Lead;
 use bhav::nodes::Leadership;
 use bhav::nodes::Term;
 use bhav::ops::state_lock::InstanceLock;
+use bhav::status::Report;
 use bhav::store::Epoch;
 use bhav::warmers::Warmers;
 use sonic_rs::JsonValueTrait;
@@ -20,7 +20,7 @@ struct Stage {
     scene: Scene,
     leadership: Arc<Leadership>,
     warmers: Warmers,
-    readings: Arc<arc_swap::ArcSwapOption<Readings>>,
+    report: Arc<arc_swap::ArcSwapOption<Report>>,
 }
 
 impl Stage {
@@ -32,9 +32,10 @@ impl Stage {
         let mut assembled = assemble(&config, &lock, &scene.clock).unwrap();
         let leadership = Arc::new(Leadership::follower());
         assembled.context.lead = Lead::new(&leadership, &scene.clock);
-        let readings = Arc::clone(&assembled.context.readings);
-        let warmers = Warmers::start(assembled.context, assembled.mailbox).unwrap();
-        Self { scene, leadership, warmers, readings }
+        let report = Arc::clone(&assembled.metric_sources.report);
+        let (mailbox, reporter) = (assembled.mailbox, assembled.reporter);
+        let warmers = Warmers::start(assembled.context, mailbox, reporter).unwrap();
+        Self { scene, leadership, warmers, report }
     }
 
     fn clock(&self) -> &Clock {
@@ -55,7 +56,7 @@ impl Stage {
     fn go_on_ms(&self, by_ms: u64) {
         let from_mono_ms = self.clock().monotonic_ms() + by_ms;
         until("the scheduler", || {
-            self.readings.load().as_ref().is_some_and(|seen| seen.seen_mono_ms >= from_mono_ms)
+            self.report.load().as_ref().is_some_and(|seen| seen.seen_mono_ms >= from_mono_ms)
         });
     }
 

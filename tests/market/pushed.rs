@@ -40,10 +40,11 @@ impl Stage {
         let lock = Arc::new(InstanceLock::of(&config.state_dir));
         let assembled = assemble(&config, &lock, &clock).unwrap();
         let (context, mailbox) = (assembled.context, assembled.mailbox);
+        let reporter = assembled.reporter;
         let (l1, snapshot) = (Arc::clone(&context.l1), Arc::clone(&context.snapshot));
         let indices = context.indices.all().map(|index| index.symbol.to_string()).collect();
         let push = mailbox.push(Source::BrokerA);
-        let warmers = Some(Warmers::start(context, mailbox).unwrap());
+        let warmers = Some(Warmers::start(context, mailbox, reporter).unwrap());
         Self { warmers, push, clock, l1, snapshot, indices, _state: state }
     }
 

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 
 use crate::base::limiter::{Limiter, Rate};
 use crate::base::{Clock, rng};
-use crate::brokers::call::stats::{CallCounts, ClassReading, Counters};
+use crate::brokers::call::stats::{CallCounts, CircuitState, ClassReading, Counters};
 use crate::brokers::feed::{Batch, Readiness};
 use crate::brokers::settings::UpstreamSettings;
 use crate::brokers::{BrokerError, BrokerErrorKind};
@@ -209,12 +209,11 @@ impl Breaker {
         }
     }
 
-    /// `closed`, `open` or `half_open`.
-    pub(crate) fn state(&self) -> &'static str {
+    pub(crate) fn state(&self) -> CircuitState {
         match self.state.lock().phase {
-            Phase::Closed { .. } => "closed",
-            Phase::Open { .. } => "open",
-            Phase::HalfOpen { .. } => "half_open",
+            Phase::Closed { .. } => CircuitState::Closed,
+            Phase::Open { .. } => CircuitState::Open,
+            Phase::HalfOpen { .. } => CircuitState::HalfOpen,
         }
     }
 

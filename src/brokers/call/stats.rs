@@ -4,6 +4,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use crate::base::words;
 use crate::brokers::feed::Batch;
 use crate::brokers::{BrokerError, BrokerErrorKind as Kind};
 
@@ -52,13 +53,22 @@ pub(crate) struct CallCounts {
     pub implausible: u64,
 }
 
+words! {
+    /// What a circuit breaker does with calls.
+    pub(crate) enum CircuitState {
+        Closed = "closed",
+        Open = "open",
+        /// One call is let out as a probe.
+        HalfOpen = "half_open",
+    }
+}
+
 /// One class of calls to an upstream, as metrics show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ClassReading {
     /// `quotes`, `candles`, `syncs`, `other`.
     pub class: &'static str,
-    /// `closed`, `open` or `half_open`.
-    pub circuit: &'static str,
+    pub circuit: CircuitState,
     /// Requests that pace, penalty, circuit, token or key's limit kept from going out.
     pub held_back: u64,
     /// Requests that went out, by what came of them.
@@ -68,7 +78,7 @@ pub(crate) struct ClassReading {
 impl ClassReading {
     pub(crate) fn of_calls(
         class: &'static str,
-        circuit: &'static str,
+        circuit: CircuitState,
         counts: &CallCounts,
     ) -> Self {
         let outcomes = vec![

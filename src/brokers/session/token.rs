@@ -22,6 +22,7 @@ use crate::brokers::call::transport::push_query;
 use crate::brokers::feed::Readiness;
 use crate::brokers::settings::BrokerASettings;
 use crate::rt::News;
+pub(crate) use crate::views::health::TokenOrigin as Origin;
 
 /// Hour of the next morning (IST) at which the broker flushes all tokens (`wire` documentation,
 /// 2.3).
@@ -65,28 +66,6 @@ pub struct Token {
     no_permission_ms: AtomicI64,
     /// Calls that brought market data.
     worked: AtomicU64,
-}
-
-/// Who gave a token.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
-    /// The settings, which the next process reads too.
-    Settings,
-    /// A login: this process, or one before it, is the only one on this machine that has it.
-    Login,
-    /// Another node, which told it.
-    OtherNode,
-}
-
-impl Origin {
-    /// The word in health and metrics.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Settings => "settings",
-            Self::Login => "login",
-            Self::OtherNode => "other_node",
-        }
-    }
 }
 
 /// A token that another node told.

@@ -16,6 +16,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionB
 
 use super::{Kind, L2Error, L2Stats, Record, SecondLevel, check_sizes};
 use crate::base::paths::beside;
+use crate::views::health::CacheBackend;
 
 /// Version of `sql/l2/schema.sql`, stored in the file's `user_version`.
 const SCHEMA_VERSION: i64 = 1;
@@ -208,7 +209,7 @@ impl SecondLevel for SqliteL2 {
 
     fn stats(&self) -> L2Stats {
         L2Stats {
-            backend: "sqlite",
+            backend: CacheBackend::Sqlite,
             hits: self.hits.load(Relaxed),
             misses: self.misses.load(Relaxed),
             errors: self.errors.load(Relaxed),

@@ -40,7 +40,10 @@ fn stored_records_survive_a_reopen() {
     assert_eq!(keys, ["NSE:INFY", "NSE:TCS"]);
     assert_eq!(l2.load(Kind::Instruments, "NSE:TCS").unwrap(), None);
     let stats = l2.stats();
-    assert_eq!((stats.backend, stats.hits, stats.misses, stats.errors), ("sqlite", 3, 1, 0));
+    assert_eq!(
+        (stats.backend.as_str(), stats.hits, stats.misses, stats.errors),
+        ("sqlite", 3, 1, 0)
+    );
 }
 
 #[test]

@@ -29,6 +29,7 @@ use crate::nodes::valkey::{
 };
 use crate::rt::threads::{Stop, Stoppable};
 use crate::store::Epoch;
+use crate::views::health::RelayState as State;
 
 /// To connect, log in and subscribe.
 const OPEN_MS: u64 = 1_000;
@@ -546,22 +547,6 @@ fn aged(room: &Room, key: &[u8], value: &[u8], server_ms: u64) -> Result<Aged, D
 //
 // What health and metrics show of the relay.
 
-/// What the thread does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    Connecting,
-    /// Subscribed; the leader sends.
-    Following,
-    /// Subscribed, and nobody publishes.
-    Silent,
-    /// After a failure, before the next try.
-    Waiting,
-}
-
-impl State {
-    const NAMES: [&str; 4] = ["connecting", "following", "silent", "waiting"];
-}
-
 #[derive(Debug, Default)]
 struct Counters {
     state: AtomicU8,
@@ -596,7 +581,7 @@ impl Counters {
         let received_mono_ms = self.received_mono_ms.load(Relaxed);
         let leader = self.leader.load().as_ref().map(|leader| (**leader).clone());
         RelayReading {
-            state: State::NAMES[usize::from(self.state.load(Relaxed)).min(3)],
+            state: State::ALL[usize::from(self.state.load(Relaxed))],
             age_ms: (received_mono_ms > 0).then(|| now_mono_ms.saturating_sub(received_mono_ms)),
             leader: leader.map(|leader| (leader, Epoch(self.epoch.load(Relaxed)))),
             messages: self.messages.load(Relaxed),

@@ -111,7 +111,7 @@ fn what_the_leader_tells_all_nodes_hear_with_its_age() {
         assert!(paise == 150_000 && (40..5_000).contains(&age_ms), "{age_ms}");
     }
     let reading = follower.follower.reading();
-    assert_eq!((reading.state, reading.gaps), ("following", 0));
+    assert_eq!((reading.state.as_str(), reading.gaps), ("following", 0));
     assert_eq!(reading.leader, Some(("a".to_owned(), Epoch(3))));
     assert!(reading.age_ms.is_some());
 }
@@ -243,14 +243,14 @@ fn a_silent_leader_shows_as_one_and_costs_a_read_each_three_seconds() {
     let (leader, follower) = (node(&server, "a"), node(&server, "b"));
     subscribed(&follower);
     leader.relay.publish(Epoch(1), prices(&[("NSE:A", 100)], 0)).unwrap();
-    eventually("follows", || follower.follower.reading().state == "following");
+    eventually("follows", || follower.follower.reading().state.as_str() == "following");
     let (loads, timer) = (follower.follower.reading().loads, Clock::system());
-    eventually("silent", || follower.follower.reading().state == "silent");
+    eventually("silent", || follower.follower.reading().state.as_str() == "silent");
     assert!(timer.monotonic_ms() > 2_000);
     assert_eq!(follower.follower.reading().loads, loads + 1);
     assert_eq!(follower.follower.reading().failures, 0);
     leader.relay.publish(Epoch(1), prices(&[("NSE:A", 101)], 0)).unwrap();
-    eventually("follows again", || follower.follower.reading().state == "following");
+    eventually("follows again", || follower.follower.reading().state.as_str() == "following");
 }
 
 /// Whatever anybody else on the server writes.

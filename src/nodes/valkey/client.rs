@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicU8, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -14,6 +14,7 @@ use crate::cache::l2::Kind;
 use crate::nodes::valkey::address::Namespace;
 use crate::nodes::valkey::connection::{Connection, Server, ValkeyError};
 use crate::nodes::valkey::refusals::Refusal;
+use crate::views::health::CacheBackend;
 
 /// How long calls may take.
 #[derive(Clone, Copy, Debug)]
@@ -44,11 +45,8 @@ pub(crate) struct Client {
     slot: Mutex<Slot>,
     connects: AtomicU64,
     errors: AtomicU64,
-    /// Index in [`NAMES`].
-    name: AtomicU8,
+    is_valkey: AtomicBool,
 }
-
-const NAMES: [&str; 2] = ["redis", "valkey"];
 
 impl Client {
     pub(crate) fn new(server: &Arc<Server>, deadlines: Deadlines) -> Self {
@@ -58,7 +56,7 @@ impl Client {
             slot: Mutex::new(Slot { connection: None, back_off: BackOff::new() }),
             connects: AtomicU64::new(0),
             errors: AtomicU64::new(0),
-            name: AtomicU8::new(u8::from(server.says_valkey())),
+            is_valkey: AtomicBool::new(server.says_valkey()),
         }
     }
 
@@ -117,7 +115,7 @@ impl Client {
             Ok(connection) => {
                 back_off.succeeded();
                 self.connects.fetch_add(1, Relaxed);
-                self.name.store(u8::from(connection.is_valkey()), Relaxed);
+                self.is_valkey.store(connection.is_valkey(), Relaxed);
             }
             Err(_) => back_off.failed(self.now_mono_ms()),
         }
@@ -125,8 +123,8 @@ impl Client {
     }
 
     /// The server's name: what it says of itself, and until then what the address says.
-    pub(crate) fn server_name(&self) -> &'static str {
-        NAMES[usize::from(self.name.load(Relaxed)).min(1)]
+    pub(crate) fn server_name(&self) -> CacheBackend {
+        if self.is_valkey.load(Relaxed) { CacheBackend::Valkey } else { CacheBackend::Redis }
     }
 
     pub(crate) fn stats(&self) -> ClientStats {

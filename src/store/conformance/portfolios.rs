@@ -225,6 +225,6 @@ pub(crate) fn a_panic_while_deriving_costs_that_sync_alone<E: Engine>() {
         },
     );
     assert!(matches!(told, Err(StoreError::Unavailable(_))), "{told:?}");
-    assert_eq!((store.portfolio(id).unwrap(), store.health().state), (before, "ok"));
+    assert_eq!((store.portfolio(id).unwrap(), store.health().state.as_str()), (before, "ok"));
     sync(&store, id, Broker::A, 3, &["TCS"]);
 }

@@ -29,7 +29,7 @@ fn on_writer(store: &Store, work: impl FnOnce(&Connection) + Send + 'static) {
 }
 
 fn state(store: &Store) -> &'static str {
-    store.health().state
+    store.health().state.as_str()
 }
 
 #[track_caller]
@@ -50,7 +50,7 @@ fn a_full_disk_refuses_writes_until_it_has_room_and_serves_reads() {
     assert_eq!(state(&store), "ok");
     refused(store.add_entry(id, note(100_000), 2, None));
     let health = store.health();
-    assert_eq!(health.state, "full");
+    assert_eq!(health.state.as_str(), "full");
     assert!(health.cause.contains("full") && health.refused == 1, "{health:?}");
     assert_eq!(store.entries(id, None, 10).unwrap().entries.len(), 1, "nothing of it was kept");
     // A write that changes nothing does not show that there is room.
@@ -248,7 +248,7 @@ fn a_removed_log_stops_writes_while_a_reader_uses_it() {
     fs::remove_file(path.with_extension("sqlite-wal")).unwrap();
     refused(store.add_entry(id, note(2), 2, None));
     let health = store.health();
-    assert_eq!(health.state, UNAVAILABLE);
+    assert_eq!(health.state.as_str(), UNAVAILABLE);
     assert!(health.cause.contains("something reads it"), "{}", health.cause);
     reader.execute_batch("COMMIT").unwrap();
     drop(reader);

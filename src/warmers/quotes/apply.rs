@@ -7,12 +7,11 @@
 use crate::base::{Quote, Source, Symbol, clock};
 use crate::brokers::Batch;
 use crate::cache::{Kept, L1, Peek, Vouched};
-use crate::health::readings::Serving;
 use crate::http::Made;
 use crate::market::{Age, Index, MarketStatus, Priced, Prices, Snapshot, SnapshotInputs};
 use crate::views::signals::ShownSignals;
 use crate::views::snapshot as views;
-use crate::warmers::context::WarmerContext;
+use crate::warmers::context::{Serving, WarmerContext};
 use crate::warmers::persist::PersistTask;
 use crate::warmers::quotes::feed_state::{FeedState, Judge};
 use crate::warmers::tell::TellTask;

@@ -16,7 +16,7 @@ mod session;
 mod thread;
 
 pub(crate) use dial::{Endpoint, TickerSettings};
-pub(crate) use reading::{TICKER_STATES, TickerReading};
+pub(crate) use reading::TickerReading;
 pub(crate) use thread::Ticker;
 pub use thread::Wanted;
 

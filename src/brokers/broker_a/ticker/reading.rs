@@ -6,25 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize};
 
 use crate::base::{CallWindow, Symbol};
 use crate::ops::counter::{DurationCounts, Durations};
-
-/// Every state, as health names it.
-pub(crate) const TICKER_STATES: [&str; 6] =
-    ["off", "connecting", "subscribing", "speaking", "waiting", "refused"];
-
-/// What the thread does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
-    /// Without a token, or while the market rests.
-    Off,
-    Connecting,
-    /// No tick of every leading index yet.
-    Subscribing,
-    Speaking,
-    /// Until the next try.
-    Waiting,
-    /// The broker refused the connection; waits for another token, or for a call that succeeds.
-    Refused,
-}
+pub(super) use crate::views::health::TickerState as State;
 
 /// Why a connection ended or was not opened, and why what came was not taken.
 const REASONS: [&str; 12] = [
@@ -74,9 +56,8 @@ pub(super) struct Counters {
 
 /// One reading.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TickerReading {
-    /// One of [`TICKER_STATES`].
-    pub state: &'static str,
+pub(crate) struct TickerReading {
+    pub state: State,
     /// Every leading index has ticked within seconds.
     pub live: bool,
     /// Since the last tick; `None` before the first.
@@ -96,8 +77,6 @@ pub struct TickerReading {
     /// Why the last connection ended or could not be opened; `None` once it speaks.
     pub failure: Option<&'static str>,
 }
-
-impl TickerReading {}
 
 impl Default for Counters {
     fn default() -> Self {
@@ -173,7 +152,7 @@ impl Counters {
         };
         let failure = usize::from(self.failure.load(Relaxed)).checked_sub(1);
         TickerReading {
-            state: TICKER_STATES[usize::from(self.state.load(Relaxed))],
+            state: State::ALL[usize::from(self.state.load(Relaxed))],
             live: self.is_live(),
             age_ms: ticked_mono_ms.map(|at| now_mono_ms.saturating_sub(at)),
             subscribed: self.subscribed.load(Relaxed),
@@ -377,7 +356,7 @@ mod tests {
         }
         assert!(counters.read(0).ended.iter().all(|(_, count)| *count == 2));
         counters.set_state(State::Speaking);
-        assert_eq!((counters.read(0).state, counters.read(0).failure), ("speaking", None));
+        assert_eq!((counters.read(0).state, counters.read(0).failure), (State::Speaking, None));
     }
 }
 

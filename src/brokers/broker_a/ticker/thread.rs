@@ -446,7 +446,7 @@ mod tests {
             });
             let after = sleeps("ticker");
             assert!(after > 0 && after - before <= 3, "{last}: {before} {after}");
-            assert_eq!(ticker.reading().state, "off");
+            assert_eq!(ticker.reading().state, State::Off);
             give(last);
             until(last, || ticker.reading().failure == Some("unreachable"));
             drop(ticker);

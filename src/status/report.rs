@@ -1,0 +1,421 @@
+//! The report of each second: the health document, filled here and nowhere else, and what metrics
+//! show beside it.
+//!
+//! Made on the thread `warm` from the tasks and from counters. Reads memory only.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
+use jiff::Timestamp;
+
+use crate::auth::ChangesReading;
+use crate::base::limiter::SharedTally;
+use crate::base::{Source, clock};
+use crate::brokers::broker_a::ticker::TickerReading;
+use crate::brokers::{Readiness, SharedToken};
+use crate::cache::l2::L2Stats;
+use crate::cache::pending::Class;
+use crate::cache::responses::ResponsesStats;
+use crate::http::Prepared;
+use crate::market::Origin;
+use crate::nodes::Fence;
+use crate::nodes::cluster::{RelayReading, SharedTokens, TokenEvent};
+use crate::ops::{exit, log};
+use crate::rt::LaneStats;
+use crate::store::Epoch;
+use crate::views::health::{
+    CacheBackend, Feed, FeedState, Health, HealthAdminListener, HealthBackup, HealthCacheAnswers,
+    HealthCacheL1, HealthCacheL2, HealthChanges, HealthClock, HealthFeeds, HealthLog, HealthMarket,
+    HealthRelay, HealthReload, HealthSharedServer, HealthStore, HealthTicker, HealthTokens,
+    HealthWarmers, LaneReport, ServiceState, StoreState, TokenOrigin, Warmer, WarmerState,
+};
+use crate::views::values;
+use crate::views::values::{Day, Delay, Instant, Mark};
+use crate::warmers::{PolledFeed, Reporter, Runs, Seen, Standing, WarmerContext};
+
+/// Stands wherever a person reads (contract, section 1).
+const DISCLAIMER: &str = "Informational only, not investment advice. The operator is not \
+     registered as an investment adviser or research analyst.";
+
+/// The health document, and what metrics show beside it.
+#[derive(Debug)]
+pub struct Report {
+    /// When it was made, by the monotonic clock: the scheduler's heartbeat.
+    pub seen_mono_ms: u64,
+    pub(crate) uptime_ms: u64,
+    pub(crate) health: Health,
+    /// Whether the published snapshot comes from the simulator.
+    pub(crate) simulated: bool,
+    /// Broker A's WebSocket, also where it is switched off.
+    pub(crate) ticker: TickerReading,
+    /// How often a tick and a call of the same second differed.
+    pub(crate) ticker_disagreements: u64,
+    /// The epoch in which this node leads others; `None` while it follows or is alone.
+    pub(crate) leads_in: Option<u64>,
+    /// How often something was refused because this node did not lead any more.
+    pub(crate) fenced: [(Fence, u64); Fence::ALL.len()],
+    /// What became of messages about brokers' tokens.
+    pub(crate) tokens: [(TokenEvent, u64); TokenEvent::ALL.len()],
+    /// What became of attempts that all nodes count together.
+    pub(crate) limits: SharedTally,
+    pub(crate) runs: [(Warmer, Runs); Warmer::ALL.len()],
+}
+
+/// What the scheduler calls each second: makes the report, and publishes it and its document.
+pub(crate) fn reporter(
+    document: &Arc<ArcSwapOption<Prepared>>,
+    last: &Arc<ArcSwapOption<Report>>,
+) -> Reporter {
+    let (document, last) = (Arc::clone(document), Arc::clone(last));
+    Box::new(move |seen| {
+        let report = Report::of(seen);
+        document.store(Some(Arc::new(prepared(&report.health))));
+        last.store(Some(Arc::new(report)));
+    })
+}
+
+/// The whole response.
+fn prepared(health: &Health) -> Prepared {
+    let mut headers = vec![("Content-Type", "application/json"), ("Cache-Control", "no-store")];
+    let is_down = health.status == ServiceState::Down;
+    if is_down {
+        headers.push(("Retry-After", "1"));
+    }
+    Prepared::new(if is_down { 503 } else { 200 }, &headers, &values::to_vec(health))
+}
+
+impl Report {
+    fn of(seen: &Seen<'_>) -> Self {
+        let cluster = seen.context.cluster.as_ref();
+        let tokens = cluster.and_then(|cluster| cluster.tokens.as_ref());
+        let limits = cluster.and_then(|cluster| cluster.limits.as_ref());
+        let token_count = |event| tokens.map_or(0, |tokens| tokens.counts.of(event));
+        Self {
+            seen_mono_ms: seen.now_mono_ms,
+            uptime_ms: seen.uptime_ms,
+            health: health(seen),
+            simulated: seen.snapshot.is_simulated(),
+            ticker: ticker_reading(seen),
+            ticker_disagreements: seen.ticking.log().disagreements(),
+            leads_in: leads_in(seen),
+            fenced: Fence::ALL.map(|fence| (fence, seen.context.lead.fenced_total(fence))),
+            tokens: TokenEvent::ALL.map(|event| (event, token_count(event))),
+            limits: limits.map(|limits| limits.tally()).unwrap_or_default(),
+            runs: Warmer::ALL.map(|warmer| (warmer, seen.stats.of(warmer))),
+        }
+    }
+}
+
+fn health(seen: &Seen<'_>) -> Health {
+    let context = seen.context;
+    let (l1, store) = (context.l1.stats(), context.store.health());
+    let cache_l2 = cache_l2(context.l2.stats());
+    let warmers = warmers(seen, cache_l2.backend);
+    let feeds = HealthFeeds {
+        broker_a: feed(seen, Some(seen.feeds.broker_a())),
+        public: feed(seen, seen.feeds.public()),
+    };
+    let refused = context.refusals.in_force();
+    let stores_work = cache_l2.backend != CacheBackend::None
+        && store.state == StoreState::Ok
+        && !context.auth.changes().is_some_and(|reading| reading.is_outdated)
+        && refused.is_empty();
+    let (leader, epoch) = leadership(seen).unzip();
+    let waiting =
+        [Class::Listed, Class::Unlisted].map(|class| context.pending.stats(class).waiters);
+    Health {
+        status: service_state(seen, &warmers, &feeds, stores_work),
+        version: exit::VERSION.into(),
+        uptime_s: seen.uptime_ms / 1_000,
+        node: context.cluster.as_ref().map(|cluster| cluster.node.clone()),
+        role: context.lead.role(),
+        epoch,
+        leader,
+        relay: relay(seen),
+        changes: context.auth.changes().map(|reading| {
+            let ChangesReading { applied, age_ms, .. } = reading;
+            HealthChanges { applied, age_ms }
+        }),
+        database: store.state,
+        signing_key: context.auth.key_state(),
+        store: HealthStore { writes: store.writes, commits: store.commits, refused: store.refused },
+        cache_l1: HealthCacheL1 {
+            size: l1.size,
+            hits: l1.hits,
+            misses: l1.misses,
+            evictions: l1.evictions,
+            waiting: waiting.iter().sum(),
+        },
+        cache_answers: cache_answers(context.responses.stats()),
+        cache_l2,
+        warmers,
+        market: market(seen),
+        feeds,
+        close: seen.close.counts().clone(),
+        signals: seen.signals.counts(),
+        lanes: lanes(context),
+        log: HealthLog { lines_dropped: log::lines_dropped(), writes_failed: log::writes_failed() },
+        clock: HealthClock {
+            ahead_of_exchange_ms: clock_ahead_ms(seen),
+            set: Mark(context.clock.is_set()),
+        },
+        backup: backup(seen),
+        reload: context.reloads.refused_at().map(|at| HealthReload { refused_ist: Instant(at) }),
+        admin_listener: context
+            .admin_failure
+            .clone()
+            .map(|failure| HealthAdminListener { failure }),
+        shared_server: (!refused.is_empty()).then(|| {
+            let refused = refused.iter().map(ToString::to_string);
+            HealthSharedServer { refused: refused.collect() }
+        }),
+        exposed: context.reloads.exposed().to_vec(),
+        disclaimer: DISCLAIMER.into(),
+    }
+}
+
+fn service_state(
+    seen: &Seen<'_>,
+    warmers: &HealthWarmers,
+    feeds: &HealthFeeds,
+    stores_work: bool,
+) -> ServiceState {
+    use WarmerState::{Failing, Ok, Starting};
+    let evening_failed = warmers.close == Failing || warmers.signals == Failing;
+    match (warmers.index, leading(seen, feeds), warmers.persist) {
+        (Starting | Failing, _, _) if seen.snapshot.age().is_none() => ServiceState::Down,
+        (Ok, FeedState::Ok, Ok) if stores_work && !evening_failed => ServiceState::Ok,
+        _ => ServiceState::Degraded,
+    }
+}
+
+/// State of the feed that prices should come from. Without an app at broker A this is the public
+/// provider. A node that another one sends prices to has none; the index shows their freshness.
+fn leading(seen: &Seen<'_>, feeds: &HealthFeeds) -> FeedState {
+    match (is_told(seen), feeds.broker_a.state) {
+        (true, _) => FeedState::Ok,
+        (false, FeedState::Off) => feeds.public.state,
+        (false, state) => state,
+    }
+}
+
+/// The epoch of a leader that is not alone.
+fn leads_in(seen: &Seen<'_>) -> Option<u64> {
+    let epoch = seen.context.lead.epoch();
+    epoch.filter(|epoch| *epoch != Epoch::ALONE).map(|epoch| epoch.0)
+}
+
+/// The node that leads, and its epoch: this one, or the one that it last heard.
+fn leadership(seen: &Seen<'_>) -> Option<(String, u64)> {
+    let cluster = seen.context.cluster.as_ref()?;
+    match leads_in(seen) {
+        Some(epoch) => Some((cluster.node.clone(), epoch)),
+        None => cluster.relay_reading().leader.map(|(leader, epoch)| (leader, epoch.0)),
+    }
+}
+
+fn relay(seen: &Seen<'_>) -> Option<HealthRelay> {
+    let cluster = seen.context.cluster.as_ref()?;
+    let now = seen.context.clock.now();
+    let origin =
+        |shared: &SharedToken| shared.valid(now).map_or(TokenOrigin::None, |token| token.origin());
+    let tokens = cluster.tokens.as_ref().map(|tokens| {
+        let SharedTokens { counts, of_broker_a, of_broker_b } = tokens;
+        HealthTokens {
+            broker_a: origin(of_broker_a),
+            broker_b: origin(of_broker_b),
+            told: counts.of(TokenEvent::Told),
+            taken: counts.of(TokenEvent::Taken),
+            foreign: counts.of(TokenEvent::Foreign),
+        }
+    });
+    let RelayReading { state, age_ms, gaps, .. } = cluster.relay_reading();
+    Some(HealthRelay { state, age_ms, gaps, tokens })
+}
+
+/// Whether this node shows what another sends it.
+fn is_told(seen: &Seen<'_>) -> bool {
+    seen.standing == Standing::Relayed
+}
+
+fn cache_answers(stats: ResponsesStats) -> HealthCacheAnswers {
+    let ResponsesStats { users, bytes, hits, misses, evictions, refused } = stats;
+    HealthCacheAnswers { users, bytes, hits, misses, evictions, refused }
+}
+
+fn cache_l2(stats: L2Stats) -> HealthCacheL2 {
+    let L2Stats { backend, hits, misses, errors, .. } = stats;
+    HealthCacheL2 { backend, hits, misses, errors }
+}
+
+fn lanes(context: &WarmerContext) -> Vec<LaneReport> {
+    let lanes = [
+        &context.broker_a_lane,
+        &context.public_lane,
+        &context.cache_lane,
+        &context.store_lane,
+        &context.close_lane,
+        &context.signals_lane,
+        &context.crypto_lane,
+    ];
+    let report = lanes.iter().map(|lane| {
+        let name = lane.name().into();
+        let LaneStats {
+            depth, running, completed, refused, expired, panicked, wait_ms_max, ..
+        } = lane.stats();
+        LaneReport { name, depth, running, completed, refused, expired, panicked, wait_ms_max }
+    });
+    report.collect()
+}
+
+fn backup(seen: &Seen<'_>) -> Option<HealthBackup> {
+    let record = seen.store_check.last_backup()?;
+    let succeeded = record.succeeded_ms.and_then(|ms| Timestamp::from_millisecond(ms).ok());
+    Some(HealthBackup { succeeded_ist: succeeded.map(Instant), failed: record.failed() })
+}
+
+/// The market, and the age of the snapshot.
+fn market(seen: &Seen<'_>) -> HealthMarket {
+    let context = seen.context;
+    let instruments = context.instruments.load();
+    let age = seen.snapshot.age();
+    let today = clock::zoned(context.clock.now()).date();
+    HealthMarket {
+        phase: seen.status.phase,
+        calendar_known: seen.status.calendar_known,
+        calendar_until: context.calendar.covered_until(today).map(Day),
+        as_of_ist: age.map(|age| Instant(age.as_of)),
+        delay_s: age.and_then(|age| age.delay_s).map(Delay),
+        stale: age.map(|age| age.stale),
+        source: age.map(|age| age.source),
+        instruments: instruments.len(),
+        instruments_origin: instruments.origin(),
+    }
+}
+
+/// A feed, which may be switched off.
+fn feed(seen: &Seen<'_>, feed: Option<&PolledFeed>) -> Feed {
+    let Some(feed) = feed else { return Feed { state: FeedState::Off, ..Feed::default() } };
+    let succeeded_mono_ms = feed.succeeded_mono_ms();
+    let (rounds, failures) = feed.counts();
+    Feed {
+        state: feed_state(seen, feed),
+        age_ms: succeeded_mono_ms.map(|at| seen.now_mono_ms.saturating_sub(at)),
+        delay_s: succeeded_mono_ms.and_then(|_| feed.time().delay_of_primary_s()).map(Delay),
+        rounds,
+        failures,
+        failure: feed.failure().map(str::to_owned),
+        ticker: ticker(seen, feed.source()),
+    }
+}
+
+fn ticker(seen: &Seen<'_>, source: Source) -> Option<HealthTicker> {
+    if source != Source::BrokerA || !seen.context.ticker.is_on() {
+        return None;
+    }
+    let reading = ticker_reading(seen);
+    Some(HealthTicker {
+        state: reading.state,
+        live: reading.live,
+        age_ms: reading.age_ms,
+        subscribed: reading.subscribed,
+        ticks: reading.ticks,
+        reconnects: reading.ended.iter().map(|(_, count)| count).sum(),
+        failure: reading.failure.map(Into::into),
+    })
+}
+
+/// The ticker's own reading, and whether its ticks are believed.
+fn ticker_reading(seen: &Seen<'_>) -> TickerReading {
+    TickerReading { live: seen.ticking.is_live(), ..seen.context.ticker.reading() }
+}
+
+/// How far the machine's clock is ahead of the exchange's. Nothing while some feed is healthy: one
+/// that is not asked any more may still hold a reading of a clock that has been put right since.
+fn clock_ahead_ms(seen: &Seen<'_>) -> Option<i64> {
+    if seen.feeds.any_healthy(seen.context.l1.freshness(), seen.now_mono_ms) {
+        return None;
+    }
+    seen.feeds.iter().find_map(|feed| feed.clock_ahead_ms(seen.now_mono_ms))
+}
+
+fn warmers(seen: &Seen<'_>, backend: CacheBackend) -> HealthWarmers {
+    HealthWarmers {
+        index: index_state(seen),
+        quotes: quotes_state(seen),
+        instruments: instruments_state(seen),
+        persist: match (seen.persist.is_failing(), backend) {
+            (_, CacheBackend::None) => WarmerState::Paused,
+            (true, _) => WarmerState::Failing,
+            (false, _) => WarmerState::Ok,
+        },
+        close: seen.close.state(seen.now_mono_ms),
+        signals: seen.signals.state(seen.now_mono_ms),
+    }
+}
+
+fn index_state(seen: &Seen<'_>) -> WarmerState {
+    match seen.snapshot.age() {
+        None if seen.feeds.all_failed() => WarmerState::Failing,
+        None => WarmerState::Starting,
+        Some(age) if age.stale => WarmerState::Stale,
+        Some(_) => WarmerState::Ok,
+    }
+}
+
+fn quotes_state(seen: &Seen<'_>) -> WarmerState {
+    let healthy = seen.feeds.any_healthy(seen.context.l1.freshness(), seen.now_mono_ms);
+    match (healthy || is_told(seen), seen.feeds.all_failed()) {
+        (true, _) => WarmerState::Ok,
+        (false, true) => WarmerState::Failing,
+        (false, false) if seen.feeds.have_answered() => WarmerState::Stale,
+        (false, false) => WarmerState::Starting,
+    }
+}
+
+fn instruments_state(seen: &Seen<'_>) -> WarmerState {
+    match (seen.instruments.is_failing(), seen.context.instruments.load().origin()) {
+        (true, _) => WarmerState::Failing,
+        (false, Origin::BrokerA) => WarmerState::Ok,
+        // The embedded list serves until a token brings the day's.
+        (false, Origin::Embedded) => WarmerState::Paused,
+    }
+}
+
+/// The cause comes first where one is known, since an operator mends causes.
+fn feed_state(seen: &Seen<'_>, feed: &PolledFeed) -> FeedState {
+    let (context, now_mono_ms) = (seen.context, seen.now_mono_ms);
+    let now = context.clock.now();
+    let token = context.token.status(now);
+    let is_broker_a = feed.source() == Source::BrokerA;
+    match feed.readiness() {
+        Readiness::Off => return FeedState::Off,
+        Readiness::NoPermission => return FeedState::NoPermission,
+        Readiness::NoToken if token.initialized => return FeedState::TokenDead,
+        Readiness::NoToken if !context.broker_a.has_app() => return FeedState::Off,
+        Readiness::NoToken => return FeedState::NoToken,
+        Readiness::Open(_) => return FeedState::Open,
+        Readiness::Follows => return FeedState::Relayed,
+        _ if is_broker_a && token.no_permission => return FeedState::NoPermission,
+        Readiness::Paced(_) | Readiness::Ready => {}
+    }
+    if feed.is_timed_out(now_mono_ms) {
+        return FeedState::Hanging;
+    }
+    let freshness = context.l1.freshness();
+    let stands_in = !seen.feeds.broker_a().is_healthy(freshness, now_mono_ms) && !is_told(seen);
+    let in_use = is_broker_a || stands_in;
+    let (polls, _) = feed.counts();
+    match feed.failure() {
+        // One failure may be chance. More are reported even while the prices are still fresh.
+        Some(_) if feed.keeps_failing() => FeedState::Failing,
+        _ if feed.is_healthy(freshness, now_mono_ms) => FeedState::Ok,
+        Some(_) => FeedState::Failing,
+        None if !in_use || polls == 0 => FeedState::Standby,
+        // After the bell a delayed feed shows yesterday's close for as long as its delay.
+        None if feed.time().is_before_the_bell(&context.calendar, now) => FeedState::Starting,
+        None if feed.is_stalled(freshness, now_mono_ms) => FeedState::Mute,
+        None if feed.succeeded_mono_ms().is_none() => FeedState::Starting,
+        None => FeedState::Stale,
+    }
+}
