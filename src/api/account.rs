@@ -7,9 +7,8 @@
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 
-use crate::api::activation::show;
 use crate::api::body::Fields;
-use crate::api::state::{Call, State, reply_with};
+use crate::api::state::{Call, Handled, NO_STORE, State, reply_with, show};
 use crate::auth::{
     AccountError, COOKIE, Caller, EARLIER_COOKIE, EMAIL_BYTES_MAX, NAME_CHARS_MAX,
     PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN, PROOF_LIFE_S, Session, TOKEN_LIFE_S, Unidentified,
@@ -26,11 +25,7 @@ use crate::views::values::Instant;
 use crate::web::Site;
 
 /// `POST /api/auth/register`.
-pub(super) fn register(
-    state: &State,
-    call: &Call<'_>,
-    reply: &mut Response<'_>,
-) -> Result<(), Problem> {
+pub(super) fn register(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
     let mut fields = Fields::of(&call.request)?;
     let email = fields.text("email", EMAIL_BYTES_MAX * 2);
     let normal = normalised(&email);
@@ -51,11 +46,7 @@ pub(super) fn register(
 }
 
 /// `POST /api/auth/login`.
-pub(super) fn login(
-    state: &State,
-    call: &Call<'_>,
-    reply: &mut Response<'_>,
-) -> Result<(), Problem> {
+pub(super) fn login(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
     let mut fields = Fields::of(&call.request)?;
     let email = fields.text("email", EMAIL_BYTES_MAX * 2);
     let password = fields.secret("password", PASSWORD_CHARS_MAX);
@@ -70,11 +61,7 @@ pub(super) fn login(
 }
 
 /// `POST /api/auth/logout`.
-pub(crate) fn logout(
-    state: &State,
-    call: &Call<'_>,
-    reply: &mut Response<'_>,
-) -> Result<(), Problem> {
+pub(crate) fn logout(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
     let everywhere = match call.request.body {
         [] => false,
         _ => {
@@ -101,11 +88,7 @@ pub(crate) fn logout(
 }
 
 /// `POST /api/auth/password`.
-pub(super) fn password(
-    state: &State,
-    call: &Call<'_>,
-    reply: &mut Response<'_>,
-) -> Result<(), Problem> {
+pub(super) fn password(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
     let mut fields = Fields::of(&call.request)?;
     let current = fields.secret("current_password", PASSWORD_CHARS_MAX);
     let new = new_password(&mut fields, "new_password");
@@ -127,11 +110,7 @@ pub(super) fn password(
 }
 
 /// `DELETE /api/auth/account`.
-pub(super) fn erase(
-    state: &State,
-    call: &Call<'_>,
-    reply: &mut Response<'_>,
-) -> Result<(), Problem> {
+pub(super) fn erase(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
     let mut fields = Fields::of(&call.request)?;
     let password = fields.secret("password", PASSWORD_CHARS_MAX);
     fields.done()?;
@@ -210,7 +189,7 @@ fn view(session: &Session, by_cookie: bool) -> LoggedIn<'_> {
 /// Sends `view` with a `Set-Cookie` for each of `cookies`.
 fn reply_and_set(status: u16, view: &impl Serialize, cookies: &[String], reply: &mut Response<'_>) {
     values::write(reply.body(), view);
-    let mut headers = vec![("Cache-Control", "no-store")];
+    let mut headers = vec![NO_STORE];
     headers.extend(cookies.iter().map(|cookie| ("Set-Cookie", cookie.as_str())));
     reply.send(status, JSON, &headers);
 }
@@ -309,11 +288,7 @@ fn written(name: &str, value: &str, path: &str, life_s: i64, secure: bool) -> St
 // a valid token from the store.
 
 /// `GET /api/auth/session`.
-pub(super) fn read(
-    state: &State,
-    call: &Call<'_>,
-    reply: &mut Response<'_>,
-) -> Result<(), Problem> {
+pub(super) fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
     let caller = caller(state, call)?;
     let user = match &caller {
         Some(caller) => user(state, caller)?,

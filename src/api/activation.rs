@@ -9,25 +9,22 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use secrecy::{ExposeSecret, SecretString};
-use serde::Serialize;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 use crate::api::body::Fields;
 use crate::api::errors::{BrokerRoute, activation_busy, broker_problem, broker_timed_out};
-use crate::api::state::{Call, State, reply_with};
+use crate::api::portfolio::on;
+use crate::api::state::{Call, Handled, State, reply_with, show};
 use crate::auth::throttle::{Key, Throttle};
 use crate::base::{Broker, Clock};
 use crate::brokers::session::token::TokenStatus;
 use crate::brokers::settings::UpstreamSettings;
 use crate::brokers::{BrokerError, BrokerErrorKind, Readiness};
-use crate::http::document::variants::etag;
-use crate::http::message::response::JSON;
 use crate::http::{Problem, Request, Response};
+use crate::rt::Lane;
 use crate::rt::coroutines::Parker;
-use crate::rt::{Lane, LaneError};
 use crate::views::account::{BrokerAStatus, BrokerBStatus};
-use crate::views::values;
 use crate::views::values::Instant;
 
 /// Wrong secrets that an address may send at once, and again each minute. An administrator sends
@@ -79,6 +76,20 @@ impl Administration {
         self.secrets.load_full()
     }
 
+    /// The one-time code in the member `field` of the administrator's request.
+    fn code(
+        &self,
+        call: &Call<'_>,
+        secret: Option<&SecretString>,
+        field: &'static str,
+    ) -> Result<SecretString, Problem> {
+        let mut fields = Fields::of(&call.request)?;
+        self.admit(&call.request, &mut fields, secret)?;
+        let code = fields.secret(field, CODE_CHARS_MAX);
+        fields.done()?;
+        Ok(code)
+    }
+
     /// Fails unless the request comes from the administrator: it has the secret or, if none is set,
     /// comes from a program on this machine.
     fn admit(
@@ -106,61 +117,41 @@ impl Administration {
         Ok(())
     }
 
-    /// Runs `exchange` on `lane` and parks until it has ended.
+    /// Runs `exchange` on the lane of `broker` and parks until it has ended.
     fn run<T: Send + 'static>(
         &self,
         lane: &Lane,
         broker: Broker,
-        exchange: impl FnOnce() -> Result<T, Problem> + Send + 'static,
+        exchange: impl FnOnce() -> Result<T, BrokerError> + Send + 'static,
     ) -> Result<T, Problem> {
-        let ticket = lane.submit(self.deadline_ms, exchange).map_err(|_| activation_busy())?;
-        match ticket.wait() {
-            Ok(result) => result,
-            Err(LaneError::Late) => Err(broker_timed_out(broker, BrokerRoute::Activation)),
-            Err(error @ (LaneError::Panicked | LaneError::Closed)) => {
-                Err(Problem::internal().because(error))
-            }
-        }
+        let late = || broker_timed_out(broker, BrokerRoute::Activation);
+        let activated = on(lane, self.deadline_ms, activation_busy, late, || Ok(exchange()))?;
+        activated.map_err(|error| broker_problem(error, broker, BrokerRoute::Activation))
     }
 }
 
 /// `POST /brokera/activate` with `request_token`.
-pub(crate) fn broker_a(
-    state: &State,
-    call: &Call<'_>,
-    reply: &mut Response<'_>,
-) -> Result<(), Problem> {
+pub(crate) fn broker_a(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
     let administration = &state.administration;
-    let mut fields = Fields::of(&call.request)?;
-    administration.admit(&call.request, &mut fields, administration.secrets().broker_a.as_ref())?;
-    let code = fields.secret("request_token", CODE_CHARS_MAX);
-    fields.done()?;
+    let secrets = administration.secrets();
+    let code = administration.code(call, secrets.broker_a.as_ref(), "request_token")?;
     let broker = Arc::clone(&state.broker_a);
     let status = administration.run(&state.broker_a_lane, Broker::A, move || {
-        let activated = with_rate_limit_retries(|| broker.activate(code.expose_secret()));
-        activated.map_err(|error| broker_problem(error, Broker::A, BrokerRoute::Activation))
+        with_rate_limit_retries(|| broker.activate(code.expose_secret()))
     })?;
-    send_broker_a(&status, reply);
+    reply_with(200, &of_broker_a(&status), reply);
     Ok(())
 }
 
 /// `POST /brokerb/activate` with `api_session`.
-pub(crate) fn broker_b(
-    state: &State,
-    call: &Call<'_>,
-    reply: &mut Response<'_>,
-) -> Result<(), Problem> {
+pub(crate) fn broker_b(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
     let administration = &state.administration;
-    let mut fields = Fields::of(&call.request)?;
-    administration.admit(&call.request, &mut fields, administration.secrets().broker_b.as_ref())?;
-    let code = fields.secret("api_session", CODE_CHARS_MAX);
-    fields.done()?;
+    let secrets = administration.secrets();
+    let code = administration.code(call, secrets.broker_b.as_ref(), "api_session")?;
     let broker = Arc::clone(&state.broker_b);
-    let status = administration.run(&state.broker_b_lane, Broker::B, move || {
-        let activated = broker.activate(code.expose_secret());
-        activated.map_err(|error| broker_problem(error, Broker::B, BrokerRoute::Activation))
-    })?;
-    send_broker_b(&status, reply);
+    let status = administration
+        .run(&state.broker_b_lane, Broker::B, move || broker.activate(code.expose_secret()))?;
+    reply_with(200, &of_broker_b(&status), reply);
     Ok(())
 }
 
@@ -204,46 +195,15 @@ fn local_only() -> Problem {
 // `GET /brokera/status`, `GET /brokerb/status`: the server's shared broker tokens, as of this
 // instant.
 
-const NO_STORE: (&str, &str) = ("Cache-Control", "no-store");
-
 /// `GET /brokera/status`. Computed from the current state of the token, so that a refusal by the
 /// broker, or its expiry at 06:00, shows at once.
-pub(crate) fn broker_a_status(
-    state: &State,
-    call: &Call<'_>,
-    reply: &mut Response<'_>,
-) -> Result<(), Problem> {
+pub(crate) fn broker_a_status(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
     show(&of_broker_a(&state.broker_a_token.status(state.clock.now())), call, reply)
 }
 
 /// `GET /brokerb/status`, of broker B's session, which has no token type.
-pub(crate) fn broker_b_status(
-    state: &State,
-    call: &Call<'_>,
-    reply: &mut Response<'_>,
-) -> Result<(), Problem> {
+pub(crate) fn broker_b_status(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
     show(&of_broker_b(&state.broker_b.status()), call, reply)
-}
-
-pub(crate) fn send_broker_a(status: &TokenStatus, reply: &mut Response<'_>) {
-    reply_with(200, &of_broker_a(status), reply);
-}
-
-pub(crate) fn send_broker_b(status: &TokenStatus, reply: &mut Response<'_>) {
-    reply_with(200, &of_broker_b(status), reply);
-}
-
-/// Sends `view` as of this instant, with its `ETag`.
-pub(super) fn show(
-    view: &impl Serialize,
-    call: &Call<'_>,
-    reply: &mut Response<'_>,
-) -> Result<(), Problem> {
-    values::write(reply.body(), view);
-    let etag = etag(reply.written());
-    let verdict = call.request.preconditions().judge(Some(etag.as_bytes()))?;
-    reply.send(verdict.status(), JSON, &[("ETag", &etag), NO_STORE]);
-    Ok(())
 }
 
 fn of_broker_a(status: &TokenStatus) -> BrokerAStatus {

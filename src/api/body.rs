@@ -7,6 +7,8 @@
 //! name is refused, because JSON parsers disagree about which one counts.
 
 use std::borrow::Cow;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
 
 use jiff::civil::Date;
 use rust_decimal::Decimal;
@@ -312,6 +314,31 @@ pub(super) fn one(query: &[u8], name: &'static str) -> Result<Option<String>, Pr
     once(query, name.as_bytes()).map_err(|_| invalid(name, ONCE))
 }
 
+/// The value of a parameter, as `read` understands it; `None` if it is absent. `expected` tells the
+/// client what it should be.
+///
+/// # Errors
+/// 400 `validation_failed`.
+pub(super) fn parameter<T>(
+    query: &[u8],
+    name: &'static str,
+    expected: impl Into<Cow<'static, str>>,
+    read: impl FnOnce(&str) -> Option<T>,
+) -> Result<Option<T>, Problem> {
+    let Some(text) = one(query, name)? else { return Ok(None) };
+    read(&text).map(Some).ok_or_else(|| invalid(name, expected))
+}
+
+/// A whole number of these, in digits alone: no sign, no blank.
+pub(super) fn whole<N: FromStr + PartialOrd>(
+    allowed: RangeInclusive<N>,
+) -> impl Fn(&str) -> Option<N> {
+    move |text| {
+        let plain = text.bytes().all(|byte| byte.is_ascii_digit());
+        text.parse().ok().filter(|number| plain && allowed.contains(number))
+    }
+}
+
 /// The 400 for an invalid parameter.
 pub(super) fn invalid(name: &'static str, message: impl Into<Cow<'static, str>>) -> Problem {
     let detail = "A query parameter is not valid.";
@@ -368,6 +395,19 @@ mod query_tests {
         assert_eq!(decoded("NSE:NIFTY%2050,NSE:NIFTY+50").unwrap(), "NSE:NIFTY 50,NSE:NIFTY 50");
         for bad in ["%", "%4", "%zz", "a%2"] {
             assert_eq!(decoded(bad), Err(BadEscape), "{bad}");
+        }
+    }
+
+    #[test]
+    fn whole_numbers_are_digits_within_their_range() {
+        let days = whole(1..=365_u16);
+        for (text, expected) in
+            [("1", Some(1)), ("365", Some(365)), ("030", Some(30)), ("0", None), ("366", None)]
+        {
+            assert_eq!(days(text), expected, "{text}");
+        }
+        for bad in ["", "-1", "+1", "1.0", "ten", " 7", "99999999999"] {
+            assert_eq!(days(bad), None, "{bad}");
         }
     }
 

@@ -10,12 +10,11 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::api::body::{invalid, one};
+use crate::api::body::{invalid, one, parameter, whole};
 use crate::api::portfolio::compute;
-use crate::api::state::{Call, State};
+use crate::api::state::{Call, Handled, State, send_tagged};
 use crate::base::{BoundedMap, Symbol};
 use crate::http::document::variants::{Coding, PUBLIC, preferred_coding};
-use crate::http::message::response::JSON;
 use crate::http::{CachePolicy, Problem, Response, Variants};
 use crate::ops::Counter;
 use crate::views::quotes::{CandlesDocument, CandlesHead};
@@ -38,12 +37,8 @@ const POLICY: CachePolicy = CachePolicy {
 const COMPRESSED_FROM_BYTES: usize = 1_024;
 
 /// Parks for a symbol that is not in memory, or was not compressed yet.
-pub(super) fn read(
-    state: &State,
-    call: &Call<'_>,
-    reply: &mut Response<'_>,
-) -> Result<(), Problem> {
-    let (symbol, days) = asked(call.request.query().unwrap_or_default())?;
+pub(super) fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
+    let (symbol, days) = asked(call.query())?;
     let document = document(state, &symbol)?.ok_or_else(not_stored)?;
     let request = &call.request;
     if preferred_coding(request.accept_encoding()) != Coding::Identity
@@ -53,12 +48,9 @@ pub(super) fn read(
         reply.send_document(chosen);
         return Ok(());
     }
-    let etag = format!("\"{}\"", document.tag(days));
-    let verdict = request.preconditions().judge(Some(etag.as_bytes()))?;
     document.write(days, reply.body());
-    let headers = [("ETag", &*etag), ("Cache-Control", PUBLIC), ("Vary", POLICY.vary)];
-    reply.send(verdict.status(), JSON, &headers);
-    Ok(())
+    let etag = format!("\"{}\"", document.tag(days));
+    send_tagged(call, &etag, &[("Cache-Control", PUBLIC), ("Vary", POLICY.vary)], reply)
 }
 
 /// The document with the newest `days` candles in all codings. `None` where it is small, or nobody
@@ -128,18 +120,9 @@ fn made(state: &State, symbol: &Symbol) -> Result<Option<Arc<CandlesDocument>>, 
 fn asked(query: &[u8]) -> Result<(Symbol, usize), Problem> {
     let symbol = one(query, "symbol")?.and_then(|text| Symbol::parse(&text));
     let symbol = symbol.ok_or_else(|| invalid("symbol", "EXCHANGE:TICKER, such as NSE:INFY."))?;
-    let days = match one(query, "days")? {
-        Some(text) => days(&text)
-            .ok_or_else(|| invalid("days", format!("A whole number from 1 to {DAYS_MAX}.")))?,
-        None => DAYS_DEFAULT,
-    };
-    Ok((symbol, days))
-}
-
-/// Digits alone: no sign, no blank.
-fn days(text: &str) -> Option<usize> {
-    let plain = text.bytes().all(|byte| byte.is_ascii_digit());
-    text.parse().ok().filter(|days| plain && (1..=DAYS_MAX).contains(days))
+    let expected = format!("A whole number from 1 to {DAYS_MAX}.");
+    let days = parameter(query, "days", expected, whole(1..=DAYS_MAX))?;
+    Ok((symbol, days.unwrap_or(DAYS_DEFAULT)))
 }
 
 fn not_stored() -> Problem {

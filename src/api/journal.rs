@@ -10,11 +10,11 @@ use jiff::{Span, Timestamp, ToSpan};
 use rust_decimal::Decimal;
 use sha2::{Digest, Sha256};
 
-use crate::api::body::{Amount, Fields, invalid, one};
+use crate::api::body::{Amount, Fields, invalid, one, parameter, whole};
 use crate::api::portfolio::compute;
-use crate::api::state::{Call, State, reply_with};
+use crate::api::state::{Call, Handled, NO_STORE, State, reply_with, send_tagged};
 use crate::base::clock;
-use crate::http::document::variants::etag as search_etag;
+use crate::http::document::variants::etag as etag_of;
 use crate::http::message::response::JSON;
 use crate::http::{EntityTag, Named, Problem, Request, Response};
 use crate::portfolio::closed_trades::{NotedTrade, closed_pairs, realised};
@@ -44,49 +44,38 @@ const QUANTITY: Amount = Amount { zero: false, ..PRICE };
 /// Earliest trading date. Catches a mistyped century.
 const FIRST_DATE: Date = jiff::civil::date(1990, 1, 1);
 
-/// For answers that report what was done.
-const NO_STORE: (&str, &str) = ("Cache-Control", "no-store");
-
 /// For stored data: the client may keep it and must revalidate it each time.
 const KEPT: [(&str, &str); 2] =
     [("Cache-Control", "private, no-cache"), ("Vary", "Authorization, Cookie")];
 
 /// `GET /api/journal`: a page, newest trading date first, then newest entry. Long entries make a
 /// page shorter than was asked for; only the cursor shows whether there are more.
-pub(super) fn list(
-    state: &State,
-    call: &Call<'_>,
-    reply: &mut Response<'_>,
-) -> Result<(), Problem> {
+pub(super) fn list(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
     let id = call.caller().id;
     let (after, limit) = page_of(call)?;
     // The store bounds the page in bytes, so that hashing and writing it on the edge is quick.
     let page = state.store.entries(id, after, limit)?;
-    let etag = etag(&page.revision());
-    let verdict = call.request.preconditions().judge(Some(etag.as_bytes()))?;
     let view = JournalPage {
         entries: page.entries.iter().map(entry_view).collect(),
         next_cursor: page.next().map(|position| seal(id, position)),
     };
     values::write(reply.body(), &view);
-    let [cache_control, vary] = KEPT;
-    reply.send(verdict.status(), JSON, &[("ETag", &etag), cache_control, vary]);
-    Ok(())
+    send_tagged(call, &etag(&page.revision()), &KEPT, reply)
 }
 
 /// The page that the query asks for: its cursor and its limit.
 fn page_of(call: &Call<'_>) -> Result<(Option<JournalCursor>, usize), Problem> {
-    let query = call.request.query().unwrap_or_default();
-    let limit = limit(query)?;
-    let after = match one(query, "cursor")? {
+    let expected = format!("A number from 1 to {LIMIT_MAX}.");
+    let limit = parameter(call.query(), "limit", expected, whole(1..=LIMIT_MAX))?;
+    let after = match one(call.query(), "cursor")? {
         Some(text) => Some(open(call.caller().id, &text).ok_or_else(cursor_invalid)?),
         None => None,
     };
-    Ok((after, limit))
+    Ok((after, limit.unwrap_or(LIMIT_DEFAULT)))
 }
 
 /// `POST /api/journal`. Preconditions apply to the page that a GET of the same target would return.
-pub(super) fn add(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
+pub(super) fn add(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
     let now = state.clock.now();
     let fields = read(Fields::of(&call.request)?, now)?;
     let expected = expected(&call.request);
@@ -107,29 +96,17 @@ pub(super) fn add(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> R
 }
 
 /// `GET /api/journal/{id}`.
-pub(super) fn show(
-    state: &State,
-    call: &Call<'_>,
-    reply: &mut Response<'_>,
-) -> Result<(), Problem> {
+pub(super) fn show(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
     let found = state.store.entry(call.caller().id, entry_id(call))?;
     let entry = found.ok_or_else(entry_not_found)?;
-    let etag = etag(&entry.revision());
-    let verdict = call.request.preconditions().judge(Some(etag.as_bytes()))?;
     values::write(reply.body(), &entry_view(&entry));
-    let [cache_control, vary] = KEPT;
-    reply.send(verdict.status(), JSON, &[("ETag", &etag), cache_control, vary]);
-    Ok(())
+    send_tagged(call, &etag(&entry.revision()), &KEPT, reply)
 }
 
 /// `PUT /api/journal/{id}`: replaces the whole entry, so fields that are left out are deleted. The
 /// answer has no `ETag`, because the stored entry is not byte for byte what was sent (RFC 9110
 /// 9.3.4).
-pub(super) fn replace(
-    state: &State,
-    call: &Call<'_>,
-    reply: &mut Response<'_>,
-) -> Result<(), Problem> {
+pub(super) fn replace(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
     let now = state.clock.now();
     let fields = read(Fields::of(&call.request)?, now)?;
     let (user, entry) = (call.caller().id, entry_id(call));
@@ -142,11 +119,7 @@ pub(super) fn replace(
 }
 
 /// `DELETE /api/journal/{id}`: 200 with a message, because every answer of this API is JSON.
-pub(super) fn delete(
-    state: &State,
-    call: &Call<'_>,
-    reply: &mut Response<'_>,
-) -> Result<(), Problem> {
+pub(super) fn delete(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
     let (user, entry) = (call.caller().id, entry_id(call));
     state.admit_write(call.caller())?;
     if !state.store.delete_entry(user, entry, expected(&call.request))? {
@@ -167,13 +140,6 @@ fn entry_not_found() -> Problem {
 fn cursor_invalid() -> Problem {
     let detail = "This is no next_cursor of a page of yours. Begin with the first page.";
     Problem::new(400, "cursor_invalid", detail)
-}
-
-fn limit(query: &[u8]) -> Result<usize, Problem> {
-    let Some(text) = one(query, "limit")? else { return Ok(LIMIT_DEFAULT) };
-    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
-    let limit = text.parse().ok().filter(|limit| digits && (1..=LIMIT_MAX).contains(limit));
-    limit.ok_or_else(|| invalid("limit", format!("A number from 1 to {LIMIT_MAX}.")))
 }
 
 /// Reads and checks an entry. All faults are reported.
@@ -325,22 +291,14 @@ struct Filters {
 
 /// `GET /api/journal/search`. Parks for the store once for each thousand entries, and then for the
 /// lane that computes.
-pub(super) fn search(
-    state: &State,
-    call: &Call<'_>,
-    reply: &mut Response<'_>,
-) -> Result<(), Problem> {
+pub(super) fn search(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
     let user = call.caller().id;
     let (after, limit) = page_of(call)?;
-    let filters = Filters::of(call.request.query().unwrap_or_default())?;
+    let filters = Filters::of(call.query())?;
     let entries = all_entries(state, user)?;
     let body = compute(state, move || Ok(found(user, &entries, &filters, after, limit)))?;
-    let search_etag = search_etag(&body);
-    let verdict = call.request.preconditions().judge(Some(search_etag.as_bytes()))?;
     reply.body().extend_from_slice(&body);
-    let [cache_control, vary] = KEPT;
-    reply.send(verdict.status(), JSON, &[("ETag", &search_etag), cache_control, vary]);
-    Ok(())
+    send_tagged(call, &etag_of(&body), &KEPT, reply)
 }
 
 /// Newest first.
@@ -400,9 +358,9 @@ fn text(query: &[u8], name: &'static str, chars_max: usize) -> Result<Option<Str
 
 /// Empty text is no date: unlike words to look for, an end of the time is not left open by it.
 fn date(query: &[u8], name: &'static str) -> Result<Option<Date>, Problem> {
-    let Some(text) = one(query, name)? else { return Ok(None) };
-    let date = text.trim().parse().ok().filter(|_| text.trim().len() == DATE_CHARS);
-    date.map(Some).ok_or_else(|| invalid(name, "A date, YYYY-MM-DD."))
+    parameter(query, name, "A date, YYYY-MM-DD.", |text| {
+        text.trim().parse().ok().filter(|_| text.trim().len() == DATE_CHARS)
+    })
 }
 
 fn found(

@@ -4,9 +4,8 @@
 //! Prepared once at the start, in every content coding; the edge picks one and copies it out. Tests
 //! compare it with the routes and with real answers.
 
-use super::state::State;
-use crate::api::state::Call;
-use crate::http::{CachePolicy, Problem, Response, Variants};
+use crate::api::state::{Call, Handled, State};
+use crate::http::{CachePolicy, Response, Variants};
 
 /// A test checks that its version is that of the package.
 const JSON: &[u8] = include_bytes!("openapi.json");
@@ -33,11 +32,7 @@ impl Default for Document {
 }
 
 /// Never waits.
-pub(super) fn read(
-    state: &State,
-    call: &Call<'_>,
-    reply: &mut Response<'_>,
-) -> Result<(), Problem> {
+pub(super) fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
     let request = &call.request;
     let document = &state.document.0;
     reply.send_document(document.select(request.accept_encoding(), request.preconditions())?);

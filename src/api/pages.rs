@@ -5,7 +5,7 @@ use zeroize::Zeroizing;
 
 use crate::api::body::Decoded;
 use crate::api::portfolio::compute;
-use crate::api::state::State;
+use crate::api::state::{Handled, State};
 use crate::base::Broker;
 use crate::brokers::call::transport::push_encoded;
 use crate::http::document::variants::{Coding, preferred_coding};
@@ -50,7 +50,7 @@ impl Place {
         state: &State,
         request: &Request<'_>,
         reply: &mut Response<'_>,
-    ) -> Result<(), Problem> {
+    ) -> Handled {
         if !self.takes(request.method()) {
             let detail = "This path does not take this method; see the Allow header.";
             let problem = Problem::new(405, "method_not_allowed", detail);
@@ -70,7 +70,7 @@ fn send(
     file: &'static File,
     request: &Request<'_>,
     reply: &mut Response<'_>,
-) -> Result<(), Problem> {
+) -> Handled {
     let variants = match preferred_coding(request.accept_encoding()) {
         Coding::Identity => file.plain(),
         _ => file.compressed().unwrap_or_else(|| {
@@ -99,7 +99,7 @@ pub(crate) fn send_broker_return(
     broker: Broker,
     request: &Request<'_>,
     reply: &mut Response<'_>,
-) -> Result<(), Problem> {
+) -> Handled {
     let code = match request.method() {
         Method::Post => code(broker, form(request)?)?,
         _ => code(broker, request.query().unwrap_or_default())?,

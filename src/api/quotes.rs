@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 use foldhash::quality::RandomState;
 
 use crate::api::body::{Decoded, invalid, one, values};
-use crate::api::state::{Call, State};
+use crate::api::state::{Call, Handled, State, send_tagged};
 use crate::base::Symbol;
 use crate::base::limiter::network;
 use crate::base::symbol::SYMBOL_BYTES_MAX;
@@ -37,12 +37,8 @@ const RETRY_AFTER_S: u64 = 5;
 const HEADERS: &[(&str, &str)] = &[("Cache-Control", "no-cache")];
 
 /// Parks only for symbols without a fresh quote, for at most `miss_wait_ms`.
-pub(super) fn read(
-    state: &State,
-    call: &Call<'_>,
-    reply: &mut Response<'_>,
-) -> Result<(), Problem> {
-    let query = call.request.query().unwrap_or_default();
+pub(super) fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
+    let query = call.query();
     let mut first = join(state, query, reply.body(), PassKind::First)?;
     if first.missing.is_empty() && first.cold.is_empty() {
         return finish(&first, call, reply);
@@ -79,7 +75,7 @@ enum PassKind {
 }
 
 /// Closes the array of quotes and sends.
-fn finish(pass: &Pass, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
+fn finish(pass: &Pass, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
     let body = reply.written();
     body.extend_from_slice(b"],\"unavailable\":[");
     name(body, pass.unavailable.iter());
@@ -328,11 +324,7 @@ impl Seen {
 // `GET /api/index/snapshot`: picks the prepared response and copies it out.
 
 /// Never waits, and allocates nothing once there is data.
-pub(crate) fn read_snapshot(
-    state: &State,
-    call: &Call<'_>,
-    reply: &mut Response<'_>,
-) -> Result<(), Problem> {
+pub(crate) fn read_snapshot(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
     let request = &call.request;
     let published = state.snapshot.load();
     let Some(published) = published.as_deref() else {
@@ -351,22 +343,15 @@ pub(crate) fn read_snapshot(
 const RESULTS_MAX: usize = 20;
 
 /// Never waits.
-pub(crate) fn read_search(
-    state: &State,
-    call: &Call<'_>,
-    reply: &mut Response<'_>,
-) -> Result<(), Problem> {
-    let text = one(call.request.query().unwrap_or_default(), "q")?.unwrap_or_default();
+pub(crate) fn read_search(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
+    let text = one(call.query(), "q")?.unwrap_or_default();
     let query = Query::parse(&text).ok_or_else(unusable)?;
     let list = state.instruments.load_full();
     let instruments = found(&list, &state.portfolio.securities(), &query);
     let count = instruments.len();
     let results = SearchResults { as_of: Day(list.as_of()), count, instruments };
     values::write(reply.body(), &results);
-    let etag = etag(reply.written());
-    let verdict = call.request.preconditions().judge(Some(etag.as_bytes()))?;
-    reply.send(verdict.status(), JSON, &[("ETag", &etag), ("Cache-Control", PUBLIC)]);
-    Ok(())
+    send_tagged(call, &etag(reply.written()), &[("Cache-Control", PUBLIC)], reply)
 }
 
 fn found<'a>(

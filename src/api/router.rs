@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::api::errors;
 use crate::api::pages::Place;
 use crate::api::routes::{ROUTES, Route};
-use crate::api::state::{Access, Call, State};
+use crate::api::state::{Access, Call, Handled, State};
 use crate::auth::Caller;
 use crate::http::{Method, Problem, Refreshed, Request, Response, Serve};
 use crate::rt::News;
@@ -35,7 +35,7 @@ impl Api {
         &self.state
     }
 
-    fn dispatch(&self, request: &Request<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
+    fn dispatch(&self, request: &Request<'_>, reply: &mut Response<'_>) -> Handled {
         let method = request.method();
         let (sent, mut normal) = (request.path(), None);
         let mut place = found(method, sent);
@@ -56,12 +56,7 @@ impl Api {
     }
 
     /// Answers what is no route: a page of the dashboard, or nothing.
-    fn page(
-        &self,
-        path: &[u8],
-        request: &Request<'_>,
-        reply: &mut Response<'_>,
-    ) -> Result<(), Problem> {
+    fn page(&self, path: &[u8], request: &Request<'_>, reply: &mut Response<'_>) -> Handled {
         let Some(place) = Place::at(&self.state, path) else {
             return Err(Problem::new(404, "not_found", "There is nothing at this path."));
         };
@@ -78,7 +73,7 @@ impl Api {
         path_id: Option<i64>,
         request: &Request<'_>,
         reply: &mut Response<'_>,
-    ) -> Result<(), Problem> {
+    ) -> Handled {
         let route = &ROUTES[number];
         reply.is_of_kind(number + 1);
         let caller = self.admitted(route, request)?;
@@ -122,12 +117,7 @@ impl Api {
     }
 
     /// Answers OPTIONS, including CORS preflights. Never identifies the caller.
-    fn options(
-        &self,
-        allow: &str,
-        request: &Request<'_>,
-        reply: &mut Response<'_>,
-    ) -> Result<(), Problem> {
+    fn options(&self, allow: &str, request: &Request<'_>, reply: &mut Response<'_>) -> Handled {
         reply.body();
         match self.state.cors().preflight(request, allow) {
             Some(headers) => reply.send(204, "", &headers),

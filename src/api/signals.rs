@@ -2,11 +2,10 @@
 //! filtered list is made from memory; it has some dozen rows.
 
 use super::state::State;
-use crate::api::body::{ONCE, invalid, once};
-use crate::api::state::Call;
+use crate::api::body::{ONCE, invalid, once, whole};
+use crate::api::state::{Call, Handled, send_tagged};
 use crate::base::Symbol;
 use crate::http::document::variants::{PUBLIC, etag};
-use crate::http::message::response::JSON;
 use crate::http::{Problem, PublishedJson, Response};
 use crate::signals::{Direction, ListedSignal};
 use crate::views::signals::SignalList;
@@ -34,37 +33,22 @@ impl Filter {
 }
 
 /// Every signal of the last published date. Never waits.
-pub(super) fn list(
-    state: &State,
-    call: &Call<'_>,
-    reply: &mut Response<'_>,
-) -> Result<(), Problem> {
-    let Some(filter) = filter(call.request.query().unwrap_or_default())? else {
+pub(super) fn list(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
+    let Some(filter) = filter(call.query())? else {
         return prepared(&state.signals, call, reply);
     };
     let list = state.signal_list.load();
     let list = list.as_deref().ok_or_else(not_ready)?;
     SignalList::of(list, |signal| filter.keeps(signal)).write(reply.body());
-    let etag = etag(reply.written());
-    let verdict = call.request.preconditions().judge(Some(etag.as_bytes()))?;
-    reply.send(verdict.status(), JSON, &[("ETag", &etag), ("Cache-Control", PUBLIC)]);
-    Ok(())
+    send_tagged(call, &etag(reply.written()), &[("Cache-Control", PUBLIC)], reply)
 }
 
 /// How published signals did. Never waits.
-pub(super) fn record(
-    state: &State,
-    call: &Call<'_>,
-    reply: &mut Response<'_>,
-) -> Result<(), Problem> {
+pub(super) fn record(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
     prepared(&state.signals_record, call, reply)
 }
 
-fn prepared(
-    slot: &PublishedJson,
-    call: &Call<'_>,
-    reply: &mut Response<'_>,
-) -> Result<(), Problem> {
+fn prepared(slot: &PublishedJson, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
     let request = &call.request;
     let published = slot.load();
     let published = published.as_deref().ok_or_else(not_ready)?;
@@ -106,8 +90,7 @@ fn filter(query: &[u8]) -> Result<Option<Filter>, Problem> {
                 (filter.provisional.is_some(), "Either true or false.")
             }
             _ => {
-                let digits = text.bytes().all(|byte| byte.is_ascii_digit());
-                let samples = text.parse().ok().filter(|_| digits);
+                let samples = whole(0..=u32::MAX)(&text);
                 filter.samples_min = samples.unwrap_or_default();
                 (samples.is_some(), "A whole number, not negative.")
             }

@@ -19,6 +19,7 @@ use crate::auth::{Auth, Caller};
 use crate::base::{Clock, MarketDay};
 use crate::brokers::{BrokerA, BrokerB, SharedToken};
 use crate::cache::{L1, Pending};
+use crate::http::document::variants::etag;
 use crate::http::message::response::JSON;
 use crate::http::{Prepared, Problem, PublishedJson, Request, Response, Verdict};
 use crate::market::{InstrumentList, MarketCalendar};
@@ -127,14 +128,22 @@ pub struct Call<'a> {
 }
 
 impl Call<'_> {
+    /// The query string; empty if there is none.
+    pub(super) fn query(&self) -> &[u8] {
+        self.request.query().unwrap_or_default()
+    }
+
     /// The caller.
     pub(crate) fn caller(&self) -> &Caller {
         self.caller.as_ref().expect("the route's access is User, so the dispatch identified one")
     }
 }
 
-/// A handler of a route. It sends a success itself and returns a refusal as a problem.
-pub(crate) type Handler = fn(&State, &Call<'_>, &mut Response<'_>) -> Result<(), Problem>;
+/// What a handler returns. It has sent a success itself; a refusal is sent by the router.
+pub(super) type Handled = Result<(), Problem>;
+
+/// A handler of a route.
+pub(crate) type Handler = fn(&State, &Call<'_>, &mut Response<'_>) -> Handled;
 
 /// Who may use a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -156,14 +165,36 @@ pub enum Hop {
     Always,
 }
 
-// ---- Report
+// ---- Replies
 //
-// Replies that report what was done and must not be cached.
+// Replies that a handler writes itself, each in one way.
+
+/// For replies that must not be cached: they report what was done, or the state of an instant.
+pub(super) const NO_STORE: (&str, &str) = ("Cache-Control", "no-store");
 
 /// Sends `view` with `Cache-Control: no-store`.
 pub(super) fn reply_with(status: u16, view: &impl Serialize, reply: &mut Response<'_>) {
     values::write(reply.body(), view);
-    reply.send(status, JSON, &[("Cache-Control", "no-store")]);
+    reply.send(status, JSON, &[NO_STORE]);
+}
+
+/// Sends the JSON in the body of `reply`, whose `ETag` is `etag`, as the request's preconditions
+/// ask for it.
+pub(super) fn send_tagged(
+    call: &Call<'_>,
+    etag: &str,
+    headers: &[(&str, &str)],
+    reply: &mut Response<'_>,
+) -> Handled {
+    let verdict = call.request.preconditions().judge(Some(etag.as_bytes()))?;
+    reply.send(verdict.status(), JSON, &[&[("ETag", etag)], headers].concat());
+    Ok(())
+}
+
+/// Sends `view` as of this instant, with its `ETag`.
+pub(super) fn show(view: &impl Serialize, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
+    values::write(reply.body(), view);
+    send_tagged(call, &etag(reply.written()), &[NO_STORE], reply)
 }
 
 // ---- Health
@@ -171,11 +202,7 @@ pub(super) fn reply_with(status: u16, view: &impl Serialize, reply: &mut Respons
 // `GET /api/health`: the report that the scheduler last made. Prepared in advance.
 
 /// Never waits.
-pub(super) fn read(
-    state: &State,
-    call: &Call<'_>,
-    reply: &mut Response<'_>,
-) -> Result<(), Problem> {
+pub(super) fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
     let report = state.health.load();
     let Some(report) = report.as_deref() else {
         return Err(Problem::unavailable("starting", "The service is starting.", 1));
@@ -184,7 +211,7 @@ pub(super) fn read(
     // The report has no `ETag`, because it changes each second. If the service is down the answer
     // is no success, so preconditions do not apply.
     if report.status() == 200 && given.judge(None)? == Verdict::NotModified {
-        reply.send(304, "", &[("Cache-Control", "no-store")]);
+        reply.send(304, "", &[NO_STORE]);
     } else {
         reply.send_document(report);
     }

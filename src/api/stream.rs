@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 
 use crate::api::body::{once, values};
 use crate::api::quotes::{Fetchable, name, symbols, wait_ms};
-use crate::api::state::{Call, State};
+use crate::api::state::{Call, Handled, State};
 use crate::base::Symbol;
 use crate::base::limiter::{network, site};
 use crate::cache::Hit;
@@ -89,13 +89,9 @@ impl EventStreams {
 }
 
 /// Never waits.
-pub(super) fn read(
-    state: &State,
-    call: &Call<'_>,
-    reply: &mut Response<'_>,
-) -> Result<(), Problem> {
+pub(super) fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
     let request = &call.request;
-    let query = request.query().unwrap_or_default();
+    let query = call.query();
     let symbols = match values(query, b"symbols").next() {
         Some(_) => Some(symbols(query)?),
         None => None,

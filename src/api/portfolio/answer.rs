@@ -8,11 +8,10 @@ use jiff::civil::Date;
 use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 
-use crate::api::body::{invalid, one};
-use crate::api::errors;
+use crate::api::errors::portfolio_busy;
 use crate::api::portfolio::export::Exports;
 use crate::api::portfolio::sync::UserLocks;
-use crate::api::state::{Call, State};
+use crate::api::state::{Call, Handled, State};
 use crate::auth::throttle::Throttle;
 use crate::base::{Broker, Clock};
 use crate::brokers::settings::UpstreamSettings;
@@ -42,7 +41,7 @@ pub(super) fn answer<Rows: Send + 'static>(
     view: View,
     read: impl FnOnce(&Store, AccountId) -> Result<Rows, StoreError>,
     write: impl FnOnce(&Rows) -> Result<Vec<u8>, Problem> + Send + 'static,
-) -> Result<(), Problem> {
+) -> Handled {
     let id = call.caller().id;
     let answers = &state.portfolio.answers;
     if state.auth.is_shared() {
@@ -76,20 +75,34 @@ pub(in crate::api) fn compute<T: Send + 'static>(
     state: &State,
     work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {
-    on(&state.portfolio.lane, COMPUTE_DEADLINE_MS, work)
+    on(&state.portfolio.lane, COMPUTE_DEADLINE_MS, portfolio_busy, portfolio_busy, work)
 }
 
-/// Runs `work` on `lane` and parks until it has ended.
-pub(super) fn on<T: Send + 'static>(
+/// Runs `work` on `lane` and parks until it has ended. `busy` is the answer where the lane is full
+/// or closes, `late` where the deadline passes.
+pub(in crate::api) fn on<T: Send + 'static>(
     lane: &Lane,
     deadline_ms: u64,
+    busy: fn() -> Problem,
+    late: impl FnOnce() -> Problem,
     work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {
-    let ticket = lane.submit(deadline_ms, work).map_err(|_| errors::portfolio_busy())?;
-    match ticket.wait() {
+    match lane.submit(deadline_ms, work).map_err(|_| busy())?.wait() {
         Ok(done) => done,
-        Err(LaneError::Late | LaneError::Closed) => Err(errors::portfolio_busy()),
-        Err(error @ LaneError::Panicked) => Err(Problem::internal().because(error)),
+        Err(error) => Err(not_done(error, busy, late)),
+    }
+}
+
+/// The answer where a job on a lane has not ended by itself.
+pub(super) fn not_done(
+    error: LaneError,
+    busy: fn() -> Problem,
+    late: impl FnOnce() -> Problem,
+) -> Problem {
+    match error {
+        LaneError::Late => late(),
+        LaneError::Closed => busy(),
+        LaneError::Panicked => Problem::internal().because(error),
     }
 }
 
@@ -141,25 +154,6 @@ pub(super) fn totals(summary: &Summary, day: Option<Date>, syncs: &Syncs) -> Tot
         synced: SyncTimes { a: syncs.synced_at(Broker::A), b: syncs.synced_at(Broker::B) },
         priced_from: summary.priced_from_ms.map(Instant::of_ms),
         priced_to: summary.priced_to_ms.map(Instant::of_ms),
-    }
-}
-
-/// A query parameter, read by `read`; `None` where it is not given.
-pub(super) fn parameter<T>(
-    call: &Call<'_>,
-    name: &'static str,
-    expected: &'static str,
-    read: impl FnOnce(&str) -> Option<T>,
-) -> Result<Option<T>, Problem> {
-    let Some(text) = one(call.request.query().unwrap_or_default(), name)? else { return Ok(None) };
-    read(&text).map(Some).ok_or_else(|| invalid(name, expected))
-}
-
-pub(super) fn switch(text: &str) -> Option<bool> {
-    match text {
-        "true" => Some(true),
-        "false" => Some(false),
-        _ => None,
     }
 }
 

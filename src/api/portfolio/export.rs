@@ -13,7 +13,7 @@ use rust_decimal::Decimal;
 use crate::api::errors;
 use crate::api::journal::entry_view;
 use crate::api::portfolio::answer::on;
-use crate::api::state::{Call, State};
+use crate::api::state::{Call, Handled, NO_STORE, State};
 use crate::base::{Cost, Holding, Position};
 use crate::http::document::variants::etag;
 use crate::http::message::response::JSON;
@@ -38,23 +38,19 @@ const DOCUMENT_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// What an entry has beside its text, in JSON.
 const ENTRY_BYTES: usize = 320;
 
-const NO_STORE: (&str, &str) = ("Cache-Control", "no-store");
 const DISPOSITION: (&str, &str) =
     ("Content-Disposition", "attachment; filename=\"bhav-export.json\"");
 
 /// Parks for the lane. A HEAD takes the same permit and does the same work, for the length.
-pub(crate) fn export(
-    state: &State,
-    call: &Call<'_>,
-    reply: &mut Response<'_>,
-) -> Result<(), Problem> {
+pub(crate) fn export(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
     let id = call.caller().id;
     let portfolio = &state.portfolio;
     let permit = portfolio.exports.begin(id.0).map_err(|_| errors::export_in_progress())?;
     let exported_at = Instant(state.clock.now());
     let store = Arc::clone(&state.store);
     // The one lane that waits for the store: of a journal of megabytes it holds a page at a time.
-    let made = on(&portfolio.export_lane, EXPORT_DEADLINE_MS, move || {
+    let (lane, busy) = (&portfolio.export_lane, errors::portfolio_busy);
+    let made = on(lane, EXPORT_DEADLINE_MS, busy, busy, move || {
         let document = written(&store, id, exported_at, &permit)?;
         Ok((etag(&document), document, permit))
     });

@@ -7,8 +7,9 @@ use jiff::civil::Date;
 use jiff::{Timestamp, ToSpan};
 use rust_decimal::Decimal;
 
-use crate::api::portfolio::answer::{Syncs, answer, compute, parameter, switch, totals};
-use crate::api::state::{Call, State};
+use crate::api::body::{parameter, whole};
+use crate::api::portfolio::answer::{Syncs, answer, compute, totals};
+use crate::api::state::{Call, Handled, NO_STORE, State};
 use crate::base::{
     Broker, Clock, Cost, Holding, MarketDay, Position, PositionKind, Quote, Symbol, clock,
 };
@@ -29,13 +30,9 @@ use crate::views::values;
 use crate::views::values::{Day, Delay, Instant, Money, Percent, Quantity, Simulated};
 
 /// Parks where the answer is not kept, and always with `live=true`.
-pub(crate) fn holdings(
-    state: &State,
-    call: &Call<'_>,
-    reply: &mut Response<'_>,
-) -> Result<(), Problem> {
-    let broker = parameter(call, "broker", "This is a or b.", Broker::parse)?;
-    let live = parameter(call, "live", "This is true or false.", switch)?.unwrap_or(false);
+pub(crate) fn holdings(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
+    let broker = parameter(call.query(), "broker", "This is a or b.", Broker::parse)?;
+    let live = switch(call, "live")?;
     let day = state.market_day(state.clock.now()).day;
     if !live {
         let view = View::Holdings { broker, day };
@@ -51,13 +48,14 @@ pub(crate) fn holdings(
         Ok((etag(&body), body))
     })?;
     let verdict = call.request.preconditions().judge(Some(etag.as_bytes()))?;
-    reply.send_owned(
-        verdict.status(),
-        JSON,
-        &[("ETag", &etag), ("Cache-Control", "no-store")],
-        body,
-    );
+    reply.send_owned(verdict.status(), JSON, &[("ETag", &etag), NO_STORE], body);
     Ok(())
+}
+
+/// A parameter that is off where it is not given.
+fn switch(call: &Call<'_>, name: &'static str) -> Result<bool, Problem> {
+    let given = parameter(call.query(), name, "This is true or false.", |text| text.parse().ok())?;
+    Ok(given.unwrap_or(false))
 }
 
 fn written(
@@ -309,14 +307,9 @@ impl Demand {
 // `GET /api/portfolio/positions`: the brokers' two lists, each row named by its list.
 
 /// Parks where the answer is not kept.
-pub(crate) fn positions(
-    state: &State,
-    call: &Call<'_>,
-    reply: &mut Response<'_>,
-) -> Result<(), Problem> {
-    let kind = parameter(call, "type", "This is day or net.", PositionKind::parse)?;
-    let closed = parameter(call, "include_closed", "This is true or false.", switch)?;
-    let closed = closed.unwrap_or(false);
+pub(crate) fn positions(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
+    let kind = parameter(call.query(), "type", "This is day or net.", PositionKind::parse)?;
+    let closed = switch(call, "include_closed")?;
     let calendar = state.calendar();
     let today = calendar.market_day(state.clock.now()).trading_date();
     let write = move |portfolio: &Portfolio| {
@@ -426,9 +419,10 @@ const DAYS_DEFAULT: u16 = 30;
 const DAYS_MAX: u16 = 365;
 
 /// Parks where the answer is not kept. The span ends today, in IST.
-pub(crate) fn pnl(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
+pub(crate) fn pnl(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
     let expected = "This is a whole number from 1 to 365.";
-    let days = parameter(call, "days", expected, days)?.unwrap_or(DAYS_DEFAULT);
+    let days = parameter(call.query(), "days", expected, whole(1..=DAYS_MAX))?;
+    let days = days.unwrap_or(DAYS_DEFAULT);
     let MarketDay { today, day, .. } = state.market_day(state.clock.now());
     let since = today.saturating_sub((i64::from(days) - 1).days());
     let read = |store: &Store, id| Ok((store.points(id, since)?, store.portfolio(id)?));
@@ -436,12 +430,6 @@ pub(crate) fn pnl(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> R
         pnl_written(points, portfolio, days, day)
     };
     answer(state, call, reply, View::Pnl { days, today, day }, read, write)
-}
-
-/// Digits alone: no sign, no blank.
-fn days(text: &str) -> Option<u16> {
-    let plain = text.bytes().all(|byte| byte.is_ascii_digit());
-    text.parse().ok().filter(|days| plain && (1..=DAYS_MAX).contains(days))
 }
 
 fn pnl_written(
@@ -522,22 +510,5 @@ mod live_prices_tests {
         assert_eq!(known.len(), DEMAND_MAX - missing.len());
         assert_eq!(known[..2], [symbol(30), symbol(60)], "the oldest are those of each thirty");
         assert!(!known.contains(&symbol(0)));
-    }
-}
-
-#[cfg(test)]
-mod pnl_tests {
-    use super::*;
-
-    #[test]
-    fn days_are_one_to_a_year() {
-        for (text, expected) in
-            [("1", Some(1)), ("365", Some(365)), ("030", Some(30)), ("0", None), ("366", None)]
-        {
-            assert_eq!(days(text), expected, "{text}");
-        }
-        for bad in ["", "-1", "+1", "1.0", "ten", " 7", "99999999999"] {
-            assert_eq!(days(bad), None, "{bad}");
-        }
     }
 }

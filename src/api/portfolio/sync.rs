@@ -15,7 +15,8 @@ use crate::api::errors::{
     BrokerRoute, broker_problem, broker_timed_out, broker_user_changed, in_progress, sync_busy,
     too_many_attempts,
 };
-use crate::api::state::{Call, State, reply_with};
+use crate::api::portfolio::answer::not_done;
+use crate::api::state::{Call, Handled, State, reply_with};
 use crate::auth::throttle::{Key, SharedAttempt};
 use crate::base::{Broker, Clock, Synced, clock, rng};
 use crate::brokers::broker_a::{Attempt, OpenSession};
@@ -26,7 +27,6 @@ use crate::portfolio::{
     Brokers, ChangedRow, Difference, HeldRow, Reconciliation as Compared, RowName as Name, Stood,
     SuspectedRow, SyncOutcome, check,
 };
-use crate::rt::LaneError;
 use crate::rt::coroutines::Parker;
 use crate::store::{AccountId, Before, Derive, NewPortfolio, Portfolio, StoreError, Turn};
 use crate::views::holdings::{DeletedRows, PortfolioDeleted};
@@ -50,29 +50,16 @@ const SHARED_TOKEN: SyncWarning = SyncWarning {
 };
 
 /// `POST /api/portfolio/sync`.
-pub(crate) fn broker_a(
-    state: &State,
-    call: &Call<'_>,
-    reply: &mut Response<'_>,
-) -> Result<(), Problem> {
+pub(crate) fn broker_a(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
     sync(state, call, reply, Broker::A)
 }
 
 /// `POST /api/portfolio/brokerb-sync`.
-pub(crate) fn broker_b(
-    state: &State,
-    call: &Call<'_>,
-    reply: &mut Response<'_>,
-) -> Result<(), Problem> {
+pub(crate) fn broker_b(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
     sync(state, call, reply, Broker::B)
 }
 
-fn sync(
-    state: &State,
-    call: &Call<'_>,
-    reply: &mut Response<'_>,
-    broker: Broker,
-) -> Result<(), Problem> {
+fn sync(state: &State, call: &Call<'_>, reply: &mut Response<'_>, broker: Broker) -> Handled {
     let id = call.caller().id;
     let (credentials, replaces_broker_user) = fields(call, broker)?;
     let portfolio = &state.portfolio;
@@ -240,9 +227,10 @@ fn fetched(
             opened.session = session;
             synced.map_err(|error| broker_problem(error, broker, BrokerRoute::Sync))
         }
-        Err(LaneError::Late) => Err(broker_timed_out(broker, BrokerRoute::Sync)),
-        Err(LaneError::Closed) => Err(sync_busy()),
-        Err(error @ LaneError::Panicked) => Err(Problem::internal().because(error)),
+        Err(error) => {
+            let late = || broker_timed_out(broker, BrokerRoute::Sync);
+            Err(not_done(error, sync_busy, late))
+        }
     }
 }
 
@@ -509,11 +497,7 @@ fn reconciliation(compared: Compared) -> Reconciliation {
 
 /// Parks for a sync of the same user that is under way, which would else bring the data back, and
 /// for the store.
-pub(crate) fn delete(
-    state: &State,
-    call: &Call<'_>,
-    reply: &mut Response<'_>,
-) -> Result<(), Problem> {
+pub(crate) fn delete(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
     let id = call.caller().id;
     state.admit_write(call.caller())?;
     let deleted = in_turn(state, id, |turn| {

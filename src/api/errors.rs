@@ -1,4 +1,7 @@
-//! Errors of the store, of accounts, and of who is calling. Pure.
+//! The one place where errors of lower layers become answers. Their cause goes along for the log.
+//! Pure.
+//!
+//! The broker's own words go into the log and are never shown, for brokers put anything into them.
 
 use std::time::Duration;
 
@@ -95,7 +98,7 @@ impl From<AccountError> for Problem {
 }
 
 /// The user has changed too much within a minute; nothing was written.
-pub(in crate::api) fn too_many_writes(throttled: TooEarly) -> Problem {
+pub(super) fn too_many_writes(throttled: TooEarly) -> Problem {
     let detail = "You have changed too much within a minute; nothing was written.";
     let wait_s = throttled.retry_after_ms.div_ceil(1_000).max(1);
     Problem::new(429, "too_many_writes", detail).with("Retry-After", wait_s.to_string())
@@ -107,7 +110,7 @@ fn store_unavailable() -> Problem {
 }
 
 /// RFC 6750 3: the error is named only where a token was sent.
-pub(in crate::api) fn unidentified(why: Unidentified) -> Problem {
+pub(super) fn unidentified(why: Unidentified) -> Problem {
     match why {
         Unidentified::Missing => {
             let problem = Problem::new(401, "token_missing", "This needs an access token.");
@@ -147,7 +150,7 @@ impl From<export::Crowded> for Problem {
 }
 
 /// The user has tried to sync too often; nothing was asked of a broker.
-pub(in crate::api) fn too_many_attempts(throttled: TooEarly) -> Problem {
+pub(super) fn too_many_attempts(throttled: TooEarly) -> Problem {
     let detail = "You have tried to sync too often; the code was not used.";
     let wait = Duration::from_millis(throttled.retry_after_ms);
     Problem::new(429, "too_many_attempts", detail)
@@ -155,26 +158,26 @@ pub(in crate::api) fn too_many_attempts(throttled: TooEarly) -> Problem {
 }
 
 /// The lane of the broker is full.
-pub(in crate::api) fn sync_busy() -> Problem {
+pub(super) fn sync_busy() -> Problem {
     let detail = "Too many syncs are under way; nothing was changed.";
     Problem::unavailable("sync_busy", detail, BUSY_RETRY_S)
 }
 
 /// The lane of the broker is full, for an activation.
-pub(in crate::api) fn activation_busy() -> Problem {
+pub(super) fn activation_busy() -> Problem {
     let detail = "Too many calls to the broker are under way.";
     Problem::unavailable("upstream_busy", detail, LANE_RETRY_S)
 }
 
 /// The user's own sync or deletion is under way.
-pub(in crate::api) fn in_progress() -> Problem {
+pub(super) fn in_progress() -> Problem {
     let detail = "Another sync or deletion of yours is under way; the code was not used.";
     Problem::new(409, "sync_in_progress", detail).with("Retry-After", BUSY_RETRY_S.to_string())
 }
 
 /// The code belongs to another person at the broker than the portfolio that is stored. By now it is
 /// used: the broker alone knows whose it is.
-pub(in crate::api) fn broker_user_changed(broker: Broker, kept: &str, sent: &str) -> Problem {
+pub(super) fn broker_user_changed(broker: Broker, kept: &str, sent: &str) -> Problem {
     let detail = format!(
         "The code is of the user {} at {}, and the portfolio stored here of the user {}; nothing \
          was changed. The code is used. To put the other portfolio in its place, log in at the \
@@ -196,19 +199,19 @@ fn masked(id: &str) -> String {
 }
 
 /// The user's last export is not finished.
-pub(in crate::api) fn export_in_progress() -> Problem {
+pub(super) fn export_in_progress() -> Problem {
     let detail = "Another export of yours is under way, or not read to its end yet.";
     Problem::new(409, "export_in_progress", detail).with("Retry-After", BUSY_RETRY_S.to_string())
 }
 
 /// Of a journal written before its text was bounded.
-pub(in crate::api) fn export_too_long() -> Problem {
+pub(super) fn export_too_long() -> Problem {
     let detail = "The journal is too long for one document; read it by pages from /api/journal.";
     Problem::new(409, "export_too_long", detail)
 }
 
 /// The lane that makes answers is full or slow.
-pub(in crate::api) fn portfolio_busy() -> Problem {
+pub(super) fn portfolio_busy() -> Problem {
     let detail = "Too many portfolios are being read.";
     Problem::unavailable("portfolio_busy", detail, LANE_RETRY_S)
 }
@@ -232,7 +235,7 @@ const BROKER_RETRY: Duration = Duration::from_secs(30);
 
 /// Which route the broker's error answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::api) enum BrokerRoute {
+pub(super) enum BrokerRoute {
     /// A user syncs a portfolio with an API key, a secret and a one-time code of their own.
     Sync,
     /// The administrator activates the server's own session with a one-time code. Key and secret
@@ -241,11 +244,7 @@ pub(in crate::api) enum BrokerRoute {
 }
 
 /// The answer to a sync or an activation that brought nothing. The error goes along for the log.
-pub(in crate::api) fn broker_problem(
-    error: BrokerError,
-    broker: Broker,
-    route: BrokerRoute,
-) -> Problem {
+pub(super) fn broker_problem(error: BrokerError, broker: Broker, route: BrokerRoute) -> Problem {
     let (status, code, detail) = row(error.kind, route);
     let wait = match (error.retry_after(), code, route) {
         (wait, "broker_rate_limited", _) => Some(wait.unwrap_or_default()),
@@ -267,7 +266,7 @@ pub(in crate::api) fn broker_problem(
 }
 
 /// The call to the broker waited too long for a thread, so the broker was not asked.
-pub(in crate::api) fn broker_timed_out(broker: Broker, route: BrokerRoute) -> Problem {
+pub(super) fn broker_timed_out(broker: Broker, route: BrokerRoute) -> Problem {
     let detail = "the time that it may wait for a thread";
     broker_problem(BrokerError::new(broker.name(), Kind::TimedOut, detail), broker, route)
 }
