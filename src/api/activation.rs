@@ -50,7 +50,7 @@ pub(crate) struct AdminSecrets {
 }
 
 /// Recognises the administrator and runs activations.
-pub struct Administration {
+pub(crate) struct Administration {
     secrets: ArcSwap<AdminSecrets>,
     attempts: Throttle,
     deadline_ms: u64,

@@ -159,7 +159,7 @@ const READS_MAX: usize = 8;
 
 /// The candles of symbols that clients asked for.
 #[derive(Debug)]
-pub struct KeptCandles {
+pub(crate) struct KeptCandles {
     symbols: Mutex<BoundedMap<Symbol, Entry>>,
     /// By symbol and number of candles.
     compressed: Mutex<BoundedMap<(Symbol, usize), Compressed>>,

@@ -289,7 +289,7 @@ struct Allowed {
 
 /// The allowed origins with their header lines, prepared in advance.
 #[derive(Debug)]
-pub struct Cors {
+pub(crate) struct Cors {
     allowed: Vec<Allowed>,
     /// Header lines for all other origins.
     others: Arc<[u8]>,

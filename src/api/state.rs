@@ -44,7 +44,7 @@ pub struct State {
     pub signals_record: Arc<PublishedJson>,
     pub signal_list: Arc<ArcSwapOption<SignalList>>,
     /// Daily candles that clients asked for.
-    pub candles: KeptCandles,
+    pub(crate) candles: KeptCandles,
     pub l1: Arc<L1>,
     /// Symbols that L1 lacks, and the requests that wait for them.
     pub pending: Pending,
@@ -58,14 +58,14 @@ pub struct State {
     pub broker_a_token: Arc<SharedToken>,
     pub broker_b: Arc<BrokerB>,
     pub broker_b_lane: Arc<Lane>,
-    pub administration: Administration,
+    pub(crate) administration: Administration,
     /// Limits each user's changes to stored data.
     pub writes: Throttle,
     /// 0 while some feed can answer a miss within a request's wait. Otherwise the milliseconds
     /// until a feed may be asked again. Set by the scheduler.
     pub answer_in_ms: Arc<AtomicU64>,
     pub miss_wait_ms: u64,
-    pub cors: ArcSwap<Cors>,
+    pub(crate) cors: ArcSwap<Cors>,
     pub portfolio: PortfolioState,
     /// Limits the log lines about refused requests.
     pub refusal_lines: RefusalLines,
@@ -153,16 +153,6 @@ pub enum Access {
     User,
     /// The operator, by a secret in the body or by calling from this machine.
     Admin,
-}
-
-/// Whether a handler may park.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hop {
-    Never,
-    /// Parks only for data that is not cached, for a bounded time.
-    OnMiss,
-    /// Always parks, for a lane or the store, up to its deadline.
-    Always,
 }
 
 // ---- Replies

@@ -45,6 +45,11 @@ pub fn members(body: &[u8]) -> Option<Vec<Member<'_>>> {
     Some(members.0)
 }
 
+/// The decoded text of the member called `name`; `None` if it is absent or not a string.
+pub(crate) fn text(members: &[Member<'_>], name: &str) -> Option<Zeroizing<String>> {
+    members.iter().find(|(key, _)| *key == name).and_then(|(_, raw)| unescaped(raw))
+}
+
 /// The elements of the one array in `raw`, in order, as undecoded JSON texts. `None` as in
 /// [`members`].
 pub fn elements(raw: &str) -> Option<Vec<&str>> {

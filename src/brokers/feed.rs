@@ -202,29 +202,54 @@ impl BrokerError {
             _ => self.retry_after,
         }
     }
+}
 
+/// What an error says about the health of the upstream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Health {
+    /// It answered, though not what was hoped for.
+    Works,
+    /// It asks to be left alone, which is the pace's affair.
+    Throttles,
+    Fails,
+    /// It answered nonsense. To a call of the server itself that is a failure. A user's strange key
+    /// can have strange answers, and must not open the circuit for everybody.
+    Strange,
+}
+
+/// What an error means to those that watch over calls.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Judged {
+    pub(super) health: Health,
+    /// Label of the call in metrics, one of [`OUTCOMES`](crate::brokers::call::gate::OUTCOMES), or
+    /// another word for a call that was not made.
+    pub(super) outcome: &'static str,
     /// Whether the upstream refuses what was sent. Whoever sends the like is refused again and
-    /// again, so users' refusals are counted. False for failures of the upstream itself.
-    pub(super) fn blames_request(&self) -> bool {
-        use BrokerErrorKind as Kind;
-        match self.kind {
-            Kind::KeySpent
-            | Kind::TokenDead
-            | Kind::CodeRefused
-            | Kind::KeyRefused
-            | Kind::NotPermitted
-            | Kind::AccountProblem
-            | Kind::SecondFactorProblem
-            | Kind::AddressRefused
-            | Kind::Refused => true,
-            Kind::NotReady(_)
-            | Kind::Unreachable
-            | Kind::TimedOut
-            | Kind::RateLimited
-            | Kind::Failed { .. }
-            | Kind::Malformed
-            | Kind::Redirected => false,
-        }
+    /// again, so users' refusals are counted.
+    pub(super) blames_request: bool,
+}
+
+impl BrokerErrorKind {
+    /// The one table of what errors mean. What a client is told is a table of `api/errors.rs`.
+    pub(super) fn judged(self) -> Judged {
+        let (health, outcome, blames_request) = match self {
+            Self::NotReady(_) => (Health::Works, "held_back", false),
+            Self::Unreachable => (Health::Fails, "unreachable", false),
+            Self::TimedOut => (Health::Fails, "timed_out", false),
+            Self::Failed { .. } => (Health::Fails, "upstream_error", false),
+            Self::Malformed | Self::Redirected => (Health::Strange, "malformed", false),
+            Self::RateLimited => (Health::Throttles, "rate_limited", false),
+            Self::KeySpent => (Health::Works, "rate_limited", true),
+            Self::TokenDead => (Health::Works, "token_dead", true),
+            Self::NotPermitted => (Health::Works, "no_permission", true),
+            Self::CodeRefused
+            | Self::KeyRefused
+            | Self::AccountProblem
+            | Self::SecondFactorProblem
+            | Self::AddressRefused
+            | Self::Refused => (Health::Works, "refused", true),
+        };
+        Judged { health, outcome, blames_request }
     }
 }
 
@@ -287,7 +312,7 @@ const PRICE_MAX: Decimal = Decimal::from_parts(100_000_000, 0, 0, false, 0);
 
 /// What an instrument is, as far as its moves are concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// Shares with derivatives have no fixed price band, and index members fell by 26 to 28 % on
     /// days of 2023 and 2025; others are banded at 20 % except on listing and relisting days.
     Share,

@@ -7,10 +7,10 @@
 
 pub mod broker_a;
 pub mod broker_b;
-pub mod call;
-pub mod feed;
+pub(crate) mod call;
+pub(crate) mod feed;
 pub mod portfolio;
-pub mod public;
+pub(crate) mod public;
 pub mod session;
 pub mod settings;
 pub(crate) mod sync;
@@ -19,7 +19,7 @@ mod testing;
 
 pub use broker_a::BrokerA;
 pub use broker_b::BrokerB;
-pub(crate) use call::stats::ClassReading;
+pub(crate) use call::gate::ClassReading;
 pub(crate) use feed::MarketFeed;
 pub use feed::{Batch, BrokerError, BrokerErrorKind, CallTimes, Push, Readiness};
 pub use portfolio::{Credentials, DailyCandles, DocumentedReply};

@@ -21,9 +21,9 @@ use secrecy::{ExposeSecret, SecretString};
 use crate::base::limiter::SharedCounts;
 use crate::base::limiter::{Rate, network};
 use crate::base::{BoundedMap, CallWindow, Clock, clock, wipe};
-use crate::brokers::call::gate::{Breaker, Pass};
-use crate::brokers::call::stats::ClassReading;
+use crate::brokers::call::gate::{Breaker, ClassReading, Pass};
 use crate::brokers::call::transport::CallLimits;
+use crate::brokers::feed::Health;
 use crate::brokers::portfolio::Credentials;
 use crate::brokers::settings::UpstreamSettings;
 use crate::brokers::{BrokerError, BrokerErrorKind, Readiness};
@@ -133,7 +133,7 @@ impl SyncGate {
         let result = self.run(caller, &credentials.api_key, calls, work);
         match &result {
             Ok(_) => self.limits.synced(caller),
-            Err(error) if error.blames_request() => self.limits.refused(caller),
+            Err(error) if error.kind.judged().blames_request => self.limits.refused(caller),
             Err(_) => {}
         }
         result.map_err(|error| self.told(error, caller, calls))
@@ -297,21 +297,14 @@ impl SyncGuard<'_> {
         let Self { gate, caller, .. } = self;
         let wait = error.retry_after().unwrap_or_default();
         match error.kind {
-            BrokerErrorKind::TimedOut
-            | BrokerErrorKind::Unreachable
-            | BrokerErrorKind::Failed { .. } => pass.failure(),
-            // Neither proves anything: a strange key can have strange answers, and must not be able
-            // to shut the broker for everybody.
-            BrokerErrorKind::Malformed | BrokerErrorKind::Redirected => drop(pass),
-            BrokerErrorKind::RateLimited => {
-                gate.limits.cool_down(*caller, wait);
-                pass.success();
-            }
-            BrokerErrorKind::KeySpent => {
-                gate.limits.spent(*caller, wait);
-                pass.success();
-            }
-            _ => pass.success(),
+            BrokerErrorKind::RateLimited => gate.limits.cool_down(*caller, wait),
+            BrokerErrorKind::KeySpent => gate.limits.spent(*caller, wait),
+            _ => {}
+        }
+        match error.kind.judged().health {
+            Health::Fails => pass.failure(),
+            Health::Strange => drop(pass),
+            Health::Works | Health::Throttles => pass.success(),
         }
     }
 }
@@ -326,24 +319,25 @@ impl Drop for SyncGuard<'_> {
 //
 // What is counted of syncs, and whom it holds back. One table ([`SyncLimits::new`]) says how many
 // calls, and how many syncs that the broker refuses for what was sent, each part of a caller may
-// have: the API key, the user with that key, the user, and the network.
+// have: the API key, the user, and the network.
 //
-// An API key is no secret: it stands in the address of the login page. So once somebody has synced
-// with it, those who have not may use half of its calls at most, all together.
+// An API key is no secret: it stands in the address of the login page. A stranger who tries it
+// without its secret is refused by the broker, and has so few refused syncs a minute that the key's
+// owner waits for a second at most.
 //
 // The lock is held for some look-ups and never over I/O. Parts are remembered by fingerprints that
 // are made with a key of this process, so that neither an API key nor a hash that could be looked
 // up stays in memory.
 
 /// Parts remembered at once, about a KiB each at most. Of more, those unused for longest are
-/// forgotten, those of owners last, so that nobody can lock others out by inventing keys.
+/// forgotten, so that nobody can lock others out by inventing keys.
 const PARTS_MAX: usize = 16_384;
 
 /// What refused syncs are counted within.
 const REFUSED_WINDOW_MS: u64 = 60_000;
 
-/// Longest cooldown of a key for others than the user whose call was refused. A broker that asks
-/// for more has more likely a spent key in mind.
+/// Longest cooldown of a key after a call that was refused for too many requests. A broker that
+/// asks for more has more likely a spent key in mind.
 const KEY_COOLDOWN_MAX: Duration = Duration::from_secs(60);
 
 /// Longest cooldown of the user whose call was refused; it doubles with each refusal in a row.
@@ -354,10 +348,9 @@ const FORGIVEN_MS: u64 = 3_600_000;
 
 /// The parts of a caller, as places in [`Caller::parts`].
 const KEY: usize = 0;
-const USER_WITH_KEY: usize = 1;
-const USER: usize = 2;
-const NETWORK: usize = 3;
-const PARTS: usize = 4;
+const USER: usize = 1;
+const NETWORK: usize = 2;
+const PARTS: usize = 3;
 
 /// Whose calls, and with which key.
 #[derive(Clone, Copy)]
@@ -392,9 +385,6 @@ struct Usage {
     day: Date,
     day_calls: usize,
     refused: CallWindow,
-    /// Of a key: somebody has synced with it, which only its owner can. Of a user with a key: that
-    /// user has.
-    is_owner: bool,
     /// End of the cooldown.
     held_until_ms: u64,
     /// Cooldowns in a row; of a user only.
@@ -424,14 +414,14 @@ struct State {
 
 impl SyncLimits {
     fn new(clock: &Clock, rates: SyncRates) -> Self {
-        let of_key = |refused_max| Limit {
+        let key = Limit {
             calls_max: rates.key_calls_max,
             window_ms: rates.key_window_ms,
             day_calls_max: rates.key_day_calls_max,
-            refused_max,
+            refused_max: usize::MAX,
         };
-        let share = |divisor, refused_max| Limit {
-            calls_max: rates.calls_max / divisor,
+        let share = |refused_max| Limit {
+            calls_max: rates.calls_max / 2,
             window_ms: rates.window_ms,
             day_calls_max: usize::MAX,
             refused_max,
@@ -443,10 +433,9 @@ impl SyncLimits {
         Self {
             clock: clock.clone(),
             hasher: RandomState::new(),
-            // Key, user with key, user, network (which may be an office). Somebody who copies a
-            // code wrongly tries again two or three times; of one user, five calls are all that
-            // can be taken from a key's owner.
-            limits: [of_key(usize::MAX), of_key(5), share(3, 10), share(2, 20)],
+            // Key, user, network. Somebody who copies a code wrongly tries again two or three
+            // times. A network may be an office, or many customers of one provider.
+            limits: [key, share(10), share(20)],
             together_max: rates.calls_max,
             state: Mutex::new(state),
         }
@@ -458,7 +447,6 @@ impl SyncLimits {
         let (hasher, key) = (&self.hasher, api_key.expose_secret());
         let mut parts = [0; PARTS];
         parts[KEY] = hasher.hash_one((KEY, key));
-        parts[USER_WITH_KEY] = hasher.hash_one((USER_WITH_KEY, key, user));
         parts[USER] = hasher.hash_one((USER, user));
         parts[NETWORK] = hasher.hash_one((NETWORK, client.map(network)));
         Caller { is_user: user.is_some(), parts }
@@ -525,9 +513,6 @@ impl SyncLimits {
 
     fn calls_wait(&self, state: &mut State, caller: Caller, calls: usize) -> Option<Duration> {
         let now_ms = self.clock.monotonic_ms();
-        let is_owner =
-            |part: usize| state.parts.get(&caller.parts[part]).is_some_and(|usage| usage.is_owner);
-        let is_stranger = caller.is_user && is_owner(KEY) && !is_owner(USER_WITH_KEY);
         let together_ms = match caller.is_user {
             true => state.together.wait_ms(calls, self.together_max, now_ms),
             false => 0,
@@ -535,12 +520,11 @@ impl SyncLimits {
         let waits = caller.parts().filter_map(|(at, part)| {
             let usage = state.parts.value_mut(&part)?;
             self.begin_day(usage);
-            let share = |max: usize| if at == KEY && is_stranger { max / 2 } else { max };
             let limit = self.limits[at];
-            if usage.day_calls + calls > share(limit.day_calls_max) {
+            if usage.day_calls + calls > limit.day_calls_max {
                 return Some(clock::until_midnight(self.clock.now()));
             }
-            duration(usage.calls.wait_ms(calls, share(limit.calls_max), now_ms))
+            duration(usage.calls.wait_ms(calls, limit.calls_max, now_ms))
         });
         waits.max().max(duration(together_ms))
     }
@@ -549,7 +533,7 @@ impl SyncLimits {
     fn refused(&self, caller: Caller) {
         let now_ms = self.clock.monotonic_ms();
         let mut state = self.state.lock();
-        for (at, part) in caller.parts().skip(USER_WITH_KEY) {
+        for (at, part) in caller.parts().skip(USER) {
             self.usage(&mut state, at, part).refused.count(1, now_ms);
         }
     }
@@ -557,9 +541,6 @@ impl SyncLimits {
     /// A user's sync has succeeded.
     fn synced(&self, caller: Caller) {
         let mut state = self.state.lock();
-        for at in [KEY, USER_WITH_KEY] {
-            self.usage(&mut state, at, caller.parts[at]).is_owner = true;
-        }
         for at in [KEY, USER] {
             let usage = self.usage(&mut state, at, caller.parts[at]);
             (usage.held_until_ms, usage.cooldowns) = (0, 0);
@@ -585,26 +566,22 @@ impl SyncLimits {
         }
     }
 
-    /// The broker says that the key has no calls left for `length`: the user has none with it.
+    /// The broker says that the key has no calls left for `length`, whoever uses it.
     fn spent(&self, caller: Caller, length: Duration) {
         let now_ms = self.clock.monotonic_ms();
         let mut state = self.state.lock();
-        let key = self.usage(&mut state, KEY, caller.parts[KEY]);
-        key.hold(now_ms, length.min(KEY_COOLDOWN_MAX));
-        let own = self.usage(&mut state, USER_WITH_KEY, caller.parts[USER_WITH_KEY]);
-        own.hold(now_ms, length);
+        self.usage(&mut state, KEY, caller.parts[KEY]).hold(now_ms, length);
     }
 
     /// The usage of a part as it is now.
     fn usage<'a>(&self, state: &'a mut State, at: usize, part: u64) -> &'a mut Usage {
         let (now_ms, limit) = (self.clock.monotonic_ms(), self.limits[at]);
-        let worth = |usage: &Usage| Some((usage.is_owner, usage.used_ms.max(usage.held_until_ms)));
+        let worth = |usage: &Usage| Some(usage.used_ms.max(usage.held_until_ms));
         let usage = state.parts.or_insert_with(part, worth, || Usage {
             calls: CallWindow::new(limit.calls_max, limit.window_ms),
             day: Date::ZERO,
             day_calls: 0,
             refused: CallWindow::new(limit.refused_max, REFUSED_WINDOW_MS),
-            is_owner: false,
             held_until_ms: 0,
             cooldowns: 0,
             used_ms: now_ms,
@@ -774,56 +751,49 @@ mod tests {
         assert_eq!(wait(&limits, key, 6), ms(500));
         assert_eq!(wait(&limits, key, 5), None);
         clock.advance_ms(1_000);
-        assert_eq!(wait(&limits, by(&limits, 1, 1, 2), 9), None, "11 of the user's 20 are used");
-        assert!(wait(&limits, by(&limits, 1, 1, 3), 1).is_some());
+        assert_eq!(wait(&limits, by(&limits, 1, 1, 2), 9), None, "11 of the user's 30 are used");
+        assert_eq!(wait(&limits, by(&limits, 1, 1, 3), 10), None);
+        assert!(wait(&limits, by(&limits, 1, 1, 4), 1).is_some());
     }
 
     #[test]
-    fn one_user_has_a_third_and_one_network_half() {
+    fn one_user_and_one_network_have_half_each() {
         let (_, limits) = without_days();
         let syncs = |user: fn(i64) -> i64, client: fn(i64) -> u8| {
             let can = |n: &i64| wait(&limits, by(&limits, user(*n), client(*n), *n), 4).is_none();
             (10..100).filter(can).count()
         };
-        assert_eq!(syncs(|_| 1, |n| n as u8), 5, "20 of 60, from wherever and with whatever key");
+        assert_eq!(syncs(|_| 1, |n| n as u8), 7, "30 of 60, from wherever and with whatever key");
         assert_eq!(syncs(|n| n, |_| 200), 7, "30 of 60, whatever users");
-        assert_eq!(syncs(|n| n, |n| n as u8), 3, "what is left");
+        assert_eq!(syncs(|n| n, |n| n as u8), 1, "what is left");
     }
 
     #[test]
-    fn strangers_have_half_of_a_key_whose_owner_is_known() {
-        let (clock, limits) = without_days();
+    fn one_strangers_guesses_leave_the_owner_of_a_key_its_calls() {
+        let (clock, limits) = with_days(25);
         let (owner, stranger) = (by(&limits, 1, 1, 1), by(&limits, 2, 2, 1));
-        assert_eq!(wait(&limits, stranger, 10), None);
-        clock.advance_ms(1_000);
-        limits.synced(owner);
-        for user in 2..6 {
-            assert_eq!(wait(&limits, by(&limits, user, 2, 1), 1), None);
+        for _ in 0..10 {
+            assert_eq!(limits.wait(stranger, 4), None);
+            let taken = limits.take(stranger, 4).unwrap();
+            limits.give_back(stranger, Taken { calls: 3, ..taken });
+            limits.refused(stranger);
+            clock.advance_ms(200);
         }
-        assert_eq!(wait(&limits, by(&limits, 6, 2, 1), 2), seconds(1));
-        assert_eq!(wait(&limits, by(&limits, 1, 9, 1), 6), None, "from elsewhere too");
-        let (_, limits) = with_days(25);
-        limits.synced(by(&limits, 1, 1, 1));
-        assert!(wait(&limits, by(&limits, 2, 2, 1), 13).is_some(), "half of the day too");
+        assert_eq!(limits.wait(stranger, 4), seconds(58));
+        assert_eq!(wait(&limits, owner, 4), None);
     }
 
     #[test]
-    fn refusals_weigh_on_key_user_and_network() {
+    fn refusals_weigh_on_user_and_network() {
         let (clock, limits) = without_days();
         let caller = |user, client, key| by(&limits, user, client, key);
-        for _ in 0..5 {
-            assert_eq!(limits.wait(caller(1, 1, 1), 4), None);
-            limits.refused(caller(1, 1, 1));
-        }
-        let minute = seconds(60);
-        assert_eq!(limits.wait(caller(1, 2, 1), 4), minute, "from elsewhere too");
-        assert_eq!(limits.wait(caller(1, 1, 2), 4), None, "another key");
-        assert_eq!(limits.wait(caller(2, 1, 1), 4), None, "another user");
-        for key in 2..7 {
+        for key in 1..11 {
+            assert_eq!(limits.wait(caller(1, 1, key), 4), None);
             limits.refused(caller(1, 1, key));
         }
-        assert_eq!(limits.wait(caller(1, 2, 99), 4), minute, "one user, whatever key");
-        assert_eq!(limits.wait(caller(2, 1, 99), 4), None);
+        let minute = seconds(60);
+        assert_eq!(limits.wait(caller(1, 2, 99), 4), minute, "whatever key, from elsewhere too");
+        assert_eq!(limits.wait(caller(2, 1, 1), 4), None, "another user");
         for user in 2..12 {
             limits.refused(caller(user, 1, user));
         }
@@ -881,11 +851,11 @@ mod tests {
     }
 
     #[test]
-    fn a_spent_key_holds_its_user_back_to_the_end_and_others_for_a_minute() {
+    fn a_spent_key_is_held_back_to_the_end_and_no_other() {
         let (_, limits) = without_days();
         limits.spent(by(&limits, 1, 1, 1), Duration::from_secs(3_000));
         let held = |user, key| limits.wait(by(&limits, user, 1, key), 1);
-        assert_eq!((held(1, 1), held(2, 1), held(1, 2)), (seconds(3_000), seconds(60), None));
+        assert_eq!((held(1, 1), held(2, 1), held(1, 2)), (seconds(3_000), seconds(3_000), None));
     }
 
     #[test]
@@ -900,10 +870,9 @@ mod tests {
     }
 
     #[test]
-    fn invented_keys_push_out_no_owner_and_no_cooldown() {
+    fn invented_keys_push_out_no_cooldown() {
         let (clock, limits) = without_days();
-        let (owner, rests) = (by(&limits, 1, 1, 1), by(&limits, 2, 2, 2));
-        limits.synced(owner);
+        let rests = by(&limits, 2, 2, 2);
         limits.cool_down(rests, Duration::from_secs(3_600));
         for number in 0..PARTS_MAX as i64 {
             clock.advance_ms(1);
@@ -913,7 +882,6 @@ mod tests {
         assert!(limits.state.lock().parts.len() <= PARTS_MAX);
         assert!(limits.state.lock().parts.evicted() > 0);
         assert!(limits.cooldown(rests).is_some());
-        assert!(wait(&limits, by(&limits, 3, 3, 1), 6).is_some(), "strangers have half still");
     }
 
     #[test]

@@ -30,7 +30,7 @@ const EMBEDDED: &str = include_str!("data/calendar.toml");
 
 /// How sure an entry is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Confidence {
+pub(crate) enum Confidence {
     /// At least two independent sources, or price data.
     Confirmed,
     /// Published by the exchange, not yet seen in price data.
@@ -43,48 +43,48 @@ pub enum Confidence {
 
 /// Where an entry comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Provenance {
+pub(crate) struct Provenance {
     pub source: String,
-    pub confidence: Confidence,
+    pub(crate) confidence: Confidence,
 }
 
 /// The phases of one stretch of trading, IST.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Hours {
+pub(crate) struct Hours {
     /// The part of `pre_open` in which orders are taken.
-    pub orders: Option<DaySpan>,
-    pub pre_open: Option<DaySpan>,
+    pub(crate) orders: Option<DaySpan>,
+    pub(crate) pre_open: Option<DaySpan>,
     /// Continuous trading of at least some shares.
-    pub continuous: DaySpan,
+    pub(crate) continuous: DaySpan,
     /// Closing auction of the constituents of the indices.
-    pub closing: Option<DaySpan>,
+    pub(crate) closing: Option<DaySpan>,
     /// Trades at the closing price.
-    pub post_close: Option<DaySpan>,
+    pub(crate) post_close: Option<DaySpan>,
 }
 
 /// A weekday on which the market stays closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Holiday {
     pub name: String,
-    pub provenance: Provenance,
+    pub(crate) provenance: Provenance,
 }
 
 /// A trading date with hours of its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Session {
+pub(crate) struct Session {
     pub name: String,
     /// In order of time, not overlapping.
     pub parts: Vec<Hours>,
     /// False where the hours are a placeholder or sources disagree.
     pub hours_confirmed: bool,
-    pub provenance: Provenance,
+    pub(crate) provenance: Provenance,
 }
 
 /// The hours of normal trading days, in force from a date on until the next regime begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Regime {
     pub hours: Hours,
-    pub provenance: Provenance,
+    pub(crate) provenance: Provenance,
 }
 
 /// What a calendar file lists for one date.
@@ -505,7 +505,7 @@ fn hours(row: &Row<'_, '_>, faults: &mut Faults<'_>) -> Option<Hours> {
 pub(crate) const DATA_FILE_BYTES_MAX: u64 = 256 * 1024;
 
 /// Most entries of one kind in a file; a hundred years of holidays are under 2,000.
-pub const ENTRIES_MAX: usize = 4_000;
+pub(crate) const ENTRIES_MAX: usize = 4_000;
 
 /// Longest name or note.
 pub(crate) const TEXT_BYTES_MAX: usize = 200;
@@ -606,7 +606,7 @@ impl<'t> Faults<'t> {
 /// An interval within a day in IST, in seconds since midnight. `start_s` belongs to it, `end_s`
 /// does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DaySpan {
+pub(crate) struct DaySpan {
     pub start_s: u32,
     pub end_s: u32,
 }
@@ -835,7 +835,7 @@ words! {
 
 /// What kind of trading date `trading_date` is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SessionKind {
+pub(crate) enum SessionKind {
     Regular,
     /// A session with its own hours: muhurat (at Diwali), budget day or a drill.
     Special,
@@ -855,7 +855,7 @@ pub struct MarketStatus {
     /// `None` before the first known one.
     pub trading_date: Option<Date>,
     /// Whether today's hours are regular or special. `None` if today is no trading date.
-    pub session: Option<SessionKind>,
+    pub(crate) session: Option<SessionKind>,
     /// Whether the year has a list of holidays. If not, the market counts as closed.
     pub calendar_known: bool,
 }

@@ -215,7 +215,7 @@ pub struct SnapshotInputs<'a> {
 
 /// How old a price is: its time, its source's delay, and whether it is stale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Age {
+pub(crate) struct Age {
     /// The price's own time.
     pub as_of: Timestamp,
     /// How many seconds its source runs behind the exchange by its nature; `None` for a real-time
@@ -227,7 +227,7 @@ pub struct Age {
 
 /// Price and change of an index.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Level {
+pub(crate) struct Level {
     pub price: Decimal,
     /// Percent, unrounded. `None` (null in JSON) if the previous close of the price's session is
     /// not known.
@@ -237,7 +237,7 @@ pub struct Level {
 
 /// Change of a sector. The snapshot has every sector of the list, in the list's order.
 #[derive(Debug, Clone, PartialEq)]
-pub struct SectorChange {
+pub(crate) struct SectorChange {
     pub name: String,
     pub symbol: Symbol,
     /// Percent, unrounded. `None` (null in JSON) if there is no price from the source of the
@@ -249,7 +249,7 @@ pub struct SectorChange {
 
 /// The `market` object.
 #[derive(Debug, Clone, PartialEq)]
-pub struct MarketView {
+pub(crate) struct MarketView {
     pub is_open: bool,
     pub phase: Phase,
     pub next_transition_at: Option<Timestamp>,
@@ -262,11 +262,11 @@ pub struct MarketView {
 /// The index snapshot of the API.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Snapshot {
-    pub index1: Level,
-    pub bankindex: Level,
-    pub index2: Level,
-    pub sectors: Vec<SectorChange>,
-    pub market: MarketView,
+    pub(crate) index1: Level,
+    pub(crate) bankindex: Level,
+    pub(crate) index2: Level,
+    pub(crate) sectors: Vec<SectorChange>,
+    pub(crate) market: MarketView,
 }
 
 impl Snapshot {

@@ -243,7 +243,7 @@ pub(crate) const WORDS_MAX: usize = 8;
 
 /// An instrument that can be found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Named {
+pub(crate) struct Named {
     pub symbol: Symbol,
     /// Name of the company or index; may be empty.
     pub name: Box<str>,

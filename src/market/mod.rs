@@ -3,8 +3,8 @@
 //! Pure: everything is computed from what callers bring. Nothing here does network I/O or reads a
 //! clock.
 
-pub mod calendar;
-pub mod indices;
+pub(crate) mod calendar;
+pub(crate) mod indices;
 pub mod instruments;
 
 pub use calendar::MarketCalendar;

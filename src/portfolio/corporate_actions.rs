@@ -61,7 +61,7 @@ const FOLLOWS_WITHIN_DAYS: i32 = 7;
 
 /// Why a corporate action is suspected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Why {
+pub(crate) enum Why {
     Sign(ActionSign),
     /// The broker itself flags its average price as unreliable.
     BrokerDiscrepancy,

@@ -21,4 +21,5 @@ pub(crate) use securities::Securities;
 pub(crate) use sync::Brokers;
 pub use sync::{DayPoint, Derived, MadeOf, PointSource, Repriced, Stood, derive, point};
 pub(crate) use valuation::{Merged, Overflow, Valued, day_change_pct, valued};
-pub use valuation::{Summary, check, merged, share, summary};
+pub use valuation::{Summary, check, share};
+pub(crate) use valuation::{merged, summary};

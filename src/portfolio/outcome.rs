@@ -21,14 +21,14 @@ const ROUNDING: Decimal = Decimal::from_parts(1, 0, 0, false, 2);
 pub struct SyncOutcome {
     /// Holdings that were written.
     pub holdings: usize,
-    pub positions: PositionChanges,
-    pub added: First<HeldRow>,
-    pub removed: First<HeldRow>,
-    pub changed: First<ChangedRow>,
+    pub(crate) positions: PositionChanges,
+    pub(crate) added: First<HeldRow>,
+    pub(crate) removed: First<HeldRow>,
+    pub(crate) changed: First<ChangedRow>,
     /// Codes of the broker that no list knows, each once.
     pub unresolved: First<String>,
-    pub suspected: First<SuspectedRow>,
-    pub reconciliation: Reconciliation,
+    pub(crate) suspected: First<SuspectedRow>,
+    pub(crate) reconciliation: Reconciliation,
     /// The portfolio could not be valued: an amount in it is too large. The day's point says so.
     pub unvalued: Option<Overflow>,
 }
@@ -54,14 +54,14 @@ impl<T> First<T> {
 
 /// Open positions of each list, before and after.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PositionChanges {
+pub(crate) struct PositionChanges {
     pub day: [usize; 2],
     pub net: [usize; 2],
 }
 
 /// What tells one row from another.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RowName {
+pub(crate) struct RowName {
     pub exchange: String,
     pub tradingsymbol: String,
     pub isin: Option<String>,
@@ -69,14 +69,14 @@ pub struct RowName {
 
 /// A row that came or went.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HeldRow {
+pub(crate) struct HeldRow {
     pub name: RowName,
     pub quantity: Decimal,
 }
 
 /// A row that stayed, with its numbers before and after where they differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ChangedRow {
+pub(crate) struct ChangedRow {
     pub name: RowName,
     pub quantity: Option<(Decimal, Decimal)>,
     pub average_price: Option<(Option<Decimal>, Option<Decimal>)>,
@@ -84,14 +84,14 @@ pub struct ChangedRow {
 
 /// A row that looks like a split, a bonus or a merger.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SuspectedRow {
+pub(crate) struct SuspectedRow {
     pub name: RowName,
     pub why: Why,
 }
 
 /// Our profit beside the broker's, over the rows for which the broker names one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Reconciliation {
+pub(crate) enum Reconciliation {
     /// The broker names no profit, or a sum does not fit.
     #[default]
     NoBrokerFigure,
@@ -105,7 +105,7 @@ pub enum Reconciliation {
 
 /// Why the two profits differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Difference {
+pub(crate) enum Difference {
     Rounding,
     /// The broker leaves out shares bought yesterday.
     T1Quantity,

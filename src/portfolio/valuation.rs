@@ -18,7 +18,7 @@ const PRICE_MAX: Decimal = Decimal::from_parts(1_000_000_000, 0, 0, false, 0);
 
 /// The amounts of one holding. An amount that cannot be known is `None`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Valuation {
+pub(crate) struct Valuation {
     /// Shares owned: settled ones and T1 (bought and not yet delivered).
     pub quantity: Decimal,
     /// Quantity times average cost.
@@ -37,9 +37,9 @@ pub struct Valuation {
 
 /// A holding with its amounts.
 #[derive(Debug, Clone, Copy)]
-pub struct Valued<'a> {
+pub(crate) struct Valued<'a> {
     pub holding: &'a Holding,
-    pub valuation: Valuation,
+    pub(crate) valuation: Valuation,
 }
 
 /// Totals over holdings.
@@ -199,7 +199,7 @@ fn closes<'a>(rows: &[&'a Holding]) -> HashMap<Listing<'a>, Decimal> {
 ///
 /// # Errors
 /// [`Overflow`].
-pub fn summary<'a>(
+pub(crate) fn summary<'a>(
     rows: impl IntoIterator<Item = &'a Valued<'a>>,
     day: Option<Date>,
 ) -> Result<Summary, Overflow> {
@@ -284,7 +284,7 @@ pub(crate) fn add(total: &mut Decimal, part: Decimal) -> Result<(), Overflow> {
 
 /// One instrument that has at least two rows.
 #[derive(Debug, Clone)]
-pub struct Merged<'a> {
+pub(crate) struct Merged<'a> {
     pub isin: &'a str,
     /// Ticker of the first row.
     pub tradingsymbol: &'a str,
@@ -292,16 +292,16 @@ pub struct Merged<'a> {
     /// Average weighted by quantity. `None` if a row has no cost or nothing is owned.
     pub average_price: Option<Decimal>,
     /// Sums of the rows' amounts. A sum is `None` if the amount of one row is unknown.
-    pub valuation: Valuation,
+    pub(crate) valuation: Valuation,
     /// The rows, in the order of the holdings.
-    pub parts: Vec<Valued<'a>>,
+    pub(crate) parts: Vec<Valued<'a>>,
 }
 
 /// The instruments that have more than one row, in the order of their first rows.
 ///
 /// # Errors
 /// [`Overflow`].
-pub fn merged<'a>(rows: &[Valued<'a>]) -> Result<Vec<Merged<'a>>, Overflow> {
+pub(crate) fn merged<'a>(rows: &[Valued<'a>]) -> Result<Vec<Merged<'a>>, Overflow> {
     let mut by_isin: HashMap<&str, usize> = HashMap::with_capacity(rows.len());
     let mut groups: Vec<(&'a str, Vec<Valued<'a>>)> = Vec::new();
     for row in rows {

@@ -46,7 +46,7 @@ impl Numbering {
 
 /// Number of a signal's date and of its block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub(crate) struct Place {
     pub date: u64,
     pub block: u64,
 }

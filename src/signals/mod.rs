@@ -7,7 +7,7 @@
 //! clock or store. Run on lane threads and by the command `signals evaluate`.
 
 pub mod backtest;
-pub mod blocks;
+pub(crate) mod blocks;
 pub mod confidence;
 pub mod history;
 pub mod list;

@@ -8,7 +8,7 @@
 mod broker_a;
 mod broker_b;
 mod control;
-pub mod exchange;
+pub(crate) mod exchange;
 mod faults;
 mod public;
 mod server;

@@ -21,7 +21,7 @@ pub(crate) struct LoggedIn<'a> {
 
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct User<'a> {
+pub(crate) struct User<'a> {
     #[cfg_attr(test, schemars(extend("minimum" = 1)))]
     pub id: i64,
     /// As stored: trimmed and in lower case.

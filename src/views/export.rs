@@ -63,7 +63,7 @@ pub(crate) struct ExportedSync<'a> {
     pub broker_user: Option<&'a str>,
     pub synced_at: Instant,
     #[serde(skip_serializing_if = "Simulated::is_absent")]
-    pub simulated: Simulated,
+    pub(crate) simulated: Simulated,
 }
 
 #[derive(Debug, Clone, Serialize)]

@@ -8,34 +8,34 @@ use crate::views::values::{Day, Delay, Instant, Money, Percent, Quantity, Simula
 
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Holdings<'a> {
+pub(crate) struct Holdings<'a> {
     pub holdings: Vec<Holding<'a>>,
-    pub summary: HoldingsSummary<'a>,
+    pub(crate) summary: HoldingsSummary<'a>,
 }
 
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Holding<'a> {
+pub(crate) struct Holding<'a> {
     pub broker: Broker,
     pub exchange: &'a str,
     pub tradingsymbol: &'a str,
     pub isin: Option<&'a str>,
     /// Shares owned: settled, and T1 (bought and not yet delivered).
-    pub quantity: Quantity,
+    pub(crate) quantity: Quantity,
     /// Shares bought and not yet delivered; part of `quantity`.
-    pub t1_quantity: Quantity,
+    pub(crate) t1_quantity: Quantity,
     /// Pledged shares; not part of `quantity`.
-    pub pledged_quantity: Quantity,
+    pub(crate) pledged_quantity: Quantity,
     /// Shares funded by the broker; not part of `quantity`.
-    pub mtf_quantity: Quantity,
-    pub disputed_quantity: Quantity,
+    pub(crate) mtf_quantity: Quantity,
+    pub(crate) disputed_quantity: Quantity,
     /// Average cost of a share. Null if the broker does not know the cost of every owned share;
     /// then `invested`, `pnl` and `pnl_pct` are null too.
     pub average_price: Option<Money>,
     /// Present only if the broker knows the cost of some of the owned shares, as after a transfer
     /// or a bonus: how many, and what they cost. There is no average then, because it would be a
     /// guess.
-    pub known_cost: Option<KnownCost>,
+    pub(crate) known_cost: Option<KnownCost>,
     pub last_price: Option<Money>,
     /// Close of the trading date before the one that `last_price` is of: the broker's, or that of
     /// another row of the same share. Null where a broker names the day's change in percent alone.
@@ -74,31 +74,31 @@ pub struct Holding<'a> {
     /// price has leapt and the quantity has not followed.
     pub corporate_action: bool,
     #[serde(skip_serializing_if = "Simulated::is_absent")]
-    pub simulated: Simulated,
+    pub(crate) simulated: Simulated,
 }
 
 /// Shares whose cost is known, and what they cost.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct KnownCost {
-    pub quantity: Quantity,
+pub(crate) struct KnownCost {
+    pub(crate) quantity: Quantity,
     pub cost: Money,
 }
 
 /// Totals of the holdings that are listed.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct HoldingsSummary<'a> {
+pub(crate) struct HoldingsSummary<'a> {
     #[serde(flatten)]
     pub totals: Totals,
     /// The same shares of both brokers as one, by ISIN.
-    pub merged: Vec<MergedHolding<'a>>,
+    pub(crate) merged: Vec<MergedHolding<'a>>,
 }
 
 /// Totals of both brokers.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Totals {
+pub(crate) struct Totals {
     /// Cost of the holdings whose cost and price are known.
     pub total_invested: Money,
     /// Value of every holding that has a price, whether or not its cost is known.
@@ -134,7 +134,7 @@ pub struct Totals {
     /// Time of the last sync of the broker that was synced longest ago, among those shown; null
     /// before the first sync.
     pub synced_at: Option<Instant>,
-    pub synced: SyncTimes,
+    pub(crate) synced: SyncTimes,
     /// Time of the oldest price in the totals; null without any.
     pub priced_from: Option<Instant>,
     /// Time of the newest price in the totals; null without any.
@@ -144,17 +144,17 @@ pub struct Totals {
 /// Time of the last sync of each broker, shown or not; null if it was never synced.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct SyncTimes {
+pub(crate) struct SyncTimes {
     pub a: Option<Instant>,
     pub b: Option<Instant>,
 }
 
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct MergedHolding<'a> {
+pub(crate) struct MergedHolding<'a> {
     pub isin: &'a str,
     pub tradingsymbol: &'a str,
-    pub quantity: Quantity,
+    pub(crate) quantity: Quantity,
     pub average_price: Option<Money>,
     /// Null if the cost of a part is not known; then average and profit are null too.
     pub invested: Option<Money>,
@@ -167,16 +167,16 @@ pub struct MergedHolding<'a> {
     /// Share of `total_current_value` in percent; null if a part has no price.
     pub share_pct: Option<Percent>,
     #[cfg_attr(test, schemars(extend("minItems" = 1)))]
-    pub parts: Vec<MergedPart<'a>>,
+    pub(crate) parts: Vec<MergedPart<'a>>,
 }
 
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct MergedPart<'a> {
+pub(crate) struct MergedPart<'a> {
     pub broker: Broker,
     pub exchange: &'a str,
     pub tradingsymbol: &'a str,
-    pub quantity: Quantity,
+    pub(crate) quantity: Quantity,
     pub current_value: Option<Money>,
 }
 
@@ -250,14 +250,14 @@ pub(crate) struct Position<'a> {
     /// Which of the broker's lists the position is from.
     pub r#type: PositionKind,
     /// Negative if sold short.
-    pub quantity: Quantity,
+    pub(crate) quantity: Quantity,
     pub average_price: Option<Money>,
     pub last_price: Option<Money>,
     pub close_price: Option<Money>,
     pub pnl: Option<Money>,
     pub realised: Option<Money>,
     pub unrealised: Option<Money>,
-    pub multiplier: Quantity,
+    pub(crate) multiplier: Quantity,
     pub synced_at: Option<Instant>,
     /// The trading date of the sync, of which prices and profit are.
     pub date: Option<Day>,
@@ -267,7 +267,7 @@ pub(crate) struct Position<'a> {
     /// No instrument list has the broker's code, which is shown as it is.
     pub unresolved: bool,
     #[serde(skip_serializing_if = "Simulated::is_absent")]
-    pub simulated: Simulated,
+    pub(crate) simulated: Simulated,
 }
 
 /// Totals of each list, whatever `type` asks for; closed positions are included as `include_closed`
@@ -296,7 +296,7 @@ pub(crate) struct PositionTotals {
     pub synced_at: Option<Instant>,
     /// Each broker's. Null if it was never synced or has no such list: broker B has none of the
     /// day.
-    pub synced: SyncTimes,
+    pub(crate) synced: SyncTimes,
 }
 
 // ---- Portfolio deleted

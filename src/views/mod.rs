@@ -4,12 +4,12 @@
 //! members are the descriptions in the OpenAPI document: a test generates `src/api/openapi.json`
 //! from these structs. Pure. A handler fills a view and writes it with [`values`].
 
-pub mod account;
-pub mod export;
+pub(crate) mod account;
+pub(crate) mod export;
 pub mod health;
-pub mod holdings;
-pub mod quotes;
+pub(crate) mod holdings;
+pub(crate) mod quotes;
 pub mod signals;
 pub mod snapshot;
 pub mod sync;
-pub mod values;
+pub(crate) mod values;

@@ -12,7 +12,7 @@ use crate::views::values::{Day, Delay, Exact, Instant, Mark, Money, Percent, Sim
 
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Quote<'a> {
+pub(crate) struct Quote<'a> {
     pub symbol: &'a Symbol,
     pub last_price: Money,
     /// Change from the previous close of the price's session; null if that is not known.
@@ -24,7 +24,7 @@ pub struct Quote<'a> {
     pub delay_s: Option<Delay>,
     pub source: Source,
     #[serde(skip_serializing_if = "Simulated::is_absent")]
-    pub simulated: Simulated,
+    pub(crate) simulated: Simulated,
     /// The price is older than its source's interval and delay allow, or its feed has failed for
     /// longer.
     pub stale: bool,
@@ -125,7 +125,7 @@ pub(crate) struct FoundInstrument<'a> {
 /// A finished trading day of a symbol.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Candle {
+pub(crate) struct Candle {
     pub date: Day,
     pub open: Exact,
     pub high: Exact,
@@ -142,7 +142,7 @@ pub(crate) struct CandlesHead<'a> {
     pub symbol: &'a Symbol,
     pub source: Source,
     #[serde(skip_serializing_if = "Simulated::is_absent")]
-    pub simulated: Simulated,
+    pub(crate) simulated: Simulated,
     /// Present, and true, while the candles are to be fetched again, because prices look as if
     /// they were not adjusted for a split or another corporate action.
     #[serde(skip_serializing_if = "Mark::is_absent")]

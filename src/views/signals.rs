@@ -66,7 +66,7 @@ pub struct Signal<'a> {
     /// The base rate: share of all symbol-days in the window that moved in this direction.
     pub base_rate: Share,
     #[serde(skip_serializing_if = "Simulated::is_absent")]
-    pub simulated: Simulated,
+    pub(crate) simulated: Simulated,
     /// Present, and true, while the candle is unfinished, so that the pattern can still vanish;
     /// absent otherwise.
     #[serde(skip_serializing_if = "Mark::is_absent")]
@@ -225,7 +225,7 @@ pub(crate) struct SignalRecord {
     /// Lowest confidence first.
     pub reliability: Vec<ReliabilityBin>,
     #[serde(skip_serializing_if = "Simulated::is_absent")]
-    pub simulated: Simulated,
+    pub(crate) simulated: Simulated,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provisional: Option<ProvisionalRecord>,
     pub meaning: &'static str,
@@ -262,7 +262,7 @@ pub(crate) struct ProvisionalRecord {
     /// One entry for bullish and one for bearish signals.
     pub directions: [DirectionRecord; 2],
     #[serde(skip_serializing_if = "Simulated::is_absent")]
-    pub simulated: Simulated,
+    pub(crate) simulated: Simulated,
     pub meaning: &'static str,
 }
 

@@ -113,7 +113,7 @@ pub struct Market {
     pub stale: bool,
     pub source: Source,
     #[serde(skip_serializing_if = "Simulated::is_absent")]
-    pub simulated: Simulated,
+    pub(crate) simulated: Simulated,
 }
 
 /// The age of an index, as far as it differs from that in `market`.

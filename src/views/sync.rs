@@ -24,13 +24,13 @@ pub(crate) struct SyncReport<'a, Counts> {
     pub unresolved: Vec<&'a str>,
     #[cfg_attr(test, schemars(extend("maxItems" = 100)))]
     pub suspected_corporate_actions: Vec<SuspectedAction<'a>>,
-    pub reconciliation: Reconciliation,
+    pub(crate) reconciliation: Reconciliation,
     /// Present only if there are warnings.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, schemars(extend("minItems" = 1)))]
     pub warnings: Option<Vec<SyncWarning>>,
     #[serde(skip_serializing_if = "Simulated::is_absent")]
-    pub simulated: Simulated,
+    pub(crate) simulated: Simulated,
 }
 
 /// Counts of a sync with broker A.
@@ -115,7 +115,7 @@ pub(crate) struct RowName<'a> {
 pub(crate) struct CountedHolding<'a> {
     #[serde(flatten)]
     pub row: RowName<'a>,
-    pub quantity: Quantity,
+    pub(crate) quantity: Quantity,
 }
 
 /// Each pair is before and after; a pair is present if the two differ.
@@ -125,7 +125,7 @@ pub(crate) struct ChangedHolding<'a> {
     #[serde(flatten)]
     pub row: RowName<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub quantity: Option<[Quantity; 2]>,
+    pub(crate) quantity: Option<[Quantity; 2]>,
     /// Average cost before and after; null if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub average_price: Option<[Option<Exact>; 2]>,

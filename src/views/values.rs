@@ -21,11 +21,11 @@ pub struct Percent(pub Decimal);
 
 /// Units, with every digit that is stored.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Quantity(pub Decimal);
+pub(crate) struct Quantity(pub Decimal);
 
 /// A decimal with every digit that is stored.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Exact(pub Decimal);
+pub(crate) struct Exact(pub Decimal);
 
 /// A share or probability of 4 places: statistics, no money, so a binary float.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -49,7 +49,7 @@ pub struct Mark(pub bool);
 
 /// Marks what comes from the simulator.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Simulated(pub bool);
+pub(crate) struct Simulated(pub bool);
 
 impl Share {
     /// Rounds to 4 places, since more digits would pretend to more precision than there is.

@@ -38,7 +38,7 @@ pub struct WarmerContext {
     pub indices: Arc<IndexList>,
     pub broker_a: Arc<BrokerA>,
     /// Broker A's WebSocket, which the settings may switch off.
-    pub ticker: Ticker,
+    pub(crate) ticker: Ticker,
     /// The shared feed's own; users' syncs have another.
     pub broker_a_lane: Arc<Lane>,
     pub token: Arc<SharedToken>,

@@ -15,23 +15,20 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use jiff::civil::Date;
-use secrecy::ExposeSecret;
 use serde::Deserialize;
 use sonic_rs::LazyValue;
-use zeroize::Zeroizing;
 
 use crate::base::limiter::SharedCounts;
 use crate::base::{Clock, Exchange, Quote, Source, Symbol, clock, wipe};
 use crate::brokers::broker_a::instruments::InstrumentList;
 use crate::brokers::broker_a::open_session::{
-    Attempt, OpenSession, REQUEST_TOKEN_BYTES_MAX, SessionCounts, checksum,
+    Attempt, OpenSession, REQUEST_TOKEN_BYTES_MAX, SessionCounts, exchange,
 };
 use crate::brokers::broker_a::portfolio::Portfolios;
 use crate::brokers::broker_a::ticker::{KnownTokens, Ticker, TickerParts, TickerSettings};
-use crate::brokers::broker_a::wire::{NAME, QuoteRow};
+use crate::brokers::broker_a::wire::{API_VERSION, NAME, QuoteRow};
 use crate::brokers::broker_a::{instruments, wire};
-use crate::brokers::call::gate::{Gate, Penalty, RouteChoice};
-use crate::brokers::call::stats::ClassReading;
+use crate::brokers::call::gate::{ClassReading, Gate, Penalty, RouteChoice};
 use crate::brokers::call::transport::{
     BadUrl, CallLimits, Redirects, Reply, Transport, push_query,
 };
@@ -54,9 +51,6 @@ const PENALTY: Penalty = Penalty { first: Duration::from_secs(2), max: Duration:
 
 /// The instruments file is megabytes, built once a day, and nobody waits for it.
 const INSTRUMENTS_TIMEOUT_MS: u64 = 30_000;
-
-/// The `X-Kite-Version` that all calls carry.
-const API_VERSION: (&str, &str) = ("x-kite-version", "3");
 
 /// The real-time feed and the calls around it.
 pub struct BrokerA {
@@ -195,34 +189,20 @@ impl BrokerA {
         if request_token.is_empty() || request_token.len() > REQUEST_TOKEN_BYTES_MAX {
             return Err(code_refused("wrong length"));
         }
-        let checksum = checksum(key, request_token, secret);
-        let fields = [
-            ("api_key", key.expose_secret()),
-            ("request_token", request_token),
-            ("checksum", checksum.as_str()),
-        ];
-        let url = format!("{}/session/token", self.url);
+        let app = (key, secret);
         let login = self.other.call(|| {
             // Apart from the feed's connections, which would keep what the login sent.
-            let mut reply = self
-                .transport
-                .apart()
-                .post_form(&url, &[API_VERSION], &fields, self.limits)
-                .map_err(|error| error.of(NAME))?;
-            let login = wire::login(&reply);
-            drop(Zeroizing::new(std::mem::take(&mut reply.body)));
-            match login {
+            let connection = self.transport.apart();
+            let exchanged =
+                exchange(&connection, &self.url, app, request_token, self.limits, wire::login);
+            let (login, _) = exchanged.map_err(|error| error.of(NAME))?;
+            login.map_err(|error| match error.kind {
                 // Here the "token" is the request token or the checksum.
-                Err(error)
-                    if matches!(
-                        error.kind,
-                        BrokerErrorKind::TokenDead | BrokerErrorKind::Refused
-                    ) =>
-                {
-                    Err(code_refused("not accepted"))
+                BrokerErrorKind::TokenDead | BrokerErrorKind::Refused => {
+                    code_refused("not accepted")
                 }
-                other => other,
-            }
+                _ => error,
+            })
         });
         // The parser leaves pieces of the token.
         wipe::scrub();
@@ -369,9 +349,7 @@ impl MarketFeed for BrokerA {
         }
         let token =
             self.token.usable(self.clock.now()).map_err(|readiness| self.quotes.hold(readiness))?;
-        let batch = self.quotes.call(|| self.ask_quotes(symbols, &token))?;
-        self.quotes.brought(&batch);
-        Ok(batch)
+        self.quotes.call(|| self.ask_quotes(symbols, &token))
     }
 }
 
@@ -455,7 +433,7 @@ struct Wire<'a> {
 /// where the day of one cannot be read.
 pub(super) fn parse(reply: &Reply, days: Days) -> Result<DailyCandles, BrokerError> {
     let data = wire::data(reply)?;
-    let Ok(Wire { candles }) = sonic_rs::from_str(data.as_raw_str()) else {
+    let Ok(Wire { candles }) = sonic_rs::from_str(data) else {
         return Err(malformed("candles that are no list"));
     };
     let mut read = DailyCandles { simulated: reply.simulated, ..DailyCandles::default() };

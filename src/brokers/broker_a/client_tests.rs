@@ -59,8 +59,8 @@ fn a_batch_of_the_official_sample() {
             assert_eq!(request.target, "/quote?i=NSE%3AINFY&i=NSE%3AM%26M");
             assert_eq!(request.header("authorization"), Some("token key:token"));
             assert_eq!(request.header("x-kite-version"), Some("3"));
-            let counts = bench.broker.quotes.counts();
-            assert_eq!((counts.calls, counts.ok, counts.quotes, counts.unknown), (1, 1, 1, 1));
+            let reading = bench.broker.quotes.reading("quotes");
+            assert_eq!((reading.calls(), reading.of("ok")), (1, 1));
         },
     );
 }
@@ -291,7 +291,7 @@ fn the_instruments_file() {
         bench.clock.advance_ms(100);
         let error = bench.broker.instruments(Exchange::Bse).unwrap_err();
         assert_eq!(error.kind, BrokerErrorKind::Failed { status: 502 }, "{error}");
-        assert_eq!(bench.broker.other.counts().calls, 2);
+        assert_eq!(bench.broker.other.reading("other").calls(), 2);
     });
 }
 
@@ -337,7 +337,7 @@ fn daily_candles_have_a_pace_of_their_own() {
         bench.clock.advance_ms(350);
         candles(&bench.broker).unwrap();
         assert_eq!(seen().len(), 3);
-        assert_eq!(bench.broker.candles.counts().calls, 2);
+        assert_eq!(bench.broker.candles.reading("candles").calls(), 2);
         bench.clock.advance_ms(350);
         bench.broker.daily_candles(408_065, jiff::civil::date(2000, 1, 1), to).unwrap_err();
         assert_eq!(seen().len(), 3, "too long a span is not asked for");

@@ -22,7 +22,7 @@ const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
 /// What kind of instrument a row is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Segment {
+pub(crate) enum Segment {
     Share,
     Index,
 }
@@ -34,7 +34,7 @@ pub struct Listed {
     pub instrument_token: u32,
     /// The exchange's short company name; may be empty.
     pub name: Box<str>,
-    pub segment: Segment,
+    pub(crate) segment: Segment,
 }
 
 /// One exchange's file.

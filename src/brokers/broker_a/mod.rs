@@ -10,7 +10,7 @@ mod open_session;
 mod portfolio;
 pub mod replies;
 pub mod ticker;
-pub mod wire;
+pub(crate) mod wire;
 
 pub use client::BrokerA;
 pub use instruments::Tokens;

@@ -12,6 +12,7 @@ use secrecy::{ExposeSecret, SecretString};
 use zeroize::Zeroizing;
 
 use crate::base::Synced;
+use crate::brokers::broker_a::wire::API_VERSION;
 use crate::brokers::call::transport::{CallLimits, Reply, Transport, TransportError, push_query};
 use crate::brokers::session::token::authorization;
 use crate::brokers::sync::Caller;
@@ -23,7 +24,7 @@ pub(super) const END_TIMEOUT_MS: u64 = 1_000;
 /// What a sync came to: rows or the reason why not, and the session if one was opened.
 pub struct Attempt {
     pub result: Result<Synced, BrokerError>,
-    pub session: Option<OpenSession>,
+    pub(crate) session: Option<OpenSession>,
 }
 
 /// What became of the sessions that syncs opened, since the start of the process.
@@ -60,7 +61,7 @@ impl SessionCounters {
 
 /// An access token with the connection that it was used on. Both end with this value; the session
 /// at the broker lives on until [`BrokerA::end`](crate::brokers::broker_a::BrokerA::end).
-pub struct OpenSession {
+pub(crate) struct OpenSession {
     pub(super) connection: Transport,
     pub(super) caller: Caller,
     pub(super) api_key: SecretString,
@@ -96,7 +97,6 @@ impl OpenSession {
     pub(super) fn end(
         mut self,
         url: &str,
-        version: (&'static str, &str),
         limits: CallLimits,
         is_over: impl FnOnce(&Reply) -> bool,
     ) {
@@ -109,7 +109,7 @@ impl OpenSession {
         push_query(&mut target, "api_key", key);
         push_query(&mut target, "access_token", token);
         let authorization = self.authorization();
-        let headers = [version, ("authorization", authorization.as_str())];
+        let headers = [API_VERSION, ("authorization", authorization.as_str())];
         let said: Result<Reply, TransportError> = self.connection.delete(&target, &headers, limits);
         let ended = said.is_ok_and(|reply| is_over(&reply));
         let counter = if ended { &self.counters.ended } else { &self.counters.failed };
@@ -127,14 +127,38 @@ impl Drop for OpenSession {
 
 // ---- Session
 //
-// The checksum of the daily login. Pure.
+// The exchange of the daily login's one-time code.
 
 /// Longest request token that is passed on; real ones have 32 characters.
 pub(super) const REQUEST_TOKEN_BYTES_MAX: usize = 256;
 
+/// Exchanges a one-time code at the API at `url`. `app` is its key and secret; `read` reads the
+/// reply, which is wiped then. Also tells whether a simulator gave it.
+pub(super) fn exchange<T>(
+    connection: &Transport,
+    url: &str,
+    app: (&SecretString, &SecretString),
+    request_token: &str,
+    limits: CallLimits,
+    read: impl FnOnce(&Reply) -> T,
+) -> Result<(T, bool), TransportError> {
+    let (api_key, api_secret) = app;
+    let checksum = checksum(api_key, request_token, api_secret);
+    let fields = [
+        ("api_key", api_key.expose_secret()),
+        ("request_token", request_token),
+        ("checksum", checksum.as_str()),
+    ];
+    let url = format!("{url}/session/token");
+    let mut reply = connection.post_form(&url, &[API_VERSION], &fields, limits)?;
+    let session = read(&reply);
+    drop(Zeroizing::new(std::mem::take(&mut reply.body)));
+    Ok((session, reply.simulated))
+}
+
 /// Lower-case hexadecimal SHA-256 of `api_key ++ request_token ++ api_secret`, which proves the
 /// secret without sending it.
-pub(super) fn checksum(
+fn checksum(
     api_key: &SecretString,
     request_token: &str,
     api_secret: &SecretString,

@@ -18,11 +18,10 @@ use crate::base::{
     Broker, Clock, Cost, Holding, Position, PositionKind, Synced, broker_user, json, wipe,
 };
 use crate::brokers::broker_a::open_session::{
-    Attempt, END_TIMEOUT_MS, OpenSession, SessionCounters, SessionCounts, checksum,
+    Attempt, END_TIMEOUT_MS, OpenSession, SessionCounters, SessionCounts, exchange,
 };
-use crate::brokers::broker_a::wire::NAME;
-use crate::brokers::call::gate::RETRY_AFTER_MAX;
-use crate::brokers::call::stats::ClassReading;
+use crate::brokers::broker_a::wire::{API_VERSION, Envelope, NAME};
+use crate::brokers::call::gate::{ClassReading, RETRY_AFTER_MAX};
 use crate::brokers::call::transport::{CallLimits, Redirects, Reply, Transport};
 use crate::brokers::feed::Number;
 use crate::brokers::settings::UpstreamSettings;
@@ -42,9 +41,6 @@ const RATES: SyncRates = SyncRates {
 
 /// Session, holdings, positions.
 const CALLS: usize = 3;
-
-/// The `X-Kite-Version` that all calls carry.
-const API_VERSION: (&str, &str) = ("x-kite-version", "3");
 
 /// All users' syncs.
 pub(super) struct Portfolios {
@@ -104,7 +100,7 @@ impl Portfolios {
         let total_timeout_ms = self.limits.total_timeout_ms.min(END_TIMEOUT_MS);
         let limits = CallLimits { total_timeout_ms, ..self.limits };
         if self.gate.take_one(session.caller) {
-            session.end(&url, API_VERSION, limits, is_success);
+            session.end(&url, limits, is_success);
             // Sending it leaves pieces of the token.
             wipe::scrub();
         }
@@ -144,21 +140,12 @@ impl Portfolios {
         credentials: &Credentials,
         limits: CallLimits,
     ) -> Result<(SecretString, Option<String>, bool), BrokerError> {
-        let key = &credentials.api_key;
-        let request_token = credentials.one_time_code.expose_secret();
-        let checksum = checksum(key, request_token, &credentials.api_secret);
-        let fields = [
-            ("api_key", key.expose_secret()),
-            ("request_token", request_token),
-            ("checksum", checksum.as_str()),
-        ];
-        let url = format!("{}/session/token", self.url);
-        let sent = connection.post_form(&url, &[API_VERSION], &fields, limits);
-        let mut reply = sent.map_err(|error| error.of_user(NAME))?;
-        let session = session(&reply);
-        drop(Zeroizing::new(std::mem::take(&mut reply.body)));
+        let Credentials { api_key, api_secret, one_time_code, .. } = credentials;
+        let (app, code) = ((api_key, api_secret), one_time_code.expose_secret());
+        let exchanged = exchange(connection, &self.url, app, code, limits, session);
+        let (session, simulated) = exchanged.map_err(|error| error.of_user(NAME))?;
         let (token, broker_user) = session?;
-        Ok((token, broker_user, reply.simulated))
+        Ok((token, broker_user, simulated))
     }
 
     fn read(
@@ -209,11 +196,7 @@ pub(super) enum Call {
 pub(super) fn session(reply: &Reply) -> Result<(SecretString, Option<String>), BrokerError> {
     let data = data(Call::Session, reply)?;
     let members = json::members(data.as_bytes()).unwrap_or_default();
-    // Decoded here, because the parser would leave copies behind.
-    let text = |wanted: &str| {
-        let found = members.iter().find(|(name, _)| *name == wanted);
-        found.and_then(|(_, raw)| json::unescaped(raw)).filter(|text| !text.is_empty())
-    };
+    let text = |name| json::text(&members, name).filter(|text| !text.is_empty());
     let token = text("access_token").map(|token| SecretString::from(token.as_str()));
     let token = token.ok_or_else(|| malformed("session without an access token"))?;
     Ok((token, text("user_id").and_then(|id| broker_user(&id))))
@@ -245,12 +228,11 @@ pub(super) fn positions(reply: &Reply) -> Result<Vec<Position>, BrokerError> {
         day: LazyValue<'a>,
     }
     let data = data(Call::Read, reply)?;
-    let raw = data;
-    if raw == "null" {
+    if data == "null" {
         return Ok(Vec::new());
     }
     let lists: Lists<'_> =
-        json::parse(raw.as_bytes()).ok_or_else(|| malformed("positions without their lists"))?;
+        json::parse(data.as_bytes()).ok_or_else(|| malformed("positions without their lists"))?;
     let mut positions = Vec::new();
     for (kind, list) in [(PositionKind::Net, &lists.net), (PositionKind::Day, &lists.day)] {
         let rows: Vec<WirePosition> = rows(list.as_raw_str())?;
@@ -269,27 +251,12 @@ pub(super) fn is_success(reply: &Reply) -> bool {
 
 /// `data` of a success.
 fn data(call: Call, reply: &Reply) -> Result<&str, BrokerError> {
-    let Some(mut members) = json::members(&reply.body) else {
-        return Err(not_an_envelope(reply));
-    };
-    let text = |wanted: &str| {
-        let found = members.iter().find(|(name, _)| *name == wanted);
-        found.and_then(|(_, raw)| json::unescaped(raw))
-    };
-    let (status, error_type) = (text("status"), text("error_type"));
-    let status = status.as_deref().map_or("", String::as_str);
-    if status == "error" || error_type.is_some() {
-        let kind = error_type.as_deref().map_or("", String::as_str);
-        let message = text("message").map(|message| message.to_ascii_lowercase());
-        return Err(reported(call, reply, kind, message.as_deref().unwrap_or_default()));
+    let envelope = Envelope::of(&reply.body).ok_or_else(|| not_an_envelope(reply))?;
+    if envelope.is_error() {
+        let message = envelope.message.to_ascii_lowercase();
+        return Err(reported(call, reply, envelope.error_type(), &message));
     }
-    let data = members.iter().position(|(name, _)| *name == "data");
-    match data {
-        Some(at) if status == "success" && (200..300).contains(&reply.status) => {
-            Ok(members.swap_remove(at).1)
-        }
-        _ => Err(not_an_envelope(reply)),
-    }
+    envelope.success(reply.status).ok_or_else(|| not_an_envelope(reply))
 }
 
 /// An error that the broker reports. `message` is in lower case.

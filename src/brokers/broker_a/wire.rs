@@ -11,6 +11,7 @@ use rust_decimal::Decimal;
 use secrecy::SecretString;
 use serde::Deserialize;
 use sonic_rs::{LazyValue, RawNumber};
+use zeroize::Zeroizing;
 
 use crate::base::{clock, json};
 use crate::brokers::call::transport::Reply;
@@ -25,37 +26,62 @@ const INDEX_SEGMENT: u64 = 9;
 /// Characters of an upstream's message that go into the log.
 const MESSAGE_CHARS_MAX: usize = 120;
 
-#[derive(Deserialize)]
-struct Envelope<'a> {
-    status: Option<String>,
-    #[serde(borrow)]
-    data: Option<LazyValue<'a>>,
-    message: Option<String>,
-    error_type: Option<String>,
+/// The `X-Kite-Version` that all calls carry.
+pub(super) const API_VERSION: (&str, &str) = ("x-kite-version", "3");
+
+/// What all answers are wrapped in. Texts are decoded into memory that is wiped, because some
+/// repeat what was sent.
+pub(super) struct Envelope<'a> {
+    /// `success` or `error`; empty if it is absent.
+    status: Zeroizing<String>,
+    error_type: Option<Zeroizing<String>>,
+    pub(super) message: Zeroizing<String>,
+    data: Option<&'a str>,
+}
+
+impl<'a> Envelope<'a> {
+    /// `None` if `body` is not a JSON object.
+    pub(super) fn of(body: &'a [u8]) -> Option<Self> {
+        let members = json::members(body)?;
+        Some(Self {
+            status: json::text(&members, "status").unwrap_or_default(),
+            error_type: json::text(&members, "error_type"),
+            message: json::text(&members, "message").unwrap_or_default(),
+            data: members.iter().find(|(name, _)| *name == "data").map(|(_, raw)| *raw),
+        })
+    }
+
+    pub(super) fn is_error(&self) -> bool {
+        self.status.as_str() == "error" || self.error_type.is_some()
+    }
+
+    /// The JSON text of `data`, if the reply with this HTTP status is a success.
+    pub(super) fn success(&self, http_status: u16) -> Option<&'a str> {
+        let is_success = self.status.as_str() == "success" && (200..300).contains(&http_status);
+        self.data.filter(|_| is_success)
+    }
+
+    pub(super) fn error_type(&self) -> &str {
+        self.error_type.as_ref().map_or("", |name| name.as_str())
+    }
 }
 
 /// The JSON text of `data`.
 ///
 /// # Errors
 /// What the answer says or, when it is not an envelope, what its HTTP status says.
-pub(crate) fn data(reply: &Reply) -> Result<LazyValue<'_>, BrokerError> {
-    let Some(envelope) = json::parse::<Envelope<'_>>(&reply.body) else {
-        return Err(not_an_envelope(reply));
-    };
-    if envelope.status.as_deref() == Some("error") || envelope.error_type.is_some() {
+pub(crate) fn data(reply: &Reply) -> Result<&str, BrokerError> {
+    let envelope = Envelope::of(&reply.body).ok_or_else(|| not_an_envelope(reply))?;
+    if envelope.is_error() {
         return Err(reported(reply, &envelope));
     }
-    match envelope.data {
-        Some(data) if (200..300).contains(&reply.status) => Ok(data),
-        _ => Err(not_an_envelope(reply)),
-    }
+    let data = envelope.success(reply.status).filter(|data| *data != "null");
+    data.ok_or_else(|| not_an_envelope(reply))
 }
 
 fn reported(reply: &Reply, envelope: &Envelope<'_>) -> BrokerError {
-    let status = reply.status;
-    let error_type = envelope.error_type.as_deref().unwrap_or_default();
-    let message: String =
-        envelope.message.as_deref().unwrap_or_default().chars().take(MESSAGE_CHARS_MAX).collect();
+    let (status, error_type) = (reply.status, envelope.error_type());
+    let message: String = envelope.message.chars().take(MESSAGE_CHARS_MAX).collect();
     let (kind, detail) = match error_type {
         "TokenException" => (Kind::TokenDead, String::new()),
         "PermissionException" | "PermissionError" => {
@@ -97,7 +123,7 @@ fn rate_limited(reply: &Reply) -> BrokerError {
 
 /// One instrument of `/quote` or `/quote/ohlc`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct QuoteRow {
+pub(crate) struct QuoteRow {
     pub instrument_token: u64,
     pub last_price: Decimal,
     /// `ohlc.close`: the previous session's close, in all quote calls and at every hour.
@@ -136,7 +162,7 @@ pub(crate) fn quotes(reply: &Reply) -> Result<HashMap<String, Option<QuoteRow>>,
     let data = data(reply)?;
     let malformed = |detail: &str| BrokerError::new(NAME, Kind::Malformed, detail);
     let rows: HashMap<String, LazyValue<'_>> =
-        sonic_rs::from_str(data.as_raw_str()).map_err(|_| malformed("quote data is not a map"))?;
+        sonic_rs::from_str(data).map_err(|_| malformed("quote data is not a map"))?;
     let rows: HashMap<String, Option<QuoteRow>> = rows
         .into_iter()
         .filter(|(_, row)| row.as_raw_str() != "null")
@@ -163,7 +189,7 @@ fn quote(text: &str) -> Option<QuoteRow> {
 
 /// A fresh login.
 #[derive(Debug)]
-pub struct Login {
+pub(crate) struct Login {
     pub access_token: SecretString,
     /// When the broker says it happened; `None` if it does not say.
     pub login_at: Option<Timestamp>,
@@ -174,17 +200,12 @@ pub struct Login {
 /// # Errors
 /// As [`data`], and [`Kind::Malformed`] without an access token.
 pub(crate) fn login(reply: &Reply) -> Result<Login, BrokerError> {
-    let data = data(reply)?;
-    let members = json::members(data.as_raw_str().as_bytes()).unwrap_or_default();
-    // Decoded here, because the parser would leave copies of the token behind.
-    let text = |wanted: &str| {
-        let found = members.iter().find(|(name, _)| *name == wanted);
-        found.and_then(|(_, raw)| json::unescaped(raw))
-    };
-    match text("access_token").filter(|token| !token.is_empty()) {
+    let members = json::members(data(reply)?.as_bytes()).unwrap_or_default();
+    let login_time = json::text(&members, "login_time");
+    match json::text(&members, "access_token").filter(|token| !token.is_empty()) {
         Some(token) => Ok(Login {
             access_token: SecretString::from(token.as_str()),
-            login_at: text("login_time").as_deref().and_then(|time| naive_ist(time)),
+            login_at: login_time.as_deref().and_then(|time| naive_ist(time)),
         }),
         None => Err(BrokerError::new(NAME, Kind::Malformed, "session without an access token")),
     }

@@ -16,7 +16,7 @@ use crate::base::limiter::SharedCounts;
 use crate::base::{Clock, Synced};
 use crate::brokers::broker_b::wire;
 use crate::brokers::broker_b::wire::{DematRow, NAME, PortfolioRow, PositionRow, Refusal};
-use crate::brokers::call::stats::ClassReading;
+use crate::brokers::call::gate::ClassReading;
 use crate::brokers::call::transport::{BadUrl, Redirects, Reply, Transport};
 use crate::brokers::portfolio::CREDENTIAL_BYTES_MAX;
 use crate::brokers::session::token::{SharedToken, TokenStatus};

@@ -7,6 +7,6 @@
 mod client;
 pub mod master;
 pub mod replies;
-pub mod wire;
+pub(crate) mod wire;
 
 pub use client::BrokerB;

@@ -28,7 +28,7 @@ const RATE_LIMIT_WAIT_MIN: Duration = Duration::from_secs(60);
 
 /// Why an answer has no rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub(crate) struct Refusal {
     pub error: BrokerError,
     /// The broker gives this answer now and then to good requests.
     pub intermittent: bool,
@@ -52,10 +52,7 @@ pub(crate) fn session(
     let missing = || malformed("session without its token");
     let success = success(reply, now)?.ok_or_else(missing)?;
     let members = json::members(success.as_bytes()).ok_or_else(missing)?;
-    let text = |wanted: &str| {
-        let found = members.iter().find(|(name, _)| *name == wanted);
-        found.and_then(|(_, raw)| json::unescaped(raw)).filter(|text| !text.is_empty())
-    };
+    let text = |name| json::text(&members, name).filter(|text| !text.is_empty());
     let token = text("session_token").map(|token| SecretString::from(token.as_str()));
     let user = text("idirect_userid").and_then(|id| broker_user(&id));
     Ok((token.ok_or_else(missing)?, user))

@@ -1,7 +1,7 @@
 //! The gate in front of one endpoint class: pace, circuit, and the verdict on every answer.
 //!
-//! The only place that decides which errors are the upstream's failure. Runs on upstream lanes;
-//! blocks only as long as the call it lets through.
+//! What an error says of the upstream is the table `BrokerErrorKind::judged`. Runs on upstream
+//! lanes; blocks only as long as the call that it lets through.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
@@ -10,11 +10,10 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use crate::base::limiter::{Limiter, Rate};
-use crate::base::{Clock, rng};
-use crate::brokers::call::stats::{CallCounts, CircuitState, ClassReading, Counters};
-use crate::brokers::feed::{Batch, Readiness};
+use crate::base::{Clock, rng, words};
+use crate::brokers::BrokerError;
+use crate::brokers::feed::{Health, Readiness};
 use crate::brokers::settings::UpstreamSettings;
-use crate::brokers::{BrokerError, BrokerErrorKind};
 
 /// Limits, circuit and counters of one endpoint class.
 pub(crate) struct Gate {
@@ -22,16 +21,6 @@ pub(crate) struct Gate {
     pace: Pace,
     breaker: Breaker,
     counters: Counters,
-}
-
-/// What an error says about the health of the upstream.
-#[derive(Debug, PartialEq, Eq)]
-enum Verdict {
-    /// It answered, though not what was hoped for.
-    Works,
-    /// It asks to be left alone, which is the pace's affair.
-    Throttles,
-    Fails,
 }
 
 impl Gate {
@@ -79,14 +68,17 @@ impl Gate {
         let pass = self.breaker.pass().map_err(|wait| self.hold(Readiness::Open(wait)))?;
         let result = ask();
         self.pace.ended();
-        self.counters.called(&result);
-        match result {
-            Err(error) if verdict(error.kind) == Verdict::Throttles => {
-                let penalty = self.pace.refused(error.retry_after().unwrap_or_default());
-                return Err(error.after(penalty));
+        let judged = result.as_ref().err().map(|error| error.kind.judged());
+        self.counters.count(judged.map_or("ok", |judged| judged.outcome));
+        match judged.map_or(Health::Works, |judged| judged.health) {
+            Health::Throttles => {
+                return result.map_err(|error| {
+                    let penalty = self.pace.refused(error.retry_after().unwrap_or_default());
+                    error.after(penalty)
+                });
             }
-            Err(ref error) if verdict(error.kind) == Verdict::Fails => pass.failure(),
-            Ok(_) | Err(_) => {
+            Health::Fails | Health::Strange => pass.failure(),
+            Health::Works => {
                 self.pace.accepted();
                 pass.success();
             }
@@ -96,41 +88,75 @@ impl Gate {
 
     /// A call that something before the gate stopped.
     pub(crate) fn hold(&self, readiness: Readiness) -> BrokerError {
-        self.counters.held_back();
+        self.counters.held_back.fetch_add(1, Relaxed);
         BrokerError::not_ready(self.name, readiness)
     }
 
-    pub(crate) fn brought(&self, batch: &Batch) {
-        self.counters.brought(batch);
-    }
-
-    pub(crate) fn counts(&self) -> CallCounts {
-        self.counters.read()
-    }
-
     pub(crate) fn reading(&self, class: &'static str) -> ClassReading {
-        ClassReading::of_calls(class, self.breaker.state(), &self.counts())
+        let counts = OUTCOMES.iter().zip(&self.counters.outcomes);
+        ClassReading {
+            class,
+            circuit: self.breaker.state(),
+            held_back: self.counters.held_back.load(Relaxed),
+            outcomes: counts.map(|(name, count)| (*name, count.load(Relaxed))).collect(),
+        }
     }
 }
 
-fn verdict(kind: BrokerErrorKind) -> Verdict {
-    match kind {
-        BrokerErrorKind::Unreachable
-        | BrokerErrorKind::TimedOut
-        | BrokerErrorKind::Failed { .. }
-        | BrokerErrorKind::Malformed
-        | BrokerErrorKind::Redirected => Verdict::Fails,
-        BrokerErrorKind::RateLimited => Verdict::Throttles,
-        BrokerErrorKind::NotReady(_)
-        | BrokerErrorKind::KeySpent
-        | BrokerErrorKind::TokenDead
-        | BrokerErrorKind::CodeRefused
-        | BrokerErrorKind::KeyRefused
-        | BrokerErrorKind::NotPermitted
-        | BrokerErrorKind::AccountProblem
-        | BrokerErrorKind::SecondFactorProblem
-        | BrokerErrorKind::AddressRefused
-        | BrokerErrorKind::Refused => Verdict::Works,
+// ---- Counters
+//
+// What became of the calls of one class, for metrics. Written by lane threads, read by anyone.
+
+/// What becomes of a call that goes out.
+pub(crate) const OUTCOMES: [&str; 9] = [
+    "ok",
+    "unreachable",
+    "timed_out",
+    "rate_limited",
+    "token_dead",
+    "no_permission",
+    "refused",
+    "upstream_error",
+    "malformed",
+];
+
+#[derive(Debug, Default)]
+struct Counters {
+    /// Calls that pace, penalty, circuit or token kept from going out.
+    held_back: AtomicU64,
+    outcomes: [AtomicU64; OUTCOMES.len()],
+}
+
+impl Counters {
+    /// Counts one call; what is no outcome did not go out.
+    fn count(&self, outcome: &str) {
+        let place = OUTCOMES.iter().position(|known| *known == outcome);
+        place.map_or(&self.held_back, |place| &self.outcomes[place]).fetch_add(1, Relaxed);
+    }
+}
+
+/// One class of calls to an upstream, as metrics show it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ClassReading {
+    /// `quotes`, `candles`, `syncs`, `other`.
+    pub class: &'static str,
+    pub circuit: CircuitState,
+    /// Calls that pace, penalty, circuit, token or key's limit kept from going out.
+    pub held_back: u64,
+    /// Calls that went out, by what came of them.
+    pub outcomes: Vec<(&'static str, u64)>,
+}
+
+#[cfg(test)]
+impl ClassReading {
+    /// Calls that went out.
+    pub(crate) fn calls(&self) -> u64 {
+        self.outcomes.iter().map(|(_, count)| count).sum()
+    }
+
+    /// Calls of which this came.
+    pub(crate) fn of(&self, outcome: &str) -> u64 {
+        self.outcomes.iter().find(|(name, _)| *name == outcome).unwrap().1
     }
 }
 
@@ -140,7 +166,17 @@ fn verdict(kind: BrokerErrorKind) -> Verdict {
 // probe.
 //
 // Runs wherever its feed is asked. Its lock is held for a few instructions and never over I/O; it
-// never sleeps. What counts as a failure is decided in `gate.rs`.
+// never sleeps.
+
+words! {
+    /// What a circuit breaker does with calls.
+    pub(crate) enum CircuitState {
+        Closed = "closed",
+        Open = "open",
+        /// One call is let out as a probe.
+        HalfOpen = "half_open",
+    }
+}
 
 /// What a caller is told to wait while another's probe is under way.
 pub(crate) const PROBE_WAIT: Duration = Duration::from_millis(100);
@@ -173,7 +209,7 @@ enum Phase {
 
 /// Leave for one call. Dropped without a verdict it counts for nothing, and a probe may be tried
 /// again.
-pub struct Pass<'a> {
+pub(crate) struct Pass<'a> {
     breaker: &'a Breaker,
     epoch: u64,
     judged: bool,
@@ -404,7 +440,7 @@ pub(crate) struct Penalty {
 }
 
 /// One class: at most one call per interval, none during a penalty.
-pub struct Pace {
+pub(crate) struct Pace {
     clock: Clock,
     limiter: Limiter,
     interval_ms: u64,
@@ -470,6 +506,7 @@ impl Pace {
 mod tests {
     use super::*;
     use crate::base::ManualClock;
+    use crate::brokers::BrokerErrorKind;
 
     const PENALTY: Penalty =
         Penalty { first: Duration::from_secs(2), max: Duration::from_secs(30) };
@@ -498,7 +535,7 @@ mod tests {
                 clock.advance_ms(1_000);
             }
             assert_eq!(matches!(gate.readiness(), Readiness::Open(_)), opens, "{kind:?}");
-            assert_eq!(gate.counts().calls, 3);
+            assert_eq!(gate.reading("quotes").calls(), 3);
         }
     }
 
@@ -515,7 +552,7 @@ mod tests {
             clock.advance_ms(retry_after.as_millis() as i64);
         }
         assert_eq!(gate.readiness(), Readiness::Ready);
-        assert_eq!(gate.counts().rate_limited, 4);
+        assert_eq!(gate.reading("quotes").of("rate_limited"), 4);
     }
 
     #[test]
@@ -524,7 +561,8 @@ mod tests {
         gate.call(|| Ok(())).unwrap();
         let error = gate.call::<()>(|| panic!("made")).unwrap_err();
         assert!(matches!(error.kind, BrokerErrorKind::NotReady(Readiness::Paced(_))));
-        assert_eq!((gate.counts().calls, gate.counts().held_back), (1, 1));
+        let reading = gate.reading("quotes");
+        assert_eq!((reading.calls(), reading.held_back), (1, 1));
     }
 }
 

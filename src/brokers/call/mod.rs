@@ -2,6 +2,5 @@
 //!
 //! Blocks; runs on the upstream's lane.
 
-pub mod gate;
-pub mod stats;
+pub(crate) mod gate;
 pub(crate) mod transport;

@@ -16,8 +16,7 @@ use serde::Deserialize;
 use sonic_rs::LazyValue;
 
 use crate::base::{Clock, Quote, Source, Symbol, clock, json};
-use crate::brokers::call::gate::{Gate, Penalty, RouteChoice};
-use crate::brokers::call::stats::ClassReading;
+use crate::brokers::call::gate::{ClassReading, Gate, Penalty, RouteChoice};
 use crate::brokers::call::transport::{
     BadUrl, CallLimits, Redirects, Reply, Transport, push_encoded,
 };
@@ -92,12 +91,6 @@ impl Public {
     /// Every class of calls, for metrics.
     pub(crate) fn readings(&self) -> Vec<ClassReading> {
         vec![self.gate.reading("quotes")]
-    }
-
-    /// Counts of all calls.
-    #[cfg(test)]
-    pub(crate) fn counts(&self) -> crate::brokers::call::stats::CallCounts {
-        self.gate.counts()
     }
 
     /// Daily candles of one share from `from` to `to`, both included, at most
@@ -307,7 +300,6 @@ impl MarketFeed for Public {
             })?,
         };
         batch.unknown.append(&mut impossible);
-        self.gate.brought(&batch);
         Ok(batch)
     }
 }

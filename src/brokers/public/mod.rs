@@ -4,6 +4,6 @@
 //! promised anywhere, so every answer is doubted: see `wire.rs` for the shapes it is known to take.
 
 mod client;
-pub mod wire;
+pub(crate) mod wire;
 
 pub use client::Public;

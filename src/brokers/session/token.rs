@@ -69,7 +69,7 @@ pub struct Token {
 }
 
 /// A token that another node told.
-pub struct ToldToken {
+pub(crate) struct ToldToken {
     pub access_token: SecretString,
     pub api_key: SecretString,
     pub set_at: Timestamp,

@@ -400,7 +400,7 @@ pub(crate) struct Feed {
     pub delay_s: Option<u64>,
     pub failure: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub ticker: Option<Ticker>,
+    pub(crate) ticker: Option<Ticker>,
 }
 
 /// Broker A's WebSocket.

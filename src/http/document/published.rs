@@ -149,7 +149,7 @@ const FLUSHED: [u8; 4] = [0, 0, 0xff, 0xff];
 
 /// A frame in both codings.
 #[derive(Debug)]
-pub struct CodedFrame {
+pub(crate) struct CodedFrame {
     identity: Frame,
     gzip: Frame,
 }
@@ -237,7 +237,7 @@ pub enum Framing {
 
 /// One piece of a stream. It is kept as a chunk, whose inside is the bare payload.
 #[derive(Debug, Clone)]
-pub struct Frame {
+pub(crate) struct Frame {
     chunk: Arc<[u8]>,
     payload: Range<usize>,
 }
@@ -282,9 +282,9 @@ impl Frame {
 /// What is taken from a source: one frame, or two that are due together.
 #[derive(Debug)]
 pub struct Taken {
-    pub frame: Frame,
+    pub(crate) frame: Frame,
     /// Sent behind `frame` in the same write.
-    pub second: Option<Frame>,
+    pub(crate) second: Option<Frame>,
     /// Frames published since the last one taken, which this client never gets.
     pub skipped: u64,
 }

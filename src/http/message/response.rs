@@ -46,18 +46,18 @@ impl ConnectionLine {
 
 /// No further stream may be opened: there are too many, or too many of this client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StreamsFull;
+pub(crate) struct StreamsFull;
 
 /// A stream that a handler wants to send.
 #[derive(Clone, Copy)]
-pub struct WantedStream<'a> {
+pub(crate) struct WantedStream<'a> {
     pub coding: Coding,
     /// Of the client.
     pub address: Option<IpAddr>,
     /// Places that it takes among all streams and among those of its address.
     pub places: usize,
     /// Sent first.
-    pub opening: &'a CodedFrame,
+    pub(crate) opening: &'a CodedFrame,
 }
 
 /// A stream whose head is in the output buffer. The connection sends what follows.
@@ -379,7 +379,7 @@ impl DateCell {
 /// One field that failed validation.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct FieldError {
+pub(crate) struct FieldError {
     pub field: Cow<'static, str>,
     pub message: Cow<'static, str>,
 }
@@ -392,7 +392,7 @@ pub struct Problem {
     pub code: &'static str,
     /// Text for a person. Contains no secrets and no internals.
     pub detail: Cow<'static, str>,
-    pub errors: Vec<FieldError>,
+    pub(crate) errors: Vec<FieldError>,
     /// Further headers, such as `Allow` or `Retry-After`.
     pub headers: Vec<(&'static str, Cow<'static, str>)>,
     /// For the log only; never sent.

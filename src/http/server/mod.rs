@@ -3,6 +3,6 @@
 pub(crate) mod acceptor;
 pub(crate) mod connection_table;
 mod fan_out;
-pub mod listener;
+pub(crate) mod listener;
 pub mod places;
 pub mod shared;

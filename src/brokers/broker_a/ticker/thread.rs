@@ -31,7 +31,7 @@ const REFUSED_MS: u64 = 60_000;
 const STOP_WAIT: Duration = Duration::from_millis(250);
 
 /// The running ticker. Dropping it ends it.
-pub struct Ticker {
+pub(crate) struct Ticker {
     shared: Arc<Shared>,
     settings: Arc<ArcSwap<TickerSettings>>,
     /// Wakes the thread where it rests.
