@@ -98,7 +98,7 @@ impl World {
             &format!("--brokera-ticker-url={}", scene.sim.broker_a_ticker_url()),
             &format!("--brokerb-url={}", broker("/b")),
             &format!("--public-url={}", scene.sim.public_url()),
-            &format!("--now={TRADING}"),
+            &format!("--now={}", scene.clock.now()),
             &few_candles(),
             "--brokera-lane-threads=1",
             "--upstream-breaker-failures=1000",

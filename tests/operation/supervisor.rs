@@ -97,7 +97,7 @@ impl Supervisor {
             .arg(format!("--brokera-url={}", scene.sim.broker_a_url()))
             .arg(format!("--brokerb-url={}", scene.sim.broker_b_url()))
             .arg(format!("--public-url={}", scene.sim.public_url()))
-            .arg(format!("--now={TRADING}"))
+            .arg(format!("--now={}", scene.clock.now()))
             .envs(settings.iter().copied())
             .env("NOTIFY_SOCKET", scene.state.path().join("notify"));
         command
