@@ -14,6 +14,9 @@ use jiff::civil::DateTime;
 use jiff::tz::{Offset, TimeZone};
 use jiff::{Timestamp, ToSpan, Zoned};
 
+/// Time between two reads of a manual clock by a thread that waits for an instant.
+const MANUAL_READ_MS: u64 = 5;
+
 /// Source of wall time and monotonic time.
 #[derive(Clone, Debug)]
 pub struct Clock(Arc<Kind>);
@@ -83,6 +86,27 @@ impl Clock {
             Kind::Running { started, .. } => started.elapsed().as_millis() as u64,
             Kind::Manual { elapsed_ms, .. } => elapsed_ms.load(Ordering::SeqCst).max(0) as u64,
         }
+    }
+
+    /// Waits until `ms` have passed by this clock or by the machine's, whichever comes first.
+    /// `wait` waits for the time that it is given, and returns what ended that early. Nobody knows
+    /// when a manual clock will be moved, so it is read every few milliseconds.
+    pub(crate) fn wait_ms<T>(
+        &self,
+        ms: u64,
+        mut wait: impl FnMut(Duration) -> Option<T>,
+    ) -> Option<T> {
+        if matches!(&*self.0, Kind::Running { .. }) {
+            return wait(Duration::from_millis(ms));
+        }
+        let end_ms = self.monotonic_ms() + ms;
+        for _ in 0..ms.div_ceil(MANUAL_READ_MS) {
+            let ended = wait(Duration::from_millis(MANUAL_READ_MS));
+            if ended.is_some() || self.monotonic_ms() >= end_ms {
+                return ended;
+            }
+        }
+        None
     }
 
     /// Starts to measure a duration below a millisecond. Two reads of the clock cost about 50 ns.
@@ -195,6 +219,25 @@ mod tests {
         clock.advance_ms(61_000);
         assert_eq!(clock.now().to_string(), "2026-11-20T10:01:01Z");
         assert_eq!(clock.monotonic_ms(), 61_000);
+    }
+
+    #[test]
+    fn a_wait_by_a_manual_clock_ends_when_it_has_been_moved_far_enough_or_its_time_has_passed() {
+        let clock = Clock::manual("2026-11-20T10:00:00Z".parse().unwrap());
+        let mut reads = 0;
+        let moved = clock.wait_ms(200, |_| {
+            reads += 1;
+            clock.advance_ms(100);
+            None::<()>
+        });
+        assert_eq!((moved, reads), (None, 2));
+        let mut waited = Duration::ZERO;
+        let stands = clock.wait_ms(200, |limit| {
+            waited += limit;
+            None::<()>
+        });
+        assert_eq!((stands, waited), (None, Duration::from_millis(200)));
+        assert_eq!(clock.wait_ms(200, |_| Some("an event")), Some("an event"));
     }
 
     #[test]

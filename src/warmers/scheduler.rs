@@ -141,8 +141,8 @@ impl Scheduler {
     /// Works until [`Event::Stop`].
     pub(super) fn run(mut self, events: &Receiver<Event>) {
         loop {
-            let event = events.recv_timeout(Duration::from_millis(self.sleep_ms())).ok();
-            let mut next = event;
+            let clock = &self.context.clock;
+            let mut next = clock.wait_ms(self.sleep_ms(), |limit| events.recv_timeout(limit).ok());
             while let Some(event) = next {
                 if !self.hear(event) {
                     let now_ms = self.context.clock.now_ms();

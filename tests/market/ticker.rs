@@ -6,7 +6,7 @@ use bhav::config::Config;
 use bhav::sim::SimSettings;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
 
-use crate::support::wait::until;
+use crate::support::wait::{at_once, until};
 use crate::support::{SNAPSHOT, Scene, Service, TRADING};
 
 pub const ROUTE: &str = "broker_a.ticker";
@@ -106,8 +106,8 @@ fn what_clients_ask_for_is_answered_by_a_call_and_then_ticks() {
 
 #[test]
 fn when_ticks_stop_calls_keep_every_snapshot_fresh() {
-    for (fault, failure) in [("hangup", "broken"), ("close_frame", "broken"), ("silent", "silent")]
-    {
+    let faults = [("hangup", "broken"), ("close_frame", "broken"), ("silent", "silent")];
+    at_once(faults, |(fault, failure)| {
         let scene = Scene::at(TRADING);
         let service = scene.start_with(&config(&scene));
         let before = polls(&live(&service));
@@ -119,12 +119,12 @@ fn when_ticks_stop_calls_keep_every_snapshot_fresh() {
         assert_eq!(scene.control("DELETE", "faults", "").status, 200);
         fresh_until(&service, fault, "ticks again", |_| ticker(&service.health())["live"] == true);
         service.stop();
-    }
+    });
 }
 
 #[test]
 fn heartbeats_without_prices_are_not_taken_for_prices() {
-    for fault in ["heartbeat_only", "lead_stands", "mute_price"] {
+    at_once(["heartbeat_only", "lead_stands", "mute_price"], |fault| {
         let scene = Scene::at(TRADING);
         let service = scene.start_with(&config(&scene));
         let before = polls(&live(&service));
@@ -135,7 +135,7 @@ fn heartbeats_without_prices_are_not_taken_for_prices() {
         });
         assert_eq!(ticker(&service.health())["reconnects"].as_u64(), Some(0));
         service.stop();
-    }
+    });
 }
 
 #[test]
@@ -174,20 +174,21 @@ fn a_refused_connection_is_no_verdict_on_the_token() {
 
 #[test]
 fn other_answers_than_an_upgrade_are_told_apart() {
-    for (fault, failure) in [
+    let answers = [
         (r#"{"kind":"rate_limit"}"#, "busy"),
         (r#"{"kind":"html_5xx"}"#, "busy"),
         (r#"{"kind":"redirect","location":"http://127.0.0.1:1/"}"#, "redirected"),
         (r#"{"kind":"error_in_200"}"#, "not_websocket"),
         (r#"{"kind":"refuse"}"#, "unreachable"),
-    ] {
+    ];
+    at_once(answers, |(fault, failure)| {
         let scene = Scene::at(TRADING);
         scene.fault(ROUTE, fault);
         let service = scene.start_with(&config(&scene));
         health_where(&service, fault, |ticker| stands(ticker, "waiting", failure));
         service.fresh_snapshot();
         service.stop();
-    }
+    });
 }
 
 #[test]
@@ -268,13 +269,14 @@ fn strange_but_harmless_messages_change_nothing() {
 
 #[test]
 fn ticks_that_are_implausible_or_late_are_not_shown_and_polls_return_to_full_pace() {
-    for fault in [
+    let faults = [
         r#"{"kind":"zero_price"}"#,
         r#"{"kind":"future_time","by_s":600}"#,
         r#"{"kind":"future_time","by_s":60}"#,
         r#"{"kind":"lag","by_s":30}"#,
         r#"{"kind":"wrong_endian"}"#,
-    ] {
+    ];
+    at_once(faults, |fault| {
         let scene = Scene::at(TRADING);
         let service = scene.start_with(&config(&scene));
         // A source whose clock is not known yet is believed.
@@ -291,7 +293,7 @@ fn ticks_that_are_implausible_or_late_are_not_shown_and_polls_return_to_full_pac
             polls(&service.health()) > before + 5
         });
         service.stop();
-    }
+    });
 }
 
 #[test]
@@ -432,9 +434,9 @@ fn a_service_that_stops_says_goodbye_and_does_not_wait_for_the_ticker() {
 
 #[test]
 fn before_and_after_continuous_trading_it_stays_and_prices_are_as_fresh_as_the_phase_says() {
-    for (at, phase) in
-        [("2026-11-20T09:03:00+05:30", "pre_open"), ("2026-11-20T15:20:00+05:30", "closing")]
-    {
+    let phases =
+        [("2026-11-20T09:03:00+05:30", "pre_open"), ("2026-11-20T15:20:00+05:30", "closing")];
+    at_once(phases, |(at, phase)| {
         let scene = Scene::at(at);
         let service = scene.start_with(&config(&scene));
         let began = health_where(&service, "a subscription", |ticker| {
@@ -451,7 +453,7 @@ fn before_and_after_continuous_trading_it_stays_and_prices_are_as_fresh_as_the_p
         let exchange: jiff::Timestamp = as_of(&service.get(SNAPSHOT).json()).parse().unwrap();
         assert!(exchange <= scene.clock.now(), "{phase}");
         service.stop();
-    }
+    });
 }
 
 #[test]

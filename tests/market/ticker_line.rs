@@ -12,6 +12,7 @@ use socket2::SockRef;
 use sonic_rs::JsonValueTrait;
 
 use super::ticker::{fresh_until, live, stands, ticker};
+use crate::support::wait::at_once;
 use crate::support::{Scene, TRADING};
 
 /// How often a side looks what is to be done.
@@ -124,9 +125,8 @@ fn step(mut from: &TcpStream, mut to: &TcpStream, does: Does, buffer: &mut [u8])
 
 #[test]
 fn a_line_that_stands_swallows_or_breaks_leaves_prices_fresh_and_comes_back() {
-    for (does, failure) in
-        [(Does::Stand, "silent"), (Does::Swallow, "silent"), (Does::Break, "broken")]
-    {
+    let lines = [(Does::Stand, "silent"), (Does::Swallow, "silent"), (Does::Break, "broken")];
+    at_once(lines, |(does, failure)| {
         let scene = Scene::at(TRADING);
         let line = Line::to(scene.sim.addr());
         let mut config = scene.config();
@@ -145,5 +145,5 @@ fn a_line_that_stands_swallows_or_breaks_leaves_prices_fresh_and_comes_back() {
         fresh_until(&service, &fault, "ticks again", |_| ticker(&service.health())["live"] == true);
         assert!(!stands(ticker(&service.health()), "waiting", failure));
         service.stop();
-    }
+    });
 }

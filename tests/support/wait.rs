@@ -63,6 +63,16 @@ pub fn until<L: Look>(what: &str, mut look: impl FnMut() -> L) -> L::Seen {
     }
 }
 
+/// Runs `test` with each case at the same time, where all of them wait and none needs a core.
+pub fn at_once<T: Send>(cases: impl IntoIterator<Item = T>, test: impl Fn(T) + Sync) {
+    std::thread::scope(|scope| {
+        for case in cases {
+            let test = &test;
+            scope.spawn(move || test(case));
+        }
+    });
+}
+
 /// Tells what was there last when the wait for something else fails, also by a look that panics.
 struct Last<'a> {
     what: &'a str,

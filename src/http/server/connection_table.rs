@@ -7,9 +7,8 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
-use std::time::Duration;
 
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use crossbeam_channel::{Receiver, Sender, bounded};
 use may::io::WaitIoWaker;
 use parking_lot::Mutex;
 
@@ -211,15 +210,13 @@ impl ConnectionTable {
         let mut ticks = 0u64;
         let mut second = 0;
         while !self.stop.load(Ordering::SeqCst) {
-            match self.yielded.recv_timeout(Duration::from_millis(TICK_MS)) {
-                Ok(waker) => {
-                    waker.wakeup();
-                    // Bounded, because a woken coroutine may ask again at once, and the clock below
-                    // must advance.
-                    let others = self.yielded.try_iter().take(YIELDED_MAX);
-                    others.for_each(|waker| waker.wakeup());
-                }
-                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+            let asked = |limit| self.yielded.recv_timeout(limit).ok();
+            if let Some(waker) = self.clock.wait_ms(TICK_MS, asked) {
+                waker.wakeup();
+                // Bounded, because a woken coroutine may ask again at once, and the clock below
+                // must advance.
+                let others = self.yielded.try_iter().take(YIELDED_MAX);
+                others.for_each(|waker| waker.wakeup());
             }
             let now_ms = self.clock.monotonic_ms();
             if now_ms < self.now_ms() + TICK_MS {

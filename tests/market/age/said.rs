@@ -9,6 +9,7 @@ use super::{
     LEADS, Lapse, MEASURED_S, PUBLIC_STALE_MS, QUARTER_S, UNMARKED_MS_MAX, Watch, expect_delay,
     settings, time,
 };
+use crate::support::wait::at_once;
 use crate::support::{PRICES, SNAPSHOT, Scene, TRADING, bhav, run, state_flag, until};
 
 #[test]
@@ -164,9 +165,9 @@ fn a_stale_quote_that_nobody_kept_fresh_is_waited_for() {
 
 #[test]
 fn nonsense_of_the_public_provider_is_a_failure_within_its_limit() {
-    for fault in
-        ["nulls", "wrong_types", "missing_fields", "zero_price", "html_5xx", "error_in_200"]
-    {
+    let faults =
+        ["nulls", "wrong_types", "missing_fields", "zero_price", "html_5xx", "error_in_200"];
+    at_once(faults, |fault| {
         let mut lapse = Lapse::public_alone();
         lapse.step_until(50, "the public provider", |seen| seen.is_fresh_of("public"));
         lapse.breaks("public", fault);
@@ -184,7 +185,7 @@ fn nonsense_of_the_public_provider_is_a_failure_within_its_limit() {
         });
         assert_ne!(health["feeds"]["public"]["state"], "ok", "{fault}: {health}");
         lapse.service.stop();
-    }
+    });
 }
 
 /// Health does not wait for the prices to be old.
