@@ -18,7 +18,7 @@ pub(crate) const KEYS_MAX: usize = 100_000;
 
 const MINUTE_MS: u64 = 60_000;
 
-/// What attempts are counted by.
+/// The key by which attempts are counted.
 #[derive(Clone, Copy, Debug, Hash)]
 pub(crate) enum Key<'a> {
     /// A normalised e-mail address, whether or not an account has it.
@@ -39,7 +39,7 @@ pub struct Throttle {
     clock: Clock,
     keys: KeyedLimiter,
     refused: Counter,
-    /// What this limit is called among nodes, and what counts for all of them.
+    /// The name of this limit among nodes, and the counts of all of them.
     shared: OnceLock<(&'static str, Arc<dyn SharedCounts>)>,
 }
 

@@ -76,7 +76,7 @@ pub trait Relay: Send + Sync {
     /// [`SendError::Unavailable`].
     fn notify_changes(&self) -> Result<(), SendError>;
 
-    /// What the other nodes want, as far as they said so within some seconds. Never blocks.
+    /// The symbols that other nodes asked for within some seconds. Never blocks.
     fn wanted(&self) -> Vec<Symbol>;
 
     /// For health and metrics. Never blocks.
@@ -117,7 +117,7 @@ settings! {
     pub struct NodeSettings {
         /// What this node is called; no other is called so. The machine's name where none is given.
         pub name: Option<String> = None,
-        /// How long a leader leads after it was last heard by those who decide.
+        /// A leader leads for so long after an authority last gave it the lease.
         pub lease_ms: u64 = 5_000,
     }
 }
@@ -129,8 +129,8 @@ impl NodeSettings {
         self.name.clone().unwrap_or_else(|| machine().trim().to_owned())
     }
 
-    /// What its connections to the database and to the shared server are called there:
-    /// `bhav/NODE`, of letters that both take.
+    /// The name of its connections at the database and at the shared server: `bhav/NODE`, in
+    /// letters that both take.
     pub(crate) fn connection_name(&self) -> String {
         let name = format!("bhav/{}", self.called());
         let plain = name.chars().filter(char::is_ascii_graphic);
@@ -140,9 +140,9 @@ impl NodeSettings {
 
 // ---- Tokens
 //
-// Counts of what nodes tell each other about tokens.
+// Counts of messages about tokens.
 
-/// The tokens that nodes tell each other, and the counts of that.
+/// The tokens that nodes send each other, and the counts of that.
 #[derive(Clone)]
 pub struct SharedTokens {
     pub counts: Arc<TokenCounts>,
@@ -151,7 +151,7 @@ pub struct SharedTokens {
 }
 
 words! {
-    /// What becomes of a message about tokens.
+    /// The fate of a message about tokens.
     pub(crate) enum TokenEvent {
         /// Sent to the other nodes: a token, or that one was refused.
         Told = "told",
@@ -169,7 +169,7 @@ words! {
         Ahead = "ahead",
         /// Known to be refused by the broker.
         Refused = "refused",
-        /// Not sealed by a node with the same secret.
+        /// Not encrypted by a node with the same secret.
         Foreign = "foreign",
         /// Left unread, because too much came at once.
         Dropped = "dropped",

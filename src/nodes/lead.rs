@@ -12,7 +12,7 @@ use crate::store::Epoch;
 use crate::views::health::Role;
 
 words! {
-    /// What is refused to a node that does not lead any more.
+    /// Actions that are refused to a node that does not lead any more.
     pub(crate) enum Fence {
         /// A call whose job waited while the leadership ended.
         Call = "call",
@@ -30,12 +30,12 @@ words! {
 pub struct Lead {
     leadership: Arc<Leadership>,
     clock: Clock,
-    /// By fence.
+    /// Refusals by fence.
     fenced: Arc<[AtomicU64; Fence::ALL.len()]>,
 }
 
 impl Lead {
-    /// Of this node.
+    /// The handle of this node.
     pub fn new(leadership: &Arc<Leadership>, clock: &Clock) -> Self {
         let (leadership, clock) = (Arc::clone(leadership), clock.clone());
         Self { leadership, clock, fenced: Arc::default() }
@@ -51,7 +51,7 @@ impl Lead {
         self.leadership.may_ask(self.clock.monotonic_ms())
     }
 
-    /// What this node is now.
+    /// The role of this node now.
     pub(crate) fn role(&self) -> Role {
         self.leadership.role(self.clock.monotonic_ms())
     }
@@ -61,7 +61,7 @@ impl Lead {
         self.fenced[fence as usize].fetch_add(1, Relaxed);
     }
 
-    /// How often that was.
+    /// The number of refusals at this fence.
     pub(crate) fn fenced_total(&self, fence: Fence) -> u64 {
         self.fenced[fence as usize].load(Relaxed)
     }
@@ -108,7 +108,7 @@ impl MarketFeed for LedFeed {
     }
 
     fn readiness(&self) -> Readiness {
-        // What the operator did not set up is off on any node.
+        // A feed that the operator did not set up is off on any node.
         match self.feed.readiness() {
             Readiness::Off => Readiness::Off,
             readiness if self.lead.may_ask() => readiness,
@@ -139,11 +139,11 @@ pub struct Term {
     pub until_mono_ms: u64,
 }
 
-/// What is known of this node's leadership.
+/// This node's leadership.
 #[derive(Debug)]
 pub struct Leadership {
     is_alone: bool,
-    /// Of the running term, or of the last one.
+    /// Epoch of the running term, or of the last one.
     epoch: AtomicU64,
     asks_from_mono_ms: AtomicU64,
     until_mono_ms: AtomicU64,
@@ -152,7 +152,7 @@ pub struct Leadership {
 }
 
 impl Leadership {
-    /// Of a node that is alone: nothing ends it.
+    /// The leadership of a single node: nothing ends it.
     pub(crate) fn alone() -> Self {
         Self {
             is_alone: true,
@@ -163,7 +163,7 @@ impl Leadership {
         }
     }
 
-    /// Of one node of several, which does not lead yet.
+    /// The leadership of one node of several, which does not lead yet.
     pub fn follower() -> Self {
         Self { is_alone: false, until_mono_ms: AtomicU64::new(0), ..Self::alone() }
     }
@@ -185,7 +185,7 @@ impl Leadership {
     }
 
     /// Something refused this node because it knows of a later leadership. For whoever was refused;
-    /// the one thread that grants hears of it by [`take_refused`](Self::take_refused).
+    /// the one thread that grants learns it by [`take_refused`](Self::take_refused).
     pub(crate) fn refused(&self) {
         if !self.is_alone {
             self.refused.store(self.epoch.load(SeqCst), SeqCst);
@@ -214,7 +214,7 @@ impl Leadership {
         self.epoch(now_mono_ms).is_some() && now_mono_ms >= self.asks_from_mono_ms.load(SeqCst)
     }
 
-    /// What this node is at this moment.
+    /// The role of this node at this moment.
     pub(crate) fn role(&self, now_mono_ms: u64) -> Role {
         match self.epoch(now_mono_ms) {
             Some(_) if self.is_alone => Role::Alone,

@@ -1,6 +1,6 @@
-//! What one node makes of the answers of its authorities: whether it leads, in which epoch, until
-//! when, and what to ask next. Pure: the caller sends requests, brings answers and says what time
-//! it is by the monotonic clock.
+//! The state machine of one node: from the answers of its authorities follows whether it leads, in
+//! which epoch, until when, and what to ask next. Pure, but for the threads at the end: the caller
+//! sends requests, brings answers and the time by the monotonic clock.
 //!
 //! There is the *row*, which counts epochs, and in most clusters the *claim* beside it. Taking
 //! needs both, keeping needs either. Why no two nodes lead at once, whatever is late or lost:
@@ -40,7 +40,7 @@ pub(crate) enum Which {
     Claim,
 }
 
-/// What is asked of an authority.
+/// A request to an authority.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
     Look,
@@ -59,7 +59,7 @@ pub(crate) struct Ask {
     pub request: Request,
 }
 
-/// What came back.
+/// The answer of an authority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     Look(Look),
@@ -71,7 +71,7 @@ pub enum Answer {
 /// Lengths of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LeaseTimes {
-    /// What the authorities give.
+    /// Length of the lease that the authorities give.
     pub lease_ms: u64,
     /// How much earlier this node gives up: for clocks that run at different speeds, and for what
     /// was begun just before.
@@ -98,7 +98,7 @@ impl LeaseTimes {
     }
 }
 
-/// What this node is.
+/// The standing of this node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
     /// May act as the leader before this moment, and not from it on, whatever it knows.
@@ -187,8 +187,8 @@ impl LeaseState {
         }
     }
 
-    /// What to send now. `random` spreads the tries of several nodes and tells attempts apart.
-    /// To be called some ten times a second.
+    /// The requests to send now. `random` spreads the tries of several nodes and tells attempts
+    /// apart. To be called some ten times a second.
     pub(crate) fn due(&mut self, now_mono_ms: u64, random: u64) -> Vec<Ask> {
         self.lapse(now_mono_ms);
         for which in [Which::Row, Which::Claim] {
@@ -417,7 +417,7 @@ impl LeaseState {
 //
 // An authority that gives a lease to one holder at a time.
 
-/// Who asks for a lease: a node's name and random bits of one attempt.
+/// The holder of a lease: a node's name and random bits of one attempt.
 ///
 /// Another attempt is another holder. A request of an attempt that was given up may still be on its
 /// way and take effect later; it must neither renew nor release the lease of the next attempt.
@@ -446,7 +446,7 @@ impl fmt::Display for Holder {
     }
 }
 
-/// What became of a request for the lease.
+/// The answer to a request for the lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grant {
     /// The holder has the lease, for its full length from the moment of the answer at the
@@ -463,7 +463,7 @@ pub enum Presence {
     Taken,
 }
 
-/// What a look at an authority shows.
+/// The state of an authority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Look {
     pub presence: Presence,
@@ -523,7 +523,7 @@ const RELEASE_WAIT: Duration = Duration::from_millis(1_000);
 /// What the thread works with.
 pub(crate) struct LeaseParts {
     pub times: LeaseTimes,
-    /// What this node is called.
+    /// The name of this node.
     pub node: String,
     /// Counts epochs.
     pub row: Arc<dyn Authority>,

@@ -5,7 +5,7 @@
 //! N nodes allow N times as many attempts.
 //!
 //! The algorithm is that of [`Limiter`](crate::base::limiter), by the server's clock. The server
-//! sees no address and no e-mail: a bucket's name is a keyed hash of what is limited.
+//! sees no address and no e-mail: a bucket's name is a keyed hash of the limited value.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -22,9 +22,9 @@ use crate::nodes::valkey::{
     Client, Deadlines, Installation, Room, Server, ValkeyError, derive, script,
 };
 
-/// The whole call. A login waits for it before its password is hashed.
+/// Deadline of the whole call. A login waits for it before its password is hashed.
 const DEADLINES: Deadlines = Deadlines { connect_ms: 50, call_ms: 50 };
-/// What the key of the hash is derived for.
+/// Purpose of the key of the hash.
 const PURPOSE: &str = "rate limits";
 /// Bytes of the hash that name a bucket: enough that no two of them meet.
 const NAME_BYTES: usize = 16;
@@ -42,7 +42,7 @@ pub(crate) enum Verdict {
 pub(crate) struct SharedLimits {
     client: Client,
     installation: Arc<Installation>,
-    /// The secret's, and the secret for which it was made.
+    /// The secret in force, and the hash that it gives.
     hash: Mutex<(Arc<SecretString>, Hmac<Sha256>)>,
     admit: Script,
     refused: AtomicU64,

@@ -2,10 +2,11 @@
 //!
 //! Records of a kind are one HASH; a ZSET says when each was stored, for the bound. Storing and
 //! trimming is one script, so all of it happens or nothing. With an [`Epoch`] a writer is fenced:
-//! once a newer leader has written, what an older one stores is refused. Each record is signed with
-//! its kind and key ([`Installation`]); one that is not is counted and not there. What nobody
-//! stores any more is dropped by the server. Called on the lane `cache` and at start. While the
-//! server is away calls fail, most of them at once, and the service runs on what it has in memory.
+//! once a newer leader has written, writes of an older one are refused. Each record is signed with
+//! its kind and key ([`Installation`]); one that is not is counted and ignored. Records
+//! that nobody stores any more are dropped by the server. Called on the lane `cache` and at start.
+//! While the server is away calls fail, most of them at once, and the service runs on what it has
+//! in memory.
 //!
 //! For the operator: `save ""`, `appendonly no`, `maxmemory-policy noeviction`, and a user that may
 //! use `~bhav:*` alone. Sentinel and Cluster are not supported.
@@ -44,7 +45,7 @@ pub(crate) struct ValkeyL2 {
     hits: AtomicU64,
     misses: AtomicU64,
     evictions: AtomicU64,
-    /// By kind.
+    /// Counts by kind.
     entries: [AtomicU64; 2],
     bytes: [AtomicU64; 2],
 }

@@ -1,5 +1,5 @@
-//! A follower's side of the relay: takes in what the leader tells, and tells the leader what this
-//! node's clients want.
+//! A follower's side of the relay: takes in the leader's updates, and sends the leader the symbols
+//! that this node's clients want.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -15,17 +15,17 @@ use crate::warmers::persist;
 use crate::warmers::quotes::apply::{QuoteSinks, take_in};
 use crate::warmers::tell::{Sent, TellTask};
 
-/// The relay speaks while something was heard within this time: three messages may be missing.
+/// The relay works while a message came within this time: three may be missing.
 const MUTE_MS: u64 = 3_000;
 
-/// How long a symbol is remembered as unknown because the leader said so. Then it is wanted again,
-/// and the leader says it again if that still holds.
+/// A symbol that the leader calls unknown is remembered for so long. Then it is wanted again, and
+/// the leader repeats it if that still holds.
 const UNKNOWN_MS: u64 = 60_000;
 
 /// Between two looks at what is wanted.
 const LOOK_MS: u64 = 500;
 
-/// What is wanted is told again after this, changed or not: the leader may be another one by now.
+/// The list is sent again after this, changed or not: the leader may be another one by now.
 const REPEAT_MS: u64 = 2_000;
 
 /// A message that takes longer is given up.
@@ -37,10 +37,10 @@ const LIST_RETRY_MS: u64 = 5_000;
 /// Megabytes over a network.
 const LIST_DEADLINE_MS: u64 = 30_000;
 
-/// What a look for the list of instruments found.
+/// The result of a look for the list of instruments.
 pub(crate) type FoundList = Option<InstrumentList>;
 
-/// What the leader said last of running candles.
+/// The last signals of running candles that the leader sent.
 pub(crate) struct HeardRunning {
     /// `None`: it shows none.
     pub running: Option<RunningSignals>,
@@ -48,17 +48,17 @@ pub(crate) struct HeardRunning {
     pub until_mono_ms: u64,
 }
 
-/// Owner of what was heard.
+/// Owner of the state that the leader sent.
 pub(crate) struct FollowTask {
     wants: Outcomes<Sent>,
     lists: Outcomes<Box<FoundList>>,
-    /// When the leader was last heard.
+    /// Time of the last message of the leader.
     heard_mono_ms: Option<i64>,
     /// Since when this node follows.
     since_mono_ms: u64,
     evening: Evening,
     running: Option<HeardRunning>,
-    /// What was wanted at the last look.
+    /// The list at the last look.
     wanted: Vec<Symbol>,
     looked_mono_ms: u64,
     wanted_mono_ms: u64,
@@ -68,7 +68,8 @@ pub(crate) struct FollowTask {
 }
 
 impl FollowTask {
-    /// Nothing was heard. What becomes of wants that were told, and of looks for the list.
+    /// No message came yet. Takes the outcomes of lists that were sent, and of looks for
+    /// instruments.
     pub(crate) fn new(
         wants: Outcomes<Sent>,
         lists: Outcomes<Box<FoundList>>,
@@ -93,33 +94,33 @@ impl FollowTask {
     /// This node follows from now on: whoever leads has the first chance to tell.
     pub(crate) fn begin(&mut self, now_mono_ms: u64) {
         self.since_mono_ms = now_mono_ms;
-        // Of a leader before, or of this node itself.
+        // They are of a leader before, or of this node itself.
         self.running = None;
     }
 
-    /// Whether the leader was heard lately, or could not be yet.
+    /// Whether a message of the leader came lately, or could not come yet.
     pub(crate) fn speaks(&self, now_mono_ms: u64) -> bool {
         let follows_ms = now_mono_ms.saturating_sub(self.since_mono_ms);
         let age_ms = self.age_ms(now_mono_ms).map_or(follows_ms, |age_ms| age_ms.min(follows_ms));
         age_ms < MUTE_MS
     }
 
-    /// How long ago the leader was last heard; `None` before the first time.
+    /// Age of the last message of the leader; `None` before the first.
     fn age_ms(&self, now_mono_ms: u64) -> Option<u64> {
         self.heard_mono_ms.map(|at| (now_mono_ms as i64).abs_diff(at))
     }
 
-    /// What the leader said last of running candles; `None` before it was heard.
+    /// The last signals of running candles; `None` before the first message.
     pub(crate) fn running(&self) -> Option<&HeardRunning> {
         self.running.as_ref()
     }
 
-    /// What the leader says is in the store.
+    /// The state of the store as the leader reports it.
     pub(crate) fn evening(&self) -> Evening {
         self.evening
     }
 
-    /// Takes in what the leader tells: it has judged it, so this node only keeps it.
+    /// Takes in an update: the leader has judged it, so this node only keeps it.
     pub(crate) fn hear(
         &mut self,
         mut update: Update,
@@ -174,13 +175,13 @@ impl FollowTask {
         self.wanted_mono_ms = now_mono_ms;
         self.want_in_flight = true;
         let relay = cluster.relay.clone();
-        // A refusal is told like any other failure.
+        // A refusal is reported like any other failure.
         let _ = self.wants.submit(&cluster.lane, WANT_DEADLINE_MS, move || {
             relay.map_or(Ok(()), |relay| relay.want(&wanted))
         });
     }
 
-    /// Notes how a want went out. Lost, it is told again soon.
+    /// Notes that a list went out. A lost one is sent again soon.
     pub(crate) fn wanted(&mut self) {
         self.want_in_flight = false;
     }
@@ -197,7 +198,7 @@ impl FollowTask {
         self.list_asked_mono_ms = Some(now_mono_ms);
         self.list_in_flight = true;
         let l2 = Arc::clone(&context.l2);
-        // A refusal is told like any other failure.
+        // A refusal is reported like any other failure.
         let _ = self.lists.submit(&context.cache_lane, LIST_DEADLINE_MS, move || {
             Box::new(persist::stored_instruments(&*l2))
         });
@@ -218,8 +219,8 @@ impl FollowTask {
     }
 }
 
-/// What a follower wants the leader to ask for: what requests wait for goes first, then what
-/// clients asked for lately or users hold. In an order by which two such lists can be compared.
+/// The list of a follower: symbols that requests wait for go first, then those that clients asked
+/// for lately or users hold. In an order by which two such lists can be compared.
 fn wanted(mut waited: Vec<Symbol>, mut asked: Vec<Symbol>) -> Vec<Symbol> {
     waited.truncate(WANTED_MAX);
     asked.truncate(WANTED_MAX - waited.len());
@@ -231,11 +232,11 @@ fn wanted(mut waited: Vec<Symbol>, mut asked: Vec<Symbol>) -> Vec<Symbol> {
 
 // ---- Wanted
 //
-// What the leader does about symbols that followers want: as if its own clients had asked.
+// Symbols that followers want count as if the leader's own clients had asked.
 
 /// Owner of what is known of the followers' wants.
 pub(crate) struct WantedTask {
-    /// As of the last look.
+    /// The lists at the last look.
     known: HashSet<Symbol>,
 }
 
@@ -246,8 +247,8 @@ impl WantedTask {
     }
 
     /// Looks what followers want. What is held counts as asked for, so that polls and the ticker go
-    /// on with it; what is not is fetched. What was not wanted a moment ago is told once more,
-    /// because the follower that asks lacks it.
+    /// on with it; what is not is fetched. A symbol that was not wanted a moment ago is sent once
+    /// more, because the follower that asks lacks it.
     pub(crate) fn poll(&mut self, context: &WarmerContext, tell: &mut TellTask, now_mono_ms: u64) {
         let Some(relay) = context.cluster.as_ref().and_then(|cluster| cluster.relay.as_ref())
         else {
@@ -271,7 +272,7 @@ impl WantedTask {
                 Peek::Missing => unlisted.push(symbol.clone()),
             }
         }
-        // Where there is no place the follower asks again. Nobody waits here: the answer is told.
+        // Where there is no place the follower asks again. Nobody waits here: the answer is sent.
         if !listed.is_empty() {
             drop(context.pending.join_listed(&listed));
         }

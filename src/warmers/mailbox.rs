@@ -27,7 +27,7 @@ pub(super) enum Event {
     Kick(Place),
     /// A source gave quotes that nobody asked for.
     Pushed(Source, Pushed),
-    /// The leader told something.
+    /// An update of the leader came.
     Heard(Heard),
     /// A message of the leader's went out, or did not.
     Told(Option<tell::Sent>),
@@ -82,7 +82,7 @@ pub(super) struct Pushed {
     _place: Place,
 }
 
-/// What the leader told, and its place.
+/// An update of the leader, and its place.
 pub(super) struct Heard {
     pub update: Box<Update>,
     _place: Place,

@@ -1,4 +1,4 @@
-//! The leader's side of the relay: collects what changes and tells it, at most each quarter of a
+//! The leader's side of the relay: collects changes and sends them, at most each quarter of a
 //! second, and each second all the same, so that silence means that something is wrong.
 
 use std::collections::HashSet;
@@ -26,30 +26,30 @@ const TELL_DEADLINE_MS: u64 = 5_000;
 /// the next.
 const QUOTES_MAX: usize = 1_000;
 
-/// Symbols without a source that are told at once; more are left to each node's own asking.
+/// Symbols without a source that are sent at once; more are left to each node's own asking.
 const UNKNOWN_MAX: usize = 200;
 
 /// How a message went out.
 pub(crate) type Sent = Result<(), SendError>;
 
-/// Owner of what is to be told. Bounded by the symbols of L1.
+/// Owner of the changes that are to be sent. Bounded by the symbols of L1.
 pub(crate) struct TellTask {
     outcomes: Outcomes<Sent>,
-    /// The epoch in which this node tells; `None` where nobody is to be told anything.
+    /// The epoch in which this node sends; `None` where it does not.
     epoch: Option<Epoch>,
     quotes: HashSet<Symbol>,
     unknown: HashSet<Symbol>,
-    /// What the message under way carries.
+    /// The symbols that the message under way carries.
     under_way: Vec<Symbol>,
     in_flight: bool,
     told_mono_ms: Option<u64>,
     told: Option<(Evening, Option<Look>)>,
-    /// The last message could not be told.
+    /// The last message could not be sent.
     is_failing: bool,
 }
 
 impl TellTask {
-    /// Nothing is to be told.
+    /// Nothing is to be sent.
     pub(crate) fn new(outcomes: Outcomes<Sent>) -> Self {
         Self {
             outcomes,
@@ -64,7 +64,7 @@ impl TellTask {
         }
     }
 
-    /// From now on this node tells in `epoch`, or not at all.
+    /// From now on this node sends in `epoch`, or not at all.
     pub(crate) fn set_epoch(&mut self, epoch: Option<Epoch>) {
         if epoch != self.epoch {
             self.epoch = epoch;
@@ -114,13 +114,13 @@ impl TellTask {
             RunningSignals::of(list, shown.until_mono_ms, now_mono_ms)
         });
         let relay = cluster.relay.clone();
-        // A refusal is told and logged like any other failure.
+        // A refusal is reported and logged like any other failure.
         let _ = self.outcomes.submit(&cluster.lane, TELL_DEADLINE_MS, move || {
             relay.map_or(Ok(()), |relay| relay.send(epoch, update))
         });
     }
 
-    /// Milliseconds until what has changed may be told.
+    /// Milliseconds until a change may be sent.
     pub(crate) fn wait_ms(&self, now_mono_ms: u64) -> u64 {
         let has_news = self.epoch.is_some() && !(self.quotes.is_empty() && self.unknown.is_empty());
         match self.told_mono_ms {
@@ -152,7 +152,7 @@ impl TellTask {
         update
     }
 
-    /// Notes how a message went out. True: a newer leader speaks.
+    /// Notes how a message went out. True: a newer leader sends.
     pub(crate) fn ended(&mut self, sent: Option<Sent>) -> bool {
         self.in_flight = false;
         let carried = std::mem::take(&mut self.under_way);
@@ -169,7 +169,7 @@ impl TellTask {
                 if !std::mem::replace(&mut self.is_failing, true) {
                     tracing::warn!(failure, "the other nodes cannot be told");
                 }
-                // They are told with the next message; what they then miss is as old as it was.
+                // The next message carries them; a quote that it misses is as old as it was.
                 if self.epoch.is_some() {
                     self.quotes.extend(carried);
                 }

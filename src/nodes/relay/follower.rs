@@ -71,7 +71,7 @@ pub(crate) struct Follower {
     _thread: Stoppable,
 }
 
-/// What the thread and its owner share.
+/// State that the thread and its owner share.
 struct Shared {
     counters: Counters,
     board: Mutex<Board>,
@@ -99,7 +99,7 @@ impl Follower {
         Ok(Self { shared, _thread })
     }
 
-    /// What the nodes want now, each symbol once.
+    /// The symbols that nodes want now, each once.
     pub(crate) fn wanted(&self) -> Vec<Symbol> {
         self.shared.board.lock().wanted(self.shared.timer.monotonic_ms())
     }
@@ -183,7 +183,7 @@ impl Worker {
     }
 }
 
-/// What is kept from one subscription to the next.
+/// State that outlives a subscription.
 #[derive(Default)]
 struct Following {
     /// The namespace of the messages that were received.
@@ -292,7 +292,7 @@ impl Session<'_> {
         }
     }
 
-    /// What a node of ours signed a moment ago.
+    /// A message that a node of ours signed a moment ago.
     fn recent<'m>(&self, kind: Signed, message: &'m [u8]) -> Result<Opened<'m>, Distrust> {
         let opened = self.room.open(kind, b"", message).ok_or(Distrust::Forged)?;
         self.expect_recent(opened.number)?;
@@ -390,7 +390,7 @@ impl Session<'_> {
 
 // ---- Board
 //
-// What each node wants, as the leader knows it. Pure.
+// The symbols that each node wants, as the leader knows it. Pure.
 
 /// How long a node's list counts; it is repeated well within that.
 const WANTED_TTL_MS: u64 = 5_000;
@@ -399,7 +399,7 @@ const NODES_MAX: usize = 64;
 
 struct List {
     until_mono_ms: u64,
-    /// By the server's clock.
+    /// Time of the message by the server's clock.
     sent_ms: u64,
     symbols: Vec<Symbol>,
 }
@@ -423,7 +423,7 @@ impl Board {
         true
     }
 
-    /// What any node wants now, each once.
+    /// The symbols that any node wants now, each once.
     fn wanted(&mut self, now_mono_ms: u64) -> Vec<Symbol> {
         self.0.retain(|_, list| list.until_mono_ms > now_mono_ms);
         let all: HashSet<&Symbol> = self.0.values().flat_map(|list| &list.symbols).collect();
@@ -494,7 +494,7 @@ struct Kept {
     state: Option<Update>,
     /// The server's time.
     server_ms: u64,
-    /// What was not believed.
+    /// Values that were not believed.
     distrusted: Vec<(Distrust, Signed)>,
 }
 
@@ -545,7 +545,7 @@ fn aged(room: &Room, key: &[u8], value: &[u8], server_ms: u64) -> Result<Aged, D
 
 // ---- Counters
 //
-// What health and metrics show of the relay.
+// The relay in health and metrics.
 
 #[derive(Debug, Default)]
 struct Counters {

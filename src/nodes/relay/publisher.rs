@@ -1,5 +1,6 @@
-//! What this node sends: as the leader its updates, fenced by the epoch; as any node what it wants,
-//! encrypted tokens, and word of changes. Calls block, by deadlines; none is repeated.
+//! Messages of this node: as the leader its updates, fenced by the epoch; as any node the symbols
+//! that it wants, encrypted tokens, and word of changes. Calls block, by deadlines; none is
+//! repeated.
 
 use std::io;
 use std::sync::Arc;
@@ -204,13 +205,13 @@ pub(crate) struct ValkeyRelay {
     follower: Arc<Follower>,
 }
 
-/// Who this node is among the others, and what it shares with them.
+/// The parts of the relay.
 pub(crate) struct RelayParts {
     pub server: Arc<Server>,
     /// Messages and kept values are signed for it, and brokers' tokens of the day are encrypted.
     pub installation: Arc<Installation>,
     pub node: String,
-    /// Where updates of the leader go.
+    /// Takes updates of the leader.
     pub update: Put,
     /// Called when another node has changed accounts or tokens.
     pub changed: Box<dyn Fn() + Send>,

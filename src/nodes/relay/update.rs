@@ -1,11 +1,11 @@
-//! The message of the leader, what a node wants, and the bytes of both. Pure.
+//! The message of the leader, the list of symbols that a node wants, and the bytes of both. Pure.
 //!
 //! Prices come as the leader judged them: with how long ago their source vouched for them, and with
 //! the rules by which they become stale. Durations take the place of times, because each node has a
 //! monotonic clock of its own. So every node shows the same bytes at the same time.
 //!
 //! On the server stands a signed value (`nodes/valkey/installation.rs`), whose epoch and number are
-//! the message's, or 0 and the time at which a node said what it wants. Its body is:
+//! the message's, or 0 and the time at which a node sent its list. Its body is:
 //!
 //! - message and head: version 1, sent 8, age 8, node, rules, evening, count 4 and quotes, count 4
 //!   and symbols
@@ -39,10 +39,10 @@ pub(super) const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Most signals of running candles in a message: every pattern of a large universe is fewer.
 const RUNNING_MAX: usize = 1_000;
 
-/// By source, the calls after which its leading indices are asked again.
+/// The calls after which the leading indices are asked again, by source.
 pub(super) type Calls = [u8; Source::ALL.len()];
 
-/// What one round brought, or several together.
+/// The message of the leader: the content of one round, or of several together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Update {
     /// Epoch of the leader. This and the next three are set by whoever sends.
@@ -53,14 +53,14 @@ pub struct Update {
     pub sent_ms: u64,
     /// The node that sends.
     pub node: String,
-    /// How old it is.
+    /// Its age.
     pub age_ms: u64,
     pub rules: FreshnessRules,
     pub(super) calls: Calls,
     pub evening: Evening,
     /// `None` where the leader shows none.
     pub running: Option<RunningSignals>,
-    /// Those of the snapshot, and those that were brought or confirmed since the last message.
+    /// The quotes of the snapshot, and those that were brought or confirmed since the last message.
     pub quotes: Vec<Aged>,
     /// Symbols that no source knows.
     pub unknown: Vec<Symbol>,
@@ -149,7 +149,7 @@ impl Aged {
     pub(super) const NEVER_MS: u64 = u64::MAX;
 }
 
-/// What is in the store and in the second level, for every node to read it from there.
+/// The state of the store and of the second level, from where every node reads it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Evening {
     /// The date whose signals were published last.
@@ -159,7 +159,7 @@ pub struct Evening {
 }
 
 impl Evening {
-    /// What this node has.
+    /// The state at this node.
     pub(crate) fn of(signals: Option<Date>, list: &InstrumentList) -> Self {
         let fetched = list.origin() == Origin::BrokerA;
         Self { signals, instruments: fetched.then(|| list.as_of()) }
@@ -170,13 +170,13 @@ impl Evening {
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunningSignals {
     pub look: Look,
-    /// How long they may still be shown: the candles grow old.
+    /// They may be shown for so long: the candles grow old.
     pub for_ms: u64,
     pub signals: Vec<ListedSignal>,
 }
 
 impl RunningSignals {
-    /// Those in `list`, which stand until `until_mono_ms`.
+    /// The running signals in `list`, which stand until `until_mono_ms`.
     pub(crate) fn of(list: &SignalList, until_mono_ms: u64, now_mono_ms: u64) -> Option<Self> {
         let signals = list.signals.iter().filter(|signal| signal.provisional);
         Some(Self {
@@ -239,7 +239,7 @@ pub(super) fn decode(epoch: Epoch, seq: u64, bytes: &[u8]) -> Option<Update> {
     Some(Update { epoch, seq, sent_ms, age_ms, node, calls, running, quotes, unknown, ..update })
 }
 
-/// What a node wants, as bytes. Of more than [`WANTED_MAX`] symbols only the first.
+/// The list of a node as bytes: the first [`WANTED_MAX`] symbols.
 pub(super) fn encode_wanted(node: &str, symbols: &[Symbol]) -> Vec<u8> {
     let mut out = vec![VERSION];
     put_name(&mut out, node);
@@ -417,7 +417,7 @@ fn decode_rules(bytes: &[u8]) -> Option<(FreshnessRules, Calls)> {
     Some((rules, [first.calls, second.calls]))
 }
 
-/// What is in the store and what is shown of running candles, as bytes.
+/// Evening and running signals as bytes.
 fn encode_evening(Update { evening, running, .. }: &Update) -> Vec<u8> {
     let text = |date: Option<Date>| date.map(|date| date.to_string());
     let (signals, instruments) = (text(evening.signals), text(evening.instruments));

@@ -1,5 +1,5 @@
-//! The thread `tokens`: tells the other nodes what is in force here, and puts in force what they
-//! tell.
+//! The thread `tokens`: sends the tokens in force here to the other nodes, and puts theirs in
+//! force.
 
 use std::collections::VecDeque;
 use std::io;
@@ -16,7 +16,7 @@ use crate::brokers::SharedToken;
 use crate::brokers::session::token::{Token, ToldToken};
 use crate::nodes::cluster::{SharedTokens, TokenEvent};
 use crate::nodes::tokens::sealed::{
-    DayToken, Heard, NotOurs, RefusedToken, TokenPrint, TokenRelay, TokenWord, print_of,
+    DayToken, Heard, NotOurs, RefusedToken, TokenCipher, TokenMessage, TokenPrint, print_of,
 };
 use crate::nodes::valkey::{Installation, Namespace};
 use crate::rt::threads::{Stop, Stoppable};
@@ -28,22 +28,23 @@ pub(crate) const HEARD_MAX: usize = 32;
 /// send any number.
 const OPENED: Rate = Rate::new(50, 40);
 
-/// How often the thread looks whether what is in force here is something to tell.
+/// How often the thread checks whether a token in force here has to be sent.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Between two questions: what was lost on its way comes within this time.
+/// Between two questions: a lost message is made up for within this time.
 const ASK_MS: u64 = 30_000;
 
 /// After a message could not be sent.
 const REST_MS: u64 = 1_000;
 
-/// A word that came at the same time from two places is tried again.
+/// A token that came at the same time from two places is tried again.
 const TAKES_MAX: usize = 3;
 
 /// Between two lines in the log about the same fault of another node.
 const LINE_MS: u64 = 600_000;
 
-/// Words of the process before this one, which had the same name, may come so long after the start.
+/// Messages of the process before this one, which had the same name, may come so long after the
+/// start.
 const NAMESAKE_MS: u64 = 60_000;
 
 /// Longest that the end of the service waits for the thread.
@@ -61,7 +62,7 @@ pub(crate) struct ExchangeParts {
     pub connects: Box<dyn Fn() -> u64 + Send>,
     /// Whose tokens these are, and whose secret encrypts them.
     pub installation: Arc<Installation>,
-    /// What this node is called.
+    /// The name of this node.
     pub node: String,
     pub tokens: SharedTokens,
     pub clock: Clock,
@@ -82,15 +83,15 @@ struct Slot {
     shared: Arc<SharedToken>,
     /// The last one that was looked at.
     known: Option<(Weak<Token>, Candidate)>,
-    /// What the others know: a token, and whether it is refused.
+    /// The token that the others know, and whether it is refused.
     told: Option<(Weak<Token>, bool)>,
 }
 
 /// State of the thread.
 struct Worker {
     parts: ExchangeParts,
-    words: TokenRelay,
-    /// For which `words` seals.
+    words: TokenCipher,
+    /// The secret of `words`.
     secret: Arc<SecretString>,
     namespace: Option<Namespace>,
     slots: [Slot; 2],
@@ -134,7 +135,7 @@ impl Worker {
             match self.parts.heard.recv_timeout(LOOK) {
                 Ok(sealed) => self.hear(&sealed),
                 Err(RecvTimeoutError::Timeout) => {}
-                // Whoever hears has ended; the service ends too, or goes on by itself.
+                // The follower has ended; the service ends too, or goes on by itself.
                 Err(RecvTimeoutError::Disconnected) => {
                     stop.wait(LOOK);
                 }
@@ -151,7 +152,7 @@ impl Worker {
         self.parts.clock.monotonic_ms()
     }
 
-    /// Tells what the others do not know, and asks what they have.
+    /// Sends what the others do not know, and asks for their tokens.
     fn tell_news(&mut self) {
         self.follow_secret();
         let (connects, now_mono_ms) = ((self.parts.connects)(), self.now_mono_ms());
@@ -218,7 +219,7 @@ impl Worker {
         }
     }
 
-    /// Whether it went out. `None`: it could not be sealed.
+    /// Whether it went out. `None`: it could not be encrypted.
     fn send(&mut self, sealed: Option<Vec<u8>>) -> bool {
         if self.now_mono_ms() < self.rest_until_mono_ms {
             return false;
@@ -252,9 +253,9 @@ impl Worker {
             self.note_namesake(now_mono_ms);
         }
         match word {
-            TokenWord::Asked => self.slots.iter_mut().for_each(|slot| slot.told = None),
-            TokenWord::Has(token) => self.take(&node, &token),
-            TokenWord::Refused(refused) => self.take_refusal(&node, refused),
+            TokenMessage::Asked => self.slots.iter_mut().for_each(|slot| slot.told = None),
+            TokenMessage::Has(token) => self.take(&node, &token),
+            TokenMessage::Refused(refused) => self.take_refusal(&node, refused),
         }
     }
 
@@ -333,7 +334,7 @@ impl Worker {
         }
     }
 
-    /// What the broker refused of another node it refuses of this one.
+    /// A token that the broker refused to another node it refuses to this one.
     fn take_refusal(&mut self, node: &str, refused: RefusedToken) {
         self.refused.add(refused);
         let slots = self.slots.iter_mut();
@@ -369,15 +370,15 @@ impl Slot {
     }
 }
 
-/// What words are sealed with now.
+/// The secret and the namespace by which messages are encrypted now.
 fn in_force(parts: &ExchangeParts) -> (Arc<SecretString>, Option<Namespace>) {
     (parts.installation.secret().load(), parts.installation.namespace())
 }
 
-/// Before the namespace is known there is no way to the others, so nobody hears these.
-fn words(node: &str, secret: &SecretString, namespace: Option<&Namespace>) -> TokenRelay {
+/// Before the namespace is known there is no way to the others, so nobody receives these.
+fn words(node: &str, secret: &SecretString, namespace: Option<&Namespace>) -> TokenCipher {
     let namespace = namespace.map_or("", Namespace::as_str);
-    TokenRelay::new(secret.expose_secret().as_bytes(), namespace, node)
+    TokenCipher::new(secret.expose_secret().as_bytes(), namespace, node)
 }
 
 fn refused_token(broker: Broker, token: &Candidate) -> RefusedToken {
@@ -397,12 +398,12 @@ fn day_token(broker: Broker, token: &Token) -> DayToken {
 
 // ---- Judge
 //
-// Which of two tokens holds: the one in force here, or the one that another node told. Pure.
+// Which of two tokens holds: the one in force here, or the one that another node sent. Pure.
 //
-// Of two whose time is known, the later one. A token that the settings had at a start may be a
-// stale one, so it takes no valid one's place; where there is none it is tried, and a refusal by
-// the broker decides. So nodes with different settings change each other's tokens only where that
-// is known to be an improvement.
+// The later one holds, of two whose times are known. A token that the settings had at a start may
+// be a stale one, so it takes no valid one's place; where there is none it is tried, and a refusal
+// by the broker decides. So nodes with different settings change each other's tokens only where
+// that is known to be an improvement.
 
 /// The nodes' clocks may differ by so much. A token from further ahead would keep out later ones.
 const AHEAD_MAX: SignedDuration = SignedDuration::from_mins(10);
@@ -421,13 +422,13 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
-    /// Times are told in whole milliseconds.
+    /// Times are sent in whole milliseconds.
     fn at_ms(&self) -> i64 {
         self.set_at.as_millisecond()
     }
 }
 
-/// What to do with a token that was told.
+/// The judgement of a token that was received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Take,

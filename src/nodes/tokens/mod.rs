@@ -1,8 +1,9 @@
 //! The brokers' tokens of the day on all nodes.
 //!
-//! A login's code works once, so one node exchanges it and tells the others; so does a node whose
-//! settings are read again. A refusal is told in the same way. Each node puts what it is told where
-//! its own logins are, so that its next process has it too, and may lead with it at once.
+//! A login's code works once, so one node exchanges it and sends the token to the others; so does
+//! a node whose settings are read again. A refusal is sent in the same way. Each node keeps a
+//! received token with its own logins, so that its next process has it too, and may lead with it at
+//! once.
 //!
 //! Nothing is stored on the server between the nodes, so a message may be lost. Every node asks at
 //! its start, whenever its connection was made anew, and from time to time; whoever has a token

@@ -1,9 +1,9 @@
 //! The brokers' tokens of the day, from the node that exchanged them to all others.
 //!
-//! A login's `request_token` works once, so one node exchanges it and the rest must be told. They
-//! are told over pub/sub alone, sealed under a key that only they can derive; nothing is stored on
-//! the server, whose memory may end on a disk. A node that starts asks, and whoever has a token
-//! answers. A token that a broker refused is called dead in the same way.
+//! A login's `request_token` works once, so one node exchanges it and sends the token to the rest.
+//! Messages go over pub/sub alone, encrypted under a key that only the nodes can derive; nothing is
+//! stored on the server, whose memory may end on a disk. A node that starts asks, and whoever has a
+//! token answers. A refusal by the broker is sent in the same way.
 //!
 //! A message that was recorded can be sent again by whoever reaches the server. So the receiver
 //! takes a token only if it was set later than its own, as it would take it from anywhere, and
@@ -19,7 +19,7 @@ use crate::base::limiter::{Limiter, Rate};
 use crate::base::{Broker, rng, wipe};
 use crate::nodes::valkey::derive;
 
-/// What the sealing key is derived for.
+/// Purpose of the encryption key.
 const PURPOSE: &str = "token relay";
 /// The form of messages; nodes of another do not understand each other.
 const VERSION: u8 = 1;
@@ -31,7 +31,7 @@ const SEALED_BYTES_MAX: usize = 3 * TEXT_BYTES_MAX;
 /// Between two answers to questions.
 const ANSWER_MS: u64 = 1_000;
 
-/// A shared token as it is told.
+/// A shared token as it is sent.
 #[derive(Clone, Debug)]
 pub(crate) struct DayToken {
     pub broker: Broker,
@@ -43,13 +43,13 @@ pub(crate) struct DayToken {
     pub dated: bool,
 }
 
-/// What tells a token from others without showing it.
+/// The hash of a token, which tells it from others without showing it.
 pub(crate) type TokenPrint = [u8; 32];
 
-/// What other nodes say.
+/// A message of another node.
 #[derive(Debug)]
-pub(crate) enum TokenWord {
-    /// A node that started asks for the tokens of the day: answer with [`TokenRelay::tell`].
+pub(crate) enum TokenMessage {
+    /// A node that started asks for the tokens of the day: answer with [`TokenCipher::tell`].
     Asked,
     /// Another node has this one.
     Has(DayToken),
@@ -62,35 +62,35 @@ pub(crate) enum TokenWord {
 pub(crate) struct RefusedToken {
     pub broker: Broker,
     pub print: TokenPrint,
-    /// Of the token. A later login that gave the same text gave another token.
+    /// Time of the token. A later login that gave the same text gave another token.
     pub set_at: Timestamp,
 }
 
-/// A word, and the name of the node that said it.
+/// A message, and the name of the node that sent it.
 #[derive(Debug)]
 pub(crate) struct Heard {
     pub node: String,
-    pub word: TokenWord,
+    pub word: TokenMessage,
 }
 
-/// Bytes that no node of ours sealed.
+/// Bytes that no node of ours encrypted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not sealed by a node with the same JWT_SECRET")]
 pub(crate) struct NotOurs;
 
-/// The system gives no randomness, so nothing can be sealed.
+/// The system gives no randomness, so nothing can be encrypted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the system gives no randomness")]
 pub(crate) struct NoRandomness;
 
-/// Seals what this node says and opens what it hears. The bytes go through
+/// Encrypts messages of this node and decrypts received ones. The bytes go through
 /// `Publisher::pass_on`.
-pub(crate) struct TokenRelay {
+pub(crate) struct TokenCipher {
     key: LessSafeKey,
-    /// What the bytes are for. Sealed with them, so that those of another installation do not open.
+    /// Authenticated with the bytes, so that those of another installation do not open.
     purpose: Vec<u8>,
     node: String,
-    /// Of this process, in case another node has the same name.
+    /// Id of this process, in case another node has the same name.
     instance: [u8; 8],
     answers: Limiter,
 }
@@ -99,8 +99,8 @@ const ASKED: u8 = 1;
 const HAS: u8 = 2;
 const REFUSED: u8 = 3;
 
-impl TokenRelay {
-    /// Of the node of this name. All nodes have the same `secret` and namespace.
+impl TokenCipher {
+    /// For the node of this name. All nodes have the same `secret` and namespace.
     pub(crate) fn new(secret: &[u8], namespace: &str, node: &str) -> Self {
         let key = derive(secret, PURPOSE);
         let key = UnboundKey::new(&CHACHA20_POLY1305, &*key).expect("the key has its length");
@@ -122,7 +122,7 @@ impl TokenRelay {
         self.seal(&self.begin(ASKED))
     }
 
-    /// Tells a token.
+    /// The message with a token.
     ///
     /// # Errors
     /// [`NoRandomness`].
@@ -136,7 +136,7 @@ impl TokenRelay {
         self.seal(&plain)
     }
 
-    /// Tells that the broker refused a token.
+    /// The message that the broker refused a token.
     ///
     /// # Errors
     /// [`NoRandomness`].
@@ -148,8 +148,7 @@ impl TokenRelay {
         self.seal(&plain)
     }
 
-    /// Opens what was heard. `None` for this node's own words, and for questions that come too
-    /// often.
+    /// Opens a received message. `None` for this node's own, and for questions that come too often.
     ///
     /// # Errors
     /// [`NotOurs`].
@@ -158,7 +157,7 @@ impl TokenRelay {
         let heard = self.read(&plain);
         wipe::scrub();
         Ok(heard?.filter(|heard| {
-            !matches!(heard.word, TokenWord::Asked) || self.answers.admit(now_mono_ms).is_ok()
+            !matches!(heard.word, TokenMessage::Asked) || self.answers.admit(now_mono_ms).is_ok()
         }))
     }
 
@@ -204,16 +203,16 @@ impl TokenRelay {
             return Ok(None);
         }
         let word = match kind {
-            ASKED if rest.is_empty() => TokenWord::Asked,
-            HAS => TokenWord::Has(token(rest)?),
-            REFUSED => TokenWord::Refused(refused(rest)?),
+            ASKED if rest.is_empty() => TokenMessage::Asked,
+            HAS => TokenMessage::Has(token(rest)?),
+            REFUSED => TokenMessage::Refused(refused(rest)?),
             _ => return Err(NotOurs),
         };
         Ok(Some(Heard { node: node.to_owned(), word }))
     }
 }
 
-/// What both kinds of words about a token begin with.
+/// The beginning of both kinds of messages about a token.
 fn about(rest: &[u8]) -> Result<(Broker, Timestamp, &[u8]), NotOurs> {
     let (&broker, rest) = rest.split_first().ok_or(NotOurs)?;
     let broker = Broker::ALL.into_iter().find(|known| *known as u8 == broker).ok_or(NotOurs)?;

@@ -17,11 +17,11 @@ use crate::nodes::valkey::testing::TestServer;
 const SECRET: &[u8] = b"0123456789abcdef0123456789abcdef";
 const CANARY: &str = "canary-access-token-of-the-day";
 
-fn relay(secret: &[u8], namespace: &str, node: &str) -> TokenRelay {
-    TokenRelay::new(secret, namespace, node)
+fn relay(secret: &[u8], namespace: &str, node: &str) -> TokenCipher {
+    TokenCipher::new(secret, namespace, node)
 }
 
-fn word(relay: &TokenRelay, sealed: &[u8]) -> Option<TokenWord> {
+fn word(relay: &TokenCipher, sealed: &[u8]) -> Option<TokenMessage> {
     relay.hear(sealed, 0).unwrap().map(|heard| heard.word)
 }
 
@@ -41,16 +41,16 @@ fn what_one_node_tells_another_opens_and_it_ignores_itself() {
     let sealed = a.tell(&token()).unwrap();
     let heard = b.hear(&sealed, 0).unwrap().unwrap();
     assert_eq!(heard.node, "a");
-    let TokenWord::Has(heard) = heard.word else { panic!("another word") };
+    let TokenMessage::Has(heard) = heard.word else { panic!("another word") };
     assert_eq!(heard.access_token.expose_secret(), CANARY);
     assert_eq!(heard.api_key.expose_secret(), "canary-api-key");
     assert_eq!((heard.broker, heard.set_at, heard.dated), (Broker::A, token().set_at, true));
     let undated = a.tell(&DayToken { dated: false, ..token() }).unwrap();
-    assert!(matches!(word(&b, &undated), Some(TokenWord::Has(DayToken { dated: false, .. }))));
+    assert!(matches!(word(&b, &undated), Some(TokenMessage::Has(DayToken { dated: false, .. }))));
     assert!(a.hear(&sealed, 0).unwrap().is_none(), "its own");
     let print = print_of(&heard.access_token);
     let told = RefusedToken { broker: Broker::B, print, set_at: token().set_at };
-    let Some(TokenWord::Refused(heard)) = word(&b, &a.refused(&told).unwrap()) else {
+    let Some(TokenMessage::Refused(heard)) = word(&b, &a.refused(&told).unwrap()) else {
         panic!("another word");
     };
     assert_eq!(heard, told);
@@ -91,7 +91,7 @@ fn words_have_these_bytes_before_they_are_sealed() {
         )
         .unwrap();
     let heard = relay(SECRET, "main", "b").hear(&recorded, 0).unwrap().unwrap();
-    assert!(matches!(heard.word, TokenWord::Has(told) if told.set_at == token().set_at));
+    assert!(matches!(heard.word, TokenMessage::Has(told) if told.set_at == token().set_at));
 }
 
 #[test]
@@ -143,7 +143,7 @@ proptest! {
     ) {
         let (a, b) = (relay(SECRET, "main", "a"), relay(SECRET, "main", "b"));
         let heard = b.hear(&a.seal(&plain).unwrap(), 0);
-        if let Ok(Some(Heard { word: TokenWord::Has(token), .. })) = heard {
+        if let Ok(Some(Heard { word: TokenMessage::Has(token), .. })) = heard {
             prop_assert!(!token.access_token.expose_secret().is_empty());
         }
     }
@@ -163,12 +163,12 @@ fn a_node_that_starts_asks_and_the_token_comes_and_lies_nowhere() {
         let sealed = move |sealed: Vec<u8>| {
             let heard = words.hear(&sealed, now_ms.monotonic_ms());
             match heard.ok().flatten().map(|heard| heard.word) {
-                Some(TokenWord::Asked) => {
+                Some(TokenMessage::Asked) => {
                     if let Some(token) = &has {
                         answers.pass_on(&words.tell(token).unwrap()).unwrap();
                     }
                 }
-                Some(TokenWord::Has(token)) => *slot.lock() = Some(token),
+                Some(TokenMessage::Has(token)) => *slot.lock() = Some(token),
                 _ => {}
             }
         };

@@ -45,7 +45,7 @@ pub struct Address {
     /// The server's default user if not given.
     pub user: Option<String>,
     pub database: u32,
-    /// The server that the text names: what it is called until it has said so itself.
+    /// Whether the text names Valkey: the name of the server until it has given its own.
     pub says_valkey: bool,
 }
 
@@ -125,7 +125,7 @@ fn has_password(text: &str) -> bool {
     in_query || user.is_some_and(|(user, _)| user.contains(':'))
 }
 
-/// What all keys of one installation have in common: several may share a server.
+/// The prefix of all keys of one installation: several may share a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Namespace(String);
 
@@ -179,7 +179,7 @@ settings! {
         pub password: Option<SecretString> = None,
         /// Certificates of the authorities that the operator trusts for it, in place of the web's.
         pub ca_file: Option<PathBuf> = None,
-        /// What all keys and channels of this installation begin with; that of the database if not
+        /// The prefix of all keys and channels of this installation; that of the database if not
         /// given.
         pub namespace: Option<Namespace> = None,
     }
@@ -187,14 +187,14 @@ settings! {
 
 // ---- Node secret
 //
-// The secret that all nodes of a cluster have, `JWT_SECRET`, for what they derive keys from beside
-// tokens, and those before it, `JWT_PREVIOUS_SECRETS`. A reload may change them.
+// `JWT_SECRET`, which all nodes have and from which they derive keys, and the secrets before it,
+// `JWT_PREVIOUS_SECRETS`. A reload may change them.
 
-/// Those in force. Their `Debug` does not show them.
+/// The secrets in force. Their `Debug` does not show them.
 #[derive(Debug)]
 pub(crate) struct Secrets {
     pub current: Arc<SecretString>,
-    /// What was made with one of these is still known for ours.
+    /// A signature by one of these is still believed.
     pub previous: Vec<SecretString>,
 }
 

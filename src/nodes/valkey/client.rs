@@ -16,7 +16,7 @@ use crate::nodes::valkey::connection::{Connection, Server, ValkeyError};
 use crate::nodes::valkey::refusals::Refusal;
 use crate::views::health::CacheBackend;
 
-/// How long calls may take.
+/// Deadlines of calls.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Deadlines {
     /// To open a connection and log in, out of the call's time.
@@ -25,7 +25,7 @@ pub(crate) struct Deadlines {
     pub(crate) call_ms: u64,
 }
 
-/// What became of calls since the start.
+/// Counts of calls since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ClientStats {
     pub(crate) connects: u64,
@@ -122,7 +122,7 @@ impl Client {
         opened
     }
 
-    /// The server's name: what it says of itself, and until then what the address says.
+    /// The server's own name, and until it has given it the one of the address.
     pub(crate) fn server_name(&self) -> CacheBackend {
         if self.is_valkey.load(Relaxed) { CacheBackend::Valkey } else { CacheBackend::Redis }
     }
@@ -138,11 +138,11 @@ impl Client {
 
 // ---- Back off
 //
-// How long to wait before the next try of what failed: doubling, bounded, with a jitter.
+// The wait before the next try after a failure: doubling, bounded, with a jitter.
 
-/// After the first failure; what was only restarted is back by then.
+/// The wait after the first failure; a server that was only restarted is back by then.
 const FIRST_MS: u64 = 100;
-/// Longest; there is no last try.
+/// Longest wait; there is no last try.
 const LONGEST_MS: u64 = 5_000;
 
 /// Waits between tries. Times are of the monotonic clock.
@@ -179,10 +179,10 @@ impl BackOff {
 // The names of all keys and channels: `bhav:NAMESPACE:…`, so that an operator can allow one user
 // exactly these.
 
-/// What all scripts share.
+/// The beginning of all scripts.
 const COMMON: &str = include_str!("../scripts/common.lua");
 
-/// A script behind what all of them share.
+/// A script behind the common beginning.
 pub(crate) fn script(code: &str) -> Script {
     Script::new(&[COMMON, code].concat())
 }
@@ -225,7 +225,7 @@ impl Keys {
         self.key("relay")
     }
 
-    /// HASH of the newest quotes that the relay told.
+    /// HASH of the newest quotes of the relay.
     pub(crate) fn relay_quotes(&self) -> String {
         self.key("relay:quote")
     }
@@ -235,27 +235,27 @@ impl Keys {
         [self.relay_channel(), self.wanted_channel(), self.sealed_channel(), self.changes_channel()]
     }
 
-    /// Channel of what the leader tells.
+    /// Channel of the leader's updates.
     pub(crate) fn relay_channel(&self) -> String {
         self.key("relay")
     }
 
-    /// Channel of what the nodes want.
+    /// Channel of the symbols that nodes want.
     pub(crate) fn wanted_channel(&self) -> String {
         self.key("wanted")
     }
 
-    /// Channel of what is sealed.
+    /// Channel of encrypted messages.
     pub(crate) fn sealed_channel(&self) -> String {
         self.key("sealed")
     }
 
-    /// Channel of the word that there are changes to read.
+    /// Channel of word that there are changes to read.
     pub(crate) fn changes_channel(&self) -> String {
         self.key("changes")
     }
 
-    /// Nothing is ever kept or told under this name; access is tried with it.
+    /// Nothing is ever kept or sent under this name; access is tried with it.
     pub(crate) fn access(&self) -> String {
         self.key("access")
     }
@@ -300,7 +300,7 @@ pub(super) const COMMANDS: &[&[&str]] = &[
     &["PUBLISH", NAME, ""],
 ];
 
-/// What the server refuses to this connection, each once.
+/// The refusals of the server to this connection, each once.
 ///
 /// # Errors
 /// [`ValkeyError`] where it does not answer.

@@ -34,7 +34,7 @@ pub(crate) struct Connection {
     parser: Parser,
     database: u32,
     until_mono_ms: u64,
-    /// What the server says it is.
+    /// Whether the server calls itself Valkey.
     is_valkey: bool,
     usable: bool,
 }
@@ -60,7 +60,7 @@ impl Connection {
         self.is_valkey
     }
 
-    /// Logs in, chooses the database, says who this is and asks who the server is.
+    /// Logs in, chooses the database, names this connection and asks for the server's name.
     pub(super) fn introduce(
         &mut self,
         user: Option<&str>,
@@ -119,7 +119,7 @@ impl Connection {
                 }
                 Ok(Some((channel, payload)))
             }
-            // What has come of a message stays in the parser.
+            // The part of a message that has come stays in the parser.
             Err(error) if error.is_timeout() => {
                 self.usable = true;
                 Ok(None)
@@ -212,7 +212,7 @@ pub struct Server {
     names: Option<Names>,
     /// Deadlines are of this machine, whatever clock the market has.
     timer: Clock,
-    /// What this node's connections are called on the server.
+    /// The name of this node's connections on the server.
     name: Option<String>,
     refusals: Arc<Refusals>,
 }
@@ -244,7 +244,7 @@ impl Server {
         Self { name: Some(name), ..self }
     }
 
-    /// What the server refuses to this node.
+    /// The refusals of the server to this node.
     pub(crate) fn refusals(&self) -> &Arc<Refusals> {
         &self.refusals
     }
@@ -334,7 +334,7 @@ impl Server {
         &self.timer
     }
 
-    /// What the settings call the server.
+    /// Whether the settings call the server Valkey.
     pub(crate) fn says_valkey(&self) -> bool {
         self.address.says_valkey
     }
@@ -398,7 +398,7 @@ impl Server {
     }
 }
 
-/// What is trusted: the operator's own authorities where a file names them, else the web's.
+/// The trusted authorities: the operator's own where a file names them, else the web's.
 fn roots(ca_file: Option<&Path>) -> Result<RootCertStore, Unusable> {
     let Some(path) = ca_file else { return Ok(web_roots()) };
     roots_of(path).map_err(|detail| Unusable::Certificates { path: path.to_owned(), detail })
@@ -540,7 +540,7 @@ pub enum ValkeyError {
 }
 
 impl ValkeyError {
-    /// Of an error of the library.
+    /// The same as an error of the library.
     pub(super) fn of(error: &RedisError) -> Self {
         if error.is_timeout() {
             return Self::Late;

@@ -1,8 +1,8 @@
 //! Which installation a node is of, on a server that others may reach: the namespace below which
-//! its keys stand, and the key with which it signs what it tells and keeps there.
+//! its keys stand, and the key with which it signs messages and kept values.
 //!
 //! The namespace is the operator's, or that of the database, which a node may not know yet when it
-//! starts. Whoever reaches the server can write what he likes; what carries no tag of ours is
+//! starts. Whoever reaches the server can write anything; a value without a tag of ours is
 //! counted, logged once for each cause, and changes nothing.
 //!
 //! A signed value is `tag(32) epoch(8) number(8) body`, numbers big-endian. The tag is HMAC-SHA256
@@ -10,7 +10,7 @@
 //! follows the tag. So a value cannot be moved to another symbol, another kind or another
 //! namespace. The HMAC's key is derived from `JWT_SECRET` for this purpose; what was signed under
 //! one of `JWT_PREVIOUS_SECRETS` is still read. The number orders the values of a kind: that of a
-//! message, or the time at which the value was told, vouched for or stored.
+//! message, or the time at which the value was sent, vouched for or stored.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -31,7 +31,7 @@ use crate::nodes::valkey::client::Keys;
 use crate::nodes::valkey::connection::ValkeyError;
 use crate::store::Epoch;
 
-/// What the signing key is derived for.
+/// Purpose of the signing key.
 const PURPOSE: &str = "what nodes tell each other";
 /// Tag, epoch and number.
 pub(crate) const SIGNED_BYTES: usize = TAG_BYTES + 16;
@@ -50,7 +50,7 @@ pub(crate) fn derive(secret: &[u8], purpose: &str) -> Zeroizing<[u8; 32]> {
     key
 }
 
-/// What is signed. Its key is a symbol, a record's key, or nothing.
+/// The kind of a signed value. Its key is a symbol, a record's key, or nothing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Signed {
     /// A message of the leader.
@@ -59,11 +59,11 @@ pub(crate) enum Signed {
     Head,
     /// A quote of the relay, as the server keeps it.
     Quote,
-    /// What a node wants.
+    /// The symbols that a node wants.
     Wanted,
-    /// The word that there are changes to read.
+    /// Word that there are changes to read.
     Changes,
-    /// A token of the day, which is sealed under a key of its own.
+    /// A token of the day, which is encrypted under a key of its own.
     Sealed,
     /// A record of the second level.
     Record(Kind),
@@ -84,14 +84,14 @@ impl Signed {
     }
 }
 
-/// Why something on the server was not believed, in the order of [`DISTRUSTED`].
+/// Causes of distrust in a value on the server, in the order of [`DISTRUSTED`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Distrust {
     /// No node with this installation's `JWT_SECRET` signed it, or not for where it stands.
     Forged,
     /// Signed, and yet no value of this version.
     Unreadable,
-    /// Signed, and heard before; or older than what was heard.
+    /// Signed, and received before; or older than what was received.
     Replayed,
 }
 
@@ -105,7 +105,7 @@ impl Distrust {
     }
 }
 
-/// What a signed value says.
+/// The content of a signed value.
 pub(crate) struct Opened<'a> {
     pub(crate) epoch: Epoch,
     pub(crate) number: u64,
@@ -118,7 +118,7 @@ pub(crate) struct Room {
     namespace: Arc<Known>,
     secrets: Arc<Secrets>,
     signing: hmac::Key,
-    /// Of secrets before.
+    /// Keys of the secrets before.
     previous: Vec<hmac::Key>,
 }
 
@@ -146,7 +146,7 @@ impl Room {
         parts.iter().flat_map(|part| [&[part.len() as u8][..], part].concat()).collect()
     }
 
-    /// The value as it is told or kept.
+    /// The value as it is sent or kept.
     pub(crate) fn sign(
         &self,
         kind: Signed,
@@ -166,12 +166,12 @@ impl Room {
         signed
     }
 
-    /// What a value says that a node of ours signed for this place; `None` for any other.
+    /// The content of a value that a node of ours signed for this place; `None` for any other.
     pub(crate) fn open<'a>(&self, kind: Signed, key: &[u8], value: &'a [u8]) -> Option<Opened<'a>> {
         let (tag, rest) = value.split_at_checked(TAG_BYTES)?;
         let (epoch, body) = rest.split_first_chunk::<8>()?;
         let (number, body) = body.split_first_chunk::<8>()?;
-        // No key of ours is longer, and its length is told in one byte.
+        // No key of ours is longer, and its length takes one byte.
         let told = (key.len() <= usize::from(u8::MAX))
             .then(|| [&self.context(kind, key)[..], rest].concat())?;
         let mut keys = std::iter::once(&self.signing).chain(&self.previous);
@@ -261,7 +261,7 @@ impl Installation {
         &self.secret
     }
 
-    /// What holds now.
+    /// The keys that hold now.
     pub(crate) fn room(&self) -> Result<Arc<Room>, ValkeyError> {
         let known = self.known.load_full().ok_or(ValkeyError::NoNamespace)?;
         let secrets = self.secret.load_all();
@@ -276,13 +276,13 @@ impl Installation {
         Ok(room)
     }
 
-    /// The same for what decides who leads: a node that may take another database for its own
+    /// The same for decisions about who leads: a node that may take another database for its own
     /// leads nobody.
     pub(crate) fn sure_room(&self) -> Result<Arc<Room>, ValkeyError> {
         if self.is_sure() { self.room() } else { Err(ValkeyError::NoNamespace) }
     }
 
-    /// Counts what is not believed, and says so once for each cause.
+    /// Counts a value that is not believed, and logs each cause once.
     pub(crate) fn distrust(&self, cause: Distrust, what: Signed) {
         self.distrusted[cause as usize].fetch_add(1, Relaxed);
         if self.lines[cause as usize].admit(self.timer.monotonic_ms()).is_ok() {
@@ -291,7 +291,7 @@ impl Installation {
         }
     }
 
-    /// How often that was, by cause.
+    /// The counts by cause.
     pub(crate) fn distrusted(&self) -> [u64; DISTRUSTED.len()] {
         self.distrusted.each_ref().map(|count| count.load(Relaxed))
     }

@@ -1,4 +1,4 @@
-//! What the server refuses to this node: each cause is logged once, whichever module met it, and
+//! The refusals of the server to this node: each cause is logged once, whichever module met it, and
 //! health shows it as long as it lasts.
 
 use std::sync::Arc;
@@ -12,7 +12,7 @@ const OVER_MS: u64 = 30_000;
 /// A server has fewer ways to refuse; the bound holds whatever it says.
 const CAUSES_MAX: usize = 32;
 
-/// What an answer of the server refuses.
+/// The thing that an answer of the server refuses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// The user or its password.
@@ -30,8 +30,8 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// Of the first word of an error and the rest, which may repeat what was sent: nothing of it is
-    /// kept but the name of a command.
+    /// Reads the first word of an error and the rest, which may repeat a secret: only the name of a
+    /// command is kept of it.
     pub(super) fn of(code: &str, rest: &str) -> Self {
         let in_script =
             rest.contains("user executing the script") || rest.contains("ACL failure in script");
@@ -95,7 +95,7 @@ struct Cause {
 #[derive(Default)]
 struct Known {
     causes: Vec<Cause>,
-    /// When the server was last asked which commands it refuses, and what it said.
+    /// When the server was last asked which commands it refuses, and its answer.
     looked: Option<(u64, Vec<Refusal>)>,
 }
 
@@ -142,7 +142,7 @@ impl Refusals {
         self.known.lock().looked = Some((self.timer.monotonic_ms(), found));
     }
 
-    /// The causes that last, and says in the log which are over.
+    /// The causes that last. Logs which are over.
     pub(crate) fn in_force(&self) -> Vec<Arc<str>> {
         let now_mono_ms = self.timer.monotonic_ms();
         let mut known = self.known.lock();
