@@ -21,8 +21,7 @@ fn start_in(room: &Room, morning: &Morning) -> Program {
 }
 
 fn account(client: &mut Client, action: &str, email: &str) -> Answer {
-    let body = format!(r#"{{"email":"{email}","password":"{PASSWORD}"}}"#);
-    client.send_json("POST", &format!("/api/auth/{action}"), "", &body)
+    client.account(action, email, PASSWORD)
 }
 
 fn ready(morning: &Morning, program: &Program) -> Client {

@@ -5,6 +5,7 @@ use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use crate::support::wait::at_once;
 use crate::support::{Answer, Client, Program, Scene, TRADING, serve, until};
 use bhav::store::FILE_NAME;
 
@@ -24,14 +25,8 @@ fn stop(program: &mut Program) {
     assert_eq!(program.exit().code(), Some(0));
 }
 
-/// Passwords are hashed at the lowest priority: beside a busy machine's other work that may take
-/// longer than a request waits, and the answer says to try again.
 fn account(client: &mut Client, action: &str, email: &str) -> Answer {
-    let body = format!(r#"{{"email":"{email}","password":"{PASSWORD}"}}"#);
-    until("the hash of a password", || {
-        let answer = client.send_json("POST", &format!("/api/auth/{action}"), "", &body);
-        (!answer.text().contains("login_busy")).then_some(answer)
-    })
+    client.account(action, email, PASSWORD)
 }
 
 fn file(scene: &Scene, suffix: &str) -> PathBuf {
@@ -200,11 +195,12 @@ fn a_first_start_that_is_killed_at_any_moment_can_be_repeated() {
 /// Prices go on, and no empty database is put in its place.
 #[test]
 fn an_emptied_database_is_damage_and_told() {
-    for (what, left, log) in [
+    let damages = [
         ("emptied after a stop", Vec::new(), None),
         ("cut to its first page", header_page(), None),
         ("emptied beside its log", Vec::new(), Some(vec![7; 5_000])),
-    ] {
+    ];
+    at_once(damages, |(what, left, log)| {
         let scene = Scene::at(TRADING);
         let mut program = start(&scene);
         let mut client = program.client();
@@ -236,7 +232,7 @@ fn an_emptied_database_is_damage_and_told() {
         until(what, || {
             (account(&mut client, "login", "asha@example.com").status == 200).then_some(())
         });
-    }
+    });
 }
 
 /// Under a running service, which has the file open.

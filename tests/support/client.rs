@@ -9,7 +9,7 @@ use std::time::Duration;
 use socket2::{Domain, SockAddr, Socket, Type};
 use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
 
-use super::wait::PATIENCE_MS;
+use super::wait::{PATIENCE_MS, until};
 use crate::contract::openapi::expect_listed;
 
 const PATIENCE: Duration = Duration::from_millis(PATIENCE_MS);
@@ -180,6 +180,17 @@ impl Client {
         let answer = if method == "HEAD" { self.head() } else { self.answer() };
         expect_listed(method, target, answer.status, &answer.body);
         answer
+    }
+
+    /// Registers or logs in. Passwords are hashed at the lowest priority: on a busy machine that
+    /// may take longer than a request waits, and the answer says to try again.
+    #[track_caller]
+    pub fn account(&mut self, action: &str, email: &str, password: &str) -> Answer {
+        let body = format!(r#"{{"email":"{email}","password":"{password}"}}"#);
+        until("the hash of a password", || {
+            let answer = self.send_json("POST", &format!("/api/auth/{action}"), "", &body);
+            (!answer.text().contains("login_busy")).then_some(answer)
+        })
     }
 
     /// With a JSON body; `headers` are whole lines.
