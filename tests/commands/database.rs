@@ -5,6 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use bhav::base::Clock;
+use bhav::sim::SimSettings;
 use bhav::store::{FILE_NAME, backups};
 
 use crate::commands::expect_screen;
@@ -373,11 +375,16 @@ fn a_backup_of_what_is_no_good_database_names_it_and_the_cure() {
 
 #[test]
 fn status_and_metrics_know_of_the_last_backup() {
-    let (scene, out) = (Scene::at(TRADING), tempfile::tempdir().unwrap());
+    // The record is read every five seconds.
+    const LOOK_MS: i64 = 1_000;
+    let clock = Clock::manual(TRADING.parse().unwrap());
+    let scene = Scene::by_hand(clock, SimSettings { rate_limits: false, ..SimSettings::default() });
+    let out = tempfile::tempdir().unwrap();
     let service = scene.start_with(&scene.watched());
     let url = format!("--url=http://{}", service.0.address());
     let status = |what: &str, holds: &dyn Fn(&str) -> bool| {
         until(what, || {
+            scene.advance_ms(LOOK_MS);
             let ran = run(&mut bhav(&["status", &url, &state_flag(scene.state.path())]));
             expect_screen(&ran.out);
             holds(&ran.out).then_some(ran.out)
@@ -389,7 +396,10 @@ fn status_and_metrics_know_of_the_last_backup() {
     let record = scene.state.path().join("last-backup.json");
     assert_eq!(mode(&record), 0o600);
     status("a backup", &|screen| screen.contains("\nbackup    ") && screen.contains(" old, of "));
-    Scrape::until(&service, "its time", |scrape| scrape.find(BACKED_UP).is_some());
+    Scrape::until(&service, "its time", |scrape| {
+        scene.advance_ms(LOOK_MS);
+        scrape.find(BACKED_UP).is_some()
+    });
     assert_eq!(backup(&out.path().join("one")).code, Some(64), "it exists already");
     // One by hand fails before somebody's eyes: the timer's are as good as they were.
     assert_eq!(backup(&out.path().join("no/where")).code, Some(74));

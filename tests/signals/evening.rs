@@ -4,6 +4,7 @@ use jiff::civil::{Date, date};
 use sonic_rs::{JsonContainerTrait, JsonValueTrait};
 
 use super::stage::{FIVE, RECORD, SIGNALS, Stage, expected_rows, rows, shown, symbol};
+use crate::support::wait::at_once;
 use crate::support::{SNAPSHOT, members};
 
 /// A Friday.
@@ -125,7 +126,7 @@ fn the_routes_are_cached_filtered_and_say_what_they_are() {
 
 #[test]
 fn a_bad_answer_is_asked_for_again_and_leaves_no_trace() {
-    for fault in ["nan_candle", "half_history", "wrong_types", "truncate"] {
+    at_once(["nan_candle", "half_history", "wrong_types", "truncate"], |fault| {
         let stage = Stage::on(ON_FRIDAY);
         stage.scene.fault(HISTORICAL, &format!(r#"{{"kind":"{fault}","count":2}}"#));
         let service = stage.start();
@@ -134,7 +135,7 @@ fn a_bad_answer_is_asked_for_again_and_leaves_no_trace() {
         let (_, universe) = stage.evaluated(FRIDAY);
         assert_eq!(rows(&list["signals"]), expected_rows(&universe, FRIDAY), "{fault}");
         service.stop();
-    }
+    });
 }
 
 #[test]
@@ -157,7 +158,7 @@ fn a_candle_that_is_late_is_waited_for() {
 
 #[test]
 fn a_split_silences_its_symbol_until_history_is_rewritten_or_says_so_again() {
-    for rewritten in [true, false] {
+    at_once([true, false], |rewritten| {
         let stage = Stage::on(ON_THURSDAY);
         stage.publish(ON_THURSDAY);
         stage.go_to(FRIDAY);
@@ -184,7 +185,7 @@ fn a_split_silences_its_symbol_until_history_is_rewritten_or_says_so_again() {
         let monday = ON_MONDAY.parse().unwrap();
         let expected = stage.candles("NSE:INFY", monday);
         assert_eq!(stage.store().candles(&symbol("NSE:INFY")).unwrap(), expected);
-    }
+    });
 }
 
 #[test]

@@ -42,7 +42,7 @@ const STEP_MS: i64 = 400;
 /// that work, whose deadlines are by this clock.
 const WORKING_STEP_MS: i64 = 50;
 /// After so many looks in a row without such work, one moves the clock by a longer rest.
-const LOOKS_PER_LEAP: u32 = 40;
+const LOOKS_PER_LEAP: u32 = 15;
 const LEAP_MS: i64 = 5 * 60_000;
 
 /// A simulated exchange on a clock that is moved by hand.

@@ -575,11 +575,7 @@ fn a_thousand_comings_and_goings_leave_no_choice() {
     }
     stage.await_open(0);
     until("all choices to end", || stage.choices().count() == 0);
-    let shared = stage.service.0.server().shared();
-    until("their slots are free", || match (shared.slots.open(), shared.unread.bytes()) {
-        (0, 0) => Ok(()),
-        (open, unread) => Err(format!("{open} open, {unread} bytes unread")),
-    });
+    stage.await_nothing_held();
     stage.service.stop();
 }
 

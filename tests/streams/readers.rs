@@ -69,9 +69,8 @@ fn a_reader_that_never_reads_holds_little_and_is_cut_off() {
     let taken = stage.streams().stats.bytes.value();
     assert!(taken < 400_000, "the kernel took {taken} bytes for a reader that never reads");
     stage.await_open(0);
-    let shared = stage.service.0.server().shared();
     assert_eq!(stage.streams().stats.slow_cuts.value(), 1);
-    until("nothing to be held", || shared.unread.bytes() == 0 && shared.slots.open() == 0);
+    stage.await_nothing_held();
     stage.service.stop();
 }
 
@@ -137,7 +136,7 @@ fn a_reader_that_takes_a_byte_now_and_then_is_cut_off_all_the_same() {
     });
     assert!(sips > 0, "it did read");
     stage.await_open(0);
-    until("nothing to be held", || shared.unread.bytes() == 0 && shared.slots.open() == 0);
+    stage.await_nothing_held();
     stage.service.stop();
 }
 
@@ -161,8 +160,7 @@ fn a_client_that_goes_away_frees_its_place() {
         }
         stage.await_open(0);
     }
-    let shared = stage.service.0.server().shared();
-    until("their slots are free", || shared.slots.open() == 0);
+    stage.await_nothing_held();
     stage.service.stop();
 }
 
@@ -218,11 +216,7 @@ fn two_thousand_comings_and_goings_leave_nothing() {
         }
     }
     stage.await_open(0);
-    let shared = stage.service.0.server().shared();
-    until("their slots are free", || match (shared.slots.open(), shared.unread.bytes()) {
-        (0, 0) => Ok(()),
-        (open, unread) => Err(format!("{open} open, {unread} bytes unread")),
-    });
+    stage.await_nothing_held();
     stage.service.stop();
 }
 

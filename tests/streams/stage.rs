@@ -106,6 +106,16 @@ impl Stage {
         });
     }
 
+    /// Until no connection is left and nothing is held for one.
+    #[track_caller]
+    pub fn await_nothing_held(&self) {
+        let shared = self.service.0.server().shared();
+        until("nothing to be held", || match (shared.slots.open(), shared.unread.bytes()) {
+            (0, 0) => Ok(()),
+            (open, unread) => Err(format!("{open} open, {unread} bytes unread")),
+        });
+    }
+
     /// Moves the clock by `ms` and then on in steps of the table's sweeps, until `seen`.
     #[track_caller]
     pub fn advance_until<T>(&self, what: &str, ms: i64, mut seen: impl FnMut() -> Option<T>) -> T {

@@ -18,7 +18,7 @@ pub const EVENT_STREAM: &str = "text/event-stream";
 const GZIP_HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
 
 /// Longest wait of one look for bytes.
-const LOOK: Duration = Duration::from_millis(20);
+const LOOK: Duration = Duration::from_millis(5);
 
 /// An event as a browser dispatches it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,13 +4,14 @@ use jiff::{SignedDuration, Timestamp};
 use sonic_rs::JsonValueTrait;
 
 use super::{Lapse, MEASURED_S, QUARTER_S, UNMARKED_MS_MAX, Watch, expect_delay, settings, time};
+use crate::support::wait::at_once;
 use crate::support::{PRICES, SNAPSHOT, Scene, TRADING, until};
 
 /// From the fault until the public provider, two minutes behind here, has passed broker A.
 #[test]
 fn at_a_failover_the_later_price_stays_until_the_other_source_has_passed_it() {
-    for fault in ["refuse", "mute_price", "nulls", "rate_limit"] {
-        const DELAY_S: u64 = 120;
+    const DELAY_S: u64 = 120;
+    at_once(["refuse", "mute_price", "nulls", "rate_limit"], |fault| {
         let mut lapse = Lapse::with(DELAY_S as i64);
         lapse.step_until(100, "broker A", |seen| seen.is_fresh_of("broker_a"));
         lapse.breaks("broker_a", fault);
@@ -46,7 +47,7 @@ fn at_a_failover_the_later_price_stays_until_the_other_source_has_passed_it() {
         assert_eq!(lapse.scene.control("DELETE", "faults", "").status, 200);
         lapse.step_until(100, "broker A again", |seen| seen.is_fresh_of("broker_a"));
         lapse.service.stop();
-    }
+    });
 }
 
 #[test]
