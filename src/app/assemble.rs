@@ -157,7 +157,7 @@ fn context(
     let context = WarmerContext {
         clock: clock.clone(),
         lead,
-        cluster: None,
+        nodes: None,
         calendar,
         indices,
         broker_a: Arc::new(broker_a),
@@ -401,7 +401,10 @@ fn shared_second_level(
     let server = Server::new(url.clone(), password.clone(), ca_file.as_deref())?;
     let server = Arc::new(server.named(config.nodes.connection_name()));
     let refusals = Arc::clone(server.refusals());
-    let installation = super::nodes::installation(config, store, secret);
+    let installation = Arc::new(match config.valkey.namespace.clone() {
+        Some(namespace) => Installation::named(namespace, secret),
+        None => Installation::of_database(store, &config.state_dir, secret),
+    });
     let l2 = Arc::new(ValkeyL2::new(&server, &installation, config.cache.l2_records_max));
     let shared = SharedServer { server, installation, l2: Arc::clone(&l2) };
     Ok(Levels { l2, own: Some(file), refusals, shared: Some(shared) })

@@ -11,36 +11,40 @@ use crate::rt::Lane;
 use crate::store::{Epoch, Store};
 use crate::views::health::RelayState;
 
-/// Asks the database which one it is.
-type Identify = Arc<dyn Fn(&Store) + Send + Sync>;
-
-/// The other nodes, as the scheduler knows them.
-pub struct Cluster {
-    /// What this node is called.
+/// This node among the others, as the scheduler knows it.
+pub struct Nodes {
+    /// The name of this node.
     pub node: String,
-    /// The way to the others. Without one, one node leads all the same and the rest ask the public
-    /// provider.
-    pub relay: Option<Arc<dyn Relay>>,
-    /// What nodes tell each other about brokers' tokens; `None` where there is no way to.
-    pub tokens: Option<SharedTokens>,
-    /// Counts attempts of all nodes; `None` where each counts its own.
-    pub limits: Option<Arc<dyn SharedCounts>>,
-    /// Whether the second cache level is all nodes', so that the leader alone writes it.
-    pub shares_cache: bool,
     /// Messages to the other nodes go out here.
     pub lane: Arc<Lane>,
-    /// Asks the database which one it is, for the names of what stands on the shared server. Blocks
-    /// as the store does.
-    pub identify: Identify,
-    /// Told the epoch before anything is stored for all nodes.
+    /// Without a server that nodes share, one node leads all the same and the rest ask the public
+    /// provider.
+    pub shared: Option<Shared>,
+}
+
+/// What nodes have over the server that they share.
+pub struct Shared {
+    pub relay: Arc<dyn Relay>,
+    pub tokens: SharedTokens,
+    /// Counts attempts of all nodes.
+    pub limits: Arc<dyn SharedCounts>,
+    /// Asks the database for its id, which names the keys on the shared server. Blocks as the store
+    /// does.
+    pub identify: Arc<dyn Fn(&Store) + Send + Sync>,
+    /// Called with the epoch before anything is stored for all nodes.
     pub begin_term: Box<dyn Fn(Epoch) + Send + Sync>,
 }
 
-impl Cluster {
-    /// What is known of the receiving side.
+impl Nodes {
+    /// The way to the others.
+    pub(crate) fn relay(&self) -> Option<&Arc<dyn Relay>> {
+        self.shared.as_ref().map(|shared| &shared.relay)
+    }
+
+    /// The receiving side, for health and metrics.
     pub(crate) fn relay_reading(&self) -> RelayReading {
         let off = || RelayReading { state: RelayState::Off, ..RelayReading::default() };
-        self.relay.as_ref().map_or_else(off, |relay| relay.reading())
+        self.relay().map_or_else(off, |relay| relay.reading())
     }
 }
 

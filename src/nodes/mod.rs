@@ -9,7 +9,7 @@
 //! - [`limits`]: rate limits that hold over all nodes together.
 //! - [`second_level`]: the second cache level on the shared server.
 //! - [`valkey`]: connections to that server, the names of keys there, and signatures.
-//! - [`cluster`]: this node as one of several, as the warmers see it.
+//! - [`cluster`]: `Nodes`, the handle by which the warmers reach all of this.
 //!
 //! Nothing here decides what is fresh and what is called: the warmers do. They are reached through
 //! closures that whoever puts the service together hands in.
@@ -28,6 +28,6 @@ pub(crate) mod second_level;
 pub(crate) mod tokens;
 pub mod valkey;
 
-pub(crate) use cluster::Cluster;
+pub(crate) use cluster::Nodes;
 pub(crate) use lead::Fence;
 pub use lead::{Lead, Leadership, Term};

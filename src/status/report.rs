@@ -86,10 +86,8 @@ fn prepared(health: &Health) -> Prepared {
 
 impl Report {
     fn of(seen: &Seen<'_>) -> Self {
-        let cluster = seen.context.cluster.as_ref();
-        let tokens = cluster.and_then(|cluster| cluster.tokens.as_ref());
-        let limits = cluster.and_then(|cluster| cluster.limits.as_ref());
-        let token_count = |event| tokens.map_or(0, |tokens| tokens.counts.of(event));
+        let shared = seen.context.nodes.as_ref().and_then(|nodes| nodes.shared.as_ref());
+        let token_count = |event| shared.map_or(0, |shared| shared.tokens.counts.of(event));
         Self {
             seen_mono_ms: seen.now_mono_ms,
             uptime_ms: seen.uptime_ms,
@@ -100,7 +98,7 @@ impl Report {
             leads_in: leads_in(seen),
             fenced: Fence::ALL.map(|fence| (fence, seen.context.lead.fenced_total(fence))),
             tokens: TokenEvent::ALL.map(|event| (event, token_count(event))),
-            limits: limits.map(|limits| limits.tally()).unwrap_or_default(),
+            limits: shared.map(|shared| shared.limits.tally()).unwrap_or_default(),
             runs: Warmer::ALL.map(|warmer| (warmer, seen.stats.of(warmer))),
         }
     }
@@ -127,7 +125,7 @@ fn health(seen: &Seen<'_>) -> Health {
         status: service_state(seen, &warmers, &feeds, stores_work),
         version: exit::VERSION.into(),
         uptime_s: seen.uptime_ms / 1_000,
-        node: context.cluster.as_ref().map(|cluster| cluster.node.clone()),
+        node: context.nodes.as_ref().map(|nodes| nodes.node.clone()),
         role: context.lead.role(),
         epoch,
         leader,
@@ -207,20 +205,20 @@ fn leads_in(seen: &Seen<'_>) -> Option<u64> {
 
 /// The node that leads, and its epoch: this one, or the one that it last heard.
 fn leadership(seen: &Seen<'_>) -> Option<(String, u64)> {
-    let cluster = seen.context.cluster.as_ref()?;
+    let nodes = seen.context.nodes.as_ref()?;
     match leads_in(seen) {
-        Some(epoch) => Some((cluster.node.clone(), epoch)),
-        None => cluster.relay_reading().leader.map(|(leader, epoch)| (leader, epoch.0)),
+        Some(epoch) => Some((nodes.node.clone(), epoch)),
+        None => nodes.relay_reading().leader.map(|(leader, epoch)| (leader, epoch.0)),
     }
 }
 
 fn relay(seen: &Seen<'_>) -> Option<HealthRelay> {
-    let cluster = seen.context.cluster.as_ref()?;
+    let nodes = seen.context.nodes.as_ref()?;
     let now = seen.context.clock.now();
     let origin =
         |shared: &SharedToken| shared.valid(now).map_or(TokenOrigin::None, |token| token.origin());
-    let tokens = cluster.tokens.as_ref().map(|tokens| {
-        let SharedTokens { counts, of_broker_a, of_broker_b } = tokens;
+    let tokens = nodes.shared.as_ref().map(|shared| {
+        let SharedTokens { counts, of_broker_a, of_broker_b } = &shared.tokens;
         HealthTokens {
             broker_a: origin(of_broker_a),
             broker_b: origin(of_broker_b),
@@ -229,7 +227,7 @@ fn relay(seen: &Seen<'_>) -> Option<HealthRelay> {
             foreign: counts.of(TokenEvent::Foreign),
         }
     });
-    let RelayReading { state, age_ms, gaps, .. } = cluster.relay_reading();
+    let RelayReading { state, age_ms, gaps, .. } = nodes.relay_reading();
     Some(HealthRelay { state, age_ms, gaps, tokens })
 }
 

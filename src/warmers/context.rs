@@ -17,7 +17,7 @@ use crate::cache::{L1, Pending, Responses, SecondLevel};
 use crate::http::PublishedJson;
 use crate::market::{Age, IndexList, InstrumentList, MarketCalendar, Phase, Snapshot, Universe};
 use crate::nodes::valkey::Refusals;
-use crate::nodes::{Cluster, Lead};
+use crate::nodes::{Lead, Nodes};
 use crate::rt::Lane;
 use crate::store::Store;
 use crate::views::health::HealthExposed;
@@ -33,7 +33,7 @@ pub struct WarmerContext {
     /// Whether this node asks and writes for all nodes.
     pub lead: Lead,
     /// `None` for a node that is alone, or hears no others.
-    pub cluster: Option<Cluster>,
+    pub nodes: Option<Nodes>,
     pub calendar: Arc<MarketCalendar>,
     pub indices: Arc<IndexList>,
     pub broker_a: Arc<BrokerA>,

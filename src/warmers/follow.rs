@@ -8,6 +8,7 @@ use crate::base::Symbol;
 use crate::cache::Peek;
 use crate::cache::pending::Class;
 use crate::market::InstrumentList;
+use crate::nodes::Nodes;
 use crate::nodes::relay::{Evening, RunningSignals, Update, WANTED_MAX};
 use crate::warmers::context::WarmerContext;
 use crate::warmers::mailbox::Outcomes;
@@ -156,7 +157,7 @@ impl FollowTask {
     }
 
     fn want(&mut self, context: &WarmerContext, now_mono_ms: u64) {
-        let Some(cluster) = &context.cluster else { return };
+        let Some(nodes) = &context.nodes else { return };
         let since = |at: u64| now_mono_ms.saturating_sub(at);
         if self.want_in_flight || since(self.looked_mono_ms) < LOOK_MS {
             return;
@@ -174,9 +175,9 @@ impl FollowTask {
         self.wanted = wanted.clone();
         self.wanted_mono_ms = now_mono_ms;
         self.want_in_flight = true;
-        let relay = cluster.relay.clone();
+        let relay = nodes.relay().cloned();
         // A refusal is reported like any other failure.
-        let _ = self.wants.submit(&cluster.lane, WANT_DEADLINE_MS, move || {
+        let _ = self.wants.submit(&nodes.lane, WANT_DEADLINE_MS, move || {
             relay.map_or(Ok(()), |relay| relay.want(&wanted))
         });
     }
@@ -250,10 +251,7 @@ impl WantedTask {
     /// on with it; what is not is fetched. A symbol that was not wanted a moment ago is sent once
     /// more, because the follower that asks lacks it.
     pub(crate) fn poll(&mut self, context: &WarmerContext, tell: &mut TellTask, now_mono_ms: u64) {
-        let Some(relay) = context.cluster.as_ref().and_then(|cluster| cluster.relay.as_ref())
-        else {
-            return;
-        };
+        let Some(relay) = context.nodes.as_ref().and_then(Nodes::relay) else { return };
         let wanted = relay.wanted();
         let list = context.instruments.load();
         let (mut listed, mut unlisted): (Vec<Symbol>, Vec<Symbol>) = Default::default();

@@ -249,7 +249,8 @@ impl StoreCheck {
         self.in_flight = true;
         let (store, auth) = (Arc::clone(&context.store), Arc::clone(&context.auth));
         let (state_dir, backup) = (context.state_dir.clone(), Arc::clone(&self.backup));
-        let identify = context.cluster.as_ref().map(|cluster| Arc::clone(&cluster.identify));
+        let shared = context.nodes.as_ref().and_then(|nodes| nodes.shared.as_ref());
+        let identify = shared.map(|shared| Arc::clone(&shared.identify));
         let submitted = self.outcomes.submit(&context.store_lane, CHECK_DEADLINE_MS, move || {
             store.probe();
             if let Some(identify) = identify {

@@ -161,7 +161,8 @@ impl Scheduler {
         self.stats.hear(&event, &self.context);
         let now_mono_ms = self.context.clock.monotonic_ms();
         match event {
-            // What it is about is asked in the tick that follows; dropping it lets the next in.
+            // A kick only wakes the scheduler. Dropping `place` frees the queue's single slot for
+            // the next one.
             Event::Kick(place) => drop(place),
             Event::Polled(source, answer) => {
                 self.ticking.polled(source, answer.as_deref(), now_mono_ms);
@@ -263,18 +264,20 @@ impl Scheduler {
         let Self { context, persist, tell, .. } = self;
         let leads = context.lead.epoch();
         let asks = context.lead.may_ask();
-        if let (Some(cluster), true) = (&context.cluster, leads != self.led) {
+        if let (Some(nodes), true) = (&context.nodes, leads != self.led) {
             match leads {
                 Some(epoch) => {
-                    tracing::info!(node = cluster.node, %epoch, "this node leads");
-                    (cluster.begin_term)(epoch);
+                    tracing::info!(node = nodes.node, %epoch, "this node leads");
+                    if let Some(shared) = &nodes.shared {
+                        (shared.begin_term)(epoch);
+                    }
                 }
-                None => tracing::warn!(node = cluster.node, "this node does not lead any more"),
+                None => tracing::warn!(node = nodes.node, "this node does not lead any more"),
             }
             tell.set_epoch(leads);
             self.follow.begin(now_mono_ms);
         }
-        let shares_cache = context.cluster.as_ref().is_some_and(|cluster| cluster.shares_cache);
+        let shares_cache = context.nodes.as_ref().is_some_and(|nodes| nodes.shared.is_some());
         persist.set_writes_l2(!shares_cache || leads.is_some());
         if let Some(epoch) = leads {
             self.signals.set_epoch(epoch);

@@ -96,7 +96,7 @@ impl TellTask {
         running: Option<ShownProvisional>,
         now_mono_ms: u64,
     ) {
-        let (Some(cluster), Some(epoch)) = (&context.cluster, self.epoch) else { return };
+        let (Some(nodes), Some(epoch)) = (&context.nodes, self.epoch) else { return };
         let since = self.told_mono_ms.map_or(u64::MAX, |at| now_mono_ms.saturating_sub(at));
         let beside = (evening, running.map(|shown| shown.look));
         let has_news =
@@ -113,9 +113,9 @@ impl TellTask {
             let list = list.as_ref().filter(|list| list.look == Some(shown.look))?;
             RunningSignals::of(list, shown.until_mono_ms, now_mono_ms)
         });
-        let relay = cluster.relay.clone();
+        let relay = nodes.relay().cloned();
         // A refusal is reported and logged like any other failure.
-        let _ = self.outcomes.submit(&cluster.lane, TELL_DEADLINE_MS, move || {
+        let _ = self.outcomes.submit(&nodes.lane, TELL_DEADLINE_MS, move || {
             relay.map_or(Ok(()), |relay| relay.send(epoch, update))
         });
     }

@@ -12,6 +12,7 @@
 //! one of `JWT_PREVIOUS_SECRETS` is still read. The number orders the values of a kind: that of a
 //! message, or the time at which the value was sent, vouched for or stored.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -29,7 +30,7 @@ use crate::nodes::valkey::NodeSecret;
 use crate::nodes::valkey::Secrets;
 use crate::nodes::valkey::client::Keys;
 use crate::nodes::valkey::connection::ValkeyError;
-use crate::store::Epoch;
+use crate::store::{Epoch, Store, backups};
 
 /// Purpose of the signing key.
 const PURPOSE: &str = "what nodes tell each other";
@@ -196,8 +197,13 @@ impl Known {
     }
 }
 
+/// The id of the database that this node last used, for a start while the database is away.
+const CLUSTER_FILE: &str = "cluster";
+
 /// The installation. Shared by everything that uses the server.
 pub struct Installation {
+    /// The file with the id of the database; `None` where the operator gave a namespace.
+    kept: Option<PathBuf>,
     secret: Arc<NodeSecret>,
     known: ArcSwapOption<Known>,
     /// For what was known when it was last asked.
@@ -209,8 +215,9 @@ pub struct Installation {
 
 impl Installation {
     /// One whose namespace is not known yet.
-    pub(crate) fn new(secret: &Arc<NodeSecret>) -> Self {
+    fn new(secret: &Arc<NodeSecret>) -> Self {
         Self {
+            kept: None,
             secret: Arc::clone(secret),
             known: ArcSwapOption::empty(),
             room: ArcSwapOption::empty(),
@@ -227,9 +234,42 @@ impl Installation {
         installation
     }
 
+    /// One with the namespace of the database or, while the database is away, of the one before. A
+    /// node that knows none of them has no way to the others until the database answers. Blocks.
+    pub(crate) fn of_database(store: &Store, state_dir: &Path, secret: &Arc<NodeSecret>) -> Self {
+        let path = state_dir.join(CLUSTER_FILE);
+        let installation = Self { kept: Some(path.clone()), ..Self::new(secret) };
+        installation.identify(store);
+        if installation.namespace().is_none()
+            && let Ok(Some(kept)) = backups::read_small_file(&path)
+            && let Ok(cluster) = String::from_utf8(kept)
+        {
+            installation.belongs_to(cluster.trim(), false);
+        }
+        installation
+    }
+
+    /// Asks the database for its id, unless the operator gave a namespace. Blocks.
+    pub(crate) fn identify(&self, store: &Store) {
+        let Some(path) = &self.kept else { return };
+        match store.identity() {
+            Ok(identity) if self.belongs_to(&identity.cluster, true) => {
+                tracing::info!(
+                    namespace = self.namespace().as_ref().map(Namespace::as_str),
+                    "keys on the shared server are those of this database"
+                );
+                if let Err(error) = backups::replace(path, identity.cluster.as_bytes()) {
+                    tracing::warn!(%error, "the database's id is not kept for a start without it");
+                }
+            }
+            Ok(_) => {}
+            Err(error) => tracing::debug!(%error, "the database does not say which one it is"),
+        }
+    }
+
     /// From now on this is its namespace. `is_sure`: as the operator or the database says, and not
     /// as it was when this node last ran.
-    pub(crate) fn name(&self, name: Namespace, is_sure: bool) {
+    fn name(&self, name: Namespace, is_sure: bool) {
         let known = self.known.load();
         if known.as_ref().is_some_and(|known| known.name == name && known.is_sure >= is_sure) {
             return;
@@ -238,7 +278,7 @@ impl Installation {
     }
 
     /// From now on it is that of the database with this id. Returns whether that was another.
-    pub(crate) fn belongs_to(&self, cluster: &str, is_sure: bool) -> bool {
+    fn belongs_to(&self, cluster: &str, is_sure: bool) -> bool {
         let before = self.namespace();
         if let Some(name) = Known::of_database(cluster) {
             self.name(name, is_sure);
@@ -247,7 +287,7 @@ impl Installation {
     }
 
     /// Whether the namespace is known for sure.
-    pub(crate) fn is_sure(&self) -> bool {
+    fn is_sure(&self) -> bool {
         self.known.load().as_ref().is_some_and(|known| known.is_sure)
     }
 
