@@ -161,7 +161,7 @@ fn name(fields: &mut Fields<'_>) -> Option<String> {
     Some(name.trim().to_owned()).filter(|name| !name.is_empty())
 }
 
-/// With a cookie the token is in no place that a script can read.
+/// Sends the token in the body or, so that no script can read it, as a cookie.
 fn logged_in(
     status: u16,
     session: &Session,
@@ -199,7 +199,7 @@ fn reply_and_set(status: u16, view: &impl Serialize, cookies: &[String], reply: 
 // The cookie that a login sets where a page asks for it: scripts cannot read it, and no other
 // site's request carries it.
 
-/// Where the proof of an earlier login is sent: to the next login alone.
+/// Path to which a browser sends the proof of an earlier login: the next login alone.
 const EARLIER_PATH: &str = "/api/auth/login";
 
 /// A login that answers with a cookie in place of a token.
@@ -264,7 +264,7 @@ pub(super) fn cleared(request: &Request<'_>) -> String {
     written(COOKIE, "", "/", 0, is_secure(request))
 }
 
-/// The same of the proof of an earlier login, for an account that is gone.
+/// The value of `Set-Cookie` that deletes the proof of an earlier login, for an erased account.
 pub(crate) fn proof_cleared(request: &Request<'_>) -> String {
     written(EARLIER_COOKIE, "", EARLIER_PATH, 0, is_secure(request))
 }

@@ -25,7 +25,7 @@ const DAYS_DEFAULT: usize = 250;
 /// Slightly more than the sessions that are stored of a symbol.
 const DAYS_MAX: usize = 600;
 
-/// When to try again while other symbols are being read.
+/// `Retry-After` while other symbols are being read.
 const BUSY_RETRY_S: u64 = 1;
 
 const POLICY: CachePolicy = CachePolicy {
@@ -146,7 +146,7 @@ fn busy() -> Problem {
 /// Every symbol of the largest universe, with about 60 KiB of candles each.
 const SYMBOLS_MAX: usize = 512;
 
-/// How long candles are served before they are read again. A new one comes once a day.
+/// Time for which candles are served before they are read again. A new one comes once a day.
 const LIFE_MS: u64 = 30_000;
 
 /// Compressed documents: as many again. A client may ask for any number of days of any symbol, so
@@ -169,7 +169,7 @@ pub(crate) struct KeptCandles {
     reads: Arc<AtomicUsize>,
 }
 
-/// What metrics show of the candles in memory.
+/// Metrics of the candles in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct KeptStats {
     pub entries: usize,
@@ -215,7 +215,7 @@ struct Entry {
     until_mono_ms: u64,
 }
 
-/// What memory has of a symbol. The permit to read it is `None` if too many reads are under way.
+/// A symbol's candles in memory. The permit to read is `None` if too many reads are under way.
 pub(super) enum Found {
     Fresh(Option<Arc<CandlesDocument>>),
     /// Read too long ago. One request at a time gets a permit.
@@ -303,7 +303,7 @@ impl KeptCandles {
         self.compressed.lock().insert((symbol.clone(), count), kept, worth);
     }
 
-    /// Of the candles by symbol, and of the compressed documents.
+    /// Statistics of the candles by symbol, and of the compressed documents.
     pub(crate) fn stats(&self) -> [KeptStats; 2] {
         let [plain, compressed] = &self.counts;
         [plain.stats(&self.symbols), compressed.stats(&self.compressed)]

@@ -14,9 +14,9 @@ use crate::http::Problem;
 use crate::portfolio::Overflow;
 use crate::store::StoreError;
 
-/// After a full queue or a late answer the next moment may do.
+/// `Retry-After` of a full queue or a late answer.
 const SOON_S: u64 = 1;
-/// A disk is not mended in a second.
+/// `Retry-After` of a database that cannot be used.
 const STORE_RETRY_S: u64 = 5;
 
 impl From<StoreError> for Problem {
@@ -131,9 +131,9 @@ pub(super) fn unidentified(why: Unidentified) -> Problem {
 //
 // Why a portfolio's answer could not be made, or a user has to wait before the broker is asked.
 
-/// When to try again after a full queue or another request of the same user.
+/// `Retry-After` of a full queue, or of another request of the same user.
 const BUSY_RETRY_S: u64 = 5;
-/// When to try again after a full lane whose jobs are short.
+/// `Retry-After` of a full lane whose jobs are short.
 const LANE_RETRY_S: u64 = 1;
 
 impl From<Overflow> for Problem {
@@ -204,7 +204,7 @@ pub(super) fn export_in_progress() -> Problem {
     Problem::new(409, "export_in_progress", detail).with("Retry-After", BUSY_RETRY_S.to_string())
 }
 
-/// Of a journal written before its text was bounded.
+/// A journal that was written before its text was bounded is too long.
 pub(super) fn export_too_long() -> Problem {
     let detail = "The journal is too long for one document; read it by pages from /api/journal.";
     Problem::new(409, "export_too_long", detail)
@@ -218,7 +218,7 @@ pub(super) fn portfolio_busy() -> Problem {
 
 // ---- Broker
 //
-// What a broker's error becomes for a client: one table for syncs and activations.
+// The answers to a client for a broker's error: one table for syncs and activations.
 //
 // The same error is answered differently in these places:
 //
@@ -230,10 +230,10 @@ pub(super) fn portfolio_busy() -> Problem {
 // - The words. A user may sync with both brokers and wants to know what became of the data. The
 // administrator has just called one broker and wants to know what became of the code.
 
-/// When a user may try a broker again that names no time.
+/// `Retry-After` for a user if the broker names no time.
 const BROKER_RETRY: Duration = Duration::from_secs(30);
 
-/// Which route the broker's error answers.
+/// The route that answers with the broker's error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BrokerRoute {
     /// A user syncs a portfolio with an API key, a secret and a one-time code of their own.
@@ -355,7 +355,7 @@ const RATE_LIMITED: &str = "The broker takes only so many calls, and this servic
 const REDIRECTED: &str = "{broker} answered with a redirect, which is not followed: it has none of \
                           its own. Nothing was changed.";
 
-/// As `Retry-After` has it: rounded up, and never 0.
+/// The value of `Retry-After`: rounded up, and never 0.
 pub(super) fn whole_seconds(wait: Duration) -> u64 {
     wait.as_secs().saturating_add(u64::from(wait.subsec_nanos() > 0)).max(1)
 }

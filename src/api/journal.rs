@@ -44,7 +44,7 @@ const QUANTITY: Amount = Amount { zero: false, ..PRICE };
 /// Earliest trading date. Catches a mistyped century.
 const FIRST_DATE: Date = jiff::civil::date(1990, 1, 1);
 
-/// For stored data: the client may keep it and must revalidate it each time.
+/// Headers of stored data: the client may keep it and must revalidate it each time.
 const KEPT: [(&str, &str); 2] =
     [("Cache-Control", "private, no-cache"), ("Vary", "Authorization, Cookie")];
 
@@ -273,13 +273,13 @@ fn days_of(date: Date) -> i32 {
 // Reads the whole journal, which has a limit, because pairs are matched over all of it: a sale of
 // this month may close a purchase of the last.
 
-/// As in 2026-11-20.
+/// Length of a date such as 2026-11-20.
 const DATE_CHARS: usize = 10;
 
 /// Entries that are read at once; the store cuts a page of long ones.
 const READ_AT_ONCE: usize = 1_000;
 
-/// What an entry has to be. A field that is not given is not asked about.
+/// Conditions on an entry. A field that is not given accepts everything.
 struct Filters {
     /// Part of the symbol.
     symbol: Option<String>,

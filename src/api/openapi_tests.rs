@@ -55,7 +55,7 @@ struct Operations {
     operations: Map<String, Value>,
 }
 
-/// What every refusal with a status has, unless it says something else.
+/// Description and headers of every refusal with a status, unless it has its own.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Status {

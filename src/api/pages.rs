@@ -12,11 +12,11 @@ use crate::http::document::variants::{Coding, preferred_coding};
 use crate::http::{Method, Problem, Request, Response};
 use crate::web::File;
 
-/// What is at a path of the dashboard.
+/// Content of a path of the dashboard.
 #[derive(Clone, Copy)]
 pub(super) enum Place {
     File(&'static File),
-    /// Where a broker's login sends the browser.
+    /// Target of a broker's login, which sends the browser here.
     Return(Broker),
 }
 

@@ -31,7 +31,7 @@ use crate::views::values::Day;
 /// Symbols per request (contract, section 8), counted as sent.
 const SYMBOLS_MAX: usize = 50;
 
-/// When to try again after a feed that could be asked did not answer in time.
+/// `Retry-After` if a feed that could be asked did not answer in time.
 const RETRY_AFTER_S: u64 = 5;
 
 const HEADERS: &[(&str, &str)] = &[("Cache-Control", "no-cache")];
@@ -66,7 +66,7 @@ struct Pass {
     cold: Vec<Symbol>,
 }
 
-/// Which of the two passes over the symbols it is.
+/// The first or the second pass over the symbols.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PassKind {
     /// The request can still wait for missing and cold symbols.
@@ -131,7 +131,7 @@ fn join(
 
 /// Symbols that a feed can be asked for.
 pub(super) struct Fetchable {
-    /// Those of the instrument list.
+    /// Symbols of the instrument list.
     pub(super) listed: Vec<Symbol>,
     /// Others, of which a few are tried.
     pub(super) probed: Vec<Symbol>,

@@ -13,7 +13,7 @@ use crate::rt::News;
 /// Bytes of a path that a log line shows. The longest route has a third of this.
 const LOGGED_PATH_BYTES_MAX: usize = 160;
 
-/// Where brokers' logins send a browser; the code is in the query there, or in the body.
+/// Paths to which brokers' logins send a browser, with the code in the query or in the body.
 const PATHS_OF_CODES: &[&[u8]] = &[b"/return/a", b"/return/b"];
 
 /// Kind of the requests for the dashboard's pages and files in the statistics: after all routes.
@@ -30,7 +30,7 @@ impl Api {
         Self { state }
     }
 
-    /// What the handlers work with.
+    /// The state that handlers use.
     pub fn state(&self) -> &State {
         &self.state
     }
@@ -168,7 +168,7 @@ pub(super) fn shown(path: &[u8], normal: Option<&[u8]>) -> String {
     }
 }
 
-/// What the routes have for a method at a path.
+/// The match of a method and path with the routes.
 enum Found {
     /// Index in [`ROUTES`], and the number in the path.
     Route(usize, Option<i64>),
@@ -273,7 +273,7 @@ fn allowed_methods(path: &[u8]) -> String {
 //
 // Cross-origin access: an allow-list, empty by default (contract, section 2).
 
-/// How long a browser may reuse the answer to a preflight request.
+/// Time for which a browser may reuse the answer to a preflight request.
 const PREFLIGHT_MAX_AGE_S: &str = "600";
 
 /// Request headers that scripts may send besides those that browsers always allow: `If-None-Match`

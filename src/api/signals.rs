@@ -13,7 +13,7 @@ use crate::views::signals::SignalList;
 /// The first list is published once the candles of every symbol have been fetched.
 const RETRY_AFTER_S: u64 = 30;
 
-/// Which signals a client wants to see.
+/// Conditions on the signals to list.
 #[derive(Default)]
 struct Filter {
     direction: Option<Direction>,
@@ -43,7 +43,7 @@ pub(super) fn list(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> 
     send_tagged(call, &etag(reply.written()), &[("Cache-Control", PUBLIC)], reply)
 }
 
-/// How published signals did. Never waits.
+/// The record of published signals. Never waits.
 pub(super) fn record(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
     prepared(&state.signals_record, call, reply)
 }

@@ -139,13 +139,13 @@ impl Call<'_> {
     }
 }
 
-/// What a handler returns. It has sent a success itself; a refusal is sent by the router.
+/// The result of a handler. It has sent a success itself; the router sends a refusal.
 pub(super) type Handled = Result<(), Problem>;
 
 /// A handler of a route.
 pub(crate) type Handler = fn(&State, &Call<'_>, &mut Response<'_>) -> Handled;
 
-/// Who may use a route.
+/// The callers that may use a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     Public,
@@ -159,7 +159,7 @@ pub enum Access {
 //
 // Replies that a handler writes itself, each in one way.
 
-/// For replies that must not be cached: they report what was done, or the state of an instant.
+/// Header of replies that must not be cached: reports of a change, or the state of an instant.
 pub(super) const NO_STORE: (&str, &str) = ("Cache-Control", "no-store");
 
 /// Sends `view` with `Cache-Control: no-store`.

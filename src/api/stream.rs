@@ -38,16 +38,16 @@ const OPENING: &[u8] = b"retry: 3000\n: bhav\n\n";
 /// dead line from a quiet one.
 const HEARTBEAT_EVENT: &str = "beat";
 
-/// When to try again at the limit of streams. They live for an hour, but readers come and go.
+/// `Retry-After` at the limit of streams. They live for an hour, but readers come and go.
 const RETRY_AFTER_S: u64 = 10;
 
 /// Places that a stream with quotes takes among all streams and among those of its address.
 const QUOTE_STREAM_PLACES: usize = 2;
 
-/// What all streams share.
+/// State shared by all streams.
 pub struct EventStreams {
     snapshot: Arc<PublishedJson>,
-    /// How many states of the snapshot had been published when streams were last woken.
+    /// Number of states of the snapshot that were published when streams were last woken.
     shown_states: AtomicU64,
     choices: Arc<Choices>,
     opening: CodedFrame,
@@ -237,7 +237,7 @@ const QUOTES_EVENT: &str = "quotes";
 /// Symbols without a quote are asked for again after this, as clients of live prices are told to.
 const ASK_AGAIN_MS: u64 = 5_000;
 
-/// What is shown of a symbol.
+/// State of a symbol in a stream.
 #[derive(Debug, Clone)]
 enum Shown {
     /// A quote, as the cache keeps it.
@@ -257,7 +257,7 @@ impl Shown {
         Self::Quote { open_json: open_json.into(), stale }
     }
 
-    /// What is shown instead now, if that differs.
+    /// The next state, if it differs.
     fn next(&self, hit: Option<&Hit<'_>>, wait_ms: u64, now_mono_ms: u64) -> Option<Self> {
         match (self, hit) {
             (Self::Quote { open_json, stale: was_stale }, Some(Hit::Known { json, stale, .. })) => {
@@ -288,7 +288,7 @@ struct Version {
     number: u64,
     /// By symbol.
     shown: Box<[Shown]>,
-    /// What differs from the state before; `None` in the first.
+    /// Difference from the state before; `None` in the first.
     change: Option<CodedFrame>,
     /// All of it, made for the first client that needs it.
     whole: OnceLock<CodedFrame>,
@@ -300,7 +300,7 @@ pub(super) struct Choice {
     /// Network of the client that came first, among whose symbols those count that may not exist.
     client: Option<IpAddr>,
     current: ArcSwap<Version>,
-    /// When symbols without a quote were last asked for.
+    /// Time at which symbols without a quote were last asked for.
     asked_mono_ms: AtomicU64,
 }
 
@@ -521,7 +521,7 @@ impl Choices {
         }
     }
 
-    /// How many there are.
+    /// Number of choices.
     pub fn count(&self) -> usize {
         self.by_name.lock().len()
     }

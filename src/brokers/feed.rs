@@ -1,4 +1,4 @@
-//! What a feed of quotes and candles is: its trait and its batches.
+//! A feed of quotes: its trait, its batches, and the errors of all calls to brokers.
 //!
 //! Calls block and run on the feed's lane.
 
@@ -18,7 +18,7 @@ use crate::base::{Clock, Quote, Source, Symbol, json};
 /// Implementations own their rate limit, their circuit breaker and their plausibility checks, so
 /// that no caller can spend more of the upstream's budget than the settings allow.
 pub(crate) trait MarketFeed: Send + Sync {
-    /// Who this is.
+    /// The source of its quotes.
     fn source(&self) -> Source;
 
     /// Most instruments that one call carries now.
@@ -48,9 +48,9 @@ pub struct Batch {
     pub implausible: Vec<Symbol>,
     /// The newest price time among those that is too far ahead of our clock.
     pub ahead: Option<Timestamp>,
-    /// How many are.
+    /// Number of those prices.
     pub ahead_count: u64,
-    /// When the call went out and was answered.
+    /// Times at which the call went out and was answered.
     pub times: CallTimes,
     /// Most symbols that a call of the route that answered carries.
     pub symbols_max: usize,
@@ -74,11 +74,11 @@ impl Batch {
 /// Hands a pushed batch to whoever decides; gives it back while the one before has not been taken.
 pub type Push = Box<dyn Fn(Box<Batch>) -> Result<(), Box<Batch>> + Send>;
 
-/// When a call went out and when its answer was there.
+/// Times at which a call went out and its answer was complete.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CallTimes {
     pub asked: Timestamp,
-    /// The same by the monotonic clock.
+    /// The same moment by the monotonic clock.
     pub asked_mono_ms: u64,
     pub answered: Timestamp,
 }
@@ -101,7 +101,7 @@ impl CallTimes {
 pub enum Readiness {
     /// Now.
     Ready,
-    /// Not before this has passed: rate limit or penalty.
+    /// After this time: rate limit or penalty.
     Paced(Duration),
     /// Circuit open for this long after repeated failures.
     Open(Duration),
@@ -127,7 +127,7 @@ pub enum Readiness {
 /// A call that brought nothing. Nothing is returned of a batch or a sync that failed half-way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BrokerError {
-    /// Whose call it was, as the log calls it.
+    /// The upstream's name in the log.
     pub upstream: &'static str,
     pub kind: BrokerErrorKind,
     /// Particulars; empty where the kind says everything.
@@ -135,7 +135,7 @@ pub struct BrokerError {
     retry_after: Option<Duration>,
 }
 
-/// What went wrong. What a caller does next depends on this alone.
+/// The kind of an error. A caller's next step depends on this alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BrokerErrorKind {
     /// The call was not made: a limit, the open circuit, no token, or a switch.
@@ -195,7 +195,7 @@ impl BrokerError {
         self
     }
 
-    /// How long to wait before the same call may succeed, where that is known.
+    /// Time until the same call may succeed, if that is known.
     pub(crate) fn retry_after(&self) -> Option<Duration> {
         match self.kind {
             BrokerErrorKind::NotReady(Readiness::Paced(wait) | Readiness::Open(wait)) => Some(wait),
@@ -297,7 +297,7 @@ impl std::error::Error for BrokerError {}
 
 // ---- Quote checks
 //
-// Which prices are believed, for every source in one place. Pure.
+// Plausibility checks of prices, for every source in one place. Pure.
 //
 // The limits are wide on purpose: real days are wild, and a refused true price is as wrong as a
 // shown false one. What they catch is zeros, other instruments' prices, lost decimal points and
@@ -310,7 +310,7 @@ const AGE_MAX: SignedDuration = SignedDuration::from_hours(10 * 24);
 /// No share or index comes near; beyond it a decimal point was lost.
 const PRICE_MAX: Decimal = Decimal::from_parts(100_000_000, 0, 0, false, 0);
 
-/// What an instrument is, as far as its moves are concerned.
+/// Kind of an instrument, which decides how far it may move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Shares with derivatives have no fixed price band, and index members fell by 26 to 28 % on
@@ -338,7 +338,7 @@ impl Kind {
     }
 }
 
-/// What an upstream said about one instrument.
+/// An upstream's statement about one instrument.
 #[derive(Clone, Debug)]
 pub(crate) struct Claim {
     pub kind: Kind,
@@ -351,7 +351,7 @@ pub(crate) struct Claim {
 /// Why a claim is not believed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Doubt {
-    /// Not positive, or absurdly large.
+    /// The price is not positive, or absurdly large.
     Price,
     /// Price time ahead of our clock.
     Future,
@@ -423,12 +423,12 @@ const NUMBER_BYTES_MAX: usize = 64;
 pub(super) struct Number(pub(super) Option<Decimal>);
 
 impl Number {
-    /// Where zero means that the broker has none: prices.
+    /// For prices: zero means that the broker has none.
     pub(super) fn price(self) -> Option<Decimal> {
         self.0.filter(|price| *price > Decimal::ZERO)
     }
 
-    /// Where none means zero: quantities that older answers leave out.
+    /// For quantities that older answers leave out: none means zero.
     pub(super) fn or_zero(self) -> Decimal {
         self.0.unwrap_or_default()
     }

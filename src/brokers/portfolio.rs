@@ -1,24 +1,28 @@
-//! What both brokers' portfolio clients share: a user's credentials, and the list of documented
-//! replies.
+//! Parts shared by both brokers' portfolio clients: a user's credentials, the list of documented
+//! replies, and the common shapes of replies.
 //!
 //! Credentials are owned by one call, wiped when it ends and never kept: no field of a client has
 //! room for them.
 
 use std::fmt::Write;
 use std::net::IpAddr;
+use std::time::Duration;
 
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive;
 use secrecy::{ExposeSecret, SecretString};
+use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
 use crate::base::candle::price_e4;
 use crate::base::{Candle, json, wipe};
+use crate::brokers::call::gate::RETRY_AFTER_MAX;
+use crate::brokers::call::transport::Reply;
 use crate::brokers::feed::{BrokerError, BrokerErrorKind};
 
-/// What a user sends for one sync. Shows nothing when printed, is wiped when dropped, and cannot be
+/// A user's input for one sync. Shows nothing when printed, is wiped when dropped, and cannot be
 /// serialised.
 #[derive(Debug)]
 pub struct Credentials {
@@ -58,7 +62,7 @@ impl Credentials {
 pub struct DocumentedReply {
     /// The broker's call, as in `POST /session/token`.
     pub call: &'static str,
-    /// What it means, for a person.
+    /// Its meaning, for a person.
     pub meaning: &'static str,
     pub http_status: u16,
     pub content_type: &'static str,
@@ -94,9 +98,65 @@ impl DocumentedReply {
     }
 }
 
+// ---- Replies
+//
+// Common shapes of the brokers' answers to a user's sync. Pure.
+
+/// Rows of one list. Accounts with a thousand are unheard of.
+pub(super) const ROWS_MAX: usize = 5_000;
+
+/// The rows of a list; `null` is a list without any.
+///
+/// # Errors
+/// [`BrokerErrorKind::Malformed`] where a row cannot be read, or there are too many.
+pub(super) fn rows<'a, T: Deserialize<'a>>(
+    upstream: &'static str,
+    raw: &'a str,
+) -> Result<Vec<T>, BrokerError> {
+    let malformed = |what: String| BrokerError::new(upstream, BrokerErrorKind::Malformed, what);
+    let rows: Option<Vec<T>> =
+        json::parse(raw.as_bytes()).ok_or_else(|| malformed("a row that cannot be read".into()))?;
+    let rows = rows.unwrap_or_default();
+    if rows.len() > ROWS_MAX {
+        return Err(malformed(format!("more than {ROWS_MAX} rows")));
+    }
+    Ok(rows)
+}
+
+/// The error of an answer without a readable envelope: a page of something in front of the broker,
+/// or nonsense. `wait_min` is for [`rate_limited`].
+pub(super) fn not_an_envelope(
+    upstream: &'static str,
+    reply: &Reply,
+    wait_min: Duration,
+) -> BrokerError {
+    match reply.status {
+        429 => rate_limited(upstream, reply, wait_min),
+        status @ 500.. => {
+            let kind = BrokerErrorKind::Failed { status };
+            let error = BrokerError::new(upstream, kind, "no envelope");
+            reply.retry_after.into_iter().fold(error, BrokerError::after)
+        }
+        status => {
+            let what = format!("no envelope, HTTP {status}");
+            BrokerError::new(upstream, BrokerErrorKind::Malformed, what)
+        }
+    }
+}
+
+/// The broker wants fewer calls: no other for as long as it says, and for `wait_min` at least.
+pub(super) fn rate_limited(
+    upstream: &'static str,
+    reply: &Reply,
+    wait_min: Duration,
+) -> BrokerError {
+    let wait = reply.retry_after.unwrap_or_default().clamp(wait_min, RETRY_AFTER_MAX);
+    BrokerError::new(upstream, BrokerErrorKind::RateLimited, "").after(wait)
+}
+
 // ---- History
 //
-// What the sources of daily candles answer, and which days may be asked for. Pure.
+// Answers of the sources of daily candles, and the days that may be asked for. Pure.
 
 /// Most days, first and last included, that one call may span: broker A refuses more, and the
 /// public provider is asked for no more so that either can stand in for the other.

@@ -71,17 +71,17 @@ settings! {
     /// Limits of every upstream call.
     pub struct UpstreamSettings {
         pub connect_timeout_ms: u64 = 2_000,
-        /// From the end of the request to the head of the answer, and for the body.
+        /// Time from the end of the request to the head of the answer, and for the body.
         pub read_timeout_ms: u64 = 5_000,
         pub total_timeout_ms: u64 = 7_000,
         /// All calls of one user's sync together.
         pub sync_timeout_ms: u64 = 15_000,
-        /// Of one user, at both brokers together; 0 switches the limit off.
+        /// Syncs of one user at both brokers together; 0 switches the limit off.
         pub sync_attempts_per_minute: u32 = 30,
         pub response_bytes_max: u64 = 4 * 1024 * 1024,
         /// The daily instruments file is larger than any other answer.
         pub instruments_bytes_max: u64 = 32 * 1024 * 1024,
-        /// Of the public provider; a broker's are never followed.
+        /// Redirects of the public provider; a broker's are never followed.
         pub redirects_max: u32 = 2,
         /// Failures in a row that open a circuit.
         pub breaker_failures: u32 = 3,
@@ -127,7 +127,7 @@ impl AppKeySlot {
 
 // ---- Login page
 //
-// Where a person logs in at a broker to get a one-time code.
+// The page on which a person logs in at a broker to get a one-time code.
 
 /// The address of the login page of the broker whose API is at `api_url`. The API key,
 /// percent-encoded, belongs to its end.

@@ -1,4 +1,4 @@
-//! Users' syncs with one broker: which of their calls may go out, within one budget of time.
+//! Users' syncs with one broker: decides which of their calls may go out, within a time budget.
 //!
 //! Apart from the gates of quotes, so that users and the feed cannot stop each other. A sync is
 //! held back by the open circuit, by a cooldown that the broker asked for, by refused syncs before
@@ -28,7 +28,7 @@ use crate::brokers::portfolio::Credentials;
 use crate::brokers::settings::UpstreamSettings;
 use crate::brokers::{BrokerError, BrokerErrorKind, Readiness};
 
-/// How often one broker may be called for users' syncs.
+/// Limits of the calls to one broker for users' syncs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SyncRates {
     /// The broker's own limit for one API key: calls within any `key_window_ms`, and within one day
@@ -48,7 +48,7 @@ pub(crate) struct SyncGate {
     breaker: Breaker,
     rates: SyncRates,
     limits: SyncLimits,
-    /// What counts a key's calls at all nodes.
+    /// Counters of a key's calls at all nodes.
     all_nodes: OnceLock<(&'static str, Arc<dyn SharedCounts>)>,
     call_limits: CallLimits,
     budget_ms: u64,
@@ -57,12 +57,12 @@ pub(crate) struct SyncGate {
     held_back: AtomicU64,
 }
 
-/// What became of users' calls to one broker, since the start of the process.
+/// Counts of users' calls to one broker, since the start of the process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SyncCounts {
     /// Requests that went out.
     pub calls: u64,
-    /// Of these, failed.
+    /// Requests that failed, among these.
     pub failed: u64,
     /// Stopped before they went out: a limit, a cooldown, or the open circuit.
     pub held_back: u64,
@@ -101,7 +101,7 @@ impl SyncGate {
         }
     }
 
-    /// From now on a key's calls are also counted with those of the other nodes, as `kind`.
+    /// Counts a key's calls with those of the other nodes from now on, as `kind`.
     pub(crate) fn join(&self, kind: &'static str, counts: &Arc<dyn SharedCounts>) {
         // A node joins the others once, at its start.
         let _ = self.all_nodes.set((kind, Arc::clone(counts)));
@@ -255,7 +255,7 @@ impl SyncGuard<'_> {
     /// Makes one call, within what is left of the time.
     ///
     /// # Errors
-    /// What `ask` gave, or what kept it from being asked.
+    /// The error of `ask`, or the reason why it was not called.
     pub(crate) fn call<T>(
         &self,
         ask: impl FnOnce(CallLimits) -> Result<T, BrokerError>,
@@ -317,7 +317,7 @@ impl Drop for SyncGuard<'_> {
 
 // ---- Limits
 //
-// What is counted of syncs, and whom it holds back. One table ([`SyncLimits::new`]) says how many
+// Counts of syncs, and the limits that follow. One table ([`SyncLimits::new`]) says how many
 // calls, and how many syncs that the broker refuses for what was sent, each part of a caller may
 // have: the API key, the user, and the network.
 //
@@ -333,7 +333,7 @@ impl Drop for SyncGuard<'_> {
 /// forgotten, so that nobody can lock others out by inventing keys.
 const PARTS_MAX: usize = 16_384;
 
-/// What refused syncs are counted within.
+/// Window in which refused syncs are counted.
 const REFUSED_WINDOW_MS: u64 = 60_000;
 
 /// Longest cooldown of a key after a call that was refused for too many requests. A broker that
@@ -352,7 +352,7 @@ const USER: usize = 1;
 const NETWORK: usize = 2;
 const PARTS: usize = 3;
 
-/// Whose calls, and with which key.
+/// The user and key of some calls.
 #[derive(Clone, Copy)]
 pub(crate) struct Caller {
     /// False for the server itself, which the key's limit and cooldown alone hold back.
@@ -369,7 +369,7 @@ impl Caller {
     }
 }
 
-/// What one part of a caller may have.
+/// Limits of one part of a caller.
 #[derive(Clone, Copy)]
 struct Limit {
     calls_max: usize,
@@ -379,7 +379,7 @@ struct Limit {
     refused_max: usize,
 }
 
-/// What one part of a caller has had.
+/// Usage of one part of a caller.
 struct Usage {
     calls: CallWindow,
     day: Date,
@@ -455,7 +455,7 @@ impl SyncLimits {
     /// Takes `calls` calls of every part and of what all have together, or none.
     ///
     /// # Errors
-    /// How long until they may be had.
+    /// Time until they are available.
     fn take(&self, caller: Caller, calls: usize) -> Result<Taken, Duration> {
         let at_ms = self.clock.monotonic_ms();
         let mut state = self.state.lock();
@@ -487,7 +487,7 @@ impl SyncLimits {
         }
     }
 
-    /// How long until `caller` may begin a sync of `calls` calls; `None` for now.
+    /// Time until `caller` may begin a sync of `calls` calls; `None` if it may now.
     fn wait(&self, caller: Caller, calls: usize) -> Option<Duration> {
         let now_ms = self.clock.monotonic_ms();
         let mut state = self.state.lock();
@@ -500,7 +500,7 @@ impl SyncLimits {
         refused.max(held).max(self.calls_wait(&mut state, caller, calls))
     }
 
-    /// How long the cooldown of `caller` still lasts.
+    /// Rest of the cooldown of `caller`.
     fn cooldown(&self, caller: Caller) -> Option<Duration> {
         self.held(&mut self.state.lock(), caller)
     }

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 /// Longest that the server's side of a test may wait for its peer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What a client sent.
+/// A client's request.
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
     pub method: String,

@@ -349,31 +349,25 @@ struct Broker<'a> {
 
 /// `GET` shows the page, `POST` of its form logs in.
 pub(crate) fn answer(call: &Call<'_>, route: &str) -> Answer {
-    let settings = &call.world.settings;
-    let (broker, api_key) = match route {
-        ROUTE_A => {
-            let app = &settings.broker_a;
-            let broker = Broker {
-                name: "broker A",
-                return_path: "/return/a",
-                api_key: &app.api_key,
-                secret: &app.api_secret,
-                user_id: &app.user_id,
-            };
-            (broker, known(call, |key| app.knows(key)))
-        }
-        _ => {
-            let app = &settings.broker_b;
-            let broker = Broker {
-                name: "broker B",
-                return_path: "/return/b",
-                api_key: &app.api_key,
-                secret: &app.secret_key,
-                user_id: &app.user_id,
-            };
-            (broker, known(call, |key| app.knows(key)))
-        }
+    let (app_a, app_b) = (&call.world.settings.broker_a, &call.world.settings.broker_b);
+    let broker = match route {
+        ROUTE_A => Broker {
+            name: "broker A",
+            return_path: "/return/a",
+            api_key: &app_a.api_key,
+            secret: &app_a.api_secret,
+            user_id: &app_a.user_id,
+        },
+        _ => Broker {
+            name: "broker B",
+            return_path: "/return/b",
+            api_key: &app_b.api_key,
+            secret: &app_b.secret_key,
+            user_id: &app_b.user_id,
+        },
     };
+    let knows = |key: &String| if route == ROUTE_A { app_a.knows(key) } else { app_b.knows(key) };
+    let api_key = value(call, "api_key").filter(knows);
     let Some(api_key) = api_key else { return unknown_app(&broker) };
     match call.request.method.as_str() {
         "GET" => {
@@ -385,12 +379,7 @@ pub(crate) fn answer(call: &Call<'_>, route: &str) -> Answer {
     }
 }
 
-/// The API key of the query or the form, if it is an app's.
-fn known(call: &Call<'_>, knows: impl Fn(&str) -> bool) -> Option<String> {
-    value(call, "api_key").filter(|key| knows(key))
-}
-
-/// Of the query, or of the form, which may say that it is one or not.
+/// A value of the query or of the form. The form need not say that it is one.
 fn value(call: &Call<'_>, name: &str) -> Option<String> {
     let body = std::str::from_utf8(&call.request.body).map(pairs).unwrap_or_default();
     let all = call.request.query_pairs().into_iter().chain(body);

@@ -23,7 +23,7 @@ use crate::store::{AccountId, Portfolio, Store, StoreError};
 use crate::views::holdings::{SyncTimes, Totals};
 use crate::views::values::{Day, Instant, Money, Percent};
 
-/// How long a user's sync may wait for a thread before its own time begins.
+/// Longest wait of a user's sync for a thread, before its own time begins.
 pub(super) const SYNC_QUEUE_WAIT_MS: u64 = 10_000;
 
 /// Longest wait for a response to be computed, of rows that have been read.
@@ -106,14 +106,14 @@ pub(super) fn not_done(
     }
 }
 
-/// When and how each broker was synced.
+/// Time of each broker's last sync, and whether it was simulated.
 pub(super) struct Syncs {
     by_broker: HashMap<Broker, (Instant, bool)>,
     oldest: Option<Instant>,
 }
 
 impl Syncs {
-    /// Of both brokers; the oldest of those that `shown` accepts.
+    /// The syncs of both brokers; `oldest` is among those that `shown` accepts.
     pub(super) fn of(portfolio: &Portfolio, shown: impl Fn(Broker) -> bool) -> Self {
         let syncs = portfolio.syncs.iter();
         let shown = syncs.clone().filter(|sync| shown(sync.broker));
@@ -159,9 +159,9 @@ pub(super) fn totals(summary: &Summary, day: Option<Date>, syncs: &Syncs) -> Tot
 
 // ---- State
 //
-// What the portfolio's handlers share: brokers, lanes, locks and finished responses.
+// State of the portfolio's handlers: lanes, locks and finished responses.
 
-/// What the portfolio routes work with.
+/// The state of the portfolio routes.
 pub struct PortfolioState {
     pub answers: Arc<Responses>,
     securities: ArcSwap<Securities>,
@@ -175,7 +175,7 @@ pub struct PortfolioState {
     pub attempts: Throttle,
     /// One user's sync at a broker, waiting for its lane included.
     pub sync_deadline_ms: u64,
-    /// Of the server's own broker A key.
+    /// Hash of the server's own broker A key.
     own_key: ArcSwapOption<[u8; 32]>,
 }
 

@@ -35,7 +35,7 @@ const EXPORT_DEADLINE_MS: u64 = 15_000;
 /// positions as a user may have some 10 MiB. Only a journal written before its text was bounded is
 /// longer.
 const DOCUMENT_BYTES_MAX: usize = 32 * 1024 * 1024;
-/// What an entry has beside its text, in JSON.
+/// Bytes of an entry in JSON, without its text.
 const ENTRY_BYTES: usize = 320;
 
 const DISPOSITION: (&str, &str) =

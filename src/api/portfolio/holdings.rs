@@ -66,7 +66,7 @@ fn written(
 ) -> Result<Vec<u8>, Problem> {
     let shown = |of: Broker| broker.is_none_or(|broker| broker == of);
     let syncs = Syncs::of(portfolio, shown);
-    // Before any is left out: a row may have its previous close from the other broker's.
+    // All rows are valued, since a row may have its previous close from the other broker's.
     let all = valued(&portfolio.holdings)?;
     let holdings = all.into_iter().enumerate().filter(|(_, row)| shown(row.holding.broker));
     let (places, rows): (Vec<usize>, Vec<Valued<'_>>) = holdings.unzip();
@@ -97,7 +97,7 @@ fn written(
     Ok(out)
 }
 
-/// What of a row or an instrument is compared with the day before, and with the whole.
+/// A row's or an instrument's change since the day before, and its share of the whole.
 #[derive(Clone, Copy)]
 struct Percentages {
     day_change: Option<Percent>,
@@ -145,7 +145,7 @@ fn holding<'a>(
     }
 }
 
-/// What is known of the cost where that is not the cost of all shares.
+/// The known part of the cost if it is not the cost of all shares.
 fn known_cost(cost: Option<Cost>) -> Option<KnownCost> {
     match cost {
         Some(Cost::Part { quantity, cost }) => {
@@ -200,7 +200,7 @@ pub(crate) struct Live {
     pub(crate) stale: bool,
 }
 
-/// What a job on the lane needs of the state to price holdings.
+/// The parts of the state that a job on the lane needs to price holdings.
 pub(crate) struct Prices {
     l1: Arc<L1>,
     pending: Pending,
@@ -209,7 +209,7 @@ pub(crate) struct Prices {
 }
 
 impl Prices {
-    /// As of this moment.
+    /// The parts as of this moment.
     pub(crate) fn of(state: &State) -> Self {
         Self {
             l1: Arc::clone(&state.l1),
@@ -272,7 +272,7 @@ fn date_of(ms: i64) -> Option<Date> {
 #[derive(Default)]
 struct Demand {
     seen: HashSet<Symbol>,
-    /// With when its quote was asked for; `None` without one.
+    /// Each with the time at which its quote was asked for; `None` without a quote.
     symbols: Vec<(Option<Timestamp>, Symbol)>,
 }
 
@@ -325,10 +325,10 @@ pub(crate) fn positions(state: &State, call: &Call<'_>, reply: &mut Response<'_>
     answer(state, call, reply, view, Store::portfolio, write)
 }
 
-/// Of which trading dates the brokers' lists are.
+/// Trading dates of the brokers' lists.
 struct Dates<'a> {
     calendar: &'a MarketCalendar,
-    /// What a sync of now would be of.
+    /// Trading date of a sync at this moment.
     today: Date,
     syncs: &'a Syncs,
 }
@@ -351,7 +351,7 @@ fn positions_written(
 ) -> Vec<u8> {
     let shown = portfolio.positions.iter().filter(|row| closed || !row.quantity.is_zero());
     let rows = shown.clone().filter(|row| kind.is_none_or(|kind| kind == row.kind));
-    // Of each list apart, whichever is asked for: the same trades stand in both.
+    // Each list has its own total, whichever is asked for: the same trades stand in both.
     let of =
         |kind| positions_totals(shown.clone().filter(move |row| row.kind == kind), kind, dates);
     let view = Positions {

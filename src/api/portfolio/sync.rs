@@ -39,7 +39,7 @@ use crate::views::values::{Exact, Instant, Money, Quantity, Simulated};
 /// Longest value of a credential; broker A's are 32 characters, broker B's not documented.
 const CREDENTIAL_CHARS_MAX: usize = 512;
 
-/// How long a session that is to be ended may wait for a thread.
+/// Longest wait for a thread of a session that is to be ended.
 const SESSION_QUEUE_WAIT_MS: u64 = 1_000;
 
 const SHARED_TOKEN: SyncWarning = SyncWarning {
@@ -239,7 +239,7 @@ fn fetched(
 // A user's turn to change the portfolio: one sync or deletion after the other, on this node by
 // the user's lock, and then on all nodes that share its database.
 
-/// How often a turn that another node has is asked for again, more or less.
+/// Mean interval at which a turn that another node has is asked for again.
 const ASKED_EACH_MS: u64 = 100;
 
 /// Does `work` in the user's turn. Parks while other requests have it, for at most as long as a
@@ -432,7 +432,7 @@ pub(super) fn report<'a, Counts>(
     }
 }
 
-/// What the outcome does not say of a sync.
+/// Facts about a sync that its outcome does not have.
 pub(super) struct SyncedNow<'a> {
     pub(super) at: Instant,
     pub(super) warnings: Vec<SyncWarning>,

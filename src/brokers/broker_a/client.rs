@@ -66,7 +66,7 @@ pub struct BrokerA {
     other: Gate,
     route: RouteChoice,
     portfolios: Portfolios,
-    /// For the ticker.
+    /// Instrument tokens that quote answers have, for the ticker.
     tokens: Arc<KnownTokens>,
     ticker: Arc<ArcSwap<TickerSettings>>,
 }
@@ -160,7 +160,7 @@ impl BrokerA {
         self.portfolios.counts()
     }
 
-    /// What became of the sessions that syncs opened.
+    /// Counts of the sessions that syncs opened, by their end.
     pub fn session_counts(&self) -> SessionCounts {
         self.portfolios.session_counts()
     }

@@ -20,7 +20,7 @@ const ROWS_MAX: usize = 500_000;
 /// First bytes of gzip, for a file that comes packed without saying so in its headers.
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
-/// What kind of instrument a row is.
+/// The kind of an instrument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Segment {
     Share,

@@ -21,22 +21,22 @@ use crate::brokers::{BrokerError, portfolio};
 /// Longest call that ends a session; most take a tenth of it.
 pub(super) const END_TIMEOUT_MS: u64 = 1_000;
 
-/// What a sync came to: rows or the reason why not, and the session if one was opened.
+/// The outcome of a sync: rows or the error, and the session if one was opened.
 pub struct Attempt {
     pub result: Result<Synced, BrokerError>,
     pub(crate) session: Option<OpenSession>,
 }
 
-/// What became of the sessions that syncs opened, since the start of the process.
+/// Counts of the sessions that syncs opened, by their end, since the start of the process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionCounts {
     /// The broker says that it is over.
     pub ended: u64,
     /// The broker was asked and did not say so.
     pub failed: u64,
-    /// Not asked: no time, no room, a limit, a cooldown or the open circuit.
+    /// The broker was not asked: no time, no room, a limit, a cooldown or the open circuit.
     pub left: u64,
-    /// Meant to live on: of the server's own app.
+    /// Sessions of the server's own app, which live on.
     pub kept: u64,
 }
 
@@ -67,7 +67,7 @@ pub(crate) struct OpenSession {
     pub(super) api_key: SecretString,
     pub(super) access_token: SecretString,
     pub(super) counters: Arc<SessionCounters>,
-    /// Counted.
+    /// Whether it is in a count already.
     settled: bool,
 }
 

@@ -21,12 +21,12 @@ use crate::brokers::broker_a::open_session::{
     Attempt, END_TIMEOUT_MS, OpenSession, SessionCounters, SessionCounts, exchange,
 };
 use crate::brokers::broker_a::wire::{API_VERSION, Envelope, NAME};
-use crate::brokers::call::gate::{ClassReading, RETRY_AFTER_MAX};
+use crate::brokers::call::gate::ClassReading;
 use crate::brokers::call::transport::{CallLimits, Redirects, Reply, Transport};
 use crate::brokers::feed::Number;
 use crate::brokers::settings::UpstreamSettings;
 use crate::brokers::sync::{SyncCounts, SyncGate, SyncGuard, SyncRates};
-use crate::brokers::{BrokerError, BrokerErrorKind as Kind, Credentials};
+use crate::brokers::{BrokerError, BrokerErrorKind as Kind, Credentials, portfolio};
 
 /// For each API key what the broker documents (`wire` documentation, 9). No limit per address is
 /// documented: all syncs together may make in the long run as many calls as two busy keys, and at
@@ -172,14 +172,12 @@ impl Portfolios {
 
 /// The broker's error names have less than this; more is not repeated in our words.
 const ERROR_TYPE_BYTES_MAX: usize = 32;
-/// Rows of one list. Accounts with a thousand are unheard of.
-const ROWS_MAX: usize = 5_000;
 /// Longest ticker, exchange, ISIN or product; real ones have up to 30 bytes.
 const TEXT_BYTES_MAX: usize = 64;
 /// The broker counts calls by the second.
 const RATE_LIMIT_WAIT_MIN: Duration = Duration::from_secs(1);
 
-/// Which call an answer belongs to.
+/// The call that an answer belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Call {
     /// `POST /session/token`: here the "token" is the one-time code or the checksum.
@@ -208,7 +206,7 @@ pub(super) fn session(reply: &Reply) -> Result<(SecretString, Option<String>), B
 /// As [`data`], and [`Malformed`](crate::brokers::BrokerErrorKind::Malformed) when a row cannot be
 /// read.
 pub(super) fn holdings(reply: &Reply, as_of_ms: i64) -> Result<Vec<Holding>, BrokerError> {
-    let rows: Vec<WireHolding> = rows(data(Call::Read, reply)?)?;
+    let rows: Vec<WireHolding> = portfolio::rows(NAME, data(Call::Read, reply)?)?;
     let holdings: Option<Vec<Option<Holding>>> =
         rows.into_iter().map(|row| holding(row, as_of_ms)).collect();
     let holdings = holdings.ok_or_else(|| malformed("holding without a name or a quantity"))?;
@@ -235,7 +233,7 @@ pub(super) fn positions(reply: &Reply) -> Result<Vec<Position>, BrokerError> {
         json::parse(data.as_bytes()).ok_or_else(|| malformed("positions without their lists"))?;
     let mut positions = Vec::new();
     for (kind, list) in [(PositionKind::Net, &lists.net), (PositionKind::Day, &lists.day)] {
-        let rows: Vec<WirePosition> = rows(list.as_raw_str())?;
+        let rows: Vec<WirePosition> = portfolio::rows(NAME, list.as_raw_str())?;
         for row in rows {
             let position = position(row, kind);
             positions.push(position.ok_or_else(|| malformed("position without a name"))?);
@@ -272,7 +270,9 @@ fn reported(call: Call, reply: &Reply, kind: &str, message: &str) -> BrokerError
         }
         ("UserException", _) => failed(Kind::AccountProblem, ""),
         ("TwoFAException", _) => failed(Kind::SecondFactorProblem, ""),
-        _ if status == 429 || message.contains("too many requests") => rate_limited(reply),
+        _ if status == 429 || message.contains("too many requests") => {
+            portfolio::rate_limited(NAME, reply, RATE_LIMIT_WAIT_MIN)
+        }
         ("InputException", Call::Session) => refused_login(message),
         // Our own requests have no parameters that could be wrong.
         ("InputException", Call::Read) => malformed("a read is called bad input"),
@@ -303,19 +303,7 @@ fn unavailable(kind: &str, status: u16) -> BrokerError {
 
 /// An answer without a readable envelope, such as an outage page in front of the broker.
 fn not_an_envelope(reply: &Reply) -> BrokerError {
-    match reply.status {
-        429 => rate_limited(reply),
-        status @ 500.. => {
-            let error = failed(Kind::Failed { status }, "no envelope");
-            reply.retry_after.into_iter().fold(error, BrokerError::after)
-        }
-        status => malformed(format!("no envelope, HTTP {status}")),
-    }
-}
-
-fn rate_limited(reply: &Reply) -> BrokerError {
-    let asked = reply.retry_after.unwrap_or_default().min(RETRY_AFTER_MAX);
-    failed(Kind::RateLimited, "").after(asked.max(RATE_LIMIT_WAIT_MIN))
+    portfolio::not_an_envelope(NAME, reply, RATE_LIMIT_WAIT_MIN)
 }
 
 fn malformed(what: impl Into<String>) -> BrokerError {
@@ -324,17 +312,6 @@ fn malformed(what: impl Into<String>) -> BrokerError {
 
 fn failed(kind: Kind, detail: impl Into<String>) -> BrokerError {
     BrokerError::new(NAME, kind, detail)
-}
-
-/// The rows of a list; `null` is a list without any.
-fn rows<'a, T: Deserialize<'a>>(raw: &'a str) -> Result<Vec<T>, BrokerError> {
-    let rows: Option<Vec<T>> =
-        json::parse(raw.as_bytes()).ok_or_else(|| malformed("a row that cannot be read"))?;
-    let rows = rows.unwrap_or_default();
-    if rows.len() > ROWS_MAX {
-        return Err(malformed(format!("more than {ROWS_MAX} rows")));
-    }
-    Ok(rows)
 }
 
 #[derive(Deserialize)]

@@ -1,4 +1,4 @@
-//! What holds broker A's syncs back, whom, and for how long, against a real socket.
+//! Limits of broker A's syncs: who is held back and for how long, against a real socket.
 
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;

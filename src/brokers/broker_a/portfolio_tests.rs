@@ -221,7 +221,7 @@ fn credentials_that_cannot_be_meant_are_not_sent() {
     serve(official, |url, seen| {
         let (_, client) = client(url, |_| {});
         let kind = |credentials: &Credentials| client.sync(credentials).result.unwrap_err().kind;
-        let long = "x".repeat(crate::brokers::portfolio::CREDENTIAL_BYTES_MAX + 1);
+        let long = "x".repeat(portfolio::CREDENTIAL_BYTES_MAX + 1);
         for bad in ["", &long] {
             let key = Credentials { api_key: bad.into(), ..credentials() };
             assert_eq!(kind(&key), BrokerErrorKind::KeyRefused);

@@ -29,7 +29,7 @@ const MESSAGE_CHARS_MAX: usize = 120;
 /// The `X-Kite-Version` that all calls carry.
 pub(super) const API_VERSION: (&str, &str) = ("x-kite-version", "3");
 
-/// What all answers are wrapped in. Texts are decoded into memory that is wiped, because some
+/// The members of every answer. Texts are decoded into memory that is wiped, because some
 /// repeat what was sent.
 pub(super) struct Envelope<'a> {
     /// `success` or `error`; empty if it is absent.
@@ -69,7 +69,7 @@ impl<'a> Envelope<'a> {
 /// The JSON text of `data`.
 ///
 /// # Errors
-/// What the answer says or, when it is not an envelope, what its HTTP status says.
+/// The error in the answer or, without an envelope, the one of its HTTP status.
 pub(crate) fn data(reply: &Reply) -> Result<&str, BrokerError> {
     let envelope = Envelope::of(&reply.body).ok_or_else(|| not_an_envelope(reply))?;
     if envelope.is_error() {
@@ -191,7 +191,7 @@ fn quote(text: &str) -> Option<QuoteRow> {
 #[derive(Debug)]
 pub(crate) struct Login {
     pub access_token: SecretString,
-    /// When the broker says it happened; `None` if it does not say.
+    /// The broker's time of the login; `None` if it gives none.
     pub login_at: Option<Timestamp>,
 }
 

@@ -41,7 +41,7 @@ const CALLS: usize = 4;
 /// The vendor's own client sends one that looks like a browser's; whether it must is not known.
 const USER_AGENT: &str = concat!("Mozilla/5.0 (compatible; bhav/", env!("CARGO_PKG_VERSION"), ")");
 
-/// What a read without parameters sends.
+/// Body of a read without parameters.
 const NOTHING: &str = "{}";
 /// Shares, as opposed to derivatives.
 const SHARES: &str = r#"{"exchange_code":"NSE"}"#;
@@ -56,7 +56,7 @@ pub struct BrokerB {
     session: Arc<SharedToken>,
 }
 
-/// Who signs, and for which session.
+/// Key, secret and session that sign a read.
 struct Signer<'a> {
     api_key: &'a SecretString,
     api_secret: &'a SecretString,
@@ -92,7 +92,7 @@ impl BrokerB {
         self.gate.join("broker-b", counts);
     }
 
-    /// What is known of the server's own session.
+    /// Status of the server's own session.
     pub fn status(&self) -> TokenStatus {
         self.session.status(self.clock.now())
     }
@@ -258,7 +258,7 @@ fn once_more<T>(ask: impl Fn() -> Result<Settled<T>, BrokerError>) -> Result<T, 
 
 // ---- Session
 //
-// What proves to broker B who asks: the body of the session exchange and the headers of every
+// Proofs of identity for broker B: the body of the session exchange and the headers of every
 // signed read. Pure.
 
 /// An escaped character takes six bytes at most (`\u001f`).

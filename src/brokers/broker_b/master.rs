@@ -52,7 +52,7 @@ struct Columns {
     ticker: usize,
 }
 
-/// What the file holds.
+/// Content of the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Master {
     pub rows: Vec<MasterRow>,
@@ -120,7 +120,7 @@ pub fn parse(file: &[u8]) -> Result<Master, MasterError> {
     if master.rows.is_empty() { Err(MasterError::Empty) } else { Ok(master) }
 }
 
-/// Where the member called `name` is, in whatever folder and case.
+/// Index of the member called `name`, in whatever folder and case.
 fn member(archive: &ZipArchive<Cursor<&[u8]>>, name: &str) -> Option<usize> {
     archive.file_names_raw().position(|path| {
         let file = path.rsplit(|byte| matches!(byte, b'/' | b'\\')).next().unwrap_or(path);

@@ -13,16 +13,13 @@ use secrecy::SecretString;
 use serde::Deserialize;
 
 use crate::base::{Broker, Cost, Holding, Position, PositionKind, broker_user, clock, json};
-use crate::brokers::call::gate::RETRY_AFTER_MAX;
 use crate::brokers::call::transport::Reply;
 use crate::brokers::feed::Number;
-use crate::brokers::{BrokerError, BrokerErrorKind, BrokerErrorKind as Kind, feed};
+use crate::brokers::{BrokerError, BrokerErrorKind, BrokerErrorKind as Kind, feed, portfolio};
 
 /// The name in errors and logs.
 pub(in crate::brokers) const NAME: &str = "broker B";
 
-/// Rows of one list. Accounts with a thousand are unheard of.
-const ROWS_MAX: usize = 5_000;
 /// The limit that is hit first counts by the minute.
 const RATE_LIMIT_WAIT_MIN: Duration = Duration::from_secs(60);
 
@@ -61,18 +58,13 @@ pub(crate) fn session(
 /// The rows of a read; none for each documented shape of "nothing".
 ///
 /// # Errors
-/// What the answer says, or [`Kind::Malformed`] when a row cannot be read.
+/// The error in the answer, or [`Kind::Malformed`] when a row cannot be read.
 pub(crate) fn rows<T: for<'a> Deserialize<'a>>(
     reply: &Reply,
     now: Timestamp,
 ) -> Result<Vec<T>, Refusal> {
     let Some(success) = success(reply, now)? else { return Ok(Vec::new()) };
-    let rows: Option<Vec<T>> = json::parse(success.as_bytes());
-    let rows = rows.ok_or_else(|| malformed("a row that cannot be read"))?;
-    if rows.len() > ROWS_MAX {
-        return Err(malformed(format!("more than {ROWS_MAX} rows")));
-    }
-    Ok(rows)
+    Ok(portfolio::rows(NAME, success)?)
 }
 
 /// `Success`, or `None` where the answer says that there is nothing.
@@ -120,8 +112,9 @@ fn reported(reply: &Reply, text: &str, now: Timestamp) -> Refusal {
     let code = |why: &str| failed(Kind::CodeRefused, why);
     let error = if says("limit exceed") {
         let day = says("per day");
-        let wait = if day { clock::until_midnight(now) } else { minute(reply) };
-        failed(Kind::KeySpent, "").after(wait)
+        let minute = portfolio::rate_limited(NAME, reply, RATE_LIMIT_WAIT_MIN).retry_after();
+        let wait = if day { Some(clock::until_midnight(now)) } else { minute };
+        failed(Kind::KeySpent, "").after(wait.unwrap_or_default())
     } else if says("invalid user details") {
         let error = code("the user is unknown, or the session is over");
         return Refusal { error, intermittent: true };
@@ -138,7 +131,7 @@ fn reported(reply: &Reply, text: &str, now: Timestamp) -> Refusal {
     } else if says("ip address") || says("static ip") || says("whitelist") {
         failed(Kind::AddressRefused, "another address is registered for the app")
     } else if reply.status == 429 {
-        rate_limited(reply)
+        portfolio::rate_limited(NAME, reply, RATE_LIMIT_WAIT_MIN)
     } else {
         let known = says("error while calling service") || says("historical data fail");
         let what = if known { "its back end failed" } else { "an unknown error" };
@@ -147,24 +140,8 @@ fn reported(reply: &Reply, text: &str, now: Timestamp) -> Refusal {
     error.into()
 }
 
-/// Not JSON, or no envelope: a page of something in front of the broker, or nonsense.
 fn not_an_envelope(reply: &Reply) -> BrokerError {
-    match reply.status {
-        429 => rate_limited(reply),
-        status @ 500.. => {
-            let error = failed(Kind::Failed { status }, "no envelope");
-            reply.retry_after.into_iter().fold(error, BrokerError::after)
-        }
-        status => failed(Kind::Malformed, format!("no envelope, HTTP {status}")),
-    }
-}
-
-fn minute(reply: &Reply) -> Duration {
-    reply.retry_after.unwrap_or_default().clamp(RATE_LIMIT_WAIT_MIN, RETRY_AFTER_MAX)
-}
-
-fn rate_limited(reply: &Reply) -> BrokerError {
-    failed(Kind::RateLimited, "").after(minute(reply))
+    portfolio::not_an_envelope(NAME, reply, RATE_LIMIT_WAIT_MIN)
 }
 
 fn malformed(what: impl Into<String>) -> Refusal {
@@ -251,7 +228,7 @@ struct Share {
     exchanges: BTreeMap<String, Option<Priced>>,
     demat: Decimal,
     portfolio: Decimal,
-    /// Of the rows with a cost: shares and their value.
+    /// Shares and their value, of the rows with a cost.
     costed: Decimal,
     cost: Decimal,
 }
@@ -264,7 +241,7 @@ struct Priced {
     change_pct: Option<Decimal>,
 }
 
-/// What rows are joined by.
+/// A key by which rows are joined.
 #[derive(PartialEq, Eq, Hash)]
 enum Key {
     Code(String),

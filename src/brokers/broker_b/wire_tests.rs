@@ -86,8 +86,9 @@ fn more_rows_than_anybody_has_are_refused() {
         let rows = vec![r#"{"stock_code":"A","quantity":"1"}"#; count].join(",");
         format!(r#"{{"Success":[{rows}],"Status":200,"Error":null}}"#)
     };
-    assert_eq!(demat(200, &body(ROWS_MAX)).unwrap().len(), ROWS_MAX);
-    demat(200, &body(ROWS_MAX + 1)).unwrap_err();
+    let most = portfolio::ROWS_MAX;
+    assert_eq!(demat(200, &body(most)).unwrap().len(), most);
+    demat(200, &body(most + 1)).unwrap_err();
 }
 
 #[test]

@@ -105,9 +105,9 @@ impl Gate {
 
 // ---- Counters
 //
-// What became of the calls of one class, for metrics. Written by lane threads, read by anyone.
+// Outcomes of the calls of one class, for metrics. Written by lane threads, read by anyone.
 
-/// What becomes of a call that goes out.
+/// Outcomes of a call that goes out.
 pub(crate) const OUTCOMES: [&str; 9] = [
     "ok",
     "unreachable",
@@ -169,7 +169,7 @@ impl ClassReading {
 // never sleeps.
 
 words! {
-    /// What a circuit breaker does with calls.
+    /// State of a circuit breaker.
     pub(crate) enum CircuitState {
         Closed = "closed",
         Open = "open",
@@ -178,7 +178,7 @@ words! {
     }
 }
 
-/// What a caller is told to wait while another's probe is under way.
+/// Wait that is reported while another call's probe is under way.
 pub(crate) const PROBE_WAIT: Duration = Duration::from_millis(100);
 
 /// The circuit of one upstream.
@@ -347,7 +347,7 @@ impl Drop for Pass<'_> {
 
 // ---- Fallback
 //
-// Which of an upstream's two routes to use: the better one, or the spare one while the better one
+// Chooses one of an upstream's two routes: the better one, or the spare one while the better one
 // fails as a route (gone, refused, another shape) although the host answers.
 //
 // Relaxed atomics, any thread; two calls that race may both try the same route, which is harmless.
@@ -430,10 +430,10 @@ pub(crate) const RETRY_AFTER_MAX: Duration = Duration::from_secs(3_600);
 /// This part of an interval is room for jitter: 50 ms of broker A's 1,050.
 const JITTER_PART: u64 = 21;
 
-/// How long an upstream is left alone after it refused for too many requests.
+/// Pause after an upstream refused for too many requests.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Penalty {
-    /// After the first refusal; doubles with each further one in a row.
+    /// Pause after the first refusal; doubles with each further one in a row.
     pub first: Duration,
     /// The doubling stops here.
     pub max: Duration,
@@ -460,7 +460,7 @@ impl Pace {
         }
     }
 
-    /// How long until a call would be let out; zero means now. Takes nothing.
+    /// Time until a call would be let out; zero means now. Takes nothing.
     pub(crate) fn wait(&self) -> Duration {
         Duration::from_millis(self.limiter.wait_ms(self.clock.monotonic_ms()))
     }
@@ -468,7 +468,7 @@ impl Pace {
     /// Takes the slot for one call.
     ///
     /// # Errors
-    /// How long to wait, if there is none now.
+    /// The time to wait, if there is none now.
     pub(crate) fn take(&self) -> Result<(), Duration> {
         let admitted = self.limiter.admit(self.clock.monotonic_ms());
         admitted.map_err(|early| Duration::from_millis(early.retry_after_ms))

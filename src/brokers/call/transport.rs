@@ -43,7 +43,7 @@ pub(crate) struct Transport {
     read_timeout_ms: u64,
 }
 
-/// Which redirects are followed.
+/// Redirects that are followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Redirects {
     /// None: neither broker's API has one, so whoever sends one is not to be believed.
@@ -76,12 +76,12 @@ impl BadUrl {
 pub(crate) struct CallLimits {
     /// Most bytes of the body, after decompression.
     pub body_bytes_max: u64,
-    /// From the first packet to the last byte of the body, redirects included.
+    /// Time from the first packet to the last byte of the body, redirects included.
     pub total_timeout_ms: u64,
 }
 
 impl CallLimits {
-    /// What applies to all calls without a reason for more.
+    /// The limits of all calls that need no more.
     pub(crate) fn usual(settings: &UpstreamSettings) -> Self {
         Self {
             body_bytes_max: settings.response_bytes_max,
@@ -120,7 +120,7 @@ pub(crate) enum TransportError {
 }
 
 impl TransportError {
-    /// As the error of a call to `upstream` that carried nothing of a user.
+    /// The error of a call to `upstream` that carried nothing of a user.
     pub(crate) fn of(self, upstream: &'static str) -> BrokerError {
         let kind = match &self {
             // Both are the connection's fault, not what the upstream wanted to say.
@@ -136,7 +136,7 @@ impl TransportError {
         BrokerError::new(upstream, kind, self.to_string())
     }
 
-    /// As the error of a call to `upstream` with a user's credentials.
+    /// The error of a call to `upstream` with a user's credentials.
     pub(crate) fn of_user(self, upstream: &'static str) -> BrokerError {
         match self {
             // Only a key, or a token made with it, can hold one.
@@ -398,7 +398,7 @@ pub(crate) fn push_encoded(url: &mut String, text: &str) {
 pub(crate) struct Origin(Option<(bool, String, u16)>);
 
 impl Origin {
-    /// That of a URL; of what is none, an origin that is equal to no other.
+    /// The origin of a URL. Other text has an origin that equals only another such.
     pub(crate) fn of(url: &str) -> Self {
         url.parse().map_or(Self(None), |uri| Self::of_uri(&uri))
     }

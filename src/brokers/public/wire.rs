@@ -37,7 +37,7 @@ const PHRASE_BYTES_MAX: usize = 4_096;
 /// Characters of the provider's own words that go into the log.
 const DETAIL_CHARS_MAX: usize = 120;
 
-/// What the provider says of one symbol.
+/// The provider's answer about one symbol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Said {
     Price(Price),
@@ -145,37 +145,25 @@ struct Flat {
 /// # Errors
 /// [`BrokerError`] by status and body.
 pub(crate) fn spark(reply: &Reply) -> Result<Spark, BrokerError> {
-    match top(reply)? {
-        Top { spark: Some(answer), .. } => match results(reply, answer)? {
-            None => Ok(Spark::NoneKnown),
-            Some(results) => {
-                let rows: HashMap<_, _> = results.iter().filter_map(nested).collect();
-                Ok(if rows.is_empty() { Spark::Empty } else { Spark::Rows(rows) })
-            }
-        },
-        Top { finance: Some(answer), .. } | Top { chart: Some(answer), .. } => {
-            Err(results(reply, answer).err().unwrap_or_else(|| malformed("another answer")))
-        }
-        _ if reply.status == 200 => flat(reply),
-        _ => Err(refused(reply, None)),
+    let mut top = top(reply)?;
+    if let Some(answer) = top.spark.take() {
+        let Some(results) = results(reply, answer)? else { return Ok(Spark::NoneKnown) };
+        let rows: HashMap<_, _> = results.iter().filter_map(nested).collect();
+        return Ok(if rows.is_empty() { Spark::Empty } else { Spark::Rows(rows) });
     }
+    let is_flat = top.chart.is_none() && top.finance.is_none() && reply.status == 200;
+    if is_flat { flat(reply) } else { Err(top.unexpected(reply)) }
 }
 
-/// Reads a chart answer; `None` for an unknown symbol.
+/// Reads a chart answer for its last price; `None` for an unknown symbol.
 ///
 /// # Errors
 /// [`BrokerError`] by status and body.
 pub(crate) fn chart(reply: &Reply) -> Result<Option<Said>, BrokerError> {
-    match top(reply)? {
-        Top { chart: Some(answer), .. } => match results(reply, answer)?.as_deref() {
-            None => Ok(None),
-            Some([]) => Err(malformed("chart without result")),
-            Some([first, ..]) => Ok(Some(said(first))),
-        },
-        Top { finance: Some(answer), .. } | Top { spark: Some(answer), .. } => {
-            Err(results(reply, answer).err().unwrap_or_else(|| malformed("another answer")))
-        }
-        _ => Err(refused(reply, None)),
+    match history(reply)? {
+        Chart::Result(first) => Ok(Some(said(&first))),
+        Chart::Unknown => Ok(None),
+        Chart::NoData => Err(refused(reply, None)),
     }
 }
 
@@ -184,25 +172,24 @@ pub(crate) fn chart(reply: &Reply) -> Result<Option<Said>, BrokerError> {
 /// # Errors
 /// [`BrokerError`] by status and body.
 pub(super) fn history(reply: &Reply) -> Result<Chart<'_>, BrokerError> {
-    let answer = match top(reply)? {
-        Top { chart: Some(answer), .. } => answer,
-        Top { finance: Some(answer), .. } | Top { spark: Some(answer), .. } => {
-            return Err(results(reply, answer)
-                .err()
-                .unwrap_or_else(|| malformed("another answer")));
-        }
-        _ => return Err(refused(reply, None)),
-    };
+    let mut top = top(reply)?;
+    let Some(answer) = top.chart.take() else { return Err(top.unexpected(reply)) };
     let description = answer.error.as_ref().and_then(|fault| fault.description.as_deref());
     if description.is_some_and(|text| text.starts_with(NO_DATA)) {
         return Ok(Chart::NoData);
     }
-    match results(reply, answer)? {
-        None => Ok(Chart::Unknown),
-        Some(results) => match results.into_iter().next() {
-            Some(first) => Ok(Chart::Result(first)),
-            None => Err(malformed("chart without result")),
-        },
+    let Some(results) = results(reply, answer)? else { return Ok(Chart::Unknown) };
+    let first = results.into_iter().next().map(Chart::Result);
+    first.ok_or_else(|| malformed("chart without result"))
+}
+
+impl Top<'_> {
+    /// The error of an answer to something else than was asked.
+    fn unexpected(self, reply: &Reply) -> BrokerError {
+        let Some(answer) = self.finance.or(self.chart).or(self.spark) else {
+            return refused(reply, None);
+        };
+        results(reply, answer).err().unwrap_or_else(|| malformed("another answer"))
     }
 }
 

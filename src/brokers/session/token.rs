@@ -90,7 +90,7 @@ pub(crate) enum Outdated {
     NewerNode,
 }
 
-/// What the status routes and health tell.
+/// The state that the status routes and health report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenStatus {
     /// A token was set since the start.
@@ -214,7 +214,7 @@ impl SharedToken {
         self.slot.load_full()
     }
 
-    /// When one that was set at `set_at` expires.
+    /// Expiry of a token that was set at `set_at`.
     pub(crate) fn expiry_of(&self, set_at: Timestamp) -> Timestamp {
         (self.expiry)(set_at)
     }
@@ -250,7 +250,7 @@ impl SharedToken {
         }
     }
 
-    /// What is known now.
+    /// The state at `now`.
     pub(crate) fn status(&self, now: Timestamp) -> TokenStatus {
         let token = self.slot.load();
         let token = token.as_deref();
@@ -276,7 +276,7 @@ impl Token {
         self.no_permission_ms.swap(now.as_millisecond(), Ordering::AcqRel) == 0
     }
 
-    /// When it was set.
+    /// Time at which it was set.
     pub(crate) fn set_at(&self) -> Timestamp {
         self.set_at
     }
@@ -287,12 +287,12 @@ impl Token {
         self.worked.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// How many calls the broker gave market data for.
+    /// Number of calls for which the broker gave market data.
     pub(crate) fn worked(&self) -> u64 {
         self.worked.load(Ordering::Acquire)
     }
 
-    /// Who gave it.
+    /// Origin of the token.
     pub(crate) fn origin(&self) -> Origin {
         self.origin
     }
@@ -317,7 +317,7 @@ impl Token {
         now < self.expires_at && !self.is_refused()
     }
 
-    /// What the next process needs of it, in copies that are wiped.
+    /// The parts that the next process needs, in copies that are wiped.
     pub fn to_keep(&self, broker: Broker, settings_token: Option<Fingerprint>) -> KeptToken {
         KeptToken {
             broker,
@@ -333,7 +333,7 @@ impl Token {
         authorization(&self.api_key, &self.access_token)
     }
 
-    /// Where broker A's ticker is opened at `root`, in memory that is wiped.
+    /// The URL of broker A's ticker at `root`, in memory that is wiped.
     pub(crate) fn ticker_url(&self, root: &str) -> Zeroizing<String> {
         let (key, token) = (self.api_key.expose_secret(), self.access_token.expose_secret());
         // A percent-encoded byte takes three, the names and marks under forty.
@@ -384,7 +384,7 @@ pub(crate) fn expiry(login: Timestamp) -> Timestamp {
 
 // ---- Token file
 //
-// What one process leaves to the next of a token that a login gave: a small document, written to
+// A token from a login that one process leaves to the next: a small document, written to
 // wiped memory and read from there.
 //
 // Pure. Nothing here knows where the document is kept, and nothing of it is ever printed.
@@ -403,7 +403,7 @@ const FIXED_BYTES: usize = MAGIC.len() + 1 + 1 + 16 + 1 + 2 + 2;
 pub struct Fingerprint([u8; 32]);
 
 impl Fingerprint {
-    /// Of a token with some hundred bits: nobody finds it by trying.
+    /// The fingerprint of a token of some hundred bits, which nobody finds by trying.
     pub(crate) fn of(token: &SecretString) -> Self {
         Self(Sha256::digest(token.expose_secret()).into())
     }
@@ -421,7 +421,7 @@ pub struct KeptToken {
     pub broker: Broker,
     pub access_token: SecretString,
     pub api_key: SecretString,
-    /// When it was set at first, however many processes ago.
+    /// Time at which it was first set, however many processes ago.
     pub set_at: Timestamp,
     /// The settings' own access token at that time.
     pub settings_token: Option<Fingerprint>,

@@ -1,4 +1,4 @@
-//! From an endpoint to a stream of bytes: its name, TCP and TLS, each by its deadline. Blocks, on
+//! Opens a stream of bytes to an endpoint: name, TCP and TLS, each by its deadline. Blocks, on
 //! the thread `ticker` alone.
 
 use std::io;
@@ -25,14 +25,14 @@ use crate::rt::outbound::{Names, Stream, trusting, web_roots};
 
 /// The system's resolver has no deadline of its own that could be set.
 const NAME_TIMEOUT_MS: u64 = 3_000;
-/// For each address.
+/// Longest wait for each address.
 const TCP_TIMEOUT: Duration = Duration::from_secs(2);
 /// TLS and the upgrade together.
 const UPGRADE_TIMEOUT_MS: u64 = 7_000;
 /// A write waits for a peer that does not read.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Where the ticker is: a `ws` or `wss` URL without query.
+/// The ticker's address: a `ws` or `wss` URL without query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Endpoint {
     pub(super) url: String,
@@ -103,7 +103,7 @@ fn addresses(
     })
 }
 
-/// What it takes to reach an endpoint.
+/// The means to reach an endpoint.
 pub(super) struct Dialer {
     names: Names,
     tls: Arc<ClientConfig>,
@@ -214,16 +214,16 @@ pub(super) mod tests;
 
 // ---- Worker
 //
-// What the ticker's thread works with: its parts, what it tells, what is wanted of it.
+// The state of the ticker's thread, its inputs, and what it shares with its owner.
 
-/// How often a thread that waits for its next try looks whether it may go on.
+/// Interval at which a thread that waits for its next try checks whether it may go on.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// Where no connection is wanted, changes are told. A refusal for want of permission ends by time
 /// alone: it holds for a minute.
 pub(super) const REST: Duration = Duration::from_secs(60);
 
-/// What settings say of the ticker. A reload may change it.
+/// The ticker's settings. A reload may change them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TickerSettings {
     /// `None` when it is switched off.
@@ -241,7 +241,7 @@ impl TickerSettings {
     }
 }
 
-/// What the thread works with.
+/// The thread's inputs.
 pub(crate) struct TickerParts {
     pub(in crate::brokers::broker_a) settings: Arc<ArcSwap<TickerSettings>>,
     /// Indices whose ticks show that prices flow.
@@ -252,14 +252,14 @@ pub(crate) struct TickerParts {
     pub push: Push,
 }
 
-/// What the thread and its owner share.
+/// State shared by the thread and its owner.
 #[derive(Default)]
 pub(super) struct Shared {
     pub(super) counters: Counters,
     pub(super) wanted: Mutex<Arc<Wanted>>,
 }
 
-/// What a connection is opened with.
+/// Endpoint and token of a connection.
 #[derive(Clone)]
 pub(super) struct Way {
     pub(super) endpoint: Endpoint,
@@ -272,7 +272,7 @@ impl Way {
     }
 }
 
-/// What the thread goes by, as it is at one moment.
+/// Everything that decides about the connection, as of one moment.
 pub(super) struct View {
     pub(super) settings: Arc<TickerSettings>,
     pub(super) wanted: Arc<Wanted>,
@@ -280,7 +280,7 @@ pub(super) struct View {
 }
 
 impl View {
-    /// Where a connection is wanted, and with which token; `None` where none is.
+    /// The endpoint and token of the wanted connection; `None` if none is wanted.
     pub(super) fn way(&self) -> Option<Way> {
         let endpoint = self.settings.endpoint.clone().filter(|_| self.wanted.awake)?;
         Some(Way { endpoint, token: self.token.clone()? })

@@ -1,4 +1,4 @@
-//! What the ticker's thread tells of itself: a few relaxed atomics, read by the scheduler.
+//! State and counters of the ticker's thread: a few relaxed atomics, read by the scheduler.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering::Relaxed;
@@ -28,7 +28,7 @@ const FAULTS: [&str; 3] = ["framing", "length", "segment"];
 /// A connection that broke by itself.
 pub(super) const BROKEN: &str = "broken";
 
-/// What came and was not taken.
+/// Faults of received data that is not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bad {
     Framing,
@@ -41,7 +41,7 @@ pub(super) struct Counters {
     state: AtomicU8,
     live: AtomicBool,
     subscribed: AtomicUsize,
-    /// Of the last tick, plus one; 0 before the first.
+    /// Time of the last tick, plus one; 0 before the first.
     ticked_mono_ms: AtomicU64,
     pub(super) ticks: AtomicU64,
     pub(super) frames: AtomicU64,
@@ -68,7 +68,7 @@ pub(crate) struct TickerReading {
     pub bytes: u64,
     /// Times that a batch had to wait for the one before.
     pub merged: u64,
-    /// From the first tick of a batch to when requests can read its prices.
+    /// Time from the first tick of a batch until requests can read its prices.
     pub published: DurationCounts,
     /// Connections that ended or could not be opened, by reason.
     pub ended: Vec<(&'static str, u64)>,
@@ -181,7 +181,7 @@ impl Why {
 
 // ---- Watch
 //
-// What silence and standing prices of one connection mean: whether its ticks can be relied on,
+// Judges silence and standing prices of one connection: whether its ticks can be relied on,
 // when to ask again, when to give it up. Pure; times are of the monotonic clock.
 //
 // Silence and standing still are two alarms. A connection can stay open and send its heartbeat
@@ -189,7 +189,7 @@ impl Why {
 
 /// No message at all: the broker sends a heartbeat each second or two.
 const SILENT_MS: u64 = 5_000;
-/// Between two of our pings, and how long an answer may take.
+/// Time between two of our pings, and the longest time until an answer.
 const PING_MS: u64 = 2_500;
 const PONG_MS: u64 = 5_000;
 /// While prices move, a leading index that stands for longer is not relied on.
@@ -212,7 +212,7 @@ pub(super) enum Why {
     BadMessages,
 }
 
-/// What to do now.
+/// The next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Fine,
@@ -239,7 +239,7 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Of a connection that has just been opened.
+    /// The watch of a connection that has just been opened.
     pub(super) fn new(leads: &[Symbol], now_mono_ms: u64) -> Self {
         Self {
             opened_mono_ms: now_mono_ms,

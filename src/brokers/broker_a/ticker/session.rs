@@ -25,14 +25,14 @@ use crate::rt::outbound::Stream;
 /// Longest wait for a message: commands, deadlines and the end of the service are looked at this
 /// often.
 const READ_WAIT_MS: u64 = 100;
-/// Between two looks at what is wanted.
+/// Interval between two checks of the wanted symbols.
 const FOLLOW_MS: u64 = 1_000;
-/// For the answer to a goodbye.
+/// Longest wait for the answer to a close.
 const CLOSE_WAIT: Duration = Duration::from_secs(1);
-/// The same when the service ends.
+/// The same at the end of the service.
 const STOP_WAIT: Duration = Duration::from_millis(100);
 
-/// How a connection ended, or that there was none.
+/// The end of a connection, or the reason why there was none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
     /// The service stops.
@@ -219,10 +219,10 @@ const WRITE_BUFFER_BYTES_MAX: usize = 64 * 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Broken;
 
-/// What came.
+/// A received message.
 pub(super) enum Heard {
     Binary(Bytes),
-    /// Not kept: the broker sends the app owner's orders as text.
+    /// The text is not kept: the broker sends the app owner's orders as text.
     Text,
     Pong,
     Other,
@@ -342,12 +342,12 @@ const INDEX_SEGMENT: u32 = 9;
 /// The most symbols that a batch may have heard of: all that can be subscribed.
 const SYMBOLS_MAX: usize = 3_000;
 
-/// What has come since the last batch was taken.
+/// Ticks since the last batch was taken.
 #[derive(Default)]
 pub(super) struct Window {
     ticks: HashMap<u32, WindowHeard>,
     began: Option<CallTimes>,
-    /// When a batch that was refused is tried again.
+    /// Time of the next try of a refused batch.
     again_mono_ms: Option<u64>,
     /// Previous closes as they were said while the market traded.
     closes: HashMap<u32, Decimal>,
@@ -448,7 +448,7 @@ const PRICE_PLACES: u32 = 2;
 /// have other divisors.
 const SEGMENTS: [u32; 3] = [1, 4, 9];
 
-/// What one packet says.
+/// The content of one packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tick {
     pub token: u32,

@@ -1,4 +1,4 @@
-//! What is asked for as what is wanted changes.
+//! Requests that follow when the wanted symbols change.
 
 use super::*;
 

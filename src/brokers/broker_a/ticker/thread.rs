@@ -18,11 +18,11 @@ use crate::brokers::broker_a::ticker::session;
 use crate::brokers::broker_a::ticker::session::Ended;
 use crate::rt::{News, threads};
 
-/// After a connection that failed; doubles up to the longest, with a jitter. There is no last try
+/// Wait after a failed connection; doubles up to the longest, with a jitter. There is no last try
 /// while the token is good.
 const WAIT_FIRST_MS: u64 = 1_000;
 const WAIT_MAX_MS: u64 = 30_000;
-/// After the broker said that it is too busy.
+/// Wait after the broker said that it is too busy.
 const WAIT_BUSY_MS: u64 = 10_000;
 /// A refused connection is not tried again sooner, whatever calls say.
 const REFUSED_MS: u64 = 60_000;
@@ -89,7 +89,7 @@ impl Ticker {
         self.shared.counters.published.record(0, took_ms * 1_000_000);
     }
 
-    /// For health and metrics.
+    /// A reading for health and metrics.
     pub(crate) fn reading(&self) -> TickerReading {
         self.shared.counters.read(self.clock.monotonic_ms())
     }
@@ -110,7 +110,7 @@ struct Refused {
     worked: u64,
 }
 
-/// How long to wait after a connection that failed.
+/// The wait after a failed connection.
 struct BackOff {
     next_ms: u64,
 }
@@ -202,7 +202,7 @@ impl Worker {
 
 // ---- Subscriptions
 //
-// What is subscribed, and what has to change so that it is what is wanted. Pure.
+// The subscribed instruments, and the changes that lead to the wanted ones. Pure.
 
 /// A symbol that nobody wants any more stays subscribed for this long: dashboards come back.
 const UNWANTED_MS: u64 = 5 * 60_000;
@@ -216,7 +216,7 @@ const REQUEST_TOKENS_MAX: usize = 500;
 /// Symbols whose token is remembered; more than can be subscribed.
 const TOKENS_MAX: usize = 16_384;
 
-/// What the scheduler wants of the ticker.
+/// The scheduler's wishes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
     /// Ticks are of use now: the market trades, or soon will.
@@ -229,7 +229,7 @@ pub struct Wanted {
     pub indices: Vec<Symbol>,
     /// Shares that clients ask for, the most wanted first.
     pub shares: Vec<Symbol>,
-    /// Those whose ticks have stopped, though others tick and calls bring newer prices.
+    /// Symbols whose ticks have stopped, though others tick and calls bring newer prices.
     pub standing: Vec<Symbol>,
 }
 
@@ -260,7 +260,7 @@ impl KnownTokens {
     }
 }
 
-/// What to tell the broker.
+/// Changes to send to the broker.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Changes {
     pub(super) add: Vec<u32>,
@@ -268,7 +268,7 @@ pub(super) struct Changes {
 }
 
 impl Changes {
-    /// As requests, each of a bounded size. Who leaves makes room first.
+    /// The requests, each of a bounded size. Unsubscribing comes first, to make room.
     pub(super) fn requests(&self) -> Vec<String> {
         let mut requests: Vec<String> =
             self.drop.chunks(REQUEST_TOKENS_MAX).map(|of| request("unsubscribe", of)).collect();
@@ -290,7 +290,7 @@ fn list(tokens: &[u32]) -> String {
     format!("[{}]", tokens.join(","))
 }
 
-/// What is subscribed on one connection.
+/// The subscribed instruments of one connection.
 #[derive(Default)]
 pub(super) struct Subscriptions {
     by_token: HashMap<u32, Subscribed>,
@@ -299,7 +299,7 @@ pub(super) struct Subscriptions {
 struct Subscribed {
     symbol: Symbol,
     wanted_mono_ms: u64,
-    /// When it was last asked for.
+    /// Time of the last request for it.
     asked_mono_ms: u64,
 }
 
@@ -440,7 +440,7 @@ mod tests {
             // Five times a second it would be as often in two seconds.
             let (before, second) = (sleeps("ticker"), Clock::system());
             until("two seconds", || {
-                // What is wanted is said again each second.
+                // The scheduler repeats its wishes each second.
                 ticker.want(Wanted { awake: last != "wanted", ..Wanted::default() });
                 second.monotonic_ms() > 2_000
             });
