@@ -5,6 +5,8 @@
 
 use serde::Serialize;
 
+use crate::views::health::StoreState;
+
 /// Severity of a trouble; decides the exit code of `bhav status`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -225,16 +227,16 @@ diagnoses! {
         => "ask it: curl its /api/health; the log has the cause",
 }
 
-/// The diagnosis for a value of `database` in `/api/health`; `None` for "ok".
-pub(crate) fn of_store(state: &str) -> Option<&'static Diagnosis> {
+/// The diagnosis for a state of the store; `None` for "ok".
+pub(crate) fn of_store(state: StoreState) -> Option<&'static Diagnosis> {
     match state {
-        "ok" => None,
-        "full" => Some(&STORE_FULL),
-        "read_only" => Some(&STORE_READ_ONLY),
-        "corrupt" => Some(&STORE_CORRUPT),
-        "busy" => Some(&STORE_BUSY),
-        "stuck" => Some(&STORE_STUCK),
-        _ => Some(&STORE_UNAVAILABLE),
+        StoreState::Ok => None,
+        StoreState::Full => Some(&STORE_FULL),
+        StoreState::ReadOnly => Some(&STORE_READ_ONLY),
+        StoreState::Corrupt => Some(&STORE_CORRUPT),
+        StoreState::Busy => Some(&STORE_BUSY),
+        StoreState::Stuck => Some(&STORE_STUCK),
+        StoreState::Unavailable => Some(&STORE_UNAVAILABLE),
     }
 }
 
@@ -258,8 +260,7 @@ mod tests {
     fn a_trouble_contains_the_reported_detail() {
         let told = UNREACHABLE.trouble("refused");
         assert_eq!(told.cause, "The service does not answer: refused");
-        assert!(of_store("ok").is_none());
-        assert_eq!(of_store("corrupt").unwrap().name, "store_corrupt");
-        assert_eq!(of_store("on_fire").unwrap().name, "store_unavailable");
+        assert!(of_store(StoreState::Ok).is_none());
+        assert_eq!(of_store(StoreState::Corrupt).unwrap().name, "store_corrupt");
     }
 }

@@ -1,6 +1,6 @@
 //! Replies of the account's routes.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::views::values::Instant;
 
@@ -99,7 +99,8 @@ pub(crate) struct BrokerAStatus {
 }
 
 /// State of the shared broker B session.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
+#[serde(default)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct BrokerBStatus {
     /// Whether a token was ever set.

@@ -401,7 +401,8 @@ pub(crate) struct HealthSharedServer {
 // The states of the parts of the service, each with its word.
 
 words! {
-    /// State of the service as a whole.
+    /// State of the service as a whole, the worst last.
+    #[derive(PartialOrd, Ord)]
     pub(crate) enum ServiceState else Degraded {
         Ok = "ok",
         Degraded = "degraded",

@@ -15,7 +15,7 @@ const ROOMS: &[(&str, usize, usize)] = &[
     ("base", 1040, 13),
     ("brokers", 6650, 33),
     ("cache", 1910, 8),
-    ("cli", 3860, 16),
+    ("cli", 3650, 16),
     ("config", 1820, 9),
     ("http", 4310, 22),
     ("lib", 50, 1),

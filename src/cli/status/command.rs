@@ -7,18 +7,20 @@ use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use serde::de::DeserializeOwned;
+use sonic_rs::{JsonValueTrait, Value};
 
 use crate::admin::listener::AdminListen;
-use crate::base::Clock;
+use crate::base::{Clock, Words};
 use crate::cli::client::{Answer, Target};
 use crate::cli::diagnoses;
-use crate::cli::diagnoses::{Severity, Trouble};
-use crate::cli::operator::{plain, print, refuse, service, with_running_service};
+use crate::cli::diagnoses::Trouble;
+use crate::cli::operator::{print, refuse, service, with_running_service};
 use crate::cli::status::facts::{Facts, ServiceReport};
-use crate::cli::status::screen::{Colours, Health, screen};
+use crate::cli::status::screen::{Colours, screen};
 use crate::config::Config;
 use crate::market::MarketCalendar;
 use crate::ops::{Exit, exit, state_lock};
+use crate::views::health::ServiceState;
 
 /// Timeout of each request. The requested routes are answered from memory.
 const TIMEOUT: Duration = Duration::from_millis(3_000);
@@ -68,10 +70,10 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
         screen(&facts, colours())
     };
     print(&text);
-    match facts.severity() {
-        Severity::Note => Exit::Ok,
-        Severity::Degraded => Exit::Degraded,
-        Severity::Down => Exit::Down,
+    match facts.status {
+        ServiceState::Ok => Exit::Ok,
+        ServiceState::Degraded => Exit::Degraded,
+        ServiceState::Down => Exit::Down,
     }
     .into()
 }
@@ -91,15 +93,17 @@ fn ask(
     config: &Config,
 ) -> Result<Box<ServiceReport>, Trouble> {
     let answer = target.get("/api/health", TIMEOUT).map_err(|error| {
-        let said = plain(&format!("{}: {error}", target.text()));
+        let said = format!("{}: {error}", target.text());
         if is_timeout(&error) { silent(&said, admin, config) } else { unreachable(&said, config) }
     })?;
     let here_now = Clock::system().now();
-    let health: Option<Health> = document(&answer);
-    let health = match health.filter(|health| !health.status.is_empty()) {
-        Some(health) if matches!(health.status.as_str(), "ok" | "degraded" | "down") => health,
-        _ if is_starting(&answer) => return Err(diagnoses::STARTING.trouble("")),
-        _ => return Err(diagnoses::NOT_OURS.trouble(&target.text())),
+    let json: Value = document(&answer).unwrap_or_default();
+    let is_ours = json["status"].as_str().and_then(ServiceState::parse).is_some();
+    let Some(health) = is_ours.then(|| document(&answer)).flatten() else {
+        // A service that has no health report yet says so.
+        let is_starting = answer.status == 503 && json["code"] == "starting";
+        let row = if is_starting { &diagnoses::STARTING } else { &diagnoses::NOT_OURS };
+        return Err(row.trouble(&target.text()));
     };
     let token = |path| target.get(path, TIMEOUT).ok().and_then(|answer| document(&answer));
     Ok(Box::new(ServiceReport {
@@ -115,12 +119,6 @@ fn document<T: DeserializeOwned>(answer: &Answer) -> Option<T> {
     sonic_rs::from_slice(&answer.body).ok()
 }
 
-/// Whether this is the response of a service that has no health report yet.
-fn is_starting(answer: &Answer) -> bool {
-    let json: Option<sonic_rs::Value> = document(answer);
-    json.is_some_and(|json| answer.status == 503 && json["code"] == "starting")
-}
-
 /// Whether the service, or the kernel for it, accepted the connection and no response came in time.
 fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock)
@@ -129,7 +127,7 @@ fn is_timeout(error: &io::Error) -> bool {
 /// Whether a response of the operator's listener is from this service. At the default address
 /// another instance may answer; its response names the service that it belongs to.
 fn is_of_this_service(answer: &Answer, config: &Config) -> bool {
-    let json: Option<sonic_rs::Value> = document(answer);
+    let json: Option<Value> = document(answer);
     config.admin.listen != AdminListen::Default
         || json.is_some_and(|json| json["of"] == config.http.listen.as_str())
 }

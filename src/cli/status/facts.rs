@@ -3,27 +3,27 @@
 
 use std::path::Path;
 
-use jiff::civil::Date;
 use jiff::{SignedDuration, Timestamp};
 use secrecy::SecretString;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
-use crate::base::{Broker, clock};
+use crate::base::{Broker, Source, clock};
 use crate::cli::diagnoses::{Severity, Trouble};
-use crate::cli::operator::{STATE_DIR, plain, span};
-use crate::cli::status::screen::{
-    Backup, CacheAnswers, CacheL1, CacheL2, Clock, Feed, Health, Lane, Log, Relay, Ticker, Token,
-    Warmers,
-};
+use crate::cli::operator::{STATE_DIR, span};
 use crate::cli::{diagnoses, token};
 use crate::config::Config;
 use crate::market::{MarketCalendar, Phase};
+use crate::views::account::BrokerBStatus;
+use crate::views::health::{
+    CacheBackend, ExposedReason, Feed, FeedState, Health, HealthBackup, HealthClock, HealthLog,
+    KeyState, LaneReport, ServiceState, TokenOrigin, WarmerState,
+};
+use crate::views::values::{Delay, Instant};
 
 /// Everything that `bhav status` shows.
 #[derive(Debug, Serialize)]
-pub(crate) struct Facts {
-    /// `ok`, `degraded` or `down`.
-    pub status: &'static str,
+pub(super) struct Facts {
+    pub status: ServiceState,
     pub url: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service: Option<Service>,
@@ -32,96 +32,43 @@ pub(crate) struct Facts {
 }
 
 /// A service that answered.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub(super) struct Service {
-    pub version: String,
-    pub uptime_s: u64,
-    /// Of the service's clock.
-    pub now_ist: Option<String>,
-    /// `None` for one that is alone.
-    pub node: Option<NodeFacts>,
-    pub market: Market,
-    pub feeds: Feeds,
+    pub health: Health,
+    /// The service's clock.
+    pub now: Option<Timestamp>,
+    pub next: Option<(Timestamp, Phase)>,
     pub tokens: Vec<TokenFacts>,
-    pub store: Store,
     /// `None` where none was ever tried.
     pub backup: Option<BackupFacts>,
-    pub warmers: Warmers,
-    pub caches: Caches,
-    /// Only those with something waiting or not done.
-    pub lanes: Vec<Lane>,
-}
-
-/// This node among several.
-#[derive(Debug, Serialize)]
-pub(crate) struct NodeFacts {
-    pub name: String,
-    /// `leader` or `follower`.
-    pub role: String,
-    /// Of the leadership; `None` where a follower has heard no leader.
-    pub epoch: Option<u64>,
-    /// The node that leads.
-    pub leader: Option<String>,
-    pub relay: Relay,
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Market {
-    pub phase: String,
-    pub calendar_known: bool,
-    pub as_of_ist: Option<String>,
-    pub delay_s: Option<u64>,
-    pub stale: Option<bool>,
-    pub source: Option<String>,
-    pub next_transition_ist: Option<String>,
-    pub next_phase: Option<&'static str>,
-}
-
-#[derive(Debug, Serialize)]
-pub(crate) struct Feeds {
-    pub broker_a: Feed,
-    pub public: Feed,
-}
-
-#[derive(Debug, Serialize)]
-pub(crate) struct TokenFacts {
+pub(super) struct TokenFacts {
     pub broker: &'static str,
     /// `valid`, `dead` or `none`.
     pub state: &'static str,
-    pub expires_at: Option<String>,
+    pub expires_at: Option<Instant>,
     pub left_s: Option<i64>,
     /// Another node was given it.
     pub of_other_node: bool,
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Store {
-    pub state: String,
-    pub writes: u64,
-    pub refused: u64,
-}
-
-#[derive(Debug, Serialize)]
-pub(crate) struct BackupFacts {
+pub(super) struct BackupFacts {
     /// Of the last good one.
-    pub succeeded_ist: Option<String>,
+    pub succeeded_ist: Option<Instant>,
     pub age_s: Option<i64>,
-    /// The last attempt came to nothing.
+    /// Whether the last attempt failed.
     pub failed: bool,
 }
 
-#[derive(Debug, Serialize)]
-pub(crate) struct Caches {
-    pub l1: CacheL1,
-    pub answers: CacheAnswers,
-    pub l2: CacheL2,
-}
-
-/// What the service reported, and the time by its clock and ours.
-pub(crate) struct ServiceReport {
+/// The service's own reports, and the time by its clock and ours.
+pub(super) struct ServiceReport {
     pub health: Health,
-    pub token_a: Token,
-    pub token_b: Token,
+    /// Broker A's has a member more, which is not shown.
+    pub token_a: BrokerBStatus,
+    pub token_b: BrokerBStatus,
     /// The service's clock and this machine's at the same moment.
     pub service_now: Option<Timestamp>,
     pub here_now: Timestamp,
@@ -129,8 +76,8 @@ pub(crate) struct ServiceReport {
 
 impl Facts {
     /// The facts about a service that does not answer.
-    pub(crate) fn without_service(url: String, trouble: Trouble) -> Self {
-        Self { status: word(trouble.severity), url, service: None, troubles: vec![trouble] }
+    pub(super) fn without_service(url: String, trouble: Trouble) -> Self {
+        Self { status: trouble.severity.into(), url, service: None, troubles: vec![trouble] }
     }
 
     /// The facts about a service that answered.
@@ -141,113 +88,156 @@ impl Facts {
         calendar: &MarketCalendar,
     ) -> Self {
         let now = report.service_now.unwrap_or(report.here_now);
-        let relay = report.health.relay.clone().unwrap_or_default();
-        let given = relay.tokens.clone().unwrap_or_default();
+        let given = report.health.relay.as_ref().and_then(|relay| relay.tokens.as_ref());
         let tokens = vec![
-            token(Broker::A, &report.token_a, &given.broker_a, now),
-            token(Broker::B, &report.token_b, &given.broker_b, now),
+            token(Broker::A, &report.token_a, given.map(|given| given.broker_a), now),
+            token(Broker::B, &report.token_b, given.map(|given| given.broker_b), now),
         ];
         let troubles = find_troubles(&report, &tokens, config);
-        let worst = troubles.iter().map(|trouble| trouble.severity).max();
-        let Health { status, version, uptime_s, database, store, warmers, market, .. } =
-            report.health;
-        let reported = severity(&status);
-        let feeds = report.health.feeds;
+        let worst = troubles.iter().map(|trouble| ServiceState::from(trouble.severity)).max();
+        let ServiceReport { health, service_now, here_now, .. } = report;
+        let status = worst.map_or(health.status, |worst| worst.max(health.status));
+        let backup = health.backup.as_ref().map(|backup| backed_up(backup, here_now));
         let next = next_phase(calendar, now);
-        let backup = report.health.backup.as_ref().map(|backup| backed_up(backup, report.here_now));
-        let service = Service {
-            version: plain(&version),
-            uptime_s,
-            now_ist: report.service_now.map(clock::iso),
-            node: report.health.node.as_deref().map(|name| NodeFacts {
-                name: plain(name),
-                role: plain(&report.health.role),
-                epoch: report.health.epoch,
-                leader: report.health.leader.as_deref().map(plain),
-                relay: Relay { state: plain(&relay.state), tokens: None, ..relay },
-            }),
-            market: Market {
-                phase: plain(&market.phase),
-                calendar_known: market.calendar_known,
-                as_of_ist: market.as_of_ist.as_deref().map(plain),
-                delay_s: market.delay_s,
-                stale: market.stale,
-                source: market.source.as_deref().map(plain),
-                next_transition_ist: next.map(|(at, _)| clock::iso(at)),
-                next_phase: next.map(|(_, phase)| phase.as_str()),
-            },
-            feeds: Feeds { broker_a: told(&feeds.broker_a), public: told(&feeds.public) },
-            tokens,
-            store: Store { state: plain(&database), writes: store.writes, refused: store.refused },
-            backup,
-            warmers,
-            caches: Caches {
-                l1: report.health.cache_l1,
-                answers: report.health.cache_answers,
-                l2: report.health.cache_l2,
-            },
-            lanes: report.health.lanes.into_iter().filter(Lane::has_trouble).collect(),
-        };
-        let status = word(worst.unwrap_or(Severity::Note).max(reported));
+        let service = Service { health, now: service_now, next, tokens, backup };
         Self { status, url, service: Some(service), troubles }
     }
+}
 
-    /// What the exit code says.
-    pub(crate) fn severity(&self) -> Severity {
-        severity(self.status)
+impl From<Severity> for ServiceState {
+    fn from(severity: Severity) -> Self {
+        match severity {
+            Severity::Note => Self::Ok,
+            Severity::Degraded => Self::Degraded,
+            Severity::Down => Self::Down,
+        }
     }
 }
 
-pub(super) fn severity(status: &str) -> Severity {
-    match status {
-        "ok" => Severity::Note,
-        "down" => Severity::Down,
-        _ => Severity::Degraded,
+/// A value whose members are written in the order given.
+macro_rules! object {
+    ($($name:ident: $value:expr),+ $(,)?) => {{
+        #[derive(Serialize)]
+        struct Object<$($name),+> {
+            $($name: $name,)+
+        }
+        Object { $($name: $value,)+ }
+    }};
+}
+
+#[expect(non_camel_case_types, reason = "the type of a member of `object!` is named after it")]
+impl Serialize for Service {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let health = &self.health;
+        let (market, store) = (&health.market, &health.store);
+        let (l1, answers, l2) = (&health.cache_l1, &health.cache_answers, &health.cache_l2);
+        let node = health.node.as_ref().map(|name| {
+            let relay = health.relay.clone().unwrap_or_default();
+            let relay = object! { state: relay.state, age_ms: relay.age_ms, gaps: relay.gaps };
+            let (role, epoch, leader) = (health.role, health.epoch, &health.leader);
+            object! { name: name, role: role, epoch: epoch, leader: leader, relay: relay }
+        });
+        let lanes = health.lanes.iter().filter(|lane| has_trouble(lane)).map(|lane| {
+            let LaneReport { name, depth, refused, expired, panicked, .. } = lane;
+            object! {
+                name: name, depth: depth, refused: refused, expired: expired, panicked: panicked,
+            }
+        });
+        let service = object! {
+            version: &health.version,
+            uptime_s: health.uptime_s,
+            now_ist: self.now.map(Instant),
+            node: node,
+            market: object! {
+                phase: market.phase,
+                calendar_known: market.calendar_known,
+                as_of_ist: market.as_of_ist,
+                delay_s: market.delay_s,
+                stale: market.stale,
+                source: market.source,
+                next_transition_ist: self.next.map(|(at, _)| Instant(at)),
+                next_phase: self.next.map(|(_, phase)| phase),
+            },
+            feeds: object! {
+                broker_a: FeedFacts::of(&health.feeds.broker_a),
+                public: FeedFacts::of(&health.feeds.public),
+            },
+            tokens: &self.tokens,
+            store: object! {
+                state: health.database, writes: store.writes, refused: store.refused,
+            },
+            backup: &self.backup,
+            warmers: &health.warmers,
+            caches: object! {
+                l1: object! { size: l1.size, hits: l1.hits, misses: l1.misses },
+                answers: object! {
+                    users: answers.users, hits: answers.hits, misses: answers.misses,
+                },
+                l2: object! { backend: l2.backend, errors: l2.errors },
+            },
+            lanes: lanes.collect::<Vec<_>>(),
+        };
+        service.serialize(serializer)
     }
 }
 
-fn word(severity: Severity) -> &'static str {
-    match severity {
-        Severity::Note => "ok",
-        Severity::Degraded => "degraded",
-        Severity::Down => "down",
+#[derive(Serialize)]
+struct FeedFacts<'a, T> {
+    state: FeedState,
+    age_ms: Option<u64>,
+    delay_s: Option<Delay>,
+    failure: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ticker: Option<T>,
+}
+
+#[expect(non_camel_case_types, reason = "the type of a member of `object!` is named after it")]
+impl FeedFacts<'_, ()> {
+    fn of(feed: &Feed) -> FeedFacts<'_, impl Serialize> {
+        FeedFacts {
+            state: feed.state,
+            age_ms: feed.age_ms,
+            delay_s: feed.delay_s,
+            failure: feed.failure.as_deref(),
+            ticker: feed.ticker.as_ref().map(|ticker| {
+                object! { state: ticker.state, live: ticker.live, failure: &ticker.failure }
+            }),
+        }
     }
 }
 
-fn told(feed: &Feed) -> Feed {
-    let Feed { state, age_ms, delay_s, failure, ticker } = feed;
-    let (state, failure) = (plain(state), failure.as_deref().map(plain));
-    let ticker = ticker.as_ref().map(|ticker| Ticker {
-        state: plain(&ticker.state),
-        live: ticker.live,
-        failure: ticker.failure.as_deref().map(plain),
-    });
-    Feed { state, age_ms: *age_ms, delay_s: *delay_s, failure, ticker }
+/// Whether jobs wait now, or were not done since the start.
+pub(super) fn has_trouble(lane: &LaneReport) -> bool {
+    lane.depth > 0 || lane.refused + lane.expired + lane.panicked > 0
 }
 
-fn token(broker: Broker, token: &Token, origin: &str, now: Timestamp) -> TokenFacts {
+fn token(
+    broker: Broker,
+    token: &BrokerBStatus,
+    origin: Option<TokenOrigin>,
+    now: Timestamp,
+) -> TokenFacts {
     let state = match (token.initialized, token.valid) {
         (_, true) => "valid",
         (true, false) => "dead",
         (false, false) => "none",
     };
-    let expires: Option<Timestamp> = token.expires_at.as_deref().and_then(|text| text.parse().ok());
-    let left_s = expires.filter(|_| token.valid).map(|at| at.duration_since(now).as_secs());
+    let expires = token.expires_at.filter(|_| token.valid);
     TokenFacts {
         broker: broker.as_str(),
         state,
-        expires_at: expires.map(clock::iso),
-        left_s,
-        of_other_node: origin == "other_node",
+        expires_at: token.expires_at,
+        left_s: expires.map(|at| at.0.duration_since(now).as_secs()),
+        of_other_node: origin == Some(TokenOrigin::OtherNode),
     }
 }
 
 /// Backups are dated by the machine's clock, whatever the service's reads.
-pub(super) fn backed_up(backup: &Backup, here_now: Timestamp) -> BackupFacts {
-    let at: Option<Timestamp> = backup.succeeded_ist.as_deref().and_then(|text| text.parse().ok());
+fn backed_up(backup: &HealthBackup, here_now: Timestamp) -> BackupFacts {
+    let age_s = |at: Instant| here_now.duration_since(at.0).as_secs().max(0);
     BackupFacts {
-        succeeded_ist: at.map(clock::iso),
-        age_s: at.map(|at| here_now.duration_since(at).as_secs().max(0)),
+        succeeded_ist: backup.succeeded_ist,
+        age_s: backup.succeeded_ist.map(age_s),
         failed: backup.failed,
     }
 }
@@ -269,11 +259,7 @@ const CALENDAR_ENDING_DAYS: i32 = 30;
 const CLOCK_OFF_MAX_S: i64 = 3;
 
 /// Everything that is wrong, the worst first.
-pub(crate) fn find_troubles(
-    report: &ServiceReport,
-    tokens: &[TokenFacts],
-    config: &Config,
-) -> Vec<Trouble> {
+fn find_troubles(report: &ServiceReport, tokens: &[TokenFacts], config: &Config) -> Vec<Trouble> {
     let health = &report.health;
     let mut found: Vec<Trouble> = time_apart(&health.clock).into_iter().collect();
     let clock_explains = !found.is_empty();
@@ -290,9 +276,10 @@ pub(crate) fn find_troubles(
         let silent = ["feeds_dead", "broker_a_fails", "broker_a_mute", "public_fails"];
         !(clock_explains && silent.contains(&trouble.name))
     }));
-    found.extend(diagnoses::of_store(&health.database).map(|row| row.trouble(&health.database)));
-    if matches!(health.signing_key.as_str(), "missing" | "changed") {
-        found.push(diagnoses::SIGNING_KEY_LOST.trouble(&health.signing_key));
+    let (database, key) = (health.database, health.signing_key);
+    found.extend(diagnoses::of_store(database).map(|row| row.trouble(database.as_str())));
+    if matches!(key, KeyState::Missing | KeyState::Changed) {
+        found.push(diagnoses::SIGNING_KEY_LOST.trouble(key.as_str()));
     }
     found.extend(logins(tokens, &found));
     found.extend(caches(health));
@@ -300,33 +287,37 @@ pub(crate) fn find_troubles(
         found.push(diagnoses::CALENDAR_UNKNOWN.trouble(""));
     }
     found.extend(calendar_ending(report));
-    found.extend(health.reload.as_ref().map(|reload| {
-        let minute: String = plain(&reload.refused_ist).chars().take(16).collect();
-        diagnoses::RELOAD_REFUSED.trouble(&minute.replace('T', " "))
-    }));
+    found.extend(
+        health
+            .reload
+            .as_ref()
+            .map(|reload| diagnoses::RELOAD_REFUSED.trouble(&minute(reload.refused_ist))),
+    );
     found.extend(backup_trouble(report, config));
     found.extend(health.admin_listener.as_ref().map(|listener| {
-        let failure = plain(&listener.failure);
         // Show the cause only; the diagnosis says what to do.
-        diagnoses::NO_METRICS.trouble(failure.split([',', ';']).next().unwrap_or_default())
+        let cause = listener.failure.split([',', ';']).next();
+        diagnoses::NO_METRICS.trouble(cause.unwrap_or_default())
     }));
     found.extend(servers(health));
-    if health.warmers.instruments == "failing" {
+    if health.warmers.instruments == WarmerState::Failing {
         found.push(diagnoses::INSTRUMENTS_FAIL.trouble(""));
     }
-    if health.warmers.close == "failing" {
+    if health.warmers.close == WarmerState::Failing {
         found.push(diagnoses::CLOSE_FAILS.trouble(""));
     }
-    if matches!(health.warmers.signals.as_str(), "failing" | "stale") {
+    if matches!(health.warmers.signals, WarmerState::Failing | WarmerState::Stale) {
         found.push(diagnoses::SIGNALS_FAIL.trouble(""));
     }
     found.extend(health.lanes.iter().filter_map(lane));
     found.extend(log(&health.log));
     found.extend(clock(report));
     let explained = found.iter().any(|trouble| trouble.severity >= Severity::Degraded);
-    if health.status != "ok" && !explained {
-        let row = diagnoses::UNEXPLAINED.trouble(&plain(&health.status));
-        found.push(Trouble { severity: severity(&health.status), ..row });
+    if health.status != ServiceState::Ok && !explained {
+        let is_down = health.status == ServiceState::Down;
+        let severity = if is_down { Severity::Down } else { Severity::Degraded };
+        let row = diagnoses::UNEXPLAINED.trouble(health.status.as_str());
+        found.push(Trouble { severity, ..row });
     }
     for trouble in &mut found {
         trouble.login_url = link(trouble.name, config);
@@ -339,23 +330,24 @@ pub(crate) fn find_troubles(
 /// Connections to other machines that are not protected, and what the shared server refuses.
 fn servers(health: &Health) -> impl Iterator<Item = Trouble> {
     let exposed = health.exposed.iter().map(|exposed| {
-        let row = match exposed.reason.as_str() {
-            "no_password" => &diagnoses::SHARED_SERVER_OPEN,
-            _ => &diagnoses::CLEAR_TEXT,
+        let row = match exposed.reason {
+            ExposedReason::NoPassword => &diagnoses::SHARED_SERVER_OPEN,
+            ExposedReason::ClearText => &diagnoses::CLEAR_TEXT,
         };
-        row.trouble(&plain(&exposed.setting))
+        row.trouble(&exposed.setting)
     });
     let refused = health.shared_server.iter().flat_map(|server| &server.refused);
-    exposed.chain(refused.map(|cause| diagnoses::SHARED_SERVER_REFUSES.trouble(&plain(cause))))
+    exposed.chain(refused.map(|cause| diagnoses::SHARED_SERVER_REFUSES.trouble(cause)))
 }
 
 /// Troubles of the snapshot and of the second cache level.
 fn caches(health: &Health) -> impl Iterator<Item = Trouble> {
-    let starting = health.status == "down" && health.warmers.index == "starting";
-    let stale = health.warmers.index == "stale";
-    let kept = match health.cache_l2.backend.as_str() {
-        "none" => Some(&diagnoses::L2_OFF),
-        _ if health.warmers.persist == "failing" => Some(&diagnoses::PERSIST_FAILS),
+    let index = health.warmers.index;
+    let starting = health.status == ServiceState::Down && index == WarmerState::Starting;
+    let stale = index == WarmerState::Stale;
+    let kept = match (health.cache_l2.backend, health.warmers.persist) {
+        (CacheBackend::None, _) => Some(&diagnoses::L2_OFF),
+        (_, WarmerState::Failing) => Some(&diagnoses::PERSIST_FAILS),
         _ => None,
     };
     let starting = starting.then(|| diagnoses::STARTING.trouble(""));
@@ -367,13 +359,12 @@ fn caches(health: &Health) -> impl Iterator<Item = Trouble> {
 /// that will have passed broker A's last prices.
 fn snapshot_old(health: &Health) -> Trouble {
     let (market, public) = (&health.market, &health.feeds.public);
-    let as_of: Option<Timestamp> = market.as_of_ist.as_deref().and_then(|text| text.parse().ok());
-    let waits = market.source.as_deref() == Some("broker_a") && public.state == "ok";
-    match (as_of, public.delay_s.and_then(|delay_s| i64::try_from(delay_s).ok())) {
-        (Some(as_of), Some(delay_s)) if waits => {
-            let at = as_of + SignedDuration::from_secs(delay_s);
+    let waits = market.source == Some(Source::BrokerA) && public.state == FeedState::Ok;
+    match (market.as_of_ist, public.delay_s) {
+        (Some(as_of), Some(delay)) if waits => {
+            let at = as_of.0 + SignedDuration::from_secs(delay.0.into());
             let clock = clock::zoned(at).strftime("%H:%M");
-            let minutes = (delay_s + 30) / 60;
+            let minutes = (delay.0 + 30) / 60;
             diagnoses::SNAPSHOT_WAITS
                 .trouble(&format!("it is {minutes} min behind, so at about {clock}"))
         }
@@ -382,7 +373,7 @@ fn snapshot_old(health: &Health) -> Trouble {
 }
 
 fn calendar_ending(report: &ServiceReport) -> Option<Trouble> {
-    let until: Date = report.health.market.calendar_until.as_deref()?.parse().ok()?;
+    let until = report.health.market.calendar_until?.0;
     let today = clock::zoned(report.service_now.unwrap_or(report.here_now)).date();
     let left = today.until(until).ok()?.get_days();
     (left <= CALENDAR_ENDING_DAYS).then(|| diagnoses::CALENDAR_ENDS.trouble(&until.to_string()))
@@ -408,47 +399,46 @@ fn backup_trouble(report: &ServiceReport, config: &Config) -> Option<Trouble> {
 
 /// Whether the feed neither works nor is starting.
 fn fails(feed: &Feed) -> bool {
-    !matches!(feed.state.as_str(), "ok" | "standby" | "starting" | "relayed")
+    use FeedState::{Ok, Relayed, Standby, Starting};
+    !matches!(feed.state, Ok | Standby | Starting | Relayed)
 }
 
 /// A feed's state in words.
-pub(crate) fn in_words(feed: &Feed) -> &str {
-    match feed.state.as_str() {
-        "mute" => "prices stand still",
-        "stale" => "prices are old",
-        "hanging" => "does not answer in time",
-        "open" => "held back after failures",
-        "no_token" => "no token",
-        "token_dead" => "token is dead",
-        "no_permission" => "no market data in the plan",
-        word => word,
+pub(super) fn in_words(state: FeedState) -> &'static str {
+    match state {
+        FeedState::Mute => "prices stand still",
+        FeedState::Stale => "prices are old",
+        FeedState::Hanging => "does not answer in time",
+        FeedState::Open => "held back after failures",
+        FeedState::NoToken => "no token",
+        FeedState::TokenDead => "token is dead",
+        FeedState::NoPermission => "no market data in the plan",
+        state => state.as_str(),
     }
 }
 
 fn feeds(broker_a: &Feed, public: &Feed) -> Vec<Trouble> {
     let mut found = Vec::new();
     if fails(broker_a) && fails(public) {
-        let seen = format!("broker A: {}, public: {}", in_words(broker_a), in_words(public));
-        found.push(diagnoses::FEEDS_DEAD.trouble(&plain(&seen)));
+        let states = (in_words(broker_a.state), in_words(public.state));
+        let seen = format!("broker A: {}, public: {}", states.0, states.1);
+        found.push(diagnoses::FEEDS_DEAD.trouble(&seen));
     }
-    let cause = |feed: &Feed| plain(feed.failure.as_deref().unwrap_or(in_words(feed)));
-    let limited = |feed: &Feed| fails(feed) && cause(feed).contains("too many requests");
-    found.extend(match broker_a.state.as_str() {
-        _ if limited(broker_a) => Some(diagnoses::RATE_LIMITED.trouble(&cause(broker_a))),
-        "no_token" => Some(diagnoses::TOKEN_MISSING_A.trouble("")),
-        "token_dead" => Some(diagnoses::TOKEN_DEAD_A.trouble("")),
-        "no_permission" => Some(diagnoses::NO_MARKET_DATA.trouble("")),
-        "off" => Some(diagnoses::BROKER_A_OFF.trouble("")),
-        "mute" => Some(diagnoses::BROKER_A_MUTE.trouble("")),
-        _ if fails(broker_a) => Some(diagnoses::BROKER_A_FAILS.trouble(&cause(broker_a))),
-        _ => None,
-    });
-    found.extend(match public.state.as_str() {
-        "off" => None,
-        _ if limited(public) => Some(diagnoses::RATE_LIMITED.trouble(&cause(public))),
-        _ if fails(public) => Some(diagnoses::PUBLIC_FAILS.trouble(&cause(public))),
-        _ => None,
-    });
+    let broker_a_row = match broker_a.state {
+        FeedState::NoToken => &diagnoses::TOKEN_MISSING_A,
+        FeedState::TokenDead => &diagnoses::TOKEN_DEAD_A,
+        FeedState::NoPermission => &diagnoses::NO_MARKET_DATA,
+        FeedState::Off => &diagnoses::BROKER_A_OFF,
+        FeedState::Mute => &diagnoses::BROKER_A_MUTE,
+        _ => &diagnoses::BROKER_A_FAILS,
+    };
+    let public = (public.state != FeedState::Off).then_some((public, &diagnoses::PUBLIC_FAILS));
+    let rows = std::iter::once((broker_a, broker_a_row)).chain(public);
+    found.extend(rows.filter(|(feed, _)| fails(feed)).map(|(feed, row)| {
+        let cause = feed.failure.as_deref().unwrap_or(in_words(feed.state));
+        let is_limited = cause.contains("too many requests");
+        if is_limited { &diagnoses::RATE_LIMITED } else { row }.trouble(cause)
+    }));
     found
 }
 
@@ -471,22 +461,22 @@ fn logins(tokens: &[TokenFacts], found: &[Trouble]) -> Vec<Trouble> {
     more
 }
 
-fn lane(lane: &Lane) -> Option<Trouble> {
-    let name = plain(&lane.name);
-    if lane.panicked > 0 {
-        return Some(diagnoses::LANE_PANICKED.trouble(&format!("lane {name}: {}", lane.panicked)));
+fn lane(lane: &LaneReport) -> Option<Trouble> {
+    let LaneReport { name, refused, expired, panicked, .. } = lane;
+    if *panicked > 0 {
+        return Some(diagnoses::LANE_PANICKED.trouble(&format!("lane {name}: {panicked}")));
     }
-    let lost = lane.refused + lane.expired;
+    let lost = refused + expired;
     (lost > 0).then(|| diagnoses::LANE_REFUSED.trouble(&format!("lane {name}: {lost}")))
 }
 
-fn log(log: &Log) -> Option<Trouble> {
-    let Log { lines_dropped, writes_failed } = log;
+fn log(log: &HealthLog) -> Option<Trouble> {
+    let HealthLog { lines_dropped, writes_failed } = log;
     let seen = format!("{lines_dropped} lines dropped, {writes_failed} writes failed");
     (lines_dropped + writes_failed > 0).then(|| diagnoses::LOG_LOST.trouble(&seen))
 }
 
-fn time_apart(clock: &Clock) -> Option<Trouble> {
+fn time_apart(clock: &HealthClock) -> Option<Trouble> {
     let ahead_ms = clock.ahead_of_exchange_ms?;
     let which = if ahead_ms < 0 { "behind" } else { "ahead of" };
     let seen = format!("{} {which}", span(ahead_ms.unsigned_abs() / 1_000));
@@ -498,10 +488,15 @@ fn clock(report: &ServiceReport) -> Option<Trouble> {
     if off_s.abs() <= CLOCK_OFF_MAX_S {
         return None;
     }
-    let set = report.health.clock.set;
+    let set = report.health.clock.set.0;
     let row = if set { &diagnoses::CLOCK_SET } else { &diagnoses::CLOCK_OFF };
     let sign = if off_s < 0 { "-" } else { "+" };
     Some(row.trouble(&format!("{sign}{}", span(off_s.unsigned_abs()))))
+}
+
+/// `2026-11-20 15:30`.
+pub(super) fn minute(at: Instant) -> String {
+    clock::zoned(at.0).strftime("%Y-%m-%d %H:%M").to_string()
 }
 
 /// The login page, if logging in is the cure of this trouble.
@@ -528,7 +523,7 @@ const CHANGES_MAX: usize = 64;
 
 /// The next phase that differs from the current one, with its time. Closed and holiday count as the
 /// same. `None` if the calendar ends before it.
-pub(crate) fn next_phase(calendar: &MarketCalendar, now: Timestamp) -> Option<(Timestamp, Phase)> {
+fn next_phase(calendar: &MarketCalendar, now: Timestamp) -> Option<(Timestamp, Phase)> {
     let rests = |phase: Phase| matches!(phase, Phase::Closed | Phase::Holiday);
     let status = calendar.status(now);
     let mut next = status.next_transition_at;

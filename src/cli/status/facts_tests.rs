@@ -3,6 +3,7 @@
 use super::super::screen::{COLUMNS_MAX, Colours, LINES_MAX, screen};
 use super::*;
 use crate::cli::operator::STATE_DIR;
+use crate::views::values::Mark;
 
 const OK: &str = r#"{"status":"ok","version":"0.1.0","uptime_s":7500,"database":"ok",
 "store":{"writes":3,"refused":0},"cache_l1":{"size":27,"hits":98,"misses":2},
@@ -16,15 +17,16 @@ fn now() -> Timestamp {
     "2026-11-20T11:00:00+05:30".parse().unwrap()
 }
 
-fn valid(expires_at: &str) -> Token {
-    Token { initialized: true, valid: true, expires_at: Some(expires_at.to_owned()) }
+fn valid(expires_at: &str) -> BrokerBStatus {
+    let expires_at = Some(Instant(expires_at.parse().unwrap()));
+    BrokerBStatus { initialized: true, valid: true, set_at: None, expires_at }
 }
 
 fn report(health: &str) -> ServiceReport {
     ServiceReport {
         health: sonic_rs::from_str(health).unwrap(),
         token_a: valid("2026-11-21T06:00:00+05:30"),
-        token_b: Token::default(),
+        token_b: BrokerBStatus::default(),
         service_now: Some(now()),
         here_now: now(),
     }
@@ -47,7 +49,7 @@ fn names(facts: &Facts) -> Vec<&'static str> {
 #[test]
 fn a_good_service_has_no_troubles() {
     let facts = facts(report(OK));
-    assert_eq!((facts.status, names(&facts)), ("ok", vec![]));
+    assert_eq!((facts.status.as_str(), names(&facts)), ("ok", vec![]));
     let expected = "\
 bhav is ok, version 0.1.0, up 2 h 5 min (http://h)
 market    open; closing at 2026-11-20 15:15; prices of 2026-11-20 11:00
@@ -123,14 +125,18 @@ fn each_word_of_health_has_its_trouble() {
         (degraded.clone(), "unexplained"),
     ] {
         let facts = facts(report(&health));
-        assert_eq!((facts.status, names(&facts)), ("degraded", vec![expected]), "{health}");
+        assert_eq!(
+            (facts.status.as_str(), names(&facts)),
+            ("degraded", vec![expected]),
+            "{health}"
+        );
     }
     for (state, expected) in
         [("no_token", "broker_a_token_missing"), ("token_dead", "broker_a_token_dead")]
     {
         let mut report = report(&broker_a(state));
         report.token_a =
-            Token { initialized: state == "token_dead", valid: false, expires_at: None };
+            BrokerBStatus { initialized: state == "token_dead", ..BrokerBStatus::default() };
         assert_eq!(names(&facts(report)), [expected]);
     }
     for (health, expected) in [
@@ -145,7 +151,11 @@ fn each_word_of_health_has_its_trouble() {
     ] {
         let health = health.replace("degraded", "ok");
         let facts = facts(report(&health));
-        assert_eq!((facts.status, names(&facts)), ("ok", vec![expected]), "a note: {health}");
+        assert_eq!(
+            (facts.status.as_str(), names(&facts)),
+            ("ok", vec![expected]),
+            "a note: {health}"
+        );
     }
 }
 
@@ -157,7 +167,7 @@ fn servers_that_refuse_degrade_and_connections_that_are_open_are_notes() {
         (r#""exposed":[{"setting":"A","reason":"no_password"}]"#, "ok", "shared_server_open"),
     ] {
         let facts = facts(report(&OK.replacen('{', &format!("{{{more},"), 1)));
-        assert_eq!((facts.status, names(&facts)), (status, vec![expected]));
+        assert_eq!((facts.status.as_str(), names(&facts)), (status, vec![expected]));
     }
 }
 
@@ -180,7 +190,7 @@ fn the_feed_says_how_its_prices_come() {
         let health =
             OK.replace("\"age_ms\":340}", &format!("\"age_ms\":340,\"ticker\":{ticker}}}"));
         let facts = facts(report(&health));
-        assert_eq!((facts.status, names(&facts)), ("ok", vec![]), "{ticker}");
+        assert_eq!((facts.status.as_str(), names(&facts)), ("ok", vec![]), "{ticker}");
         let line = format!("\nbroker A  ok; asked 0.3 s ago; {expected}\n");
         let text = screen(&facts, Colours::Off);
         assert!(text.contains(&line), "{line} is not in\n{text}");
@@ -196,7 +206,7 @@ fn two_dead_feeds_are_one_story_told_first() {
     let mut report = report(&health);
     report.token_a.valid = false;
     let facts = facts(report);
-    assert_eq!(facts.status, "down");
+    assert_eq!(facts.status.as_str(), "down");
     assert_eq!(names(&facts), ["feeds_dead", "broker_a_token_dead", "public_fails"]);
     let link = "https://kite.zerodha.com/connect/login?v=3&api_key=keya";
     assert_eq!(facts.troubles[1].login_url.as_deref(), Some(link));
@@ -211,9 +221,9 @@ fn tokens_near_their_end_and_sessions_are_notes() {
     ending.token_b = valid("2026-11-20T12:00:00+05:30");
     assert_eq!(names(&facts(ending)), ["broker_a_token_ending"]);
     let mut ended = report(OK);
-    ended.token_b = Token { initialized: true, valid: false, expires_at: None };
+    ended.token_b = BrokerBStatus { initialized: true, ..BrokerBStatus::default() };
     let facts = facts(ended);
-    assert_eq!((facts.status, names(&facts)), ("ok", vec!["broker_b_session_ended"]));
+    assert_eq!((facts.status.as_str(), names(&facts)), ("ok", vec!["broker_b_session_ended"]));
     let link = facts.troubles[0].login_url.as_deref().unwrap();
     assert!(link.ends_with("api_key=YOUR_API_KEY"), "{link}");
     let mut just_died = report(OK);
@@ -228,13 +238,13 @@ fn a_clock_that_is_off_is_told_unless_it_was_set() {
         report.here_now = now() - SignedDuration::from_secs(off_s);
         let facts = facts(report);
         assert_eq!(names(&facts), if told { vec!["clock_off"] } else { vec![] }, "{off_s}");
-        assert_eq!(facts.status == "degraded", told);
+        assert_eq!(facts.status.as_str() == "degraded", told);
     }
     let mut report = report(OK);
     report.here_now = now() - SignedDuration::from_hours(2);
-    report.health.clock.set = true;
+    report.health.clock.set = Mark(true);
     let facts = facts(report);
-    assert_eq!((facts.status, names(&facts)), ("ok", vec!["clock_set"]));
+    assert_eq!((facts.status.as_str(), names(&facts)), ("ok", vec!["clock_set"]));
     assert!(facts.troubles[0].cause.contains("+2 h 0 min"), "{}", facts.troubles[0].cause);
 }
 
@@ -291,7 +301,7 @@ fn signals_that_fail_and_a_log_that_is_lost_are_named() {
         .replace(r#""lanes""#, r#""log":{"lines_dropped":0,"writes_failed":5},"lanes""#);
     let facts = facts(report(&failing));
     assert_eq!(names(&facts), ["signals_fail", "log_lost"]);
-    assert_eq!((facts.status, facts.troubles[1].severity), ("degraded", Severity::Note));
+    assert_eq!((facts.status.as_str(), facts.troubles[1].severity), ("degraded", Severity::Note));
 }
 
 #[test]
@@ -303,7 +313,7 @@ fn a_calendar_that_ends_soon_is_a_note() {
         );
         let facts = facts(report(&health));
         assert_eq!(names(&facts), if told { vec!["calendar_ends"] } else { vec![] }, "{until}");
-        assert_eq!(facts.status, "ok");
+        assert_eq!(facts.status.as_str(), "ok");
     }
 }
 
@@ -328,7 +338,11 @@ fn the_last_backup_is_shown_and_told_of_where_it_is_old_or_failed() {
         ),
     ] {
         let facts = with(&format!(r#""backup":{{"succeeded_ist":"{at}","failed":{failed}}}"#));
-        assert_eq!((facts.status, names(&facts)), ("ok", trouble.into_iter().collect()), "{at}");
+        assert_eq!(
+            (facts.status.as_str(), names(&facts)),
+            ("ok", trouble.into_iter().collect()),
+            "{at}"
+        );
         let text = screen(&facts, Colours::Off);
         assert!(text.contains(&format!("\nbackup    {row}\n")), "{text}");
     }
@@ -346,7 +360,7 @@ fn a_refused_reload_stays_told() {
     let health =
         OK.replace(r#""lanes""#, r#""reload":{"refused_ist":"2026-11-20T10:59:00+05:30"},"lanes""#);
     let facts = facts(report(&health));
-    assert_eq!((facts.status, names(&facts)), ("degraded", vec!["reload_refused"]));
+    assert_eq!((facts.status.as_str(), names(&facts)), ("degraded", vec!["reload_refused"]));
     let trouble = &facts.troubles[0];
     assert!(trouble.cause.contains("refused at 2026-11-20 10:59"), "{}", trouble.cause);
     assert!(trouble.cure.starts_with("bhav config check "), "{}", trouble.cure);
@@ -371,9 +385,41 @@ fn a_source_that_runs_behind_says_so_and_when_it_will_have_passed_broker_a() {
         .replace(r#""index":"ok""#, r#""index":"stale""#)
         .replace(r#""as_of_ist":"#, r#""stale":true,"source":"broker_a","as_of_ist":"#);
     let told = facts(report(&waits));
-    assert_eq!((told.status, names(&told)), ("degraded", vec!["snapshot_waits"]));
+    assert_eq!((told.status.as_str(), names(&told)), ("degraded", vec!["snapshot_waits"]));
     assert!(told.troubles[0].cause.contains("15 min behind, so at about 11:15"));
     assert!(screen(&told, Colours::Off).contains("; OLD prices of 2026-11-20 11:00"));
     let old = waits.replace(r#""state":"ok","age_ms":14000"#, r#""state":"failing""#);
     assert!(names(&facts(report(&old))).contains(&"snapshot_old"));
+}
+
+#[test]
+fn words_of_another_version_are_read_as_the_fallback() {
+    let newer = OK
+        .replacen("\"database\":\"ok\"", "\"database\":\"on_fire\"", 1)
+        .replace("\"status\":\"ok\"", "\"status\":\"degraded\"")
+        .replace("\"signals\":\"ok\"", "\"signals\":\"dreaming\"")
+        .replace("{\"state\":\"standby\"}", "{\"state\":\"napping\"}");
+    let facts = facts(report(&newer));
+    assert_eq!(names(&facts), ["store_unavailable", "public_fails"]);
+    let text = screen(&facts, Colours::Off);
+    assert!(text.contains("\npublic    failing\n"), "{text}");
+    assert!(text.contains("\nwarmers   starting: signals; ok: index, "), "{text}");
+}
+
+#[test]
+fn members_of_the_json_keep_their_order() {
+    let json = sonic_rs::to_string(&facts(report(OK))).unwrap();
+    let names = ["status", "url", "service", "version", "uptime_s", "now_ist", "node", "market"];
+    let more = ["feeds", "tokens", "store", "backup", "warmers", "caches", "lanes", "troubles"];
+    let places = names.iter().chain(&more).map(|name| json.find(&format!("\"{name}\":")).unwrap());
+    assert!(places.is_sorted(), "{json}");
+}
+
+#[test]
+fn control_characters_are_escaped_in_the_json_and_blank_on_the_screen() {
+    let strange = OK.replace("\"version\":\"0.1.0\"", "\"version\":\"\\u001b[2J\"");
+    let facts = facts(report(&strange));
+    let json = sonic_rs::to_string(&facts).unwrap();
+    assert!(json.contains(r#""version":"\u001b[2J""#), "{json}");
+    assert!(screen(&facts, Colours::Off).starts_with("bhav is ok, version  [2J, up "));
 }

@@ -3,19 +3,24 @@
 
 use std::fmt::Write as _;
 
-use serde::{Deserialize, Serialize};
-
 use crate::cli::diagnoses::{Severity, Trouble};
-use crate::cli::operator::span;
-use crate::cli::status::facts::{BackupFacts, Facts, NodeFacts, Service, TokenFacts, in_words};
+use crate::cli::operator::{plain, span};
+use crate::cli::status::facts::{
+    BackupFacts, Facts, Service, TokenFacts, has_trouble, in_words, minute,
+};
+use crate::views::health::{
+    Feed, Health, HealthTicker, HealthWarmers, RelayState, Role, ServiceState, TickerState, Warmer,
+    WarmerState,
+};
+use crate::views::values::Instant;
 
 /// A classic terminal, less the line of the next prompt.
-pub(crate) const LINES_MAX: usize = 23;
-pub(crate) const COLUMNS_MAX: usize = 80;
+pub(super) const LINES_MAX: usize = 23;
+pub(super) const COLUMNS_MAX: usize = 80;
 
 /// Whether to colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Colours {
+pub(super) enum Colours {
     On,
     Off,
 }
@@ -29,12 +34,13 @@ pub(super) fn screen(facts: &Facts, colours: Colours) -> String {
     let room = LINES_MAX - lines.len();
     lines.extend(troubles(&facts.troubles, room));
     let mut text = String::new();
-    for (number, line) in lines.iter().enumerate() {
+    // Text from outside must not manipulate the terminal.
+    for (number, line) in lines.iter().map(|line| plain(line)).enumerate() {
         if number == 0 && colours == Colours::On {
-            let colour = match facts.severity() {
-                Severity::Note => "32",
-                Severity::Degraded => "33",
-                Severity::Down => "31",
+            let colour = match facts.status {
+                ServiceState::Ok => "32",
+                ServiceState::Degraded => "33",
+                ServiceState::Down => "31",
             };
             let _ = writeln!(text, "\x1b[1;{colour}m{line}\x1b[0m");
         } else {
@@ -45,70 +51,69 @@ pub(super) fn screen(facts: &Facts, colours: Colours) -> String {
 }
 
 fn first_line(facts: &Facts) -> String {
-    let version = facts
-        .service
-        .as_ref()
-        .map(|service| format!(", version {}, up {}", service.version, span(service.uptime_s)));
+    let version = facts.service.as_ref().map(|service| {
+        let Health { version, uptime_s, .. } = &service.health;
+        format!(", version {version}, up {}", span(*uptime_s))
+    });
     cut(&format!("bhav is {}{} ({})", facts.status, version.unwrap_or_default(), facts.url))
 }
 
 fn rows(service: &Service) -> Vec<String> {
     let row = |name: &str, text: &str| cut(&format!("{name:<10}{text}"));
+    let health = &service.health;
     let mut lines: Vec<String> =
-        service.node.iter().map(|facts| row("node", &node(facts))).collect();
+        health.node.iter().map(|name| row("node", &node(name, health))).collect();
     lines.extend([
         row("market", &market(service)),
-        row("broker A", &feed(&service.feeds.broker_a)),
-        row("public", &feed(&service.feeds.public)),
+        row("broker A", &feed(&health.feeds.broker_a)),
+        row("public", &feed(&health.feeds.public)),
     ]);
     for token in &service.tokens {
         lines.push(row(&format!("token {}", token.broker), &token_text(token)));
     }
-    let store = &service.store;
-    lines.push(row(
-        "store",
-        &format!("{}; {} writes, {} refused", store.state, store.writes, store.refused),
-    ));
+    let (writes, refused) = (health.store.writes, health.store.refused);
+    lines.push(row("store", &format!("{}; {writes} writes, {refused} refused", health.database)));
     if let Some(backup) = &service.backup {
         lines.push(row("backup", &backed_up(backup)));
     }
-    lines.push(row("warmers", &warmers(&service.warmers)));
-    let caches = &service.caches;
+    lines.push(row("warmers", &warmers(&health.warmers)));
+    let (l1, answers, l2) = (&health.cache_l1, &health.cache_answers, &health.cache_l2);
     lines.push(row(
         "caches",
         &format!(
             "{} quotes, {} hits; {} users, {} hits; level 2 {}, {} errors",
-            caches.l1.size,
-            share(caches.l1.hits, caches.l1.misses),
-            caches.answers.users,
-            share(caches.answers.hits, caches.answers.misses),
-            caches.l2.backend,
-            caches.l2.errors
+            l1.size,
+            share(l1.hits, l1.misses),
+            answers.users,
+            share(answers.hits, answers.misses),
+            l2.backend,
+            l2.errors
         ),
     ));
-    if !service.lanes.is_empty() {
-        let lanes = service.lanes.iter().map(|lane| {
-            let lost = lane.refused + lane.expired + lane.panicked;
-            format!("{} {} waiting, {lost} not done", lane.name, lane.depth)
-        });
-        lines.push(row("lanes", &lanes.collect::<Vec<_>>().join("; ")));
+    let lanes = health.lanes.iter().filter(|lane| has_trouble(lane)).map(|lane| {
+        let lost = lane.refused + lane.expired + lane.panicked;
+        format!("{} {} waiting, {lost} not done", lane.name, lane.depth)
+    });
+    let lanes: Vec<String> = lanes.collect();
+    if !lanes.is_empty() {
+        lines.push(row("lanes", &lanes.join("; ")));
     }
     lines
 }
 
 /// `delhi-1; leads, epoch 3`, or what a follower hears of the leader.
-fn node(node: &NodeFacts) -> String {
-    let NodeFacts { name, role, epoch, leader, relay } = node;
-    let mut text = match (epoch, leader) {
-        (Some(epoch), Some(leader)) if role == "follower" => {
+fn node(name: &str, health: &Health) -> String {
+    let relay = health.relay.clone().unwrap_or_default();
+    let mut text = match (health.role, health.epoch, &health.leader) {
+        (Role::Follower, Some(epoch), Some(leader)) => {
             format!("{name}; follows {leader}, epoch {epoch}; relay ")
         }
-        (Some(epoch), _) if role == "leader" => format!("{name}; leads, epoch {epoch}; relay "),
-        _ => format!("{name}; {role}; relay "),
+        (Role::Leader, Some(epoch), _) => format!("{name}; leads, epoch {epoch}; relay "),
+        (role, ..) => format!("{name}; {role}; relay "),
     };
-    match relay.state.as_str() {
-        "off" => text.push_str("off: no BHAV_CACHE_URL"),
-        state => text.push_str(state),
+    match relay.state {
+        RelayState::Off => text.push_str("off: no BHAV_CACHE_URL"),
+        state => text.push_str(state.as_str()),
     }
     if let Some(age_ms) = relay.age_ms {
         let _ = write!(text, ", {}.{} s ago", age_ms / 1_000, age_ms % 1_000 / 100);
@@ -120,33 +125,24 @@ fn node(node: &NodeFacts) -> String {
 }
 
 /// The warmers grouped by state, `ok` last: `paused: close; ok: index, quotes`.
-fn warmers(warmers: &Warmers) -> String {
-    let Warmers { index, quotes, instruments, persist, close, signals } = warmers;
-    let all = [
-        ("index", index),
-        ("quotes", quotes),
-        ("instruments", instruments),
-        ("persist", persist),
-        ("close", close),
-        ("signals", signals),
-    ];
-    let mut states: Vec<&str> = all.iter().map(|(_, state)| state.as_str()).collect();
-    states.sort_by_key(|state| (*state == "ok", *state));
-    states.dedup();
-    let in_state = |state: &str| {
-        let names = all.iter().filter(|(_, is)| *is == state).map(|(name, _)| *name);
-        format!("{state}: {}", names.collect::<Vec<_>>().join(", "))
+fn warmers(warmers: &HealthWarmers) -> String {
+    let mut states = WarmerState::ALL;
+    states.sort_by_key(|state| (*state == WarmerState::Ok, state.as_str()));
+    let of_state = |state: WarmerState| {
+        let there = Warmer::ALL.into_iter().filter(|warmer| warmers.of(*warmer) == state);
+        let names: Vec<&str> = there.map(Warmer::as_str).collect();
+        (!names.is_empty()).then(|| format!("{state}: {}", names.join(", ")))
     };
-    states.into_iter().map(in_state).collect::<Vec<_>>().join("; ")
+    states.into_iter().filter_map(of_state).collect::<Vec<_>>().join("; ")
 }
 
 fn market(service: &Service) -> String {
-    let market = &service.market;
-    let mut text = market.phase.clone();
-    if let (Some(at), Some(phase)) = (&market.next_transition_ist, market.next_phase) {
-        let _ = write!(text, "; {phase} at {}", minute(at));
+    let market = &service.health.market;
+    let mut text = market.phase.to_string();
+    if let Some((at, phase)) = service.next {
+        let _ = write!(text, "; {phase} at {}", minute(Instant(at)));
     }
-    match &market.as_of_ist {
+    match market.as_of_ist {
         Some(at) => {
             let old = if market.stale == Some(true) { "OLD prices" } else { "prices" };
             let _ = write!(text, "; {old} of {}", minute(at));
@@ -156,21 +152,16 @@ fn market(service: &Service) -> String {
     text
 }
 
-/// `2026-11-20T15:30:00+05:30` as `2026-11-20 15:30`.
-fn minute(iso: &str) -> String {
-    iso.chars().take(16).map(|c| if c == 'T' { ' ' } else { c }).collect()
-}
-
 fn feed(feed: &Feed) -> String {
-    let mut text = in_words(feed).to_owned();
+    let mut text = in_words(feed.state).to_owned();
     if let Some(age_ms) = feed.age_ms {
         let _ = match age_ms {
             0..10_000 => write!(text, "; asked {}.{} s ago", age_ms / 1_000, age_ms % 1_000 / 100),
             _ => write!(text, "; asked {} ago", span(age_ms / 1_000)),
         };
     }
-    if let Some(delay_s) = feed.delay_s {
-        let _ = write!(text, "; {} min behind the exchange", (delay_s + 30) / 60);
+    if let Some(delay) = feed.delay_s {
+        let _ = write!(text, "; {} min behind the exchange", (delay.0 + 30) / 60);
     }
     if let Some(failure) = &feed.failure {
         let _ = write!(text, "; {failure}");
@@ -182,18 +173,18 @@ fn feed(feed: &Feed) -> String {
 }
 
 /// How prices come: by ticks, or by calls and why.
-fn ticker_text(ticker: &Ticker) -> String {
-    match (ticker.live, ticker.state.as_str(), &ticker.failure) {
+fn ticker_text(ticker: &HealthTicker) -> String {
+    match (ticker.live, ticker.state, &ticker.failure) {
         (true, ..) => "live by ticker".to_owned(),
-        (false, "off", _) => "ticker: off".to_owned(),
-        (false, "refused", _) => "by calls, ticker: refused (403)".to_owned(),
+        (false, TickerState::Off, _) => "ticker: off".to_owned(),
+        (false, TickerState::Refused, _) => "by calls, ticker: refused (403)".to_owned(),
         (false, state, None) => format!("by calls, ticker: {state}"),
         (false, state, Some(failure)) => format!("by calls, ticker: {state} ({failure})"),
     }
 }
 
 fn backed_up(backup: &BackupFacts) -> String {
-    let mut text = match (backup.age_s, &backup.succeeded_ist) {
+    let mut text = match (backup.age_s, backup.succeeded_ist) {
         (Some(age_s), Some(at)) => {
             format!("{} old, of {}", span(age_s.unsigned_abs()), minute(at))
         }
@@ -206,7 +197,7 @@ fn backed_up(backup: &BackupFacts) -> String {
 }
 
 fn token_text(token: &TokenFacts) -> String {
-    match (token.state, token.left_s, &token.expires_at) {
+    match (token.state, token.left_s, token.expires_at) {
         ("valid", Some(left_s), Some(until)) => {
             let left = span(left_s.max(0).unsigned_abs());
             let from = if token.of_other_node { "; from another node" } else { "" };
@@ -272,216 +263,4 @@ fn cut(line: &str) -> String {
             short
         }
     }
-}
-
-// ---- Health
-//
-// The documents that `bhav status` reads, as far as it shows them. A missing field (from another
-// version of the service) has its default; an unknown field is ignored.
-
-/// `GET /api/health`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Health {
-    pub status: String,
-    pub version: String,
-    pub uptime_s: u64,
-    pub node: Option<String>,
-    pub role: String,
-    pub epoch: Option<u64>,
-    pub leader: Option<String>,
-    pub relay: Option<Relay>,
-    pub database: String,
-    pub signing_key: String,
-    pub store: Store,
-    pub cache_l1: CacheL1,
-    pub cache_answers: CacheAnswers,
-    pub cache_l2: CacheL2,
-    pub warmers: Warmers,
-    pub feeds: Feeds,
-    pub market: Market,
-    pub lanes: Vec<Lane>,
-    pub log: Log,
-    pub clock: Clock,
-    pub backup: Option<Backup>,
-    pub reload: Option<Reload>,
-    pub admin_listener: Option<AdminListener>,
-    pub exposed: Vec<Exposed>,
-    pub shared_server: Option<SharedServer>,
-}
-
-/// A connection that is not protected.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct Exposed {
-    pub setting: String,
-    pub reason: String,
-}
-
-/// What the server that nodes share refuses.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct SharedServer {
-    pub refused: Vec<String>,
-}
-
-/// What this node hears of the others.
-#[derive(Debug, Default, Clone, Deserialize, Serialize)]
-#[serde(default)]
-pub(super) struct Relay {
-    pub state: String,
-    pub age_ms: Option<u64>,
-    pub gaps: u64,
-    #[serde(skip_serializing)]
-    pub tokens: Option<RelayTokens>,
-}
-
-/// Who gave the brokers' tokens.
-#[derive(Debug, Default, Clone, Deserialize)]
-#[serde(default)]
-pub(crate) struct RelayTokens {
-    pub broker_a: String,
-    pub broker_b: String,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Store {
-    pub writes: u64,
-    pub refused: u64,
-}
-
-#[derive(Debug, Default, Clone, Deserialize, Serialize)]
-#[serde(default)]
-pub(crate) struct CacheL1 {
-    pub size: u64,
-    pub hits: u64,
-    pub misses: u64,
-}
-
-#[derive(Debug, Default, Clone, Deserialize, Serialize)]
-#[serde(default)]
-pub(crate) struct CacheAnswers {
-    pub users: u64,
-    pub hits: u64,
-    pub misses: u64,
-}
-
-#[derive(Debug, Default, Clone, Deserialize, Serialize)]
-#[serde(default)]
-pub(crate) struct CacheL2 {
-    pub backend: String,
-    pub errors: u64,
-}
-
-#[derive(Debug, Default, Clone, Deserialize, Serialize)]
-#[serde(default)]
-pub(super) struct Warmers {
-    pub index: String,
-    pub quotes: String,
-    pub instruments: String,
-    pub persist: String,
-    pub close: String,
-    pub signals: String,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct Feeds {
-    pub broker_a: Feed,
-    pub public: Feed,
-}
-
-#[derive(Debug, Default, Clone, Deserialize, Serialize)]
-#[serde(default)]
-pub(crate) struct Feed {
-    pub state: String,
-    pub age_ms: Option<u64>,
-    pub delay_s: Option<u64>,
-    pub failure: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) ticker: Option<Ticker>,
-}
-
-/// Broker A's WebSocket.
-#[derive(Debug, Default, Clone, Deserialize, Serialize)]
-#[serde(default)]
-pub(crate) struct Ticker {
-    pub state: String,
-    pub live: bool,
-    pub failure: Option<String>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Market {
-    pub phase: String,
-    pub calendar_known: bool,
-    pub calendar_until: Option<String>,
-    pub as_of_ist: Option<String>,
-    pub delay_s: Option<u64>,
-    pub stale: Option<bool>,
-    pub source: Option<String>,
-}
-
-#[derive(Debug, Default, Clone, Deserialize, Serialize)]
-#[serde(default)]
-pub(super) struct Lane {
-    pub name: String,
-    pub depth: u64,
-    pub refused: u64,
-    pub expired: u64,
-    pub panicked: u64,
-}
-
-impl Lane {
-    /// Whether jobs wait now, or were not done since the start.
-    pub(crate) fn has_trouble(&self) -> bool {
-        self.depth + self.refused + self.expired + self.panicked > 0
-    }
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct Log {
-    pub lines_dropped: u64,
-    pub writes_failed: u64,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Clock {
-    pub ahead_of_exchange_ms: Option<i64>,
-    pub set: bool,
-}
-
-/// The last backup that a command made or tried.
-#[derive(Debug, Default, Clone, Deserialize)]
-#[serde(default)]
-pub(crate) struct Backup {
-    pub succeeded_ist: Option<String>,
-    pub failed: bool,
-}
-
-/// The last reload, where it was refused.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct Reload {
-    pub refused_ist: String,
-}
-
-/// The listener of metrics and probes, where it could not be had.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct AdminListener {
-    pub failure: String,
-}
-
-/// `GET /brokera/status`, `GET /brokerb/status`.
-#[derive(Debug, Default, Deserialize)]
-pub(crate) struct Token {
-    pub initialized: bool,
-    pub valid: bool,
-    #[serde(default)]
-    pub expires_at: Option<String>,
 }
