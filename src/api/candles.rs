@@ -178,17 +178,13 @@ pub(crate) struct KeptStats {
     pub evictions: u64,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct LookUps {
     hits: Counter,
     misses: Counter,
 }
 
 impl LookUps {
-    const fn new() -> Self {
-        Self { hits: Counter::new(), misses: Counter::new() }
-    }
-
     fn count(&self, is_hit: bool) {
         if is_hit { &self.hits } else { &self.misses }.increment();
     }
@@ -237,8 +233,8 @@ impl Default for KeptCandles {
     fn default() -> Self {
         let symbols = Mutex::new(BoundedMap::evicting_in_batches(SYMBOLS_MAX));
         let compressed = Mutex::new(BoundedMap::evicting_in_batches(COMPRESSED_MAX));
-        let counts = [const { LookUps::new() }; 2];
-        Self { symbols, compressed, uses: AtomicU64::new(0), counts, reads: Arc::default() }
+        let (uses, counts, reads) = Default::default();
+        Self { symbols, compressed, uses, counts, reads }
     }
 }
 

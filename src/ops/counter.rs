@@ -39,10 +39,6 @@ pub(super) const SHARDS: usize = 16;
 pub(crate) struct Sharded([Counter; SHARDS]);
 
 impl Sharded {
-    pub(crate) const fn new() -> Self {
-        Self([const { Counter::new() }; SHARDS])
-    }
-
     pub(crate) fn add(&self, by: u64) {
         self.0[shard()].add(by);
     }
@@ -141,6 +137,13 @@ pub(crate) fn bucket_of(bounds: &[u64], value: u64) -> usize {
     bounds.iter().position(|bound| value <= *bound).unwrap_or(bounds.len())
 }
 
+impl Default for Durations {
+    /// One empty histogram.
+    fn default() -> Self {
+        Self::new(1)
+    }
+}
+
 impl Durations {
     /// `series` empty histograms.
     pub fn new(series: usize) -> Self {
@@ -180,19 +183,18 @@ mod tests {
 
     #[test]
     fn counters_lose_no_increment_of_concurrent_threads() {
-        static PLAIN: Counter = Counter::new();
-        static SHARDED: Sharded = Sharded::new();
+        let (plain, sharded) = (Counter::default(), Sharded::default());
         std::thread::scope(|scope| {
             for _ in 0..20 {
                 scope.spawn(|| {
                     for _ in 0..1_000 {
-                        PLAIN.increment();
-                        SHARDED.add(2);
+                        plain.increment();
+                        sharded.add(2);
                     }
                 });
             }
         });
-        assert_eq!((PLAIN.value(), SHARDED.value()), (20_000, 40_000));
+        assert_eq!((plain.value(), sharded.value()), (20_000, 40_000));
     }
 }
 

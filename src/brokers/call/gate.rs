@@ -54,8 +54,7 @@ impl Gate {
     /// Lets `ask` out if the class allows it, and learns from its result.
     ///
     /// # Errors
-    /// [`BrokerErrorKind::NotReady`], or what `ask` gave; the wait of a
-    /// [`BrokerErrorKind::RateLimited`] is then the whole penalty.
+    /// `NotReady`, or the error of `ask`. The wait of a `RateLimited` is the whole penalty.
     pub(crate) fn call<T>(
         &self,
         ask: impl FnOnce() -> Result<T, BrokerError>,

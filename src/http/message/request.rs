@@ -3,54 +3,31 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
+use crate::base::words;
 use crate::http::document::variants::trimmed;
 use crate::http::message::head::{Authority, Head, Lines, Span, is_unreserved};
 
-/// Methods that are recognised; any other token is answered 501.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Method {
-    #[default]
-    Get,
-    Head,
-    Post,
-    Put,
-    Patch,
-    Delete,
-    Options,
-    Trace,
-    Connect,
+words! {
+    /// Methods that are recognised; any other token is answered 501.
+    #[derive(Default)]
+    pub enum Method {
+        #[default]
+        Get = "GET",
+        Head = "HEAD",
+        Post = "POST",
+        Put = "PUT",
+        Patch = "PATCH",
+        Delete = "DELETE",
+        Options = "OPTIONS",
+        Trace = "TRACE",
+        Connect = "CONNECT",
+    }
 }
 
 impl Method {
     /// Parses a method token; methods are case-sensitive (RFC 9110 9.1).
     pub(crate) fn parse(token: &[u8]) -> Option<Self> {
-        Some(match token {
-            b"GET" => Self::Get,
-            b"HEAD" => Self::Head,
-            b"POST" => Self::Post,
-            b"PUT" => Self::Put,
-            b"PATCH" => Self::Patch,
-            b"DELETE" => Self::Delete,
-            b"OPTIONS" => Self::Options,
-            b"TRACE" => Self::Trace,
-            b"CONNECT" => Self::Connect,
-            _ => return None,
-        })
-    }
-
-    /// The token.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Get => "GET",
-            Self::Head => "HEAD",
-            Self::Post => "POST",
-            Self::Put => "PUT",
-            Self::Patch => "PATCH",
-            Self::Delete => "DELETE",
-            Self::Options => "OPTIONS",
-            Self::Trace => "TRACE",
-            Self::Connect => "CONNECT",
-        }
+        Self::ALL.into_iter().find(|method| method.as_str().as_bytes() == token)
     }
 }
 

@@ -104,7 +104,7 @@ impl Drop for Place {
 // Streams of a server: how many may be open, and their counters.
 
 /// The streams of a server.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Streams {
     places: Arc<Places>,
     fan_out_mono_ms: AtomicU64,
@@ -112,7 +112,7 @@ pub struct Streams {
 }
 
 /// Counters of streams.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct StreamStats {
     /// Frames sent, without heartbeats.
     pub frames: Counter,
@@ -131,26 +131,6 @@ pub struct StreamStats {
     pub input_cuts: Counter,
     /// From the news of a change to the last wake-up, in one series.
     pub fan_out: Durations,
-}
-
-impl Default for Streams {
-    fn default() -> Self {
-        Self {
-            places: Arc::default(),
-            fan_out_mono_ms: AtomicU64::new(0),
-            stats: StreamStats {
-                frames: Counter::new(),
-                heartbeats: Counter::new(),
-                bytes: Counter::new(),
-                conflated: Counter::new(),
-                refused: Counter::new(),
-                slow_cuts: Counter::new(),
-                crowded_cuts: Counter::new(),
-                input_cuts: Counter::new(),
-                fan_out: Durations::new(1),
-            },
-        }
-    }
 }
 
 impl Streams {

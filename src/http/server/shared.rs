@@ -117,7 +117,7 @@ impl<S> Shared<S> {
 pub(crate) const STATUS_CLASSES: [&str; 4] = ["2xx", "3xx", "4xx", "5xx"];
 
 /// Counters of connections and requests.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct HttpStats {
     pub accepted: Counter,
     pub accept_errors: Counter,
@@ -146,22 +146,8 @@ pub struct HttpStats {
 impl HttpStats {
     /// `kinds`: see [`Serve::kinds`].
     pub(crate) fn new(kinds: usize) -> Self {
-        Self {
-            accepted: Counter::new(),
-            accept_errors: Counter::new(),
-            accept_pauses: Counter::new(),
-            address_refusals: Counter::new(),
-            idle_closed: Counter::new(),
-            read_timeouts: Counter::new(),
-            write_timeouts: Counter::new(),
-            unread_cuts: Counter::new(),
-            handler_panics: Counter::new(),
-            client_errors: Counter::new(),
-            server_errors: Counter::new(),
-            refusal_lines: RefusalLines::default(),
-            begun: Sharded::new(),
-            durations: Durations::new((kinds + 1) * STATUS_CLASSES.len()),
-        }
+        let durations = Durations::new((kinds + 1) * STATUS_CLASSES.len());
+        Self { durations, ..Self::default() }
     }
 
     pub(crate) fn begin(&self) {

@@ -15,7 +15,7 @@ use rustls::pki_types::ServerName;
 use tungstenite::http::Uri;
 
 use crate::base::{Clock, Symbol};
-use crate::brokers::broker_a::ticker::reading::Counters;
+use crate::brokers::broker_a::ticker::reading::{Counters, Reason};
 use crate::brokers::broker_a::ticker::thread::{KnownTokens, Wanted};
 use crate::brokers::call::transport::BadUrl;
 use crate::brokers::feed::Push;
@@ -61,45 +61,15 @@ impl Endpoint {
     }
 }
 
-/// Why a connection could not be opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum OpenFailure {
-    /// The name has no address, or nobody listens there.
-    Unreachable,
-    TimedOut,
-    Tls,
-    /// 403: the token is dead, the plan has no data, or too many connections are open.
-    Refused,
-    /// 429, or the broker's own trouble.
-    Busy,
-    Redirected,
-    /// Any other answer.
-    NotWebSocket,
-}
-
-impl OpenFailure {
-    pub(super) fn as_str(self) -> &'static str {
-        match self {
-            Self::Unreachable => "unreachable",
-            Self::TimedOut => "timed_out",
-            Self::Tls => "tls",
-            Self::Refused => "refused",
-            Self::Busy => "busy",
-            Self::Redirected => "redirected",
-            Self::NotWebSocket => "not_websocket",
-        }
-    }
-}
-
 fn addresses(
     names: &Names,
     endpoint: &Endpoint,
     timeout_ms: u64,
-) -> Result<Vec<SocketAddr>, OpenFailure> {
+) -> Result<Vec<SocketAddr>, Reason> {
     let found = names.addresses(&endpoint.host, endpoint.port, timeout_ms);
     found.map_err(|error| match error.kind() {
-        io::ErrorKind::TimedOut => OpenFailure::TimedOut,
-        _ => OpenFailure::Unreachable,
+        io::ErrorKind::TimedOut => Reason::TimedOut,
+        _ => Reason::Unreachable,
     })
 }
 
@@ -120,7 +90,7 @@ impl Dialer {
 
     /// A stream to the endpoint. Its reads end by the deadline of the upgrade until
     /// [another](Timed::read_within) is set.
-    pub(super) fn dial(&self, endpoint: &Endpoint) -> Result<Stream<Timed>, OpenFailure> {
+    pub(super) fn dial(&self, endpoint: &Endpoint) -> Result<Stream<Timed>, Reason> {
         let tcp = connect(&addresses(&self.names, endpoint, NAME_TIMEOUT_MS)?)?;
         let until_mono_ms = self.timer.monotonic_ms() + UPGRADE_TIMEOUT_MS;
         let timed = Timed { tcp, timer: self.timer.clone(), until_mono_ms };
@@ -130,26 +100,26 @@ impl Dialer {
         }
     }
 
-    fn tls(&self, endpoint: &Endpoint, timed: Timed) -> Result<Stream<Timed>, OpenFailure> {
-        let name = ServerName::try_from(endpoint.host.clone()).map_err(|_| OpenFailure::Tls)?;
+    fn tls(&self, endpoint: &Endpoint, timed: Timed) -> Result<Stream<Timed>, Reason> {
+        let name = ServerName::try_from(endpoint.host.clone()).map_err(|_| Reason::Tls)?;
         Stream::secured(timed, &self.tls, name).map_err(|error| match error.kind() {
-            io::ErrorKind::TimedOut => OpenFailure::TimedOut,
-            io::ErrorKind::InvalidData => OpenFailure::Tls,
-            _ => OpenFailure::Unreachable,
+            io::ErrorKind::TimedOut => Reason::TimedOut,
+            io::ErrorKind::InvalidData => Reason::Tls,
+            _ => Reason::Unreachable,
         })
     }
 }
 
-fn connect(addresses: &[SocketAddr]) -> Result<TcpStream, OpenFailure> {
-    let mut failure = OpenFailure::Unreachable;
+fn connect(addresses: &[SocketAddr]) -> Result<TcpStream, Reason> {
+    let mut failure = Reason::Unreachable;
     for address in addresses {
         match TcpStream::connect_timeout(address, TCP_TIMEOUT) {
             Ok(tcp) => {
                 let set = tcp.set_nodelay(true).and(tcp.set_write_timeout(Some(WRITE_TIMEOUT)));
-                return set.map(|()| tcp).map_err(|_| OpenFailure::Unreachable);
+                return set.map(|()| tcp).map_err(|_| Reason::Unreachable);
             }
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-                failure = OpenFailure::TimedOut;
+                failure = Reason::TimedOut;
             }
             Err(_) => {}
         }

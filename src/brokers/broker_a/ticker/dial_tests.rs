@@ -38,7 +38,7 @@ fn a_name_that_hangs_ends_by_its_deadline_and_holds_no_more_than_one_thread() {
     let names = Names::with("test-name", Arc::new(resolve)).unwrap();
     let named = endpoint("ws://ticker.example:9");
     for _ in 0..4 {
-        assert_eq!(addresses(&names, &named, 50), Err(OpenFailure::TimedOut));
+        assert_eq!(addresses(&names, &named, 50), Err(Reason::TimedOut));
     }
     let stats = names.lane.stats();
     assert_eq!((stats.running, stats.depth, stats.refused), (1, NAMES_QUEUE_MAX, 2));
@@ -61,6 +61,6 @@ fn an_address_is_not_resolved_and_a_name_without_one_is_unreachable() {
         assert_eq!(addresses(&names, &endpoint(url), 60_000), Ok(vec![address.parse().unwrap()]));
     }
     let unknown = endpoint("ws://ticker.example");
-    assert_eq!(addresses(&names, &unknown, 60_000), Err(OpenFailure::Unreachable));
-    assert_eq!(connect(&[]).err(), Some(OpenFailure::Unreachable));
+    assert_eq!(addresses(&names, &unknown, 60_000), Err(Reason::Unreachable));
+    assert_eq!(connect(&[]).err(), Some(Reason::Unreachable));
 }

@@ -125,12 +125,12 @@ fn a_certificate_that_is_not_trusted_or_of_another_name_ends_it_before_the_token
     let peer = Peer::start(Vec::new());
     let strange = dialer_trusting(RootCertStore::empty());
     let refused = Link::open(&strange, &peer.endpoint("localhost"), &token());
-    assert_eq!(refused.err(), Some(OpenFailure::Tls));
+    assert_eq!(refused.err(), Some(Reason::Tls));
     assert_eq!(peer.thread.join().unwrap(), None);
 
     let peer = Peer::start(Vec::new());
     let dialer = dialer_trusting(peer.roots());
     let refused = Link::open(&dialer, &peer.endpoint("127.0.0.1"), &token());
-    assert_eq!(refused.err(), Some(OpenFailure::Tls));
+    assert_eq!(refused.err(), Some(Reason::Tls));
     assert_eq!(peer.thread.join().unwrap(), None);
 }

@@ -4,39 +4,46 @@ use std::collections::HashMap;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize};
 
-use crate::base::{CallWindow, Symbol};
+use crate::base::{CallWindow, Symbol, words};
 use crate::ops::counter::{DurationCounts, Durations};
 pub(super) use crate::views::health::TickerState as State;
 
-/// Why a connection ended or was not opened, and why what came was not taken.
-const REASONS: [&str; 12] = [
-    "unreachable",
-    "timed_out",
-    "tls",
-    "refused",
-    "busy",
-    "redirected",
-    "not_websocket",
-    "broken",
-    "silent",
-    "no_pong",
-    "no_ticks",
-    "bad_messages",
-];
-const FAULTS: [&str; 3] = ["framing", "length", "segment"];
-
-/// A connection that broke by itself.
-pub(super) const BROKEN: &str = "broken";
-
-/// Faults of received data that is not used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Bad {
-    Framing,
-    Length,
-    Segment,
+words! {
+    /// Why a connection ended or could not be opened.
+    pub(super) enum Reason {
+        /// The name has no address, or nobody listens there.
+        Unreachable = "unreachable",
+        TimedOut = "timed_out",
+        Tls = "tls",
+        /// 403: the token is dead, the plan has no data, or too many connections are open.
+        Refused = "refused",
+        /// 429, or the broker's own trouble.
+        Busy = "busy",
+        Redirected = "redirected",
+        /// Any other answer to the upgrade.
+        NotWebSocket = "not_websocket",
+        /// The connection broke by itself.
+        Broken = "broken",
+        /// No message came, not even a heartbeat.
+        Silent = "silent",
+        NoPong = "no_pong",
+        /// The leading indices do not tick.
+        NoTicks = "no_ticks",
+        BadMessages = "bad_messages",
+    }
 }
 
-/// Written by the thread, and by the scheduler what it says of batches.
+words! {
+    /// Faults of received data that is not used.
+    pub(super) enum Bad {
+        Framing = "framing",
+        Length = "length",
+        Segment = "segment",
+    }
+}
+
+/// Written by the thread; `merged` and `published` by the scheduler.
+#[derive(Default)]
 pub(super) struct Counters {
     state: AtomicU8,
     live: AtomicBool,
@@ -48,9 +55,9 @@ pub(super) struct Counters {
     pub(super) bytes: AtomicU64,
     pub(super) merged: AtomicU64,
     pub(super) published: Durations,
-    ended: [AtomicU64; REASONS.len()],
-    bad: [AtomicU64; FAULTS.len()],
-    /// The place in [`REASONS`] of the last failure, plus one; 0 once it speaks.
+    ended: [AtomicU64; Reason::ALL.len()],
+    bad: [AtomicU64; Bad::ALL.len()],
+    /// The last [`Reason`] as a number, plus one; 0 once it speaks.
     failure: AtomicU8,
 }
 
@@ -76,25 +83,6 @@ pub(crate) struct TickerReading {
     pub bad: Vec<(&'static str, u64)>,
     /// Why the last connection ended or could not be opened; `None` once it speaks.
     pub failure: Option<&'static str>,
-}
-
-impl Default for Counters {
-    fn default() -> Self {
-        Self {
-            state: AtomicU8::default(),
-            live: AtomicBool::default(),
-            subscribed: AtomicUsize::default(),
-            ticked_mono_ms: AtomicU64::default(),
-            ticks: AtomicU64::default(),
-            frames: AtomicU64::default(),
-            bytes: AtomicU64::default(),
-            merged: AtomicU64::default(),
-            published: Durations::new(1),
-            ended: Default::default(),
-            bad: Default::default(),
-            failure: AtomicU8::default(),
-        }
-    }
 }
 
 impl Counters {
@@ -134,10 +122,9 @@ impl Counters {
     }
 
     /// Counts the end of a connection. Gives false where the last one ended likewise.
-    pub(super) fn ended(&self, reason: &str) -> bool {
-        let Some(place) = REASONS.iter().position(|known| *known == reason) else { return true };
-        self.ended[place].fetch_add(1, Relaxed);
-        let told = place as u8 + 1;
+    pub(super) fn ended(&self, reason: Reason) -> bool {
+        self.ended[reason as usize].fetch_add(1, Relaxed);
+        let told = reason as u8 + 1;
         self.failure.swap(told, Relaxed) != told
     }
 
@@ -161,20 +148,9 @@ impl Counters {
             bytes: self.bytes.load(Relaxed),
             merged: self.merged.load(Relaxed),
             published: self.published.read(0),
-            ended: counts(&REASONS, &self.ended),
-            bad: counts(&FAULTS, &self.bad),
-            failure: failure.and_then(|place| REASONS.get(place).copied()),
-        }
-    }
-}
-
-impl Why {
-    pub(super) fn as_str(self) -> &'static str {
-        match self {
-            Self::Silent => "silent",
-            Self::NoPong => "no_pong",
-            Self::NoTicks => "no_ticks",
-            Self::BadMessages => "bad_messages",
+            ended: counts(&Reason::ALL.map(Reason::as_str), &self.ended),
+            bad: counts(&Bad::ALL.map(Bad::as_str), &self.bad),
+            failure: failure.and_then(|place| Reason::ALL.get(place)).map(|reason| reason.as_str()),
         }
     }
 }
@@ -203,15 +179,6 @@ const GIVE_UP_MS: u64 = 30_000;
 const BAD_MAX: usize = 10;
 const BAD_SPAN_MS: u64 = 10_000;
 
-/// Why a connection is given up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Why {
-    Silent,
-    NoPong,
-    NoTicks,
-    BadMessages,
-}
-
 /// The next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
@@ -220,7 +187,7 @@ pub(super) enum Verdict {
     Ping,
     /// Subscribe everything anew.
     Renew,
-    GiveUp(Why),
+    GiveUp(Reason),
 }
 
 /// One connection as it is heard.
@@ -292,13 +259,13 @@ impl Watch {
     pub(super) fn judge(&mut self, moves: bool, now_mono_ms: u64) -> Verdict {
         self.moves_since_mono_ms = moves.then(|| self.moves_since_mono_ms.unwrap_or(now_mono_ms));
         if now_mono_ms.saturating_sub(self.heard_mono_ms) > SILENT_MS {
-            return Verdict::GiveUp(Why::Silent);
+            return Verdict::GiveUp(Reason::Silent);
         }
         if self.unanswered_mono_ms.is_some_and(|at| now_mono_ms.saturating_sub(at) > PONG_MS) {
-            return Verdict::GiveUp(Why::NoPong);
+            return Verdict::GiveUp(Reason::NoPong);
         }
         if self.bad.calls(now_mono_ms) >= BAD_MAX {
-            return Verdict::GiveUp(Why::BadMessages);
+            return Verdict::GiveUp(Reason::BadMessages);
         }
         if let Some(verdict) = self.of_leads(now_mono_ms) {
             return verdict;
@@ -318,7 +285,7 @@ impl Watch {
         let stands_ms = now_mono_ms.saturating_sub(last);
         let limit_ms = if self.has_ticked() { GIVE_UP_MS } else { FIRST_MS };
         if stands_ms > limit_ms {
-            return Some(Verdict::GiveUp(Why::NoTicks));
+            return Some(Verdict::GiveUp(Reason::NoTicks));
         }
         if stands_ms > RENEW_MS && !self.renewed {
             self.renewed = true;
@@ -331,28 +298,13 @@ impl Watch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::brokers::broker_a::ticker::dial::OpenFailure;
 
     #[test]
     fn every_reason_is_counted_under_its_name_and_told_once_in_a_row() {
         let counters = Counters::default();
-        let opening = [
-            OpenFailure::Unreachable,
-            OpenFailure::TimedOut,
-            OpenFailure::Tls,
-            OpenFailure::Refused,
-            OpenFailure::Busy,
-            OpenFailure::Redirected,
-            OpenFailure::NotWebSocket,
-        ];
-        let watching = [Why::Silent, Why::NoPong, Why::NoTicks, Why::BadMessages];
-        let mut reasons: Vec<&str> = opening.map(OpenFailure::as_str).into();
-        reasons.push(BROKEN);
-        reasons.extend(watching.map(Why::as_str));
-        assert_eq!(reasons, REASONS);
-        for reason in reasons {
+        for reason in Reason::ALL {
             assert!(counters.ended(reason) && !counters.ended(reason));
-            assert_eq!(counters.read(0).failure, Some(reason));
+            assert_eq!(counters.read(0).failure, Some(reason.as_str()));
         }
         assert!(counters.read(0).ended.iter().all(|(_, count)| *count == 2));
         counters.set_state(State::Speaking);
@@ -400,7 +352,7 @@ mod watch_tests {
         let mut watch = Watch::new(&leads(), 0);
         assert_eq!(alarms(&mut watch, false, 0, 60_000), []);
         let found = alarms(&mut watch, true, 60_250, 70_500);
-        assert_eq!(found, [(70_500, Verdict::GiveUp(Why::NoTicks))]);
+        assert_eq!(found, [(70_500, Verdict::GiveUp(Reason::NoTicks))]);
     }
 
     #[test]
@@ -409,7 +361,7 @@ mod watch_tests {
         let mut watch = Watch::new(&leads, 0);
         leads.iter().for_each(|lead| watch.ticked(lead, 0));
         let renewed = (15_250, Verdict::Renew);
-        let given_up = (30_250, Verdict::GiveUp(Why::NoTicks));
+        let given_up = (30_250, Verdict::GiveUp(Reason::NoTicks));
         assert_eq!(alarms(&mut watch, true, 0, 30_250), [renewed, given_up]);
         let mut watch = Watch::new(&leads, 0);
         leads.iter().for_each(|lead| watch.ticked(lead, 0));
@@ -426,10 +378,10 @@ mod watch_tests {
         let mut watch = Watch::new(&[], 0);
         assert_eq!(watch.judge(false, 2_500), Verdict::Ping);
         assert_eq!(watch.judge(false, 5_000), Verdict::Ping);
-        assert_eq!(watch.judge(false, 5_001), Verdict::GiveUp(Why::Silent));
+        assert_eq!(watch.judge(false, 5_001), Verdict::GiveUp(Reason::Silent));
         watch.heard(7_000);
         assert_eq!(watch.judge(false, 7_500), Verdict::Ping);
-        assert_eq!(watch.judge(false, 7_501), Verdict::GiveUp(Why::NoPong));
+        assert_eq!(watch.judge(false, 7_501), Verdict::GiveUp(Reason::NoPong));
         watch.ponged();
         assert_eq!(watch.judge(false, 7_502), Verdict::Fine);
     }
@@ -445,6 +397,6 @@ mod watch_tests {
         }
         (0..9).for_each(|_| watch.bad(36_000));
         watch.heard(36_000);
-        assert_eq!(watch.judge(false, 36_000), Verdict::GiveUp(Why::BadMessages));
+        assert_eq!(watch.judge(false, 36_000), Verdict::GiveUp(Reason::BadMessages));
     }
 }

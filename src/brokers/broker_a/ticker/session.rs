@@ -13,10 +13,8 @@ use tungstenite::protocol::WebSocketConfig;
 use tungstenite::{Bytes, Error, HandshakeError, Message, WebSocket};
 
 use crate::base::{Clock, Source, Symbol, wipe};
-use crate::brokers::broker_a::ticker::dial::{
-    Dialer, Endpoint, OpenFailure, Timed, Way, Worker, is_wait,
-};
-use crate::brokers::broker_a::ticker::reading::{BROKEN, Bad, State, Verdict, Watch};
+use crate::brokers::broker_a::ticker::dial::{Dialer, Endpoint, Timed, Way, Worker, is_wait};
+use crate::brokers::broker_a::ticker::reading::{Bad, Reason, State, Verdict, Watch};
 use crate::brokers::broker_a::ticker::thread::{Changes, Subscriptions, Wanted};
 use crate::brokers::feed::{Batch, CallTimes, Claim, Kind};
 use crate::brokers::session::token::Token;
@@ -39,10 +37,10 @@ pub(super) enum Ended {
     Stopped,
     /// It is not wanted any more, or its place or the token is another.
     Unwanted,
-    NotOpened(OpenFailure),
+    NotOpened(Reason),
     /// It was open; `spoke`: and gave prices.
     Lost {
-        reason: &'static str,
+        reason: Reason,
         spoke: bool,
     },
 }
@@ -86,7 +84,7 @@ pub(super) fn run(worker: &Worker, way: &Way) -> Ended {
 }
 
 impl Session<'_> {
-    fn lost(&self, reason: &'static str) -> Ended {
+    fn lost(&self, reason: Reason) -> Ended {
         Ended::Lost { reason, spoke: self.spoke }
     }
 
@@ -104,14 +102,14 @@ impl Session<'_> {
         let now_mono_ms = self.worker.now_mono_ms();
         match self.watch.judge(wanted.moves, now_mono_ms) {
             Verdict::Fine => {}
-            Verdict::Ping => self.link.ping().map_err(|_| self.lost(BROKEN))?,
+            Verdict::Ping => self.link.ping().map_err(|_| self.lost(Reason::Broken))?,
             Verdict::Renew => self.send(&self.subscriptions.all())?,
-            Verdict::GiveUp(why) => return Err(self.lost(why.as_str())),
+            Verdict::GiveUp(why) => return Err(self.lost(why)),
         }
         let due_in_ms = self.window.due_in_ms(now_mono_ms);
         let wait_ms = due_in_ms.map_or(READ_WAIT_MS, |due| due.min(READ_WAIT_MS));
         let heard = self.link.read(Duration::from_millis(wait_ms));
-        self.take(heard.map_err(|_| self.lost(BROKEN))?);
+        self.take(heard.map_err(|_| self.lost(Reason::Broken))?);
         self.tell(wanted);
         Ok(())
     }
@@ -132,7 +130,7 @@ impl Session<'_> {
 
     fn send(&mut self, changes: &Changes) -> Result<(), Ended> {
         for request in changes.requests() {
-            self.link.send_text(request).map_err(|_| self.lost(BROKEN))?;
+            self.link.send_text(request).map_err(|_| self.lost(Reason::Broken))?;
         }
         Ok(())
     }
@@ -243,7 +241,7 @@ impl Link {
         dialer: &Dialer,
         endpoint: &Endpoint,
         token: &Token,
-    ) -> Result<Self, OpenFailure> {
+    ) -> Result<Self, Reason> {
         let opened = upgrade(endpoint, token, dialer.dial(endpoint)?);
         // Making the request leaves pieces of the token.
         wipe::scrub();
@@ -290,10 +288,10 @@ fn upgrade(
     endpoint: &Endpoint,
     token: &Token,
     stream: Stream<Timed>,
-) -> Result<(WebSocket<Stream<Timed>>, bool), OpenFailure> {
+) -> Result<(WebSocket<Stream<Timed>>, bool), Reason> {
     let target = token.ticker_url(&endpoint.url);
     let request = target.as_str().into_client_request();
-    let mut request = request.map_err(|_| OpenFailure::NotWebSocket)?;
+    let mut request = request.map_err(|_| Reason::NotWebSocket)?;
     request.headers_mut().insert("x-kite-version", HeaderValue::from_static("3"));
     let config = WebSocketConfig::default()
         .read_buffer_size(READ_BUFFER_BYTES)
@@ -308,18 +306,18 @@ fn upgrade(
         }
         Err(HandshakeError::Failure(Error::Http(response))) => {
             Err(match response.status().as_u16() {
-                403 => OpenFailure::Refused,
-                429 | 500.. => OpenFailure::Busy,
-                300..=399 => OpenFailure::Redirected,
-                _ => OpenFailure::NotWebSocket,
+                403 => Reason::Refused,
+                429 | 500.. => Reason::Busy,
+                300..=399 => Reason::Redirected,
+                _ => Reason::NotWebSocket,
             })
         }
         Err(HandshakeError::Failure(Error::Io(error))) => Err(match error.kind() {
-            io::ErrorKind::TimedOut => OpenFailure::TimedOut,
-            _ => OpenFailure::Unreachable,
+            io::ErrorKind::TimedOut => Reason::TimedOut,
+            _ => Reason::Unreachable,
         }),
-        Err(HandshakeError::Failure(_)) => Err(OpenFailure::NotWebSocket),
-        Err(HandshakeError::Interrupted(_)) => Err(OpenFailure::TimedOut),
+        Err(HandshakeError::Failure(_)) => Err(Reason::NotWebSocket),
+        Err(HandshakeError::Interrupted(_)) => Err(Reason::TimedOut),
     }
 }
 

@@ -11,9 +11,9 @@ use parking_lot::Mutex;
 
 use crate::base::{BoundedMap, Clock, Symbol, rng};
 use crate::brokers::broker_a::ticker::dial::{
-    Dialer, OpenFailure, Shared, TickerParts, TickerSettings, Way, Worker,
+    Dialer, Shared, TickerParts, TickerSettings, Way, Worker,
 };
-use crate::brokers::broker_a::ticker::reading::{State, TickerReading};
+use crate::brokers::broker_a::ticker::reading::{Reason, State, TickerReading};
 use crate::brokers::broker_a::ticker::session;
 use crate::brokers::broker_a::ticker::session::Ended;
 use crate::rt::{News, threads};
@@ -147,14 +147,14 @@ impl Worker {
             match session::run(&self, &way) {
                 Ended::Stopped => return,
                 Ended::Unwanted => back_off = BackOff::new(),
-                Ended::NotOpened(OpenFailure::Refused) => {
-                    self.failed(OpenFailure::Refused.as_str());
+                Ended::NotOpened(Reason::Refused) => {
+                    self.failed(Reason::Refused);
                     let (worked, at_mono_ms) = (way.token.worked(), self.now_mono_ms());
                     refused = Some(Refused { way, at_mono_ms, worked });
                 }
                 Ended::NotOpened(failure) => {
-                    self.failed(failure.as_str());
-                    let least_ms = if failure == OpenFailure::Busy { WAIT_BUSY_MS } else { 0 };
+                    self.failed(failure);
+                    let least_ms = if failure == Reason::Busy { WAIT_BUSY_MS } else { 0 };
                     self.wait(&mut back_off, least_ms, &way);
                 }
                 Ended::Lost { reason, spoke } => {
@@ -180,9 +180,9 @@ impl Worker {
         })
     }
 
-    fn failed(&self, reason: &'static str) {
+    fn failed(&self, reason: Reason) {
         if self.counters().ended(reason) {
-            tracing::warn!(reason, "broker A's ticker has no connection");
+            tracing::warn!(reason = reason.as_str(), "broker A's ticker has no connection");
         }
     }
 
