@@ -1,11 +1,11 @@
-//! Shows that answering from memory allocates nothing: neither the snapshot, nor its 304, nor fifty
-//! cached quotes, nor health, nor an event to a stream.
+//! Shows that answers from memory allocate nothing: the snapshot, its 304, fifty cached quotes,
+//! health, and an event of a stream.
 //!
-//! The HTTP server and the routes run as they do in the product, over a real socket. The parts
-//! around them (feeds, warmers, log) are left out and the clock stands still, because what happens
-//! once a second or once a refresh does allocate: a new `Date`, a new snapshot. What is left is the
-//! cost of requests, and once each connection's worker has grown its buffers, no thread but the
-//! test's own may call the allocator: the count is of the whole process, not of threads picked out.
+//! The HTTP server and the routes run as in the product, over a real socket. The parts around them
+//! (feeds, warmers, log) are left out and the clock stands still, because work that is done once a
+//! second or once a refresh does allocate: a new `Date`, a new snapshot. Only the cost of requests
+//! remains. Once each connection's worker has grown its buffers, no thread but the test's own may
+//! call the allocator: the count covers the whole process, not selected threads.
 
 #![allow(clippy::unwrap_used)]
 #![allow(unsafe_code)] // An allocator cannot be written without.
@@ -30,7 +30,7 @@ use bhav::ops::state_lock::InstanceLock;
 
 /// Calls of the allocator by threads that are not the test's own.
 static CALLS: AtomicUsize = AtomicUsize::new(0);
-/// Those of them that ask for memory; the others give it back.
+/// Calls that allocate. The others free.
 static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
@@ -52,25 +52,25 @@ fn count(of: &[&AtomicUsize]) {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(&[&CALLS, &ALLOCATIONS]);
-        // SAFETY: the caller's promise is handed on.
+        // SAFETY: the caller upholds the same contract.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         count(&[&CALLS, &ALLOCATIONS]);
-        // SAFETY: the caller's promise is handed on.
+        // SAFETY: the caller upholds the same contract.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         count(&[&CALLS, &ALLOCATIONS]);
-        // SAFETY: the caller's promise is handed on.
+        // SAFETY: the caller upholds the same contract.
         unsafe { System.realloc(block, layout, new_size) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         count(&[&CALLS]);
-        // SAFETY: the caller's promise is handed on.
+        // SAFETY: the caller upholds the same contract.
         unsafe { System.dealloc(block, layout) }
     }
 }
@@ -79,7 +79,7 @@ unsafe impl GlobalAlloc for Counting {
 static ALLOCATOR: Counting = Counting;
 
 const NOW: &str = "2026-11-20T11:00:00+05:30";
-/// Enough that every edge worker serves some.
+/// Enough connections for every edge worker to serve some.
 const CONNECTIONS: usize = 8;
 const WARM_UP: usize = 50;
 const COUNTED: usize = 1_000;
@@ -127,17 +127,17 @@ fn keep(l1: &L1, symbol: Symbol, price: &str, second: i64) {
     assert_eq!(l1.insert(quote, vouched, 0), Kept::Taken);
 }
 
-/// One answer of known length, checked to begin as it should.
+/// Reads one answer of known length, and checks its beginning.
 fn exchange(client: &mut TcpStream, request: &[u8], answer: &mut [u8], status: &[u8]) {
     client.write_all(request).unwrap();
     client.read_exact(answer).unwrap();
     assert!(answer.starts_with(status), "{}", String::from_utf8_lossy(answer));
 }
 
-/// How often the allocator is called for a thousand of `request` over open connections.
+/// Number of allocator calls for a thousand of `request` over open connections.
 fn calls(clients: &mut [TcpStream], request: &str, status: &str) -> usize {
     let (request, status) = (request.as_bytes(), status.as_bytes());
-    // The first answer tells how long they all are.
+    // All answers are as long as the first.
     clients[0].write_all(request).unwrap();
     let mut first = vec![0; 64 * 1024];
     let mut length = 0;
@@ -164,8 +164,7 @@ fn numbered(number: usize) -> Vec<u8> {
     format!(r#"{{"number":{number:06},"sectors":[{}0]}}"#, "1,".repeat(900)).into_bytes()
 }
 
-/// How often something is allocated for a thousand events, of as many changes as it takes to send
-/// each to every stream.
+/// Number of allocations for a thousand events; each change is one event on every stream.
 fn calls_of_streams(address: &str, snapshot: &PublishedJson) -> usize {
     snapshot.publish(numbered(0));
     let mut clients: Vec<TcpStream> = (0..CONNECTIONS)
@@ -200,8 +199,8 @@ fn calls_of_streams(address: &str, snapshot: &PublishedJson) -> usize {
     ALLOCATIONS.load(Ordering::SeqCst) - before
 }
 
-/// How often the allocator is called for changes of a quote beside the snapshot, which so many
-/// streams show. Rounds count on, since prices never go back.
+/// Number of allocator calls for changes of a quote that `readers` streams show together with the
+/// snapshot. Rounds continue the numbering, since prices never go back.
 fn calls_of_quotes(
     (address, snapshot, l1): (&str, &PublishedJson, &L1),
     readers: usize,
@@ -227,7 +226,7 @@ fn calls_of_quotes(
     let mut room = vec![0; 64 * 1024];
     let (start, mut before) = (rounds.start, 0);
     for number in rounds {
-        // The first ones fill pools.
+        // The first rounds fill pools.
         if number == start + 5 {
             before = CALLS.load(Ordering::SeqCst);
         }
@@ -303,16 +302,16 @@ fn answers_from_memory_allocate_nothing() {
         assert_eq!(found, 0, "{what}: calls of the allocator for {COUNTED} requests");
     }
     let found = calls_of_streams(server.address(), &snapshot_events);
-    // The queues between threads grow in blocks. Who reads a replaced snapshot last frees it, so
-    // only what is allocated counts.
+    // The queues between threads grow in blocks. The last reader of a replaced snapshot frees it,
+    // so only allocations count.
     assert!(found * 10 < COUNTED, "{found} allocations for {COUNTED} events");
     let served = (server.address(), &*snapshot_events, &*l1);
     let of_one = calls_of_quotes(served, 1, 1..30);
     let of_many = calls_of_quotes(served, CONNECTIONS, 30..59);
-    // The thread that makes an event allocates for it, however many read it.
+    // The thread that makes an event allocates for it, however many streams read it.
     let (counted, found) = (24 * (CONNECTIONS - 1), of_many.saturating_sub(of_one));
     assert!(found < counted, "{found} calls of the allocator for {counted} further events");
-    // That the count works at all: a problem document is made for each request.
+    // Shows that the count works at all: a problem document is made for each request.
     let refused = "GET /nowhere HTTP/1.1\r\nHost: a\r\nX-Request-Id: same\r\n\r\n";
     let found = calls(&mut clients, refused, "HTTP/1.1 404 ");
     assert!(found >= COUNTED, "only {found} calls were seen");

@@ -1,7 +1,7 @@
 //! The integration tests, one binary so that it links once: the repository's own rules, the HTTP
-//! layer as a stranger meets it, and the program as its users see it.
+//! layer from a stranger's view, and the program from its users' view.
 
-// `allow-unwrap-in-tests` does not reach the functions beside the tests.
+// `allow-unwrap-in-tests` does not cover functions outside of tests.
 #![allow(clippy::unwrap_used)]
 
 mod accounts;

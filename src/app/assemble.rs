@@ -1,5 +1,5 @@
 //! Builds the subsystems from the settings and connects them. Nothing runs by itself yet. Main
-//! thread, at start; benches and tests that do without warmers or sockets begin here too.
+//! thread, at start. Benches and tests without warmers or sockets also use this.
 
 use std::sync::Arc;
 
@@ -41,29 +41,29 @@ use crate::nodes::second_level::ValkeyL2;
 #[cfg(feature = "engines")]
 use crate::nodes::valkey::{Installation, Server, ValkeySettings};
 
-/// Upstream jobs that may wait per lane: the scheduler has one in flight per feed, and the daily
-/// list.
+/// Most upstream jobs that wait per lane: the scheduler has one in flight per feed, besides the
+/// daily list.
 const UPSTREAM_QUEUE_MAX: usize = 64;
-/// Calls of the shared feed that may run at once: a batch, a login, a daily list. Its own, so that
-/// users' syncs, which may hang by the dozen, never take them.
+/// Most concurrent calls of the shared feed: a batch, a login, a daily list. Separate from users'
+/// syncs, which may hang by the dozen.
 const FEED_THREADS: usize = 3;
-/// Users' syncs that may wait per broker: what eight threads get through in twice a usual sync's
-/// time, so that who waits still has time left to be served.
+/// Most syncs of users that wait per broker: as many as eight threads complete in twice a usual
+/// sync's time, so that the last one still meets its deadline.
 const SYNC_QUEUE_MAX: usize = 64;
-/// Threads that make users' answers, and answers that may wait: each takes some milliseconds.
+/// Threads that make users' documents, and documents that may wait. Each takes some milliseconds.
 const PORTFOLIO_THREADS: usize = 2;
 const PORTFOLIO_QUEUE_MAX: usize = 512;
-/// Exports that wait, of as many users: some seconds' work of the one thread.
+/// Most exports that wait, one per user: some seconds' work of the one thread.
 const EXPORT_QUEUE_MAX: usize = 32;
-/// Writes to the second level: one in flight at a time.
+/// Most waiting writes to the second level: one in flight at a time.
 const CACHE_QUEUE_MAX: usize = 8;
-/// Steps of the evening's revaluation: one at a time.
+/// Most waiting steps of the evening's revaluation: one at a time.
 const CLOSE_QUEUE_MAX: usize = 1;
 
-/// Jobs of the warmer of signals: one at a time.
+/// Most waiting jobs of the signals warmer: one at a time.
 const SIGNALS_QUEUE_MAX: usize = 1;
 
-/// What the edge works with, what the scheduler works with, and the scheduler's mailbox.
+/// The state of the edge, and the context of the scheduler.
 pub struct Assembled {
     pub state: State,
     pub context: WarmerContext,
@@ -71,7 +71,7 @@ pub struct Assembled {
     /// Makes the report that `state` and `metric_sources` read.
     pub reporter: Reporter,
     pub metric_sources: MetricSources,
-    /// What keys are derived from beside tokens.
+    /// The secret from which keys other than those of tokens are derived.
     pub secret: Arc<NodeSecret>,
     /// The server of the settings, if they name one.
     #[cfg(feature = "engines")]
@@ -88,8 +88,8 @@ pub(super) struct SharedServer {
     pub l2: Arc<ValkeyL2>,
 }
 
-/// Builds everything that stands behind the listener; opens the databases of an existing state
-/// directory, for writing where its lock is held.
+/// Builds everything behind the listener. Opens the databases of an existing state directory, for
+/// writing if its lock is held.
 ///
 /// # Errors
 /// [`StartError`].
@@ -128,7 +128,7 @@ pub fn assemble(
     })
 }
 
-/// With the name by which the server knows this node's connections.
+/// The store's settings, with the name of this node's connections at the server.
 pub(super) fn store_settings(config: &Config) -> StoreSettings {
     StoreSettings { connection_name: config.nodes.connection_name(), ..config.store.clone() }
 }
@@ -201,7 +201,7 @@ fn context(
     Ok((context, mailbox))
 }
 
-/// The public provider, which needs to know how it spells the indices; `None` when switched off.
+/// The public provider, which knows the indices by symbols of its own; `None` if switched off.
 fn public(
     config: &Config,
     clock: &Clock,
@@ -263,7 +263,7 @@ fn state(config: &Config, context: &WarmerContext, auth: Arc<Auth>) -> Result<St
     })
 }
 
-/// The administrator's secrets as the settings have them.
+/// The administrator's secrets from the settings.
 pub(super) fn admin_secrets(config: &Config) -> AdminSecrets {
     AdminSecrets {
         broker_a: config.broker_a.admin_secret.clone(),
@@ -289,7 +289,7 @@ fn portfolio_state(config: &Config, context: &WarmerContext) -> Result<Portfolio
     ))
 }
 
-/// What metrics and probes look at beside the edge's state.
+/// Sources of metrics and probes besides the edge's state.
 fn metric_sources(config: &Config, context: &WarmerContext, state: &State) -> MetricSources {
     let lanes = [
         &context.broker_a_lane,
@@ -329,7 +329,7 @@ pub(super) struct NoMaster {
     cause: String,
 }
 
-/// The operator's security master; empty where none is named.
+/// The operator's security master; empty if the settings name none.
 ///
 /// # Errors
 /// [`NoMaster`].
@@ -348,7 +348,7 @@ pub(super) fn master_shares(config: &Config) -> Result<Vec<Listed>, NoMaster> {
     Ok(listed.collect())
 }
 
-/// The compiled-in shares, as the portfolio wants to know them.
+/// The compiled-in shares in the form of the portfolio.
 fn embedded_shares() -> Vec<Listed> {
     let shares = embedded_instruments().into_iter().filter(|row| row.kind == Kind::Share);
     let listed = shares.map(|row| Listed {
@@ -360,7 +360,7 @@ fn embedded_shares() -> Vec<Listed> {
     listed.collect()
 }
 
-/// The file, or the server that the settings name and the file beside it.
+/// The file, or the server of the settings together with the file.
 fn second_level(
     config: &Config,
     lock: &InstanceLock,
@@ -389,7 +389,7 @@ struct Levels {
     shared: Option<SharedServer>,
 }
 
-/// Does not wait for the server: while it is away the service runs on what it has in memory.
+/// Does not wait for the server: while it is away the service uses its memory.
 #[cfg(feature = "engines")]
 fn shared_second_level(
     config: &Config,
@@ -420,7 +420,7 @@ fn shared_second_level(
     Err(StartError::NotBuiltIn { setting: "BHAV_CACHE_URL", value: url.to_string() })
 }
 
-/// The file, or nothing: prices are served without it, but not over a restart.
+/// The file. Without it prices are served, but do not survive a restart.
 fn second_level_on_disk(config: &Config, lock: &InstanceLock) -> Arc<dyn SecondLevel> {
     let path = config.state_dir.join("l2.sqlite");
     if let Err(error) = lock.hold() {

@@ -1,9 +1,9 @@
-//! Hands the brokers' tokens of the day over a restart. The supervisor keeps them in memory, in
-//! its descriptor store, for the next process of the unit. They never touch a disk. Without a
+//! Keeps the brokers' tokens of the day over a restart. The supervisor holds them in memory, in its
+//! descriptor store, for the next process of the unit. They never touch a disk. Without a
 //! supervisor nothing is kept.
 //!
-//! Main thread. Each pass of the main loop compares the kept tokens with those in force, so that an
-//! activation never waits for the supervisor and succeeds also where a token cannot be kept.
+//! Main thread. Each pass of the main loop compares the kept tokens with those in force. So an
+//! activation never waits for the supervisor, and succeeds even if a token cannot be kept.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -20,7 +20,7 @@ use crate::brokers::session::token::{
 use crate::config::Config;
 use crate::ops::{Inherited, notify};
 
-/// What the supervisor calls a broker's token.
+/// Name of a broker's token in the descriptor store.
 fn name(broker: Broker) -> &'static str {
     match broker {
         Broker::A => "broker-a-token",
@@ -35,17 +35,17 @@ fn shared(state: &State, broker: Broker) -> &SharedToken {
     }
 }
 
-/// What the supervisor has of a broker.
+/// The descriptor that the supervisor has for a broker.
 #[derive(Debug)]
 enum Stored {
     Nothing,
-    /// What the process before had it keep.
+    /// The token that the previous process left.
     OfBefore,
-    /// This one, or nothing because that failed, which was told.
+    /// This token, or none because storing it failed, which was logged.
     Of(Weak<Token>),
 }
 
-/// What the settings say about a broker's token now.
+/// A broker's token in the settings now.
 struct InForce<'a> {
     api_key: Option<&'a SecretString>,
     token: Option<Fingerprint>,
@@ -63,7 +63,7 @@ impl<'a> InForce<'a> {
     }
 }
 
-/// Why a token that was kept is not used. Holds nothing of it.
+/// Why a kept token is not used. Contains no part of it.
 #[derive(Debug, thiserror::Error)]
 enum NotTaken {
     #[error("cannot be read: {0}")]
@@ -85,11 +85,11 @@ enum NotKept {
     Io(#[from] io::Error),
 }
 
-/// The tokens that the process before left, not looked into yet.
+/// The tokens that the previous process left, still unread.
 pub(crate) struct Left([(Broker, Option<OwnedFd>); 2]);
 
 impl Left {
-    /// Takes them out of what was passed.
+    /// Takes the tokens out of the passed descriptors.
     pub(super) fn claim(inherited: &mut Inherited) -> Self {
         Self(Broker::ALL.map(|broker| (broker, inherited.claim(name(broker)))))
     }
@@ -100,12 +100,13 @@ impl Left {
 pub(crate) struct Handover {
     slots: [(Broker, Stored); 2],
     supervised: bool,
-    /// Of broker A, the only one whose token the settings can have.
+    /// Broker A's token in the settings. Only broker A's can be there.
     settings_token: Option<Fingerprint>,
 }
 
 impl Handover {
-    /// Puts in force what was left, as far as the settings allow. Before anything asks for a token.
+    /// Puts the left tokens in force, as far as the settings allow. Called before anything needs a
+    /// token.
     pub(crate) fn take_over(left: Left, config: &Config, state: &State) -> Self {
         let slots = left.0.map(|(broker, file)| {
             let Some(file) = file else { return (broker, Stored::Nothing) };
@@ -123,15 +124,15 @@ impl Handover {
         Self { slots, supervised: notify::supervised(), settings_token }
     }
 
-    /// Settings that were put in force while running.
+    /// Takes over settings that were put in force by a reload.
     pub(crate) fn note_settings(&mut self, config: &Config) {
         self.settings_token = InForce::of(config, Broker::A).token;
     }
 
-    /// Has the supervisor keep what is in force now, and drop what is not any more.
+    /// Stores the tokens in force with the supervisor, and removes others.
     ///
-    /// What the process before left is kept anew: pages belong to the memory group of the process
-    /// that wrote them, and only that of the running one is known to stay out of swap.
+    /// A token that the previous process left is stored again: pages belong to the memory group of
+    /// the process that wrote them, and only the running one's is known to stay out of swap.
     pub(crate) fn go(&mut self, state: &State) {
         if !self.supervised {
             return;

@@ -1,6 +1,6 @@
-//! What the main thread does while the service runs: tells systemd when it is ready, pings its
-//! watchdog while every subsystem makes progress, has it keep the tokens of the day, and keeps the
-//! line that `systemctl status` shows. Waits for signals in between.
+//! The main thread while the service runs: notifies systemd when it is ready, pings its watchdog
+//! while every subsystem makes progress, stores the tokens of the day with it, and sends the line
+//! that `systemctl status` shows. Waits for signals in between.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -27,18 +27,18 @@ use crate::rt::unix_signals::{Hangup, Signal, Signals};
 use crate::sim;
 use crate::warmers::Heartbeat;
 
-/// Longest wait for a first snapshot before the service calls itself ready without one: a morning
-/// without any feed must not end in a start that never succeeds.
+/// Longest wait for a first snapshot. After it the service is ready without one: a start in a
+/// morning without feeds must succeed.
 const READY_WAIT_MS: u64 = 10_000;
 
-/// Between two passes; less where the watchdog wants its pings sooner.
+/// Time between two passes; less if the watchdog needs its pings sooner.
 const PASS_MS: u64 = 1_000;
-/// The same until the service is ready.
+/// Time between two passes until the service is ready.
 const READY_PASS_MS: u64 = 50;
-/// Pings within the time that systemd waits for one.
+/// Number of pings within the watchdog's limit.
 const PINGS_PER_LIMIT: u32 = 3;
 
-/// A status line in which only the age changes is sent again after this.
+/// Interval at which a status line is sent again if only the age in it changes.
 const STATUS_INTERVAL_MS: u64 = 10_000;
 
 /// Runs until the process is asked to end; returns the signal's number.
@@ -61,7 +61,7 @@ struct MainLoop<'a> {
     started_mono_ms: u64,
     ready: bool,
     stuck: Option<Stuck>,
-    /// The lasting part of the status line that was sent last, and when.
+    /// The lasting part of the last status line, and when it was sent.
     sent: (String, u64),
 }
 
@@ -125,7 +125,7 @@ impl<'a> MainLoop<'a> {
     }
 
     fn reload(&mut self, reload: &mut impl FnMut()) {
-        // systemd knows a service as reloading only once it is ready.
+        // systemd accepts a reload only from a service that is ready.
         if self.ready {
             notify::reloading();
         }
@@ -140,23 +140,25 @@ impl<'a> MainLoop<'a> {
 
 // ---- Watchdog
 //
-// Judges whether the subsystems that must never stall make progress, which the watchdog's pings
-// depend on.
+// Decides whether the watchdog is pinged: only while all subsystems that must never stall make
+// progress.
 //
-// Main thread, about once a second. It only reads: nothing here waits for the subsystem it judges.
+// Main thread, about once a second. It only reads: nothing here waits for a subsystem.
 
-/// The scheduler and the sweeper run five times a second or more, the fan-out once a second, and an
-/// edge worker is free within milliseconds. Ten seconds are not explained by load.
+/// Longest silence of a subsystem. The scheduler and the sweeper run five times a second or more,
+/// the fan-out once a second, and an edge worker is free within milliseconds. Load does not explain
+/// ten seconds.
 const LIVELY_MS: u64 = 10_000;
 
-/// A transaction waits for the disk, and for another program's lock at most five seconds.
+/// Longest transaction of the writer. It waits for the disk, and at most five seconds for another
+/// program's lock.
 const WRITING_MS_MAX: u64 = 60_000;
 
 /// A subsystem that makes no progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stuck {
     Edge,
-    /// The thread that notices deadlines of connections.
+    /// The thread that enforces deadlines of connections.
     Sweeper,
     /// The thread that wakes streams.
     FanOut,
@@ -176,8 +178,8 @@ impl fmt::Display for Stuck {
     }
 }
 
-/// The first subsystem that makes no progress: of those in `seen`, each with the time at which it
-/// was last seen at work, or the store's writer, which has been busy for `writing_ms`.
+/// The first subsystem that makes no progress: one in `seen`, with the time of its last activity,
+/// or the store's writer, which has been busy for `writing_ms`.
 fn judged(seen: [(Stuck, u64); 4], writing_ms: Option<u64>, now_mono_ms: u64) -> Option<Stuck> {
     let stands = |seen_mono_ms: u64| now_mono_ms.saturating_sub(seen_mono_ms) > LIVELY_MS;
     let stuck = seen.into_iter().find(|(_, seen_mono_ms)| stands(*seen_mono_ms));
@@ -185,7 +187,7 @@ fn judged(seen: [(Stuck, u64); 4], writing_ms: Option<u64>, now_mono_ms: u64) ->
     stuck.map(|(part, _)| part).or(writer.map(|_| Stuck::Writer))
 }
 
-/// Looks at a running service.
+/// Observes a running service.
 pub struct Watchdog {
     shared: Arc<Shared<Api>>,
     heartbeat: Arc<Heartbeat>,
@@ -214,7 +216,7 @@ impl Watchdog {
 
 // ---- Commands
 //
-// What the commands do: `serve` the real feeds, `demo` a simulated day, or run the simulator
+// The commands: `serve` for the real feeds, `demo` for a simulated day, `sim` for the simulator
 // alone.
 
 /// Serves the real feeds until SIGTERM or SIGINT.
@@ -250,7 +252,7 @@ pub fn demo(config: &Config, _: &Reread<'_>) -> ExitCode {
     config.broker_b.api_secret = Some(app_b.secret_key.into());
     config.public.url = sim.public_url();
     if config.admin.listen == AdminListen::Default {
-        // So that a demo can be tried beside a service.
+        // A free port, so that a demo can run next to a service.
         config.admin.listen = "127.0.0.1:0".into();
     }
     // Simulated prices must never be restored by a real run.
@@ -259,13 +261,13 @@ pub fn demo(config: &Config, _: &Reread<'_>) -> ExitCode {
         sim.return_logins_to(url);
         demo_notes(&sim, &clock, url)
     };
-    // Its terminal is all it is for, so a hang-up ends it.
+    // A demo belongs to its terminal, so a hang-up ends it.
     let code = run(&config, &clock, greet, None);
     sim.stop();
     code
 }
 
-/// Runs the simulator alone, for another process to speak to.
+/// Runs the simulator alone, for another process.
 pub fn sim(config: &Config, _: &Reread<'_>) -> ExitCode {
     let calendar = match MarketCalendar::load(config.market.calendar_file.as_deref()) {
         Ok(calendar) => Arc::new(calendar),
@@ -281,7 +283,7 @@ pub fn sim(config: &Config, _: &Reread<'_>) -> ExitCode {
         Ok(sim) => sim,
         Err(error) => return fail(&no_simulator(&config.sim, &error), Exit::Unavailable),
     };
-    // One clock for both, or prices would come from another day.
+    // Both need one clock, or prices would come from another day.
     let now = config.now.map(|now| format!("BHAV_NOW={now} ")).unwrap_or_default();
     say(&format!(
         "simulator on http://{}\nTo serve its prices, in another shell:\n\
@@ -303,15 +305,15 @@ pub fn sim(config: &Config, _: &Reread<'_>) -> ExitCode {
     Exit::Ok.into()
 }
 
-/// Starts the service, says where it listens, waits for the end, drains. `greet` is given the
-/// service's address and returns what else to say.
+/// Starts the service, prints its address, waits for the end, drains. `greet` is given the
+/// service's address and returns further text to print.
 fn run(
     config: &Config,
     clock: &Clock,
     greet: impl FnOnce(&str) -> String,
     reread: Option<&Reread<'_>>,
 ) -> ExitCode {
-    // Before anything starts, so that no signal is missed.
+    // Armed before anything starts, so that no signal is missed.
     let hangup = if reread.is_some() { Hangup::Reloads } else { Hangup::Ends };
     let mut signals = match Signals::arm(hangup) {
         Ok(signals) => signals,
@@ -355,7 +357,7 @@ fn run(
     Exit::Ok.into()
 }
 
-/// A Unix socket has no URL; it stays as it is.
+/// The address as a URL. A Unix socket has none and stays as it is.
 fn url_of(address: &str) -> String {
     match address.strip_prefix("unix:") {
         Some(_) => address.to_owned(),
@@ -363,8 +365,9 @@ fn url_of(address: &str) -> String {
     }
 }
 
-/// Before anything starts and any secret arrives. A system that refuses is told of and served on:
-/// the credentials still pass only through wiped memory.
+/// Closes the process's memory to debuggers, before anything starts and any secret arrives. If the
+/// system refuses, that is logged and the service starts: the credentials still pass only through
+/// wiped memory.
 fn guard_memory(config: &Config) {
     if config.debuggable {
         panic::allow_debugging();
@@ -378,7 +381,7 @@ fn clock_of(start: Option<Timestamp>) -> Clock {
     start.map_or_else(Clock::system, Clock::starting_at)
 }
 
-/// Now, if the market is open; else eleven o'clock of the last trading date, when prices move.
+/// Now if the market is open, otherwise eleven o'clock of the last trading date, when prices move.
 fn lively_instant(calendar: &MarketCalendar, now: Timestamp) -> Timestamp {
     let status = calendar.status(now);
     match status.trading_date {
@@ -389,8 +392,8 @@ fn lively_instant(calendar: &MarketCalendar, now: Timestamp) -> Timestamp {
     }
 }
 
-/// Starts it; beside the service where the default address cannot be had, as on systems whose
-/// loopback has one address.
+/// Starts the simulator. If the default address is missing, as on systems with one loopback
+/// address, it uses the service's.
 fn start_simulator(settings: sim::SimSettings, clock: &Clock) -> io::Result<sim::Sim> {
     match sim::start(settings.clone(), clock.clone()) {
         Err(error) if settings.listen == LISTEN_APART => {
@@ -419,7 +422,8 @@ fn sim_settings(settings: &SimSettings, calendar: &Arc<MarketCalendar>) -> sim::
     }
 }
 
-/// As the calendar has it; in years that it does not cover, on weekdays.
+/// Whether the simulated market trades on `date`: by the calendar, or on weekdays in years that it
+/// does not cover.
 fn trades(calendar: &MarketCalendar, date: Date) -> bool {
     if calendar.covers(date) {
         return calendar.is_trading_date(date);
@@ -431,7 +435,7 @@ fn no_simulator(settings: &SimSettings, error: &io::Error) -> String {
     format!("BHAV_SIM_LISTEN: no simulator on {}: {error}", settings.listen)
 }
 
-/// What to try, in the browser first.
+/// Suggestions for trying the demo, first in the browser.
 fn demo_notes(sim: &sim::Sim, clock: &Clock, url: &str) -> String {
     const TRY: &str = r#"
 Ask it:
@@ -465,7 +469,7 @@ simkeya-1 with the secret simsecreta, sim+key=b&1-1 with the secret simsecretb.
     )
 }
 
-/// To standard output. A reader that went away is no fault.
+/// Prints to standard output. A closed pipe is no fault.
 fn say(text: &str) {
     let mut out = io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
@@ -493,7 +497,7 @@ mod watchdog_tests {
             seen[at].1 = now - LIVELY_MS - 1;
             assert_eq!(judged(seen, busy, now), Some(part));
         }
-        // At the longest its thread has ended.
+        // The value of a thread that has ended.
         for writing_ms in [WRITING_MS_MAX + 1, u64::MAX] {
             assert_eq!(judged(well, Some(writing_ms), now), Some(Stuck::Writer));
         }

@@ -1,4 +1,5 @@
-//! Makes a node one of several: with a way to the others, and a lease that decides who leads.
+//! Makes a node one of several: connects it to the others, and to the lease that decides which node
+//! leads.
 
 use std::sync::Arc;
 
@@ -17,15 +18,15 @@ use crate::nodes::relay::publisher::{RelayParts, ValkeyRelay};
 use crate::nodes::{Lead, Nodes};
 use crate::rt::{Lane, LaneSpec};
 
-/// One message to all nodes, and one to the leader, may be under way; the next may wait.
+/// One message to all nodes and one to the leader may be in progress. The next ones wait.
 const RELAY_THREADS: usize = 2;
 const RELAY_QUEUE_MAX: usize = 4;
 
-/// What counts epochs for all nodes.
+/// The authority that counts epochs for all nodes.
 pub type Row = Arc<dyn Authority>;
 
-/// Joins the other nodes: those of the store's lease, over the server of the settings if they name
-/// one. What it gives is started once the scheduler runs.
+/// Joins the nodes of the store's lease, over the shared server if the settings name one. The
+/// returned parts are started once the scheduler runs.
 ///
 /// # Errors
 /// [`StartError`].
@@ -65,7 +66,7 @@ pub(super) fn join(
 fn teller(relay: Option<Arc<dyn Relay>>) -> Box<dyn Fn() + Send> {
     Box::new(move || {
         if let Some(Err(error)) = relay.as_ref().map(|relay| relay.notify_changes()) {
-            tracing::debug!(%error, "the other nodes were not told of a change");
+            tracing::debug!(%error, "the other nodes were not notified of a change");
         }
     })
 }

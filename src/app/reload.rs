@@ -25,7 +25,7 @@ use crate::ops::log;
 use crate::portfolio::Listed;
 use crate::warmers::MarketFiles;
 
-/// Settings that are put in force by a reload; each other one takes a restart. All secrets are.
+/// Settings that a reload puts in force. All others take a restart. All secrets are live.
 pub(crate) const LIVE: &[&str] = &[
     "BHAV_ALLOWED_ORIGINS",
     "BHAV_TRUSTED_PROXIES",
@@ -59,16 +59,17 @@ pub(crate) const LIVE: &[&str] = &[
     "BHAV_LOG",
 ];
 
-/// Reads everything again for as long as the service runs.
+/// Reads all settings again, for as long as the service runs.
 pub(crate) struct Reloader<'a> {
     app: &'a App,
     reread: &'a Reread<'a>,
-    /// In force. What takes a restart is kept as it was, so that it is named each time.
+    /// The settings in force. One that takes a restart keeps its old value, so that each reload
+    /// reports it.
     current: Config,
     indices: IndexList,
 }
 
-/// Everything new, read and judged, not in force yet.
+/// The new settings and files, read and checked, not in force yet.
 struct Prepared {
     loaded: Loaded,
     calendar: MarketCalendar,
@@ -79,20 +80,20 @@ struct Prepared {
     ticker: TickerSettings,
 }
 
-/// Why nothing was changed, in words for the log: every fault there is.
+/// Why nothing was changed, for the log: all faults.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", .0.join("; "))]
 struct Refused(Vec<String>);
 
 impl<'a> Reloader<'a> {
-    /// `config` is what the service was started with.
+    /// `config` holds the settings that the service was started with.
     pub(super) fn new(app: &'a App, config: &Config, reread: &'a Reread<'a>) -> Self {
         let indices = IndexList::load(config.market.indices_file.as_deref());
         let indices = indices.unwrap_or_else(|_| IndexList::embedded());
         Self { app, reread, current: config.clone(), indices }
     }
 
-    /// Reads all and puts it in force, or says why not.
+    /// Reads everything and puts it in force, or logs why not.
     pub(super) fn reload(&mut self) {
         tracing::info!("reloading");
         match self.prepare() {
@@ -102,7 +103,7 @@ impl<'a> Reloader<'a> {
             }
             Err(refused) => {
                 self.app.reloads.refused(self.app.clock().now());
-                tracing::error!(%refused, "reload refused; what was in force stays");
+                tracing::error!(%refused, "reload refused; the settings in force stay");
             }
         }
     }
@@ -132,13 +133,13 @@ impl<'a> Reloader<'a> {
         }
     }
 
-    /// The ticker of the broker in force, whose own URL takes a restart.
+    /// The ticker for the new settings. The broker's own URL takes a restart.
     fn ticker(&self, new: &Config) -> Result<TickerSettings, BadUrl> {
         let url = self.current.broker_a.url.clone();
         TickerSettings::of(&BrokerASettings { url, ..new.broker_a.clone() })
     }
 
-    /// Cannot fail half-way: everything is there already.
+    /// Puts everything in force. Cannot fail halfway: everything was read.
     fn adopt(&mut self, prepared: Prepared) {
         let Prepared { loaded, calendar, universe, indices, master, auth, ticker } = prepared;
         let Loaded { config: new, warnings, .. } = loaded;
@@ -193,7 +194,7 @@ impl<'a> Reloader<'a> {
         state.broker_b.set_keys(keys(&b.api_key, &b.api_secret));
         state.portfolio.set_own_key(a.api_key.as_ref());
         let old = &self.current.broker_a;
-        // A token that was activated meanwhile is newer than settings that say what they said.
+        // If the settings have not changed, a token that was activated meanwhile is newer.
         let same = equal(&old.access_token, &a.access_token) && equal(&old.api_key, &a.api_key);
         if let (false, Some(token), Some(key)) = (same, &a.access_token, &a.api_key) {
             state.broker_a_token.set(token.clone(), key.clone(), state.clock.now());
@@ -202,7 +203,7 @@ impl<'a> Reloader<'a> {
         self.app.handover.lock().note_settings(new);
     }
 
-    /// Names of what changed, and of what of it takes a restart, with its new value.
+    /// Names of the changed settings, and those of them that take a restart, with their new values.
     fn differences(
         &self,
         new: &Config,
@@ -232,7 +233,7 @@ impl<'a> Reloader<'a> {
         (changed, restart)
     }
 
-    /// Remembers what is in force: of `new`, all that is live.
+    /// Records the live settings of `new` as in force.
     fn keep(&mut self, new: &Config) {
         for setting in SETTINGS.iter().filter(|setting| LIVE.contains(&setting.name)) {
             (setting.copy)(new, &mut self.current);

@@ -1,4 +1,4 @@
-//! From settings to a running service, and back down in order.
+//! Starts the service from its settings, and stops it in order.
 
 use std::fmt::Write;
 use std::io;
@@ -42,34 +42,34 @@ use crate::config::check::NoSharedKey;
 #[cfg(feature = "engines")]
 use crate::store::open_lease;
 
-/// Descriptors beside client connections: databases, upstream calls, epoll, log.
+/// Descriptors besides those of client connections: databases, upstream calls, epoll, log.
 const DESCRIPTORS_RESERVED: u64 = 256;
 
 /// A running service.
 pub struct App {
     server: Server<Api>,
     admin: Option<Server<Admin>>,
-    /// Why there is no operator's listener where one was wanted.
+    /// Why the operator's listener is missing although the settings want one.
     pub(super) admin_failure: Option<String>,
     pub(super) warmers: Warmers,
-    /// `None` for a node that is alone.
+    /// `None` on a single node.
     joined: Option<Membership>,
-    /// Keys other than those of tokens are derived from it. All nodes have the same.
+    /// The secret from which keys other than those of tokens are derived. All nodes have the same.
     pub(super) node_secret: Arc<NodeSecret>,
     heartbeat: Arc<Heartbeat>,
     pub(super) reloads: Arc<Reloads>,
-    /// Tokens that the next process gets. Used by the main thread alone.
+    /// Tokens for the next process. Used only by the main thread.
     pub(super) handover: Mutex<Handover>,
-    /// Held while the service runs; the system lets go of it with the process.
+    /// Held while the service runs. The system releases it with the process.
     state_lock: Arc<InstanceLock>,
 }
 
 impl App {
-    /// Starts everything; when this returns, requests are answered. With a database on a server it
-    /// is one node of those that share the database.
+    /// Starts everything; requests are answered from its return on. With a database on a server the
+    /// service is one node of those that share it.
     ///
     /// # Errors
-    /// [`StartError`]; whatever had started is stopped again.
+    /// [`StartError`]; all that had started is stopped again.
     pub fn start(config: &Config, clock: &Clock) -> Result<Self, StartError> {
         #[cfg(feature = "engines")]
         if let Some(row) = open_lease(&store_settings(config), config.nodes.lease_ms, clock)? {
@@ -78,13 +78,13 @@ impl App {
         Self::begin(config, clock, |_| Ok(None))
     }
 
-    /// The same as one node of several, whose leaders `row` counts.
+    /// Same as [`start`](Self::start), as one node of several whose epochs `row` counts.
     ///
     /// # Errors
-    /// [`StartError`]; whatever had started is stopped again.
+    /// [`StartError`]; all that had started is stopped again.
     #[cfg(feature = "engines")]
     pub fn start_among(config: &Config, clock: &Clock, row: Row) -> Result<Self, StartError> {
-        // First, before a database is changed.
+        // Checked first, before a database is changed.
         config.auth.jwt_secret.as_ref().ok_or(NoSharedKey)?;
         Self::begin(config, clock, |assembled| join(assembled, config, row, clock).map(Some))
     }
@@ -95,7 +95,7 @@ impl App {
         join: impl FnOnce(&mut Assembled) -> Result<Option<MembershipParts>, StartError>,
     ) -> Result<Self, StartError> {
         coroutines::configure(config.http.edge_threads);
-        // First, so that a second instance fails before it touches anything.
+        // Taken first, so that a second instance fails before it touches anything.
         let mut inherited = Inherited::take();
         let left = Left::claim(&mut inherited);
         let listener = Listener::open(&config.http.listen, inherited.rest())?;
@@ -150,12 +150,12 @@ impl App {
         }
     }
 
-    /// Where it listens, `127.0.0.1:8080` or `unix:/path`.
+    /// The listen address, `127.0.0.1:8080` or `unix:/path`.
     pub fn address(&self) -> &str {
         self.server.address()
     }
 
-    /// The operator's listener; `None` where it is off or could not be had.
+    /// The operator's listener; `None` if it is off or its address could not be bound.
     pub fn admin(&self) -> Option<&Server<Admin>> {
         self.admin.as_ref()
     }
@@ -165,22 +165,22 @@ impl App {
         &self.server
     }
 
-    /// What the handlers work with.
+    /// The state of the handlers.
     pub(super) fn state(&self) -> &State {
         self.server.shared().service.state()
     }
 
-    /// The clock that the service runs by.
+    /// The service's clock.
     pub(crate) fn clock(&self) -> &Clock {
         &self.state().clock
     }
 
-    /// Looks whether every subsystem makes progress.
+    /// A watchdog over all subsystems.
     pub fn watchdog(&self) -> Watchdog {
         Watchdog::new(Arc::clone(self.server.shared()), Arc::clone(&self.heartbeat))
     }
 
-    /// What `systemctl status` shows of it.
+    /// The line for `systemctl status`.
     pub(super) fn status_line(&self) -> StatusLine {
         let state = self.state();
         let now = state.clock.now();
@@ -194,12 +194,12 @@ impl App {
         }
     }
 
-    /// Drains connections, then stores what the caches hold and closes the database. Gives how many
-    /// connections were cut off.
+    /// Drains connections, then stores the content of the caches and closes the database. Returns
+    /// the number of connections cut off.
     pub fn stop(self) -> usize {
         let shared = Arc::clone(self.server.shared());
         let cut_off = self.server.drain();
-        // A login may have been the last thing that was answered.
+        // The last request answered may have been a login.
         self.handover.into_inner().go(shared.service.state());
         let store = Arc::clone(&shared.service.state().store);
         shared.service.state().auth.keep_networks();
@@ -207,7 +207,7 @@ impl App {
         self.warmers.stop();
         drop(self.joined);
         store.close();
-        // Last: until here it says that the service drains.
+        // Last: until here the admin listener reports that the service drains.
         if let Some(admin) = self.admin {
             admin.drain();
         }
@@ -216,8 +216,7 @@ impl App {
     }
 }
 
-/// The listener, or why there is none at an address that nobody asked for: prices are served all
-/// the same.
+/// The admin listener, or why it is missing at a default address. Prices are served without it.
 fn admin_listener(listen: &AdminListen) -> Result<(Option<Listener>, Option<String>), StartError> {
     let Some(address) = listen.address() else { return Ok((None, None)) };
     match (Listener::bind(address), listen) {
@@ -248,8 +247,8 @@ fn make_state_dir(path: &Path) -> Result<(), StartError> {
         .map_err(|source| StartError::StateDir { path: path.display().to_string(), source })
 }
 
-/// One instance per state directory: two would set each other's files aside. Where the lock cannot
-/// be had the service starts all the same, and writes nothing until it has it.
+/// One instance per state directory: two would set each other's files aside. Without the lock the
+/// service starts, and writes nothing until it has it.
 fn lock_state_dir(path: &Path) -> Result<Arc<InstanceLock>, StartError> {
     let lock = Arc::new(InstanceLock::of(path));
     match lock.hold() {
@@ -262,8 +261,8 @@ fn lock_state_dir(path: &Path) -> Result<Arc<InstanceLock>, StartError> {
     }
 }
 
-/// Raises the limit on descriptors as far as the system lets us, and keeps the connection cap below
-/// it: running out while accepting would starve everything else.
+/// Raises the limit on descriptors as far as the system allows, and keeps the connection cap below
+/// it: accepting without descriptors would starve everything else.
 fn affordable_connections(wanted: usize) -> usize {
     let needed = wanted as u64 + DESCRIPTORS_RESERVED;
     let limit = rlimit::increase_nofile_limit(needed).unwrap_or(needed);
@@ -276,12 +275,12 @@ fn affordable_connections(wanted: usize) -> usize {
 
 // ---- Start error
 //
-// Why the service did not start, and the exit code that says whether a restart can help.
+// Why the service did not start, and the exit code that tells whether a restart can help.
 
 #[cfg(feature = "engines")]
 use crate::nodes::valkey::Unusable;
 
-/// Why the service did not start; says what to do where that is not plain.
+/// Why the service did not start, with the cure if it is not obvious.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     #[error("BHAV_LISTEN: {0}")]
@@ -307,7 +306,7 @@ pub enum StartError {
     #[cfg(feature = "engines")]
     #[error("{0}")]
     NoSharedKey(#[from] NoSharedKey),
-    /// The settings are checked before, so this is a caller that did not.
+    /// The settings are checked before, so this caller skipped the check.
     #[cfg(not(feature = "engines"))]
     #[error("{setting}={value} needs a program built with --features engines")]
     NotBuiltIn { setting: &'static str, value: String },
@@ -358,7 +357,7 @@ impl StartError {
 /// Older prices are shown with their time, younger ones with their age.
 const AGE_SHOWN_MAX: SignedDuration = SignedDuration::from_mins(10);
 
-/// What the line is made of.
+/// The content of the line.
 #[derive(Clone, Debug)]
 pub(crate) struct StatusLine {
     pub now: Timestamp,
@@ -380,7 +379,7 @@ impl StatusLine {
         self.with_age(&age)
     }
 
-    /// The line without what changes every second.
+    /// The line without its age, which changes every second.
     pub(super) fn lasting(&self) -> String {
         self.with_age("")
     }
@@ -429,9 +428,9 @@ fn moment(at: Timestamp) -> String {
 
 // ---- Membership
 //
-// What runs in a node that is one of several, beside what runs in every service.
+// The parts that run only in one node of several.
 
-/// What it is started with.
+/// The parts to start.
 pub(super) struct MembershipParts {
     pub(super) lease: LeaseParts,
     pub(super) changes: ChangesParts,

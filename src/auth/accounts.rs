@@ -1,8 +1,8 @@
-//! Register, log in and out, change the password, delete the account.
+//! Accounts: register, log in and out, change the password, delete.
 //!
 //! Called on the edge. Each step may park, to wait for the store or the hashing lane. Attempts are
-//! counted before a password is hashed: by this node on the edge, and with those of other nodes on
-//! the hashing lane. No password is kept beyond the call.
+//! counted before a password is hashed: by this node on the edge, and together with those of other
+//! nodes on the hashing lane. No password is kept beyond the call.
 
 use std::net::IpAddr;
 
@@ -28,7 +28,7 @@ const UNREADY: &str = "what decides about tokens has not been loaded from the st
 pub struct Session {
     pub user: User,
     pub token: String,
-    /// Proves this login to a later one, and gives access to nothing.
+    /// Proves this login at a later one. It gives no access.
     pub proof: String,
 }
 
@@ -40,7 +40,7 @@ pub enum AccountError {
     /// The password is wrong, or there is no such account: clients cannot tell which.
     #[error("the password is wrong")]
     WrongPassword,
-    /// Returned only if the password is right.
+    /// The account is disabled. Returned only if the password is right.
     #[error("the account is disabled")]
     Disabled,
     #[error("the operator takes no new accounts")]
@@ -91,7 +91,7 @@ impl Auth {
         let keys = [Key::Address(client)];
         self.registrations.admit(&keys)?;
         refuse_weak(&password)?;
-        // Only saves the hash: the insert below decides whether the address is taken.
+        // Only avoids the cost of hashing: the insert below decides whether the address is taken.
         if self.store.user_by_email(&email)?.is_some() {
             return Err(StoreError::EmailTaken.into());
         }
@@ -144,8 +144,8 @@ impl Auth {
         let address = Key::Address(client);
         let mut found = None;
         if !earlier.is_empty() {
-            // The account of the e-mail is read to see whether it is the token's. That is counted
-            // before, since any account's token does.
+            // The account is read to compare it with the tokens. The attempt is counted first,
+            // since a token of any account leads here.
             self.throttle.admit(&[address])?;
             found = self.store.user_by_email(email)?;
         }
@@ -194,7 +194,7 @@ impl Auth {
     ///
     /// # Errors
     /// [`StoreError`]: the caller's own token is then revoked until the service restarts. If it is
-    /// not known whether the others are, they are refused nevertheless.
+    /// not known whether the others are, they are refused as well.
     pub(crate) fn logout_everywhere(&self, caller: &Caller) -> Result<(), StoreError> {
         self.revoke_in_memory(caller);
         let ended = self.store.end_tokens(caller.id);
@@ -208,7 +208,7 @@ impl Auth {
         Ok(())
     }
 
-    /// Revokes the caller's token as far as this process goes; returns when it expires.
+    /// Revokes the caller's token in this process, and returns when it expires.
     fn revoke_in_memory(&self, caller: &Caller) -> i64 {
         let expires_ms = caller.expires_s.saturating_mul(1_000);
         if let Some(id) = tokens::token_id(&caller.token_id) {
@@ -221,7 +221,7 @@ impl Auth {
     ///
     /// # Errors
     /// [`AccountError`]. If it is not known whether the password was changed, older tokens are
-    /// refused nevertheless.
+    /// refused as well.
     pub(crate) fn change_password(
         &self,
         caller: &Caller,
@@ -237,7 +237,8 @@ impl Auth {
         if let Err(StoreError::Late) = &changed {
             self.mark_epoch_uncertain(&secrets);
         }
-        // `None`: another change came first, so the given password is no longer the current one.
+        // `None` means that another change came first, so the given password is no longer the
+        // current one.
         let epoch = changed?.ok_or(AccountError::WrongPassword)?;
         self.changed();
         self.session(secrets.user, epoch)
@@ -273,8 +274,8 @@ impl Auth {
         }
     }
 
-    /// Checks the password of an authenticated caller and returns what is stored of them. Such
-    /// attempts are counted by user, so that clients without a token cannot use them up.
+    /// Checks the password of an authenticated caller and returns their account. Such attempts are
+    /// counted by user, so that clients without a token cannot use them up.
     fn verify_caller(
         &self,
         caller: &Caller,
@@ -322,15 +323,16 @@ impl Auth {
         Ok(secrets)
     }
 
-    /// A write that raises the user's token epoch timed out and may still happen: refuses the
-    /// tokens that it would revoke.
+    /// Refuses the tokens that a timed-out write would revoke by raising the user's token epoch,
+    /// since the write may still happen.
     fn mark_epoch_uncertain(&self, secrets: &UserSecrets) {
         let now_ms = self.clock.monotonic_ms();
         self.revoked.mark_uncertain(secrets.user.id, secrets.token_epoch, now_ms);
     }
 
-    /// At a login after [`mark_epoch_uncertain`](Self::mark_epoch_uncertain): takes the epoch in
-    /// the store as final, once the write cannot happen any more.
+    /// Takes the epoch in the store as final once the write of
+    /// [`mark_epoch_uncertain`](Self::mark_epoch_uncertain) cannot happen any more. Called at a
+    /// login.
     fn resolve_uncertain_epoch(&self, secrets: &UserSecrets) -> Result<(), StoreError> {
         let now_ms = self.clock.monotonic_ms();
         match self.revoked.resolve(secrets.user.id, secrets.token_epoch, now_ms) {
@@ -347,7 +349,7 @@ impl Auth {
         }
     }
 
-    /// Makes a session with a token of `epoch`, the one that the store returned just now.
+    /// Makes a session with a token of `epoch`, which the store has just returned.
     fn session(&self, user: User, epoch: i64) -> Result<Session, AccountError> {
         let tokens = self.tokens().ok_or_else(|| StoreError::Unavailable(UNREADY.to_owned()))?;
         self.revoked.seen(user.id, epoch);
@@ -358,7 +360,7 @@ impl Auth {
     }
 }
 
-/// Counts what all nodes together refused as this node's own refusals are.
+/// Counts a refusal by the limit of all nodes like one of this node's own.
 fn count_refusal(error: &CryptoError, limit: &Throttle) {
     if matches!(error, CryptoError::Throttled(_)) {
         limit.count_refusal();
@@ -386,7 +388,7 @@ const LOCAL_BYTES_MAX: usize = 64;
 const LABEL_BYTES_MAX: usize = 63;
 
 /// The address, trimmed and in lower case, so that spellings that differ in case are the same
-/// account. `None` if it is not plausible. Required are one `@`, no characters that need quoting,
+/// account. `None` if it is not plausible. It must have one `@`, no characters that need quoting,
 /// and a domain of labels. `me@localhost` is allowed, for services at home.
 pub(crate) fn normalised(text: &str) -> Option<String> {
     let email = text.trim().to_lowercase();

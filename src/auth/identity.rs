@@ -1,6 +1,7 @@
 //! Identifies the caller of a request, and holds the state of accounts and tokens.
 //!
-//! [`Auth::identify`] runs on the edge for each request of a user's route, and reads memory.
+//! [`Auth::identify`] runs on the edge for each request of a user's route, and normally reads only
+//! memory.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -31,17 +32,18 @@ use crate::store::{AccountId, Changes, Continuity, LastRead, Store, StoreError, 
 use crate::store::{CHANGES_KEPT, CHANGES_PAGE};
 use crate::views::health::KeyState;
 
-/// The cookie that may carry a token. A login sets it where the client asks for that.
+/// The cookie that may carry a token. A login sets it if the client asks for it.
 pub(crate) const COOKIE: &str = "access_token_cookie";
 
-/// The cookie that proves an earlier login and gives access to nothing. A login sets it beside the
+/// The cookie that proves an earlier login and gives no access. A login sets it together with the
 /// other, and a logout leaves it.
 pub(crate) const EARLIER_COOKIE: &str = "earlier_login_cookie";
 
-/// Most tokens of a login that are looked at: one of each place where one may be, and one to spare.
+/// Most tokens of one login that are checked: one for each place that may carry one, and one to
+/// spare.
 const EARLIER_MAX: usize = 4;
 
-/// Time between two attempts of requests to read the store, where the first failed.
+/// Time between two attempts of requests to read the store after a failure.
 const LOAD_INTERVAL_MS: u64 = 1_000;
 
 /// The user of a request, as identified by its token.
@@ -52,9 +54,10 @@ pub(crate) struct Caller {
     pub token_id: String,
     /// When the token expires, Unix seconds.
     pub expires_s: i64,
-    /// The token's epoch, which is its account's.
+    /// The token's epoch, equal to its account's.
     pub epoch: i64,
-    /// The token came in the cookie, so another site's page may have caused the request.
+    /// Whether the token came in the cookie, so that another site's page may have caused the
+    /// request.
     pub by_cookie: bool,
 }
 
@@ -66,19 +69,19 @@ pub(crate) enum Unidentified {
     /// The token is malformed, expired, revoked, of another database, of no account, or not signed
     /// by one of our keys.
     Invalid,
-    /// The store could not be read yet, or lately, so it is not known which tokens are revoked.
+    /// The store was never read, or not lately, so it is not known which tokens are revoked.
     Unready,
 }
 
 /// Why a token cannot be judged from memory alone.
 enum Undecided {
-    /// It never can.
+    /// The token is refused.
     Not(Unidentified),
-    /// Nothing was loaded yet.
+    /// No state was loaded yet.
     Unloaded,
-    /// What was loaded is too old.
+    /// The loaded state is too old.
     Outdated,
-    /// Another node may have made its account or its epoch just now.
+    /// The account or its epoch is not known here. Another node may have made it just now.
     Unknown,
 }
 
@@ -95,14 +98,13 @@ pub struct Auth {
     pub(super) clock: Clock,
     pub(super) store: Arc<Store>,
     pub(super) keys: Mutex<Vec<Key>>,
-    /// The database's, as it was loaded last. `None` until the store has been read.
+    /// The database's incarnation, as loaded last. `None` until the store has been read.
     pub(super) incarnation: Mutex<Option<String>>,
-    /// Signs and verifies tokens with these keys for that incarnation. `None` until the store has
-    /// been read.
+    /// Signs and verifies tokens for that incarnation. `None` until the store has been read.
     tokens: ArcSwapOption<Tokens>,
-    /// Check value of the secret of other nodes, where this one does not know it.
+    /// Check value of the other nodes' secret, if this node does not know that secret.
     pub(super) other_secret: Mutex<Option<String>>,
-    /// Set where the database has to be told of a new secret.
+    /// Set if a new secret has to be recorded in the database.
     pub(super) claim_is_due: AtomicBool,
     /// Locked while the file is checked on disk.
     pub(super) key_file: Mutex<KeyFile>,
@@ -111,7 +113,7 @@ pub struct Auth {
     pub(super) state_dir: PathBuf,
     pub(super) passwords: Passwords,
     pub(super) throttle: Throttle,
-    /// A throttle of its own, so that registrations and logins do not use up each other's attempts.
+    /// Separate from logins, so that neither uses up the other's attempts.
     pub(super) registrations: Throttle,
     pub(super) known_networks: KnownNetworks,
     pub(super) registration: Mutex<Registration>,
@@ -215,7 +217,7 @@ impl Auth {
         })
     }
 
-    /// The signing key, for what else keys are derived from where no setting gives a secret.
+    /// The signing key, from which other keys are derived if no setting gives a secret.
     pub(crate) fn kept_key(&self) -> SecretString {
         let keys = self.keys.lock();
         let key = keys.first().map(|key| key.as_slice()).unwrap_or_default();
@@ -241,7 +243,7 @@ impl Auth {
         self.registrations.set_rate(prepared.registrations_per_minute);
     }
 
-    /// Counts attempts with those of the other nodes from now on.
+    /// From now on counts attempts together with the other nodes.
     pub(crate) fn join(&self, counts: &Arc<dyn SharedCounts>) {
         self.throttle.join("login", counts);
         self.registrations.join("register", counts);
@@ -263,9 +265,8 @@ impl Auth {
         }
     }
 
-    /// Identifies the caller. Uses memory only, but for the first request after something that
-    /// memory does not have: the state of the store after a failure, or an account that another
-    /// node has made just now. Then it parks.
+    /// Identifies the caller. Normally reads only memory. Parks at the first request after a
+    /// failure of the store, and for an account that another node may have made just now.
     ///
     /// # Errors
     /// [`Unidentified`].
@@ -297,13 +298,13 @@ impl Auth {
         })
     }
 
-    /// Whether the request has a good token, as far as memory says. Never parks.
+    /// Whether memory has the request's token as good. Never parks.
     pub(crate) fn recognises(&self, request: &Request<'_>) -> bool {
         self.judged_in_memory(request).is_ok()
     }
 
-    /// The earlier logins that a request proves, to whatever accounts: by tokens and cookies that
-    /// were good once, and may have ended since. Memory only.
+    /// The earlier logins that a request proves, to any accounts, by tokens and cookies that may
+    /// have expired or been revoked since. Reads only memory.
     pub(super) fn earlier_logins(&self, request: &Request<'_>) -> Vec<Earlier> {
         let Some(tokens) = self.tokens() else { return Vec::new() };
         let by_header = request.headers("authorization").filter_map(bearer);
@@ -345,7 +346,7 @@ impl Auth {
         self.tokens().is_some()
     }
 
-    /// Whether it is time to try again to read the store; true for one caller at a time.
+    /// Whether it is time to read the store again; true for one caller at a time.
     fn may_read(&self) -> bool {
         let now_ms = self.clock.monotonic_ms();
         let next = self.next_load_mono_ms.load(Ordering::Relaxed);
@@ -363,8 +364,8 @@ impl Auth {
 }
 
 /// The token in the request, and whether it came by cookie. The header `Authorization` takes
-/// precedence, even if it is malformed. If it has another scheme than `Bearer` it is ignored, since
-/// it may be meant for a proxy in front, and the cookie counts.
+/// precedence, even if it is malformed. A header with another scheme than `Bearer` is ignored,
+/// since it may be meant for a proxy in front, and the cookie counts.
 fn presented<'a>(request: &Request<'a>) -> Result<(&'a [u8], bool), Unidentified> {
     let mut headers = request.headers("authorization");
     match (headers.next(), headers.next()) {
@@ -376,8 +377,8 @@ fn presented<'a>(request: &Request<'a>) -> Result<(&'a [u8], bool), Unidentified
     let mut found = cookies(request, COOKIE);
     match (found.next(), found.next()) {
         (Some(token), None) => Ok((token, true)),
-        // A page of another host in the same domain can add a second cookie of this name. Which one
-        // is the user's cannot be told.
+        // A page of another host in the same domain can add a second cookie of this name. The two
+        // cannot be distinguished.
         (Some(_), Some(_)) => Err(Unidentified::Invalid),
         (None, _) => Err(Unidentified::Missing),
     }
@@ -412,30 +413,30 @@ fn bearer(header: &[u8]) -> Option<&[u8]> {
 
 // ---- Changes
 //
-// Keeps what decides about tokens as the database has it: applies the changes that this service,
-// other nodes and operators' commands have made.
+// Keeps the state that decides about tokens equal to the database's: applies the changes that this
+// service, other nodes and operators' commands have made.
 //
-// A service that has the database to itself reads them with the store's checks. One node of
-// several reads them each second, on the thread `changes`, and at once when another node says that
-// it has made one. A node that could not read them for [`UNREAD_MS_MAX`] does not know any more
-// who is revoked, so it accepts no token until it can.
+// A service that has the database to itself reads them with the store's checks. One node of several
+// reads them each second, on the thread `changes`, and at once when another node reports one. A
+// node that could not read them for [`UNREAD_MS_MAX`] does not know any more which tokens are
+// revoked, so it accepts none until it can.
 //
-// A database can go back in time: a copy of it is put back, or a standby takes over that lacks the
-// last commits. So each change has a random mark beside its number. Where the last change that was
-// read is not there any more, or has another mark, the reader gives the database a new
-// incarnation, which ends every login, and loads everything anew. What was read last is kept in
-// the state directory, so that a start sees it too.
+// A database can go back in time: a copy of it is restored, or a standby takes over that lacks the
+// last commits. So each change has a random mark next to its number. If the last change read is
+// missing or has another mark, the reader gives the database a new incarnation, which ends every
+// login, and reloads everything. The last change read is also kept in the state directory, for the
+// check at the next start.
 
-/// How long a change may go unread while the database answers.
+/// Longest time that a change goes unread while the database answers.
 const READ_INTERVAL: Duration = Duration::from_secs(1);
-/// Longest that the end of the service waits for a reading.
+/// Longest wait of the service's end for a reading.
 const STOP_WAIT: Duration = Duration::from_secs(10);
-/// After so long without having read, no token is accepted.
+/// Age of the last reading after which no token is accepted.
 const UNREAD_MS_MAX: u64 = 30_000;
-/// Most pages that are read at once: all that is kept, and as much again.
+/// Most pages of one reading: all that are kept, and as many again.
 const PAGES_MAX: usize = 2 * CHANGES_KEPT / CHANGES_PAGE;
 
-/// The file in the state directory that says what was read last.
+/// The file in the state directory with the last change read.
 const MARK_FILE: &str = "changes.mark";
 
 /// Content of that file.
@@ -446,23 +447,23 @@ struct Mark {
     mark: Option<i64>,
 }
 
-/// How far the changes were read.
+/// Progress of reading the changes.
 #[derive(Default)]
 pub(super) struct Followed {
     /// The last change that was applied. Locked while changes are applied, never while something
     /// parks.
     pub(super) read: Mutex<LastRead>,
-    /// What the file says.
+    /// Content of the file.
     kept: Mutex<Option<Mark>>,
-    /// When the last complete reading began; monotonic.
+    /// Start of the last complete reading; monotonic.
     read_mono_ms: AtomicU64,
-    /// Set for one node of several.
+    /// Set on one node of several.
     bell: OnceLock<ChangesBell>,
     is_failing: AtomicBool,
 }
 
 impl Followed {
-    /// With what the last run has read. An unreadable file says nothing. Blocks.
+    /// Starts with the mark of the last run, if its file can be read. Blocks.
     pub(super) fn since_last_run(state_dir: &Path) -> Self {
         let bytes = backups::read_small_file(&state_dir.join(MARK_FILE)).ok().flatten();
         let kept = bytes.and_then(|bytes| sonic_rs::from_slice(&bytes).ok());
@@ -470,14 +471,14 @@ impl Followed {
     }
 }
 
-/// What health and metrics show.
+/// Figures for health and metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ChangesReading {
     /// Number of the last change that was applied.
     pub applied: i64,
-    /// Since the last complete reading began.
+    /// Age of the last complete reading, from its beginning.
     pub age_ms: u64,
-    /// Whether that is too long ago to accept tokens.
+    /// Whether the reading is too old to accept tokens.
     pub is_outdated: bool,
 }
 
@@ -489,35 +490,35 @@ pub(crate) struct ChangesBell {
 }
 
 impl ChangesBell {
-    /// A bell, and what hears it.
+    /// A bell, and the channel that it wakes.
     pub(crate) fn new() -> (Self, Receiver<()>) {
-        // A reading that is due takes up everything that was made before it.
+        // A pending reading includes every change made before it.
         let (wake, woken) = bounded(1);
         (Self { has_own: Arc::default(), wake }, woken)
     }
 
-    /// Another node has made a change.
+    /// Reports a change that another node has made.
     pub(crate) fn ring(&self) {
         let _ = self.wake.try_send(());
     }
 
-    /// This node has made one, which the others are to be told.
+    /// Reports a change of this node, which the other nodes have to learn of.
     fn ring_own(&self) {
         self.has_own.store(true, Ordering::SeqCst);
         self.ring();
     }
 }
 
-/// What the thread works with.
+/// Parts that the thread works with.
 pub(crate) struct ChangesParts {
     pub bell: ChangesBell,
     pub woken: Receiver<()>,
-    /// Tells the other nodes that there are changes. Blocks, by a deadline of its own.
+    /// Notifies the other nodes of changes. Blocks, with a deadline of its own.
     pub tell: Box<dyn Fn() + Send>,
 }
 
-/// Starts the thread. From now on the accounts are those of several nodes. Dropping it ends the
-/// thread after the reading under way.
+/// Starts the thread. From now on several nodes change the accounts. Dropping the value ends the
+/// thread after the current reading.
 ///
 /// # Errors
 /// The thread cannot be started.
@@ -543,7 +544,7 @@ pub(crate) fn start_changes(auth: &Arc<Auth>, parts: ChangesParts) -> io::Result
 }
 
 impl Auth {
-    /// How far the changes were read; `None` for a service that has the database to itself.
+    /// Progress of reading the changes; `None` for a service that has the database to itself.
     pub(crate) fn changes(&self) -> Option<ChangesReading> {
         self.followed.bell.get()?;
         let age_ms = self.unread_ms();
@@ -556,7 +557,7 @@ impl Auth {
         self.followed.bell.get().is_some()
     }
 
-    /// Whether this node does not know any more who is revoked.
+    /// Whether this node does not know any more which tokens are revoked.
     pub(super) fn is_outdated(&self) -> bool {
         self.is_shared() && self.unread_ms() > UNREAD_MS_MAX
     }
@@ -566,20 +567,20 @@ impl Auth {
         self.clock.monotonic_ms().saturating_sub(read_mono_ms)
     }
 
-    /// A change of this node is in the database.
+    /// Called after a change of this node is in the database.
     pub(super) fn changed(&self) {
         if let Some(bell) = self.followed.bell.get() {
             bell.ring_own();
         }
     }
 
-    /// Everything was loaded.
+    /// Called after everything was loaded.
     pub(super) fn loaded(&self, began_mono_ms: u64) {
         self.followed.read_mono_ms.fetch_max(began_mono_ms, Ordering::SeqCst);
     }
 
-    /// Takes up what operators' commands changed in the database of this service alone. Blocks; for
-    /// a lane.
+    /// Applies the changes that operators' commands made, in a service that has the database to
+    /// itself. Blocks; for a lane.
     pub(crate) fn take_up_changes(&self) {
         if self.is_shared() || self.tokens().is_none() {
             return;
@@ -591,12 +592,12 @@ impl Auth {
             return;
         }
         if let Err(error) = self.store.notice_changes(applied) {
-            tracing::warn!(%error, "cannot confirm that changed accounts were taken up");
+            tracing::warn!(%error, "cannot record that changes of accounts were applied");
         }
     }
 
-    /// Applies all changes that were made by now; what was noticed before comes with it. Blocks or
-    /// parks.
+    /// Applies all changes made so far, and returns the number of the last one recorded as applied.
+    /// Blocks or parks.
     pub(super) fn read_changes(&self) -> Result<i64, StoreError> {
         let mut noticed = 0;
         for _ in 0..PAGES_MAX {
@@ -621,7 +622,7 @@ impl Auth {
                     self.load_all()?;
                     break;
                 }
-                // Some were forgotten, or are a newer program's.
+                // Some changes were deleted, or were made by a newer program.
                 Continuity::Follows | Continuity::Missed => {
                     self.load_all()?;
                     break;
@@ -635,11 +636,11 @@ impl Auth {
         Ok(noticed)
     }
 
-    /// False where the page does not say all that has changed.
+    /// Applies a page. False if it contains a change that this program does not know.
     fn apply(&self, after: LastRead, page: &Changes) -> bool {
         let mut read = self.followed.read.lock();
         if *read != after {
-            // Another reader was faster. What is left is read with the next page.
+            // Another reader was faster. The next page has the rest.
             return true;
         }
         if !page.rows.iter().all(|(_, change)| self.revoked.apply(change)) {
@@ -653,7 +654,7 @@ impl Auth {
     fn went_back(&self, page: &Changes, read: LastRead) -> Result<(), StoreError> {
         let now = self.store.renew_incarnation(&page.incarnation, read)?;
         if now.incarnation == page.incarnation {
-            // A server that was only behind.
+            // The server only lagged.
             return Ok(());
         }
         tracing::warn!(
@@ -665,8 +666,8 @@ impl Auth {
         Ok(())
     }
 
-    /// Compares the database with what the last run has read of it, so that one that was put back
-    /// meanwhile is seen.
+    /// Compares the database with the mark of the last run, to detect that it was restored
+    /// meanwhile.
     pub(super) fn expect_continuity_since_last_run(&self) -> Result<(), StoreError> {
         let kept = self.followed.kept.lock().clone();
         let Some(Mark { incarnation, number, mark }) = kept else { return Ok(()) };
@@ -678,7 +679,7 @@ impl Auth {
         Ok(())
     }
 
-    /// Writes what was read last into the state directory, where that has changed. Blocks.
+    /// Writes the last change read into the state directory, if it is new. Blocks.
     fn keep_mark(&self) {
         let LastRead { number, mark } = *self.followed.read.lock();
         let Some(incarnation) = self.incarnation.lock().clone() else { return };
@@ -690,12 +691,11 @@ impl Auth {
         let bytes = sonic_rs::to_vec(&found).unwrap_or_default();
         match backups::replace(&self.state_dir.join(MARK_FILE), &bytes) {
             Ok(()) => *kept = Some(found),
-            Err(error) => tracing::debug!(%error, "what was read of the changes was not kept"),
+            Err(error) => tracing::debug!(%error, "the mark of the changes was not written"),
         }
     }
 
-    /// A pass of the thread. Until everything was loaded for the first time there is nothing to
-    /// follow.
+    /// A pass of the thread. Does nothing until everything was loaded for the first time.
     fn read_and_log(&self) {
         if self.tokens().is_none() {
             return;
@@ -711,7 +711,7 @@ impl Auth {
         match failed {
             Err(error) if !was_failing => tracing::warn!(
                 %error,
-                "cannot read what changed of accounts; no token is accepted after 30 s of this"
+                "cannot read changes of accounts; no token is accepted after 30 s of this"
             ),
             Ok(_) if was_failing => tracing::info!("changes of accounts can be read again"),
             _ => {}
@@ -728,10 +728,10 @@ impl Auth {
 const FORGET_INTERVAL_MS: u64 = 3_600_000;
 /// Time between two readings of the networks that other nodes have written.
 const NETWORKS_INTERVAL_MS: u64 = 60_000;
-/// How far back a reading goes: other nodes' clocks differ, and their databases fail for a while.
+/// Overlap of such readings: other nodes' clocks differ, and their databases fail for a while.
 const NETWORKS_REREAD_MS: i64 = 600_000;
-/// If no feed tells the exchange's time, revocations are kept for this long after their tokens have
-/// expired. No clock is expected to be wrong by more.
+/// Time that revocations are kept after their tokens have expired, if no feed sends the exchange's
+/// time. No clock is expected to be wrong by more.
 const KEPT_MS_MAX: i64 = 400 * 24 * 3_600 * 1_000;
 
 impl Auth {
@@ -772,7 +772,7 @@ impl Auth {
                 self.revoked.forget(before_ms);
                 tracing::debug!(tokens, "revocations of expired tokens dropped");
             }
-            // The store has said why, here and below.
+            // The store has logged why, here and below.
             Err(StoreError::Unavailable(_)) => return,
             Err(error) => tracing::warn!(%error, "cannot drop revocations of expired tokens"),
         }
@@ -789,7 +789,7 @@ impl Auth {
         }
     }
 
-    /// Writes the networks from which accounts were used, and takes up those that other nodes have
+    /// Writes the networks from which accounts were used, and loads those that other nodes have
     /// written. Blocks; for a lane.
     pub(crate) fn keep_networks(&self) {
         let waiting = self.known_networks.take_waiting();
@@ -797,7 +797,7 @@ impl Auth {
             && self.clock.monotonic_ms() >= self.next_networks_mono_ms.load(Ordering::Relaxed);
         if !waiting.is_empty() {
             match self.store.keep_login_networks(waiting.clone()) {
-                // What a token told is known with its account's e-mail by reading it.
+                // A network seen by token gets its account's e-mail when it is read back.
                 Ok(()) => is_due = true,
                 Err(error) => {
                     tracing::debug!(%error, "networks of accounts not written; they wait");
@@ -810,7 +810,7 @@ impl Auth {
         }
     }
 
-    /// Takes up the networks that were written since `since_ms`.
+    /// Loads the networks written since `since_ms`.
     fn load_networks(&self, since_ms: i64) {
         let next = self.clock.monotonic_ms() + NETWORKS_INTERVAL_MS;
         self.next_networks_mono_ms.store(next, Ordering::Relaxed);
@@ -824,10 +824,10 @@ impl Auth {
         }
     }
 
-    /// Tells the database which secret this node signs with.
+    /// Records in the database which secret this node signs with.
     ///
     /// # Errors
-    /// Where the nodes of the database sign with another, which this one does not know.
+    /// The nodes of the database sign with another secret, which this one does not know.
     pub(super) fn claim_secret(&self) -> Result<(), StoreError> {
         let checks: Vec<String> = self.keys.lock().iter().map(keys::check_value).collect();
         let other = self.store.claim_secret(&checks[0], &checks[1..])?;
@@ -837,8 +837,8 @@ impl Auth {
         })
     }
 
-    /// Notes which secret the nodes of the database sign with, and logs it once where this node
-    /// does not know it: it refuses tokens of theirs.
+    /// Records which secret the nodes of the database sign with. Logs once if this node does not
+    /// know it, since it then refuses their tokens.
     pub(super) fn note_secret(&self, recorded: Option<&String>) {
         let Some(recorded) = recorded else { return };
         let is_known = self.keys.lock().iter().any(|key| keys::check_value(key) == *recorded);
@@ -860,12 +860,12 @@ impl Auth {
         *known = found;
     }
 
-    /// Loads accounts, epochs and revocations from the store, for the first time; what changes
-    /// afterwards is followed.
+    /// Loads accounts, epochs and revocations from the store for the first time. Later changes are
+    /// followed.
     pub(super) fn load_state(&self) {
         match self.load_all() {
             Ok(_) => self.load_networks(self.clock.now_ms().saturating_sub(FORGOTTEN_MS)),
-            // The store has said why.
+            // The store has logged why.
             Err(StoreError::Unavailable(_)) => {
                 tracing::warn!("no token is accepted until the store can be used");
             }
@@ -876,8 +876,8 @@ impl Auth {
         }
     }
 
-    /// Loads them, whatever was read before. True where the database has another incarnation than
-    /// was known, so that every login ends.
+    /// Loads everything, whatever was read before. True if the database has another incarnation
+    /// than before, which ends every login.
     pub(super) fn load_all(&self) -> Result<bool, StoreError> {
         let began_mono_ms = self.clock.monotonic_ms();
         let known = self.incarnation.lock().clone();
@@ -890,7 +890,7 @@ impl Auth {
         {
             let mut read = self.followed.read.lock();
             if *self.incarnation.lock() != known {
-                // Another pass has taken up what is newer.
+                // Another pass has loaded a newer state.
                 return Ok(false);
             }
             match is_new {
@@ -910,7 +910,7 @@ impl Auth {
     }
 }
 
-/// The latest instant that is past by this clock and the exchange's.
+/// The latest instant that is past by both this clock and the exchange's.
 fn certainly_past_ms(now_ms: i64, exchange_ms: Option<i64>) -> i64 {
     let told_ms = exchange_ms.map_or(i64::MIN, |exchange_ms| exchange_ms.min(now_ms));
     told_ms.max(now_ms.saturating_sub(KEPT_MS_MAX))
@@ -925,7 +925,7 @@ fn certainly_past_ms(now_ms: i64, exchange_ms: Option<i64>) -> i64 {
 pub enum AuthError {
     #[error("{0}")]
     Key(#[from] KeyError),
-    /// The other nodes would refuse this one's tokens, and it theirs.
+    /// The other nodes would refuse this node's tokens, and it theirs.
     #[error(
         "JWT_SECRET (fingerprint {own}) is another than the one that nodes of this database sign \
          with (fingerprint {recorded}): give every node the same one; to change it, name the \
@@ -947,7 +947,7 @@ mod care_tests {
         assert_eq!(certainly_past_ms(now_ms, Some(now_ms - 5)), now_ms - 5);
         assert_eq!(certainly_past_ms(now_ms, Some(now_ms - 8 * DAY_MS)), now_ms - 8 * DAY_MS);
         assert_eq!(certainly_past_ms(now_ms, Some(now_ms + 8 * DAY_MS)), now_ms);
-        // Without the exchange's time.
+        // No exchange time is known.
         assert_eq!(certainly_past_ms(now_ms, None), now_ms - 400 * DAY_MS);
     }
 }

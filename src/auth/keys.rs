@@ -1,9 +1,9 @@
 //! The signing keys of tokens: from settings, or generated once and kept in the state directory.
 //!
 //! Loaded on the main thread at start; later a lane checks the file. The file contains 32 random
-//! bytes in hexadecimal. A file that others may read is refused, because whoever has read it can
-//! forge tokens of any user. A running service does not recreate a removed file: removing it is how
-//! an operator ends every login.
+//! bytes in hexadecimal. A file that others may read is refused, because anybody who has read it
+//! can forge tokens of any user. A running service does not recreate a removed file: an operator
+//! removes it to end every login.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -21,13 +21,13 @@ use crate::views::health::KeyState;
 
 const FILE_NAME: &str = "jwt.key";
 const KEY_BYTES: usize = 32;
-/// Nothing longer is a key file.
+/// A longer file is no key file.
 const FILE_BYTES_MAX: usize = 1024;
 
 /// Prefix of the data from which check values are hashed. They reveal no key.
 const CHECK_LABEL: &[u8] = b"bhav check value of a signing key\0";
 const CHECK_BYTES: usize = 16;
-/// Digits of a check value that are shown, to compare nodes by.
+/// Digits of a check value that are shown, for comparing nodes.
 const FINGERPRINT_DIGITS: usize = 8;
 
 /// A signing key.
@@ -47,7 +47,7 @@ pub struct KeyFile(Option<Kept>);
 struct Kept {
     path: PathBuf,
     key: Key,
-    /// The file has contained the key.
+    /// Whether the file has contained the key.
     was_kept: bool,
 }
 
@@ -111,7 +111,7 @@ pub(crate) fn load(settings: &AuthSettings, state_dir: &Path) -> Result<Keys, Ke
     Ok(Keys { all, file: KeyFile(file) })
 }
 
-/// What a database records of the key that its nodes sign with.
+/// The check value of the key that a database's nodes sign with, as the database records it.
 pub(crate) fn check_value(key: &Key) -> String {
     let mut hash = Sha256::new();
     hash.update(CHECK_LABEL);
@@ -194,14 +194,14 @@ fn write(path: &Path, key: &[u8]) -> io::Result<()> {
 //
 // Settings of accounts, tokens and password hashing.
 
-/// Who may create an account.
+/// Permission to create an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Registration {
     /// Any client.
     Open,
     /// Any client, until the database has its first account.
     First,
-    /// Nobody but the operator, with `bhav user add`.
+    /// Only the operator, with `bhav user add`.
     Closed,
 }
 
@@ -214,9 +214,9 @@ settings! {
         /// Earlier keys, which verify and no longer sign, separated by commas.
         pub jwt_previous_secrets: Option<SecretString> = None,
         pub registration: Registration = Registration::Open,
-        /// By account and by client network; 0 is no limit.
+        /// Limit by account and by client network; 0 is no limit.
         pub login_attempts_per_minute: u32 = 10,
-        /// By client network; 0 is no limit.
+        /// Limit by client network; 0 is no limit.
         pub registration_attempts_per_minute: u32 = 10,
         /// Memory of one password hash. The default is OWASP's minimum for two passes.
         pub argon2_memory_kib: u32 = 19_456,

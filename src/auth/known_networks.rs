@@ -1,9 +1,10 @@
 //! The networks from which each account was used lately. Logins from these have attempts of their
 //! own, so that attackers elsewhere cannot lock the owner out.
 //!
-//! Learnt from a login and from any request with a good token, and kept in the database as keyed
-//! hashes, which do not reveal who was where. The edge looks one up under a lock that is held for a
-//! look-up, and notes a network at most once a day; a lane writes what was noted, all at once.
+//! A network becomes known by a login and by any request with a good token. The database keeps it
+//! as a keyed hash, which does not reveal who was where. The edge looks networks up under a lock
+//! that is held only for the look-up, and notes each at most once a day. A lane writes the noted
+//! ones together.
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
@@ -18,34 +19,34 @@ use crate::base::{BoundedMap, Clock};
 use crate::store::{AccountId, LoginNetwork};
 use crate::store::{LOGIN_NETWORK_AGAIN_MS, LOGIN_NETWORKS_MAX};
 
-/// Most accounts remembered, in about 16 MiB. Beyond it those with the oldest use are forgotten
-/// until their next.
+/// Most accounts remembered, in about 16 MiB. Above it, the accounts with the oldest use are
+/// forgotten until their next use.
 const ACCOUNTS_MAX: usize = 100_000;
 
 /// A network is forgotten this long after its last use. That is much longer than a token lives, and
 /// later the address may belong to somebody else.
 pub(crate) const FORGOTTEN_MS: i64 = 30 * 24 * 3_600_000;
 
-/// Most networks that wait to be written. They are written every few seconds; those that find no
-/// room are noted at their next request.
+/// Most networks that wait to be written. They are written every few seconds. When the list is
+/// full, a network is noted again at its next request.
 const WAITING_MAX: usize = 1_000;
 
-/// Prefix of what the key of the hashes is made from.
+/// Prefix of the data from which the key of the hashes is derived.
 const KEY_LABEL: &[u8] = b"bhav key of the networks of accounts\0";
 
 /// The known networks of all accounts.
 pub(crate) struct KnownNetworks {
     clock: Clock,
     hasher: RandomState,
-    /// Of each signing key; the first one's hashes are written.
+    /// One hash key for each signing key. New hashes are written with the first.
     keys: Mutex<Vec<Hmac<Sha256>>>,
     state: Mutex<State>,
 }
 
 struct State {
-    /// By hash of the e-mail.
+    /// Accounts by hash of the e-mail.
     accounts: BoundedMap<u64, Account>,
-    /// When a network of an account was noted, by hash of both.
+    /// Time at which a network of an account was noted, by hash of both.
     noted: BoundedMap<u64, i64>,
     waiting: Vec<LoginNetwork>,
 }
@@ -88,8 +89,7 @@ impl KnownNetworks {
         known
     }
 
-    /// Changes the signing keys. Networks that were hashed with one that is gone are not known any
-    /// more.
+    /// Changes the signing keys. Networks hashed with a removed key are no longer known.
     pub(crate) fn set_keys(&self, keys: &[Key]) {
         let derived = |key: &Key| {
             let key = mac_of(key).chain_update(KEY_LABEL).finalize().into_bytes();
@@ -121,8 +121,8 @@ impl KnownNetworks {
         self.state.lock().add(self.hasher.hash_one(email), id, place, self.clock.now_ms());
     }
 
-    /// Notes that an account was used from the network of `client`, to be written. At most once a
-    /// day for each network; of others it is a look-up.
+    /// Notes that an account was used from the network of `client`, to be written, at most once a
+    /// day for each network. Otherwise this is only a look-up.
     pub(crate) fn note(&self, id: AccountId, client: IpAddr) {
         let noted = self.hasher.hash_one((id, network(client)));
         let seen_ms = self.clock.now_ms();
@@ -139,19 +139,19 @@ impl KnownNetworks {
         state.waiting.push(LoginNetwork { id, network: spelled(place), seen_ms });
     }
 
-    /// Takes what waits to be written.
+    /// Takes the networks that wait to be written.
     pub(crate) fn take_waiting(&self) -> Vec<LoginNetwork> {
         std::mem::take(&mut self.state.lock().waiting)
     }
 
-    /// Lets what could not be written wait again, as far as there is room.
+    /// Puts back networks that could not be written, as far as there is room.
     pub(crate) fn give_back(&self, rows: Vec<LoginNetwork>) {
         let mut state = self.state.lock();
         let room = WAITING_MAX.saturating_sub(state.waiting.len());
         state.waiting.extend(rows.into_iter().take(room));
     }
 
-    /// Takes over what the database has of the account with this e-mail.
+    /// Loads a stored network of the account with this e-mail.
     pub(crate) fn load(&self, email: &str, stored: &LoginNetwork) {
         let LoginNetwork { id, network, seen_ms } = stored;
         if let Ok(place) = u64::from_str_radix(network, 16) {
@@ -175,7 +175,7 @@ impl State {
         let new = || Account { id, places: Default::default() };
         let worth = |account: &Account| Some(account.latest_ms());
         let account = self.accounts.or_insert_with(email, worth, new);
-        // An address that was registered anew has a higher id.
+        // An address that was registered again has a higher id.
         match account.id.cmp(&id) {
             std::cmp::Ordering::Less => *account = new(),
             std::cmp::Ordering::Equal => {}
@@ -253,7 +253,7 @@ mod tests {
         networks.remember(A.0, A.1, at(1));
         networks.forget(A.0);
         assert!(!networks.knows(A.0, at(1)));
-        // The address is somebody else's account now.
+        // The address belongs to another account now.
         networks.remember(A.0, A.1, at(1));
         networks.remember(A.0, AccountId(2), at(2));
         networks.remember(A.0, A.1, at(3));
@@ -292,7 +292,7 @@ mod tests {
         let other = KnownNetworks::new(clock.clone(), &[key("two"), key("one")]);
         written.iter().for_each(|row| other.load(A.0, row));
         assert!(other.knows(A.0, at(1)) && other.knows(A.0, at(2)) && !other.knows(A.0, at(3)));
-        // Whoever has the database alone cannot tell which networks these are.
+        // The networks cannot be derived from the database alone.
         other.set_keys(&[key("two")]);
         assert!(!other.knows(A.0, at(1)));
     }

@@ -1,10 +1,10 @@
 //! Accounts, passwords and tokens.
 //!
-//! [`Auth::identify`] runs on the edge for each request of a user's route, and reads memory. All
-//! other calls (`accounts`) park while a password is hashed or the store is read. The database's
-//! incarnation, the accounts and the revocations are loaded from the store at start, and then
-//! follow its changes (`changes`). Until they are loaded, no token is accepted: a broken disk must
-//! not make a revoked token valid again.
+//! [`Auth::identify`] runs on the edge for each request of a user's route, and normally reads only
+//! memory. All other calls (`accounts`) park while a password is hashed or the store is read. The
+//! database's incarnation, the accounts and the revocations are loaded from the store at start, and
+//! then follow its changes (`changes`). Until they are loaded, no token is accepted: a broken disk
+//! must not make a revoked token valid again.
 
 mod accounts;
 mod identity;

@@ -27,7 +27,7 @@ use crate::rt::{Lane, LaneError, LaneSpec};
 /// Deadline of a hash. With a queue of 64 and 30 ms a hash, none waits half as long.
 const DEADLINE_MS: u64 = 10_000;
 
-/// One place in so many of the queue is reserved for known clients.
+/// Part of the queue's places that is reserved for known clients.
 const KNOWN_PART: usize = 4;
 
 const SALT_BYTES: usize = 16;
@@ -48,12 +48,12 @@ pub enum CryptoError {
     Lost(#[from] LaneError),
     #[error("the hash cannot be made: {0}")]
     Failed(String),
-    /// All nodes together have had their attempts. Nothing was hashed.
+    /// The limit of all nodes together is used up. Nothing was hashed.
     #[error("too many attempts at all nodes")]
     Throttled(TooEarly),
 }
 
-/// For whom a hash is made.
+/// Kind of client that a hash is made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Whose {
     /// A caller with a valid token, or from a known network of the account.
@@ -62,10 +62,10 @@ pub(crate) enum Whose {
     Stranger,
 }
 
-/// For whom a hash is made, and what counts the attempt at all nodes.
+/// The client of a hash, and the attempt to count at all nodes.
 pub(crate) struct Asker {
     pub whose: Whose,
-    /// `None` where there are no other nodes, or no limit.
+    /// `None` if there are no other nodes, or no limit.
     pub attempt: Option<SharedAttempt>,
 }
 
@@ -154,7 +154,7 @@ impl Passwords {
         self.strangers.refused.value()
     }
 
-    /// Hashes a new password, unless all nodes together have had their attempts. Parks.
+    /// Hashes a new password, unless the limit of all nodes together is used up. Parks.
     ///
     /// # Errors
     /// [`CryptoError`].
@@ -217,7 +217,7 @@ impl Passwords {
     }
 }
 
-/// Counts an attempt with those of the other nodes.
+/// Counts an attempt together with the other nodes.
 fn count(attempt: Option<&SharedAttempt>) -> Result<(), CryptoError> {
     attempt.map_or(Ok(()), SharedAttempt::count).map_err(CryptoError::Throttled)
 }
@@ -442,7 +442,7 @@ const YEARS: std::ops::RangeInclusive<u16> = 1950..=2035;
 /// Shortest run of a pattern that counts: the shortest password that is allowed.
 const PATTERN_BYTES_MIN: usize = 8;
 
-/// Sequences of keys and characters, which count backwards too.
+/// Sequences of keys and characters. They also count backwards.
 const SEQUENCES: &[&str] = &[
     "01234567890123456789",
     "abcdefghijklmnopqrstuvwxyz",
@@ -536,7 +536,7 @@ fn pattern(lower: &[u8]) -> Option<Weakness> {
 mod tests {
     use super::*;
 
-    /// Its hashes may take what a machine needs that is busy with other things.
+    /// A longer deadline, for a machine that is busy with other work.
     fn started(settings: &AuthSettings) -> Passwords {
         let passwords = Passwords::start(settings, &Clock::system()).unwrap();
         Passwords { deadline_ms: 60 * DEADLINE_MS, ..passwords }
@@ -563,7 +563,8 @@ mod tests {
         assert_eq!(passwords.lane().stats().completed, 5, "each of them was work");
     }
 
-    /// Made by the reference implementation's command line (argon2 of P-H-C, salt "somesalt").
+    /// A hash made by the reference implementation's command line (argon2 of P-H-C, salt
+    /// "somesalt").
     #[test]
     fn a_hash_of_the_reference_implementation_is_checked() {
         let passwords = passwords(2);
@@ -739,7 +740,7 @@ mod common_passwords_tests {
             }
         }
         assert!(lines(include_str!("data/common_passwords.txt")).all(|line| line.len() >= 8));
-        // What the two files and the endings stand for together.
+        // Number of passwords that the files and endings stand for.
         assert!(STEMS.len() * (ENDINGS.len() + YEARS.len()) > 50_000);
     }
 }

@@ -22,17 +22,17 @@ const UNCERTAIN_MS: u64 = 60_000;
 /// `store/accounts.rs`).
 const EPOCH_CHANCE_BITS: u32 = 32;
 
-/// What is known of a correctly signed token.
+/// Judgement of a correctly signed token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Good,
-    /// For good.
+    /// Refused for good.
     Refused,
-    /// Of an account or an epoch that is not known here. Another node may have made it just now.
+    /// The account or the epoch is not known here. Another node may have made it just now.
     Unknown,
 }
 
-/// The revocations. All of them are replaced where the database has another past than was known.
+/// The revocations. All are replaced if the database has another past than before.
 #[derive(Default)]
 pub(crate) struct Revocations(ArcSwap<Known>);
 
@@ -41,8 +41,8 @@ struct Known {
     users: Users,
     /// Revoked tokens by id, each with its expiry in Unix milliseconds.
     tokens: HashMap<u128, i64, RandomState>,
-    /// The valid token epoch of each user. Users of an older program's, who never changed their
-    /// password, are not in it and have epoch 0.
+    /// The valid token epoch of each user. Users of an older program who never changed their
+    /// password are missing and have epoch 0.
     epochs: HashMap<AccountId, i64, RandomState>,
     /// Users for whom it is not known whether a write raised their epoch, and since when
     /// (monotonic).
@@ -57,7 +57,7 @@ impl Revocations {
         self.0.load_full()
     }
 
-    /// Takes over the state in the store, and forgets everything else.
+    /// Replaces everything by the state in the store.
     pub(crate) fn replace(&self, stored: &AuthState) {
         let fresh = Self::default();
         fresh.load(stored);
@@ -70,7 +70,7 @@ impl Revocations {
         known.users.load(&stored.users, stored.last_user);
         let tokens = known.tokens.pin();
         for (spelled, expires_ms) in &stored.revoked_tokens {
-            // A text in another form than our ids cannot be the id of a token.
+            // A text in another form than our ids cannot be a token's id.
             if let Some(id) = tokens::token_id(spelled) {
                 tokens.insert(id, *expires_ms);
             }
@@ -85,7 +85,7 @@ impl Revocations {
         self.known().tokens.pin().insert(id, expires_ms);
     }
 
-    /// Notes that the store returned this account with this epoch.
+    /// Records that the store returned this account with this epoch.
     pub(crate) fn seen(&self, id: AccountId, epoch: i64) {
         self.known().users.add(id);
         if epoch > 0 {
@@ -129,7 +129,7 @@ impl Revocations {
         known.epochs.pin().remove(&id);
     }
 
-    /// What to do about a correctly signed token.
+    /// Judges a correctly signed token.
     pub(crate) fn judge(&self, token: &Verified) -> Verdict {
         let known = self.known();
         let epoch = known.epochs.pin().get(&token.id).copied().unwrap_or(0);
@@ -145,8 +145,8 @@ impl Revocations {
         }
     }
 
-    /// Applies a change; in any order, and again, to the same effect. False where this program does
-    /// not know what it means.
+    /// Applies a change. The order and repetitions do not matter. False if this program does not
+    /// know the change.
     pub(crate) fn apply(&self, change: &Change) -> bool {
         match change {
             Change::Account { id, epoch } => self.seen(*id, *epoch),
@@ -346,7 +346,7 @@ mod tests {
         assert!(revoked.resolve(AccountId(1), 0, 1_000 + UNCERTAIN_MS));
         assert!(!revoked.refuses(&token(1, 1, 0)), "the write never happened");
         assert!(revoked.resolve(AccountId(1), 0, 0));
-        // The write happened.
+        // The write has happened.
         revoked.mark_uncertain(AccountId(1), 0, 1_000);
         let given = (1 << EPOCH_CHANCE_BITS) + 77;
         assert!(revoked.resolve(AccountId(1), given, 1_000 + UNCERTAIN_MS));
@@ -460,7 +460,7 @@ mod users_tests {
         assert!(!users.has(AccountId(7)), "nor by a read of the store that began before");
     }
 
-    /// As when a command has erased a user of the running service.
+    /// As after a command has erased a user of the running service.
     #[test]
     fn a_reload_removes_users_missing_in_the_store_and_keeps_newer_ones() {
         let users = Users::default();

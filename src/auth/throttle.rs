@@ -25,7 +25,7 @@ pub(crate) enum Key<'a> {
     Account(&'a str),
     /// An account, tried from one network. Clients of other networks cannot use up these attempts.
     Pair(&'a str, IpAddr),
-    /// Who holds a token of an earlier login, by the token's id.
+    /// A client with a token of an earlier login, by the token's id.
     Earlier(u128),
     /// A client's network. `None` if the address is unknown (a Unix socket without a forwarded
     /// address): all such clients share one limit.
@@ -50,14 +50,14 @@ impl Throttle {
         Self { clock, keys, refused: Counter::new(), shared: OnceLock::new() }
     }
 
-    /// From now on attempts are also counted with those of the other nodes, under this name.
+    /// From now on counts attempts together with the other nodes, under this name.
     pub(crate) fn join(&self, kind: &'static str, counts: &Arc<dyn SharedCounts>) {
         // A node joins the others once, at its start.
         let _ = self.shared.set((kind, Arc::clone(counts)));
     }
 
-    /// What counts an attempt of these keys, which this node has admitted, with those of the other
-    /// nodes. `None` where there are none to ask, or no limit.
+    /// An attempt with these keys that this node has admitted, to be counted at all nodes. `None`
+    /// if there are no other nodes, or no limit.
     pub(crate) fn shared_attempt(&self, keys: &[Key<'_>]) -> Option<SharedAttempt> {
         let (kind, counts) = self.shared.get()?;
         let rate = self.keys.rate()?;
@@ -71,9 +71,9 @@ impl Throttle {
         Some(SharedAttempt { counts: Arc::clone(counts), kind, rate, values })
     }
 
-    /// What an attempt at an account counts by that comes from an unknown network: the account,
-    /// and twice the account with the network, so that one network has half of the account's
-    /// attempts. A single stranger leaves the other half to everybody else.
+    /// Keys of an attempt at an account from an unknown network: the account, and twice the account
+    /// with the network, so that one network has half of the account's attempts. A single stranger
+    /// leaves the other half to everybody else.
     pub(crate) fn of_stranger<'a>(&self, account: &'a str, client: Option<IpAddr>) -> Vec<Key<'a>> {
         let own = Key::Account(account);
         let is_divisible = self.keys.rate().is_some_and(|rate| rate.tolerance_ms() > 0);
@@ -93,7 +93,7 @@ impl Throttle {
         self.keys.set_rate(rate(per_minute));
     }
 
-    /// Counts one attempt for every key, or for none if any of them is refused. A key that is there
+    /// Counts one attempt for every key, or for none if any of them is refused. A key that occurs
     /// twice is counted twice.
     ///
     /// # Errors
@@ -129,7 +129,7 @@ fn by_network(key: Key<'_>) -> Key<'_> {
     }
 }
 
-/// The same bytes on all nodes, and other ones for any other key.
+/// A key as bytes: the same on all nodes, and different for each key.
 fn value_of(key: Key<'_>) -> Zeroizing<Vec<u8>> {
     let address = |address: IpAddr| match address {
         IpAddr::V4(address) => address.octets().to_vec(),
@@ -142,7 +142,8 @@ fn value_of(key: Key<'_>) -> Zeroizing<Vec<u8>> {
         Key::Address(client) => (b'n', "", client.map(address).unwrap_or_default()),
         Key::User(id) => (b'u', "", id.to_be_bytes().to_vec()),
     };
-    // An e-mail has no zero byte, and the length of what follows it tells what it is.
+    // An e-mail address has no zero byte, and the length of the bytes after it distinguishes the
+    // kinds of keys.
     let mut value = Zeroizing::new(Vec::with_capacity(2 + email.len() + rest.len()));
     value.push(letter);
     value.extend_from_slice(email.as_bytes());
@@ -153,29 +154,29 @@ fn value_of(key: Key<'_>) -> Zeroizing<Vec<u8>> {
 
 // ---- Shared
 //
-// Limits that hold over all nodes together. The node's own limiter is asked first, on the edge;
-// an attempt that it admits is counted with those of the other nodes on a lane that may block,
-// before the work that the limit protects.
+// Limits over all nodes together. The node's own limiter is asked first, on the edge. An attempt
+// that it admits is then counted together with the other nodes, on a lane that may block, before
+// the work that the limit protects.
 
 /// An attempt that this node's limiter has admitted.
 pub(crate) struct SharedAttempt {
     pub(super) counts: Arc<dyn SharedCounts>,
     pub(super) kind: &'static str,
     pub(super) rate: Rate,
-    /// E-mails and addresses, in memory that is wiped, each with what the attempt costs there.
+    /// E-mails and addresses, in memory that is wiped, each with its cost there.
     pub(super) values: Vec<(Zeroizing<Vec<u8>>, u64)>,
 }
 
 impl SharedAttempt {
-    /// Counts it with those of the other nodes. Blocks for a bounded time.
+    /// Counts the attempt together with the other nodes. Blocks for a bounded time.
     ///
     /// # Errors
-    /// [`TooEarly`] if all nodes together have had their attempts.
+    /// [`TooEarly`] if the limit of all nodes together is used up.
     pub(crate) fn count(&self) -> Result<(), TooEarly> {
         let of_cost =
             |is_one: bool| self.values.iter().filter(move |value| (value.1 == 1) == is_one);
-        // What costs more is asked first, by itself: whoever is refused there takes nothing of what
-        // is everybody's.
+        // Values of a higher cost are counted first, each by itself: an attempt refused there uses
+        // up nothing of the shared values.
         for (value, cost) in of_cost(false) {
             self.counts.admit(self.kind, &[value], self.rate, *cost)?;
         }

@@ -1,4 +1,5 @@
-//! Access tokens: JSON web tokens (HS256), signed with the current key, verified with any known.
+//! Access tokens: JSON web tokens (HS256), signed with the current key and verified with any known
+//! key.
 //!
 //! A token is valid for one database only, because another database gives the same ids to other
 //! users. So the key id in its header is computed from the key and the database's id, and the
@@ -26,10 +27,10 @@ pub(crate) const TOKEN_BYTES_MAX: usize = 1_024;
 
 const ISSUER: &str = "bhav";
 
-/// Issuer of what proves an earlier login alone, and so is no access token.
+/// Issuer of the proof of an earlier login, which is no access token.
 const PROOF_ISSUER: &str = "bhav earlier login";
 
-/// How long a login can be proven: as long as browsers keep a cookie.
+/// Time for which a login can be proven: as long as browsers keep a cookie.
 pub(crate) const PROOF_LIFE_S: i64 = 400 * 24 * 3_600;
 
 /// Prefix of the data from which key ids are hashed. A key id reveals neither key nor database.
@@ -57,11 +58,11 @@ pub(crate) struct Verified {
     pub epoch: i64,
 }
 
-/// A login of before, as a token proves it.
+/// An earlier login, proven by a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Earlier {
     pub id: AccountId,
-    /// Of the token, different for each.
+    /// The token's id, different for each.
     pub token_id: u128,
 }
 
@@ -93,12 +94,12 @@ pub(super) struct Tokens {
     signing: EncodingKey,
     verifying: Vec<VerifyingKey>,
     validation: Validation,
-    /// Takes what proves an earlier login, too.
+    /// Also accepts the proof of an earlier login.
     earlier: Validation,
 }
 
 impl Tokens {
-    /// The first key signs, and all keys verify; for this database only.
+    /// The first key signs, and all keys verify, for this database only.
     ///
     /// # Panics
     /// If `keys` is empty.
@@ -139,7 +140,7 @@ impl Tokens {
         })
     }
 
-    /// What proves to a later login that the user has logged in now. It is no access token.
+    /// The proof, for a later login, that the user has logged in now. It is no access token.
     ///
     /// # Errors
     /// [`Unsigned`].
@@ -167,7 +168,7 @@ impl Tokens {
         })
     }
 
-    /// The login that a token proves, whether or not it still gives access, if one of our keys
+    /// The login that a token proves, also if it no longer gives access. One of our keys must have
     /// signed it for this database within [`PROOF_LIFE_S`].
     pub(super) fn earlier(&self, token: &[u8], now_ms: i64) -> Option<Earlier> {
         let claims = self.decoded(token, &self.earlier)?;

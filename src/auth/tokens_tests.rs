@@ -86,7 +86,7 @@ fn a_token_of_another_database_is_refused_though_the_key_is_the_same() {
     for bad in ["", ".", "bad", "a.b.c", &format!("{}x", signed.text), &"a".repeat(2_000)] {
         assert!(!signed_by_any(&[key(A)], bad.as_bytes()), "{bad}");
     }
-    // The form of tokens before they contained the database.
+    // Tokens had this form before they contained the database.
     let mut hash = Sha256::new();
     hash.update(b"bhav token key id\0");
     hash.update(A);

@@ -1,14 +1,15 @@
 //! A map with a fixed maximum of entries. When it is full, a new key evicts the entries of least
 //! worth.
 //!
-//! For state kept per caller, because callers can invent keys without end. Not for state that must
-//! survive, and not for bounds in bytes. It has no lock of its own: to share it, wrap it in one.
+//! It keeps state per caller, because callers can invent keys without end. It is unfit for state
+//! that must survive, and for bounds in bytes. It has no lock of its own: to share it, wrap it in
+//! one.
 
 use std::borrow::Borrow;
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 
-/// [`BoundedMap::evicting_in_batches`] evicts one entry in so many at a time.
+/// Part of the entries that [`BoundedMap::evicting_in_batches`] evicts at a time.
 const BATCH_PART: usize = 8;
 
 /// The map. Its hasher is seeded with a random secret, so a caller cannot construct colliding keys.
@@ -112,7 +113,7 @@ impl<K: Eq + Hash, V> BoundedMap<K, V> {
         self.entries.len()
     }
 
-    /// How many entries were evicted in the map's lifetime.
+    /// Entries evicted in the map's lifetime.
     pub(crate) fn evicted(&self) -> u64 {
         self.evicted
     }
@@ -124,8 +125,8 @@ impl<K: Eq + Hash, V> BoundedMap<K, V> {
 // contains more calls, wherever it begins.
 //
 // A [`Limiter`](super::limiter::Limiter) with a burst of N would admit up to 2 N calls within one
-// window: the burst, and what is refilled behind it. `CallWindow` has no lock of its own: to share
-// one, wrap it in a lock.
+// window: the burst, and the calls refilled meanwhile. `CallWindow` has no lock of its own: to
+// share one, wrap it in a lock.
 
 /// The times of the latest calls.
 #[derive(Debug)]
@@ -142,8 +143,8 @@ impl CallWindow {
         Self { calls_max, span_ms, times_ms: VecDeque::new() }
     }
 
-    /// How long until `calls` more calls fit, if only `share` of the `calls_max` places may be
-    /// used. Zero if they fit now. Counts nothing.
+    /// Time until `calls` more calls fit, if only `share` of the `calls_max` places may be used.
+    /// Zero if they fit now. Counts nothing.
     pub(crate) fn wait_ms(&mut self, calls: usize, share: usize, now_ms: u64) -> u64 {
         self.forget_past(now_ms);
         let over = (self.times_ms.len() + calls).saturating_sub(share.min(self.calls_max));
@@ -163,7 +164,7 @@ impl CallWindow {
         self.times_ms.drain(..surplus);
     }
 
-    /// Records one call if the limit allows it; says whether it did.
+    /// Records one call if the limit allows it. Returns whether it did.
     pub(crate) fn admit(&mut self, now_ms: u64) -> bool {
         let admitted = self.wait_ms(1, self.calls_max, now_ms) == 0;
         if admitted {
@@ -179,14 +180,15 @@ impl CallWindow {
         self.times_ms.drain(first..first + same.min(calls));
     }
 
-    /// How many calls the window that ends now contains.
+    /// Number of calls in the window that ends now.
     pub(crate) fn calls(&mut self, now_ms: u64) -> usize {
         self.forget_past(now_ms);
         self.times_ms.len()
     }
 
     fn forget_past(&mut self, now_ms: u64) {
-        // A call exactly `span_ms` ago is outside the window; one of a millisecond less is inside.
+        // A call exactly `span_ms` ago is outside the window; a call one millisecond later is
+        // inside.
         while self.times_ms.front().is_some_and(|at| at + self.span_ms <= now_ms) {
             self.times_ms.pop_front();
         }

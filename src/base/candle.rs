@@ -11,7 +11,7 @@ use crate::base::{json, words};
 
 /// Price units in one rupee.
 pub const PRICE_E4: i64 = 10_000;
-/// Its digits after the point.
+/// Digits of a price after the point.
 pub(crate) const PRICE_DIGITS: u32 = 4;
 
 /// One complete trading day of one instrument.
@@ -96,16 +96,17 @@ pub struct Quote {
     /// a real-time source.
     pub delay_s: Option<u32>,
     pub source: Source,
-    /// The upstream marked its response as simulated.
+    /// Whether the upstream marked its response as simulated.
     pub simulated: bool,
 }
 
 impl Quote {
-    /// How far ahead of this node's clock a price may be: clocks of two machines may differ by so
-    /// much. A price of the future would keep out every true one until its time has come.
+    /// Furthest a price's time may be ahead of this node's clock, for the difference between two
+    /// machines' clocks. A price from the future would keep out every true one until its time has
+    /// come.
     pub(crate) const AHEAD_MAX: SignedDuration = SignedDuration::from_secs(5);
 
-    /// Whether a price of `as_of` is of the future, wherever it comes from.
+    /// Whether the time `as_of` is in the future, whatever its source.
     pub(crate) fn is_ahead(as_of: Timestamp, now: Timestamp) -> bool {
         as_of.duration_since(now) > Self::AHEAD_MAX
     }

@@ -23,8 +23,8 @@ pub struct Clock(Arc<Kind>);
 
 #[derive(Debug)]
 enum Kind {
-    /// The machine's clock plus `offset_ms`, which only [`Clock::jump_ms`] changes.
-    /// `set`: the clock was given a starting instant other than the machine's.
+    /// The machine's clock plus `offset_ms`, which only [`Clock::jump_ms`] changes. `set` is true
+    /// if the clock was given a starting instant other than the machine's.
     Running { offset_ms: AtomicI64, started: Instant, set: bool },
     /// Moves only by [`ManualClock::advance_ms`].
     Manual { start_ms: i64, elapsed_ms: Arc<AtomicI64> },

@@ -1,4 +1,4 @@
-//! Holdings and positions of a user at one broker: what a sync fetches and the store keeps.
+//! Holdings and positions of a user at one broker, as a sync fetches them and the store keeps them.
 //!
 //! Quantities and prices are exactly the broker's digits; they are rounded only when written out.
 
@@ -35,19 +35,19 @@ pub struct Holding {
     pub last_price: Option<Decimal>,
     /// Previous trading day's close.
     pub close_price: Option<Decimal>,
-    /// How far `last_price` is from the previous close, in percent as the broker rounds it; `None`
-    /// if it does not say. Broker B says this in place of the close.
+    /// Change of `last_price` from the previous close, in percent as the broker rounds it; `None`
+    /// if the broker sends none. Broker B sends this in place of the close.
     pub change_pct: Option<Decimal>,
     /// Time of `last_price`, Unix milliseconds. After a sync: the time of the sync, or of the last
     /// close if the market was closed. After a closing price was written: that price's time.
     pub as_of_ms: i64,
-    /// Profit as the broker computes it, shown beside ours.
+    /// Profit as the broker computes it, shown next to ours.
     pub broker_pnl: Option<Decimal>,
-    /// The broker marks its own average price as unreliable.
+    /// Whether the broker marks its own average price as unreliable.
     pub discrepancy: bool,
-    /// `tradingsymbol` is a broker's code for which no instrument list has a ticker.
+    /// Whether `tradingsymbol` is a broker's code for which no instrument list has a ticker.
     pub unresolved: bool,
-    /// Quantity and price suggest a split or bonus.
+    /// Set if quantity and price suggest a split or bonus.
     pub mark: Option<Mark>,
 }
 
@@ -137,7 +137,7 @@ impl Holding {
     }
 }
 
-/// Which of the broker's two position lists a row is from. The lists overlap: never add them.
+/// The broker's position list that a row is from. The two lists overlap: never add them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PositionKind {
     /// Today's trades only.
@@ -184,14 +184,14 @@ pub struct Position {
     pub realised: Option<Decimal>,
     /// Profit on the open part, zero once closed; `None` if the broker's row does not contain it.
     pub unrealised: Option<Decimal>,
-    /// `tradingsymbol` is a broker's code for which no instrument list has a ticker.
+    /// Whether `tradingsymbol` is a broker's code for which no instrument list has a ticker.
     pub unresolved: bool,
 }
 
 /// Longest id of a person at a broker; real ones have up to ten characters.
 const BROKER_USER_BYTES_MAX: usize = 64;
 
-/// The id as it can be kept and shown; `None` for what cannot be one.
+/// The id in the form that is stored and shown; `None` if it cannot be a broker's id.
 pub(crate) fn broker_user(id: &str) -> Option<String> {
     let id = id.trim();
     let fits = (1..=BROKER_USER_BYTES_MAX).contains(&id.len());
@@ -203,9 +203,9 @@ pub(crate) fn broker_user(id: &str) -> Option<String> {
 pub struct Synced {
     pub holdings: Vec<Holding>,
     pub positions: Vec<Position>,
-    /// At least one of the broker's responses was marked as simulated.
+    /// Whether at least one of the broker's responses was marked as simulated.
     pub simulated: bool,
-    /// The broker's id of the person whose rows these are; `None` if the broker does not say.
+    /// The broker's id of the person whose rows these are; `None` if the broker sent none.
     pub broker_user: Option<String>,
 }
 
@@ -216,9 +216,9 @@ pub struct Synced {
 /// A broker from which portfolios are synced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Broker {
-    /// Any broker that speaks Kite Connect v3 (Zerodha).
+    /// Any broker with the API of Kite Connect v3 (Zerodha).
     A,
-    /// Any broker that speaks the Breeze API (ICICI Direct).
+    /// Any broker with the Breeze API (ICICI Direct).
     B,
 }
 
@@ -275,13 +275,13 @@ pub struct MasterRow {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClosingPrice {
     pub price: Decimal,
-    /// Closing price of the trading date before; `None` if the feed did not name it.
+    /// Closing price of the trading date before; `None` if the feed sent none.
     pub previous_close: Option<Decimal>,
     /// Time of the price, Unix milliseconds: the close, or the last trade before the close.
     pub as_of_ms: i64,
 }
 
-/// What the market calendar says about one instant, as far as the age of prices depends on it.
+/// The market calendar at one instant, as far as the age of prices depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MarketDay {
     /// Date of the instant in IST.
@@ -294,14 +294,14 @@ pub struct MarketDay {
     pub day: Option<Date>,
     /// Instant of the last official close; `None` once prices of a later date are possible.
     pub last_close: Option<Timestamp>,
-    /// In a pre-open: instant of the official close before it. Until its matching, and of many
-    /// shares until trading begins, the last price still is that close.
+    /// Instant of the official close before a pre-open; `None` outside one. Until its matching, and
+    /// for many shares until trading begins, the last price still is that close.
     pub close_before_open: Option<Timestamp>,
 }
 
 impl MarketDay {
-    /// The trading date to which what a broker says now belongs: that of the last close while it
-    /// stands, and the session's from its pre-open on.
+    /// The trading date of data that a broker sends now: the date of the last close while it
+    /// stands, and the session's date from its pre-open on.
     pub(crate) fn trading_date(&self) -> Date {
         self.last_close.map_or(self.session, |close| clock::zoned(close).date())
     }

@@ -2,7 +2,7 @@
 //!
 //! Large responses of upstreams are parsed by sonic-rs ([`parse`]). Small bodies of clients, which
 //! carry secrets, are split by serde_json ([`members`]): sonic-rs copies a piece of the input into
-//! each error, and nothing wipes that copy.
+//! each error, and that copy is not wiped.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -3,7 +3,7 @@
 //! A bucket is stored as one number: the time at which it will be full again. Times are monotonic
 //! milliseconds of the caller's [`Clock`](super::Clock). [`Limiter`] is one bucket without a lock.
 //! [`KeyedLimiter`] has a bucket for each key, a bounded number of them, under a lock that is held
-//! for a look-up only. For limits that a broker counts per second, see
+//! only for a look-up. For limits that a broker counts per second, see
 //! [`CallWindow`](super::CallWindow).
 
 use std::hash::{BuildHasher, Hash, RandomState};
@@ -38,7 +38,7 @@ impl Rate {
         self.interval_ms
     }
 
-    /// How far ahead of now a bucket may be full again and still admit a call.
+    /// Longest time to a full bucket at which a call is still admitted.
     pub(crate) const fn tolerance_ms(self) -> u64 {
         self.tolerance_ms
     }
@@ -47,7 +47,7 @@ impl Rate {
         full_at_ms.saturating_sub(now_ms).saturating_sub(self.tolerance_ms)
     }
 
-    /// When the bucket will be full again after one more call.
+    /// Time at which the bucket will be full again after one more call.
     fn full_at_after_call_ms(self, full_at_ms: u64, now_ms: u64) -> u64 {
         full_at_ms.max(now_ms).saturating_add(self.interval_ms)
     }
@@ -86,7 +86,7 @@ impl Limiter {
         updated.map(|_| ()).map_err(refusal)
     }
 
-    /// How long until a call is admitted; zero if it would be now. Counts nothing.
+    /// Time until a call is admitted; zero if it would be now. Counts nothing.
     pub(crate) fn wait_ms(&self, now_ms: u64) -> u64 {
         self.rate.wait_ms(self.full_at_ms.load(Ordering::Acquire), now_ms)
     }
@@ -176,14 +176,14 @@ impl KeyedLimiter {
 
 // ---- Shared
 //
-// Limits that hold over all nodes together. The node's own limiter is asked first; an attempt that
-// it admits is counted with those of the other nodes, off the edge.
+// Limits over all nodes together. The node's own limiter is asked first. An attempt that it admits
+// is then counted together with the other nodes, off the edge.
 
-/// Counts attempts of all nodes. Calls block for a bounded time, so they are for a lane.
+/// Counts attempts of all nodes. Calls block for a bounded time, so they run on a lane.
 pub trait SharedCounts: Send + Sync {
     /// Counts `cost` attempts in the bucket of every value, or none if any bucket refuses. Values
-    /// of another `kind` have other buckets. While there is no answer in time the node's own
-    /// limiter alone decides, and this admits.
+    /// of another `kind` have other buckets. Without an answer in time this admits, and the node's
+    /// own limiter alone decides.
     ///
     /// # Errors
     /// [`TooEarly`].
@@ -198,11 +198,11 @@ pub trait SharedCounts: Send + Sync {
     /// Forgets the attempts of a value.
     fn forgive(&self, kind: &'static str, value: &[u8]);
 
-    /// What became of attempts since the start.
+    /// Results of attempts since the start.
     fn tally(&self) -> SharedTally;
 }
 
-/// What became of attempts that were to be counted at all nodes.
+/// Results of attempts counted at all nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SharedTally {
     /// All nodes together had admitted too many.
@@ -218,7 +218,7 @@ pub struct SharedTally {
 /// Providers give each IPv6 subscriber a /64 or more, so a limit by address would not bind.
 const IPV6_PREFIX_BITS: u32 = 64;
 
-/// What one organisation commonly has.
+/// The prefixes that one organisation commonly has.
 const IPV4_SITE_BITS: u32 = 24;
 const IPV6_SITE_BITS: u32 = 48;
 
@@ -233,8 +233,8 @@ pub(crate) fn network(address: IpAddr) -> IpAddr {
     }
 }
 
-/// The wider network of a client, for shares of what all clients have together: a /24 of IPv4, a
-/// /48 of IPv6.
+/// The wider network of a client, for its share of the places of all clients: a /24 of IPv4, a /48
+/// of IPv6.
 pub(crate) fn site(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => {

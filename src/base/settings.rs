@@ -1,4 +1,4 @@
-//! Declares a settings struct: each field with its default beside it.
+//! Declares a settings struct: each field with its default.
 
 /// A settings struct. `field: Type = default` gives the field, and its value in `Default`.
 macro_rules! settings {

@@ -4,7 +4,7 @@
 //! (hashing, vectorised parsing, comparing) also copies it into registers and spills those to its
 //! stack frame. After the function returns, the copy stays there until another frame overwrites it.
 
-/// More stack than any function uses that reads secrets: a few hundred to a few thousand bytes, and
+/// More stack than any function that reads secrets uses: a few hundred to a few thousand bytes, and
 /// more in a build without optimisation. A coroutine's stack is four times as large.
 const SCRUBBED_BYTES: usize = 16 * 1024;
 

@@ -16,7 +16,7 @@ use ureq::Agent;
 use ureq::http::HeaderValue;
 use zeroize::Zeroizing;
 
-/// Longest response read. The service's have a few KiB.
+/// Longest response read. The service's responses have a few KiB.
 const ANSWER_BYTES_MAX: u64 = 256 * 1024;
 /// More headers than any response of the service has.
 const HEADERS_MAX: usize = 32;
@@ -39,10 +39,10 @@ pub(crate) struct Answer {
 }
 
 impl Target {
-    /// From `--url`, else from the listen address of the settings.
+    /// The target from `--url`, else from the listen address of the settings.
     ///
     /// # Errors
-    /// A message that says what to give instead.
+    /// A message with the cure.
     pub(crate) fn of(url: Option<&str>, listen: &str) -> Result<Self, String> {
         let Some(url) = url.map(|url| url.trim_end_matches('/')) else {
             return Self::of_listen(listen);
@@ -85,18 +85,18 @@ impl Target {
         }
     }
 
-    /// GET.
+    /// Sends a GET.
     ///
     /// # Errors
-    /// When no answer came in time.
+    /// No answer came in time.
     pub(crate) fn get(&self, path: &str, timeout: Duration) -> io::Result<Answer> {
         self.ask(path, None, timeout)
     }
 
-    /// POST of JSON.
+    /// Sends a POST of JSON.
     ///
     /// # Errors
-    /// When no answer came in time.
+    /// No answer came in time.
     pub(crate) fn post(&self, path: &str, json: &[u8], timeout: Duration) -> io::Result<Answer> {
         self.ask(path, Some(json), timeout)
     }

@@ -34,7 +34,7 @@ const LOG_FLUSH_MAX: Duration = Duration::from_secs(2);
 /// Flag of `config check`.
 const CONNECT: &str = "connect";
 
-/// Runs the service with these settings; the second argument reads them again for a reload.
+/// Runs the service with these settings. The second argument reads them again for a reload.
 pub type Serve = fn(&Config, &Reread<'_>) -> ExitCode;
 
 /// The implementations of commands that need the whole service, provided by `app`.
@@ -45,8 +45,8 @@ pub struct Commands {
     pub sim: Serve,
 }
 
-/// Runs one command line, whose first argument is the program's name. A panic on this thread, as by
-/// a library that gets no file descriptor, ends with a documented exit code too.
+/// Runs one command line, whose first argument is the program's name. A panic on this thread (a
+/// library may panic without a free file descriptor) also ends with a documented exit code.
 pub fn run(args: impl IntoIterator<Item = OsString>, commands: &Commands) -> ExitCode {
     // Unwind safe: nothing is used again after a panic.
     let exit = catch_unwind(AssertUnwindSafe(|| dispatch(args, commands)));
@@ -137,8 +137,9 @@ pub(super) fn check(matches: &ArgMatches) -> ExitCode {
     }
 }
 
-/// Opens every server that the settings name and changes nothing on it: the settings whose servers
-/// can be used, as lines of a settings file, and what the others refuse, each with its setting.
+/// Connects to every server in the settings and changes nothing there. Returns the settings whose
+/// servers can be used, as lines of a settings file, and the refusals of the others, each with its
+/// setting.
 #[cfg(feature = "engines")]
 fn ask_servers(config: &Config) -> (String, Vec<String>) {
     let (mut can_be_used, mut refused) = (String::new(), Vec::new());

@@ -52,7 +52,7 @@ within 5 seconds. On a server it also forgets which JWT_SECRET the nodes sign wi
 says it anew. With --copied, stop every node of the copy first: it may share a cache server with
 the nodes of the original.";
 
-/// `backup`'s part of the command line.
+/// The definition of the command `backup`.
 pub(crate) fn backup_command() -> Command {
     let to = Arg::new("to").value_name("FILE|DIR").required(true);
     let keep = Arg::new("keep").long("keep").value_name("N");
@@ -72,7 +72,7 @@ pub(crate) fn backup_command() -> Command {
     )
 }
 
-/// `restore`'s part of the command line.
+/// The definition of the command `restore`.
 pub(crate) fn restore_command() -> Command {
     let from = Arg::new("from").value_name("FILE").required(true);
     let rotate = "Also rename the signing key, so that the next start makes a new one";
@@ -86,7 +86,7 @@ pub(crate) fn restore_command() -> Command {
     )
 }
 
-/// `migrate`'s part of the command line.
+/// The definition of the command `migrate`.
 pub(crate) fn migrate_command() -> Command {
     let status = flag("status", "Only show which migrations the next start would run");
     let to = Arg::new("to").long("to").value_name("URL").conflicts_with("status");
@@ -100,7 +100,7 @@ pub(crate) fn migrate_command() -> Command {
     )
 }
 
-/// `renew-identity`'s part of the command line.
+/// The definition of the command `renew-identity`.
 pub(crate) fn renew_identity_command() -> Command {
     let copied = "It is a copy of a database that goes on: tell the two apart";
     with_service(
@@ -127,7 +127,7 @@ pub(super) fn run(name: &str, matches: &ArgMatches) -> ExitCode {
     done.unwrap_or_else(|refused| refused)
 }
 
-/// What a command ends with: its exit code, after it has printed what it did or why it did not.
+/// The exit code of a command, which has printed its result or why it failed.
 type Done = Result<ExitCode, ExitCode>;
 
 fn renew_identity(matches: &ArgMatches, config: &Config) -> Done {
@@ -170,7 +170,7 @@ fn backup(matches: &ArgMatches, config: &Config) -> Done {
     Ok(done)
 }
 
-/// Makes a checked copy of the database: the file `given`, or a new one in that directory.
+/// Makes a checked copy of the database: the file `given`, or a new file in that directory.
 ///
 /// # Errors
 /// Why there is no copy, and the exit code.
@@ -252,8 +252,7 @@ fn restore(matches: &ArgMatches, config: &Config) -> Done {
     Ok(print(&text))
 }
 
-/// Takes the lock of a state directory, to be held until the command ends, so that no service
-/// starts meanwhile.
+/// Takes the lock of a state directory, so that no service starts while the command runs.
 fn stopped(state: &Path) -> Result<impl Sized, ExitCode> {
     match state_lock::take(state) {
         Ok(StateLock::Held(lock)) => Ok(lock),
@@ -265,7 +264,7 @@ fn stopped(state: &Path) -> Result<impl Sized, ExitCode> {
     }
 }
 
-/// Refuses a command about the file where the database is on a server.
+/// Refuses a command about the file if the database is on a server.
 fn expect_file(config: &Config, instead: &str) -> Result<(), ExitCode> {
     match &config.store.url {
         Some(url) => Err(refuse(&format!("the database is {url}: {instead}"), Exit::Usage)),
@@ -373,8 +372,8 @@ fn is_backup(name: &str) -> bool {
     })
 }
 
-/// Removes what interrupted backups left in the directory, but not the file of one that runs.
-/// Ignores files that cannot be removed.
+/// Removes the leftovers of interrupted backups in the directory, but not the file of a running
+/// one. Ignores files that cannot be removed.
 fn remove_unfinished(directory: &Path) {
     let Ok(entries) = fs::read_dir(directory) else { return };
     for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {

@@ -138,7 +138,7 @@ diagnoses! {
     TIME_APART "exchange_time_apart" Degraded
         "This machine's clock is {} the times in the prices, which are not shown as fresh"
         => "timedatectl: set the clock right, let NTP keep it; if it is right, the feed is late",
-    // What is kept on disk.
+    // The store and other files on disk.
     STORE_FULL "store_full" Degraded
         "The disk is full: accounts and portfolios are read, not written"
         => "free space on the disk of the state directory; it is noticed within seconds",

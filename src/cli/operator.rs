@@ -138,7 +138,7 @@ pub(super) fn checked(matches: &ArgMatches) -> Result<Loaded, ExitCode> {
 /// The settings for a command about the service's state directory.
 ///
 /// # Errors
-/// The exit code; the reason has been told.
+/// The exit code; the reason has been printed.
 pub(super) fn settings(matches: &ArgMatches) -> Result<Config, ExitCode> {
     shown(matches).map(|loaded| loaded.config)
 }
@@ -146,7 +146,7 @@ pub(super) fn settings(matches: &ArgMatches) -> Result<Config, ExitCode> {
 /// The settings and the address, for a command [`with_running_service`].
 ///
 /// # Errors
-/// As in [`settings`], or if there is no usable address.
+/// Those of [`settings`], or no usable address.
 pub(super) fn service(matches: &ArgMatches) -> Result<(Config, Target), ExitCode> {
     let config = settings(matches)?;
     let url = matches.get_one::<String>("url").map(String::as_str);
@@ -170,7 +170,7 @@ pub(super) fn say(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
 }
 
-/// Asks on a terminal for a `yes`; false without a terminal.
+/// Asks for a `yes` on a terminal; false without a terminal.
 pub(super) fn confirmed(question: &str) -> bool {
     if !io::stdin().is_terminal() {
         return false;
@@ -275,7 +275,7 @@ mod tests {
         assert_eq!(told(&file), None, "there is no package");
         std::fs::write(&file, "BHAV_EDGE_THREADS=3\n").unwrap();
         assert_eq!(told(&file), None);
-        // For whoever runs the tests as root, to whom no file is closed.
+        // For tests run by root, who may read every file.
         let closed = told(&file.join("below-a-file")).unwrap();
         assert!(closed.contains("below-a-file cannot be read: "), "{closed}");
     }

@@ -189,7 +189,7 @@ fn told(broker: Broker, answer: &Answer) -> ExitCode {
 //
 // The brokers' login pages, and extraction of the one-time code from what a person pastes. Pure.
 
-/// In the place of an API key that is not known to the command.
+/// Stands for an API key that the command does not know.
 const PLACEHOLDER: &str = "YOUR_API_KEY";
 
 /// The URL of the page where a person logs in to get a code from the broker at `api_url`.

@@ -35,7 +35,7 @@ use crate::store::{AccountId, MaintenanceError, NewUser, UserChange, UserDirecto
 const PAGE: usize = 500;
 /// Longest wait for the running service: three times its interval of checks.
 const NOTICE_MAX_MS: u64 = 15_000;
-/// How often the command checks whether the service has taken up the change.
+/// How often the command checks whether the service has applied the change.
 const NOTICE_POLL_MS: u64 = 100;
 
 const NOTES: &str = "\
@@ -317,7 +317,7 @@ fn change(
     }
 }
 
-/// Waits until a running service has taken up the change with this number. Returns `code`, the exit
+/// Waits until a running service has applied the change with this number. Returns `code`, the exit
 /// code of the change itself, if no service runs.
 fn await_notice(
     directory: &UserDirectory,
@@ -355,7 +355,7 @@ fn await_notice(
 /// the same length.
 pub(crate) const BYTES_MAX: usize = 4_096;
 
-/// Given in place of a file name: standard input.
+/// Stands for standard input in place of a file name.
 pub(crate) const STDIN: &str = "-";
 
 /// Whether standard input is a terminal, so that a person can be asked.

@@ -81,7 +81,7 @@ pub(crate) fn missing_key(config: &Config) -> Option<Fault> {
     Some(Fault { name: "JWT_SECRET".into(), value: None, origin: None, problem, cure })
 }
 
-/// The service cannot start as one of several nodes.
+/// The service cannot start as one of several nodes without a shared key.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 #[error("BHAV_STORE_URL needs JWT_SECRET: {}; {}", Self::REASON, Self::CURE)]
 pub struct NoSharedKey;
@@ -163,7 +163,8 @@ pub(super) fn warn(loaded: &mut Loaded, env: &Environment) {
     }
 }
 
-/// A setting by which others on the network can read what is sent, or use what only nodes may.
+/// A setting with which others on the network can read the traffic, or use services meant for
+/// nodes.
 #[derive(Debug)]
 pub(crate) struct Exposed {
     pub setting: &'static str,
@@ -172,7 +173,7 @@ pub(crate) struct Exposed {
     pub warning: String,
 }
 
-/// The settings of connections to other machines that are not encrypted, or ask for no password.
+/// The settings of connections to other machines that are unencrypted or have no password.
 pub(crate) fn exposed(config: &Config) -> Vec<Exposed> {
     let mut found = Vec::new();
     let mut clear_text = |setting, warning| {
@@ -230,8 +231,8 @@ fn is_this_machine(host: &str) -> bool {
     host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
-/// Whether an unknown variable looks as if it were meant for bhav. Only a warning, because other
-/// programs use names with this prefix too.
+/// Whether an unknown variable was probably meant for bhav. Only a warning, because other programs
+/// use names with this prefix too.
 fn is_stray(name: &str) -> bool {
     name.starts_with(SHARED_PREFIX) && !is_known(name)
 }

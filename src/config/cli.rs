@@ -13,7 +13,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use super::settings::{Group, SETTINGS, Setting};
 use crate::config::env_file::Flags;
 
-/// Which settings a command takes.
+/// The settings that a command takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scope {
     /// `serve`: all but the simulator's.

@@ -23,7 +23,7 @@ use crate::warmers::context::CloseSettings;
 use crate::web::site::WebSettings;
 
 settings! {
-    /// All settings. `Config::default()` is what an empty environment gives.
+    /// All settings. `Config::default()` equals the result of an empty environment.
     pub struct Config {
         pub http: HttpSettings = Default::default(),
         pub admin: AdminSettings = Default::default(),
@@ -55,9 +55,9 @@ settings! {
 // Settings of the simulator that `bhav demo` and `bhav sim` start.
 
 /// A free port of another loopback address than the service's. A browser sends a cookie to every
-/// port of its host name, and the login is none of the simulator's business.
+/// port of its host name, and the simulator must not receive the login.
 pub(crate) const LISTEN_APART: &str = "127.0.0.2:0";
-/// Where the machine has that address alone.
+/// The fallback on a machine without that address.
 pub(crate) const LISTEN_BESIDE: &str = "127.0.0.1:0";
 
 settings! {
@@ -70,9 +70,9 @@ settings! {
         /// Delay of the simulated public provider behind the exchange. The real one's is a quarter
         /// of an hour.
         pub public_delay_s: u64 = 900,
-        /// Made-up shares beside the instruments that are always listed.
+        /// Made-up shares in addition to the instruments that are always listed.
         pub more_shares: usize = 0,
-        /// How often a second each price moves.
+        /// Price moves per second, of each instrument.
         pub prices_per_s: u64 = 1,
     }
 }
@@ -85,7 +85,7 @@ settings! {
 #[derive(Debug)]
 pub struct Loaded {
     pub config: Config,
-    /// By variable name, including secrets; a name that is absent has its default.
+    /// Origins by variable name, including secrets; a missing name has its default.
     pub origins: BTreeMap<&'static str, Origin>,
     pub warnings: Vec<String>,
 }

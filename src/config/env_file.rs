@@ -117,12 +117,12 @@ fn fault(path: &Path, problem: String) -> Fault {
 
 // ---- Environment
 //
-// What was given from outside: the flags, and the environment with the settings file.
+// Input from outside: the flags, and the environment with the settings file.
 
 /// The flags given on the command line, by variable name.
 pub(crate) type Flags = BTreeMap<&'static str, String>;
 
-/// The environment variables, and the settings file, which they override. Taken once, so that tests
+/// The environment variables and the settings file, which they override. Taken once, so that tests
 /// can provide their own.
 #[derive(Debug, Default)]
 pub(crate) struct Environment {
@@ -131,7 +131,7 @@ pub(crate) struct Environment {
 }
 
 impl Environment {
-    /// The environment of this process. Names that are not UTF-8 are left out, as no setting has
+    /// The environment of this process. Names that are not UTF-8 are left out, since no setting has
     /// one.
     pub(crate) fn of_process() -> Self {
         let named = |(name, value): (OsString, _)| Some((name.into_string().ok()?, value));
@@ -178,7 +178,7 @@ impl Environment {
         self.set(name).map(PathBuf::from).or_else(from_file)
     }
 
-    /// Where the value of a set variable comes from.
+    /// Origin of the value of a set variable.
     pub(crate) fn origin(&self, name: &str) -> Origin {
         match (self.set(name), self.entry(name)) {
             (None, Some(entry)) => Origin::EnvFile(self.file.path.clone(), entry.line),

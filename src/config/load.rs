@@ -1,7 +1,7 @@
 //! Loads flags, environment and settings file into one checked [`Config`].
 //!
 //! Runs on the main thread, at start and at each reload. A flag overrides its environment variable,
-//! and that the default. A variable that is set but empty counts as not set. All faults are
+//! which overrides the default. A variable that is set but empty counts as not set. All faults are
 //! collected before they are reported.
 
 use std::collections::BTreeMap;
@@ -24,8 +24,8 @@ pub(crate) fn load(flags: &Flags, env: &Environment) -> Result<Loaded, Vec<Fault
     load_with(flags, env, None, |_| None)
 }
 
-/// The same for commands about an installed service: secrets that are not given come from the
-/// source of the unit's credentials, as far as it can be read.
+/// Same as [`load`], for commands about an installed service: missing secrets come from the source
+/// of the unit's credentials, as far as it can be read.
 ///
 /// # Errors
 /// All faults at once, never an empty list.
@@ -37,7 +37,7 @@ pub(crate) fn load_of_unit(
     load_with(flags, env, Some(credentials), |_| None)
 }
 
-/// The same for the service itself, which needs secrets that other commands do without.
+/// Same as [`load`], for the service itself, which needs secrets that other commands do without.
 ///
 /// # Errors
 /// All faults at once, never an empty list.
@@ -113,8 +113,8 @@ fn read_setting(
     Ok(())
 }
 
-/// A wrong value as it is shown: of a URL without what stands before its host, which may be a
-/// password that does not belong there.
+/// A wrong value as it is shown. In a URL the part before the host is masked: it may be a password
+/// that does not belong there.
 fn without_user(text: &str) -> String {
     match (text.split_once("://"), text.rfind('@')) {
         (Some((scheme, _)), Some(at)) => format!("{scheme}://***{}", &text[at..]),
@@ -148,16 +148,16 @@ pub(crate) fn effective(loaded: &Loaded) -> String {
 
 // ---- Fault
 //
-// One thing wrong with the settings, and the report of all of them.
+// A fault in the settings, and the report of all faults.
 
-/// One thing wrong with the settings, and its cure.
+/// A fault in the settings, and its cure.
 #[derive(Debug, Clone)]
 pub struct Fault {
     /// The environment variable.
     pub name: String,
     /// Its value; `***` for a secret.
     pub value: Option<String>,
-    /// Where the value came from; `None` if the fault is not one of a single place.
+    /// Origin of the value; `None` if the fault has no single place.
     pub origin: Option<String>,
     pub problem: String,
     pub cure: String,
@@ -208,9 +208,9 @@ pub(crate) fn report(faults: &[Fault]) -> String {
 
 // ---- Origin
 //
-// Where the value of a setting came from, for faults and for `config show`.
+// Origin of a setting's value, for faults and for `config show`.
 
-/// Where a value came from.
+/// Origin of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
     Default,
@@ -258,9 +258,9 @@ impl fmt::Display for Origin {
 
 // ---- Names
 //
-// The names of variables: which ones are known, and the known one that a misspelt name resembles.
+// Names of variables: the known ones, and the known name that a misspelt one resembles.
 
-/// A known name is suggested for a misspelt one from this similarity (0 to 1) on.
+/// Lowest similarity (0 to 1) at which a known name is suggested for a misspelt one.
 const LIKENESS_MIN: f64 = 0.6;
 
 /// Prefixes that only bhav uses: an unknown name with one of them is taken for a typing error.
@@ -271,7 +271,7 @@ pub(super) const SHARED_PREFIX: &str = "JWT_";
 const SHARED_LIKENESS_MIN: f64 = 0.8;
 
 /// Faults for unknown variables, which are almost always typing errors. In the environment only
-/// names that look like ours count, in the settings file all.
+/// names with one of our prefixes count, in the settings file all.
 pub(super) fn unknown_names(env: &Environment) -> Vec<Fault> {
     let ours = env.names().filter(|name| looks_like_ours(name));
     let unknown = |name: &&str| !is_known(name);
@@ -310,8 +310,8 @@ pub(super) fn is_known(name: &str) -> bool {
     }
 }
 
-/// The known name most similar to `name`, with the suffix `_FILE` if that is a secret's and `name`
-/// has it. `None` if no name is similar enough.
+/// The known name most similar to `name`. It gets the suffix `_FILE` if it is a secret's and `name`
+/// has the suffix. `None` if no name is similar enough.
 pub(crate) fn likeliest(name: &str) -> Option<String> {
     let bare = name.strip_prefix("BHAV_").unwrap_or(name);
     let (bare_of_file, suffix) = match bare.strip_suffix(FILE_SUFFIX) {

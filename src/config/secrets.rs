@@ -21,7 +21,7 @@ use crate::config::env_file::{Environment, NotText};
 use crate::config::load::{Fault, Origin};
 use crate::ops::state_lock;
 
-/// A secret's name with this suffix is the variable that names a file with the secret.
+/// A secret's name with this suffix is a variable that names a file with the secret.
 pub(super) const FILE_SUFFIX: &str = "_FILE";
 
 /// Longest secret accepted. Keys and tokens have tens of bytes, a JWT has hundreds.
@@ -119,7 +119,7 @@ pub(crate) fn read_all(env: &Environment, loaded: &mut Loaded, faults: &mut Vec<
 }
 
 /// For commands about an installed service: reads missing secrets from the source of the unit's
-/// `LoadCredential=`. Those that are absent or not readable stay missing.
+/// `LoadCredential=`. Secrets that are absent or not readable stay missing.
 pub(crate) fn read_credential_store(store: &Path, loaded: &mut Loaded) {
     for secret in SECRETS {
         let slot = (secret.slot)(&mut loaded.config);
@@ -178,7 +178,7 @@ fn read(name: &str, env: &Environment, warnings: &mut Vec<String>) -> Result<Fou
     }
 }
 
-/// Completes a fault with the place that the operator has to change. For a secret in a file that is
+/// Completes a fault with the place that the operator has to change. For a secret in a file this is
 /// the variable that names the file, and the origin of that variable.
 fn blamed(fault: Fault, name: &str, origin: &Origin, env: &Environment) -> Fault {
     let Origin::File(path) = origin else {

@@ -33,7 +33,7 @@ pub struct Setting {
     pub unit: &'static str,
     /// The meaning in one line.
     pub about: &'static str,
-    /// What to know before changing it: reasons, dangers, an example. May be empty.
+    /// Information for somebody who changes it: reasons, dangers, an example. May be empty.
     pub more: &'static str,
     pub set: fn(&mut Config, &str) -> Result<(), Refused>,
     pub show: fn(&Config) -> String,
@@ -578,7 +578,7 @@ mod tests {
         ("log", LogSettings::FIELDS),
     ];
 
-    /// `section.field` of each field, except secrets and what follows from the name of the node.
+    /// `section.field` of each field, except secrets and fields derived from the node's name.
     fn fields_of_the_structs() -> BTreeSet<String> {
         let is_section = |field: &str| SECTIONS.iter().any(|(section, _)| *section == field);
         let own = Config::FIELDS.iter().map(|(field, _)| *field);

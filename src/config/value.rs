@@ -54,7 +54,7 @@ pub(crate) fn switch(text: &str) -> Result<bool, Refused> {
     }
 }
 
-/// As [`listen`], or `off`.
+/// Same as [`listen`], or `off`.
 pub(crate) fn listen_or_off(text: &str) -> Result<AdminListen, Refused> {
     if text == AdminListen::OFF {
         return Ok(AdminListen::Off);
@@ -121,7 +121,7 @@ pub(crate) fn namespace(text: &str) -> Result<Option<Namespace>, Refused> {
         .or_else(|bad| refused(bad.to_string(), "give up to 64 small letters, digits, -, _ and ."))
 }
 
-/// What a node is called: safe in a log line and in a key.
+/// The name of a node, safe in a log line and in a key.
 pub(crate) fn node_name(text: &str) -> Result<Option<String>, Refused> {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
     if text.is_empty() || text.len() > Holder::NODE_BYTES_MAX || !text.chars().all(is_plain) {
@@ -215,7 +215,7 @@ pub(crate) fn store_url(text: &str) -> Result<Option<StoreUrl>, Refused> {
     parsed.map(Some).map_err(|bad| Refused { problem: bad.problem, cure: bad.cure.to_owned() })
 }
 
-/// An instant with its offset; the years are those that a market calendar can mean.
+/// An instant with its offset, within the years that a market calendar can have.
 pub(crate) fn instant(text: &str) -> Result<Option<Timestamp>, Refused> {
     const CURE: &str = "give an ISO 8601 instant with offset, such as 2026-11-20T10:00:00+05:30";
     let Ok(at) = text.parse::<Timestamp>() else {
@@ -249,7 +249,7 @@ pub(crate) fn filter(text: &str) -> Result<String, Refused> {
     }
 }
 
-/// The words of a setting that takes one of a few, each with its value.
+/// The allowed names of a setting, each with its value.
 type Words<T> = &'static [(&'static str, T)];
 
 const LOG_FORMATS: Words<LogFormat> = &[("logfmt", LogFormat::Logfmt), ("json", LogFormat::Json)];

@@ -28,7 +28,7 @@ pub(crate) const SESSION_PARTS_MAX: usize = 8;
 
 const EMBEDDED: &str = include_str!("data/calendar.toml");
 
-/// How sure an entry is.
+/// Reliability of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Confidence {
     /// At least two independent sources, or price data.
@@ -41,7 +41,7 @@ pub(crate) enum Confidence {
     Estimate,
 }
 
-/// Where an entry comes from.
+/// Origin of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Provenance {
     pub source: String,
@@ -73,9 +73,9 @@ pub(crate) struct Holiday {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Session {
     pub name: String,
-    /// In order of time, not overlapping.
+    /// Ordered by time, not overlapping.
     pub parts: Vec<Hours>,
-    /// False where the hours are a placeholder or sources disagree.
+    /// False if the hours are a placeholder or sources disagree.
     pub hours_confirmed: bool,
     pub(crate) provenance: Provenance,
 }
@@ -87,16 +87,16 @@ pub(crate) struct Regime {
     pub(crate) provenance: Provenance,
 }
 
-/// What a calendar file lists for one date.
+/// An entry of a calendar file for one date.
 #[derive(Debug, Clone)]
 pub(super) enum Entry {
     Holiday(Holiday),
     Session(Session),
-    /// Normal hours, although an embedded entry or the weekend says otherwise.
+    /// Normal hours, although an embedded entry or the weekend closes the market.
     TradingDay,
 }
 
-/// How a date counts once years, weekend and entries are considered.
+/// The kind of a date, after years, weekend and entries are considered.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Day<'a> {
     /// No list of holidays covers this date.
@@ -195,7 +195,7 @@ impl MarketCalendar {
         self.covers_between(date, found).then_some(found)
     }
 
-    /// Every date strictly between `from` and `to` is in a covered year.
+    /// Whether every date strictly between `from` and `to` is in a covered year.
     fn covers_between(&self, from: Date, to: Date) -> bool {
         let (Ok(first), Ok(last)) = (from.tomorrow(), to.yesterday()) else { return false };
         first > last || (first.year()..=last.year()).all(|year| self.entries.years.contains(&year))
@@ -223,13 +223,13 @@ impl MarketCalendar {
         self.timeline.continuous_end(date)
     }
 
-    /// How much of the time between `from` and `to` was continuous trading of the indices, in which
-    /// they move every second. Zero if `to` is before `from`.
+    /// The part of the time between `from` and `to` that was continuous trading of the indices, in
+    /// which they move every second. Zero if `to` is before `from`.
     pub(crate) fn trading_between(&self, from: Timestamp, to: Timestamp) -> SignedDuration {
         self.timeline.trading_between(from, to)
     }
 
-    /// When the continuous trading of the indices that is under way at `at` began, or else the last
+    /// The start of the indices' continuous trading that is under way at `at`, or else of the last
     /// one before `at`. `None` before the first known session.
     pub(crate) fn trading_began(&self, at: Timestamp) -> Option<Timestamp> {
         self.timeline.trading_began(at)
@@ -242,7 +242,7 @@ impl MarketCalendar {
         self.timeline.last_move(at)
     }
 
-    /// The holiday that is listed for `date`.
+    /// The holiday listed for `date`.
     #[cfg(test)]
     pub(crate) fn holiday(&self, date: Date) -> Option<&Holiday> {
         match self.entries.days.get(&date)? {
@@ -297,7 +297,7 @@ impl CalendarEntries {
         }
     }
 
-    /// Lays the entries of `upper` over these. Where both have an entry for a date, `upper` wins.
+    /// Lays the entries of `upper` over these. If both have an entry for a date, `upper` wins.
     fn overlay(&mut self, upper: Self) {
         self.days.retain(|date, entry| {
             let estimate = matches!(entry, Entry::Holiday(holiday)
@@ -499,7 +499,7 @@ fn hours(row: &Row<'_, '_>, faults: &mut Faults<'_>) -> Option<Hours> {
 // Reads the operator's data files (calendar, indices, universe), most of them TOML. Every fault is
 // reported with its line; one fault does not stop the reading.
 //
-// Runs on the main thread. Reads nothing but the file that it is given.
+// Runs on the main thread. Reads no other file.
 
 /// Largest operator file read. The embedded calendar of four years is under 20 KiB.
 pub(crate) const DATA_FILE_BYTES_MAX: u64 = 256 * 1024;
@@ -529,8 +529,8 @@ pub enum DataError {
     Faulty { origin: String, faults: Vec<Fault> },
 }
 
-/// Faults that are printed. A file with more of them is probably not a data file at all; the rest
-/// is counted.
+/// Most faults printed. A file with more of them is probably not a data file at all; the rest is
+/// counted.
 const FAULTS_SHOWN: usize = 12;
 
 struct Listing<'a> {
@@ -833,7 +833,7 @@ words! {
     }
 }
 
-/// What kind of trading date `trading_date` is.
+/// The kind of the trading date `trading_date`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SessionKind {
     Regular,
@@ -885,7 +885,7 @@ struct TradingDay {
     opens_s: i64,
     /// The last continuous trading ends.
     continuous_end_s: i64,
-    /// The official close stands.
+    /// The official close is final.
     close_s: i64,
     kind: SessionKind,
 }
@@ -898,7 +898,7 @@ pub(super) struct Timeline {
 }
 
 impl Timeline {
-    /// Unrolls the years from the first to the last of `years`. `special` says whether a date has
+    /// Unrolls the years from the first to the last of `years`. `special` tells whether a date has
     /// special hours.
     pub(super) fn build<'a>(
         years: &BTreeSet<i16>,
@@ -1083,8 +1083,8 @@ fn state_within(parts: &[Hours], second: u32) -> State {
 
 // ---- Market day
 //
-// What the calendar says about the age of prices: which official close is the last, and which
-// trading date has begun.
+// The calendar's part in the age of prices: the last official close, and the trading date that has
+// begun.
 
 /// The last official close, while no newer session has begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -1114,10 +1114,10 @@ impl MarketCalendar {
 
     /// The previous close that `quote` may be compared with: that of its own session.
     ///
-    /// On the morning of a trading date a source's previous close becomes that of the session
-    /// before, sooner or later, while its last price is still of that session: the two are then one
-    /// and the same close. So what a source says beside a price of an earlier session is not
-    /// believed, and what was known of that session stays. `held`: the quote held before.
+    /// On the morning of a trading date a source replaces its previous close by the last session's,
+    /// at some time of its own, while its last price is still of that session. The two are then the
+    /// same close. So a previous close sent with a price of an earlier session is ignored, and that
+    /// of the quote `held` before stays.
     pub(crate) fn own_previous_close(
         &self,
         quote: &Quote,
@@ -1238,11 +1238,11 @@ mod market_day_tests {
         let friday = quote("2026-11-20T15:30:00", "2026-11-20T16:00:00", Some(99));
         let thursday = quote("2026-11-19T15:30:00", "2026-11-19T16:00:00", Some(90));
         for (as_of, asked, held, expected) in [
-            // In its session, and until the next one's date: what the source says.
+            // In its session, and until the next one's date, the source's value counts.
             ("2026-11-20T11:00:00", "2026-11-20T11:00:01", Some(&thursday), Some(100)),
             ("2026-11-20T15:30:00", "2026-11-20T23:59:59", None, Some(100)),
             ("2026-11-20T15:30:00", "2026-11-22T12:00:00", Some(&friday), Some(100)),
-            // Monday, before its first price: what was known on Friday, or nothing.
+            // On Monday before the first price, Friday's value counts, or nothing.
             ("2026-11-20T15:30:00", "2026-11-23T00:00:00", Some(&friday), Some(99)),
             ("2026-11-20T15:30:00", "2026-11-23T09:14:59", Some(&friday), Some(99)),
             ("2026-11-20T15:30:00", "2026-11-23T00:00:00", Some(&thursday), None),

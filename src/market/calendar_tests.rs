@@ -48,7 +48,7 @@ fn the_embedded_calendar_has_the_known_number_of_days() {
             .filter(|day| calendar.is_trading_date(*day))
             .count()
     };
-    // As many dates as 50 large shares have daily bars.
+    // The number of daily bars of 50 large shares.
     assert_eq!(traded("2023-01-01", "2023-12-31"), 246);
     assert_eq!(traded("2024-01-01", "2024-12-31"), 249);
     assert_eq!(traded("2025-01-01", "2025-09-30"), 187);
@@ -102,7 +102,7 @@ fn the_previous_trading_date_may_be_a_special_session() {
     }
     assert_eq!(calendar.next_trading_date(date("2026-11-23")), Some(date("2026-11-25")));
     assert_eq!(calendar.next_trading_date(date("2025-10-21")), Some(date("2025-10-23")));
-    // 2027 is not covered, so nothing is known of its dates.
+    // 2027 is not covered, so its dates are unknown.
     assert_eq!(calendar.previous_trading_date(date("2027-01-02")), None);
     assert_eq!(calendar.next_trading_date(date("2026-12-31")), None);
     assert_eq!(calendar.previous_trading_date(date("2023-01-01")), None);

@@ -1,7 +1,7 @@
-//! Which indices and sectors the snapshot shows, and their names at each source.
+//! The indices and sectors that the snapshot shows, and their names at each source.
 //!
-//! Read on the main thread at start and not changed afterwards. The list is limited to what one
-//! batch call to the public provider carries.
+//! Read on the main thread at start and not changed afterwards. The list is limited to one batch
+//! call to the public provider.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -120,7 +120,7 @@ impl IndexList {
         [&self.primary, &self.bank, &self.second]
     }
 
-    /// What the public provider calls `symbol`, if it is an index of this list.
+    /// The public provider's symbol for `symbol`, if it is an index of this list.
     #[cfg(test)]
     pub(crate) fn public_symbol(&self, symbol: &str) -> Option<&str> {
         self.all().find(|index| index.symbol.as_str() == symbol)?.public.as_deref()
@@ -205,7 +205,7 @@ pub struct Priced {
 /// Prices of the indices and sectors as L1 shows them now, by symbol.
 pub type Prices = HashMap<Symbol, Priced>;
 
-/// What a snapshot is built from.
+/// The inputs of a snapshot.
 #[derive(Debug, Clone, Copy)]
 pub struct SnapshotInputs<'a> {
     pub indices: &'a IndexList,
@@ -213,13 +213,12 @@ pub struct SnapshotInputs<'a> {
     pub status: &'a MarketStatus,
 }
 
-/// How old a price is: its time, its source's delay, and whether it is stale.
+/// The age of a price: its time, its source's delay, and whether it is stale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Age {
     /// The price's own time.
     pub as_of: Timestamp,
-    /// How many seconds its source runs behind the exchange by its nature; `None` for a real-time
-    /// source.
+    /// Delay of the source behind the exchange, in seconds; `None` for a real-time source.
     pub delay_s: Option<u32>,
     pub stale: bool,
     pub source: Source,
@@ -255,7 +254,7 @@ pub(crate) struct MarketView {
     pub next_transition_at: Option<Timestamp>,
     /// Age of the primary index's price. It is stale if the price of any of the three indices is.
     pub age: Age,
-    /// Some value came from a simulator.
+    /// Whether some value came from a simulator.
     pub simulated: bool,
 }
 
@@ -279,7 +278,7 @@ impl Snapshot {
         let mut simulated = leads.iter().any(|lead| lead.quote.simulated);
         let mut sectors = Vec::with_capacity(inputs.indices.sectors.len());
         for sector in &inputs.indices.sectors {
-            // A price from another source is of another time, and an old price beside fresh indices
+            // A price from another source is of another time, and an old price among fresh indices
             // would look new. So neither is shown.
             let shown = priced(sector).filter(|priced| {
                 priced.quote.source == primary.quote.source && (!priced.stale || primary.stale)

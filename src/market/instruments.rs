@@ -96,7 +96,7 @@ impl InstrumentList {
         self.symbols.contains(symbol)
     }
 
-    /// At most `max` instruments that fit the query. Any thread, for some hundred microseconds at
+    /// At most `max` instruments that match the query. Any thread, for some hundred microseconds at
     /// most.
     pub(crate) fn search<'a>(&'a self, query: &'a Query, max: usize) -> Vec<&'a Named> {
         self.search.find(query, max)
@@ -112,7 +112,7 @@ impl InstrumentList {
         self.symbols.len()
     }
 
-    /// Where the list comes from.
+    /// Origin of the list.
     pub fn origin(&self) -> Origin {
         self.origin
     }
@@ -122,8 +122,8 @@ impl InstrumentList {
         self.as_of
     }
 
-    /// The stored form: one line with origin, date and count, then an instrument a line, symbol
-    /// and name with a tabulator between them.
+    /// The stored form: one line with origin, date and count, then an instrument a line, symbol and
+    /// name with a tabulator between them.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let head =
             format!("{MAGIC} {} {} {}\n", self.origin.as_str(), self.as_of, self.symbols.len());
@@ -139,10 +139,10 @@ impl InstrumentList {
         bytes
     }
 
-    /// Reads the stored form, also that of before names were kept.
+    /// Reads the stored form, also the older one without names.
     ///
     /// # Errors
-    /// The bytes differ from what [`to_bytes`](Self::to_bytes) writes.
+    /// The bytes differ from those that [`to_bytes`](Self::to_bytes) writes.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, InstrumentsError> {
         let damaged = InstrumentsError::Damaged;
         let text = std::str::from_utf8(bytes).map_err(|_| damaged("not text"))?;
@@ -171,7 +171,7 @@ impl InstrumentList {
     }
 }
 
-/// What an instrument is.
+/// The kind of an instrument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Share,
@@ -188,7 +188,7 @@ pub struct Instrument {
     pub isin: Option<String>,
     pub broker_a_token: Option<u32>,
     pub broker_b_code: Option<String>,
-    /// The public provider's symbol, of indices only.
+    /// The public provider's symbol; only for indices.
     pub public: Option<String>,
 }
 
@@ -231,10 +231,10 @@ fn instrument(record: &csv::StringRecord) -> Option<Instrument> {
 //
 // Finds instruments by the beginning of their ticker or by words of their name.
 //
-// Built with the list of instruments on a lane; read on the edge. A search looks into sorted
-// tables and at no more than `CANDIDATES_MAX` rows, so its time does not grow with the list.
+// Built with the list of instruments on a lane; read on the edge. A search uses sorted tables and
+// checks no more than `CANDIDATES_MAX` rows, so its time does not grow with the list.
 
-/// Most rows that one search looks at. All whose name has a word as common as `FINANCE` are fewer.
+/// Most rows that one search checks. Fewer names have a word as common as `FINANCE`.
 const CANDIDATES_MAX: usize = 1_000;
 /// Longest query, in bytes. Names of companies have up to some 60.
 pub(crate) const QUERY_BYTES_MAX: usize = 64;
@@ -252,13 +252,13 @@ pub(crate) struct Named {
 /// The instruments in the orders that searches need.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SearchIndex {
-    /// By ticker, then NSE before BSE.
+    /// Rows by ticker, then NSE before BSE.
     rows: Vec<Named>,
-    /// Every word of every name, in order: row, and where the word begins in the name.
+    /// Every word of every name, sorted, as its row and its position in the name.
     words: Vec<(u32, u16)>,
 }
 
-/// What a client looks for, checked and in upper case.
+/// A client's query, checked and in upper case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Query {
     text: String,
@@ -266,7 +266,7 @@ pub(crate) struct Query {
 }
 
 impl Query {
-    /// `None` if it has no letter or digit, is too long, or has control characters.
+    /// `None` if the text has no letter or digit, is too long, or has control characters.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         let fits = text.len() <= QUERY_BYTES_MAX && !text.chars().any(char::is_control);
@@ -287,7 +287,7 @@ impl Query {
         &self.text
     }
 
-    /// Whether instruments on this exchange are looked for.
+    /// Whether the query includes instruments on this exchange.
     pub(crate) fn is_on(&self, exchange: Exchange) -> bool {
         self.exchange.is_none_or(|wanted| wanted == exchange)
     }
@@ -324,7 +324,7 @@ impl SearchIndex {
     }
 
     /// At most `max` instruments: first those whose ticker begins with the query, by ticker; then
-    /// those of which each word of the query begins a word of the name.
+    /// those whose name has, for each word of the query, a word that begins with it.
     pub(crate) fn find<'a>(&'a self, query: &'a Query, max: usize) -> Vec<&'a Named> {
         let mut found: Vec<&Named> = self.by_ticker(query).take(max).collect();
         for row in self.by_name(query) {
@@ -348,7 +348,7 @@ impl SearchIndex {
     fn by_name<'a>(&'a self, query: &'a Query) -> impl Iterator<Item = &'a Named> {
         let text = query.text();
         let wanted: Vec<&str> = words(text).map(|start| word_at(text, start)).collect();
-        // The word that the fewest names have leads to the candidates.
+        // The query's word that the fewest names have gives the candidates.
         let ranges = wanted.iter().map(|word| self.range(word));
         let fewest = ranges.min_by_key(|range| range.len()).unwrap_or_default();
         fewest.iter().take(CANDIDATES_MAX).filter_map(move |(at, _)| {
@@ -374,7 +374,8 @@ fn order(symbol: &Symbol) -> (&str, Exchange) {
     (symbol.ticker(), symbol.exchange())
 }
 
-/// Where each word of `text` begins. A word is a run of letters and digits; `M&M` is one, too.
+/// Positions at which the words of `text` begin. A word is a run of letters and digits; `M&M` is
+/// one, too.
 fn words(text: &str) -> impl Iterator<Item = usize> {
     let mut inside = false;
     text.char_indices().filter_map(move |(at, letter)| {
@@ -683,7 +684,7 @@ mod search_tests {
         assert!(found(&some(), "रिलायंस", 20).is_empty());
     }
 
-    /// As many rows as the exchanges list, of names made of few words.
+    /// As many rows as the exchanges list, with names made of few words.
     fn full() -> SearchIndex {
         let words = ["INDIA", "FINANCE", "LIMITED", "STEEL", "POWER", "MAHINDRA", "TECH", "AGRO"];
         let word = |n: usize| words[n % words.len()];

@@ -1,6 +1,6 @@
 //! The market's calendar and phases, its instruments and indices, and the index snapshot.
 //!
-//! Pure: everything is computed from what callers bring. Nothing here does network I/O or reads a
+//! Pure: everything is computed from the callers' input. Nothing here does network I/O or reads a
 //! clock.
 
 pub(crate) mod calendar;

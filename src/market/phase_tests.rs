@@ -219,7 +219,7 @@ fn a_year_without_a_list_is_never_open() {
         assert!(!status.calendar_known, "{civil}");
         assert_eq!(status.next_transition_at, None, "{civil}");
     }
-    // After the last covered date nothing is known, so no transition is announced.
+    // Nothing is known after the last covered date, so no transition is announced.
     let evening = calendar.status(at("2026-12-31T16:00:00"));
     assert_eq!((evening.calendar_known, evening.next_transition_at), (true, None));
     assert_eq!(calendar.status(at("2027-01-04T11:00:00")).trading_date, Some(date("2026-12-31")));

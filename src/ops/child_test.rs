@@ -1,9 +1,9 @@
-//! Runs a unit test once more, alone in a child process, for what concerns a whole process: its
-//! signal handlers, its environment, its panic hook.
+//! Runs a unit test again, alone in a child process, for tests of process-wide state: signal
+//! handlers, the environment, the panic hook.
 
 use std::process::{Command, Output};
 
-/// Tells the child that it is one.
+/// Set in the child's environment.
 const CHILD: &str = "BHAV_TEST_CHILD";
 
 /// Whether this process was started by [`run`].

@@ -29,8 +29,8 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// `otherwise`, except for a temporary shortage (descriptors, memory): that is
-    /// [`Exit::Internal`], so that systemd starts the service again, which it does not after
+    /// `otherwise`, except for a temporary shortage (descriptors, memory). A shortage is
+    /// [`Exit::Internal`], so that systemd restarts the service, which it does not after
     /// [`Exit::Usage`].
     pub(crate) fn of_io(error: &io::Error, otherwise: Self) -> Self {
         const SHORTAGES: [Errno; 4] = [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::AGAIN];

@@ -55,7 +55,7 @@ pub(crate) fn writes_failed() -> u64 {
     SINK.get().map_or(0, |sink| sink.stats.failed.value())
 }
 
-/// What the panic hook knows about a panic.
+/// The panic hook's data about a panic.
 #[derive(Debug)]
 pub(crate) struct PanicNote {
     pub message: String,
@@ -65,7 +65,7 @@ pub(crate) struct PanicNote {
     pub backtrace: Option<String>,
 }
 
-/// What callers queue for the log thread.
+/// An item that callers queue for the log thread.
 enum Note {
     Line(Vec<u8>),
     Panic(PanicNote),
@@ -442,7 +442,7 @@ struct LineLimit {
     left_out: Counter,
     codes: [CodeCount; CODES_MAX],
     others: AtomicU64,
-    // Only the thread that logs summaries writes these three.
+    // Only the thread that logs summaries writes the next three.
     /// `left_out` at the previous call of `summary_due`.
     left_out_before: AtomicU64,
     /// `left_out` at the last summary.

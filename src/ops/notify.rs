@@ -31,7 +31,7 @@ pub(crate) fn watchdog() {
     send(&[NotifyState::Watchdog]);
 }
 
-/// How long systemd waits for the next watchdog ping; `None` without a watchdog.
+/// Time that systemd waits for the next watchdog ping; `None` without a watchdog.
 pub(crate) fn watchdog_limit() -> Option<Duration> {
     sd_notify::watchdog_enabled().filter(|limit| !limit.is_zero())
 }
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn each_notification_is_the_datagram_that_systemd_expects() {
-        // In a child process, whose environment names the socket.
+        // Runs in a child process, whose environment names the socket.
         if child_test::is_child() {
             super::ready("serving");
             super::status("token dead");

@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn each_panic_is_one_line_with_its_place() {
-        // In a child process, because the hook and the log are those of the whole process.
+        // Runs in a child process, because the hook and the log belong to the whole process.
         if child_test::is_child() {
             return panic_everywhere();
         }
@@ -200,7 +200,7 @@ mod core_dumps_tests {
 
     #[test]
     fn a_process_with_closed_memory_cannot_be_dumped() {
-        // In a child process, because memory that is closed cannot be opened again.
+        // Runs in a child process, because closed memory cannot be opened again.
         if child_test::is_child() {
             super::close_memory().unwrap();
             assert_eq!(dumpable_behavior().unwrap(), DumpableBehavior::NotDumpable);

@@ -1,5 +1,5 @@
-//! The lock on a state directory: one running instance at a time, and commands can tell whether one
-//! runs.
+//! The lock on a state directory: one running instance at a time, and commands can check whether
+//! one runs.
 //!
 //! The main thread takes it at start. If it could not, the store's writer thread tries again. The
 //! lock is a file lock, so the kernel releases it when the process ends.
@@ -179,7 +179,7 @@ mod tests {
         assert!(matches!(first.hold(), Err(NotHeld::Released)));
     }
 
-    /// As on a read-only file system where an earlier instance left its lock file.
+    /// The case of a read-only file system where an earlier instance left its lock file.
     #[test]
     fn a_lock_file_that_is_not_writable_is_locked_through_a_reader() {
         use std::os::unix::fs::PermissionsExt;

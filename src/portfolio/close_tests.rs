@@ -1,4 +1,4 @@
-//! Closing prices in rows: which are written, which are kept, which prices leap, and the day's
+//! Closing prices in rows: which prices are replaced, which are kept, which leap, and the day's
 //! point.
 
 use proptest::prelude::{prop, prop_assert, prop_assert_eq, proptest};

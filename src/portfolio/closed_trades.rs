@@ -1,4 +1,4 @@
-//! What a user's noted trades came to: buys and sells of one symbol matched first in, first out.
+//! Profit of a user's noted trades: buys and sells of one symbol are matched first in, first out.
 //!
 //! Pure and exact. Each match of a part of one trade with a part of a later one on the other side
 //! is a closed pair, so a sale of 10 shares that were bought as 4 and 6 closes two. A sale before
@@ -20,7 +20,7 @@ pub(crate) struct NotedTrade<'a> {
     pub fees: Decimal,
 }
 
-/// Two parts of trades that close each other, by their place among the trades.
+/// Parts of two trades that close each other. Trades are named by their index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ClosedPair {
     pub opened_by: usize,
@@ -28,13 +28,13 @@ pub(crate) struct ClosedPair {
     pub quantity: Decimal,
 }
 
-/// What is left of a trade.
+/// The open rest of a trade.
 struct Lot {
     at: usize,
     quantity: Decimal,
 }
 
-/// The pairs of `trades`, which come oldest first, in the order in which they were closed.
+/// The closed pairs of `trades` (oldest first), in the order in which they were closed.
 pub(crate) fn closed_pairs(trades: &[NotedTrade<'_>]) -> Vec<ClosedPair> {
     let mut open: HashMap<&str, VecDeque<Lot>> = HashMap::new();
     let mut pairs = Vec::new();
@@ -60,8 +60,8 @@ pub(crate) fn closed_pairs(trades: &[NotedTrade<'_>]) -> Vec<ClosedPair> {
     pairs
 }
 
-/// What some pairs of `trades` came to together, after their parts of the fees. `None` if that has
-/// more digits than the decimal type.
+/// Total profit of some pairs of `trades`, less their parts of the fees. `None` if it has more
+/// digits than the decimal type.
 pub(crate) fn realised<'a>(
     trades: &[NotedTrade<'_>],
     pairs: impl IntoIterator<Item = &'a ClosedPair>,
@@ -88,7 +88,7 @@ pub(crate) fn realised<'a>(
         let part = Fraction::of_fees(trade.fees, quantity, trade.quantity);
         match part.and_then(|part| fractions.plus(part)) {
             Some(together) => fractions = together,
-            // More digits than a fraction holds: the 28 of the decimal type have to do.
+            // The fraction overflows: the 28 digits of the decimal type have to do.
             None => {
                 let part = quantity.checked_div(trade.quantity)?.checked_mul(trade.fees)?;
                 sum = sum.checked_sub(part)?;
@@ -98,8 +98,8 @@ pub(crate) fn realised<'a>(
     sum.checked_sub(fractions.value()?)
 }
 
-/// An exact quotient. At most one trade of a symbol is closed in part at each end of the time that
-/// is asked for, so that few are added up.
+/// An exact quotient. Few are added up: at each end of the time asked for, at most one trade of a
+/// symbol is closed in part.
 #[derive(Clone, Copy)]
 struct Fraction {
     above: i128,
@@ -110,7 +110,7 @@ struct Fraction {
 impl Fraction {
     const ZERO: Self = Self { above: 0, below: 1 };
 
-    /// What `part` of `whole` shares bears of the fees.
+    /// The part of the fees that `part` of `whole` shares bears.
     fn of_fees(fees: Decimal, part: Decimal, whole: Decimal) -> Option<Self> {
         let share = Self::of(part)?.times(Self::of(whole)?.inverse()?)?;
         share.times(Self::of(fees)?)
@@ -134,7 +134,7 @@ impl Fraction {
     }
 
     fn times(self, other: Self) -> Option<Self> {
-        // Crosswise first, so that the products stay small.
+        // Reduced crosswise first, so that the products stay small.
         let one = Self::reduced(self.above, other.below)?;
         let two = Self::reduced(other.above, self.below)?;
         Self::reduced(one.above.checked_mul(two.above)?, one.below.checked_mul(two.below)?)
@@ -172,7 +172,7 @@ mod tests {
         trades.collect()
     }
 
-    /// `B`/`S`, symbol, quantity, price, fees.
+    /// Trades as `B`/`S`, symbol, quantity, price, fees.
     fn pairs(trades: &[(char, &str, &str, &str, &str)]) -> Vec<(usize, usize, String)> {
         let trades = noted(trades);
         let shown = |profit: Option<Decimal>| {
@@ -207,7 +207,8 @@ mod tests {
         assert_eq!(found, [(0, 1, "45".into()), (1, 2, "12".into())]);
     }
 
-    /// Of three shares one is left: two thirds of 0.0075 are half a paisa, and so is one of 0.015.
+    /// One of three shares is left. Two thirds of 0.0075 are half a paisa, and so is one third of
+    /// 0.015.
     #[test]
     fn parts_of_fees_that_do_not_divide_add_up_to_the_half_paisa() {
         let sold = ('S', "X", "1", "100", "0");
@@ -232,7 +233,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against whole numbers: 27,720 is divided by every quantity here.
+        /// Compares with whole numbers: 27,720 is divisible by every quantity here.
         #[test]
         fn sums_equal_those_of_fractions(
             trades in prop::collection::vec(
@@ -253,7 +254,7 @@ mod tests {
             let pairs = closed_pairs(&noted);
             let chosen = pairs.into_iter().zip(&chosen).filter(|(_, is)| **is);
             let pairs: Vec<ClosedPair> = chosen.map(|(pair, _)| pair).collect();
-            // In thousandths of a rupee and 27,720ths of these.
+            // The unit is a 27,720th of a thousandth of a rupee.
             let mut expected = 0_i128;
             for pair in &pairs {
                 let quantity: i128 = pair.quantity.mantissa() / 10_i128.pow(pair.quantity.scale());

@@ -11,18 +11,18 @@ use crate::portfolio::valuation::price_date;
 /// Smallest ratio of new to old quantity that can be a corporate action: a bonus of one share for
 /// twenty.
 const RATIO_MIN: Decimal = millionths(1_050_000);
-/// How far the cost of the whole holding may change, as a share of it. Brokers round an average
-/// price to paise.
+/// Largest change of the whole holding's cost, as a share of it, that counts as none. Brokers round
+/// an average price to paise.
 const COST_TOLERANCE: Decimal = millionths(20_000);
-/// The most that new shares may cost, as a share of their price, to count as given. A purchase
+/// Highest cost of new shares, as a share of their price, at which they count as given. A purchase
 /// costs about the price.
 const GIVEN_COST_MAX: Decimal = millionths(100_000);
-/// If the cost does not decide, the price has to have moved by the inverse ratio. The tolerance is
-/// a quarter of that move and at most a tenth, because the market moves between two syncs as well.
+/// Tolerance of the price's move, which has to be the inverse ratio if the cost does not decide: a
+/// quarter of that move and at most a tenth, because the market moves between two syncs as well.
 const PRICE_TOLERANCE_MAX: Decimal = millionths(100_000);
 const PRICE_TOLERANCE_PART: Decimal = millionths(250_000);
-/// How near to a usual ratio a quantity has to be. It is rarely exact, because fractions of a share
-/// are paid out in money.
+/// Largest distance of a quantity from a usual ratio. It is rarely exact, because fractions of a
+/// share are paid out in money.
 const USUAL_TOLERANCE: Decimal = millionths(5_000);
 /// Ratios that companies use: bonuses of 1:10 to 9:1, and splits into 2 to 10, 20, 50 and 100.
 const USUAL_RATIOS: [Decimal; 22] = [
@@ -87,7 +87,7 @@ pub(crate) struct Suspicion<'a> {
 /// Marks those of one broker's new holdings that look as if split since `before`. `pairs` has for
 /// each row of `after` the row that it continues.
 ///
-/// A mark made earlier on the same date stays, because each sync writes the day's point anew. The
+/// A mark made earlier on the same date stays, because each sync writes the day's point again. The
 /// mark of a price leap stays until the quantity has followed, for at most a week.
 pub(crate) fn mark(
     before: &[&Holding],
@@ -113,7 +113,7 @@ fn stays(mark: Mark, today: Date) -> bool {
     }
 }
 
-/// The marked rows and those that the broker itself calls unreliable.
+/// The marked rows, and the rows that the broker itself calls unreliable.
 pub(crate) fn suspicions(holdings: &[Holding]) -> Vec<Suspicion<'_>> {
     let why = |row: &Holding| match (row.mark, row.discrepancy) {
         (Some(mark), _) => Some(Why::Sign(mark.sign)),
@@ -123,8 +123,8 @@ pub(crate) fn suspicions(holdings: &[Holding]) -> Vec<Suspicion<'_>> {
     holdings.iter().filter_map(|row| Some(Suspicion { holding: row, why: why(row)? })).collect()
 }
 
-/// What the step from `before` to `after` looks like. The outer `None` means that an amount
-/// overflowed.
+/// The corporate action that the step from `before` to `after` suggests. The outer `None` means
+/// that an amount overflowed.
 fn judged(before: &Holding, after: &Holding) -> Option<Option<ActionSign>> {
     let leapt = leapt(before, after).then_some(ActionSign::PriceLeap);
     let (owned, owns) = (before.quantity(), after.quantity());
@@ -143,8 +143,8 @@ fn judged(before: &Holding, after: &Holding) -> Option<Option<ActionSign>> {
         match (positive(before.average_price()), positive(after.average_price())) {
             (Some(was), Some(is)) => {
                 let cost_stayed = cost_stayed(before, after, ratio, (was, is))?;
-                // After a sale the cost may be the same by accident. So fewer shares need one more
-                // sign.
+                // After a sale the cost may be the same by accident. So a lower quantity needs one
+                // more sign.
                 let given =
                     cost_stayed && (ratio > Decimal::ONE || price_moved || quantity_follows_leap);
                 // Brokers correct the average days after the quantity, so it may still be the old
@@ -218,8 +218,8 @@ fn positive(price: Option<Decimal>) -> Option<Decimal> {
 const DROP_SUSPECT: Decimal = Decimal::from_parts(60, 0, 0, false, 2);
 const RISE_SUSPECT: Decimal = Decimal::from_parts(167, 0, 0, false, 2);
 
-/// Writes the closing prices of `date` into the rows, over the prices that they had. Marks a row as
-/// suspect if its price leaps by that. Returns the indices of the rows that changed.
+/// Replaces the prices of the rows by the closing prices of `date`. Marks a row as suspect if its
+/// price leaps. Returns the indices of the changed rows.
 pub(crate) fn reprice(
     holdings: &mut [Holding],
     date: Date,
@@ -257,9 +257,9 @@ pub(crate) fn date_back(holdings: &mut [Holding], last_close: Timestamp, session
     }
 }
 
-/// Dates the prices that a broker sent in a pre-open to the close before it, where they still are
-/// that close: the closing price that is kept, or the broker's own previous close. Another price is
-/// one that the pre-open has found.
+/// Dates the prices that a broker sent in a pre-open to the close before it, if they still equal
+/// that close: the stored closing price, or the broker's own previous close. A different price
+/// comes from the pre-open's matching.
 pub(crate) fn date_back_unmoved(
     holdings: &mut [Holding],
     close_before_open: Timestamp,

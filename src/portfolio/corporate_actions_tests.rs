@@ -1,4 +1,4 @@
-//! Which steps are suspected to be corporate actions and, more important, which are not.
+//! Steps that are suspected to be corporate actions and, more important, steps that are not.
 
 use proptest::prelude::*;
 
@@ -48,7 +48,7 @@ fn splits_bonuses_and_consolidations_are_suspected() {
     assert_eq!(seen((100, "900", "1200"), (150, "600", "795")), inverse);
     // Quantity and price have moved; the broker has not corrected the average yet.
     assert_eq!(seen((100, "1500", "2000"), (200, "1500", "1010")), inverse);
-    // The broker never named a cost.
+    // The broker never sent a cost.
     assert_eq!(seen((100, "", "2000"), (200, "", "1010")), inverse);
     // Consolidation of ten shares into one.
     assert_eq!(seen((1000, "12", "10"), (100, "120", "98")), inverse);

@@ -1,4 +1,4 @@
-//! What a portfolio is worth, what a sync changed in it, and which changes look like a split.
+//! The value of a portfolio, the changes of a sync, and which of them look like a split.
 //!
 //! Pure: no broker, no SQL, no HTTP, no clock. It runs on lane threads (for work that blocks or
 //! computes) and on the store's writer, so it must be quick and never panic. An amount that

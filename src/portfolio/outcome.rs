@@ -1,7 +1,7 @@
-//! What a sync did, as its user is told: what changed, which codes stayed unresolved, which rows
-//! look like a split, and how our profit compares with the broker's own.
+//! The result of a sync as its user sees it: the changes, the codes that stayed unresolved, the
+//! rows that look like a split, and our profit compared with the broker's own.
 //!
-//! Pure. Counts are of all rows; of each kind the first [`LISTED_MAX`] rows are named.
+//! Pure. Counts cover all rows; of each kind the first [`LISTED_MAX`] rows are named.
 
 use rust_decimal::Decimal;
 
@@ -16,7 +16,7 @@ pub(crate) const LISTED_MAX: usize = 100;
 /// Rounding of a broker's own figure, per row.
 const ROUNDING: Decimal = Decimal::from_parts(1, 0, 0, false, 2);
 
-/// What a sync did.
+/// The result of a sync.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SyncOutcome {
     /// Holdings that were written.
@@ -33,7 +33,7 @@ pub struct SyncOutcome {
     pub unvalued: Option<Overflow>,
 }
 
-/// How many there are, and the first `LISTED_MAX` of them.
+/// The number of rows, and the first `LISTED_MAX` of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct First<T> {
     pub count: usize,
@@ -59,7 +59,7 @@ pub(crate) struct PositionChanges {
     pub net: [usize; 2],
 }
 
-/// What tells one row from another.
+/// The fields that distinguish one row from another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RowName {
     pub exchange: String,
@@ -74,7 +74,7 @@ pub(crate) struct HeldRow {
     pub quantity: Decimal,
 }
 
-/// A row that stayed, with its numbers before and after where they differ.
+/// A row that stayed, with the numbers before and after that differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ChangedRow {
     pub name: RowName,
@@ -89,7 +89,7 @@ pub(crate) struct SuspectedRow {
     pub why: Why,
 }
 
-/// Our profit beside the broker's, over the rows for which the broker names one.
+/// Our profit compared with the broker's, over the rows with a profit of the broker's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Reconciliation {
     /// The broker names no profit, or a sum does not fit.
@@ -98,7 +98,7 @@ pub(crate) enum Reconciliation {
     Compared {
         broker: Decimal,
         ours: Decimal,
-        /// `None` where the two are equal.
+        /// `None` if the two are equal.
         reason: Option<Difference>,
     },
 }
@@ -113,7 +113,7 @@ pub(crate) enum Difference {
 }
 
 impl Difference {
-    /// The word that clients see.
+    /// The name that clients see.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Rounding => "rounding",
@@ -124,8 +124,8 @@ impl Difference {
 }
 
 impl SyncOutcome {
-    /// Of a sync that replaced `positions_before` by `positions`, and by `holdings`, marked and
-    /// priced as they are written, the rows of `diff`.
+    /// The outcome of a sync with the changes `diff`, which replaced `positions_before` by
+    /// `positions` and the broker's rows by `holdings`, marked and priced as stored.
     pub(super) fn new(
         diff: &Diff<'_>,
         holdings: &[Holding],
@@ -197,7 +197,7 @@ fn unresolved(holdings: &[Holding], positions: &[Position]) -> First<String> {
     First::of(&codes, |code| (*code).to_owned())
 }
 
-/// A broker counts settled shares alone, we count those bought yesterday too.
+/// Compares the profits. A broker counts only settled shares; we also count those bought yesterday.
 fn reconciled(holdings: &[Holding]) -> Reconciliation {
     let sums = sums(holdings);
     let Some(Sums { broker, ours, undelivered, rows }) = sums.filter(|sums| sums.rows > 0) else {
@@ -218,7 +218,7 @@ fn reconciled(holdings: &[Holding]) -> Reconciliation {
 struct Sums {
     broker: Decimal,
     ours: Decimal,
-    /// The part of ours that T1 shares make.
+    /// The part of our profit that T1 shares make.
     undelivered: Decimal,
     rows: u32,
 }

@@ -29,7 +29,7 @@ pub(crate) struct Securities {
     by_code: Index,
 }
 
-/// From a key in upper case and an exchange to a row number; `None` if rows contradict each other.
+/// Row numbers by key in upper case and exchange; `None` if rows contradict each other.
 type Index = HashMap<String, Vec<(String, Option<usize>)>, RandomState>;
 
 impl Securities {
@@ -56,7 +56,7 @@ impl Securities {
         securities
     }
 
-    /// Replaces the codes of unresolved rows by tickers if a list knows them.
+    /// Replaces the codes of unresolved rows by tickers from the lists.
     pub(crate) fn resolve(&self, synced: &mut Synced) {
         for row in synced.holdings.iter_mut().filter(|row| row.unresolved) {
             self.resolve_holding(row);
@@ -97,7 +97,7 @@ impl Securities {
         Some(&self.rows[(*at)?])
     }
 
-    /// The shares with this ISIN, one of each exchange. A key in upper case.
+    /// The shares with this ISIN (in upper case), one per exchange.
     pub(crate) fn with_isin(&self, isin: &str) -> impl Iterator<Item = &Listed> {
         let places = self.by_isin.get(isin).into_iter().flatten();
         places.filter_map(|(_, at)| Some(&self.rows[(*at)?]))

@@ -1,4 +1,4 @@
-//! Broker codes that are resolved to tickers, and those that must not be.
+//! Broker codes that are resolved to tickers, and codes that must not be.
 
 use super::*;
 use crate::base::{Broker, Position, PositionKind};

@@ -1,5 +1,5 @@
-//! What a sync writes: the new rows marked and dated, the other broker's rows at the last close,
-//! and the day's point; and what its user is told.
+//! Derives from a sync the rows to write (the new ones marked and dated, the other broker's at the
+//! last close), the day's point, and the outcome for the user.
 //!
 //! Pure: the same input gives the same result, so a store that has to repeat its transaction may
 //! call it twice.
@@ -18,36 +18,36 @@ use crate::portfolio::valuation::{Overflow, Valued, price_date, summary, valued}
 /// Rows that got other prices or marks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Repriced {
-    /// All rows of the brokers in it, in their stored order.
+    /// All rows of the repriced brokers, in their stored order.
     pub holdings: Vec<Holding>,
-    /// Which of them changed, in order.
+    /// Indices of the changed rows, ascending.
     pub changed: Vec<usize>,
 }
 
-/// What stands in the store of both brokers when a sync begins to write.
+/// The stored rows of both brokers when a sync begins to write.
 #[derive(Clone, Copy, Debug)]
 pub struct Stood<'a> {
-    /// Those that were synced before.
+    /// The brokers that were synced before.
     pub brokers: Brokers,
     pub holdings: &'a [Holding],
     pub positions: &'a [Position],
-    /// The closing prices that are kept of the last close.
+    /// The stored closing prices of the last close.
     pub closes: &'a HashMap<Symbol, ClosingPrice>,
 }
 
-/// What a sync writes, and what its user is told.
+/// The rows that a sync writes, and its outcome for the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Derived {
     pub point: DayPoint,
     /// The broker's new rows.
     pub holdings: Vec<Holding>,
-    /// Rows of the other broker.
+    /// The other broker's rows.
     pub repriced: Repriced,
     pub outcome: SyncOutcome,
 }
 
 /// Marks the new rows of `broker`, puts both brokers' rows at the last close while it stands,
-/// values the whole portfolio of the date, and compares the new rows with those they replace.
+/// values the whole portfolio on that date, and compares the new rows with those they replace.
 pub fn derive(broker: Broker, day: &MarketDay, stood: Stood<'_>, synced: &Synced) -> Derived {
     let (own, others): (Vec<&Holding>, Vec<&Holding>) =
         stood.holdings.iter().partition(|row| row.broker == broker);
@@ -78,15 +78,16 @@ pub fn derive(broker: Broker, day: &MarketDay, stood: Stood<'_>, synced: &Synced
     };
     let brokers = stood.brokers.iter().chain([broker]).collect();
     let point = point(day, source, brokers, rows.clone(), has_close).unwrap_or_else(|overflow| {
-        // What a sync brings was checked, so only a damaged row of the other broker can do this.
+        // The sync's own amounts were checked, so only a damaged row of the other broker can
+        // overflow.
         outcome.unvalued = Some(overflow);
         unvalued(day.today, brokers, rows)
     });
     Derived { point, holdings, repriced, outcome }
 }
 
-/// Whether every price is the closing price of today: what the revaluation writes, an evening's
-/// sync writes then as well.
+/// Whether every price is today's closing price. Then the sync writes the point that the
+/// revaluation would.
 fn is_at_close<'a>(
     day: &MarketDay,
     holdings: impl Iterator<Item = &'a Holding>,
@@ -120,7 +121,7 @@ fn unvalued<'a>(
 
 // ---- Diff
 //
-// What a sync changed among one broker's holdings. Pure.
+// The changes of a sync among one broker's holdings. Pure.
 
 /// A holding that is in both syncs with different numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -221,9 +222,9 @@ fn pair<K: std::hash::Hash + Eq>(
 
 // ---- Day point
 //
-// One point of the trend: what a portfolio was worth on one date. Pure.
+// One point of the trend: the value of a portfolio on one date. Pure.
 
-/// What wrote a point of the trend.
+/// The origin of a point of the trend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PointSource {
     Sync,
@@ -260,14 +261,13 @@ pub struct DayPoint {
     pub left_out: u32,
     /// Holdings valued at a price that is older than this date's.
     pub carried: u32,
-    /// Whether a split, a bonus or the like bends the value.
+    /// Whether a split, a bonus or the like distorts the value.
     pub suspect: bool,
-    /// `None` in points of an older schema, of which `suspect` also says that an average is
-    /// unreliable.
+    /// `None` in points of an older schema, in which `suspect` also covers unreliable averages.
     pub made_of: Option<MadeOf>,
 }
 
-/// What a point is of, by which one point can be compared with the next.
+/// The composition of a point, by which it can be compared with the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MadeOf {
     pub brokers: Brokers,
@@ -276,7 +276,7 @@ pub struct MadeOf {
     pub discrepancies: u32,
 }
 
-/// Some of the brokers.
+/// A set of brokers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Brokers {
     a: bool,
@@ -317,7 +317,7 @@ impl FromIterator<Broker> for Brokers {
     }
 }
 
-/// The point of `day` for the holdings of `brokers`. `has_close` says which of them are priced at
+/// The point of `day` for the holdings of `brokers`. `has_close` tells which holdings are priced at
 /// the last close, even if the last trade was long before it.
 ///
 /// # Errors
@@ -356,7 +356,7 @@ pub fn point<'a>(
     })
 }
 
-/// How many there are, as a point keeps it.
+/// A number of rows, in the type of a point.
 pub(super) fn count(rows: usize) -> u32 {
     u32::try_from(rows).unwrap_or(u32::MAX)
 }

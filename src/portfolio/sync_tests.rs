@@ -1,4 +1,4 @@
-//! What a sync writes and tells, from rows made by hand and from any.
+//! Rows and outcome of a sync, from hand-made rows and from random ones.
 
 use proptest::prelude::*;
 
@@ -36,7 +36,7 @@ fn decimal(whole: i64) -> Decimal {
     whole.into()
 }
 
-/// What a sync of broker A that brings `after` makes of `before`.
+/// The result of a sync of broker A that replaces `before` by `after`.
 fn synced_on(
     day: &MarketDay,
     closes: &HashMap<Symbol, ClosingPrice>,
@@ -53,7 +53,7 @@ fn synced(before: &[Holding], after: Vec<Holding>) -> Derived {
     synced_on(&friday(), &HashMap::new(), before, after)
 }
 
-/// Broker B's row was priced on Thursday; broker A's share has no closing price kept.
+/// Broker B's row was priced on Thursday. Broker A's share has no stored closing price.
 #[test]
 fn while_a_close_stands_both_brokers_rows_are_at_it() {
     let last_close = "2026-11-20T15:35:00+05:30".parse().unwrap();
@@ -92,7 +92,7 @@ fn while_a_close_stands_both_brokers_rows_are_at_it() {
     let saturday = MarketDay { today: evening.today.tomorrow().unwrap(), ..evening };
     assert_eq!(at_close(&saturday), PointSource::Sync, "that date had no close");
     assert_eq!(synced_on(&evening, &all, &[], Vec::new()).point.source, PointSource::Sync);
-    // Without the closing price the other row stays what it is, and is counted.
+    // Without a closing price the other row stays as it is, and is counted.
     let derived = synced_on(&evening, &HashMap::new(), &[other.clone()], vec![own]);
     assert_eq!(derived.point.total_current_value, "5600".parse().unwrap());
     assert_eq!(derived.point.carried, 1);
@@ -134,7 +134,7 @@ fn a_portfolio_that_cannot_be_valued_is_a_point_that_says_so_and_an_outcome_that
     assert_eq!(synced(&[], Vec::new()).outcome.unvalued, None);
 }
 
-/// The largest sync: every list of the outcome is full, and none is longer than it may be.
+/// The largest sync: every list of the outcome is full, and none exceeds its limit.
 #[test]
 fn an_outcome_names_at_most_a_hundred_rows_of_each_kind_and_counts_all() {
     let rows = |names: std::ops::Range<usize>, quantity: i64| {
@@ -161,7 +161,7 @@ fn an_outcome_names_at_most_a_hundred_rows_of_each_kind_and_counts_all() {
 }
 
 proptest! {
-    /// A store that has to repeat its transaction calls it again.
+    /// A store that has to repeat its transaction calls `derive` again.
     #[test]
     fn deriving_twice_gives_the_same_and_every_row_is_accounted_for(
         before in prop::collection::vec(any_holding(), 0..12),

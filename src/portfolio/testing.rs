@@ -1,4 +1,4 @@
-//! Test data for the unit tests of this module, and of those that answer with what it derives.
+//! Test data for the unit tests of this module, and of modules that use its results.
 
 use proptest::prelude::{Strategy, any};
 use rust_decimal::Decimal;

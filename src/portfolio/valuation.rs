@@ -1,4 +1,4 @@
-//! What holdings cost and what they are worth: each row, the totals, and the point of a day.
+//! Cost and value of holdings: each row, the totals, and the point of a day.
 //!
 //! Pure. Nothing is rounded here. The value sums the rows that have a price; cost and profit sum
 //! those that have a price and a cost. Rows that are left out are counted, never estimated.
@@ -28,8 +28,8 @@ pub(crate) struct Valuation {
     pub pnl: Option<Decimal>,
     /// Profit in percent of `invested`. `None` also if `invested` is zero.
     pub pnl_pct: Option<Decimal>,
-    /// What the price is compared with for `day_pnl`. `None` also where the broker names the change
-    /// in percent alone.
+    /// The close that `day_pnl` compares the price with. `None` also if the broker sends only the
+    /// change in percent.
     pub previous_close: Option<Decimal>,
     /// Quantity times the change of the price since the previous close.
     pub day_pnl: Option<Decimal>,
@@ -45,8 +45,8 @@ pub(crate) struct Valued<'a> {
 /// Totals over holdings.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// Cost of the holdings whose cost and price are known. The profit and its percentage are of
-    /// the same holdings.
+    /// Cost of the holdings whose cost and price are known. Profit and its percentage cover the
+    /// same holdings.
     pub total_invested: Decimal,
     /// Value of every holding that has a price, with or without a known cost.
     pub total_current_value: Decimal,
@@ -61,7 +61,7 @@ pub struct Summary {
     pub value_without_cost: Decimal,
     /// Holdings that cost and profit leave out, each counted once.
     pub left_out: u32,
-    /// Holdings with pledged or broker-funded shares, of which none is owned outright.
+    /// Holdings whose shares are all pledged or broker-funded, so that none is owned outright.
     pub pledged_only: u32,
     pub mtf_only: u32,
     /// Change in value on the day asked for, over the holdings whose price is of that day and whose
@@ -69,8 +69,8 @@ pub struct Summary {
     pub day_pnl: Option<Decimal>,
     /// Holdings left out of `day_pnl` because their price is of another date.
     pub without_day_price: u32,
-    /// Holdings left out of `day_pnl` because what their price was before is not known, or they
-    /// have none.
+    /// Holdings left out of `day_pnl` because their previous close is unknown or they have no
+    /// price.
     pub without_close: u32,
     /// Times of the oldest and the newest price, Unix milliseconds.
     pub priced_from_ms: Option<i64>,
@@ -123,7 +123,7 @@ pub(crate) fn valuation(holding: &Holding) -> Result<Valuation, Overflow> {
     compared(holding, holding.close_price)
 }
 
-/// The amounts of one holding, whose price is compared with `previous_close`.
+/// The amounts of one holding, with its price compared with `previous_close`.
 fn compared(holding: &Holding, previous_close: Option<Decimal>) -> Result<Valuation, Overflow> {
     let settled = holding.settled_quantity;
     let quantity = settled.checked_add(holding.t1_quantity).ok_or(Overflow)?;
@@ -152,13 +152,13 @@ fn compared(holding: &Holding, previous_close: Option<Decimal>) -> Result<Valuat
     Ok(Valuation { quantity, invested, current_value, pnl, pnl_pct, previous_close, day_pnl })
 }
 
-/// By how much a value of now has moved that has changed by so many percent.
+/// The change that brought an amount to its present `value`, given the change in percent.
 fn moved(value: Decimal, percent: Decimal) -> Option<Decimal> {
     let whole = Decimal::ONE_HUNDRED.checked_add(percent)?;
     value.checked_mul(percent)?.checked_div(whole).filter(|_| whole > Decimal::ZERO)
 }
 
-/// The rows with their amounts. A row without a previous close has that of another row of the same
+/// The rows with their amounts. A row without a previous close gets that of another row of the same
 /// share on the same exchange, if the prices of both are of the same date.
 ///
 /// # Errors
@@ -184,7 +184,7 @@ fn listing(holding: &Holding) -> Option<Listing<'_>> {
     Some((&holding.exchange, holding.isin.as_deref()?, price_date(holding)?))
 }
 
-/// The previous closes that rows have. Where two differ, the first stands.
+/// The previous closes in the rows. If two differ, the first counts.
 fn closes<'a>(rows: &[&'a Holding]) -> HashMap<Listing<'a>, Decimal> {
     let mut closes = HashMap::new();
     for row in rows {

@@ -1,4 +1,4 @@
-//! Amounts of rows and totals, and that totals are the sums of their rows.
+//! Amounts of rows and totals. Totals are the sums of their rows.
 
 use proptest::prelude::*;
 
@@ -294,8 +294,8 @@ proptest! {
             let invested: Option<Decimal> = parts().map(|part| part.invested).sum();
             prop_assert_eq!(valuation.invested, invested);
             if let (Some(average), Some(invested)) = (average_price, invested) {
-                // The average is a quotient of 28 digits. Rounding both sides to paise would tear
-                // them apart where the amount has half a paisa.
+                // The average is a quotient of 28 digits. Rounding both sides to paise could
+                // separate them if the amount has half a paisa.
                 prop_assert!((average * quantity - invested).abs() < Decimal::new(1, 9));
             }
         }

@@ -72,7 +72,7 @@ pub struct BatchStats {
     /// Jobs dropped unrun because their deadline passed in the queue.
     pub expired: u64,
     pub panicked: u64,
-    /// How long the current batch has been running; `None` while idle.
+    /// Time that the current batch has been running; `None` while idle.
     pub busy_ms: Option<u64>,
 }
 
@@ -185,7 +185,7 @@ impl<L: Ledger> Batch<L> {
         }
     }
 
-    /// See [`BatchStats::busy_ms`]. If the thread ended by a panic: forever.
+    /// See [`BatchStats::busy_ms`]. The maximum if the thread ended by a panic.
     fn busy_ms(&self) -> Option<u64> {
         if self.threads.iter().any(JoinHandle::is_finished) {
             return Some(u64::MAX);
@@ -203,7 +203,7 @@ impl<L: Ledger> Drop for Batch<L> {
     }
 }
 
-/// How a job ended.
+/// The end of a job.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum JobEnd {
     Done,
@@ -216,7 +216,7 @@ trait Work<L: Ledger>: Send {
     fn run(&mut self, ledger: &mut L) -> JobEnd;
     /// Answers the waiter: the transaction's error if it failed, else the job's own result.
     fn answer(self: Box<Self>, transaction: Result<(), L::Error>);
-    /// Tells the waiter that the job was not run in time.
+    /// Reports to the waiter that the job was not run in time.
     fn expire(self: Box<Self>);
 }
 

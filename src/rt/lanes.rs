@@ -20,9 +20,9 @@ use crate::ops::counter::bucket_of;
 use crate::rt::coroutines::Parker;
 use crate::rt::threads::{lower_own_priority, spawn};
 
-/// How long a closing lane waits for running jobs.
+/// Time that a closing lane waits for running jobs.
 const CLOSE_GRACE_MS: u64 = 500;
-/// How often a closing lane checks whether its threads have ended.
+/// Interval at which a closing lane checks whether its threads have ended.
 const CLOSE_POLL_MS: u64 = 5;
 
 /// Upper bounds of the histogram of queueing times, in milliseconds; one more bucket counts longer
@@ -102,7 +102,7 @@ impl Counters {
 struct Job {
     queued_at_ms: u64,
     deadline_ms: u64,
-    /// Called with true to run the job, with false to answer its waiter that it expired.
+    /// Called with true to run the job, with false to report to its waiter that it expired.
     body: Box<dyn FnOnce(bool) + Send>,
 }
 
@@ -177,7 +177,7 @@ impl Lane {
             }
             counters.running.fetch_add(1, Ordering::Relaxed);
             let ended = catch_unwind(AssertUnwindSafe(job));
-            // Before the answer: whoever has it must not find the job running.
+            // Counted before the answer, so that the waiter does not find the job running.
             counters.running.fetch_sub(1, Ordering::Relaxed);
             match ended {
                 Ok(value) => {
@@ -317,7 +317,7 @@ impl<T> Ticket<T> {
     }
 
     /// Same as [`wait`](Self::wait), and calls `beside` each `every_ms` meanwhile. The time that
-    /// `beside` takes comes on top of the deadline.
+    /// `beside` takes adds to the deadline.
     ///
     /// # Errors
     /// [`LaneError`].
@@ -427,7 +427,7 @@ mod tests {
 
     #[test]
     fn who_has_the_answer_does_not_find_the_job_running() {
-        /// Dropped where the answer is given, since nobody waits for it.
+        /// Dropped when the answer is given, since nobody waits for it.
         struct Given(Arc<Counters>, Sender<(u64, u64)>);
         impl Drop for Given {
             fn drop(&mut self) {

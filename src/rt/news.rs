@@ -1,4 +1,5 @@
-//! The news that something has changed, from who changes it to the thread that acts on it.
+//! A signal that something has changed, from the thread that changes it to the thread that acts on
+//! it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,7 +7,7 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 
-/// A bell. A second change before somebody has listened is the same news.
+/// A signal without content. Several changes before it is received count as one.
 #[derive(Debug, Clone)]
 pub struct News {
     sender: Sender<()>,
@@ -14,7 +15,7 @@ pub struct News {
     gathered: Arc<Gathered>,
 }
 
-/// How many [`Gathering`]s have begun and ended.
+/// Number of [`Gathering`]s begun and ended.
 #[derive(Debug, Default)]
 struct Gathered {
     begun: AtomicU64,
@@ -29,23 +30,23 @@ impl Default for News {
 }
 
 impl News {
-    /// Says that something has changed. Never waits.
+    /// Signals a change. Never waits.
     pub(crate) fn tell(&self) {
-        // Its end tells this as well.
+        // The end of the gathering signals it too.
         if !self.is_gathering() {
             self.ring();
         }
     }
 
-    /// Holds back all news until the guard is dropped, and tells them then: for changes that belong
-    /// together.
+    /// Holds back all signals until the guard is dropped, and sends one then: for changes that
+    /// belong together.
     pub(crate) fn gather(&self) -> Gathering<'_> {
         self.gathered.begun.fetch_add(1, Ordering::SeqCst);
         Gathering(self)
     }
 
     fn ring(&self) {
-        // Full: the same is said already.
+        // If the channel is full, a signal is pending already.
         let _ = self.sender.try_send(());
     }
 
@@ -53,31 +54,31 @@ impl News {
         self.gathered.ended.load(Ordering::SeqCst) != self.begun()
     }
 
-    /// How often changes were gathered. While it stays the same, no others have begun.
+    /// Number of gatherings begun. If it has not changed, no other has begun.
     pub(crate) fn begun(&self) -> u64 {
         self.gathered.begun.load(Ordering::SeqCst)
     }
 
-    /// Waits until changes that belong together are all there, at most for twice `limit`. Whoever
-    /// listens looks afterwards, so it takes the news with it.
+    /// Waits until changes that belong together are complete, at most for twice `limit`. Consumes
+    /// the signal: the caller checks the state afterwards.
     pub(crate) fn settle(&self, limit: Duration) {
         for _ in 0..2 {
             if self.is_gathering() {
-                // The first news may be from before.
+                // The first signal may be older than the gathering.
                 self.wait(limit);
             }
         }
     }
 
-    /// Somebody has taken the last news.
+    /// Whether the last signal was received.
     #[cfg(test)]
     pub(crate) fn is_heard(&self) -> bool {
         self.receiver.is_empty()
     }
 
-    /// Waits until something has changed, at most for `limit`; false if nothing has.
+    /// Waits for a signal, at most for `limit`; false if none came.
     pub(crate) fn wait(&self, limit: Duration) -> bool {
-        // The only failure is that the time is over: this value keeps the other end.
+        // The only failure is the timeout: this value keeps the other end.
         self.receiver.recv_timeout(limit).is_ok()
     }
 }

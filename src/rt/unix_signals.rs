@@ -10,7 +10,7 @@ use std::time::Duration;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::{flag, low_level::pipe};
 
-/// What SIGHUP does.
+/// The effect of SIGHUP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hangup {
     /// Reloads the settings: for the service.
@@ -19,10 +19,10 @@ pub(crate) enum Hangup {
     Ends,
 }
 
-/// What a signal asks of the process.
+/// The request that a signal makes to the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Signal {
-    /// End the process; the number of the signal.
+    /// End the process; holds the signal's number.
     End(i32),
     /// Reload the settings.
     Reload,
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn reloads_are_returned_once_and_an_end_takes_precedence() {
-        // In a child process, because signal handlers are those of the whole process.
+        // Runs in a child process, because signal handlers belong to the whole process.
         if child_test::is_child() {
             let mut signals = Signals::arm(Hangup::Reloads).unwrap();
             assert_eq!(signals.wait(Duration::from_millis(1)), None);

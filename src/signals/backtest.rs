@@ -223,7 +223,7 @@ fn examine_one(history: &History, dates: &[Date], detector: &Detector) -> Examin
     Examined { name: history.symbol.clone(), bars: bars.collect(), signals }
 }
 
-/// How published confidences compare with outcomes.
+/// Comparison of published confidences with outcomes.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Scores {
     pub signals: u64,
@@ -465,8 +465,8 @@ impl Cell {
         self.same_day.mean()
     }
 
-    /// The lift: the share of hits minus the same-day rate, which is what the signals knew beyond
-    /// the market's move.
+    /// The lift: the share of hits minus the same-day rate. It is the part that the market's move
+    /// does not explain.
     pub(crate) fn lift(&self) -> Option<Estimate> {
         self.lift.estimate()
     }
@@ -528,8 +528,8 @@ impl Performance {
     }
 }
 
-/// Puts the interval of a difference of Brier scores into words. `with` names what was compared
-/// with.
+/// The interval of a difference of Brier scores as a sentence. `with` names the other side of the
+/// comparison.
 pub(crate) fn verdict(difference: &Estimate, with: &str) -> String {
     match difference.side() {
         std::cmp::Ordering::Less => format!("better than {with}"),
@@ -612,7 +612,7 @@ mod performance_tests {
     use super::*;
     use crate::signals::patterns::Key;
 
-    /// A performance over `dates` dates with one signal each, which hits where `hit` says so.
+    /// A performance over `dates` dates with one signal each, which hits if `hit` returns true.
     fn performance(dates: usize, confidence: f64, hit: fn(usize) -> bool) -> Performance {
         let first = Date::constant(2026, 1, 1);
         let key = Key::from_name("bullish_engulfing").unwrap();

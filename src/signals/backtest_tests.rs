@@ -1,5 +1,5 @@
-//! Scores compared with their definitions, the order of publication, and that later candles change
-//! nothing.
+//! Scores compared with their definitions, the order of publication, and the rule that later
+//! candles change nothing.
 
 use super::*;
 use crate::base::candle::PRICE_E4;

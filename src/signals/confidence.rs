@@ -16,8 +16,8 @@ pub const WINDOW_DATES: usize = 504;
 /// Beyond chance the patterns hardly differ: in 71 % of the windows of 50 large Indian shares the
 /// data would choose the prior alone. A prior of twice the window removes half of that noise.
 pub const PRIOR_DATES: u32 = 1_000;
-/// How much of the base rate's distance to one half is kept. Two years of drift say little about
-/// the next week.
+/// Part of the base rate's distance from one half that is kept. Two years of drift predict little
+/// about the next week.
 const BASE_WEIGHT: f64 = 0.5;
 
 /// A bar of one symbol, placed on the common index of dates.
@@ -72,7 +72,7 @@ impl Moves {
         self.down += u64::from(Direction::Bearish.is_hit(from_e4, to_e4));
     }
 
-    /// How many moved in this direction.
+    /// Number of moves in this direction.
     pub(crate) fn moved(&self, direction: Direction) -> u64 {
         match direction {
             Direction::Bullish => self.up,
@@ -243,7 +243,7 @@ pub(crate) fn prior(base_rate: f64) -> f64 {
     0.5 + BASE_WEIGHT * (base_rate - 0.5)
 }
 
-/// Outcomes by date. Weights for a date are made of the outcomes that were known by its close.
+/// Outcomes by date. Weights for a date use only the outcomes known by its close.
 pub(crate) struct Record {
     prior_dates: u32,
     /// Moves in each date's window, and one more entry for the session after the last date.

@@ -123,7 +123,7 @@ fn a_tail_is_long_enough_for_patterns_of_many_kinds() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
-    /// So the whole history need not be read again for each look.
+    /// So a look needs only the tail, not the whole history.
     #[test]
     fn a_tail_gives_the_same_patterns_as_the_whole_history(seed: u64, count in 2..600_usize) {
         let candles = walk(seed, count);

@@ -21,8 +21,8 @@ pub(crate) const HOLES_MAX: usize = 6;
 /// Sessions before a suspected split whose volumes are compared with the day's.
 const VOLUME_SESSIONS: usize = 20;
 
-/// How far, in percent, an opening price may be from a simple fraction of the close before and
-/// still look like a split.
+/// Largest distance, in percent, of an opening price from a simple fraction of the close before at
+/// which the day still looks like a split.
 ///
 /// Together with the check of volumes this found 98.9 % of the splits that were put into five years
 /// of 50 large shares. The others coincided with a larger overnight move or an evening session. It
@@ -66,7 +66,7 @@ impl<F: Fn(Date) -> bool> TradingDates for F {
 }
 
 /// The dates that a history may have, both included. `to` is the last date whose official close is
-/// past, so that the candle of a running day is refused.
+/// past, so the candle of a running day is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     pub from: Date,
@@ -190,8 +190,8 @@ fn sessions(from: Date, to: Date, dates: &impl TradingDates) -> impl Iterator<It
 }
 
 /// The days that look like an unadjusted split, among ascending candles with plausible prices. A
-/// real move may look the same. If a fresh fetch of the whole history repeats the prices, it was
-/// one.
+/// real move may look the same. If a fresh fetch of the whole history repeats the prices, it was a
+/// real move.
 pub(crate) fn suspected(candles: &[Candle]) -> Vec<Suspected> {
     let mut volumes = Vec::with_capacity(VOLUME_SESSIONS);
     let pairs = candles.windows(2).enumerate();
@@ -249,8 +249,8 @@ pub enum Conflict {
 pub struct Merged {
     /// The sessions right after the last stored one, without a gap.
     pub append: Vec<Candle>,
-    /// The first missing session that later candles follow. They are not appended until it is
-    /// there.
+    /// The first missing session that later candles follow. They are not appended before it is
+    /// stored.
     pub waits_for: Option<Date>,
 }
 

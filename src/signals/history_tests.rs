@@ -240,7 +240,7 @@ proptest! {
         let missing: BTreeSet<Date> = checked.missing.iter().copied().collect();
         prop_assert!(missing.is_disjoint(&has));
         prop_assert_eq!(missing.len() + has.len() + checked.leading, all.len());
-        // A second check of what passed finds no fault.
+        // A second check of the accepted candles finds no fault.
         let again = judged(&checked.candles, days);
         prop_assert!(again.faults.is_empty());
         prop_assert_eq!(again.candles, checked.candles);

@@ -1,9 +1,9 @@
 //! The published list of a date's signals. Pure.
 //!
 //! Signals of one symbol and date are listed together, at the position of the best of them. The
-//! list is made from the ledger (the append-only record in the store), so that what is shown is
-//! what is on record. Provisional signals, of an unfinished candle, may be listed among them; each
-//! is marked and has its own date. Shares and probabilities are binary floats, because they are
+//! list is made from the ledger (the append-only record in the store), so that every listed signal
+//! is on record. Provisional signals, of an unfinished candle, may be listed among them; each is
+//! marked and has its own date. Shares and probabilities are binary floats, because they are
 //! statistics and not prices.
 
 use std::cmp::Ordering;
@@ -66,7 +66,7 @@ impl SignalList {
     }
 
     /// The list with the provisional signals `found`, which replace earlier provisional ones. All
-    /// are ranked together; of equals a complete signal comes first.
+    /// are ranked together. Among equals a complete signal comes first.
     pub(crate) fn with_provisional(&self, look: Look, found: Vec<ListedSignal>) -> Self {
         let mut list = self.without_provisional();
         if !found.is_empty() {
@@ -120,7 +120,7 @@ impl ListedSignal {
     }
 }
 
-/// What decides the position of a signal in a list.
+/// The values that decide the position of a signal in a list.
 pub struct Rank<'a> {
     pub confidence: f64,
     /// Dates with the same pattern in the window.
@@ -147,9 +147,9 @@ impl Ranked for ListedSignal {
     }
 }
 
-/// The order of publication: highest confidence first, then most dates, then pattern, then symbol;
-/// of equals a complete signal first. Ties are common, since all symbols with one pattern have the
-/// same confidence.
+/// The order of publication: highest confidence first, then most dates, then pattern, then symbol.
+/// Among equals a complete signal comes first. Ties are common, since all symbols with one pattern
+/// have the same confidence.
 pub fn by_rank<T: Ranked>(one: &T, other: &T) -> Ordering {
     let (one, other) = (one.rank(), other.rank());
     other
@@ -217,14 +217,14 @@ impl Direction {
 //
 // Sentences that go out with every list of signals.
 
-/// What a confidence is.
+/// The meaning of a confidence.
 pub(crate) const MEANING: &str = "Estimated chance that the close five sessions later has moved \
     this way. Mostly the market's own drift (see `base_rate`); the pattern's own two years weigh \
     samples/(samples+1000). Patterns have not been shown to add anything. Closes before 3 August \
     2026 are averages of the last half hour, later ones auction prices; what that changes is not \
     known yet.";
 
-/// What a provisional signal is.
+/// The meaning of a provisional signal.
 pub(crate) const PROVISIONAL_MEANING: &str = "Found in a day's candle before its official close, \
     where a pattern can appear and vanish; kept as first shown. Confirmed are those that the \
     finished candle has too, vanished those that it has not. Judged from the official close of \

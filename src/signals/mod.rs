@@ -1,10 +1,10 @@
 //! Candlestick signals, and how often signals of each kind came true. Pure.
 //!
 //! `history` and `silence` check candles, `patterns` finds signals in them, and `confidence`
-//! derives each signal's confidence from past outcomes. `forming` looks at a day that is not over.
+//! derives each signal's confidence from past outcomes. `forming` evaluates a day that is not over.
 //! `performance` and `track_record` summarise outcomes with their standard errors. `backtest`
-//! evaluates years of candles date by date, with only what was known on each date. Reads no file,
-//! clock or store. Run on lane threads and by the command `signals evaluate`.
+//! evaluates years of candles date by date, using only data known on each date. Nothing here reads
+//! a file, a clock or the store. Runs on lane threads and in the command `signals evaluate`.
 
 pub mod backtest;
 pub(crate) mod blocks;

@@ -1,5 +1,5 @@
-//! The 55 candlestick pattern functions that claim a direction: their names, directions and how
-//! they run.
+//! The 55 candlestick pattern functions that claim a direction: their names, their directions and
+//! their calls.
 //!
 //! The `ta-lib` crate detects the patterns, with the results of the C library. Pure; run on the
 //! signals lane and by the evaluation. Candles must be checked before, since the functions accept
@@ -102,7 +102,7 @@ macro_rules! function {
     };
 }
 
-/// In TA-Lib's order. It also decides ties between keys of one name.
+/// The functions in TA-Lib's order, which also decides ties between keys of one name.
 #[rustfmt::skip]
 const FUNCTIONS: &[Function] = &[
     function!(cdl2crows "CDL2CROWS", "two_crows", Bearish),

@@ -133,7 +133,7 @@ fn every_value_of_the_library_becomes_its_direction() {
 
 #[test]
 fn known_shapes_get_their_pattern_names() {
-    // Quiet days, from which the functions derive what counts as long and short.
+    // Quiet days, which set the functions' measures of long and short.
     let quiet: Vec<Paise> = (0..15).map(|day| bar(10_000 + day % 2, 40, 20, 20)).collect();
     let with = |bars: &[Paise]| names(&Columns::of(&candles(&[&quiet, bars].concat())));
     let gravestone = with(&[bar(10_100, 0, 150, 0)]);

@@ -43,7 +43,7 @@ impl Outcomes {
         }
     }
 
-    /// How many of `published` signals are still to be judged.
+    /// Number of `published` signals still to be judged.
     pub(crate) fn due(&self, published: u64) -> u64 {
         published - self.done.all.signals - self.never
     }

@@ -8,14 +8,14 @@ use crate::store::tx::{
     Cells, Failure, PAGE_DEADLINE_MS, READ_DEADLINE_MS, Tx, Write, args, damaged, statements,
 };
 
-/// Bits of the epoch that an account begins with. The rest is left for counting up.
+/// Random bits of an account's first epoch. The remaining bits leave room for counting up.
 const FIRST_EPOCH_BITS: u32 = 62;
-/// Networks that are kept of an account: home, work, and the last few of a phone.
+/// Networks kept of an account: home, work, and the last few of a phone.
 pub(crate) const LOGIN_NETWORKS_MAX: usize = 8;
-/// Networks of all accounts that are read at a time, the newest: some 10 MB. Logins from those that
-/// were not read are strangers' until they succeed.
+/// Networks of all accounts that are read at a time, the newest first: some 10 MB. A login from a
+/// network that was not read counts as a stranger's until it succeeds.
 const LOGIN_NETWORKS_READ: usize = 200_000;
-/// A network is written again once its last use was written so long before.
+/// The last use of a network is written again after this time.
 pub(crate) const LOGIN_NETWORK_AGAIN_MS: i64 = 20 * 3_600_000;
 
 statements! {
@@ -118,17 +118,18 @@ pub(crate) struct LoginNetwork {
 }
 
 impl Store {
-    /// Adds a user. [`StoreError::EmailTaken`] where the e-mail, already normalised, is known.
-    /// It begins with a random token epoch.
+    /// Adds a user, with a random token epoch. [`StoreError::EmailTaken`] if the e-mail, already
+    /// normalised, is registered.
     pub fn create_user(&self, user: NewUser) -> Result<UserSecrets> {
         self.write(Write::new(), move |tx| create(tx, &user))
     }
 
     /// Same as [`create_user`](Self::create_user), for the first account the database ever has.
-    /// [`StoreError::NotFirst`] where there is or was another; of two at once one is the first.
+    /// [`StoreError::NotFirst`] if an account exists or existed. Of two simultaneous calls one
+    /// succeeds.
     pub(crate) fn create_first_user(&self, user: NewUser) -> Result<UserSecrets> {
-        // Each engine gives ids in order and none twice, and another user's insert waits for this
-        // one. The error ends the transaction without a commit.
+        // Each engine gives ids in order and never twice, and a second insert waits for this one.
+        // The error ends the transaction without a commit.
         self.write(Write::new(), move |tx| match create(tx, &user)? {
             created if created.user.id == AccountId(1) => Ok(created),
             _ => Err(StoreError::NotFirst.into()),
@@ -164,8 +165,8 @@ impl Store {
         self.write(Write::new().of([id]).hiding(), move |tx| change_password(tx, id, &old, &new))
     }
 
-    /// Refuses all of the user's tokens of before, and returns the user's new, higher token epoch.
-    /// `None` if the user does not exist.
+    /// Refuses all tokens issued to the user so far, and returns the user's new, higher token
+    /// epoch. `None` if the user does not exist.
     pub(crate) fn end_tokens(&self, id: AccountId) -> Result<Option<i64>> {
         self.write(Write::new().of([id]), move |tx| end_tokens(tx, id))
     }
@@ -176,7 +177,7 @@ impl Store {
     }
 
     /// Networks from which accounts were used at `since_ms` or later, each with the account's
-    /// e-mail; the newest first, a bounded number.
+    /// e-mail, the newest first. The number is bounded.
     pub(crate) fn login_networks(&self, since_ms: i64) -> Result<Vec<(String, LoginNetwork)>> {
         self.read(PAGE_DEADLINE_MS, move |tx| {
             tx.all(LOGIN_NETWORKS, &args![since_ms, LOGIN_NETWORKS_READ], |row| {
@@ -186,9 +187,10 @@ impl Store {
         })
     }
 
-    /// Notes networks, of each account the newest few. Accounts that are gone are passed over.
+    /// Stores networks, and keeps the newest few of each account. Accounts that no longer exist are
+    /// skipped.
     pub(crate) fn keep_login_networks(&self, mut seen: Vec<LoginNetwork>) -> Result<()> {
-        // In the order of their keys, so that two nodes do not wait for each other.
+        // Sorted by key, so that two nodes do not wait for each other.
         seen.sort();
         self.write(Write::page(), move |tx| {
             let keep = seen.iter().map(|LoginNetwork { id, network, seen_ms }| {
@@ -266,7 +268,7 @@ pub(super) fn end_tokens(tx: &dyn Tx, id: AccountId) -> Result<Option<i64>, Fail
 }
 
 pub(super) fn erase(tx: &dyn Tx, id: AccountId) -> Result<Erased, Failure> {
-    // Deleted explicitly to count the rows. A foreign key deletes the rest with the user.
+    // Deleted explicitly to count the rows. A foreign key deletes the user's other rows.
     let portfolio = portfolios::delete(tx, id)?;
     let Some(counted) = tx.first(ERASE_USER, &args![id], |row| row.get::<i64>(0))? else {
         return Ok(Erased::default());

@@ -69,7 +69,7 @@ const BYTES_MAX: u64 = 1_024;
 /// Content of the file; `None` if there is none.
 ///
 /// # Errors
-/// As the system says.
+/// The system's error.
 pub(crate) fn read_small_file(path: &Path) -> io::Result<Option<Vec<u8>>> {
     let file = match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -80,7 +80,7 @@ pub(crate) fn read_small_file(path: &Path) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
-/// Replaces the content by `bytes`. After a power cut the old content may be back, unharmed.
+/// Replaces the content by `bytes`. After a power cut the old content may be back, intact.
 ///
 /// # Errors
 /// [`MaintenanceError`]. Then the file is unchanged.

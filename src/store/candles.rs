@@ -1,4 +1,4 @@
-//! Daily candles of the universe, and what is known of each history.
+//! Daily candles of the universe, and the state of each history.
 
 use jiff::civil::Date;
 
@@ -115,7 +115,7 @@ impl Store {
         })
     }
 
-    /// A symbol's newest candles, at most `max`, with what is known of all of them; `None` if
+    /// A symbol's newest candles, at most `max`, with the state of the whole history; `None` if
     /// nothing is stored.
     pub(crate) fn candle_history(
         &self,
@@ -124,7 +124,7 @@ impl Store {
     ) -> Result<Option<StoredCandles>> {
         let symbol = symbol.clone();
         self.read(READ_DEADLINE_MS, move |tx| {
-            // One statement, so that candles and what is known of them are of one state.
+            // One statement, so that the candles and the history's state belong together.
             let mut rows = tx.all(HISTORY, &args![&symbol, max], |row| {
                 let about = (row.get(0)?, row.get(1)?, row.get(2)?);
                 // A history may have no candles yet.
@@ -177,7 +177,7 @@ impl Store {
         })
     }
 
-    /// Marks a symbol's candles as not to be used until all are fetched again.
+    /// Marks a symbol's candles as unusable until all are fetched again.
     pub fn want_refetch(
         &self,
         epoch: Epoch,

@@ -1,5 +1,6 @@
-//! Which tokens are accepted, besides their signature: the identity of the database, revoked
-//! tokens, and the changes of accounts and tokens, which the database numbers and notes by itself.
+//! The data that decides, besides its signature, whether a token is accepted: the identity of the
+//! database, revoked tokens, and the changes of accounts and tokens, which triggers of the database
+//! number and record.
 
 use crate::store::accounts::{AccountId, random};
 use crate::store::errors::{Result, StoreError};
@@ -8,10 +9,10 @@ use crate::store::tx::{
     Cells, Failure, PAGE_DEADLINE_MS, READ_DEADLINE_MS, Tx, Write, args, damaged, statements,
 };
 
-/// Changes of accounts and tokens that are read at a time.
+/// Changes of accounts and tokens read at a time.
 pub(crate) const CHANGES_PAGE: usize = 500;
-/// Changes of accounts and tokens that are kept, for nodes that were away for a while: some
-/// megabyte. One that misses more of them reads all accounts anew, as at its start.
+/// Changes of accounts and tokens that are kept for nodes that were away, about a megabyte. A node
+/// that missed more reloads all accounts, as at its start.
 pub(crate) const CHANGES_KEPT: usize = 10_000;
 
 statements! {
@@ -55,20 +56,20 @@ WHERE change_count.id = 1";
         "DELETE FROM changes WHERE number <= (SELECT made FROM change_count WHERE id = 1) - ?1";
 }
 
-/// Which database it is.
+/// Identity of the database.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DatabaseIdentity {
-    /// Tokens are good for one incarnation alone. A database that was put back, or was seen to have
-    /// gone back, has a new one.
+    /// A token is valid for one incarnation only. A database that was restored, or was seen to have
+    /// gone back in time, has a new one.
     pub incarnation: String,
-    /// Stays while the same database goes on, and is no other database's.
+    /// Stays the same as long as the same database goes on. No other database has it.
     pub cluster: String,
 }
 
 /// The state that decides whether a token is accepted, besides its signature.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AuthState {
-    /// Tokens issued for another one are refused.
+    /// Tokens issued for another incarnation are refused.
     pub incarnation: String,
     /// Every user.
     pub users: Vec<AccountId>,
@@ -76,13 +77,13 @@ pub(crate) struct AuthState {
     pub last_user: AccountId,
     /// Users with a token epoch other than zero.
     pub epochs: Vec<(AccountId, i64)>,
-    /// The last change that is in all this.
+    /// The last change contained in this state.
     pub read: LastRead,
     /// Ids of revoked tokens, each with the time when it expires anyway (Unix milliseconds).
     pub revoked_tokens: Vec<(String, i64)>,
 }
 
-/// A change that every node has to know of, to judge tokens.
+/// A change that every node needs to judge tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     /// The account exists, with this token epoch.
@@ -97,51 +98,52 @@ pub(crate) enum Change {
         token_id: String,
         expires_ms: i64,
     },
-    /// A newer program has made it.
+    /// A change that a newer program has made.
     Unknown,
 }
 
-/// How far the changes of a database were read.
+/// The last change that a node has read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LastRead {
     /// Number of the last change.
     pub number: i64,
-    /// Its random mark; `None` where there is no such row any more.
+    /// Random mark of that change; `None` if its row no longer exists.
     pub mark: Option<i64>,
 }
 
-/// What a page says of the changes before it.
+/// How a page continues the changes read before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Continuity {
-    /// They are those that were read, and none was forgotten between them and the page.
+    /// The page follows directly on the changes that were read.
     Follows,
-    /// Some were forgotten meanwhile.
+    /// Some changes between were deleted meanwhile.
     Missed,
-    /// They are others, or not there: the database is an older one, or another past of it.
+    /// The changes that were read are gone or different: the database is an older copy, or has
+    /// another past.
     WentBack,
 }
 
-/// A page of the changes after one of them.
+/// A page of the changes after a given one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Changes {
-    /// The incarnation of the database that has them.
+    /// The incarnation of the database.
     pub incarnation: String,
     /// The check value of the secret that nodes of this database sign with.
     pub secret_check: Option<String>,
-    /// The mark of the change before the page, where it is still there.
+    /// The mark of the change before the page, if that is still stored.
     pub before: Option<i64>,
     /// The mark of the last change of the page.
     pub mark: Option<i64>,
-    /// Number of the last change that was made.
+    /// Number of the last change made.
     pub made: i64,
-    /// Number of the last one that the one service of a database has said to have applied.
+    /// Number of the last change that the one service of a file has reported as applied.
     pub noticed: i64,
-    /// With their numbers, in order.
+    /// The changes with their numbers, in order.
     pub rows: Vec<(i64, Change)>,
 }
 
 impl Changes {
-    /// Whether they are all that was made since `read`.
+    /// Whether these are all changes made since `read`.
     pub(crate) fn continuity(&self, read: LastRead) -> Continuity {
         let first = self.rows.first().map(|(number, _)| *number);
         match (read.mark, self.before) {
@@ -158,7 +160,7 @@ impl Changes {
         }
     }
 
-    /// The last change of the page, which came after `read`.
+    /// The last change of the page, or `read` if the page is empty.
     pub(crate) fn last(&self, read: LastRead) -> LastRead {
         let last = self.rows.last().map(|(number, _)| *number);
         last.map_or(read, |number| LastRead { number, mark: self.mark })
@@ -179,7 +181,8 @@ impl Store {
         self.write(Write::new(), move |tx| Ok(tx.run(FORGET_TOKENS, &args![before_ms])? as usize))
     }
 
-    /// The state that decides whether a token is accepted, all of one moment, to be kept in memory.
+    /// The state that decides whether a token is accepted, read at one moment, to be kept in
+    /// memory.
     pub(crate) fn auth_state(&self) -> Result<AuthState> {
         self.read(PAGE_DEADLINE_MS, |tx| {
             Ok(AuthState {
@@ -194,17 +197,18 @@ impl Store {
         })
     }
 
-    /// Which database it is.
+    /// Identity of the database.
     pub(crate) fn identity(&self) -> Result<DatabaseIdentity> {
         self.glance(READ_DEADLINE_MS, identity)
     }
 
-    /// Gives the database a new incarnation if it has gone back since `read` and still has the one
-    /// that was `seen`: of several nodes, one does. Returns which database it is then.
+    /// Gives the database a new incarnation if it has gone back since `read` and still has the
+    /// incarnation `seen`. Of several nodes, one does. Returns the identity afterwards.
     pub(crate) fn renew_incarnation(&self, seen: &str, read: LastRead) -> Result<DatabaseIdentity> {
         let seen = seen.to_owned();
         self.write(Write::new(), move |tx| {
-            // Asked again where writes go: a reading may have come from a server that is behind.
+            // Checked again on the server that takes writes: the reading may have come from a
+            // standby that lags.
             if changes_after(tx, read.number)?.continuity(read) == Continuity::WentBack {
                 tx.run(RENEW_INCARNATION, &args![&seen, new_id()?])?;
             }
@@ -212,9 +216,9 @@ impl Store {
         })
     }
 
-    /// Records the check value `own` of the secret that this node signs tokens with, where none is
-    /// recorded or one of those in `known`. Returns the recorded one where it is another. A store
-    /// that one process has records none.
+    /// Records the check value `own` of the secret that this node signs tokens with, if none is
+    /// recorded or the recorded one is in `known`. Returns the recorded one if it is another. A
+    /// store of a single process records none.
     pub(crate) fn claim_secret(&self, own: &str, known: &[String]) -> Result<Option<String>> {
         if !self.is_shared() {
             return Ok(None);
@@ -235,8 +239,8 @@ impl Store {
         })
     }
 
-    /// The next changes after `number` of what [`auth_state`](Self::auth_state) has, made by this
-    /// service, by other nodes or by operators' commands.
+    /// The next changes after `number` to the state of [`auth_state`](Self::auth_state), made by
+    /// this service, by other nodes or by operators' commands.
     pub(crate) fn changes_after(&self, number: i64) -> Result<Changes> {
         self.glance(READ_DEADLINE_MS, move |tx| changes_after(tx, number))
     }
@@ -267,8 +271,8 @@ pub(super) fn identity(tx: &dyn Tx) -> Result<DatabaseIdentity, Failure> {
     }
 }
 
-/// Gives the database a new incarnation, and a copy of another one a new id of the cluster too.
-/// Forgets which secret its nodes sign with.
+/// Gives the database a new incarnation, and a copy of another database also a new cluster id.
+/// Deletes the check value of its nodes' secret.
 pub(super) fn renew_identity(tx: &dyn Tx, is_copy: bool) -> Result<DatabaseIdentity, Failure> {
     let cluster = is_copy.then(new_id).transpose()?;
     tx.run(RENEW_IDENTITY, &args![new_id()?, cluster])?;
@@ -280,9 +284,9 @@ fn new_id() -> Result<String, Failure> {
     Ok(format!("{:016x}{:016x}", random()?, random()?))
 }
 
-/// The changes after the one of this number, at most [`CHANGES_PAGE`].
+/// The changes after `number`, at most [`CHANGES_PAGE`].
 fn changes_after(tx: &dyn Tx, number: i64) -> Result<Changes, Failure> {
-    // One row more, for the change of this number itself.
+    // One more row, for the change `number` itself.
     let rows = tx.all(CHANGES_AFTER, &args![number, CHANGES_PAGE + 1], |row| {
         let change = row
             .get::<Option<i64>>(3)?
@@ -318,7 +322,8 @@ fn change(row: &dyn Cells) -> Result<Change, Failure> {
     })
 }
 
-/// The last change that was made, and how many the one service of a file has taken up.
+/// The last change made, and the number of the last change that the one service of a file has
+/// applied.
 pub(super) fn counts(tx: &dyn Tx) -> Result<(LastRead, i64), Failure> {
     tx.only(CHANGES_MADE, &[], "a count of changes", |row| {
         Ok((LastRead { number: row.get(0)?, mark: row.get(2)? }, row.get(1)?))

@@ -1,6 +1,6 @@
 //! The revaluation at the close of a trading day: closing prices, progress of the run, pages of
-//! users. The leader alone writes, and says its epoch: the store answers `Deposed` where another
-//! node has led since.
+//! users. Only the leader writes, with its epoch: the store answers `Deposed` if another node has
+//! led since.
 
 use std::collections::HashMap;
 
@@ -66,8 +66,8 @@ pub(crate) struct Valued {
     pub synced_ms: i64,
     pub point: DayPoint,
     pub repriced: Repriced,
-    /// Points of dates after the close, if there are any, get the same totals. In those from this
-    /// date on, every holding with a price counts as carried.
+    /// Points of later dates, if any, get the same totals. In those from this date on, every
+    /// holding with a price counts as carried.
     pub next_session: Date,
     /// Number of holdings with a price.
     pub priced: u32,
@@ -212,7 +212,7 @@ impl Store {
     }
 }
 
-/// Points of later dates that have had no trading of their own yet are based on this close too.
+/// Points of later dates without trading of their own are based on this close too.
 fn keep_later_points(tx: &dyn Tx, valued: &Valued) -> Result<(), Failure> {
     let Valued { id, point, next_session, priced, .. } = valued;
     let row = &args![

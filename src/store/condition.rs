@@ -1,4 +1,4 @@
-//! The states of a store, whatever the engine, and the one that was seen last.
+//! The states of a store, whatever the engine, and the state seen last.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -26,11 +26,11 @@ pub struct StoreHealth {
     pub commits: u64,
     /// Operations refused or given up since the start.
     pub refused: u64,
-    /// How long the writer's current transaction has been running; `None` if there is none.
+    /// Running time of the writer's current transaction; `None` if there is none.
     pub writing_ms: Option<u64>,
     pub writer: BatchStats,
     pub readers: LaneStats,
-    /// How long a database on a server took for what it was asked; empty for a file.
+    /// Round trips of a database on a server; empty for a file.
     pub roundtrips: DurationCounts,
 }
 
@@ -38,7 +38,7 @@ struct Seen {
     state: State,
     cause: String,
     /// False until an operation has shown a state.
-    told: bool,
+    is_known: bool,
 }
 
 /// The state that operations showed last. Used from any thread; the lock is held only to copy it.
@@ -55,7 +55,7 @@ pub(crate) struct LastSeen {
 impl LastSeen {
     /// Unavailable so far, because of `cause`.
     pub(crate) fn unavailable(cause: &str) -> Self {
-        let seen = Seen { state: State::Unavailable, cause: cause.to_owned(), told: false };
+        let seen = Seen { state: State::Unavailable, cause: cause.to_owned(), is_known: false };
         let (doubted, closed) = (AtomicBool::new(false), AtomicBool::new(false));
         Self { seen: Mutex::new(seen), doubted, closed, refused: Counter::new() }
     }
@@ -68,12 +68,12 @@ impl LastSeen {
         self.seen.lock().cause.clone()
     }
 
-    /// Notes a state, and logs it if it is another than before. This is the one line of its cause:
-    /// who meets it as [`StoreError::Unavailable`] need not repeat it.
+    /// Records a state, and logs it if it has changed. This is the only log line of the cause: code
+    /// that meets it as [`StoreError::Unavailable`] need not repeat it.
     pub(crate) fn set(&self, state: State, cause: &str) {
-        let seen = Seen { state, cause: cause.to_owned(), told: true };
+        let seen = Seen { state, cause: cause.to_owned(), is_known: true };
         let before = std::mem::replace(&mut *self.seen.lock(), seen);
-        if before.state == state && before.told {
+        if before.state == state && before.is_known {
             return;
         }
         match state {
@@ -87,7 +87,7 @@ impl LastSeen {
         }
     }
 
-    /// Waits for work of one of the engine's threads. Counts what failed for lack of time, of room
+    /// Waits for work of one of the engine's threads. Counts the failures for lack of time, of room
     /// or of a usable database.
     pub(crate) fn wait<T>(&self, ticket: Result<Ticket<Result<T>>, Refused>) -> Result<T> {
         let result = match ticket.map(Ticket::wait) {
@@ -102,7 +102,7 @@ impl LastSeen {
         result
     }
 
-    /// The state for health, with what the engine knows beside it.
+    /// The state for health, with the engine's own figures.
     pub(crate) fn health(
         &self,
         writer: BatchStats,
@@ -122,7 +122,7 @@ impl LastSeen {
         }
     }
 
-    /// Notes what became of a write: after a failure the next probe writes.
+    /// Records the outcome of a write. After a failure the next probe writes.
     pub(crate) fn noted<T>(&self, written: Result<T>) -> Result<T> {
         if let Err(StoreError::Busy | StoreError::Late | StoreError::Unavailable(_)) = &written {
             self.doubted.store(true, Ordering::Relaxed);
@@ -130,13 +130,13 @@ impl LastSeen {
         written
     }
 
-    /// Whether a write failed since this was last asked.
+    /// Whether a write failed since the last call.
     pub(crate) fn take_doubt(&self) -> bool {
         self.doubted.swap(false, Ordering::Relaxed)
     }
 
-    /// Notes what became of the probe's write. A write of somebody else does not end
-    /// [`Stuck`](State::Stuck): it may touch none of what others wait for.
+    /// Records the outcome of the probe's write. Only the probe ends [`Stuck`](State::Stuck):
+    /// another write may touch none of the rows that others wait for.
     pub(crate) fn probed(&self, written: &Result<()>) {
         match (written, self.state()) {
             (Ok(()), State::Stuck) => self.set(State::Ok, ""),

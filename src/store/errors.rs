@@ -1,4 +1,4 @@
-//! Why an operation of the store failed, a database was not opened, or a command cannot use one.
+//! Errors: of an operation of the store, of opening a database, and of a command that uses one.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use crate::store::condition::State;
 use crate::store::settings::BadStoreUrl;
 use crate::store::tx::Failure;
 
-/// What an operation of the store returns.
+/// Result of an operation of the store.
 pub(crate) type Result<T, E = StoreError> = std::result::Result<T, E>;
 
 /// Why an operation of the store failed. The text is for the log. Clients get an error code, which
@@ -18,7 +18,7 @@ pub(crate) type Result<T, E = StoreError> = std::result::Result<T, E>;
 pub enum StoreError {
     #[error("the e-mail is registered already")]
     EmailTaken,
-    /// There is or was another account already, and only the first was to be added.
+    /// An account exists or existed already, and only the first was to be added.
     #[error("this is not the first account of the database")]
     NotFirst,
     /// The user was erased meanwhile.
@@ -36,8 +36,8 @@ pub enum StoreError {
     /// The user's turn ran out and another change took it. Nothing was written.
     #[error("another change of the user's portfolio has taken the turn")]
     TurnLost,
-    /// The portfolio is that of another person at the broker. Nothing was written. The id is not
-    /// for the log.
+    /// The portfolio belongs to another person at the broker. Nothing was written. The id must not
+    /// be logged.
     #[error("the portfolio is of another person at the broker")]
     OtherBrokerUser { kept: String },
     #[error("too much is waiting for the store")]
@@ -72,7 +72,7 @@ pub enum OpenError {
     /// The file is empty, but a database was here before.
     #[error("{path} holds nothing, where a database stood: put a good copy in its place")]
     Emptied { path: String },
-    /// A program that could work with the schema of the server has to know more of it.
+    /// A newer program changed the schema so that an older one cannot work with it.
     #[error(
         "{url} has schema version {found}, which needs a program that knows {needs}; this one \
          knows {known}: run the newer program"
@@ -102,7 +102,7 @@ impl From<Failure> for OpenError {
 }
 
 impl OpenError {
-    /// Whether only an operator can resolve it, so that the service must not start.
+    /// Whether only an operator can resolve it. Then the service must not start.
     pub(crate) fn ends_the_start(&self) -> bool {
         matches!(self, Self::Newer { .. } | Self::Foreign { .. } | Self::OldSqlite(_))
     }
@@ -126,13 +126,14 @@ impl OpenError {
     }
 }
 
-/// On a read-only medium SQLite cannot make its files beside the database.
+/// Whether the error concerns only writing. On a read-only medium SQLite cannot make its files next
+/// to the database.
 pub(crate) fn is_of_writing(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen))
 }
 
-/// Why a file cannot be used, copied or restored. Each text names the file. What to do depends on
-/// the command, which adds it.
+/// Why a file cannot be used, copied or restored. Each text names the file. The command adds what
+/// to do.
 #[derive(Debug, thiserror::Error)]
 pub enum MaintenanceError {
     #[error("{0} is not a database of this program")]

@@ -1,8 +1,8 @@
-//! The trade journal, and the preconditions that a change of it has on what the client has seen.
+//! The trade journal, and the preconditions of its changes.
 //!
 //! A change checks its precondition within its transaction, so that of two clients that have read
-//! the same state only one can change it: [`StoreError::NotAsExpected`]. Every statement names the
-//! user beside the entry, so that the id of another user's entry finds nothing.
+//! the same state only one can change it: [`StoreError::NotAsExpected`]. Every statement names both
+//! user and entry, so the id of another user's entry finds nothing.
 
 use std::ops::ControlFlow;
 
@@ -20,13 +20,14 @@ use crate::store::tx::{
     Arg, Cells, Failure, READ_DEADLINE_MS, Sql, Tx, Write, args, damaged, statements,
 };
 
-/// What one user may keep in the journal: forty a trading day for a year.
+/// Entries that one user may keep: forty per trading day for a year.
 pub(crate) const ENTRIES_MAX: usize = 10_000;
-/// Bytes of text in them (symbol, strategy, notes and tags, as stored): 800 each, if all are there.
-/// Bounds what one account takes of the disk, of memory for an export, and of the writer when it is
-/// erased; the longest texts in every entry would be 200 MB.
+/// Bytes of text in one user's entries (symbol, strategy, notes and tags, as stored): 800 for each
+/// of [`ENTRIES_MAX`]. Bounds the disk space of an account, the memory of an export, and the
+/// writer's time for an erasure. The longest texts in every entry would be 200 MB.
 pub(crate) const TEXT_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// Text of a page, but for one longer entry: it is made into JSON in some hundred microseconds.
+/// Bytes of text on a page, unless it has a single longer entry. Such a page takes some hundred
+/// microseconds to serialise.
 pub(crate) const PAGE_BYTES_MAX: usize = 256 * 1024;
 
 statements! {
@@ -290,7 +291,7 @@ struct PageInProgress {
 }
 
 impl PageInProgress {
-    /// Rows to ask for. One more than there is room for shows whether there is another page.
+    /// Rows to ask for. One row beyond the limit shows whether another page exists.
     fn rows(&self) -> usize {
         (self.limit - self.page.entries.len()).saturating_add(1)
     }
@@ -413,7 +414,7 @@ fn tags_as_text(tags: &[String]) -> String {
 pub(crate) struct Revision(String);
 
 impl Revision {
-    /// A revision from text of a client, which need not be one of ours.
+    /// A revision from a client's text, which need not be one of ours.
     pub(crate) fn from_text(text: String) -> Self {
         Self(text)
     }

@@ -4,7 +4,7 @@
 //! threads, where they block. Each has a deadline and may fail with [`StoreError`]. `Ok` of a write
 //! means that it is on disk. A broker credential is never stored: no type here has a field for one.
 //!
-//! A subject is a file with its types, its statements, and the operations on it.
+//! Each subject is one file with its types, its statements, and its operations.
 
 mod accounts;
 pub mod backups;

@@ -20,9 +20,9 @@ use super::postgres::{Postgres, PostgresLease};
 #[cfg(feature = "engines")]
 use crate::store::sqlite::file;
 
-/// Durable storage. The work of every operation runs on the engine's threads, in one transaction;
-/// again, in a new one, where the engine ended the first for a reason of its own. The caller parks
-/// (coroutine) or blocks (thread) until the result is there or the deadline has passed.
+/// Durable storage. Every operation runs on the engine's threads in one transaction, or in a second
+/// one if the engine ended the first for a reason of its own. The caller parks (coroutine) or
+/// blocks (thread) until the result is there or the deadline has passed.
 pub struct Store(Engine);
 
 enum Engine {
@@ -32,8 +32,8 @@ enum Engine {
 }
 
 impl Store {
-    /// Opens the database that the settings name, or else that of the state directory, which is
-    /// written to only while its lock is held.
+    /// Opens the database named in the settings, or else the file in the state directory, which is
+    /// written to only while the directory's lock is held.
     ///
     /// # Errors
     /// [`OpenError`] if the file is not a database of this program, or is of a newer version. A
@@ -53,7 +53,8 @@ impl Store {
     }
 
     /// Opens the file at `path`; makes or migrates it if needed. If the file cannot be used, the
-    /// store reports that and tries again. With a `lock`, nothing is written while it is not held.
+    /// store reports that and tries again. With a `lock`, nothing is written while the lock is not
+    /// held.
     ///
     /// # Errors
     /// A newer schema, a foreign file, or a thread that could not be started.
@@ -88,7 +89,7 @@ impl Store {
         Ok(Self(Engine::Postgres(Postgres::open(url, settings, clock)?)))
     }
 
-    /// Whether several nodes may share the database. A file is one process's.
+    /// Whether several nodes may share the database. A file belongs to one process.
     pub(super) fn is_shared(&self) -> bool {
         !matches!(self.0, Engine::Sqlite(_))
     }
@@ -106,7 +107,7 @@ impl Store {
         }
     }
 
-    /// Runs work that is one statement and only reads, which a server does at less cost.
+    /// Runs a single statement that only reads. A server does that at less cost.
     pub(super) fn glance<T: Send + 'static>(
         &self,
         deadline_ms: u64,
@@ -164,8 +165,8 @@ impl Store {
         }
     }
 
-    /// Probes the database: reads and, if writing was refused before, writes. Completes what an
-    /// erasure left to be done. Blocks.
+    /// Probes the database: reads and, if a write was refused before, writes. Completes the upkeep
+    /// that an erasure left. Blocks.
     pub(crate) fn probe(&self) {
         let (seen, is_in_place) = match &self.0 {
             Engine::Sqlite(file) => (&file.condition.seen, file.condition.is_in_place()),
@@ -186,7 +187,7 @@ impl Store {
             }
         };
         if let Err(error) = done {
-            tracing::debug!(%error, "the store is still not well");
+            tracing::debug!(%error, "the store has not recovered yet");
         }
     }
 
@@ -201,8 +202,8 @@ impl Store {
         })
     }
 
-    /// Writes what waits, moves the log into the database file, and refuses everything afterwards.
-    /// Blocks.
+    /// Writes the waiting jobs, moves the log into the database file, and refuses everything
+    /// afterwards. Blocks.
     pub fn close(&self) {
         match &self.0 {
             Engine::Sqlite(file) => file.close(),
@@ -221,15 +222,15 @@ impl Store {
     }
 }
 
-/// Whether a service could use the server of the settings, which is left as it is; `None` for the
+/// Whether a service could use the server of the settings. Changes nothing on it. `None` for the
 /// file.
 #[cfg(feature = "engines")]
 pub(crate) fn check_server(settings: &StoreSettings) -> Option<Result<(), OpenError>> {
     Some(Postgres::check(settings.url.as_ref()?, settings))
 }
 
-/// The lease of the leader among the nodes that share the database of the settings; `None` for the
-/// file, which one process has.
+/// The leader's lease among the nodes that share the database of the settings; `None` for the file,
+/// which belongs to one process.
 ///
 /// # Errors
 /// A bad setting.
@@ -250,11 +251,11 @@ pub(crate) struct CopiedTable {
     pub rows: u64,
 }
 
-/// Copies the database of a state directory to the empty one of a server, in one transaction. The
-/// caller holds the lock of the state directory. Returns what was copied.
+/// Copies the database of a state directory to an empty database on a server, in one transaction.
+/// The caller holds the lock of the state directory. Returns the tables copied.
 ///
 /// # Errors
-/// [`MaintenanceError`]. Then the server has nothing of it.
+/// [`MaintenanceError`]. Then nothing was written to the server.
 pub(crate) fn copy_to_server(
     state_dir: &Path,
     url: &StoreUrl,

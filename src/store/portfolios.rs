@@ -18,8 +18,8 @@ use crate::store::tx::{
     Arg, Cells, Failure, GLANCE_DEADLINE_MS, READ_DEADLINE_MS, Tx, Write, args, statements,
 };
 
-/// What one sync of one broker may bring of each. The largest retail accounts hold some hundreds;
-/// the rest is room.
+/// Most holdings, and most positions, in one sync of one broker. The largest retail accounts have
+/// some hundreds.
 pub(crate) const ROWS_MAX: usize = 5_000;
 
 statements! {
@@ -86,7 +86,7 @@ pub struct SyncState {
     pub broker: Broker,
     pub synced_ms: i64,
     pub simulated: bool,
-    /// The broker's id of the person; `None` where it was not kept or not said.
+    /// The broker's id of the person; `None` if it was not stored or the broker did not send it.
     pub broker_user: Option<String>,
 }
 
@@ -100,30 +100,30 @@ pub struct Portfolio {
     pub syncs: Vec<SyncState>,
 }
 
-/// What is stored when a sync begins to write.
+/// The stored state when a sync begins to write.
 #[derive(Clone, Debug, Default)]
 pub struct Before {
-    /// Of both brokers.
+    /// The user's portfolio with both brokers.
     pub portfolio: Portfolio,
     /// Stored closing prices of the date asked for, of all symbols that the user holds or that the
     /// sync brings.
     pub closes: HashMap<Symbol, ClosingPrice>,
 }
 
-/// Derives what a sync writes and what the user is told of it, from what is stored and what the
-/// broker sent. Runs within the sync's transaction on the store's writer. It must be quick and
-/// pure, since it may run twice.
+/// Derives the rows that a sync writes and its outcome for the user, from the stored state and the
+/// broker's response. Runs within the sync's transaction on the store's writer. It must be quick
+/// and pure, since it may run twice.
 pub type Derive = Box<dyn Fn(&Before, &Synced) -> Derived + Send>;
 
-/// What one sync of one broker brings to be stored.
+/// The result of one sync of one broker, to be stored.
 pub struct NewPortfolio {
     pub broker: Broker,
     pub synced_ms: i64,
     pub synced: Synced,
-    /// The date of the closing prices that `derive` is given.
+    /// The date of the closing prices passed to `derive`.
     pub closes_of: Option<Date>,
     pub derive: Derive,
-    /// The rows may be of another person at the broker than those they replace.
+    /// Whether the rows may belong to another person at the broker than the stored rows.
     pub replaces_broker_user: bool,
 }
 
@@ -137,7 +137,7 @@ pub struct Deleted {
 
 impl Store {
     /// Replaces the stored rows of one broker for a user and writes the day's point, as derived, in
-    /// one transaction. Returns the outcome that was derived of what was written.
+    /// one transaction. Returns the derived outcome.
     pub fn replace_portfolio(&self, turn: &Turn, new: NewPortfolio) -> Result<SyncOutcome> {
         let id = turn.user;
         self.write(Write::in_turn(turn), move |tx| replace(tx, id, &new))
@@ -148,8 +148,8 @@ impl Store {
         self.read(READ_DEADLINE_MS, move |tx| of(tx, id))
     }
 
-    /// A number that is another after each write of the user's portfolio. Gives up soon: who asks
-    /// has a response that is finished but for this.
+    /// A number that changes with each write of the user's portfolio. Short deadline: the caller
+    /// has a finished response that waits only for this.
     pub(crate) fn portfolio_version(&self, id: AccountId) -> Result<i64> {
         self.glance(GLANCE_DEADLINE_MS, move |tx| {
             let found = tx.first(PORTFOLIO_VERSION, &args![id], |row| row.get(0))?;
@@ -205,8 +205,8 @@ fn replace(tx: &dyn Tx, id: AccountId, new: &NewPortfolio) -> Result<SyncOutcome
     Ok(derived.outcome)
 }
 
-/// Refuses the rows of a person at the broker who is not the one of the sync before, unless that is
-/// meant.
+/// Refuses rows of another person at the broker than in the last sync, unless
+/// `replaces_broker_user` is set.
 fn expect_same_person(stood: &Portfolio, new: &NewPortfolio) -> Result<(), Failure> {
     let sync = stood.syncs.iter().find(|sync| sync.broker == new.broker);
     let Some(kept) = sync.and_then(|sync| sync.broker_user.as_ref()) else { return Ok(()) };
@@ -217,7 +217,7 @@ fn expect_same_person(stood: &Portfolio, new: &NewPortfolio) -> Result<(), Failu
     }
 }
 
-/// Part of every write of what responses show.
+/// Part of every write to rows that responses show.
 pub(super) fn count_write(tx: &dyn Tx, id: AccountId) -> Result<(), Failure> {
     tx.run(COUNT_PORTFOLIO_WRITE, &args![id]).map(drop)
 }

@@ -14,8 +14,8 @@ settings! {
         pub url: Option<StoreUrl> = None,
         /// The password of the server's user.
         pub password: Option<SecretString> = None,
-        /// What connections to the server are called there, where the URL does not say. No setting:
-        /// it follows from the name of the node.
+        /// Application name of the connections at the server, unless the URL gives one. No setting:
+        /// it is derived from the node's name.
         #[cfg_attr(
             not(feature = "engines"),
             allow(dead_code, reason = "a file has no connections")
@@ -25,7 +25,7 @@ settings! {
         pub ca_file: Option<PathBuf> = None,
         /// Number of reader threads; 0 is as many as the engine needs.
         pub readers: usize = 0,
-        /// Number of writer threads, where a server is written to; 0 is as many as it needs.
+        /// Number of writer threads of a server; 0 is as many as it needs.
         pub writers: usize = 0,
         /// Most waiting writes that one commit carries.
         pub writes_per_commit_max: usize = 256,
@@ -37,7 +37,7 @@ settings! {
 
 // ---- Url
 //
-// The URL of a database server (`BHAV_STORE_URL`), as far as it can be checked without it.
+// The URL of a database server (`BHAV_STORE_URL`), as far as it can be checked without the server.
 
 /// Why a text is not such a URL, and what to give instead. Never repeats the text, which may hold a
 /// password.
@@ -87,7 +87,7 @@ impl StoreUrl {
         Ok(Self(text.to_owned()))
     }
 
-    /// Whether what is sent to another machine can be read on the way.
+    /// Whether data sent to another machine is unencrypted.
     pub(crate) fn is_exposed(&self) -> bool {
         #[cfg(feature = "engines")]
         return crate::store::postgres::is_exposed(&self.0);

@@ -1,8 +1,7 @@
 //! The ledgers of published and of provisional signals, and their outcomes.
 //!
-//! The ledgers are append-only: triggers of the schema refuse to change or delete an entry. The
-//! leader alone writes, and says its epoch: the store answers `Deposed` where another node has led
-//! since.
+//! The ledgers are append-only: triggers of the schema refuse to change or delete an entry. Only
+//! the leader writes, with its epoch: the store answers `Deposed` if another node has led since.
 
 use jiff::civil::Date;
 
@@ -163,8 +162,8 @@ pub struct ProvisionalEntry {
 }
 
 impl Store {
-    /// Publishes a date's signals, which were searched for in so many symbols. Returns false, and
-    /// writes nothing, if the date was published before.
+    /// Publishes the signals of a date, which were found among the given number of symbols. Returns
+    /// false, and writes nothing, if the date was published before.
     pub(crate) fn publish_signals(
         &self,
         epoch: Epoch,
@@ -356,7 +355,7 @@ fn provisional(row: &dyn Cells) -> Result<ProvisionalEntry, Failure> {
     })
 }
 
-/// Reads what a confidence was made of.
+/// Reads the data that a confidence was derived from.
 fn basis(row: &dyn Cells) -> Result<Basis, Failure> {
     let (signals, hits) = (row.get::<Option<u32>>(13)?, row.get(14)?);
     Ok(Basis {

@@ -1,5 +1,4 @@
-//! Every statement is understood by the engines that run it, with the current schema, and none
-//! scans a table.
+//! Each engine understands its statements with the current schema, and no statement scans a table.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +13,7 @@ use super::{
 };
 use crate::base::Clock;
 
-/// The statements of each subject, which both engines run.
+/// The statements of each subject that both engines run.
 const OF_BOTH: [&[Sql]; 9] = [
     accounts::STATEMENTS,
     candles::STATEMENTS,
@@ -26,9 +25,9 @@ const OF_BOTH: [&[Sql]; 9] = [
     signals::STATEMENTS,
     users::STATEMENTS,
 ];
-/// Those of the file's own upkeep.
+/// Statements for the upkeep of the file.
 const OF_THE_FILE: [&[Sql]; 1] = [sqlite::file::STATEMENTS];
-/// Those that several nodes need, which share a server.
+/// Statements for several nodes that share a server.
 #[cfg(feature = "engines")]
 const OF_THE_SERVER: [&[Sql]; 2] = [super::turns::STATEMENTS, super::postgres::lease::STATEMENTS];
 
@@ -48,7 +47,7 @@ fn fresh() -> (TempDir, Connection) {
     (dir, Connection::open(&path).unwrap())
 }
 
-/// What is declared is listed above: each file of the store that declares statements is counted.
+/// Every file of the store that declares statements is in the lists above.
 #[test]
 fn no_declaration_is_left_out() {
     fn declarations(folder: &Path) -> usize {
@@ -63,7 +62,7 @@ fn no_declaration_is_left_out() {
         counts.sum()
     }
     let found = declarations(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/store"));
-    // Two are the server's.
+    // Two declarations are the server's.
     assert_eq!(found, OF_BOTH.len() + OF_THE_FILE.len() + 2);
 }
 
@@ -121,7 +120,8 @@ fn the_server_understands_every_statement_and_uses_an_index() {
 
     /// Statements that read a whole table on purpose, once at start.
     const MAY_SCAN: &[&str] = &["REVOKED_TOKENS", "USER_IDS"];
-    /// What the server cannot tell from the text; the store says it with each argument.
+    /// Parameter types that the server cannot derive from the text. The store sends them with each
+    /// argument.
     const TYPES: &[(&str, &str)] = &[(
         "KEEP_LATER_POINTS",
         "(bigint, text, text, text, text, text, bigint, text, bigint, bigint, boolean)",
@@ -135,7 +135,8 @@ fn the_server_understands_every_statement_and_uses_an_index() {
         let places = (1..40).take_while(|n| sql.contains(&format!("${n}"))).count();
         let nulls = vec!["NULL"; places].join(", ");
         let call = if places == 0 { "one".to_owned() } else { format!("one ({nulls})") };
-        // A general plan, since one of nulls would find nothing; empty tables are never scanned.
+        // A generic plan, since a plan for nulls would find nothing. Empty tables are never
+        // scanned.
         let types = TYPES.iter().find(|(of, _)| *of == name).map_or("", |(_, types)| types);
         let text = format!(
             "SET enable_seqscan = off; SET plan_cache_mode = force_generic_plan; \

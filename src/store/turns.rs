@@ -1,8 +1,8 @@
-//! Turns of users: the right to change a user's portfolio, which syncs and deletions of one user
-//! take in turn, also on different nodes. Each checks within its transaction that it has the turn,
-//! and fails with [`StoreError::TurnLost`] where that ran out and another has taken it. A file is
-//! one process's, which grants every turn at once. On a server a user has a row with the holder of
-//! the turn, judged by the server's clock.
+//! Turns of users: the right to change a user's portfolio. Syncs and deletions of one user, also on
+//! different nodes, need it one after the other. Each checks within its transaction that it has the
+//! turn, and fails with [`StoreError::TurnLost`] if the turn ran out and another holder took it. A
+//! file belongs to one process, which grants every turn at once. On a server each user has a row
+//! with the holder of the turn, judged by the server's clock.
 
 use crate::base::rng;
 use crate::store::accounts::{AccountId, expect_user};
@@ -10,12 +10,12 @@ use crate::store::errors::{Result, StoreError};
 use crate::store::open::Store;
 use crate::store::tx::{Failure, Tx, Write, args, statements};
 
-/// Deadline of an extension, and of the end of a turn, for which a finished answer waits. What
-/// fails costs the turn nothing but time: it runs out by itself.
+/// Deadline for extending or ending a turn, for which a finished answer waits. If it fails, the
+/// turn runs out by itself.
 const DEADLINE_MS: u64 = 1_000;
 
 statements! {
-    /// Locks the rows for which registrations and changes of all nodes wait in turn.
+    /// Locks the rows that registrations and changes of all nodes wait for.
     const PROBE_SHARED = "\
 SELECT last_user.user_id FROM last_user, change_count
 WHERE last_user.id = 1 AND change_count.id = 1 FOR UPDATE";
@@ -50,23 +50,23 @@ pub struct Turn {
     pub user: AccountId,
     /// Random text, different for each turn.
     pub holder: String,
-    /// Higher than that of each turn of the user before.
+    /// Higher than the number of every earlier turn of the user.
     pub number: i64,
 }
 
 impl Turn {
-    /// How long a turn lasts that is not extended, by the clock of the database: what a node that
-    /// is gone blocks its user for.
+    /// Lifetime of a turn that is not extended, by the clock of the database. A node that is gone
+    /// blocks its user for this long.
     pub(crate) const LASTS_MS: u64 = 20_000;
-    /// How often a turn is extended. Three times may fail before it runs out.
+    /// Interval between extensions. Three may fail before the turn runs out.
     pub(crate) const EXTENDED_EACH_MS: u64 = 5_000;
 
-    /// Of the one process that has the database, which nobody can take it from.
+    /// The turn of the one process that has the database. Nobody can take it.
     pub fn alone(user: AccountId) -> Self {
         Self { user, holder: String::new(), number: 0 }
     }
 
-    /// Whether there is nobody to take it.
+    /// Whether this is the turn of a single process.
     pub(crate) fn is_alone(&self) -> bool {
         self.number == 0
     }
@@ -78,7 +78,7 @@ impl Store {
         if !self.is_shared() {
             return Ok(Some(Turn::alone(user)));
         }
-        // Of each attempt its own: one that was given up may come to the server late.
+        // Each attempt has its own: a request that was given up may reach the server late.
         let holder = format!("{:016x}", rng::bits());
         self.write(Write::new(), move |tx| {
             let args = args![user, &holder, Turn::LASTS_MS.cast_signed()];
@@ -90,7 +90,7 @@ impl Store {
         })
     }
 
-    /// Lets a turn last for its whole time from now; false where another has taken it.
+    /// Extends a turn to its whole lifetime from now; false if another holder has taken it.
     pub(crate) fn extend_turn(&self, turn: &Turn) -> Result<bool> {
         if !self.is_shared() {
             return Ok(true);
@@ -116,7 +116,7 @@ fn brief() -> Write {
     Write { deadline_ms: DEADLINE_MS, ..Write::new() }
 }
 
-/// Keeps others from taking the turn until the end of the transaction.
+/// Keeps other holders from taking the turn until the end of the transaction.
 ///
 /// # Errors
 /// [`StoreError::TurnLost`], or [`StoreError::NoSuchUser`].

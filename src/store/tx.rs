@@ -1,7 +1,7 @@
-//! Statements, and a transaction of any engine, as the operations of the store see it.
+//! Statements, and a transaction of any engine, as the operations of the store use them.
 //!
-//! Every statement is written once, in what SQLite and PostgreSQL have in common. Parameters are
-//! numbered (`?1`), booleans are `TRUE` and `FALSE`.
+//! Every statement is written once, in the SQL that SQLite and PostgreSQL have in common.
+//! Parameters are numbered (`?1`), booleans are `TRUE` and `FALSE`.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -23,7 +23,7 @@ pub(crate) struct Sql {
     #[cfg(test)]
     pub(crate) name: &'static str,
     pub(crate) text: &'static str,
-    /// For what the engines say too differently.
+    /// PostgreSQL's text, if the engines differ too much.
     #[cfg_attr(not(feature = "engines"), expect(dead_code, reason = "a file has SQLite's"))]
     pub(crate) of_postgres: Option<&'static str>,
 }
@@ -37,7 +37,7 @@ impl Sql {
     }
 }
 
-/// Declares the statements of a subject as constants, and the list of them, through which tests go.
+/// Declares the statements of a subject as constants, and a list of them for tests.
 macro_rules! statements {
     ($(
         $(#[$about:meta])*
@@ -71,8 +71,8 @@ pub(crate) enum Failure {
     Postgres(#[from] tokio_postgres::Error),
 }
 
-/// Reads one row of the results of a statement. The number says with which row of arguments it was
-/// run.
+/// Reads one row of the results of a statement. The number is the index of the row of arguments
+/// that it was run with.
 pub(crate) type ReadRow<'a> =
     &'a mut dyn FnMut(usize, &dyn Cells) -> Result<ControlFlow<()>, Failure>;
 
@@ -80,12 +80,12 @@ pub(crate) type ReadRow<'a> =
 /// threads.
 pub(crate) trait Tx {
     /// Runs a statement with each row of arguments, in order, and reads the rows of the results
-    /// until `read` breaks. At the cost of one round trip, where the engine is on another machine.
-    /// A statement that writes is run to its end only if `read` never breaks.
+    /// until `read` breaks. Costs one round trip to an engine on another machine. A statement that
+    /// writes is run to its end only if `read` never breaks.
     fn query(&self, sql: Sql, rows: &[&[Arg<'_>]], read: ReadRow<'_>) -> Result<(), Failure>;
 
-    /// Runs a statement without result rows with each row of arguments, likewise. Returns how many
-    /// rows were changed in all.
+    /// Runs a statement without result rows with each row of arguments. Returns the number of rows
+    /// changed in all.
     fn execute(&self, sql: Sql, rows: &[&[Arg<'_>]]) -> Result<u64, Failure>;
 
     /// Same as [`execute`](Self::execute), with one row of arguments.
@@ -120,7 +120,7 @@ impl dyn Tx + '_ {
         Ok(self.all(sql, args, read)?.into_iter().next())
     }
 
-    /// Same as `first`, for a row that is always there: `what` is damaged without.
+    /// Same as `first`, for a row that always exists. Without it `what` counts as damaged.
     pub(crate) fn only<T>(
         &self,
         sql: Sql,
@@ -131,7 +131,7 @@ impl dyn Tx + '_ {
         self.first(sql, args, read)?.ok_or_else(|| damaged(what))
     }
 
-    /// [`execute`](Tx::execute) with rows that are made on the way.
+    /// [`execute`](Tx::execute) with rows from an iterator.
     pub(crate) fn run_each<'a>(
         &self,
         sql: Sql,
@@ -141,7 +141,7 @@ impl dyn Tx + '_ {
         self.execute(sql, &rows.iter().map(Vec::as_slice).collect::<Vec<_>>())
     }
 
-    /// [`query`](Tx::query) with rows that are made on the way, to the end of all results.
+    /// [`query`](Tx::query) with rows from an iterator, to the end of all results.
     pub(crate) fn query_each<'a>(
         &self,
         sql: Sql,
@@ -192,7 +192,7 @@ pub(crate) trait Cell: Sized {
     fn read(row: &dyn Cells, at: usize) -> Result<Self, Failure>;
 }
 
-/// A value that can be null, of whose type the rest is read.
+/// A value that can be null. [`Cell`] is implemented for it and for its `Option`.
 pub(crate) trait Nullable: Sized {
     fn read_if_any(row: &dyn Cells, at: usize) -> Result<Option<Self>, Failure>;
 }
@@ -328,7 +328,7 @@ impl Nullable for Source {
 
 // ---- Arg
 //
-// Arguments of statements. Each carries its type, also where it is null.
+// Arguments of statements. Each carries its type, also if it is null.
 
 /// An argument of a statement. `None` is null.
 #[derive(Clone, Debug, PartialEq)]
@@ -377,7 +377,7 @@ impl<'a> Argument<'a> for u32 {
     }
 }
 
-/// A limit or a count. More than the engines know is as good as no limit.
+/// A limit or a count. A value above the engines' range means no limit.
 impl<'a> Argument<'a> for usize {
     fn arg(value: Option<Self>) -> Arg<'a> {
         Arg::Integer(value.map(|value| i64::try_from(value).unwrap_or(i64::MAX)))
@@ -432,14 +432,14 @@ impl<'a> Argument<'a> for Broker {
     }
 }
 
-/// As text with its own digits, which no engine's number keeps.
+/// Stored as text, since no engine's number keeps all digits.
 impl<'a> Argument<'a> for Decimal {
     fn arg(value: Option<Self>) -> Arg<'a> {
         Arg::Text(value.map(|decimal| Cow::Owned(decimal.to_string())))
     }
 }
 
-/// As text, which sorts by time.
+/// Stored as text, which sorts by time.
 impl<'a> Argument<'a> for Date {
     fn arg(value: Option<Self>) -> Arg<'a> {
         Arg::Text(value.map(|date| Cow::Owned(date.to_string())))
@@ -448,7 +448,7 @@ impl<'a> Argument<'a> for Date {
 
 // ---- Write
 //
-// Deadlines of the store's operations, and what an engine has to know of a write.
+// Deadlines of the store's operations, and the properties of a write.
 
 /// Deadline of a read. A person waits for it; a local disk takes milliseconds.
 pub(crate) const READ_DEADLINE_MS: u64 = 2_000;
@@ -459,17 +459,17 @@ pub(crate) const WRITE_DEADLINE_MS: u64 = 5_000;
 /// Deadline of a page of the close run, which has many rows and for which nobody waits.
 pub(crate) const PAGE_DEADLINE_MS: u64 = 10_000;
 
-/// How a write is done. SQLite, which writes in turn for one process, needs neither the locks nor
-/// the rights.
+/// The properties of a write. SQLite runs one write at a time in one process, so it needs neither
+/// the locks nor the rights.
 #[derive(Clone, Debug)]
 #[cfg_attr(not(feature = "engines"), expect(dead_code, reason = "locks and rights are a server's"))]
 pub(crate) struct Write {
     pub(crate) deadline_ms: u64,
     /// Users whose data is compared before it is changed. No other write changes it meanwhile.
     pub(crate) users: Vec<AccountId>,
-    /// The right by which it is done, which no other node takes before it is committed.
+    /// The right that allows the write. No other node takes it before the commit.
     pub(crate) right: Right,
-    /// Whether older data is overwritten that must not stay in a log for long.
+    /// Whether the write overwrites older data that must not stay in a log for long.
     pub(crate) hides: bool,
     /// Whether a user's data is erased for good.
     pub(crate) erases: bool,
@@ -496,9 +496,9 @@ impl fmt::Display for Epoch {
 #[cfg_attr(not(feature = "engines"), expect(dead_code, reason = "a server checks it"))]
 pub(crate) enum Right {
     Anybody,
-    /// [`StoreError::Deposed`] where another node has led since.
+    /// The leader's. [`StoreError::Deposed`] if another node has led since.
     Leader(Epoch),
-    /// [`StoreError::TurnLost`] where another has taken the user's turn since.
+    /// The holder's of the user's turn. [`StoreError::TurnLost`] if another has taken it since.
     Turn(Turn),
 }
 
@@ -519,7 +519,7 @@ impl Write {
         Self { deadline_ms: PAGE_DEADLINE_MS, ..Self::new() }
     }
 
-    /// A page that the leader alone writes.
+    /// A page that only the leader writes.
     pub(crate) fn leading(epoch: Epoch) -> Self {
         Self { right: Right::Leader(epoch), ..Self::page() }
     }

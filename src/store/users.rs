@@ -1,4 +1,4 @@
-//! Users as an operator's commands list and change them, beside a running service or without one.
+//! Users as an operator's commands list and change them, next to a running service or without one.
 
 use std::path::Path;
 
@@ -55,13 +55,13 @@ pub enum UserChange {
     Disable { now_ms: i64 },
     /// Allows logins again. Earlier tokens stay refused.
     Enable,
-    /// Refuses all tokens of before. Logins go on.
+    /// Refuses all earlier tokens. Logins remain possible.
     EndTokens,
     /// Deletes the user with everything stored for them.
     Delete,
 }
 
-/// The database, opened beside the services. Used on a command's main thread; blocks. Each change
+/// The database, opened next to the services. Used on a command's main thread; blocks. Each change
 /// is numbered in the transaction that makes it, so that the running services apply it. A
 /// password's hash is never returned. After an error nothing was changed.
 pub struct UserDirectory(Engine);
@@ -73,8 +73,8 @@ enum Engine {
 }
 
 impl UserDirectory {
-    /// Opens the database of the settings, or else that of the state directory. Only the service
-    /// migrates an older one.
+    /// Opens the database named in the settings, or else the file in the state directory. Only the
+    /// service migrates an older one.
     ///
     /// # Errors
     /// [`MaintenanceError`].
@@ -96,7 +96,7 @@ impl UserDirectory {
         }
     }
 
-    /// Runs work that writes, as described by `write`. `None` says that it has changed nothing.
+    /// Runs work that writes, as described by `write`. `None` means that it changed nothing.
     #[cfg_attr(
         not(feature = "engines"),
         expect(clippy::needless_pass_by_value, reason = "a server's threads keep it")
@@ -197,8 +197,8 @@ impl UserDirectory {
         })
     }
 
-    /// Gives the database a new incarnation, which ends every login; where it is a copy of another
-    /// one that goes on, another id of the cluster too.
+    /// Gives the database a new incarnation, which ends every login. If it is a copy of a database
+    /// that goes on, it also gets a new cluster id.
     ///
     /// # Errors
     /// [`MaintenanceError`].
@@ -217,8 +217,8 @@ impl UserDirectory {
         Ok(renewed)
     }
 
-    /// Whether the running service has applied the change with this number; `None` where any number
-    /// of services may run, each of which applies it within seconds or refuses every token.
+    /// Whether the running service has applied the change with this number. `None` on a server: any
+    /// number of services may run, and each applies it within seconds or refuses every token.
     ///
     /// # Errors
     /// [`MaintenanceError`].
@@ -245,7 +245,7 @@ fn page(tx: &dyn Tx, after: AccountId, limit: usize) -> Result<Vec<UserSummary>,
     })
 }
 
-/// How many changes were made.
+/// Number of changes made.
 fn changes_made(tx: &dyn Tx) -> Result<i64, Failure> {
     Ok(changes::counts(tx)?.0.number)
 }

@@ -56,7 +56,7 @@ fn a_record_has_counts_scores_and_bins() {
     assert_eq!(filled[0]["up_to"].as_f64(), Some(0.54));
 }
 
-/// Ten weeks with one signal a day, of which every second one hits.
+/// Ten weeks with one signal a day. Every second one hits.
 #[test]
 fn scores_have_intervals_once_there_are_enough_dates() {
     let mut record = Reliability::default();
@@ -74,7 +74,7 @@ fn scores_have_intervals_once_there_are_enough_dates() {
     assert_eq!(from["difference"].as_f64(), Some(0.0016));
     assert_eq!(from["verdict"], "not distinguishable from the base rate");
     assert_eq!(brier["from_coin"]["verdict"], "not distinguishable from a coin");
-    // Blocks of five have three and two hits in turn: 0.04 (N - 2 S) apart by 0.04 each.
+    // Blocks of five have three and two hits alternately: 0.04 (N - 2 S) apart by 0.04 each.
     let error = (10.0_f64 / 9.0 * 10.0 * 0.04 * 0.04).sqrt() / 50.0;
     assert!((from["standard_error"].as_f64().unwrap() - error).abs() < 1e-6, "{error}");
     let bullish = &json["directions"][0];

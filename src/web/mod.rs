@@ -1,8 +1,7 @@
-//! The dashboard: the files of the folder `web`, embedded in the program and served as they lie
-//! there.
+//! The dashboard: the files of the folder `web`, embedded in the program and served unchanged.
 //!
-//! There is no build step: what an auditor reads in `web` is what runs. Pages know no user: all of
-//! them are one document, whose modules are clients of the API like any other.
+//! There is no build step: an auditor reads the code that runs. Pages know no user: all of them are
+//! one document, whose modules are clients of the API like any other.
 
 pub mod site;
 

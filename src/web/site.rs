@@ -11,7 +11,7 @@ use crate::base::settings;
 use crate::http::document::variants::content_tag;
 use crate::http::{CachePolicy, Variants};
 
-/// What the pages may do: load from here, connect to here, and nothing else. Scripts cannot turn
+/// Permissions of the pages: load from here, connect to here, and nothing else. Scripts cannot turn
 /// text into markup or code, since no Trusted Types policy can be made.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
     img-src 'self'; connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; \
@@ -25,9 +25,9 @@ const PAGE_HEADERS: &[(&str, &str)] = &[
     ("Permissions-Policy", "camera=(), geolocation=(), microphone=(), payment=()"),
 ];
 
-/// What a page may do, its document says: a browser ignores these headers of a script or a style
-/// sheet, and twenty files would carry 6 KB of them. A file that is opened by itself may do
-/// nothing.
+/// Headers of files. A page's permissions are in its document: a browser ignores these headers on a
+/// script or a style sheet, and on twenty files they would add 6 KB. A file that is opened by
+/// itself has no permissions.
 const ASSET_HEADERS: &[(&str, &str)] = &[
     ("Content-Security-Policy", "default-src 'none'"),
     ("Cross-Origin-Resource-Policy", "same-origin"),
@@ -66,7 +66,7 @@ const VERSION_DIGITS: usize = 12;
 pub struct Site {
     version: String,
     index: File,
-    /// In the order of the table.
+    /// Files in the order of the table.
     assets: Vec<File>,
 }
 
@@ -75,7 +75,7 @@ pub struct File {
     body: Cow<'static, [u8]>,
     tag: String,
     policy: CachePolicy,
-    /// Without a content coding.
+    /// The file without a content coding.
     plain: Variants,
     compressed: OnceLock<Variants>,
 }
@@ -203,7 +203,7 @@ macro_rules! assets {
     };
 }
 
-/// Everything that the pages load.
+/// All files that the pages load.
 pub(super) const ASSETS: &[Asset] = assets! {
     "api.js" JS,
     "app.js" JS,

@@ -1,4 +1,4 @@
-//! The embedded files are those of the folder `web`, small enough, and without what the
+//! The embedded files are those of the folder `web`, are small enough, and use nothing that the
 //! Content-Security-Policy forbids.
 
 use std::collections::BTreeSet;
@@ -11,10 +11,10 @@ use crate::http::document::variants::{Coding, Prepared};
 
 /// All files together, as brotli, with their index.
 const BROTLI_BYTES_MAX: usize = 64_000;
-/// What the first visit of the market's page loads.
+/// Size of the files that the first visit of the market's page loads.
 const FIRST_LOAD_BYTES_MAX: usize = 30_000;
 
-/// In `web` for tools, and not for browsers.
+/// Files of `web` for tools, not for browsers.
 const NOT_SERVED: [&str; 4] = ["jsconfig.json", "openapi.d.ts", "README.md", "types.d.ts"];
 
 fn folder() -> &'static Path {
@@ -58,7 +58,7 @@ fn everything_fits_into_the_budget() {
     assert!(sum <= BROTLI_BYTES_MAX, "{sum} bytes");
     let index = std::str::from_utf8(&site.index.body).unwrap();
     let mut loaded: Vec<_> = ASSETS.iter().filter(|asset| index.contains(asset.name)).collect();
-    // The page itself, and what only it imports.
+    // The page itself, and the modules that only it imports.
     let own = ["pages/market.js", "signal-table.js", "figures.js", "table.js"];
     loaded.extend(ASSETS.iter().filter(|asset| own.contains(&asset.name)));
     assert!(loaded.len() > 10, "{}", loaded.len());
@@ -75,7 +75,7 @@ fn everything_fits_into_the_budget() {
 
 #[test]
 fn nothing_comes_from_elsewhere_and_no_text_becomes_code() {
-    // Spelled in parts, so that a search for them finds no other place.
+    // Written in parts, so that a search for them finds no other place.
     let banned = [
         "//cdn",
         "innerHTML",

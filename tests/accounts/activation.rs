@@ -1,4 +1,4 @@
-//! The administrator's routes: who may activate the shared tokens, and what becomes of it.
+//! The administrator's routes: permission to activate the shared tokens, and the result.
 
 use sonic_rs::JsonValueTrait;
 
@@ -34,8 +34,8 @@ fn broker_a_is_activated_and_the_feed_takes_the_token_at_once() {
     assert_eq!(service.get("/brokera/status").json(), json);
     service.snapshot_where("broker A", |json| json["market"]["source"] == "broker_a");
 
-    // A code is good for once, and a refused one leaves the token alone. Whoever mistyped may try
-    // again at once: our own pace is waited for.
+    // A code can be used once, and a refused code leaves the token alone. After a typing error the
+    // user may try again at once: the service waits for its own pace.
     for _ in 0..3 {
         let again = post(&service, A, &code("request_token", &token));
         again.expect_problem(401, "broker_session_invalid");
@@ -90,11 +90,11 @@ fn without_a_secret_only_a_direct_local_client_may() {
         let text = format!("POST {B} HTTP/1.1\r\nHost: {host}\r\n{lines}\r\n\r\n{{}}");
         service.client().ask(&text).expect_problem(403, "admin_local_only");
     }
-    // A local one is let in, and told what is missing.
+    // A local request is admitted, and its missing field named.
     let json = post(&service, B, "{}").expect_problem(400, "validation_failed");
     assert_eq!(json["errors"][0]["field"], "api_session");
     service.stop();
-    // A proxy on this machine is not direct.
+    // A request through a proxy on this machine is not a direct one.
     let mut config = scene.config_without_tokens();
     config.http.trusted_proxies = vec!["127.0.0.1".parse().unwrap()];
     let service = scene.start_with(&config);
@@ -117,7 +117,7 @@ fn with_a_secret_it_is_demanded_of_everybody() {
     refused(&with("null"));
     refused(&with("\"open sesame\""));
     assert_eq!(post(&service, B, &with("\"another\"")).status, 200);
-    // From behind a proxy too, for who has the secret.
+    // With the secret, a request from behind a proxy is admitted too.
     let session = scene.request_token();
     let body = format!("{{\"request_token\":\"{session}\",\"secret\":\"open sesame\"}}");
     let answer = service.client().send_json("POST", A, "X-Forwarded-For: 203.0.113.7\r\n", &body);
@@ -143,7 +143,7 @@ fn guesses_are_limited_by_address() {
     refused.expect_problem(429, "too_many_attempts");
     let wait: u64 = refused.header("retry-after").unwrap().parse().unwrap();
     assert!((1..=60).contains(&wait));
-    // The right one is not even looked at now, and others are not kept out.
+    // The right secret is not even checked now. Other clients are still admitted.
     from("203.0.113.7", "open sesame").expect_problem(429, "too_many_attempts");
     from("203.0.113.8", "open sesame").expect_problem(401, "broker_session_invalid");
     service.stop();

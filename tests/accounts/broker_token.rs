@@ -17,13 +17,13 @@ fn never_set() {
     let json = status(&service);
     assert_eq!(members(&json), ["initialized", "valid", "token_type"]);
     assert!(json["initialized"] == false && json["valid"] == false && json["token_type"].is_str());
-    // The public provider alone serves, and health says why.
+    // Only the public provider serves, and health names the cause.
     service.snapshot_where("public", |json| json["market"]["source"] == "public");
     assert_eq!(service.health()["feeds"]["broker_a"]["state"], "no_token");
     service.stop();
 }
 
-/// Who has no app at broker A asked for the public provider alone: that is nothing to mend.
+/// Without an app at broker A only the public provider was wanted, so nothing is wrong.
 #[test]
 fn without_an_app() {
     let scene = Scene::at(TRADING);

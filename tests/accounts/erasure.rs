@@ -1,4 +1,4 @@
-//! What is erased leaves no byte in the database's files: not in the file itself, not in its log.
+//! Erased data leaves no byte in the database's files, neither in the file itself nor in its log.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +16,7 @@ static NEXT_KEY: AtomicU32 = AtomicU32::new(1);
 struct Account {
     email: String,
     token: String,
-    /// Words that stand nowhere else: address, name, hash, notes.
+    /// Words that occur nowhere else: address, name, hash, notes.
     words: Vec<String>,
 }
 
@@ -59,12 +59,12 @@ fn account(scene: &Scene, program: &Program, mark: &str) -> Account {
     Account { email, token, words }
 }
 
-/// The words that are found in any file of the state directory, with the file's name.
+/// The words found in any file of the state directory, with the file's name.
 fn found(state: &Path, words: &[String]) -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir(state).unwrap() {
         let path = entry.unwrap().path();
-        // A file that goes meanwhile holds nothing.
+        // A file that was removed meanwhile holds nothing.
         let Ok(bytes) = fs::read(&path) else { continue };
         let holds = |word: &&String| memchr::memmem::find(&bytes, word.as_bytes()).is_some();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
@@ -113,7 +113,7 @@ fn a_deleted_portfolio_and_deleted_entries_are_in_no_file() {
     let owner = account(&scene, &program, "asha7");
     let file = rusqlite::Connection::open(state.join(FILE_NAME)).unwrap();
     let shares = "SELECT tradingsymbol || symbol || isin FROM holdings WHERE symbol || isin != ''";
-    // As the columns stand beside each other.
+    // The columns as they lie next to each other.
     let share: String = file.query_row(shares, [], |row| row.get(0)).unwrap();
     drop(file);
     let words = vec![share];

@@ -1,5 +1,5 @@
-//! Two users at work at once, each trying everything to reach the other's data: whatever one does,
-//! what the other has stays as it was, and no answer to one holds a word of the other.
+//! Two users at work at once, each trying everything to reach the other's data. Whatever one does,
+//! the other's data stays as it was, and no answer to one contains a word of the other.
 
 use std::collections::BTreeSet;
 
@@ -12,16 +12,16 @@ use crate::portfolio::close::scene_by_hand;
 use crate::support::upstream::{Asked, Said, Upstream};
 use crate::support::{Answer, Scene, Service, TRADING, bearer, say};
 
-/// Each route once by each user in a round.
+/// In a round each user sends a request to each route.
 const ROUNDS: usize = 12;
-/// Runs the same requests again.
+/// The variable that repeats a run's requests.
 const SEED: &str = "BHAV_TEST_SEED";
-/// A header wins over a cookie, so with this one nobody is let in.
+/// A header takes precedence over a cookie, so this one refuses everybody.
 const BAD: &str = "Authorization: Bearer no.such.token\r\n";
-/// A word of each user's own in all that is theirs.
+/// A word that occurs in all data of one user.
 const MARKS: [&str; 2] = ["MARKONE7", "MARKTWO9"];
 
-/// What one user is and what the other may know of it.
+/// A user, and what the other may know of them.
 struct Person {
     mark: &'static str,
     password: String,
@@ -30,11 +30,11 @@ struct Person {
     entries: Vec<i64>,
     cursors: Vec<String>,
     etags: Vec<String>,
-    /// Everything stored, as of the last look.
+    /// Everything stored, at the last export.
     export: String,
 }
 
-/// A request that is ready to be sent.
+/// A request ready to be sent.
 struct Attempt {
     target: String,
     headers: String,
@@ -46,14 +46,14 @@ struct Stage {
     people: [Person; 2],
     rng: Rng,
     seed: u64,
-    /// Counted up, so that no API key and no e-mail address comes twice.
+    /// Incremented, so that no API key or e-mail address is used twice.
     number: usize,
     requests: usize,
     scene: Scene,
     _upstream: Upstream,
 }
 
-/// Each user's account at the brokers, known by the mark in the API key.
+/// Answers with the account of the user whose mark is in the API key.
 fn broker(asked: &Asked) -> Said {
     let whole = format!("{}{}", asked.head, asked.body);
     let mark = MARKS.into_iter().find(|mark| whole.contains(mark)).unwrap();
@@ -143,7 +143,7 @@ impl Stage {
         bearer(&self.people[who].token)
     }
 
-    /// The body of a sync at either broker, a while after the last: one network has half of all
+    /// The body of a sync at either broker, some time after the last: one network has half of all
     /// calls within a minute, and one user a third.
     fn order(&mut self, who: usize) -> String {
         self.scene.advance_ms(10_000);
@@ -160,7 +160,7 @@ impl Stage {
         self.service.client().request("GET", "/api/portfolio/export", &self.auth(who))
     }
 
-    /// Notes what the user has now.
+    /// Records the user's present data.
     fn look(&mut self, who: usize) {
         let answer = self.export(who);
         let json = answer.json();
@@ -174,7 +174,7 @@ impl Stage {
         rng.choice(from).cloned()
     }
 
-    /// Somebody's entry, or one that never was.
+    /// An entry of either user, or one that never existed.
     fn entry_id(&mut self) -> (usize, i64) {
         let owner = self.rng.usize(..2);
         let found = Self::pick(&mut self.rng, &self.people[owner].entries);
@@ -252,8 +252,8 @@ impl Stage {
         Attempt { target, headers, body }
     }
 
-    /// The token in the header or in the cookie, with the other's where it must not count, and the
-    /// other's ETag.
+    /// The token in the header or in the cookie, together with the other's token where it must not
+    /// count, and the other's ETag.
     fn headers(&mut self, who: usize) -> String {
         let (own, other) = (&self.people[who].token, &self.people[1 - who].token);
         let cookie = |token: &str| {
@@ -288,7 +288,7 @@ impl Stage {
         assert!(!said.contains(foreign), "{about}{said}");
         assert!(answer.status < 500, "{about}{said}");
         assert_eq!(headers.starts_with(BAD), said.contains("\"token_invalid\""), "{about}");
-        // Equal bytes have equal tags; these two have none in common but of empty answers.
+        // Equal bytes have equal tags. The two users have no bytes in common except empty answers.
         if answer.status == 304 {
             let own = self.service.client().request("GET", &target, &self.auth(who));
             assert_eq!(own.header("etag"), answer.header("etag"), "{about}");
@@ -298,7 +298,7 @@ impl Stage {
         self.note(who, route, &answer, &body);
     }
 
-    /// What `who` has and is now.
+    /// Records the effect of the user's request.
     fn note(&mut self, who: usize, route: &Route, answer: &Answer, body: &str) {
         let person = &mut self.people[who];
         person.etags.extend(answer.header("etag").map(str::to_owned));
@@ -328,7 +328,7 @@ impl Stage {
         self.people[who].token = answer.json()["access_token"].as_str().unwrap().to_owned();
     }
 
-    /// The address, out of what was stored at the last look.
+    /// The address, from the last export.
     fn export_email(&self, who: usize) -> String {
         let (_, rest) = self.people[who].export.split_once("\"email\":\"").unwrap();
         rest.split('"').next().unwrap().to_owned()

@@ -1,4 +1,4 @@
-//! Guessing, crowds, and a database that is gone.
+//! Guessing, crowds, and an absent database.
 
 use std::sync::mpsc;
 
@@ -29,7 +29,7 @@ fn attempts_are_limited_per_account_and_per_address() {
         let auth = &service.0.server().shared().service.state().auth;
         auth.lane().stats().completed
     };
-    // One account, known to nobody, from everywhere.
+    // One account, from networks that it does not know.
     for client in ["192.0.2.1", "192.0.2.2", "192.0.2.3"] {
         let answer = login_from(&service, client, "a@b.example", "wrong horse");
         answer.expect_problem(401, "invalid_credentials");
@@ -46,7 +46,7 @@ fn attempts_are_limited_per_account_and_per_address() {
     login_from(&service, "192.0.2.4", "a@b.example", "wrong horse")
         .expect_problem(401, "invalid_credentials");
 
-    // One address, through many accounts; a success does not pay for it.
+    // One address, for many accounts. A success does not restore its attempts.
     for email in ["c@b.example", "d@b.example", "e@b.example"] {
         let answer = login_from(&service, "198.51.100.7", email, "wrong horse");
         answer.expect_problem(401, "invalid_credentials");
@@ -54,7 +54,7 @@ fn attempts_are_limited_per_account_and_per_address() {
     service.register("u1@b.example", PASSWORD);
     login_from(&service, "198.51.100.7", "u1@b.example", PASSWORD)
         .expect_problem(429, "too_many_attempts");
-    // Elsewhere the account's own success gives it its attempts back.
+    // Elsewhere the account's own success restores its attempts.
     for round in 0..4 {
         let client = format!("203.0.113.{round}");
         let wrong = login_from(&service, &client, "u1@b.example", "wrong horse");
@@ -80,17 +80,17 @@ fn registering_and_logging_in_have_limits_of_their_own() {
     };
     let (home, cafe) = ("192.0.2.1", "192.0.2.2");
     assert_eq!(register(home, "a@b.example").status, 201);
-    // An account that is there counts as well: whoever asks for many learns who has one.
+    // A registered address counts as well: many attempts would show who has an account.
     register(home, "a@b.example").expect_problem(400, "email_taken");
     let refused = register(home, "c@b.example");
     refused.expect_problem(429, "too_many_attempts");
     assert_eq!(refused.header("retry-after"), Some("30"));
     assert_eq!(register(cafe, "c@b.example").status, 201, "of an address, not of all");
-    // Who may register no more still logs in, as often as the other setting says.
+    // A client that may not register any more still logs in, up to the other limit.
     let log_in = |password: &str| login_from(&service, home, "a@b.example", password).status;
     assert_eq!([PASSWORD, PASSWORD, PASSWORD, PASSWORD].map(log_in), [200; 4]);
     assert_eq!(log_in(PASSWORD), 429);
-    // And the other way round.
+    // The converse holds too.
     clock.advance_ms(30_000);
     while log_in("wrong horse") != 429 {}
     assert_eq!(register(home, "d@b.example").status, 201);
@@ -119,7 +119,7 @@ fn strangers_cannot_use_up_the_attempts_of_an_accounts_owner() {
     let registered = register(home, PASSWORD).json();
     let token = bearer(registered["access_token"].as_str().unwrap());
     let sign_in = |client: &str| login_from(&service, client, "v@b.example", PASSWORD);
-    // Registering names an e-mail and tries no password.
+    // Registering names an e-mail address without trying a password.
     for stranger in 0..2 {
         for _ in 0..3 {
             register(&format!("198.51.100.{stranger}"), "any other horse")
@@ -128,7 +128,7 @@ fn strangers_cannot_use_up_the_attempts_of_an_accounts_owner() {
     }
     register("198.51.100.0", "any other horse").expect_problem(429, "too_many_attempts");
     assert_eq!(sign_in(cafe).status, 200);
-    // Strangers guess as often as they may, for minutes.
+    // Strangers guess as often as allowed, for minutes.
     for round in 0..5 {
         let guess = |number: u32| {
             let client = format!("198.51.{}.{number}", 101 + round);
@@ -145,12 +145,12 @@ fn strangers_cannot_use_up_the_attempts_of_an_accounts_owner() {
         change().expect_problem(401, "invalid_credentials");
         clock.advance_ms(20_000);
     }
-    // Nor is a success at home one more round of guesses for strangers.
+    // A success at home does not give strangers another round of guesses.
     while login_from(&service, "198.51.120.1", "v@b.example", "wrong horse").status != 429 {}
     assert_eq!(sign_in(home).status, 200);
     login_from(&service, "198.51.120.2", "v@b.example", "wrong horse")
         .expect_problem(429, "too_many_attempts");
-    // The limit holds for the owner's place too, and with a token.
+    // The limit also holds for the owner's network, and with a token.
     clock.advance_ms(60_000);
     let wrong = || login_from(&service, home, "v@b.example", "wrong horse").status;
     assert_eq!([wrong(), wrong(), wrong(), wrong()], [401, 401, 401, 429]);
@@ -164,8 +164,8 @@ fn strangers_cannot_use_up_the_attempts_of_an_accounts_owner() {
     service.stop();
 }
 
-/// Lets an attacker guess in even steps, and says after how many seconds the owner got in from each
-/// place; `None` where that took more than ten.
+/// Lets an attacker guess at regular intervals, and returns after how many seconds the owner got in
+/// from each place; `None` after more than ten.
 fn seconds_until_let_in(
     service: &Service,
     clock: &ManualClock,
@@ -175,7 +175,7 @@ fn seconds_until_let_in(
 ) -> Vec<Option<i64>> {
     let mut waited = vec![None; owner.len()];
     let step_ms = 1_000 / guesses_a_second;
-    // What strangers had saved up is used before the owner comes.
+    // The strangers use up their burst before the owner comes.
     for step in 0..guesses_a_second * 20 {
         login_from(service, &attacker(step), "v@b.example", "wrong horse");
         clock.advance_ms(step_ms);
@@ -220,10 +220,10 @@ fn the_owner_gets_in_after_a_restart_whatever_strangers_guess() {
     let by_cookie = service.post(LOGIN, &format!("{home}{OWN}"), &login);
     assert_eq!(by_cookie.status, 200);
     let proof = kept(&by_cookie, "earlier_login_cookie");
-    // The network of a token is learnt from any request.
+    // Any request with a token teaches its network.
     let office = format!("{}X-Forwarded-For: 192.0.2.2\r\n", bearer(&token));
     assert_eq!(service.client().request("GET", "/api/journal", &office).status, 200);
-    // It has ended when it proves the login.
+    // The token has ended when it proves the login.
     let ended = format!("{}{home}", bearer(&token));
     assert_eq!(service.post("/api/auth/logout", &ended, "").status, 200);
     service.stop();
@@ -240,7 +240,7 @@ fn the_owner_gets_in_after_a_restart_whatever_strangers_guess() {
             (new(3), String::new()),
         ]
     };
-    // One stranger at one address leaves room even to somebody who proves nothing.
+    // One stranger at one address leaves room even for a client that proves nothing.
     let places = owner(1);
     let places: Vec<_> = places.iter().map(|(at, with)| (at.as_str(), with.as_str())).collect();
     let one = |_| "198.51.100.7".to_owned();
@@ -248,12 +248,12 @@ fn the_owner_gets_in_after_a_restart_whatever_strangers_guess() {
     assert_eq!(waited, [Some(0); 5]);
     service.stop();
 
-    // Strangers from ever new addresses keep out who proves nothing, and nobody else.
+    // Strangers from ever new addresses keep out clients that prove nothing, and nobody else.
     let service = scene.start_with(&config);
     let places = owner(2);
     let places: Vec<_> = places.iter().map(|(at, with)| (at.as_str(), with.as_str())).collect();
     let many = |step: i64| format!("198.{}.{}.{}", 18 + step % 2, step / 250 % 250, step % 250);
-    // The owner's success gives strangers nothing back where it was not theirs.
+    // The owner's success restores no attempts that strangers made.
     let waited = seconds_until_let_in(&service, &clock, 20, many, &places);
     assert_eq!(waited[..4], [Some(0); 4]);
     assert_eq!(waited[4], None, "a new network and a new browser");
@@ -310,7 +310,7 @@ fn a_token_that_ended_gives_its_holder_as_few_guesses_as_anybody() {
         let body = format!(r#"{{"email":"{email}","password":"wrong horse"}}"#);
         service.post(LOGIN, &headers, &body).status
     };
-    // From ever new addresses, over ten minutes.
+    // Guesses come from ever new addresses, over ten minutes.
     let admitted: Vec<usize> = (0..10)
         .map(|_| {
             let admitted = (0..20).filter(|_| guess(&stolen, "v@b.example") == 401).count();
@@ -319,14 +319,14 @@ fn a_token_that_ended_gives_its_holder_as_few_guesses_as_anybody() {
         })
         .collect();
     assert_eq!(admitted, [4; 10], "as many as an account has");
-    // Somebody else's token proves nothing of this account, nor does one that is forged.
+    // Another account's token proves nothing for this account, and a forged one nothing at all.
     let forged = format!("{}A", &other[..other.len() - 1]);
     let tokens = [other.as_str(), forged.as_str()];
     let strangers = (0..40).filter(|n| guess(tokens[n % 2], "v@b.example") == 401).count();
     assert_eq!(strangers, 4, "the account's own");
     let unknown = (0..20).filter(|_| guess(&other, "nobody@b.example") == 401).count();
     assert_eq!(unknown, 4, "an account that is not there is like one that is");
-    // After 400 days it proves nothing any more.
+    // After 400 days the token proves nothing any more.
     clock.advance_ms(400 * 24 * 3_600_000);
     while login_from(&service, "192.0.2.9", "v@b.example", "wrong horse").status != 429 {}
     while login_from(&service, "192.0.2.10", "v@b.example", "wrong horse").status != 429 {}
@@ -343,7 +343,7 @@ fn a_full_queue_is_503_and_the_snapshot_answers() {
     let service = scene.start_with(&config);
     service.fresh_snapshot();
     let auth = &service.0.server().shared().service.state().auth;
-    // Holds the one thread and the one place in the queue until it is told to let go.
+    // Holds the one thread and the one place in the queue until released.
     let (release, gate) = mpsc::channel::<()>();
     let held = auth.lane().submit(60_000, move || gate.recv().is_ok()).unwrap();
     until("the thread to be taken", || (auth.lane().stats().running == 1).then_some(()));
@@ -389,7 +389,7 @@ fn logins_from_ever_new_networks_leave_room_for_who_is_known() {
         let ask = |client: String, email: &'static str| {
             scope.spawn(move || login_from(service, &client, email, PASSWORD).status)
         };
-        // A crowd, each from a network of its own, at the account of somebody who exists.
+        // A crowd, each from a network of its own, tries an existing account.
         let strangers: Vec<_> =
             (0..40).map(|number| ask(format!("198.51.100.{number}"), "home@b.example")).collect();
         until("the crowd to have taken its part", || {
@@ -402,7 +402,7 @@ fn logins_from_ever_new_networks_leave_room_for_who_is_known() {
             let body = r#"{"current_password":"wrong horse","new_password":"another horse"}"#;
             service.post("/api/auth/password", &headers, body).status
         });
-        // From a new network, with a token of before.
+        // A login from a new network with an earlier token.
         let elsewhere = format!("{token}X-Forwarded-For: 203.0.113.10\r\n");
         let proven = scope.spawn(move || {
             let body = format!(r#"{{"email":"home@b.example","password":"{PASSWORD}"}}"#);
@@ -427,7 +427,7 @@ fn a_store_that_cannot_be_read_identifies_nobody_until_it_can() {
     let revoked = service.register("c@b.example", PASSWORD);
     assert_eq!(service.post("/api/auth/logout", &bearer(&revoked), "").status, 200);
     service.stop();
-    // The file is away, and a directory stands in its place.
+    // A directory replaces the file.
     let file = scene.state.path().join(bhav::store::FILE_NAME);
     let aside = scene.state.path().join("aside");
     std::fs::rename(&file, &aside).unwrap();

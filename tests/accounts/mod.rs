@@ -1,4 +1,4 @@
-//! Accounts, tokens, secrets, and what one user may know of another.
+//! Accounts, tokens, secrets, and what one user may learn of another.
 
 mod activation;
 mod broker_token;

@@ -1,4 +1,4 @@
-//! Accounts from registration to erasure, as the contract has them.
+//! Accounts from registration to erasure, according to the contract.
 
 use bhav::auth::keys::Registration;
 
@@ -24,7 +24,7 @@ fn token(answer: &Answer) -> String {
     answer.json()["access_token"].as_str().unwrap().to_owned()
 }
 
-/// Whether a token is accepted: changing a password with a body of nothing is then a 400.
+/// Whether a token is accepted. Changing a password with an empty body then gives a 400.
 fn accepted(service: &Service, token: &str) -> bool {
     let answer = service.post("/api/auth/password", &bearer(token), "{}");
     match answer.status {
@@ -110,7 +110,7 @@ fn every_fault_of_a_registration_is_told_at_once() {
         ("mnbvcxzlkj", "keys or letters in their order"),
     ] {
         let body = format!(r#"{{"email":"a@b","password":"{weak}"}}"#);
-        // One code for all that the lists have.
+        // One code covers everything in the lists.
         let is_listed = !why.contains("again and again");
         let code = if is_listed { "password_too_common" } else { "password_repetitive" };
         let problem = service.post(REGISTER, "", &body).expect_problem(400, code);
@@ -260,7 +260,7 @@ fn logging_out_everywhere_ends_all_tokens_of_the_account() {
     assert_eq!([&one, &other].map(|token| accepted(&service, token)), [false, false]);
     out(&one, r#"{"everywhere":true}"#).expect_problem(401, "token_invalid");
     assert!(accepted(&service, &bystander));
-    // The password is as it was.
+    // The password has not changed.
     let again = token(&login(&service, "a@b.example", PASSWORD));
     assert!(accepted(&service, &again));
     service.stop();
@@ -279,7 +279,7 @@ fn the_first_account_of_a_database_can_be_the_only_one() {
     let service = scene.start_with(&config);
     let registration = || service.get("/api/auth/session").field("registration");
     assert_eq!(registration(), "open");
-    // Of many at once, one is the first.
+    // Of many simultaneous registrations, one is the first.
     let statuses: Vec<u16> = std::thread::scope(|scope| {
         let service = &service;
         let ask = |number: u32| {
@@ -299,7 +299,7 @@ fn the_first_account_of_a_database_can_be_the_only_one() {
         service.post(REGISTER, "", &body).expect_problem(403, "registration_closed");
     };
     refused(&service);
-    // Nor does it open again when that account is gone.
+    // Registration does not reopen when that account is gone.
     let first =
         (0..8).find(|number| login(&service, &format!("u{number}@b.in"), PASSWORD).status == 200);
     let first = token(&login(&service, &format!("u{}@b.in", first.unwrap()), PASSWORD));

@@ -1,6 +1,6 @@
-//! Where credentials are after they were used: canaries through both syncs, both activations and
-//! the accounts, on every path, with the log at its most talkative, and then a search of all that
-//! the program wrote and of its memory.
+//! Searches for credentials after their use: canaries go through both syncs, both activations and
+//! the accounts, on every path, with the most verbose log. Then everything that the program wrote
+//! is searched, and its memory.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -18,16 +18,16 @@ use crate::support::{
     Client, Program, Scene, TRADING, bearer, few_candles, say, until, without_admin,
 };
 
-/// One sync, one call and one body may take so long, so that the slow paths end soon.
+/// Short deadlines of a sync, a call and a body, so that slow paths end soon.
 const BUDGET_MS: &str = "--sync-timeout-ms=1500";
 const CALL_MS: &str = "--upstream-total-timeout-ms=2000";
 const READ_MS: &str = "--upstream-read-timeout-ms=2000";
 const BODY_MS: &str = "--http-body-timeout-ms=1500";
-/// What is under way when the last answer came has ended by then, and all of it is gone.
+/// Time after which all work of the last answer has ended and its memory is freed.
 const SETTLE_MS: u64 = 2_000;
 const LOOK_EVERY_MS: u64 = 100;
 
-/// What must be nowhere, memory included.
+/// Kinds that must be nowhere, memory included.
 const NOWHERE: &[&str] = &[
     "api_secret",
     "api_key",
@@ -37,7 +37,7 @@ const NOWHERE: &[&str] = &[
     "password",
     "wrong admin secret",
 ];
-/// What must be in no file and no log.
+/// Kinds that must be in no file and no log.
 const KINDS: &[&str] = &[
     "api_secret",
     "api_key",
@@ -50,23 +50,23 @@ const KINDS: &[&str] = &[
     "shared session",
 ];
 
-/// A program in its world.
+/// A program in its simulated world.
 pub struct World {
     pub canaries: Arc<Canaries>,
     pub scene: Scene,
     pub program: Program,
-    /// The apps that the simulator knows.
+    /// The simulator's app.
     pub key: String,
     pub secret: String,
     pub admin_secret: String,
     log: PathBuf,
-    /// Its temporary files go to `temp`; its credentials and log stand beside.
+    /// Holds its credentials and its log, next to `temp` with its temporary files.
     outside: tempfile::TempDir,
     temp: tempfile::TempDir,
 }
 
 impl World {
-    /// `url` replaces the simulator's for both brokers.
+    /// Starts the program. `url` replaces the simulator's for both brokers.
     pub fn start(canaries: Arc<Canaries>, url: Option<&str>) -> Self {
         let key = canaries.make("api_key", "the app that is known");
         let secret = canaries.make("api_secret", "the app that is known");
@@ -138,10 +138,10 @@ impl World {
         self.canaries.in_memory_of(self.program.child.id())
     }
 
-    /// The memory once nothing is under way any more, and the milliseconds waited for that.
+    /// The memory once all work has ended, and the milliseconds waited.
     fn settled_memory(&self) -> (Found, u64) {
         let parker = Parker::current();
-        // What looking takes does not count: on a busy machine a look takes seconds.
+        // The time of a search does not count: on a busy machine it takes seconds.
         let mut waited_ms = 0;
         loop {
             let found = self.memory();
@@ -221,9 +221,9 @@ impl World {
 fn the_search_sees_what_a_program_holds() {
     let world = World::start(Arc::new(Canaries::new()), None);
     let found = world.memory();
-    // The administrator's secret of the settings, for as long as the program runs.
+    // The settings' administrator secret stays in memory while the program runs.
     assert!(world.canaries.copies_of("admin secret", &found) >= 1);
-    // A body that has not ended is held until it does.
+    // An incomplete body is held until it ends.
     let secret = world.canaries.make("api_secret", "held");
     let mut client = world.client();
     let part = format!(

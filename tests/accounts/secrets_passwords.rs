@@ -1,4 +1,4 @@
-//! The paths of passwords: every route that takes one, taken and refused.
+//! The paths of passwords: every route that takes one, with success and refusal.
 
 use sonic_rs::JsonValueTrait;
 
@@ -7,7 +7,7 @@ use super::secrets_paths::post;
 use crate::support::bearer;
 use crate::support::canaries::escaped;
 
-/// Each password is gone once it is hashed, or refused.
+/// Each password is wiped once it is hashed or refused.
 pub fn passwords(world: &World) {
     let make = |path: &str| world.canaries.make("password", path);
     let auth = |route: &str, headers: &str, body: &str, status: u16| {

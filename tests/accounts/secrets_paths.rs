@@ -41,7 +41,7 @@ pub const B: Side = Side {
     read: "broker_b.dematholdings",
 };
 
-/// The simulator's faults with what comes of them at a sync.
+/// The simulator's faults, and the status of a sync for each.
 const FAULTS: &[(&str, u16)] = &[
     (r#"{"kind":"refuse"}"#, 502),
     (r#"{"kind":"delay","delay_ms":30000}"#, 504),
@@ -56,7 +56,7 @@ const FAULTS: &[(&str, u16)] = &[
     (r#"{"kind":"expired_token"}"#, 401),
 ];
 
-/// What one sync sends.
+/// The credentials of one sync.
 struct Order {
     key: String,
     secret: String,
@@ -76,7 +76,7 @@ impl Order {
     }
 }
 
-/// A numbered app of the simulator, so that no limit of one key is met.
+/// A numbered app of the simulator, so that no limit of one key is reached.
 fn known(world: &World, number: usize) -> String {
     format!("{}-{number}", world.key)
 }
@@ -90,7 +90,7 @@ pub fn post(world: &World, target: &str, headers: &str, body: &str) -> Answer {
     world.client().send_json("POST", target, headers, body)
 }
 
-/// The sync works; its secret stands in the body as it is, and in escapes.
+/// The sync succeeds. Its secret is in the body plainly, and then in escapes.
 pub fn accepted(world: &World, side: &Side) {
     let user = world.user(&format!("accepted-{}", side.name));
     for (number, secret) in [world.secret.clone(), escaped(&world.secret)].into_iter().enumerate() {
@@ -117,7 +117,7 @@ fn chunked(world: &World, side: &Side, user: &str) {
     assert_eq!(world.client().ask(&text).status, 200);
 }
 
-/// Each piece is on its way, and read, before the next is sent.
+/// Each piece is sent and read before the next.
 fn in_pieces(world: &World, side: &Side, user: &str) {
     let code = minted(world, side);
     let order = Order { key: known(world, 3), secret: world.secret.clone(), code };
@@ -127,7 +127,7 @@ fn in_pieces(world: &World, side: &Side, user: &str) {
     client.write(head);
     for piece in body.as_bytes().chunks(17) {
         client.write(piece);
-        // An answer to another connection says that the edge has turned since.
+        // An answer to another connection shows that the edge has run since.
         assert_eq!(world.client().get("/brokera/status").status, 200);
     }
     assert!(client.rest().starts_with("HTTP/1.1 200"));
@@ -140,7 +140,7 @@ fn head(target: &str, user: &str, length: usize, more: &str) -> String {
     )
 }
 
-/// What the broker says no to.
+/// Syncs that the broker refuses.
 pub fn refused(world: &World, side: &Side) {
     let user = world.user(&format!("refused-{}", side.name));
     let wrong = |path: &str, set: &dyn Fn(&mut Order)| {
@@ -171,7 +171,7 @@ pub fn refused(world: &World, side: &Side) {
     }
 }
 
-/// Every fault, at the exchange of the code and at the first read after it, and at an activation.
+/// Every fault, at the exchange of the code, at the first read after it, and at an activation.
 pub fn misbehaving(world: &World, side: &Side) {
     let user = world.user(&format!("misbehaving-{}", side.name));
     let only_a: &[_] = &[(r#"{"kind":"no_permission"}"#, 403)];
@@ -187,7 +187,7 @@ pub fn misbehaving(world: &World, side: &Side) {
                 order.code = minted(world, side);
             }
             world.scene.fault(route, &counted(fault, 2));
-            // The broker may have asked for a rest just now.
+            // The broker may be in its cooldown from just before.
             let answer = until("a turn at the broker", || {
                 let answer = post(world, side.sync, &user, &order.json(side));
                 (answer.status != 429 || *status == 429).then_some(answer)
@@ -201,7 +201,7 @@ pub fn misbehaving(world: &World, side: &Side) {
     }
 }
 
-/// The administrator's secret is right, the code is not, and the broker has the fault too.
+/// The administrator's secret is right, the code is wrong, and the broker has the fault too.
 fn activate(world: &World, side: &Side, path: &str) {
     let code = world.canaries.make("one-time code", &format!("{} activation {path}", side.name));
     let secret = &world.admin_secret;
@@ -210,12 +210,12 @@ fn activate(world: &World, side: &Side, path: &str) {
     assert!(status >= 400, "{path}: {status}");
 }
 
-/// Faults of one side end by themselves, for the other side's must stay.
+/// Faults of one side end by themselves, since the other side's must stay.
 fn counted(fault: &str, count: u32) -> String {
     fault.replace('}', &format!(",\"count\":{count}}}"))
 }
 
-/// Uses up what is left of a fault at `route`.
+/// Uses up the rest of a fault at `route`.
 fn clear(world: &World, route: &str) {
     let path = match route {
         "broker_a.session" => "POST /a/session/token",
@@ -233,7 +233,7 @@ fn clear(world: &World, route: &str) {
     });
 }
 
-/// Bodies and requests that no handler or no broker gets to see.
+/// Bodies and requests that reach no handler or no broker.
 pub fn misshapen(world: &World, side: &Side) {
     let user = world.user(&format!("misshapen-{}", side.name));
     let body = |path: &str| Order::new(world, &format!("{} {path}", side.name)).json(side);
@@ -280,7 +280,7 @@ pub fn misshapen(world: &World, side: &Side) {
     }
 }
 
-/// The client ends or stalls before its request or its answer is whole.
+/// The client ends or stalls before its request or its answer is complete.
 pub fn broken_off(world: &World, side: &Side) {
     let user = world.user(&format!("broken-{}", side.name));
     let part = |path: &str, share: usize| {
@@ -303,7 +303,7 @@ pub fn broken_off(world: &World, side: &Side) {
     drop(waiting);
 }
 
-/// One user's syncs beyond what may wait, and a lane that is full.
+/// More syncs of one user than may wait, and a full lane.
 pub fn crowded(world: &World, side: &Side) {
     let (one, other) = (world.user("crowded-one"), world.user("crowded-other"));
     let json = |path: &str| Order::new(world, path).json(side);
@@ -317,7 +317,7 @@ pub fn crowded(world: &World, side: &Side) {
     };
     let mut waiting: Vec<Client> =
         (0..6).map(|_| open(&one, side.sync, &json("one user at once"))).collect();
-    // On a slow machine the first have given up before the lane is full.
+    // On a slow machine the first syncs have given up before the lane is full.
     until("a sync that finds the lane full", || {
         waiting.extend((0..80).map(|_| {
             let code = world.canaries.make("one-time code", "a full lane");
@@ -332,10 +332,10 @@ pub fn crowded(world: &World, side: &Side) {
     world.scene.control("DELETE", "faults", "");
 }
 
-/// Of each broker's shared session.
+/// Activations of each broker's shared session.
 const ACTIVATIONS: usize = 2;
 
-/// A broker that takes every code and gives canaries as sessions.
+/// A broker that accepts every code and returns canaries as sessions.
 pub fn accepting(canaries: &Arc<Canaries>) -> Upstream {
     let canaries = Arc::clone(canaries);
     let activations = [AtomicUsize::new(0), AtomicUsize::new(0)];
@@ -343,7 +343,7 @@ pub fn accepting(canaries: &Arc<Canaries>) -> Upstream {
         let of = |ours: bool| {
             let broker = usize::from(asked.target == "/customerdetails");
             let kind = match ours.then(|| activations[broker].fetch_add(1, Ordering::SeqCst)) {
-                // The last is in use for as long as the program runs.
+                // The last session is in use while the program runs.
                 Some(number) if number + 1 == ACTIVATIONS => "shared session",
                 Some(_) => "replaced session",
                 None => "session token",

@@ -1,5 +1,5 @@
-//! A token is good for the database that it was given in, and for an account that is there: what
-//! was restored, lost or put back by hand ends it.
+//! A token is valid for the database that issued it, and for an existing account. A restored, lost
+//! or replaced database ends it.
 
 use std::fs;
 use std::path::Path;
@@ -49,7 +49,7 @@ fn expect_good(program: &Program, token: &str) {
     assert_eq!(answer.status, 200, "{}", answer.text());
 }
 
-/// At each route that needs a user.
+/// Sends the token to each route that needs a user.
 #[track_caller]
 fn expect_refused_everywhere(program: &Program, token: &str) {
     let mut client = program.client();
@@ -96,7 +96,7 @@ fn after_a_restore_no_earlier_token_reads_what_a_later_account_of_its_id_has() {
     let (again, other) = register(&program, "meera@example.com");
     assert_eq!(again, id, "ids are given again");
     expect_refused_everywhere(&program, &token);
-    // Whose account was in the backup logs in again too.
+    // A user whose account was in the backup logs in again too.
     expect_refused_everywhere(&program, &kept);
     expect_good(&program, &other);
     let login = account(&program, "login", "asha@example.com", PASSWORD);
@@ -153,7 +153,7 @@ fn a_lost_database_ends_all_tokens_though_the_key_is_kept() {
     expect_good(&program, &other);
 }
 
-/// Such as one whose registration was lost with the end of the log.
+/// For example an account whose registration was lost with the end of the log.
 #[test]
 fn a_token_of_an_account_that_is_not_there_is_refused_everywhere() {
     let scene = Scene::at(TRADING);
@@ -169,8 +169,8 @@ fn a_token_of_an_account_that_is_not_there_is_refused_everywhere() {
     expect_good(&program, &other);
 }
 
-/// The database goes back in a way that nothing shows; who changes the password then has ended
-/// every token that there ever was.
+/// The database goes back in a way that leaves no sign. A change of the password then ends every
+/// token ever issued.
 #[test]
 fn epochs_that_ran_ahead_of_the_database_are_not_good_again() {
     let scene = Scene::at(TRADING);

@@ -1,4 +1,4 @@
-//! Which tokens are accepted, from where, and when not any more.
+//! Tokens that are accepted, the places they may come from, and their end.
 
 use crate::support::{Answer, Scene, Service, TRADING, bearer};
 use bhav::base::Clock;
@@ -11,7 +11,7 @@ fn ask(service: &Service, headers: &str) -> Answer {
     service.post(ROUTE, headers, "{}")
 }
 
-/// Accepted is a 400 here: the body lacks everything.
+/// An accepted token gives a 400 here: the body lacks all fields.
 #[track_caller]
 fn expect_accepted(answer: &Answer) {
     answer.expect_problem(400, "validation_failed");
@@ -74,7 +74,7 @@ fn the_header_wins_and_what_is_malformed_is_refused() {
     service.stop();
 }
 
-/// As a proxy in front asks for its own, or a browser remembers them.
+/// A proxy in front may ask for credentials of its own, or a browser remembers them.
 #[test]
 fn credentials_of_another_scheme_leave_the_cookie_its_word() {
     let scene = Scene::at(TRADING);
@@ -87,7 +87,7 @@ fn credentials_of_another_scheme_leave_the_cookie_its_word() {
         let read = format!("{other}{}", cookie(&good));
         assert_eq!(service.client().request("GET", "/api/journal", &read).status, 200, "{other}");
         expect_accepted(&ask(&service, &format!("{read}Sec-Fetch-Site: same-origin\r\n")));
-        // It is the cookie that counts, so the page has to be one of this site.
+        // The cookie counts, so the page has to be of this site.
         ask(&service, &read).expect_problem(403, "cross_site_request");
         let bad = format!("{other}{}Sec-Fetch-Site: same-origin\r\n", cookie("bad"));
         ask(&service, &bad).expect_problem(401, "token_invalid");
@@ -138,7 +138,7 @@ fn a_cookie_acts_only_from_this_site_or_an_allowed_origin() {
         answer.expect_problem(403, "cross_site_request");
         expect_accepted(&ask(&service, &format!("{}{refused}", bearer(&token))));
     }
-    // A bad token is a bad token first.
+    // A bad token is reported before anything else.
     ask(&service, &cookie("bad")).expect_problem(401, "token_invalid");
     service.stop();
 }

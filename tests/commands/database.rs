@@ -1,4 +1,4 @@
-//! `bhav backup`, `bhav restore`, `bhav migrate`, beside a running service and without one.
+//! `bhav backup`, `bhav restore`, `bhav migrate`, next to a running service and without one.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -69,7 +69,7 @@ fn a_backup_of_a_running_service_serves_elsewhere() {
     assert!(ran.out.starts_with(&format!("{}: ", to.display())), "{}", ran.out);
     assert!(ran.out.contains(" bytes, schema ") && ran.out.contains(", checked, in "));
     assert_eq!((mode(&to), names(out.path())), (0o600, vec!["copy.sqlite".to_owned()]));
-    // What comes after it is not in it.
+    // Later writes are not in it.
     service.register("ravi@example.com", PASSWORD);
     service.stop();
 
@@ -101,7 +101,7 @@ fn nothing_is_overwritten_and_no_half_file_is_left() {
     assert!(names(empty.path()).is_empty(), "a look changes nothing");
 }
 
-/// A database whose copy takes long enough to be caught at it.
+/// A database whose copy takes long enough to be observed in progress.
 fn large() -> Scene {
     let scene = stopped_with("asha@example.com");
     let connection = rusqlite::Connection::open(scene.state.path().join(FILE_NAME)).unwrap();
@@ -112,7 +112,7 @@ fn large() -> Scene {
     scene
 }
 
-/// A backup under way, and the file that it writes.
+/// A running backup, and the file that it writes.
 fn under_way(scene: &Scene, out: &Path) -> (Process, PathBuf) {
     let mut command = bhav(&["backup", &state_flag(scene.state.path()), text(out)]);
     let backup = Process::start(command.stdout(Stdio::null()).stderr(Stdio::null()));
@@ -139,7 +139,7 @@ fn what_a_killed_backup_left_is_removed_by_the_next() {
     let names = names(out.path());
     assert_eq!(names.len(), 2, "{names:?}");
     assert!(names.iter().any(|name| name == "mine.unfinished"), "{names:?}");
-    // The same under a name that was given.
+    // The same with a given file name.
     let to = out.path().join("copy.sqlite");
     fs::write(out.path().join("copy.sqlite.unfinished"), "half").unwrap();
     let ran = command("backup", scene.state.path(), &[text(&to)]);
@@ -235,7 +235,8 @@ fn the_former_database_is_kept_and_no_token_comes_back() {
     let kept = names(scene.state.path());
     let kept = kept.iter().find(|name| name.starts_with("bhav.sqlite.before-restore-")).unwrap();
     assert!(ran.out.contains(kept.as_str()), "{}", ran.out);
-    // The kept one is whole: it goes back the same way, and the key goes.
+    // The replaced database is complete: it can be restored the same way, and then the key is
+    // renamed.
     let kept = out.path().join("kept");
     let from = names(scene.state.path());
     let from = from.iter().find(|name| name.contains(".before-restore-")).unwrap();
@@ -358,7 +359,7 @@ fn a_backup_of_what_is_no_good_database_names_it_and_the_cure() {
     let foreign = spoilt(&|path| fs::write(path, "garbage ".repeat(999)).unwrap());
     assert_eq!(foreign.code, Some(64), "{}", foreign.err);
     assert!(foreign.err.contains("--state-dir"), "{}", foreign.err);
-    // No good copy makes room for a copy of nothing.
+    // An empty file never replaces a good copy.
     let emptied = spoilt(&|path| fs::write(path, "").unwrap());
     assert_eq!(emptied.code, Some(65), "{}", emptied.err);
     assert!(emptied.err.contains("it holds nothing, where a database stood"), "{}", emptied.err);
@@ -401,7 +402,7 @@ fn status_and_metrics_know_of_the_last_backup() {
         scrape.find(BACKED_UP).is_some()
     });
     assert_eq!(backup(&out.path().join("one")).code, Some(64), "it exists already");
-    // One by hand fails before somebody's eyes: the timer's are as good as they were.
+    // A person sees the failure of a manual backup. The record of the timer's backups stays.
     assert_eq!(backup(&out.path().join("no/where")).code, Some(74));
     let unchanged = backups::read(scene.state.path()).unwrap().unwrap();
     assert!(!unchanged.failed(), "{unchanged:?}");
@@ -411,7 +412,7 @@ fn status_and_metrics_know_of_the_last_backup() {
         let args = [&[text(&nowhere), "--scheduled"], more].concat();
         command("backup", scene.state.path(), &args).code
     };
-    // Whatever it is that keeps the timer from making one.
+    // Whatever keeps the timer from making a backup is reported.
     assert_eq!(timer(&["--keep=30"]), Some(74));
     status("the timer's failure", &|screen| screen.contains("; the last attempt failed"));
     assert_eq!(backup(&out.path().join("two")).code, Some(0));

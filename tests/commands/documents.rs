@@ -1,4 +1,4 @@
-//! Completions and manual pages: they name every command, flag and setting.
+//! Completions and manual pages. They name every command, flag and setting.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use bhav::cli::command;
 use bhav::config::settings::SETTINGS;
 use clap::Command;
 
-/// Every command below `command`, as in `bhav-config-check`.
+/// Every command below `command`, named as in `bhav-config-check`.
 fn pages(command: &Command, name: &str, found: &mut Vec<(String, Vec<String>)>) {
     let flags = command.get_arguments().filter_map(|arg| arg.get_long()).map(str::to_owned);
     found.push((name.to_owned(), flags.collect()));
@@ -58,7 +58,7 @@ fn settings_that_take_one_of_some_words_show_them() {
     }
     let ran = run(&mut bhav(&["completions", "bash"]));
     assert!(ran.out.contains("\"open first closed\""), "nothing to choose from");
-    // Judged with everything else, the flag's other spellings included.
+    // All faults are reported together, also for the flag's other spellings.
     let ran = run(&mut bhav(&["config", "check", "--registration=maybe", "--log-format=xml"]));
     assert_eq!(ran.code, Some(64));
     assert!(ran.err.contains("2 settings are wrong"), "{}", ran.err);
@@ -88,7 +88,7 @@ fn manual_pages_name_every_command_flag_and_setting() {
         assert!(demo.contains(&format!("[env: {}]", setting.name)), "{}", setting.name);
     }
     assert!(page("bhav").contains("not investment advice"));
-    // Each example on a line of its own.
+    // Each example is on a line of its own.
     let extra = page("bhav").split(".SH EXTRA\n.nf\n").nth(1).unwrap().to_owned();
     let (extra, rest) = extra.split_once("\n.fi\n").unwrap();
     assert!(extra.lines().any(|line| line.trim_start().starts_with("bhav demo  ")), "{extra}");

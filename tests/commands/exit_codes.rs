@@ -1,5 +1,5 @@
-//! The exit codes that help and docs/operating.md document: each of their cases through the real
-//! program, and no code beside them.
+//! The exit codes documented in the help and in docs/operating.md: each of their cases through the
+//! real program, and no other code.
 
 use std::fs::{self, OpenOptions};
 use std::net::TcpListener;
@@ -58,7 +58,7 @@ fn expect(what: &str, ran: &Ran, code: i32, word: &str) {
     assert!(said.iter().any(|text| text.contains(word)), "{what}: no {word} in {said:?}");
 }
 
-/// `bhav serve` in the scene's world, which is expected to end by itself.
+/// `bhav serve` in the scene's world. It is expected to end by itself.
 fn served(scene: &Scene, state: &Path, listen: &str) -> Ran {
     let mut command = bhav(&["serve", "--admin-listen=off", &few_candles()]);
     run(command.args(scene.flags(state)).arg(format!("--listen={listen}")))
@@ -181,11 +181,11 @@ fn what_cannot_be_made_or_written_is_74() {
     expect("a report", &ran, 74, "standard output: ");
 }
 
-/// Whatever descriptor is the one that is lacking. Never 64, after which nobody tries again.
+/// Whichever descriptor is missing. Never 64, after which systemd does not try again.
 #[test]
 fn a_shortage_of_descriptors_is_70() {
     let scene = Scene::at(TRADING);
-    // Held, so that no other program gets it and nothing is fetched.
+    // Held, so that no other program gets the port and nothing is fetched.
     let nowhere = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", nowhere.local_addr().unwrap());
     for descriptors in [5, 8, 11, 14, 17] {

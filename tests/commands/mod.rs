@@ -1,4 +1,4 @@
-//! The operator's commands through the real program, beside a running service or on its files.
+//! The operator's commands through the real program, next to a running service or on its files.
 
 mod database;
 mod documents;
@@ -9,7 +9,7 @@ mod status;
 mod token;
 mod users;
 
-/// A screen is one screen, whatever it says.
+/// The text fits on one screen, whatever its content.
 #[track_caller]
 pub fn expect_screen(text: &str) {
     assert!(text.lines().count() < 24, "{text}");

@@ -1,5 +1,5 @@
-//! `bhav user add` and `bhav user passwd`: where a password comes from, what it opens, and that the
-//! running service refuses what it has to.
+//! `bhav user add` and `bhav user passwd`: sources of a password, its effect, and the running
+//! service's refusal of old ones.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -60,7 +60,7 @@ fn an_account_is_added_where_registration_is_closed_and_logs_in_at_once() {
     assert_eq!(answer.json()["user"]["name"], "Asha Rao");
     let token = answer.json()["access_token"].as_str().unwrap().to_owned();
     assert_eq!(holdings(&service, &token), 200);
-    // One account an e-mail; what is there stays as it is.
+    // An e-mail address has one account; the existing one stays unchanged.
     let ran = user_with(state, &["add", "ASHA@example.com"], NEW);
     assert_eq!((ran.code, ran.out.as_str()), (Some(64), ""), "{}", ran.err);
     assert!(ran.err.contains("bhav user passwd asha@example.com"), "{}", ran.err);
@@ -83,14 +83,14 @@ fn a_new_password_ends_the_old_one_and_every_older_token_beside_a_running_servic
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
     let refused = "the running service refuses their older tokens\n";
     assert_eq!(ran.out, format!("user 1 ({EMAIL}) has a new password\n{refused}"));
-    // As told: from this moment.
+    // As promised: from this moment on.
     assert_eq!((holdings(&service, &token), holdings(&service, &other)), (401, 200));
     login(&service, OLD).expect_problem(401, "invalid_credentials");
     let answer = login(&service, NEW);
     let fresh = answer.json()["access_token"].as_str().unwrap().to_owned();
     assert_eq!(holdings(&service, &fresh), 200);
     service.stop();
-    // Nor does a restart bring anything back.
+    // A restart restores nothing.
     let service = scene.start();
     assert_eq!((holdings(&service, &token), holdings(&service, &fresh)), (401, 200));
     login(&service, OLD).expect_problem(401, "invalid_credentials");
@@ -207,7 +207,7 @@ fn what_is_no_usable_password_changes_nothing() {
     }
     let ran = user_with(state, &["passwd", "nobody@example.com"], NEW);
     assert_eq!(ran.code, Some(64), "{}", ran.err);
-    // Each letter another one: a repeated one is refused for that.
+    // All letters differ: a repeated one would be refused.
     let longest: String = ('\u{100}'..).take(256).collect();
     assert_eq!(user_with(state, &["passwd", EMAIL], &longest).code, Some(0));
     let service = scene.start();
@@ -216,8 +216,8 @@ fn what_is_no_usable_password_changes_nothing() {
     service.stop();
 }
 
-/// Held by the test in the place of a service that does not notice, so that the command still runs
-/// when its memory is looked through.
+/// The test holds the lock in place of a service that does not notice, so that the command still
+/// runs while its memory is searched.
 #[test]
 fn a_password_is_wiped_once_it_is_stored() {
     let scene = stopped();
@@ -228,12 +228,12 @@ fn a_password_is_wiped_once_it_is_stored() {
     let password = canaries.make("password", "passwd");
     let mut command = bhav(&["user", "passwd", EMAIL, "--password-file=-"]);
     command.arg(state_flag(scene.state.path()));
-    // Shows that the search finds what is there.
+    // A control: the search finds a value that is there.
     command.env("CONTROL", canaries.make("control", "environment"));
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     child.stdin.take().unwrap().write_all(password.as_bytes()).unwrap();
-    // It has begun to say that it is stored.
+    // The command has begun to report that the password is stored.
     child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
     let found = canaries.in_memory_of(child.id());
     child.kill().unwrap();

@@ -1,4 +1,5 @@
-//! The real program with good and bad settings: exit codes, messages, and what it never prints.
+//! The real program with good and bad settings: exit codes, messages, and values that it never
+//! prints.
 
 #[cfg(feature = "engines")]
 use crate::support::state_flag;
@@ -142,7 +143,7 @@ fn files_are_told_of_together_with_settings_and_the_master_is_read() {
         &ran.err,
         &["5 settings are wrong", "BHAV_CALENDAR_FILE=", "BHAV_UNIVERSE_FILE=", &master, &indices],
     );
-    // The service itself does without the master, but tells all when it does not start.
+    // The service itself starts without the master, but reports all faults if it does not start.
     let ran = run(bhav(&["serve"]).envs(bad));
     assert_eq!(ran.code, Some(64));
     expect_in(&ran.err, &["4 settings are wrong"]);
@@ -197,7 +198,7 @@ fn a_misspelt_secret_is_a_fault_like_a_misspelt_setting() {
     }
     let ran = check_with(&[("BROKERB_QQQQ", "x")], &[]);
     assert_eq!(ran.code, Some(64), "nobody else has names like that: {}", ran.out);
-    // Other programs have names like these, and no word of ours resembles them.
+    // Other programs have such names, and no name of ours resembles them.
     for name in ["JWT_ALGORITHM", "JWT_ISSUER", "JWT_EXPIRES_IN", "JWT_TOKEN", "BROKER_URL"] {
         let ran = check_with(&[(name, "x")], &[]);
         assert_eq!(ran.code, Some(0), "{name}: {}", ran.err);

@@ -1,4 +1,4 @@
-//! `bhav status`: exit codes, the screen, the JSON, and what is wrong in words.
+//! `bhav status`: exit codes, the screen, the JSON, and the text of each trouble.
 
 use std::io::Write;
 use std::net::TcpListener;
@@ -30,7 +30,7 @@ fn names(json: &Value) -> Vec<String> {
     troubles.iter().map(|trouble| trouble["name"].as_str().unwrap().to_owned()).collect()
 }
 
-/// The first status of which `holds` is true.
+/// The first status for which `holds` is true.
 fn status_where(
     what: &str,
     service: &Service,
@@ -87,7 +87,7 @@ fn how_prices_come_is_said_beside_the_feed() {
         status_where(state, &service, &scene, |json| {
             let feed = &json["service"]["feeds"]["broker_a"];
             let (ticker, live) = (&feed["ticker"], fault.is_none());
-            // The ticker may speak before the first call is answered.
+            // The ticker may be connected before the first call is answered.
             feed["state"] == "ok" && ticker["state"] == state && ticker["live"] == live
         });
         let ran = status(&service, &scene, &[]);
@@ -108,7 +108,7 @@ fn over_a_unix_socket_it_is_the_same() {
         status_where("an answer", &service, &scene, |json| json["service"].is_object());
     assert!(matches!(ran.code, Some(0..=2)), "{}", ran.err);
     assert_eq!(json["url"].as_str(), Some(config.http.listen.as_str()));
-    // As the settings have it, without --url.
+    // The address comes from the settings, without --url.
     let ran = run(&mut bhav(&["status", "--listen", &config.http.listen]));
     assert!(ran.out.contains("bhav is ") && ran.out.contains("broker A"), "{}", ran.out);
     service.stop();
@@ -171,7 +171,7 @@ fn a_service_that_is_not_there_is_down_and_how_to_start_it_is_said() {
     for part in ["bhav is down", "not running", "systemctl start bhav"] {
         assert!(ran.out.contains(part), "{part} is not in\n{}", ran.out);
     }
-    // An instance has the state but is asked in the wrong place.
+    // An instance uses the state, but the command asks at the wrong address.
     let scene = Scene::at(TRADING);
     let service = scene.start();
     let state = state_flag(scene.state.path());
@@ -189,7 +189,7 @@ fn another_program_on_the_port_is_told() {
             let (mut stream, _) = listener.accept().unwrap();
             let answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}";
             stream.write_all(answer.as_bytes()).unwrap();
-            // Until the other side is done, or the answer might be lost to a reset.
+            // Waits until the other side has finished; otherwise a reset could lose the answer.
             let _ = std::io::copy(&mut stream, &mut std::io::sink());
         });
         run(&mut bhav(&["status", "--json", &url]))
@@ -221,13 +221,13 @@ fn the_units_own_settings_are_found_in_its_file() {
     assert!(ran.out.contains("(unix:nowhere)"), "{}", ran.out);
 }
 
-/// The kernel keeps the caller waiting, and nobody takes the call; what the operator's listener
-/// says decides, whoever asks.
+/// The kernel accepts the connection, but no process does. Then the operator's listener decides,
+/// whoever runs the command.
 #[test]
 fn silence_is_never_taken_for_a_service_that_is_not_there() {
     let crowded = TcpListener::bind("127.0.0.1:0").unwrap();
     let listen = crowded.local_addr().unwrap().to_string();
-    // As for a user who may not look at the lock: nothing is known of an instance.
+    // A user who may not read the lock does not know of an instance.
     let state = tempfile::tempdir().unwrap();
     let asked = |admin: &str| {
         let ran = run(bhav(&["status", "--json", &state_flag(state.path())])
@@ -255,7 +255,7 @@ fn silence_is_never_taken_for_a_service_that_is_not_there() {
     });
 }
 
-/// A full backlog keeps even `connect` waiting on a Unix socket.
+/// On a Unix socket a full backlog keeps even `connect` waiting.
 #[test]
 fn a_unix_socket_that_nobody_serves_ends_the_wait_too() {
     let state = tempfile::tempdir().unwrap();
@@ -263,7 +263,7 @@ fn a_unix_socket_that_nobody_serves_ends_the_wait_too() {
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None).unwrap();
     socket.bind(&SockAddr::unix(&path).unwrap()).unwrap();
     socket.listen(0).unwrap();
-    // The kernel takes one more than the backlog.
+    // The kernel accepts one more than the backlog.
     let _first = UnixStream::connect(&path).unwrap();
     let listen = format!("--listen=unix:{}", path.display());
     let ran = run(bhav(&["status", "--json", &listen, &state_flag(state.path())])

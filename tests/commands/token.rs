@@ -1,4 +1,4 @@
-//! `bhav token a|b`: the link, the code, and what becomes of it.
+//! `bhav token a|b`: the link, the code, and the result.
 
 use crate::support::{OnTerminal, Ran, Scene, Service, TRADING, bhav, run, run_with};
 fn token(service: &Service, broker: &str, env: &[(&str, &str)], input: &str) -> Ran {

@@ -1,4 +1,4 @@
-//! `bhav user`: what is listed, and that a running service refuses at once whom it has to.
+//! `bhav user`: the list, and changes that a running service enforces at once.
 
 use std::path::Path;
 
@@ -33,7 +33,7 @@ fn a_disabled_user_has_neither_login_nor_token_until_enabled() {
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     let refused = "the running service refuses their tokens\n";
     assert_eq!(ran.out, format!("user 1 ({EMAIL}) is disabled\n{refused}"));
-    // As told: from this moment.
+    // As promised: from this moment on.
     holdings(&service, &token).expect_problem(401, "token_invalid");
     assert_eq!(holdings(&service, &other).status, 200);
     login(&service, PASSWORD).expect_problem(403, "account_disabled");
@@ -53,7 +53,7 @@ fn a_disabled_user_has_neither_login_nor_token_until_enabled() {
     assert_eq!(login(&service, PASSWORD).status, 200);
     holdings(&service, &token).expect_problem(401, "token_invalid");
     service.stop();
-    // Nor does a restart bring it back.
+    // A restart does not restore it.
     let service = scene.start();
     holdings(&service, &token).expect_problem(401, "token_invalid");
     service.stop();
@@ -127,7 +127,7 @@ fn who_is_not_there_and_a_database_that_is_not_are_told() {
     let ran = user(scene.state.path(), &["list"]);
     assert_eq!((ran.code, ran.out.as_str()), (Some(74), ""), "{}", ran.err);
     assert!(!ran.err.contains("demo"), "{}", ran.err);
-    // The demo keeps its own below the directory that it is given.
+    // The demo keeps its state below the given directory.
     let demo = scene.state.path().join("demo");
     std::fs::create_dir(&demo).unwrap();
     std::fs::write(demo.join(FILE_NAME), "").unwrap();

@@ -1,5 +1,5 @@
-//! The clients in `examples` against a running service: what they print, and how they end where
-//! the service refuses them.
+//! The clients in `examples` against a running service: their output, and their end when the
+//! service refuses them.
 
 use std::io::{BufRead, BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ fn url(service: &Service) -> String {
     format!("http://{}", service.0.address())
 }
 
-/// What a client printed; it has to have ended well.
+/// The output of a client, which must have succeeded.
 #[track_caller]
 fn printed(output: &Output) -> String {
     let said = String::from_utf8_lossy(&output.stderr);
@@ -22,7 +22,7 @@ fn printed(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
-/// The client in Python with these arguments; `None` where this machine has no Python.
+/// The Python client with these arguments; `None` if this machine has no Python.
 fn python(args: &[&str]) -> Option<Output> {
     let mut command = Command::new("python3");
     command.arg(root().join("examples/client.py")).args(args).stdin(Stdio::null());
@@ -40,7 +40,7 @@ fn the_python_client_polls_syncs_and_keeps_a_journal() {
     service.fresh_snapshot();
     let (url, sim) = (url(&service), format!("http://{}", scene.sim.addr()));
     let account = [url.as_str(), "--email=python@example.com", "--register"];
-    // Where there is no Python, nothing can be said; `.ci/run` installs it.
+    // Skipped without Python; `.ci/run` installs it.
     let Some(polled) = python(&["snapshot", &url, "--answers=3"]) else { return };
     let polled = printed(&polled);
     assert!(polled.contains("+05:30 open  NIFTY 50 "), "{polled}");
@@ -61,7 +61,7 @@ fn the_python_client_polls_syncs_and_keeps_a_journal() {
         held.contains("cost unknown") && held.contains("(1 holdings without a cost)"),
         "{held}"
     );
-    // Its sum of the rows is asserted in the client itself.
+    // The client itself asserts its sum of the rows.
     assert!(held.trim_end().ends_with("(sync)"), "{held}");
 
     let journal = printed(&python(&[&["journal"], &account[..]].concat()).unwrap());
@@ -70,7 +70,7 @@ fn the_python_client_polls_syncs_and_keeps_a_journal() {
     assert_eq!(lines[1..], ["2026-11-20 buy 10 NSE:INFY at 1764.9: bought at the open"]);
 }
 
-/// A client that runs on, line by line; `None` where this machine cannot run it.
+/// A client that keeps running, read line by line; `None` if this machine cannot run it.
 struct Follower {
     lines: BufReader<ChildStdout>,
     _process: Process,
@@ -101,7 +101,7 @@ impl Follower {
         Self::of(command)
     }
 
-    /// The next line that has a snapshot.
+    /// The next line with a snapshot.
     #[track_caller]
     fn snapshot(&mut self) -> String {
         loop {
@@ -113,7 +113,7 @@ impl Follower {
         }
     }
 
-    /// Until the client ends.
+    /// Waits until the client ends.
     #[track_caller]
     fn ends(mut self) {
         let status = self._process.child.wait().unwrap();
@@ -121,7 +121,7 @@ impl Follower {
     }
 }
 
-/// Both clients; where there is no Python or node nothing can be said, `.ci/run` installs them.
+/// Both clients. Skipped without Python or node; `.ci/run` installs them.
 fn followers(url: &str, answers: u32) -> Vec<Follower> {
     [Follower::python(url, answers), Follower::page(url, answers)].into_iter().flatten().collect()
 }
@@ -164,8 +164,8 @@ fn followers_poll_where_streams_are_refused() {
     service.stop();
 }
 
-/// Builds the example, if it is not built, and gives the program: `cargo test --test main` does
-/// not build it by itself.
+/// Builds the example if needed, and returns the program: `cargo test --test main` does not build
+/// it.
 fn dashboard() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let profile: &Path = test.ancestors().nth(2).unwrap();
@@ -186,7 +186,7 @@ fn the_dashboard_in_rust_polls_and_gets_304() {
     let scene = Scene::at(TRADING);
     let service = scene.start();
     service.fresh_snapshot();
-    // What nobody feeds does not change, so all answers but the first are 304.
+    // Without feeds nothing changes, so all answers but the first are 304.
     scene.refuse_all();
     service.snapshot_where("old prices", |json| json["market"]["stale"] == true);
     let run = |url: &str, answers: &str| {

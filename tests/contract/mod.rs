@@ -1,4 +1,4 @@
-//! What the routes, the document and the answers promise, held against each other.
+//! The routes, the document and the answers, compared with each other.
 
 mod described;
 mod examples;

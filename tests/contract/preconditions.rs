@@ -1,5 +1,5 @@
-//! Preconditions (RFC 9110 13): every route evaluates them, and what a change expects is compared
-//! in the transaction that makes the change.
+//! Preconditions (RFC 9110 13): every route evaluates them, and a change compares its expected
+//! state in its own transaction.
 
 use std::sync::Barrier;
 
@@ -14,7 +14,7 @@ const JOURNAL: &str = "/api/journal";
 const ENTRY: &str = r#"{"traded_on":"2026-11-20","symbol":"NSE:M&M","side":"buy","quantity":10,
     "price":3012.05}"#;
 
-/// A user with a synced portfolio and one journal entry; gives the entry's path.
+/// A user with a synced portfolio and one journal entry, and the entry's path.
 fn user() -> (User, String) {
     let user = User::new();
     user.service.await_instruments();
@@ -57,12 +57,12 @@ fn every_read_evaluates_them() {
     let mut read = 0;
     for route in ROUTES.iter().filter(|route| route.method == Method::Get) {
         let target = target(route, &entry);
-        // A stream has no end to wait for; its head says the same.
+        // A stream never ends, so its head is requested.
         let is_stream = route.path == STREAM;
         let method = if is_stream { "HEAD" } else { "GET" };
         let get = |lines: &str| ask(&user, method, &target, lines);
-        // Health of a service that gets on too slowly is 503, and no problem document. A list may
-        // be published between two answers.
+        // Health of a service in trouble is a 503 without a problem document. A list may be
+        // published between two answers.
         let (plain, failing) = until(&target, || {
             let (answer, failing) = (get(""), get("If-Match: \"x\"\r\n"));
             let is_document = answer.header("content-type") == Some("application/json");
@@ -71,7 +71,7 @@ fn every_read_evaluates_them() {
             (agree && (is_there || !is_document)).then_some((answer, failing))
         });
         if plain.status != 200 {
-            // No list has been published: what is no success ignores preconditions.
+            // No list has been published. Only a success evaluates preconditions.
             let (status, code) = match route.path {
                 "/api/market/candles" => (404, "candles_not_found"),
                 _ => (503, "signals_not_ready"),
@@ -93,7 +93,8 @@ fn every_read_evaluates_them() {
             let answer = get(&format!("If-Match: {none}\r\n"));
             precondition_fails(&answer, is_stream);
         }
-        // If-Match is asked first (13.2.2); dates are of no resource here and count for nothing.
+        // If-Match is evaluated first (13.2.2). Resources have no dates here, so dates do not
+        // count.
         let both = get("If-None-Match: *\r\nIf-Match: \"x\"\r\n");
         precondition_fails(&both, is_stream);
         assert_eq!(get("If-Match: *\r\nIf-None-Match: *\r\n").status, 304, "{target}");
@@ -117,7 +118,7 @@ fn every_read_evaluates_them() {
     user.service.stop();
 }
 
-/// A head alone has no document.
+/// A bare head has no document.
 #[track_caller]
 fn precondition_fails(answer: &Answer, is_head: bool) {
     if is_head {
@@ -127,7 +128,7 @@ fn precondition_fails(answer: &Answer, is_head: bool) {
     }
 }
 
-/// Some content changes from one second to the next; then the pair of requests is tried again.
+/// Some content changes each second. Then the pair of requests is repeated.
 fn tags_are_compared(user: &User, target: &str) {
     let mut client = user.service.client();
     let mut ask = |lines: &str| client.request("GET", target, &format!("{}{lines}", user.auth));
@@ -179,7 +180,8 @@ fn an_entry_is_changed_only_as_it_was_seen() {
     assert_eq!(first, seen());
     let put = |lines: &str, body: &str| write(&user, "PUT", &entry, lines, body);
     let other = ENTRY.replace("NSE:M&M", "NSE:INFY");
-    // A PUT stores something else than it was sent, so its answer has no validator (9.3.4).
+    // A PUT stores a document that differs from the one sent, so its answer has no validator
+    // (9.3.4).
     let put_once = put(&format!("If-Match: {first}\r\n"), &other);
     assert_eq!((put_once.status, put_once.header("etag")), (200, None), "{}", put_once.text());
     let second = seen();
@@ -225,7 +227,7 @@ fn the_list_has_a_tag_for_each_page_and_writing_can_wait_for_it() {
     };
     let added = add("", format!("If-Match: {all}\r\n"));
     assert_eq!(added.status, 201, "{}", added.text());
-    // Of the new entry.
+    // The tag of the new entry.
     assert_eq!(tag(&added), tag(&user.get(added.header("location").unwrap())));
     assert_ne!(all, list(""));
     assert_ne!(one, list("?limit=1"));
@@ -269,8 +271,8 @@ fn of_many_who_saw_the_same_entry_one_changes_it() {
     user.service.stop();
 }
 
-/// What has no representation cannot be in the state that `If-Match` names, and is never in one
-/// that `If-None-Match` forbids.
+/// A resource without a representation never has the state in `If-Match`, nor one in
+/// `If-None-Match`.
 #[test]
 fn what_cannot_be_read_matches_nothing() {
     let (user, _) = user();

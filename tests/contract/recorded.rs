@@ -1,5 +1,5 @@
-//! Every route's reply, recorded: a client gets it byte for byte as `tests/fixtures/replies.txt`
-//! has it, members in the same order and numbers with the same digits.
+//! Every route's reply, recorded: a client gets it byte for byte as in
+//! `tests/fixtures/replies.txt`, members in the same order and numbers with the same digits.
 //!
 //! A change of the file is a change for clients: read its diff before it is committed.
 
@@ -14,9 +14,9 @@ use crate::support::source::expect_made;
 use crate::support::{Answer, SNAPSHOT, Scene, Service, bearer, until};
 
 const RECORDED: &str = "tests/fixtures/replies.txt";
-/// After the close: prices stand still, however long it takes.
+/// After the close prices stand still, however long a request takes.
 const EVENING: &str = "2026-11-20T20:00:00+05:30";
-/// A look moves the clock by so much, so that limits of a second let go.
+/// Each check advances the clock, so that limits of a second pass.
 const STEP_MS: i64 = 50;
 
 const LOGIN: &str = r#"{"email":"replies@example.com","password":"nine green parrots","name":"A"}"#;
@@ -37,7 +37,8 @@ const READS: [&str; 8] = [
     "/api/journal?limit=1",
 ];
 
-/// `text` with what differs from run to run replaced: tokens, and times of the day of the run.
+/// `text` with the values that differ from run to run replaced: tokens, and times of the day of the
+/// run.
 fn steady(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -93,13 +94,13 @@ impl Recorder<'_> {
         self.auth = bearer(token.trim_matches('"'));
     }
 
-    /// The names of its members, in order: their values change each second.
+    /// Only the names of its members, in order: their values change each second.
     fn note_names(&mut self, target: &str) {
         let answer = self.service.get(target);
         let pieces: Vec<&str> = answer.text().split("\":").collect();
         let names =
             pieces[..pieces.len() - 1].iter().map(|piece| piece.rsplit('"').next().unwrap());
-        // Those that are there only now and then.
+        // Members that are present only sometimes.
         let names = names.filter(|name| !matches!(*name, "age_ms" | "failure" | "delay_s"));
         let _ =
             writeln!(self.text, "names in GET {target}\n{}\n", names.collect::<Vec<_>>().join(" "));
@@ -205,12 +206,12 @@ fn portfolio(to: &mut Recorder<'_>, scene: &Scene) {
         );
         to.send("POST", "/api/portfolio/brokerb-sync", &body);
     };
-    // The server's own key, which is warned of, and another.
+    // The server's own key, which causes a warning, and another.
     sync_a(to, "simkeya");
     sync_a(to, "simkeya-1");
     sync_b(to);
     READS.iter().for_each(|target| drop(to.get(target)));
-    // Forty shares at the depository, thirty of them with a cost; no price of any.
+    // Forty shares at the depository, of which thirty have a cost, all without a price.
     let held = r#"{"user_id":"PF0001",
         "demat":[{"stock_code":"TCS","isin":"INE467B01029","quantity":"40"}],
         "portfolio":[{"stock_code":"TCS","quantity":"30","average_price":"250.125",
@@ -262,7 +263,7 @@ fn refusals(to: &mut Recorder<'_>) {
     to.note("DELETE /api/portfolio/data, If-Match", &answer);
 }
 
-/// Signals of a finished day, then those of a running one beside them.
+/// Signals of a finished day, then together with those of a running one.
 fn signals(text: &mut String) {
     let stage = Stage::with("2026-11-19", &NINE, 1);
     let service = stage.start();

@@ -1,5 +1,5 @@
-//! Each documented reply of a broker, once through the whole service: what a client gets is the
-//! table in `docs/broker-replies.md`.
+//! Each documented reply of a broker through the whole service. The client's results are the table
+//! in `docs/broker-replies.md`.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::support::upstream::{Said, Upstream};
 use crate::support::{Answer, Scene, Service, TRADING, bearer};
 
 const TABLE: &str = "docs/broker-replies.md";
-/// After a broker that wants to be left alone.
+/// A pause for a broker in its cooldown.
 const RESTED_MS: i64 = 3 * 3_600_000;
 
 const INTRODUCTION: &str = "\
@@ -31,7 +31,7 @@ A failed sync changes nothing that is stored. A reply that stands in no row is 5
 `broker_unavailable` or 504 `broker_timeout`.
 ";
 
-/// What a client has to get.
+/// The status and code for a client.
 fn expected(answer: Option<BrokerErrorKind>) -> (u16, &'static str) {
     match answer {
         None => (200, ""),
@@ -51,7 +51,7 @@ fn expected(answer: Option<BrokerErrorKind>) -> (u16, &'static str) {
     }
 }
 
-/// What an account with nothing is told.
+/// The broker's replies for an empty account.
 fn usual(target: &str) -> Said {
     Said::json(match target {
         "/session/token" => r#"{"status":"success","data":{"access_token":"t"}}"#,
@@ -99,7 +99,7 @@ impl Stage {
 
     fn sync(&self, target: &str, code: &str, number: usize, row: DocumentedReply) -> Answer {
         *self.row.lock() = Some(row);
-        // A key for each, so that no limit of one is met.
+        // Each call has a key of its own, so that no key's limit is reached.
         let body = format!(r#"{{"api_key":"k-{number}","api_secret":"s","{code}":"c"}}"#);
         self.service.post(target, &self.user, &body)
     }

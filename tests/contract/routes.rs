@@ -1,4 +1,4 @@
-//! The surface as the documents tell it.
+//! The routes, as the documents list them.
 
 use bhav::api::ROUTES;
 

@@ -1,4 +1,4 @@
-//! The broker's own sample replies through a whole sync: our totals beside theirs.
+//! The broker's own sample replies through a whole sync: our totals compared with theirs.
 
 use rust_decimal::Decimal;
 use sonic_rs::JsonValueTrait;
@@ -11,7 +11,7 @@ const SESSION: &str = include_str!("../fixtures/broker_a/generate_session.json")
 const HOLDINGS: &str = include_str!("../fixtures/broker_a/holdings.json");
 const POSITIONS: &str = include_str!("../fixtures/broker_a/positions.json");
 
-/// Shares bought yesterday: the broker counts them beside the settled ones.
+/// Shares bought yesterday, which the broker counts separately from the settled ones.
 const T1: u32 = 5;
 
 /// Totals of holdings, and the profit of net positions.
@@ -34,7 +34,7 @@ fn all<'t>(text: &'t str, name: &str) -> Vec<&'t str> {
     found.map(|(at, _)| raw(&text[at..], name).trim()).collect()
 }
 
-/// What the broker's reply itself adds up to: its quantities and its own `pnl` of each row.
+/// Totals of the broker's reply: its quantities, and its own `pnl` of each row.
 fn theirs(holdings: &str) -> Totals {
     // Each row's own members come before those of its margin-funded part.
     let rows: Vec<&str> = holdings.split("\"tradingsymbol\"").skip(1).collect();
@@ -53,7 +53,7 @@ fn theirs(holdings: &str) -> Totals {
     }
 }
 
-/// What the service makes of the same, and why it says that the two differ.
+/// The service's totals of the same reply, and its reason for a difference.
 fn ours(holdings: &str) -> (Totals, String) {
     let holdings = holdings.to_owned();
     let upstream = Upstream::start(move |asked| {
@@ -115,7 +115,7 @@ fn the_official_samples_come_to_the_brokers_own_totals() {
     show("official samples", &ours, &theirs, &reason);
     assert_eq!(ours, theirs);
     assert_eq!((ours.pnl.as_str(), ours.invested.as_str()), ("-437.35", "12989.5"));
-    // They write floating-point numbers: -629.2999999999993 for -629.3.
+    // The broker writes floating-point numbers: -629.2999999999993 for -629.3.
     assert_eq!(reason, "rounding");
 }
 

@@ -1,4 +1,4 @@
-//! Everything around the answers: methods, unknown paths, request ids, cross-origin access.
+//! The surface around the answers: methods, unknown paths, request ids, cross-origin access.
 
 use crate::support::{PRICES, SNAPSHOT, Scene, Service, TRADING, bearer};
 use bhav::api::ROUTES;
@@ -38,7 +38,7 @@ fn options_lists_the_methods() {
         assert_eq!(answer.status, 204, "{path}");
         let allowed = answer.header("allow").unwrap();
         match path {
-            // The server itself, and so whatever any of its paths takes.
+            // `*` is the server itself, so any method of any path is allowed.
             "*" => assert!(ROUTES.iter().all(|r| allowed.contains(r.method.as_str())), "{allowed}"),
             _ => assert_eq!(allowed, "GET, HEAD, OPTIONS", "{path}"),
         }
@@ -115,7 +115,7 @@ fn another_origin_may_not() {
             let headers = format!("Origin: {origin}\r\nAccess-Control-Request-Method: GET\r\n");
             let answer = client.request(method, SNAPSHOT, &headers);
             assert!(!answer.head().contains("Access-Control-"), "{origin}: {}", answer.head());
-            // A shared cache must not hand this answer to the allowed origin.
+            // A shared cache must not give this answer to the allowed origin.
             assert!(answer.headers("vary").contains(&"Origin"), "{origin}");
         }
     }
@@ -123,7 +123,7 @@ fn another_origin_may_not() {
     service.stop();
 }
 
-/// A request that the HTTP layer itself refuses, and with which status.
+/// Requests that the HTTP layer itself refuses, with their status.
 fn refused_by_the_layer() -> Vec<(String, u16)> {
     let get = |lines: &str| format!("GET /api/health HTTP/1.1\r\nHost: a\r\nORIGIN{lines}\r\n");
     let put =
@@ -197,7 +197,7 @@ fn an_encoded_letter_is_the_letter() {
         ("/api/portfolio/positions?incl%75de%5Fclosed=true", 200),
         ("/api/journal?%6C%69%6D%69%74=1&lim%69t=1", 400),
         ("/api/journal?limit=1&%6Cimit=2", 400),
-        // What is reserved, or is no escape, is not the same as what it stands for.
+        // A reserved or invalid escape differs from the character that it stands for.
         ("/api%2Fhealth", 404),
         ("/api/health%20", 404),
         ("/api/journal/%30", 404),

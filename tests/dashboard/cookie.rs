@@ -80,7 +80,7 @@ fn a_second_cookie_proves_the_login_to_later_ones_and_gives_access_to_nothing() 
     let expected = "HttpOnly; SameSite=Strict; Path=/api/auth/login; Max-Age=34560000; Secure";
     assert_eq!(attributes, expected);
     let proof = pair.strip_prefix("earlier_login_cookie=").unwrap();
-    // In whatever place.
+    // The proof is refused in every place.
     for headers in [
         bearer(proof),
         format!("Cookie: access_token_cookie={proof}\r\n"),
@@ -90,7 +90,7 @@ fn a_second_cookie_proves_the_login_to_later_ones_and_gives_access_to_nothing() 
         let json = service.client().request("GET", SESSION, &headers).json();
         assert!(json["user"].is_null());
     }
-    // A logout leaves it; the end of the account does not.
+    // A logout keeps the cookie; deleting the account removes it.
     let cookie = kept(&answer);
     let out = service.post("/api/auth/logout", &format!("{cookie}{OWN}"), "");
     assert_eq!(out.headers("set-cookie").len(), 1);
@@ -115,7 +115,7 @@ fn a_page_of_another_site_gets_no_cookie() {
         "Origin: null\r\nSec-Fetch-Site: same-origin\r\n",
         "Origin: http://localhost\r\nSec-Fetch-Site: same-site\r\n",
         "",
-        // A proxy that does TLS and does not pass Host on.
+        // A proxy that terminates TLS and does not pass the Host.
         "Origin: https://dash.example\r\nSec-Fetch-Site: same-origin\r\n",
     ] {
         let answer = by_cookie(&service, headers);
@@ -128,7 +128,7 @@ fn a_page_of_another_site_gets_no_cookie() {
     }
     let rewritten = "Origin: https://dash.example\r\nSec-Fetch-Site: same-origin\r\n";
     assert!(by_cookie(&service, rewritten).text().contains("Host"));
-    // Nobody was registered by that.
+    // That request registered nobody.
     let body = r#"{"email":"c@mail.example","password":"correct horse"}"#;
     assert_eq!(service.post(LOGIN, "", body).status, 401);
     service.stop();

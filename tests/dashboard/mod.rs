@@ -1,4 +1,4 @@
-//! The dashboard as a browser meets it: its pages and files, the login by cookie, and the way back
+//! The dashboard as a browser uses it: its pages and files, the login by cookie, and the return
 //! from a broker's login.
 
 mod broker_return;

@@ -17,7 +17,7 @@ const PAGES: [&str; 12] = [
     "/api",
 ];
 
-/// What the brief asked for, to the letter.
+/// The policy that the brief asks for, literally.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
     connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors \
     'none'; require-trusted-types-for 'script'; trusted-types 'none'";
@@ -42,7 +42,7 @@ const PAGE_HEADERS: [(&str, &str); 6] = [
     ("cross-origin-resource-policy", "same-origin"),
     ("permissions-policy", "camera=(), geolocation=(), microphone=(), payment=()"),
 ];
-/// Of a file, which may do nothing where it is opened by itself.
+/// Headers of a file, which has no permissions if it is opened by itself.
 const FILE_HEADERS: [(&str, &str); 3] = [
     ("content-security-policy", "default-src 'none'"),
     ("x-content-type-options", "nosniff"),
@@ -73,7 +73,7 @@ fn every_page_and_file_comes_in_every_coding_with_its_headers() {
         let mut tags = Vec::new();
         for coding in CODINGS {
             let is_coded = coding != "identity" && plain.body.len() >= 256;
-            // On a busy machine the first to ask may get it as it is.
+            // On a busy machine the first request may get the uncompressed file.
             let answer = until("the compressed file", || {
                 let answer = coded(&mut client, &path, coding);
                 (answer.header("content-encoding").is_some() == is_coded).then_some(answer)

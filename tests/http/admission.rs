@@ -1,4 +1,4 @@
-//! Who gets in: caps, addresses, proxies, sockets.
+//! Admission of connections: caps, addresses, proxies, sockets.
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -35,7 +35,7 @@ fn at_the_cap_accepting_pauses_and_resumes_when_one_ends() {
     assert_eq!(harness.shared().slots.open(), 3);
 }
 
-/// Its slot and its share of the address are free together.
+/// A closed connection frees its slot and its share of the address together.
 #[test]
 fn who_waits_at_the_cap_is_not_refused_for_one_that_has_just_left() {
     let harness = Harness::with(&HttpSettings { connections_max: 2, ..settings() });
@@ -141,7 +141,7 @@ fn a_unix_socket_serves_and_is_removed_at_the_end() {
         assert_eq!(harness.drain(), 0);
     }
     assert!(!path.exists(), "the process may exit as soon as the drain is over");
-    // One that a killed instance left behind is replaced.
+    // A socket that a killed instance left behind is replaced.
     drop(UnixListener::bind(&path).unwrap());
     let harness = Harness::with(&unix);
     assert_eq!(harness.connect().ask(GET).status, 200);
@@ -164,7 +164,7 @@ fn the_socket_of_a_supervisor_is_found_by_its_kind() {
     assert_eq!(listener.address(), address);
     let blocked = listener.accept().unwrap_err();
     assert_eq!(blocked.kind(), ErrorKind::WouldBlock);
-    // Who passes a socket meant it to be used; a file is none.
+    // A passed descriptor is meant to be used, so a file in place of a socket is an error.
     let none = Listener::open("127.0.0.1:0", vec![file(), datagram()]);
     assert!(matches!(none, Err(ListenError::Inherited(_))));
     assert!(matches!(Listener::open("nowhere", vec![file()]), Err(ListenError::BadAddress(_))));
@@ -186,7 +186,7 @@ fn a_port_can_be_bound_again_at_once() {
     let harness = Harness::start();
     let address = harness.address.clone();
     let mut wire = harness.connect();
-    // The server closes first, so that its end lingers in the kernel.
+    // The server closes first, so that its end of the connection lingers in the kernel.
     assert!(wire.ask("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").says_close());
     wire.closes();
     assert_eq!(harness.drain(), 0);

@@ -80,7 +80,7 @@ fn malformed_chunks_are_refused_and_nothing_after_them_is_read() {
         many_trailers.as_str(),
     ] {
         let mut wire = harness.connect();
-        // The client may find the connection closed while it still sends.
+        // The server may close the connection while the client still sends.
         wire.write(HEAD).try_write(format!("{chunks}{next}").as_bytes()).ok();
         let answer = wire.answer();
         assert_eq!(answer.status, 400, "{chunks:?}");

@@ -1,4 +1,4 @@
-//! Clients that take their time. The settings make every deadline pass within a second.
+//! Slow clients. With these settings every deadline passes within a second.
 
 use bhav::base::Clock;
 use bhav::http::serve::HttpSettings;
@@ -6,7 +6,7 @@ use bhav::http::serve::HttpSettings;
 use crate::support::wait::PATIENCE_MS;
 use crate::support::{Client, Harness, small, until};
 
-/// Sends `text` a byte at a time, waiting a little after each, until the server has had enough.
+/// Sends `text` a byte at a time, with a short wait after each, until the server closes.
 fn drip(wire: &mut Client, text: &str) {
     let clock = Clock::system();
     let mut bytes = text.bytes().cycle();
@@ -39,7 +39,7 @@ fn a_head_that_drips_in_is_408() {
     wire.write("GET / HTTP/1.1\r\nHost: a\r\n");
     drip(&mut wire, "X-Slow: y\r\n");
     timed_out(&mut wire);
-    // Also when an earlier request on the connection was quick.
+    // The same after a quick request on the connection.
     let mut wire = harness.connect();
     assert_eq!(wire.ask("GET / HTTP/1.1\r\nHost: a\r\n\r\nGET ").status, 200);
     timed_out(&mut wire);
@@ -90,7 +90,7 @@ fn a_stray_line_end_after_a_request_is_not_a_slow_request() {
     let post = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx\r\n";
     assert_eq!(wire.ask(post).status, 200);
     assert_eq!(wire.ask("GET /n HTTP/1.1\r\nHost: a\r\n\r\n\r\n\r\n").field("path"), "/n");
-    // Closed as idle: no 408 that a client could take for its next answer.
+    // Closed as idle, without a 408 that a client could take for its next answer.
     wire.closes();
 }
 
@@ -110,7 +110,7 @@ fn a_handler_may_take_longer_than_any_deadline_of_the_wire() {
     let mut wire = harness.connect();
     wire.write("GET /lane HTTP/1.1\r\nHost: a\r\n\r\n");
     harness.probe.waiting.recv().unwrap();
-    // A silent connection that came later has been closed: deadlines have passed meanwhile.
+    // A silent connection that came later has been closed, so deadlines have passed.
     harness.connect().closes();
     harness.probe.release.send(()).unwrap();
     assert_eq!(wire.answer().body, b"Ok(Ok(true))");

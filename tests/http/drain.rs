@@ -1,4 +1,4 @@
-//! The end: no request that has reached us is lost.
+//! The drain: no request that reached the server is lost.
 
 use bhav::http::serve::HttpSettings;
 use bhav::rt::threads;
@@ -29,7 +29,7 @@ fn requests_in_flight_and_requests_already_sent_are_answered() {
     until("it drains", || shared.is_draining());
     until("new connections are refused", || Client::try_connect(&address).is_err());
 
-    // An idle connection's request that is already under way is answered.
+    // A request on its way over an idle connection is answered.
     let answer = idle.ask(GET);
     assert_eq!((answer.status, answer.says_close()), (200, true));
     idle.closes();
@@ -41,7 +41,7 @@ fn requests_in_flight_and_requests_already_sent_are_answered() {
     let answer = on_lane.answer();
     assert_eq!((answer.body.as_slice(), answer.says_close()), (&b"Ok(Ok(true))"[..], true));
     on_lane.closes();
-    // The client learns with its first answer that no further one will come; it may ask elsewhere.
+    // The first answer announces that no other will follow, so the client can ask elsewhere.
     assert!(queued.answer().says_close());
     queued.closes();
     assert_eq!(draining.join().unwrap(), 0);

@@ -1,4 +1,4 @@
-//! However a stream of requests is cut into packets, its answers are the same.
+//! The answers to a stream of requests do not depend on how it is cut into packets.
 
 use std::net::Shutdown;
 
@@ -40,7 +40,7 @@ fn request() -> impl Strategy<Value = String> {
 fn answers(harness: &Harness, pieces: &[&[u8]], count: usize) -> Vec<Answer> {
     let mut wire = harness.connect();
     for piece in pieces {
-        // A server that refuses a valid request shows in its answer, not in a send that fails.
+        // A valid request that is refused shows in its answer, not in a failed send.
         wire.try_write(piece).ok();
     }
     let mut answers: Vec<Answer> = (0..count).map(|_| wire.answer()).collect();
@@ -58,13 +58,13 @@ fn pieces<'a>(stream: &'a [u8], cuts: &[prop::sample::Index]) -> Vec<&'a [u8]> {
     cuts.windows(2).map(|pair| &stream[pair[0]..pair[1]]).collect()
 }
 
-/// Statuses of everything that comes back until the server closes.
+/// Statuses of all answers until the server closes.
 fn statuses(harness: &Harness, pieces: &[&[u8]]) -> Vec<u16> {
     let mut wire = harness.connect();
     for piece in pieces {
         wire.try_write(piece).ok();
     }
-    // Where the server has closed already, there is nothing left to shut.
+    // If the server has closed already, there is nothing to shut down.
     wire.socket.shutdown(Shutdown::Write).ok();
     wire.statuses_to_the_end()
 }

@@ -1,6 +1,5 @@
-//! Where a request ends. A proxy in front that sees it end elsewhere could be made to smuggle
-//! another one past its rules, so whatever can be read in two ways is refused, and nothing after it
-//! is read.
+//! The end of a request. If a proxy in front sees it elsewhere, a second request could be smuggled
+//! past the proxy's rules. So an ambiguous request is refused, and nothing after it is read.
 
 use crate::support::{Harness, until};
 use sonic_rs::JsonValueTrait;
@@ -85,7 +84,7 @@ fn codings_other_than_chunked_alone_are_refused() {
     ] {
         refused_lines(&harness, &format!("Transfer-Encoding: {value}"), 400);
     }
-    // One that is not known, under a last `chunked` that tells where the body ends (RFC 9112 6.1).
+    // An unknown coding before a final `chunked`, which ends the body (RFC 9112 6.1).
     for value in [
         "gzip, chunked",
         "GZIP ,\tChunked",
@@ -205,7 +204,7 @@ fn empty_lines_and_bare_line_feeds_before_and_in_a_head_are_tolerated_alike() {
     let mut wire = harness.connect();
     assert_eq!(wire.ask("\r\n\r\nGET /a HTTP/1.1\r\nHost: a\r\n\r\n").field("path"), "/a");
     assert_eq!(wire.ask("GET /b HTTP/1.1\nHost: a\nX-Seen: 1\n\n").field("path"), "/b");
-    // One line end counts as one, whichever it is: the length is seen, its body is not a request.
+    // Either line end counts as one: the length is recognised, so its body is not a request.
     let length = SMUGGLED.len();
     wire.write(format!("POST /ignore HTTP/1.1\nHost: a\nX: y\nContent-Length: {length}\r\n\n"));
     assert_eq!(wire.ask(SMUGGLED).body, b"ignored");

@@ -1,4 +1,4 @@
-//! Handlers that fail, and the ones beside them that must not notice.
+//! Handlers that fail, and others that must not notice.
 
 use crate::support::{Harness, until};
 #[test]
@@ -8,7 +8,7 @@ fn a_panic_costs_one_request_and_one_connection() {
     assert_eq!(neighbour.ask("GET /n HTTP/1.1\r\nHost: a\r\n\r\n").status, 200);
     for path in ["/panic", "/halfway", "/mute", "/twice"] {
         let mut wire = harness.connect();
-        // The answers before it are kept; the requests after it are not served.
+        // Earlier answers are kept; later requests are not served.
         let text = format!(
             "GET /before HTTP/1.1\r\nHost: a\r\n\r\n\
              GET {path} HTTP/1.1\r\nHost: a\r\n\r\n\

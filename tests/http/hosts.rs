@@ -1,5 +1,5 @@
-//! `Host` and the authority of a target, by RFC 3986 3.2 and RFC 9112 3.2: what a proxy in front
-//! could take for another host is refused.
+//! `Host` and the authority of a target, by RFC 3986 3.2 and RFC 9112 3.2. A value that a proxy in
+//! front could take for another host is refused.
 
 use crate::support::Harness;
 const GOOD: [&str; 26] = [

@@ -36,7 +36,7 @@ fn a_head_of_16_kib_passes_and_more_is_431() {
     assert_eq!(wire.ask(filled(16 * 1024)).status, 200);
     wire.write(filled(16 * 1024 + 1));
     refused(&mut wire, 431, "head_too_large");
-    // One that never ends is refused once the limit is reached, not collected.
+    // An endless header is refused at the limit and not collected.
     let mut endless = harness.connect();
     endless.write("GET / HTTP/1.1\r\nHost: a\r\nX: ");
     endless.try_write("y".repeat(17 * 1024).as_bytes()).ok();
@@ -73,16 +73,17 @@ fn a_body_past_the_limit_is_413_and_readable_by_a_client_that_still_sends() {
     ] {
         let mut wire = harness.connect();
         wire.write(format!("POST / HTTP/1.1\r\nHost: a\r\n{head}"));
-        // Well below what the server drops after its answer, so that it reads all of this.
+        // Well below the bytes that the server discards after its answer, so that it reads all of
+        // this.
         wire.write(&megabyte[..100_000]);
         refused(&mut wire, 413, "body_too_large");
-        // One that sends more than that is cut off, and still finds the answer it was given.
+        // A client that sends more is cut off, and still finds its answer.
         let mut wire = harness.connect();
         wire.write(format!("POST / HTTP/1.1\r\nHost: a\r\n{head}"));
         wire.try_write(megabyte.as_bytes()).ok();
         refused(&mut wire, 413, "body_too_large");
     }
-    // A client that sends without end meets a closed connection, not an endless listener.
+    // The server closes on a client that sends without end.
     let mut wire = harness.connect();
     wire.write("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1048576000\r\n\r\n");
     let stopped = (0..200).any(|_| wire.try_write(megabyte.as_bytes()).is_err());

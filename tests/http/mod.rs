@@ -1,4 +1,4 @@
-//! HTTP/1.1 as hostile, slow, careless and ordinary clients speak it.
+//! HTTP/1.1 from hostile, slow, careless and ordinary clients.
 
 mod admission;
 mod chunked;

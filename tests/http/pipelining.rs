@@ -7,7 +7,7 @@ use crate::support::{Harness, small};
 use bhav::http::serve::HttpSettings;
 use bhav::rt::threads;
 
-/// A turn gathers this much before it is written.
+/// Output gathered in one pass before it is written.
 const FLUSH_BYTES: usize = 64 * 1024;
 
 fn get(number: usize) -> String {
@@ -62,7 +62,7 @@ fn a_mixture_of_framings_stays_in_step() {
 
 #[test]
 fn a_client_that_always_has_a_request_begun_is_not_slow() {
-    // Each deadline counts for one request: what was answered has taken its own.
+    // Each deadline belongs to one request: an answered one has used up only its own.
     let settings = HttpSettings { head_timeout_ms: 1_000, body_timeout_ms: 1_000, ..small() };
     let harness = Harness::with(&settings);
     let clock = bhav::base::Clock::system();
@@ -116,14 +116,14 @@ fn one_client_pipelining_deeply_waits_for_its_neighbours_after_each_flush() {
     let harness = Harness::start();
     let slots = &harness.shared().slots;
     let mut wire = harness.connect();
-    // What is answered in one turn is no reason to wait.
+    // Answers of one pass do not make the connection wait.
     let answers = 16;
     wire.write("GET /large?1500 HTTP/1.1\r\nHost: a\r\n\r\n".repeat(answers));
     (0..answers).for_each(|_| assert_eq!(wire.answer().body.len(), 1_500));
     wire.ask("GET /large?200000 HTTP/1.1\r\nHost: a\r\n\r\n");
     wire.ask(get(1));
     assert_eq!(slots.yields(), 0);
-    // 450 KiB are several turns; once is enough for none of them.
+    // 450 KiB take several passes.
     let answers = 300;
     wire.write("GET /large?1500 HTTP/1.1\r\nHost: a\r\n\r\n".repeat(answers));
     (0..answers).for_each(|_| assert_eq!(wire.answer().body.len(), 1_500));

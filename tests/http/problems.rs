@@ -82,7 +82,7 @@ fn refusals_of_the_layer_itself_repeat_the_clients_id_too() {
         let answer = harness.connect().ask(format!("{chunked}{chunk}"));
         assert_eq!((answer.status, answer.header("x-request-id")), (status, Some("mine")));
     }
-    // An id is of one request: the next one on the same worker has its own.
+    // An id belongs to one request: the next one on the same worker gets another.
     for text in ["nonsense\r\n\r\n", "GET / HTTP/1.1\r\nHost: a\r\n :\r\n\r\n"] {
         let answer = harness.connect().ask(text);
         assert!(is_fresh_id(answer.header("x-request-id").unwrap()));
@@ -109,12 +109,12 @@ fn answers_carry_the_current_date() {
         let answer = wire.ask(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n"));
         let date = answer.header("date").unwrap();
         let parsed = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(date).unwrap();
-        // One second of granularity and whatever a busy machine adds.
+        // The date has a granularity of one second, plus the delay of a busy machine.
         let age_ms = clock.now_ms() - parsed.as_millisecond();
         assert!((0..10_000).contains(&age_ms), "{date} is {age_ms} ms old");
         assert!(date.ends_with(" GMT") && date.len() == 29, "{date}");
     }
-    // It moves on.
+    // The date advances.
     let date = |wire: &mut crate::support::Client| {
         let answer = wire.ask("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
         answer.header("date").unwrap().to_owned()

@@ -1,4 +1,4 @@
-//! What a whole process holds on to: descriptors, memory, processor time.
+//! Resources of a whole process: descriptors, memory, processor time.
 
 use std::fs::File;
 use std::io::Write;
@@ -16,7 +16,7 @@ use crate::support::process::{
 };
 use crate::support::{Client, Harness, until};
 
-/// Enough that what each costs stands out.
+/// Enough bodies for the cost of each to show.
 const BODIES: usize = 500;
 const CHUNKED: &str = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nx";
 const GET: &str = "GET /g HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -56,7 +56,7 @@ fn clients_that_never_read_cost_little_memory() {
         for wire in &wires {
             wire.socket.set_nonblocking(true).unwrap();
         }
-        // Until none of them takes any more, seen twice in a row.
+        // Writes until no connection accepts more, twice in a row.
         let mut quiet = 0;
         until("the server stops reading", || {
             let took = wires.iter().any(|wire| (&wire.socket).write(many.as_bytes()).is_ok());
@@ -77,7 +77,7 @@ fn bodies_that_do_not_arrive_cost_no_more_than_what_arrived() {
         let head =
             |length| format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n");
         let all_gone = || until("all are gone", || harness.shared().slots.open() == 0);
-        // Stacks are kept for the next ones, and this is not about them.
+        // Stacks are kept for later connections and must not count here.
         let mut wires: Vec<_> = (0..BODIES).map(|_| harness.connect()).collect();
         wires.iter_mut().for_each(|wire| assert_eq!(wire.ask(head(1) + "x").status, 200));
         drop(wires);

@@ -1,4 +1,4 @@
-//! Methods, versions and what a client may ask of the connection.
+//! Methods, versions, and a client's options for the connection.
 
 use bhav::http::serve::HttpSettings;
 
@@ -20,7 +20,7 @@ fn head_has_the_headers_of_get_and_no_body() {
         wire.write(format!("HEAD {path} HTTP/1.1\r\nHost: a\r\n{id}\r\n\r\n"));
         let head = wire.head();
         assert_eq!((head.status, without_date(&head)), (get.status, without_date(&get)), "{path}");
-        // Had a body followed, it would stand where the next answer begins.
+        // A body would be at the place where the next answer begins.
         assert_eq!(wire.ask("GET /n HTTP/1.1\r\nHost: a\r\n\r\n").field("path"), "/n");
         assert_eq!(wire.pending(), 0);
     }
@@ -35,7 +35,7 @@ fn a_refused_head_request_gets_no_body_either() {
         assert!(wire.head().status >= 400);
         wire.closes();
     }
-    // What a GET is refused with has one, also after a HEAD on the same worker.
+    // A refused GET has a body, also after a HEAD on the same worker.
     let mut wire = harness.connect();
     let answer = wire.ask("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n");
     assert_eq!(answer.field("code"), "malformed_request");
@@ -123,7 +123,8 @@ fn other_versions_are_505_however_they_arrive() {
         let mut slow = harness.connect();
         let (first, second) = text.split_at(text.find("\r\n").unwrap() - 2);
         slow.write(first);
-        // A whole exchange on another connection: the server has seen the first part alone by then.
+        // A whole exchange on another connection: by then the server has received only the first
+        // part.
         harness.connect().ask("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
         slow.try_write(second.as_bytes()).ok();
         assert_eq!(slow.answer().status, 505, "{version} in two parts");
@@ -166,11 +167,11 @@ fn the_go_ahead_comes_before_the_body_is_sent() {
         assert_eq!((ahead.status, ahead.headers.len()), (100, 0));
         assert_eq!(wire.ask(body).field("body"), "hello");
     }
-    // Not needed when the body is there or there is none.
+    // No 100 is sent if the body has arrived or there is none.
     assert_eq!(wire.ask(format!("{expect}Content-Length: 5\r\n\r\nhello")).field("body"), "hello");
     assert_eq!(wire.ask(format!("{expect}Content-Length: 0\r\n\r\n")).status, 200);
     assert_eq!(wire.ask(format!("{expect}\r\n")).status, 200);
-    // Not for a body that will be refused.
+    // No 100 is sent for a body that will be refused.
     let answer = wire.ask(format!("{expect}Content-Length: 65537\r\n\r\n"));
     assert_eq!(answer.status, 413);
     wire.closes();

@@ -1,4 +1,4 @@
-//! Clients that ask and do not read.
+//! Clients that send requests and do not read.
 
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use bhav::http::serve::HttpSettings;
 
 const ASK: &str = "GET /owned HTTP/1.1\r\nHost: a\r\n\r\n";
 
-/// One whose kernel holds little for it.
+/// A client with a small receive buffer in the kernel.
 fn short_of_memory(harness: &Harness) -> Client {
     let wire = Client::unconnected(&harness.address).unwrap();
     wire.socket.set_recv_buffer_size(4096).unwrap();
@@ -19,7 +19,7 @@ fn short_of_memory(harness: &Harness) -> Client {
     wire
 }
 
-/// Reads up to `count` bytes of whatever comes, then waits until `time_ms` of this test.
+/// Reads up to `count` bytes, then waits until `time_ms` of this test.
 fn read_until(wire: &Client, count: usize, clock: &Clock, time_ms: u64) -> usize {
     use std::io::Read;
     let mut room = vec![0; count];
@@ -34,7 +34,7 @@ fn read_until(wire: &Client, count: usize, clock: &Clock, time_ms: u64) -> usize
     at
 }
 
-/// Sends requests until the server takes no more; gives how many bytes it took.
+/// Sends requests until the server accepts no more, and returns the number of bytes accepted.
 fn stuff(wire: &Client, request: &[u8]) -> usize {
     use std::io::Write;
     wire.socket.set_write_timeout(Some(Duration::from_millis(200))).unwrap();
@@ -44,7 +44,7 @@ fn stuff(wire: &Client, request: &[u8]) -> usize {
         match (&wire.socket).write(&many) {
             Ok(count) => taken += count,
             Err(error) if error.kind() == ErrorKind::WouldBlock => return taken,
-            // Closed already: the unread deadline has passed on a busy machine.
+            // Closed already: on a busy machine the deadline for unread output has passed.
             Err(_) => return taken,
         }
         assert!(taken < 256 * 1024 * 1024, "the server reads without end");
@@ -129,7 +129,7 @@ fn a_client_that_drips_is_cut_off() {
 
 #[test]
 fn when_all_hold_too_much_the_slowest_loses_and_not_the_newest() {
-    // Nobody is cut off for being slow before all hold something, however busy the machine is.
+    // No connection is cut off before all have unread output, however busy the machine is.
     let patient = HttpSettings { unread_output_timeout_ms: 600_000, ..settings() };
     let harness = Harness::with(&patient);
     let shared = harness.shared();
@@ -148,10 +148,10 @@ fn when_all_hold_too_much_the_slowest_loses_and_not_the_newest() {
     assert_eq!(shared.stats.unread_cuts.value(), 1);
     let clock = Clock::system();
     let whole = |wire: &Client| read_until(wire, OWNED_BYTES, &clock, 0) == OWNED_BYTES;
-    // On a busy machine the kernel may have taken some more for the first since.
+    // On a busy machine the kernel may have taken some more bytes for the first one since.
     let cut = idle.iter().position(|wire| !whole(wire)).unwrap();
     assert!(cut < idle.len() / 2, "{cut} of {} has not stood still for long", idle.len());
-    // That no other was cut is counted.
+    // The counter shows that no other was cut off.
     assert!(whole(idle.last().unwrap()));
     assert_eq!(shared.stats.unread_cuts.value(), 1);
     drop(idle);

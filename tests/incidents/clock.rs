@@ -1,7 +1,7 @@
 //! The machine's clock jumps while the service runs, and the world's does not.
 //!
-//! A process cannot be given a wall clock of its own, so the service runs inside the test, on the
-//! one seam through which it sees time; `bhav status` is the real program.
+//! A process cannot be given a wall clock of its own, so the service runs inside the test, on its
+//! one source of time. `bhav status` is the real program.
 
 use bhav::base::Clock;
 use jiff::SignedDuration;
@@ -15,7 +15,7 @@ const MINUTE_MS: i64 = 60_000;
 
 struct Jump {
     morning: Morning,
-    /// The machine's clock; the world has its own.
+    /// The machine's clock. The world has another.
     machine: Clock,
     service: Service,
 }
@@ -36,7 +36,8 @@ impl Jump {
         self.service.0.address()
     }
 
-    /// Until it is told, and until it is well again after the clock is put right.
+    /// Waits until the trouble is reported, and until the service is well after the clock is
+    /// corrected.
     fn told_and_mended(self, minutes: i64, said: &str) {
         let status = self.morning.told(self.address(), "exchange_time_apart");
         assert_eq!(status.code, Some(1), "{}", status.screen);
@@ -52,7 +53,7 @@ impl Jump {
     }
 }
 
-/// Once the jump is known, nothing of before or after passes as fresh.
+/// Once the jump is known, no price from before or after it counts as fresh.
 fn until_marked(client: &mut Client) {
     until("the mark", || {
         let json = client.get(SNAPSHOT).json();
@@ -76,7 +77,7 @@ fn backwards_makes_prices_look_like_the_futures_which_is_said() {
     jump.told_and_mended(-60, "behind");
 }
 
-/// By the wrong clock every token has expired, and none by the exchange's.
+/// Every token has expired by the wrong clock, and none by the exchange's.
 #[test]
 fn started_a_week_ahead_no_revocation_is_forgotten() {
     let morning = Morning::at(OPEN);
@@ -98,7 +99,7 @@ fn started_a_week_ahead_no_revocation_is_forgotten() {
     service.stop();
     let service = ahead(8);
     assert_eq!((asked(&service, &revoked), asked(&service, &good)), (401, 401), "both expired");
-    // The store has been looked after, by this clock.
+    // The store's maintenance has run, by this clock.
     until("a probe", || {
         let lanes = service.health()["lanes"].clone();
         let probes = lanes.as_array().unwrap().iter().find(|lane| lane["name"] == "store-probe");
@@ -110,7 +111,7 @@ fn started_a_week_ahead_no_revocation_is_forgotten() {
     service.stop();
 }
 
-/// Nothing is restored that could be shown, and what comes is of the future.
+/// No price was restored, and new ones are from the future.
 #[test]
 fn started_behind_there_is_no_price_until_the_clock_is_right() {
     let morning = Morning::at(OPEN);

@@ -1,4 +1,4 @@
-//! The disk is full, takes no writes, or has damaged the database.
+//! The disk is full, is read-only, or has damaged the database.
 
 use std::fs::OpenOptions;
 use std::io::{Seek, SeekFrom, Write};
@@ -31,7 +31,7 @@ fn ready(morning: &Morning, program: &Program) -> Client {
     client
 }
 
-/// As [`Morning::told`]; what holds beside the trouble itself is the caller's.
+/// Same as [`Morning::told`]; the caller checks the other conditions.
 #[track_caller]
 fn told_beside(morning: &Morning, program: &Program, trouble: &str) -> Status {
     let status = morning.told(&program.address, trouble);
@@ -46,7 +46,7 @@ fn a_full_disk_costs_writes_only_and_is_noticed_when_it_has_room_again() {
     let program = start_in(&room, &morning);
     let mut client = ready(&morning, &program);
     assert_eq!(account(&mut client, "register", "first@example.com").status, 201);
-    // To the last block.
+    // Fills the disk to the last block.
     let fill = "cat /dev/zero >\"$0/ballast\" 2>/dev/null; test -s \"$0/ballast\"";
     room.sh(fill, &morning.state);
     until("a write to be refused", || {
@@ -57,7 +57,7 @@ fn a_full_disk_costs_writes_only_and_is_noticed_when_it_has_room_again() {
     .expect_problem(503, "store_unavailable");
     told_beside(&morning, &program, "store_full");
     assert_eq!(account(&mut client, "login", "first@example.com").status, 200, "reads go on");
-    // A backup to the same disk says what it lacks, and where.
+    // A backup to the same disk reports the lack of space, and where.
     let to = morning.state.join("kept.sqlite");
     let mut backup = room.command(BHAV);
     backup.args(["backup", to.to_str().unwrap(), &state_flag(&morning.state)]);
@@ -71,7 +71,7 @@ fn a_full_disk_costs_writes_only_and_is_noticed_when_it_has_room_again() {
     assert_eq!(account(&mut client, "register", &fresh_email()).status, 201);
 }
 
-/// Overwrites everything behind the header, and what was not yet moved into the file from its log.
+/// Overwrites everything after the header, and the part of the log not yet moved into the file.
 fn damage(database: &Path) {
     for (path, kept) in [(database.to_owned(), 100), (database.with_extension("sqlite-wal"), 0)] {
         let Ok(mut file) = OpenOptions::new().write(true).open(&path) else { continue };
@@ -87,7 +87,7 @@ fn fresh_email() -> String {
     format!("user{}@example.com", NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// By a service that is stopped again.
+/// Leaves an account, registered at a service that is stopped again.
 fn leave_an_account(room: &Room, morning: &Morning) {
     let mut program = start_in(room, morning);
     let mut client = ready(morning, &program);
@@ -108,7 +108,8 @@ fn a_read_only_state_directory_serves_and_is_noticed_when_it_takes_writes() {
     let login = account(&mut client, "login", "first@example.com");
     assert_eq!(login.status, 200, "{}", login.text());
     account(&mut client, "register", "second@example.com").expect_problem(503, "store_unavailable");
-    // A browser is logged out all the same, and so is the token for as long as the service runs.
+    // The browser is logged out nevertheless, and the token is refused for as long as the service
+    // runs.
     for body in ["", r#"{"everywhere":true}"#] {
         let login = account(&mut client, "login", "first@example.com");
         let token = bearer(&login.field("access_token"));
@@ -129,12 +130,12 @@ fn a_read_only_state_directory_serves_and_is_noticed_when_it_takes_writes() {
         let status = morning.status(&program.address);
         if status.names("store_read_only") { Err(status.screen) } else { Ok(status) }
     });
-    // The prices' own file was not opened at the start; that the cure is a restart is said.
+    // The prices' own file was not opened at start. The screen says that a restart is the cure.
     status.expect_on_screen("second_level_off");
     assert!(status.screen.contains("then restart"), "{}", status.screen);
 }
 
-/// Its lock is that of whoever could take it first; a second instance never writes beside it.
+/// The lock belongs to the first instance that could take it. A second one never writes.
 #[test]
 fn started_where_nothing_can_be_written_it_is_the_one_that_writes_later() {
     for earlier in [true, false] {
@@ -142,7 +143,7 @@ fn started_where_nothing_can_be_written_it_is_the_one_that_writes_later() {
         let room = Room::with_disk(&morning.state);
         leave_an_account(&room, &morning);
         if !earlier {
-            // As where the directory was made, and never written.
+            // As if the directory was made and never written.
             room.sh("rm \"$0/lock\"", &morning.state);
         }
         room.sh("mount -o remount,ro \"$0\"", &morning.state);
@@ -195,7 +196,7 @@ fn a_damaged_database_costs_accounts_only_and_a_backup_brings_them_back() {
     let status = told_beside(&morning, &program, "store_corrupt");
     assert!(status.screen.contains("bhav restore BACKUP"), "{}", status.screen);
     morning.serves(&mut client, "broker_a", false);
-    // The cure, as it is told.
+    // The cure of the screen.
     program.terminate();
     assert_eq!(program.exit().code(), Some(0));
     let ran = run(&mut bhav(&["restore", backup, "--yes", &state_flag(&morning.state)]));

@@ -3,7 +3,7 @@
 use super::morning::Morning;
 use crate::support::{SNAPSHOT, until};
 
-/// From a provider that is behind by seconds here, and by a quarter of an hour in the world.
+/// The provider's delay is some seconds here, and a quarter of an hour in the world.
 #[test]
 fn broker_a_dies_at_the_open_and_the_public_provider_serves_once_it_has_passed_it() {
     let morning = Morning::with_public_delay("2026-11-20T09:14:58+05:30", 4);

@@ -24,7 +24,7 @@ fn a_second_instance_on_the_state_is_refused_and_the_first_goes_on() {
     assert!(said.contains("in use by another instance"), "{said}");
     assert!(said.contains(morning.state.to_str().unwrap()), "{said}");
     morning.serves(&mut client, "broker_a", false);
-    // Who looks where the second one would have been is told that there is a first.
+    // A command with the second instance's address learns of the first.
     let nowhere = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = nowhere.local_addr().unwrap().to_string();
     drop(nowhere);
@@ -33,7 +33,7 @@ fn a_second_instance_on_the_state_is_refused_and_the_first_goes_on() {
     morning.well(&program.address);
 }
 
-/// As with every connection taken: the kernel keeps the caller waiting, and nobody takes the call.
+/// The kernel accepts and no process does, as with all connections taken.
 #[test]
 fn a_service_that_takes_no_connection_is_told_from_one_that_is_not_there() {
     let morning = Morning::at("2026-11-20T11:00:00+05:30");
@@ -49,7 +49,7 @@ fn a_service_that_takes_no_connection_is_told_from_one_that_is_not_there() {
     drop(program);
 }
 
-/// With the operator's listener, anybody is told that it lives.
+/// The operator's listener reports that the service lives.
 #[test]
 fn every_connection_taken_is_told_from_a_service_that_hangs() {
     let morning = Morning::at("2026-11-20T11:00:00+05:30");

@@ -1,5 +1,5 @@
-//! The file with the signing key is gone or another, while the service runs and needs it for the
-//! next start alone.
+//! The file with the signing key is missing or replaced while the service runs. Only the next start
+//! needs it.
 
 use std::fs;
 use std::process::Stdio;

@@ -1,4 +1,4 @@
-//! Nobody reads the log any more: the pipe behind standard error is closed.
+//! The log has no reader: the pipe behind standard error is closed.
 
 use std::process::Stdio;
 
@@ -16,7 +16,7 @@ fn a_closed_log_pipe_is_told_and_nothing_else_changes() {
     until("data", || (client.get(SNAPSHOT).status == 200).then_some(()));
     morning.well(&program.address);
     drop(program.child.stderr.take());
-    // Something to log.
+    // Causes log lines.
     morning.scene.fault("broker_a", r#"{"kind":"refuse"}"#);
     morning.serves(&mut client, "public", false);
     assert_eq!(morning.scene.control("DELETE", "faults", "").status, 200);

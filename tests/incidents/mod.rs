@@ -1,6 +1,6 @@
-//! The bad mornings of an operator: what goes wrong around the opening bell, against the real
-//! program in a simulated world. Each scene asks three things: is anything wrong served without a
-//! mark, does `bhav status` name the cause and the cure, and does it mend itself where it should.
+//! An operator's bad mornings: incidents around the opening bell, with the real program in a
+//! simulated world. Each scene checks that nothing wrong is served unmarked, that `bhav status`
+//! names cause and cure, and that the service recovers by itself where it should.
 
 mod clock;
 mod disk;

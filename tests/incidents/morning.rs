@@ -1,4 +1,4 @@
-//! The program beside a simulator on one clock, and what clients and the operator see of it.
+//! The program and a simulator on one clock, and the view of clients and of the operator.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -11,26 +11,26 @@ use bhav::sim::SimSettings;
 use jiff::Timestamp;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
 
-/// What is shown as broker A's and fresh is at most this old: its limit, its whole seconds, and the
-/// time that a busy machine takes.
+/// Largest age of a price shown as broker A's and fresh: its limit, its whole seconds, and the
+/// delay of a busy machine.
 const FRESH_MS_MAX: i64 = 5_000;
-/// The public provider's delay and its steps of a minute.
+/// The public provider's delay, and its steps of a minute.
 const FRESH_PUBLIC_MS_MAX: i64 = 20 * 60_000;
 
-/// A simulated outside world, in which the program is started, perhaps more than once.
+/// A simulated outside world, in which the program is started once or more.
 pub struct Morning {
     pub scene: Scene,
-    /// Where the program keeps its files.
+    /// The program's state directory.
     pub state: PathBuf,
 }
 
 impl Morning {
-    /// The world's clock reads `now` in this moment.
+    /// A morning whose clock reads `now` at this moment.
     pub fn at(now: &str) -> Self {
         Self::with_public_delay(now, SimSettings::default().public_delay_s)
     }
 
-    /// The same with a public provider that is behind by that much.
+    /// Same as [`at`](Self::at), with this delay of the public provider.
     pub fn with_public_delay(now: &str, public_delay_s: i64) -> Self {
         let settings = SimSettings { rate_limits: false, public_delay_s, ..SimSettings::default() };
         let scene = Scene::with(now, settings);
@@ -38,7 +38,7 @@ impl Morning {
         Self { scene, state }
     }
 
-    /// The command that serves this world; `listen` as the settings have it.
+    /// The command that serves this world, on the address `listen`.
     pub fn serve(&self, listen: &str) -> Command {
         self.arranged(bhav(&self.flags(listen).each_ref().map(String::as_str)))
     }
@@ -58,13 +58,13 @@ impl Morning {
             "--upstream-breaker-open-ms=200".to_owned(),
             "--upstream-breaker-open-max-ms=400".to_owned(),
             "--admin-listen=127.0.0.1:0".to_owned(),
-            // Everybody registers from one address.
+            // All users register from one address.
             "--login-attempts-per-minute=0".to_owned(),
             "--registration-attempts-per-minute=0".to_owned(),
         ]
     }
 
-    /// With the simulator's app and token in its environment.
+    /// Adds the simulator's app and token to the environment.
     pub fn arranged(&self, mut command: Command) -> Command {
         command
             .env("BROKERA_API_KEY", "simkeya")
@@ -78,12 +78,13 @@ impl Morning {
         Program::of(&mut self.serve("127.0.0.1:0"))
     }
 
-    /// What `bhav status` says about a service at `address`.
+    /// The `bhav status` of a service at `address`.
     pub fn status(&self, address: &str) -> Status {
         status(address, &self.state, self.scene.clock.now())
     }
 
-    /// The first status that names `trouble`. Its screen is one screen and says what the JSON says.
+    /// The first status that names `trouble`. It must fit on one screen, with the content of the
+    /// JSON.
     #[track_caller]
     pub fn told(&self, address: &str, trouble: &str) -> Status {
         let what = format!("bhav status names {trouble}");
@@ -92,13 +93,13 @@ impl Morning {
             if status.names(trouble) { Ok(status) } else { Err(status.screen) }
         });
         status.expect_on_screen(trouble);
-        // For the page on operating; shown with --nocapture.
+        // Printed for the page on operating, with --nocapture.
         say(&format!("--- {trouble}\n{}\n", status.screen));
         status
     }
 
-    /// The first status without anything that needs the operator. Daily candles are left out: they
-    /// are asked for again only after half a minute.
+    /// The first status without trouble. Daily candles are left out: after a failure they are
+    /// fetched again only half a minute later.
     #[track_caller]
     pub fn well(&self, address: &str) -> Status {
         until("bhav status is well again", || {
@@ -111,7 +112,7 @@ impl Morning {
         })
     }
 
-    /// Snapshot and quote of one answer each: there, and nothing old without a mark.
+    /// One snapshot and one quote: both exist, and no old price is unmarked.
     #[track_caller]
     pub fn honest(&self, client: &mut Client) -> Seen {
         let snapshot = client.get(SNAPSHOT);
@@ -131,7 +132,8 @@ impl Morning {
         seen
     }
 
-    /// Looks at what clients see, which is honest each time, until it is `source`'s and `stale`.
+    /// Checks a client's view until its source is `source` and its staleness `stale`. Each view
+    /// must mark old prices.
     #[track_caller]
     pub fn serves(&self, client: &mut Client, source: &str, stale: bool) {
         until(&format!("a snapshot of {source}, stale: {stale}"), || {
@@ -141,7 +143,7 @@ impl Morning {
         });
     }
 
-    /// Prices rest outside continuous trading; then age is no fault.
+    /// Outside continuous trading prices stand still, so age is no fault.
     #[track_caller]
     pub fn check(&self, shown: &Value, time: &str) -> Seen {
         let now = self.scene.clock.now();
@@ -161,14 +163,14 @@ fn minute_of_day_ist(now: Timestamp) -> i64 {
     (now.as_second() + 19_800).rem_euclid(86_400) / 60
 }
 
-/// Source and mark of what a client sees.
+/// Source and mark in a client's view.
 #[derive(Debug)]
 pub struct Seen {
     pub source: String,
     pub stale: bool,
 }
 
-/// What `bhav status` said, both ways.
+/// The output of `bhav status`, as JSON and as a screen.
 pub struct Status {
     pub code: Option<i32>,
     pub json: Value,
@@ -185,7 +187,7 @@ impl Status {
         troubles.iter().find(|known| known["name"] == trouble).cloned()
     }
 
-    /// Cause and cure stand on the screen, word by word.
+    /// Expects cause and cure literally on the screen.
     #[track_caller]
     pub fn expect_on_screen(&self, trouble: &str) {
         expect_screen(&self.screen);
@@ -200,7 +202,7 @@ impl Status {
     }
 }
 
-/// Asks twice: a change in between fails no test, because who waits asks again.
+/// Runs the command twice. A change in between fails no test, because callers repeat it.
 pub fn status(address: &str, state: &Path, now: Timestamp) -> Status {
     let ask = |more: &[&str]| -> Ran {
         let url = format!("--url=http://{address}");

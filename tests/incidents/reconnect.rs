@@ -1,4 +1,4 @@
-//! After a restart everybody comes back in the same moment.
+//! After a restart all clients reconnect at the same moment.
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener};
@@ -10,13 +10,13 @@ use sonic_rs::{JsonContainerTrait, JsonValueTrait};
 use super::morning::Morning;
 use crate::support::{Client, PRICES, Program, SNAPSHOT, on_socket, say, until};
 
-/// As many as the suite has time for; the number is the only thing that differs from a whole city.
+/// As many clients as the suite has time for. A real crowd differs only in number.
 const CLIENTS: usize = 2_000;
-/// What the limit on connections is above them, as the page on operating has it.
+/// Room of the connection limit above them, as in the page on operating.
 const ROOM: usize = 300;
-/// What connect(2) says when it goes on by itself (Linux).
+/// The error of a connect(2) that continues by itself (Linux).
 const EINPROGRESS: i32 = 115;
-/// The program with `listener` handed to it the way systemd does it.
+/// The program with `listener` passed as systemd does.
 fn start_on(morning: &Morning, listener: &TcpListener, connections_max: usize) -> Program {
     let mut command = on_socket(listener.try_clone().unwrap());
     command.args(morning.flags("127.0.0.1:0"));
@@ -25,7 +25,7 @@ fn start_on(morning: &Morning, listener: &TcpListener, connections_max: usize) -
     Program::of(&mut morning.arranged(command))
 }
 
-/// A listening socket as the socket unit would hold it.
+/// A listening socket, as the socket unit holds it.
 fn listening() -> TcpListener {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
     socket.bind(&"127.0.0.1:0".parse::<SocketAddr>().unwrap().into()).unwrap();
@@ -35,7 +35,7 @@ fn listening() -> TcpListener {
     listener
 }
 
-/// A connection that is under way: nobody accepts it yet.
+/// A connection in progress that nobody has accepted yet.
 fn knock(address: SocketAddr) -> Socket {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
     socket.set_nonblocking(true).unwrap();
@@ -99,9 +99,9 @@ fn everybody_who_comes_back_at_once_is_answered() {
          were asked {asked_more} times\n",
         watch.monotonic_ms() - started_ms
     ));
-    // What they ask for is there, or one call brings it for all; the rest is the start's own.
+    // Their data is in memory, or one call fetches it for all. The other calls are the start's own.
     assert!(asked_more < 500, "{asked_more} calls for {clients} clients");
-    // While all of them stay.
+    // All clients stay connected.
     morning.well(&program.address);
     assert_eq!(clients_left.len(), clients);
     morning.serves(&mut clients_left[0], "broker_a", false);

@@ -1,14 +1,14 @@
-//! A room of its own for a program: a mount namespace with a small disk in it, which needs no
-//! privilege where the system lets users have namespaces.
+//! An environment of its own for a program: a mount namespace with a small disk. It needs no
+//! privilege if the system lets users make namespaces.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// The small disk: enough for a start, and soon full.
+/// Size of the disk: enough for a start, and soon full.
 const DISK_KIB: u32 = 3 * 1024;
 
-/// Ends with the value, and everything mounted in it.
+/// Dropping it ends everything mounted in it.
 pub struct Room {
     keeper: Child,
 }
@@ -36,7 +36,7 @@ impl Room {
         Self { keeper }
     }
 
-    /// `program` inside; its process id is the child's.
+    /// `program` inside the room; its process id is the child's.
     pub fn command(&self, program: &str) -> Command {
         let mut command = Command::new("nsenter");
         let target = self.keeper.id().to_string();
@@ -45,7 +45,7 @@ impl Room {
         command
     }
 
-    /// Runs a script inside with `directory` as `$0`.
+    /// Runs a script inside, with `directory` as `$0`.
     #[track_caller]
     pub fn sh(&self, script: &str, directory: &Path) {
         let path = std::env::var_os("PATH").unwrap_or_default();

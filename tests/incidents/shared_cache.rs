@@ -1,5 +1,5 @@
-//! The second cache level on a server that nodes share: what another node reads of it, and what
-//! clients notice when it dies or stops.
+//! The second cache level on a server that nodes share: another node's reads, and the effect on
+//! clients when the server dies or stops.
 
 use bhav::base::Clock;
 use bhav::nodes::valkey::Namespace;
@@ -16,7 +16,7 @@ fn what_one_node_knew_another_serves_at_once() {
     let scene = Scene::at(TRADING);
     let mut config = scene.config();
     config.valkey.url = Some(server.address());
-    // Keys of a database of its own, signed with a key of its own, would be another installation's.
+    // A namespace or a key of its own would be another installation's.
     config.valkey.namespace = Some(Namespace::parse("shared").unwrap());
     config.auth.jwt_secret = Some("the same secret on both machines".into());
     let service = scene.start_with(&config);
@@ -28,7 +28,7 @@ fn what_one_node_knew_another_serves_at_once() {
     let last = service.snapshot_where("stale", |json| json["market"]["stale"] == true);
     service.stop();
 
-    // Another machine: nothing but the server is the same.
+    // Another machine shares only the server.
     let other = tempfile::tempdir().unwrap();
     config.state_dir = other.path().into();
     let service = scene.start_with(&config);

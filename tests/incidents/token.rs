@@ -19,14 +19,14 @@ fn a_token_dies_at_six_and_a_new_one_is_taken_without_a_restart() {
     assert!(status.screen.contains(LINK), "{}", status.screen);
     assert!(status.screen.contains("run: bhav token a"), "{}", status.screen);
     assert_eq!(client.get("/brokera/status").json()["valid"], false);
-    // The last closing prices are served on.
+    // The last closing prices stay served.
     morning.honest(&mut client);
     give_token(&morning, &program.address);
     assert_eq!(client.get("/brokera/status").json()["valid"], true);
     morning.well(&program.address);
 }
 
-/// The whole night and morning on one clock, which is moved: the service runs inside the test.
+/// A whole night and morning on one clock that the test advances. The service runs inside the test.
 #[test]
 fn a_token_given_at_ten_past_nine_serves_the_opening() {
     let morning = Morning::at("2026-11-20T05:59:57+05:30");
@@ -36,12 +36,12 @@ fn a_token_given_at_ten_past_nine_serves_the_opening() {
     let service = Scene::started(&config, clock);
     let mut client = service.client();
     until("data", || (client.get(SNAPSHOT).status == 200).then_some(()));
-    // The session before is revalued before the next one begins: cut short it would be given up.
+    // The last session is revalued before the next begins: an interrupted run would be given up.
     until("the close revalued", || {
         let health = client.get("/api/health").json();
         health["close"]["date"] == "2026-11-19" && health["warmers"]["close"] == "paused"
     });
-    // Nobody is awake until ten past nine.
+    // Nobody acts until ten past nine.
     clock.jump_ms(
         "2026-11-20T09:10:00+05:30".parse::<Timestamp>().unwrap().as_millisecond() - clock.now_ms(),
     );

@@ -1,4 +1,4 @@
-//! Many clients at once: what they cost the broker, and what they cost the memory.
+//! Many clients at once: their cost in broker calls and in memory.
 
 use crate::support::{PRICES, Scene, TRADING, until};
 use bhav::sim::SimSettings;
@@ -8,7 +8,7 @@ const CLIENTS: usize = 300;
 const SYMBOLS: usize = 400;
 const SYMBOLS_PER_REQUEST: usize = 50;
 
-/// Symbols that the simulator trades, as they stand in a query.
+/// Symbols that the simulator trades, encoded for a query.
 fn universe() -> Vec<String> {
     let rows = include_str!("../../src/sim/exchange/universe.csv").lines().skip(1);
     let symbols = rows.map(|row| {
@@ -21,7 +21,7 @@ fn universe() -> Vec<String> {
 
 #[test]
 fn three_hundred_clients_cost_the_broker_one_call_a_second() {
-    // The simulator is as strict as the broker, and the service has its real pace.
+    // The simulator is as strict as the broker, and the service has its normal interval.
     let scene = Scene::with(TRADING, SimSettings::default());
     let mut config = scene.config();
     config.broker_a.quote_interval_ms = 1_050;
@@ -33,7 +33,7 @@ fn three_hundred_clients_cost_the_broker_one_call_a_second() {
         for client in 0..CLIENTS {
             let (symbols, service) = (&symbols, &service);
             scope.spawn(move || {
-                // Steps that share no factor with 400 reach all of them.
+                // Steps that share no factor with 400 reach all symbols.
                 let asked = (0..SYMBOLS_PER_REQUEST).map(|at| &*symbols[(client * 7 + at) % 400]);
                 let target = format!("{PRICES}{}", asked.collect::<Vec<_>>().join(","));
                 let answer = service.client().get(&target);
@@ -50,7 +50,7 @@ fn three_hundred_clients_cost_the_broker_one_call_a_second() {
     service.stop();
 }
 
-/// Nothing but the public provider, whose budget is a batch of twenty every 15 seconds.
+/// Only the public provider, whose budget is a batch of twenty every 15 seconds.
 #[test]
 fn no_number_of_clients_spends_the_public_budget() {
     let scene = Scene::at(TRADING);
@@ -122,7 +122,7 @@ fn made_up_symbols_fill_nothing() {
         let answer = service.prices(&made_up.join(","));
         assert_eq!((answer.status, answer.unavailable().len()), (200, 50));
     }
-    // Health is made each second: look at one made after all of that.
+    // Health is made each second, so wait for a later one.
     let misses = service.health()["cache_l1"]["misses"].as_u64().unwrap();
     until("health of a later second", || {
         let report = service.health();

@@ -1,4 +1,4 @@
-//! One user with accounts at both simulated brokers, on days that a test goes through by hand.
+//! One user with accounts at both simulated brokers, on days that a test advances by hand.
 
 use bhav::base::Clock;
 use bhav::sim::SimSettings;
@@ -9,9 +9,9 @@ use crate::portfolio::user::{decimal, rows};
 use crate::support::{Answer, Scene, Service, bearer, until};
 
 const ACCOUNT: &str = "PF0001";
-/// A look at a condition moves the clock by so much.
+/// Advance of the clock per check.
 const STEP_MS: i64 = 500;
-/// Between two syncs: each takes some of a key's calls.
+/// Pause between two syncs, since each takes some of a key's calls.
 const SYNC_REST_MS: i64 = 61_000;
 
 pub struct Days {
@@ -22,7 +22,7 @@ pub struct Days {
 }
 
 impl Days {
-    /// Begins at `now`, an instant with its offset.
+    /// A user's days from `now`, an instant with its offset.
     pub fn from(now: &str) -> Self {
         Self::with(now, |_| {})
     }
@@ -50,7 +50,8 @@ impl Days {
         self.order("trading", &format!(r#"{{"symbol":"{symbol}","price":"{price}"}}"#));
     }
 
-    /// The same, and the exchange states its previous close as this: at first, and on an ex-date.
+    /// Same as [`price`](Self::price), also as the exchange's previous close: for a first price,
+    /// and on an ex-date.
     pub fn price_anew(&self, symbol: &str, price: &str) {
         self.order(
             "trading",
@@ -58,14 +59,14 @@ impl Days {
         );
     }
 
-    /// `rows` as the simulator takes them, without the brackets.
+    /// Holdings at broker A: `rows` in the simulator's format, without the brackets.
     pub fn holds_at_a(&self, rows: &str) {
         let body = format!(r#"{{"user_id":"{ACCOUNT}","rows":[{rows}]}}"#);
         self.order("broker_a/holdings", &body);
     }
 
-    /// Rows of the depository as code, ISIN, quantity; of the cost list as code, quantity, average,
-    /// and the symbol that it trades as.
+    /// Holdings at broker B. Rows of the depository have code, ISIN, quantity; rows of the cost
+    /// list have code, quantity, average, and the symbol that trades.
     pub fn holds_at_b(&self, demat: &[(&str, &str, &str)], costs: &[(&str, &str, &str, &str)]) {
         let demat = demat.iter().map(|(code, isin, quantity)| {
             format!(r#"{{"stock_code":"{code}","isin":"{isin}","quantity":"{quantity}"}}"#)
@@ -82,7 +83,7 @@ impl Days {
         self.order("broker_b/holdings", &body);
     }
 
-    /// Moves the clock on, and logs the server in at broker A, as each day needs.
+    /// Advances the clock, and logs the server in at broker A, as each day needs.
     pub fn go_to(&self, at: &str) {
         let at: jiff::Timestamp = at.parse().unwrap();
         let by_ms = at.as_millisecond() - self.scene.clock.now_ms();
@@ -91,7 +92,7 @@ impl Days {
         self.order("broker_a/token", r#"{"access_token":"simtokena"}"#);
     }
 
-    /// Syncs one broker, and says what the service told.
+    /// Syncs one broker, and returns the service's reply.
     pub fn sync(&self, broker: &str) -> Value {
         let minted = |route: &str, name: &str| {
             let said = self.order(route, &format!(r#"{{"user_id":"{ACCOUNT}"}}"#)).json();
@@ -121,7 +122,7 @@ impl Days {
         answer.json()
     }
 
-    /// Until the close of `date` has been revalued for everybody.
+    /// Waits until the close of `date` has been revalued for all users.
     pub fn await_close(&self, date: &str) {
         until(&format!("the close of {date}"), || {
             self.scene.advance_ms(STEP_MS);
@@ -136,7 +137,7 @@ impl Days {
         rows(&self.get("/api/portfolio/holdings"), "holdings").to_vec()
     }
 
-    /// The summary, after checking that every view of the portfolio says the same.
+    /// The summary, after a check that every view of the portfolio agrees.
     #[track_caller]
     pub fn summary(&self) -> Value {
         let (holdings, pnl) =
@@ -178,7 +179,7 @@ pub fn known(row: &Value, name: &str) -> Option<Decimal> {
     row[name].is_number().then(|| decimal(row, name))
 }
 
-/// What the row's shares come to at one of its prices.
+/// Value of the row's shares at one of its prices.
 fn amount(row: &Value, price: &str) -> Option<Decimal> {
     known(row, price).map(|price| price * decimal(row, "quantity"))
 }

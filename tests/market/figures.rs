@@ -3,7 +3,7 @@
 use bhav::base::json;
 use rust_decimal::Decimal;
 
-/// The text of the number that the first member called `name` has.
+/// The digits of the first member called `name`.
 #[track_caller]
 pub fn raw<'t>(text: &'t str, name: &str) -> &'t str {
     let member = format!("\"{name}\":");
@@ -12,13 +12,13 @@ pub fn raw<'t>(text: &'t str, name: &str) -> &'t str {
     &rest[..rest.find([',', '}', ']']).unwrap()]
 }
 
-/// The same, exactly.
+/// The same number, exactly.
 #[track_caller]
 pub fn number(text: &str, name: &str) -> Decimal {
     json::parse_decimal(raw(text, name)).unwrap()
 }
 
-/// Percent change as the contract has it: two places, half away from zero, in its shortest form.
+/// Percent change in the contract's form: two places, half away from zero, shortest.
 pub fn percent(last: Decimal, previous: Decimal) -> String {
     shortest((last - previous) * Decimal::ONE_HUNDRED / previous)
 }

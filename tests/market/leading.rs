@@ -15,7 +15,7 @@ use sonic_rs::JsonValueTrait;
 
 use crate::support::{Scene, TRADING, until};
 
-/// The scheduler alone, whose leadership is moved by hand.
+/// The scheduler alone, with a leadership that the test controls.
 struct Stage {
     scene: Scene,
     leadership: Arc<Leadership>,
@@ -42,7 +42,7 @@ impl Stage {
         &self.scene.clock
     }
 
-    /// Leads from now on, and asks after a while.
+    /// Leads from now on, and calls upstreams after `asks_after_ms`.
     fn lead(&self, epoch: u64, asks_after_ms: u64, for_ms: u64) -> Term {
         let now_mono_ms = self.clock().monotonic_ms();
         let (asks_from_mono_ms, until_mono_ms) =
@@ -60,7 +60,7 @@ impl Stage {
         });
     }
 
-    /// Requests of any kind that the broker got.
+    /// Number of requests that the broker got.
     fn asked(&self) -> i64 {
         let requests = &self.scene.stats()["requests"];
         let of = |route: &str| requests[route].as_i64().unwrap_or(0);
@@ -80,7 +80,7 @@ fn no_call_is_made_before_a_term_or_after_it() {
     let asked = stage.asked();
     stage.go_on_ms(1_500);
     assert_eq!(stage.asked(), asked, "the term is over");
-    // Ended by hand, in the middle of it.
+    // Ended by the test, in the middle.
     stage.lead(2, 0, 60_000);
     until("another call", || stage.asked() > asked);
     stage.leadership.end();

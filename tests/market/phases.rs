@@ -37,7 +37,7 @@ fn open() {
     expect("2026-11-20T11:00:00+05:30", &Expected { phase: "open", is_open: true, next });
 }
 
-/// The indices stand still in the closing auction, and that is not stale.
+/// In the closing auction the indices stand still without being stale.
 #[test]
 fn closing_auction() {
     let next = "2026-11-20T15:30:00+05:30";
@@ -88,7 +88,7 @@ fn the_phase_changes_under_a_running_service() {
     service.stop();
 }
 
-/// What is said of the move of two indices, of a share and of the sectors; and the primary's time.
+/// The changes of two indices, a share and the sectors, and the time of the primary index.
 fn changes(service: &Service) -> (Vec<Value>, String) {
     let quotes = service.prices("NSE:NIFTY%2050,NSE:INFY").json();
     let snapshot = service.get("/api/index/snapshot").json();
@@ -101,7 +101,7 @@ fn changes(service: &Service) -> (Vec<Value>, String) {
     (said, snapshot["market"]["as_of_ist"].as_str().unwrap().to_owned())
 }
 
-/// Moves the clock there, and until the feeds have been asked twice since.
+/// Advances the clock to `at`, and waits until the feeds have been called twice since.
 fn go_to(scene: &Scene, service: &Service, at: &str) {
     let at: jiff::Timestamp = at.parse().unwrap();
     scene.advance_ms(at.as_millisecond() - scene.clock.now_ms());
@@ -121,7 +121,7 @@ fn scene_at(now: &str) -> Scene {
     Scene::by_hand(clock, SimSettings { rate_limits: false, ..SimSettings::default() })
 }
 
-/// The brokers' previous close becomes that of the session before at midnight.
+/// At midnight the brokers' previous close becomes that of the session before.
 #[test]
 fn a_price_keeps_its_own_sessions_change_until_one_of_the_new_session_is_there() {
     let scene = scene_at("2026-11-19T20:00:00+05:30");
@@ -145,7 +145,8 @@ fn a_price_keeps_its_own_sessions_change_until_one_of_the_new_session_is_there()
     assert_eq!(changes(&service), (evening.clone(), of_evening.clone()), "after a restart");
     go_to(&scene, &service, "2026-11-20T09:10:00+05:30");
     assert_eq!(changes(&service), (evening.clone(), of_evening), "in the pre-open");
-    // Half an hour later the public provider, a quarter of an hour behind, has the new session too.
+    // Half an hour later the public provider, with its delay of a quarter of an hour, has the new
+    // session too.
     go_to(&scene, &service, "2026-11-20T09:45:00+05:30");
     let (day, of_day) = changes(&service);
     assert!(of_day.starts_with("2026-11-20T09:"), "{of_day}");
@@ -153,7 +154,7 @@ fn a_price_keeps_its_own_sessions_change_until_one_of_the_new_session_is_there()
     service.stop();
 }
 
-/// Nothing was kept of the session that the prices are of, so its change is unknown.
+/// Nothing is stored of the session that the prices are from, so its change is unknown.
 #[test]
 fn a_first_start_at_night_shows_no_change_instead_of_none() {
     let scene = scene_at("2026-11-20T00:10:00+05:30");

@@ -1,4 +1,4 @@
-//! `GET /api/portfolio/live-prices`: what a query means and what a quote says.
+//! `GET /api/portfolio/live-prices`: the meaning of a query and of a quote.
 
 use crate::market::figures::{percent, raw, shortest};
 use crate::support::{PRICES, Scene, Service, TRADING, members, until};

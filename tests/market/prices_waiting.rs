@@ -1,4 +1,4 @@
-//! `GET /api/portfolio/live-prices` where the cache has no answer: waiting, giving up, remembering.
+//! `GET /api/portfolio/live-prices` on a cache miss: waiting, giving up, remembering.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -23,7 +23,7 @@ fn symbols_that_nobody_asked_for_before_arrive_within_the_wait() {
     service.stop();
 }
 
-/// While the market rests, rounds are half a minute apart; somebody who waits is not kept so long.
+/// While the market rests, rounds are half a minute apart. A waiting client does not wait so long.
 #[test]
 fn on_a_sunday_quotes_arrive_within_the_wait_too() {
     let scene = Scene::at("2026-11-22T11:00:00+05:30");
@@ -41,7 +41,7 @@ fn on_a_sunday_quotes_arrive_within_the_wait_too() {
 fn a_symbol_that_the_brokers_list_lacks_costs_nothing() {
     let scene = Scene::at(TRADING);
     let mut config = scene.config();
-    // Longer than the test's client waits: an answer proves that nothing was waited for.
+    // Longer than the test's client waits: an answer proves that the service did not wait.
     config.cache.miss_wait_ms = 600_000;
     let service = scene.start_with(&config);
     service.await_instruments();
@@ -62,7 +62,7 @@ fn an_unlisted_symbol_is_tried_once_and_then_remembered() {
     let service = scene.start_with(&config);
     let first = service.prices("NSE:NOSUCH");
     assert_eq!((first.status, first.unavailable()), (200, vec!["NSE:NOSUCH".to_owned()]));
-    // From here on an upstream call would never end, and a new symbol waits in vain.
+    // From here on an upstream call never ends, and a new symbol waits in vain.
     scene.fault("*", HANGS);
     let tried = calls(&scene);
     let again = service.prices("NSE:NOSUCH");
@@ -71,7 +71,7 @@ fn an_unlisted_symbol_is_tried_once_and_then_remembered() {
     service.stop();
 }
 
-/// However the test ends, the flood does too.
+/// The flood ends with the test, however that ends.
 struct Ends<'a>(&'a AtomicBool);
 
 impl Drop for Ends<'_> {
@@ -80,8 +80,8 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// With the public provider alone only two unlisted names are tried in a batch, and whoever invents
-/// names faster than that must not keep others from theirs.
+/// With only the public provider, a batch tries just two unlisted names. A client that invents
+/// names faster must not delay real ones.
 #[test]
 fn invented_names_do_not_keep_a_real_one_from_its_quote() {
     let scene = Scene::at(TRADING);
@@ -93,7 +93,7 @@ fn invented_names_do_not_keep_a_real_one_from_its_quote() {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let _ends = Ends(&done);
-        // From the same address, in many requests at once.
+        // From the same address, in many simultaneous requests.
         for flood in 0..3 {
             let (service, done) = (&service, &done);
             scope.spawn(move || {
@@ -115,7 +115,7 @@ fn invented_names_do_not_keep_a_real_one_from_its_quote() {
             (answer.status == 200 && answer.quoted() == ["NSE:SIM001"]).then_some(())
         });
         let rounds = calls(&scene) - rounds;
-        // Two looks half a second apart are two rounds; the rest is a busy machine.
+        // Two checks half a second apart are two rounds; the rest is for a busy machine.
         assert!(rounds <= 30, "{rounds}");
     });
     service.stop();
@@ -142,7 +142,7 @@ fn an_upstream_that_hangs_holds_a_request_for_the_miss_wait_only() {
     scene.fault("*", HANGS);
     let mut config = scene.config();
     config.cache.miss_wait_ms = 300;
-    // Stopping waits for the call under way.
+    // The stop waits for the running call.
     config.upstream.read_timeout_ms = 1_000;
     let service = scene.start_with(&config);
     service.prices("NSE:INFY").expect_problem(503, "quotes_unavailable");
@@ -165,7 +165,7 @@ fn what_is_cached_is_served_beside_what_cannot_be_had() {
     service.stop();
 }
 
-/// Zeros are no prices: they neither settle a request nor make the symbol unknown.
+/// Zero is no price: it neither answers a request nor makes the symbol unknown.
 #[test]
 fn nonsense_from_broker_a_leaves_the_question_to_the_public_provider() {
     let scene = Scene::at(TRADING);
@@ -197,11 +197,11 @@ fn the_public_provider_answers_where_broker_a_does_not() {
     service.stop();
 }
 
-/// Moves the clock, and waits until the scheduler has run and a call that it made has come back.
+/// Advances the clock, and waits until the scheduler has run and its calls have returned.
 struct Steps<'a> {
     scene: &'a Scene,
     service: &'a Service,
-    /// Calls, and entries that the cache had stored once they were answered.
+    /// Calls, and entries stored in the cache once they were answered.
     rounds: u64,
     stored: u64,
 }
@@ -214,7 +214,7 @@ impl Steps<'_> {
         let then_s = uptime_s(&service.health()) + by_s;
         scene.advance_ms(1_000 * by_s);
         let health = until("the scheduler", || {
-            // A report that the move fell into is not made again within its second.
+            // The advance may fall into a second whose report was already made.
             scene.advance_ms(20);
             Some(service.health()).filter(|health| uptime_s(health) >= then_s)
         });
@@ -226,7 +226,7 @@ impl Steps<'_> {
     }
 }
 
-/// A watch list as long as a request may be, read each five seconds for a quarter of an hour.
+/// A watch list of the longest allowed length, read every five seconds for a quarter of an hour.
 #[test]
 fn with_the_public_provider_alone_a_long_list_fills_soon_and_is_fresh() {
     const STEP_S: i64 = 5;
@@ -270,7 +270,7 @@ fn with_the_public_provider_alone_a_long_list_fills_soon_and_is_fresh() {
         steps.step(STEP_S);
     }
     let part = format!("{stale} of {quotes} stale, filled after {filled_s:?} s");
-    // Three calls; a call and a look may come a step late.
+    // Three calls. A call and a check may each come a step late.
     assert!(filled_s.is_some_and(|filled_s| filled_s <= 45 + 2 * STEP_S), "{part}");
     assert!(10 * stale < quotes, "{part}");
     assert!(sectors_null < 100, "{sectors_null} of some 1,800 sectors are null");

@@ -1,4 +1,4 @@
-//! Quotes that a source pushes: judged as a poll's answer is, though nobody asked for them.
+//! Quotes pushed by a source are checked like a poll's, although nobody requested them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +20,7 @@ use crate::support::wait::until;
 
 const LEADS: [&str; 3] = ["NSE:NIFTY 50", "NSE:NIFTY BANK", "BSE:SENSEX"];
 
-/// The scheduler alone, on a clock that stands, with no feed that could be asked.
+/// The scheduler alone, on a clock that stands still, without a feed to poll.
 struct Stage {
     warmers: Option<Warmers>,
     push: Push,
@@ -74,7 +74,7 @@ impl Stage {
         Box::new(Batch { quotes, times, symbols_max: 500, simulated, pushed, ..Batch::default() })
     }
 
-    /// Pushes as soon as there is room.
+    /// Pushes a batch as soon as the mailbox has room.
     fn push(&self, batch: Box<Batch>) {
         let mut left = Some(batch);
         until("room in the mailbox", || match (self.push)(left.take().unwrap()) {
@@ -86,7 +86,7 @@ impl Stage {
         });
     }
 
-    /// What is held, if it is fresh.
+    /// The cached quote, if it is fresh.
     fn held(&self, symbol: &str) -> Option<Quote> {
         match self.l1.peek(symbol, self.clock.monotonic_ms()) {
             Peek::Known { quote, stale: false, .. } => Some(quote),
@@ -137,7 +137,7 @@ fn a_share_pushed_alone_is_taken_and_what_is_left_out_is_not_unknown() {
     batch.unknown = vec![Symbol::parse("NSE:TCS").unwrap()];
     stage.push(batch);
     stage.price("NSE:INFY", "24010.10");
-    // A push is heard whole, so nothing is to come.
+    // A push is processed as a whole, so nothing more follows.
     stage.push(stage.batch(vec![stage.quote("NSE:WIPRO", "24020", 1)]));
     stage.price("NSE:WIPRO", "24020");
     assert!(stage.held(LEADS[0]).is_some());
@@ -154,7 +154,7 @@ fn pushes_in_any_order_leave_the_newest_time() {
             let quotes = LEADS.map(|lead| stage.quote(lead, &price, ago_s)).into();
             stage.push(stage.batch(quotes));
         }
-        // Behind all of them.
+        // This batch is behind all of them.
         let marker = format!("{}.5", 24_000 + turn);
         stage.push(stage.batch(vec![stage.quote("NSE:INFY", &marker, 1)]));
         stage.price("NSE:INFY", &marker);
@@ -164,7 +164,7 @@ fn pushes_in_any_order_leave_the_newest_time() {
     }
 }
 
-/// A reader as fast as can be: the quote of an index, and then the snapshot.
+/// Reads the quote of an index and then the snapshot, as fast as possible.
 #[test]
 fn the_snapshot_shows_an_index_before_its_quote_does() {
     const BATCHES: i64 = 300;

@@ -15,7 +15,7 @@ fn found(service: &Service, query: &str) -> Vec<String> {
     rows.iter().map(|row| row["symbol"].as_str().unwrap().to_owned()).collect()
 }
 
-/// By ticker, in capitals or not, by words of the name, and by ISIN.
+/// By ticker in any case, by words of the name, and by ISIN.
 fn finds_shares_and_indices(service: &Service) {
     for (query, first) in [
         ("INFY", "NSE:INFY"),
@@ -66,7 +66,7 @@ fn a_brokers_list_is_searched_by_name_also_after_a_restart() {
     service.stop();
 }
 
-/// Without the new token the list would be asked for again only after minutes.
+/// Without the new token the list would be fetched again only after minutes.
 #[test]
 fn a_new_token_fetches_the_list_at_once() {
     let scene = Scene::at(TRADING);

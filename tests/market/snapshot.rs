@@ -6,7 +6,7 @@ use bhav::http::message::response::imf_fixdate;
 use bhav::sim::SimSettings;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait};
 
-/// A Sunday: prices stand still, so that two who ask are told the same.
+/// A Sunday: prices stand still, so two clients get the same.
 const RESTING: &str = "2026-11-22T11:00:00+05:30";
 
 #[test]
@@ -115,7 +115,7 @@ fn head_is_get_without_a_body() {
     for name in ["content-length", "content-type", "etag", "vary", "cache-control"] {
         assert_eq!(head.header(name), full.header(name), "{name}");
     }
-    // The next answer starts where the head ended.
+    // The next answer begins where the head ended.
     assert_eq!(client.get(SNAPSHOT).body.len(), full.body.len());
     service.stop();
 }
@@ -129,7 +129,7 @@ fn the_date_is_the_clocks_and_moves() {
     until("another second", || {
         let before_ms = scene.clock.now_ms();
         let date = client.get(SNAPSHOT).header("date").unwrap().to_owned();
-        // The warmer looks five times a second; the rest is for a busy machine.
+        // The warmer runs five times a second; the rest is for a busy machine.
         let mut recent = (0..5).map(|late_s| before_ms - late_s * 1_000);
         let current = imf_fixdate(scene.clock.now_ms()) == date.as_bytes();
         let found = recent.any(|at_ms| imf_fixdate(at_ms) == date.as_bytes());

@@ -1,5 +1,5 @@
-//! Broker A's WebSocket against the simulator's: prices by ticks, polls that only confirm them, and
-//! what becomes of both when something goes wrong.
+//! Broker A's WebSocket against the simulator's: prices from ticks, polls that only confirm them,
+//! and the course of both during faults.
 
 use bhav::base::Clock;
 use bhav::config::Config;
@@ -25,7 +25,7 @@ fn polls(health: &Value) -> u64 {
     health["feeds"]["broker_a"]["rounds"].as_u64().unwrap()
 }
 
-/// The first health report of which `holds` is true of the ticker.
+/// The first health document for which `holds` is true of the ticker.
 fn health_where(service: &Service, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
     until(what, || Some(service.health()).filter(|health| holds(ticker(health))))
 }
@@ -38,12 +38,12 @@ pub fn stands(ticker: &Value, state: &str, failure: &str) -> bool {
     ticker["state"] == state && ticker["failure"].as_str() == Some(failure)
 }
 
-/// Looks at the snapshot until `done`; it is never marked as old, and its time never goes back.
-/// `fault`: what the ticker suffers meanwhile.
+/// Polls the snapshot until `done`. It must never be stale, and its time must never go back.
+/// `fault` names the ticker's fault meanwhile.
 #[track_caller]
 pub fn fresh_until(service: &Service, fault: &str, what: &str, done: impl Fn(&Value) -> bool) {
     let (mut client, mut newest) = (service.client(), String::new());
-    // The ticker's state may be told before the first call is answered.
+    // The ticker's state may be reported before the first call is answered.
     service.snapshot_where("a first snapshot", |_| true);
     until(&format!("{what} under {fault}"), || {
         let shown = client.get(SNAPSHOT).json();
@@ -69,7 +69,7 @@ fn prices_come_by_ticks_and_polls_only_confirm_them() {
     let ticks = ticker(&began)["ticks"].as_u64().unwrap();
     let subscribed = ticker(&began)["subscribed"].as_u64().unwrap();
     let start = as_of(&service.get(SNAPSHOT).json());
-    // Some seconds of ticks of every index, in which polls at full pace would be a dozen and more.
+    // Some seconds of ticks of every index, in which full polling would make a dozen calls or more.
     let later = health_where(&service, "more ticks", |ticker| {
         ticker["ticks"].as_u64().unwrap() >= ticks + 4 * subscribed
     });
@@ -87,7 +87,7 @@ fn what_clients_ask_for_is_answered_by_a_call_and_then_ticks() {
     let scene = Scene::at(TRADING);
     let service = scene.start_with(&config(&scene));
     let began = ticker(&live(&service))["subscribed"].as_u64().unwrap();
-    // Missing: a call answers although polls are slow.
+    // A miss: a call answers although polls are slow.
     let first = service.prices("NSE:INFY").json();
     assert_eq!(first["quotes"][0]["symbol"].as_str(), Some("NSE:INFY"), "{first:?}");
     let now = health_where(&service, "one more subscription", |ticker| {
@@ -196,7 +196,7 @@ fn messages_that_come_slowly_are_read_whole() {
     let scene = Scene::at(TRADING);
     let service = scene.start_with(&config(&scene));
     let before = live(&service);
-    // Half a second for a message, which is many waits of a read.
+    // Half a second for a message, over many waits of a read.
     scene.fault(ROUTE, r#"{"kind":"drip","bytes_per_s":1000}"#);
     let ticks = ticker(&before)["ticks"].as_u64().unwrap();
     let subscribed = ticker(&before)["subscribed"].as_u64().unwrap();
@@ -293,7 +293,7 @@ fn ticks_that_are_implausible_or_late_are_not_shown_and_polls_return_to_full_pac
     at_once(faults, |fault| {
         let scene = Scene::at(TRADING);
         let service = scene.start_with(&config(&scene));
-        // A source whose clock is not known yet is believed.
+        // A source whose clock is not known yet is trusted.
         let measured = health_where(&service, "seconds of ticks", |ticker| {
             ticker["ticks"].as_u64().unwrap() >= 4 * ticker["subscribed"].as_u64().unwrap().max(1)
         });
@@ -323,7 +323,7 @@ fn a_login_opens_it_and_the_end_of_the_token_closes_it() {
     assert_eq!(answer.status, 200, "{}", answer.text());
     live(&service);
     assert_eq!(scene.stats()["ticker_connections"].as_i64(), Some(1));
-    // Calls find the token dead; the ticker goes with it.
+    // Calls find the token dead, and the ticker stops too.
     assert_eq!(scene.control("POST", "broker_a/expire", "").status, 200);
     service.prices("NSE:INFY");
     health_where(&service, "rest again", |ticker| ticker["state"] == "off");
@@ -331,7 +331,7 @@ fn a_login_opens_it_and_the_end_of_the_token_closes_it() {
     service.stop();
 }
 
-/// Hours of this day alone: ticks are wanted around six, when tokens end.
+/// Hours of this day only: ticks are needed around six, when tokens end.
 const EARLY: &str = r#"
 [[session]]
 date = "2026-11-20"
@@ -357,7 +357,7 @@ fn at_six_it_closes_with_the_token_and_opens_again_with_the_login_of_the_morning
     let opened = || scene.stats()["requests"][ROUTE].as_i64();
     until("a connection", || open() == 1);
     scene.advance_ms(2_999);
-    // Every wait of the ticker's thread is over several times.
+    // Every wait of the ticker's thread has ended several times.
     let timer = Clock::system();
     until("a second", || timer.monotonic_ms() > 1_000);
     assert_eq!((open(), opened()), (1, Some(1)), "a millisecond before");
@@ -412,8 +412,8 @@ fn a_peer_that_speaks_no_tls_is_told_apart() {
     service.stop();
 }
 
-/// A machine of its own takes less than 300 ms: the ticker has a quarter of a second at most, the
-/// rest is the service's. A busy one is given more.
+/// An idle machine takes less than 300 ms: the ticker at most a quarter of a second, and the
+/// service the rest. A busy machine gets more.
 #[expect(clippy::print_stdout, reason = "what was measured")]
 fn ended_within_reason(took_ms: u64) {
     println!("the service ended within {took_ms} ms");
@@ -477,7 +477,7 @@ fn ticks_that_differ_from_calls_are_counted_and_those_of_the_same_world_do_not()
     config.admin.listen = "127.0.0.1:0".into();
     let service = scene.start_with(&config);
     let before = polls(&live(&service));
-    // Each miss is a call beside the ticks.
+    // Each miss is a call in addition to the ticks.
     for symbol in ["NSE:INFY", "NSE:TCS", "NSE:SBIN"] {
         service.prices(symbol);
     }

@@ -1,5 +1,5 @@
-//! What can happen to the line of broker A's ticker between both ends: it stands, it swallows, it
-//! breaks in the middle of a frame.
+//! Faults on the connection of broker A's ticker: it stalls, it swallows, it breaks in the middle
+//! of a frame.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -15,19 +15,19 @@ use super::ticker::{fresh_until, live, stands, ticker};
 use crate::support::wait::at_once;
 use crate::support::{Scene, TRADING};
 
-/// How often a side looks what is to be done.
+/// Interval at which a side checks its order.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What a line does with what comes.
+/// Treatment of the bytes on a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 enum Does {
     Pass,
-    /// Takes nothing, as a process that is stopped.
+    /// Accepts nothing, like a stopped process.
     Stand,
-    /// Takes everything and hands on nothing, as a firewall that forgot the connection.
+    /// Accepts everything and forwards nothing, like a firewall that forgot the connection.
     Swallow,
-    /// Hands on half of what comes, and resets.
+    /// Forwards half of a read, and resets.
     Break,
     End,
 }
@@ -36,7 +36,7 @@ impl Does {
     const ALL: [Self; 5] = [Self::Pass, Self::Stand, Self::Swallow, Self::Break, Self::End];
 }
 
-/// A line to `far`, one connection after the other.
+/// A line to `far`, for one connection after the other.
 struct Line {
     address: SocketAddr,
     does: Arc<AtomicU8>,
@@ -78,7 +78,7 @@ impl Drop for Line {
     }
 }
 
-/// Carries bytes both ways until one end has gone.
+/// Forwards bytes both ways until one end has closed.
 fn carry(near: &TcpStream, far: &TcpStream, does: &impl Fn() -> Does) {
     for stream in [near, far] {
         stream.set_read_timeout(Some(LOOK)).unwrap();
@@ -99,7 +99,7 @@ fn carry(near: &TcpStream, far: &TcpStream, does: &impl Fn() -> Does) {
     }
 }
 
-/// Carries what is there one way. False at the end.
+/// Forwards the available bytes one way. False at the end.
 fn step(mut from: &TcpStream, mut to: &TcpStream, does: Does, buffer: &mut [u8]) -> bool {
     let read = match from.read(buffer) {
         Ok(0) => return false,
@@ -112,7 +112,7 @@ fn step(mut from: &TcpStream, mut to: &TcpStream, does: Does, buffer: &mut [u8])
     match does {
         Does::Pass | Does::Stand => to.write_all(&buffer[..read]).is_ok(),
         Does::Swallow => true,
-        // Only what is longer than a heartbeat has a middle.
+        // Only a read longer than a heartbeat has a middle.
         Does::Break if read < 8 => to.write_all(&buffer[..read]).is_ok(),
         Does::Break => {
             let _ = to.write_all(&buffer[..read / 2]);
@@ -138,7 +138,7 @@ fn a_line_that_stands_swallows_or_breaks_leaves_prices_fresh_and_comes_back() {
         fresh_until(&service, &fault, "the end of the connection", |_| {
             let health = service.health();
             let seen = &ticker(&health)["failure"];
-            // Each further connection breaks while it opens, which has other names.
+            // Each further connection breaks while it opens, with another name.
             seen == failure || (does == Does::Break && seen.is_str())
         });
         line.set(Does::Pass);

@@ -1,5 +1,5 @@
-//! What is said of broker A's ticker when its peer repeats all it was sent: neither the token nor
-//! the key, nor anything of the app owner's orders, is in the log at its most talkative, in health
+//! Output about broker A's ticker while its peer repeats everything that it was sent. Neither the
+//! token nor the key, nor anything of the app owner's orders, is in the most verbose log, in health
 //! or in the metrics.
 
 use std::fs::File;
@@ -15,14 +15,14 @@ use crate::support::{Client, Program, Scene, TRADING, bhav, few_candles, until};
 
 const KEY: &str = "CANARYKEYq7x";
 const TOKEN: &str = "CANARYTOKENz3w";
-/// The simulator's, in its orders.
+/// The canary in the simulator's orders.
 const ORDER: &str = "SIMORDERCANARY";
-/// What the peer answers one after the other; after the last it is not asked for a minute.
+/// The peer's answers in order. After the last the ticker does not retry for a minute.
 const ANSWERS: [(u16, &str); 4] =
     [(302, "redirected"), (200, "not_websocket"), (401, "not_websocket"), (403, "refused")];
 
-/// Everything back: the target as a redirect, the head as a body. With the answer whose turn it is;
-/// notes that it was given.
+/// Repeats everything: the target as a redirect, the head as a body. `turn` selects the answer, and
+/// `given` records that it was sent.
 fn repeating(turn: &Arc<AtomicUsize>, given: &Arc<AtomicUsize>) -> Upstream {
     let (turn, given) = (Arc::clone(turn), Arc::clone(given));
     Upstream::start(move |asked| {
@@ -40,7 +40,7 @@ struct Subject {
 }
 
 impl Subject {
-    /// With the ticker at this URL, or at the simulator's.
+    /// Starts with the ticker at this URL, or at the simulator's.
     fn start(url: Option<&str>) -> Self {
         let mut settings = SimSettings { rate_limits: false, ..SimSettings::default() };
         settings.broker_a.api_key = KEY.into();
@@ -66,7 +66,7 @@ impl Subject {
         });
     }
 
-    /// Looks through all that was said until now and at the end.
+    /// Searches all output so far and at the end.
     fn search(mut self, log_has: &str) {
         let health = self.program.client().get("/api/health").text().to_owned();
         let mut lines = self.program.printed.lines();

@@ -1,5 +1,5 @@
-//! The token of the day over a restart: what the real program has its supervisor keep, and what the
-//! next process makes of it.
+//! The token of the day over a restart: the real program stores it with its supervisor, and the
+//! next process takes it.
 
 use std::fs::File;
 use std::io::Write;
@@ -19,7 +19,7 @@ const A: &str = "broker-a-token";
 const B: &str = "broker-b-token";
 const STATUS_A: &str = "/brokera/status";
 const STATUS_B: &str = "/brokerb/status";
-/// Both apps of the simulator, and nobody logged in.
+/// Both apps of the simulator, without a login.
 const APPS: &[(&str, &str)] = &[
     ("BROKERA_API_KEY", "simkeya"),
     ("BROKERA_API_SECRET", "simsecreta"),
@@ -52,7 +52,7 @@ fn both_tokens_outlive_restarts_and_a_crash_and_no_file_has_them() {
         supervisor.socket = place;
         supervisor.heard.clear();
         running = supervisor.start(APPS);
-        // With the very first answers, to the nanosecond of their first setting.
+        // The very first answers have it, to the nanosecond of their first setting.
         assert_eq!(supervisor.json(STATUS_A), a);
         assert_eq!(supervisor.json(STATUS_B), b);
         supervisor.until_prices_of("broker_a");
@@ -106,7 +106,7 @@ fn a_new_login_replaces_what_is_kept_and_a_refusal_removes_it() {
 fn a_login_just_before_the_end_is_kept_and_one_refused_meanwhile_is_dropped_by_the_next() {
     let mut supervisor = Supervisor::new();
     let mut running = supervisor.start(APPS);
-    // The rounds may not have come by in between; the end looks once more.
+    // The main loop may not have run in between. The stop stores the token once more.
     supervisor.activate_a();
     supervisor.stop(&mut running);
     supervisor.until_kept(&[A]);
@@ -150,12 +150,12 @@ fn a_newer_token_of_the_settings_wins_over_the_one_that_was_kept() {
     supervisor.until_kept(&[A]);
     assert!(supervisor.document(A).settings_token.is_some());
     supervisor.stop(&mut running);
-    // The settings say what they said: the login is newer.
+    // The settings have not changed, so the login is newer.
     let mut running = supervisor.start(&with("simtokena"));
     assert_eq!(supervisor.json(STATUS_A), activated);
     supervisor.until_prices_of("broker_a");
     supervisor.stop(&mut running);
-    // Only the new one is any good now.
+    // Only the new token is valid now.
     assert_eq!(supervisor.scene.control("POST", "broker_a/expire", "").status, 200);
     let body = r#"{"access_token":"fresh1"}"#;
     assert_eq!(supervisor.scene.control("POST", "broker_a/token", body).status, 200);

@@ -1,5 +1,5 @@
-//! `kill -9` at any moment: what was answered is there after the next start, whole; what was not
-//! answered is there whole or not at all.
+//! `kill -9` at any moment: an answered change is complete after the next start. An unanswered one
+//! is complete or absent.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,15 +9,15 @@ use fastrand::Rng;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
 
 const ROUNDS: u64 = 32;
-/// Journals written to at once, each a user's.
+/// Journals written at the same time, one per user.
 const WRITERS: usize = 6;
-/// A round ends after so many answers or a few more.
+/// A round ends after a number of answers in this range, or a few more.
 const ANSWERS_MIN: u64 = 5;
 const ANSWERS_MAX: u64 = 300;
 /// Rows of the simulated account.
 const HOLDINGS: usize = 12;
 
-/// What a client does, and in the end did not hear of.
+/// A client's request whose answer may be missing in the end.
 #[derive(Clone)]
 enum Act {
     Add(String),
@@ -25,17 +25,17 @@ enum Act {
     Remove(i64),
 }
 
-/// One user's journal as its client believes it to be: notes by entry.
+/// One user's journal as its client knows it: notes by entry.
 #[derive(Default)]
 struct Writer {
     token: String,
     entries: BTreeMap<i64, String>,
-    /// Sent and not answered.
+    /// The request without an answer.
     open: Option<Act>,
     number: u64,
 }
 
-/// One user's portfolio: there with this time of sync, or deleted.
+/// One user's portfolio: stored with this time of sync, or deleted.
 #[derive(Default)]
 struct Owner {
     token: String,
@@ -55,7 +55,7 @@ struct Tally {
     kept: u64,
 }
 
-/// The answer, if the server lived to give one: status and body.
+/// Status and body of the answer; `None` if the server died.
 fn ask(
     client: &mut Client,
     method: &str,
@@ -92,7 +92,7 @@ fn start(scene: &Scene) -> Program {
 }
 
 impl Writer {
-    /// Until the server is gone.
+    /// Writes until the server is gone.
     fn run(&mut self, address: &str, answers: &AtomicU64, rng: &mut Rng) -> Option<()> {
         let mut client = Client::try_connect(address).ok()?;
         loop {
@@ -120,7 +120,7 @@ impl Writer {
         }
     }
 
-    /// Holds what was answered against what is there; true if the open write is there too.
+    /// Compares the answered requests with the stored data. True if the open request is stored too.
     fn check(&mut self, found: &Value) -> bool {
         let entries = found["journal"].as_array().unwrap().iter();
         let there: BTreeMap<i64, String> = entries
@@ -153,7 +153,8 @@ fn apply(entries: &mut BTreeMap<i64, String>, act: Act, id: i64) {
 }
 
 impl Owner {
-    /// Syncs and deletions in turn, until the server is gone: how many of each were answered.
+    /// Syncs and deletes alternately until the server is gone. Returns how many of each were
+    /// answered.
     fn run(
         &mut self,
         scene: &Scene,
@@ -181,7 +182,7 @@ impl Owner {
             let (status, said) = ask(&mut client, method, target, &self.token, &body)?;
             self.open = None;
             if sync && status == 429 {
-                // One user has a share of the broker's calls; nothing was changed.
+                // One user has a share of the broker's calls. Nothing was changed.
                 assert_eq!(json(&said)["code"], "broker_rate_limited", "{said}");
                 continue;
             }
@@ -223,11 +224,11 @@ impl Owner {
 struct Account {
     email: String,
     token: String,
-    /// Its erasure was answered.
+    /// Whether its erasure was answered.
     erased: bool,
 }
 
-/// New accounts until the server is gone, each third one erased again.
+/// Registers accounts until the server is gone, and erases every third one.
 fn register(address: &str, round: u64, answers: &AtomicU64) -> Vec<Account> {
     let mut accounts = Vec::new();
     let Ok(mut client) = Client::try_connect(address) else { return accounts };
@@ -247,7 +248,7 @@ fn register(address: &str, round: u64, answers: &AtomicU64) -> Vec<Account> {
             let target = "/api/auth/account";
             let Some((status, said)) = ask(&mut client, "DELETE", target, &account.token, &body)
             else {
-                // Either is right.
+                // The account may exist or not.
                 break;
             };
             assert_eq!(status, 200, "{said}");
@@ -307,7 +308,7 @@ fn what_was_answered_survives_kill_9_at_any_moment_and_nothing_is_half_there() {
             scope.spawn(move || owner.run(scene, address, answers, tally));
             let accounts = scope.spawn(move || register(address, round, answers));
             let end = fastrand::u64(ANSWERS_MIN..ANSWERS_MAX);
-            // Not a condition to sleep on: the moment is to be any.
+            // Not a condition to sleep on: any moment will do.
             while answers.load(Ordering::SeqCst) < end && !accounts.is_finished() {
                 std::thread::yield_now();
             }
@@ -328,7 +329,7 @@ fn what_was_answered_survives_kill_9_at_any_moment_and_nothing_is_half_there() {
         let found = export(&mut client, &owner.token);
         tally.kept += u64::from(owner.check(&found));
         accounts.extend(new);
-        // Those of this round and, in the last one, all.
+        // The accounts of this round and, in the last one, all.
         let looked_at = if round + 1 == ROUNDS { 0 } else { accounts.len().saturating_sub(20) };
         for account in &accounts[looked_at..] {
             account.check(&mut client);

@@ -1,4 +1,4 @@
-//! Lines of the log as an operator reads them: their time says its zone, in each form.
+//! Log lines for an operator: their time has its zone, in each format.
 
 use std::fs::File;
 use std::io::Read;

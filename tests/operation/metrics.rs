@@ -1,4 +1,4 @@
-//! `GET /metrics` over traffic: form, exact counts, and a number of series that clients cannot
+//! `GET /metrics` under traffic: its form, exact counts, and a number of series that clients cannot
 //! raise.
 
 use std::collections::BTreeSet;
@@ -8,15 +8,15 @@ use crate::support::scrape::{SUCCEEDED, Scrape, labels};
 use crate::support::{Client, Program, SNAPSHOT, Scene, TRADING, bhav, until};
 use bhav::api::ROUTES;
 
-/// Every label there is. A new one needs a thought about how many values it can have.
+/// Every label. A new one must have a bounded number of values.
 const LABELS: [&str; 19] = [
     "arch", "broker", "cache", "class", "kind", "lane", "le", "method", "outcome", "profile",
     "reason", "result", "route", "source", "state", "status", "symbols", "upstream", "where",
 ];
-/// Beside these: one series each.
+/// Labels of one series each.
 const INFO_LABELS: [&str; 2] = ["version", "warmer"];
 
-/// Of the part before the kind: what a family is counted in.
+/// The part before the kind: the unit of a family.
 const UNITS: [&str; 3] = ["_seconds", "_bytes", "_ratio"];
 
 fn route_count(scrape: &Scrape, route: &str, status: &str) -> f64 {
@@ -92,7 +92,7 @@ fn answers_are_counted_exactly_by_route_and_class() {
     assert_eq!(client.get("/api/journal/17").status, 401);
     client.get("/no/such/path").expect_problem(404, "not_found");
     client.request("DELETE", SNAPSHOT, "").expect_problem(405, "method_not_allowed");
-    // Refused before any route was looked for; the connection ends.
+    // Refused before a route is matched; the connection ends.
     service.client().request("GET", "/a b", "");
     let after = Scrape::of(&service);
     let grown = |route, status| {
@@ -144,7 +144,7 @@ fn counters_only_grow_and_buckets_are_cumulative() {
     let calls = "{upstream=\"broker_a\",class=\"quotes\",outcome=\"ok\"}";
     assert!(after.value(&format!("bhav_upstream_calls_total{calls}")) >= 1.0);
     assert_eq!(after.value("bhav_token_valid{broker=\"broker_a\"}"), 1.0);
-    // From 11:00 to the flush at 06:00.
+    // From 11:00 to the token's end at 06:00.
     let left_s = after.value("bhav_token_time_left_seconds{broker=\"broker_a\"}");
     assert!((18.9 * 3_600.0..=19.0 * 3_600.0).contains(&left_s), "{left_s}");
     let mut histograms = 0;
@@ -198,7 +198,7 @@ fn clients_cannot_raise_the_number_of_series() {
     let few = names(&Scrape::of(&service));
     provoke(4, 200);
     assert_eq!(names(&Scrape::of(&service)), few);
-    // All routes in all classes at once stay below this, so what a scraper stores has a bound.
+    // All routes in all classes together stay below this, so a scraper's storage is bounded.
     let others = few.iter().filter(|name| !name.contains("route=")).count();
     let most = others + (ROUTES.len() + 2) * 4 * 19;
     assert!(most < 3_400, "{most} series");
@@ -213,7 +213,7 @@ fn a_full_lane_refuses_a_scrape_at_once() {
     let (release, gate) = std::sync::mpsc::channel::<()>();
     let gate = std::sync::Arc::new(std::sync::Mutex::new(gate));
     let mut held = Vec::new();
-    // The thread takes one job and the queue holds some; then one is refused.
+    // The thread takes one job and the queue holds some. The next one is refused.
     let full = until("a full lane", || {
         let gate = std::sync::Arc::clone(&gate);
         match lane.submit(60_000, move || gate.lock().unwrap().recv().is_err()) {
@@ -252,14 +252,14 @@ fn the_listener_takes_few_connections_and_no_bodies() {
     refused.expect_problem(405, "method_not_allowed");
     assert_eq!(refused.header("allow"), Some("GET, HEAD"));
     last.send_json("POST", "/livez", "", "{}").expect_problem(413, "body_too_large");
-    // The service's own listener has none of it.
+    // The service's own listener serves none of these.
     for path in ["/metrics", "/livez", "/readyz"] {
         service.get(path).expect_problem(404, "not_found");
     }
     service.stop();
 }
 
-/// So that it can be tried beside a service.
+/// The port lets a demo run next to a service.
 #[test]
 fn the_demo_serves_metrics_on_a_port_of_its_own() {
     let state = tempfile::tempdir().unwrap();

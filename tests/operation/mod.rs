@@ -1,4 +1,4 @@
-//! Running the service: health, metrics, reload, restart, stop, and the supervisor.
+//! Operating the service: health, metrics, reload, restart, stop, and the supervisor.
 
 mod handover;
 mod health;

@@ -1,4 +1,4 @@
-//! The alerts and the dashboard in `monitoring/` speak of metrics that exist, and of all of them.
+//! The alerts and the dashboard in `monitoring/` use only metrics that exist, and all of them.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ const OPERATING: &str = include_str!("../../docs/operating.md");
 const TABLE: &str = "| alert | what it says | what to do |\n|---|---|---|\n";
 const DASHBOARD: &str = include_str!("../../monitoring/bhav.dashboard.json");
 
-/// Words of a text that can be names of our metrics.
+/// Words of a text that may be names of our metrics.
 fn named(text: &str) -> BTreeSet<String> {
     let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
     let ours = words.filter(|word| word.starts_with("bhav_") || word.starts_with("process_"));
@@ -49,7 +49,7 @@ fn alerts_and_panels_name_what_is_exposed() {
         let unknown: Vec<_> = named.difference(&exposed).collect();
         assert!(unknown.is_empty(), "not exposed: {unknown:?}");
     }
-    // And nothing is exposed that no panel shows; of histograms one part is enough.
+    // Every exposed metric is on a panel; one part of a histogram is enough.
     let shown = named(DASHBOARD);
     let base = |name: &str| {
         let cut = ["_bucket", "_sum", "_count"].iter().find_map(|part| name.strip_suffix(part));
@@ -65,7 +65,7 @@ fn alerts_and_panels_name_what_is_exposed() {
 struct Alert {
     name: &'static str,
     severity: &'static str,
-    /// Its values, which the alert fills in, as an ellipsis.
+    /// The summary with an ellipsis for each value that the alert fills in.
     summary: String,
     description: String,
 }

@@ -12,15 +12,15 @@ fn missing(answer: &Answer) -> Vec<String> {
     names.iter().map(|name| name.as_str().unwrap().to_owned()).collect()
 }
 
-/// The first verdict with this status.
+/// The first answer with this status.
 #[track_caller]
 fn ready_when(service: &Service, status: &str) -> Answer {
     let mut admin = service.admin();
     until(status, || Some(admin.get("/readyz")).filter(|answer| answer.json()["status"] == status))
 }
 
-/// Feeds that failed in the same moment come back one by one: broker A speaks, so nobody needs the
-/// other, and still it is seen that it answers again.
+/// Feeds that failed together recover one by one. Broker A serves, so nobody needs the other, and
+/// still its recovery is noticed.
 #[test]
 fn a_standby_that_failed_is_asked_until_it_answers() {
     let scene = Scene::at(TRADING);
@@ -62,7 +62,7 @@ fn a_lost_broker_makes_it_degraded_and_not_unready() {
     let degraded = ready_when(&service, "degraded");
     assert_eq!(degraded.status, 200);
     assert!(missing(&degraded).contains(&"broker_a".to_owned()), "{}", degraded.text());
-    // Both: what is held is served and marked, so clients may still come.
+    // With both feeds dead, held prices are served and marked, so clients may still come.
     scene.refuse_all();
     service.snapshot_where("a stale snapshot", |json| json["market"]["stale"] == true);
     let mut admin = service.admin();
@@ -96,7 +96,7 @@ fn a_draining_service_is_alive_and_not_ready() {
             Client::connect(&address).get("/api/portfolio/live-prices?symbols=NSE:SBIN")
         });
         until("a request to wait", || (pending.stats(Class::Listed).waiters == 1).then_some(()));
-        // From the same connection before and after: this listener ends last.
+        // The same connection before and after: this listener ends last.
         let mut probe = Client::connect(&admin);
         assert_eq!(probe.get("/readyz").status, 200);
         let stopping = scope.spawn(|| service.stop());
@@ -138,15 +138,14 @@ fn connections_left_open_do_not_blind_the_probes() {
     let service = scene.start_with(&scene.watched());
     let mut idle: Vec<_> = (0..40).map(|_| service.admin()).collect();
     for (number, client) in idle.iter_mut().enumerate() {
-        // Half of them never say anything.
+        // Half of them send nothing.
         if number % 2 == 0 {
             assert_eq!(client.get("/livez").status, 200, "{number}");
         }
     }
     assert_eq!(service.admin().get("/livez").status, 200);
     assert_eq!(service.admin().get("/metrics").status, 200);
-    // Who asked once is closed soon, and gives its place back.
-    // Without another answer.
+    // A connection that has had an answer is closed soon, without another one, and frees its place.
     idle[0].closes();
     service.stop();
 }

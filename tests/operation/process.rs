@@ -1,4 +1,4 @@
-//! The real program: what it prints, how it ends, and what a second one says.
+//! The real program: its output, its end, and a second instance's output.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
@@ -21,7 +21,8 @@ fn demo_says_what_to_try_and_it_works() {
     for part in [
         "bhav demo: a simulated exchange day",
         "the clock reads 2026-11-20T11:00:0",
-        // Apart from the service, whose cookie a browser would send to every port of its host.
+        // Another address than the service's, since a browser sends a cookie to every port of its
+        // host.
         "simulator on http://127.0.0.2:",
         &format!("{url}/api/index/snapshot"),
         &format!("{url}/api/portfolio/live-prices?symbols="),
@@ -64,7 +65,7 @@ fn the_log_names_a_failed_request_by_the_id_that_its_client_has() {
 
 /// Refused requests in a flood. The log has a burst of lines, then a few a second.
 const FLOOD: usize = 2_000;
-/// Longest time until the log has told about it.
+/// Longest time until the log has reported the flood.
 const LOG_MS_MAX: u64 = 120_000;
 
 /// A service without data, whose log is read line by line.
@@ -97,8 +98,8 @@ impl Flooded {
         Self { program, log, reader: reader.unwrap(), clock: Clock::system() }
     }
 
-    /// Sends the flood and checks how many lines the log has about it, and that a summary follows.
-    /// `ended` sends what else is to be logged and returns a part of its line.
+    /// Sends the flood, and checks the number of log lines about it and the summary after it.
+    /// `ended` sends further requests to be logged, and returns a part of their line.
     fn check_log_of_flood(self, client: &mut Client, ended: impl FnOnce(&mut Client) -> String) {
         let started_ms = self.clock.monotonic_ms();
         let path = format!("/{}", "x".repeat(6_000));
@@ -109,7 +110,7 @@ impl Flooded {
         let mut seen = Vec::new();
         let (mut summary, mut failed) = (None, false);
         while summary.is_none() || !failed {
-            // Other lines keep coming, so each wait ends at the same moment.
+            // Other lines keep coming, so all waits end at the same moment.
             let left_ms = (started_ms + LOG_MS_MAX).saturating_sub(self.clock.monotonic_ms());
             let line = self.log.recv_timeout(Duration::from_millis(left_ms)).unwrap();
             failed |= line.contains(&last);
@@ -137,7 +138,7 @@ impl Flooded {
 fn a_flood_of_refusals_does_not_fill_the_log() {
     let service = Flooded::start(&Scene::at(TRADING));
     let mut client = service.program.client();
-    // What fails on our side has its line all the same.
+    // A failure on our side is logged nevertheless.
     service.check_log_of_flood(&mut client, |client| {
         client.get(SNAPSHOT).header("x-request-id").unwrap().to_owned()
     });
@@ -166,7 +167,7 @@ fn sigterm_loses_no_answer_and_exits_0() {
             let (address, answered, ended) = (&address, &answered, &ended);
             scope.spawn(move || {
                 let mut client = Client::connect(address);
-                // Every request is answered, the last one with the word that it is the last.
+                // Every request is answered, and the last answer announces the end.
                 loop {
                     let answer = client.get(SNAPSHOT);
                     assert_eq!(answer.status, 200);
@@ -233,12 +234,12 @@ fn a_second_instance_on_the_state_says_so_and_exits_69() {
     assert_eq!(client.get("/brokera/status").status, 200, "the first one goes on");
 }
 
-/// Where metrics are looked for when nothing is said.
+/// The default address of the metrics.
 const ADMIN: &str = "127.0.0.1:9464";
 
 #[test]
 fn metrics_at_their_default_address_are_no_reason_not_to_start_and_at_a_named_one_are() {
-    // Ours or another's: it is taken from here on.
+    // From here on the port is taken, by this test or by another program.
     let _taken = TcpListener::bind(ADMIN);
     let scene = Scene::at(TRADING);
     let mut command = serve(&scene, scene.state.path());
@@ -251,7 +252,7 @@ fn metrics_at_their_default_address_are_no_reason_not_to_start_and_at_a_named_on
         health["admin_listener"]["failure"].as_str().map(str::to_owned)
     });
     assert!(failure.starts_with(&format!("{ADMIN} is in use")), "{failure}");
-    // A note for the operator, and no reason to call the service degraded.
+    // A note for the operator. The service does not count as degraded.
     let screen = until("a good status", || {
         let state = state_flag(scene.state.path());
         let url = format!("--url=http://{}", program.address);
@@ -268,7 +269,7 @@ fn metrics_at_their_default_address_are_no_reason_not_to_start_and_at_a_named_on
     let warning = log.lines().find(|line| line.contains("no metrics")).unwrap();
     assert!(warning.contains("level=warn") && warning.contains(ADMIN), "{warning}");
 
-    // Who names it, the default's own address too, means it.
+    // Naming an address, even the default one, makes it required.
     let other = scene.state.path().join("other");
     let mut command = serve(&scene, &other);
     let refused = run(command.env("BHAV_ADMIN_LISTEN", ADMIN).stderr(Stdio::piped()));
@@ -295,7 +296,7 @@ fn two_instances_with_an_address_and_a_state_of_their_own_run_side_by_side() {
     }
 }
 
-/// Whichever thread or allocation would have come last; nothing is started.
+/// The limit is checked before any thread starts, whichever would have failed.
 #[test]
 fn a_limit_on_address_space_that_is_too_low_is_told_as_that() {
     let state = tempfile::tempdir().unwrap();

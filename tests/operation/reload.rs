@@ -1,5 +1,5 @@
-//! SIGHUP to the real program: what changes live, on a connection that stays open; and a bad file,
-//! which changes nothing and is named.
+//! SIGHUP to the real program: settings that change live, on a connection that stays open, and a
+//! bad file, which is reported and changes nothing.
 
 use std::fs::{File, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -18,7 +18,7 @@ const ONE: &str = "the first key of thirty-two bytes or more";
 const TWO: &str = "the second key of thirty-two bytes or more";
 const LOGIN: &str = r#"{"email":"a@b.example","password":"a long enough password"}"#;
 
-/// Broker A's app and token, as the simulator knows them, in files.
+/// Files with broker A's app and token, as the simulator knows them.
 const KEYS: &str = "BROKERA_API_KEY_FILE=@key\nBROKERA_ACCESS_TOKEN_FILE=@token\n";
 const KEY_FILES: [(&str, &str); 2] = [("key", "simkeya"), ("token", "simtokena")];
 
@@ -31,7 +31,7 @@ struct Subject {
 }
 
 impl Subject {
-    /// Started with these lines of settings.
+    /// Starts with these lines of settings.
     fn start(files: &[(&str, &str)], lines: &str) -> Self {
         let scene = Scene::at(TRADING);
         let ear = Ear::at(&scene.state.path().join("notify"));
@@ -56,7 +56,7 @@ impl Subject {
         write(&self.scene, name, text);
     }
 
-    /// Other lines of settings, read by the time this returns.
+    /// Replaces the settings, and returns once they were read.
     fn reload(&mut self, lines: &str) {
         self.write("bhav.env", &in_place(&self.scene, lines));
         self.program.signal(Signal::HUP);
@@ -65,7 +65,7 @@ impl Subject {
         self.ear.until("its end", |heard| heard.contains("READY=1"));
     }
 
-    /// The same, and they are taken.
+    /// Same as [`reload`](Self::reload), and expects that they are in force.
     fn reload_well(&mut self, lines: &str) {
         self.reload(lines);
         let log = std::fs::read_to_string(self.scene.state.path().join("log")).unwrap();
@@ -83,7 +83,7 @@ impl Subject {
     }
 
     fn login(&self) -> Answer {
-        // Not the connection that has to last: a refusal may end one.
+        // Uses another connection, since a refusal may end one.
         let mut client = Client::connect(&self.program.address);
         client.send_json("POST", "/api/auth/login", "", LOGIN)
     }
@@ -124,13 +124,13 @@ fn write(scene: &Scene, name: &str, text: &str) {
     std::fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
 }
 
-/// `@name` stands for the path of a file beside the others.
+/// `@name` stands for the path of a file in the state directory.
 fn in_place(scene: &Scene, lines: &str) -> String {
     let lines = lines.replace('@', &format!("{}/", scene.state.path().display()));
     if lines.contains("BHAV_UNIVERSE_FILE") {
         return lines;
     }
-    // Not by a flag, which would rule out the tests' own.
+    // Set without a flag, which would override the tests' own file.
     format!("{lines}BHAV_UNIVERSE_FILE={UNIVERSE}\n")
 }
 
@@ -230,11 +230,11 @@ fn limits_origins_and_the_log_change_on_a_connection_that_stays() {
     assert!(subject.allows(page));
     assert_eq!((subject.login().status, subject.login().status), (401, 429));
     assert_eq!(long(&subject), 413);
-    // The level went back to the default, which tells of refused requests.
+    // The level is the default again, which logs refused requests.
     subject.client.request("GET", "/nowhere", "X-Request-Id: after-reload\r\n");
     subject.logged("request_id=after-reload");
 
-    // Two may be connected: a third waits until one of them has gone.
+    // Two connections are allowed: a third waits until one has closed.
     let second = until("the second place", || {
         let mut second = subject.program.client();
         (second.get(SNAPSHOT).status == 200).then_some(second)
@@ -289,7 +289,7 @@ fn a_calendar_and_a_universe_change_and_a_bad_one_changes_nothing() {
     subject.until_market("the holiday", |market| market["phase"] == "holiday");
     subject.logged("symbol universe reloaded");
 
-    // Line 6 is no date; and with it goes all else that was new.
+    // Line 6 has no valid date, so none of the new settings is used.
     subject.write("calendar", &format!("{HOLIDAY}\n[[holiday]]\ndate = \"2026-13-45\"\n"));
     subject.reload(
         "BHAV_CALENDAR_FILE=@calendar\nBHAV_UNIVERSE_FILE=@universe\n\
@@ -297,7 +297,7 @@ fn a_calendar_and_a_universe_change_and_a_bad_one_changes_nothing() {
     );
     let said = subject.logged("reload refused");
     assert!(said.contains("calendar:6: "), "{said}");
-    // It is remembered until a good one.
+    // Health reports it until the next good reload.
     let refused = subject.until_health("a refused reload", |health| health["reload"].is_object());
     let at = refused["reload"]["refused_ist"].as_str().unwrap();
     assert!(at.starts_with("2026-11-20T"), "{at}");
@@ -344,7 +344,7 @@ fn signals_of_running_candles_come_and_go_with_their_switch() {
         let answer = subject.client.get(list);
         (answer.json()["count"].as_u64() == Some(0)).then_some(())
     });
-    // Filters see the new list a moment before the whole one is out.
+    // Filters use the new list a moment before the complete one is published.
     until("none in the whole list", || {
         !subject.client.get("/api/signals").text().contains("provisional")
     });
@@ -376,7 +376,7 @@ fn the_ticker_is_switched_on_limited_moved_and_switched_off() {
         ticker(health)["subscribed"].as_u64().unwrap() >= all + 2
     });
 
-    // Another place: it moves there, and says why it cannot stay.
+    // Another URL: the ticker connects there, and reports why that fails.
     subject.reload_well(&format!("{KEYS}BHAV_BROKERA_TICKER_URL=ws://127.0.0.1:1/a\n"));
     subject.until_health("a move", |health| ticker(health)["failure"] == "unreachable");
     assert_eq!(subject.scene.stats()["ticker_connections"].as_i64(), Some(0));

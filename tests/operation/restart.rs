@@ -1,4 +1,4 @@
-//! Stopping and starting again while both feeds are dead: what was known is served, marked stale.
+//! A restart while both feeds are dead: the last prices are served, marked as stale.
 
 use crate::market::figures::number;
 use crate::support::{Client, PRICES, Program, SNAPSHOT, Scene, TRADING, serve, until};
@@ -14,7 +14,7 @@ fn after_a_stop_the_last_snapshot_and_quotes_are_there_at_once() {
     service.stop();
 
     let service = scene.start();
-    // No waiting: the very first answer.
+    // The very first answer, without a wait.
     let first = service.get(SNAPSHOT);
     assert_eq!(first.status, 200, "{}", first.text());
     assert_eq!(first.json()["market"]["stale"], true);
@@ -24,7 +24,7 @@ fn after_a_stop_the_last_snapshot_and_quotes_are_there_at_once() {
     assert_eq!(quotes.quoted(), ["NSE:M&M", "NSE:INFY"]);
     assert_eq!(quotes.text().matches("\"stale\":true").count(), 2, "{}", quotes.text());
     assert_eq!(quotes.text().matches("\"simulated\":true").count(), 2, "{}", quotes.text());
-    // The day's instrument list survived as well: this needs no upstream.
+    // The day's instrument list was kept as well: this needs no upstream.
     assert_eq!(service.prices("NSE:NOSUCH").unavailable(), ["NSE:NOSUCH"]);
     service.stop();
 }
@@ -51,7 +51,7 @@ fn a_damaged_second_level_does_not_keep_the_service_down() {
     service.stop();
 }
 
-/// The real program, killed without warning, then `serve` on what it left behind.
+/// The real program is killed without warning. Then `serve` starts on its state.
 #[test]
 fn after_a_kill_the_state_directory_serves() {
     let scene = Scene::at(TRADING);
@@ -66,7 +66,7 @@ fn after_a_kill_the_state_directory_serves() {
         Some(number(&text[at..], "completed"))
     };
     let before = until("a report", &mut written);
-    // One write may have been under way already; the next one carries the quote.
+    // One write may have begun already. The next one has the quote.
     let enough = before + rust_decimal::Decimal::TWO;
     until("its write to disk", || written().filter(|done| *done >= enough));
     first.kill();

@@ -1,5 +1,5 @@
-//! A restart while clients poll, the listening socket being held by a supervisor, as a socket unit
-//! does it: nobody is refused and no answer is lost.
+//! A restart while clients poll. A supervisor holds the listening socket, as a socket unit does: no
+//! connection is refused and no answer is lost.
 //!
 //! `RESTART_REQUESTS_PER_S` sets the rate, `RESTARTS` how often; the counts are printed.
 
@@ -22,9 +22,9 @@ use crate::support::{Client, Process, Scene, TRADING, few_candles, on_socket, sa
 /// Modest, so that a busy machine keeps up; half of it on new connections.
 const REQUESTS_PER_S: u64 = 200;
 const KEEP_ALIVE_CLIENTS: u64 = 10;
-/// As in the socket unit.
+/// The backlog of the socket unit.
 const BACKLOG: i32 = 4096;
-/// An answer that takes longer is lost.
+/// Time after which an answer counts as lost.
 const ANSWER_MAX: Duration = Duration::from_secs(20);
 
 const GET: &[u8] = b"GET /api/index/snapshot HTTP/1.1\r\nHost: bhav\r\n\r\n";
@@ -33,7 +33,7 @@ fn from_environment(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).map_or(otherwise, |text| text.parse().unwrap())
 }
 
-/// The real program on a socket that this process holds.
+/// The real program on a socket held by this process.
 struct Held {
     listener: TcpListener,
     address: String,
@@ -64,7 +64,7 @@ impl Held {
     }
 }
 
-/// What became of the requests, in words.
+/// Results of the requests, counted by name.
 #[derive(Default)]
 struct Counts(Mutex<BTreeMap<String, u64>>);
 
@@ -103,14 +103,14 @@ fn lost(error: &std::io::Error) -> Lost {
     Lost { kind: error.kind(), begun: false }
 }
 
-/// One client that keeps its connection until the server says that it closes.
+/// A client that keeps its connection until the server announces the close.
 fn keep_alive(address: &str, every: Duration, counts: &Counts, end: &AtomicBool) {
     let ticks = tick(every);
     let mut open: Option<Client> = None;
     while !end.load(Ordering::Relaxed) {
         ticks.recv().unwrap();
         if open.as_ref().is_some_and(is_closed) {
-            // As every client's pool does: a connection that ended while idle is not used again.
+            // Like every client's pool: a connection closed while idle is not used again.
             counts.add("closed while idle");
             open = None;
         }
@@ -124,7 +124,7 @@ fn keep_alive(address: &str, every: Duration, counts: &Counts, end: &AtomicBool)
                 open = (!closes).then_some(client);
             }
             Ok(answer) => counts.add(format!("status {}", answer.status)),
-            // Closed between two requests without a word, while one was on its way.
+            // Closed between two requests while the next was on its way.
             Err(Lost { kind, begun: false }) if reused => {
                 counts.add(format!("raced the close: {kind}"));
             }
@@ -133,7 +133,7 @@ fn keep_alive(address: &str, every: Duration, counts: &Counts, end: &AtomicBool)
     }
 }
 
-/// A new connection for each request, sent at their pace however long the answers take.
+/// Opens a connection for each request at a fixed rate, however long the answers take.
 fn strangers(address: &str, every: Duration, counts: &Counts, end: &AtomicBool) {
     let (asked, waiting) = bounded::<Client>(100_000);
     std::thread::scope(|scope| {
@@ -159,7 +159,7 @@ fn strangers(address: &str, every: Duration, counts: &Counts, end: &AtomicBool) 
     });
 }
 
-/// Ends the clients, also where the test fails: they would be waited for.
+/// Ends the clients also if the test fails; otherwise the test would wait for them.
 struct EndOnDrop<'a>(&'a AtomicBool);
 
 impl Drop for EndOnDrop<'_> {
@@ -182,7 +182,7 @@ fn a_restart_refuses_nobody_and_loses_no_answer() {
     let held = Held::new();
     let mut running = held.start();
     let (counts, end) = (Counts::default(), AtomicBool::new(false));
-    // Until there is a snapshot, which every later process restores.
+    // Waits for a snapshot, which every later process restores.
     until("data", || {
         let mut client = connect(&held.address, &counts)?;
         client.try_write(GET).unwrap();

@@ -1,4 +1,4 @@
-//! The end of the service while something is still under way.
+//! The end of the service while work is in progress.
 
 use crate::support::{Client, Scene, TRADING, until};
 use bhav::cache::pending::Class;

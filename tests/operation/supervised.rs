@@ -1,4 +1,4 @@
-//! What a supervisor hears: readiness, the watchdog's pings while every subsystem makes progress,
+//! Messages to a supervisor: readiness, the watchdog's pings while every subsystem makes progress,
 //! the status.
 
 use std::os::unix::net::UnixDatagram;
@@ -11,7 +11,7 @@ use bhav::base::Clock;
 use bhav::rt::coroutines;
 use bhav::sim::SimSettings;
 
-/// Hears what systemd would.
+/// Receives messages in place of systemd.
 pub struct Ear(UnixDatagram);
 
 impl Ear {
@@ -21,14 +21,14 @@ impl Ear {
         Self(socket)
     }
 
-    /// The next message, if one came.
+    /// The next message, if one has arrived.
     pub fn heard(&self) -> Option<String> {
         let mut bytes = [0; 1024];
         let length = self.0.recv(&mut bytes).ok()?;
         Some(String::from_utf8(bytes[..length].to_vec()).unwrap())
     }
 
-    /// The first message from now on of which `holds` is true.
+    /// The first message from now on for which `holds` is true.
     pub fn until(&self, what: &str, holds: impl Fn(&str) -> bool) -> String {
         until(what, || self.heard().filter(|heard| holds(heard)))
     }
@@ -76,7 +76,7 @@ fn without_any_feed_it_is_ready_all_the_same_after_a_bounded_wait() {
     assert!(clock.monotonic_ms() >= 10_000, "after {} ms", clock.monotonic_ms());
 }
 
-/// Everything that is said until the word of readiness, that one included.
+/// All messages up to readiness, including that one.
 fn said_until_ready(ear: &Ear) -> Vec<String> {
     let mut said = Vec::new();
     until("readiness", || {
@@ -102,7 +102,7 @@ fn a_migration_asks_for_more_time_and_a_start_without_one_does_not() {
     let asked = |said: &[String]| {
         said.iter().filter(|heard| *heard == "EXTEND_TIMEOUT_USEC=60000000\n").count()
     };
-    // The copy and its sync, the migrations and each of them.
+    // The copy and its sync, and each of the migrations.
     assert!(asked(&said) >= 4, "{said:?}");
     assert!(said.last().is_some_and(|heard| heard.contains("store ok")), "{said:?}");
     program.terminate();
@@ -112,7 +112,7 @@ fn a_migration_asks_for_more_time_and_a_start_without_one_does_not() {
     assert_eq!(asked(&said_until_ready(&ear)), 0, "the file has the present schema now");
 }
 
-/// Blocking a worker is what no handler does; the probes that go through it notice.
+/// No handler blocks a worker. The probes that go through the workers notice a blocked one.
 #[test]
 fn a_stuck_edge_worker_stops_the_pings_and_a_free_one_does_not() {
     let clock = Clock::manual(TRADING.parse().unwrap());
@@ -131,7 +131,7 @@ fn a_stuck_edge_worker_stops_the_pings_and_a_free_one_does_not() {
     inside.recv().unwrap();
     for _ in 0..3 {
         clock.advance_ms(6_000);
-        // The others have gone on by now: only the held worker is behind.
+        // The others have made progress: only the held worker is behind.
         let sweeper = &service.0.server().shared().slots;
         until("the others", || (sweeper.now_ms() >= clock.monotonic_ms()).then_some(()));
     }

@@ -1,5 +1,5 @@
-//! What a service manager does for a unit: it holds the listening socket, keeps files that it is
-//! given, and passes all of it to each process of the real program.
+//! A service manager for one unit: it holds the listening socket, keeps the files that it is given,
+//! and passes all of them to each process of the real program.
 
 use std::collections::BTreeMap;
 use std::io::IoSliceMut;
@@ -16,7 +16,7 @@ use bhav::ops::notify;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use sonic_rs::Value;
 
-/// Where the listening socket stands among the descriptors that are passed.
+/// Position of the listening socket among the passed descriptors.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     First,
@@ -24,16 +24,16 @@ pub enum Place {
     Nowhere,
 }
 
-/// A supervisor with one unit, and the outside world of that one.
+/// A supervisor with one unit and its outside world.
 pub struct Supervisor {
     pub scene: Scene,
     listener: TcpListener,
     address: String,
     notify: UnixDatagram,
     pub kept: BTreeMap<String, OwnedFd>,
-    /// Every word about keeping, in order.
+    /// Every message about stored files, in order.
     pub heard: Vec<String>,
-    /// Where the socket stands among what is kept; not passed at all where the unit has none.
+    /// Position of the socket among the stored files; absent if the unit has none.
     pub socket: Place,
     starts: usize,
 }
@@ -49,8 +49,8 @@ impl Supervisor {
         Self { scene, listener, address, notify, kept, heard, socket, starts: 0 }
     }
 
-    /// Starts the next process with these settings. It has at most three descriptors to pass, which
-    /// reach the shell as its standard ones.
+    /// Starts the next process with these settings. At most three descriptors are passed; the shell
+    /// gets them as its standard ones.
     pub fn start(&mut self, settings: &[(&str, &str)]) -> Process {
         let socket = ("bhav.socket".to_owned(), OwnedFd::from(self.listener.try_clone().unwrap()));
         let kept = self.kept.iter().map(|(name, file)| (name.clone(), file.try_clone().unwrap()));
@@ -103,7 +103,7 @@ impl Supervisor {
         command
     }
 
-    /// Does what it was told meanwhile.
+    /// Carries out the messages received meanwhile.
     pub fn hear(&mut self) {
         loop {
             let mut bytes = [0; 1024];
@@ -144,7 +144,7 @@ impl Supervisor {
         }
     }
 
-    /// Waits until exactly these are kept.
+    /// Waits until exactly these are stored.
     pub fn until_kept(&mut self, names: &[&str]) {
         until(&format!("{names:?} kept"), || {
             self.hear();
@@ -152,7 +152,7 @@ impl Supervisor {
         });
     }
 
-    /// What is kept under a name.
+    /// The file stored under a name.
     pub fn document(&self, name: &str) -> KeptToken {
         let file = self.kept[name].try_clone().unwrap();
         KeptToken::decode(&notify::read(file, DOCUMENT_BYTES_MAX).unwrap()).unwrap()
@@ -195,20 +195,20 @@ impl Supervisor {
         });
     }
 
-    /// What the newest process printed and logged.
+    /// Output and log of the newest process.
     pub fn output(&self) -> String {
         let path = self.scene.state.path().join(format!("output-{}", self.starts));
         std::fs::read_to_string(path).unwrap_or_default()
     }
 
-    /// Stops the process as `systemctl restart` does; what it says at the end counts.
+    /// Stops the process as `systemctl restart` does, and carries out its last messages.
     pub fn stop(&mut self, running: &mut Process) {
         running.terminate();
         assert_eq!(running.exit().code(), Some(0), "{}", self.output());
         self.hear();
     }
 
-    /// No file anywhere below the scene's folder has it: neither state nor output.
+    /// Whether no file below the scene's folder contains the secret: neither state nor output.
     pub fn nowhere_on_disk(&self, secret: &str) {
         let mut folders = vec![self.scene.state.path().to_owned()];
         let mut looked_at = 0;

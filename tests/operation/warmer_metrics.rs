@@ -1,4 +1,4 @@
-//! What `/metrics` tells of warmers: their runs, those that came to nothing, and the last success.
+//! `/metrics` of the warmers: their runs, the failed ones, and the last success.
 
 use bhav::base::Clock;
 
@@ -33,7 +33,7 @@ fn each_warmer_counts_its_runs_and_the_time_of_its_last_success_stands_when_it_f
         assert_eq!(runs > 0.0, busy.contains(&warmer), "{warmer}");
         assert!(failures <= runs, "{warmer}");
     }
-    // By the machine's clock, as Prometheus has it; the service's reads another day.
+    // By the machine's clock, as for Prometheus. The service's clock reads another day.
     let at_s = succeeded(&well, "quotes").unwrap();
     assert!((before_s..=machine_s()).contains(&at_s), "{at_s}");
     assert_eq!(succeeded(&well, "close"), None, "no close is due at eleven");
@@ -84,7 +84,7 @@ fn writes_to_a_second_level_that_is_not_there_are_no_runs() {
     let written = Scrape::until(&service, "a write that went nowhere", |scrape| {
         scrape.value("bhav_lane_jobs_total{lane=\"cache\",result=\"completed\"}") >= 1.0
     });
-    // Its end has been heard by then.
+    // The end of that run has been processed by then.
     let of_quotes = |scrape: &Scrape| scrape.find("bhav_warmer_runs_total{warmer=\"quotes\"}");
     let later = Scrape::until(&service, "rounds after it", |scrape| {
         of_quotes(scrape) > of_quotes(&written).map(|runs| runs + 1.0).or(Some(1.0))

@@ -1,5 +1,5 @@
-//! The session that a sync opens at broker A: ended once the sync is through, never waited for, and
-//! left alone where it may be the server's own.
+//! The session that a sync opens at broker A: ended after the sync without waiting, and kept if it
+//! may be the server's own.
 
 use std::sync::Arc;
 
@@ -29,13 +29,13 @@ fn a_session_ends_with_its_sync_and_the_servers_own_lives_on() {
     let sync = |key: &str, code: &str| service.post(SYNC, &user, &order(key, code)).status;
     assert_eq!(sync("simkeya-1", &scene.request_token()), 200);
     until("the end of the session", || (counts(&service).ended == 1).then_some(()));
-    // One that failed half-way has a session too; one whose code was refused has none.
+    // A sync that failed halfway has a session too. One whose code was refused has none.
     scene.fault("broker_a.positions", r#"{"kind":"wrong_types","count":1}"#);
     assert_eq!(sync("simkeya-2", &scene.request_token()), 502);
     until("the end of the second", || (counts(&service).ended == 2).then_some(()));
     assert_eq!(sync("simkeya-3", "no such code"), 401);
-    // With the server's own app the session is not ended: for the user of the server's token it
-    // might be the same. Here it is another user's, whose login leaves the server's token alone.
+    // With the server's own app the session is not ended, since it might be the session of the
+    // server's token. Here it belongs to another user, whose login leaves the server's token alone.
     let other = r#"{"user_id":"PF0001"}"#;
     let json = scene.control("POST", "broker_a/request_token", other).json();
     let body = order("simkeya", json["request_token"].as_str().unwrap());
@@ -61,7 +61,7 @@ fn the_end_comes_after_the_data_is_stored_and_nobody_waits_for_it() {
         Said::json(match (request.head.starts_with("DELETE"), path) {
             (true, _) => {
                 asked.send(request.target.clone()).unwrap();
-                // Hangs until it is let go.
+                // Hangs until released.
                 let _ = gate.recv();
                 *ends.lock() += 1;
                 r#"{"status":"success","data":true}"#
@@ -78,14 +78,14 @@ fn the_end_comes_after_the_data_is_stored_and_nobody_waits_for_it() {
     let service = scene.start_with(&config);
     let user = bearer(&service.register("waits@example.com", "a long enough secret"));
     for number in 0..3 {
-        // The first end hangs all the while.
+        // The first end hangs meanwhile.
         let answer = service.post(SYNC, &user, &order(&format!("key-{number}"), "code"));
         assert_eq!(answer.status, 200, "{}", answer.text());
     }
     assert_eq!(heard.recv().unwrap(), "/session/token?api_key=key-0&access_token=token-7");
     let shown = service.client().request("GET", "/api/portfolio/holdings", &user).json();
     assert!(shown["summary"]["synced_at"].is_str(), "stored before");
-    // Each is given a second, and no sync fails by it.
+    // Each end has a second, and no sync fails by it.
     until("an end to be given up", || (counts(&service).failed >= 1).then_some(()));
     let answer = service.post(SYNC, &user, &order("key-9", "code"));
     assert_eq!(answer.status, 200, "the circuit is closed: {}", answer.text());

@@ -14,7 +14,7 @@ use sonic_rs::JsonValueTrait;
 /// A Friday, fifteen minutes after its closing auction.
 pub const EVENING: &str = "2026-11-20T15:50:00+05:30";
 pub const FRIDAY: &str = "2026-11-20";
-/// When everybody had synced last: the day before, in the evening.
+/// The last sync of all users: the evening before.
 const SYNCED: &str = "2026-11-19T18:00:00+05:30";
 /// Threads that write the users of a test.
 const SEEDERS: usize = 16;
@@ -31,7 +31,7 @@ pub fn decimal(text: &str) -> Decimal {
     text.parse().unwrap()
 }
 
-/// On a clock that stands still until a test advances it.
+/// A scene on a clock that stands still until the test advances it.
 pub fn scene_by_hand(now: &str) -> Scene {
     let clock = Clock::manual(now.parse().unwrap());
     Scene::by_hand(clock, SimSettings { rate_limits: false, ..SimSettings::default() })
@@ -126,7 +126,7 @@ pub fn seed(scene: &Scene, portfolios: Vec<Vec<Holding>>) -> Vec<AccountId> {
     users
 }
 
-/// By several at once: what waits for the disk together is written together.
+/// Written by several threads, so that commits are grouped.
 fn seed_together(store: &Store, pairs: &[(AccountId, Vec<Holding>)]) {
     std::thread::scope(|scope| {
         for part in pairs.chunks(pairs.len().div_ceil(SEEDERS).max(1)) {
@@ -145,12 +145,12 @@ pub fn store(service: &Service) -> Arc<Store> {
     Arc::clone(&service.0.server().shared().service.state().store)
 }
 
-/// Until the date's run has finished, on a clock that runs by itself.
+/// Waits until the run of the date has finished, on a clock that runs.
 pub fn await_finish(service: &Service) {
     finish_after(service, || {});
 }
 
-/// The same on a clock by hand, which goes on by `step_ms` a look.
+/// Same as [`await_finish`], on a manual clock that advances by `step_ms` at each check.
 pub fn advance_to_finish(scene: &Scene, service: &Service, step_ms: i64) {
     finish_after(service, || scene.advance_ms(step_ms));
 }
@@ -163,12 +163,12 @@ fn finish_after(service: &Service, before_a_look: impl Fn()) {
     });
 }
 
-/// The first report of health with this state of the warmer, on a clock that runs by itself.
+/// The first health document with this state of the warmer, on a clock that runs.
 pub fn health_when(service: &Service, state: &str) -> sonic_rs::Value {
     health_after(service, state, || {})
 }
 
-/// The same on a clock by hand, which goes on by some seconds a look.
+/// Same as [`health_when`], on a manual clock that advances some seconds at each check.
 pub fn advance_to_health(scene: &Scene, service: &Service, state: &str) -> sonic_rs::Value {
     health_after(service, state, || scene.advance_ms(5_000))
 }
@@ -221,7 +221,7 @@ fn every_portfolio_has_one_exact_point_of_the_close() {
     let value = decimal("12") * close("BSE:RELIANCE")
         + decimal("3.5") * close("NSE:TCS")
         + decimal("143.85");
-    // The four of unknown cost.
+    // The four shares of unknown cost.
     let gift = decimal("4") * close("NSE:INFY");
     let expected = DayPoint {
         total_invested: invested,
@@ -236,7 +236,7 @@ fn every_portfolio_has_one_exact_point_of_the_close() {
     assert_eq!(close_point(&service, users[1]).unwrap(), expected);
     assert!(close_point(&service, users[2]).unwrap().suspect, "half the price it had");
     assert_eq!(close_point(&service, stranger), None);
-    // The point of the day before stands.
+    // The point of the day before is unchanged.
     let thursday = "2026-11-19".parse().unwrap();
     assert_eq!(store(&service).points(users[0], thursday).unwrap().len(), 2);
     let health = health_when(&service, "paused");
@@ -244,7 +244,7 @@ fn every_portfolio_has_one_exact_point_of_the_close() {
     assert_eq!(health["close"]["date"], FRIDAY);
     service.stop();
 
-    // Once: what a later sync made of the date is not written over by another start.
+    // Only once: another start does not overwrite a later sync's point of that date.
     let late_ms = scene.clock.now_ms();
     sync(&open(&scene), users[0], late_ms, infy("11"));
     let service = scene.start();
@@ -275,10 +275,10 @@ fn a_run_that_was_cut_off_goes_on_where_it_was() {
     let rest = held.portfolios_to_close(friday(), AccountId(0), USERS).unwrap().portfolios;
     let done = USERS - rest.len();
     assert!((6..USERS).contains(&done), "{done}");
-    // Shows whether it is written again.
+    // Would show if it was written again.
     sync(&held, users[0], scene.clock.now_ms(), infy("11"));
     drop(held);
-    // Its prices were kept: no feed is needed any more.
+    // Its prices were stored, so no feed is needed any more.
     scene.refuse_all();
     let service = scene.start_with(&config);
     await_finish(&service);
@@ -336,7 +336,7 @@ fn without_any_price_the_date_is_given_up_when_the_next_begins() {
     scene.refuse_all();
     let service = scene.start();
     advance_to_health(&scene, &service, "stale");
-    // To Monday's pre-open; on the way no price of Friday is believed to be another's.
+    // Up to Monday's pre-open. Meanwhile no price of Friday counts as another date's.
     let monday: jiff::Timestamp = "2026-11-23T09:00:00+05:30".parse().unwrap();
     scene.advance_ms(monday.as_millisecond() - scene.clock.now_ms());
     scene.control("DELETE", "faults", "");

@@ -1,4 +1,5 @@
-//! The evening's revaluation while some prices do not come: who is valued when, what is carried.
+//! The evening's revaluation while some prices are missing: the order of valuation, and carried
+//! prices.
 
 use bhav::portfolio::DayPoint;
 use bhav::store::AccountId;
@@ -40,7 +41,7 @@ fn halt(scene: &Scene, halted: bool) {
     assert_eq!(scene.control("POST", "trading", &order).status, 200);
 }
 
-/// Moves the clock on and logs the server in at broker A, as each day needs.
+/// Advances the clock and logs the server in at broker A, as each day needs.
 fn go_to(scene: &Scene, at: &str) -> jiff::Timestamp {
     let at: jiff::Timestamp = at.parse().unwrap();
     scene.advance_ms(at.as_millisecond() - scene.clock.now_ms());
@@ -49,7 +50,8 @@ fn go_to(scene: &Scene, at: &str) -> jiff::Timestamp {
     at
 }
 
-/// The first of the user's closing points of which `holds` is true, some seconds a look.
+/// The first closing point of the user for which `holds` is true. The clock advances some seconds
+/// at each check.
 fn point_when(
     scene: &Scene,
     service: &Service,
@@ -76,7 +78,7 @@ fn one_share_without_a_price_holds_nobody_back_and_is_known_the_next_day() {
     let close = scene.said("NSE:INFY").0;
     assert_eq!((plain.total_current_value, plain.carried), (close, 0));
     assert_eq!((carried.total_current_value, carried.carried), (close + decimal("14"), 1));
-    // What health says may be of a moment before the last price came.
+    // Health may be from a moment before the last price came.
     let health = until("one missing", || {
         let health = advance_to_health(&scene, &service, "ok");
         Some(health).filter(|health| health["close"]["missing"].as_u64() == Some(1))
@@ -123,7 +125,7 @@ fn who_waits_for_a_price_is_valued_again_when_it_comes() {
     service.stop();
 }
 
-/// The public provider alone serves the close and the candles.
+/// Only the public provider serves the close and the candles.
 #[test]
 fn signals_do_not_wait_for_a_share_without_a_price() {
     let scene = scene_by_hand("2026-11-20T16:06:00+05:30");

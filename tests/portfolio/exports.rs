@@ -1,4 +1,4 @@
-//! Exports of journals as they could be written before their text was bounded, and by many at once.
+//! Exports of journals from before their text was bounded, and many exports at once.
 
 use crate::support::{Answer, Scene, Service, TRADING, bearer, until};
 use rusqlite::Connection;
@@ -10,7 +10,7 @@ fn user(service: &Service, name: &str) -> String {
     bearer(&service.register(&format!("{name}@mail.example"), "correct horse"))
 }
 
-/// Writes so many entries of that much text into the user's journal, past every bound.
+/// Writes `entries` entries of `bytes` bytes of text into the user's journal, beyond every bound.
 fn write(scene: &Scene, name: &str, entries: usize, bytes: usize) {
     let file = Connection::open(scene.state.path().join(bhav::store::FILE_NAME)).unwrap();
     let email = format!("{name}@mail.example");
@@ -55,7 +55,7 @@ fn few_long_exports_are_made_or_unread_at_once_and_short_ones_pass_them() {
     let users = names.map(|name| user(&service, name));
     let brief = user(&service, "brief");
     for name in names {
-        // More than the sockets between take.
+        // More than the socket buffers hold.
         write(&scene, name, 2, 8 * 1024 * 1024);
     }
     let begun = |auth: &String| {

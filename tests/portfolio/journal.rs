@@ -1,4 +1,4 @@
-//! The trade journal over the wire: exact numbers, pages, and users who cannot see each other.
+//! The trade journal over HTTP: exact numbers, pages, and users who cannot see each other.
 
 use crate::market::figures::raw;
 use crate::support::{Answer, Client, Scene, Service, TRADING, bearer, members, until};
@@ -72,7 +72,7 @@ fn one_user_may_change_so_much_a_minute() {
     for _ in 0..2 {
         assert_eq!(user.send("PUT", &entry, ENTRY).status, 200);
     }
-    // What cannot be written takes nothing.
+    // A refused entry takes nothing from the limit.
     for _ in 0..9 {
         user.send("POST", JOURNAL, "{}").expect_problem(400, "validation_failed");
     }
@@ -96,7 +96,7 @@ fn one_user_may_change_so_much_a_minute() {
     user.send("POST", JOURNAL, ENTRY).expect_problem(429, "too_many_writes");
     clock.advance_ms(1);
     user.write("2026-11-20", "NSE:INFY");
-    // On this clock no drain ends by its time.
+    // On this clock no drain ends by its deadline.
     drop((user, other));
     service.stop();
 }
@@ -189,7 +189,7 @@ fn pages_lead_through_everything_newest_first() {
         }
         assert_eq!(seen, expected, "pages of {limit}");
     }
-    // The place of a deleted entry still divides what was before from what comes after.
+    // The position of a deleted entry still separates earlier entries from later ones.
     let (_, cursor) = asha.page("limit=2");
     assert_eq!(asha.delete(&format!("{JOURNAL}/{}", ids[1])).status, 200);
     let rest = asha.page(&format!("cursor={}", cursor.unwrap())).0;
@@ -223,7 +223,7 @@ fn another_users_entries_are_as_if_they_were_not() {
         assert_eq!(told[0], text(binod.get(&never)), "the same words for both");
     }
     assert_eq!(asha.get(&path).text(), mine.text(), "untouched");
-    // A cursor of hers leads him nowhere.
+    // Her cursor shows him nothing.
     let cursor = asha.page("limit=1").1.unwrap();
     binod.write("2026-11-01", "HIS");
     let stolen = binod.get(&format!("{JOURNAL}?cursor={cursor}"));
@@ -321,7 +321,7 @@ fn a_cursor_outlives_a_restart() {
     let (second, next) = asha.page(&format!("limit=2&cursor={cursor}"));
     assert_eq!(second, [ids[2], ids[1]]);
     assert_eq!(asha.page(&format!("cursor={}", next.unwrap())).0, [ids[0]]);
-    // Still of one user, and of no other text than was handed out.
+    // A cursor is still one user's, and only issued text is accepted.
     let mut binod = User::new(&service, "b@mail.example");
     binod.get(&format!("{JOURNAL}?cursor={cursor}")).expect_problem(400, "cursor_invalid");
     let other = if cursor.starts_with('A') { "B" } else { "A" };
@@ -330,11 +330,11 @@ fn a_cursor_outlives_a_restart() {
     service.stop();
 }
 
-/// Entries with the longest note, each character of which is four bytes.
+/// Entries with the longest note, whose characters have four bytes each.
 const LONG: usize = 16_000;
 
 impl User {
-    /// Fills the journal with long entries; how many it takes.
+    /// Fills the journal with long entries, and returns their number.
     fn fill(&mut self) -> usize {
         let note = "😀".repeat(LONG / 4);
         let body = ENTRY.replace("}", &format!(",\"notes\":\"{note}\"}}"));
@@ -356,7 +356,7 @@ fn a_full_journal_is_paged_by_size_and_exported_once_at_a_time() {
     let service = scene.start();
     let mut asha = User::new(&service, "a@mail.example");
     let entries = asha.fill();
-    // Only now: a connection that waits for long is closed.
+    // Connected only now: a connection that waits for long is closed.
     let mut binod = User::new(&service, "b@mail.example");
     assert_eq!(entries, 8 * 1024 * 1024 / (LONG + "NSE:M&M[]".len()));
     binod.write("2026-11-20", "INFY");
@@ -377,7 +377,7 @@ fn a_full_journal_is_paged_by_size_and_exported_once_at_a_time() {
     let head = asha.client.request("HEAD", EXPORT, &asha.headers);
     assert_eq!((head.status, head.header("content-length")), (200, whole.header("content-length")));
 
-    // Begun and not read on: more than the sockets between take.
+    // Begun and not read on: more than the socket buffers hold.
     let mut reader = service.client();
     let request = format!("GET {EXPORT} HTTP/1.1\r\nHost: bhav\r\n{}\r\n", asha.headers);
     assert!(reader.write(request).more());

@@ -1,4 +1,4 @@
-//! `GET /api/journal/search`: filters, pages, and what closed pairs came to.
+//! `GET /api/journal/search`: filters, pages, and the profit of closed pairs.
 
 use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
 
@@ -78,7 +78,7 @@ fn filters_keep_what_fits_and_pairs_are_summed_to_the_paisa() {
         assert_eq!(symbols(&json), expected, "{query}");
         assert_eq!(json["count"].as_u64(), Some(expected.len() as u64), "{query}");
     }
-    // The sale closes a purchase of before, whose strategy counts.
+    // The sale closes an earlier purchase, whose strategy counts.
     let json = found(&service, &token, "?strategy=buy%20the%20dip&from=2026-11-01");
     assert_eq!(json["count"].as_u64(), Some(0));
     assert_eq!(json["summary"]["realised"].as_f64(), Some(288.0));

@@ -1,5 +1,5 @@
-//! Portfolios beside the shared feeds: holdings at live prices, what that asks of the feeds, and a
-//! sync by the person whose token the feed uses.
+//! Portfolios together with the shared feeds: holdings at live prices, their demand on the feeds,
+//! and a sync by the person whose token the feed uses.
 
 use bhav::base::Symbol;
 use bhav::cache::pending::Class;
@@ -9,7 +9,7 @@ use super::user::{HOLDINGS, User, decimal, rows, written};
 use crate::market::figures::shortest;
 use crate::support::{Scene, TRADING, until};
 
-/// As in the block of docs/api.md: the server's token belongs to the same person, by another app.
+/// The case in docs/api.md: the server's token belongs to the same person, for another app.
 #[test]
 fn a_sync_with_an_app_of_the_users_own_leaves_the_shared_token_alive() {
     let user = User::new();
@@ -68,7 +68,7 @@ fn what_somebody_holds_takes_a_small_part_of_the_public_calls() {
         assert!(40 - left <= 5 * (calls() - before + 1), "{left} left");
         (left == 0).then_some(())
     });
-    // Somebody who waits does not stand behind them.
+    // A waiting client is not queued behind them.
     pending.note_held(&(40..80).map(symbol).collect::<Vec<_>>()).unwrap();
     assert_eq!(service.prices("NSE:INFY").quoted(), ["NSE:INFY"]);
     service.stop();

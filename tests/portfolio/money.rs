@@ -1,5 +1,5 @@
-//! What the figures of a portfolio say and do not say: totals over two brokers synced on different
-//! days, prices of one close, days that a split bends.
+//! The meaning of a portfolio's figures: totals over two brokers synced on different days, prices
+//! of one close, days that a split distorts.
 
 use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
 
@@ -60,7 +60,7 @@ fn a_sync_after_the_close_values_the_other_broker_at_that_close() {
     }
     assert_eq!(written(&days.summary()["total_current_value"]), "287000");
 
-    // Monday's session begins; only broker A has its prices.
+    // Monday's session begins. Only broker A has its prices.
     days.go_to("2026-11-23T10:30:00+05:30");
     days.price("NSE:INFY", "830");
     days.price("NSE:TCS", "420");
@@ -72,8 +72,8 @@ fn a_sync_after_the_close_values_the_other_broker_at_that_close() {
     days.service.stop();
 }
 
-/// The service was down at the close and a user is quicker than the revaluation: what the sync
-/// wrote for Saturday is put right with Friday.
+/// The service was down at the close, and a user syncs before the revaluation: Friday's close then
+/// corrects the sync's point for Saturday.
 #[test]
 fn a_close_that_is_revalued_late_puts_right_what_was_written_since() {
     let days = two_brokers();
@@ -106,11 +106,12 @@ fn the_day_s_move_is_of_that_day_or_not_known() {
     let days = two_brokers();
     let summary = days.summary();
     assert_eq!(summary["day"], "2026-11-16");
-    // Broker A says what the price was on Friday; broker B says that it has not moved since.
+    // Broker A sends Friday's price. Broker B's price has not moved since.
     assert_eq!(written(&summary["day_pnl"]), "0");
     assert_eq!(left_out(&summary), (Some(0), Some(0)));
 
-    // On Wednesday morning all prices are of Monday's sync or Tuesday's close: no day's move yet.
+    // On Wednesday morning all prices are from Monday's sync or Tuesday's close, so the day has no
+    // move yet.
     days.go_to("2026-11-17T16:10:00+05:30");
     days.await_close("2026-11-17");
     let summary = days.summary();
@@ -128,7 +129,7 @@ fn the_day_s_move_is_of_that_day_or_not_known() {
     let summary = days.summary();
     assert_eq!(summary["day"], "2026-11-17", "the date has not begun");
     assert_eq!(summary["priced_to"], "2026-11-17T15:35:00+05:30", "nor its prices");
-    // Of the share that is new the broker names Tuesday's close as the previous one, or Monday's.
+    // For the new share the broker sends Tuesday's close as the previous one, or Monday's.
     assert_eq!(summary["without_close"].as_u64(), Some(1));
     assert_eq!(days.point("2026-11-18")["carried"].as_u64(), Some(3), "the date's own are to come");
     days.holds_at_a(r#"{"symbol":"NSE:INFY","quantity":100,"average_paise":70000}"#);
@@ -139,7 +140,7 @@ fn the_day_s_move_is_of_that_day_or_not_known() {
     assert!(summary["day_pnl"].is_null(), "{summary:?}");
     assert_eq!(left_out(&summary), (Some(2), Some(0)), "their prices are of the day before");
 
-    // Broker A's own move is there with its sync, broker B's with its own or with the close.
+    // Broker A's move appears with its sync, broker B's with its own sync or with the close.
     days.price("NSE:INFY", "815");
     days.price("NSE:TCS", "400");
     days.sync("a");
@@ -160,13 +161,13 @@ fn the_day_s_move_is_of_that_day_or_not_known() {
     days.service.stop();
 }
 
-/// Holdings that the day's move leaves out: their price is of another day; its previous close is
-/// not known.
+/// Holdings left out of the day's move: by a price of another day, and by an unknown previous
+/// close.
 fn left_out(summary: &Value) -> (Option<u64>, Option<u64>) {
     (summary["without_day_price"].as_u64(), summary["without_close"].as_u64())
 }
 
-/// Between 09:00 and 09:15 a broker's last price is the previous close, however it is asked for.
+/// Between 09:00 and 09:15 a broker's last price is the previous close, in every route.
 #[test]
 fn a_pre_open_sync_brings_the_close_before_it_and_no_move_of_the_day() {
     let days = two_brokers();
@@ -184,7 +185,7 @@ fn a_pre_open_sync_brings_the_close_before_it_and_no_move_of_the_day() {
     assert_eq!(summary["day"], "2026-11-18");
     assert!(summary["day_pnl"].is_null(), "{summary:?}");
     assert_eq!(left_out(&summary), (Some(2), Some(0)));
-    // Once trading has begun, what the broker says is of the day.
+    // Once trading has begun, the broker's prices are of the day.
     days.sync("a");
     let summary = days.summary();
     assert_eq!(written(&summary["day_pnl"]), "0", "computed to be 0: the price stood");
@@ -192,8 +193,8 @@ fn a_pre_open_sync_brings_the_close_before_it_and_no_move_of_the_day() {
     days.service.stop();
 }
 
-/// Broker B names no previous close: the other broker's row of the share has it to the paisa, and
-/// its own percentage has two decimals.
+/// Broker B sends no previous close. The other broker's row of the share has it exactly, while
+/// broker B's own percentage has two decimals.
 #[test]
 fn broker_bs_part_of_the_days_move_is_known_where_anybody_says_it() {
     let days = two_brokers();
@@ -250,7 +251,7 @@ fn positions_say_of_which_day_and_sync_they_are() {
     days.service.stop();
 }
 
-/// A leap of the profit that is none: the point says what it is of.
+/// A leap of the profit without a gain: the point shows its composition.
 #[test]
 fn a_point_says_which_brokers_and_how_many_holdings_it_is_of() {
     let days = Days::from(MONDAY);
@@ -291,7 +292,7 @@ fn a_summary_is_as_old_as_its_oldest_part() {
     let of_b = summary["synced"]["b"].as_str().unwrap().to_owned();
     assert!(of_b.starts_with("2026-11-16T11:01"), "{of_b}");
     assert_eq!(summary["synced_at"], of_b.as_str());
-    // Tuesday's close was revalued on the way, or else it is Monday's price.
+    // Tuesday's close was revalued on the way, or the price is Monday's.
     let prices: Vec<String> =
         days.holdings().iter().map(|row| row["as_of"].as_str().unwrap().to_owned()).collect();
     assert_eq!(summary["priced_from"], prices.iter().min().unwrap().as_str());
@@ -348,7 +349,7 @@ fn everything_that_has_a_price_is_in_the_total() {
     expect(&summary);
     assert_eq!(summary["without_cost"].as_u64(), Some(2));
     assert_eq!(written(&summary["total_pnl_pct"]), "14.29");
-    // The shares of both brokers as one: their value is known, their cost is not.
+    // The shares of both brokers merged: their value is known, their cost is not.
     let json = days.get("/api/portfolio/holdings");
     let merged = &rows(&json["summary"], "merged")[0];
     assert_eq!(merged["isin"], INFY);
@@ -394,7 +395,7 @@ fn an_ex_date_is_marked_and_the_day_that_mends_it_is_not() {
     assert_eq!(written(&days.point("2026-11-17")["total_current_value"]), "2800");
     assert_eq!(suspects(&days), expected(&[("16", false), ("17", true)]));
     assert_eq!(days.holdings()[0]["corporate_action"].as_bool(), Some(true));
-    // Another sync of the day and its close change nothing about that.
+    // Another sync of the day and its close do not change that.
     days.sync("a");
     days.go_to("2026-11-17T16:10:00+05:30");
     days.await_close("2026-11-17");
@@ -417,8 +418,7 @@ fn an_ex_date_is_marked_and_the_day_that_mends_it_is_not() {
     days.service.stop();
 }
 
-/// Nobody syncs on the ex-date: the revaluation notices, and the mark stays until the broker's next
-/// word.
+/// Nobody syncs on the ex-date: the revaluation marks the row until the broker's next sync.
 #[test]
 fn an_ex_date_that_only_the_close_sees_is_marked_until_the_next_sync() {
     let days = Days::from(MONDAY);

@@ -1,4 +1,4 @@
-//! What single rows of a portfolio say: broker B's two lists made one, costs, pledges, positions.
+//! Single rows of a portfolio: broker B's two lists merged, costs, pledges, positions.
 
 use sonic_rs::{JsonValueTrait, Value};
 
@@ -31,7 +31,7 @@ fn one_code_under_two_isins_is_one_holding_in_any_order() {
     days.service.stop();
 }
 
-/// A careful accountant does not know what the holding cost, and says what is known of it.
+/// The holding's cost is unknown, and the known part is shown.
 #[test]
 fn a_known_average_is_not_applied_to_shares_of_unknown_cost() {
     let days = Days::from(MONDAY);
@@ -55,8 +55,8 @@ fn a_known_average_is_not_applied_to_shares_of_unknown_cost() {
     days.service.stop();
 }
 
-/// Two lots whose mean has no end: the cost is kept, not the mean, which times the quantity is a
-/// paisa less.
+/// Two lots whose mean has no finite decimals: the cost is stored, since the mean times the
+/// quantity is a paisa less.
 #[test]
 fn lots_of_one_share_are_exact_to_the_paisa() {
     let days = Days::from(MONDAY);
@@ -109,7 +109,7 @@ fn positions_have_a_summary_of_each_list() {
             let of_kind: Vec<&Value> =
                 rows(&json, "positions").iter().filter(|row| row["type"] == kind).collect();
             if of_kind.is_empty() {
-                // Not asked for, and told all the same.
+                // Shown although not asked for.
                 assert!(query.contains("type="), "{json:?}");
                 continue;
             }

@@ -1,5 +1,5 @@
-//! A redirect carries nothing to anybody else: not a broker's, at no call that has credentials, nor
-//! the public provider's out of its own host.
+//! No redirect carries data elsewhere: a broker's never, at any call with credentials, and the
+//! public provider's never out of its own host.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use sonic_rs::JsonValueTrait;
 use crate::support::upstream::{Said, Upstream};
 use crate::support::{Answer, Scene, Service, TRADING, bearer, until};
 
-/// Another origin that would take whatever it is sent, and keeps it.
+/// Another origin, which accepts and records all requests.
 struct Elsewhere {
     upstream: Upstream,
     taken: Arc<Mutex<Vec<String>>>,
@@ -127,7 +127,7 @@ fn a_feed_that_redirects_has_failed() {
     };
     let elsewhere = Elsewhere::start();
     let to = elsewhere.upstream.url();
-    // With the shared token's header.
+    // Calls with the shared token's header.
     scene.fault("broker_a", &format!(r#"{{"kind":"redirect","location":"{to}/quote"}}"#));
     failed("broker_a");
     scene.fault("public", &format!(r#"{{"kind":"redirect","location":"{to}/spark"}}"#));

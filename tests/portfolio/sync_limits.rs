@@ -1,4 +1,4 @@
-//! How often a user may try to sync, and what becomes of a broker that wants to be left alone.
+//! Limits on a user's syncs, and a broker's cooldown.
 
 use crate::support::{Answer, Scene, Service, TRADING, bearer, until};
 use bhav::base::Clock;
@@ -72,7 +72,7 @@ fn a_key_that_is_refused_rests_and_stops_no_other_key() {
     let counts = || state.broker_a.sync_counts();
     assert_eq!((counts().calls, counts().held_back), (1, 1));
 
-    // Strangers with spent keys, from networks of their own, stop nobody.
+    // Strangers with spent keys, from networks of their own, delay nobody.
     scene.fault("broker_a.session", r#"{"kind":"rate_limit"}"#);
     for number in 3..9 {
         let refused = sync(&service, &user(number), "a", &format!("key{number}"));
@@ -86,7 +86,7 @@ fn a_key_that_is_refused_rests_and_stops_no_other_key() {
     }
     until("their sessions to end", || (state.broker_a.session_counts().ended == 3).then_some(()));
 
-    // Nor do three who synced before: each key rests by itself.
+    // Three users who synced before delay nobody either: each key has its own cooldown.
     clock.advance_ms(60_000);
     scene.fault("broker_a.session", r#"{"kind":"rate_limit"}"#);
     for (number, owner) in (11..).zip(&owners) {
@@ -125,7 +125,7 @@ fn retry_after_is_the_time_that_the_service_holds() {
         assert_eq!(calls(), round as u64 + 1, "held to the end of what was told");
         clock.advance_ms(1);
     }
-    // A success, and the next refusal is the first again.
+    // After a success the next refusal counts as the first.
     scene.control("DELETE", "faults", "");
     let code = scene.request_token();
     let body =
@@ -138,7 +138,7 @@ fn retry_after_is_the_time_that_the_service_holds() {
     service.stop();
 }
 
-/// A sync from `client`, behind a proxy that is believed.
+/// A sync from `client`, behind a trusted proxy.
 fn sync_from(service: &Service, auth: &str, client: &str, broker: &str, key: &str) -> Answer {
     let headers = format!("{auth}X-Forwarded-For: {client}\r\n");
     sync(service, &headers, broker, key)
@@ -171,7 +171,7 @@ fn one_stranger_with_ten_accounts_and_invented_keys_stops_nobodys_syncs() {
     };
     let mut asked = 0;
     for minute in 0..2 {
-        // As often as ten accounts may try within a minute.
+        // Ten accounts may make this many attempts within a minute.
         for number in 0..300 {
             for broker in ["a", "b"] {
                 let key = format!("invented {minute} {number}");
@@ -189,7 +189,7 @@ fn one_stranger_with_ten_accounts_and_invented_keys_stops_nobodys_syncs() {
             }
         }
     }
-    // Twenty a minute at each broker; the rest was held back before it left.
+    // Twenty a minute at each broker. The rest was held back before a call.
     assert!(asked <= 2 * 2 * 20 + 2 * 20, "{asked}");
     service.stop();
 }

@@ -1,5 +1,5 @@
-//! Portfolios over HTTP: syncs of both brokers, what is read afterwards, and that it is never older
-//! than what was acknowledged.
+//! Portfolios over HTTP: syncs of both brokers, and reads that are never older than an acknowledged
+//! write.
 
 use crate::market::figures::{number, raw, shortest};
 use crate::support::{Answer, Client, Scene, Service, TRADING, bearer, members, until};
@@ -55,7 +55,7 @@ impl User {
         self.order_of(broker, ACCOUNT)
     }
 
-    /// The same, with the code of a person at the broker.
+    /// Same as [`order`](Self::order), with the code of another person at the broker.
     fn order_of(&self, broker: &str, person: &str) -> (&'static str, String) {
         if broker == "a" {
             let token = self.minted("broker_a/request_token", "request_token", person);
@@ -82,7 +82,7 @@ pub fn decimal(row: &Value, name: &str) -> Decimal {
     written(&row[name]).parse().unwrap()
 }
 
-/// A number as it was written: two places pass through the reader's floats unharmed.
+/// A number as it was written: two places survive the reader's floats.
 pub fn written(value: &Value) -> String {
     assert!(value.is_number());
     sonic_rs::to_string(value).unwrap()
@@ -123,7 +123,7 @@ fn before_a_sync_there_is_nothing_and_nobody_else_sees_it() {
     assert!(rows(&answer.json(), "holdings").is_empty());
 }
 
-/// Holdings of both brokers, as text and read.
+/// Checks the totals of both brokers' holdings, as text and as numbers.
 fn expect_exact_totals(text: &str, json: &Value) {
     let holdings = rows(json, "holdings");
     assert_eq!(holdings.len(), 24);
@@ -147,7 +147,7 @@ fn expect_exact_totals(text: &str, json: &Value) {
         invested += quantity * cost;
     }
     assert_eq!(json["summary"]["without_cost"].as_u64(), Some(without_cost));
-    // Of what broker B alone has, it names the day's change in percent and no close.
+    // For shares that only broker B has, it sends the day's change in percent and no close.
     let no_close: Vec<_> = holdings.iter().filter(|row| row["close_price"].is_null()).collect();
     assert!(!no_close.is_empty() && no_close.iter().all(|row| row["broker"] == "b"));
     assert!(holdings.iter().all(|row| row["day_change_pct"].is_number()));
@@ -168,7 +168,7 @@ fn two_brokers_make_one_portfolio_to_the_paisa() {
     assert_eq!(a["changes"]["added_count"].as_u64(), Some(12));
     assert_eq!(a["simulated"].as_bool(), Some(true));
     assert_eq!(rows(&a, "warnings")[0]["code"].as_str(), Some("shared_token_may_have_ended"));
-    // The simulator, like the broker, leaves T1 shares out of its own figure.
+    // Like the broker, the simulator leaves T1 shares out of its own figure.
     assert_eq!(a["reconciliation"]["reason"].as_str(), Some("t1_quantity"));
     let b = user.synced("b");
     assert_eq!((b["holdings_count"].as_u64(), b["broker"].as_str()), (Some(12), Some("b")));
@@ -178,7 +178,7 @@ fn two_brokers_make_one_portfolio_to_the_paisa() {
     let answer = user.get(HOLDINGS);
     let json = answer.json();
     expect_exact_totals(answer.text(), &json);
-    // Both brokers' accounts hold the same shares; those whose code is known have an ISIN at both.
+    // Both brokers' accounts hold the same shares. Shares with a known code have an ISIN at both.
     let merged = rows(&json["summary"], "merged");
     assert!(!merged.is_empty());
     for instrument in merged {
@@ -199,7 +199,7 @@ fn two_brokers_make_one_portfolio_to_the_paisa() {
     assert_eq!(trend["trend"][0]["source"].as_str(), Some("sync"));
     assert_eq!(number(pnl.text(), "total_pnl"), number(answer.text(), "total_pnl"));
     assert_eq!(decimal(&trend["trend"][0], "total_pnl"), number(answer.text(), "total_pnl"));
-    // The same totals, with the same word on what they leave out.
+    // The same totals, with the same counts of rows left out.
     assert_eq!(members(&trend["summary"]), members(&json["summary"])[..17]);
     for name in members(&trend["summary"]) {
         assert_eq!(trend["summary"][&name], json["summary"][&name], "{name}");
@@ -216,7 +216,7 @@ fn positions_are_filtered_and_closed_ones_hidden() {
     assert_eq!(count("?type=net"), 2);
     assert_eq!(count("?type=day"), 2);
     assert_eq!(count(""), 4);
-    // What was sold again is gained or lost for good, whatever field the broker has it in.
+    // The profit of a position sold again is realised, in whichever field the broker sends it.
     let json = user.get(&format!("{POSITIONS}?type=net&include_closed=true")).json();
     for row in rows(&json, "positions") {
         let (pnl, none) = (decimal(row, "pnl"), Decimal::ZERO);
@@ -303,7 +303,7 @@ fn each_refusal_of_a_broker_has_its_answer_and_changes_nothing() {
         ("broker_a.positions", r#"{"kind":"rate_limit"}"#, 429, "broker_rate_limited"),
     ] {
         user.scene.fault(route, fault);
-        // Our own limit of calls with one key comes before the broker.
+        // The service's own limit per key is reached before the broker's.
         let answer = until("a turn under the key's limit", || {
             let limited = |answer: &Answer| answer.status == 429 && status != 429;
             Some(user.sync("a")).filter(|answer| !limited(answer))
@@ -349,8 +349,8 @@ fn deletion_is_counted_and_everything_can_be_exported_before() {
     }
 }
 
-/// A foreign page can bring its own code to the way back. What it is of is known once the code is
-/// used, and then nothing is replaced without a word.
+/// A foreign page can put its own code into the way back. Its person is known once the code is
+/// used, and then nothing is replaced unless the user confirms it.
 #[test]
 fn a_code_of_another_person_at_the_broker_replaces_nothing_unless_that_is_said() {
     let user = User::new();
@@ -359,7 +359,7 @@ fn a_code_of_another_person_at_the_broker_replaces_nothing_unless_that_is_said()
         assert_eq!(told["broker_user"], ACCOUNT, "the report says whose portfolio it is");
         let target = format!("{HOLDINGS}?broker={broker}");
         let before = user.get(&target);
-        // Each with a key of its own: a key may make few calls a second.
+        // Each call has a key of its own, since a key may make few calls a second.
         let with_key = |number: u8, (route, body): (&'static str, String)| {
             let body = body.replace("simkeya", &format!("simkeya-{number}"));
             (route, body)
@@ -387,7 +387,7 @@ fn a_code_of_another_person_at_the_broker_replaces_nothing_unless_that_is_said()
     for sync in rows(&export, "syncs") {
         assert_eq!(sync["broker_user"], "ZX9998");
     }
-    // Where nothing is stored, nothing is replaced.
+    // An empty portfolio has nothing to replace.
     let gone = user.service.client().request("DELETE", DATA, &user.auth);
     assert_eq!(gone.status, 200, "{}", gone.text());
     let (route, body) = user.order("a");
@@ -396,7 +396,7 @@ fn a_code_of_another_person_at_the_broker_replaces_nothing_unless_that_is_said()
     user.service.stop();
 }
 
-/// Of the demo's twelve holdings broker A calls one average unreliable.
+/// Broker A calls one average of the demo's twelve holdings unreliable.
 #[test]
 fn a_doubtful_average_is_counted_and_makes_no_point_suspect() {
     let user = User::new();

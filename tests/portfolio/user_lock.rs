@@ -1,4 +1,4 @@
-//! Portfolio requests that meet: reads beside changes, changes at once, lanes that are full.
+//! Concurrent portfolio requests: reads during changes, simultaneous changes, full lanes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,7 +13,7 @@ fn nothing_read_is_older_than_what_was_acknowledged() {
     let user = User::new();
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        // Keeps the answers hot, so that an old one could come back at any moment.
+        // Keeps the cached answers hot, so that an old one could reappear at any moment.
         for target in [HOLDINGS, "/api/portfolio/holdings?broker=b"] {
             let (user, over) = (&user, &over);
             scope.spawn(move || {
@@ -42,7 +42,7 @@ fn nothing_read_is_older_than_what_was_acknowledged() {
 fn two_syncs_at_once_take_turns() {
     let user = User::new();
     user.scene.fault("broker_a.holdings", r#"{"kind":"delay","delay_ms":400,"count":1}"#);
-    // A user's second login ends the first one's session, so the other broker is the second.
+    // A user's second login ends the first session, so the second sync is at the other broker.
     let orders = [user.order("a"), user.order("b")];
     std::thread::scope(|scope| {
         for (route, body) in orders {
@@ -56,12 +56,12 @@ fn two_syncs_at_once_take_turns() {
     assert_eq!(rows(&user.get(HOLDINGS).json(), "holdings").len(), 24);
 }
 
-/// Fills a lane, its threads and its queue, until what is returned is dropped.
+/// Fills a lane's threads and queue until the returned value is dropped.
 fn filled(lane: &bhav::rt::Lane, threads: u64) -> Sender<()> {
     let (release, gate) = unbounded::<()>();
     loop {
         let gate = gate.clone();
-        // Before the job is refused: a thread that begins after it makes room again.
+        // Read before the job is refused: a thread that begins afterwards makes room again.
         let busy = lane.stats().running == threads;
         let job = lane.submit(60_000, move || {
             // Ends when the sender is dropped.
@@ -83,7 +83,7 @@ fn full_lanes_refuse_at_once_and_what_is_kept_is_served() {
     let answer = user.sync("b");
     answer.expect_problem(503, "sync_busy");
     assert!(answer.header("retry-after").is_some());
-    // The other broker's lane is its own.
+    // The other broker has a lane of its own.
     user.synced("a");
     drop(held);
     assert_eq!(user.get(HOLDINGS).status, 200);

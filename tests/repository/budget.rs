@@ -1,6 +1,6 @@
-//! The budget of the house: how much there may be of everything that a reader has to find a way
-//! through. Each ceiling is a little above what is there; raising one is a line of a commit that
-//! says why.
+//! The budget of the code base: upper bounds on everything that a reader has to find a way through.
+//! Each bound is a little above the present count. Raising one takes a line in a commit that says
+//! why.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,14 +36,13 @@ const ROOMS: &[(&str, usize, usize)] = &[
 
 /// Lines of product code below which a file is small.
 const SMALL_LINES: usize = 60;
-/// Small files, beside `mod.rs`, `lib.rs` and `main.rs`.
+/// Most small files, without `mod.rs`, `lib.rs` and `main.rs`.
 const SMALL_FILES_MAX: usize = 20;
 const SQL_FILES_MAX: usize = 148;
-/// Items that are `pub` and no more private than that. What is used in this crate alone is
-/// `pub(crate)`.
+/// Items declared plain `pub`. An item used only in this crate is `pub(crate)`.
 const PLAIN_PUB_MAX: usize = 940;
 const CRATES_MAX: usize = 390;
-/// With the files of secrets.
+/// Settings, including the files of secrets.
 const SETTINGS_MAX: usize = 99;
 const METRICS_MAX: usize = 107;
 /// Places that start an OS thread.

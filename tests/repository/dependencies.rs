@@ -1,6 +1,5 @@
-//! What the program is built from against `deny.toml`: licences, crates that may not be in it,
-//! versions that stand beside each other, and where crates come from. Where `cargo deny` can be had
-//! it checks the same, and advisories (`.ci/run`).
+//! The program's dependencies against `deny.toml`: licences, banned crates, duplicate versions, and
+//! registries. `cargo deny`, if installed, checks the same and advisories (`.ci/run`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Command, Stdio};
@@ -32,8 +31,8 @@ fn listed(policy: &Table, section: &str, key: &str) -> BTreeSet<String> {
     entries.iter().map(text).collect()
 }
 
-/// What is built for the first platform of the policy, without what only tests need. `cargo
-/// metadata` would also name crates that no feature switches on. No network.
+/// The crates built for the first platform of the policy, without those that only tests need.
+/// `cargo metadata` would also name crates that no feature switches on. No network.
 fn graph(policy: &Table) -> Vec<Crate> {
     let platform = policy["graph"]["targets"][0].as_str().unwrap();
     let mut command = Command::new(env!("CARGO"));
@@ -81,7 +80,7 @@ fn licences_are_allowed_ones() {
     assert_eq!(used, allowed, "allowed and not needed");
 }
 
-/// Banned crates on which those named may depend nevertheless.
+/// Banned crates that the named crates may depend on nevertheless.
 fn wrapped(policy: &Table) -> BTreeMap<String, BTreeSet<String>> {
     let entries = policy["bans"]["deny"].as_array().unwrap();
     let text = |value: &toml::Value| value.as_str().unwrap().to_owned();
@@ -92,7 +91,7 @@ fn wrapped(policy: &Table) -> BTreeMap<String, BTreeSet<String>> {
     entries.iter().filter_map(wrappers).collect()
 }
 
-/// Of all that is locked, tests and other platforms included.
+/// Checks all locked crates, for tests and other platforms too.
 #[test]
 fn no_crate_is_locked_that_is_banned_or_from_elsewhere() {
     let policy = policy();
@@ -112,7 +111,7 @@ fn no_crate_is_locked_that_is_banned_or_from_elsewhere() {
             let may = wrapped.get(needed).is_none_or(|by| by.contains(name));
             assert!(may, "{name} may not depend on {needed}");
         }
-        // Our own has none.
+        // Our own crate has none.
         if let Some(source) = package.get("source").and_then(toml::Value::as_str) {
             let registry = source.strip_prefix("registry+").unwrap_or(source);
             assert!(registries.contains(registry), "{name} comes from {source}");
@@ -122,7 +121,7 @@ fn no_crate_is_locked_that_is_banned_or_from_elsewhere() {
     }
 }
 
-/// An exception for what is not even locked any more fails too.
+/// An exception for a crate that is no longer locked fails too.
 #[test]
 fn older_versions_beside_newer_ones_are_known() {
     let policy = policy();

@@ -1,5 +1,5 @@
-//! What the documents say and a machine can check: commands that exist, links that lead somewhere,
-//! files, settings and error codes that are named, pictures, and figures that the load test gave.
+//! Statements of the documents that a machine can check: commands, links, files, settings and error
+//! codes that exist, pictures, and figures from the load test.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,8 +12,8 @@ use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
 
 use crate::support::source::{below, expect_none, root};
 
-/// Everything written for a person to read. `docs/broker-replies.md` and the results of the load
-/// test are written by programs.
+/// All pages written by people. Programs write `docs/broker-replies.md` and the results of the load
+/// test.
 const PAGES: [&str; 18] = [
     "README.md",
     "ARCHITECTURE.md",
@@ -47,7 +47,7 @@ fn shell_lines(text: &str) -> Vec<String> {
     joined.lines().map(|line| line.split(" #").next().unwrap().trim().to_owned()).collect()
 }
 
-/// The words of each `bhav` command of a line, behind what is set for it.
+/// The words of each `bhav` command of a line, after its environment variables.
 fn commands(line: &str) -> Vec<Vec<String>> {
     let parts = line.split(['|', ';']).flat_map(|part| part.split("&&"));
     let words = parts.map(|part| {
@@ -72,7 +72,7 @@ fn commands_that_are_shown_can_be_typed() {
             }
         }
     }
-    // In running text a command may be without what it needs, as in `bhav backup`.
+    // In running text a command may lack its arguments, as in `bhav backup`.
     for page in PAGES {
         let text = read(page);
         let spans = text.split('`').skip(1).step_by(2);
@@ -100,7 +100,7 @@ fn every_page_is_checked_here() {
     assert_eq!(pages, PAGES.map(str::to_owned).into());
 }
 
-/// The name by which a link leads to a heading, as the usual renderers make it.
+/// The anchor of a heading, as usual renderers make it.
 fn anchor(heading: &str) -> String {
     let kept = |letter: &char| letter.is_alphanumeric() || " -_".contains(*letter);
     heading.to_lowercase().chars().filter(kept).collect::<String>().replace(' ', "-")
@@ -134,7 +134,7 @@ fn links_lead_somewhere() {
     assert!(links >= 40, "{links}");
 }
 
-/// Folders at the root of which documents name files.
+/// Folders of the repository's root that documents name.
 const FOLDERS: [&str; 12] = [
     ".ci",
     "benches",
@@ -150,7 +150,7 @@ const FOLDERS: [&str; 12] = [
     "tests",
 ];
 
-/// Whether a word of a document is meant as a file or folder of the repository.
+/// Whether a word of a document means a file or folder of the repository.
 fn is_path(word: &str, modules: &BTreeSet<String>) -> bool {
     let (first, rest) = word.split_once('/').unwrap_or(("", word));
     let of_ours = FOLDERS.contains(&first) || modules.contains(first);
@@ -164,8 +164,8 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     words.map(|word| word.trim_end_matches([':', '.']).trim_end_matches('/'))
 }
 
-/// The paths in `text` that lead nowhere. In a document they may begin at the root, in `src`, in
-/// `src/http`, or beside the document.
+/// The paths in `text` that do not exist. In a document they may be relative to the root, to `src`,
+/// to `src/http`, or to the document.
 fn missing_paths(page: &str, text: &str) -> Vec<String> {
     let src = root().join("src");
     let entries = fs::read_dir(&src).unwrap().map(|entry| entry.unwrap());
@@ -180,7 +180,7 @@ fn missing_paths(page: &str, text: &str) -> Vec<String> {
         };
         bases.iter().any(named)
     };
-    // By a run, and not kept.
+    // Files that a run makes.
     let is_made = |word: &str| word.contains("/target/") || word == "fuzz/corpus/head";
     words(text)
         .filter(|word| is_path(word, &modules) && !word.contains(['*', '{', ':']))
@@ -226,7 +226,7 @@ fn the_page_on_the_api_explains_every_error_code() {
     let text = read("src/api/openapi.json");
     codes(&sonic_rs::from_str(&text).unwrap(), &mut given);
     assert!(given.len() > 40, "{given:?}");
-    // Told for all paths in the document's description.
+    // This code is described once for all paths.
     given.insert("method_not_allowed".to_owned());
     let page = read("docs/api.md");
     let section = page.split("\n## Errors\n").nth(1).unwrap().split("\n## ").next().unwrap();
@@ -264,7 +264,7 @@ fn settings_that_are_named_exist() {
     }
 }
 
-/// The cells of the row of `section` that begins with these, without blanks.
+/// The cells of the row of `section` that begins with `keys`, trimmed.
 fn row(results: &str, section: &str, keys: &[&str]) -> Vec<String> {
     let heading = format!("# {section}");
     let from = results.split(&heading).nth(1).unwrap_or_else(|| panic!("no section {section}"));
@@ -284,7 +284,7 @@ fn number_before(text: &str, unit: &str) -> f64 {
     before.split([' ', '\n']).next_back().unwrap().parse().unwrap()
 }
 
-/// To three digits: `131363` is `131,000`.
+/// Rounds to three digits: `131363` is `131,000`.
 fn rounded(number: &str) -> String {
     let number: f64 = number.parse().unwrap();
     let step = 10f64.powf(number.log10().floor() - 2.0);
@@ -332,7 +332,7 @@ fn figures_for_operators_are_those_of_the_load_test() {
     assert!(missing.is_empty(), "docs/operating.md does not say: {missing:#?}");
 }
 
-/// What a page says of a default, made of the default.
+/// Phrases about defaults, generated from the defaults.
 #[test]
 fn figures_of_limits_are_the_defaults() {
     let Config { http, auth, upstream, store, cache, broker_a, public, .. } = Config::default();
@@ -384,7 +384,7 @@ fn figures_of_limits_are_the_defaults() {
     let pages: [(&str, &[String]); 3] =
         [("docs/api.md", &api), ("docs/feeds.md", &feeds), ("docs/life-of-a-request.md", &life)];
     for (page, phrases) in pages {
-        // Where a line ends says nothing.
+        // Line breaks do not matter.
         let text = read(page).replace('\n', " ");
         for phrase in phrases {
             assert!(text.contains(&phrase.replace('\n', " ")), "{page} does not say: {phrase}");

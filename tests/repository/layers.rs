@@ -1,13 +1,13 @@
-//! Imports point one way: a module may use modules of lower layers only.
+//! Imports point downwards: a module may use only modules of lower layers.
 //!
-//! Changing the table is a decision for review. `lib.rs` and `main.rs` stand outside it.
+//! A change of the table needs a review. `lib.rs` and `main.rs` are in no layer.
 
 use std::sync::LazyLock;
 
 use crate::support::source::{Source, expect_none, root, rust, without_comments, word};
 
 /// The table of "Layers" in ARCHITECTURE.md, lowest layer first: its name and its modules. Modules
-/// of one layer do not know each other.
+/// of one layer do not use each other.
 static LAYERS: LazyLock<Vec<(String, Vec<String>)>> = LazyLock::new(|| {
     let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
     let section = text.split("\n## ").find(|section| section.starts_with("Layers\n")).unwrap();
@@ -47,7 +47,7 @@ fn named_modules(text: &str, depth: usize) -> Vec<(usize, String)> {
             found.extend(names);
         }
     }
-    // As many `super::` as the file is deep end at the root, where only the layers are.
+    // `super::` repeated as often as the file is deep ends at the root, which has only the layers.
     let climb = "super::".repeat(depth);
     for (offset, _) in code.match_indices(&climb) {
         let rest = code[offset..].trim_start_matches("super::");
@@ -139,15 +139,15 @@ fn offenders_are_found_with_their_line() {
     assert_eq!(complaints(&stray).len(), 1);
 }
 
-/// The edge runs on may. PostgreSQL's client brings a runtime of its own, which is driven by
-/// threads that wait.
+/// The edge runs on may. PostgreSQL's client brings its own runtime, which only blocking threads
+/// drive.
 #[test]
 fn the_second_runtime_stays_with_its_client() {
     let names = ["tokio::", "tokio_postgres", "futures_util::"];
     let offends = |source: &&Source| {
         let code = without_comments(&source.text);
         let there = source.path.starts_with("src/store/postgres/");
-        // The error of a transaction is one of either engine.
+        // An error of a transaction may be either engine's.
         let error = code.replace("tokio_postgres::Error", "");
         !there && names.iter().any(|name| error.contains(name))
     };

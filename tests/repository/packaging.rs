@@ -1,5 +1,5 @@
-//! The Debian package: what its description in `Cargo.toml` names is there or is made by
-//! `packaging/build-deb`, and nothing that belongs in it is left out.
+//! The Debian package: every file in its description in `Cargo.toml` exists or is made by
+//! `packaging/build-deb`, and no file that belongs to it is missing.
 
 use std::fs;
 use std::process::Command;
@@ -57,7 +57,7 @@ fn everything_an_operator_needs_is_in_the_package() {
     let packaged: Vec<String> = assets().into_iter().map(|[source, ..]| source).collect();
     let ours: Vec<_> = ["systemd", "monitoring", "docs"].into_iter().flat_map(below).collect();
     assert!(ours.len() >= 18);
-    // The screen and what makes the pictures are for the repository's own pages.
+    // The screen, and the programs that make the pictures, are only for the repository's own pages.
     let not_packaged = ["docs/images/make", "docs/images/status.svg", "docs/images/terminal"];
     for file in ours {
         let tests_alerts = file.path.ends_with(".test.yml");
@@ -102,7 +102,7 @@ fn scripts_are_sound_shell() {
     }
 }
 
-/// So that the names of its files are those that `--keep` counts, and no shell removes others.
+/// So its files have the names that `--keep` counts, and no shell removes other files.
 #[test]
 fn the_backup_unit_leaves_names_and_removal_to_the_program() {
     let unit = read("systemd/bhav-backup.service");

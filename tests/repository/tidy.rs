@@ -1,11 +1,12 @@
-//! The house rules that a machine can check. Each ban names what to do instead.
+//! Rules of the code base that a machine can check. Each ban names the alternative.
 //!
-//! Exceptions stand in the two lists below and only shrink: one that is no longer needed fails too.
+//! The two lists below hold the exceptions and may only shrink: an exception that is not needed
+//! fails too.
 
 use crate::support::source::{Source, below, expect_none, root, rust, without_comments, word};
 
-/// Lines of code of a file, without comments and unit tests: a thought may be long. The lower bound
-/// stands in `budget`.
+/// Most lines of code in a file, without comments and unit tests: a thought may be long. The lower
+/// bound is in `budget`.
 const CODE_LINES_MAX: usize = 1_000;
 const FUNCTION_LINES_MAX: usize = 70;
 const LINE_CHARS_MAX: usize = 100;
@@ -27,7 +28,7 @@ const BANNED_CODE: &[(&str, &str, &str)] = &[
     ("dbg", "!(", "log it with tracing"),
 ];
 
-/// Words that say nothing in a name, and what to name instead.
+/// Meaningless words in names, with their alternatives.
 const BANNED_WORDS: &[(&str, &str)] = &[
     ("util", "the thing it owns"),
     ("utils", "the thing it owns"),
@@ -37,7 +38,7 @@ const BANNED_WORDS: &[(&str, &str)] = &[
     ("misc", "the thing it owns"),
 ];
 
-/// Places of one machine, again in halves.
+/// Paths of one machine, again in halves.
 const MACHINE_PATHS: &[(&str, &str, &str)] = &[
     ("/wo", "rk", "a path from the repository's root"),
     ("/ro", "ot", "a path from the repository's root"),
@@ -45,7 +46,7 @@ const MACHINE_PATHS: &[(&str, &str, &str)] = &[
     ("/t", "mp", "tempfile, or mktemp"),
 ];
 
-/// Names that a trait of another crate gives.
+/// Names given by a trait of another crate.
 const FOREIGN: [&str; 1] = ["get_db"];
 
 const DEFINING: [&str; 9] =
@@ -71,7 +72,7 @@ fn lengths(source: &Source) -> Vec<String> {
     }
     for (number, line) in source.text.lines().enumerate() {
         let chars = line.chars().count();
-        // Addresses cannot be broken.
+        // URLs cannot be broken.
         if chars > LINE_CHARS_MAX && !line.contains("://") {
             found.push(format!("{}:{}: {chars} characters", source.path, number + 1));
         }
@@ -124,7 +125,7 @@ fn defined<'a>(code: &'a str, keyword: &str) -> Option<&'a str> {
     (!name.is_empty()).then_some(name)
 }
 
-/// A `mod.rs` says what its folder is and what of it is seen from outside; code has a file.
+/// A `mod.rs` describes its folder and its exports. Code belongs in a file.
 fn code_in_mod(source: &Source) -> Vec<String> {
     if !source.path.ends_with("/mod.rs") || !source.path.starts_with("src/") {
         return Vec::new();
@@ -196,7 +197,7 @@ fn banned_code(source: &Source) -> Vec<String> {
     found
 }
 
-/// `whole` asks that neither side goes on with a letter or digit.
+/// With `whole`, no letter or digit may be adjacent.
 fn holds(line: &str, needle: &str, whole: bool) -> bool {
     line.match_indices(needle).any(|(at, _)| {
         let before = line[..at].chars().next_back();
@@ -211,7 +212,7 @@ fn machine_paths(source: &Source) -> Vec<String> {
     for (number, line) in source.text.lines().enumerate() {
         for (first, second, instead) in MACHINE_PATHS {
             let path = format!("{first}{second}");
-            // `loadtest` + path, `${X}` + path and `..` + path are relative to something.
+            // `loadtest` + path, `${X}` + path and `..` + path are relative.
             let absolute = line.match_indices(&path).any(|(at, _)| {
                 let before = line[..at].chars().next_back();
                 let after = line[at + path.len()..].chars().next();

@@ -1,5 +1,5 @@
-//! Daily candles from end to end: both clients against the simulator, the check behind them, and
-//! everything that is known to go wrong with a history.
+//! Daily candles from end to end: both clients against the simulator, the checks behind them, and
+//! every known fault of a history.
 
 use crate::support::Client;
 use bhav::base::{Candle, Clock, ManualClock, Symbol};
@@ -15,15 +15,15 @@ use jiff::civil::{Date, date};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// A Friday after everything is over.
+/// A Friday after the market's last phase.
 const EVENING: &str = "2026-11-20T18:00:00+05:30";
 const FRIDAY: Date = date(2026, 11, 20);
 const THURSDAY: Date = date(2026, 11, 19);
-/// 560 sessions before, and some more.
+/// Earlier than 560 sessions before.
 const FROM: Date = date(2024, 8, 1);
 const INFY: &str = "NSE:INFY";
 
-/// Both clients with the simulator behind them, on a clock that moves from call to call.
+/// Both clients with the simulator behind them, on a clock that advances with each call.
 struct Bench {
     clock: ManualClock,
     calendar: Arc<MarketCalendar>,
@@ -72,7 +72,7 @@ impl Bench {
         |date| self.calendar.is_trading_date(date)
     }
 
-    /// As a warmer would: nothing of a day whose official close is not past.
+    /// Checks candles like a warmer: none of a day whose official close is not past.
     fn judged(&self, candles: &[Candle], from: Date) -> Checked {
         let closed = self.calendar.official_close(FRIDAY).unwrap() <= self.clock.now();
         let to = if closed { FRIDAY } else { THURSDAY };

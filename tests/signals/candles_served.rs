@@ -1,4 +1,4 @@
-//! `GET /api/market/candles`: stored candles as clients get them.
+//! `GET /api/market/candles`: stored candles, as clients get them.
 
 use std::fmt::Write as _;
 
@@ -17,7 +17,7 @@ const ON_FRIDAY: &str = "2026-11-20";
 const MONDAY: Date = date(2026, 11, 23);
 const ON_MONDAY: &str = "2026-11-23";
 
-/// The rows as the route is to write them: every digit of a price, and no other.
+/// The expected rows of the route: every digit of a price, and no more.
 fn written(candles: &[Candle]) -> String {
     let price = |price_e4: i64| Decimal::new(price_e4, 4).normalize();
     let mut out = String::new();
@@ -32,7 +32,7 @@ fn written(candles: &[Candle]) -> String {
     out
 }
 
-/// Until the newest candle is of `date`.
+/// Waits until the newest candle is of `date`.
 fn await_candles(stage: &Stage, service: &Service, query: &str, date: &str) -> Answer {
     stage.step_until("candles up to the date", || {
         let answer = service.get(&format!("{CANDLES}?{query}"));
@@ -167,7 +167,7 @@ fn candles_are_compressed_once_for_who_accepts_it() {
     tags.sort_unstable();
     tags.dedup();
     assert_eq!(tags.len(), 6, "one for each coding and number of days: {tags:?}");
-    // One candle is no longer for being compressed.
+    // One candle is too small to be compressed.
     let small = client.request("GET", &target(1), "Accept-Encoding: gzip\r\n");
     assert_eq!((small.status, small.header("content-encoding")), (200, None));
     let scrape = Scrape::of(&service);

@@ -1,5 +1,5 @@
 //! `bhav signals evaluate` through the real program: its numbers against an independent
-//! computation, what it leaves out, its limits and its exit codes.
+//! computation, the rows that it leaves out, its limits and its exit codes.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use sonic_rs::{JsonContainerTrait, JsonType, JsonValueTrait, Value};
 use crate::support::source::root;
 use crate::support::{Ran, bhav, run};
 
-/// Sums may be made in another order; nothing else may differ.
+/// The order of sums may differ, and nothing else.
 const TOLERANCE: f64 = 1e-12;
 
 fn evaluate(folder: &Path, flags: &[&str]) -> Ran {
@@ -25,7 +25,7 @@ fn expected(name: &str) -> Value {
     sonic_rs::from_str(&expected).unwrap()
 }
 
-/// With the constant that is used, and with the one before it.
+/// Expected results with the constant in use, and with the former one.
 const CONSTANTS: [(&str, &[&str]); 2] =
     [("expected.json", &["--json"]), ("expected_300.json", &["--json", "--prior-dates", "300"])];
 
@@ -42,7 +42,7 @@ fn grouped(number: &str) -> String {
     format!("{grouped}.{parts:0<2}")
 }
 
-/// A row as the exchange writes it when somebody downloads a share's history.
+/// A row in the form of the exchange's download of a share's history.
 fn of_the_exchange(row: &str) -> String {
     let fields: Vec<&str> = row.split(',').collect();
     let date: jiff::civil::Date = fields[0].parse().unwrap();
@@ -55,7 +55,7 @@ fn of_the_exchange(row: &str) -> String {
     )
 }
 
-/// A copy of the fixture, to spoil.
+/// A copy of the fixture, to be spoilt.
 fn copy() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     for entry in fs::read_dir(fixture()).unwrap() {
@@ -65,7 +65,7 @@ fn copy() -> tempfile::TempDir {
     folder
 }
 
-/// Everything that `expected` holds must be in `actual`, at the same place.
+/// Everything in `expected` must be in `actual`, at the same place.
 fn compare(at: &str, expected: &Value, actual: &Value, compared: &mut usize) {
     match expected.get_type() {
         JsonType::Object => {
@@ -107,7 +107,8 @@ fn the_numbers_are_those_of_an_independent_computation() {
     }
 }
 
-/// Its own dates, everything in quotes, thousands set apart, other columns, the newest row first.
+/// The exchange's form: its dates, everything in quotes, thousands separated, other columns, the
+/// newest row first.
 #[test]
 fn files_of_the_exchange_give_the_same_numbers() {
     let folder = copy();
@@ -217,7 +218,7 @@ fn a_folder_without_usable_data_exits_65() {
     }
 }
 
-/// A split that older candles are not adjusted for, and a share that misses ten sessions.
+/// A split to which older candles are not adjusted, and a share that misses ten sessions.
 #[test]
 fn suspected_splits_and_gaps_are_told_and_silence_their_symbol() {
     let folder = copy();

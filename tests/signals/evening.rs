@@ -1,4 +1,4 @@
-//! Signals as clients see them, and what becomes of them when a vendor errs.
+//! Signals as clients see them, and faults of a vendor.
 
 use jiff::civil::{Date, date};
 use sonic_rs::{JsonContainerTrait, JsonValueTrait};
@@ -10,7 +10,7 @@ use crate::support::{SNAPSHOT, members};
 /// A Friday.
 const FRIDAY: Date = date(2026, 11, 20);
 const ON_FRIDAY: &str = "2026-11-20";
-/// The two trading dates around it.
+/// The trading dates before and after it.
 const ON_THURSDAY: &str = "2026-11-19";
 const ON_MONDAY: &str = "2026-11-23";
 const HISTORICAL: &str = "broker_a.historical";
@@ -250,7 +250,7 @@ fn without_broker_a_the_public_provider_brings_the_candles() {
     service.stop();
     let histories = stage.store().candle_histories().unwrap();
     assert!(histories.len() == 5 && histories.iter().all(|held| held.simulated));
-    // With a token the better source takes over, and one source is all that a symbol ever has.
+    // With a token the better source takes over. All candles of a symbol have one source.
     stage.go_to(ON_MONDAY.parse().unwrap());
     stage.publish(ON_MONDAY);
     let monday: Date = ON_MONDAY.parse().unwrap();

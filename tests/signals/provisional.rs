@@ -1,5 +1,5 @@
-//! Signals of a day that is not over: none unless they are wanted, then marked, on a record of
-//! their own, and gone when the finished day says what it was.
+//! Signals of a day that is not over: absent unless enabled, marked, with a record of their own,
+//! and gone when the day is finished.
 
 use std::collections::BTreeSet;
 
@@ -22,10 +22,10 @@ const HISTORICAL: &str = "broker_a.historical";
 const MIDDAY: (i8, i8) = (11, 0);
 /// Prices rest until the auction's.
 const BEFORE_THE_AUCTION: (i8, i8) = (15, 18);
-/// The official close stands, but nobody has settled it yet.
+/// The official close is final, but its prices have not been fetched.
 const AFTER_THE_CLOSE: (i8, i8) = (15, 36);
 
-/// Thursday is published, and Friday's session runs.
+/// Thursday's list is published, and Friday's session is under way.
 fn in_session() -> Stage {
     in_session_at(MIDDAY)
 }
@@ -60,7 +60,7 @@ fn names(entry: &ProvisionalEntry) -> (String, String) {
     (entry.signal.symbol.as_str().to_owned(), entry.signal.pattern.clone())
 }
 
-/// The list as soon as it has marked rows of a look after `after`.
+/// The first list with marked rows of an evaluation after `after`.
 fn await_look(stage: &Stage, service: &Service, after: &str) -> Value {
     stage.step_until("signals of running candles", || {
         let list = service.get(SIGNALS).json();
@@ -100,12 +100,12 @@ fn without_the_switch_nothing_is_asked_or_shown_of_a_running_day() {
 
 #[test]
 fn with_it_they_are_marked_dated_ranked_and_weighed_by_what_is_known() {
-    // With a market in which a running candle says something that is likelier right than wrong.
+    // A market in which some running candle's signal is more likely right than wrong.
     let stage = in_session_of(2, MIDDAY);
     let complete = stage.ledger().len();
     let service = stage.start_provisional();
     let mut list = await_look(&stage, &service, "");
-    // A rotation may be cut off where the clock leaps; then a later one completes it.
+    // A leap of the clock may interrupt a rotation. Then a later one completes it.
     while !best_of_each(&list).iter().any(|(_, marked)| *marked) {
         list = await_look(&stage, &service, &looked_at(&list));
     }
@@ -118,7 +118,7 @@ fn with_it_they_are_marked_dated_ranked_and_weighed_by_what_is_known() {
     let mut before: Option<(String, bool)> = None;
     for row in list["signals"].as_array().unwrap() {
         let confidence = row["confidence"].as_f64().unwrap();
-        // By the best of each candle's.
+        // Ranked by the best signal of each candle.
         let candle = (row["symbol"].to_string(), is_marked(row));
         if before.as_ref() != Some(&candle) {
             assert!(confidence <= last, "not ranked");
@@ -138,7 +138,7 @@ fn with_it_they_are_marked_dated_ranked_and_weighed_by_what_is_known() {
     assert!(!all.is_empty());
     assert_eq!(named(&list["signals"], false).len(), complete, "complete ones stay");
     assert_eq!(list["count"].as_u64(), Some((complete + all.len()) as u64));
-    // The filter; the document without them is as it always was.
+    // The filter. Without provisional signals the document is the same as before.
     let kept = |wanted: bool| service.get(&format!("{SIGNALS}?provisional={wanted}")).json();
     assert_eq!(named(&kept(true)["signals"], true), all);
     assert_eq!(named(&kept(true)["signals"], false), []);
@@ -159,7 +159,7 @@ fn with_it_they_are_marked_dated_ranked_and_weighed_by_what_is_known() {
     service.stop();
 }
 
-/// What the snapshot shows of a list: the best of each symbol, and whether it is provisional.
+/// The snapshot's part of a list: the best signal of each symbol, and whether it is provisional.
 fn best_of_each(list: &Value) -> Vec<(String, bool)> {
     let mut best: Vec<(String, bool)> = Vec::new();
     for row in list["signals"].as_array().unwrap() {
@@ -177,7 +177,8 @@ fn best_of_each(list: &Value) -> Vec<(String, bool)> {
     best
 }
 
-/// Symbol and pattern of what is found in today's candles, which stay the same while prices rest.
+/// Symbol and pattern of the signals in today's candles, which stay the same while prices stand
+/// still.
 fn evaluated(stage: &Stage) -> BTreeSet<(String, String)> {
     let detector = Detector::default();
     let mut expected = BTreeSet::new();
@@ -190,7 +191,7 @@ fn evaluated(stage: &Stage) -> BTreeSet<(String, String)> {
     expected
 }
 
-/// A rotation may be cut off where the clock leaps; then the next one completes it.
+/// A leap of the clock may interrupt a rotation. Then the next one completes it.
 fn until_shown(stage: &Stage, service: &Service, expected: &BTreeSet<(String, String)>) {
     let rest_ends = clock::instant(FRIDAY.to_datetime(time(15, 30, 0, 0))).as_millisecond();
     stage.step_before(rest_ends, "just these patterns", || {
@@ -261,13 +262,13 @@ fn the_record_has_each_once_and_the_finished_day_says_what_they_were() {
         assert_eq!(last.date, THURSDAY, "{name}: never stored");
     }
 
-    // A restart brings nothing of it back; no rotation has ended before the clock moves.
+    // A restart restores none of it; no rotation ends before the clock advances.
     let service = stage.start_provisional();
     assert!(!service.get(SNAPSHOT).text().contains("provisional"), "though it was stored");
     assert_eq!(named(&service.get(SIGNALS).json()["signals"], true), []);
     await_look(&stage, &service, &at);
     let entries = provisional(&stage);
-    // The same service sees the day settle.
+    // The same service, when the day's close is final.
     stage.go_to(FRIDAY);
     let list = stage.await_signals(&service, ON_FRIDAY);
     assert!(!list.text().contains("provisional"));
@@ -291,7 +292,7 @@ fn the_record_has_each_once_and_the_finished_day_says_what_they_were() {
     five_sessions_later(&stage, &judged);
 }
 
-/// Judged as complete ones are, whether or not anybody still wants them.
+/// Judged like complete signals, whether or not they are still enabled.
 fn five_sessions_later(stage: &Stage, before: &[ProvisionalEntry]) {
     let mut day = FRIDAY;
     for _ in 0..5 {
@@ -352,7 +353,7 @@ fn calls_that_fail_cost_their_symbols_a_rotation_and_nobody_else() {
 
 #[test]
 fn with_the_feeds_gone_they_are_taken_back_in_a_quarter_of_an_hour() {
-    // While looks go on, and after the session, when none does and the finished day is awaited.
+    // During the session, and after it, when only the finished day is awaited.
     taken_back_after(MIDDAY);
     taken_back_after(AFTER_THE_CLOSE);
 }

@@ -1,5 +1,5 @@
-//! What the scenarios about signals share: a small universe, evenings one after another, and the
-//! candles as the simulator itself has them.
+//! Shared parts of the scenarios about signals: a small universe, evenings one after another, and
+//! the simulator's own candles.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -35,26 +35,26 @@ pub const SIGNALS: &str = "/api/signals";
 pub const RECORD: &str = "/api/signals/record";
 /// Sessions of a whole history.
 const SESSIONS: usize = 570;
-/// A look at a condition moves the clock by so much: more than the pace of calls for candles, and
-/// little enough that no call seems to take long.
+/// Advance of the clock at each check: more than the interval between calls for candles, and so
+/// little that no call seems slow.
 const STEP_MS: i64 = 400;
-/// Candles are worked on at the lowest priority. On a busy machine the clock must not run away from
-/// that work, whose deadlines are by this clock.
+/// The advance while candles are processed. That runs at the lowest priority, and its deadlines are
+/// by this clock, so on a busy machine the clock must not run ahead.
 const WORKING_STEP_MS: i64 = 50;
 /// After so many looks in a row without such work, one moves the clock by a longer rest.
 const LOOKS_PER_LEAP: u32 = 15;
 const LEAP_MS: i64 = 5 * 60_000;
 
-/// A simulated exchange on a clock that is moved by hand.
+/// A simulated exchange on a clock that the test advances.
 pub struct Stage {
     pub scene: Scene,
     pub universe: Vec<&'static str>,
-    /// Health of the service that was started last.
+    /// Health of the last service started.
     health: RefCell<Arc<ArcSwapOption<Prepared>>>,
 }
 
 impl Stage {
-    /// In the evening of `date`.
+    /// A stage in the evening of `date`.
     pub fn on(date: &str) -> Self {
         Self::with(date, &FIVE, SimSettings::default().seed)
     }
@@ -66,12 +66,12 @@ impl Stage {
         Self { scene, universe: universe.to_vec(), health }
     }
 
-    /// Moves the clock to the evening of `date` and logs in at broker A, as each day needs.
+    /// Advances the clock to the evening of `date` and logs in at broker A, as each day needs.
     pub fn go_to(&self, date: Date) {
         self.go_to_instant(evening(date));
     }
 
-    /// The same, into its session.
+    /// Same as [`go_to`](Self::go_to), into the session of `date`.
     pub fn go_into(&self, date: Date, (hour, minute): (i8, i8)) {
         self.go_to_instant(clock::instant(date.at(hour, minute, 0, 0)));
     }
@@ -102,14 +102,14 @@ impl Stage {
         service
     }
 
-    /// With signals of running candles.
+    /// Starts a service with signals of running candles.
     pub fn start_provisional(&self) -> Service {
         let mut config = self.config();
         config.market.signals_provisional = true;
         self.started(&config)
     }
 
-    /// Until the signals of `date` are shown.
+    /// Waits until the signals of `date` are published.
     pub fn await_signals(&self, service: &Service, date: &str) -> Answer {
         self.step_until("the signals of the date", || {
             let answer = service.get(SIGNALS);
@@ -118,17 +118,17 @@ impl Stage {
         })
     }
 
-    /// The first report of health of which `holds` is true.
+    /// Waits for a health document for which `holds` is true.
     pub fn health_where(&self, what: &str, service: &Service, holds: impl Fn(&Value) -> bool) {
         self.step_until(what, || holds(&service.health()).then_some(()));
     }
 
-    /// Moves the clock along with each look.
+    /// Checks until the result exists, and advances the clock each time.
     pub fn step_until<T>(&self, what: &str, look: impl FnMut() -> Option<T>) -> T {
         self.step_before(i64::MAX, what, look)
     }
 
-    /// The same, but leaps end at `end_ms`, however many looks it takes.
+    /// Same as [`step_until`](Self::step_until), but the clock does not leap beyond `end_ms`.
     pub fn step_before<T>(
         &self,
         end_ms: i64,
@@ -149,7 +149,7 @@ impl Stage {
         })
     }
 
-    /// Whether candles are being checked or searched, as the service said last.
+    /// Whether candles are being checked or searched, by the last health document.
     fn is_working(&self) -> bool {
         let health = self.health.borrow().load_full();
         let Some(report) = health else { return false };
@@ -159,7 +159,7 @@ impl Stage {
         [&signals["depth"], &signals["running"]].iter().any(|jobs| jobs.as_u64() != Some(0))
     }
 
-    /// A date from start to the end of the service.
+    /// Starts a service, waits for the signals of `date`, and stops it.
     pub fn publish(&self, date: &str) -> Vec<LedgerEntry> {
         let service = self.start();
         self.await_signals(&service, date);
@@ -176,7 +176,7 @@ impl Stage {
         self.store().ledger(0, 100_000).unwrap()
     }
 
-    /// Calls for candles that broker A has seen.
+    /// Number of calls for candles at broker A.
     pub fn calls(&self) -> i64 {
         self.scene.stats()["requests"]["broker_a.historical"].as_i64().unwrap_or(0)
     }
@@ -186,7 +186,7 @@ impl Stage {
         assert_eq!(self.scene.control("POST", "split", &body).status, 200);
     }
 
-    /// What the simulator says of `symbol` up to `to`.
+    /// The simulator's candles of `symbol` up to `to`.
     pub fn candles(&self, symbol: &str, to: Date) -> Vec<Candle> {
         let rows = embedded_instruments();
         let row = rows.iter().find(|row| row.symbol.as_str() == symbol).unwrap();
@@ -201,7 +201,7 @@ impl Stage {
         candles.iter().map(candle).collect()
     }
 
-    /// Everything evaluated anew from what the simulator says.
+    /// A complete evaluation of the simulator's candles.
     pub fn evaluated(&self, to: Date) -> (Vec<History>, Universe) {
         let history = |symbol: &&str| History {
             symbol: (*symbol).to_owned(),
@@ -246,7 +246,7 @@ pub fn rows(signals: &Value) -> Vec<String> {
     .collect()
 }
 
-/// The same rows, from an evaluation of our own.
+/// The same rows, from the test's own evaluation.
 pub fn expected_rows(universe: &Universe, date: Date) -> Vec<String> {
     let at = universe.dates().binary_search(&date).unwrap();
     let rounded = |share: f64| {

@@ -1,4 +1,4 @@
-//! Days on end: signals published, outcomes filled in, restarts, and nothing ever repainted.
+//! A series of days: signals published, outcomes added, restarts, and no entry ever changed.
 
 use std::collections::HashMap;
 
@@ -13,10 +13,10 @@ use sonic_rs::JsonValueTrait;
 
 use super::stage::{FIVE, RECORD, Stage, calendar, expected_rows, rows};
 
-/// A Thursday. The days after bring a Sunday with an evening session and a holiday on Tuesday.
+/// A Thursday. In the days after it are a Sunday with an evening session and a holiday on Tuesday.
 const FIRST: Date = date(2026, 11, 5);
 
-/// What was on record stands as it was; only what was pending may have got its outcome.
+/// Recorded entries are unchanged, except that a pending one may have its outcome.
 fn assert_not_repainted(before: &[LedgerEntry], after: &[LedgerEntry]) {
     assert!(after.len() >= before.len());
     for (old, new) in before.iter().zip(after) {
@@ -28,7 +28,7 @@ fn assert_not_repainted(before: &[LedgerEntry], after: &[LedgerEntry]) {
     assert!(newer.clone().all(|on| Some(on) > last), "added to a date that was published");
 }
 
-/// Every outcome is what the candles say, and none that they say is missing.
+/// Every outcome follows from the candles, and none is missing.
 fn assert_judged(ledger: &[LedgerEntry], histories: &HashMap<String, Vec<Candle>>) -> usize {
     let mut judged = 0;
     for entry in ledger {
@@ -94,7 +94,7 @@ fn two_weeks_of_evenings_with_a_holiday_and_an_evening_session() {
     assert!(judged > 0 && judged < ledger.len(), "{judged} of {}", ledger.len());
 }
 
-/// A share leaves the universe in the second week, and on one evening the service is off.
+/// A share leaves the universe in the second week, and the service is off for one evening.
 #[test]
 fn the_books_of_two_weeks_add_up() {
     const OFF: Date = date(2026, 11, 12);
@@ -159,7 +159,7 @@ fn a_restart_in_the_middle_goes_on_with_what_is_missing() {
     assert_eq!(stage.calls() - calls, (FIVE.len() - stored) as i64);
     let ledger = stage.ledger();
     assert!(!ledger.is_empty());
-    // And one after everything asks for nothing.
+    // Another start on the same date makes no calls.
     let calls = stage.calls();
     assert_eq!(stage.publish("2026-11-20"), ledger);
     assert_eq!(stage.calls(), calls);
@@ -168,7 +168,7 @@ fn a_restart_in_the_middle_goes_on_with_what_is_missing() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 3, ..ProptestConfig::default() })]
 
-    /// Whatever the prices, and whatever went wrong on each of the days.
+    /// Holds for all prices, and for all faults of each day.
     #[test]
     fn nothing_is_ever_repainted(
         seed in any::<u16>(),

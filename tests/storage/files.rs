@@ -1,5 +1,5 @@
-//! The database's files under a service and after it: where what was written lies, what is new and
-//! what is damage.
+//! The database's files during and after a service: the place of written data, a new database, and
+//! a damaged one.
 
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ fn length(path: &Path) -> u64 {
     fs::metadata(path).map_or(0, |about| about.len())
 }
 
-/// The word of health for the database, once it is this one.
+/// Waits for this state of the database in health.
 fn await_database(client: &mut Client, word: &str) {
     until(word, || (client.get(STATUS).json()["database"] == word).then_some(()));
 }
@@ -66,7 +66,7 @@ fn after_a_migration_the_one_file_is_all_of_it() {
     connection.pragma_update(None, "user_version", 1).unwrap();
     drop(connection);
     let mut program = start(&scene);
-    // As a crash in the next moment leaves it, without its log.
+    // The files that a crash at this moment leaves, without the log.
     program.kill();
     let elsewhere = tempfile::tempdir().unwrap();
     let copy = elsewhere.path().join("copy");
@@ -76,7 +76,7 @@ fn after_a_migration_the_one_file_is_all_of_it() {
     assert_eq!(connection.query_row(tables, [], |row| row.get::<_, i64>(0)).unwrap(), 1);
 }
 
-/// What is written after it, and what was written before, is there after a crash.
+/// Data from before and after the log's loss survives a crash.
 fn log_that_goes(spoil: impl Fn(&Path)) {
     let scene = Scene::at(TRADING);
     let mut program = start(&scene);
@@ -92,7 +92,7 @@ fn log_that_goes(spoil: impl Fn(&Path)) {
         }
     }
     assert!(answered.len() >= 10);
-    // It takes writes, as before or again.
+    // The database takes writes, as before or again.
     until("a write", || {
         let email = format!("again{}@example.com", fastrand::u64(..));
         let answer = account(&mut client, "register", &email);
@@ -129,7 +129,7 @@ fn a_log_and_its_index_that_are_removed_take_nothing_with_them() {
     });
 }
 
-/// It is noticed though nobody writes, and told.
+/// The loss is noticed and reported without a write.
 #[test]
 fn a_log_that_is_removed_is_noticed_without_a_write() {
     let scene = Scene::at(TRADING);
@@ -157,7 +157,7 @@ fn a_file_without_a_table_is_new() {
     }
 }
 
-/// What SQLite writes first into a new file that is to have a log.
+/// The first page that SQLite writes into a new file with a log.
 fn header_page() -> Vec<u8> {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("new.sqlite");
@@ -178,7 +178,7 @@ fn a_first_start_that_is_killed_at_any_moment_can_be_repeated() {
         let mut first = command.stdout(Stdio::null()).spawn().unwrap();
         let path = state.path().join(FILE_NAME);
         until("the file", || path.exists().then_some(()));
-        // Not a condition to sleep on: the moment is to be any.
+        // Not a condition to sleep on: any moment will do.
         for _ in 0..fastrand::u32(..20_000) {
             std::hint::spin_loop();
         }
@@ -192,7 +192,7 @@ fn a_first_start_that_is_killed_at_any_moment_can_be_repeated() {
     }
 }
 
-/// Prices go on, and no empty database is put in its place.
+/// Prices go on, and no empty database replaces it.
 #[test]
 fn an_emptied_database_is_damage_and_told() {
     let damages = [
@@ -224,18 +224,18 @@ fn an_emptied_database_is_damage_and_told() {
         if log.is_some() {
             assert_eq!(fs::read(file(&scene, "-wal")).ok(), log, "{what}: left as it was");
         }
-        // Until a good file stands there.
+        // Puts a good file in its place.
         let _ = fs::remove_file(file(&scene, "-wal"));
         fs::write(file(&scene, ""), &good).unwrap();
         await_database(&mut client, "ok");
-        // What decides about tokens is loaded a moment later.
+        // The state that decides about tokens is loaded a moment later.
         until(what, || {
             (account(&mut client, "login", "asha@example.com").status == 200).then_some(())
         });
     });
 }
 
-/// Under a running service, which has the file open.
+/// The running service has the file open.
 #[test]
 fn a_database_that_is_cut_to_nothing_under_a_service_is_told() {
     let scene = Scene::at(TRADING);

@@ -1,5 +1,5 @@
-//! Ways in which a database file goes back in time. Whatever the way, a token of an account that
-//! the copy lacks is refused, also once another account has got its id.
+//! Ways in which a database file goes back in time. In each of them, a token of an account that the
+//! copy lacks is refused, also once another account has got its id.
 
 use std::fs;
 use std::path::Path;
@@ -39,8 +39,8 @@ fn command(state: &Path, args: &[&str]) -> Ran {
     ran
 }
 
-/// Copies between the first account and Alice's, while the service runs or not, puts the copy back,
-/// and lets Bob register.
+/// Copies the state between the first account and Alice's, with the service running or stopped,
+/// restores the copy, and lets Bob register.
 fn goes_back(runs: bool, copy: impl Fn(&Path, &Path), back: impl Fn(&Path, &Path)) {
     let scene = Scene::at(TRADING);
     let (state, aside) = (scene.state.path(), tempfile::tempdir().unwrap());
@@ -119,7 +119,7 @@ fn by_a_folder_that_was_copied_while_running_and_is_put_back_whole() {
     goes_back(true, copy_folder, |state, aside| copy_folder(aside, state));
 }
 
-/// As a snapshot of the machine: every file is the same one as before, with what it held before.
+/// Like a snapshot of the machine: every file is the same one, with its earlier content.
 #[test]
 fn by_a_way_that_nobody_can_see_others_accounts_stay_closed_and_a_command_ends_the_rest() {
     let scene = Scene::at(TRADING);
@@ -133,7 +133,7 @@ fn by_a_way_that_nobody_can_see_others_accounts_stay_closed_and_a_command_ends_t
     let alice = service.register("alice@example.com", PASSWORD);
     service.stop();
     for entry in fs::read_dir(&aside).unwrap().map(Result::unwrap) {
-        // Copied into the file that is there.
+        // Copied into the existing file.
         fs::copy(entry.path(), state.join(entry.file_name())).unwrap();
     }
     let service = scene.start();
@@ -157,7 +157,7 @@ fn by_a_way_that_nobody_can_see_others_accounts_stay_closed_and_a_command_ends_t
 
 const LOST: &str = "the log beside the database";
 
-/// What a start says after the last process was killed and `spoil` has been there.
+/// The log of a start after the last process was killed and `spoil` was applied.
 fn said_after_a_kill(spoil: impl Fn(&Path)) -> (String, bool) {
     let scene = Scene::at(TRADING);
     let log = tempfile::NamedTempFile::new().unwrap();

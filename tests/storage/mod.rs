@@ -1,4 +1,4 @@
-//! The store's files on a disk that misbehaves, and the store on a server.
+//! The store's files on a faulty disk, and the store on a server.
 
 mod files;
 pub mod going_back;

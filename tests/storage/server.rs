@@ -1,5 +1,5 @@
-//! The service with its store on a PostgreSQL server: what clients see is what they see of a file,
-//! also while the server is away.
+//! The service with its store on a PostgreSQL server. Clients see the same as with a file, also
+//! while the server is away.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -21,7 +21,7 @@ const PASSWORD: &str = "nine green parrots";
 const ENTRY: &str = r#"{"traded_on":"2026-11-20","symbol":"NSE:INFY","side":"buy","quantity":1,
     "price":99.50,"notes":"kept \u20b9"}"#;
 
-/// Settings for a schema of its own.
+/// Settings with a schema of their own.
 fn on_server(scene: &Scene, server: &Server) -> (Config, String) {
     let url = server.url(&server.fresh_role());
     let mut config = scene.config();
@@ -61,7 +61,7 @@ fn accounts_portfolios_and_journals_outlive_the_service_on_a_server() {
     assert_eq!(service.health()["database"], "ok");
     let left = bearer(&service.register("ravi@example.com", PASSWORD));
     assert_eq!(service.post("/api/auth/logout", &left, "").status, 200);
-    // An operator's command beside it.
+    // An operator's command at the same time.
     let listed = command(&url, scene.state.path(), &["user", "list"]);
     assert!(listed.out.contains("asha@example.com"), "{} {}", listed.out, listed.err);
     service.stop();
@@ -130,7 +130,7 @@ fn writes_that_a_lost_synchronous_standby_holds_up_are_told() {
         let args = ["status", &url, &state_flag(scene.state.path()), &format!("--now={TRADING}")];
         run(&mut bhav(&args))
     };
-    // Of a standby that is gone.
+    // Waits for a standby that is gone.
     set(&own, "ALTER SYSTEM SET synchronous_standby_names = '*'");
     until("a write that is held up", || service.post("/api/journal", &auth, ENTRY).status == 503);
     let failed_ms = Clock::system();
@@ -174,7 +174,7 @@ fn a_lock_that_holds_up_registrations_alone_is_told() {
         let body = format!(r#"{{"email":"r@example.com","password":"{PASSWORD}","name":"R"}}"#);
         assert_eq!(service.post("/api/auth/register", "", &body).status, 503);
         until("its word", || service.health()["database"] == "stuck");
-        // Another's write goes through, and is no sign that all do.
+        // Another user's write succeeds. That does not show that all do.
         assert_eq!(service.post("/api/journal", &auth, ENTRY).status, 201);
         let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE \
                    wait_event = 'PgSleep'";
@@ -236,7 +236,7 @@ fn config_check_connects_where_it_is_asked_to_and_says_what_is_refused() {
     for name in ["BHAV_STORE_URL", "BHAV_CACHE_URL"] {
         assert!(ran.out.contains(&format!("# {name}: the server can be used\n")), "{}", ran.out);
     }
-    // A database of a newer program, and a user that may not write it.
+    // A database of a newer program, and a user without write permission.
     server
         .execute(
             &role,
@@ -254,7 +254,7 @@ fn config_check_connects_where_it_is_asked_to_and_says_what_is_refused() {
     refused(&good, &cache, "sesame", &["takes no writes"]);
 }
 
-/// Says a line to the server, which has to take it.
+/// A client that sends lines to the server and expects each to be accepted.
 fn redis_client(port: &str) -> impl FnMut(&str) + use<> {
     let mut stream = TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
     move |line| {
@@ -316,7 +316,7 @@ fn a_file_moves_to_a_server_with_one_command() {
     assert_eq!(holdings(&service, &auth), before);
     service.stop();
 
-    // A start on the old file says what it is.
+    // A start on the old file reports that it was copied.
     let said = |state: &Path| {
         let log = tempfile::NamedTempFile::new().unwrap();
         let mut old = Program::of(serve(&scene, state).stderr(log.reopen().unwrap()));
@@ -364,7 +364,7 @@ fn a_password_in_the_url_or_a_fallback_to_clear_text_ends_the_start_with_64() {
         let said = format!("{}{}", ran.out, ran.err);
         assert!(said.contains(why) && !said.contains("hunter2"), "{said}");
     }
-    // In its own place it is taken, and not shown.
+    // In its own variable the password is accepted, and not shown.
     let mut check = bhav(&["config", "check"]);
     check.env("BHAV_STORE_URL", "postgres://bhav@db/bhav").env("BHAV_STORE_PASSWORD", "hunter2");
     check.env("JWT_SECRET", "a key that all the nodes know, as they must");

@@ -1,5 +1,5 @@
-//! The database as an operator meets it: damaged, or newer than the program. (What survives being
-//! killed stands in `kill`.)
+//! A database that an operator finds damaged, or newer than the program. (`kill` tests the survival
+//! of a kill.)
 
 use std::fs;
 use std::path::Path;
@@ -67,7 +67,7 @@ fn a_newer_database_ends_the_start_with_64_and_says_what_to_do() {
     }
 }
 
-/// A file of the schema version, as its program left it.
+/// A file of this schema version, as its program left it.
 fn of_version(version: i64) -> Option<Vec<u8>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/schemas");
     let packed = fs::read(root.join(format!("v{version:02}.sqlite.gz"))).ok()?;

@@ -1,4 +1,4 @@
-//! How streams end: at the end of their life, and with the server.
+//! The end of streams: after their lifetime, and with the server.
 
 use bhav::base::Clock;
 use bhav::rt::threads;
@@ -54,7 +54,7 @@ fn a_server_that_stops_tells_each_client_when_to_come_back() {
     assert!(clock.monotonic_ms() < PATIENCE_MS / 2, "took {} ms", clock.monotonic_ms());
     retries.sort_unstable();
     assert!(retries[0] >= 500 && retries[99] <= 5_000, "{retries:?}");
-    // Every half second there is somebody, and never a crowd.
+    // In every half second some clients return, and never a crowd.
     for from in (500..5_000).step_by(500) {
         let count = retries.iter().filter(|retry| (from..from + 500).contains(*retry)).count();
         assert!((5..=20).contains(&count), "{from}: {count} of {retries:?}");

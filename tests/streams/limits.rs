@@ -1,4 +1,4 @@
-//! How many streams there may be.
+//! Limits on the number of streams.
 
 use bhav::http::serve::HttpSettings;
 
@@ -27,7 +27,7 @@ fn one_more_than_the_limit_is_refused_and_others_are_unhurt() {
     readers.pop();
     stage.await_open(2);
     readers.push(stage.open(""));
-    // A reload lowers it: who is there stays.
+    // A reload lowers the limit. Open streams stay.
     let shared = stage.service.0.server().shared();
     let settings = HttpSettings { streams_max: 1, ..(*shared.settings()).clone() };
     shared.change_settings(&settings);
@@ -46,7 +46,7 @@ fn one_more_than_the_limit_is_refused_and_others_are_unhurt() {
 fn streams_leave_a_tenth_of_the_connections_to_requests() {
     let stage = Stage::running(|config| {
         config.http.connections_max = 10;
-        // This address would get nine connections.
+        // This address would be allowed nine connections.
         config.http.trusted_proxies = vec!["127.0.0.1".parse().unwrap()];
     });
     let readers: Vec<_> = (0..9).map(|_| stage.open("")).collect();

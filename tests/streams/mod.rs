@@ -1,4 +1,4 @@
-//! Streams of events, read as browsers read them.
+//! Event streams, read as browsers read them.
 
 mod ends;
 mod framing;

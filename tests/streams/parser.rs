@@ -6,7 +6,7 @@ use crate::support::{Event, EventParser};
 fn parsed(bytes: &[u8]) -> EventParser {
     let mut whole = EventParser::default();
     whole.feed(bytes);
-    // Byte by byte it is the same.
+    // The same events when fed byte by byte.
     let mut slow = EventParser::default();
     bytes.chunks(1).for_each(|byte| slow.feed(byte));
     assert_eq!((&slow.events, slow.retry), (&whole.events, whole.retry));

@@ -1,5 +1,5 @@
-//! Streams of the real program: what it logs of who reads them, and what readers see of a program
-//! that stood still.
+//! Streams of the real program: its log about readers, and readers of a program that was stopped
+//! for a while.
 
 use std::fs::File;
 
@@ -34,7 +34,7 @@ fn tokens_cookies_and_ids_of_readers_are_not_logged() {
         let head = Client::connect(&program.address).request("HEAD", target, secret);
         assert_eq!(head.status, 200);
     }
-    // Refused, each in a way of its own.
+    // Refused requests, each for another reason.
     for (target, method) in [(format!("{STREAM}?symbols=bad"), "GET"), (STREAM.into(), "POST")] {
         let answer = Client::connect(&program.address).request(method, &target, secret);
         assert!((400..500).contains(&answer.status), "{}", answer.status);
@@ -65,7 +65,7 @@ fn after_the_program_stood_still_readers_get_the_newest_and_nothing_of_the_time_
     program.signal(Signal::STOP);
     let stopped_ms = scene.clock.monotonic_ms();
     until("some seconds", || scene.clock.monotonic_ms() > stopped_ms + STANDS_MS);
-    // What had come until then.
+    // Events received until then.
     let old = readers.iter_mut().map(|reader| {
         reader.look();
         std::iter::from_fn(|| reader.ready()).last().map(|event| event.id)
@@ -81,7 +81,7 @@ fn after_the_program_stood_still_readers_get_the_newest_and_nothing_of_the_time_
         let mut ids: Vec<_> = seen.iter().map(|event| event.id.clone()).chain(old).collect();
         let times: Vec<_> = seen.iter().map(as_of).collect();
         assert!(times.is_sorted(), "{times:?}");
-        // That prices are old, and perhaps the answer that was under way.
+        // The event that prices are stale, and perhaps the answer in progress.
         assert!(seen.len() <= 3, "{} of {STANDS_MS} ms: {times:?}", seen.len());
         ids.sort_unstable();
         assert!(ids.is_sorted_by(|one, next| one < next), "one of them twice: {ids:?}");

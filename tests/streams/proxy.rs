@@ -1,4 +1,4 @@
-//! Streams through nginx as it comes, without a setting for streams.
+//! Streams through nginx in its default configuration, without settings for streams.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -10,7 +10,7 @@ use super::stage::Stage;
 use crate::support::wait::PATIENCE_MS;
 use crate::support::{Client, EventReader, Process, STREAM, until};
 
-/// One process, which asks the service with HTTP/1.0 as is its default.
+/// One process, which uses its default HTTP/1.0 to the service.
 fn config(dir: &str, address: &str) -> String {
     let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
     let paths: String =
@@ -24,7 +24,7 @@ fn config(dir: &str, address: &str) -> String {
     )
 }
 
-/// `None` where there is no nginx.
+/// `None` if nginx is not installed.
 fn nginx(dir: &Path, address: &str) -> Option<(Process, String)> {
     let shown = dir.display().to_string();
     let file = dir.join("nginx.conf");
@@ -44,7 +44,7 @@ fn each_event_passes_nginx_at_once_and_the_end_too() {
     stage.publish(0, 1_000);
     let dir = tempfile::tempdir().unwrap();
     let Some((_nginx, front)) = nginx(dir.path(), stage.service.0.address()) else {
-        // Nothing can be said; `.ci/run` installs it.
+        // Skipped; `.ci/run` installs it.
         stage.service.stop();
         return;
     };

@@ -1,4 +1,4 @@
-//! Quotes of chosen symbols beside the snapshot.
+//! Quotes of chosen symbols, in streams together with the snapshot.
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -54,7 +54,7 @@ impl Told {
     }
 }
 
-/// The first event of which `holds` is true.
+/// The first event for which `holds` is true.
 #[track_caller]
 fn told_where(reader: &mut EventReader, what: &str, holds: impl Fn(&Told) -> bool) -> Told {
     until(what, || {
@@ -79,7 +79,7 @@ fn all_come_at_once_and_then_only_those_that_have_changed() {
     );
     assert_eq!((first.unavailable(), first.pending()), (vec![], vec![]));
     assert_eq!(event.id, "", "quotes have no id");
-    // Byte for byte what live prices say.
+    // Byte for byte as in live prices.
     let polled = stage.service.prices("NSE:BB,BSE:AA,NSE:AA");
     let quotes = polled.text().split_once(",\"unavailable\"").unwrap().0;
     assert!(event.data.starts_with(quotes), "{} {}", event.data, polled.text());
@@ -87,7 +87,7 @@ fn all_come_at_once_and_then_only_those_that_have_changed() {
         stage.quote(symbol, price, second, EVER_MS);
         assert_eq!(Told::next(&mut reader).quotes(), [(symbol, price as u64, false)]);
     }
-    // The same once more, as a poll brings it, is no change. The snapshot alone is an event then.
+    // The same quote again, as from a poll, is no change. Then the snapshot alone is an event.
     stage.quote("NSE:BB", 8, 2, EVER_MS);
     let json = stage.publish(1, 10);
     assert_eq!(reader.event_named("snapshot").data, json);
@@ -163,7 +163,7 @@ fn a_quote_that_becomes_stale_is_an_event_and_stays_so() {
     for reader in &mut readers {
         assert_eq!(Told::next(reader).quotes(), [("NSE:AA", 100, true)]);
     }
-    // Nothing else, until the heartbeat.
+    // No other event until the heartbeat.
     stage.advance_until("a beat each", 14_000, || {
         readers.iter_mut().for_each(EventReader::look);
         (stage.streams().stats.heartbeats.value() == 2).then_some(())
@@ -210,7 +210,7 @@ fn a_snapshot_and_quotes_that_are_due_together_come_together() {
     let mut reader = stage.open_with("NSE:AA", "");
     assert_eq!(reader.event_named("snapshot").id.len(), 24);
     Told::next(&mut reader);
-    // The interval has begun, and ends when the clock moves.
+    // The interval has begun. It ends when the clock advances.
     let stats = &stage.streams().stats;
     until("the first snapshot to be told", || stats.fan_out.read(0).count() == 1);
     let json = stage.publish(1, 10);
@@ -243,7 +243,7 @@ fn every_framing_and_coding_gives_the_same_quotes() {
     readers.iter_mut().for_each(|reader| assert_eq!(Told::next(reader).quotes().len(), 50));
     for number in 1..20 {
         let changed = number * 7 % 50;
-        // Between two looks of the service these may be two events.
+        // If the service runs in between, these may be two events.
         stage.quote(&symbols[changed], number, 1 + number as i64, EVER_MS);
         let events: Vec<_> =
             readers.iter_mut().map(|reader| reader.event_named("quotes")).collect();
@@ -308,7 +308,7 @@ fn what_nobody_can_answer_becomes_unavailable_after_the_wait_of_live_prices() {
     });
     assert_eq!((told.quotes(), told.pending()), (vec![], vec![]));
     assert_eq!(told.unavailable(), ["NSE:INFY"]);
-    // It appears after all, without having been pending again.
+    // The symbol gets a quote after all, without having been pending again.
     stage.quote("NSE:INFY", 5, 1, EVER_MS);
     let told = stage.advance_until("its quote", 1_000, || {
         reader.look();
@@ -396,7 +396,7 @@ fn a_price_of_another_source_is_an_event() {
     service.stop();
 }
 
-/// A client whose kernel takes little for it, and which has asked for these symbols.
+/// A client with a small receive buffer in the kernel, which has requested these symbols.
 fn narrow(stage: &Stage, symbols: &str) -> Client {
     let address = stage.service.0.address();
     let mut client = Client::unconnected(address).unwrap();
@@ -427,7 +427,7 @@ fn a_reader_that_stops_gets_the_rest_of_one_write_and_then_all_quotes_as_they_ar
     let stuck = number;
     let last = stuck + 50;
     let frames = stage.streams().stats.frames.value();
-    // Another reader tells when each state has been shown.
+    // Another reader shows when each state has been sent.
     let mut beside = stage.open_with(&symbols.join(","), "");
     for number in stuck + 1..=last {
         tell(number);
@@ -501,7 +501,7 @@ fn choices_of_symbols_are_bounded_and_end_with_their_last_stream() {
     stage.service.get(&other).expect_problem(503, "streams_full");
     assert_eq!((stage.choices().refused(), stage.streams().stats.refused.value()), (1, 1));
     assert_eq!((stage.streams().open(), stage.streams().taken()), (3, 6), "none for the refused");
-    // Those that are there can be shared, and the snapshot alone needs none.
+    // Existing choices can be shared, and the snapshot alone needs none.
     readers.push(stage.open_with("NSE:BB,NSE:AA", ""));
     let _snapshot = stage.open("");
     drop(readers.pop());
@@ -529,7 +529,7 @@ fn one_site_has_a_tenth_of_the_choices_and_strangers_leave_a_quarter_to_users() 
         let answer = stage.service.client().request("GET", &target, headers);
         answer.expect_problem(503, "streams_full");
     };
-    // From whatever addresses of one /24, or of one /48.
+    // From several addresses of one /24, or of one /48.
     let mut readers = vec![
         stage.open_with(&symbol(0), &of("203.0.113.1")),
         stage.open_with(&symbol(1), &of("203.0.113.2")),
@@ -538,7 +538,7 @@ fn one_site_has_a_tenth_of_the_choices_and_strangers_leave_a_quarter_to_users() 
     ];
     refused(4, &of("203.0.113.200"));
     refused(4, &of("2001:db8:7:ffff::1"));
-    // What is there is shared.
+    // An existing choice is shared.
     readers.push(stage.open_with(&symbol(0), &of("203.0.113.3")));
     assert_eq!(stage.choices().count(), 4);
     // Many sites of strangers leave the rest to users who are logged in.

@@ -1,4 +1,4 @@
-//! How often something is sent: at most once in an interval, and never nothing for long.
+//! The rate of events: at most one in an interval, and never a long silence.
 
 use super::stage::{Stage, number_of};
 use crate::support::{EventReader, SNAPSHOT, STREAM, Scene, TRADING, until};
@@ -10,7 +10,7 @@ fn many_changes_in_an_interval_are_two_frames_and_the_last_is_right() {
     let mut reader = stage.open("");
     assert_eq!(number_of(&reader.event_named("snapshot").data), 0);
     (1..=100).for_each(|number| drop(stage.publish(number, 10)));
-    // On a busy machine frames are made later than they are published, and each moves the clock on.
+    // On a busy machine frames are made later than they are published, and each advances the clock.
     until("the last frame to be made", || number_of(stage.service.get(SNAPSHOT).text()) == 100);
     let mut seen = Vec::new();
     stage.advance_until("the last change", 1_000, || {
@@ -47,7 +47,7 @@ fn a_quiet_stream_has_a_beat_every_fifteen_seconds_and_nothing_else() {
         });
         for event in events.map(Option::unwrap) {
             assert_eq!((&*event.name, &*event.data), ("beat", "{}"));
-            // It keeps the id of the last snapshot.
+            // The heartbeat keeps the id of the last snapshot.
             assert!(!event.id.is_empty());
         }
         assert_eq!(stage.streams().stats.heartbeats.value(), 2 * beats);

@@ -10,7 +10,7 @@ use crate::support::{Client, EventParser, EventReader, STREAM, until};
 
 const ASK: &str = "GET /api/index/stream HTTP/1.1\r\nHost: a\r\n\r\n";
 
-/// A client whose kernel takes little for it, and which has asked for a stream.
+/// A client with a small receive buffer in the kernel, which has requested a stream.
 fn narrow(stage: &Stage) -> Client {
     narrow_with(stage, ASK)
 }
@@ -24,7 +24,7 @@ fn narrow_with(stage: &Stage, ask: &str) -> Client {
     client
 }
 
-/// Publishes until output waits for a reader that does not read; gives the last number.
+/// Publishes until output waits for a reader that does not read, and returns the last number.
 fn stuff(stage: &Stage, bytes: usize) -> usize {
     let shared = stage.service.0.server().shared();
     let mut number = 0;
@@ -54,7 +54,7 @@ fn a_reader_that_stops_gets_the_rest_of_one_frame_and_then_the_newest() {
     let late: Vec<_> = seen.iter().filter(|number| **number > stuck).collect();
     assert!(late.len() <= 2, "one was under way, then the newest: {seen:?}");
     assert!(stage.streams().stats.conflated.value() >= 298);
-    // It reads on.
+    // The reader reads again.
     let json = stage.publish(last + 1, 10);
     assert_eq!(reader.event_named("snapshot").data, json);
     stage.service.stop();
@@ -74,7 +74,7 @@ fn a_reader_that_never_reads_holds_little_and_is_cut_off() {
     stage.service.stop();
 }
 
-/// Takes at most so many bytes that have arrived; none if there are none.
+/// Takes at most `most` of the bytes that have arrived.
 fn sip(client: &Client, most: usize) -> Vec<u8> {
     let mut room = vec![0; most];
     let (count, _) = recv(&client.socket, &mut room[..], RecvFlags::DONTWAIT).unwrap_or((0, 0));
@@ -93,7 +93,7 @@ fn a_reader_slower_than_the_changes_gets_whole_frames_and_ends_with_the_newest()
     parser.feed(&client.take_pending());
     let shared = stage.service.0.server().shared();
     let (mut number, mut held_max) = (0, 0);
-    // One part in five of what is published.
+    // The reader takes a fifth of the published bytes.
     until("dozens of frames not to be sent", || {
         number += 1;
         stage.publish(number, FRAME);
@@ -148,7 +148,7 @@ fn a_client_that_goes_away_frees_its_place() {
     let ways: [Leave; 3] = [
         |client| client.socket.shutdown(Shutdown::Write).unwrap(),
         |client| client.socket.shutdown(Shutdown::Both).unwrap(),
-        // A reset.
+        // Closes with a reset.
         |client| client.socket.set_linger(Some(std::time::Duration::ZERO)).unwrap(),
     ];
     for (leave, resets) in ways.into_iter().zip([false, false, true]) {
@@ -166,7 +166,7 @@ fn a_client_that_goes_away_frees_its_place() {
 
 #[test]
 fn a_client_that_goes_away_in_the_midst_of_a_frame_frees_everything() {
-    // Nobody is cut off for being slow meanwhile.
+    // The deadline cuts nobody off meanwhile.
     let stage = Stage::running(|config| config.http.unread_output_timeout_ms = 600_000);
     let shared = stage.service.0.server().shared();
     let ways: [fn(Client); 3] = [
@@ -175,7 +175,7 @@ fn a_client_that_goes_away_in_the_midst_of_a_frame_frees_everything() {
             client.socket.set_linger(Some(std::time::Duration::ZERO)).unwrap();
             drop(client);
         },
-        // What it has not read makes this a reset as well.
+        // Unread data makes this close a reset as well.
         drop,
     ];
     for (way, leave) in ways.into_iter().enumerate() {
@@ -224,7 +224,7 @@ fn two_thousand_comings_and_goings_leave_nothing() {
 fn a_second_request_is_dropped_and_too_much_input_ends_the_stream() {
     let stage = Stage::running(|_| {});
     stage.publish(0, 10);
-    // In one write with the first, and later.
+    // A second request, in one write with the first, and later.
     let mut client = stage.service.client();
     client.write(format!("{ASK}{ASK}"));
     let mut reader = EventReader::over(client);

@@ -1,4 +1,4 @@
-//! Coming back: the current state, and nothing that the client has already.
+//! Reconnecting: the current state, and nothing that the client has already.
 
 use super::stage::Stage;
 use crate::support::{Event, EventParser, EventReader, SNAPSHOT, STREAM};
@@ -18,7 +18,7 @@ fn who_has_the_current_snapshot_gets_the_next_one_only() {
     let (_, tag) = polled(&stage);
     let by_header = stage.open(&format!("{HAS}{tag}\r\n"));
     let by_query = EventReader::open(&stage.service, &format!("{STREAM}?last_event_id={tag}"), "");
-    // The header counts where there are both.
+    // The header takes precedence over the query.
     let other = EventReader::open(
         &stage.service,
         &format!("{STREAM}?last_event_id=other"),
@@ -53,7 +53,7 @@ fn who_has_anything_else_gets_the_current_snapshot_once() {
         let event = reader.event_named("snapshot");
         assert_eq!((&event.data, &event.id), (&current, &tag), "{}", &lines[..lines.len().min(60)]);
     }
-    // The header is there, so the query does not count.
+    // The header is present, so the query does not count.
     let target = format!("{STREAM}?last_event_id={tag}");
     let mut reader = EventReader::open(&stage.service, &target, &format!("{HAS}x\r\n"));
     assert_eq!(reader.event_named("snapshot").data, current);
@@ -75,7 +75,7 @@ fn an_id_that_is_no_header_value_is_refused_before_the_route() {
     stage.service.stop();
 }
 
-/// The events in the first `count` bytes of a stream's body, which has as many.
+/// The events in the first `count` bytes of a stream's body, which is at least that long.
 fn cut_after(stage: &Stage, count: usize, last_id: &str) -> Vec<Event> {
     let request = format!(
         "GET {STREAM} HTTP/1.0\r\nHost: a\r\nAccept-Encoding: identity\r\n{HAS}{last_id}\r\n\r\n"

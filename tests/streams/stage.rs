@@ -1,4 +1,4 @@
-//! A service whose snapshot is what a test publishes: its feeds have nothing to say.
+//! A service whose snapshot comes from the test: its feeds have no data.
 
 use bhav::api::Choices;
 use bhav::base::{Clock, Quote, Source, Symbol, json};
@@ -15,7 +15,7 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// On a clock that runs, with frames as fast as they come.
+    /// A stage on a clock that runs, with frames sent as fast as they are made.
     pub fn running(change: impl FnOnce(&mut Config)) -> Self {
         Self::of(Scene::at(TRADING), |config| {
             config.http.stream_interval_ms = 1;
@@ -23,14 +23,14 @@ impl Stage {
         })
     }
 
-    /// On a clock that stands still.
+    /// A stage on a clock that stands still.
     pub fn by_hand(change: impl FnOnce(&mut Config)) -> Self {
         let clock = Clock::manual(TRADING.parse().unwrap());
         let settings = SimSettings { rate_limits: false, ..SimSettings::default() };
         Self::of(Scene::by_hand(clock, settings), change)
     }
 
-    /// The same with upstreams that never answer.
+    /// Same as [`by_hand`](Self::by_hand), with upstreams that never answer.
     pub fn by_hand_hanging(change: impl FnOnce(&mut Config)) -> Self {
         let clock = Clock::manual(TRADING.parse().unwrap());
         let settings = SimSettings { rate_limits: false, ..SimSettings::default() };
@@ -51,7 +51,7 @@ impl Stage {
         Self { scene, service }
     }
 
-    /// Publishes a snapshot of about `bytes`, with its number; gives its text.
+    /// Publishes a snapshot of about `bytes` with its number, and returns its text.
     pub fn publish(&self, number: usize, bytes: usize) -> String {
         let filler: String = (0..bytes).map(|at| char::from(b'a' + (at % 26) as u8)).collect();
         let json = format!("{{\"number\":{number},\"filler\":\"{filler}\"}}");
@@ -59,8 +59,8 @@ impl Stage {
         json
     }
 
-    /// Puts a quote of this second of the day into the cache, which stays fresh for `fresh_ms`
-    /// longer than usual.
+    /// Puts a quote of this second of the day into the cache. It stays fresh for `fresh_ms` longer
+    /// than usual.
     pub fn quote(&self, symbol: &str, price: usize, second: i64, fresh_ms: i64) {
         let state = self.service.0.server().shared().service.state();
         let opened: jiff::Timestamp = "2026-11-20T03:45:00Z".parse().unwrap();
@@ -84,7 +84,7 @@ impl Stage {
         EventReader::open(&self.service, STREAM, headers)
     }
 
-    /// With quotes of these symbols.
+    /// Opens a stream with quotes of these symbols.
     pub fn open_with(&self, symbols: &str, headers: &str) -> EventReader {
         EventReader::open(&self.service, &format!("{STREAM}?symbols={symbols}"), headers)
     }
@@ -97,7 +97,7 @@ impl Stage {
         &self.service.0.server().shared().streams
     }
 
-    /// Until so many streams are open.
+    /// Waits until `count` streams are open.
     #[track_caller]
     pub fn await_open(&self, count: usize) {
         until("streams to open or end", || {

@@ -1,8 +1,8 @@
-//! Values that cannot be anywhere by chance, and the search for them in another process and in what
-//! it wrote.
+//! Canaries: values that cannot occur by chance, and the search for them in another process and in
+//! its output.
 //!
-//! A canary is one short unit four times over, so that a piece of it is still recognised: what is
-//! freed loses its first bytes to the allocator.
+//! A canary is one short unit four times over, so that a part of it is still recognised: freed
+//! memory loses its first bytes to the allocator.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -12,26 +12,26 @@ use std::path::Path;
 use memchr::memmem;
 use parking_lot::Mutex;
 
-/// Of the number in each unit.
+/// Digits of the number in each unit.
 const DIGITS: usize = 5;
 const UNITS: usize = 4;
-/// Read at once; a piece cut at its end still shows three of its units.
+/// Bytes read at once. A canary cut at the end of a piece still shows three of its units.
 const PIECE_BYTES: usize = 1 << 20;
 const PAGE_BYTES: usize = 4096;
 /// Reads the number behind a mark, and how many bytes each digit takes.
 type Number<'a> = &'a dyn Fn(&[u8]) -> Option<(String, usize)>;
 
-/// Shown around a find.
+/// Bytes shown around a find.
 const AROUND_BYTES: usize = 64;
 
-/// The values of one test.
+/// The canaries of one test.
 pub struct Canaries {
     mark: String,
-    /// Kind and path of each, by number.
+    /// Kind and path of each canary, by number.
     made: Mutex<Vec<(&'static str, String)>>,
 }
 
-/// What was found: how often each canary, and a look at where.
+/// The result of a search: the count of each canary, and the surroundings of each find.
 #[derive(Default)]
 pub struct Found {
     counts: BTreeMap<usize, usize>,
@@ -63,14 +63,14 @@ impl Canaries {
         found.counts.iter().filter(|(number, _)| made[**number].0 == kind).map(|(_, n)| n).sum()
     }
 
-    /// Each canary of this kind that was found, with its path and what stands around it.
+    /// Each canary of this kind that was found, with its path and its surroundings.
     pub fn told(&self, kind: &str, found: &Found) -> Vec<String> {
         let made = self.made.lock();
         let of_kind = found.places.iter().filter(|(number, _)| made[*number].0 == kind);
         of_kind.map(|(number, place)| format!("{}: {place}", made[*number].1)).collect()
     }
 
-    /// Looks through `bytes`; `place` is where they are.
+    /// Searches `bytes`; `place` names where they are.
     pub fn look(&self, bytes: &[u8], place: &str, found: &mut Found) {
         let plain = |text: &[u8]| Some((std::str::from_utf8(text.get(..DIGITS)?).ok()?.into(), 1));
         self.look_for(self.mark.as_bytes(), bytes, place, found, &plain);
@@ -124,7 +124,7 @@ impl Canaries {
             let (start, end) = range.split_once('-').unwrap();
             let mut at = u64::from_str_radix(start, 16).unwrap();
             let end = u64::from_str_radix(end, 16).unwrap();
-            // The kernel's own pages are not for reading.
+            // The kernel's own pages cannot be read.
             if !rights.starts_with('r') || name.starts_with("[vv") {
                 continue;
             }
@@ -165,7 +165,7 @@ impl Canaries {
         let mut files = 0;
         for entry in fs::read_dir(format!("/proc/{process}/fd")).unwrap() {
             let path = entry.unwrap().path();
-            // A socket or pipe has nothing to be opened.
+            // A socket or a pipe cannot be opened.
             if path.is_file()
                 && let Ok(bytes) = fs::read(&path)
             {
@@ -177,7 +177,7 @@ impl Canaries {
     }
 }
 
-/// Compared by the system's own routine: most of a memory is empty.
+/// Compared by the system's own routine: most of a process's memory is empty.
 fn empty(bytes: &[u8]) -> bool {
     bytes.chunks(PAGE_BYTES).all(|page| *page == [0; PAGE_BYTES][..page.len()])
 }

@@ -1,6 +1,6 @@
-//! The tests' HTTP client: requests as every client sends them, or whatever bytes a test wants
-//! sent, over TCP or a Unix socket, with a deadline on every read and write. When something is not
-//! as expected it prints both sides of the conversation.
+//! The tests' HTTP client: ordinary requests, or any bytes that a test sends, over TCP or a Unix
+//! socket, with a deadline on every read and write. On an unexpected answer it prints both sides of
+//! the conversation.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr};
@@ -19,7 +19,7 @@ pub struct Client {
     pub socket: Socket,
     sent: Vec<u8>,
     got: Vec<u8>,
-    /// How much of `got` belongs to answers already taken.
+    /// Length of the part of `got` that belongs to answers already taken.
     taken: usize,
 }
 
@@ -27,7 +27,7 @@ pub struct Client {
 #[derive(Debug, Clone, Copy)]
 pub struct Lost {
     pub kind: ErrorKind,
-    /// Some of it had arrived.
+    /// Whether a part of it had arrived.
     pub begun: bool,
 }
 
@@ -41,7 +41,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The value of a header that is there at most once; of cookies that are set, the first.
+    /// The value of a header that occurs at most once; for `set-cookie`, the first.
     #[track_caller]
     pub fn header(&self, name: &str) -> Option<&str> {
         let values = self.headers(name);
@@ -97,7 +97,7 @@ impl Answer {
         json.get(name).as_str().unwrap_or_else(|| panic!("{name} missing in {json:?}")).to_owned()
     }
 
-    /// Whether the server said that it closes.
+    /// Whether the server announced that it closes.
     pub fn says_close(&self) -> bool {
         self.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"))
     }
@@ -136,7 +136,7 @@ impl Client {
         Self::try_connect(address).unwrap_or_else(|error| panic!("connect {address}: {error}"))
     }
 
-    /// As [`connect`](Self::connect), where failure is what is tested.
+    /// Same as [`connect`](Self::connect), for tests of a failure.
     pub fn try_connect(address: &str) -> io::Result<Self> {
         let client = Self::unconnected(address)?;
         client.knock(address)?;
@@ -148,20 +148,20 @@ impl Client {
         let (domain, _) = target(address)?;
         let socket = Socket::new(domain, Type::STREAM, None)?;
         if domain != Domain::UNIX {
-            // So that fragments arrive as fragments.
+            // Fragments have to arrive as fragments.
             socket.set_tcp_nodelay(true)?;
         }
         Self::over(socket)
     }
 
-    /// On a socket that was made otherwise.
+    /// A client over an existing socket.
     pub fn over(socket: Socket) -> io::Result<Self> {
         socket.set_read_timeout(Some(PATIENCE))?;
         socket.set_write_timeout(Some(PATIENCE))?;
         Ok(Self { socket, sent: Vec::new(), got: Vec::new(), taken: 0 })
     }
 
-    /// Connects; takes no further descriptor.
+    /// Connects. Uses no further descriptor.
     pub fn knock(&self, address: &str) -> io::Result<()> {
         match target(address)? {
             (Domain::UNIX, path) => self.socket.connect(&path),
@@ -173,7 +173,7 @@ impl Client {
         self.request("GET", target, "")
     }
 
-    /// `headers` are whole lines.
+    /// Sends a request; `headers` are whole lines.
     #[track_caller]
     pub fn request(&mut self, method: &str, target: &str, headers: &str) -> Answer {
         self.write(format!("{method} {target} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n"));
@@ -214,13 +214,13 @@ impl Client {
         self
     }
 
-    /// As [`write`](Self::write), to a server that may have closed.
+    /// Same as [`write`](Self::write), to a server that may have closed.
     pub fn try_write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.sent.extend_from_slice(bytes);
         self.socket.write_all(bytes)
     }
 
-    /// Says that nothing more will be sent.
+    /// Ends sending: shuts the socket down for writing.
     pub fn finish(&mut self) -> &mut Self {
         self.socket.shutdown(Shutdown::Write).unwrap();
         self
@@ -233,13 +233,13 @@ impl Client {
         self.answer()
     }
 
-    /// The next answer, whose body is as long as Content-Length says.
+    /// The next answer, whose length is in its Content-Length.
     #[track_caller]
     pub fn answer(&mut self) -> Answer {
         self.try_answer().unwrap_or_else(|lost| self.fail(&format!("no answer: {lost:?}")))
     }
 
-    /// As [`answer`](Self::answer), of a server that may be gone.
+    /// Same as [`answer`](Self::answer), from a server that may be gone.
     #[track_caller]
     pub fn try_answer(&mut self) -> Result<Answer, Lost> {
         let mut answer = self.try_head()?;
@@ -276,7 +276,7 @@ impl Client {
         Ok(split(&bytes).unwrap_or_else(|| self.fail("not a response head")))
     }
 
-    /// The server closes, and sends nothing before that.
+    /// Expects that the server closes without sending anything more.
     #[track_caller]
     pub fn closes(&mut self) {
         while self.more() {}
@@ -301,14 +301,14 @@ impl Client {
         self.got.len() - self.taken
     }
 
-    /// What has arrived and was not taken yet.
+    /// The bytes that have arrived and were not taken yet.
     pub fn take_pending(&mut self) -> Vec<u8> {
         let pending = self.got.split_off(self.taken);
         self.taken = self.got.len();
         pending
     }
 
-    /// Whatever arrives until the end or the deadline. A reset is an end too.
+    /// Everything that arrives until the end or the deadline. A reset is an end too.
     pub fn rest(&mut self) -> String {
         while self.receive().is_ok_and(|count| count > 0) {}
         let rest = String::from_utf8_lossy(&self.got[self.taken..]).into_owned();
@@ -316,7 +316,7 @@ impl Client {
         rest
     }
 
-    /// Waits for at least one byte more; false at the end of the stream, which a reset is too.
+    /// Waits for at least one more byte; false at the end of the stream, which a reset is too.
     #[track_caller]
     pub fn more(&mut self) -> bool {
         match self.receive() {
@@ -326,7 +326,7 @@ impl Client {
         }
     }
 
-    /// Waits for at least one byte more of an answer.
+    /// Waits for at least one more byte of an answer.
     fn arrive(&mut self) -> Result<(), Lost> {
         let begun = self.pending() > 0;
         match self.receive() {

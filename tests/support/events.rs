@@ -29,11 +29,11 @@ pub struct Event {
     pub id: String,
 }
 
-/// From bytes to events.
+/// Parses bytes into events.
 #[derive(Default)]
 pub struct EventParser {
     begun: bool,
-    /// The last line end was a CR: an LF that follows belongs to it.
+    /// Whether the last line ended with a CR. An LF that follows belongs to it.
     after_cr: bool,
     line: Vec<u8>,
     name: String,
@@ -63,7 +63,7 @@ impl EventParser {
         }
     }
 
-    /// No line and no event is half there.
+    /// Whether no line and no event is incomplete.
     pub fn is_between_events(&self) -> bool {
         self.line.is_empty() && self.name.is_empty() && self.data.is_empty()
     }
@@ -108,16 +108,16 @@ impl EventParser {
     }
 }
 
-/// One stream over a connection. Each chunk has to be whole: no event is half in it.
+/// One stream over a connection. Each chunk has to hold complete events.
 pub struct EventReader {
     pub client: Client,
     pub head: Answer,
     pub parser: EventParser,
     raw: Vec<u8>,
     gzip: Option<Decompress>,
-    /// Bytes of the gzip header that have not come yet.
+    /// Bytes of the gzip header still to come.
     gzip_header: &'static [u8],
-    /// All that was parsed, after decoding.
+    /// Everything parsed so far, decoded.
     text: String,
     taken: usize,
     /// Chunks so far, and whether the last one has come.
@@ -127,7 +127,7 @@ pub struct EventReader {
 }
 
 impl EventReader {
-    /// `headers` are whole lines.
+    /// Opens a stream; `headers` are whole lines.
     #[track_caller]
     pub fn open(service: &Service, target: &str, headers: &str) -> Self {
         let text = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n");
@@ -188,7 +188,7 @@ impl EventReader {
         }
     }
 
-    /// The next event, which has this name.
+    /// The next event, which must have this name.
     #[track_caller]
     pub fn event_named(&mut self, name: &str) -> Event {
         let event = self.event().unwrap_or_else(|| panic!("it ended: {:?}", self.text));
@@ -203,7 +203,7 @@ impl EventReader {
         event
     }
 
-    /// Reads for a moment.
+    /// Reads once, for a moment.
     pub fn look(&mut self) {
         let mut room = [0; 16 * 1024];
         match (&self.client.socket).read(&mut room) {

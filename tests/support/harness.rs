@@ -13,7 +13,7 @@ use super::probe::{Handle, Probe};
 
 static EDGE: Once = Once::new();
 
-/// A running server. When dropped it is drained, and nothing may be left.
+/// A running server. Dropping it drains it, and nothing may be left.
 pub struct Harness {
     server: Option<Server<Probe>>,
     pub address: String,
@@ -31,13 +31,13 @@ pub fn small() -> HttpSettings {
     }
 }
 
-/// The product's own settings on a free port, and patience for a busy machine.
+/// The product's own settings on a free port, with long deadlines for a busy machine.
 pub fn settings() -> HttpSettings {
     HttpSettings { listen: "127.0.0.1:0".into(), ..HttpSettings::default() }
 }
 
 impl Harness {
-    /// With the product's own limits.
+    /// A server with the product's own limits.
     pub fn start() -> Self {
         Self::with(&settings())
     }
@@ -60,7 +60,7 @@ impl Harness {
         self.server.as_ref().unwrap().shared()
     }
 
-    /// Drains now; gives how many connections were cut off.
+    /// Drains now, and returns the number of connections cut off.
     pub fn drain(mut self) -> usize {
         self.server.take().unwrap().drain()
     }

@@ -1,11 +1,11 @@
-//! What the tests share: the service in this process, the program in another, one client, and one
-//! way to wait.
+//! Shared parts of the tests: the service in this process, the program in another, one client, and
+//! one way to wait.
 
 pub mod canaries;
 pub mod client;
 pub mod events;
 pub mod harness;
-/// The same servers as for the tests of the store itself.
+/// The same servers as in the tests of the store itself.
 #[cfg(feature = "engines")]
 #[allow(dead_code, reason = "poolers are of those tests alone")]
 #[path = "../../src/store/postgres/test_server.rs"]

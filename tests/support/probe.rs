@@ -1,4 +1,4 @@
-//! The service under attack: echoes what reached it as JSON, and misbehaves on request.
+//! The service under attack: echoes each request as JSON, and misbehaves on request.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -9,15 +9,15 @@ use bhav::rt::{Lane, LaneSpec};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use serde::Serialize;
 
-/// What a test may do to the service while it runs.
+/// A test's control over the service while it runs.
 #[derive(Clone)]
 pub struct Handle {
-    /// Lets one request to `/lane` go on.
+    /// Lets one request to `/lane` continue.
     pub release: Sender<()>,
-    /// Says that a request to `/lane` waits.
+    /// Receives when a request to `/lane` waits.
     pub waiting: Receiver<()>,
     served: Arc<AtomicUsize>,
-    /// What `/owned` answers, [`OWNED_BYTES`] of it, without a copy.
+    /// The answer of `/owned`, [`OWNED_BYTES`] long, sent without a copy.
     pub owned: Arc<[u8]>,
 }
 
@@ -39,7 +39,7 @@ pub struct Probe {
     owned: Arc<[u8]>,
 }
 
-/// More than the kernel takes of what nobody reads.
+/// More than the kernel buffers for a peer that does not read.
 pub const OWNED_BYTES: usize = 24 * 1024 * 1024;
 static OWNED: LazyLock<Arc<[u8]>> = LazyLock::new(|| {
     let period: Vec<u8> = (0..251).collect();
@@ -47,7 +47,7 @@ static OWNED: LazyLock<Arc<[u8]>> = LazyLock::new(|| {
     whole[..OWNED_BYTES].into()
 });
 
-/// Longest a request waits on the lane.
+/// Longest wait of a request on the lane.
 const LANE_DEADLINE_MS: u64 = 20_000;
 
 impl Probe {
@@ -141,7 +141,7 @@ impl Serve for Probe {
     }
 }
 
-/// In a fixed order of fields, so that equal requests have equal answers.
+/// The fields have a fixed order, so that equal requests have equal answers.
 #[derive(Serialize)]
 struct Echo<'a> {
     method: &'static str,

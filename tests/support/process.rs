@@ -1,5 +1,5 @@
-//! Tests that measure or starve a whole process run in one of their own: the test binary again,
-//! with one test named.
+//! Runs a test that measures or starves a whole process in a process of its own: the test binary
+//! again, with one test named.
 
 use std::fs::File;
 use std::io::{Read, Seek};
@@ -15,21 +15,21 @@ pub fn alone(test: &str, body: impl FnOnce()) {
     run(test, Stdio::null(), "exec \"$0\" \"$@\"", body);
 }
 
-/// As [`alone`], in a process that may have `descriptors_max` descriptors.
+/// Same as [`alone`], in a process limited to `descriptors_max` descriptors.
 #[track_caller]
 pub fn alone_with_few_descriptors(test: &str, descriptors_max: usize, body: impl FnOnce()) {
     let limited = format!("ulimit -n {descriptors_max} && exec \"$0\" \"$@\"");
     run(test, Stdio::null(), &limited, body);
 }
 
-/// As [`alone`], in a process that is handed `socket` the way systemd does it.
+/// Same as [`alone`], in a process that gets `socket` as systemd passes it.
 #[track_caller]
 pub fn alone_with_socket(test: &str, socket: OwnedFd, body: impl FnOnce()) {
     let activated = "LISTEN_PID=$$ LISTEN_FDS=1 exec \"$0\" \"$@\" 3<&0 </dev/null";
     run(test, socket.into(), activated, body);
 }
 
-/// As [`alone_with_socket`], by a supervisor that does not say for which process it is.
+/// Same as [`alone_with_socket`], under a supervisor that does not set the process id.
 #[track_caller]
 pub fn alone_with_socket_of_nobody(test: &str, socket: OwnedFd, body: impl FnOnce()) {
     run(test, socket.into(), "LISTEN_FDS=1 exec \"$0\" \"$@\" 3<&0 </dev/null", body);
@@ -57,8 +57,8 @@ pub fn descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()
 }
 
-/// Reads this process's processor time through a file opened once, so that it works when no further
-/// descriptor can be had.
+/// Reads this process's processor time through a file that is opened once, so that it works without
+/// a further descriptor.
 pub struct CpuMeter(File);
 
 impl CpuMeter {
@@ -71,7 +71,7 @@ impl CpuMeter {
         let mut stat = String::new();
         self.0.rewind().unwrap();
         self.0.read_to_string(&mut stat).unwrap();
-        // Fields 14 and 15 of proc(5), counted behind the command name, which may contain anything.
+        // Fields 14 and 15 of proc(5), counted after the command name, which may contain anything.
         let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
         fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
     }

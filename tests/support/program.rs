@@ -1,5 +1,5 @@
-//! The real program: a command that ends, one that serves, and the processes that other tests hold
-//! in their own way.
+//! The real program: a command that ends, one that serves, and processes that tests control
+//! themselves.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -14,35 +14,35 @@ use super::client::Client;
 use super::service::{Scene, TRADING, UNIVERSE};
 use super::wait::until;
 
-/// Takes the socket that is its standard input, the way systemd passes one.
+/// Passes the socket on standard input as systemd does.
 const ACTIVATED: &str = "LISTEN_PID=$$ LISTEN_FDS=1 exec \"$0\" \"$@\" 3<&0 </dev/null";
 
-/// Where the program is.
+/// Path of the program.
 pub const BHAV: &str = env!("CARGO_BIN_EXE_bhav");
 
-/// The program with these arguments and nothing else: no environment, nothing to read.
+/// The program with only these arguments: no environment, no input.
 pub fn bhav(args: &[&str]) -> Command {
     let mut command = Command::new(BHAV);
     command.env_clear().args(args).stdin(Stdio::null());
     command
 }
 
-/// The same without the operator's listener: it has one default port, and many programs run at
-/// once.
+/// Same as [`bhav`], without the operator's listener: it has one default port, and many programs
+/// run at once.
 pub fn without_admin(args: &[&str]) -> Command {
     let mut command = bhav(args);
     command.env("BHAV_ADMIN_LISTEN", "off");
     command
 }
 
-/// The program as the `$0` of a shell's script, which starts it with the arguments that follow.
+/// The program as `$0` of a shell script, which starts it with the arguments that follow.
 pub fn by_shell(script: &str) -> Command {
     let mut command = Command::new("sh");
     command.env_clear().args(["-c", script, BHAV]).stdin(Stdio::null());
     command
 }
 
-/// The program on a listening socket that the caller holds.
+/// The program on a listening socket of the caller.
 pub fn on_socket(socket: impl Into<OwnedFd>) -> Command {
     let mut command = by_shell(ACTIVATED);
     command.stdin(socket.into());
@@ -76,7 +76,7 @@ impl Process {
         Self { child: command.spawn().unwrap() }
     }
 
-    /// Ends it as a crash would.
+    /// Kills it, as a crash would.
     pub fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -99,7 +99,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Ended already, most times.
+        // Most processes have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -108,10 +108,10 @@ impl Drop for Process {
 /// A program that serves.
 pub struct Program {
     process: Process,
-    /// Everything it printed up to where it listens.
+    /// Its output up to the line with its address.
     pub printed: String,
     pub address: String,
-    /// What it prints after that.
+    /// Its output after that.
     stdout: BufReader<ChildStdout>,
 }
 
@@ -145,7 +145,7 @@ impl Program {
         Client::connect(&self.address)
     }
 
-    /// All that it printed, once it has ended.
+    /// Its whole output, once it has ended.
     pub fn said(&mut self) -> String {
         let mut said = self.printed.clone();
         self.stdout.read_to_string(&mut said).unwrap();
@@ -167,7 +167,7 @@ impl DerefMut for Program {
     }
 }
 
-/// How a command ended and what it said.
+/// Exit code and output of a command.
 pub struct Ran {
     pub code: Option<i32>,
     pub out: String,
@@ -178,7 +178,7 @@ pub fn run(command: &mut Command) -> Ran {
     ran(command.output().unwrap())
 }
 
-/// With `input` to read.
+/// Runs a command with `input` on standard input.
 pub fn run_with(command: &mut Command, input: &str) -> Ran {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
@@ -194,18 +194,18 @@ fn ran(output: Output) -> Ran {
     }
 }
 
-/// A `serve` that is expected to end by itself: its exit code and what it said.
+/// Exit code and output of a `serve` that is expected to end by itself.
 pub fn refused(args: &[&str]) -> (Option<i32>, String) {
     let ran = run(bhav(&["serve", "--admin-listen=off"]).args(args));
     (ran.code, ran.err)
 }
 
-/// A command with a terminal as its standard input; what it says is piped.
+/// A command with a terminal as its standard input. Its output is piped.
 pub struct OnTerminal {
     child: Child,
-    /// The person's end.
+    /// The person's end of the terminal.
     master: File,
-    /// What it has said so far.
+    /// Its output so far.
     said: String,
 }
 
@@ -214,12 +214,13 @@ impl OnTerminal {
         let (master, slave) = terminal();
         command.stdin(slave).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = command.spawn().unwrap();
-        // Its end of the terminal goes with the command, so that reading ends.
+        // The command then has the only copy of its end of the terminal, so that reading ends with
+        // it.
         command.stdin(Stdio::null());
         Self { child, master, said: String::new() }
     }
 
-    /// Waits until it has asked with `prompt`, then types `text` and Enter.
+    /// Waits for the `prompt`, then types `text` and Enter.
     pub fn answer(&mut self, prompt: &str, text: &str) {
         let asked = self.said.len();
         let err = self.child.stderr.as_mut().unwrap();
@@ -231,12 +232,12 @@ impl OnTerminal {
         self.master.write_all(format!("{text}\n").as_bytes()).unwrap();
     }
 
-    /// How it ended, and what the terminal showed of what was typed.
+    /// The command's result, and the echo that the terminal showed.
     pub fn end(mut self) -> (Ran, String) {
         let mut ran = ran(self.child.wait_with_output().unwrap());
         ran.err.insert_str(0, &self.said);
         let mut shown = Vec::new();
-        // The end of a terminal is an error on Linux.
+        // On Linux the end of a terminal is an error.
         let _ = self.master.read_to_end(&mut shown);
         (ran, String::from_utf8_lossy(&shown).into_owned())
     }

@@ -1,4 +1,5 @@
-//! A reader of the text format, stricter than a scraper: what it accepts is well formed.
+//! A parser of the metrics' text format, stricter than a scraper: whatever it accepts is well
+//! formed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +12,7 @@ const PARTS: [&str; 3] = ["_bucket", "_sum", "_count"];
 /// The family that has a series for each warmer that has succeeded.
 pub const SUCCEEDED: &str = "bhav_warmer_last_success_timestamp_seconds";
 
-/// The family that is there once a backup was made.
+/// The family that exists once a backup was made.
 pub const BACKED_UP: &str = "bhav_backup_last_success_timestamp_seconds";
 
 /// One family: its type and its samples by full name and labels.
@@ -32,17 +33,17 @@ impl Scrape {
         Self::parse(answer.text())
     }
 
-    /// The first answer of which `holds` is true.
+    /// The first answer for which `holds` is true.
     pub fn until(service: &Service, what: &str, holds: impl Fn(&Self) -> bool) -> Self {
         until(what, || Some(Self::of(service)).filter(&holds))
     }
 
-    /// The first answer in which every family can be: one comes with a warmer's first success.
+    /// The first answer with every family: one appears with a warmer's first success.
     pub fn complete(service: &Service) -> Self {
         Self::until(service, "a warmer's success", |scrape| scrape.0.contains_key(SUCCEEDED))
     }
 
-    /// The sample, if it is there.
+    /// The sample, if it exists.
     pub fn find(&self, series: &str) -> Option<f64> {
         self.samples().find(|(name, _)| *name == series).map(|(_, value)| value)
     }
@@ -86,7 +87,7 @@ impl Scrape {
         self.find(series).unwrap_or_else(|| panic!("no {series}"))
     }
 
-    /// The names as queries use them, histograms in their parts.
+    /// The names as queries use them; a histogram has one for each part.
     pub fn names(&self) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         for (name, family) in &self.0 {

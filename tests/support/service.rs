@@ -21,19 +21,20 @@ use crate::market::figures::number;
 pub const TRADING: &str = "2026-11-20T11:00:00+05:30";
 pub const SNAPSHOT: &str = "/api/index/snapshot";
 pub const PRICES: &str = "/api/portfolio/live-prices?symbols=";
-/// Two shares in place of the fifty whose candles each start would fetch.
+/// Two shares instead of the fifty whose candles each start would fetch.
 pub const UNIVERSE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/universe.txt");
-/// A service that has not stopped by then waits for a deadline.
+/// Time after which a service that has not stopped must be waiting for a deadline.
 const STOP_AFTER: Duration = Duration::from_secs(5);
-/// A manual clock moves by so much, so often, until it has.
+/// From then on a manual clock advances by this step at this interval until the service has
+/// stopped.
 const STOP_STEP_MS: i64 = 100;
 const STOP_STEP: Duration = Duration::from_millis(20);
 
-/// A simulated outside world and what an application needs to live in it.
+/// A simulated outside world, with a state directory for an application.
 pub struct Scene {
     pub sim: Sim,
     pub clock: Clock,
-    /// `None` where the clock runs by itself.
+    /// `None` if the clock runs by itself.
     by_hand: Option<ManualClock>,
     pub state: tempfile::TempDir,
 }
@@ -54,24 +55,24 @@ impl Scene {
         Self { sim, clock, by_hand: None, state: tempfile::tempdir().unwrap() }
     }
 
-    /// On a clock that stands still until it is [advanced](Self::advance_ms).
+    /// A scene on a clock that stands still until it is [advanced](Self::advance_ms).
     pub fn by_hand(clock: ManualClock, settings: SimSettings) -> Self {
         let scene = Self::on(clock.clone(), settings);
         Self { by_hand: Some(clock), ..scene }
     }
 
-    /// Moves the clock of a scene [by hand](Self::by_hand).
+    /// Advances the clock of a scene [by hand](Self::by_hand).
     #[track_caller]
     pub fn advance_ms(&self, by_ms: i64) {
         self.by_hand.as_ref().expect("the clock of this scene runs by itself").advance_ms(by_ms);
     }
 
-    /// Settings with both feeds at the simulator, quick rounds, and a token that it accepts.
+    /// Settings with both feeds at the simulator, short intervals, and a token that it accepts.
     pub fn config(&self) -> Config {
         let mut config = Config::default();
         config.http.listen = "127.0.0.1:0".into();
         config.admin.listen = "off".into();
-        // A test that ends with a connection open need not wait for what it might still bring.
+        // A test that ends with an open connection need not wait for it.
         config.http.drain_timeout_ms = 100;
         config.state_dir = self.state.path().into();
         config.market.universe_file = Some(UNIVERSE.into());
@@ -84,9 +85,9 @@ impl Scene {
         config.public.batch_interval_ms = 250;
         config.upstream.breaker_open_ms = 200;
         config.upstream.breaker_open_max_ms = 400;
-        // As many passes as by default; the memory is what takes the time.
+        // The default number of passes; the memory takes the time.
         config.auth.argon2_memory_kib = 1_024;
-        // Tests register many users from one address; those of the limit set it.
+        // Tests register many users from one address. Tests of the limit set it.
         config.auth.login_attempts_per_minute = 0;
         config.auth.registration_attempts_per_minute = 0;
         config.upstream.sync_attempts_per_minute = 0;
@@ -100,14 +101,14 @@ impl Scene {
         config
     }
 
-    /// The same with the operator's listener.
+    /// Same as [`config`](Self::config), with the operator's listener.
     pub fn watched(&self) -> Config {
         let mut config = self.config();
         config.admin.listen = "127.0.0.1:0".into();
         config
     }
 
-    /// Both brokers' apps are known to the service; nobody has logged in.
+    /// The service knows both brokers' apps; nobody has logged in.
     pub fn config_without_tokens(&self) -> Config {
         let mut config = self.config();
         config.broker_a.access_token = None;
@@ -118,7 +119,7 @@ impl Scene {
         config
     }
 
-    /// The same world as flags of a program that keeps its state in `state`.
+    /// The same settings as flags of a program with its state in `state`.
     pub fn flags(&self, state: &Path) -> [String; 4] {
         [
             format!("--state-dir={}", state.display()),
@@ -134,7 +135,7 @@ impl Scene {
         json["request_token"].as_str().unwrap().to_owned()
     }
 
-    /// The same of broker B's.
+    /// A one-time code of broker B's login page.
     pub fn api_session(&self) -> String {
         let json = self.control("POST", "broker_b/api_session", "").json();
         json["api_session"].as_str().unwrap().to_owned()
@@ -149,27 +150,27 @@ impl Scene {
         Service(app, self.by_hand.as_ref().map(ManualClock::share))
     }
 
-    /// On a machine whose clock is not the world's.
+    /// Starts a service on a machine whose clock is not the world's.
     pub fn start_by(&self, machine: &Clock) -> Service {
         Self::started(&self.config(), machine)
     }
 
-    /// With these settings, on a machine with this clock.
+    /// Starts a service with these settings, on a machine with this clock.
     pub fn started(config: &Config, clock: &Clock) -> Service {
-        // A program that another test starts just now holds this process's locks for a moment.
+        // A program that another test is starting holds this process's locks for a moment.
         until("the state directory", || match App::start(config, clock) {
             Err(StartError::StateInUse { .. }) => None,
             started => Some(Service(started.unwrap(), None)),
         })
     }
 
-    /// `route` as the simulator names it, `fault` as JSON.
+    /// Sets a fault: `route` in the simulator's names, `fault` as JSON.
     pub fn fault(&self, route: &str, fault: &str) {
         let body = format!(r#"{{"route":"{route}","fault":{fault}}}"#);
         assert_eq!(self.control("POST", "faults", &body).status, 200);
     }
 
-    /// Every upstream resets every connection from now on.
+    /// From now on every upstream resets every connection.
     pub fn refuse_all(&self) {
         self.fault("*", r#"{"kind":"refuse"}"#);
     }
@@ -192,7 +193,7 @@ impl Scene {
         self.control("GET", "stats", "").json()
     }
 
-    /// What broker A itself says about `symbol` now: last price and previous close.
+    /// Broker A's current last price and previous close of `symbol`.
     pub fn said(&self, symbol: &str) -> (Decimal, Decimal) {
         let query = symbol.replace(' ', "%20").replace('&', "%26");
         let answer = self.upstream().ask(format!(
@@ -208,14 +209,14 @@ impl Scene {
 pub struct Service(pub App, Option<ManualClock>);
 
 impl Service {
-    /// One that was started by other means, by a clock that runs.
+    /// A service that was started by other means, on a clock that runs.
     #[cfg(feature = "engines")]
     pub fn of(app: App) -> Self {
         Self(app, None)
     }
 
-    /// How many connections were cut off. On a clock that stands still no deadline of this would
-    /// ever pass, so that it is moved in the end.
+    /// Stops the service, and returns the number of connections cut off. On a clock that stands
+    /// still no deadline would pass, so it is advanced in the end.
     pub fn stop(self) -> usize {
         let Self(app, Some(clock)) = self else { return self.0.stop() };
         let (running, ended) = crossbeam_channel::bounded::<()>(0);
@@ -227,15 +228,15 @@ impl Service {
                     step = STOP_STEP;
                 }
             });
-            // Dropped when it has stopped, or could not.
+            // Dropped when the service has stopped or the stop has failed.
             let _running = running;
             app.stop()
         })
     }
 
-    /// A new connection. The server's time of deadlines is up to a tick behind the clock, and more
-    /// where the clock is moved by hand. A deadline that was set in between would pass at the next
-    /// tick, so the server catches up first.
+    /// A new connection. The server's time for deadlines lags up to a tick behind the clock, and
+    /// more on a manual clock. A deadline set in between would pass at the next tick, so this waits
+    /// until the server has caught up.
     pub fn client(&self) -> Client {
         const TICK_MS: u64 = 50;
         let shared = self.0.server().shared();
@@ -248,7 +249,7 @@ impl Service {
         self.client().get(target)
     }
 
-    /// A connection to the operator's listener, for a [`Scene::watched`].
+    /// A connection to the operator's listener of a [`Scene::watched`].
     pub fn admin(&self) -> Client {
         Client::connect(self.0.admin().unwrap().address())
     }
@@ -273,7 +274,7 @@ impl Service {
         self.get("/api/health").json()
     }
 
-    /// The first snapshot of which `holds` is true.
+    /// The first snapshot for which `holds` is true.
     pub fn snapshot_where(&self, what: &str, holds: impl Fn(&Value) -> bool) -> Answer {
         let mut client = self.client();
         until(what, || {
@@ -285,23 +286,23 @@ impl Service {
         self.snapshot_where("a fresh snapshot", |json| json["market"]["stale"] == false)
     }
 
-    /// Until broker A's own list of instruments is in force.
+    /// Waits until broker A's own list of instruments is in force.
     pub fn await_instruments(&self) {
         until("broker A's instruments", || self.has_instruments());
     }
 
-    /// Health would tell too, but only once a second.
+    /// Whether broker A's list is in force. Health shows that only once a second.
     pub fn has_instruments(&self) -> bool {
         let instruments = &self.0.server().shared().service.state().instruments;
         instruments.load().origin() == Origin::BrokerA
     }
 }
 
-/// Names the engine on which all services of a run keep their data: `postgres`, or a file.
+/// The variable that names the engine of all services of a run: `postgres`, or a file.
 #[cfg(feature = "engines")]
 const STORE: &str = "BHAV_TEST_STORE";
 
-/// The URL for the services of a state directory, if the run is to be on a server.
+/// The URL for the services of a state directory, if the run uses a server.
 #[cfg(feature = "engines")]
 fn store_url(state: &Path) -> Option<bhav::store::settings::StoreUrl> {
     use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! A Valkey or Redis server of a test's own: the same as for the tests of the cache itself.
+//! A Valkey or Redis server for one test: the same as in the tests of the cache itself.
 
 use bhav::nodes::valkey::Address;
 

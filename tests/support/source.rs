@@ -8,7 +8,7 @@ const NOT_OURS: [&str; 6] = ["target", ".git", "corpus", "artifacts", "bhav-stat
 /// One text file of the repository.
 #[derive(Debug)]
 pub struct Source {
-    /// From the root, with slashes: `src/http/conn.rs`.
+    /// Path from the root, with slashes: `src/http/conn.rs`.
     pub path: String,
     pub text: String,
 }
@@ -109,10 +109,10 @@ pub fn expect_none(complaints: &[String]) {
     assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
 }
 
-/// Set, it writes files that are made by a test anew.
+/// If set, files that a test generates are written.
 const BLESS: &str = "BHAV_BLESS";
 
-/// Fails at the first line in which the file `path` is not `made`, which a test made.
+/// Fails at the first line in which the file `path` differs from the generated text `made`.
 pub fn expect_made(path: &str, made: &str) {
     let file = root().join(path);
     if std::env::var_os(BLESS).is_some() {

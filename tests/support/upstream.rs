@@ -1,4 +1,4 @@
-//! A broker that says what a test wants: a real HTTP server on a port of its own, one request a
+//! A broker with the answers of a test: a real HTTP server on a port of its own, one request a
 //! connection, stopped when dropped.
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Longest that it waits for its peer.
+/// Longest wait for its peer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What a client sent.
+/// A client's request.
 pub struct Asked {
     pub target: String,
     /// Request line and headers.
@@ -19,12 +19,12 @@ pub struct Asked {
     pub body: String,
 }
 
-/// What to answer.
+/// An answer.
 pub struct Said {
     pub status: u16,
     pub content_type: String,
     pub body: String,
-    /// Of a redirect.
+    /// The target of a redirect.
     pub location: Option<String>,
 }
 
@@ -36,7 +36,7 @@ impl Said {
     }
 }
 
-/// A running one.
+/// A running broker.
 pub struct Upstream {
     address: SocketAddr,
     over: Arc<AtomicBool>,
@@ -78,7 +78,7 @@ impl Drop for Upstream {
     }
 }
 
-/// A client that has seen enough may hang up at any point.
+/// Serves one connection. A client that has seen enough may hang up at any point.
 fn converse(stream: TcpStream, say: &(impl Fn(&Asked) -> Said + Sync)) -> Option<()> {
     stream.set_read_timeout(Some(PATIENCE)).ok()?;
     let mut stream = BufReader::new(stream);

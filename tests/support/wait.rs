@@ -5,18 +5,17 @@ use std::io::Write;
 use bhav::base::Clock;
 use bhav::rt::coroutines::Parker;
 
-/// Far more than anything takes on a machine that is busy with other things; only a failure lasts
-/// this long.
+/// Far more than anything takes on a busy machine. Only a failure takes this long.
 pub const PATIENCE_MS: u64 = 120_000;
-/// Between the first two looks at a condition; then twice as long each time, up to the most.
+/// Time between the first two checks of a condition. It doubles each time, up to the maximum.
 const LOOK_AFTER_MS: u64 = 2;
 const LOOK_AFTER_MS_MAX: u64 = 20;
 
-/// What a look at a condition may say.
+/// The result of one check of a condition.
 pub trait Look {
     type Seen;
 
-    /// What was looked for, or what is there instead, if the look says it.
+    /// The awaited value, or the value found instead, if the check reports it.
     fn seen(self) -> Result<Self::Seen, String>;
 }
 
@@ -44,8 +43,8 @@ impl<T> Look for Result<T, String> {
     }
 }
 
-/// Looks again and again until there is what is looked for; panics with `what`, and with what was
-/// there instead, when it never comes.
+/// Checks repeatedly until the awaited value exists. If it never does, panics with `what`, and with
+/// the value found instead.
 #[track_caller]
 pub fn until<L: Look>(what: &str, mut look: impl FnMut() -> L) -> L::Seen {
     let (clock, parker) = (Clock::system(), Parker::current());
@@ -87,7 +86,7 @@ impl Drop for Last<'_> {
     }
 }
 
-/// Past the harness, which would swallow it.
+/// Prints past the test harness, which would capture the text.
 pub fn say(text: &str) {
     std::io::stderr().write_all(text.as_bytes()).unwrap();
 }

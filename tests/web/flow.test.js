@@ -7,7 +7,7 @@ import { PASSWORD, open, register, scene, submitSync, sync, until, userOf, visit
 // At a fixed instant the sums of what was paid are the same to the paisa in every run.
 const stage = scene({ BHAV_NOW: '2026-11-20T11:00:00+05:30' });
 
-/** What the API says of the portfolio, in the figures that the page shows. */
+/** The API's figures of the portfolio, in the form that the page shows. */
 async function shownSums(page) {
   const { summary } = await page.evaluate(async () => (await fetch('/api/portfolio/holdings?live=true')).json());
   return [rupees(summary.total_current_value), rupees(summary.total_invested), signedRupees(summary.total_pnl), signedRupees(summary.day_pnl)];
@@ -39,14 +39,14 @@ test('a newcomer registers, syncs both brokers, reads the sums, and leaves nothi
   await page.getByText('Broker A synced').waitFor();
   const totals = page.locator('.totals');
   await until('the demo’s sum', async () => (await totals.innerText()).includes('₹1,10,83,754.90'));
-  // Prices move: the four figures are those of an answer of this moment.
+  // Prices move, so the four figures are compared with an answer of this moment.
   await until('the sums of the API', async () => {
     const shown = await totals.innerText();
     return (await shownSums(page)).every((sum) => shown.includes(sum));
   });
   assert.match(await totals.innerText(), /₹1,\d\d,\d\d,\d{3}\.\d\d/);
   await page.getByText(/Of the value, ₹.* is in 2 holdings without a cost/).waitFor();
-  // What is not known is a dash that says why, and no nought.
+  // An unknown amount is a dash with its reason, never a zero.
   const unknown = page.getByRole('row', { name: /TRENT/ }).getByTitle('The broker does not know what every share cost');
   assert.deepEqual([...new Set(await unknown.allInnerTexts())], ['–']);
   await page.getByRole('button', { name: 'Show them' }).click();
@@ -93,7 +93,7 @@ test('a page out of the browser’s memory shows nothing of a login that has end
   await visit(elsewhere, `${stage.demo.base}/account`);
   await elsewhere.getByRole('button', { name: 'Log out', exact: true }).click();
   await elsewhere.waitForURL(`${stage.demo.base}/`);
-  // As the browser tells a page that it brings back whole.
+  // The event of a page that the browser restores from its cache.
   const left = await page.evaluate(() => {
     dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }));
     return document.querySelector('main').innerText;
@@ -108,7 +108,7 @@ test('credentials are nowhere after a sync: not in storage, address, fields or l
   await register(page, stage.demo.base);
   const code = await stage.demo.requestToken();
   const greeting = stage.demo.log().length; // which names the simulator's secrets
-  // As the broker's login sends the browser back, from another site.
+  // The redirect of the broker's login, from another site.
   await page.goto(`${stage.demo.base}/return/a?request_token=${code}&status=success`, { waitUntil: 'commit' });
   const field = page.getByLabel('Request token', { exact: true });
   await field.waitFor();
@@ -137,7 +137,7 @@ test('a waiting sync page takes a code for ten minutes after its own login, and 
   await register(page, stage.demo.base);
   await visit(page, `${stage.demo.base}/portfolio/sync/a`);
   const field = page.getByLabel('Request token', { exact: true });
-  // What comes to the page comes to this list after it.
+  // Messages reach this list after the page.
   await page.evaluate(() => {
     window.came = [];
     new BroadcastChannel('code a').onmessage = ({ data }) => window.came.push(data);

@@ -1,4 +1,4 @@
-// W8, W9, W10, W12: what the page says when the market, the network or the device's clock do not
+// W8, W9, W10, W12: the page's messages when the market, the network or the device's clock do not
 // behave.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -131,7 +131,7 @@ test('a dead line is said within a minute, and the page recovers by itself', asy
   await context.close();
 });
 
-/** Remembers when something was announced to who hears the page. */
+/** Records when something was announced to a screen reader. */
 const listen = (page) => page.evaluate(() => {
   window.announced = [];
   new MutationObserver(() => window.announced.push({ at: performance.now(), words: document.querySelector('#announce').textContent }))

@@ -37,7 +37,7 @@ async function check(page, name) {
   assert.deepEqual(open_, [], `${name}, undecided`);
 }
 
-/** Opens every page once and looks at it in every size and scheme. */
+/** Opens every page once and checks it in every size and scheme. */
 async function everyPage(name, { storageState, arrive = visit, prepare = async () => {}, ready = async () => {}, expected = () => false } = {}) {
   const { page, context, faults, hosts, violations } = await open(stage.browser, { storageState });
   await prepare(page);
@@ -72,7 +72,7 @@ test('pages of a user without anything', async () => everyPage('empty', { storag
 
 test('pages while the service has nothing to say', () => everyPage('503', {
   storageState: state,
-  // What waits for data waits on: the page is there when nothing is asked any more.
+  // Parts without data keep waiting: the page is ready once its requests have ended.
   arrive: async (page, url) => {
     await page.goto(url, { waitUntil: 'commit' });
     await page.locator('main h1').first().waitFor({ state: 'attached' });
@@ -108,7 +108,7 @@ test('every page works at 400 % zoom', async () => {
   for (const path of PAGES) {
     await visit(page, stage.demo.base + path);
     await expectNarrow(page, path);
-    // What stays at the top leaves room for the page.
+    // The fixed header leaves room for the page.
     const room = await page.evaluate(() => {
       scrollTo(0, document.documentElement.scrollHeight);
       const bar = document.querySelector('header.top').getBoundingClientRect();

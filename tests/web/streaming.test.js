@@ -20,7 +20,7 @@ async function symbols() {
   return lines.filter((cells) => cells[segment] === 'NSE').map((cells) => `NSE:${cells[name]}`);
 }
 
-/** The tasks of the page's main thread in a while. What counts is their CPU time: on a busy machine a task waits. */
+/** The tasks of the page's main thread in a period, by CPU time: on a busy machine a task waits. */
 async function tasksOf(page, ms) {
   await stage.browser.startTracing(page, { categories: ['-*', 'toplevel', '__metadata'] });
   await page.waitForTimeout(ms);

@@ -1,4 +1,4 @@
-// What the browser tests share: a demo of their own, a browser, and a page that records its faults.
+// Shared parts of the browser tests: a demo of their own, a browser, and a page that records its faults.
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -108,7 +108,7 @@ export async function until(what, holds, patienceMs = PATIENCE_MS) {
 /** `no-sandbox` only where root tests, as in containers. */
 export const launch = () => chromium.launch({ executablePath: CHROMIUM, args: process.getuid?.() === 0 ? ['--no-sandbox'] : [] });
 
-/** A page of a context of its own, with what went wrong on it. */
+/** A page in a context of its own, with a record of its faults. */
 export async function open(browser, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
   await context.addInitScript(() => {
@@ -123,7 +123,7 @@ export async function open(browser, options = {}) {
   page.on('console', (message) => { if (['error', 'warning'].includes(message.type())) faults.push(`console: ${message.text()}`); });
   page.on('pageerror', (error) => faults.push(`error: ${error.stack}`));
   page.on('requestfailed', (request) => {
-    // What a page leaves behind when another is opened is given up, and no fault.
+    // Requests of a page that is left are aborted, which is no fault.
     if (request.failure()?.errorText !== 'net::ERR_ABORTED') faults.push(`failed: ${request.url()}`);
   });
   page.on('request', (request) => hosts.add(new URL(request.url()).origin));

@@ -1,4 +1,4 @@
-// W18: a page of the program before offers to load the new one, and never mixes the two.
+// W18: a page of an older version offers to load the new one, and never mixes the two.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { open, scene, visit } from './support.js';
@@ -13,7 +13,7 @@ test('an old page offers to reload', async () => {
     const answer = await route.fetch();
     await route.fulfill({ response: answer, json: { ...(await answer.json()), web: '0123456789ab' } });
   });
-  // What a return to the tab does.
+  // The event of a return to the tab.
   await page.evaluate(() => document.dispatchEvent(new Event('visibilitychange')));
   await page.getByText('A new version of the service is running.').waitFor();
   await page.getByRole('button', { name: 'Reload' }).waitFor();

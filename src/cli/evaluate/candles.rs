@@ -1,9 +1,9 @@
-//! Reads a folder of candles and believes nothing: rows that cannot be true are left out and
+//! Reads a folder of candles and trusts nothing: rows that cannot be true are left out and
 //! reported.
 //!
 //! One symbol a file. Whole files are read into memory, within limits, and split line by line, so
-//! that a stray quote spoils one row and not the rest of the file. Understands the files of the
-//! exchange itself: `03-Jan-2022`, `"1,889.00"`, the newest row first.
+//! that a stray quote spoils one row and not the rest of the file. The exchange's own format is
+//! accepted: `03-Jan-2022`, `"1,889.00"`, the newest row first.
 
 use std::cmp::Ordering;
 use std::fs::File;
@@ -83,14 +83,14 @@ pub(super) struct Folder {
     pub files: usize,
     pub files_left_out: usize,
     pub rows_left_out: usize,
-    /// Why something was left out, in the order of files and lines.
+    /// Reports of files and rows left out, in the order of files and lines.
     pub told: Vec<String>,
 }
 
 /// The CSV files of `folder`, by name.
 ///
 /// # Errors
-/// [`Unusable`] where there are none or too many.
+/// [`Unusable`] if there are none or too many.
 pub(super) fn list(folder: &Path) -> Result<Vec<PathBuf>, Unusable> {
     let unreadable = |cause| Unusable::Unreadable { folder: folder.into(), cause };
     let mut files = Vec::new();
@@ -162,7 +162,7 @@ fn history(path: &Path, rows: &mut Rows<'_>) -> Result<History, FileFault> {
 }
 
 fn contents(path: &Path) -> Result<Vec<u8>, FileFault> {
-    // Before it is opened: opening a pipe would wait for its writer.
+    // Checked before the file is opened: opening a pipe would wait for its writer.
     if !fs::metadata(path)?.is_file() {
         return Err(FileFault::NotAFile);
     }
@@ -194,9 +194,9 @@ fn parse(bytes: &[u8], rows: &mut Rows<'_>) -> Result<Vec<Candle>, FileFault> {
 /// A row of a file by its line, counted from 1.
 type NumberedRow = (usize, Result<Candle, RowFault>);
 
-/// The candles, oldest first. A file whose last row is older than its first has the newest first;
-/// rows that stand out of the file's order are left out, and so are all rows of a date that
-/// contradict each other, for nobody knows which one is right.
+/// The candles, oldest first. A file whose last row is older than its first has the newest first.
+/// Rows out of the file's order are left out. If rows of one date contradict each other, all of
+/// them are left out, since nobody knows which is right.
 fn ordered(read: Vec<NumberedRow>, rows: &mut Rows<'_>) -> Vec<Candle> {
     let mut dates = read.iter().filter_map(|(_, row)| Some(row.as_ref().ok()?.date));
     let (first, last) = (dates.next(), dates.next_back());
@@ -228,8 +228,8 @@ fn ordered(read: Vec<NumberedRow>, rows: &mut Rows<'_>) -> Vec<Candle> {
     candles
 }
 
-/// `candle` where its date is `expected` to be of that of the row before. `contradicted`: a date
-/// whose rows were left out.
+/// `candle`, if its date continues in the `expected` direction from the row before. `contradicted`
+/// is a date whose rows were left out.
 fn follows(
     candle: Candle,
     before: Option<&Candle>,
@@ -247,7 +247,7 @@ fn follows(
     }
 }
 
-/// Where each of [`COLUMNS`] stands.
+/// Positions of the [`COLUMNS`] in a line.
 fn places(line: &[u8]) -> Result<[usize; 6], FileFault> {
     let names_all = |separator: u8| {
         let parts: Vec<&[u8]> = line.split(|byte| *byte == separator).collect();
@@ -274,19 +274,19 @@ fn is_named(field: &[u8], column: &str) -> bool {
 
 // ---- Rows
 //
-// One row of a file: its fields, dates and numbers as vendors and the exchange write them, and why
-// it cannot be used. Pure.
+// One row of a file: its fields, dates and numbers in the forms of vendors and of the exchange, and
+// the reasons for leaving it out. Pure.
 
 /// Most characters of a field shown when it is wrong.
 const SHOWN_CHARS_MAX: usize = 24;
 
-/// `2026-11-20`, and `20-Nov-2026` as the exchange writes it.
+/// Lengths of `2026-11-20`, and of the exchange's form `20-Nov-2026`.
 const DATE_BYTES: usize = 10;
 const LONG_DATE_BYTES: usize = 11;
 
 const COLUMNS: [&str; 6] = ["date", "open", "high", "low", "close", "volume"];
 
-/// The fields of a line: commas part them, but not within quotes.
+/// The fields of a line, separated by commas outside quotes.
 fn fields(line: &[u8]) -> Vec<&[u8]> {
     let mut quoted = false;
     let parts = line.split(|byte| {
@@ -316,7 +316,7 @@ enum RowFault {
 }
 
 impl RowFault {
-    /// The row says something else of this candle's date.
+    /// Whether the row contradicts another row of this candle's date.
     fn contradicts(&self, candle: &Candle) -> bool {
         matches!(self, Self::Contradicts(date) if *date == candle.date)
     }
@@ -356,7 +356,7 @@ impl<'a> Field<'a> {
     }
 
     fn date(&self) -> Result<Date, RowFault> {
-        // The parsers take other forms too, and times.
+        // The parsers also accept other forms, and times.
         let date = match self.text.len() {
             LONG_DATE_BYTES => Date::strptime("%d-%b-%Y", self.text).ok(),
             DATE_BYTES => self.text.parse().ok(),
@@ -395,7 +395,7 @@ impl<'a> Field<'a> {
     }
 }
 
-/// `1,05,000.50` or `105,000.50` without its commas; `None` where they do not set thousands apart.
+/// `1,05,000.50` or `105,000.50` without its commas; `None` if they do not separate thousands.
 fn ungrouped(text: &str) -> Option<String> {
     let (whole, fraction) = text.split_at(text.find('.').unwrap_or(text.len()));
     let mut groups = whole.rsplit(',');
@@ -409,7 +409,7 @@ fn ungrouped(text: &str) -> Option<String> {
     good.then(|| text.replace(',', ""))
 }
 
-/// `1234,5` or `1.234,50`.
+/// Whether the text looks like `1234,5` or `1.234,50`.
 fn has_decimal_comma(text: &str) -> bool {
     let digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     let Some((whole, fraction)) = text.split_once(',') else { return false };
@@ -419,7 +419,7 @@ fn has_decimal_comma(text: &str) -> bool {
         && groups.all(|group| group.len() == 3 && digits(group))
 }
 
-/// A field without quotes around it and blanks outside or inside of them.
+/// A field without its quotes, and without blanks outside or inside them.
 fn bare(field: &[u8]) -> &[u8] {
     let field = field.trim_ascii();
     let inner = field.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\""));

@@ -1,10 +1,10 @@
-//! What is read of a folder of candles, what is left out, and the limits.
+//! Rows that are read from a folder of candles, rows that are left out, and the limits.
 
 use super::*;
 
 const HEADERS: &str = "date,open,high,low,close,volume\n";
 
-/// Candles of a text and what was told of it.
+/// The candles of a text, and the reports on it.
 fn parsed(text: &[u8]) -> (Result<Vec<Candle>, String>, usize, Vec<String>) {
     let mut told = Vec::new();
     let mut rows = Rows { file: "A.csv", left_out: 0, told: &mut told };
@@ -13,7 +13,7 @@ fn parsed(text: &[u8]) -> (Result<Vec<Candle>, String>, usize, Vec<String>) {
     (candles, left_out, told)
 }
 
-/// What is told of one row below a good one.
+/// The report on one row below a good one.
 fn told(row: &str) -> String {
     let text = format!("{HEADERS}2024-01-02,10,11,9,10,5\n{row}\n");
     let (candles, left_out, told) = parsed(text.as_bytes());
@@ -76,7 +76,7 @@ fn each_fault_is_named() {
             "more fields than line 1 has; are there decimal commas?",
         ),
         ("2024-01-03,\"10.5,000\",11,9,10,5", "open `10.5,000` is not a finite number"),
-        // A quote that is not closed takes what follows in its line, and nothing of the next.
+        // An unclosed quote takes the rest of its line, and nothing of the next.
         ("2024-01-03,10,11,9,10,\"5", "volume `\\\"5` is not a finite number"),
         ("2024-01-03,10,\"11,9,10,5", "high `\\\"11,9,10,5` is not a finite number"),
     ] {
@@ -105,7 +105,7 @@ fn dates_and_numbers_come_as_the_exchange_writes_them() {
 fn a_file_whose_newest_row_is_first_is_turned_round() {
     let row = |day: u8| format!("2024-01-{day:02},10,11,9,10,5\n");
     let days = |candles: &[Candle]| candles.iter().map(|c| c.date.day()).collect::<Vec<_>>();
-    // What stands out of the file's own order is left out, with its own line.
+    // Rows out of the file's own order are left out, each with its line.
     for (order, kept, lines) in [
         ([8, 5, 9, 4, 3], vec![3, 4, 5, 8], vec!["A.csv:4:"]),
         ([3, 4, 2, 5, 8], vec![3, 4, 5, 8], vec!["A.csv:4:"]),
@@ -121,7 +121,7 @@ fn a_file_whose_newest_row_is_first_is_turned_round() {
     assert_eq!(told, ["A.csv:3: left out: the date is out of order"]);
 }
 
-/// Which of them is right nobody knows, in whichever order they come.
+/// Nobody knows which of them is right, whatever their order.
 #[test]
 fn rows_that_contradict_each_other_are_all_left_out() {
     let row = |day: u8, close: u8| format!("2024-01-{day:02},10,12,9,{close},5\n");

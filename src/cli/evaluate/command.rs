@@ -13,7 +13,7 @@ use crate::signals::backtest;
 use crate::signals::backtest::{Silence, Universe};
 use crate::signals::confidence::PRIOR_DATES;
 
-/// Forty years of sessions, as many as a file may have; with it the prior outweighs all data.
+/// Forty years of sessions, the maximum of a file. With this prior the data counts for little.
 const PRIOR_DATES_MAX: i64 = 10_000;
 
 const EVALUATION: &str = "\

@@ -1,7 +1,7 @@
-//! `signals evaluate`: what candlestick signals were worth on a folder of candles.
+//! `signals evaluate`: the performance of candlestick signals on a folder of candles.
 //!
-//! Main thread alone; no settings, no log, no network. `candles` reads the folder, `report` puts
-//! the figures together. Bad rows and errors go to standard error, the result to standard output.
+//! Main thread only; no settings, no log, no network. `candles` reads the folder, `report` computes
+//! the figures. Bad rows and errors go to standard error, the result to standard output.
 
 mod candles;
 mod command;

@@ -17,7 +17,7 @@ use crate::signals::patterns::Key;
 use crate::signals::{DISCLAIMER, Direction, HORIZON_SESSIONS, MEANING};
 use crate::views::signals::Interval;
 
-/// Keys with fewer dates than this are not listed: they say next to nothing.
+/// Keys with fewer dates than this are not listed: their figures mean next to nothing.
 const LISTED_DATES_MIN: u32 = 30;
 
 /// The whole evaluation, as `--json` writes it.
@@ -70,7 +70,7 @@ pub(super) struct Suspect {
 #[derive(Debug, Serialize)]
 pub(super) struct Split {
     pub date: String,
-    /// Shares after it for so many before.
+    /// Shares after the split for `old` shares before.
     pub new: i64,
     pub old: i64,
 }
@@ -80,16 +80,16 @@ pub(super) struct Split {
 pub(super) struct JudgedSignals {
     pub first_date: String,
     pub last_date: String,
-    /// With such a signal.
+    /// Dates with a judged signal.
     pub dates: u64,
     pub signals: u64,
     pub hits: u64,
     pub hit_rate: f64,
-    /// With fewer dates nothing is scored, and nothing is said of how sure a number is.
+    /// Fewest dates for a score or an interval.
     pub score_dates_min: u64,
 }
 
-/// How one way to say a confidence did.
+/// Scores of one way to derive a confidence.
 #[derive(Debug, Serialize)]
 pub(super) struct Model {
     pub model: &'static str,
@@ -97,14 +97,14 @@ pub(super) struct Model {
     pub lowest: f64,
     pub highest: f64,
     pub brier: Option<f64>,
-    /// Absent too where it is infinite: something was called certain and did not come.
+    /// Absent also if infinite: a signal with confidence 1 did not hit.
     pub log_loss: Option<f64>,
     pub calibration_error: Option<f64>,
     /// The error that chance alone makes if all confidences are right.
     pub calibration_error_if_perfect: Option<f64>,
 }
 
-/// Brier score of confidence less another's; below zero is better.
+/// Brier score of the confidence minus another's; below zero is better.
 #[derive(Debug, Serialize)]
 pub(super) struct Comparison {
     pub with: &'static str,
@@ -113,7 +113,7 @@ pub(super) struct Comparison {
     pub verdict: String,
 }
 
-/// Counts of some of the judged signals; shares are absent where there is no signal.
+/// Counts of some of the judged signals. Shares are absent without signals.
 #[derive(Debug, Serialize)]
 pub(super) struct Counts {
     pub signals: u64,
@@ -137,9 +137,9 @@ pub(super) struct OfDirection {
     pub direction: &'static str,
     #[serde(flatten)]
     pub counts: Counts,
-    /// Share of the universe that moved so over the same sessions.
+    /// Share of the universe that moved in this direction over the same sessions.
     pub same_day_rate: Option<f64>,
-    /// Hit rate less that.
+    /// Hit rate minus the same-day rate.
     pub lift: Option<Interval>,
     pub observed_minus_said: Option<Interval>,
 }
@@ -194,17 +194,17 @@ pub(super) struct Pattern {
     /// Signals in the window.
     pub signals: u32,
     pub hits: u32,
-    /// Of the signals; each one counts.
+    /// Share of hits among the signals, each counted once.
     pub hit_rate: Option<f64>,
     /// Dates with such a signal.
     pub dates: u32,
-    /// Mean over the dates of the share of hits on each, as confidence takes it.
+    /// Mean over the dates of the share of hits on each, which the confidence uses.
     pub date_hit_rate: Option<f64>,
     pub base_rate: f64,
     pub confidence: f64,
 }
 
-/// A signal in its place.
+/// A signal with its symbol and its record.
 #[derive(Debug, Serialize)]
 pub(super) struct Signal {
     pub symbol: String,
@@ -215,7 +215,7 @@ pub(super) struct Signal {
 }
 
 impl Report {
-    /// The numbers of `universe`; `judged` must not be empty.
+    /// The report on `universe`; `judged` must not be empty.
     pub(super) fn of(
         folder: &Folder,
         silences: &[Silence],
@@ -347,7 +347,7 @@ fn year(judged: &[Judged]) -> Year {
     }
 }
 
-/// `places` are those of `judged`: a quarter's blocks are those of the whole.
+/// `places` are the signals' places in `judged`, so that a quarter has the blocks of the whole.
 fn quarters(judged: &[Judged], places: &[Place]) -> Vec<Quarter> {
     let mut cells: BTreeMap<(i16, i8, Direction), Cell> = BTreeMap::new();
     for (signal, place) in judged.iter().zip(places) {
@@ -427,8 +427,8 @@ fn pattern(key: Key, weight: &Weight) -> Pattern {
 
 // ---- Text
 //
-// The report for people: what was read, the scores against their baselines, and the reliability
-// table. Rounded. Years, quarters, patterns and the last date's signals are in `--json` alone.
+// The report as text: counts of the folder, the scores against their baselines, and the reliability
+// table. Rounded. Years, quarters, patterns and the last date's signals are only in `--json`.
 
 /// Longest line of running text.
 const LINE_CHARS_MAX: usize = 100;
@@ -503,8 +503,8 @@ pub(super) fn text(report: &Report) -> String {
     out + "\n" + &wrapped("", report.disclaimer, LINE_CHARS_MAX) + "\n"
 }
 
-/// A titled table. Each column is as wide as its longest cell; all but the first and the last are
-/// numbers, which stand on the right.
+/// A titled table. Each column is as wide as its longest cell. All columns but the first and the
+/// last are numbers, aligned right.
 fn table<const N: usize>(
     title: &str,
     columns: [&str; N],
@@ -584,7 +584,7 @@ fn digits(number: Option<f64>, places: usize) -> String {
     number.map_or("-".into(), |number| format!("{number:.places$}"))
 }
 
-/// Value, error and 95 % interval; a dash where there are too few dates.
+/// Value, error and 95 % interval; a dash if there are too few dates.
 fn interval(interval: Option<&Interval>, places: usize) -> String {
     interval.map_or("-".into(), |Interval { value, standard_error, low, high }| {
         format!("{value:+.places$} ± {standard_error:.places$} [{low:+.places$}, {high:+.places$}]")

@@ -1,8 +1,8 @@
-//! Pieces of connections that this service opens by itself: addresses of a name, what TLS trusts,
+//! Parts of connections that this service opens: addresses of a name, the roots that TLS trusts,
 //! and a stream that is plain or within TLS.
 //!
-//! All of it blocks, so it is used on OS threads alone. Deadlines of reads and writes are those of
-//! the socket that the caller gives.
+//! Everything blocks, so it is used only on OS threads. Deadlines of reads and writes are those of
+//! the caller's socket.
 
 mod stream;
 

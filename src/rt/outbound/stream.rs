@@ -18,7 +18,7 @@ pub(crate) enum Stream<S: Read + Write> {
 }
 
 impl<S: Read + Write> Stream<S> {
-    /// Shakes hands over `socket`.
+    /// Does the TLS handshake over `socket`.
     ///
     /// # Errors
     /// The socket's; `InvalidData` for a peer that is not trusted.
@@ -73,23 +73,23 @@ impl<S: Read + Write> Write for Stream<S> {
 //
 // Addresses of a name, by a deadline.
 
-/// A look-up that hangs is left to itself, and holds up the next at most.
+/// A look-up that hangs is abandoned, and delays at most the next one.
 pub(crate) const NAMES_QUEUE_MAX: usize = 1;
-/// Addresses of one name that are tried.
+/// Most addresses of one name that are tried.
 const ADDRESSES_MAX: usize = 3;
 
 /// Gives the addresses of a name.
 type Resolve = Arc<dyn Fn(&str, u16) -> io::Result<Vec<SocketAddr>> + Send + Sync>;
 
-/// Finds addresses on a thread that may be left behind: the system's resolver cannot be
-/// interrupted, and has no deadline that could be set.
+/// Looks names up on a thread that can be abandoned: the system's resolver cannot be interrupted
+/// and has no deadline.
 pub(crate) struct Names {
     pub(crate) lane: Lane,
     resolve: Resolve,
 }
 
 impl Names {
-    /// Of the system. `thread` is the name of the thread.
+    /// Uses the system's resolver, on a thread of this name.
     ///
     /// # Errors
     /// The thread cannot be started.
@@ -102,12 +102,12 @@ impl Names {
 
     pub(crate) fn with(thread: &'static str, resolve: Resolve) -> io::Result<Self> {
         let spec = LaneSpec { name: thread, threads: 1, queue_max: NAMES_QUEUE_MAX };
-        // Deadlines are of this machine, whatever clock the market has.
+        // Deadlines use this machine's clock, whatever clock the market has.
         let lane = Lane::start(&spec, &Clock::system())?;
         Ok(Self { lane, resolve })
     }
 
-    /// The addresses of a host, which may be one itself.
+    /// The addresses of a host, which may itself be an address.
     ///
     /// # Errors
     /// The resolver's, and `TimedOut`.
@@ -122,7 +122,7 @@ impl Names {
         }
         let (resolve, host) = (Arc::clone(&self.resolve), host.to_owned());
         let late = || io::Error::from(io::ErrorKind::TimedOut);
-        // Refused and late are one: a look-up before this one hangs.
+        // A refused job counts as late too: an earlier look-up hangs.
         let found = self.lane.submit(timeout_ms, move || resolve(&host, port));
         found.map_err(|_| late())?.wait().map_err(|_| late())?
     }
@@ -130,7 +130,7 @@ impl Names {
 
 // ---- Tls
 //
-// What TLS connections trust.
+// The roots that TLS connections trust.
 
 #[cfg(feature = "engines")]
 use std::path::Path;
@@ -146,7 +146,7 @@ pub(crate) fn web_roots() -> RootCertStore {
 /// The authorities in a file (PEM).
 ///
 /// # Errors
-/// Why it cannot be used, in words.
+/// Why the file cannot be used, as text.
 #[cfg(feature = "engines")]
 pub(crate) fn roots_of(path: &Path) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
@@ -160,7 +160,7 @@ pub(crate) fn roots_of(path: &Path) -> Result<RootCertStore, String> {
     }
 }
 
-/// Verifies chain and name of every server by these roots.
+/// Verifies every server's chain and name with these roots.
 pub(crate) fn trusting(roots: RootCertStore) -> ClientConfig {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)

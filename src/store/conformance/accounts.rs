@@ -157,7 +157,7 @@ pub(crate) fn the_newest_networks_of_an_account_are_kept_until_it_is_erased<E: E
     assert_eq!(found[0], ("b@example.com".to_owned(), seen(two, 1, 4_000)), "the newest first");
     assert_eq!(found[LOGIN_NETWORKS_MAX].1, seen(one, 3, 1_003), "the two oldest are gone");
     assert_eq!(kept(4_000).len(), 1);
-    // Seen again within the day, and after it.
+    // Seen again within the day, and after a day.
     store.keep_login_networks(vec![seen(two, 1, 4_000 + LOGIN_NETWORK_AGAIN_MS)]).unwrap();
     assert_eq!(kept(4_001), []);
     store.keep_login_networks(vec![seen(two, 1, 4_001 + LOGIN_NETWORK_AGAIN_MS)]).unwrap();

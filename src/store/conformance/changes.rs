@@ -1,4 +1,4 @@
-//! What other nodes are told of accounts and tokens.
+//! Changes of accounts and tokens, as other nodes read them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -7,7 +7,7 @@ use super::samples::user;
 use crate::store::{AccountId, Change, Continuity, LastRead, Store};
 use crate::store::{CHANGES_KEPT, CHANGES_PAGE};
 
-/// Everything after a number, page by page, and the number of the last.
+/// All changes after a number, page by page, and the number of the last.
 fn read(store: &Store, after: i64) -> (Vec<Change>, i64) {
     let (all, last) = read_on(store, LastRead { number: after, mark: None });
     (all, last.number)
@@ -39,7 +39,7 @@ pub(crate) fn every_change_is_told_once_with_what_it_needs<E: Engine>() {
     let (one, other) = (user(&store, "a@x"), user(&store, "b@x"));
     store.revoke_token("t", 50).unwrap();
     store.revoke_token("t", 70).unwrap();
-    // Without a change of what tokens are good for there is nothing to tell.
+    // A rehash of the password changes no token, so it is no change.
     assert!(store.replace_hash(one, "hash one", "hash two").unwrap());
     assert_eq!(store.change_password(one, "wrong", "x").unwrap(), None);
     let epoch = store.change_password(one, "hash two", "hash three").unwrap().unwrap();
@@ -75,7 +75,7 @@ pub(crate) fn a_reader_that_was_away_for_long_is_told_that_it_missed_some<E: Eng
     let id = user(&store, "a@x");
     let page = CHANGES_PAGE as i64;
     let skipped = CHANGES_KEPT as i64 - page;
-    // As if so many had been made.
+    // Simulates that many changes.
     engine.execute(&format!("UPDATE change_count SET made = made + {skipped}")).unwrap();
     for number in 0..=page {
         store.revoke_token(&format!("t{number}"), number).unwrap();
@@ -84,14 +84,14 @@ pub(crate) fn a_reader_that_was_away_for_long_is_told_that_it_missed_some<E: Eng
     assert_eq!((first.rows.len(), first.made), (CHANGES_PAGE, skipped + 2 + page));
     assert_eq!(first.rows[0], (skipped + 2, revoked("t0", 0)));
     store.forget_changes().unwrap();
-    // The account is beyond what is kept, all others are not.
+    // The change of the account was deleted; all others are kept.
     let judged = |number: i64, mark: Option<i64>| {
         store.changes_after(number).unwrap().continuity(LastRead { number, mark })
     };
     assert_eq!(judged(0, None), Continuity::Missed);
     assert_eq!(judged(skipped, Some(7)), Continuity::Missed);
     assert_eq!(read(&store, skipped + 1).0.len(), CHANGES_PAGE + 1);
-    // A database that was put in place of a newer one.
+    // Simulates a database that was put in place of a newer one.
     let ahead = first.made + 1;
     assert_eq!(judged(ahead, None), Continuity::WentBack);
     assert_eq!(store.auth_state().unwrap().users, [id]);
@@ -106,7 +106,7 @@ pub(crate) fn a_past_with_other_changes_of_the_same_numbers_is_told<E: Engine>()
     store.revoke_token("two", 5).unwrap();
     let two = store.auth_state().unwrap().read;
     assert_eq!((judged(one), judged(two)), (Continuity::Follows, Continuity::Follows));
-    // As a standby that lacks the last commit.
+    // Simulates a standby that lacks the last commit.
     engine.execute("DELETE FROM changes WHERE number = 2").unwrap();
     engine.execute("DELETE FROM revoked_tokens WHERE token_id = 'two'").unwrap();
     engine.execute("UPDATE change_count SET made = 1").unwrap();

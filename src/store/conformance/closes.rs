@@ -18,7 +18,7 @@ fn close(price: &str, as_of_ms: i64) -> ClosingPrice {
     ClosingPrice { price: dec(price), previous_close: Some(dec("1.05")), as_of_ms }
 }
 
-/// As a page makes it, from what stands there.
+/// The user's portfolio as a page of the run values it.
 fn valued(store: &Store, id: AccountId, synced_ms: i64, is_complete: bool) -> Valued {
     let mut holdings = store.portfolio(id).unwrap().holdings;
     for row in &mut holdings {
@@ -170,7 +170,8 @@ pub(crate) fn every_write_of_a_portfolio_makes_another_version<E: Engine>() {
     store.delete_portfolio(&Turn::alone(id)).unwrap();
     see();
     let last = store.portfolio_version(id).unwrap();
-    // A close of a portfolio that is gone writes nothing, and the rest is no part of it.
+    // A close of a deleted portfolio writes nothing, and journal and password are not part of the
+    // portfolio.
     store.keep_points(Epoch::ALONE, DAY, vec![at_close]).unwrap();
     store.add_entry(id, fields(DAY, "NSE:INFY"), 9, None).unwrap();
     store.change_password(id, "hash one", "hash two").unwrap();

@@ -1,23 +1,23 @@
-//! What the suite asks of an engine, and how it is run against one.
+//! An engine as the suite uses it, and the macro that runs the suite against one.
 
 use crate::store::{Store, UserDirectory};
 
-/// One empty database of an engine, for one test. It goes with the value.
+/// One empty database of an engine, for one test. Dropping the value deletes it.
 pub(crate) trait Engine {
-    /// Whether the engine can be had here. If not, its tests are left out.
+    /// Whether the engine is installed here. If not, its tests are left out.
     fn is_there() -> bool {
         true
     }
 
     fn fresh() -> Self;
 
-    /// Opens it; again, where what was opened before is dropped.
+    /// Opens the database. It may be opened again once the earlier store is dropped.
     fn open(&self) -> Store;
 
-    /// Its users in the hands of the operator, beside who has it open.
+    /// The operator's view of its users, next to an open store.
     fn users(&self) -> UserDirectory;
 
-    /// Runs a statement as somebody with the engine's own tools could, beside who has it open.
+    /// Runs a statement as with the engine's own tools, next to an open store.
     fn execute(&self, statement: &str) -> Result<(), String>;
 }
 

@@ -1,4 +1,4 @@
-//! The journal: pages, bounds on its text and on a page of it, and many who write at once.
+//! The journal: pages, bounds on its text and on a page of it, and concurrent writers.
 
 use jiff::civil::date;
 
@@ -53,7 +53,7 @@ pub(crate) fn the_journal_is_paged_newest_first_and_is_each_user_s_own<E: Engine
     );
 }
 
-/// An entry with so many bytes of text: the ticker, two brackets of no tags, and the rest a note.
+/// An entry with `bytes` bytes of text: the ticker, two brackets of no tags, and a note.
 fn long(bytes: usize) -> JournalFields {
     let (strategy, tags) = (None, Vec::new());
     let notes = Some("n".repeat(bytes - "X[]".len()));

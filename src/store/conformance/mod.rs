@@ -1,8 +1,7 @@
-//! What every engine of the store has to do, as tests over its traits.
+//! Tests over the store's traits that every engine has to pass.
 //!
-//! An engine's own tests run them all with [`conformance!`](engine::conformance), and test by
-//! themselves what is theirs alone: where the data lies, how commits are grouped, migrations, and
-//! what goes wrong below.
+//! An engine's own tests run them all with [`conformance!`](engine::conformance), and add what only
+//! that engine has: where the data lies, how commits are grouped, migrations, and faults below it.
 
 pub(crate) mod accounts;
 pub(crate) mod changes;

@@ -1,4 +1,4 @@
-//! Syncs: what they replace, what they see, and how much they may bring.
+//! Syncs: which rows they replace, which state they see, and how many rows they may bring.
 
 use super::engine::Engine;
 use super::samples::{DAY, MARK, dec, derived, holding, point, position, sync, user};

@@ -1,4 +1,4 @@
-//! An operator's changes beside an open store.
+//! An operator's changes next to an open store.
 
 use super::engine::Engine;
 use super::samples::user;
@@ -33,20 +33,20 @@ pub(crate) fn a_disabled_user_changes_no_password_and_each_change_is_told<E: Eng
     assert_eq!(people.change(id, UserChange::Disable { now_ms: 9 }).unwrap(), None);
     let secrets = store.user_by_id(id).unwrap().unwrap();
     assert!(secrets.disabled && secrets.token_epoch > 0);
-    // It would give a token of a new epoch.
+    // Otherwise the user would get a token of a new epoch.
     assert_eq!(store.change_password(id, "hash one", "new").unwrap(), None);
     assert_eq!(store.auth_state().unwrap().epochs, [(id, secrets.token_epoch)]);
 
     let told = store.changes_after(registered).unwrap();
     let change = Change::Account { id, epoch: secrets.token_epoch };
     assert_eq!((told.made, told.rows), (disabled, vec![(disabled, change)]));
-    // Where one service alone has the database, a command can wait for it.
+    // If one service alone has the database, a command can wait for it.
     let before = people.noticed(disabled).unwrap();
     store.notice_changes(disabled).unwrap();
     store.notice_changes(registered).unwrap();
     assert_eq!(people.noticed(disabled).unwrap(), before.map(|noticed| !noticed));
 
-    // Nothing is revoked by it.
+    // Enabling an account revokes nothing.
     assert_eq!(people.change(id, UserChange::Enable).unwrap(), Some(disabled));
     let changed = store.change_password(id, "hash one", "new").unwrap();
     assert!(changed > Some(secrets.token_epoch), "{changed:?}");

@@ -1,5 +1,5 @@
-//! PostgreSQL does what every engine of the store has to do; through a pooler that gives each
-//! transaction another connection, too.
+//! Runs the store's conformance suite on PostgreSQL, directly and through a pooler that gives each
+//! transaction another connection.
 
 use std::marker::PhantomData;
 
@@ -9,7 +9,7 @@ use crate::store::conformance::engine::{Engine, conformance};
 use crate::store::settings::{StoreSettings, StoreUrl};
 use crate::store::{Store, UserDirectory};
 
-/// A schema of a role of its own.
+/// A schema owned by a role of its own.
 pub(crate) struct Schema {
     role: String,
     url: StoreUrl,
@@ -44,7 +44,7 @@ impl Schema {
     }
 }
 
-/// How the tests reach the server; `None` where that cannot be had.
+/// How the tests reach the server; `None` if that server or pooler is not installed.
 trait Way {
     fn end() -> Option<&'static Server>;
 }

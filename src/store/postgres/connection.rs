@@ -24,12 +24,12 @@ use crate::store::condition::{LastSeen, State};
 use crate::store::settings::{BadStoreUrl, StoreSettings, StoreUrl};
 use crate::store::tx::Failure;
 
-/// How long one host may take to accept a connection and the user.
+/// Time in which one host has to accept a connection and the user.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A connection. Dropping it closes it at once, whatever the other side does.
 pub(crate) struct Connection {
-    /// `None` only while it is dropped.
+    /// `None` only during the drop.
     runtime: Option<Runtime>,
     pub(crate) client: Client,
 }
@@ -53,8 +53,8 @@ impl Connection {
         Err(refused)
     }
 
-    /// Waits for the result of `work`, at most until the deadline. If that passes, the connection
-    /// cannot be used any more.
+    /// Waits for the result of `work`, at most until the deadline. After that the connection cannot
+    /// be used any more.
     pub(crate) fn wait<T>(
         &self,
         deadline: &Deadline,
@@ -71,7 +71,7 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        // Waits for nothing: not for the server, and not for a name that is being looked up.
+        // Does not wait for the server, nor for a name lookup in progress.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
@@ -100,7 +100,7 @@ async fn connect(
     }
 }
 
-/// Lets the runtime move the connection's data while somebody waits.
+/// Lets the runtime move the connection's data while a caller waits.
 fn drive<S>(connection: tokio_postgres::Connection<Socket, S>)
 where
     S: tokio_postgres::tls::TlsStream + Unpin + Send + 'static,
@@ -118,14 +118,14 @@ fn unavailable(why: &str) -> Failure {
 
 // ---- Deadline
 //
-// When an operation has to be over.
+// Deadlines of operations.
 
-/// A deadline. Each wait of an operation takes from what is left of it.
+/// A deadline. Each wait of an operation uses up part of the remaining time.
 #[derive(Clone)]
 pub(crate) struct Deadline {
     clock: Clock,
     at_mono_ms: u64,
-    /// The time that it leaves in all.
+    /// The whole time given.
     pub(crate) ms: u64,
 }
 
@@ -142,16 +142,15 @@ impl Deadline {
 
 // ---- Target
 //
-// Where the database is and how it is reached: `BHAV_STORE_URL` and what belongs to it.
+// Address of the database and how to connect: `BHAV_STORE_URL` and the settings that go with it.
 
-/// When an idle connection is first asked whether the other side still lives, and how long sent
-/// data may stay unacknowledged.
+/// Idle time before the first keepalive probe, and the time that sent data may stay unacknowledged.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(10);
 const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(10);
 
 /// A database, as hosts to try in order.
 pub(crate) struct Target {
-    /// As in the settings, for messages. Holds no password.
+    /// The URL of the settings, for messages. Holds no password.
     pub(crate) url: String,
     /// One configuration for each host.
     pub(crate) hosts: Vec<Config>,
@@ -184,7 +183,7 @@ pub(crate) fn check(url: &str) -> Result<(), BadStoreUrl> {
     parse(url).map(drop)
 }
 
-/// Whether what is sent to another machine can be read on the way.
+/// Whether data sent to another machine is unencrypted.
 pub(crate) fn is_exposed(url: &str) -> bool {
     parse(url).is_ok_and(|config| {
         config.get_ssl_mode() == SslMode::Disable && !config.get_hosts().iter().all(is_own)
@@ -203,7 +202,7 @@ fn parse(url: &str) -> Result<Config, BadStoreUrl> {
         return Err(BadStoreUrl::new("names no host", CURE));
     }
     if config.get_ssl_mode() == SslMode::Prefer {
-        // Nothing was said: in clear text only where nobody can listen.
+        // The URL does not say: clear text only to this machine.
         let own = config.get_hosts().iter().all(is_own);
         config.ssl_mode(if own { SslMode::Disable } else { SslMode::Require });
     }
@@ -224,7 +223,7 @@ fn is_own(host: &Host) -> bool {
     }
 }
 
-/// The same configuration for each host alone, so that each can be given up by itself.
+/// One configuration for each host, so that each can be given up by itself.
 fn hosts(config: &Config) -> Vec<Config> {
     let ports = config.get_ports();
     let port_of = |at: usize| match ports {
@@ -299,7 +298,7 @@ pub(crate) struct Condition {
     next_mono_ms: AtomicU64,
     pub(crate) committed: Counter,
     pub(crate) failed: Counter,
-    /// From a request to the server's answer, of what succeeded.
+    /// Time from a request to the server's answer, for requests that succeeded.
     pub(crate) roundtrips: Durations,
 }
 
@@ -320,8 +319,8 @@ impl Condition {
         &self.clock
     }
 
-    /// Fails during the pause after connections were refused, so that a server that comes back is
-    /// not met by everybody at once.
+    /// Fails during the pause after a refused connection, so that a server that comes back is not
+    /// flooded.
     pub(crate) fn expect_attempt(&self) -> Result<(), StoreError> {
         match self.clock.monotonic_ms() < self.next_mono_ms.load(Ordering::Relaxed) {
             false => Ok(()),
@@ -341,7 +340,7 @@ impl Condition {
         self.next_mono_ms.store(self.clock.monotonic_ms() + jittered_ms, Ordering::Relaxed);
     }
 
-    /// Notes a transaction that was committed. One that only read shows nothing about writing.
+    /// Records a committed transaction. One that only read shows nothing about writing.
     pub(crate) fn worked(&self, wrote: bool) {
         match self.seen.state() {
             State::Stuck => {}
@@ -351,7 +350,7 @@ impl Condition {
         }
     }
 
-    /// Converts a failure into the caller's error, and notes the state that it shows.
+    /// Converts a failure into the caller's error, and records the state that it shows.
     pub(crate) fn judge(&self, failure: Failure) -> StoreError {
         let error = match failure {
             Failure::Refused(error) => return error,
@@ -364,7 +363,7 @@ impl Condition {
             StoreError::Unavailable(cause.clone())
         };
         match meaning(&error) {
-            Meaning::Told(told) => told,
+            Meaning::Refused(error) => error,
             Meaning::Shows(state) => shows(state),
             Meaning::Lost => shows(State::Unavailable),
             Meaning::Busy | Meaning::Again => StoreError::Busy,
@@ -384,7 +383,7 @@ impl Condition {
         }
     }
 
-    /// Notes that nobody answered.
+    /// Records that no answer came.
     pub(crate) fn silent(&self) {
         self.seen.set(State::Unavailable, "the server did not answer in time");
     }
@@ -392,13 +391,13 @@ impl Condition {
 
 // ---- Errors
 //
-// What an error of the server means for the store.
+// Meaning of the server's errors for the store.
 
-/// What to do about an error.
+/// Consequence of an error.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Meaning {
-    /// The caller is told. The server is well.
-    Told(StoreError),
+    /// An error for the caller. The server is well.
+    Refused(StoreError),
     /// The server is not well.
     Shows(State),
     /// The server takes no more at the moment.
@@ -407,7 +406,7 @@ pub(crate) enum Meaning {
     Late,
     /// The transaction was ended and may be tried again.
     Again,
-    /// The connection is lost. What was not committed is not written.
+    /// The connection is lost. Uncommitted data is not written.
     Lost,
     /// An error of this statement alone.
     Statement,
@@ -415,22 +414,22 @@ pub(crate) enum Meaning {
 
 pub(crate) fn meaning(error: &tokio_postgres::Error) -> Meaning {
     let Some(found) = error.as_db_error() else {
-        // Not said by the server: the connection, or what came through it.
+        // Not an error of the server: the connection failed, or the data on it was bad.
         return Meaning::Lost;
     };
     let code = found.code();
     match code.code() {
         "40001" | "40P01" => Meaning::Again,
         // The e-mail is the only unique column of users that is not a key.
-        "23505" if found.table() == Some("users") => Meaning::Told(StoreError::EmailTaken),
-        "23503" => Meaning::Told(StoreError::NoSuchUser),
+        "23505" if found.table() == Some("users") => Meaning::Refused(StoreError::EmailTaken),
+        "23503" => Meaning::Refused(StoreError::NoSuchUser),
         "57014" => Meaning::Late,
         "53300" | "55P03" => Meaning::Busy,
         "53100" => Meaning::Shows(State::Full),
         "25006" => Meaning::Shows(State::ReadOnly),
         "57P01" | "57P02" | "57P03" => Meaning::Lost,
         other if other.starts_with("08") => Meaning::Lost,
-        // Refused passwords, roles and databases, which only an operator can set right.
+        // Refused passwords, roles and databases. Only an operator can correct them.
         other if other.starts_with("28") || other.starts_with("3D") => {
             Meaning::Shows(State::Unavailable)
         }
@@ -443,7 +442,7 @@ pub(crate) fn meaning(error: &tokio_postgres::Error) -> Meaning {
     }
 }
 
-/// The error for a person. Without the server's details, which repeat values of rows.
+/// The error as text, without the server's details, which repeat values of rows.
 pub(crate) fn in_words(error: &tokio_postgres::Error) -> String {
     match error.as_db_error() {
         Some(found) => format!("{} ({})", found.message(), found.code().code()),

@@ -15,13 +15,13 @@ use crate::store::settings::{StoreSettings, StoreUrl};
 use crate::store::tx::{Arg, Cells, Failure};
 use crate::store::{CopiedTable, MaintenanceError, OpenError, StoreError};
 
-/// How long one step may take: the schema, a page of rows, or the commit of all.
+/// Deadline of one step: the schema, a page of rows, or the commit of all.
 const STEP_DEADLINE_MS: u64 = 60_000;
-/// Rows sent, or read back, at a time: enough that the way to the server no longer counts.
+/// Rows sent, or read back, at a time: enough to make round trips negligible.
 const ROWS: usize = 1_000;
 
-/// The tables with their keys, those that others refer to first. The id of the database is not
-/// copied, so tokens of before end.
+/// The tables with their keys; a table comes after those it refers to. The id of the database is
+/// not copied, so earlier tokens end.
 pub(super) const TABLES: &[(&str, &str)] = &[
     ("users", "id"),
     ("revoked_tokens", "token_id"),
@@ -50,10 +50,10 @@ const COUNTED: &[&str] = &["journal", "signal_ledger", "provisional_signals"];
 const COLUMNS: &str = "SELECT column_name::text, data_type::text FROM information_schema.columns \
     WHERE table_schema = current_schema() AND table_name = $1 ORDER BY ordinal_position";
 
-/// Copies the file at `path`, which nobody writes meanwhile.
+/// Copies the file at `path`. Nobody may write to it meanwhile.
 ///
 /// # Errors
-/// [`MaintenanceError`]. Then the server has nothing of it.
+/// [`MaintenanceError`]. Then nothing was written to the server.
 pub(crate) fn copy(
     path: &Path,
     url: &StoreUrl,
@@ -66,7 +66,7 @@ pub(crate) fn copy(
     server.control(UNCOUNTED)?;
     let described = TABLES.iter().map(|(name, key)| server.table(name, key));
     let tables: Vec<Table> = described.collect::<Result<_, _>>()?;
-    // Before anything is copied, which may take minutes.
+    // Checked before the copy, which may take minutes.
     tables.iter().try_for_each(|table| server.expect_empty(table))?;
     let copied = tables.iter().map(|table| server.copy(&file, path, table));
     let copied = copied.collect::<Result<_, _>>()?;
@@ -76,9 +76,9 @@ pub(crate) fn copy(
     Ok(copied)
 }
 
-/// Accounts that are copied have their ids, and nobody is to be told of them: whoever starts loads
-/// all. Counting each would take a time that grows with the square of their number, since a row
-/// that one transaction changes again and again keeps every version.
+/// Copied accounts keep their ids and need no changes recorded: each node loads all accounts at its
+/// start. Counting each would take quadratic time, since a row that one transaction changes again
+/// and again keeps every version.
 const UNCOUNTED: &str = "ALTER TABLE users DISABLE TRIGGER users_are_numbered; \
                          ALTER TABLE users DISABLE TRIGGER new_users_are_told; \
                          ALTER TABLE revoked_tokens DISABLE TRIGGER revoked_tokens_are_told";
@@ -119,12 +119,12 @@ impl Table {
         names.join(", ")
     }
 
-    /// The rows in the order of their key, which compares text byte by byte on both sides.
+    /// Selects the rows in the order of their key, which compares text byte by byte on both sides.
     fn select(&self) -> String {
         format!("SELECT {} FROM {} ORDER BY {}", self.names(), self.name, self.key)
     }
 
-    /// Inserts a page of rows, whose columns are given as an array each.
+    /// Inserts a page of rows; each column is given as an array.
     fn insert(&self) -> String {
         let arrays: Vec<String> = (1..=self.columns.len()).map(|n| format!("${n}")).collect();
         let (name, names) = (self.name, self.names());
@@ -144,7 +144,7 @@ impl Table {
     }
 }
 
-/// A sum of all cells of a table, in their order.
+/// A hash over all cells of a table, in order.
 #[derive(Default)]
 struct Sum(Sha256);
 
@@ -197,7 +197,7 @@ impl Server {
         self.wait(self.connection.client.batch_execute(statements))
     }
 
-    /// What the server says of a table.
+    /// The columns of a table, read from the server.
     fn table(&self, name: &'static str, key: &'static str) -> Result<Table, MaintenanceError> {
         let args: [(&(dyn ToSql + Sync), Type); 1] = [(&name, Type::TEXT)];
         let mut columns = Vec::new();
@@ -225,7 +225,7 @@ impl Server {
         }
     }
 
-    /// Copies a table, and compares what the server has of it with the file.
+    /// Copies a table, and compares the server's rows with the file's.
     fn copy(
         &self,
         file: &File,
@@ -236,7 +236,7 @@ impl Server {
         let in_file = |source| MaintenanceError::database(path)(source);
         let mut statement = file.prepare(&table.select()).map_err(in_file)?;
         let mut found = statement.query([]).map_err(in_file)?;
-        // By column, as they are sent.
+        // Stored by column, as they are sent.
         let mut page: Vec<Vec<Arg<'_>>> = vec![Vec::with_capacity(ROWS); table.columns.len()];
         let insert = table.insert();
         loop {
@@ -273,7 +273,7 @@ impl Server {
         self.wait(self.connection.client.execute_typed(insert, &args))
     }
 
-    /// Number of rows, and the sum of their cells, as the server has them.
+    /// Number of rows on the server, and the sum of their cells.
     fn sum_of(&self, table: &Table) -> Result<(u64, Vec<u8>), MaintenanceError> {
         self.control(&format!("DECLARE copied NO SCROLL CURSOR FOR {}", table.select()))?;
         let (mut sum, mut rows) = (Sum::default(), 0);
@@ -292,7 +292,7 @@ impl Server {
         Ok((rows, sum.0.finalize().to_vec()))
     }
 
-    /// Continues the counts of ids, so that none is given again.
+    /// Continues the id sequences, so that no id is given again.
     fn count_on(&self, file: &File) -> Result<(), MaintenanceError> {
         let last = |name: &str| -> rusqlite::Result<i64> {
             const LAST: &str = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = ?1";
@@ -311,7 +311,7 @@ impl Server {
     }
 }
 
-/// The server takes no zero byte in text. No program of ours writes one today.
+/// The server takes no zero byte in text. This program writes none today.
 fn expect_no_zero(row: &[Arg<'_>], table: &Table, path: &Path) -> Result<(), MaintenanceError> {
     let is_zero = |arg: &Arg<'_>| matches!(arg, Arg::Text(Some(text)) if text.contains('\0'));
     match row.iter().any(is_zero) {

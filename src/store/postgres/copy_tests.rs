@@ -1,4 +1,4 @@
-//! A database file on a server is the same database, to the digit.
+//! A database file copied to a server is the same database, to the digit.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::store::conformance::signals::signal;
 use crate::store::settings::StoreSettings;
 use crate::store::{AccountId, LoginNetwork, MaintenanceError, SignalOutcome, Store};
 
-/// A file with something in most tables, whose highest ids are gone.
+/// A file with rows in most tables, whose highest ids were deleted.
 fn filled(path: &Path) {
     let store = Store::open_file(path, 1, &Clock::system()).unwrap();
     let ids = ["a@example.com", "B@example.com", "c@example.com"].map(|name| user(&store, name));
@@ -85,7 +85,7 @@ fn a_copy_is_the_same_and_goes_on_counting() {
     assert_eq!((rows("users"), rows("journal"), rows("holdings")), (2, 1_200, 5));
     let (file, store) = (Store::open_file(&path, 1, &Clock::system()).unwrap(), schema.store());
     expect_equal(&file, &store);
-    // What is added next has the same id on both sides.
+    // The next row has the same id on both sides.
     let next = |store: &Store| {
         let entry = store.add_entry(AccountId(2), fields(DAY, "X"), 1, None).unwrap();
         entry.id
@@ -109,7 +109,7 @@ fn a_copy_that_cannot_be_complete_leaves_nothing() {
     file.execute_batch("UPDATE journal SET notes = 'a' || char(0) || 'b' WHERE id = 700").unwrap();
     let refused = copy(&path, schema.url(), &StoreSettings::default()).unwrap_err();
     assert!(refused.to_string().contains("zero byte"), "{refused}");
-    // A server that changes what it is given is noticed before the commit.
+    // A server that alters its input is noticed before the commit.
     file.execute_batch("UPDATE journal SET notes = NULL WHERE id = 700").unwrap();
     schema
         .execute(
@@ -126,7 +126,7 @@ fn a_copy_that_cannot_be_complete_leaves_nothing() {
     copy(&path, schema.url(), &StoreSettings::default()).unwrap();
 }
 
-/// The schemas are written twice, so a column that only one has is found here.
+/// The schemas are written twice. This test finds a column that only one has.
 #[test]
 fn both_engines_have_the_same_tables_and_columns() {
     let Some(server) = server() else { return };

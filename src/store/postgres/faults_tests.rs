@@ -1,5 +1,5 @@
-//! Servers that are stopped, away, full, read-only, foreign or of another version, and what is
-//! PostgreSQL's own.
+//! Servers that are stopped, away, full, read-only, foreign or of another version, and faults that
+//! only PostgreSQL has.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -15,7 +15,7 @@ use crate::store::settings::{StoreSettings, StoreUrl};
 use crate::store::tx::{READ_DEADLINE_MS, Sql, WRITE_DEADLINE_MS, Write};
 use crate::store::{AccountId, NewUser, OpenError, Store, StoreError, Turn, UserDirectory};
 
-/// What a call may take beyond its deadline on a busy machine.
+/// Time that a call may take beyond its deadline on a busy machine.
 const MARGIN_MS: u64 = 1_500;
 
 /// A schema with an open store; `None` where there is no server.
@@ -27,7 +27,7 @@ fn fresh() -> Option<(Schema, Store)> {
 
 fn signal(processes: &[i32], signal: Signal) {
     for process in processes {
-        // One that is gone needs no signal.
+        // A process that has ended needs no signal.
         let _ = kill_process(Pid::from_raw(*process).unwrap(), signal);
     }
 }
@@ -59,7 +59,7 @@ fn write_probe(store: &Store) -> Result<(), StoreError> {
     store.write(Write::new(), |tx| tx.run(PROBE_WRITE, &[]).map(drop))
 }
 
-/// Runs a call and says how long it took.
+/// Runs a call and measures its time.
 fn timed<T>(call: impl FnOnce() -> T) -> (T, u64) {
     let clock = Clock::system();
     let began_ms = clock.monotonic_ms();
@@ -77,7 +77,7 @@ fn a_stopped_server_process_ends_each_call_by_its_deadline_and_the_next_is_serve
     signal(&stopped, Signal::STOP);
     let (read, read_ms) = timed(|| store.user_by_id(id).map(drop));
     let (written, write_ms) = timed(|| store.revoke_token("one", 5));
-    // Both connections were idle ones; a call that found none would be served at once.
+    // Both connections were idle ones; a call without one would get a new connection at once.
     for (result, took_ms, deadline_ms) in
         [(read, read_ms, READ_DEADLINE_MS), (written, write_ms, WRITE_DEADLINE_MS)]
     {
@@ -113,7 +113,7 @@ fn connections_that_were_ended_between_calls_are_made_anew_within_the_call() {
     let Some((schema, store)) = fresh() else { return };
     let id = user(&store, "a@example.com");
     for _ in 0..3 {
-        // As many connections as there are threads that read.
+        // Uses as many connections as reader threads.
         std::thread::scope(|scope| {
             for _ in 0..16 {
                 scope.spawn(|| store.user_by_id(id).unwrap());
@@ -296,7 +296,7 @@ fn a_database_that_is_elsewhere_gets_one_new_identity_of_all_nodes() {
     assert_eq!(store.claim_secret("another", &[]).unwrap(), None, "whoever has it may");
     assert_eq!(store.claim_secret("own", &[]).unwrap(), Some("another".to_owned()));
     assert_eq!(store.claim_secret("own", &["another".to_owned()]).unwrap(), None, "in turn");
-    // An older program does not say the epoch of an account.
+    // An older program does not write an account's epoch.
     let add = "INSERT INTO users (email, password_hash, created_ms) VALUES ('old', '', 1)";
     schema.execute(add).unwrap();
     assert!(store.user_by_email("old").unwrap().unwrap().token_epoch > 0);

@@ -1,10 +1,10 @@
-//! The lease of the leader: a row with an epoch, judged by the server's clock. Asked on the thread
-//! `lease-row`, over a connection of its own, so that no queue of the store delays it.
+//! The leader's lease: a row with an epoch, judged by the server's clock. Requests run on the
+//! thread `lease-row`, over a connection of their own, so that no queue of the store delays them.
 //!
-//! Each request is one statement and its own transaction: a node that is stopped at any moment
-//! leaves none open that would keep the others from the row. The client keeps the deadline, and the
-//! statement itself says how long it waits for a lock. Taking is durable; a renewal that a crash of
-//! the server loses is one of a second ago, by which the holder gives up early anyway.
+//! Each request is one statement in its own transaction, so a node that stops at any moment leaves
+//! no open transaction that would lock the row. The client keeps the deadline, and the statement
+//! itself limits its wait for a lock. Taking the lease is durable. A renewal lost in a crash of the
+//! server is about a second old; the holder gives up earlier than that anyway.
 
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ SELECT set_config('idle_in_transaction_session_timeout', '2s', true)
 FROM leases WHERE role = 'feed' AND epoch = ?1 FOR SHARE";
 }
 
-/// The row that says who leads.
+/// The row that records the leader.
 pub(crate) struct PostgresLease {
     connections: Arc<Connections>,
     lease_ms: u64,
@@ -104,8 +104,8 @@ impl PostgresLease {
         Ok((free, Epoch(epoch.unsigned_abs())))
     }
 
-    /// Takes the lease if nobody has it. Counts the epoch up, to one above `epoch` too where that
-    /// can be this row's. `None`: somebody has it.
+    /// Takes the lease if nobody has it. Increments the epoch, to at least one above `epoch` if
+    /// this row can have had that epoch. `None` if somebody has the lease.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -114,7 +114,7 @@ impl PostgresLease {
         self.granted(TAKE, &[holder.into(), self.lease_ms().into(), above.into()])
     }
 
-    /// Extends the lease. `None`: `holder` does not have it any more.
+    /// Extends the lease. `None` if `holder` does not have it any more.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -131,10 +131,10 @@ impl PostgresLease {
     }
 }
 
-/// Keeps others from leading until the end of the transaction.
+/// Keeps other nodes from taking the lease until the end of the transaction.
 ///
 /// # Errors
-/// [`StoreError::Deposed`] where another has led since `epoch`.
+/// [`StoreError::Deposed`] if another node has led since `epoch`.
 pub(crate) fn hold(tx: &dyn Tx, epoch: Epoch) -> Result<(), Failure> {
     if epoch == Epoch::ALONE {
         return Ok(());

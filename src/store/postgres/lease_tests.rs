@@ -1,4 +1,4 @@
-//! The lease over a real server, and what it fences.
+//! The lease over a real server, and the writes that it fences.
 
 use super::*;
 use crate::base::Symbol;
@@ -10,7 +10,7 @@ const DAY: jiff::civil::Date = jiff::civil::date(2026, 11, 20);
 
 fn lease(schema: &Schema, lease_ms: u64) -> PostgresLease {
     let settings = StoreSettings::default();
-    // The store makes the schema, for which a request of the lease has no time on a busy machine.
+    // The store makes the schema. A request of the lease is too short for that on a busy machine.
     schema.store().close();
     let (lease, clock) = (
         PostgresLease::new(schema.url(), &settings, lease_ms, &Clock::system()).unwrap(),
@@ -79,7 +79,7 @@ fn a_leader_that_was_replaced_writes_nothing_in_the_evening() {
     assert!(!store.is_closed(DAY).unwrap());
     store.finish_close(second, DAY, 1, silent()).unwrap();
     assert!(store.is_closed(DAY).unwrap());
-    // A node that is alone has nobody to be replaced by.
+    // A single node cannot be replaced.
     store.finish_close(Epoch::ALONE, DAY, 2, Vec::new()).unwrap();
     store.close();
 }
@@ -105,7 +105,7 @@ fn an_epoch_is_above_the_highest_that_is_known_of_unless_no_row_can_have_given_t
     }
 }
 
-/// What the role's connections did last, as the server shows it.
+/// The last statement of the role's connections, as the server shows it.
 fn last_statement(schema: &Schema) -> String {
     let ask = "SELECT state || ': ' || query FROM pg_stat_activity \
                WHERE usename = current_user AND pid <> pg_backend_pid() AND query <> ''";
@@ -141,7 +141,7 @@ fn a_node_that_is_stopped_while_it_holds_the_row_keeps_it_for_two_seconds() {
             let stopped = |tx: &dyn Tx| {
                 hold(tx, epoch)?;
                 let _ = held.send(());
-                // As a process that was stopped: nothing more is sent.
+                // Simulates a stopped process, which sends nothing more.
                 let _ = waits.lock().unwrap().recv();
                 Ok(())
             };

@@ -9,11 +9,12 @@ use crate::store::postgres::connection::Deadline;
 use crate::store::postgres::store::Connections;
 use crate::store::{OpenError, StoreError};
 
-/// `bhav` in ASCII: the lock's key.
+/// The lock's key: `bhav` in ASCII.
 const LOCK_KEY: i64 = 0x6268_6176;
 
-/// The migrations, append-only like their files. Beside each the least version that a program must
-/// know to work with the database afterwards. Raised only by what removes or renames something.
+/// The migrations, append-only like their files, each with the lowest version that a program must
+/// know to work with the database afterwards. Only a migration that removes or renames something
+/// raises it.
 const MIGRATIONS: &[(&str, i64)] = &[
     (include_str!("../../../sql/postgres/0001_store.sql"), 1),
     (include_str!("../../../sql/postgres/0002_portfolios.sql"), 2),
@@ -21,7 +22,7 @@ const MIGRATIONS: &[(&str, i64)] = &[
     (include_str!("../../../sql/postgres/0004_signals.sql"), 4),
     (include_str!("../../../sql/postgres/0005_leases.sql"), 4),
     (include_str!("../../../sql/postgres/0006_changes.sql"), 6),
-    // One that does not count what it writes would leave other nodes with old responses.
+    // A program that does not count its writes would leave other nodes with old responses.
     (include_str!("../../../sql/postgres/0007_portfolio_versions.sql"), 7),
     (include_str!("../../../sql/postgres/0008_turns.sql"), 7),
     (include_str!("../../../sql/postgres/0009_incarnation.sql"), 7),
@@ -32,11 +33,11 @@ const MIGRATIONS: &[(&str, i64)] = &[
 
 const BEGIN: &str = "BEGIN";
 const LOCK: &str = "SELECT pg_advisory_xact_lock($1)";
-/// Whether there is a schema of ours, and whether there are tables of somebody else in its place.
+/// Whether a schema of ours exists, and whether tables of another program are in its place.
 const LOOK: &str = "SELECT to_regclass('schema') IS NOT NULL, to_regclass('users') IS NOT NULL";
 const VERSION: &str = "SELECT version, least_program FROM schema WHERE id = 1";
-/// Whether the server takes no writes, whether the user may make tables, and whether it may use
-/// those that are there.
+/// Whether the server is read-only, whether the user may make tables, and whether it may use the
+/// existing ones.
 const RIGHTS: &str = "SELECT current_setting('transaction_read_only') = 'on', \
     coalesce(has_schema_privilege(current_schema(), 'CREATE'), false), \
     coalesce((SELECT bool_and(has_table_privilege(oid, 'SELECT') \
@@ -47,7 +48,7 @@ const NOTE: &str = "INSERT INTO schema (id, version, least_program) VALUES (1, $
     ON CONFLICT (id) DO UPDATE \
     SET version = excluded.version, least_program = excluded.least_program";
 
-/// Whether the database is where it got its ids. Asked first, since a server that takes no writes
+/// Whether the database is still where it got its ids. Asked first, since a read-only server
 /// refuses even a statement that would change nothing.
 const HAS_MOVED: &str = "SELECT place IS DISTINCT FROM own_place() FROM identity WHERE id = 1";
 const MOVE: &str = "\
@@ -74,7 +75,7 @@ impl Connections {
         asked.map_err(|failure| self.condition.judge(failure))
     }
 
-    /// Makes or migrates the schema, if that is due.
+    /// Makes or migrates the schema if needed.
     ///
     /// # Errors
     /// [`OpenError`]. Then nothing was changed.
@@ -137,8 +138,8 @@ impl Connections {
         }
     }
 
-    /// The version of the schema that is there. Fails where it needs a newer program, which may
-    /// have changed it since the start.
+    /// The version of the existing schema. Fails if it needs a newer program; a program that
+    /// started later may have changed it.
     ///
     /// # Errors
     /// [`OpenError`].

@@ -1,7 +1,7 @@
 //! The store in a PostgreSQL database, which several nodes may share.
 //!
-//! No state is kept in a session: no named statement, no `SET` that outlives a transaction, no
-//! `LISTEN` and no session's lock. So any pooler may stand between, also in transaction mode.
+//! A session keeps no state: no named statement, no `SET` that outlives a transaction, no `LISTEN`
+//! and no session lock. So any pooler may stand between, also in transaction mode.
 
 #[cfg(test)]
 pub(super) mod conformance_tests;

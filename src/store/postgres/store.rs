@@ -1,5 +1,5 @@
-//! The store on PostgreSQL: a lane of threads that read and one of threads that write. Each thread
-//! has at most one connection, which it waits on.
+//! The store on PostgreSQL: a lane of reader threads and a lane of writer threads. Each thread uses
+//! at most one connection and blocks on it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,13 +19,13 @@ use crate::store::settings::{BadStoreUrl, StoreSettings, StoreUrl};
 use crate::store::turns;
 use crate::store::tx::{Failure, Right, Tx, WRITE_DEADLINE_MS, Write};
 
-/// Threads of each lane where the settings do not say. Each has a connection, of which a server has
-/// some hundred for all its clients.
+/// Default number of threads of each lane. Each has a connection, and a server has some hundred of
+/// these for all its clients.
 const THREADS: usize = 4;
-/// Most waiting requests of each kind, as for the other engine.
+/// Most waiting requests of each kind, as in the other engine.
 const WAITING_MAX: usize = 1_024;
-/// How long a start waits for the server, also while another node migrates. A server that is away
-/// for longer is waited for by the running service.
+/// Time that a start waits for the server, also while another node migrates. If the server is away
+/// for longer, the running service waits for it.
 const START_DEADLINE_MS: u64 = 10_000;
 
 /// The engine on a server.
@@ -48,8 +48,8 @@ impl Postgres {
     ) -> Result<Self, OpenError> {
         let connections = Connections::new(url, settings, clock)?;
         match connections.migrate(&connections.deadline(START_DEADLINE_MS)) {
-            // The condition has said why.
-            Err(OpenError::Store(_)) => tracing::info!("the database is waited for"),
+            // The condition has logged why.
+            Err(OpenError::Store(_)) => tracing::info!("waiting for the database"),
             done => done?,
         }
         let lane = |name, threads| {
@@ -63,7 +63,7 @@ impl Postgres {
         })
     }
 
-    /// Whether a service could use the server, which is left as it is.
+    /// Whether a service could use the server. Changes nothing on it.
     ///
     /// # Errors
     /// [`OpenError`].
@@ -88,7 +88,7 @@ impl Postgres {
         self.connections.condition.seen.wait(ticket)
     }
 
-    /// Writes in the words of the engine that groups them: here each is a commit of its own.
+    /// Writes in the terms of the engine that groups them: here each write is its own commit.
     fn writer_stats(&self, lane: &LaneStats) -> BatchStats {
         let condition = &self.connections.condition;
         let committed = condition.committed.value();
@@ -160,25 +160,25 @@ impl Postgres {
 
 // ---- Transactions
 //
-// Runs work in a transaction: again where the server ended it for a reason of its own, never again
-// once a commit was sent.
+// Runs work in a transaction, and again if the server ended it for a reason of its own. Never
+// repeats it once a commit was sent.
 
 /// Attempts of a transaction that the server ended, or whose connection was lost.
 const ATTEMPTS_MAX: usize = 2;
-/// What is left of a deadline when the server ends a statement, so that it can still say so; half
-/// of a short one.
+/// Time left of a deadline when the server ends a statement, so that its error still arrives. Half
+/// of a short deadline.
 const MARGIN_MS: u64 = 500;
-/// How long a write waits for another's lock.
+/// Time that a write waits for another's lock.
 const LOCK_TIMEOUT_MS: u64 = 2_000;
-/// How long a transaction may wait for this program, which may be stopped while it holds locks.
-/// Longer than the longest deadline.
+/// Time that a transaction may idle while it waits for this program, which may be stopped while it
+/// holds locks. Longer than the longest deadline.
 const IDLE_TIMEOUT_MS: u64 = 15_000;
 
-/// What a transaction is for.
+/// Purpose of a transaction.
 #[derive(Clone)]
 pub(crate) enum Purpose {
     Read,
-    /// With the users to lock.
+    /// A write, with the users to lock.
     Write(Vec<AccountId>),
     /// One statement, which is its own transaction and costs one round trip. The client alone keeps
     /// its deadline.
@@ -188,7 +188,7 @@ pub(crate) enum Purpose {
 }
 
 impl Purpose {
-    /// `None` for what needs no transaction around it.
+    /// `None` for a purpose that needs no explicit transaction.
     fn opening(&self, deadline_ms: u64) -> Option<Opening> {
         let statement_ms = (deadline_ms - MARGIN_MS.min(deadline_ms / 2)).max(1);
         Some(match self {
@@ -200,7 +200,7 @@ impl Purpose {
                 ),
                 users: Vec::new(),
             },
-            // What was answered is on disk, also where the server's default is to answer before.
+            // An answered commit is on disk, also if the server's default is to answer earlier.
             Self::Write(users) => Opening {
                 begin: format!(
                     "BEGIN; SET LOCAL statement_timeout = {statement_ms}; \
@@ -221,14 +221,14 @@ impl Purpose {
 
 /// Why an attempt failed.
 enum Ended {
-    /// Before a commit was sent: nothing was written.
+    /// Failed before a commit was sent: nothing was written.
     Before(Failure),
-    /// After it: nobody knows whether it was written.
+    /// Failed after it: nobody knows whether it was written.
     Unknown,
 }
 
 impl Ended {
-    /// A server that says why it did not commit has written nothing.
+    /// A server that reports why it did not commit has written nothing.
     fn of_commit(failure: Failure) -> Self {
         match &failure {
             Failure::Postgres(error) if meaning(error) != Meaning::Lost => Self::Before(failure),
@@ -237,7 +237,7 @@ impl Ended {
     }
 }
 
-/// Whether the server said why, so that nothing more comes of the statement.
+/// Whether the server reported an error, so that the statement has no further effect.
 fn was_answered(failure: &Failure) -> bool {
     matches!(failure, Failure::Postgres(error) if meaning(error) != Meaning::Lost)
 }
@@ -252,7 +252,7 @@ pub(crate) struct Connections {
 }
 
 impl Connections {
-    /// Of a database, to which it does not connect yet.
+    /// The connections of a database. Does not connect yet.
     ///
     /// # Errors
     /// A bad setting.
@@ -284,7 +284,7 @@ impl Connections {
         Ok(())
     }
 
-    /// Connects beside the services that keep the database current, for a command.
+    /// Connects for a command, next to the services that keep the database current.
     ///
     /// # Errors
     /// [`MaintenanceError`], also for an older schema.
@@ -304,7 +304,7 @@ impl Connections {
         Ok(server)
     }
 
-    /// Connects, looks whether a service could use the database, and leaves it as it is.
+    /// Connects and checks whether a service could use the database. Changes nothing.
     ///
     /// # Errors
     /// [`OpenError`].
@@ -314,7 +314,7 @@ impl Connections {
         self.expect_rights(&connection, deadline, found)
     }
 
-    /// A new connection, with which a command or a start begins.
+    /// A new connection for a command or a start.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -340,11 +340,11 @@ impl Connections {
             Ok(_) => self.condition.connected(),
             Err(_) => self.condition.not_connected(),
         }
-        // Nobody tries again within the call: the next host was tried already.
+        // No retry within the call: the next host was tried already.
         opened.map_err(|failure| self.condition.judge_connecting(failure).into())
     }
 
-    /// A connection that is idle, or a new one.
+    /// An idle connection, or a new one.
     fn take(&self, deadline: &Deadline) -> Result<Connection, Failure> {
         self.condition.seen.expect_not_closed()?;
         if let Some(connection) = self.idle.lock().pop() {
@@ -364,7 +364,7 @@ impl Connections {
         Ok(connection)
     }
 
-    /// Closes everything. What is in use is closed when its work ends.
+    /// Closes everything. A connection in use is closed when its work ends.
     pub(crate) fn close(&self) {
         self.condition.seen.close();
         self.idle.lock().clear();
@@ -402,7 +402,7 @@ impl Connections {
                 Err(ended) => ended,
             };
             let failure = match ended {
-                // As a commit that was sent and may have been written.
+                // Reported as a commit that was sent and may have been written.
                 Ended::Unknown => return Err(StoreError::Late),
                 Ended::Before(failure) => failure,
             };
@@ -412,7 +412,7 @@ impl Connections {
             };
             let silent = matches!(failure, Failure::Refused(StoreError::Late));
             if silent || meant == Some(Meaning::Lost) {
-                // What happened to one connection has happened to those that were idle.
+                // A fault of one connection is assumed for all idle ones too.
                 self.idle.lock().clear();
             }
             let again = matches!(meant, Some(Meaning::Again | Meaning::Lost));
@@ -443,14 +443,15 @@ impl Connections {
             Ok(done) if !has_failed => {
                 match if is_open { control("COMMIT") } else { Ok(()) } {
                     Ok(()) => self.keep(connection),
-                    // Of what was only read, nothing is lost.
+                    // A failed commit of a read loses nothing.
                     Err(_) if !writes => {}
                     Err(failure) => return Err(Ended::of_commit(failure)),
                 }
                 Ok(done)
             }
             done => {
-                // A connection that does not take it is dropped, which ends the transaction too.
+                // A connection on which the rollback fails is dropped, which also ends the
+                // transaction.
                 let is_usable = match in_transaction {
                     true if is_open => {
                         !connection.client.is_closed() && control("ROLLBACK").is_ok()
@@ -463,7 +464,7 @@ impl Connections {
                 }
                 let lost = || StoreError::Unavailable("a failed statement was passed over".into());
                 let failure = done.err().unwrap_or_else(|| lost().into());
-                // A statement alone commits with its answer.
+                // A single statement commits with its answer.
                 let is_unknown = writes && !in_transaction;
                 Err(if is_unknown { Ended::of_commit(failure) } else { Ended::Before(failure) })
             }

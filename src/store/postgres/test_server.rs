@@ -1,5 +1,5 @@
-//! A PostgreSQL server and a pooler before it, for the tests of one process: unprivileged, on
-//! sockets in a directory of their own, and gone with the process however that ends.
+//! A PostgreSQL server and a pooler in front of it, for the tests of one process: unprivileged, on
+//! sockets in a directory of their own. Both end with the process, however that ends.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -10,11 +10,12 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock};
 
-/// Nobody, of whom PostgreSQL runs where the tests are root's; it refuses root.
+/// The user `nobody`. PostgreSQL refuses to run as root, so it runs as this user if the tests are
+/// root's.
 const UNPRIVILEGED: u32 = 65_534;
-/// Set to `required`, a test fails where it would be left out.
+/// If set to `required`, a test fails instead of being left out.
 const ENGINES: &str = "BHAV_TEST_ENGINES";
-/// The pooler's port, which is in the name of its socket.
+/// The pooler's port, which is part of its socket's name.
 const POOLER_PORT: u16 = 6432;
 /// Roles that the pooler knows: more than the tests of a process make.
 const ROLES_MAX: u32 = 5_000;
@@ -41,7 +42,7 @@ wait $server
 rm -rf "$dir"
 "#;
 
-/// A running server of the process's own.
+/// A running server that belongs to this process.
 pub(crate) struct Server {
     pub(crate) directory: PathBuf,
     pub(crate) port: u16,
@@ -50,7 +51,7 @@ pub(crate) struct Server {
     keeper: Mutex<Child>,
 }
 
-/// The server of this process; `None`, said once by name, where there is no PostgreSQL.
+/// The server of this process; `None`, reported once by name, if PostgreSQL is not installed.
 pub(crate) fn server() -> Option<&'static Server> {
     static SERVER: OnceLock<Option<Server>> = OnceLock::new();
     SERVER.get_or_init(|| found("postgres", bin().is_some()).then(Server::start)).as_ref()
@@ -92,7 +93,7 @@ fn bin() -> Option<PathBuf> {
     Some(found.pop()?.1.join("bin")).filter(|bin| bin.join("postgres").exists())
 }
 
-/// Without the rights of root, and without terminal.
+/// A command without root's rights and without a terminal.
 fn unprivileged(program: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = Command::new(program);
     command.current_dir(std::env::temp_dir());
@@ -130,7 +131,7 @@ impl Server {
         Self::run(directory, port, bin, settings)
     }
 
-    /// A server that follows this one, and can be asked to take its place.
+    /// A standby of this server, which can be promoted.
     #[allow(dead_code, reason = "of the tests over HTTP alone")]
     pub(crate) fn start_standby(&self) -> Self {
         let (directory, bin) = (directory(), self.bin.clone());
@@ -153,7 +154,7 @@ impl Server {
         for setting in usual.iter().chain(settings).copied().chain([sockets.as_str()]) {
             command.extend(["-c".to_owned(), setting.to_owned()]);
         }
-        // At once, without waiting for clients.
+        // Ends at once, without waiting for clients.
         Self::keep(directory, port, bin, "QUIT", &command)
     }
 
@@ -236,7 +237,7 @@ impl Server {
         if ran.status.success() { Ok(text(&ran.stdout)) } else { Err(text(&ran.stderr)) }
     }
 
-    /// One of the server's own tools, for a database of its.
+    /// One of the server's own tools, for one of its databases.
     #[allow(dead_code, reason = "of the tests over HTTP alone")]
     pub(crate) fn tool(&self, program: &str, role: &str, database: &str) -> Command {
         let mut command = Command::new(self.bin.join(program));

@@ -1,4 +1,4 @@
-//! Turns over a real server, and what they fence.
+//! Turns over a real server, and the writes that they fence.
 
 use jiff::civil::date;
 
@@ -9,7 +9,7 @@ use crate::portfolio::PointSource;
 use crate::store::conformance::samples::{derived, point, sync, user};
 use crate::store::{Derive, NewPortfolio, Store, StoreError, Turn};
 
-/// An empty database, straight and through a pooler.
+/// An empty database, reached directly and through a pooler.
 fn databases() -> impl Iterator<Item = Schema> {
     [server(), pooler()].into_iter().flatten().map(Schema::through)
 }
@@ -87,7 +87,7 @@ fn who_lost_the_turn_stores_and_deletes_nothing() {
         sync(&a, id, Broker::B, 1, &["INFY"]);
         let first = a.take_turn(id).unwrap().unwrap();
         run_out(&schema);
-        // As long as nobody has taken it, nothing came between.
+        // A turn that ran out still holds until another node takes it.
         bring(&a, &first).unwrap();
         assert!(a.extend_turn(&first).unwrap());
         assert_eq!(b.take_turn(id).unwrap(), None);
@@ -98,7 +98,7 @@ fn who_lost_the_turn_stores_and_deletes_nothing() {
         assert_eq!(a.delete_portfolio(&first), Err(StoreError::TurnLost));
         assert!(!a.extend_turn(&first).unwrap());
         assert_eq!(a.portfolio(id).unwrap(), before);
-        // What others write of the portfolio meanwhile, as the evening does, refuses nobody.
+        // Other writes to the portfolio, such as the evening's close, refuse no turn.
         let version = b.portfolio_version(id).unwrap();
         schema.execute("UPDATE users SET portfolio_version = portfolio_version + 1").unwrap();
         assert!(b.portfolio_version(id).unwrap() > version);

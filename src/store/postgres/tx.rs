@@ -19,7 +19,7 @@ const LOCK_USERS: &str = "SELECT id FROM users WHERE id = ANY($1) ORDER BY id FO
 /// Statements sent together: enough to hide the network, and few enough to bound what waits.
 const PIPELINE_MAX: usize = 512;
 
-/// What is sent with the first statement of a transaction, at the cost of no round trip.
+/// Statements sent with the first statement of a transaction, at no extra round trip.
 pub(crate) struct Opening {
     pub(crate) begin: String,
     /// Users to lock.
@@ -30,7 +30,7 @@ pub(crate) struct Opening {
 pub(crate) struct PostgresTx<'a> {
     connection: &'a Connection,
     deadline: &'a Deadline,
-    /// `None` once it was sent, and where each statement is its own transaction.
+    /// `None` once it was sent, and if each statement is its own transaction.
     opening: Cell<Option<Opening>>,
     /// Whether a statement failed, which ends the transaction.
     failed: Cell<bool>,
@@ -55,8 +55,8 @@ impl<'a> PostgresTx<'a> {
         is_open
     }
 
-    /// Whether a statement failed. PostgreSQL would take a `COMMIT` for a rollback then, and not
-    /// say so.
+    /// Whether a statement failed. Then PostgreSQL would take a `COMMIT` for a rollback without
+    /// reporting it.
     pub(crate) fn has_failed(&self) -> bool {
         self.failed.get()
     }
@@ -70,7 +70,7 @@ impl<'a> PostgresTx<'a> {
         let done = self.connection.wait(self.deadline, async {
             let Some(Opening { begin, users }) = opening else { return work.await };
             let users: Vec<i64> = users.into_iter().map(|id| id.0).collect();
-            // Each is sent when it is first polled, so in this order.
+            // Each future is sent when it is first polled, so in this order.
             let lock = async {
                 match users.is_empty() {
                     true => Ok(Vec::new()),
@@ -130,7 +130,7 @@ impl Tx for PostgresTx<'_> {
 }
 
 impl Arg<'_> {
-    /// The type of the column, also where the argument is null.
+    /// The type of the column, also for a null argument.
     fn kind(&self) -> Type {
         match self {
             Self::Integer(_) => Type::INT8,

@@ -1,4 +1,4 @@
-//! SQLite does what every engine of the store has to do.
+//! Runs the store's conformance suite on SQLite.
 
 use std::path::PathBuf;
 

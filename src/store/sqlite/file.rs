@@ -100,16 +100,16 @@ pub(crate) fn open_for_writing(path: &Path, make: bool) -> Result<Connection, Op
     Ok(connection)
 }
 
-/// Called once in a process: counts the start, completes what an earlier process left to be done,
+/// Called once in a process: counts the start, completes the upkeep that an earlier process left,
 /// and moves the log's content into the database file.
 pub(crate) fn begin_start(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {
-    // The log is of a migration just now, or of a process that was killed.
+    // A log remains of a migration just now, or of a process that was killed.
     let has_log = length(&beside(path, "-wal")) > 0;
     begin_identity(connection, path)?;
     let finished = finish(connection, has_log);
     log::keep_filled(connection, path)?;
     if let Err(error) = finished {
-        // The service can run without this; it is tried again later.
+        // The service can run without this and tries again later.
         tracing::warn!(%error, "an earlier process's log could not be moved into the database yet");
     }
     Ok(())
@@ -143,7 +143,7 @@ pub(crate) fn open_beside(path: &Path) -> Result<Connection, OpenError> {
 /// Opens a file for reading that the writer has opened before.
 pub(crate) fn open_for_reading(path: &Path) -> rusqlite::Result<Connection> {
     let connection = match opened_for_reading(path, "") {
-        // On a read-only medium SQLite has to be told that no process writes.
+        // On a read-only medium SQLite needs `immutable`, which promises that no process writes.
         Err(error) if is_of_writing(&error) && length(&beside(path, "-wal")) == 0 => {
             opened_for_reading(path, "?immutable=1")?
         }
@@ -182,8 +182,8 @@ fn length(path: &Path) -> u64 {
     fs::metadata(path).map_or(0, |about| about.len())
 }
 
-/// Whether an empty file is where a database was. SQLite would take it for a new database and
-/// delete its log.
+/// Whether the file is empty although a database was here. SQLite would take it for a new database
+/// and delete its log.
 pub(crate) fn is_emptied(path: &Path) -> bool {
     length(path) == 0 && (stood(path) || length(&beside(path, "-wal")) > 0)
 }
@@ -221,7 +221,7 @@ fn make_private(path: &Path, make: bool) -> io::Result<()> {
         Err(error) if make && error.kind() == io::ErrorKind::NotFound => {
             // SQLite would take a log left behind for the new database's.
             log::set_aside(&beside(path, "-wal"))?;
-            // Done first, so that a start that is interrupted here can be repeated.
+            // Done first, so that a start interrupted here can be repeated.
             forget_mark(path)?;
             OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?.sync_all()?;
             match path.parent() {
@@ -319,7 +319,7 @@ RETURNING database_id, starts, moved_to, moved_ms";
 
 /// The first schema version with an id.
 const VERSION_MIN: i64 = 9;
-/// The first one that says where the file was copied to.
+/// The first schema version that records where the file was copied to.
 const MOVE_VERSION_MIN: i64 = 14;
 
 /// Content of the file beside the database.
@@ -327,18 +327,18 @@ const MOVE_VERSION_MIN: i64 = 14;
 struct Mark {
     database_id: String,
     starts: i64,
-    /// `None` where an older program wrote it.
+    /// `None` if an older program wrote the mark.
     file: Option<WhichFile>,
     /// Whether a service has the database open, or was killed while it had.
     #[serde(default)]
     is_open: bool,
 }
 
-/// What a copy of a file cannot have in common with it. A copy onto the file itself can.
+/// Properties that a copy of a file cannot share with it. A copy onto the file itself can.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct WhichFile {
     inode: u64,
-    /// When the file was made, where the file system knows that. Preferred, since some file systems
+    /// Creation time of the file, if the file system records it. Preferred, since some file systems
     /// give other inodes at each mount.
     made_ns: Option<i64>,
 }
@@ -363,7 +363,7 @@ fn mark_of(path: &Path) -> PathBuf {
     beside(path, ".mark")
 }
 
-/// Whether there was a database at `path` since a new one was last made there.
+/// Whether a database was at `path` since a new one was last made there.
 pub(crate) fn stood(path: &Path) -> bool {
     mark_of(path).exists()
 }
@@ -377,7 +377,7 @@ pub(crate) fn forget_mark(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Counts a start. Makes a new id if the file has none or is not the database that was here.
+/// Counts a start. Makes a new id if the file has none or is not the database of before.
 pub(crate) fn begin_identity(connection: &mut Connection, path: &Path) -> Result<(), Failure> {
     let mark = read_mark(path);
     let file = WhichFile::of(path).ok();
@@ -404,8 +404,8 @@ pub(crate) fn begin_identity(connection: &mut Connection, path: &Path) -> Result
         tracing::warn!(
             to,
             at = clock::iso(at),
-            "this database was copied to a server and ended here: what the server was told since \
-             is not in it; set BHAV_STORE_URL, or go on here by bhav backup and bhav restore"
+            "this database was copied to a server and ended here: changes made on the server since \
+             are not in it; set BHAV_STORE_URL, or go on here by bhav backup and bhav restore"
         );
     }
     if is_new {
@@ -413,13 +413,13 @@ pub(crate) fn begin_identity(connection: &mut Connection, path: &Path) -> Result
             "the database is new or was replaced: access tokens issued before are refused"
         );
     }
-    // Written last: a start that is interrupted before leaves a database with more starts than the
-    // mark, which is accepted.
+    // Written last: a start interrupted before leaves a database with more starts than the mark,
+    // which is accepted.
     write_mark(path, &mark);
     Ok(())
 }
 
-/// `None` also where it cannot be read.
+/// The mark; `None` also if it cannot be read.
 fn read_mark(path: &Path) -> Option<Mark> {
     let bytes = backups::read_small_file(&mark_of(path)).ok().flatten().unwrap_or_default();
     sonic_rs::from_slice(&bytes).ok()
@@ -428,7 +428,7 @@ fn read_mark(path: &Path) -> Option<Mark> {
 fn write_mark(path: &Path, mark: &Mark) {
     let bytes = sonic_rs::to_vec(mark).unwrap_or_default();
     if let Err(error) = backups::replace(&mark_of(path), &bytes) {
-        tracing::warn!(%error, "the mark file beside the database was not written");
+        tracing::warn!(%error, "the mark file of the database was not written");
     }
 }
 
@@ -440,21 +440,21 @@ pub(crate) fn is_open(path: &Path) -> bool {
     })
 }
 
-/// Notes that everything is in the database file, so that no log is missed.
+/// Records that everything is in the database file, so that a missing log is no loss.
 pub(crate) fn note_closed(path: &Path) {
     if let Some(mark) = read_mark(path).filter(|mark| mark.is_open) {
         write_mark(path, &Mark { is_open: false, ..mark });
     }
 }
 
-/// Notes that the database has this id now, so that the next start keeps it.
+/// Records the database's new id, so that the next start keeps it.
 pub(crate) fn note_renewed(path: &Path, database_id: &str) {
     if let Some(mark) = read_mark(path) {
         write_mark(path, &Mark { database_id: database_id.to_owned(), ..mark });
     }
 }
 
-/// Notes in the file that it was copied to a server, which goes on from it.
+/// Records in the file that it was copied to a server, which continues it.
 #[cfg(feature = "engines")]
 pub(crate) fn note_moved(path: &Path, to: &str, now_ms: i64) -> Result<(), Failure> {
     let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
@@ -540,16 +540,16 @@ pub(crate) fn clean_file(connection: &Connection, bytes_max: i64) -> Result<(), 
 // instructions. If a disk hangs there are no reports, and the supervisor's time-out ends the
 // start. Runs on the thread that opens the file.
 
-/// How long the supervisor waits after each report. Longer than a commit or a sync of some hundred
+/// Time that the supervisor waits after each report. Longer than a commit or a sync of some hundred
 /// megabytes takes, during which SQLite cannot call back.
 const SUPERVISOR_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time between two reports, so that a quick copy does not fill the supervisor's socket.
 const PAUSE_MS: u64 = 5_000;
-/// SQLite instructions between two looks at the clock: some thousand rows, which even a slow disk
+/// SQLite instructions between two checks of the clock: some thousand rows, which even a slow disk
 /// reads well within the supervisor's time-out.
 const INSTRUCTIONS: i32 = 10_000;
 
-/// Reports that another step begins.
+/// Reports the start of another step.
 pub(crate) fn step() {
     notify::extend_timeout(SUPERVISOR_TIMEOUT);
 }
@@ -581,11 +581,11 @@ fn watched<T>(
 
 /// Calls `report` if [`PAUSE_MS`] have passed since the beginning or since the last report.
 fn paced(clock: Clock, mut report: impl FnMut()) -> impl FnMut() {
-    let mut said_mono_ms = clock.monotonic_ms();
+    let mut reported_mono_ms = clock.monotonic_ms();
     move || {
         let now_mono_ms = clock.monotonic_ms();
-        if now_mono_ms.saturating_sub(said_mono_ms) >= PAUSE_MS {
-            said_mono_ms = now_mono_ms;
+        if now_mono_ms.saturating_sub(reported_mono_ms) >= PAUSE_MS {
+            reported_mono_ms = now_mono_ms;
             report();
         }
     }

@@ -22,7 +22,7 @@ use crate::store::condition::PROBE_WRITE;
 use crate::store::sqlite::writer::BUSY_TIMEOUT;
 use crate::store::tx::{Failure, Tx};
 
-/// How long emptying the log waits for readers; writes wait with it. A backup may read for much
+/// Time that emptying the log waits for readers; writes wait with it. A backup may read for much
 /// longer. Then the next probe tries again.
 pub(crate) const READERS_WAIT: Duration = Duration::from_millis(250);
 
@@ -94,8 +94,8 @@ pub(crate) fn set_aside(log: &Path) -> io::Result<()> {
     }
 }
 
-/// Whether the log of a service that was killed is gone. It has something in it from the start to
-/// the close ([`keep_filled`]).
+/// Whether the log of a killed service is missing. A running service's log is never empty
+/// ([`keep_filled`]).
 pub(crate) fn is_lost(path: &Path) -> bool {
     crate::store::sqlite::file::is_open(path) && is_empty(path)
 }
@@ -104,7 +104,7 @@ fn is_empty(path: &Path) -> bool {
     fs::metadata(beside(path, "-wal")).map_or(0, |about| about.len()) == 0
 }
 
-/// Writes something into a log that was emptied, so that its loss can be told.
+/// Writes a row into a log that was emptied, so that its loss can be detected.
 pub(crate) fn keep_filled(connection: &Connection, path: &Path) -> Result<(), Failure> {
     match is_empty(path) {
         true => connection.run(PROBE_WRITE, &[]).map(drop),
@@ -124,10 +124,9 @@ pub(crate) fn empty(connection: &Connection, patience: Duration) -> rusqlite::Re
 
 // ---- Inode
 //
-// Which file a path names: it may come to name another one.
+// Identity of the file that a path names, since the path may come to name another.
 
-/// Identity of the file behind a path (device and inode), since a path may come to name another
-/// file.
+/// Identity of the file behind a path: device and inode.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Inode {
     device: u64,

@@ -66,7 +66,7 @@ fn dangling(connection: &Connection) -> rusqlite::Result<Option<String>> {
     rows.next()?.map(|row| row.get(0)).transpose()
 }
 
-/// The first line of an integrity check. The rest says the same of other pages.
+/// The first line of an integrity check. The other lines repeat it for other pages.
 fn one_line(found: &str) -> String {
     let mut lines = found.lines().map(str::trim).filter(|line| !line.is_empty());
     let worst = lines.clone().find(|line| !line.starts_with("***"));
@@ -137,7 +137,7 @@ pub(crate) struct Restored {
 /// directory.
 ///
 /// # Errors
-/// [`MaintenanceError`]. Then the old database is still at `path`, or under the name it is kept by.
+/// [`MaintenanceError`]. Then the old database is still at `path`, or under that name.
 pub(crate) fn restore(
     backup: &Path,
     path: &Path,
@@ -159,7 +159,7 @@ fn set_aside(path: &Path, kept: &Path) -> Result<Option<PathBuf>, MaintenanceErr
     let there = path.exists();
     if there {
         // Moves the log into the file, so that the file is complete. A damaged database keeps its
-        // log beside it.
+        // log next to it.
         if !file::is_emptied(path) {
             let _ = fold_log(path);
         }
@@ -182,7 +182,7 @@ fn fold_log(path: &Path) -> rusqlite::Result<()> {
     log::empty(&Connection::open_with_flags(path, flags)?, BUSY_TIMEOUT).map(drop)
 }
 
-/// Opens the file for reading. If there is a log, SQLite makes its shared memory beside it.
+/// Opens the file for reading. If there is a log, SQLite makes its shared memory next to it.
 fn open(path: &Path) -> Result<Connection, MaintenanceError> {
     // SQLite's own error would not name the cause.
     let about = File::open(path).and_then(|file| file.metadata());
@@ -213,7 +213,7 @@ fn report(connection: &Connection, path: &Path) -> Result<FileReport, Maintenanc
         OpenError::System(source) => MaintenanceError::file(path)(source),
         OpenError::Emptied { .. } => emptied(path),
         OpenError::Store(error) => MaintenanceError::Store(error),
-        // SQLite has read the file, so it was not too old for it.
+        // SQLite has read the file, so its version is not the cause.
         OpenError::Foreign { .. } | OpenError::OldSqlite(_) => {
             MaintenanceError::Foreign(path.to_owned())
         }
@@ -261,8 +261,8 @@ fn sync_parent(path: &Path) -> Result<(), MaintenanceError> {
 
 // ---- Unfinished
 //
-// Copies under way: written under a temporary name, private from the beginning, and
-// distinguishable from what an interrupted command left behind. Runs on a command's main thread;
+// Copies in progress: written under a temporary name, private from the beginning, and
+// distinguishable from the leftovers of an interrupted command. Runs on a command's main thread;
 // blocks.
 
 /// Makes the temporary file of a copy and locks it while it is written, so that an abandoned one
@@ -295,7 +295,7 @@ pub(crate) fn remove_unfinished(path: &Path) -> Result<bool, MaintenanceError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         Err(error) => return Err(MaintenanceError::file(path)(error)),
     }
-    // The journal that SQLite keeps beside a file that it writes.
+    // The journal that SQLite keeps next to a file that it writes.
     let _ = fs::remove_file(beside(path, "-journal"));
     fs::remove_file(path).map(|()| true).map_err(MaintenanceError::file(path))
 }

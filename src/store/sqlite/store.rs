@@ -32,7 +32,7 @@ use crate::store::tx::{
 /// The file's name in the state directory.
 pub const FILE_NAME: &str = "bhav.sqlite";
 
-/// Reader threads where the settings do not say. More help only if the disk is slow.
+/// Default number of reader threads. More help only if the disk is slow.
 const READERS: usize = 2;
 /// Most waiting requests of each kind. Beyond it, an immediate refusal is better than a wait that
 /// times out.
@@ -123,7 +123,8 @@ impl Sqlite {
         Ok(written)
     }
 
-    /// If rows were erased, that is counted and the log is emptied before the answer.
+    /// Same as `write`. If rows were erased, counts the erasure and empties the log before
+    /// answering.
     pub(crate) fn erase<T: Send + 'static>(
         &self,
         write: &Write,
@@ -155,17 +156,17 @@ impl Sqlite {
 
 // ---- Care
 //
-// Upkeep of the database file: probes it, does what an erasure left to be done, and closes it.
-// Runs on the lane of the probe, and for the close on the main thread.
+// Upkeep of the database file: probes it, completes what an erasure left, and closes it. Runs on
+// the lane of the probe, and for the close on the main thread.
 
-/// After the file has been rewritten, the next rewrite waits this many times as long as the last
-/// one took, because no write is possible during it.
+/// After a rewrite of the file, the next one waits this many times as long as the last one took,
+/// because no write is possible during it.
 const CLEAN_PAUSES: u64 = 20;
-/// Time for writing what waits and emptying the log.
+/// Time for writing the waiting jobs and emptying the log.
 const CLOSE_DEADLINE_MS: u64 = 10_000;
 
 impl Sqlite {
-    /// Completes what an erasure left to be done.
+    /// Completes the upkeep that an erasure left.
     pub(crate) fn keep_up(&self) -> Result<()> {
         if self.cleaning_is_due() {
             return self.clean();
@@ -206,7 +207,7 @@ impl Sqlite {
             Ok(())
         });
         if let Err(error) = closed {
-            tracing::warn!(%error, "the database was not closed; its log stays beside it");
+            tracing::warn!(%error, "the database was not closed; its log stays next to it");
         }
     }
 }
@@ -282,8 +283,8 @@ impl Condition {
         self.expect_in_place().is_ok() && self.log.in_place()
     }
 
-    /// Notes that the file was opened with the current schema. The state becomes good by this only
-    /// the first time; afterwards only a successful write shows that.
+    /// Records that the file was opened with the current schema. The first time, this makes the
+    /// state good. Afterwards only a successful write does.
     pub(crate) fn opened(&self, takes_writes: bool) -> io::Result<()> {
         if self.was_opened() {
             return Ok(());
@@ -298,7 +299,7 @@ impl Condition {
         Ok(())
     }
 
-    /// Notes that the file can be read and not written. From now on this process opens no other
+    /// Records that the file can be read but not written. From now on this process opens no other
     /// file.
     pub(crate) fn readable(&self) -> io::Result<()> {
         if !self.was_opened() {
@@ -309,21 +310,21 @@ impl Condition {
         Ok(())
     }
 
-    /// Notes a successful write. It does not end the state of a damaged file.
+    /// Records a successful write. It does not end the state of a damaged file.
     pub(crate) fn worked(&self) {
         if !matches!(self.seen.state(), State::Ok | State::Corrupt | State::Stuck) {
             self.seen.set(State::Ok, "");
         }
     }
 
-    /// Notes a failure that shows the file to be in `state`.
+    /// Records a failure that shows the file to be in `state`.
     pub(crate) fn failed(&self, state: State, cause: &str) {
         if self.seen.state() != State::Corrupt {
             self.seen.set(state, cause);
         }
     }
 
-    /// Converts a failure into the caller's error, and notes the state that it shows.
+    /// Converts a failure into the caller's error, and records the state that it shows.
     pub(crate) fn judge(&self, failure: Failure) -> StoreError {
         let error = match failure {
             Failure::Refused(error) => return error,
@@ -412,10 +413,10 @@ fn wrong_type(error: FromSqlError) -> rusqlite::Error {
 
 // ---- Users
 //
-// The connection of an operator's command, beside a running service or without one. Used on the
+// The connection of an operator's command, next to a running service or without one. Used on the
 // command's main thread; blocks.
 
-/// The database, opened beside the service.
+/// The database, opened next to the service.
 pub(crate) struct SqliteUsers {
     path: PathBuf,
     pub(crate) connection: Connection,
@@ -442,7 +443,7 @@ impl SqliteUsers {
         connection.pragma_update(None, "synchronous", "full")?;
         connection.pragma_update(None, "foreign_keys", true)?;
         connection.pragma_update(None, "secure_delete", true)?;
-        // The next start looks whether the log of a killed service is still there.
+        // The next start checks whether the log of a killed service is still there.
         let keep = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
         connection.set_db_config(keep, file::is_open(path))?;
         Ok(connection)

@@ -1,4 +1,4 @@
-//! What is SQLite's own: one writer that groups commits, and readers beside it.
+//! SQLite's own behaviour: one writer that groups commits, and concurrent readers.
 
 use std::path::PathBuf;
 

@@ -17,8 +17,8 @@ use crate::store::tx::Failure;
 
 /// The only connection that writes.
 pub(crate) struct SqliteLedger {
-    /// `None` if the file could not be opened, or after an error that may be the connection's. The
-    /// next transaction opens a new one.
+    /// `None` if the file could not be opened, or after an error that the connection may have
+    /// caused. The next transaction opens a new one.
     connection: Option<Connection>,
     /// Count of rows changed on this connection when the current job began.
     changes_before: u64,
@@ -26,7 +26,7 @@ pub(crate) struct SqliteLedger {
     wrote: bool,
     /// Whether this process's start was counted in the file.
     begun: bool,
-    /// Whether a process before this one was killed and its log is gone.
+    /// Whether an earlier process was killed and its log is gone.
     log_is_lost: bool,
     then: AfterCommit,
     condition: Arc<Condition>,
@@ -62,7 +62,7 @@ impl SqliteLedger {
         };
         match ledger.connect() {
             Err(error) if error.ends_the_start() => return Err(error),
-            // The condition has recorded what is wrong.
+            // The condition has recorded the fault.
             Ok(()) => drop(ledger.begin_start()),
             Err(_) => {}
         }
@@ -112,7 +112,7 @@ impl SqliteLedger {
         Ok(())
     }
 
-    /// Opens a file that cannot be written for reading.
+    /// Opens a file that cannot be written, for reading.
     fn look(&self) -> Result<(), OpenError> {
         open_beside(self.condition.path())?;
         Ok(self.condition.readable()?)
@@ -132,12 +132,12 @@ impl SqliteLedger {
         work(connection).map_err(|failure| self.condition.judge(failure))
     }
 
-    /// Has the log emptied after this transaction, before its jobs are answered.
+    /// Empties the log after this transaction, before its jobs are answered.
     pub(crate) fn then_empty_log(&mut self) {
         self.then.empty_log = true;
     }
 
-    /// Has the file rewritten after this transaction, if that is due.
+    /// Rewrites the file after this transaction, if that is due.
     pub(crate) fn then_clean(&mut self) {
         self.then.clean = true;
     }
@@ -162,8 +162,8 @@ impl SqliteLedger {
     }
 
     /// If the name of the log or of its index no longer refers to the file that SQLite writes to,
-    /// moves the log's content into the database and opens everything again. Until that is done
-    /// nothing is written.
+    /// moves the log's content into the database and opens everything again. Until then nothing is
+    /// written.
     fn follow_log(&mut self) -> Result<()> {
         let Some(connection) = &self.connection else { return Ok(()) };
         if self.condition.log.in_place() {
@@ -200,7 +200,7 @@ impl SqliteLedger {
     /// reported as done.
     fn expect_kept(&mut self) -> Result<()> {
         let kept = self.condition.expect_in_place().and_then(|()| self.follow_log());
-        // The commit may be found again if somebody puts the file back.
+        // The commit reappears if somebody puts the file back.
         kept.map_err(|_| StoreError::Late)
     }
 
@@ -230,7 +230,7 @@ impl SqliteLedger {
     fn keep_log_filled(&self) {
         let Some(connection) = self.connection.as_ref().filter(|_| self.begun) else { return };
         if let Err(error) = log::keep_filled(connection, self.condition.path()) {
-            tracing::debug!(%error, "the emptied log has nothing in it");
+            tracing::debug!(%error, "cannot write into the emptied log");
         }
     }
 
@@ -261,8 +261,8 @@ impl Ledger for SqliteLedger {
         self.condition.expect_in_place()?;
         self.follow_log()?;
         self.condition.expect_lock()?;
-        // A read-only connection stays read-only when the file no longer is, and one that had an
-        // I/O error may have it again.
+        // A read-only connection stays read-only when the file no longer is, and a connection with
+        // an I/O error may have it again.
         if matches!(self.condition.seen.state(), State::ReadOnly | State::Unavailable) {
             self.disconnect();
         }
@@ -318,7 +318,7 @@ impl Ledger for SqliteLedger {
 
 // ---- Lock wait
 //
-// How long a connection to the database waits for another process that uses the file.
+// Time that a connection to the database waits for another process that uses the file.
 
 /// Another process may be a backup. Less than any write's deadline.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_millis(2_000);
@@ -327,10 +327,11 @@ pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_millis(2_000);
 //
 // The read-only connections. Used by the threads of the lane `store-reader`.
 
-/// At most one connection per thread of the lane.
+/// Connections not in use, at most one per thread of the lane.
 pub(crate) struct Readers {
     idle: Mutex<Vec<Connection>>,
-    /// How often all connections were retired. One of an earlier generation is not reused.
+    /// Number of times that all connections were retired. A connection of an earlier generation is
+    /// not reused.
     generation: AtomicU64,
     condition: Arc<Condition>,
 }
@@ -340,7 +341,7 @@ impl Readers {
         Self { idle: Mutex::new(Vec::new()), generation: AtomicU64::new(0), condition }
     }
 
-    /// Retires all connections. One in use is closed when its work ends.
+    /// Retires all connections. A connection in use is closed when its work ends.
     pub(crate) fn retire(&self) {
         let mut idle = self.idle.lock();
         self.generation.fetch_add(1, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! What says how old prices are where sources run behind, or are not of one mind.
+//! The members that describe the age of prices while sources are delayed or differ.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ use crate::support::{SNAPSHOT, Scene, TRADING, until};
 
 const LOGIN: &str = r#"{"email":"age@example.com","password":"nine green parrots"}"#;
 
-/// The public provider alone, and holdings at its prices.
+/// Only the public provider serves, and holdings have its prices.
 pub fn delayed_prices(checker: &mut Checker) {
     let clock = Clock::manual(TRADING.parse().unwrap());
     let settings =
@@ -31,7 +31,7 @@ pub fn delayed_prices(checker: &mut Checker) {
     let body =
         format!(r#"{{"api_key":"simkeya-1","api_secret":"simsecreta","request_token":"{code}"}}"#);
     walk.expect(200, "POST", "/api/portfolio/sync", &body);
-    // Prices of after the sync come two minutes later.
+    // The prices come two minutes after the sync.
     clock.advance_ms(130_000);
     stepping(&clock, "a holding at a delayed price", || {
         walk.get(SNAPSHOT);
@@ -43,7 +43,8 @@ pub fn delayed_prices(checker: &mut Checker) {
     service.stop();
 }
 
-/// Broker A has gone, and the public provider has passed it with some indices and not with others.
+/// Broker A is gone, and the public provider's prices are newer for some indices and older for
+/// others.
 pub fn indices_of_their_own_times(checker: &mut Checker) {
     let clock = Clock::manual(TRADING.parse().unwrap());
     let passes = Arc::new(AtomicBool::new(false));
@@ -94,7 +95,7 @@ fn of_public(json: &Value, name: &str) -> bool {
     of("source") == "public" && of("stale").is_boolean() && of("delay_s").is_number()
 }
 
-/// Those of the indices that are asked for, each at its time.
+/// Rows of the requested indices, each with its own time.
 fn rows(asked: &Asked, indices: &[(&str, Timestamp)]) -> Said {
     let row = |(name, at): &(&str, Timestamp)| {
         asked.target.contains(name).then(|| {

@@ -1,4 +1,4 @@
-//! Every success that is described is had, and every field that is described comes.
+//! Every described success occurs, and every described field.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,12 +20,12 @@ const ENTRY: &str = r#"{"traded_on":"2026-11-20","symbol":"NIFTY 26NOV 25000 CE"
     "tags":["one","two"]}"#;
 const BARE: &str = r#"{"traded_on":"2026-11-19","symbol":"INFY","side":"sell","quantity":0.5,
     "price":0}"#;
-/// Of a wrong clock, of backups, of refused reloads and of a taken address: those have scenarios of
-/// their own.
+/// Fields of a wrong clock, of backups, of refused reloads and of a taken address: those have
+/// scenarios of their own.
 const NEVER_THERE: [&str; 40] = [
-    // Of candles that must be fetched again: in the tests of signals.
+    // Candles that must be fetched again: in the tests of signals.
     "Candles.suspect",
-    // Of ten weeks of judged signals: in the tests of signals.
+    // Ten weeks of judged signals: in the tests of signals.
     "BrierComparison.difference",
     "BrierComparison.high",
     "BrierComparison.low",
@@ -35,7 +35,7 @@ const NEVER_THERE: [&str; 40] = [
     "Interval.low",
     "Interval.standard_error",
     "Interval.value",
-    // Where patterns of the day contradict each other: in the tests of signals.
+    // Patterns of one day that contradict each other: in the tests of signals.
     "ListedSignal.conflict",
     "HealthClock.ahead_of_exchange_ms",
     "Health.backup",
@@ -45,13 +45,13 @@ const NEVER_THERE: [&str; 40] = [
     "HealthReload.refused_ist",
     "Health.admin_listener",
     "HealthAdminListener.failure",
-    // Of connections to other machines: in the tests of health and of nodes.
+    // Connections to other machines: in the tests of health and of nodes.
     "Health.exposed",
     "HealthExposed.setting",
     "HealthExposed.reason",
     "Health.shared_server",
     "HealthSharedServer.refused",
-    // Of one node among several: in their tests.
+    // One node of several: in their tests.
     "Health.node",
     "Health.leader",
     "Health.epoch",
@@ -69,7 +69,7 @@ const NEVER_THERE: [&str; 40] = [
     "HealthChanges.applied",
     "HealthChanges.age_ms",
 ];
-/// What these walks have of markets is simulated, on a clock that was set.
+/// All market data here is simulated, on a clock that was set.
 const ALWAYS_THERE: [&str; 9] = [
     "Candles.simulated",
     "HealthMarket.calendar_until",
@@ -82,7 +82,7 @@ const ALWAYS_THERE: [&str; 9] = [
     "ProvisionalRecord.simulated",
 ];
 
-/// Activations, an account, both brokers, a journal, and away with it.
+/// Activations, an account, both brokers, a journal, and the deletion of all.
 fn one_user(checker: &mut Checker) {
     let scene = Scene::at(TRADING);
     let mut config = scene.config_without_tokens();
@@ -155,7 +155,7 @@ fn code(scene: &Scene, route: &str, name: &str) -> String {
 fn before_and_after_syncs(walk: &mut Walk<'_>, scene: &Scene) {
     READS.iter().for_each(|target| drop(walk.get(target)));
     walk.get("/api/portfolio/holdings?live=true");
-    // The server's own key, which is warned of, and another.
+    // The server's own key, which causes a warning, and another.
     for key in ["simkeya", "simkeya-1"] {
         let code = code(scene, "broker_a/request_token", "request_token");
         let body =
@@ -175,7 +175,7 @@ fn before_and_after_syncs(walk: &mut Walk<'_>, scene: &Scene) {
     });
 }
 
-/// Forty shares at the depository, thirty of them with a cost.
+/// Forty shares at the depository, of which thirty have a cost.
 fn a_cost_of_some_shares(walk: &mut Walk<'_>, scene: &Scene) {
     let held = r#"{"user_id":"PF0001",
         "demat":[{"stock_code":"TCS","isin":"INE467B01029","quantity":"40"}],
@@ -220,7 +220,7 @@ fn journal(walk: &mut Walk<'_>) {
     walk.expect(200, "DELETE", &entry, "");
 }
 
-/// What broker A says of a user at the first sync, after a split, a sale and a purchase, and after
+/// Broker A's rows for a user at the first sync, after a split, a sale and a purchase, and after
 /// one more purchase and a corrected cost.
 fn broker(asked: &Asked, sync: usize) -> Said {
     let row = |name: &str, quantity: u32, average: u32, last: u32| {
@@ -251,7 +251,7 @@ fn broker(asked: &Asked, sync: usize) -> Said {
     })
 }
 
-/// Nothing that this broker says is simulated.
+/// None of this broker's data is simulated.
 fn a_split_and_a_sale(checker: &mut Checker) {
     let syncs = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&syncs);
@@ -275,7 +275,7 @@ fn a_split_and_a_sale(checker: &mut Checker) {
     service.stop();
 }
 
-/// A stream's beginning, and that there is one.
+/// The beginning of a stream.
 fn stream(walk: &mut Walk<'_>) {
     let mut events = EventReader::open(walk.service, STREAM, "");
     let event = events.event_named("snapshot");
@@ -297,8 +297,8 @@ fn stream(walk: &mut Walk<'_>) {
     assert_eq!(walk.send("GET", STREAM, "If-None-Match: *\r\n", "").status, 304);
 }
 
-/// Health while all is well, and while no feed answers; a snapshot that is stale, and one that
-/// survived a restart.
+/// Health while all is well, and while no feed answers; a stale snapshot, and one restored after a
+/// restart.
 fn feeds_that_come_and_go(checker: &mut Checker) {
     let scene = Scene::at(TRADING);
     let service = scene.start();
@@ -326,7 +326,7 @@ fn feeds_that_come_and_go(checker: &mut Checker) {
     service.stop();
 }
 
-/// Health before prices are pushed, while they are, and once they are not.
+/// Health before prices are pushed, during that, and after it.
 fn a_ticker_that_comes_and_goes(checker: &mut Checker) {
     let scene = Scene::at(TRADING);
     scene.fault("broker_a.ticker", r#"{"kind":"heartbeat_only"}"#);
@@ -344,7 +344,7 @@ fn a_ticker_that_comes_and_goes(checker: &mut Checker) {
     service.stop();
 }
 
-/// Signals of a finished day, then those of a running one beside them.
+/// Signals of a finished day, then together with those of a running one.
 fn signals(checker: &mut Checker) {
     let stage = Stage::with("2026-11-19", &NINE, 1);
     let service = stage.start();

@@ -1,4 +1,5 @@
-//! Judges an answer by the description, and remembers what of the description has been seen.
+//! Checks an answer against the description, and records which parts of the description have
+//! occurred.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 use crate::contract::openapi::{document, object, operations, resolved};
 use crate::support::{Answer, EVENT_STREAM};
 
-/// On every answer, or a matter of the connection and the coding.
+/// Headers of every answer, or of the connection and the coding.
 const HEADERS_OF_ALL: [&str; 7] = [
     "date",
     "x-content-type-options",
@@ -22,7 +23,7 @@ const HEADERS_OF_ALL: [&str; 7] = [
 pub struct Checker {
     pub document: Value,
     validators: BTreeMap<String, Validator>,
-    /// Method, path and status.
+    /// Method, path and status of each answer.
     pub answered: BTreeSet<(String, String, u16)>,
     /// `Schema.property` of successes, present or absent.
     pub present: BTreeSet<String>,
@@ -52,7 +53,7 @@ impl Checker {
         self.operation(method, path).pointer(pointer).cloned()
     }
 
-    /// Checks that the answer is one that the operation has.
+    /// Checks that the operation describes the answer.
     #[track_caller]
     pub fn check(&mut self, method: &str, path: &str, answer: &Answer) {
         let document = self.document.clone();
@@ -113,7 +114,7 @@ impl Checker {
         }
     }
 
-    /// References of `schema` lead into the document.
+    /// References of `schema` point into the document.
     fn compiled(&self, schema: &Value) -> Validator {
         let whole = json!({
             "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -135,7 +136,7 @@ impl Checker {
         assert!(errors.is_empty(), "{said}\n{}", errors.join("\n"));
     }
 
-    /// Notes which properties `value` has, or with none every one that there is.
+    /// Records the properties that `value` has; without a value, all of the schema.
     fn note(&mut self, document: &Value, place: &str, schema: &Value, value: Option<&Value>) {
         if let Some(reference) = schema.get("$ref") {
             let name = reference.as_str().unwrap().rsplit('/').next().unwrap();
@@ -178,7 +179,7 @@ impl Checker {
         }
     }
 
-    /// Every success, every property of one, and every property that may be left out.
+    /// Every success, every property of one, and every optional property.
     pub fn everything(&self) -> Self {
         let mut all = Self::new();
         let document = document();

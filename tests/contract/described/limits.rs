@@ -1,5 +1,5 @@
-//! The limits that the description states are those that are kept: at each nothing is said, past
-//! it the field is named.
+//! The described limits are enforced: a value at the limit is accepted, one past it is refused by
+//! field.
 
 use serde_json::{Map, Value, json};
 
@@ -11,7 +11,7 @@ use crate::support::{Answer, Scene, TRADING, bearer};
 pub const ENTRY: &str =
     r#"{"traded_on":"2026-11-20","symbol":"INFY","side":"buy","quantity":1,"price":2}"#;
 
-/// What the refusal says of `field`; none where it says nothing, or nothing was refused.
+/// The refusal's fault of `field`; `None` without one, or if nothing was refused.
 fn fault(answer: &Answer, field: &str) -> Option<String> {
     let json: Value = serde_json::from_slice(&answer.body).ok()?;
     let errors = json.get("errors")?.as_array()?;
@@ -19,7 +19,7 @@ fn fault(answer: &Answer, field: &str) -> Option<String> {
     Some(found["message"].as_str().unwrap().to_owned())
 }
 
-/// A text of this length that the field takes.
+/// A text of this length that the field accepts.
 fn text(field: &str, schema: &Value, chars: usize) -> String {
     match (schema.get("format").and_then(Value::as_str), field) {
         (Some("email"), _) if chars < 200 => format!("{}@b", "a".repeat(chars.saturating_sub(2))),
@@ -29,12 +29,12 @@ fn text(field: &str, schema: &Value, chars: usize) -> String {
             format!("{local}@{domain}")
         }
         (_, "symbol") => "A".repeat(chars),
-        // Not one byte a character.
+        // Characters of more than one byte.
         _ => "\u{e9}".repeat(chars),
     }
 }
 
-/// A body that is good but for what is not known to any broker.
+/// A valid body whose credentials no broker knows.
 fn good(path: &str) -> Map<String, Value> {
     let body = match path {
         "/api/auth/register" => json!({"email": "x@example.com", "password": "nine parrots"}),
@@ -62,8 +62,8 @@ struct Bench<'a, 'w> {
 }
 
 impl Bench<'_, '_> {
-    /// What is said of the field with this value; a field that nobody knows never reaches a broker,
-    /// for another one is of the wrong type.
+    /// The fault of the field with this value. A request with an unknown field reaches no broker,
+    /// since another field has the wrong type.
     fn said(&mut self, value: Value) -> Option<String> {
         let mut body = good(self.path);
         let other = body.keys().find(|name| *name != self.field).cloned();
@@ -91,7 +91,7 @@ impl Bench<'_, '_> {
         let field = self.field;
         if let Some(max) = schema.get("maxLength").and_then(Value::as_u64) {
             let max = usize::try_from(max).unwrap();
-            // Of a login only what is far too long for an address is a fault of the field's.
+            // In a login only a text far too long for an address is a fault of the field.
             if !(field == "email" && self.path == "/api/auth/login") {
                 let of = |chars| json!(text(field, schema, chars));
                 self.expect(of(max), of(max + 1));
@@ -148,7 +148,7 @@ fn bodies_are_kept_to_the_limits_that_are_described() {
         };
         let body = resolved(&document, body);
         for (field, schema) in body["properties"].as_object().unwrap() {
-            // Without a secret in the settings it is not looked at: `activation.rs`.
+            // Without a secret in the settings the field is not checked: see `activation.rs`.
             if field == "secret" {
                 continue;
             }
@@ -178,13 +178,13 @@ fn parameters_are_kept_to_the_limits_that_are_described() {
         for parameter in parameters.into_iter().flatten() {
             let parameter = resolved(&document, parameter);
             let name = parameter["name"].as_str().unwrap();
-            // Any `last_event_id` is taken; one that is no id is like none.
+            // Any `last_event_id` is accepted; an invalid one counts as none.
             if parameter["in"] != "query" || ["symbols", "last_event_id"].contains(&name) {
                 continue;
             }
             tried += 1;
             let schema = resolved(&document, &parameter["schema"]);
-            // What the route wants besides.
+            // Other parameters that the route needs.
             let others = match (path, name) {
                 ("/api/market/candles", "days") => "symbol=NSE:INFY&",
                 _ => "",
@@ -211,7 +211,7 @@ fn parameters_are_kept_to_the_limits_that_are_described() {
     service.stop();
 }
 
-/// Values that the schema allows, at its limits, and such as it does not, just past them.
+/// Values at the schema's limits, and values just past them.
 fn examples(schema: &Value) -> (Vec<String>, Vec<String>) {
     let number = |word: &str| schema[word].as_i64().unwrap();
     match schema["type"].as_str().unwrap() {
@@ -231,17 +231,17 @@ fn examples(schema: &Value) -> (Vec<String>, Vec<String>) {
             let good = good.map(|word| word.as_str().unwrap().replace('&', "%26")).collect();
             (good, vec!["INFY".into(), "NSE:infy".into(), format!("NSE:{}", "A".repeat(45))])
         }
-        // A cursor: only what was handed out.
+        // A cursor: only values that the service issued.
         _ => (Vec::new(), Vec::new()),
     }
 }
 
-/// JSON text of so many arrays in each other.
+/// JSON text of `depth` nested arrays.
 fn nested(depth: usize) -> String {
     "[".repeat(depth) + &"]".repeat(depth)
 }
 
-/// An entry of so many bytes, all of them but its fields in a member that is not known.
+/// An entry of `bytes` bytes, padded by an unknown member.
 fn padded(bytes: usize) -> String {
     let entry = |padding: &str| ENTRY.replacen('{', &format!("{{\"x\":\"{padding}\","), 1);
     entry(&"y".repeat(bytes - entry("").len()))
@@ -319,7 +319,7 @@ fn symbols_are_as_many_as_described() {
         let symbols: Vec<String> = (0..count).map(|number| format!("NSE:X{number}")).collect();
         format!("/api/portfolio/live-prices?symbols={}", symbols.join(","))
     };
-    // Broker A's list is complete: none of them exists.
+    // Broker A's list is complete, so none of the symbols exists.
     assert_eq!(walk.get(&of(max)).unavailable().len() as u64, max);
     let refused = walk.expect(400, "GET", &of(max + 1), "");
     refused.expect_problem(400, "too_many_symbols");

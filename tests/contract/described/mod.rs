@@ -1,4 +1,4 @@
-//! Real answers of a real service, held against the description that it serves: each field, each
+//! Real answers of a real service, compared with the description that it serves: each field, each
 //! header, each code and each limit.
 
 mod ages;

@@ -10,7 +10,7 @@ use crate::support::{Answer, SNAPSHOT, Scene, TRADING, bearer, until};
 
 const LOGIN: &str = r#"{"email":"walk@example.com","password":"nine green parrots"}"#;
 
-/// A target of the route, of an entry that never was.
+/// A target of the route, for an entry that never existed.
 fn target(route: &Route) -> String {
     route.path.replace("{id}", "999999")
 }
@@ -65,7 +65,7 @@ fn bodies_that_are_none_are_refused_as_described() {
             continue;
         }
         tried += 1;
-        // A logout needs none.
+        // A logout needs no body.
         let is_optional = route.path == "/api/auth/logout";
         if !is_optional {
             let text = "Content-Type: text/plain\r\nContent-Length: 0\r\n";
@@ -81,7 +81,7 @@ fn bodies_that_are_none_are_refused_as_described() {
         code(&walk.send(method, &target, "", &large), 413, "body_too_large");
     }
     assert!(tried > 8, "{tried}");
-    // What is wrong before a route is looked for.
+    // Faults found before the route is matched.
     let answer = service.client().ask("GET /api/health HTTP/9.9\r\nHost: localhost\r\n\r\n");
     walk.checker.check("GET", "/api/health", &answer);
     assert_eq!(answer.status, 505);
@@ -107,7 +107,7 @@ fn what_is_not_there_yet_is_refused_as_described() {
     code(&walk.send("GET", &format!("{prices}NSE:INFY"), "", ""), 503, "quotes_unavailable");
     code(&walk.send("GET", prices, "", ""), 400, "symbols_missing");
     code(&walk.send("GET", &format!("{prices}INFY"), "", ""), 400, "symbol_malformed");
-    // A report or, in the first moments, a problem.
+    // A health document or, in the first moments, a problem.
     let health = until("health that is down", || {
         let answer = walk.send("GET", "/api/health", "", "");
         (answer.header("content-type") == Some("application/json")).then_some(answer)

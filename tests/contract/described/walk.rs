@@ -1,4 +1,4 @@
-//! A client that has each of its answers checked.
+//! A client whose answers are all checked.
 
 use super::checker::Checker;
 use crate::support::{Answer, Service, bearer};
@@ -15,13 +15,13 @@ impl<'a> Walk<'a> {
         Self { service, checker, auth: String::new() }
     }
 
-    /// As `token`'s owner from here on.
+    /// From here on requests come from the owner of the answer's token.
     pub fn enter(&mut self, answer: &Answer) {
         let json: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
         self.auth = bearer(json["access_token"].as_str().unwrap());
     }
 
-    /// `path` as the document has it, without its query.
+    /// The path in the document's form, without the query.
     #[track_caller]
     fn path_of(target: &str) -> String {
         let path = target.split('?').next().unwrap();
@@ -31,7 +31,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Sends it with `headers` beside who is calling; an empty `body` is none.
+    /// Sends a request with `headers` and the user's token; an empty `body` is none.
     #[track_caller]
     pub fn send(&mut self, method: &str, target: &str, headers: &str, body: &str) -> Answer {
         let headers = format!("{}{headers}", self.auth);
@@ -44,7 +44,7 @@ impl<'a> Walk<'a> {
         let path = Self::path_of(target);
         self.checker.check(method, &path, &answer);
         if answer.status < 300 && !body.is_empty() {
-            // What is taken is what is described, too.
+            // An accepted body must match its description too.
             let schema = self.checker.request(method, &path).expect("it takes a body");
             let value = serde_json::from_str(body).unwrap();
             let key = format!("body of {method} {path}");
@@ -53,7 +53,7 @@ impl<'a> Walk<'a> {
         answer
     }
 
-    /// The same, which has to give `status`.
+    /// Same as [`send`](Self::send), and expects `status`.
     #[track_caller]
     pub fn expect(&mut self, status: u16, method: &str, target: &str, body: &str) -> Answer {
         let answer = self.send(method, target, "", body);
@@ -67,11 +67,11 @@ impl<'a> Walk<'a> {
         self.expect(200, "GET", target, "")
     }
 
-    /// Once as it is, and once more with the tag that it has, or any: 304.
+    /// Requests the target, and again with its tag or with any tag, which gives a 304.
     #[track_caller]
     pub fn still_stands(&mut self, target: &str) {
         for coding in ["identity", "gzip", "br"] {
-            // A document may change between the two; then its next tag is tried.
+            // A document may change between the two. Then its next tag is tried.
             let unchanged = (0..20).any(|_| {
                 let coding = format!("Accept-Encoding: {coding}\r\n");
                 let first =

@@ -1,5 +1,5 @@
-//! Error codes: each that the source has is described, and each that a route gives is listed for
-//! that route.
+//! Error codes: the description has each code of the source, and lists each code that a route gives
+//! for that route.
 
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
@@ -10,10 +10,10 @@ use serde_json::Value;
 use super::{document, object, operations, resolved};
 use crate::support::source::rust;
 
-/// What takes no method of its own: said once for all paths.
+/// The code for an unsupported method, described once for all paths.
 pub const OF_NO_OPERATION: &str = "method_not_allowed";
 
-/// Status (or `default`) and code of every problem that an operation names.
+/// Status (or `default`) and code of every problem in an operation.
 pub fn codes_of(document: &Value, operation: &Value) -> BTreeSet<(String, String)> {
     let mut codes = BTreeSet::new();
     for (status, response) in object(&operation["responses"]) {
@@ -47,8 +47,8 @@ fn listed() -> &'static BTreeSet<[String; 4]> {
     })
 }
 
-/// Fails if a route refuses with a code that the document does not list for it. Every answer of
-/// every scenario comes by here.
+/// Fails if a route refuses with a code that the document does not list for it. Called with every
+/// answer of every scenario.
 #[track_caller]
 pub fn expect_listed(method: &str, target: &str, status: u16, body: &[u8]) {
     let path = target.split('?').next().unwrap();
@@ -62,19 +62,19 @@ pub fn expect_listed(method: &str, target: &str, status: u16, body: &[u8]) {
         return;
     }
     let Ok(problem) = serde_json::from_slice::<Value>(body) else { return };
-    // Health that is down is a report.
+    // Health that is down is no problem document.
     let Some(code) = problem.get("code").and_then(Value::as_str) else { return };
     let of = |status: &str| [method, path, status, code].map(str::to_owned);
     let known = listed().contains(&of(&status.to_string())) || listed().contains(&of("default"));
     assert!(known, "the document does not list {status} {code} for {method} {path}");
 }
 
-/// The word in quotes at the start of `text`, blanks aside.
+/// The string literal at the start of `text`, after blanks.
 fn literal(text: &str) -> Option<&str> {
     text.trim_start().strip_prefix('"')?.split('"').next()
 }
 
-/// Status and code of what follows `Problem::new(` and its like.
+/// Status and code after each `Problem::new(` and similar calls.
 fn codes_in(text: &str) -> Vec<(u16, String)> {
     let code = text.split("#[cfg(test)]").next().unwrap();
     let mut found = Vec::new();
@@ -84,7 +84,7 @@ fn codes_in(text: &str) -> Vec<(u16, String)> {
     for (opening, status) in [("unavailable(", 503), ("unauthorized(", 401)] {
         found.extend(after(opening).filter_map(literal).map(|word| (status, word.to_owned())));
     }
-    // Of `Problem::new`, `Self::new` and the HTTP layer's own table.
+    // Calls of `Problem::new` and `Self::new`, and the HTTP layer's own table.
     for rest in after("(") {
         let Some((status, rest)) = rest.split_once(',') else { continue };
         let status = status.trim().parse().ok().filter(|status: &u16| *status >= 400);

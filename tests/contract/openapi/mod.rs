@@ -1,5 +1,5 @@
-//! The description of the API, judged without a service: it has every route and nothing else, it is
-//! OpenAPI 3.1 by its form, and it knows every error code that the code can give.
+//! The description of the API, checked without a service: it has exactly the routes, is OpenAPI 3.1
+//! in form, and has every error code of the source.
 
 mod codes;
 
@@ -19,7 +19,7 @@ pub fn document() -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-/// What stands behind a reference, or the value itself.
+/// The target of a reference, or the value itself.
 pub fn resolved<'d>(document: &'d Value, value: &'d Value) -> &'d Value {
     match value.get("$ref") {
         Some(reference) => {
@@ -74,7 +74,7 @@ fn it_has_every_route_as_the_table_has_it_and_no_other() {
         assert_eq!(all(&unidentified), route.access == Access::User, "{method} {path}");
         let administrators = [("403", "admin_local_only"), ("403", "admin_secret_invalid")];
         assert_eq!(all(&administrators), route.access == Access::Admin, "{method} {path}");
-        // A login by cookie, too, only comes from a page of this site.
+        // A login by cookie is also accepted only from a page of this site.
         let logs_in = ["/api/auth/login", "/api/auth/register"].contains(path);
         let by_cookie = logs_in || route.access == Access::User && method != "GET";
         assert_eq!(all(&[("403", "cross_site_request")]), by_cookie, "{method} {path}");
@@ -157,7 +157,7 @@ fn parameters(document: &Value, complaints: &mut Vec<String>, place: &str, opera
     }
 }
 
-/// By its form; the schemas are judged by the meta-schema of their dialect.
+/// Checks the form; the meta-schema of their dialect checks the schemas.
 #[test]
 fn it_is_an_openapi_document() {
     let document = document();
@@ -204,7 +204,7 @@ fn it_is_an_openapi_document() {
     expect_none(&wrong);
 }
 
-/// Calls `visit` with every object of the document and where it is.
+/// Calls `visit` with every object of the document and its place.
 fn each_object<'d>(value: &'d Value, place: &str, visit: &mut impl FnMut(&str, &'d Value)) {
     match value {
         Value::Object(members) => {
@@ -238,9 +238,9 @@ fn references_lead_somewhere_and_nothing_stands_unused() {
     expect_none(&unused);
 }
 
-/// What makers of clients stumble over: an optional constant is no Python, an object without a name
-/// of its own gets the same one twice where its owner is used twice, and properties beside one part
-/// of `allOf` are lost. `.ci/clients` makes clients and has them make calls.
+/// Constructs on which client generators fail: an optional constant is no valid Python, an unnamed
+/// object gets the same name twice if its owner is used twice, and properties next to a single part
+/// of `allOf` are lost. `.ci/clients` generates clients and lets them make calls.
 #[test]
 fn clients_can_be_generated_from_it() {
     let document = document();
@@ -270,7 +270,7 @@ fn clients_can_be_generated_from_it() {
     expect_none(&wrong);
 }
 
-/// The limits that a value of this schema has: what is missing.
+/// The limits that a value of this schema lacks.
 fn without_limits(document: &Value, schema: &Value) -> Vec<&'static str> {
     let schema = resolved(document, schema);
     if schema.get("enum").is_some() || schema["format"] == "date" {
@@ -281,7 +281,7 @@ fn without_limits(document: &Value, schema: &Value) -> Vec<&'static str> {
         kind => kind,
     };
     let wanted: &[&str] = match kind.as_str() {
-        // What a pattern counts is limited by it.
+        // A pattern with a count limits the length.
         Some("string") if schema["pattern"].as_str().is_some_and(|p| p.ends_with("}$")) => &[],
         Some("string") => &["minLength", "maxLength"],
         Some("integer") => &["minimum", "maximum"],
@@ -303,7 +303,7 @@ fn without_limits(document: &Value, schema: &Value) -> Vec<&'static str> {
     missing
 }
 
-/// That they are kept: `service/described/limits.rs`.
+/// `described/limits.rs` tests that they are enforced.
 #[test]
 fn whatever_a_client_sends_has_its_limits_in_it() {
     let document = document();
@@ -346,7 +346,7 @@ fn schemas_are_valid_and_those_of_replies_are_closed() {
         let body = operation.pointer("/requestBody/content/application~1json/schema/$ref");
         requests.extend(body.map(|reference| reference.as_str().unwrap().replacen('#', "", 1)));
     }
-    // What is closed where it is used.
+    // Schemas that are closed where they are used.
     let open = ["/components/schemas/RowName", "/components/schemas/SyncReport"];
     let schemas = &document["components"]["schemas"];
     for (name, schema) in object(schemas) {

@@ -24,7 +24,7 @@ fn both_and_back(fault: &str) {
     stage.strike();
 }
 
-/// A test for each row.
+/// Makes a test for each row.
 macro_rules! faults {
     ($($name:ident: $fault:literal;)*) => {
         $(#[test]
@@ -56,7 +56,7 @@ fn the_public_provider_alone_does_not_matter() {
         assert_eq!((market.source.as_str(), market.stale), ("broker_a", false));
         stage.asked("broker_a.quote") >= 4
     });
-    // It is made once a second; the last one may be of the start.
+    // Health is made once a second; the last document may be from the start.
     stage.until("health is well", || stage.get("/api/health").1["status"] == "ok");
     assert_eq!(stage.asked("public"), 0, "nobody needed it");
     assert_eq!(stage.feed_state("public"), "standby");

@@ -1,12 +1,12 @@
-//! Broker A fails in every way the simulator knows: the public provider takes over, health names
-//! the cause, and broker A serves again once it is mended.
+//! Broker A has every fault of the simulator: the public provider takes over, health names the
+//! cause, and broker A serves again once the fault is cleared.
 
 use super::stage::{CACHED, Stage};
 
-/// From the fault to what clients see of it, and what they see after.
+/// Checks what clients see from the fault on, and after it.
 fn fail_over(stage: &Stage, fault: &str, states: &[&str]) {
     stage.break_with("broker_a", fault);
-    // Once it has passed what broker A said last.
+    // Waits until its prices are newer than broker A's last.
     stage.until("the public provider serves", || {
         let market = stage.market();
         market.source == "public" && !market.stale
@@ -33,7 +33,7 @@ fn fail_over_and_back(fault: &str, states: &[&str]) {
     stage.strike();
 }
 
-/// A test for each row: the fault, and the states of health that name its cause.
+/// Makes a test for each row: the fault, and the states of health that name its cause.
 macro_rules! faults {
     ($($name:ident: $fault:literal => $states:expr;)*) => {
         $(#[test]

@@ -1,7 +1,7 @@
 //! A bad morning: each fault of the simulator under the running service, as its clients see it.
 //!
-//! The settings make time short, nothing else: every wait is a condition with a deadline, and the
-//! rule that an old price is never unlabelled is checked at every look.
+//! The settings only shorten times. Every wait is a condition with a deadline, and each check also
+//! asserts that no old price is unmarked.
 
 mod both;
 mod broker_a;

@@ -1,4 +1,4 @@
-//! A simulator and the service on one clock, on ports of their own, and what a client sees of them.
+//! A simulator and the service on one clock, on ports of their own, and a client's view of them.
 
 use crate::support::{PRICES, SNAPSHOT, Scene, Service, TRADING, until};
 use bhav::base::Clock;
@@ -7,17 +7,17 @@ use bhav::sim::SimSettings;
 use jiff::Timestamp;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
 
-/// What broker A may be behind while it is shown as fresh: its limit under these settings is 1.6 s,
-/// its times have whole seconds, and a busy machine takes some time.
+/// Largest age of broker A's price while it is shown as fresh: its limit under these settings is
+/// 1.6 s, its times have whole seconds, and a busy machine adds some time.
 const FRESH_MS_MAX: i64 = 4_500;
 
-/// What the public provider is behind broker A: it passes broker A's last prices that much later.
+/// Delay of the public provider behind broker A: it reaches broker A's last prices that much later.
 const PUBLIC_DELAY_S: i64 = 1;
 
-/// One look in so many asks what there is instead.
+/// Checks per report of the state found instead.
 const LOOKS_PER_WORD: u32 = 50;
 
-/// Two shares that are cached before anything goes wrong.
+/// Two shares that are cached before any fault.
 pub const CACHED: &str = "NSE:INFY,NSE:SBIN";
 
 /// The service in its simulated world.
@@ -25,9 +25,9 @@ pub struct Stage {
     scene: Scene,
     service: Service,
     watch: Clock,
-    /// How far the clock moves at each look; `None` where it runs by itself.
+    /// The clock's advance at each check; `None` if it runs by itself.
     step_ms: Option<i64>,
-    /// Broker A's time stands still on purpose.
+    /// Whether broker A's time stands still on purpose.
     pub mute: bool,
 }
 
@@ -39,13 +39,13 @@ pub struct Market {
 }
 
 impl Stage {
-    /// On a clock that runs.
+    /// A stage on a clock that runs.
     pub fn running(adjust: impl FnOnce(&mut Config)) -> Self {
         let clock = Clock::starting_at(TRADING.parse().unwrap());
         Self::set(|settings| Scene::on(clock, settings), None, adjust)
     }
 
-    /// On a clock that moves by `step_ms` at each look.
+    /// A stage on a clock that advances by `step_ms` at each check.
     pub fn stepping(step_ms: i64) -> Self {
         let clock = Clock::manual(TRADING.parse().unwrap());
         Self::set(
@@ -97,7 +97,7 @@ impl Stage {
         });
     }
 
-    /// Looks until `condition` holds; a manual clock moves in between.
+    /// Checks until `condition` holds. A manual clock advances in between.
     #[track_caller]
     pub fn until(&self, what: &str, mut condition: impl FnMut() -> bool) {
         let mut looks = 0_u32;
@@ -115,7 +115,7 @@ impl Stage {
         });
     }
 
-    /// Moves the clock of a [stepping](Self::stepping) stage.
+    /// Advances the clock of a [stepping](Self::stepping) stage.
     #[track_caller]
     pub fn advance_ms(&self, by_ms: i64) {
         self.scene.advance_ms(by_ms);
@@ -126,7 +126,7 @@ impl Stage {
         self.scene.fault(route, fault);
     }
 
-    /// Requests that reached the simulator at routes called `prefix…`.
+    /// Number of requests to the simulator's routes that begin with `prefix`.
     pub fn asked(&self, prefix: &str) -> i64 {
         let stats = self.scene.stats();
         let requests = stats["requests"].as_object().unwrap();
@@ -139,7 +139,7 @@ impl Stage {
         assert_eq!(self.scene.control("DELETE", "faults", "").status, 200);
     }
 
-    /// The snapshot's source and staleness. It has to be there, and honest.
+    /// The snapshot's source and staleness. It must exist, and mark old prices.
     pub fn market(&self) -> Market {
         let (status, answer) = self.get(SNAPSHOT);
         assert_eq!(status, 200, "{answer:?}");
@@ -148,7 +148,7 @@ impl Stage {
         self.honest(market, "as_of_ist")
     }
 
-    /// Source and staleness of each quote. Only for symbols of which something is known.
+    /// Source and staleness of each quote, for known symbols.
     pub fn quotes(&self, symbols: &str) -> Vec<Market> {
         let (status, answer) = self.live_prices(symbols);
         assert_eq!(status, 200, "{answer:?}");
@@ -178,19 +178,19 @@ impl Stage {
         (answer.status, answer.json())
     }
 
-    /// Ends both; in a test's last line, since a failed one ends with the process.
+    /// Stops both. The last line of a test; a failed one ends with the process.
     pub fn strike(self) {
         self.service.stop();
         self.scene.sim.stop();
     }
 
-    /// What is shown as broker A's and fresh has to be of this moment.
+    /// A price shown as broker A's and fresh must be current.
     fn honest(&self, shown: &Value, time: &str) -> Market {
         let source = shown["source"].as_str().unwrap().to_owned();
         let stale = shown["stale"].as_bool().unwrap();
         let as_of: Timestamp = shown[time].as_str().unwrap().parse().unwrap();
         let age_ms = self.scene.clock.now_ms() - as_of.as_millisecond();
-        // A clock that jumps at each look makes everything older than it was when it was said.
+        // On a clock that jumps at each check, everything is older than when it was sent.
         let checked = source == "broker_a" && !stale && !self.mute && self.step_ms.is_none();
         assert!(!checked || age_ms <= FRESH_MS_MAX, "{age_ms} ms old and not marked: {shown:?}");
         Market { source, stale }

@@ -1,5 +1,5 @@
-//! How old a price is, as clients see it: `as_of`, `delay_s` and `stale`, while feeds lag, break,
-//! come back and start again. Here: what all of these scenarios share.
+//! The age of a price in a client's view: `as_of`, `delay_s` and `stale`, while feeds lag, fail,
+//! recover and start again. This file has the parts that these scenarios share.
 
 mod never_back;
 mod said;
@@ -10,17 +10,17 @@ use bhav::sim::SimSettings;
 use jiff::Timestamp;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
 
-/// A quarter of an hour, as the public provider is behind by nature.
+/// The public provider's own delay: a quarter of an hour.
 const QUARTER_S: u64 = 900;
-/// What a measured delay may differ by: whole seconds, and a busy machine.
+/// Tolerance of a measured delay: whole seconds, and a busy machine.
 const MEASURED_S: u64 = 5;
-/// Broker A may have missed one round of 250 ms, has 1.5 s of grace, and tells whole seconds; the
-/// rest is for a busy machine.
+/// Largest age without a mark: broker A may have missed one round of 250 ms, has 1.5 s of grace,
+/// and sends whole seconds. The rest is for a busy machine.
 const UNMARKED_MS_MAX: i64 = 2 * 250 + 1_500 + 1_000 + 600;
-/// The public provider may have missed one round of 250 ms and has 7 s of grace.
+/// The public provider may have missed one round of 250 ms, and has 7 s of grace.
 const PUBLIC_STALE_MS: i64 = 2 * 250 + 7_000;
 
-/// The indices and two shares, as a query has them.
+/// The indices and two shares, encoded for a query.
 const WATCHED: [&str; 5] =
     ["NSE:NIFTY%2050", "NSE:NIFTY%20BANK", "BSE:SENSEX", "NSE:INFY", "NSE:SBIN"];
 /// The snapshot's names of the first three.
@@ -30,7 +30,7 @@ fn settings(public_delay_s: i64) -> SimSettings {
     SimSettings { rate_limits: false, public_delay_s, ..SimSettings::default() }
 }
 
-/// Both on one clock that the test moves.
+/// A scene and a service on one clock that the test advances.
 struct Lapse {
     clock: ManualClock,
     scene: Scene,
@@ -43,12 +43,12 @@ impl Lapse {
         Self::of(public_delay_s, true, &[])
     }
 
-    /// The public provider alone, at its usual delay.
+    /// A lapse with only the public provider, at its usual delay.
     fn public_alone() -> Self {
         Self::of(QUARTER_S as i64, false, &[])
     }
 
-    /// With what is broken from the start.
+    /// A lapse with these faults from the start.
     fn of(public_delay_s: i64, broker_a: bool, broken: &[(&str, &str)]) -> Self {
         let clock = Clock::manual(TRADING.parse().unwrap());
         let scene = Scene::by_hand(clock.share(), settings(public_delay_s));
@@ -65,8 +65,7 @@ impl Lapse {
         Self { clock, scene, service, watch: Watch::default() }
     }
 
-    /// Moves the clock by `step_ms` at each look, which checks what clients see, until it is as
-    /// wanted.
+    /// Advances the clock by `step_ms` and checks a client's view, until `holds` is true.
     #[track_caller]
     fn step_until(&mut self, step_ms: i64, what: &str, mut holds: impl FnMut(&Seen) -> bool) {
         let Self { clock, service, watch, .. } = self;
@@ -83,20 +82,20 @@ impl Lapse {
     }
 }
 
-/// What was seen last of each symbol, to know that no time goes back.
+/// The last time seen for each symbol, to check that none goes back.
 #[derive(Default)]
 struct Watch {
     latest: Vec<(String, Timestamp)>,
 }
 
-/// One look at the snapshot and the watched quotes.
+/// A view of the snapshot and the watched quotes.
 struct Seen {
     snapshot: Value,
     quotes: Vec<Value>,
 }
 
 impl Watch {
-    /// `None` before there is anything. No time may have gone back.
+    /// `None` before there are prices. No time may have gone back.
     #[track_caller]
     fn look(&mut self, client: &mut Client) -> Option<Seen> {
         let snapshot = client.get(SNAPSHOT);
@@ -136,7 +135,7 @@ impl Seen {
         self.quotes.iter().find(|quote| quote["symbol"] == symbol).unwrap()
     }
 
-    /// All of one source, and fresh.
+    /// Whether all prices are fresh and from `source`.
     fn is_fresh_of(&self, source: &str) -> bool {
         let fresh = |shown: &Value| shown["source"] == source && shown["stale"] == false;
         self.quotes.len() == WATCHED.len() && fresh(self.market()) && self.quotes.iter().all(fresh)

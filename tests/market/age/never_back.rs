@@ -1,4 +1,4 @@
-//! Of two prices of one symbol the later one is shown, whoever gave it.
+//! Of two prices of one symbol the later one is shown, whatever its source.
 
 use jiff::{SignedDuration, Timestamp};
 use sonic_rs::JsonValueTrait;
@@ -7,7 +7,8 @@ use super::{Lapse, MEASURED_S, QUARTER_S, UNMARKED_MS_MAX, Watch, expect_delay, 
 use crate::support::wait::at_once;
 use crate::support::{PRICES, SNAPSHOT, Scene, TRADING, until};
 
-/// From the fault until the public provider, two minutes behind here, has passed broker A.
+/// Runs from the fault until the public provider, with a delay of two minutes here, has newer
+/// prices than broker A.
 #[test]
 fn at_a_failover_the_later_price_stays_until_the_other_source_has_passed_it() {
     const DELAY_S: u64 = 120;
@@ -34,10 +35,10 @@ fn at_a_failover_the_later_price_stays_until_the_other_source_has_passed_it() {
             if quote["source"] == "public" {
                 expect_delay(&quote, DELAY_S);
             } else {
-                // One that is mute answers too.
+                // A mute feed answers too.
                 assert_eq!(fault, "mute_price", "{quote}");
             }
-            // Whichever source was asked, by when broker A was given up.
+            // Whichever source was asked before broker A was given up.
             assert_eq!(quote["stale"], quote["source"] != "public", "{quote}");
             true
         });
@@ -76,7 +77,7 @@ fn no_time_goes_back_over_a_restart_either() {
     service.stop();
 }
 
-/// Broker A's spare route has rows without a time: they are of no later moment than the index.
+/// Broker A's spare route sends rows without a time. They count as no newer than the index.
 #[test]
 fn rows_without_a_time_look_no_newer_than_the_index_beside_them() {
     let mut lapse = Lapse::with(QUARTER_S as i64);
@@ -93,7 +94,7 @@ fn rows_without_a_time_look_no_newer_than_the_index_beside_them() {
         drop(client.get(SNAPSHOT));
         (asked() > 3).then_some(())
     });
-    // The clock stands when the service stops, so none would be closed for being idle.
+    // The clock stands when the service stops, so no connection would be closed as idle.
     drop(client);
     lapse.step_until(100, "fresh by the spare route", |seen| {
         let index = time(&seen.quote("NSE:NIFTY 50")["as_of"]);
@@ -103,18 +104,18 @@ fn rows_without_a_time_look_no_newer_than_the_index_beside_them() {
         }
         seen.is_fresh_of("broker_a")
     });
-    // That a share has not traded since makes its price no older: the answer says that it stands.
+    // A share without trades is no older for that: the answer confirms its price.
     let began = clock.now();
     lapse.step_until(200, "some time without a trade", |seen| {
         let (share, index) = (seen.quote("NSE:SBIN"), seen.quote("NSE:NIFTY 50"));
-        // At most a round behind, since quotes are taken in one after the other; or marked, where
-        // the machine is so busy that a round takes longer.
+        // Quotes are applied one after the other, so at most a round behind. On a very busy machine
+        // a round takes longer, and then the price must be marked.
         let behind_s = time(&index["as_of"]).duration_since(time(&share["as_of"])).as_secs();
         let is_marked = behind_s > 3 && share["stale"] == true;
         assert!((0..=3).contains(&behind_s) || is_marked, "{share} beside {index}");
         clock.now().duration_since(began).as_secs() > 20
     });
-    // Prices that stand have no time that moves.
+    // A price that stands still has a time that does not move.
     lapse.breaks("broker_a.ohlc", "mute_price");
     let muted_at = lapse.clock.now();
     lapse.step_until(100, "the mark", |seen| {
@@ -127,7 +128,7 @@ fn rows_without_a_time_look_no_newer_than_the_index_beside_them() {
     lapse.service.stop();
 }
 
-/// As `bhav demo` on the state of an earlier one: its clock starts again at eleven.
+/// Like `bhav demo` on an earlier run's state: its clock starts again at eleven.
 #[test]
 fn kept_prices_of_the_future_are_dropped() {
     let late = "2026-11-20T11:05:00+05:30";
@@ -149,7 +150,7 @@ fn kept_prices_of_the_future_are_dropped() {
     service.stop();
 }
 
-/// Whoever sees an index's quote and then the snapshot, as fast as can be.
+/// Reads an index's quote and then the snapshot, as fast as possible.
 #[test]
 fn the_snapshot_is_never_behind_a_quote_of_its_index() {
     let scene = Scene::at(TRADING);
@@ -169,7 +170,7 @@ fn the_snapshot_is_never_behind_a_quote_of_its_index() {
     service.stop();
 }
 
-/// Also of a source of which nothing is known yet.
+/// Also for a source without any price yet.
 #[test]
 fn a_first_price_of_the_future_is_not_believed() {
     let scene = Scene::at(TRADING);
@@ -186,7 +187,7 @@ fn a_first_price_of_the_future_is_not_believed() {
     service.stop();
 }
 
-/// A time ahead of everything else is not believed, and keeps nothing out.
+/// A time ahead of everything else is rejected, and keeps nothing out.
 #[test]
 fn a_wrong_time_blocks_no_price() {
     let scene = Scene::at(TRADING);
@@ -196,7 +197,7 @@ fn a_wrong_time_blocks_no_price() {
     let mut client = service.client();
     until("broker A", || watch.look(&mut client).filter(|seen| seen.is_fresh_of("broker_a")));
     let rounds = || service.health()["feeds"]["broker_a"]["rounds"].as_u64().unwrap();
-    // How far a feed is behind is known once its times have moved.
+    // A feed's delay is known once its times have moved.
     let known = scene.clock.now() + SignedDuration::from_secs(3);
     until("the feed to be known", || {
         let seen = watch.look(&mut client)?;

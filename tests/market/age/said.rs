@@ -1,4 +1,4 @@
-//! Every way in which an age is said, and that none is left out.
+//! All members that describe an age.
 
 use bhav::base::Clock;
 use bhav::cache::Peek;
@@ -58,7 +58,7 @@ fn broker_a_runs_behind_nothing_and_says_no_delay() {
     service.stop();
 }
 
-/// Each index says its own time while one call carries only one of them.
+/// While a call carries only one index, each index has its own time.
 #[test]
 fn one_symbol_a_call_leaves_each_index_with_a_time_of_its_own() {
     let broken = [("broker_a", "refuse"), ("public.spark", "error_in_200")];
@@ -67,7 +67,7 @@ fn one_symbol_a_call_leaves_each_index_with_a_time_of_its_own() {
     let mut differed = 0;
     lapse.step_until(50, "three indices of three times", |seen| {
         let as_of = time(&seen.market()["as_of_ist"]);
-        // Between the two answers a later call may have brought the same price.
+        // Between the two answers a later call may have fetched the same price.
         let stands = client.get(SNAPSHOT).json() == seen.snapshot;
         for (name, symbol) in LEADS.iter().zip(["NSE:NIFTY 50", "NSE:NIFTY BANK", "BSE:SENSEX"]) {
             let own = &seen.snapshot[&*format!("{name}_as_of")];
@@ -83,8 +83,7 @@ fn one_symbol_a_call_leaves_each_index_with_a_time_of_its_own() {
     lapse.service.stop();
 }
 
-/// At the first failover after a start, and after: whatever is shown of a sector is the word of the
-/// feed that leads.
+/// At the first failover after a start, and later: a sector's value comes from the feed that leads.
 #[test]
 fn a_sector_comes_from_the_feed_that_leads_or_is_null() {
     let mut lapse = Lapse::with(30);
@@ -100,7 +99,7 @@ fn a_sector_comes_from_the_feed_that_leads_or_is_null() {
             .collect();
         let answer = client.get(&format!("{PRICES}{}", symbols.join(",")));
         let json = answer.json();
-        // Between the two answers the other feed may have spoken.
+        // Between the two answers the other feed may have taken over.
         let again = client.get(SNAPSHOT).json();
         let stands = again["sectors"] == seen.snapshot["sectors"]
             && again["market"]["source"] == seen.market()["source"];
@@ -152,7 +151,7 @@ fn a_stale_quote_that_nobody_kept_fresh_is_waited_for() {
     let quote = service.prices("NSE:INFY").json()["quotes"][0].clone();
     assert_eq!(quote["stale"], false, "{quote}");
     assert!(time(&quote["as_of"]) >= before - SignedDuration::from_secs(2), "{quote}");
-    // Where no feed answers it waits no longer than for one that is not there.
+    // Without an answer from any feed, the request waits no longer than for an unknown symbol.
     scene.refuse_all();
     let bounded = Clock::system();
     until("an old quote all the same", || {
@@ -176,7 +175,8 @@ fn nonsense_of_the_public_provider_is_a_failure_within_its_limit() {
             seen.market()["stale"] == true && seen.quotes.iter().all(|quote| quote["stale"] == true)
         });
         let marked_ms = lapse.clock.now().duration_since(broken_at).as_millis() as i64;
-        // The scheduler looks five times a second of the machine, and the clock runs fast here.
+        // The scheduler runs five times a second by the machine's clock, and the service's clock is
+        // faster here.
         assert!(marked_ms <= PUBLIC_STALE_MS + 2_500, "{fault}: marked after {marked_ms} ms");
         let health = until("health", || {
             lapse.clock.advance_ms(100);
@@ -188,7 +188,7 @@ fn nonsense_of_the_public_provider_is_a_failure_within_its_limit() {
     });
 }
 
-/// Health does not wait for the prices to be old.
+/// Health reports the failure before prices are old.
 #[test]
 fn rounds_that_fail_are_not_ok_while_prices_are_still_fresh() {
     let scene = Scene::at(TRADING);
@@ -209,7 +209,7 @@ fn rounds_that_fail_are_not_ok_while_prices_are_still_fresh() {
     service.stop();
 }
 
-/// An answer that takes long says what was so when it was asked for.
+/// A slow answer has the prices of the moment at which it was requested.
 #[test]
 fn a_slow_answer_is_as_old_as_its_question() {
     let scene = Scene::at(TRADING);

@@ -15,7 +15,7 @@ const OPEN: &str = "2026-11-20T11:00:00+05:30";
 /// The login is over.
 pub const EXPIRED: &str = r#"{"kind":"expired_token"}"#;
 
-/// What the simulator can do to a call, and what comes of it.
+/// The simulator's faults, and the resulting error of a call.
 pub const FAULTS: &[(&str, BrokerErrorKind)] = &[
     (r#"{"kind":"refuse"}"#, BrokerErrorKind::Unreachable),
     (r#"{"kind":"delay","delay_ms":30000}"#, BrokerErrorKind::TimedOut),
@@ -41,13 +41,13 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// On a clock that runs, without the simulator's rate limits.
+    /// A bench on a clock that runs, without the simulator's rate limits.
     pub fn running(adjust: impl FnOnce(&mut Config)) -> Self {
         let settings = SimSettings { rate_limits: false, ..SimSettings::default() };
         Self::set(settings, &Clock::starting_at(OPEN.parse().unwrap()), adjust)
     }
 
-    /// Short of time only where that is what is expected: the machine may be busy.
+    /// Short deadlines only if a timeout is expected: the machine may be busy.
     pub fn with_budget_for(answer: BrokerErrorKind) -> Self {
         Self::running(|config| {
             if answer == BrokerErrorKind::TimedOut {
@@ -103,7 +103,7 @@ impl Bench {
         self.control("POST", "faults", &format!(r#"{{"route":"{route}","fault":{fault}}}"#));
     }
 
-    /// Requests that reached `route`.
+    /// Number of requests to `route`.
     pub fn asked(&self, route: &str) -> i64 {
         self.control("GET", "stats", "")["requests"][route].as_i64().unwrap_or(0)
     }

@@ -81,7 +81,7 @@ fn different_users_have_different_shares_and_apps() {
     };
     let first = of("USER01", 1);
     assert_ne!(first, of("USER02", 2));
-    // Beyond what one app's limit allows within a second.
+    // More calls than one app's limit allows within a second.
     for app in 3..13 {
         assert_eq!(of("USER01", app).len(), first.len());
     }

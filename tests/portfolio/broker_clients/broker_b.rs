@@ -50,7 +50,7 @@ fn each_fault_has_its_answer_on_each_call() {
             bench.break_with(&route, fault);
             let user = bench.user_of_b("USER02");
             let error = bench.broker_b.sync(&user).unwrap_err();
-            // Broker B's limit is the key's own.
+            // Broker B's limit belongs to the key.
             let expected = match *answer {
                 BrokerErrorKind::RateLimited => BrokerErrorKind::KeySpent,
                 other => other,
@@ -99,8 +99,8 @@ fn the_brokers_own_limit_is_met_by_ours_before() {
     bench.broker_b.sync(&bench.user_of_b("USER02")).unwrap();
 }
 
-/// One person with an account at each broker: what they share meets by ISIN, the master explains
-/// all codes but one, and pledged shares are in dispute.
+/// One person with an account at each broker: shared holdings match by ISIN, the master resolves
+/// all codes but one, and pledged shares are disputed.
 #[test]
 fn both_brokers_and_the_master_fit_together() {
     let bench = Bench::running(|_| {});

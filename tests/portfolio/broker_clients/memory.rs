@@ -1,5 +1,5 @@
-//! An API secret leaves the process with the call that used it, or panicked with it: a search of
-//! all its memory.
+//! An API secret leaves the process with the call that used it, also if the call panicked. Searches
+//! all of the process's memory.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -14,11 +14,11 @@ use zeroize::Zeroizing;
 use super::bench::Bench;
 use crate::support::Harness;
 
-/// Bytes read at once; the end of one piece is kept for the next.
+/// Bytes read at once. The end of each piece is kept for the next.
 const PIECE_BYTES: usize = 1 << 20;
-/// The secret is kept under this mask, so that the search does not find itself.
+/// The secret is stored under this mask, so that the search does not find itself.
 const MASK: u8 = 0x5a;
-/// The end of it is searched for: what is freed loses its first bytes to the allocator.
+/// Only the end of the secret is searched for: freed memory loses its first bytes to the allocator.
 const TAIL_BYTES: usize = 16;
 
 /// A secret of this run alone, masked.
@@ -34,7 +34,7 @@ fn unmasked(masked: &[u8]) -> Zeroizing<String> {
     text
 }
 
-/// How often the secret stands in the writable memory of this process.
+/// Number of copies of the secret in the writable memory of this process.
 fn found(masked: &[u8]) -> usize {
     let masked = &masked[masked.len() - TAIL_BYTES..];
     let mut memory = File::open("/proc/self/mem").unwrap();
@@ -59,7 +59,8 @@ fn found(masked: &[u8]) -> usize {
                 break;
             }
             let piece = &piece[..wanted];
-            // From one possible first byte to the next: each would be far too many to look at.
+            // Searches for one first byte and checks each hit: checking every position would be too
+            // slow.
             count += memchr::memchr_iter(masked[0] ^ MASK, piece)
                 .filter(|at| {
                     let window = piece.get(*at..at + masked.len());
@@ -73,7 +74,7 @@ fn found(masked: &[u8]) -> usize {
             }
             at += (PIECE_BYTES - masked.len()) as u64;
         }
-        // What was read must not count as found in the next region.
+        // The bytes read must not be found again in the next region.
         piece.fill(0);
     }
     count
@@ -83,7 +84,7 @@ fn found(masked: &[u8]) -> usize {
 fn no_copy_of_an_api_secret_outlives_its_sync() {
     let masked = masked_secret();
     let mut settings = bhav::sim::SimSettings { rate_limits: false, ..Default::default() };
-    // The simulator does not know the secret, so that only the clients can have left it behind.
+    // The simulator does not know the secret, so only the clients can have left it.
     settings.broker_a.api_secret = "another".into();
     let clock = Clock::starting_at("2026-11-20T11:00:00+05:30".parse().unwrap());
     let bench = Bench::set(settings, &clock, |_| {});
@@ -118,7 +119,7 @@ fn a_panic_amid_credentials_leaves_none() {
     });
     assert_eq!(ticket.unwrap().wait(), Err(LaneError::Panicked));
 
-    // And in a handler, with the secret in the request's body: whole, in pieces, in chunks.
+    // The same in a handler, with the secret in the request's body: whole, in pieces, in chunks.
     let harness = Harness::start();
     let head = "POST /panic HTTP/1.1\r\nHost: a\r\nConnection: close\r\n";
     let length = format!("Content-Length: {}\r\n\r\n", held.len());
