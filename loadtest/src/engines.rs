@@ -99,9 +99,8 @@ pub fn measure(harness: &Harness) -> Result<String, Error> {
 
 /// How long the product's own copy takes, and the rows that it told of.
 fn copy(harness: &Harness, file: &Path, url: &str) -> Result<(f64, u64), Error> {
-    let program = harness.programs.bhav.as_ref().ok_or(Error::invalid("bhav was left out"))?;
     let began = Instant::now();
-    let mut command = Command::new(program);
+    let mut command = Command::new(&harness.programs.bhav);
     command.args(["migrate", "--to", url, "--state-dir"]).arg(file);
     let said = stores::printed(&mut command)?;
     let rows = said.lines().filter_map(|line| line.split_whitespace().next()?.parse::<u64>().ok());

@@ -138,7 +138,7 @@ fn prepare(
     let mut body_bytes = 0;
     let arguments: Vec<String> = match case.load {
         Load::None | Load::Idle(_) => Vec::new(),
-        Load::Requests(what, connections, rate) => {
+        Load::Requests(what, connections, _) => {
             let requests = requests::render(harness, server, what)?;
             body_bytes = requests.body_bytes;
             let (connections, status) = (connections.to_string(), requests.status.to_string());
@@ -147,12 +147,7 @@ fn prepare(
             let json = json.map_err(|_| Error::invalid("requests that are no text"))?;
             fs::write(&file, json).map_err(Error::io("write requests"))?;
             let file = file.to_string_lossy();
-            let mut arguments = owned(["--requests", &file, "--connections", &connections]);
-            arguments.extend(owned(["--status", &status]));
-            if let Rate::InTicks(_) = rate {
-                arguments.extend(owned(["--tick-us", &harness.tick_us.to_string()]));
-            }
-            arguments
+            owned(["--requests", &file, "--connections", &connections, "--status", &status])
         }
         Load::Clients(clients) => {
             let symbols = harness.symbols(server)?;
@@ -176,7 +171,7 @@ fn mode(load: Load, half_per_s: u64) -> Vec<String> {
         Load::Clients(_) => return owned(["mixed"]),
         Load::Requests(_, _, Rate::AsAnswered) => return owned(["closed"]),
         Load::Requests(_, _, Rate::HalfOfSaturation) => half_per_s,
-        Load::Requests(_, _, Rate::PerSecond(per_s) | Rate::InTicks(per_s)) => per_s,
+        Load::Requests(_, _, Rate::PerSecond(per_s)) => per_s,
     };
     owned(["open", "--rate", &rate_per_s.to_string()])
 }

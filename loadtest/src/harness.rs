@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use openloop::request::{live_prices_path, read_symbols};
+use openloop::request::live_prices_path;
 
 use crate::databases::Databases;
 use crate::error::Error;
@@ -27,8 +27,7 @@ const QUOTES_DEADLINE: Duration = Duration::from_secs(60);
 pub struct Programs {
     /// Where the generator, the peers and the seeding program are.
     pub folder: PathBuf,
-    /// bhav; `None` measures the peers alone.
-    pub bhav: Option<PathBuf>,
+    pub bhav: PathBuf,
     /// nginx, if it is installed.
     pub nginx: Option<PathBuf>,
     /// Where state folders, logs and configurations go.
@@ -57,10 +56,6 @@ pub struct Harness {
     pub is_quick: bool,
     /// Users of the large database.
     pub users: usize,
-    /// The requests of a rate in ticks are sent in bursts, one every so many microseconds.
-    pub tick_us: u64,
-    /// File with symbols, one a line.
-    pub symbols_file: Option<PathBuf>,
     signals: OnceCell<PathBuf>,
     more_shares: OnceCell<PathBuf>,
     snapshot: OnceCell<Snapshot>,
@@ -75,8 +70,6 @@ impl Harness {
             programs,
             is_quick,
             users: if is_quick { 2_000 } else { 100_000 },
-            tick_us: 0,
-            symbols_file: None,
             signals: OnceCell::new(),
             more_shares: OnceCell::new(),
             snapshot: OnceCell::new(),
@@ -87,11 +80,7 @@ impl Harness {
 
     /// Whether this kind can be started.
     pub fn has(&self, kind: Kind) -> bool {
-        match kind {
-            Kind::Bhav => self.programs.bhav.is_some(),
-            Kind::Nginx => self.programs.nginx.is_some(),
-            _ => true,
-        }
+        kind != Kind::Nginx || self.programs.nginx.is_some()
     }
 
     /// Starts a server of the table.
@@ -156,20 +145,14 @@ impl Harness {
 
     /// The snapshot that the peers serve.
     pub fn snapshot(&self) -> Result<Snapshot, Error> {
-        let found = once(&self.snapshot, || match self.programs.bhav {
-            None => Ok(Snapshot::made_up()),
-            Some(_) => Snapshot::of(self.start_bhav("snapshot", State::Signals, &[])?.address),
-        });
-        found.cloned()
+        let of_bhav = || self.start_bhav("snapshot", State::Signals, &[]);
+        once(&self.snapshot, || Snapshot::of(of_bhav()?.address)).cloned()
     }
 
-    /// Symbols of the instrument list, or those of the file.
+    /// Symbols of the instrument list.
     pub fn symbols(&self, server: &Server) -> Result<&[String], Error> {
         let found = once(&self.symbols, || {
-            let symbols = match &self.symbols_file {
-                Some(file) => read_symbols(file).map_err(Error::io("read the symbols"))?,
-                None => server.simulator()?.listed_symbols(SYMBOLS)?,
-            };
+            let symbols = server.simulator()?.listed_symbols(SYMBOLS)?;
             match symbols.len() < SYMBOLS_PER_REQUEST {
                 true => Err(Error::Invalid(format!("only {} symbols", symbols.len()))),
                 false => Ok(symbols),
@@ -188,10 +171,9 @@ impl Harness {
         self.databases.get().map_or("", |databases| &databases.described)
     }
 
-    /// A text of the table with the number of users and the first server in it.
+    /// A text of the table with the number of users in it.
     pub fn filled(&self, text: &str) -> String {
-        let first = if self.has(Kind::Bhav) { "bhav" } else { "may_minihttp" };
-        text.replace("{users}", &self.users.to_string()).replace("{first}", first)
+        text.replace("{users}", &self.users.to_string())
     }
 }
 

@@ -6,7 +6,7 @@ use crate::render::number;
 use crate::run::ServerSpec;
 
 /// The simulator's names of broker A's quote endpoints, which share one budget.
-pub const QUOTE_CALLS: [&str; 3] = ["broker_a.quote", "broker_a.ohlc", "broker_a.ltp"];
+const QUOTE_CALLS: [&str; 3] = ["broker_a.quote", "broker_a.ohlc", "broker_a.ltp"];
 
 /// A ratio below a table.
 pub fn ratio(what: &str, ratio: Option<f64>) -> String {

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Runs with steps of their own are functions that the table names: `revaluation`, two of `crowd`,
-//! one of `ticker`, `followers` and `engines`, which have servers of their own (`stores`).
+//! `followers` and `engines`, which have servers of their own (`stores`).
 
 mod background;
 mod crowd;
@@ -77,22 +77,9 @@ struct Args {
     #[arg(long)]
     bhav: Option<PathBuf>,
 
-    /// Measure the peers alone, with a made-up snapshot
-    #[arg(long, conflicts_with = "bhav")]
-    without_bhav: bool,
-
     /// Take the generator, the peers and the seeding program that are beside the driver
     #[arg(long)]
     no_build: bool,
-
-    /// File with symbols, one a line; otherwise the simulator's instrument list
-    #[arg(long)]
-    symbols: Option<PathBuf>,
-
-    /// Send the requests of the CPU slices in bursts, one every so many microseconds; 0 spaces
-    /// them evenly
-    #[arg(long, default_value_t = 0)]
-    tick_us: u64,
 
     /// Where to write the results, instead of RESULTS.md
     #[arg(long, value_name = "FILE")]
@@ -117,16 +104,10 @@ fn measure(args: Args) -> Result<(), Error> {
     let chosen = chosen(args.only.as_deref())?;
     openloop::sys::raise_open_files_limit().map_err(Error::io("raise the limit of open files"))?;
     let output = args.output.unwrap_or_else(surroundings::results_file);
-    let programs = surroundings::prepare(args.bhav, !args.without_bhav, args.no_build)?;
-    let mut harness = Harness::new(programs, args.quick);
-    (harness.tick_us, harness.symbols_file) = (args.tick_us, args.symbols);
+    let programs = surroundings::prepare(args.bhav, args.no_build)?;
+    let harness = Harness::new(programs, args.quick);
     for (section, runs) in chosen {
         let is_whole = runs.len() == section.runs.len();
-        let runs = runs.into_iter().filter(|run| run.is_possible(&harness));
-        let runs: Vec<&'static Run> = runs.collect();
-        if runs.is_empty() {
-            continue;
-        }
         let text = measure_section(&harness, section, &runs, args.rounds)?;
         println!("{text}");
         if !is_whole {

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 use std::fs;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::PathBuf;
+use std::process::Command;
 
 use crate::error::Error;
 use crate::harness::Programs;
@@ -28,25 +28,8 @@ pub fn command(
     Ok(command)
 }
 
-/// Where nginx is; installs it from the distribution where that can be done without asking: on
-/// Debian, as root.
-pub fn find_or_install() -> Option<PathBuf> {
-    let found = find();
-    if found.is_some() || !Path::new("/usr/bin/apt-get").is_file() {
-        return found;
-    }
-    eprintln!("nginx is missing; installing nginx-light");
-    let apt = |arguments: &[&str]| {
-        let mut command = Command::new("apt-get");
-        let command = command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive");
-        command.stdout(Stdio::null()).status().is_ok_and(|status| status.success())
-    };
-    let installed = apt(&["update", "-qq"])
-        && apt(&["install", "-y", "-qq", "--no-install-recommends", "nginx-light"]);
-    installed.then(find).flatten()
-}
-
-fn find() -> Option<PathBuf> {
+/// Where nginx is, if it is installed.
+pub fn find() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let others = ["/usr/sbin", "/usr/local/sbin"].map(PathBuf::from);
     let folders = std::env::split_paths(&path).chain(others);

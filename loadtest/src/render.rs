@@ -47,7 +47,7 @@ pub fn section(
     for (name, value) in facts {
         let _ = writeln!(out, "- {name}: {value}");
     }
-    if let Some(head) = head_of_slices(harness, effort, measured, circumstances) {
+    if let Some(head) = head_of_slices(effort, measured, circumstances) {
         out.push_str(&head);
         if section.beside.is_some() {
             out.push_str(&head_of_peers(harness, measured)?);
@@ -55,11 +55,9 @@ pub fn section(
             out.push_str(harness.described_databases());
         }
     }
-    if harness.programs.bhav.is_some() {
-        beside_peers(harness, section, measured, &mut out);
-        let level = if section.heading.is_empty() { "##" } else { "###" };
-        targets(harness, level, measured, &mut out);
-    }
+    beside_peers(harness, section, measured, &mut out);
+    let level = if section.heading.is_empty() { "##" } else { "###" };
+    targets(harness, level, measured, &mut out);
     // What has no heading would otherwise run on from the list of facts.
     if measured.first().is_some_and(|(run, _)| run.heading.is_empty() && run.text.is_empty()) {
         out.push('\n');
@@ -71,7 +69,6 @@ pub fn section(
 }
 
 fn head_of_slices(
-    harness: &Harness,
     effort: &Effort,
     measured: &Measured,
     circumstances: &Circumstances,
@@ -81,14 +78,10 @@ fn head_of_slices(
         _ => Vec::new(),
     });
     let quiet: Vec<&Slice> = quiet.collect();
-    let pace = match harness.tick_us {
-        0 => "requests evenly spaced".to_owned(),
-        tick_us => format!("CPU slices in bursts every {tick_us} µs"),
-    };
     let head = format!(
-        "- {} rounds ({} of the settings beside the default) of {} ms a slice, {pace}, {:.0} s in \
-         all\n- machine used by others: {:.1} % before the run; in slices without logins and \
-         readers {}\n",
+        "- {} rounds ({} of the settings beside the default) of {} ms a slice, requests evenly \
+         spaced, {:.0} s in all\n- machine used by others: {:.1} % before the run; in slices \
+         without logins and readers {}\n",
         effort.rounds,
         effort.rounds_aside,
         effort.slice_ms,
@@ -308,12 +301,8 @@ mod tests {
     use crate::table::SECTIONS;
 
     fn harness() -> Harness {
-        let programs = Programs {
-            folder: "".into(),
-            bhav: Some("".into()),
-            nginx: None,
-            work_folder: "".into(),
-        };
+        let programs =
+            Programs { folder: "".into(), bhav: "".into(), nginx: None, work_folder: "".into() };
         Harness::new(programs, false)
     }
 

@@ -27,7 +27,7 @@ pub struct Run {
     /// For `--only`.
     pub name: &'static str,
     /// Empty where the lines belong to the run before. `{users}` stands for the number of users in
-    /// the large database, `{first}` for the first server.
+    /// the large database.
     pub heading: &'static str,
     /// Stands under the heading.
     pub text: &'static str,
@@ -110,8 +110,6 @@ pub enum Rate {
     AsAnswered,
     /// Requests a second, evenly spaced.
     PerSecond(u64),
-    /// The same, in bursts if `--tick-us` says so.
-    InTicks(u64),
     /// Half of what the first server answers at saturation over the same connections.
     HalfOfSaturation,
 }
@@ -214,16 +212,6 @@ pub enum Target {
 pub enum Wanted {
     AtMost(f64),
     AtLeast(f64),
-}
-
-impl Run {
-    /// Whether there is a server for it. Runs with steps of their own need bhav.
-    pub fn is_possible(&self, harness: &Harness) -> bool {
-        match self.work {
-            Work::Steps(_) => harness.has(Kind::Bhav),
-            Work::Slices(slices) => slices.servers.iter().any(|server| harness.has(server.kind)),
-        }
-    }
 }
 
 impl Case {

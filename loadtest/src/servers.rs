@@ -207,7 +207,7 @@ pub fn start_bhav(
     settings: &[(&str, &str)],
     more: More,
 ) -> Result<Server, Error> {
-    let program = harness.programs.bhav.clone().ok_or(Error::invalid("bhav was left out"))?;
+    let program = harness.programs.bhav.clone();
     let work_folder = &harness.programs.work_folder;
     let is_simulated = |&(setting, _): &(&str, &str)| setting.starts_with("BHAV_SIM_");
     let (simulated, own): (Vec<_>, Vec<_>) = settings.iter().partition(|s| is_simulated(s));

@@ -24,21 +24,16 @@ pub fn results_file() -> PathBuf {
 
 /// Builds what is needed (an up-to-date build costs nothing) and finds the programs. `is_built`
 /// says that the generator, the peers and the seeding program are beside the driver.
-pub fn prepare(bhav: Option<PathBuf>, with_bhav: bool, is_built: bool) -> Result<Programs, Error> {
+pub fn prepare(bhav: Option<PathBuf>, is_built: bool) -> Result<Programs, Error> {
     let own = std::env::current_exe().map_err(Error::io("find the own program"))?;
     let folder = own.parent().ok_or(Error::invalid("the own program has no folder"))?.to_owned();
     if !is_built {
         let manifest = Path::new(LOADTEST_FOLDER).join("Cargo.toml");
         build(&["--release", "--locked", "--workspace"], &manifest)?;
-    }
-    let bhav = match with_bhav {
-        true => Some(bhav.map_or_else(build_bhav, Ok)?),
-        false => None,
-    };
-    if !is_built && with_bhav {
         build_seed(&folder)?;
     }
-    let nginx = nginx::find_or_install();
+    let bhav = bhav.map_or_else(build_bhav, Ok)?;
+    let nginx = nginx::find();
     let work_folder = folder.join("loadtest-work");
     fs::create_dir_all(&work_folder).map_err(Error::io("create the work folder"))?;
     Ok(Programs { folder, bhav, nginx, work_folder })

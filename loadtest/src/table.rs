@@ -13,7 +13,7 @@ use crate::requests::Form::Identity;
 use crate::requests::What::{LivePrices, Snapshot};
 use crate::run::Background::HangingUpstreams;
 use crate::run::Load::{Clients, Idle, Requests};
-use crate::run::Rate::{AsAnswered, HalfOfSaturation, InTicks};
+use crate::run::Rate::{AsAnswered, HalfOfSaturation, PerSecond};
 use crate::run::Show::{Lowest, Median, Ratio, Spread, Sum};
 use crate::run::Target::{ToServers, Value};
 use crate::run::Wanted::{AtLeast, AtMost};
@@ -77,7 +77,7 @@ pub static SECTIONS: [Section; 6] = [
             Effort { rounds: 1, rounds_aside: 1, slice_ms: 600_000, clients_ms: 0 },
             Effort { rounds: 1, rounds_aside: 1, slice_ms: 20_000, clients_ms: 0 },
         ],
-        runs: &[ticker::TICKER, ticker::TICKER_FAULTS],
+        runs: &[ticker::TICKER],
     },
     Section {
         name: "followers",
@@ -153,9 +153,9 @@ const RATE: Run = Run {
     work: Work::Slices(&Slices {
         servers: ALL,
         cases: &[
-            Case::new("64", Requests(Snapshot(Identity), 64, InTicks(10_000)))
+            Case::new("64", Requests(Snapshot(Identity), 64, PerSecond(10_000)))
                 .to(Base::Server(MAY)),
-            Case::new("512", Requests(Snapshot(Identity), 512, InTicks(10_000)))
+            Case::new("512", Requests(Snapshot(Identity), 512, PerSecond(10_000)))
                 .to(Base::Server(MAY)),
         ],
         beside: Some(Column("CPU µs per request, less is better", Median, CPU, 2)),
@@ -221,7 +221,7 @@ const SATURATION: Run = Run {
 
 const HALF: Run = Run {
     name: "half",
-    heading: "## Snapshot at half of {first}'s saturation, open loop, 256 connections",
+    heading: "## Snapshot at half of bhav's saturation, open loop, 256 connections",
     work: Work::Slices(&Slices {
         servers: ALL,
         cases: &[Case::new("half", Requests(Snapshot(Identity), 256, HalfOfSaturation))],
@@ -299,8 +299,8 @@ const QUOTES: Run = Run {
     heading: "## bhav: live-prices with 50 cached symbols, 5000 req/s",
     work: Work::Slices(&Slices {
         cases: &[
-            Case::new("snapshot", Requests(Snapshot(Identity), 64, InTicks(5_000))),
-            Case::new("live-prices", Requests(LivePrices, 64, InTicks(5_000))),
+            Case::new("snapshot", Requests(Snapshot(Identity), 64, PerSecond(5_000))),
+            Case::new("live-prices", Requests(LivePrices, 64, PerSecond(5_000))),
         ],
         lines: Lines::Table(
             &[Label::Case("route")],

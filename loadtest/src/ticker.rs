@@ -1,27 +1,21 @@
-//! Prices that broker A pushes: how long they take to a reader of the stream, and what clients see
-//! while the ticker breaks in each way in turn.
+//! Prices that broker A pushes: how long they take to a reader of the stream.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt::Write as _;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use openloop::events::StreamParser;
 use openloop::request::{live_prices_path, render_get};
 use serde_json::{Value, json};
 
-use crate::background;
 use crate::error::Error;
 use crate::figures::Slice;
-use crate::harness::Harness;
-use crate::http::{self, Client};
-use crate::run::Background;
-use crate::servers::{Server, State};
-use crate::{lines, snapshot, wait};
+use crate::servers::Server;
+use crate::{http, wait};
 
 /// As many instruments as one connection of the broker carries, each with two ticks a second.
 pub const SETTINGS: [(&str, &str); 2] =
@@ -207,143 +201,6 @@ fn delays(shown: &[Shown], sent: &HashMap<Key, f64>) -> BTreeMap<String, f64> {
         ("delay max ms", at(1.0)),
     ];
     values.map(|(name, value)| (format!("quotes {name}"), value)).into()
-}
-
-/// Between two looks at the snapshot while the ticker is broken.
-const LOOK_INTERVAL: Duration = Duration::from_millis(50);
-
-/// What the snapshot and the simulator showed for some seconds.
-#[derive(Default)]
-struct Seen {
-    samples: u64,
-    not_200: u64,
-    stale: u64,
-    stale_longest: Duration,
-    went_back: u64,
-    calls_per_s: f64,
-    calls_in_a_second: f64,
-    live: bool,
-}
-
-/// A row: what is said of it, and the faults.
-fn faults() -> Vec<(String, Vec<Value>)> {
-    let fault = |fault: Value| json!({"route": "broker_a.ticker", "fault": fault});
-    let once = fault(json!({"kind": "hangup", "count": 1}));
-    let mut rows = vec![("none".to_owned(), Vec::new())];
-    for kind in [
-        "silent",
-        "heartbeat_only",
-        "lead_stands",
-        "hangup",
-        "close_frame",
-        "flood",
-        "short",
-        "long",
-        "unknown_length",
-        "wrong_endian",
-        "order_text",
-        "error_text",
-        "ping",
-        "fragmented",
-        "mute_price",
-        "zero_price",
-    ] {
-        rows.push((kind.to_owned(), vec![fault(json!({"kind": kind}))]));
-    }
-    for (kind, by_s) in [("lag", 30), ("future_time", 60), ("future_time", 600)] {
-        let row = (format!("{kind} {by_s} s"), vec![fault(json!({"kind": kind, "by_s": by_s}))]);
-        rows.push(row);
-    }
-    for (kind, said) in [("rate_limit", "429"), ("no_permission", "403"), ("refuse", "reset")] {
-        let name = format!("hangup, then {said} at each try");
-        rows.push((name, vec![once.clone(), fault(json!({"kind": kind}))]));
-    }
-    rows
-}
-
-/// Breaks the ticker in each way in turn.
-pub fn break_it(harness: &Harness) -> Result<String, Error> {
-    let (lasts_s, after_s) = if harness.is_quick { (6, 4) } else { (12, 8) };
-    let settings = [("BHAV_BROKERA_TICKER", "true")];
-    let server = harness.start_bhav("ticker-faults", State::Signals, &settings)?;
-    let running = background::begin(harness, &server, Background::AllInstruments, &[])?;
-    let mut out = format!(
-        "Each fault for {lasts_s} s, then {after_s} s without it; the snapshot is asked for every \
-         {} ms, and every instrument is wanted.\n\n| fault | samples | not 200 | stale | longest \
-         stale, s | went back | quote calls/s | most in a second | live at its end | afterwards \
-         stale | went back |\n|{}\n",
-        LOOK_INTERVAL.as_millis(),
-        "---|".repeat(11),
-    );
-    for (name, faults) in faults() {
-        let simulator = server.simulator()?;
-        simulator.set_faults(&faults)?;
-        let seen = watch(&server, Duration::from_secs(lasts_s))?;
-        simulator.set_faults(&[])?;
-        let after = watch(&server, Duration::from_secs(after_s))?;
-        let row = format!(
-            "| {name} | {} | {} | {} | {:.1} | {} | {:.2} | {:.0} | {} | {} | {} |",
-            seen.samples,
-            seen.not_200 + after.not_200,
-            seen.stale,
-            seen.stale_longest.as_secs_f64(),
-            seen.went_back,
-            seen.calls_per_s,
-            seen.calls_in_a_second,
-            if seen.live { "yes" } else { "no" },
-            after.stale,
-            after.went_back,
-        );
-        eprintln!("  {row}");
-        let _ = writeln!(out, "{row}");
-    }
-    let most = &server.simulator()?.stats()?["max_quote_calls_in_1s"];
-    running.end()?;
-    let _ = writeln!(out, "\nMost quote calls within any second of the whole run: {most}");
-    Ok(out)
-}
-
-/// Looks at the snapshot for a while.
-fn watch(server: &Server, lasts: Duration) -> Result<Seen, Error> {
-    let client = Client::new(http::DEADLINE);
-    let url = server.url(snapshot::PATH);
-    let (began, mut seen, mut newest) = (Instant::now(), Seen::default(), String::new());
-    let (first_calls, mut stale_since) = (quote_calls(server)?, None);
-    let (mut second, mut calls) = (began, first_calls);
-    while began.elapsed() < lasts {
-        let market = client.send("GET", &url, &[], None).ok().filter(|got| got.status == 200);
-        let market = market.and_then(|got| Some(got.json().ok()?["market"].clone()));
-        seen.samples += 1;
-        seen.not_200 += u64::from(market.is_none());
-        let market = market.unwrap_or_default();
-        if market["stale"] == true {
-            seen.stale += 1;
-            let since: Instant = *stale_since.get_or_insert_with(Instant::now);
-            seen.stale_longest = seen.stale_longest.max(since.elapsed());
-        } else {
-            stale_since = None;
-        }
-        // Of one zone, so the texts compare as the times do.
-        let as_of = market["as_of_ist"].as_str().unwrap_or(&newest).to_owned();
-        seen.went_back += u64::from(as_of < newest);
-        newest = as_of;
-        if second.elapsed() >= Duration::from_secs(1) {
-            let now = quote_calls(server)?;
-            seen.calls_in_a_second = seen.calls_in_a_second.max(now - calls);
-            (second, calls) = (Instant::now(), now);
-        }
-        thread::sleep(LOOK_INTERVAL);
-    }
-    seen.calls_per_s = (quote_calls(server)? - first_calls) / began.elapsed().as_secs_f64();
-    let health = http::get(&server.url("/api/health"), &[])?.json()?;
-    seen.live = health.pointer("/feeds/broker_a/ticker/live") == Some(&Value::Bool(true));
-    Ok(seen)
-}
-
-/// Broker A's quote calls so far.
-fn quote_calls(server: &Server) -> Result<f64, Error> {
-    let requests = &server.simulator()?.stats()?["requests"];
-    Ok(lines::QUOTE_CALLS.iter().filter_map(|route| requests[route].as_f64()).sum())
 }
 
 #[cfg(test)]

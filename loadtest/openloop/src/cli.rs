@@ -6,7 +6,7 @@
 
 use std::error::Error;
 use std::io::{self, BufRead, Write};
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::thread;
@@ -15,11 +15,11 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use serde::Serialize;
 
-use crate::idle::{IdleConnections, IdlePlan, loopback_sources};
+use crate::engine::{Engine, Pace};
+use crate::idle::{IdleConnections, Plan};
 use crate::readers::{Command, Readers, ReadersPlan};
-use crate::report::LoadReport;
 use crate::request::{mixed_requests, read_requests, read_symbols, render_get};
-use crate::run::{Load, Plan};
+use crate::schedule::{NS_PER_S, Schedule};
 use crate::sys;
 
 /// Arguments of the generator.
@@ -44,9 +44,6 @@ enum Mode {
         /// Requests a second, over all connections
         #[arg(long)]
         rate: u64,
-        /// Gather the requests of each tick of so many microseconds; 0 spaces them evenly
-        #[arg(long, default_value_t = 0)]
-        tick_us: u64,
     },
     /// The next request as soon as the last is answered: saturation
     Closed {
@@ -80,31 +77,20 @@ enum Mode {
     },
     /// Open connections, one request on each, and hold them until standard input ends
     Idle {
-        /// Server, as ADDRESS:PORT
-        #[arg(long)]
-        target: SocketAddr,
+        #[command(flatten)]
+        many: Many,
         /// Path to request
         #[arg(long)]
         path: String,
         /// Connections to open
         #[arg(long)]
         connections: usize,
-        /// First source address is 127.0.0.N
-        #[arg(long, default_value_t = 2)]
-        source_first: u8,
-        /// Number of source addresses
-        #[arg(long, default_value_t = 4)]
-        source_count: u8,
-        /// Longest wait for all connections to settle, in milliseconds
-        #[arg(long, default_value_t = 30_000)]
-        deadline_ms: u64,
     },
     /// Readers of a stream of events. Prints how many are open, then its figures at each line
     /// "report" of standard input; "go" forgets what was counted; ends with it
     Readers {
-        /// Server, as ADDRESS:PORT
-        #[arg(long)]
-        target: SocketAddr,
+        #[command(flatten)]
+        many: Many,
         /// Path of the stream
         #[arg(long, default_value = "/api/index/stream")]
         path: String,
@@ -114,22 +100,30 @@ enum Mode {
         /// Streams to open
         #[arg(long, default_value_t = 500)]
         readers: usize,
-        /// First source address is 127.0.0.N
-        #[arg(long, default_value_t = 2)]
-        source_first: u8,
-        /// Number of source addresses
-        #[arg(long, default_value_t = 8)]
-        source_count: u8,
         /// Ask and never read
         #[arg(long)]
         never_read: bool,
         /// Receive buffer of a reader's socket, in bytes; 0 leaves the system's
         #[arg(long, default_value_t = 0)]
         receive_buffer_bytes: usize,
-        /// Longest wait for all streams to be open, in milliseconds
-        #[arg(long, default_value_t = 60_000)]
-        deadline_ms: u64,
     },
+}
+
+/// Of connections from several loopback addresses.
+#[derive(Debug, Args)]
+struct Many {
+    /// Server, as ADDRESS:PORT
+    #[arg(long)]
+    target: SocketAddr,
+    /// First source address is 127.0.0.N
+    #[arg(long, default_value_t = 2)]
+    source_first: u8,
+    /// Number of source addresses
+    #[arg(long, default_value_t = 8)]
+    source_count: u8,
+    /// Longest wait for all of them to be open or to have failed, in milliseconds
+    #[arg(long, default_value_t = 60_000)]
+    deadline_ms: u64,
 }
 
 #[derive(Debug, Args)]
@@ -152,9 +146,6 @@ struct Common {
     /// Length of the measured part, in milliseconds
     #[arg(long, default_value_t = 4_000)]
     duration_ms: u64,
-    /// Threads
-    #[arg(long, default_value_t = 1)]
-    threads: usize,
     /// Status that an answer is expected to have; others are counted apart
     #[arg(long, default_value_t = 200)]
     status: u16,
@@ -171,85 +162,80 @@ impl Cli {
     pub fn execute(self) -> Result<(), Box<dyn Error>> {
         sys::raise_open_files_limit()?;
         match self.mode {
-            Mode::Open { common, what, connections, rate, tick_us } => {
+            Mode::Open { common, what, connections, rate } => {
                 let requests = what.rendered(common.target, connections)?;
-                let load = Load::Open { rate_per_s: rate, tick_us };
-                common.measure(requests, load, true)
+                common.measure(&requests, Some(rate), true)
             }
             Mode::Closed { common, what, connections } => {
                 let requests = what.rendered(common.target, connections)?;
-                common.measure(requests, Load::Closed, true)
+                common.measure(&requests, None, true)
             }
             Mode::Mixed { common, symbols, clients, per_client, interval_ms, seed } => {
                 let symbols = read_symbols(&symbols)?;
                 let rendered = mixed_requests(common.target, &symbols, clients, per_client, seed);
-                let requests = rendered.into_iter().map(Arc::from).collect();
+                let requests: Vec<_> = rendered.into_iter().map(Arc::from).collect();
                 let rate_per_s = clients as u64 * 1_000 / interval_ms.max(1);
                 // The first poll of every client is part of what is asked here: no warm-up.
-                let load = Load::Open { rate_per_s, tick_us: 0 };
-                common.measure(requests, load, false)
+                common.measure(&requests, Some(rate_per_s), false)
             }
-            Mode::Idle { target, path, connections, source_first, source_count, deadline_ms } => {
-                hold(&IdlePlan {
-                    target,
-                    request: render_get(target, &path),
-                    connections,
-                    sources: loopback_sources(source_first, source_count),
-                    deadline: Duration::from_millis(deadline_ms),
-                })
+            Mode::Idle { many, path, connections } => hold(&many.plan(&path, connections)),
+            Mode::Readers { many, path, document, readers, never_read, receive_buffer_bytes } => {
+                let crowd = many.plan(&path, readers);
+                attend(ReadersPlan { crowd, document, never_read, receive_buffer_bytes })
             }
-            Mode::Readers {
-                target,
-                path,
-                document,
-                readers,
-                source_first,
-                source_count,
-                never_read,
-                receive_buffer_bytes,
-                deadline_ms,
-            } => attend(ReadersPlan {
-                target,
-                request: render_get(target, &path),
-                document,
-                readers,
-                sources: loopback_sources(source_first, source_count),
-                never_read,
-                receive_buffer_bytes,
-                deadline: Duration::from_millis(deadline_ms),
-            }),
+        }
+    }
+}
+
+impl Many {
+    fn plan(&self, path: &str, connections: usize) -> Plan {
+        let first = self.source_first;
+        let sources = (first..first.saturating_add(self.source_count.max(1)))
+            .map(|last| Ipv4Addr::new(127, 0, 0, last));
+        Plan {
+            target: self.target,
+            request: render_get(self.target, path),
+            connections,
+            sources: sources.collect(),
+            deadline: Duration::from_millis(self.deadline_ms),
         }
     }
 }
 
 impl Common {
+    /// Opens the connections and, once all are warm and the word is given, asks at a rate or as
+    /// fast as the answers come.
     fn measure(
         self,
-        requests: Vec<Arc<[u8]>>,
-        load: Load,
+        requests: &[Arc<[u8]>],
+        rate_per_s: Option<u64>,
         warm_up: bool,
     ) -> Result<(), Box<dyn Error>> {
         if requests.is_empty() {
             return Err("at least one connection is needed".into());
         }
-        let attended = self.attended;
-        let plan = Plan {
-            target: self.target,
-            requests,
-            load,
-            duration_ms: self.duration_ms,
-            threads: self.threads,
-            status: self.status,
-            warm_up,
+        let pace = match rate_per_s {
+            Some(rate) => Pace::Open(Schedule::new(rate, self.duration_ms, requests.len())),
+            None => Pace::Closed { duration_ns: self.duration_ms * (NS_PER_S / 1_000) },
         };
-        let report: LoadReport = plan.execute(|| {
-            if attended {
-                println!("ready");
-                wait_for_line();
+        sys::tighten_timers();
+        let mut engine = Engine::connect(self.target, requests, self.status)?;
+        if warm_up {
+            let lost = engine.run(Pace::Once)?.errors;
+            if lost > 0 {
+                let what = format!("{lost} connections did not answer their first request");
+                return Err(what.into());
             }
-        })?;
-        print_json(&report)?;
-        if attended {
+        }
+        if self.attended {
+            println!("ready");
+            wait_for_line();
+        }
+        let cpu_before_ns = sys::own_cpu_ns();
+        let tally = engine.run(pace)?;
+        print_json(&tally.report(sys::own_cpu_ns() - cpu_before_ns))?;
+        if self.attended {
+            // Closing the connections is not load.
             wait_for_end();
         }
         Ok(())
@@ -272,7 +258,7 @@ impl What {
     }
 }
 
-fn hold(plan: &IdlePlan) -> Result<(), Box<dyn Error>> {
+fn hold(plan: &Plan) -> Result<(), Box<dyn Error>> {
     let connections = IdleConnections::open(plan)?;
     print_json(&connections.report())?;
     wait_for_end();

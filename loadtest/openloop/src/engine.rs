@@ -1,5 +1,4 @@
-//! One thread's share of a run: an epoll loop over keep-alive connections, one request in flight
-//! on each.
+//! A run: an epoll loop over keep-alive connections in one thread, one request in flight on each.
 //!
 //! A connection whose response is late collects its due requests and sends them one after the
 //! other when it can; each is measured from its own due time. Nothing is allocated per request.
@@ -8,8 +7,6 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-use thiserror::Error;
 
 use crate::epoll::{Epoll, Events};
 use crate::scan::{Response, ScanError, Scanner};
@@ -30,33 +27,6 @@ const EVENTS_MAX: usize = 512;
 
 /// Reconnects per connection after which the server is taken to be broken.
 const RECONNECTS_PER_CONNECTION_MAX: u64 = 20;
-
-/// Why a run cannot go on.
-#[derive(Debug, Error)]
-pub enum EngineError {
-    /// A system call failed.
-    #[error("{doing}: {source}")]
-    Io {
-        /// What was being done.
-        doing: &'static str,
-        /// The cause.
-        source: io::Error,
-    },
-    /// Not every connection answered its warm-up request.
-    #[error("{lost} connections did not answer their first request")]
-    ColdStart {
-        /// How many.
-        lost: u64,
-    },
-    /// The server closes connections faster than a run makes sense.
-    #[error("the server closed connections {count} times; last cause: {cause}")]
-    KeepsClosing {
-        /// Reconnects so far.
-        count: u64,
-        /// Why the last connection ended.
-        cause: String,
-    },
-}
 
 /// When requests are sent.
 #[derive(Debug, Clone, Copy)]
@@ -85,7 +55,7 @@ struct Connection {
     origin_ns: u64,
 }
 
-/// The connections of one thread.
+/// The connections of a run.
 pub struct Engine {
     target: SocketAddr,
     epoll: Epoll,
@@ -104,12 +74,8 @@ impl Engine {
     ///
     /// # Errors
     /// The server does not accept.
-    pub fn connect(
-        target: SocketAddr,
-        requests: &[Arc<[u8]>],
-        status: u16,
-    ) -> Result<Self, EngineError> {
-        let epoll = Epoll::new().map_err(io_error("create epoll"))?;
+    pub fn connect(target: SocketAddr, requests: &[Arc<[u8]>], status: u16) -> io::Result<Self> {
+        let epoll = Epoll::new()?;
         let mut connections = Vec::with_capacity(requests.len());
         for (token, request) in requests.iter().enumerate() {
             connections.push(Connection {
@@ -130,7 +96,7 @@ impl Engine {
             status,
             started: Instant::now(),
             pace: Pace::Once,
-            tally: Tally::new(),
+            tally: Tally::default(),
         })
     }
 
@@ -138,9 +104,9 @@ impl Engine {
     ///
     /// # Errors
     /// A system call failed or the server keeps closing connections.
-    pub fn run(&mut self, pace: Pace) -> Result<Tally, EngineError> {
+    pub fn run(&mut self, pace: Pace) -> io::Result<Tally> {
         self.pace = pace;
-        self.tally = Tally::new();
+        self.tally = Tally::default();
         for connection in &mut self.connections {
             connection.due = 0;
             connection.sent = 0;
@@ -174,9 +140,9 @@ impl Engine {
                 break;
             }
             let timeout_ns = wait_until_ns.saturating_sub(self.now_ns());
-            self.epoll.wait(&mut events, timeout_ns).map_err(io_error("wait for events"))?;
-            for index in 0..events.len() {
-                self.receive(events.at(index).token)?;
+            self.epoll.wait(&mut events, timeout_ns)?;
+            for ready in events.ready() {
+                self.receive(ready.token)?;
             }
         }
         self.give_up_on_the_rest();
@@ -196,7 +162,7 @@ impl Engine {
         self.tally.requests + self.tally.errors == due
     }
 
-    fn come_due(&mut self, token: usize) -> Result<(), EngineError> {
+    fn come_due(&mut self, token: usize) -> io::Result<()> {
         self.connections[token].due += 1;
         if self.connections[token].in_flight {
             return Ok(());
@@ -210,7 +176,7 @@ impl Engine {
     }
 
     /// Sends the next due request of a free connection and returns when, in nanoseconds.
-    fn send_next(&mut self, token: usize) -> Result<u64, EngineError> {
+    fn send_next(&mut self, token: usize) -> io::Result<u64> {
         let now_ns = self.now_ns();
         let pace = self.pace;
         let connection = &mut self.connections[token];
@@ -231,7 +197,7 @@ impl Engine {
 
     /// Reads what has arrived on a connection. Edge-triggered: a read that does not fill the
     /// buffer has emptied the socket.
-    fn receive(&mut self, token: usize) -> Result<(), EngineError> {
+    fn receive(&mut self, token: usize) -> io::Result<()> {
         loop {
             let connection = &mut self.connections[token];
             let bytes = match (&connection.stream).read(&mut self.buffer) {
@@ -277,7 +243,7 @@ impl Engine {
         }
     }
 
-    fn go_on(&mut self, token: usize) -> Result<(), EngineError> {
+    fn go_on(&mut self, token: usize) -> io::Result<()> {
         let connection = &self.connections[token];
         if connection.sent < connection.due {
             self.send_next(token)?;
@@ -286,7 +252,7 @@ impl Engine {
     }
 
     /// Counts the request in flight as lost and replaces the connection.
-    fn lose(&mut self, token: usize, cause: &str) -> Result<(), EngineError> {
+    fn lose(&mut self, token: usize, cause: &str) -> io::Result<()> {
         if self.connections[token].in_flight {
             self.connections[token].in_flight = false;
             self.tally.errors += 1;
@@ -294,13 +260,13 @@ impl Engine {
         self.reconnect(token, cause)
     }
 
-    fn reconnect(&mut self, token: usize, cause: &str) -> Result<(), EngineError> {
+    fn reconnect(&mut self, token: usize, cause: &str) -> io::Result<()> {
         self.tally.reconnects += 1;
         if self.tally.reconnects > RECONNECTS_PER_CONNECTION_MAX * self.connections.len() as u64 {
-            return Err(EngineError::KeepsClosing {
-                count: self.tally.reconnects,
-                cause: cause.to_owned(),
-            });
+            return Err(io::Error::other(format!(
+                "the server closed connections {} times; last cause: {cause}",
+                self.tally.reconnects
+            )));
         }
         self.connections[token].stream = open(self.target, &self.epoll, token)?;
         self.connections[token].scanner = Scanner::default();
@@ -329,17 +295,10 @@ impl Engine {
     }
 }
 
-fn open(target: SocketAddr, epoll: &Epoll, token: usize) -> Result<TcpStream, EngineError> {
-    let stream =
-        TcpStream::connect_timeout(&target, CONNECT_TIMEOUT).map_err(io_error("connect"))?;
-    stream
-        .set_nodelay(true)
-        .and_then(|()| stream.set_nonblocking(true))
-        .and_then(|()| epoll.add(&stream, token, false))
-        .map_err(io_error("prepare a connection"))?;
+fn open(target: SocketAddr, epoll: &Epoll, token: usize) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect_timeout(&target, CONNECT_TIMEOUT)?;
+    stream.set_nodelay(true)?;
+    stream.set_nonblocking(true)?;
+    epoll.add(&stream, token, false)?;
     Ok(stream)
-}
-
-fn io_error(doing: &'static str) -> impl Fn(io::Error) -> EngineError {
-    move |source| EngineError::Io { doing, source }
 }

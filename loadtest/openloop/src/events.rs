@@ -8,11 +8,10 @@ use memchr::memchr;
 use memchr::memmem::find;
 use thiserror::Error;
 
+use crate::scan;
+
 /// Longest head, chunk or event, in bytes: many times what any server here sends.
 const PIECE_BYTES_MAX: usize = 256 * 1024;
-
-/// Most response headers.
-const HEADERS_MAX: usize = 64;
 
 /// Where the snapshot has the time of its prices.
 const AS_OF: &[u8] = b"\"as_of_ist\":\"";
@@ -200,27 +199,16 @@ impl StreamParser {
 
 /// Length of the head of a response 200.
 fn head(bytes: &[u8]) -> Result<Option<usize>, StreamError> {
-    let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
-    let mut parsed = httparse::Response::new(&mut headers);
-    let httparse::Status::Complete(length) =
-        parsed.parse(bytes).map_err(|_| StreamError::Malformed)?
-    else {
-        return Ok(None);
+    let read = |head: &httparse::Response<'_, '_>| {
+        let coded = scan::header(head, "content-encoding").is_some();
+        (head.code, !coded && scan::header(head, "transfer-encoding") == Some(b"chunked"))
     };
-    match parsed.code {
-        Some(200) => {}
-        Some(status) => return Err(StreamError::Status(status)),
-        None => return Err(StreamError::Malformed),
+    match scan::head(bytes, read).map_err(|_| StreamError::Malformed)? {
+        None => Ok(None),
+        Some((length, (Some(200), true))) => Ok(Some(length)),
+        Some((_, (Some(200), false))) => Err(StreamError::NotChunked),
+        Some((_, (status, _))) => Err(status.map_or(StreamError::Malformed, StreamError::Status)),
     }
-    let is = |name: &str, value: &[u8]| {
-        let mut headers = parsed.headers.iter();
-        headers.any(|header| header.name.eq_ignore_ascii_case(name) && header.value == value)
-    };
-    let coded = parsed.headers.iter().any(|h| h.name.eq_ignore_ascii_case("content-encoding"));
-    if coded || !is("transfer-encoding", b"chunked") {
-        return Err(StreamError::NotChunked);
-    }
-    Ok(Some(length))
 }
 
 fn as_of(data: &[u8]) -> Option<AsOf> {

@@ -28,7 +28,7 @@ const READ_BYTES: usize = 16 * 1024;
 
 /// What to open.
 #[derive(Debug, Clone)]
-pub struct IdlePlan {
+pub struct Plan {
     /// Server.
     pub target: SocketAddr,
     /// The request sent once on every connection.
@@ -67,7 +67,7 @@ impl IdleConnections {
     ///
     /// # Errors
     /// A local system call failed, for example for want of descriptors.
-    pub fn open(plan: &IdlePlan) -> io::Result<Self> {
+    pub fn open(plan: &Plan) -> io::Result<Self> {
         let epoll = Epoll::new()?;
         let mut events = Events::with_capacity(OPENING_MAX);
         let started = Instant::now();
@@ -88,8 +88,7 @@ impl IdleConnections {
                 break;
             }
             epoll.wait(&mut events, TICK_NS)?;
-            for index in 0..events.len() {
-                let ready = events.at(index);
+            for ready in events.ready() {
                 connections.advance(ready.token, ready.writable, &plan.request);
             }
         }
@@ -120,7 +119,7 @@ impl IdleConnections {
         report.attempted == wanted && report.answered + report.non_200 + report.failed == wanted
     }
 
-    fn start_one(&mut self, plan: &IdlePlan, epoll: &Epoll) -> io::Result<()> {
+    fn start_one(&mut self, plan: &Plan, epoll: &Epoll) -> io::Result<()> {
         let index = self.held.len();
         let source = plan.sources[index % plan.sources.len()];
         let (stream, refused) = sys::begin_to_connect(source, plan.target, 0)?;
@@ -206,9 +205,4 @@ impl Held {
             Err(error) => error.kind() == io::ErrorKind::WouldBlock,
         }
     }
-}
-
-/// `count` loopback addresses from 127.0.0.`first` on.
-pub fn loopback_sources(first: u8, count: u8) -> Vec<Ipv4Addr> {
-    (0..count.max(1)).map(|n| Ipv4Addr::new(127, 0, 0, first.saturating_add(n))).collect()
 }

@@ -5,11 +5,10 @@
 //! from the due time: whatever a stall delays is counted for every request it delayed.
 //!
 //! ```text
-//! main ── cli ──┬─ run     one engine a thread, merged into a LoadReport
-//!               │   └─ engine   epoll loop over N keep-alive connections
-//!               │        ├─ schedule   which request is due when, on which connection
-//!               │        ├─ scan       status and end of a response, over any fragmentation
-//!               │        └─ epoll      the system calls
+//! main ── cli ──┬─ engine   epoll loop over N keep-alive connections, counted in a tally
+//!               │   ├─ schedule   which request is due when, on which connection
+//!               │   ├─ scan       status and end of a response, over any fragmentation
+//!               │   └─ epoll      the system calls
 //!               ├─ idle    opens N connections, holds them, says how many were answered
 //!               └─ readers N readers of a stream: frames, gaps, delays, returns
 //!                   ├─ events     events of a stream, over any fragmentation
@@ -27,7 +26,6 @@ pub mod published;
 pub mod readers;
 pub mod report;
 pub mod request;
-pub mod run;
 pub mod scan;
 pub mod schedule;
 pub mod sys;

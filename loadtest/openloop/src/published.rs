@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::sys;
+use crate::{scan, sys};
 
 /// Pause between two requests.
 const PAUSE: Duration = Duration::from_millis(2);
@@ -22,9 +22,6 @@ const RECONNECT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Longest wait for an answer.
 const TIMEOUT: Duration = Duration::from_secs(5);
-
-/// Most response headers.
-const HEADERS_MAX: usize = 64;
 
 /// One state of the snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -113,18 +110,15 @@ fn answer(stream: &mut TcpStream) -> io::Result<(u16, Vec<u8>)> {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         bytes.extend_from_slice(&room[..count]);
-        let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
-        let mut parsed = httparse::Response::new(&mut headers);
-        let Ok(httparse::Status::Complete(head_bytes)) = parsed.parse(&bytes) else { continue };
-        let header = |name: &str| {
-            let found = parsed.headers.iter().find(|h| h.name.eq_ignore_ascii_case(name));
-            found.map_or(&b""[..], |header| header.value)
+        let read = |head: &httparse::Response<'_, '_>| {
+            let etag = scan::header(head, "etag").unwrap_or_default().to_vec();
+            scan::body_bytes(head).map(|body_bytes| (head.code.unwrap_or(0), etag, body_bytes))
         };
-        let length = std::str::from_utf8(header("content-length")).unwrap_or_default();
-        let body_bytes: usize = length.parse().unwrap_or(0);
-        let (status, etag) = (parsed.code.unwrap_or(0), header("etag").to_vec());
-        let is_bare = matches!(status, 204 | 304);
-        if is_bare || bytes.len() >= head_bytes + body_bytes {
+        let Some((head_bytes, read)) = scan::head(&bytes, read).map_err(io::Error::other)? else {
+            continue;
+        };
+        let (status, etag, body_bytes) = read.map_err(io::Error::other)?;
+        if bytes.len() >= head_bytes + body_bytes {
             return Ok((status, etag));
         }
     }

@@ -7,12 +7,13 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::TcpStream;
 use std::sync::mpsc::{Receiver, TryRecvError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::epoll::{Epoll, Events, Ready};
 use crate::events::{AsOf, StreamParser};
+use crate::idle::Plan;
 use crate::judge::{Received, Reception};
 use crate::published::Watcher;
 use crate::report::ReadersReport;
@@ -41,22 +42,14 @@ const RETURNS_CLASS_NS: u64 = NS_PER_S / 2;
 /// What to open.
 #[derive(Debug, Clone)]
 pub struct ReadersPlan {
-    /// Server.
-    pub target: SocketAddr,
-    /// The request for the stream.
-    pub request: Vec<u8>,
+    /// How many, from where and with which request for the stream.
+    pub crowd: Plan,
     /// Path of the document that the stream sends.
     pub document: String,
-    /// How many.
-    pub readers: usize,
-    /// Source addresses, used in turn.
-    pub sources: Vec<Ipv4Addr>,
     /// They ask and never read.
     pub never_read: bool,
     /// Bytes that the kernel takes for each; 0 leaves it.
     pub receive_buffer_bytes: usize,
-    /// Longest wait for all of them to be open.
-    pub deadline: Duration,
 }
 
 /// What the driver says.
@@ -124,8 +117,8 @@ impl Readers {
         };
         let mut all = Self {
             epoll: Epoll::new()?,
-            readers: (0..plan.readers).map(reader).collect(),
-            away: (0..plan.readers).map(|index| Reverse((0, index))).collect(),
+            readers: (0..plan.crowd.connections).map(reader).collect(),
+            away: (0..plan.crowd.connections).map(|index| Reverse((0, index))).collect(),
             started,
             began_ns: 0,
             cpu_before_ns: sys::own_cpu_ns(),
@@ -133,11 +126,11 @@ impl Readers {
             report: ReadersReport::default(),
             received: Received::default(),
             ids: HashMap::new(),
-            watcher: Watcher::start(plan.target, &plan.document, started),
+            watcher: Watcher::start(plan.crowd.target, &plan.document, started),
             plan,
         };
         let mut events = Events::with_capacity(EVENTS_MAX);
-        while started.elapsed() < all.plan.deadline && all.open_now() < all.readers.len() {
+        while started.elapsed() < all.plan.crowd.deadline && all.open_now() < all.readers.len() {
             all.turn(&mut events)?;
         }
         Ok(all)
@@ -202,15 +195,15 @@ impl Readers {
         }
         self.epoll.wait(events, TICK_NS)?;
         let mut room = [0; READ_BYTES];
-        for index in 0..events.len() {
-            self.advance(events.at(index), &mut room);
+        for ready in events.ready() {
+            self.advance(ready, &mut room);
         }
         Ok(())
     }
 
     fn connect(&mut self, index: usize) -> io::Result<()> {
-        let source = self.plan.sources[index % self.plan.sources.len()];
-        let (target, bytes) = (self.plan.target, self.plan.receive_buffer_bytes);
+        let source = self.plan.crowd.sources[index % self.plan.crowd.sources.len()];
+        let (target, bytes) = (self.plan.crowd.target, self.plan.receive_buffer_bytes);
         let (stream, refused) = sys::begin_to_connect(source, target, bytes)?;
         self.epoll.add(&stream, index, true)?;
         let reader = &mut self.readers[index];
@@ -230,11 +223,11 @@ impl Readers {
         if reader.state == State::Connecting && ready.writable {
             let Some(stream) = &reader.stream else { return };
             let asked = match stream.take_error() {
-                Ok(None) => { stream }.write(&self.plan.request),
+                Ok(None) => { stream }.write(&self.plan.crowd.request),
                 Ok(Some(error)) | Err(error) => Err(error),
             };
             match asked {
-                Ok(bytes) if bytes == self.plan.request.len() => reader.state = State::Asked,
+                Ok(bytes) if bytes == self.plan.crowd.request.len() => reader.state = State::Asked,
                 Ok(_) => return self.fail(index, "short write"),
                 Err(error) => return self.fail(index, &error.to_string()),
             }

@@ -12,7 +12,6 @@ pub struct Schedule {
     rate_per_s: u64,
     connections: u64,
     total: u64,
-    tick_ns: u64,
 }
 
 impl Schedule {
@@ -22,16 +21,7 @@ impl Schedule {
             rate_per_s: rate_per_s.max(1),
             connections: connections.max(1) as u64,
             total: rate_per_s.max(1) * duration_ms / 1_000,
-            tick_ns: 1,
         }
-    }
-
-    /// Gathers the requests of each tick at its beginning, as timers of that resolution and
-    /// network cards that coalesce interrupts do. Evenly spaced requests wake a server for each;
-    /// a burst wakes it once for several.
-    #[must_use]
-    pub fn in_bursts(self, tick_us: u64) -> Self {
-        Self { tick_ns: (tick_us * 1_000).max(1), ..self }
     }
 
     /// Number of requests in the whole run.
@@ -43,8 +33,7 @@ impl Schedule {
     /// added up, so that the rate does not drift.
     pub fn due_ns(&self, index: u64) -> u64 {
         let ns = u128::from(index) * u128::from(NS_PER_S) / u128::from(self.rate_per_s);
-        let ns = u64::try_from(ns).unwrap_or(u64::MAX);
-        ns - ns % self.tick_ns
+        u64::try_from(ns).unwrap_or(u64::MAX)
     }
 
     /// Connection that carries request `index`.
@@ -84,15 +73,6 @@ mod tests {
         for index in 1..schedule.total() {
             assert!(schedule.due_ns(index - 1) < schedule.due_ns(index));
         }
-    }
-
-    #[test]
-    fn bursts_gather_a_tick_and_keep_the_rate() {
-        let bursts = Schedule::new(10_000, 1_000, 64).in_bursts(1_000);
-        let due: Vec<u64> = (0..10_000).map(|i| bursts.due_ns(i)).collect();
-        assert!(due.iter().all(|ns| ns % 1_000_000 == 0));
-        assert!(due.chunks(10).all(|burst| burst.iter().all(|ns| *ns == burst[0])));
-        assert_eq!(due[9_999], 999_000_000);
     }
 
     #[test]

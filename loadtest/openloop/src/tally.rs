@@ -1,11 +1,14 @@
-//! What one engine counts while it runs; the engines of a run are merged into one report.
+//! What an engine counts while it runs, and its report.
 
 use hdrhistogram::Histogram;
+
+use crate::report::{LoadReport, Percentiles};
+use crate::schedule::NS_PER_S;
 
 /// Largest latency told apart, in nanoseconds.
 const LATENCY_NS_MAX: u64 = 120_000_000_000;
 
-/// What was counted in one run of one engine.
+/// What was counted in one run.
 #[derive(Debug, Clone)]
 pub struct Tally {
     /// Responses received.
@@ -28,9 +31,8 @@ pub struct Tally {
     pub send_lag: Histogram<u64>,
 }
 
-impl Tally {
-    /// Nothing counted yet.
-    pub fn new() -> Self {
+impl Default for Tally {
+    fn default() -> Self {
         let empty = || Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3).expect("constant bounds");
         Self {
             requests: 0,
@@ -44,23 +46,24 @@ impl Tally {
             send_lag: empty(),
         }
     }
-
-    /// Adds the counts of another engine of the same run.
-    pub fn merge(&mut self, other: &Self) {
-        self.requests += other.requests;
-        self.errors += other.errors;
-        self.unanswered += other.unanswered;
-        self.other_status += other.other_status;
-        self.reconnects += other.reconnects;
-        self.response_bytes += other.response_bytes;
-        self.elapsed_ns = self.elapsed_ns.max(other.elapsed_ns);
-        self.latency.add(&other.latency).expect("all histograms have the same bounds");
-        self.send_lag.add(&other.send_lag).expect("all histograms have the same bounds");
-    }
 }
 
-impl Default for Tally {
-    fn default() -> Self {
-        Self::new()
+impl Tally {
+    /// The figures of a run for which the generator used so much CPU time.
+    pub fn report(&self, generator_cpu_ns: u64) -> LoadReport {
+        let elapsed_s = self.elapsed_ns as f64 / NS_PER_S as f64;
+        LoadReport {
+            requests: self.requests,
+            errors: self.errors,
+            unanswered: self.unanswered,
+            other_status: self.other_status,
+            reconnects: self.reconnects,
+            bytes_per_response: self.response_bytes as f64 / self.requests.max(1) as f64,
+            elapsed_s,
+            rate_per_s: self.requests as f64 / elapsed_s.max(f64::MIN_POSITIVE),
+            latency: Percentiles::of(&self.latency),
+            send_lag: Percentiles::of(&self.send_lag),
+            generator_cpu_s: generator_cpu_ns as f64 / NS_PER_S as f64,
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Runs with prices that are pushed.
 
-use super::{FAILED, P50_US, P99_US, P999_US, RUN, SEND_LAG_US, SLICES};
+use super::{FAILED, P50_US, P99_US, P999_US, SEND_LAG_US, SLICES};
 use crate::figures::Figure;
 use crate::lines;
 use crate::requests::Form::Identity;
@@ -99,11 +99,4 @@ pub(super) const TICKER: Run = Run {
             f.median((TICKS, POLLED), |slice| slice.value("quote calls in one second"))
         }),
     ],
-};
-
-pub(super) const TICKER_FAULTS: Run = Run {
-    name: "ticker-faults",
-    heading: "### Broken tickers",
-    work: Work::Steps(ticker::break_it),
-    ..RUN
 };
