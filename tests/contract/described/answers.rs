@@ -283,7 +283,7 @@ fn stream(walk: &mut Walk<'_>) {
     walk.checker.check("GET", STREAM, &answer);
     let schema = serde_json::json!({"$ref": "#/components/schemas/Snapshot"});
     let data = serde_json::from_str(&event.data).unwrap();
-    walk.checker.valid("data of a stream", &schema, &data, &event.data);
+    walk.checker.valid(&schema, &data, &event.data);
     let target = format!("{STREAM}?symbols=NSE:INFY,NSE:NOSUCH");
     let mut events = EventReader::open(walk.service, &target, "");
     let schema = serde_json::json!({"$ref": "#/components/schemas/QuotesEvent"});
@@ -291,7 +291,7 @@ fn stream(walk: &mut Walk<'_>) {
         events.look();
         let event = events.ready().filter(|event| event.name == "quotes")?;
         let data: serde_json::Value = serde_json::from_str(&event.data).unwrap();
-        walk.checker.valid("quotes of a stream", &schema, &data, &event.data);
+        walk.checker.valid(&schema, &data, &event.data);
         (data["quotes"][0]["symbol"] == "NSE:INFY").then_some(())
     });
     assert_eq!(walk.send("GET", STREAM, "If-None-Match: *\r\n", "").status, 304);

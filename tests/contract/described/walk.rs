@@ -47,8 +47,7 @@ impl<'a> Walk<'a> {
             // An accepted body must match its description too.
             let schema = self.checker.request(method, &path).expect("it takes a body");
             let value = serde_json::from_str(body).unwrap();
-            let key = format!("body of {method} {path}");
-            self.checker.valid(&key, &schema, &value, &format!("{method} {path} {body}"));
+            self.checker.valid(&schema, &value, &format!("{method} {path} {body}"));
         }
         answer
     }
