@@ -33,6 +33,7 @@ pub fn delayed_prices(checker: &mut Checker) {
     walk.expect(200, "POST", "/api/portfolio/sync", &body);
     // The prices come two minutes after the sync.
     clock.advance_ms(130_000);
+    stepping(&clock, "a first snapshot", || service.get(SNAPSHOT).status == 200);
     stepping(&clock, "a holding at a delayed price", || {
         walk.get(SNAPSHOT);
         walk.get("/api/portfolio/live-prices?symbols=NSE:NIFTY%2050");
