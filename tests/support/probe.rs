@@ -1,7 +1,7 @@
 //! The service under attack: echoes each request as JSON, and misbehaves on request.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, LazyLock};
 
 use bhav::base::Clock;
 use bhav::http::{Prepared, Problem, Request, Response, Serve};
@@ -41,11 +41,6 @@ pub struct Probe {
 
 /// More than the kernel buffers for a peer that does not read.
 pub const OWNED_BYTES: usize = 24 * 1024 * 1024;
-static OWNED: LazyLock<Arc<[u8]>> = LazyLock::new(|| {
-    let period: Vec<u8> = (0..251).collect();
-    let whole = period.repeat(OWNED_BYTES.div_ceil(period.len()));
-    whole[..OWNED_BYTES].into()
-});
 
 /// Longest wait of a request on the lane.
 const LANE_DEADLINE_MS: u64 = 20_000;
@@ -56,7 +51,9 @@ impl Probe {
         let (release, gate) = unbounded();
         let (arrived, waiting) = unbounded();
         let served = Arc::new(AtomicUsize::new(0));
-        let owned = Arc::clone(&OWNED);
+        // Each probe has its own, whose references its test counts. Repeating is fast unoptimised.
+        let period: Vec<u8> = (0..251).collect();
+        let owned: Arc<[u8]> = period.repeat(OWNED_BYTES.div_ceil(251))[..OWNED_BYTES].into();
         let handle =
             Handle { release, waiting, served: Arc::clone(&served), owned: Arc::clone(&owned) };
         let probe = Self {
