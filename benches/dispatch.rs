@@ -1,4 +1,4 @@
-//! A request's whole way through the edge without the kernel: parse, route, answer.
+//! A request's path through the edge without the kernel: parse, route, answer.
 //!
 //! Routing, the snapshot (fresh, 304, gzip) and 50 cached quotes, each with its answer asserted.
 
@@ -22,7 +22,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 const SYMBOLS: usize = 50;
 
-/// The real parts, with what requests ask for put in by hand.
+/// The real parts, with the requested data put in by hand.
 fn state(clock: &Clock, state_dir: &Path) -> State {
     let config = Config { state_dir: state_dir.into(), ..Config::default() };
     let lock = Arc::new(InstanceLock::of(&config.state_dir));
@@ -48,7 +48,7 @@ fn state(clock: &Clock, state_dir: &Path) -> State {
 }
 
 fn answers(criterion: &mut Criterion) {
-    // A running clock: each request reads it twice, for how long its answer took.
+    // A running clock: each request reads it twice, to measure its duration.
     let clock = Clock::starting_at("2026-11-20T05:30:00Z".parse().unwrap());
     let dir = tempfile::tempdir().unwrap();
     let state = state(&clock, dir.path());
@@ -85,8 +85,8 @@ fn answers(criterion: &mut Criterion) {
     }
 }
 
-/// What metrics take of a snapshot's way: the same with the clock read from the machine, as in
-/// service, and from memory. Both count; the difference is the time that is taken twice.
+/// Cost of metrics on a snapshot's path: the same with the machine's clock, as in service, and with
+/// a clock in memory. Both count; the difference is the cost of reading the clock twice.
 fn metrics(criterion: &mut Criterion) {
     let now = "2026-11-20T05:30:00Z".parse().unwrap();
     let request = b"GET /api/index/snapshot HTTP/1.1\r\nHost: localhost\r\n\r\n";

@@ -1,4 +1,4 @@
-//! What parsing a request head costs.
+//! Cost of parsing a request head.
 
 use bhav::http::Method;
 use bhav::http::message::head::{Framing, Head, Parsed};
@@ -6,7 +6,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 const MINIMAL: &str = "GET /api/market-snapshot HTTP/1.1\r\nHost: bhav.example.in\r\n\r\n";
 
-/// What a browser sends through a proxy and a content delivery network: 25 header lines.
+/// A browser's request through a proxy and a content delivery network: 25 header lines.
 const BROWSER: &str = "GET /api/live-prices?symbols=NSE%3AINFY%2CNSE%3AM%26M HTTP/1.1\r\n\
     Host: bhav.example.in\r\n\
     Connection: keep-alive\r\n\

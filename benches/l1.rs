@@ -1,8 +1,8 @@
-//! The join of 50 cached quotes, as a live-prices request does it.
+//! The join of 50 cached quotes for a live-prices request.
 //!
-//! `join_50` is one pin, 50 look-ups and the copy into a buffer that is reused; `refresh_50` is
-//! what a warmer's round costs for as many; `restore_500` opens the second level's file and brings
-//! its quotes back, as every start does.
+//! `join_50` is one pin, 50 look-ups and the copy into a reused buffer; `refresh_50` is a warmer's
+//! round for as many quotes; `restore_500` opens the second level's file and restores its quotes,
+//! as every start does.
 
 use std::hint::black_box;
 
@@ -15,7 +15,7 @@ const SYMBOLS: usize = 50;
 /// A cache as full as its default bound allows, so that look-ups miss the processor's caches as
 /// often.
 const HELD: usize = 10_000;
-/// When their source stood for them.
+/// The time at which the source vouched for the quotes.
 const NOW: Vouched = Vouched { mono_ms: 0, calls: 1 };
 /// Quotes in the second level at a start: broker A's batch.
 const STORED: usize = 500;

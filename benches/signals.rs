@@ -1,6 +1,6 @@
-//! What signals cost for 200 symbols with two years of candles: the newest bar, as in each refresh
-//! of the day, with and without publishing it in all codings, and everything from the stored
-//! candles, once a day. One core.
+//! Cost of signals for 200 symbols with two years of candles: the newest bar, as in each refresh of
+//! the day, with and without publishing it in all codings, and everything from the stored candles,
+//! once a day. One core.
 
 #![expect(clippy::unwrap_used, reason = "a bench stops at the first surprise")]
 
@@ -65,7 +65,7 @@ fn stored(histories: &[History]) -> (tempfile::TempDir, Store) {
     (folder, store)
 }
 
-/// As the warmer reads them: through the store's own reader thread, symbol by symbol.
+/// Reads like the warmer: through the store's own reader thread, symbol by symbol.
 fn read(store: &Store, histories: &[History]) -> Vec<History> {
     let of = |history: &History| {
         let candles = store.candles(&symbol(&history.symbol)).unwrap();
@@ -131,7 +131,7 @@ fn signals(c: &mut Criterion) {
             let list = SignalList::complete(universe.dates()[last], signals);
             let mut body = Vec::new();
             views::SignalList::of(&list, |_| true).write(&mut body);
-            // Another second, so that nothing is taken for unchanged.
+            // Another second, so that nothing counts as unchanged.
             second += 1;
             body.extend_from_slice(format!(" {second}").as_bytes());
             slot.publish(body);

@@ -1,4 +1,4 @@
-//! What a snapshot costs: picking the answer (per request) and making it (per refresh).
+//! Cost of a snapshot: picking the answer (per request) and making it (per refresh).
 
 #![expect(clippy::unwrap_used, reason = "a bench stops at the first surprise")]
 

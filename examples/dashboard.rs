@@ -23,16 +23,16 @@ use ureq::Agent;
 const PATH: &str = "/api/index/snapshot";
 const POLL_EVERY: Duration = Duration::from_secs(1);
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// A server may ask for more; nobody wants to look at a silent screen for longer.
+/// Longest wait. A server may ask for more, but nobody watches a silent screen for longer.
 const WAIT_MAX_S: u64 = 60;
 
-/// What is shown of the snapshot. Unknown members are ignored: later versions add some.
+/// The shown part of the snapshot. Unknown members are ignored: later versions add some.
 #[derive(Deserialize)]
 struct Snapshot<'a> {
-    // Exact decimals: their digits are read as they stand, without a binary float on the way.
+    // Exact decimals: their digits are parsed directly, without a binary float.
     #[serde(borrow)]
     index1_price: &'a RawValue,
-    /// Null where the source gave none, as every percentage may be.
+    /// Null if the source sent none. Every percentage may be null.
     #[serde(borrow)]
     index1_change: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -58,14 +58,14 @@ struct Problem {
     detail: String,
 }
 
-/// What one poll gave.
+/// The result of one poll.
 enum Polled {
     Changed {
         etag: String,
         body: String,
     },
     Unchanged,
-    /// Not now: ask again after so many seconds.
+    /// Not now: ask again after this many seconds.
     Later {
         code: String,
         seconds: u64,
@@ -88,7 +88,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Reads so many answers; gives how many of them were 304.
+/// Reads `answers` answers, and returns how many of them were 304.
 fn watch(url: &str, answers: u64) -> Result<u64, Box<dyn Error>> {
     let config = Agent::config_builder().timeout_global(Some(TIMEOUT)).http_status_as_error(false);
     let agent = config.build().new_agent();
@@ -118,8 +118,8 @@ fn watch(url: &str, answers: u64) -> Result<u64, Box<dyn Error>> {
     }
 }
 
-/// Asks for the snapshot if it is another than the one with this tag. Compression and keep-alive
-/// are the HTTP client's.
+/// Requests the snapshot unless it still has this tag. The HTTP client does compression and
+/// keep-alive.
 fn poll(agent: &Agent, url: &str, etag: Option<&str>) -> Result<Polled, Box<dyn Error>> {
     let mut request = agent.get(format!("{url}{PATH}"));
     if let Some(etag) = etag {

@@ -460,7 +460,7 @@ mod users_tests {
         assert!(!users.has(AccountId(7)), "nor by a read of the store that began before");
     }
 
-    /// As after a command has erased a user of the running service.
+    /// The same as after a command has erased a user of the running service.
     #[test]
     fn a_reload_removes_users_missing_in_the_store_and_keeps_newer_ones() {
         let users = Users::default();

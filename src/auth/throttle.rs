@@ -289,7 +289,7 @@ mod tests {
         assert_eq!((admitted(1), admitted(2), admitted(3)), (5, 5, 0), "two have it all");
         clock.advance_ms(60_000);
         assert_eq!((admitted(1), admitted(4)), (5, 5));
-        // Where there is one attempt, it is not halved.
+        // A single attempt is not halved.
         let throttle = Throttle::new(1, clock.clone());
         assert_eq!(throttle.of_stranger("a@b", None).len(), 1);
         assert_eq!(throttle.of_stranger("a@b", Some([192, 0, 2, 1].into())).len(), 1);

@@ -1,4 +1,4 @@
-//! Enums whose variants have words: one declaration gives the variants, their words and the list of
+//! Enums whose variants have words. One declaration gives the variants, their words and the list of
 //! all, so no list of words can lack a variant.
 //!
 //! Documents, metrics, log lines and the command line write the same word.

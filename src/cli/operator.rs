@@ -275,7 +275,7 @@ mod tests {
         assert_eq!(told(&file), None, "there is no package");
         std::fs::write(&file, "BHAV_EDGE_THREADS=3\n").unwrap();
         assert_eq!(told(&file), None);
-        // For tests run by root, who may read every file.
+        // Covers tests run by root, who may read every file.
         let closed = told(&file.join("below-a-file")).unwrap();
         assert!(closed.contains("below-a-file cannot be read: "), "{closed}");
     }

@@ -35,7 +35,7 @@ use crate::store::{AccountId, MaintenanceError, NewUser, UserChange, UserDirecto
 const PAGE: usize = 500;
 /// Longest wait for the running service: three times its interval of checks.
 const NOTICE_MAX_MS: u64 = 15_000;
-/// How often the command checks whether the service has applied the change.
+/// Interval at which the command checks whether the service has applied the change.
 const NOTICE_POLL_MS: u64 = 100;
 
 const NOTES: &str = "\

@@ -169,7 +169,7 @@ pub(super) fn warn(loaded: &mut Loaded, env: &Environment) {
 pub(crate) struct Exposed {
     pub setting: &'static str,
     pub reason: ExposedReason,
-    /// For a person. Holds no secret.
+    /// The warning as text. Holds no secret.
     pub warning: String,
 }
 

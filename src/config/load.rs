@@ -24,7 +24,7 @@ pub(crate) fn load(flags: &Flags, env: &Environment) -> Result<Loaded, Vec<Fault
     load_with(flags, env, None, |_| None)
 }
 
-/// Same as [`load`], for commands about an installed service: missing secrets come from the source
+/// Same as `load`, for commands about an installed service: missing secrets come from the source
 /// of the unit's credentials, as far as it can be read.
 ///
 /// # Errors
@@ -37,7 +37,7 @@ pub(crate) fn load_of_unit(
     load_with(flags, env, Some(credentials), |_| None)
 }
 
-/// Same as [`load`], for the service itself, which needs secrets that other commands do without.
+/// Same as `load`, for the service itself, which needs secrets that other commands do without.
 ///
 /// # Errors
 /// All faults at once, never an empty list.

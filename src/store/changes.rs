@@ -111,7 +111,7 @@ pub(crate) struct LastRead {
     pub mark: Option<i64>,
 }
 
-/// How a page continues the changes read before it.
+/// Relation of a page to the changes read before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Continuity {
     /// The page follows directly on the changes that were read.

@@ -237,7 +237,7 @@ fn the_page_on_the_api_explains_every_error_code() {
 
 #[test]
 fn settings_that_are_named_exist() {
-    // Of the program's surroundings, and of the tests.
+    // Variables of the environment and of the tests.
     let others = ["BHAV_ENV_FILE", "BHAV_BLESS", "BHAV_CHAOS_S", "BHAV_CHAOS_SEED"];
     for page in PAGES {
         let text = read(page);

@@ -41,7 +41,7 @@ const STEP_MS: i64 = 400;
 /// The advance while candles are processed. That runs at the lowest priority, and its deadlines are
 /// by this clock, so on a busy machine the clock must not run ahead.
 const WORKING_STEP_MS: i64 = 50;
-/// After so many looks in a row without such work, one moves the clock by a longer rest.
+/// After this many checks without such work, the clock leaps by a longer pause.
 const LOOKS_PER_LEAP: u32 = 15;
 const LEAP_MS: i64 = 5 * 60_000;
 

@@ -106,7 +106,7 @@ impl Stage {
         });
     }
 
-    /// Until no connection is left and nothing is held for one.
+    /// Waits until no connection is left and nothing is held for one.
     #[track_caller]
     pub fn await_nothing_held(&self) {
         let shared = self.service.0.server().shared();
@@ -116,7 +116,7 @@ impl Stage {
         });
     }
 
-    /// Moves the clock by `ms` and then on in steps of the table's sweeps, until `seen`.
+    /// Advances the clock by `ms`, and then in steps of the table's sweeps, until `seen`.
     #[track_caller]
     pub fn advance_until<T>(&self, what: &str, ms: i64, mut seen: impl FnMut() -> Option<T>) -> T {
         self.scene.advance_ms(ms);

@@ -182,8 +182,8 @@ impl Client {
         answer
     }
 
-    /// Registers or logs in. Passwords are hashed at the lowest priority: on a busy machine that
-    /// may take longer than a request waits, and the answer says to try again.
+    /// Registers or logs in. Passwords are hashed at the lowest priority. On a busy machine that
+    /// may take longer than a request waits, and the answer asks to try again.
     #[track_caller]
     pub fn account(&mut self, action: &str, email: &str, password: &str) -> Answer {
         let body = format!(r#"{{"email":"{email}","password":"{password}"}}"#);
@@ -193,7 +193,7 @@ impl Client {
         })
     }
 
-    /// With a JSON body; `headers` are whole lines.
+    /// Sends a request with a JSON body; `headers` are whole lines.
     #[track_caller]
     pub fn send_json(&mut self, method: &str, target: &str, headers: &str, body: &str) -> Answer {
         let length = body.len();

@@ -17,7 +17,7 @@ pub const EVENT_STREAM: &str = "text/event-stream";
 /// RFC 1952 2.3: deflate, no name, no time, of an unknown system.
 const GZIP_HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
 
-/// Longest wait of one look for bytes.
+/// Longest wait of one read for bytes.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// An event as a browser dispatches it.

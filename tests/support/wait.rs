@@ -72,7 +72,7 @@ pub fn at_once<T: Send>(cases: impl IntoIterator<Item = T>, test: impl Fn(T) + S
     });
 }
 
-/// Tells what was there last when the wait for something else fails, also by a look that panics.
+/// Prints the value found last if the wait for another fails, also by a panic in the check.
 struct Last<'a> {
     what: &'a str,
     seen: String,

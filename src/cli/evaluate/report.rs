@@ -378,7 +378,7 @@ fn bin((at, cell): (usize, &Cell)) -> Bin {
 fn last_date(universe: &Universe) -> LastDate {
     let last = universe.dates().len().saturating_sub(1);
     let mut keys: Vec<Key> = Key::all().collect();
-    // By function, bearish first.
+    // Sorted by function, bearish first.
     keys.sort_by_key(|key| (key.function_name(), key.direction() == Direction::Bullish));
     let patterns: Vec<Pattern> =
         keys.iter().map(|key| pattern(*key, &universe.weigh(*key, last))).collect();

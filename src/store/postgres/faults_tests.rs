@@ -314,7 +314,7 @@ fn a_server_that_is_away_at_the_start_is_waited_for() {
     assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
     assert!(took_ms < READ_DEADLINE_MS, "{took_ms} ms");
     assert_eq!(store.health().state.as_str(), "unavailable");
-    // It comes: its socket appears where it was expected. Another role's schema must not be met.
+    // The server comes: its socket appears at the expected path. Another role has another schema.
     server.execute("bhav", "DROP SCHEMA IF EXISTS bhav CASCADE; CREATE SCHEMA bhav").unwrap();
     let socket = ".s.PGSQL.5432";
     std::os::unix::fs::symlink(server.directory.join(socket), away.path().join(socket)).unwrap();

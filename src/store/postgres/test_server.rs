@@ -20,8 +20,8 @@ const POOLER_PORT: u16 = 6432;
 /// Roles that the pooler knows: more than the tests of a process make.
 const ROLES_MAX: u32 = 5_000;
 
-/// Starts a server at each line of its input and says when it answers. Ends it when its input ends,
-/// which the system sees to whatever becomes of the tests.
+/// Starts a server at each line of its input and reports when it answers. Ends it at the end of its
+/// input, which the system closes however the tests end.
 const KEEPER: &str = r#"
 dir=$1; port=$2; bin=$3; end=$4; shift 4
 server=
