@@ -8,6 +8,7 @@ mod accounts;
 mod commands;
 mod contract;
 mod dashboard;
+mod days;
 mod http;
 mod incidents;
 mod market;

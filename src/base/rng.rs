@@ -12,6 +12,12 @@ pub(crate) fn request_id() -> [u8; 16] {
     id
 }
 
+/// Seeds what this thread draws from now on, and gives a generator of that seed. For a stage.
+pub(crate) fn seeded(seed: u64) -> fastrand::Rng {
+    fastrand::seed(seed);
+    fastrand::Rng::with_seed(seed)
+}
+
 /// Bits that tell one attempt from another.
 pub(crate) fn bits() -> u64 {
     fastrand::u64(..)

@@ -20,6 +20,7 @@ mod testing;
 pub use broker_a::BrokerA;
 pub use broker_b::BrokerB;
 pub(crate) use call::gate::ClassReading;
+pub use call::transport::{Peer, speak_to};
 pub(crate) use feed::MarketFeed;
 pub use feed::{Batch, BrokerError, BrokerErrorKind, CallTimes, Push, Readiness};
 pub use portfolio::{Credentials, DailyCandles, DocumentedReply};

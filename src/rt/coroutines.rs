@@ -24,6 +24,7 @@ use may::coroutine;
 use may::sync::Blocker;
 
 use crate::base::Clock;
+use crate::rt::staged;
 
 /// Stack size of a coroutine in words of eight bytes: 64 KiB of address space, of which only
 /// touched pages use memory. Twice may's default, because a failed name look-up takes 13 KiB and a
@@ -158,20 +159,36 @@ const PARK_MS_MIN: u64 = 10;
 /// Lets one coroutine or thread wait until another one wakes it. The waiter creates it and gives a
 /// clone to the waker.
 #[derive(Clone, Debug)]
-pub struct Parker(Arc<Blocker>);
+pub struct Parker(Wait);
+
+#[derive(Clone, Debug)]
+enum Wait {
+    May(Arc<Blocker>),
+    /// On a stage: whether it was woken.
+    Staged(Arc<AtomicBool>),
+}
 
 impl Parker {
     /// A parker for the calling coroutine or thread, which alone may call [`Parker::park`].
     pub fn current() -> Self {
-        Self(Blocker::current())
+        Self(match staged::is_set() {
+            false => Wait::May(Blocker::current()),
+            true => Wait::Staged(Arc::default()),
+        })
     }
 
     /// Waits for [`unpark`](Self::unpark), at most `limit_ms`; true if woken in time. Returns at
     /// once if `unpark` was called before.
     pub fn park(&self, limit_ms: u64) -> bool {
         let limit = Duration::from_millis(limit_ms.max(PARK_MS_MIN));
+        let blocker = match &self.0 {
+            Wait::May(blocker) => blocker,
+            Wait::Staged(woken) => {
+                return staged::wait(Some(limit), || woken.swap(false, Ordering::Relaxed));
+            }
+        };
         noting_moves(|| {
-            let woken = self.0.park(Some(limit)).is_ok();
+            let woken = blocker.park(Some(limit)).is_ok();
             if !woken && coroutine::is_coroutine() {
                 // After a timeout the coroutine runs on may's only timer thread until it yields.
                 // Yield, so that it goes back to a worker.
@@ -183,7 +200,10 @@ impl Parker {
 
     /// Wakes the waiter, from any thread.
     pub(crate) fn unpark(&self) {
-        self.0.unpark();
+        match &self.0 {
+            Wait::May(blocker) => blocker.unpark(),
+            Wait::Staged(woken) => woken.store(true, Ordering::Relaxed),
+        }
     }
 }
 

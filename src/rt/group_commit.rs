@@ -17,7 +17,7 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use super::lanes::{Answer, LaneError, Refused, Ticket, join_within_grace, promise};
 use crate::base::Clock;
 use crate::ops::counter::bucket_of;
-use crate::rt::threads;
+use crate::rt::{staged, threads};
 
 /// A store with transactions and savepoints. Called on the batch's thread only.
 pub trait Ledger: Send + 'static {
@@ -130,13 +130,13 @@ impl<L: Ledger> Batch<L> {
             clock: clock.clone(),
             counters: Arc::clone(&counters),
         };
-        let thread = threads::spawn(spec.name, move || writer.run(&jobs))?;
+        let thread = threads::start(spec.name, move || writer.run(&jobs))?;
         Ok(Self {
             name: spec.name,
             clock: clock.clone(),
             queue: Some(queue),
             counters,
-            threads: vec![thread],
+            threads: thread.into_iter().collect(),
         })
     }
 
@@ -275,7 +275,7 @@ struct Writer<L: Ledger> {
 impl<L: Ledger> Writer<L> {
     fn run(&mut self, jobs: &Receiver<Queued<L>>) {
         let mut batch = Vec::with_capacity(self.batch_max);
-        while let Ok(first) = jobs.recv() {
+        while let Ok(first) = staged::receive(jobs, None) {
             batch.push(first);
             while batch.len() < self.batch_max {
                 match jobs.try_recv() {

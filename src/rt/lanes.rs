@@ -18,7 +18,8 @@ use parking_lot::Mutex;
 use crate::base::Clock;
 use crate::ops::counter::bucket_of;
 use crate::rt::coroutines::Parker;
-use crate::rt::threads::{lower_own_priority, spawn};
+use crate::rt::staged;
+use crate::rt::threads::{lower_own_priority, start};
 
 /// Time that a closing lane waits for running jobs.
 const CLOSE_GRACE_MS: u64 = 500;
@@ -141,8 +142,11 @@ impl Lane {
         for number in 0..spec.threads.max(1) {
             let (jobs, counters, clock) = (jobs.clone(), Arc::clone(&counters), clock.clone());
             let name = format!("{}-{number}", spec.name);
-            handles.push(spawn(&name, move || {
-                if lowered && let Err(error) = lower_own_priority() {
+            handles.extend(start(&name, move || {
+                if lowered
+                    && !staged::is_set()
+                    && let Err(error) = lower_own_priority()
+                {
                     tracing::warn!(%error, "cannot lower the priority of a lane's thread");
                 }
                 run_jobs(&jobs, &counters, &clock);
@@ -184,7 +188,8 @@ impl Lane {
                     counters.completed.fetch_add(1, Ordering::Relaxed);
                     answer.give(Ok(value));
                 }
-                Err(_) => {
+                Err(panic) => {
+                    staged::note_panic(&*panic);
                     counters.panicked.fetch_add(1, Ordering::Relaxed);
                     answer.give(Err(LaneError::Panicked));
                 }
@@ -248,7 +253,7 @@ pub(super) fn join_within_grace(handles: &mut Vec<JoinHandle<()>>) {
 }
 
 fn run_jobs(jobs: &Receiver<Job>, counters: &Counters, clock: &Clock) {
-    for job in jobs {
+    while let Ok(job) = staged::receive(jobs, None) {
         let now_ms = clock.monotonic_ms();
         counters.record_wait(now_ms.saturating_sub(job.queued_at_ms));
         if now_ms > job.deadline_ms {

@@ -15,6 +15,7 @@ pub mod lanes;
 pub(crate) mod news;
 pub(crate) mod outbound;
 pub(crate) mod readiness;
+pub mod staged;
 pub mod threads;
 pub(crate) mod unix_signals;
 

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, bounded};
 
+use crate::rt::staged;
+
 /// Starts a thread. Its name shows in the process list and in log lines about panics.
 ///
 /// # Errors
@@ -77,6 +79,20 @@ impl Drop for Stoppable {
     fn drop(&mut self) {
         self.stop();
         let _ = self.ended.recv_timeout(self.wait);
+    }
+}
+
+/// Starts a thread, or a task of the calling thread's stage, which nobody can join.
+///
+/// # Errors
+/// If the system cannot start another thread.
+pub(crate) fn start(
+    name: &str,
+    body: impl FnOnce() + Send + 'static,
+) -> io::Result<Option<JoinHandle<()>>> {
+    match staged::spawn(body) {
+        Ok(()) => Ok(None),
+        Err(body) => spawn(name, body).map(Some),
     }
 }
 

@@ -10,6 +10,7 @@ mod broker_b;
 mod control;
 pub(crate) mod exchange;
 mod faults;
+mod peer;
 mod public;
 mod server;
 mod sessions;
@@ -19,4 +20,5 @@ mod testing;
 mod world;
 
 pub use exchange::day::Sessions;
+pub use peer::SimPeer;
 pub use simulator::{Sim, SimSettings, start};

@@ -5,7 +5,7 @@
 //! Runs on the thread `warm`.
 
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::market::MarketStatus;
 use crate::nodes::lead::Fence;
 use crate::nodes::relay::{Evening, Update};
 use crate::ops::{Exit, log};
-use crate::rt::threads;
+use crate::rt::{staged, threads};
 use crate::store::Epoch;
 use crate::store::StoreError;
 use crate::views::health::Role;
@@ -141,8 +141,11 @@ impl Scheduler {
     /// Works until [`Event::Stop`].
     pub(super) fn run(mut self, events: &Receiver<Event>) {
         loop {
-            let clock = &self.context.clock;
-            let mut next = clock.wait_ms(self.sleep_ms(), |limit| events.recv_timeout(limit).ok());
+            let (clock, sleep_ms) = (&self.context.clock, self.sleep_ms());
+            let mut next = match staged::is_set() {
+                true => staged::receive(events, Some(Duration::from_millis(sleep_ms))).ok(),
+                false => clock.wait_ms(sleep_ms, |limit| events.recv_timeout(limit).ok()),
+            };
             while let Some(event) = next {
                 if !self.hear(event) {
                     let now_ms = self.context.clock.now_ms();
@@ -443,8 +446,11 @@ impl Warmers {
         let (events, received) = mailbox.open();
         let mut scheduler = Scheduler::new(context, &events, report);
         scheduler.restore();
-        let thread = threads::spawn("warm", move || {
-            if catch_unwind(AssertUnwindSafe(|| scheduler.run(&received))).is_err() {
+        let thread = threads::start("warm", move || {
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| scheduler.run(&received))) {
+                if staged::is_set() {
+                    resume_unwind(panic);
+                }
                 // What is published would stand still and look fresh. A restart serves again at
                 // once, from the second level and marked stale.
                 tracing::error!("the scheduler panicked; ending the process");
@@ -452,7 +458,7 @@ impl Warmers {
                 std::process::exit(Exit::Internal as i32);
             }
         })?;
-        Ok(Self { events, thread: Some(thread) })
+        Ok(Self { events, thread })
     }
 
     /// Takes other market files into use, the universe as soon as no work on the old one is under

@@ -24,9 +24,11 @@ const ROOMS: &[(&str, usize, usize)] = &[
     ("nodes", 4090, 20),
     ("ops", 910, 8),
     ("portfolio", 1220, 7),
-    ("rt", 1070, 10),
+    // With the stage on which tests play days from a seed.
+    ("rt", 1310, 11),
     ("signals", 1500, 8),
-    ("sim", 4630, 16),
+    // With the simulator that needs no socket.
+    ("sim", 4690, 17),
     ("status", 440, 3),
     ("store", 6490, 35),
     ("views", 1780, 10),

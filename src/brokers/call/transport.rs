@@ -9,6 +9,7 @@
 //! Calls that carry a user's credentials go over connections of their own
 //! ([`Transport::apart`]), which end with them: a connection that is kept holds what it sent.
 
+use std::cell::RefCell;
 use std::io::Read;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,10 +17,11 @@ use std::time::Duration;
 use jiff::Timestamp;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use ureq::config::Config;
-use ureq::http::{HeaderValue, Response, Uri};
+use ureq::http::{HeaderValue, Request, Response, Uri};
+use ureq::middleware::MiddlewareNext;
 use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
-use ureq::{Agent, Body, RequestBuilder, Timeout};
+use ureq::{Agent, Body, RequestBuilder, SendBody, Timeout};
 use zeroize::Zeroizing;
 
 use crate::brokers::settings::UpstreamSettings;
@@ -41,6 +43,24 @@ pub(crate) struct Transport {
     origin: Arc<Origin>,
     connect_timeout_ms: u64,
     read_timeout_ms: u64,
+}
+
+/// What answers calls in place of the network, for a service on a stage (`rt/staged.rs`).
+pub trait Peer: Send + Sync {
+    /// Answers one call, and takes its time for it.
+    ///
+    /// # Errors
+    /// As a call over the network would fail.
+    fn answer(&self, asked: Request<SendBody<'_>>) -> Result<Response<Body>, ureq::Error>;
+}
+
+thread_local! {
+    static PEER: RefCell<Option<Arc<dyn Peer>>> = const { RefCell::new(None) };
+}
+
+/// Clients that this thread makes from now on speak to `peer`, or to the network again.
+pub fn speak_to(peer: Option<Arc<dyn Peer>>) {
+    PEER.set(peer);
 }
 
 /// Redirects that are followed.
@@ -176,8 +196,16 @@ impl Transport {
             .timeout_connect(connect_timeout)
             .timeout_send_request(read_timeout)
             .timeout_send_body(read_timeout)
-            .timeout_recv_response(read_timeout)
-            .build();
+            .timeout_recv_response(read_timeout);
+        let config = match PEER.with_borrow(Clone::clone) {
+            None => config,
+            Some(peer) => {
+                config.middleware(move |asked: Request<SendBody<'_>>, _: MiddlewareNext<'_>| {
+                    peer.answer(asked)
+                })
+            }
+        };
+        let config = config.build();
         let origin = Arc::new(Origin::of(base_url));
         Self {
             agent: agent(config, &origin),

@@ -24,6 +24,17 @@ pub(crate) struct Request {
 }
 
 impl Request {
+    /// One that did not come over a socket.
+    pub(crate) fn of(
+        method: &str,
+        target: &str,
+        headers: Vec<(String, String)>,
+        body: Vec<u8>,
+    ) -> Self {
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        Self { method: method.into(), path: path.into(), query: query.into(), headers, body }
+    }
+
     /// The first header of that name, any case.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(given, _)| given.eq_ignore_ascii_case(name));

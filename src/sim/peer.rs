@@ -1,0 +1,134 @@
+//! The simulator without a socket, for a service on a stage (`rt/staged.rs`): its clients hand
+//! their requests over as they are, in the thread that calls.
+
+use std::io::{self, Read};
+use std::sync::Arc;
+
+use flate2::read::GzDecoder;
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use rust_decimal::Decimal;
+use ureq::http::{Request as Asked, Response};
+use ureq::{Body, Error, SendBody, Timeout};
+
+use crate::base::{Clock, rng};
+use crate::brokers::Peer;
+use crate::rt::staged;
+use crate::sim::exchange::universe::rupees;
+use crate::sim::server::message::{MARK_HEADER, Reply, Request};
+use crate::sim::simulator::{SimSettings, answer};
+use crate::sim::world::World;
+
+/// Where the clients of a service find the simulator. Nothing listens there.
+const ROOT: &str = "http://simulator.invalid";
+/// How long the way to the simulator and back takes at most, each.
+const WAY_MS_MAX: u64 = 120;
+
+/// A simulator that is called and not connected to.
+pub struct SimPeer {
+    world: Arc<World>,
+    mark: String,
+    /// Ends a call whose answer has not begun to come, and one that has not come whole.
+    read_timeout_ms: u64,
+    total_timeout_ms: u64,
+    /// What was asked, and when it arrived.
+    asked: Mutex<Vec<(String, u64)>>,
+}
+
+impl SimPeer {
+    /// Whose exchange runs on `clock`; calls end by these times.
+    pub fn new(
+        settings: SimSettings,
+        clock: &Clock,
+        read_timeout_ms: u64,
+        total_timeout_ms: u64,
+    ) -> Self {
+        let mark = format!("seed={}", settings.seed);
+        let world = Arc::new(World::new(settings, clock.clone()));
+        Self { world, mark, read_timeout_ms, total_timeout_ms, asked: Mutex::default() }
+    }
+
+    /// Root of broker A's API (`a`), broker B's (`b`), or the public provider's (`p`).
+    pub fn url(upstream: &str) -> String {
+        format!("{ROOT}/{upstream}")
+    }
+
+    /// Answers a control route (docs of `sim/control.rs`): the status and the document.
+    pub fn control(&self, method: &str, target: &str, body: &str) -> (u16, Vec<u8>) {
+        let target = format!("/sim/control/{target}");
+        let request = Request::of(method, &target, Vec::new(), body.as_bytes().to_vec());
+        let reply = answer(&self.world, &request);
+        (reply.status, reply.body)
+    }
+
+    /// Takes the paths that were called since the last look, each with when it arrived.
+    pub fn take_asked(&self) -> Vec<(String, u64)> {
+        std::mem::take(&mut self.asked.lock())
+    }
+
+    /// What the exchange shows of `symbol` at `at`, whatever fails.
+    pub fn price(&self, symbol: &str, at: Timestamp) -> Option<Decimal> {
+        let instrument = self.world.universe.by_key(symbol)?;
+        Some(rupees(self.world.day.tick(instrument, at).last))
+    }
+
+    fn way(&self) {
+        staged::pause(rng::bits() % WAY_MS_MAX);
+    }
+
+    /// Waits as long as the reply takes to come.
+    fn deliver(&self, reply: &mut Reply) -> Result<(), Error> {
+        let delivery = reply.delivery;
+        if delivery.delay_ms >= self.read_timeout_ms {
+            staged::pause(self.read_timeout_ms);
+            return Err(Error::Timeout(Timeout::RecvResponse));
+        }
+        staged::pause(delivery.delay_ms);
+        self.way();
+        if delivery.refuse {
+            return Err(io::Error::from(io::ErrorKind::ConnectionReset).into());
+        }
+        let bytes_per_s = delivery.bytes_per_s.map_or(u64::MAX, u64::from);
+        let body_ms = (reply.body.len() as u64 * 1_000) / bytes_per_s.max(1);
+        if delivery.delay_ms + body_ms >= self.total_timeout_ms {
+            staged::pause(self.total_timeout_ms - delivery.delay_ms);
+            return Err(Error::Timeout(Timeout::Global));
+        }
+        staged::pause(body_ms);
+        if delivery.truncate {
+            return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+        }
+        if let Some(at) = reply.headers.iter().position(|(name, _)| *name == "Content-Encoding") {
+            reply.headers.remove(at);
+            let mut whole = Vec::new();
+            GzDecoder::new(reply.body.as_slice()).read_to_end(&mut whole)?;
+            reply.body = whole;
+        }
+        Ok(())
+    }
+}
+
+impl Peer for SimPeer {
+    fn answer(&self, asked: Asked<SendBody<'_>>) -> Result<Response<Body>, Error> {
+        let (parts, body) = asked.into_parts();
+        let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
+        let headers = parts.headers.iter().map(|(name, value)| {
+            (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
+        });
+        let mut sent = Vec::new();
+        body.into_reader().read_to_end(&mut sent)?;
+        let mut headers: Vec<_> = headers.collect();
+        // Set by the client's library behind this.
+        headers.push(("user-agent".to_owned(), "Mozilla/5.0".to_owned()));
+        let request = Request::of(parts.method.as_str(), target, headers, sent);
+        self.way();
+        self.asked.lock().push((request.path.clone(), self.world.clock.monotonic_ms()));
+        let mut reply = answer(&self.world, &request);
+        self.deliver(&mut reply)?;
+        let mut response = Response::builder().status(reply.status).header(MARK_HEADER, &self.mark);
+        for (name, value) in &reply.headers {
+            response = response.header(*name, value);
+        }
+        Ok(response.body(Body::builder().data(reply.body))?)
+    }
+}

@@ -1,0 +1,257 @@
+//! The promises about prices and calls, checked after every step against what the exchange itself
+//! says.
+
+use std::collections::HashMap;
+
+use bhav::base::{ManualClock, Quote, Source, Symbol};
+use bhav::cache::Peek;
+use bhav::market::IndexList;
+use jiff::civil::Date;
+use jiff::{SignedDuration, Timestamp};
+use rust_decimal::Decimal;
+use sonic_rs::JsonValueTrait;
+
+use super::world::{Client, Node, World, at};
+
+/// Broker A allows one quote call a second.
+const CALLS_APART_MS: u64 = 1_000;
+/// A price of a second is shown in whole seconds and travels for a fraction of one.
+const SLACK_MS: i64 = 2_500;
+/// Two polls and the grace of `docs/feeds.md`, by source.
+const BROKER_A_MS: i64 = 2 * 1_050 + 1_500;
+/// A round of the sectors and the watch list beside the leading indices.
+const PUBLIC_MS: i64 = 9 * 15_000 + 7_000;
+/// A source's delay below this is not shown, so an unmarked price of it may be as much older.
+const DELAY_UNSHOWN_MS: i64 = 60_000;
+/// How much earlier than its time a price may be that has no time of its own.
+const UNTIMED_S_MAX: i64 = 3;
+/// A killed process may have shown prices that it had not kept yet: of a write's interval, and of
+/// the time that a write takes.
+const UNKEPT_S_MAX: i64 = 3;
+/// Of the day: 09:15, 15:15, and 15:35, when the closing auction is matched.
+const OPENING_S: u64 = 9 * 3_600 + 900;
+const FREEZE_S: u64 = 15 * 3_600 + 900;
+pub const CLOSED_S: u64 = 15 * 3_600 + 2_100;
+/// By then after its close a source that is asked at rest has been asked for it.
+const SETTLES: SignedDuration = SignedDuration::from_secs(150);
+/// Times of the future are refused beyond this.
+const AHEAD: SignedDuration = SignedDuration::from_secs(5);
+
+/// What is remembered of a symbol.
+struct Shown {
+    as_of: Timestamp,
+    price: Decimal,
+}
+
+pub struct Promises {
+    clock: ManualClock,
+    /// Of continuous trading, and when it ends for shares with a closing auction.
+    opening: Timestamp,
+    freeze: Timestamp,
+    /// When every share's last price was made.
+    closed: Timestamp,
+    symbols: Vec<Symbol>,
+    shown: HashMap<Symbol, Shown>,
+    /// Before what is shown, times may go back by so much once.
+    may_go_back: SignedDuration,
+    /// Whether prices of this source lagged since the process began.
+    pub has_lagged: bool,
+    /// Or stood. What has no time of its own is then taken for a price of the answer.
+    pub has_stood: bool,
+    called_mono_ms: Option<u64>,
+    looked_mono_ms: u64,
+    stored: u64,
+    documents: u64,
+    /// The primary index of the snapshot, and whether it is marked.
+    document: Option<(Quote, bool)>,
+    client: Option<Client>,
+    pub calls: u64,
+    pub looks: u64,
+    pub prices: u64,
+}
+
+impl Promises {
+    /// Of the indices, the sectors and these.
+    pub fn new(world: &World, date: Date, also: &[&str]) -> Self {
+        let indices = IndexList::embedded();
+        let mut symbols: Vec<Symbol> = indices.all().map(|index| index.symbol.clone()).collect();
+        symbols.extend(also.iter().map(|symbol| Symbol::parse(symbol).unwrap()));
+        Self {
+            clock: world.clock.share(),
+            opening: at(date, OPENING_S),
+            freeze: at(date, FREEZE_S),
+            closed: at(date, CLOSED_S),
+            symbols,
+            shown: HashMap::new(),
+            may_go_back: SignedDuration::ZERO,
+            has_lagged: false,
+            has_stood: false,
+            called_mono_ms: None,
+            looked_mono_ms: 0,
+            stored: 0,
+            documents: 0,
+            document: None,
+            client: None,
+            calls: 0,
+            looks: 0,
+            prices: 0,
+        }
+    }
+
+    /// A process begins, after a clean stop, a kill, or without what the one before kept.
+    pub fn begin(&mut self, killed: bool, kept: bool) {
+        self.may_go_back = SignedDuration::from_secs(if killed { UNKEPT_S_MAX } else { 0 });
+        if !kept {
+            self.shown.clear();
+        }
+        for shown in self.shown.values_mut() {
+            shown.as_of -= self.may_go_back;
+            shown.price = Decimal::ZERO;
+        }
+        (self.stored, self.documents) = (u64::MAX, 0);
+        (self.document, self.client) = (None, None);
+        (self.has_lagged, self.has_stood) = (false, false);
+    }
+
+    /// After a step.
+    pub fn look(&mut self, world: &World, node: &Node) {
+        self.look_at_calls(world);
+        let state = node.api.state();
+        let now_mono_ms = self.clock.monotonic_ms();
+        if self.looked_mono_ms == now_mono_ms && self.stored == state.l1.stored() {
+            return;
+        }
+        (self.looked_mono_ms, self.stored) = (now_mono_ms, state.l1.stored());
+        self.looks += 1;
+        for at in 0..self.symbols.len() {
+            let symbol = self.symbols[at].clone();
+            if let Peek::Known { quote, stale, vouched, .. } =
+                state.l1.peek(symbol.as_str(), now_mono_ms)
+            {
+                self.look_at_price(world, &quote, stale, vouched.mono_ms == i64::MIN);
+            }
+        }
+        self.look_at_document(world, node);
+    }
+
+    fn look_at_calls(&mut self, world: &World) {
+        for (path, at_mono_ms) in world.peer.take_asked() {
+            world.note(&format!("{path} is called"));
+            if !["/a/quote", "/a/quote/ohlc", "/a/quote/ltp"].contains(&path.as_str()) {
+                continue;
+            }
+            self.calls += 1;
+            let before = self.called_mono_ms.replace(at_mono_ms);
+            let apart_ms = before.map_or(u64::MAX, |before| at_mono_ms - before);
+            assert!(apart_ms >= CALLS_APART_MS, "two calls of broker A within {apart_ms} ms");
+        }
+    }
+
+    /// `restored`: no source has vouched for it in this process, and how its time came about is not
+    /// known any more.
+    fn look_at_price(&mut self, world: &World, quote: &Quote, stale: bool, restored: bool) {
+        let (symbol, now) = (quote.symbol.as_str(), self.clock.now());
+        let shown = self.shown.get(&quote.symbol);
+        if let Some(before) = shown {
+            let at = before.as_of;
+            assert!(quote.as_of >= at, "{symbol}: {} after {at} went back", quote.as_of);
+        }
+        assert!(quote.as_of <= now + AHEAD, "{symbol}: {} is of the future", quote.as_of);
+        if shown
+            .is_none_or(|before| (before.as_of, before.price) != (quote.as_of, quote.last_price))
+        {
+            self.prices += 1;
+            world.note(&format!("{symbol} {} as of {}", quote.last_price, quote.as_of));
+            if !restored {
+                self.expect_true(world, quote);
+            }
+            let shown = Shown { as_of: quote.as_of, price: quote.last_price };
+            self.shown.insert(quote.symbol.clone(), shown);
+        }
+        if !stale {
+            self.expect_young(world, quote);
+        }
+    }
+
+    /// The price is what the exchange had at its time. Broker A's spare route names no times: an
+    /// index gets that of the first answer with its price and shares get the index's, so such a
+    /// price may be of a later second, and of no earlier one.
+    fn expect_true(&self, world: &World, quote: &Quote) {
+        if !quote.timed && self.has_stood {
+            return;
+        }
+        let age_s = self.clock.now().duration_since(quote.as_of).as_secs();
+        let reach = if quote.timed { 0..=0 } else { -UNTIMED_S_MAX..=age_s };
+        let is_that_of = |by_s: i64| {
+            let at = quote.as_of + SignedDuration::from_secs(by_s);
+            world.peer.price(quote.symbol.as_str(), at) == Some(quote.last_price.round_dp(2))
+        };
+        assert!(reach.clone().any(is_that_of), "not its price in {reach:?} s: {quote:?}");
+    }
+
+    /// An unmarked price is no older than its source allows, and after the close it is the close.
+    fn expect_young(&self, world: &World, quote: &Quote) {
+        let now = self.clock.now();
+        let symbol = quote.symbol.as_str();
+        if now >= self.opening && now < self.freeze {
+            let delay_ms = Self::delay(quote).as_millis() as i64;
+            let unshown_ms = if self.has_lagged { DELAY_UNSHOWN_MS } else { 0 };
+            let limit_ms = match quote.source {
+                Source::BrokerA => BROKER_A_MS,
+                Source::Public => PUBLIC_MS,
+            };
+            // Before the opening nothing could move.
+            let age_ms = now.duration_since(quote.as_of.max(self.opening)).as_millis() as i64;
+            let most_ms = limit_ms + delay_ms + unshown_ms + SLACK_MS;
+            assert!(
+                age_ms <= most_ms,
+                "{symbol}: unmarked at {age_ms} ms, {most_ms} at most: {quote:?}"
+            );
+        } else if now >= self.closed.max(quote.as_of) + Self::delay(quote) + SETTLES {
+            let close = world.peer.price(symbol, now);
+            assert_eq!(
+                Some(quote.last_price.round_dp(2)),
+                close,
+                "{symbol} is unmarked: {quote:?}"
+            );
+        }
+    }
+
+    fn delay(quote: &Quote) -> SignedDuration {
+        SignedDuration::from_secs(quote.delay_s.unwrap_or(0).into())
+    }
+
+    /// The snapshot says of the primary index what is true of it.
+    fn look_at_document(&mut self, world: &World, node: &Node) {
+        let changes = node.api.state().snapshot.changes();
+        if changes == 0 {
+            return;
+        }
+        if changes != self.documents {
+            self.documents = changes;
+            let client = self.client.get_or_insert_with(|| node.client());
+            let answer = client.ask("GET", "/api/index/snapshot", "", "");
+            assert_eq!(answer.status, 200, "{}", answer.text());
+            let json = answer.json();
+            let (price, market) = (&json["index1_price"], &json["market"]);
+            let source = market["source"].as_str().unwrap();
+            let quote = Quote {
+                symbol: self.symbols[0].clone(),
+                last_price: sonic_rs::to_string(price).unwrap().parse().unwrap(),
+                previous_close: None,
+                as_of: market["as_of_ist"].as_str().unwrap().parse().unwrap(),
+                timed: true,
+                asked: Timestamp::UNIX_EPOCH,
+                delay_s: market["delay_s"].as_u64().map(|delay_s| delay_s as u32),
+                source: if source == "broker_a" { Source::BrokerA } else { Source::Public },
+                simulated: true,
+            };
+            let before = self.document.as_ref().map(|(before, _)| before.as_of);
+            assert!(before <= Some(quote.as_of), "the snapshot went back: {}", answer.text());
+            self.document = Some((quote, market["stale"].as_bool().unwrap()));
+        }
+        if let Some((quote, false)) = &self.document {
+            self.expect_young(world, quote);
+        }
+    }
+}

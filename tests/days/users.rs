@@ -1,0 +1,340 @@
+//! What users do, and what was acknowledged to them: an account with a journal and a portfolio, and
+//! a reader of prices.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use bhav::rt::staged::pause;
+use jiff::civil::Date;
+use rust_decimal::Decimal;
+use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
+
+use super::promises::CLOSED_S;
+use super::world::{Answer, Client, Node, World, at};
+
+/// Shares that are bought and asked for.
+pub const SHARES: [&str; 6] =
+    ["NSE:INFY", "NSE:TCS", "NSE:RELIANCE", "NSE:SBIN", "NSE:ITC", "BSE:RELIANCE"];
+/// Their owner at both brokers.
+const PERSON: &str = "PF0001";
+const EMAIL: &str = "day@example.com";
+const PASSWORD: &str = "a long enough secret";
+/// A token lives for an hour.
+const TOKEN_MS: i64 = 3_500_000;
+/// More notes than this are not written in a day.
+const NOTES_MAX: usize = 90;
+
+/// Shares by symbol.
+type Held = BTreeMap<String, Decimal>;
+
+/// What the account may rely on.
+pub struct Judge {
+    token: Option<String>,
+    /// When it was given.
+    entered_ms: i64,
+    /// A registration was not acknowledged, and may have happened.
+    may_have_account: bool,
+    /// Notes of the journal that were acknowledged.
+    notes: BTreeSet<String>,
+    written: usize,
+    /// What may be stored of broker A: the last that was acknowledged, and what came after it and
+    /// was not.
+    held_a: Vec<Held>,
+    /// The same of broker B, how many holdings.
+    held_b: Vec<usize>,
+    /// When a sync was last asked for.
+    synced_ms: i64,
+    /// What broker A says is held.
+    ordered: Held,
+    pub acknowledged: u32,
+    pub refused: u32,
+}
+
+impl Default for Judge {
+    fn default() -> Self {
+        Self {
+            token: None,
+            entered_ms: 0,
+            may_have_account: false,
+            notes: BTreeSet::new(),
+            written: 0,
+            held_a: vec![Held::new()],
+            held_b: vec![0],
+            synced_ms: 0,
+            ordered: Held::new(),
+            acknowledged: 0,
+            refused: 0,
+        }
+    }
+}
+
+/// Reads prices for as long as the process runs, some of which nobody has asked for yet.
+pub fn read(world: &Rc<World>, node: &Node, seed: u64) {
+    let (mut client, own) = (node.client(), Rc::clone(world));
+    let mut rng = fastrand::Rng::with_seed(seed);
+    world.stage.spawn(move || {
+        loop {
+            pause(rng.u64(500..20_000));
+            let from = rng.usize(..SHARES.len());
+            let symbols = SHARES[from..=rng.usize(from..SHARES.len())].join(",");
+            let target = format!("/api/portfolio/live-prices?symbols={symbols}");
+            let answer = client.ask("GET", &target, "", "");
+            own.note(&format!("{target} {}", answer.status));
+            assert!(answer.status == 200 || is_outage(answer.status), "{}", answer.text());
+        }
+    });
+}
+
+/// The answer blames something else than the request.
+fn is_outage(status: u16) -> bool {
+    matches!(status, 429 | 500..=599)
+}
+
+/// The owner of a portfolio, on one connection.
+pub struct Account {
+    world: Rc<World>,
+    judge: Rc<RefCell<Judge>>,
+    client: Client,
+    rng: fastrand::Rng,
+    date: Date,
+}
+
+impl Account {
+    pub fn new(
+        world: &Rc<World>,
+        node: &Node,
+        judge: &Rc<RefCell<Judge>>,
+        seed: u64,
+        date: Date,
+    ) -> Self {
+        Self {
+            world: Rc::clone(world),
+            judge: Rc::clone(judge),
+            client: node.client(),
+            rng: fastrand::Rng::with_seed(seed),
+            date,
+        }
+    }
+
+    /// Acts for as long as the process runs.
+    pub fn live(mut self) {
+        loop {
+            pause(self.rng.u64(300..12_000));
+            match self.rng.u8(..8) {
+                _ if !self.is_in() => self.enter(),
+                0 | 1 => self.sync_a(),
+                2 => self.sync_b(),
+                3 => self.expect_notes(),
+                4 => drop(self.expect_holdings()),
+                _ => self.write(),
+            }
+        }
+    }
+
+    fn ask(&mut self, method: &str, target: &str, body: &str) -> Answer {
+        let token = self.judge.borrow().token.clone().unwrap_or_default();
+        let answer = self.client.ask(method, target, &token, body);
+        self.world.note(&format!("{method} {target} {}", answer.status));
+        let mut judge = self.judge.borrow_mut();
+        if is_outage(answer.status) {
+            judge.refused += 1;
+        } else {
+            judge.acknowledged += 1;
+        }
+        answer
+    }
+
+    /// Whether it has a token that is good for a while, over restarts too.
+    fn is_in(&self) -> bool {
+        let judge = self.judge.borrow();
+        judge.token.is_some() && self.world.clock.now_ms() - judge.entered_ms < TOKEN_MS
+    }
+
+    /// Registers, or logs in where it is registered.
+    fn enter(&mut self) {
+        let body = format!(r#"{{"email":"{EMAIL}","password":"{PASSWORD}"}}"#);
+        let login = ("/api/auth/login", 200);
+        let (target, done) = match self.judge.borrow().token {
+            Some(_) => login,
+            None => ("/api/auth/register", 201),
+        };
+        let before = std::mem::replace(&mut self.judge.borrow_mut().may_have_account, true);
+        let mut answer = self.ask("POST", target, &body);
+        if answer.status == 409 && before {
+            answer = self.ask("POST", login.0, &body);
+        }
+        if [done, login.1].contains(&answer.status) {
+            let token = answer.json()["access_token"].as_str().unwrap().to_owned();
+            let mut judge = self.judge.borrow_mut();
+            (judge.token, judge.entered_ms) = (Some(token), self.world.clock.now_ms());
+        } else {
+            assert!(is_outage(answer.status), "{} {}", answer.status, answer.text());
+        }
+    }
+
+    fn write(&mut self) {
+        let note = {
+            let mut judge = self.judge.borrow_mut();
+            if judge.written >= NOTES_MAX {
+                return;
+            }
+            judge.written += 1;
+            format!("note {}", judge.written)
+        };
+        let body = format!(
+            r#"{{"traded_on":"{}","symbol":"NSE:INFY","side":"buy","quantity":1,"price":1500.25,
+            "notes":"{note}"}}"#,
+            self.date
+        );
+        let answer = self.ask("POST", "/api/journal", &body);
+        match answer.status {
+            201 => drop(self.judge.borrow_mut().notes.insert(note)),
+            status => assert!(is_outage(status), "{status} {}", answer.text()),
+        }
+    }
+
+    /// Nothing of the journal that was acknowledged is lost.
+    pub fn expect_notes(&mut self) {
+        let answer = self.ask("GET", "/api/journal?limit=100", "");
+        if is_outage(answer.status) {
+            return;
+        }
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        let json = answer.json();
+        let entries = json["entries"].as_array().unwrap().iter();
+        let found: BTreeSet<String> =
+            entries.map(|entry| entry["notes"].as_str().unwrap().to_owned()).collect();
+        let judge = self.judge.borrow();
+        let lost: Vec<&String> = judge.notes.difference(&found).collect();
+        assert!(lost.is_empty(), "acknowledged and lost: {lost:?}");
+    }
+
+    /// Now and then something is bought or sold before.
+    fn sync_a(&mut self) {
+        if self.rng.bool() || self.judge.borrow().ordered.is_empty() {
+            self.trade();
+        }
+        let code = self.code("broker_a/request_token", "request_token");
+        let body = format!(
+            r#"{{"api_key":"simkeya","api_secret":"simsecreta","request_token":"{code}"}}"#
+        );
+        let ordered = self.judge.borrow().ordered.clone();
+        self.judge.borrow_mut().held_a.push(ordered.clone());
+        let answer = self.ask("POST", "/api/portfolio/sync", &body);
+        match answer.status {
+            200 => self.judge.borrow_mut().held_a = vec![ordered],
+            // Late at the broker, or refused for what it answers.
+            status => assert!(status != 400 && status != 404, "{status} {}", answer.text()),
+        }
+        self.expect_holdings();
+    }
+
+    fn sync_b(&mut self) {
+        let code = self.code("broker_b/api_session", "api_session");
+        let body = format!(
+            r#"{{"api_key":"sim+key=b&1","api_secret":"simsecretb","api_session":"{code}"}}"#
+        );
+        self.judge.borrow_mut().held_b.push(12);
+        let answer = self.ask("POST", "/api/portfolio/brokerb-sync", &body);
+        match answer.status {
+            200 => {
+                let count = answer.json()["holdings_count"].as_u64().unwrap() as usize;
+                self.judge.borrow_mut().held_b = vec![count];
+            }
+            status => assert!(status != 400 && status != 404, "{status} {}", answer.text()),
+        }
+        self.expect_holdings();
+    }
+
+    fn trade(&mut self) {
+        let mut held = Held::new();
+        for symbol in SHARES {
+            if self.rng.bool() {
+                held.insert(symbol.to_owned(), self.rng.u32(1..500).into());
+            }
+        }
+        let row = |(symbol, quantity): (&String, &Decimal)| {
+            format!(r#"{{"symbol":"{symbol}","quantity":{quantity},"average_paise":100000}}"#)
+        };
+        let rows: Vec<String> = held.iter().map(row).collect();
+        let order = format!(r#"{{"user_id":"{PERSON}","rows":[{}]}}"#, rows.join(","));
+        self.world.control("POST", "broker_a/holdings", &order);
+        self.judge.borrow_mut().ordered = held;
+    }
+
+    /// A one-time code for a sync.
+    fn code(&self, route: &str, name: &str) -> String {
+        self.judge.borrow_mut().synced_ms = self.world.clock.now_ms();
+        let body = format!(r#"{{"user_id":"{PERSON}"}}"#);
+        self.world.control("POST", route, &body)[name].as_str().unwrap().to_owned()
+    }
+
+    /// What is held is what the last acknowledged syncs brought, or a later one that may have been
+    /// stored. The document, where it could be had.
+    pub fn expect_holdings(&mut self) -> Option<Value> {
+        let answer = self.ask("GET", "/api/portfolio/holdings", "");
+        if is_outage(answer.status) {
+            return None;
+        }
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        let json = answer.json();
+        let (mut a, mut b) = (Held::new(), 0);
+        for row in json["holdings"].as_array().unwrap() {
+            if row["broker"] == "b" {
+                b += 1;
+            } else {
+                a.insert(symbol(row), number(&row["quantity"]));
+            }
+        }
+        let judge = self.judge.borrow();
+        assert!(judge.held_a.contains(&a), "broker A: {a:?}, and not of {:?}", judge.held_a);
+        assert!(judge.held_b.contains(&b), "broker B: {b}, and not of {:?}", judge.held_b);
+        Some(json.clone())
+    }
+
+    /// After the evening's run the date's point is at the exchange's closing prices.
+    pub fn expect_close(&mut self) {
+        if self.judge.borrow().token.is_none() {
+            return;
+        }
+        if !self.is_in() {
+            self.enter();
+        }
+        self.expect_notes();
+        let holdings = self.expect_holdings().expect("the evening is quiet");
+        let answer = self.ask("GET", "/api/portfolio/pnl?days=2", "");
+        let json = answer.json();
+        let rows = holdings["holdings"].as_array().unwrap();
+        let date = self.date.to_string();
+        let points = json["trend"].as_array().unwrap();
+        let point = points.iter().find(|point| point["date"].as_str() == Some(&date));
+        let Some(point) = point else {
+            assert!(rows.is_empty(), "no point of {date}: {}", answer.text());
+            return;
+        };
+        let mut value = Decimal::ZERO;
+        for row in rows {
+            let price = number(&row["last_price"]);
+            value += price * number(&row["quantity"]);
+            // A code that no list has cannot be asked for.
+            if row["unresolved"].as_bool() != Some(true) {
+                let close = self.world.peer.price(&symbol(row), self.world.clock.now());
+                assert_eq!(Some(price), close, "{row:?} is not at the close");
+            }
+        }
+        // A sync after the run may bring shares for which no closing price was kept.
+        let is_synced = self.judge.borrow().synced_ms >= at(self.date, CLOSED_S).as_millisecond();
+        let source = point["source"].as_str();
+        assert!(source == Some("close") || is_synced, "{}", answer.text());
+        assert_eq!(number(&point["total_current_value"]), value.round_dp(2), "{}", answer.text());
+    }
+}
+
+fn symbol(row: &Value) -> String {
+    format!("{}:{}", row["exchange"].as_str().unwrap(), row["tradingsymbol"].as_str().unwrap())
+}
+
+fn number(value: &Value) -> Decimal {
+    sonic_rs::to_string(value).unwrap().parse().unwrap()
+}
