@@ -198,14 +198,16 @@ impl Inner {
         let is_task = generator::is_generator();
         let mut has_waited = false;
         let ended = loop {
+            let unwinds = std::thread::panicking();
+            // First: tasks that tell each other that jobs were lost would never come to an end.
+            if self.is_killed.get() && !unwinds {
+                resume_unwind(Box::new(Killed));
+            }
             if is_over() {
                 break true;
             }
-            if self.now_mono_ms() >= due_mono_ms || std::thread::panicking() {
+            if self.now_mono_ms() >= due_mono_ms || unwinds {
                 break false;
-            }
-            if self.is_killed.get() {
-                resume_unwind(Box::new(Killed));
             }
             if is_task {
                 self.due_mono_ms.set(self.due_mono_ms.get().min(due_mono_ms));
