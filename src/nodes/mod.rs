@@ -3,11 +3,11 @@
 //! - [`lead`]: whether this node leads at this moment. Everything that acts for all nodes asks it.
 //! - [`lease`]: how a node comes to lead: the state machine, and the threads that ask the
 //!   authorities.
-//! - [`authorities`]: the two that are asked, a row of the database and a key of the shared server.
-//! - [`relay`]: prices from the leader to all, symbols that are wanted from all to the leader.
-//! - [`tokens`]: the brokers' tokens of the day, encrypted.
-//! - [`limits`]: rate limits that hold over all nodes together.
-//! - [`second_level`]: the second cache level on the shared server.
+//! - `authorities`: the two that are asked, a row of the database and a key of the shared server.
+//! - `relay`: prices from the leader to all, symbols that are wanted from all to the leader.
+//! - `tokens`: the brokers' tokens of the day, encrypted.
+//! - `limits`: rate limits that hold over all nodes together.
+//! - `second_level`: the second cache level on the shared server.
 //! - [`valkey`]: connections to that server, the names of keys there, and signatures.
 //! - [`cluster`]: `Nodes`, the handle by which the warmers reach all of this.
 //!
