@@ -245,12 +245,12 @@ impl Wanted {
             return Ok(None);
         }
         let origin = request.origin();
-        if origin == Some(b"null") || !state.cors().trusts(request) {
+        if origin == Some(b"null") || !state.cors.load().trusts(request) {
             let detail = "A login by cookie must come from a page of this site.";
             return Err(Problem::new(403, "cross_site_request", detail));
         }
         let secure = is_secure(request);
-        if secure && !state.cors().is_from_here(request) {
+        if secure && !state.cors.load().is_from_here(request) {
             let detail = "The page came by https from another name than the Host of this request. \
                           The proxy in front must pass the header Host on unchanged.";
             return Err(Problem::new(403, "cross_site_request", detail));

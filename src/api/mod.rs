@@ -26,7 +26,7 @@ pub(crate) use candles::KeptCandles;
 pub(crate) use openapi::Document;
 pub(crate) use portfolio::PortfolioState;
 pub use router::Api;
-pub(crate) use router::Cors;
+pub(crate) use router::CorsInForce;
 pub use routes::{ROUTES, Route};
 pub use state::{Access, Call, State};
 pub use stream::Choices;

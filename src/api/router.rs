@@ -1,6 +1,9 @@
 //! Finds the route of a request, identifies its caller, and calls the handler. Runs on the edge.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use arc_swap::ArcSwap;
 
 use crate::api::errors;
 use crate::api::pages::Place;
@@ -36,6 +39,11 @@ impl Api {
     }
 
     fn dispatch(&self, request: &Request<'_>, reply: &mut Response<'_>) -> Handled {
+        if let Some(number) = request.known_route() {
+            let call = Call { request: *request, caller: None, path_id: None };
+            reply.is_of_kind(number + 1);
+            return (ROUTES[number].run)(&self.state, &call, reply);
+        }
         let method = request.method();
         let (sent, mut normal) = (request.path(), None);
         let mut place = found(method, sent);
@@ -46,7 +54,13 @@ impl Api {
         }
         let path = normal.as_deref().unwrap_or(sent);
         match place {
-            Found::Route(number, path_id) => self.run(number, path_id, request, reply),
+            Found::Route(number, path_id) => {
+                let Route { access, method, .. } = ROUTES[number];
+                if access == Access::Public && method == Method::Get && path_id.is_none() {
+                    request.name_route(number);
+                }
+                self.run(number, path_id, request, reply)
+            }
             Found::Path if method == Method::Options => {
                 self.options(&allowed_methods(path), request, reply)
             }
@@ -109,7 +123,7 @@ impl Api {
             return Ok(None);
         }
         let caller = self.state.auth.identify(request).map_err(errors::unidentified)?;
-        if caller.by_cookie && !self.state.cors().trusts(request) {
+        if caller.by_cookie && !self.state.cors.load().trusts(request) {
             let detail = "A request by cookie must come from a page of this site.";
             return Err(Problem::new(403, "cross_site_request", detail));
         }
@@ -119,7 +133,7 @@ impl Api {
     /// Answers OPTIONS, including CORS preflights. Never identifies the caller.
     fn options(&self, allow: &str, request: &Request<'_>, reply: &mut Response<'_>) -> Handled {
         reply.body();
-        match self.state.cors().preflight(request, allow) {
+        match self.state.cors.load().preflight(request, allow) {
             Some(headers) => reply.send(204, "", &headers),
             None => reply.send(204, "", &[("Allow", allow)]),
         }
@@ -141,7 +155,7 @@ impl Serve for Api {
     }
 
     fn lines_for(&self, origin: Option<&[u8]>) -> Option<Arc<[u8]>> {
-        self.state.cors_lines(origin)
+        self.state.cors.lines(origin)
     }
 
     fn serve<'a>(&'a self, request: &Request<'_>, reply: &mut Response<'a>) {
@@ -293,6 +307,40 @@ pub(crate) struct Cors {
     allowed: Vec<Allowed>,
     /// Header lines for all other origins.
     others: Arc<[u8]>,
+}
+
+/// The [`Cors`] in force.
+#[derive(Debug)]
+pub struct CorsInForce {
+    cors: ArcSwap<Cors>,
+    /// Some origin is allowed. Requests read this alone where none is.
+    is_any_allowed: AtomicBool,
+}
+
+impl CorsInForce {
+    /// Allows these origins.
+    pub fn new(origins: &[String]) -> Self {
+        let cors = ArcSwap::from_pointee(Cors::new(origins));
+        Self { cors, is_any_allowed: AtomicBool::new(!origins.is_empty()) }
+    }
+
+    /// Allows these origins from now on.
+    pub(crate) fn change(&self, origins: &[String]) {
+        self.cors.store(Arc::new(Cors::new(origins)));
+        self.is_any_allowed.store(!origins.is_empty(), Ordering::Release);
+    }
+
+    /// A function of its own, because the load takes the address of a thread-local and the caller
+    /// may park.
+    #[inline(never)]
+    pub(crate) fn load(&self) -> Arc<Cors> {
+        self.cors.load_full()
+    }
+
+    /// See [`Cors::lines`].
+    pub(crate) fn lines(&self, origin: Option<&[u8]>) -> Option<Arc<[u8]>> {
+        self.is_any_allowed.load(Ordering::Acquire).then(|| self.load().lines(origin)).flatten()
+    }
 }
 
 impl Cors {

@@ -12,7 +12,7 @@ use crate::api::candles::KeptCandles;
 use crate::api::errors;
 use crate::api::openapi::Document;
 use crate::api::portfolio::PortfolioState;
-use crate::api::router::Cors;
+use crate::api::router::CorsInForce;
 use crate::api::stream::EventStreams;
 use crate::auth::throttle::{Key, Throttle};
 use crate::auth::{Auth, Caller};
@@ -65,7 +65,7 @@ pub struct State {
     /// until a feed may be asked again. Set by the scheduler.
     pub answer_in_ms: Arc<AtomicU64>,
     pub miss_wait_ms: u64,
-    pub(crate) cors: ArcSwap<Cors>,
+    pub(crate) cors: CorsInForce,
     pub portfolio: PortfolioState,
     /// Limits the log lines about refused requests.
     pub refusal_lines: RefusalLines,
@@ -88,19 +88,6 @@ impl State {
     #[inline(never)]
     pub(super) fn calendar(&self) -> Arc<MarketCalendar> {
         self.calendar.load_full()
-    }
-
-    /// The origins allowed now; a reload may change them.
-    #[inline(never)]
-    pub(super) fn cors(&self) -> Arc<Cors> {
-        self.cors.load_full()
-    }
-
-    /// A function of its own, because the load takes the address of a thread-local and the caller
-    /// may park.
-    #[inline(never)]
-    pub(super) fn cors_lines(&self, origin: Option<&[u8]>) -> Option<Arc<[u8]>> {
-        self.cors.load().lines(origin)
     }
 }
 

@@ -7,7 +7,7 @@ use arc_swap::ArcSwap;
 
 use crate::admin::MetricSources;
 use crate::api::{
-    AdminSecrets, Administration, Cors, Document, EventStreams, KeptCandles, PortfolioState,
+    AdminSecrets, Administration, CorsInForce, Document, EventStreams, KeptCandles, PortfolioState,
     SNAPSHOT_EVENT, State,
 };
 use crate::app::start::StartError;
@@ -251,7 +251,7 @@ fn state(config: &Config, context: &WarmerContext, auth: Arc<Auth>) -> Result<St
         writes: Throttle::new(config.store.writes_per_user_per_minute, context.clock.clone()),
         answer_in_ms: Arc::clone(&context.answer_in_ms),
         miss_wait_ms: config.cache.miss_wait_ms,
-        cors: ArcSwap::from_pointee(Cors::new(&config.http.allowed_origins)),
+        cors: CorsInForce::new(&config.http.allowed_origins),
         portfolio: portfolio_state(config, context)?,
         refusal_lines: RefusalLines::default(),
         login_pages: [

@@ -9,7 +9,6 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::assemble::{admin_secrets, master_shares, securities};
 use super::start::{App, unprotected};
-use crate::api::Cors;
 use crate::auth::PreparedAuth;
 use crate::brokers::AppKeys;
 use crate::brokers::broker_a::ticker::TickerSettings;
@@ -147,7 +146,7 @@ impl<'a> Reloader<'a> {
         let state = self.app.state();
         let shared = self.app.server().shared();
         shared.change_settings(&new.http);
-        state.cors.store(Arc::new(Cors::new(&new.http.allowed_origins)));
+        state.cors.change(&new.http.allowed_origins);
         state.auth.adopt(auth);
         state.administration.set_secrets(admin_secrets(&new));
         if let Some(secret) = &new.auth.jwt_secret {

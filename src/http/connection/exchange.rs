@@ -11,7 +11,7 @@ use crate::base::wipe;
 use crate::http::Method;
 use crate::http::document::variants::OwnedBody;
 use crate::http::message::chunked::{ChunkFault, Chunked};
-use crate::http::message::head::{Framing, Head, Parsed};
+use crate::http::message::head::{Framing, Head, KnownHeads, Parsed};
 use crate::http::message::request::{Peer, Request};
 use crate::http::message::response::{ConnectionLine, OpenStream, Problem, Response};
 use crate::http::serve::{HttpSettings, Serve};
@@ -130,8 +130,14 @@ impl<S: Serve> Exchange<'_, S> {
             if full || buffers.owned.is_some() {
                 break if at < buffers.input_bytes { Next::Flush } else { Next::NeedInput };
             }
+            if matches!(self.stage, Stage::Head) {
+                match self.head(buffers, &mut at) {
+                    Step::Again => continue,
+                    Step::End(next) => break next,
+                }
+            }
             let step = match std::mem::take(self.stage) {
-                Stage::Head => self.head(buffers, &mut at),
+                Stage::Head => Step::Again,
                 Stage::Body(partial) => self.body(buffers, &mut at, partial),
                 Stage::Stream(open) => {
                     *self.stage = Stage::Stream(open);
@@ -154,12 +160,14 @@ impl<S: Serve> Exchange<'_, S> {
 
     fn head(&mut self, buffers: &mut Buffers, at: &mut usize) -> Step {
         let settings = self.settings;
-        let Buffers { input, input_bytes, head, holds_body, .. } = buffers;
+        let Buffers { input, input_bytes, heads, holds_body, .. } = buffers;
         let arrived = &input[*at..*input_bytes];
         if arrived.is_empty() {
             return Step::End(Next::NeedInput);
         }
-        match head.parse(arrived, settings.headers_max, settings.head_bytes_max) {
+        let parsed = heads.parse(arrived, settings.headers_max, settings.head_bytes_max);
+        let head = heads.head();
+        match parsed {
             Parsed::Partial => return Step::End(Next::NeedInput),
             Parsed::Fault(fault) => {
                 let about = About::of(head, arrived);
@@ -252,14 +260,14 @@ impl<S: Serve> Exchange<'_, S> {
         }
         let settings = self.settings;
         // Cannot fail: the same bytes were parsed before.
-        buffers.head.parse(&partial.head, settings.headers_max, settings.head_bytes_max);
-        let Buffers { out, body, owned, head, .. } = buffers;
-        self.answer(&partial.head, head, &partial.body.0, Sink { out, body, owned })
+        buffers.heads.parse(&partial.head, settings.headers_max, settings.head_bytes_max);
+        let Buffers { out, body, owned, heads, .. } = buffers;
+        self.answer(&partial.head, heads, &partial.body.0, Sink { out, body, owned })
     }
 
     fn serve(&mut self, buffers: &mut Buffers, head: std::ops::Range<usize>, body: &[u8]) -> Step {
-        let Buffers { input, out, body: made, owned, head: parsed, .. } = buffers;
-        self.answer(&input[head], parsed, body, Sink { out, body: made, owned })
+        let Buffers { input, out, body: made, owned, heads, .. } = buffers;
+        self.answer(&input[head], heads, body, Sink { out, body: made, owned })
     }
 
     fn serve_in_place(
@@ -269,14 +277,21 @@ impl<S: Serve> Exchange<'_, S> {
         body_start: usize,
         length: usize,
     ) -> Step {
-        let Buffers { input, out, body, owned, head, .. } = buffers;
+        let Buffers { input, out, body, owned, heads, .. } = buffers;
         let (bytes, rest) = input[head_start..].split_at(body_start - head_start);
-        self.answer(bytes, head, &rest[..length], Sink { out, body, owned })
+        self.answer(bytes, heads, &rest[..length], Sink { out, body, owned })
     }
 
     /// Calls the handler. A panic in it is answered 500 and ends the connection, nothing else.
-    fn answer(&mut self, bytes: &[u8], head: &Head, body: &[u8], sink: Sink<'_>) -> Step {
+    fn answer(
+        &mut self,
+        bytes: &[u8],
+        heads: &mut KnownHeads,
+        body: &[u8],
+        sink: Sink<'_>,
+    ) -> Step {
         let Sink { out, body: made, owned } = sink;
+        let head = heads.head();
         let before = out.len();
         let stats = &self.shared.stats;
         stats.begin();
@@ -287,7 +302,7 @@ impl<S: Serve> Exchange<'_, S> {
             out,
             body: made,
             owned,
-            date_line: self.shared.slots.date_line(),
+            date: self.shared.slots.date(),
             own_request_id: request.own_request_id(),
             head_only: head.method == Method::Head,
             connection: match (head.close, head.http_1_0) {
@@ -329,6 +344,7 @@ impl<S: Serve> Exchange<'_, S> {
         if reply.connection == ConnectionLine::Close {
             return Step::End(Next::Close { unread_input: !head.close });
         }
+        heads.remember(bytes);
         Step::Again
     }
 
@@ -346,7 +362,7 @@ impl<S: Serve> Exchange<'_, S> {
             out: &mut buffers.out,
             body: &mut buffers.body,
             owned: &mut buffers.owned,
-            date_line: self.shared.slots.date_line(),
+            date: self.shared.slots.date(),
             own_request_id: about.own_request_id.as_deref(),
             head_only: about.head_only,
             connection: ConnectionLine::Close,
@@ -429,7 +445,7 @@ pub(crate) struct Buffers {
     /// A response body to be written after `out`. The connection takes it before the set is given
     /// back.
     pub owned: Option<OwnedBody>,
-    pub head: Head,
+    pub(crate) heads: KnownHeads,
 }
 
 thread_local! {
@@ -452,7 +468,7 @@ impl Buffers {
                 out: Vec::with_capacity(16 * 1024),
                 body: Vec::with_capacity(16 * 1024),
                 owned: None,
-                head: Head::default(),
+                heads: KnownHeads::default(),
             })
         })
     }

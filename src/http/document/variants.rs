@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use zeroize::Zeroize;
 
 use crate::http::message::request::{PreconditionFailed, Preconditions, Verdict};
-use crate::http::message::response::JSON;
+use crate::http::message::response::{DateLine, JSON};
 
 /// `Cache-Control` of documents that are the same for everyone: any cache may store them but must
 /// revalidate them on each use.
@@ -159,12 +159,12 @@ impl Variants {
 /// Keeps browsers from taking a body for another type than it says. In every response with a body.
 pub(crate) const NO_SNIFFING: &[u8] = b"X-Content-Type-Options: nosniff\r\n";
 
-/// Status line, headers and body as the client gets them, except `Date`, which is added on sending.
+/// Status line, headers and body as the client gets them, with room for the `Date` of sending.
 #[derive(Debug, Clone)]
 pub struct Prepared {
     status: u16,
     bytes: Box<[u8]>,
-    /// Length of the status line, after which the headers begin.
+    /// Length of the status line, after which the line `Date` is to be written.
     status_line_bytes: usize,
     /// Length of the head including its empty line, after which the body begins.
     head_bytes: usize,
@@ -181,6 +181,7 @@ impl Prepared {
         bytes.extend_from_slice(reason(status).as_bytes());
         bytes.extend_from_slice(b"\r\n");
         let status_line_bytes = bytes.len();
+        bytes.extend_from_slice(&[0; size_of::<DateLine>()]);
         for (name, value) in headers {
             bytes.extend_from_slice(name.as_bytes());
             bytes.extend_from_slice(b": ");
@@ -210,24 +211,24 @@ impl Prepared {
         &self.bytes[..self.status_line_bytes]
     }
 
-    /// The headers, including the empty line at their end.
+    /// The headers but `Date`, including the empty line at their end.
     pub fn headers(&self) -> &[u8] {
-        &self.bytes[self.status_line_bytes..self.head_bytes]
+        &self.bytes[self.date_at() + size_of::<DateLine>()..self.head_bytes]
     }
 
-    /// Everything after the status line.
-    pub(crate) fn headers_and_body(&self) -> &[u8] {
-        &self.bytes[self.status_line_bytes..]
+    /// Where in [`bytes`](Self::bytes) the line `Date` is to be written.
+    pub(crate) fn date_at(&self) -> usize {
+        self.status_line_bytes
+    }
+
+    /// Everything, with zeros in the place of the line `Date`.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
     }
 
     /// The body.
     pub fn body(&self) -> &[u8] {
         &self.bytes[self.head_bytes..]
-    }
-
-    /// Everything.
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes
     }
 }
 

@@ -5,6 +5,7 @@
 //! refused, because a proxy in front may read it differently, and then a request could be smuggled
 //! past the proxy.
 
+use std::cell::Cell;
 use std::net::Ipv6Addr;
 
 use zeroize::Zeroizing;
@@ -95,6 +96,8 @@ pub struct Head {
     pub accept_encoding: Option<Span>,
     pub origin: Option<Span>,
     pub request_id: Option<Span>,
+    /// What the service found for these bytes, see [`KnownHeads`].
+    pub(crate) known_route: Cell<Option<u16>>,
     table: Table,
     valid_host: ValidHost,
 }
@@ -214,6 +217,7 @@ impl Head {
         self.expects_continue = false;
         (self.if_match, self.if_none_match) = (Lines::Absent, Lines::Absent);
         (self.accept_encoding, self.origin, self.request_id) = (None, None, None);
+        self.known_route.set(None);
         self.headers.clear();
         let mut fault = Ok(());
         match Method::parse(request.method.unwrap_or_default().as_bytes()) {
@@ -395,6 +399,93 @@ fn strip_scheme(target: &str) -> Option<(bool, &str)> {
 /// `Accept-Encoding` is answered uncompressed, and an empty `Origin` is never allowed.
 fn only(held: Option<Span>, value: Span) -> Span {
     if held.is_some() { Span::default() } else { value }
+}
+
+// ---- Known heads
+//
+// Heads that were parsed before. A client that polls sends the same bytes each time, and comparing
+// them takes a tenth of the time of parsing them and of finding their route.
+
+/// The heads that were answered last from one set of buffers. A head is remembered once the service
+/// has named its route as one that anybody may read, and only if nothing in it can be a credential.
+#[derive(Debug, Default)]
+pub(crate) struct KnownHeads {
+    /// Found by the length of the input modulo [`KNOWN_HEADS`].
+    places: [KnownHead; KNOWN_HEADS],
+    /// The place of the last parsed head.
+    at: usize,
+    /// That head was remembered.
+    is_known: bool,
+}
+
+/// Clients of several kinds poll one worker, and their heads differ in length.
+const KNOWN_HEADS: usize = 16;
+
+/// Longer heads are parsed each time.
+const KNOWN_HEAD_BYTES_MAX: usize = 1024;
+
+#[derive(Debug, Default)]
+struct KnownHead {
+    /// The bytes of which `head` was parsed; empty if they are not remembered.
+    bytes: Vec<u8>,
+    head: Head,
+}
+
+impl KnownHeads {
+    /// As [`Head::parse`]. The result is [`head`](Self::head).
+    pub(crate) fn parse(
+        &mut self,
+        input: &[u8],
+        headers_max: usize,
+        head_bytes_max: usize,
+    ) -> Parsed {
+        self.at = input.len() % KNOWN_HEADS;
+        let KnownHead { bytes, head } = &mut self.places[self.at];
+        // Limits are those of a server, and servers of one process share the workers.
+        let is_within = head.headers.len() <= headers_max && input.len() <= head_bytes_max;
+        self.is_known = is_within && !bytes.is_empty() && input == bytes.as_slice();
+        if self.is_known {
+            return Parsed::Complete;
+        }
+        bytes.clear();
+        head.parse(input, headers_max, head_bytes_max)
+    }
+
+    /// The head that was parsed last.
+    pub(crate) fn head(&self) -> &Head {
+        &self.places[self.at].head
+    }
+
+    /// Remembers the head that was parsed last, of `input`, if it was answered by a known route.
+    pub(crate) fn remember(&mut self, input: &[u8]) {
+        if self.is_known {
+            return;
+        }
+        let KnownHead { bytes, head } = &mut self.places[self.at];
+        let is_for_everybody = head.known_route.get().is_some();
+        if is_for_everybody && input.len() <= KNOWN_HEAD_BYTES_MAX && head.is_plain(input) {
+            bytes.extend_from_slice(input);
+        }
+    }
+}
+
+/// Parts of the names of headers that carry credentials.
+const CREDENTIALS: [&[u8]; 5] = [b"auth", b"cookie", b"key", b"secret", b"token"];
+
+impl Head {
+    /// Whether the head has no body, no absolute target, no expectation, and no header that can be
+    /// a credential.
+    fn is_plain(&self, bytes: &[u8]) -> bool {
+        let holds_credential = |(name, _): &(Span, Span)| {
+            let name = name.of(bytes).to_ascii_lowercase();
+            CREDENTIALS.iter().any(|part| memchr::memmem::find(&name, part).is_some())
+        };
+        self.bytes == bytes.len()
+            && self.framing == Framing::None
+            && !self.expects_continue
+            && bytes.get(usize::from(self.path.start).wrapping_sub(1)) == Some(&b' ')
+            && !self.headers.iter().any(holds_credential)
+    }
 }
 
 // ---- Fault

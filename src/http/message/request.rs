@@ -85,6 +85,17 @@ impl<'a> Request<'a> {
         self.path().contains(&b'%').then(|| normal(self.path()))
     }
 
+    /// What [`name_route`](Self::name_route) was given for a request of the same bytes.
+    pub(crate) fn known_route(&self) -> Option<usize> {
+        self.head.known_route.get().map(usize::from)
+    }
+
+    /// Notes the number of the route, which depends on nothing but the head and which anybody may
+    /// read. The next request of the same bytes is neither parsed nor searched for.
+    pub(crate) fn name_route(&self, number: usize) {
+        self.head.known_route.set(u16::try_from(number).ok());
+    }
+
     /// The query as sent, without the question mark.
     pub fn query(&self) -> Option<&'a [u8]> {
         self.part(self.head.query)
@@ -370,7 +381,15 @@ impl<'a> Preconditions<'a> {
     ///
     /// # Errors
     /// [`PreconditionFailed`] if `If-Match` does not match.
+    #[inline]
     pub(crate) fn judge(&self, etag: Option<&[u8]>) -> Result<Verdict, PreconditionFailed> {
+        if self.if_match == Lines::Absent && self.if_none_match == Lines::Absent {
+            return Ok(Verdict::Full);
+        }
+        self.judge_lines(etag)
+    }
+
+    fn judge_lines(&self, etag: Option<&[u8]>) -> Result<Verdict, PreconditionFailed> {
         if self.wants_a_match() && !self.is_matched(etag) {
             return Err(PreconditionFailed);
         }

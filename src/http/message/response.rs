@@ -74,7 +74,7 @@ pub struct Response<'a> {
     pub(crate) body: &'a mut Vec<u8>,
     /// A large body, written after `out` without being copied into it.
     pub(crate) owned: &'a mut Option<OwnedBody>,
-    pub(crate) date_line: DateLine,
+    pub(crate) date: &'a DateCell,
     pub(crate) own_request_id: Option<&'a [u8]>,
     /// The request was HEAD: the head is sent as for GET, without the body.
     pub(crate) head_only: bool,
@@ -99,14 +99,21 @@ impl<'a> Response<'a> {
     /// Sends a document made ahead of time, with the current `Date`. Does not allocate or format.
     pub fn send_document(&mut self, document: &Prepared) {
         self.open(document.status());
+        let is_usual = self.connection == ConnectionLine::Silent && self.extra_lines.is_none();
+        if is_usual && !self.head_only {
+            let start = self.out.len() + document.date_at();
+            self.out.extend_from_slice(document.bytes());
+            self.date.write(&mut self.out[start..]);
+            return;
+        }
         self.out.extend_from_slice(document.status_line());
         self.out.extend_from_slice(self.extra_lines.as_deref().unwrap_or_default());
         self.out.extend_from_slice(self.connection.bytes());
-        self.out.extend_from_slice(&self.date_line);
-        self.out.extend_from_slice(match self.head_only {
-            true => document.headers(),
-            false => document.headers_and_body(),
-        });
+        self.out.extend_from_slice(&self.date.line());
+        self.out.extend_from_slice(document.headers());
+        if !self.head_only {
+            self.out.extend_from_slice(document.body());
+        }
     }
 
     /// The empty buffer for a body. It keeps the capacity of earlier responses. Send it with
@@ -250,7 +257,7 @@ impl<'a> Response<'a> {
         self.out.extend_from_slice(b"\r\n");
         self.out.extend_from_slice(self.extra_lines.as_deref().unwrap_or_default());
         self.out.extend_from_slice(self.connection.bytes());
-        self.out.extend_from_slice(&self.date_line);
+        self.out.extend_from_slice(&self.date.line());
     }
 
     fn describe(&mut self, status: u16, content_type: &str, headers: &[(&str, &str)]) {
@@ -346,6 +353,13 @@ impl DateCell {
             word.store(u64::from_ne_bytes(*bytes), Ordering::Relaxed);
         }
         self.written.store(next, Ordering::Release);
+    }
+
+    /// Writes the line to the beginning of `out`, which has room for it.
+    pub(crate) fn write(&self, out: &mut [u8]) {
+        if let Some(place) = out.first_chunk_mut() {
+            *place = self.line();
+        }
     }
 
     /// The line.

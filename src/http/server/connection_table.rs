@@ -102,8 +102,8 @@ impl ConnectionTable {
     }
 
     /// The `Date` line of the current second.
-    pub(crate) fn date_line(&self) -> DateLine {
-        self.date.line()
+    pub(crate) fn date(&self) -> &DateCell {
+        &self.date
     }
 
     /// Open connections.

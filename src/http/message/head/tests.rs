@@ -257,3 +257,81 @@ fn a_malformed_head_still_yields_method_origin_and_request_id() {
         assert_eq!(seen(text), expected, "{text:?}");
     }
 }
+
+/// What a head says, without what it remembers of earlier ones.
+fn content(head: &Head) -> String {
+    let Head { bytes, method, path, query, headers, framing, .. } = head;
+    let line = (bytes, method, path, query, headers, framing);
+    let Head { close, http_1_0, https, expects_continue, .. } = head;
+    let Head { if_match, if_none_match, accept_encoding, origin, request_id, .. } = head;
+    let flags = (close, http_1_0, https, expects_continue);
+    format!("{:?}", (line, flags, (if_match, if_none_match, accept_encoding, origin, request_id)))
+}
+
+/// Parses, and answers a complete head as the router answers a route for everybody.
+fn answered(heads: &mut KnownHeads, input: &[u8], headers_max: usize) -> Parsed {
+    let parsed = heads.parse(input, headers_max, 16 * 1024);
+    if parsed == Parsed::Complete {
+        let head = heads.head();
+        head.known_route.set(head.path.of(input).starts_with(b"/").then_some(7));
+        let bytes = head.bytes;
+        heads.remember(&input[..bytes]);
+    }
+    parsed
+}
+
+#[test]
+fn a_head_is_remembered_only_if_anybody_may_send_it() {
+    let head = |lines: &str| format!("GET /api/x HTTP/1.1\r\nHost: a\r\n{lines}\r\n");
+    let is_known = |text: &str| {
+        let mut heads = KnownHeads::default();
+        assert_eq!(answered(&mut heads, text.as_bytes(), 100), Parsed::Complete);
+        // A second parse would forget the route.
+        heads.parse(text.as_bytes(), 100, 16 * 1024);
+        heads.head().known_route.get() == Some(7)
+    };
+    assert!(is_known(&head("")));
+    assert!(is_known(&head("Accept-Encoding: gzip\r\nIf-None-Match: \"a\"\r\n")));
+    for lines in [
+        "Authorization: Bearer a\r\n",
+        "cookie: a=b\r\n",
+        "X-Api-Key: a\r\n",
+        "Content-Length: 0\r\n",
+        "Expect: 100-continue\r\n",
+    ] {
+        assert!(!is_known(&head(lines)), "{lines}");
+    }
+    assert!(!is_known("GET http://a/api/x HTTP/1.1\r\nHost: a\r\n\r\n"));
+    let long = "x".repeat(KNOWN_HEAD_BYTES_MAX);
+    assert!(!is_known(&head(&format!("X-Long: {long}\r\n"))));
+}
+
+#[test]
+fn a_known_head_keeps_to_the_limits_of_each_server() {
+    let text = b"GET /api/x HTTP/1.1\r\nHost: a\r\nX: y\r\n\r\n";
+    let mut heads = KnownHeads::default();
+    assert_eq!(answered(&mut heads, text, 2), Parsed::Complete);
+    assert_eq!(heads.parse(text, 1, 16 * 1024), Parsed::Fault(HeadFault::TooManyHeaders));
+    assert_eq!(answered(&mut heads, text, 2), Parsed::Complete);
+    assert_eq!(heads.parse(text, 2, 16), Parsed::Fault(HeadFault::HeadTooLarge));
+}
+
+proptest! {
+    #[test]
+    fn known_heads_are_read_as_if_for_the_first_time(
+        some in prop::collection::vec(damaged(), 1..6),
+        order in prop::collection::vec((any::<prop::sample::Index>(), any::<bool>()), 1..40),
+    ) {
+        let mut heads = KnownHeads::default();
+        for (index, is_part) in order {
+            let whole = index.get(&some);
+            let input = if is_part { &whole[..whole.len() / 2] } else { whole };
+            let mut fresh = Head::default();
+            let expected = fresh.parse(input, 100, 16 * 1024);
+            prop_assert_eq!(&answered(&mut heads, input, 100), &expected);
+            if expected == Parsed::Complete {
+                prop_assert_eq!(content(heads.head()), content(&fresh));
+            }
+        }
+    }
+}
