@@ -1,8 +1,7 @@
 //! Takes in a batch of quotes: judges it, publishes the snapshot, and puts the quotes where
 //! requests read them.
 //!
-//! It does not matter how the batch arrived. A poll's answer comes through here, and so does
-//! whatever is pushed to the service without being asked for.
+//! Both the answers to polls and pushed batches come through here.
 
 use crate::base::{Quote, Source, Symbol, clock};
 use crate::brokers::Batch;
@@ -16,31 +15,31 @@ use crate::warmers::persist::PersistTask;
 use crate::warmers::quotes::feed_state::{FeedState, Judge};
 use crate::warmers::tell::TellTask;
 
-/// How long a symbol of the instrument list that only the public provider was asked for is
-/// remembered as unknown: broker A, which has it, may be back in a moment.
+/// A listed symbol that only the public provider was asked for is remembered as unknown for this
+/// long: broker A, which has it, may be back soon.
 const PUBLIC_NEGATIVE_MS: u64 = 60_000;
 
-/// What a batch of quotes changes, beside the state of its feed.
+/// Everything that a batch of quotes changes, apart from its feed's state.
 pub(crate) struct QuoteSinks<'a> {
     pub context: &'a WarmerContext,
     pub snapshot: &'a mut SnapshotTask,
     pub persist: &'a mut PersistTask,
-    /// What the other nodes are to hear.
+    /// Collects messages for the other nodes.
     pub tell: &'a mut TellTask,
-    /// What the snapshot shows beside prices.
+    /// The snapshot's content apart from prices.
     pub beside: Beside<'a>,
 }
 
-/// What became of a batch.
+/// Result of taking in a batch.
 pub(crate) struct Applied {
     /// Symbols whose quotes were believed.
     pub brought: Vec<Symbol>,
-    /// Why the batch does not count as a healthy feed's. Its quotes are taken all the same, but
-    /// what it left out is not taken for unknown.
+    /// Why the batch does not count as a healthy feed's. Its quotes are still used, but symbols
+    /// that it left out do not become unknown.
     pub doubt: Option<String>,
 }
 
-/// Takes in what `feed` said.
+/// Takes in a batch of `feed`.
 pub(crate) fn apply(
     feed: &mut FeedState,
     mut batch: Batch,
@@ -54,8 +53,8 @@ pub(crate) fn apply(
     let mut read = feed.read(&mut batch, judge);
     let has_lead = read.iter().any(|(quote, _)| feed.leads_with(&quote.symbol));
     let doubt = doubt(feed, &batch, has_lead);
-    // Of a lead that was refused: one share with an absurd time says nothing of our clock. A push
-    // without any lead says nothing of it either.
+    // Only a leading index tells how far our clock is off. A share with an absurd time does not,
+    // nor does a push without any lead.
     if has_lead || doubt.is_some() {
         let ahead = doubt.as_ref().and(batch.ahead);
         let now_ms = context.clock.now().as_millisecond();
@@ -81,12 +80,12 @@ pub(crate) fn apply(
     Applied { brought, doubt }
 }
 
-/// Publishes the snapshot of judged quotes, and puts the quotes where requests read them.
+/// Publishes the snapshot of judged quotes, and stores the quotes where requests read them.
 ///
-/// The order is fixed, and this is the only way into L1 but for the restore before the first
-/// request: the snapshot, then the indices, then the shares. So at no moment is the snapshot behind
-/// a quote of its index, or a share newer than its index. The snapshot is rendered and compressed
-/// before any of it is visible.
+/// The order is fixed: the snapshot, then the indices, then the shares. So the snapshot is never
+/// behind a quote of its index, and no share is newer than its index. The snapshot is rendered and
+/// compressed before any of it is visible. This is the only way into L1 apart from the restore
+/// before the first request.
 pub(crate) fn take_in(
     mut read: Vec<(Quote, Vouched)>,
     sinks: &mut QuoteSinks<'_>,
@@ -98,7 +97,7 @@ pub(crate) fn take_in(
     let (coming, shares): (Vec<_>, Vec<_>) =
         read.into_iter().partition(|(quote, _)| context.indices.contains(&quote.symbol));
     let unshown = snapshot.make(context, *beside, &coming, now_mono_ms);
-    // Streams are told of all of it at the end, so that they show it together.
+    // Streams are woken once at the end, so that they send everything together.
     let _gathering = context.snapshot.news().gather();
     if let Some(unshown) = unshown {
         snapshot.show(context, unshown);
@@ -138,7 +137,7 @@ fn keep_unknown(
     let context = sinks.context;
     let list = context.instruments.load_full();
     for symbol in unknown {
-        // One answer without an index does not make it unknown.
+        // An index does not become unknown because one answer lacks it.
         if context.indices.contains(&symbol) {
             continue;
         }
@@ -150,8 +149,8 @@ fn keep_unknown(
     }
 }
 
-/// Why an answer does not count as one: the indices always have a price, so a source without them
-/// is broken, however politely it answers. What is pushed has those that moved.
+/// Why an answer does not count as a healthy feed's. The indices always have a price, so a source
+/// without them is broken even if it answers. A push carries only the indices that moved.
 fn doubt(feed: &FeedState, batch: &Batch, has_lead: bool) -> Option<String> {
     let is_lead = |symbol: &&Symbol| feed.leads_with(symbol);
     let name = feed.source().as_str();
@@ -166,17 +165,17 @@ fn doubt(feed: &FeedState, batch: &Batch, has_lead: bool) -> Option<String> {
 
 // ---- Snapshot
 //
-// The snapshot: built of what the first level shows of the indices, and published. On the
-// scheduler's thread.
+// The snapshot: built from the indices in the first level, and published. On the scheduler's
+// thread.
 
-/// A snapshot that nobody is shown yet.
+/// A snapshot that is not published yet.
 pub(crate) struct Unshown {
     snapshot: Snapshot,
     signals: ShownSignals,
     made: Made,
 }
 
-/// What the snapshot shows beside prices.
+/// The snapshot's content apart from prices.
 #[derive(Clone, Copy)]
 pub(crate) struct Beside<'a> {
     pub status: &'a MarketStatus,
@@ -188,18 +187,18 @@ pub(crate) struct SnapshotTask {
     published: Option<Snapshot>,
     /// The signals published in it.
     signals: ShownSignals,
-    /// Until when it stands as it is, if no feed brings anything.
+    /// Monotonic time until which it stays valid without new prices.
     stands_until_mono_ms: u64,
 }
 
 impl SnapshotTask {
-    /// Nothing is published.
+    /// Starts without a snapshot.
     pub(crate) fn new() -> Self {
         Self { published: None, signals: ShownSignals::none(), stands_until_mono_ms: u64::MAX }
     }
 
-    /// Makes the snapshot anew and publishes it where it has changed. True: there is one, and it
-    /// is not stale.
+    /// Builds the snapshot and publishes it if it has changed. True: there is one, and it is not
+    /// stale.
     pub(crate) fn publish(
         &mut self,
         context: &WarmerContext,
@@ -212,7 +211,7 @@ impl SnapshotTask {
         self.age().is_some_and(|age| !age.stale)
     }
 
-    /// The snapshot as it is once the first level has taken in what is `coming`; `None` where it
+    /// Builds the snapshot as it will be once the first level has taken in `coming`; `None` if it
     /// does not change.
     pub(crate) fn make(
         &mut self,
@@ -231,7 +230,7 @@ impl SnapshotTask {
         Some(Unshown { snapshot, signals, made })
     }
 
-    /// Publishes it.
+    /// Publishes a built snapshot.
     pub(crate) fn show(&mut self, context: &WarmerContext, unshown: Unshown) {
         let Unshown { snapshot, signals, made } = unshown;
         self.signals = signals;
@@ -240,28 +239,28 @@ impl SnapshotTask {
         self.published = Some(snapshot);
     }
 
-    /// How old what is published is; `None` before there is a snapshot.
+    /// Age of the published snapshot; `None` before the first.
     pub(crate) fn age(&self) -> Option<Age> {
         self.published.as_ref().map(|published| published.market.age)
     }
 
-    /// Whether what is published comes from the simulator.
+    /// Whether the published snapshot comes from the simulator.
     pub(crate) fn is_simulated(&self) -> bool {
         self.published.as_ref().is_some_and(|published| published.market.simulated)
     }
 
-    /// For the heartbeat; `None` before there is a snapshot.
+    /// Summary for the heartbeat; `None` before there is a snapshot.
     pub(crate) fn serving(&self) -> Option<Serving> {
         self.published.as_ref().map(Serving::of)
     }
 
-    /// Milliseconds until a price becomes stale, which the snapshot then says at once.
+    /// Milliseconds until a price becomes stale. The snapshot must then show it at once.
     pub(crate) fn wait_ms(&self, now_mono_ms: u64) -> u64 {
         self.stands_until_mono_ms.saturating_sub(now_mono_ms).saturating_add(1)
     }
 
-    /// Notes until when it stands: when a price becomes stale the snapshot says so at once, as the
-    /// quote of the same price does.
+    /// Builds the next snapshot, and notes until when it stays valid: the snapshot shows a stale
+    /// price at the same moment as the quote does.
     fn next(
         &mut self,
         context: &WarmerContext,
@@ -285,7 +284,7 @@ impl SnapshotTask {
         coming: &[(Quote, Vouched)],
         now_mono_ms: u64,
     ) -> Option<(Symbol, Priced)> {
-        // Of several prices of one index the first level keeps the latest.
+        // The first level keeps the latest of several prices of one index.
         let taken = coming.iter().filter(|(quote, vouched)| {
             quote.symbol == index.symbol && l1.takes(quote, *vouched, now_mono_ms)
         });
@@ -307,7 +306,7 @@ impl SnapshotTask {
     }
 }
 
-/// Another source, or old where it was fresh, is news to an operator; a new price is not.
+/// Logs a change of source or staleness. A new price alone is not logged.
 fn log_change(before: Option<Age>, age: Age) {
     let Age { as_of, delay_s, stale, source } = age;
     if before.is_some_and(|before| (before.source, before.stale) == (source, stale)) {

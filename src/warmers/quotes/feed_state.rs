@@ -1,5 +1,5 @@
-//! One feed as the scheduler sees it: what it said of the indices, how its polls ended, and what
-//! follows from that. Only state and rules; `poll` makes the calls.
+//! The scheduler's view of one feed: its last index quotes, the results of its polls, and the
+//! health that follows from them. Only state and rules; `poll` makes the calls.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use crate::market::{IndexList, MarketCalendar};
 use crate::rt::Lane;
 use crate::warmers::quotes::feeds::Pace;
 
-/// Failures in a row after which the other feed is asked before this one's data is stale: one
+/// After this many failures in a row the other feed is polled before this one's data is stale. One
 /// failure may be chance.
 const FAILURES_DOUBTED: u32 = 2;
 
-/// Failures in a row after which nobody waits for this feed any more. As many open its circuit.
+/// After this many failures in a row no request waits for this feed. As many open its circuit.
 const FAILURES_HOPELESS: u32 = 3;
 
 /// A feed and its history.
@@ -25,32 +25,32 @@ pub(crate) struct FeedState {
     feed: Arc<dyn MarketFeed>,
     lane: Arc<Lane>,
     pace: Pace,
-    /// The indices without which there is no snapshot, as far as it has them.
+    /// The indices required for a snapshot, as far as the feed has them.
     leads: Vec<Symbol>,
     /// When the call under way went out.
     in_flight_since_mono_ms: Option<u64>,
-    /// What requests wait for and the call under way carries, unless it was reclaimed.
+    /// Symbols in the call under way that requests wait for, unless they were reclaimed.
     taken: Option<Taken>,
-    /// What the call under way carries was given to the other feed, because the call timed out.
+    /// The symbols of the call under way were given to the other feed, because the call timed out.
     reclaimed: bool,
-    /// Calls in which everything in demand comes once.
+    /// Number of calls that carry everything in demand once.
     round: Round,
-    /// Calls in a row that requests had to themselves.
+    /// Calls in a row that carried only indices and symbols that requests wait for.
     crowded: u8,
-    /// Monotonic times, `None` before the first: of the last call that went out, and of the last
-    /// one that was answered as it should be.
+    /// Monotonic times of the last call, and of the last successful one; `None` before the first.
     asked_mono_ms: Option<u64>,
     succeeded_mono_ms: Option<u64>,
-    /// What it said last of each index and sector.
+    /// Its last quote of each index and sector.
     heard: HashMap<Symbol, Heard>,
-    /// When it stood for each lead by what it pushed last.
+    /// Up to when its last push vouched for each lead.
     pushed: HashMap<Symbol, i64>,
-    /// What its indices say about time.
+    /// Its clock, measured by its indices.
     time: FeedTime,
-    /// How far its last answer, refused for that, was ahead of our clock.
+    /// Milliseconds that its last answer's timestamps were ahead of our clock, if it was refused
+    /// for that.
     ahead_of_us_ms: Option<i64>,
     failures_in_row: u32,
-    /// The last poll was refused as a request: the next carries indices only.
+    /// The last poll's request was refused: the next poll carries indices only.
     indices_only: bool,
     /// The last failure, for health; cleared by a success.
     failure: Option<String>,
@@ -58,11 +58,11 @@ pub(crate) struct FeedState {
     failures: u64,
 }
 
-/// In how many calls everything in demand comes once. It grows at once; it shrinks when so many
-/// calls have gone out that everything has come round at the smaller demand.
+/// Number of calls that carry everything in demand once. It grows at once. It shrinks only after
+/// that many calls at a smaller demand, when everything has been carried once.
 struct Round {
     calls: u8,
-    /// Calls since, at a smaller demand.
+    /// Calls since then at a smaller demand.
     smaller: u8,
 }
 
@@ -76,27 +76,27 @@ impl Round {
     }
 }
 
-/// A quote of an index, and when the feed stood for it.
+/// A quote of an index, and up to when the feed vouches for it.
 pub(crate) struct Heard {
     pub quote: Quote,
     pub vouched: Vouched,
     asked_mono_ms: u64,
 }
 
-/// What a feed needs to judge the times of an answer.
+/// The inputs to judge an answer's timestamps.
 #[derive(Clone, Copy)]
 pub(crate) struct Judge<'a> {
     pub calendar: &'a MarketCalendar,
     pub indices: &'a IndexList,
 }
 
-/// How a poll ended, as far as the feed's health goes.
+/// Result of a poll, for the feed's health.
 #[derive(Clone, Debug)]
 pub(crate) enum Ended {
-    /// It brought every lead that it was asked for.
+    /// The answer has every lead that was asked for.
     Succeeded,
     Failed(String),
-    /// The upstream did not like the request itself, so it may be a symbol's fault.
+    /// The upstream refused the request itself, so a symbol may be the cause.
     Refused(String),
     /// Pace, circuit or token held the call back.
     NotAsked,
@@ -142,7 +142,7 @@ impl FeedState {
         self.feed.source()
     }
 
-    /// For a call of this feed, which belongs on [`lane`](Self::lane).
+    /// The feed to call, on [`lane`](Self::lane).
     pub(crate) fn feed(&self) -> &Arc<dyn MarketFeed> {
         &self.feed
     }
@@ -155,17 +155,17 @@ impl FeedState {
         self.feed.readiness()
     }
 
-    /// How often it is asked from now on.
+    /// Sets how often it is polled.
     pub(crate) fn set_pace(&mut self, pace: Pace) {
         self.pace = pace;
     }
 
-    /// Monotonic time of the last call that was answered as it should be.
+    /// Monotonic time of the last successful call.
     pub(crate) fn succeeded_mono_ms(&self) -> Option<u64> {
         self.succeeded_mono_ms
     }
 
-    /// What its indices say about time.
+    /// Its clock, measured by its indices.
     pub(crate) fn time(&self) -> &FeedTime {
         &self.time
     }
@@ -175,12 +175,12 @@ impl FeedState {
         self.failure.as_deref()
     }
 
-    /// Polls that went out, and those of them that failed.
+    /// Number of polls, and of those that failed.
     pub(crate) fn counts(&self) -> (u64, u64) {
         (self.polls, self.failures)
     }
 
-    /// Whether a call may go out now and is worth it: the interval has passed, or somebody waits.
+    /// Whether a poll is due: it may go out, and the interval has passed or somebody waits.
     pub(crate) fn is_due(&self, now_mono_ms: u64, somebody_waits: bool) -> bool {
         let rested = self
             .asked_mono_ms
@@ -201,17 +201,17 @@ impl FeedState {
         self.in_flight_since_mono_ms.is_some()
     }
 
-    /// The index by which to see how far the feed has come.
+    /// The index that shows how far the feed's clock has come.
     pub(crate) fn witness(&self) -> Option<&Symbol> {
         self.leads.first()
     }
 
-    /// What it said last of its witness.
+    /// Its last quote of its witness.
     pub(crate) fn heard_witness(&self) -> Option<&Heard> {
         self.heard.get(self.witness()?)
     }
 
-    /// Whether its data is fresh: it stands for each lead as lately as it should.
+    /// Whether its data is fresh: it vouches for each lead recently enough.
     pub(crate) fn is_healthy(&self, freshness: &Freshness, now_mono_ms: u64) -> bool {
         let source = self.feed.source();
         let is_fresh = |lead: &Symbol| {
@@ -221,14 +221,14 @@ impl FeedState {
         !self.leads.is_empty() && self.leads.iter().all(is_fresh)
     }
 
-    /// Whether what it pushed vouched for each lead within `lately_ms`.
+    /// Whether its pushes vouched for each lead within `lately_ms`.
     pub(crate) fn pushed_within(&self, lately_ms: u64, now_mono_ms: u64) -> bool {
         let since = now_mono_ms as i64 - lately_ms as i64;
         let vouched = |lead: &Symbol| self.pushed.get(lead).is_some_and(|at| *at >= since);
         !self.leads.is_empty() && self.leads.iter().all(vouched)
     }
 
-    /// Whether it answers, but with prices that should have changed since.
+    /// Whether it answers, but its prices should have changed since.
     pub(crate) fn is_stalled(&self, freshness: &Freshness, now_mono_ms: u64) -> bool {
         let answered = self.succeeded_mono_ms.is_some_and(|at| {
             let lately = Vouched { mono_ms: at as i64, calls: self.calls(self.feed.batch_max()) };
@@ -237,9 +237,9 @@ impl FeedState {
         answered && !self.is_healthy(freshness, now_mono_ms)
     }
 
-    /// How far our clock is ahead of the time that its prices have, where that is more than honest
-    /// delays explain and the prices move; negative: behind. The machine's clock is the first
-    /// suspect, the feed's delay the second.
+    /// Milliseconds that our clock is ahead of its prices' timestamps (negative: behind); `None` if
+    /// normal delays explain the difference or the prices do not move. The machine's clock is the
+    /// first suspect, the feed's delay the second.
     pub(crate) fn clock_ahead_ms(&self, now_mono_ms: u64) -> Option<i64> {
         self.ahead_of_us_ms.map_or_else(|| self.time.clock_ahead_ms(now_mono_ms), |ms| Some(-ms))
     }
@@ -250,7 +250,7 @@ impl FeedState {
             .is_some_and(|since| now_mono_ms.saturating_sub(since) > self.pace.patience_ms)
     }
 
-    /// Whether the other feed should be asked although this one's data is still fresh.
+    /// Whether the other feed should be polled although this one's data is still fresh.
     pub(crate) fn is_degraded(&self, now_mono_ms: u64, urgent: bool) -> bool {
         let doubted = if urgent { 1 } else { FAILURES_DOUBTED };
         self.is_timed_out(now_mono_ms)
@@ -258,7 +258,7 @@ impl FeedState {
             || !self.askable_within(self.pace.patience_ms)
     }
 
-    /// Whether it could answer somebody who waits up to `wait_ms`.
+    /// Whether it could answer a request that waits up to `wait_ms`.
     pub(crate) fn can_answer_within(&self, wait_ms: u64, now_mono_ms: u64) -> bool {
         match self.in_flight_since_mono_ms {
             _ if self.failures_in_row >= FAILURES_HOPELESS => false,
@@ -278,7 +278,7 @@ impl FeedState {
         }
     }
 
-    /// Milliseconds until a call might go out; for the scheduler's sleep.
+    /// Milliseconds until a call might go out, for the scheduler's sleep.
     pub(crate) fn wait_ms(&self) -> u64 {
         match self.feed.readiness() {
             Readiness::Paced(wait) | Readiness::Open(wait) => wait.as_millis() as u64 + 1,
@@ -286,24 +286,23 @@ impl FeedState {
         }
     }
 
-    /// Whether so many of its last polls failed that this is no chance, though its data may still
-    /// be fresh.
+    /// Whether too many of its last polls failed for chance, though its data may still be fresh.
     pub(crate) fn keeps_failing(&self) -> bool {
         self.failures_in_row >= FAILURES_DOUBTED
     }
 
-    /// When an index was last asked for with success; `None` before the first time.
+    /// When an index was last asked for successfully; `None` before the first time.
     pub(crate) fn heard_mono_ms(&self, symbol: &Symbol) -> Option<u64> {
         self.heard.get(symbol).map(|heard| heard.asked_mono_ms)
     }
 
-    /// Calls that it takes to hear of every lead.
+    /// Number of calls that carry every lead once.
     fn calls(&self, symbols_max: usize) -> u8 {
         u8::try_from(self.leads.len().div_ceil(symbols_max.max(1)).max(1)).unwrap_or(u8::MAX)
     }
 
-    /// Judges the times of an answer: gives its quotes with when the feed stands for each, and
-    /// moves those whose time cannot be true to the implausible ones.
+    /// Judges the timestamps of an answer. Returns its quotes, each with up to when the feed
+    /// vouches for it. Moves quotes whose timestamp cannot be true to the implausible ones.
     pub(crate) fn read(&mut self, batch: &mut Batch, judge: Judge<'_>) -> Vec<(Quote, Vouched)> {
         let (times, calls) = (batch.times, self.calls(batch.symbols_max));
         let (mut indices, shares): (Vec<Quote>, Vec<Quote>) =
@@ -335,7 +334,7 @@ impl FeedState {
         read
     }
 
-    /// Remembers what it said of an index. Ticks that are late do not undo what a call said.
+    /// Remembers an index quote. A late tick does not replace a newer answer.
     fn hear(&mut self, quote: &Quote, vouched: Vouched, times: &CallTimes, pushed: bool) {
         let symbol = &quote.symbol;
         if pushed && self.leads.contains(symbol) {
@@ -348,8 +347,7 @@ impl FeedState {
         }
     }
 
-    /// An index without a time of its own is as old as its price: it has the time of the first
-    /// answer that had it.
+    /// An index without a timestamp gets that of the first answer with the same price.
     fn stamp_index(&self, quote: &mut Quote, times: &CallTimes, calendar: &MarketCalendar) {
         if quote.timed {
             return;
@@ -362,8 +360,8 @@ impl FeedState {
         };
     }
 
-    /// A share without a time of its own is of the time of the index beside it: the answer says
-    /// that its price stood then, whenever it last moved.
+    /// A share without a timestamp gets that of its exchange's index: the answer confirms that its
+    /// price still held then, whenever it last moved.
     fn stamp_share(&self, quote: &mut Quote, times: &CallTimes, calendar: &MarketCalendar) {
         if quote.timed {
             return;
@@ -383,29 +381,30 @@ impl FeedState {
         self.indices_only
     }
 
-    /// Notes how far an answer, refused for that, was ahead of our clock; `None` after another.
+    /// Notes how far an answer that was refused for its timestamps was ahead of our clock; `None`
+    /// after any other answer.
     pub(crate) fn set_ahead_of_us_ms(&mut self, ahead_ms: Option<i64>) {
         self.ahead_of_us_ms = ahead_ms;
     }
 
-    /// Calls in which everything in demand comes once, as it was over the last of them.
+    /// Number of calls that carry everything in demand once, over the last such round.
     pub(crate) fn round(&self) -> u8 {
         self.round.calls
     }
 
-    /// Calls in a row that left something out because requests waited.
+    /// Calls in a row that left symbols out because requests waited.
     pub(crate) fn crowded(&self) -> u8 {
         self.crowded
     }
 
-    /// Notes in how many calls everything in demand comes once, and whether what requests wait for
-    /// leaves something out of the next one.
+    /// Notes the number of calls that carry everything in demand once, and whether waiting requests
+    /// crowd other symbols out of the next one.
     pub(crate) fn note_demand(&mut self, round: u8, is_crowded: bool) {
         self.round.note(round);
         self.crowded = if is_crowded { self.crowded.saturating_add(1) } else { 0 };
     }
 
-    /// Notes a poll that goes out, and what of it requests wait for.
+    /// Notes a poll that goes out, and its symbols that requests wait for.
     pub(crate) fn began(&mut self, taken: Option<Taken>, now_mono_ms: u64) {
         self.taken = taken;
         self.in_flight_since_mono_ms = Some(now_mono_ms);
@@ -414,7 +413,8 @@ impl FeedState {
         self.polls += 1;
     }
 
-    /// What requests wait for in a poll that has timed out, for the other feed to ask for; once.
+    /// Takes the waited-for symbols out of a timed-out poll, for the other feed. Once for each
+    /// poll.
     pub(crate) fn reclaim(&mut self, now_mono_ms: u64) -> Option<Taken> {
         if self.reclaimed || !self.is_timed_out(now_mono_ms) {
             return None;
@@ -423,13 +423,13 @@ impl FeedState {
         self.taken.take()
     }
 
-    /// What requests wait for in the poll that has ended, and whether it was
+    /// The waited-for symbols of the poll that has ended, and whether they were
     /// [reclaimed](Self::reclaim) before.
     pub(crate) fn release(&mut self) -> (Option<Taken>, bool) {
         (self.taken.take(), self.reclaimed)
     }
 
-    /// Notes how a poll ended.
+    /// Notes the result of a poll.
     pub(crate) fn ended(&mut self, ended: &Ended) {
         self.in_flight_since_mono_ms = None;
         self.indices_only = matches!(ended, Ended::Refused(_));

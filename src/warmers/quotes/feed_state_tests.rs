@@ -1,4 +1,4 @@
-//! The rules of a feed's state, with a feed that says what a test wants.
+//! Tests the rules of a feed's state, with a scripted feed.
 
 use std::time::Duration;
 
@@ -78,7 +78,7 @@ impl Bench {
         Timestamp::from_millisecond(self.now.as_millisecond() + at_ms as i64).unwrap()
     }
 
-    /// The answer to a call of that moment, with these quotes.
+    /// The answer to a call at this moment, with these quotes.
     fn hear(&mut self, at_ms: u64, quotes: Vec<Quote>) -> Vec<(Quote, Vouched)> {
         self.take(at_ms, quotes, false)
     }
@@ -92,7 +92,7 @@ impl Bench {
         self.state.read(&mut batch, judge)
     }
 
-    /// A poll that brings the leads as the exchange had them `behind_ms` ago.
+    /// A poll whose answer has the leads as the exchange had them `behind_ms` ago.
     fn answer(&mut self, at_ms: u64, behind_ms: i64) {
         self.state.began(None, at_ms);
         let leads = self.leads(at_ms, behind_ms);
@@ -100,7 +100,7 @@ impl Bench {
         self.state.ended(&Ended::Succeeded);
     }
 
-    /// A push of the same.
+    /// A push of the same quotes.
     fn push(&mut self, at_ms: u64, behind_ms: i64) {
         let leads = self.leads(at_ms, behind_ms);
         self.take(at_ms, leads, true);
@@ -190,7 +190,8 @@ fn a_feed_that_may_not_be_asked_is_degraded_at_once_unless_only_its_own_pace_hol
 
 #[test]
 fn an_index_whose_time_stands_still_is_stalled_whatever_the_wall_clocks_say() {
-    // A machine whose clock is two minutes fast sees every price as old, until it knows better.
+    // A machine whose clock is two minutes fast takes every price for old, until the delay is
+    // measured.
     let mut skewed = bench(500);
     skewed.answer(0, 120_000);
     assert!(!skewed.is_healthy(0));
@@ -203,7 +204,7 @@ fn an_index_whose_time_stands_still_is_stalled_whatever_the_wall_clocks_say() {
     standing.answer(1_000, 0);
     for second in 2..=9 {
         standing.answer(second * 1_000, (second as i64 - 1) * 1_000);
-        // Its limit, and a second because times have no parts of one.
+        // Its limit, plus one second because timestamps have whole seconds.
         let stands_ms = (second - 1) * 1_000;
         assert_eq!(
             standing.is_healthy(second * 1_000),
@@ -252,7 +253,7 @@ fn a_share_is_no_newer_than_the_index_beside_it() {
     let read = bench.hear(9_000, vec![quote(&primary, stood), quote(&share, now)]);
     let vouched =
         |symbol: &Symbol| read.iter().find(|(quote, _)| quote.symbol == *symbol).unwrap().1.mono_ms;
-    // Eight seconds late, of which one is the second that times have.
+    // Eight seconds late, of which one is the resolution of timestamps.
     assert_eq!((vouched(&primary), vouched(&share)), (2_000, 2_000));
 }
 
@@ -302,7 +303,7 @@ fn prices_that_move_but_are_old_put_the_clock_in_doubt_and_stuck_ones_do_not() {
         assert!(!bench.is_healthy(at_ms), "at once");
     }
     assert_eq!(bench.state.clock_ahead_ms(4_000), Some(hour_ms as i64));
-    // Nothing moved it since.
+    // It has not moved since.
     assert_eq!(bench.state.clock_ahead_ms(40_000), None);
     bench.state.ahead_of_us_ms = Some(hour_ms as i64);
     assert_eq!(bench.state.clock_ahead_ms(40_000), Some(-(hour_ms as i64)));
@@ -331,15 +332,15 @@ fn only_what_was_pushed_shows_that_ticks_flow_and_late_ticks_undo_no_call() {
     bench.push(8_100, 30_000);
     assert!(!bench.state.pushed_within(4_000, 8_100));
     assert!(bench.is_healthy(8_100), "the call stands");
-    // A call in between is no tick either.
+    // A poll in between does not count as a tick.
     bench.answer(9_000, 0);
     assert!(!bench.state.pushed_within(4_000, 9_000));
     bench.push(9_500, 0);
     assert!(bench.state.pushed_within(4_000, 9_500));
 }
 
-/// What arrives: by a call or a push, so much after what came before, with these symbols, each so
-/// many milliseconds old.
+/// An arrival: polled or pushed, the delay after the previous one, and the symbols, each with its
+/// age in milliseconds.
 #[derive(Clone, Debug)]
 struct Arrival {
     pushed: bool,
@@ -363,7 +364,7 @@ proptest! {
         let leads = bench.indices.leads().map(|lead| lead.symbol.clone());
         let shares = ["NSE:INFY", "NSE:TCS", "BSE:RELIANCE"].map(|it| Symbol::parse(it).unwrap());
         let symbols: Vec<Symbol> = leads.into_iter().chain(shares).collect();
-        // By the model: the newest time of each, and the price of that time.
+        // The model: the newest timestamp of each symbol, and the price of that time.
         let mut newest = HashMap::new();
         let mut now_ms = 60_000;
         for Arrival { pushed, after_ms, quotes } in arrivals {
@@ -372,7 +373,7 @@ proptest! {
             for (symbol, age_ms) in quotes {
                 let symbol = &symbols[symbol % symbols.len()];
                 let as_of = bench.at(now_ms - age_ms as u64);
-                // One price of each moment.
+                // One price for each moment.
                 let price = rust_decimal::Decimal::new(as_of.as_millisecond() % 1_000_000 + 1, 2);
                 brought.push(Quote { last_price: price, ..quote(symbol, as_of) });
                 let known = newest.entry(symbol.clone()).or_insert((as_of, price));

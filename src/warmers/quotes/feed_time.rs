@@ -1,9 +1,10 @@
-//! What a feed's own indices say about time: how far the feed runs behind by its nature, and up to
-//! when it stands for its prices. Only state and rules, on the scheduler's thread.
+//! Measures a feed's clock by the timestamps of its indices: how far the feed is delayed by its
+//! nature, and up to when it vouches for its prices. Only state and rules, on the scheduler's
+//! thread.
 //!
-//! In continuous trading an index moves every second, so its time shows how far its source has
+//! In continuous trading an index moves every second, so its timestamp shows how far its source has
 //! come. Each exchange has a *witness*: the first of the leading indices that is listed there.
-//! Shares are judged by the witness beside them, indices by their own time.
+//! Shares are judged by the witness of their exchange, indices by their own timestamp.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -15,38 +16,39 @@ use crate::market::{MarketCalendar, Phase};
 /// Exchange times have whole seconds.
 const STAMP_MS: i64 = 1_000;
 
-/// Once trading stands still, the last price may be of a moment before its end.
+/// Once trading has stopped, the last price may be this much older than the end of trading.
 const FROZEN_MS: i64 = 60_000;
 
-/// How far a time may be ahead of what the source's times were up to now, beside a tenth of its
-/// delay: who is a quarter of an hour late is not so to the second.
+/// A timestamp may be this much, plus 10 % of the measured delay, ahead of the source's clock.
+/// Sources with a long delay are less exact.
 const AHEAD_MAX_MS: i64 = 5_000;
 
-/// Our wall clock was set, or the machine slept, where it moved that much against the monotonic.
+/// If our wall clock moves this much against the monotonic clock, it was set or the machine slept.
 const CLOCK_MOVED_MS: i64 = 2_000;
 
-/// The delay is the least that was seen in this time and in the one before. What a source loses all
-/// at once is no delay by nature for as long, and what it gains all at once is not believed.
+/// The measured delay is the minimum of the running spell of this length and the one before. So an
+/// added lag counts as delay only after a spell, and a timestamp that is suddenly far ahead is not
+/// believed for as long.
 const SPELL_MS: u64 = 5 * 60_000;
 
-/// A source is not said to run behind for less: its own pace and a busy network explain that.
+/// A shorter delay is not shown: the source's own pace and a busy network explain it.
 const DELAY_SHOWN_MIN_MS: i64 = 60_000;
 
-/// Steps in a row by which an index moves, of which the least counts.
+/// Number of latest steps of an index's timestamp, of which the smallest counts.
 const STEPS: usize = 4;
 
-/// Longest step that is taken for a source's nature.
+/// Longest step that counts as the source's nature.
 const STEP_MAX_MS: i64 = 60_000;
 
-/// What is known of a source without measuring.
+/// Properties of a source that need no measuring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Nature {
-    /// Behind the exchange, until it is measured.
+    /// Delay behind the exchange, until it is measured.
     behind_ms: i64,
-    /// Furthest behind that is believed: beyond it the source or our clock is wrong. Leaves room
-    /// for clocks that are minutes apart.
+    /// Longest delay that is believed. Beyond it the source or our clock is wrong. Leaves room for
+    /// clocks that are minutes apart.
     behind_max_ms: i64,
-    /// Its index has moved lately if it did within this time.
+    /// Its index counts as moving if it moved within this time.
     lately_ms: u64,
 }
 
@@ -62,22 +64,22 @@ impl Nature {
     }
 }
 
-/// The times of one feed.
+/// The measured clock of one feed.
 pub(crate) struct FeedTime {
     nature: Nature,
-    /// The primary index's first.
+    /// The primary index's witness comes first.
     witnesses: Vec<Witness>,
 }
 
 struct Witness {
     symbol: Symbol,
     offset: Offset,
-    /// Of its last answer.
+    /// Timestamp of its last answer.
     as_of: Option<Timestamp>,
 }
 
 impl FeedTime {
-    /// Of a feed whose `leads` come in the order of their importance.
+    /// The clock of a feed whose `leads` are ordered by importance.
     pub(crate) fn new(source: Source, leads: &[Symbol]) -> Self {
         let nature = Nature::of(source);
         let mut witnesses: Vec<Witness> = Vec::new();
@@ -90,7 +92,7 @@ impl FeedTime {
         Self { nature, witnesses }
     }
 
-    /// The witness of an exchange, else the primary one.
+    /// The witness of an exchange, or the primary one.
     fn witness(&self, exchange: Exchange) -> Option<&Witness> {
         let own = self.witnesses.iter().find(|witness| witness.symbol.exchange() == exchange);
         own.or(self.witnesses.first())
@@ -100,25 +102,26 @@ impl FeedTime {
         self.witness(exchange).map_or(self.nature.behind_ms, |witness| witness.offset.behind_ms())
     }
 
-    /// How far the source runs behind by its nature; `None` where it does not.
+    /// Delay of the source by its nature; `None` if it has none.
     pub(crate) fn delay_s(&self, exchange: Exchange) -> Option<u32> {
         let behind_ms = self.behind_ms(exchange);
         let shown = behind_ms >= DELAY_SHOWN_MIN_MS;
         shown.then(|| u32::try_from((behind_ms + 500) / 1_000).unwrap_or(u32::MAX))
     }
 
-    /// The same of the primary index's exchange.
+    /// The delay at the primary index's exchange.
     pub(crate) fn delay_of_primary_s(&self) -> Option<u32> {
         self.delay_s(self.witnesses.first()?.symbol.exchange())
     }
 
-    /// How long the source leaves the primary index as it is, beyond the seconds of its times.
+    /// Time for which the source leaves the primary index unchanged, beyond the one-second
+    /// resolution of its timestamps.
     pub(crate) fn step_ms(&self) -> u64 {
         self.witnesses.first().map_or(0, |witness| witness.offset.step_ms())
     }
 
-    /// When a price without a time can have been made at the latest, as far as that is known: when
-    /// it was asked for, by the source's own clock, and not while trading stood still.
+    /// The latest time at which a price without a timestamp can have been made: the time of the
+    /// call by the source's clock, or the end of trading if trading had stopped.
     pub(crate) fn latest(
         &self,
         exchange: Exchange,
@@ -130,19 +133,19 @@ impl FeedTime {
         Timestamp::from_second(at.as_second()).unwrap_or(at)
     }
 
-    /// The time of the witness's last answer.
+    /// The timestamp of the witness's last answer.
     pub(crate) fn witness_as_of(&self, exchange: Exchange) -> Option<Timestamp> {
         self.witness(exchange)?.as_of
     }
 
-    /// Whether a time that the source gave can be true: not much later than its clock has been.
+    /// Whether a timestamp can be true: not much later than the source's clock.
     pub(crate) fn believes(&self, quote: &Quote, times: &CallTimes) -> bool {
         let witness = self.witness(quote.symbol.exchange()).filter(|_| quote.timed);
         witness.is_none_or(|witness| witness.offset.believes(quote.as_of, times))
     }
 
-    /// Before an answer is judged: a witness that has been ahead of its clock for long is right,
-    /// and what was known of it wrong.
+    /// Runs before an answer is judged. A witness that has been ahead of its measured clock for a
+    /// whole spell is right, and the measurement is dropped.
     pub(crate) fn weigh(&mut self, quote: &Quote, times: &CallTimes) {
         let witness = self.witnesses.iter_mut().find(|known| known.symbol == quote.symbol);
         if let Some(witness) = witness.filter(|_| quote.timed) {
@@ -150,7 +153,7 @@ impl FeedTime {
         }
     }
 
-    /// Takes note of what a lead said of its time, if it is a witness.
+    /// Notes the timestamp of a leading index, if it is a witness.
     pub(crate) fn heed(&mut self, quote: &Quote, times: &CallTimes, calendar: &MarketCalendar) {
         let witness = self.witnesses.iter_mut().find(|known| known.symbol == quote.symbol);
         let Some(witness) = witness else { return };
@@ -160,7 +163,7 @@ impl FeedTime {
         }
     }
 
-    /// When the source stands for an index of this time.
+    /// Up to when the source vouches for an index with this timestamp.
     pub(crate) fn index_vouched(
         &self,
         quote: &Quote,
@@ -173,7 +176,7 @@ impl FeedTime {
         vouched(times, late_ms, calls)
     }
 
-    /// When the source stands for a share on `exchange`, by the index beside it.
+    /// Up to when the source vouches for a share on `exchange`, by the exchange's witness.
     pub(crate) fn share_vouched(
         &self,
         exchange: Exchange,
@@ -187,7 +190,7 @@ impl FeedTime {
         vouched(times, late_ms, Vouched::IN_TURN)
     }
 
-    /// Whether the market has begun to trade and by the source's clock it has not yet.
+    /// Whether the market has begun to trade, but by the source's clock it has not.
     pub(crate) fn is_before_the_bell(&self, calendar: &MarketCalendar, now: Timestamp) -> bool {
         let behind_ms = self.witnesses.first().map_or(0, |witness| witness.offset.behind_ms());
         let began = calendar.trading_began(now);
@@ -195,8 +198,8 @@ impl FeedTime {
         moves && began.is_some_and(|began| before(now, behind_ms) < began)
     }
 
-    /// How far our clock is ahead of the times of a source whose prices move, where that is more
-    /// than its nature explains.
+    /// Milliseconds that our clock is ahead of the timestamps of a source whose prices move; `None`
+    /// if its nature explains the difference.
     pub(crate) fn clock_ahead_ms(&self, now_mono_ms: u64) -> Option<i64> {
         let offset = &self.witnesses.first()?.offset;
         let (_, behind_ms) = offset.last?;
@@ -215,9 +218,9 @@ fn vouched(times: &CallTimes, late_ms: i64, calls: u8) -> Vouched {
     Vouched { mono_ms: asked_ms.saturating_sub(late_ms), calls }
 }
 
-/// How much trading an index of the time `as_of` has missed, for a source that is `behind_ms`
-/// behind and was asked at `asked`. A source that is behind still shows yesterday's close after the
-/// bell, but that is no price of a market that has opened.
+/// Trading time that an index with the timestamp `as_of` has missed, for a source that is
+/// `behind_ms` behind and was asked at `asked`. A delayed source still shows yesterday's close
+/// after the bell, but that is no price of an open market.
 fn late_ms(calendar: &MarketCalendar, as_of: Timestamp, asked: Timestamp, behind_ms: i64) -> i64 {
     let began = calendar.trading_began(asked).filter(|began| as_of < *began);
     let known = before(asked, behind_ms);
@@ -230,23 +233,23 @@ fn late_ms(calendar: &MarketCalendar, as_of: Timestamp, asked: Timestamp, behind
     (missed.as_millis() as i64 - slack_ms).max(0)
 }
 
-/// How far a source's times are behind our clock, measured.
+/// The measured delay of a source's timestamps behind our clock.
 struct Offset {
     nature: Nature,
-    /// What the wall clock was ahead of the monotonic at the last answer.
+    /// Difference of the wall clock and the monotonic clock at the last answer.
     clock_ms: Option<i64>,
-    /// The least seen in the running spell and in the one before.
+    /// Minimum delay in the running spell and in the one before.
     least_ms: [Option<i64>; 2],
     spell_began_mono_ms: u64,
-    /// Time of the last answer that had another than the one before, and how far that was behind.
+    /// The last timestamp that differed from the one before, and its delay.
     last: Option<(Timestamp, i64)>,
-    /// Some answer since had the same time.
+    /// Some later answer had the same timestamp.
     stood: bool,
-    /// When the time last advanced.
+    /// When the timestamp last advanced.
     advanced_mono_ms: Option<u64>,
-    /// Since when it has been further ahead than can be believed.
+    /// Since when the timestamp has been further ahead than is believed.
     doubted_mono_ms: Option<u64>,
-    /// How far it advanced where it had stood, the latest in the place of the oldest.
+    /// Ring buffer of the last `STEPS` advances of the timestamp; 0 if it had not stood before.
     steps_ms: [i64; STEPS],
     advances: usize,
 }
@@ -271,7 +274,7 @@ impl Offset {
         self.advances > 0 && self.least_ms[0].is_some()
     }
 
-    /// Who was late and is as quick as he is by nature is believed at once.
+    /// A source that was late and is now as quick as its nature says is believed at once.
     fn believes(&self, as_of: Timestamp, times: &CallTimes) -> bool {
         let behind_ms = self.behind_ms().min(self.nature.behind_ms);
         let ahead = as_of.duration_since(before(times.answered, behind_ms));
@@ -320,15 +323,16 @@ impl Offset {
                 self.stood = true;
                 return;
             }
-            // What it said first was wrong, or its times lay in the future and it has come to
-            // itself.
+            // The first timestamp was wrong, or the timestamps were in the future and are right
+            // again.
             Some((last, _))
                 if as_of < last && (!self.is_measured() || self.behind_ms() < -AHEAD_MAX_MS) =>
             {
                 let clock_ms = self.clock_ms;
                 *self = Self { clock_ms, ..Self::new(self.nature) };
             }
-            // Another machine answers that is less far; until it has caught up it tells nothing.
+            // Another machine of the source answers and is further behind. It tells nothing until
+            // it has caught up.
             Some((last, _)) if as_of < last => return,
             Some((last, _)) => {
                 self.note(behind_ms, times.asked_mono_ms);
@@ -337,7 +341,7 @@ impl Offset {
                 self.advances += 1;
                 self.advanced_mono_ms = Some(times.asked_mono_ms);
             }
-            // Whoever is less behind than his nature says shows it with the first answer.
+            // A source that is less delayed than its nature says shows it with the first answer.
             None if behind_ms < self.behind_ms() => {
                 self.note(behind_ms.max(0), times.asked_mono_ms);
             }

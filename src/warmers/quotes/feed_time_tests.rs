@@ -1,11 +1,11 @@
-//! What the times of a source say of it, and what they do not.
+//! Tests what a source's timestamps show about its delay.
 
 use super::*;
 
 const OPEN: &str = "2026-11-20T11:00:00+05:30";
 const MINUTE_MS: i64 = 60_000;
 
-/// A source whose primary index is asked for now and then.
+/// A source whose primary index is asked for from time to time.
 struct Bench {
     time: FeedTime,
     calendar: MarketCalendar,
@@ -46,7 +46,8 @@ impl Bench {
         }
     }
 
-    /// An answer of `at_ms` with an index of the time `as_of_ms`; for how long nobody stood for it.
+    /// An answer at `at_ms` with an index of the timestamp `as_of_ms`. Returns how long nobody has
+    /// vouched for it.
     fn hear(&mut self, at_ms: i64, as_of_ms: i64) -> i64 {
         let (quote, times) = (self.quote("NSE:NIFTY 50", self.at(as_of_ms)), self.times(at_ms));
         self.time.weigh(&quote, &times);
@@ -69,7 +70,7 @@ fn the_delay_is_measured_and_until_then_what_is_known_of_the_source() {
     assert!(public.hear(0, -twenty) > 0, "later than it is by nature, as far as is known");
     assert_eq!(public.hear(15_000, 15_000 - twenty), 0);
     assert_eq!(public.delay_s(), Some(1_200));
-    // Whoever is quicker than expected shows it at once.
+    // A source that is quicker than expected shows it at once.
     let mut quick = bench(Source::Public, OPEN);
     assert_eq!(quick.hear(0, -500), 0);
     assert_eq!(quick.delay_s(), None);
@@ -105,7 +106,7 @@ fn an_index_that_stands_is_late_by_what_was_traded_since() {
     assert_eq!(broker_a.hear(31_000, 31_000), 0);
 }
 
-/// (now, time of the index, late by ms of trading)
+/// (now, timestamp of the index, missed trading in ms)
 #[test]
 fn outside_continuous_trading_an_index_may_stand() {
     for (source, now, as_of, late_ms) in [
@@ -120,7 +121,7 @@ fn outside_continuous_trading_an_index_may_stand() {
         (Source::BrokerA, "2026-11-20T22:00:00", "2026-11-20T15:35:00", 0),
         (Source::BrokerA, "2026-11-22T11:00:00", "2026-11-20T15:35:00", 0),
         (Source::BrokerA, "2026-11-22T11:00:00", "2026-11-20T14:14:00", 60 * MINUTE_MS),
-        // Before the bell yesterday's close is the price, and after it no longer.
+        // Before the bell yesterday's close is the price, after it no longer.
         (Source::BrokerA, "2026-11-23T09:14:59", "2026-11-20T15:35:00", 0),
         (Source::BrokerA, "2026-11-23T09:15:05", "2026-11-20T15:35:00", 4_000),
         (Source::Public, "2026-11-23T09:20:00", "2026-11-20T15:35:00", 5 * MINUTE_MS - 1_000),
@@ -166,7 +167,7 @@ fn times_of_the_future_are_not_believed_of_a_source_that_is_known() {
         slow.hear(second * 1_000, second * 1_000 + 2 * MINUTE_MS);
     }
     assert!(believes(&slow, 3_000, 2 * MINUTE_MS));
-    // A share of a delayed source is not of this minute where its index is of a quarter before.
+    // A share of a delayed source is not of this minute if its index is a quarter of an hour old.
     let mut public = bench(Source::Public, OPEN);
     for round in 0..3 {
         public.hear(round * 15_000, round * 15_000 - 900_000);
@@ -242,7 +243,7 @@ fn a_clock_that_was_set_is_no_delay() {
     for second in 0..3 {
         broker_a.hear(second * 1_000, second * 1_000);
     }
-    // Our clock is put forward by three minutes; what it read before tells nothing now.
+    // Our clock is set forward by three minutes, so its earlier readings count no more.
     broker_a.began = broker_a.at(3 * MINUTE_MS);
     assert!(broker_a.hear(3_000, 3_000 - 3 * MINUTE_MS) > 0, "not known yet");
     assert_eq!(broker_a.hear(4_000, 4_000 - 3 * MINUTE_MS), 0);

@@ -1,4 +1,4 @@
-//! The feeds there are, the preferred one first.
+//! The feeds, the preferred one first.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::warmers::follow::FollowTask;
 use crate::warmers::quotes::feed_state::FeedState;
 use crate::warmers::quotes::ticking::{Eased, TickingTask};
 
-/// What a client is told at most when no feed can be asked and nothing says when one can.
+/// Longest wait that a client is given if no feed can be asked and nothing says when one can.
 const ANSWER_IN_MS_MAX: u64 = 60_000;
 
 /// Every feed and its state.
@@ -25,7 +25,7 @@ pub(crate) struct Feeds {
 }
 
 impl Feeds {
-    /// None of them has been asked yet.
+    /// No feed has been polled yet.
     pub(crate) fn new(context: &WarmerContext) -> Self {
         let pace = |source| Pace::of(source, context.interval_ms(source), false);
         let state = |feed: Arc<dyn MarketFeed>, lane| {
@@ -63,7 +63,7 @@ impl Feeds {
         std::iter::once(&mut self.broker_a).chain(&mut self.public)
     }
 
-    /// Whether some feed has answered in this run: until then all that is served was restored.
+    /// Whether some feed has answered in this run. Until then all served data was restored.
     pub(crate) fn have_answered(&self) -> bool {
         self.iter().any(|feed| feed.succeeded_mono_ms().is_some())
     }
@@ -73,13 +73,13 @@ impl Feeds {
         self.iter().any(|feed| feed.is_healthy(freshness, now_mono_ms))
     }
 
-    /// Whether every feed there is has failed or cannot be asked.
+    /// Whether every feed has failed or cannot be polled.
     pub(crate) fn all_failed(&self) -> bool {
         self.iter().all(|feed| feed.failure().is_some() || !feed.askable_within(u64::MAX))
     }
 
-    /// How long a client that misses symbols has to wait for an answer: 0 if some feed can answer
-    /// within `wait_ms`, else until one may be asked again, as far as is known now.
+    /// Time that a client that misses symbols has to wait: 0 if some feed can answer within
+    /// `wait_ms`, otherwise the time until one may be polled again, as far as is known.
     pub(crate) fn answer_in_ms(&self, wait_ms: u64, now_mono_ms: u64) -> u64 {
         if self.iter().any(|feed| feed.can_answer_within(wait_ms, now_mono_ms)) {
             return 0;
@@ -87,7 +87,7 @@ impl Feeds {
         self.wait_ms().unwrap_or(ANSWER_IN_MS_MAX).clamp(1, ANSWER_IN_MS_MAX)
     }
 
-    /// Milliseconds until a feed that paces itself may be asked again.
+    /// Milliseconds until a feed that paces itself may be polled again.
     pub(crate) fn wait_ms(&self) -> Option<u64> {
         self.iter().map(FeedState::wait_ms).min()
     }
@@ -95,22 +95,22 @@ impl Feeds {
 
 // ---- Market phase
 //
-// Follows the market's phase, and sets what it means for the feeds: how often they are asked, and
-// which of their prices are closing prices. On the scheduler's thread.
+// Tracks the market's phase, and sets how often feeds are polled and which of their prices are
+// closing prices. On the scheduler's thread.
 
-/// When the market begins to move, closing prices count as fresh for so long: until a poll could
+/// After the market begins to move, closing prices count as fresh for this long, until a poll could
 /// be made at the new pace.
 const SETTLE_MS: u64 = 5_000;
 
-/// A node that hears no leader asks the public provider so many times less often: other nodes do
-/// the same, perhaps from the same address.
+/// A node without a leader's messages polls the public provider this many times less often: other
+/// nodes do the same, perhaps from the same address.
 const SPARING: u64 = 2;
 
-/// What decides how a source is asked by this node itself.
+/// The inputs for the pace of a source that this node polls itself.
 #[derive(Clone, Copy)]
 struct Own {
     eased: Eased,
-    /// It follows a leader of whom it hears nothing.
+    /// This node is a follower, but receives nothing from a leader.
     by_itself: bool,
 }
 
@@ -119,13 +119,13 @@ pub(crate) struct MarketPhase {
     status: MarketStatus,
     /// Monotonic time of the last phase change.
     since_mono_ms: u64,
-    /// By source: the official close, while the market rests and the source can be expected to say
+    /// By source: the official close, while the market rests and the source can be expected to send
     /// it.
     closes: [Option<Timestamp>; Source::ALL.len()],
 }
 
 impl MarketPhase {
-    /// The phase of this moment; [`follow`](Self::follow) sets what it means.
+    /// Starts with the current phase; [`follow`](Self::follow) applies it.
     pub(crate) fn new(context: &WarmerContext, now_mono_ms: u64) -> Self {
         let status = context.calendar.status(context.clock.now());
         Self { status, since_mono_ms: now_mono_ms, closes: [None; Source::ALL.len()] }
@@ -135,7 +135,7 @@ impl MarketPhase {
         &self.status
     }
 
-    /// Takes note of the phase, and of what it means for each source.
+    /// Updates the phase, and applies it to each source.
     pub(crate) fn follow(
         &mut self,
         context: &WarmerContext,
@@ -153,7 +153,7 @@ impl MarketPhase {
         for source in Source::ALL {
             let eased = ticking.eased(source, now_mono_ms);
             match standing {
-                // The leader's rules come with its prices.
+                // The leader sends its rules with its prices.
                 Standing::Relayed => {
                     self.closes[source as usize] = self.settled_close(source, context);
                 }
@@ -165,8 +165,8 @@ impl MarketPhase {
         }
     }
 
-    /// Sets by whether the market rests and whether prices are pushed how often a
-    /// source is asked and what counts as stale.
+    /// Sets how often a source is polled and when its data is stale, by whether the market rests
+    /// and whether prices are pushed.
     fn follow_source(
         &mut self,
         source: Source,
@@ -188,11 +188,11 @@ impl MarketPhase {
         }
         let period_ms = if eased.limits { confirming_ms(budget_ms) } else { budget_ms };
         let (moving, resting) = limits(source, period_ms, step_ms);
-        // Where no calendar tells a close nothing counts as one, and the feed is asked rarely.
+        // Without a known close no price counts as a closing price, and the feed is polled rarely.
         let moving = if quiet && close.is_none() { resting } else { moving };
         let freshness = context.l1.freshness();
         freshness.set_limits(source, moving, resting);
-        // Polls that only confirm ticks are spread so that one period confirms everything.
+        // Polls that only confirm ticks are spaced so that one period confirms every symbol.
         freshness.set_round(source, if eased.limits { 1 } else { round });
         let settles = now_mono_ms.saturating_sub(self.since_mono_ms) < SETTLE_MS;
         let held = self.closes[source as usize];
@@ -206,8 +206,7 @@ impl MarketPhase {
         }
     }
 
-    /// The official close that stands while the market rests, once the source can be expected to
-    /// say it.
+    /// The official close, while the market rests and the source can be expected to send it.
     fn settled_close(&self, source: Source, context: &WarmerContext) -> Option<Timestamp> {
         let date =
             self.status.trading_date.filter(|_| self.rests() && self.status.calendar_known)?;
@@ -216,7 +215,7 @@ impl MarketPhase {
         (since >= close_margin(source)).then_some(close)
     }
 
-    /// Whether no price of an index moves now, by the calendar.
+    /// Whether no index price moves now, by the calendar.
     fn rests(&self) -> bool {
         matches!(self.status.phase, Phase::PostClose | Phase::Closed | Phase::Holiday)
     }
@@ -224,22 +223,22 @@ impl MarketPhase {
 
 // ---- Standing
 //
-// Who asks the feeds for this node's prices.
+// Decides which node polls the feeds for this node's prices.
 
-/// What this node does for its prices now.
+/// The source of this node's prices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// It asks every feed, for all nodes or because it is alone.
+    /// It polls every feed, for all nodes or because it is alone.
     Asks,
-    /// Another node tells it prices, so that it asks nobody.
+    /// It receives prices from the leader and polls no feed.
     Relayed,
-    /// Another node may lead, but nothing is heard of it. The public provider is left, which this
-    /// node may ask by itself.
+    /// Another node may lead, but no messages come from it. This node may poll the public provider
+    /// only.
     ByItself,
 }
 
 impl Standing {
-    /// Of this moment.
+    /// The current standing.
     pub(crate) fn now(context: &WarmerContext, follow: &FollowTask, now_mono_ms: u64) -> Self {
         match (context.lead.may_ask(), follow.speaks(now_mono_ms)) {
             (true, _) => Self::Asks,
@@ -251,11 +250,11 @@ impl Standing {
 
 // ---- Pace
 //
-// How often feeds are asked, how long they may leave a price as it is, and when they can be
-// expected to know the official close. Pure.
+// Decides how often feeds are polled, how long a price may stay unchanged, and when a feed can be
+// expected to send the official close. Pure.
 
-/// Between polls while the market rests: prices do not move, so this only notices a feed that
-/// comes back.
+/// Interval between polls while the market rests. Prices do not move, so a poll only notices a feed
+/// that works again.
 const RESTING_BROKER_A_MS: u64 = 30_000;
 const RESTING_PUBLIC_MS: u64 = 60_000;
 
@@ -263,18 +262,18 @@ const RESTING_PUBLIC_MS: u64 = 60_000;
 const GRACE_BROKER_A_MS: u64 = 1_500;
 const GRACE_PUBLIC_MS: u64 = 7_000;
 
-/// A call that is not answered for this long, or a feed that may not be asked for this long, is not
-/// relied on. A quote call takes a fraction of a second; what is left of the time until the data
-/// counts as stale is enough for the other feed's answer.
+/// A feed is not relied on if a call takes this long, or it may not be polled for this long. A
+/// quote call takes a fraction of a second. The rest of the time until the data becomes stale is
+/// enough for the other feed's answer.
 const PATIENCE_MS: u64 = 1_500;
 
-/// After the official close providers need a moment to settle on it.
+/// Providers need this long after the official close to settle on it.
 const CLOSE_MARGIN_BROKER_A: SignedDuration = SignedDuration::from_mins(10);
 
 /// The public provider is a quarter of an hour late by nature.
 const CLOSE_MARGIN_PUBLIC: SignedDuration = SignedDuration::from_mins(30);
 
-/// How long after the official close `source` can be expected to say it.
+/// Time after the official close when `source` can be expected to send it.
 pub(crate) fn close_margin(source: Source) -> SignedDuration {
     match source {
         Source::BrokerA => CLOSE_MARGIN_BROKER_A,
@@ -282,30 +281,31 @@ pub(crate) fn close_margin(source: Source) -> SignedDuration {
     }
 }
 
-/// Within so long polls of a source whose prices are pushed confirm each price, and bring what is
-/// not pushed.
+/// Within this time the polls of a source that pushes prices confirm each price, and fetch those
+/// that are not pushed.
 const CONFIRMING_MS: u64 = 10_000;
 
-/// How often one feed is asked.
+/// The polling rate of one feed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Pace {
-    /// Between two polls that nobody asked for; 0: as fast as the feed's budget allows.
+    /// Interval between two polls while no request waits; 0: as fast as the feed's budget allows.
     pub interval_ms: u64,
-    /// Not relied on after waiting this long.
+    /// The feed is not relied on after waiting this long.
     pub patience_ms: u64,
 }
 
 impl Pace {
-    /// Of a feed whose budget allows a call each `budget_ms`.
+    /// The pace of a feed whose budget allows a call each `budget_ms`.
     pub(crate) fn of(source: Source, budget_ms: u64, rests: bool) -> Self {
         Self {
             interval_ms: if rests { resting_ms(source) } else { 0 },
-            // The pace itself is no reason for doubt.
+            // The pace itself must not exceed the patience.
             patience_ms: PATIENCE_MS.max(budget_ms + PATIENCE_MS / 3),
         }
     }
 
-    /// The same of a feed whose prices are pushed, where it takes so many calls to confirm all.
+    /// The pace of a feed whose prices are pushed, if it takes `calls` calls to confirm all of
+    /// them.
     pub(crate) fn confirming(self, calls: u64) -> Self {
         let interval_ms = self.interval_ms.max(CONFIRMING_MS / calls.max(1));
         Self { interval_ms, ..self }
@@ -313,14 +313,15 @@ impl Pace {
 }
 
 impl Pace {
-    /// The same where nodes that hear no leader share the provider.
+    /// The pace if several nodes without a leader's messages share the provider.
     pub(crate) fn sparing(self, budget_ms: u64) -> Self {
         Self { interval_ms: self.interval_ms.max(budget_ms), ..self }
     }
 }
 
-/// How long a feed may leave a price as it is: while prices move, and closing prices. `step_ms`:
-/// how long its index stands by its nature, though it is asked more often.
+/// Limits on the time that a feed may leave a price unchanged: while prices move, and for closing
+/// prices. `step_ms`: the time that its index stays unchanged by its nature, however often it is
+/// polled.
 pub(crate) fn limits(source: Source, budget_ms: u64, step_ms: u64) -> (Limits, Limits) {
     let grace_ms = match source {
         Source::BrokerA => GRACE_BROKER_A_MS,
@@ -331,7 +332,7 @@ pub(crate) fn limits(source: Source, budget_ms: u64, step_ms: u64) -> (Limits, L
     (moving, resting)
 }
 
-/// Time between two polls of a feed that are there to confirm what is pushed, for [`limits`].
+/// Interval between two polls that only confirm pushed prices, for [`limits`].
 pub(crate) fn confirming_ms(budget_ms: u64) -> u64 {
     budget_ms.max(CONFIRMING_MS)
 }
@@ -354,7 +355,7 @@ mod pace_tests {
         assert_eq!((pace.interval_ms, moving.stale_after_ms(1)), (0, 3_600));
         assert!(pace.patience_ms < moving.stale_after_ms(1) / 2);
         assert_eq!(limits(Source::Public, 15_000, 0).0.stale_after_ms(1), 37_000);
-        // A source that moves by the minute is given the minute.
+        // A source whose index moves once a minute is given the minute.
         assert_eq!(limits(Source::Public, 15_000, 60_000).0.stale_after_ms(1), 127_000);
     }
 

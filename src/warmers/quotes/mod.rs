@@ -1,7 +1,7 @@
-//! Polls the feeds, judges what they answer, and builds the index snapshot from it.
+//! Polls the feeds, judges their answers, and builds the index snapshot from them.
 //!
-//! State of the scheduler's thread; calls run on the feeds' lanes. A batch of quotes, however it
-//! arrived, is taken in by [`apply`](apply::apply) alone.
+//! Belongs to the scheduler's thread; calls run on the feeds' lanes. Every batch of quotes, polled
+//! or pushed, is taken in by [`apply`](apply::apply).
 
 pub(crate) mod apply;
 pub(crate) mod feed_state;

@@ -1,4 +1,4 @@
-//! Polls the feeds: decides which one is asked when, sends the calls, and takes their answers in.
+//! Polls the feeds: decides which feed is polled when, sends the calls, and takes in their answers.
 //!
 //! Runs on the scheduler's thread, except for the calls, which are jobs of the feeds' lanes.
 
@@ -16,15 +16,15 @@ use crate::warmers::quotes::apply::{Applied, QuoteSinks, apply};
 use crate::warmers::quotes::feed_state::{Ended, FeedState};
 use crate::warmers::quotes::feeds::{Feeds, Standing};
 
-/// A broker A that has a token but has not answered yet holds the public provider back for this
-/// long after the start.
+/// The public provider is not polled for this long after the start if broker A can be polled but
+/// has not answered yet.
 const FIRST_ANSWER_MS: u64 = 1_500;
 
-/// A standby that failed when it was last asked is asked again this rarely: an operator wants to
-/// know whether anything stands behind broker A, and that it does again.
+/// A standby feed whose last poll failed is polled again this rarely, so that an operator sees
+/// whether broker A has a working replacement.
 const STANDBY_RETRY_MS: u64 = 10_000;
 
-/// What a poll's call brought.
+/// Result of a poll's call.
 pub(crate) type Answer = Result<Batch, BrokerError>;
 
 /// Owner of the feeds.
@@ -36,7 +36,7 @@ pub(crate) struct QuotesTask {
 }
 
 impl QuotesTask {
-    /// Nothing has been asked yet.
+    /// No feed has been polled yet.
     pub(crate) fn new(
         context: &WarmerContext,
         outcomes: [Outcomes<Box<Answer>>; Source::ALL.len()],
@@ -45,7 +45,7 @@ impl QuotesTask {
         Self { feeds: Feeds::new(context), outcomes, started_mono_ms: now_mono_ms }
     }
 
-    /// This node asks from now on: broker A has its first chance again.
+    /// This node polls from now on. Broker A gets its `FIRST_ANSWER_MS` again.
     pub(crate) fn begin(&mut self, now_mono_ms: u64) {
         self.started_mono_ms = now_mono_ms;
     }
@@ -58,14 +58,13 @@ impl QuotesTask {
         &mut self.feeds
     }
 
-    /// Whether requests wait for a feed: symbols are pending, though those who asked may have left
-    /// (they come back), or nothing of this run is served yet.
+    /// Whether requests wait for a feed: symbols are pending, even if the clients have left (they
+    /// come back), or no feed has answered in this run.
     pub(crate) fn is_urgent(&self, context: &WarmerContext) -> bool {
         context.pending.is_waited_for() || !self.feeds.have_answered()
     }
 
-    /// Asks the feeds whose time has come, but for those `taken`, whose next call another task
-    /// makes.
+    /// Polls the feeds that are due, except those `taken`, whose next call another task makes.
     pub(crate) fn poll(
         &mut self,
         context: &WarmerContext,
@@ -75,15 +74,15 @@ impl QuotesTask {
     ) {
         self.reclaim_timed_out(now_mono_ms);
         if standing == Standing::Relayed {
-            // The leader's next poll carries what requests here wait for.
+            // The leader's next poll carries the symbols that requests here wait for.
             context.answer_in_ms.store(0, Ordering::Relaxed);
             return;
         }
-        // Several nodes by themselves are many at the public provider, so each keeps its pace,
-        // whoever waits.
+        // Several nodes by themselves are many clients of the public provider, so each keeps its
+        // pace even if requests wait.
         let waits = context.pending.is_waited_for() && standing == Standing::Asks;
-        // A call every second is broker A's to give. Of the public provider's calls none more is
-        // made for symbols that are only held.
+        // Broker A allows a call every second. The public provider gets no extra call for symbols
+        // that are only held.
         let wanted = !context.pending.is_empty();
         if !taken(Source::BrokerA) && self.feeds.broker_a().is_due(now_mono_ms, wanted) {
             self.ask(Source::BrokerA, context, now_mono_ms);
@@ -105,9 +104,9 @@ impl QuotesTask {
         }
     }
 
-    /// Whether the public provider need not be asked. It is asked while broker A's data is still
-    /// fresh, so that it has answered when that ends; and sooner where requests wait or nothing of
-    /// this run is served yet.
+    /// Whether the public provider need not be polled. It is polled while broker A's data is still
+    /// fresh but in doubt, so that its answer is there when the data becomes stale; sooner if
+    /// requests wait or no feed has answered in this run.
     fn broker_a_serves(&self, context: &WarmerContext, now_mono_ms: u64) -> bool {
         let broker_a = self.feeds.broker_a();
         let first_chance = now_mono_ms.saturating_sub(self.started_mono_ms) < FIRST_ANSWER_MS
@@ -130,7 +129,7 @@ impl QuotesTask {
         }
     }
 
-    /// Takes in how a poll ended; `None` when its call was lost.
+    /// Takes the result of a poll; `None` if its call was lost.
     pub(crate) fn answered(
         &mut self,
         source: Source,
@@ -147,7 +146,7 @@ impl QuotesTask {
                     sinks.context.pending.settle(&brought);
                 }
                 match doubt {
-                    // Dropping settles: whoever waited finds its quotes in L1.
+                    // Dropping `taken` settles it: requests that waited find their quotes in L1.
                     None => {
                         drop(taken);
                         Ended::Succeeded
@@ -159,7 +158,7 @@ impl QuotesTask {
                 }
             }
             failed => {
-                // The other feed may know, or this one next time.
+                // The other feed may answer, or this one next time.
                 taken.into_iter().for_each(Taken::put_back);
                 match failed {
                     Some(Err(error)) => match error.kind {
@@ -177,8 +176,7 @@ impl QuotesTask {
         ended
     }
 
-    /// Takes in what a source pushed. No poll has ended by it, and what it leaves out is not
-    /// unknown.
+    /// Takes in a pushed batch. It ends no poll, and symbols that it leaves out are not unknown.
     pub(crate) fn pushed(
         &mut self,
         source: Source,
@@ -188,11 +186,11 @@ impl QuotesTask {
     ) {
         let Some(feed) = self.feeds.of_mut(source) else { return };
         let Applied { brought, .. } = apply(feed, batch, sinks, now_mono_ms);
-        // Whoever waits for one of them finds it in L1.
+        // Requests that wait for one of these symbols find it in L1.
         sinks.context.pending.settle(&brought);
     }
 
-    /// Makes what a timed-out call carries pending again, for the other feed to ask for.
+    /// Makes the symbols of a timed-out call pending again, for the other feed.
     fn reclaim_timed_out(&mut self, now_mono_ms: u64) {
         let reclaimed = self.feeds.iter_mut().filter_map(|feed| feed.reclaim(now_mono_ms));
         reclaimed.for_each(Taken::put_back);
@@ -201,35 +199,36 @@ impl QuotesTask {
 
 // ---- Poll batch
 //
-// Which symbols one poll of a feed carries.
+// Chooses the symbols of one poll of a feed.
 //
-// The indices, then what requests wait for, then some of what users hold and nobody has a price
-// of, then in turn the sectors and what clients asked for lately, up to the feed's batch size: one
-// budget serves everybody. How many calls such a turn takes is what a price's age is judged by.
+// First the indices, then symbols that requests wait for, then some of the held symbols without a
+// price, then in turn the sectors and the symbols that clients asked for lately, up to the feed's
+// batch size. One budget serves everybody. The number of calls of such a round decides how old a
+// price may be.
 
-/// Unlisted symbols tried in one call, chosen fairly among clients: a small share of either feed's
-/// budget.
+/// Maximum unlisted symbols in one call, chosen fairly among clients: a small share of either
+/// feed's budget.
 const UNLISTED_BROKER_A: usize = 20;
 const UNLISTED_PUBLIC: usize = 2;
 
-/// Symbols of users' holdings in one call, of what is left after all requests that wait: whoever
+/// Maximum symbols of users' holdings in one call, after those that requests wait for. A user who
 /// holds five hundred shares takes at most a quarter of the public provider's calls.
 const HELD_BROKER_A: usize = 200;
 const HELD_PUBLIC: usize = 5;
 
-/// A batch of which the sectors are no more than this part carries all of them.
+/// A batch carries all sectors if they are at most this part of it.
 const SECTORS_PART: usize = 10;
 
-/// Calls in a row that carry nothing but the indices and what requests wait for. The next one
-/// carries what comes in turn, so that clients who ask for ever new symbols do not make the others'
-/// prices old.
+/// Maximum calls in a row that carry only the indices and symbols that requests wait for. The next
+/// one carries the symbols in turn, so that clients who ask for ever new symbols do not make the
+/// others' prices old.
 const CROWDED_MAX: u8 = 3;
 
-/// Longest turn for which a price counts as fresh. If clients ask for more symbols than a source
-/// carries in so many calls, its quotes are stale in between.
+/// Longest round, in calls, for which a price counts as fresh. If clients ask for more symbols than
+/// so many calls carry, their quotes are stale in between.
 const ROUND_CALLS_MAX: usize = 8;
 
-/// The symbols of the next poll, and what of them requests wait for.
+/// The symbols of the next poll, and those of them that requests wait for.
 pub(crate) fn compose(
     feed: &mut FeedState,
     context: &WarmerContext,
@@ -238,7 +237,7 @@ pub(crate) fn compose(
     let (max, source) = (feed.feed().batch_max(), feed.source());
     let has_symbol = |index: &&Index| source == Source::BrokerA || index.public.is_some();
     let mut leads: Vec<&Index> = context.indices.leads().into_iter().filter(has_symbol).collect();
-    // Only matters to a feed whose calls carry fewer: the longest unheard first.
+    // The lead with the oldest answer comes first. Matters only to a feed whose calls carry fewer.
     leads.sort_by_key(|lead| feed.heard_mono_ms(&lead.symbol));
     let mut symbols: Vec<Symbol> = leads.into_iter().map(|lead| lead.symbol.clone()).collect();
     symbols.truncate(max);

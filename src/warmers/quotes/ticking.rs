@@ -1,5 +1,5 @@
-//! What broker A's ticker is to subscribe, and what its prices mean for the polls of the same
-//! source. On the scheduler's thread.
+//! Decides which symbols broker A's ticker subscribes to, and how its ticks ease the polls of the
+//! same source. On the scheduler's thread.
 
 use jiff::{SignedDuration, Timestamp};
 use rust_decimal::Decimal;
@@ -12,43 +12,42 @@ use crate::warmers::context::WarmerContext;
 use crate::warmers::quotes::feed_state::FeedState;
 use crate::warmers::quotes::poll::Answer;
 
-/// The ticker opens this long before the first session of a date and closes this long after the
-/// last: with a pre-open at 09:00, at 08:45.
+/// The ticker connects this long before the first session of a date and disconnects this long after
+/// the last: at 08:45 for a pre-open at 09:00.
 const WAKES_BEFORE: SignedDuration = SignedDuration::from_mins(15);
 const RESTS_AFTER: SignedDuration = SignedDuration::from_mins(30);
 
 /// Prices that only slow polls confirmed count as fresh for this long after the ticks were seen to
-/// have stopped: until a call could be made and answered.
+/// have stopped, until a call could be made and answered.
 const SETTLE_MS: u64 = 2_500;
 
 /// Ticks flow while they have vouched for the leading indices within this time. Those tick each
-/// second. What calls say does not count: ticks that are late or not believed are no reason to call
-/// less.
+/// second. Polls do not count here: late or disbelieved ticks are no reason to poll less.
 const VOUCHED_MS: u64 = 4_000;
 
-/// Owner of what is told to the ticker, and of what it means.
+/// Owner of the ticker's subscription, and of how its ticks ease polls.
 pub(crate) struct TickingTask {
-    /// The second, by the wall clock, of the last look at what is wanted.
+    /// The second, by the wall clock, of the last update of the subscription.
     told_s: i64,
     is_live: bool,
-    /// When ticks that had flowed were first seen not to; `None` while they flow.
+    /// When ticks were first seen to have stopped; `None` while they flow or before they ever did.
     stopped_mono_ms: Option<u64>,
-    /// Polls that it takes to confirm everything that is wanted.
+    /// Number of polls that confirm every wanted symbol.
     calls: u64,
     log: TickLog,
 }
 
-/// What the polls of a source are for now.
+/// The purpose of a source's polls now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Eased {
-    /// The source's ticks flow, so that polls only confirm them: so many of them at a time.
+    /// The source's ticks flow, and polls only confirm them: the number of polls that confirm all.
     pub confirming: Option<u64>,
-    /// They did a moment ago: prices that no poll has confirmed since are not stale yet.
+    /// Ticks flow, or did a moment ago: prices that no poll has confirmed since are not stale yet.
     pub limits: bool,
 }
 
 impl TickingTask {
-    /// Nothing has been told.
+    /// No symbol is subscribed yet.
     pub(crate) fn new() -> Self {
         Self { told_s: 0, is_live: false, stopped_mono_ms: None, calls: 1, log: TickLog::new() }
     }
@@ -58,26 +57,26 @@ impl TickingTask {
         self.is_live
     }
 
-    /// What was pushed, beside what calls say.
+    /// The comparison of ticks with polls.
     pub(crate) fn log(&self) -> &TickLog {
         &self.log
     }
 
-    /// Takes note of what a source pushed.
+    /// Notes a pushed batch.
     pub(crate) fn pushed(&mut self, source: Source, batch: &Batch, now_mono_ms: u64) {
         if source == Source::BrokerA {
             self.log.pushed(&batch.quotes, now_mono_ms);
         }
     }
 
-    /// Compares what a poll brought with what was pushed, while ticks flow.
+    /// Compares a poll's quotes with the ticks, while ticks flow.
     pub(crate) fn polled(&mut self, source: Source, answer: Option<&Answer>, now_mono_ms: u64) {
         if let (Source::BrokerA, true, Some(Ok(batch))) = (source, self.is_live, answer) {
             self.log.polled(&batch.quotes, now_mono_ms);
         }
     }
 
-    /// Looks whether ticks flow, and tells once a second what is wanted.
+    /// Checks whether ticks flow, and updates the subscription once a second.
     pub(crate) fn poll(
         &mut self,
         context: &WarmerContext,
@@ -99,7 +98,7 @@ impl TickingTask {
         let calls = (indices.len() + shares.len()).div_ceil(feed.feed().batch_max().max(1));
         self.calls = calls as u64;
         ticker.want(Wanted {
-            // Another node's ticker ticks for all.
+            // Only the leader's ticker runs.
             awake: context.lead.may_ask() && is_awake(&context.calendar, now),
             moves: status.phase == Phase::Open,
             trades: matches!(status.phase, Phase::PreOpen | Phase::Open | Phase::Closing),
@@ -109,8 +108,8 @@ impl TickingTask {
         });
     }
 
-    /// The time to settle counts from when the end was seen, so that a scheduler that did not run
-    /// for a while still makes the calls first.
+    /// The settling time counts from when the stop was seen, so that a scheduler that did not run
+    /// for a while still polls first.
     fn follow(&mut self, is_live: bool, now_mono_ms: u64) {
         match (self.is_live, is_live) {
             (true, false) => {
@@ -123,7 +122,7 @@ impl TickingTask {
         self.is_live = is_live;
     }
 
-    /// What its ticks mean for the polls of `source`.
+    /// The effect of ticks on the polls of `source`.
     pub(crate) fn eased(&self, source: Source, now_mono_ms: u64) -> Eased {
         let lately = |at: u64| now_mono_ms.saturating_sub(at) <= SETTLE_MS;
         match source {
@@ -146,16 +145,17 @@ fn is_awake(calendar: &MarketCalendar, now: Timestamp) -> bool {
 
 // ---- Tick log
 //
-// What was pushed last of each symbol, beside what calls say of it: whether both agree, and whose
-// ticks have stopped. Pure, but for what it remembers.
+// Compares the last tick of each symbol with polls. Finds disagreements, and symbols whose ticks
+// have stopped. Pure apart from the ticks that it remembers.
 
-/// More than one connection carries.
+/// More symbols than one connection carries.
 const SYMBOLS_MAX: usize = 4_096;
 
-/// A symbol whose ticks have stopped for so long, while a call brought a newer price, stands.
+/// A symbol's ticks have stopped if there was none for this long while a poll returned a newer
+/// price.
 const STANDS_MS: u64 = 60_000;
 
-/// Half a percent: a tick and a call of the same second may differ by a trade, not by more.
+/// Half a percent: a tick and a poll of the same second may differ by a trade, not by more.
 const DIFFERENCE_MAX: Decimal = Decimal::from_parts(5, 0, 0, false, 3);
 
 /// The last tick of each symbol.
@@ -169,7 +169,7 @@ struct Last {
     price: Decimal,
     as_of: Timestamp,
     ticked_mono_ms: u64,
-    /// A call has brought a newer price since.
+    /// A poll has returned a newer price since.
     is_behind: bool,
 }
 
@@ -187,20 +187,19 @@ impl Last {
 }
 
 impl TickLog {
-    /// Nothing has ticked.
+    /// No tick has arrived yet.
     pub(crate) fn new() -> Self {
         Self { last: BoundedMap::evicting_in_batches(SYMBOLS_MAX), disagreements: 0 }
     }
 
-    /// Takes note of ticks.
+    /// Notes ticks.
     pub(crate) fn pushed(&mut self, quotes: &[Quote], now_mono_ms: u64) {
         for quote in quotes {
             self.put(Last::of(quote, now_mono_ms));
         }
     }
 
-    /// Compares what a call brought. A symbol that has not ticked yet is given its time from now
-    /// on.
+    /// Compares a poll's quotes. For a symbol that has not ticked yet the time counts from now on.
     pub(crate) fn polled(&mut self, quotes: &[Quote], now_mono_ms: u64) {
         for quote in quotes {
             let Some(last) = self.last.value_mut(&quote.symbol) else {
@@ -224,12 +223,13 @@ impl TickLog {
         self.last.values().filter(stands).map(|last| last.symbol.clone()).collect()
     }
 
-    /// Ticks have stopped altogether, so that each begins anew.
+    /// Forgets all ticks, because they have stopped altogether.
     pub(crate) fn forget(&mut self) {
         self.last.retain(|_, _| false);
     }
 
-    /// How often a tick and a call of the same second differed by more than half a percent.
+    /// Number of times that a tick and a poll of the same second differed by more than half a
+    /// percent.
     pub(crate) fn disagreements(&self) -> u64 {
         self.disagreements
     }
@@ -328,7 +328,7 @@ mod tick_log_tests {
         assert_eq!(log.standing(61_000), [Symbol::parse("NSE:INFY").unwrap()]);
         log.pushed(&[quote("NSE:INFY", "1002.00", 60)], 61_000);
         assert!(log.standing(200_000).is_empty(), "no call since");
-        // Never ticked: from the first call on.
+        // Never ticked: the time counts from the first poll.
         log.polled(&[quote("NSE:SBIN", "800.00", 0)], 100_000);
         log.polled(&[quote("NSE:SBIN", "801.00", 10)], 110_000);
         assert!(log.standing(159_999).is_empty());
