@@ -1,13 +1,14 @@
-//! The evening's revaluation: every stored portfolio at the closing prices of a trading date, once.
+//! Revaluation at the close: values every stored portfolio once at the closing prices of a trading
+//! date.
 //!
-//! In steps, each of which may be repeated after a crash: look what the store has of the date's
-//! run; ask the feeds for the closing prices that are missing, and keep each batch at once; value
-//! the users page by page, where a page's prices, points and marks of completion are one
-//! transaction. Users are walked over several times: first those whose prices are all there, then,
-//! once the feeds were asked for everything, all of them, and whoever lacks a price again when it
-//! has come. Memory is bounded by the symbols of a run and one page. State of the scheduler's
-//! thread; the store is asked on the lane `close`, the feeds on their own lanes, and only while
-//! no request waits for them.
+//! Each step may be repeated after a crash. First it reads the store's progress for the date. Then
+//! it polls the feeds for missing closing prices and stores each batch at once. Then it values the
+//! users page by page; a page's prices, points and completion marks are one transaction. It walks
+//! over the users several times: first those whose prices are complete, then, once the feeds have
+//! answered about every symbol, all of them. A user who lacks a price is valued again when it
+//! arrives. Memory is bounded by the symbols of a run and one page. The task belongs to the
+//! scheduler's thread. The store is read and written on the lane `close`, the feeds are polled on
+//! their own lanes, and only while no request waits for them.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -33,30 +34,31 @@ pub(crate) mod prices;
 
 pub(super) use prices::Turn;
 
-/// After a failure of the store.
+/// Pause after a failure of the store.
 const RETRY_MS: u64 = 30_000;
 
-/// The store's methods end by deadlines of their own; a job has a bounded number of them.
+/// Deadline of a store job. The store's methods have deadlines of their own, and a job makes a
+/// bounded number of calls.
 const STORE_DEADLINE_MS: u64 = 120_000;
 
 /// Owner of the revaluation's state.
 pub(crate) struct CloseTask {
     outcomes: Outcomes<Box<Outcome>>,
     work: Option<Work>,
-    /// The last date that needs nothing more: finished, or given up.
+    /// The last date without work left: finished or given up.
     settled: Option<Date>,
     gave_up: bool,
     calls: PriceCalls,
     store_in_flight: bool,
     store_retry_mono_ms: u64,
-    /// Why the store did not do what it should; cleared by its next success.
+    /// The last failure of the store; cleared by its next success.
     failure: Option<String>,
-    /// What the last run did.
+    /// Counts of the last run.
     counts: HealthClose,
 }
 
 impl CloseTask {
-    /// No close is due. `closes`: what becomes of calls, by source.
+    /// No close is due yet. `closes` receives the outcomes of calls, by source.
     pub(super) fn new(
         closes: [Outcomes<Box<Answer>>; Source::ALL.len()],
         outcomes: Outcomes<Box<Outcome>>,
@@ -74,7 +76,7 @@ impl CloseTask {
         }
     }
 
-    /// Takes the next steps that are due.
+    /// Takes the next due steps.
     pub(super) fn poll(&mut self, context: &WarmerContext, feeds: &Feeds, turn: Turn) {
         let now_mono_ms = turn.now_mono_ms;
         if !self.follow(context, now_mono_ms) {
@@ -88,7 +90,7 @@ impl CloseTask {
         }
     }
 
-    /// Another node leads and does the date's run. What is under way here ends first.
+    /// Stops the run because another node leads and does it. Jobs under way end first.
     pub(super) fn rest(&mut self) {
         if !self.store_in_flight && !self.calls.is_under_way() {
             self.work = None;
@@ -96,7 +98,7 @@ impl CloseTask {
         }
     }
 
-    /// Begins and gives up runs; true while there is one to work on.
+    /// Begins and gives up runs. True while a run is under way.
     fn follow(&mut self, context: &WarmerContext, now_mono_ms: u64) -> bool {
         let due = Due::at(&context.calendar, context.clock.now());
         let due = due.filter(|due| self.settled != Some(due.date));
@@ -105,7 +107,7 @@ impl CloseTask {
         if current == wanted {
             return current.is_some();
         }
-        // What is under way ends first, so that no outcome meets another date's run.
+        // Wait for jobs under way, so that no outcome is applied to another date's run.
         if self.store_in_flight || self.calls.is_under_way() {
             return false;
         }
@@ -115,7 +117,7 @@ impl CloseTask {
             tracing::error!(
                 date = %work.due.date,
                 missing = work.missing.len(),
-                "the next session begins and the close was not revalued: gave up"
+                "close not revalued before the next session; given up"
             );
         } else if let Some(due) = due {
             self.counts = HealthClose { date: Some(Day(due.date)), ..HealthClose::default() };
@@ -124,9 +126,9 @@ impl CloseTask {
         self.work.is_some()
     }
 
-    /// Sends the next job to the store.
+    /// Sends the next store job.
     fn use_store(&mut self, context: &WarmerContext, now_mono_ms: u64) {
-        // The leadership may have ended since this turn began.
+        // The leadership may have ended since this tick began.
         let Some(epoch) = context.lead.epoch() else { return };
         let Some(work) = &mut self.work else { return };
         work.step_on(context, now_mono_ms);
@@ -175,19 +177,19 @@ impl CloseTask {
     ) {
         let store = Arc::clone(&context.store);
         self.store_in_flight = true;
-        // A refusal is told and logged like any other failure.
+        // A refused job is reported and logged like any other failure.
         let _ = self
             .outcomes
             .submit(&context.close_lane, STORE_DEADLINE_MS, move || Box::new(job(&store)));
     }
 
-    /// Takes in how a job on the store ended; `None` when it was lost.
+    /// Takes the result of a store job; `None` if it was lost.
     pub(super) fn ended(&mut self, outcome: Option<Box<Outcome>>, now_mono_ms: u64) {
         self.store_in_flight = false;
         let done = match outcome.map(|outcome| *outcome) {
             Some(Ok(done)) => done,
             Some(Err(StoreError::Deposed)) => {
-                // The next leader does what is left.
+                // The next leader does the rest.
                 self.work = None;
                 self.store_retry_mono_ms = now_mono_ms + RETRY_MS;
                 return;
@@ -207,7 +209,7 @@ impl CloseTask {
         }
     }
 
-    /// Takes in what a feed said of closing prices; `None` when the call was lost.
+    /// Takes the closing prices that a feed answered; `None` if the call was lost.
     pub(crate) fn take_prices(
         &mut self,
         source: Source,
@@ -223,12 +225,12 @@ impl CloseTask {
         }
     }
 
-    /// Whether a call of this very tick goes to the feed.
+    /// Whether a call of this tick goes to the feed.
     pub(crate) fn asks_now(&self, source: Source, now_mono_ms: u64) -> bool {
         self.calls.asks_now(source, now_mono_ms)
     }
 
-    /// What the last run did.
+    /// Counts of the last run.
     pub(crate) fn counts(&self) -> &HealthClose {
         &self.counts
     }
@@ -297,15 +299,16 @@ impl CloseTask {
         self.gave_up = false;
     }
 
-    /// Whether there are symbols about which no feed has answered: other work of the evening leaves
-    /// the feeds to them. What the feeds had no price of is asked for again in passing.
+    /// Whether no feed has answered about some symbol yet. Meanwhile other evening work leaves the
+    /// feeds alone. Symbols without a price are asked for again later, without holding up that
+    /// work.
     pub(crate) fn is_pricing(&self) -> bool {
         self.work.as_ref().is_some_and(Work::is_pricing)
     }
 
-    /// The state for health: `paused` while no close is due, `starting` until the store has said
-    /// how far it is, `stale` while the feeds do not answer, `failing` while the store does not
-    /// work or after a date was given up.
+    /// The state for health: `paused` while no close is due, `starting` until the store has
+    /// reported its progress, `stale` while the feeds do not answer, `failing` while the store does
+    /// not work or after a date was given up.
     pub(crate) fn state(&self, now_mono_ms: u64) -> WarmerState {
         match &self.work {
             _ if self.failure.is_some() => WarmerState::Failing,
@@ -322,34 +325,35 @@ impl CloseTask {
 
 // ---- Due
 //
-// Which trading date's close is due to be revalued, and which prices are its closing prices. Pure.
+// Decides which trading date's close is due to be revalued, and which prices are its closing
+// prices. Pure.
 //
 // A price is a date's closing price if its own time lies on that date, after the end of continuous
-// trading. A share that did not trade until the end has an older time; its last trade is its
-// close, as at the exchange, and is taken where the same feed's index has reached its close: a
-// feed that stands still since the afternoon proves nothing. A price of an earlier date is no
-// close of this one. From the first phase of the next trading date on nothing is valued any more:
-// prices and holdings may be that date's.
+// trading. A share that did not trade until the end has an older time. Its last trade is its close,
+// as at the exchange, but counts only if the same feed's index has reached its close: a feed that
+// stopped in the afternoon proves nothing. A price of an earlier date is never this date's close.
+// From the first phase of the next trading date on nothing is valued any more, because prices and
+// holdings may be that date's.
 
-/// Some stamp the last price with the last second of trading.
+/// Some feeds stamp the last price with the last second of trading.
 const STAMP_SLACK: SignedDuration = SignedDuration::from_secs(60);
 
 /// A close that can be revalued now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Due {
     pub date: Date,
-    /// When the official close stood.
+    /// Time of the official close.
     pub close: Timestamp,
     continuous_end: Timestamp,
-    /// Prices may be the next session's from here on.
+    /// From this time on prices may be the next session's.
     pub until: Timestamp,
-    /// The date of that session; the last date there is where the calendar does not know it.
+    /// The date of that session, or the maximum date if the calendar does not know it.
     pub next_session: Date,
 }
 
 impl Due {
-    /// The latest trading date, once its close has settled and until the next one begins. Where the
-    /// calendar does not know the next one, until midnight.
+    /// The latest trading date, once its close has settled and until the next one begins, or until
+    /// midnight if the calendar does not know the next one.
     pub(super) fn at(calendar: &MarketCalendar, now: Timestamp) -> Option<Self> {
         let LastClose { date, at, until } = calendar.last_close(now)?;
         let continuous_end = calendar.continuous_end(date)?;
@@ -359,7 +363,7 @@ impl Due {
         has_settled.then_some(Self { date, close: at, continuous_end, until, next_session })
     }
 
-    /// Where prices stand once this close does.
+    /// The market day of portfolios that are valued at this close.
     pub(crate) fn market_day(&self) -> MarketDay {
         let Self { date, close, .. } = *self;
         MarketDay {
@@ -371,13 +375,13 @@ impl Due {
         }
     }
 
-    /// Whether `source` can be expected to say the close.
+    /// Whether `source` can be expected to send the official close.
     pub(crate) fn has_settled(&self, source: Source, now: Timestamp) -> bool {
         now < self.until && now.duration_since(self.close) >= close_margin(source)
     }
 
-    /// The closing price in `quote`, if it is one. `witness`: what the same feed says of an index,
-    /// which alone tells of a quote without a time of its own.
+    /// The closing price in `quote`, if it is one. `witness`: the same feed's quote of an index,
+    /// which alone shows whether a quote without its own time is a close.
     pub(crate) fn closing_price(
         &self,
         quote: &Quote,
@@ -390,11 +394,11 @@ impl Due {
         believed.then(|| {
             let close = ClosingPrice {
                 price: quote.last_price,
-                // On the next session's date it may be this close already.
+                // On the next session's date this value may already be the close itself.
                 previous_close: quote
                     .previous_close
                     .filter(|_| clock::zoned(quote.asked).date() < self.next_session),
-                // Some stamp it with the time of their answer.
+                // Some feeds stamp it with the time of their answer.
                 as_of_ms: quote.as_of.min(self.close).as_millisecond(),
             };
             (quote.symbol.clone(), close)
@@ -412,9 +416,11 @@ impl Due {
 
 // ---- Missing
 //
-// The symbols that still lack a closing price, and which of them to ask a feed for next. Pure.
+// The symbols that still lack a closing price, and the order in which a feed is asked for them.
+// Pure.
 
-/// What a feed could not say is asked for again after this: a listing may be late, a share halted.
+/// A symbol that a feed had no price for is asked for again after this: a listing may be late, a
+/// share halted.
 pub(crate) const ASK_AGAIN_MS: u64 = 10 * 60_000;
 
 /// Bounded by the symbols that one day's run takes on.
@@ -426,7 +432,7 @@ pub(crate) struct Missing(BTreeMap<Symbol, Answered>);
 struct Answered {
     broker_a: Option<u64>,
     public: Option<u64>,
-    /// It had none on the date before either.
+    /// It had no closing price on the previous date either.
     silent: bool,
 }
 
@@ -437,8 +443,8 @@ impl Answered {
 }
 
 impl Missing {
-    /// None of them has been asked for. `silent` are those that had no closing price on the date
-    /// before: suspended, delisted, or unknown to the feeds.
+    /// No symbol has been asked for yet. The `silent` ones had no closing price on the previous
+    /// date: suspended, delisted, or unknown to the feeds.
     pub(super) fn of(symbols: Vec<Symbol>, silent: &HashSet<Symbol>) -> Self {
         let answered = |symbol: Symbol| {
             let silent = silent.contains(&symbol);
@@ -451,38 +457,38 @@ impl Missing {
         self.0.len()
     }
 
-    /// How many had no closing price on the date before either.
+    /// Number of symbols without a closing price on the previous date either.
     pub(super) fn silent(&self) -> usize {
         self.0.values().filter(|answered| answered.silent).count()
     }
 
-    /// Whether a feed has answered about each of them: what is missing now is asked for again, but
-    /// nothing waits for it.
+    /// Whether some feed has answered about each symbol. Missing prices are still asked for again,
+    /// but nothing waits for them.
     pub(crate) fn all_answered(&self) -> bool {
         self.0.values().all(Answered::by_any)
     }
 
-    /// Whether nothing is worth waiting for: each of them was silent on the date before, and a feed
-    /// has answered that it still is.
+    /// Whether no symbol is worth waiting for: each was silent on the previous date, and a feed has
+    /// answered that it still is.
     pub(super) fn is_over(&self) -> bool {
         self.0.values().all(|answered| answered.silent && answered.by_any())
     }
 
-    /// Those that may still come.
+    /// Symbols whose closing price may still come.
     pub(crate) fn awaited(&self) -> HashSet<Symbol> {
         let awaited = self.0.iter().filter(|(_, answered)| !answered.silent);
         awaited.map(|(symbol, _)| symbol.clone()).collect()
     }
 
-    /// Those that nobody has a closing price of: a feed says so, or said so the date before and was
-    /// not heard since.
+    /// Symbols without a closing price from any feed: a feed answered so today, or did on the
+    /// previous date and has not answered since.
     pub(crate) fn fell_silent(&self) -> Vec<Symbol> {
         let fell = self.0.iter().filter(|(_, answered)| answered.silent || answered.by_any());
         fell.map(|(symbol, _)| symbol.clone()).collect()
     }
 
     /// At most `max` symbols for a call to `source`. While broker A can be asked, the public
-    /// provider gets only what broker A could not say.
+    /// provider gets only symbols that broker A had no price for.
     pub(super) fn batch(
         &self,
         source: Source,
@@ -503,7 +509,7 @@ impl Missing {
         due.take(max).map(|(symbol, _)| symbol.clone()).collect()
     }
 
-    /// Takes note that a feed has answered about `symbol`; a price found is taken out with
+    /// Notes that a feed has answered about `symbol`. A symbol with a price is removed by
     /// [`found`](Self::found).
     pub(super) fn answered(&mut self, source: Source, symbol: &Symbol, now_mono_ms: u64) {
         if let Some(answered) = self.0.get_mut(symbol) {
@@ -514,7 +520,7 @@ impl Missing {
         }
     }
 
-    /// True where it was missing until now.
+    /// Removes a symbol whose price was found. True if it was missing until now.
     pub(super) fn found(&mut self, symbol: &Symbol) -> bool {
         self.0.remove(symbol).is_some()
     }
@@ -552,10 +558,10 @@ mod due_tests {
             ("2026-11-22T12:00:00+05:30", Some("2026-11-20")),
             ("2026-11-23T08:59:59+05:30", Some("2026-11-20")),
             ("2026-11-23T09:00:00+05:30", None),
-            // No auction before August 2026: the close stands at 15:30.
+            // No auction before August 2026: the official close is at 15:30.
             ("2026-07-30T15:39:59+05:30", None),
             ("2026-07-30T15:40:00+05:30", Some("2026-07-30")),
-            // The last date that the calendar knows anything after.
+            // The last date after which the calendar knows anything.
             ("2026-12-31T15:45:00+05:30", Some("2026-12-31")),
             ("2027-01-01T01:00:00+05:30", None),
         ] {
@@ -599,7 +605,7 @@ mod due_tests {
         for (as_of, received, witness_as_of, expected) in [
             ("2026-11-20T15:35:00+05:30", evening, None, true),
             ("2026-11-20T15:29:59+05:30", evening, None, true),
-            // An illiquid share, believed only beside an index that has closed.
+            // An illiquid share counts only with an index that has closed.
             ("2026-11-20T14:50:00+05:30", evening, None, false),
             ("2026-11-20T14:50:00+05:30", evening, Some("2026-11-20T15:14:59+05:30"), false),
             ("2026-11-20T14:50:00+05:30", evening, Some("2026-11-20T15:35:00+05:30"), true),
@@ -609,7 +615,7 @@ mod due_tests {
             ("2026-11-20T15:35:00+05:30", "2026-11-23T08:59:00+05:30", None, true),
             ("2026-11-20T15:35:00+05:30", "2026-11-23T09:00:00+05:30", None, false),
             ("2026-11-23T09:00:01+05:30", "2026-11-23T09:00:02+05:30", None, false),
-            // A weekend price is no close of Friday.
+            // A weekend price is not Friday's close.
             ("2026-11-21T12:00:00+05:30", "2026-11-21T12:00:00+05:30", None, false),
         ] {
             let witness = witness_as_of.map(|at| quote(Source::BrokerA, at, received));

@@ -1,4 +1,5 @@
-//! The revaluation's steps on a real store, without feeds: those are in the tests of the service.
+//! Tests the revaluation's steps on a real store, without feeds. The feeds are covered by the tests
+//! of the service.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -281,7 +282,7 @@ fn requests_go_first_but_not_for_ever() {
         (5, true, 20, false),
         (5, true, 9 + STARVED_MS, false),
         (5, true, 10 + STARVED_MS, true),
-        // A run that has only begun has not starved.
+        // A run that has just begun has not starved.
         (90, true, 10 + STARVED_MS, false),
     ] {
         let got = call.is_in_turn(began_mono_ms, waits, now_mono_ms);

@@ -1,5 +1,5 @@
-//! Asks the feeds for closing prices: when, for what, and what an answer means. Runs on the
-//! scheduler's thread, except for the calls, which are jobs of the feeds' lanes.
+//! Polls the feeds for closing prices: decides when and for which symbols, and judges the answers.
+//! Runs on the scheduler's thread, except for the calls, which are jobs of the feeds' lanes.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -20,36 +20,37 @@ use crate::warmers::quotes::feed_state::FeedState;
 use crate::warmers::quotes::feeds::Feeds;
 use crate::warmers::quotes::poll::Answer;
 
-/// After a call that failed.
+/// Pause after a failed call.
 pub(crate) const RETRY_MS: u64 = 30_000;
 
-/// Enough to come down from the largest batch to one symbol.
+/// Enough to reduce the largest batch to one symbol.
 const HALVINGS_MAX: u32 = 9;
 
-/// Requests go first, but where some wait all evening one call in this time is made all the same,
-/// or there would be no close.
+/// Requests go first. If some wait all evening, one call is still made in this time, or there would
+/// be no close.
 pub(crate) const STARVED_MS: u64 = 60_000;
 
-/// Least times between two calls of a feed, per call made here: every other call is left to polls.
+/// Minimum interval between two calls made here, in minimum intervals of the feed: every other call
+/// is left to polls.
 const INTERVALS_PER_CALL: u64 = 2;
 
 /// The calls to one feed.
 #[derive(Default)]
 pub(crate) struct Call {
     pub(crate) in_flight: bool,
-    /// Monotonic times: of the last one, and before which the next is not made.
+    /// Monotonic times: of the last call, and before which the next is not made.
     pub(crate) asked_mono_ms: Option<u64>,
     pub(crate) rests_until_mono_ms: u64,
-    /// The last one failed.
+    /// The last call failed.
     pub(crate) failed: bool,
-    /// What it asks for, and how often the batch was halved because the feed refused the request:
-    /// one symbol may be to blame.
+    /// The symbols it asks for, and how often the batch was halved because the feed refused the
+    /// request. A single symbol may be the cause.
     pub(crate) asked: Vec<Symbol>,
     pub(crate) halvings: u32,
 }
 
 impl Call {
-    /// Whether another may go out, as far as its pace and waiting requests are concerned.
+    /// Whether the next call may go out, by its pace and the waiting requests.
     pub(crate) fn is_in_turn(
         &self,
         began_mono_ms: u64,
@@ -62,7 +63,7 @@ impl Call {
     }
 }
 
-/// What the scheduler knows when it gives the close its turn.
+/// The scheduler's state when it runs the task.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Turn {
     pub requests_wait: bool,
@@ -78,17 +79,17 @@ pub(crate) struct PriceCalls {
 }
 
 impl PriceCalls {
-    /// Nothing has been asked.
+    /// No call has been made yet.
     pub(crate) fn new(outcomes: [Outcomes<Box<Answer>>; Source::ALL.len()]) -> Self {
         Self { broker_a: Call::default(), public: Call::default(), outcomes }
     }
 
-    /// Whether some call has not ended.
+    /// Whether some call is under way.
     pub(crate) fn is_under_way(&self) -> bool {
         self.broker_a.in_flight || self.public.in_flight
     }
 
-    /// Asks one feed for some of the prices that `work` lacks, if it may be asked now.
+    /// Asks one feed for some of the prices that `work` lacks, if the feed may be asked now.
     pub(crate) fn ask(
         &mut self,
         work: &Work,
@@ -112,8 +113,8 @@ impl PriceCalls {
         let broker_a_usable = !self.broker_a.failed
             && broker_a.failure().is_none()
             && broker_a.askable_within(PATIENCE_MS);
-        // Every call carries an index, to see whether the feed has closed; where it carries only
-        // one symbol, the polls say so.
+        // Every call carries an index, which shows whether the feed has closed. If a call carries
+        // only one symbol, the polls show it.
         let batch_max = feed.feed().batch_max();
         let room = (batch_max.saturating_sub(1) >> call.halvings).max(1);
         let mut symbols = work.missing.batch(source, broker_a_usable, room, now_mono_ms);
@@ -131,12 +132,12 @@ impl PriceCalls {
         }
         let (outcomes, deadline_ms) = (&self.outcomes[source as usize], context.call_deadline_ms());
         let market_feed = Arc::clone(feed.feed());
-        // A refusal is told and logged like any other failure.
+        // A refused job is reported and logged like any other failure.
         let _ = outcomes
             .submit(feed.lane(), deadline_ms, move || Box::new(market_feed.quotes(&symbols)));
     }
 
-    /// Takes in what a feed said of closing prices; `None` when the call was lost.
+    /// Takes the closing prices that a feed answered; `None` if the call was lost.
     pub(crate) fn take(
         &mut self,
         work: Option<&mut Work>,
@@ -158,7 +159,7 @@ impl PriceCalls {
                 let witness = witness.or_else(|| Some(&feed?.heard_witness()?.quote));
                 work.take_prices(source, &batch, witness, now_mono_ms);
             }
-            // Rate limit, circuit or token: asked again when it is ready.
+            // Rate limit, circuit or token: the call is repeated when the feed is ready.
             Some(Err(BrokerError { kind: BrokerErrorKind::NotReady(_), .. })) => {}
             Some(Err(BrokerError { kind: BrokerErrorKind::Refused, .. }))
                 if call.asked.len() > 1 =>
@@ -184,7 +185,7 @@ impl PriceCalls {
         }
     }
 
-    /// Whether a call of this very tick goes to the feed.
+    /// Whether a call of this tick goes to the feed.
     pub(crate) fn asks_now(&self, source: Source, now_mono_ms: u64) -> bool {
         let call = self.call(source);
         call.in_flight && call.asked_mono_ms == Some(now_mono_ms)
@@ -207,20 +208,20 @@ impl PriceCalls {
 
 // ---- Jobs
 //
-// What the evening's revaluation does with the store: jobs of the lane `close`, which block.
+// Store jobs of the revaluation, on the lane `close`. They block.
 //
-// One page of users is read, valued and written in one job; nothing of it outlives the job.
+// One job reads, values and writes a page of users. Nothing of it outlives the job.
 
-/// Symbols read from the store at a time.
+/// Symbols read from the store in one query.
 const SYMBOLS_PAGE: usize = 1_000;
 
 /// Closing prices of one date.
 pub(crate) type Closes = HashMap<Symbol, ClosingPrice>;
 
-/// How a job ended.
+/// Result of a job.
 pub(crate) type Outcome = Result<Done, StoreError>;
 
-/// How a job ended well.
+/// A job's success.
 pub(crate) enum Done {
     Looked(Looked),
     Kept,
@@ -228,45 +229,46 @@ pub(crate) enum Done {
     Finished,
 }
 
-/// What the store has of a date's run.
+/// The store's progress of a date's run.
 #[derive(Default)]
 pub(crate) struct Looked {
     pub finished: bool,
     pub closes: Closes,
-    /// Held, and without a kept close.
+    /// Held symbols without a stored closing price.
     pub missing: Vec<Symbol>,
-    /// Symbols that had none on the date before either, held or not.
+    /// Symbols without a closing price on the previous date either, held or not.
     pub silent: HashSet<Symbol>,
-    /// There are more than the run takes on.
+    /// More symbols are held than the run takes on.
     pub cut_off: bool,
 }
 
-/// Whose portfolios a walk over the users values.
+/// The portfolios that a walk over the users values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Reach {
-    /// Those for which every price that may come is there.
+    /// Portfolios whose expected prices have all arrived.
     Complete,
-    /// Everybody's; who lacks a price that may still come is valued again when it has.
+    /// All portfolios. A user who lacks a price that may still come is valued again when it
+    /// arrives.
     Everybody,
-    /// Everybody's, for the last time.
+    /// All portfolios, for the last time.
     Last,
 }
 
-/// One page, written.
+/// Result of a written page.
 #[derive(Debug)]
 pub(crate) struct Paged {
     pub done_to: AccountId,
-    /// Users that have their final point now, unless their portfolio changed meanwhile.
+    /// Users who have their final point now, unless their portfolio changed meanwhile.
     pub users: usize,
-    /// Holdings in these that had no closing price.
+    /// Their holdings without a closing price.
     pub carried: u64,
-    /// There are no users after these.
+    /// No users follow this page.
     pub is_last: bool,
 }
 
-/// What one page is made of.
+/// Input of a page job.
 pub(crate) struct PageOrder {
-    /// Of the leader that writes it.
+    /// Epoch of the leader that writes the page.
     pub epoch: Epoch,
     pub due: Due,
     pub after: AccountId,
@@ -275,12 +277,11 @@ pub(crate) struct PageOrder {
     pub closes: Arc<Closes>,
     /// Symbols whose prices may still come.
     pub awaited: Arc<HashSet<Symbol>>,
-    /// Holds responses that a new point makes old.
+    /// Cached responses, which a new point invalidates.
     pub responses: Arc<Responses>,
 }
 
-/// Reads what is there of the run of `date`, and what it lacks: at most `symbols_max` symbols in
-/// all.
+/// Reads the progress of the run of `date`. Takes at most `symbols_max` symbols.
 pub(crate) fn look(store: &Store, date: Date, symbols_max: usize) -> Result<Looked, StoreError> {
     if store.is_closed(date)? {
         return Ok(Looked { finished: true, ..Looked::default() });
@@ -293,7 +294,7 @@ pub(crate) fn look(store: &Store, date: Date, symbols_max: usize) -> Result<Look
     Ok(Looked { finished: false, closes, missing, silent, cut_off })
 }
 
-/// At most `most` symbols, page by page, and whether there are more.
+/// Reads at most `most` symbols page by page. True: there are more.
 fn paged(
     most: usize,
     read: impl Fn(Option<&Symbol>, usize) -> Result<Vec<Symbol>, StoreError>,
@@ -339,8 +340,8 @@ fn valued(id: AccountId, portfolio: Portfolio, order: &PageOrder) -> Option<Valu
         return None;
     }
     let (point, repriced) = at_close(holdings, brokers, order)
-        // Syncs refuse such amounts, so this run must not stand still for one user.
-        .inspect_err(|error| tracing::warn!(user = id.0, %error, "no point at the close"))
+        // Syncs refuse such amounts. Skip the user: one must not stop the run.
+        .inspect_err(|error| tracing::warn!(user = id.0, %error, "user not valued at the close"))
         .ok()?;
     let priced = repriced.holdings.iter().filter(|row| row.last_price.is_some()).count();
     Some(Valued {
@@ -369,54 +370,55 @@ fn at_close(
 
 // ---- Work
 //
-// A run of the evening's revaluation: how far it is, and which users are valued next. State of the
-// scheduler's thread; decides, and asks nobody.
+// A run of the revaluation: its progress, and which users are valued next. Belongs to the
+// scheduler's thread. Decides only, makes no calls.
 
-/// How long missing prices are asked for: an evening's outage passes, a symbol that no feed knows
-/// does not.
+/// Missing prices are asked for this long. An evening's outage ends by then; a symbol that no feed
+/// knows stays unknown.
 pub(crate) const PATIENCE_MS: u64 = 3 * 3_600_000;
 
-/// Between two walks over the users that are not complete. Prices come by the batch, and each walk
-/// reads the portfolios of all who wait for one.
+/// Interval between two walks over incomplete users. Prices arrive in batches, and each walk reads
+/// the portfolios of all users who lack one.
 pub(crate) const WALK_REST_MS: u64 = 60_000;
 
-/// Before prices may be the next session's, waiting ends: the pages need some minutes.
+/// Waiting for prices ends this long before they may be the next session's, because the pages need
+/// some minutes.
 pub(crate) const PAGES_NEED: SignedDuration = SignedDuration::from_mins(10);
 
 /// A run without any new price for this long is reported as stale.
 pub(crate) const UNHEARD_MS: u64 = 5 * 60_000;
 
-/// A run under way.
+/// State of a run.
 pub(crate) struct Work {
     pub due: Due,
     pub(crate) began_mono_ms: u64,
     pub(crate) heard_mono_ms: u64,
     pub closes: Arc<Closes>,
     pub(crate) missing: Missing,
-    /// Received and not stored yet; `keeping` is what the job under way stores.
+    /// Prices not stored yet; `keeping` are those in the job under way.
     pub(crate) unkept: Vec<PriceOfClose>,
     pub(crate) keeping: Vec<PriceOfClose>,
     pub(crate) step: Step,
-    /// The last walk that has ended.
+    /// The last finished walk.
     pub(crate) walked: Option<Walked>,
 }
 
 pub(crate) enum Step {
     Look,
-    /// Prices are asked for; beside it users are walked over.
+    /// Prices are asked for, and meanwhile users are walked over.
     Price(Option<Walk>),
     /// No more prices are asked for.
     Last(Walk),
     Finish,
 }
 
-/// A walk over the users that are not complete.
+/// A walk over incomplete users.
 pub(crate) struct Walk {
     pub reach: Reach,
     /// The next page begins after this user.
     pub after: AccountId,
     pub awaited: Arc<HashSet<Symbol>>,
-    /// Closing prices that were kept when it began.
+    /// Number of closing prices stored when the walk began.
     pub(crate) prices: usize,
 }
 
@@ -450,7 +452,7 @@ impl Work {
         now_mono_ms.saturating_sub(self.heard_mono_ms) > UNHEARD_MS
     }
 
-    /// Takes in what a feed said of closing prices. `witness`: what it said of an index.
+    /// Takes the closing prices in a feed's answer. `witness`: the feed's quote of an index.
     pub(crate) fn take_prices(
         &mut self,
         source: Source,
@@ -471,12 +473,12 @@ impl Work {
         }
     }
 
-    /// Whether there are symbols about which no feed has answered.
+    /// Whether no feed has answered about some symbol yet.
     pub(crate) fn is_pricing(&self) -> bool {
         self.is_asking() && !self.missing.all_answered()
     }
 
-    /// Begins the next walk, if there is to be one now. Prices that came are stored first.
+    /// Begins the next walk if one is due. Prices that have arrived are stored first.
     pub(crate) fn step_on(&mut self, context: &WarmerContext, now_mono_ms: u64) {
         if !matches!(self.step, Step::Price(None)) || !self.unkept.is_empty() {
             return;
@@ -493,8 +495,8 @@ impl Work {
         };
     }
 
-    /// Whom the next walk is to reach. Without any price of the date there is nothing to value at,
-    /// however long it takes, unless nothing is waited for.
+    /// The reach of the next walk; `None` if none is due. Without any price of the date no walk
+    /// begins, however long that takes, unless no price is waited for.
     pub(crate) fn next_reach(&self, late: bool, now_mono_ms: u64) -> Option<Reach> {
         if self.missing.is_over() {
             return Some(Reach::Last);
