@@ -1,11 +1,11 @@
 //! Daily candles of the universe, and the signals found in them.
 //!
 //! After the official close of each trading date, and at start, every symbol's missing candles are
-//! fetched, judged and stored one by one, so that a restart goes on where it was. When nothing more
-//! is to be expected, the date's signals are found, published once, and those of earlier dates are
-//! judged. Candles of a session under way are looked at too, if the operator wants it
-//! (`provisional`). State of the scheduler's thread; feeds are asked on their lanes, the store and
-//! all computing on the lane `signals`. Must never keep a poll of quotes waiting.
+//! fetched, judged and stored one by one, so a restart continues where it stopped. When no more
+//! candles are expected, the date's signals are found and published once, and the outcomes of
+//! earlier signals are judged. If the operator wants it, running candles are searched too
+//! (`provisional`). The task belongs to the scheduler's thread. Feeds are called on their lanes;
+//! store access and computation run on the lane `signals`. Must never delay a poll of quotes.
 
 use std::sync::Arc;
 
@@ -45,20 +45,20 @@ mod symbol;
 
 pub(super) use fetch::Turn;
 
-/// After a failure of the store.
+/// Pause after a failure of the store.
 const RETRY_MS: u64 = 30_000;
-/// One job at a time, but its thread runs after all others, and a busy machine may let it wait.
+/// Deadline of a job. Its thread has the lowest priority, and a busy machine may let it wait.
 const JOB_DEADLINE_MS: u64 = 10 * 60_000;
-/// A date whose signals are not there so long after it came due is reported as late.
+/// A date whose signals are missing this long after it came due is reported as late.
 const LATE_MS: u64 = 60 * 60_000;
-/// The part of the universe, in percent, without whose candles a date is not published: the vendors
-/// or our calendar err then, not single symbols.
+/// Minimum share of the universe, in percent, that must have candles before a date is published.
+/// Below it the vendors or our calendar are wrong, not single symbols.
 const SHARE_MIN_PERCENT: usize = 50;
 
-/// Owner of candles' and signals' state.
+/// Owner of the state of candles and signals.
 pub(crate) struct SignalsTask {
     outcomes: Outcomes<Box<Outcome>>,
-    /// In which this node leads, or led last.
+    /// Epoch in which this node leads, or led last.
     epoch: Epoch,
     histories: Histories,
     calls: CandleCalls,
@@ -66,28 +66,29 @@ pub(crate) struct SignalsTask {
     loaded: bool,
     /// The date whose candles are due.
     target: Option<Date>,
-    /// When it came due, or this process began.
+    /// Time at which it came due or this process began.
     began_mono_ms: u64,
     /// A job is under way.
     in_flight: bool,
     retry_mono_ms: u64,
-    /// Why the store did not do what it should; cleared by its next success.
+    /// The last failure of the store; cleared by its next success.
     failure: Option<String>,
     shown: Shown,
-    /// Candles of the session under way, while the operator wants them looked at.
+    /// Running candles, while the operator wants them searched.
     provisional: Provisional,
 }
 
-/// What the leader says of signals.
+/// The leader's report of its signals.
 pub(super) struct Said<'a> {
-    /// The date that was published last.
+    /// The last published date.
     pub signals: Option<Date>,
-    /// `None` before the leader was heard.
+    /// `None` before the leader's first message.
     pub running: Option<&'a HeardRunning>,
 }
 
 impl SignalsTask {
-    /// At rest; [`restore`](Self::restore) follows. `candles`: what becomes of calls, by source.
+    /// Creates an idle task; [`restore`](Self::restore) follows. `candles` receives the outcomes of
+    /// calls, by source.
     pub(super) fn new(
         universe: &Universe,
         candles: [Outcomes<Box<Answer>>; Source::ALL.len()],
@@ -109,7 +110,7 @@ impl SignalsTask {
         }
     }
 
-    /// Whether nothing of it is under way on a lane.
+    /// Whether no job or call is under way.
     pub(crate) fn is_idle(&self) -> bool {
         !self.in_flight && self.calls.is_idle()
     }
@@ -119,12 +120,13 @@ impl SignalsTask {
         self.histories.tokens()
     }
 
-    /// The day's list of broker A has been read.
+    /// Takes the tokens of broker A's list of the day.
     pub(crate) fn learn_tokens(&mut self, tokens: Tokens) {
         self.histories.learn_tokens(tokens);
     }
 
-    /// Reads what the store has, so that the last list is served from the start. Blocks.
+    /// Reads the stored histories and signals, so that the last list is served from the start.
+    /// Blocks.
     pub(super) fn restore(&mut self, context: &WarmerContext) {
         let expected = self.expected(context);
         let loaded = load(&context.store, &context.publication, &expected);
@@ -132,7 +134,7 @@ impl SignalsTask {
         self.ended(Some(Box::new(outcome)), context.clock.monotonic_ms());
     }
 
-    /// Takes the next steps that are due.
+    /// Takes the next due steps.
     pub(super) fn poll(&mut self, context: &WarmerContext, turn: Turn, now_mono_ms: u64) {
         self.follow_date(context, now_mono_ms);
         self.follow_session(context, now_mono_ms);
@@ -145,18 +147,18 @@ impl SignalsTask {
         }
     }
 
-    /// In which this node leads from now on.
+    /// Sets the epoch in which this node leads.
     pub(crate) fn set_epoch(&mut self, epoch: Epoch) {
         self.epoch = epoch;
     }
 
-    /// This node leads again: what the store has may be another leader's.
+    /// Begins to lead: the store may hold another leader's candles, so they are read again.
     pub(crate) fn begin_leading(&mut self) {
         self.loaded = false;
         self.calls.forget_arrived();
     }
 
-    /// What is left to do while another node leads: shows what that one shows.
+    /// The work of a follower: publishes the signals that the leader publishes.
     pub(super) fn follow(&mut self, context: &WarmerContext, said: &Said<'_>, now_mono_ms: u64) {
         self.target = settled_date(&context.calendar, Source::BrokerA, context.clock.now());
         self.provisional.follow(false, None);
@@ -168,14 +170,14 @@ impl SignalsTask {
             return;
         }
         if behind {
-            // Where the store does not have it yet it is looked for again.
+            // If the store does not have the date yet, it is read again later.
             self.retry_mono_ms = now_mono_ms + RETRY_MS;
         }
         self.load(context);
     }
 
-    /// Shows the leader's signals of running candles, or none as it does. What was shown stands
-    /// for its time where nothing is heard. True: a job is under way for that.
+    /// Publishes the leader's signals of running candles, or none if it has none. Without a message
+    /// the published ones stay until they expire. True: a job for this is under way.
     fn follow_running(
         &mut self,
         context: &WarmerContext,
@@ -189,7 +191,7 @@ impl SignalsTask {
         let until_mono_ms = heard.map_or(0, |heard| heard.until_mono_ms);
         let told = heard.and_then(|heard| heard.running.as_ref());
         let told = told.filter(|told| !is_old(until_mono_ms, told.look.date));
-        // They are shown beside the complete ones of the session before.
+        // They are shown together with the complete ones of the previous session.
         let told = told.filter(|_| self.loaded && self.shown.top.as_of.is_some());
         match (told, shown) {
             (Some(told), shown) if shown.is_none_or(|shown| shown.look != told.look) => {
@@ -212,12 +214,12 @@ impl SignalsTask {
         }
     }
 
-    /// What is shown of running candles.
+    /// The published signals of running candles.
     pub(super) fn running(&self) -> Option<ShownProvisional> {
         self.shown.provisional
     }
 
-    /// Reads what the store has and shows what was published last.
+    /// Reads the stored histories, and publishes the last published signals again.
     fn load(&mut self, context: &WarmerContext) {
         let (expected, publication) = (self.expected(context), context.publication.clone());
         self.submit(context, move |store| {
@@ -226,7 +228,7 @@ impl SignalsTask {
         });
     }
 
-    /// Takes in how a call for candles ended; `None` when it was lost.
+    /// Takes the result of a call for candles; `None` if it was lost.
     pub(crate) fn take_candles(
         &mut self,
         source: Source,
@@ -237,13 +239,13 @@ impl SignalsTask {
         self.calls.take(source, answer.map(|answer| *answer), of, now_mono_ms);
     }
 
-    /// Whether a call of this very tick goes to the source.
+    /// Whether a call of this tick goes to the source.
     pub(crate) fn asks_now(&self, source: Source, now_mono_ms: u64) -> bool {
         self.calls.asks_now(source, now_mono_ms)
     }
 
-    /// Milliseconds until broker A's rate limit lets the next call out, while there are some to
-    /// make.
+    /// Milliseconds until broker A's rate limit allows the next call; the maximum if no call is
+    /// left to make.
     pub(crate) fn wait_ms(&self, context: &WarmerContext) -> u64 {
         let Some(date) = self.target else { return u64::MAX };
         let nothing_left =
@@ -257,7 +259,8 @@ impl SignalsTask {
         }
     }
 
-    /// Goes over to the next date. What is under way is about the old one and joins all the same.
+    /// Switches to the next date. Calls under way are for the old date; their candles are taken in
+    /// as well.
     fn follow_date(&mut self, context: &WarmerContext, now_mono_ms: u64) {
         let due = settled_date(&context.calendar, Source::BrokerA, context.clock.now());
         if due != self.target {
@@ -267,7 +270,7 @@ impl SignalsTask {
         }
     }
 
-    /// Follows the operator's switch, the session under way, and its rotations.
+    /// Applies the operator's switch, the current session and its rotations.
     fn follow_session(&mut self, context: &WarmerContext, now_mono_ms: u64) {
         let session = self.session(context);
         self.provisional.follow(context.provisional_signals, session);
@@ -275,7 +278,8 @@ impl SignalsTask {
         self.provisional.rotate(serves, self.calls.asks_running(), now_mono_ms);
     }
 
-    /// The session whose running candles are to be looked at: all before it is published.
+    /// The session whose running candles are searched; `None` until the previous trading date is
+    /// published.
     fn session(&self, context: &WarmerContext) -> Option<Date> {
         let date = running_date(&context.calendar, context.clock.now())?;
         let before = context.calendar.previous_trading_date(date)?;
@@ -283,7 +287,7 @@ impl SignalsTask {
         (context.provisional_signals && published).then_some(date)
     }
 
-    /// Sends the next job to the lane `signals`, if it has none.
+    /// Sends the next job to the lane `signals`, if none is under way.
     fn use_lane(&mut self, context: &WarmerContext, now_mono_ms: u64) {
         if self.in_flight || self.withdraws(context, now_mono_ms) {
             return;
@@ -314,7 +318,7 @@ impl SignalsTask {
         }
     }
 
-    /// The date that is due, if it is not published and nothing more is to be expected of it.
+    /// The due date, if it is not published and no more candles are expected.
     fn date_to_publish(&self) -> Option<Date> {
         let date = self.target.filter(|date| self.shown.top.as_of < Some(*date))?;
         let there = self.histories.count(|tracked| tracked.has(date));
@@ -322,14 +326,14 @@ impl SignalsTask {
         (self.histories.are_settled(date) && enough).then_some(date)
     }
 
-    /// What decides whether outcomes are still to come.
+    /// The inputs that decide whether outcomes are still to come.
     fn expected(&self, context: &WarmerContext) -> Expected {
         let calendar = Arc::clone(&context.calendar);
         let universe = Arc::clone(self.histories.universe());
         Expected { universe, calendar, epoch: self.epoch }
     }
 
-    /// Prepares a session, or looks at its candles, if either is to be done.
+    /// Prepares a session or searches its candles, if either is due.
     fn look(&mut self, context: &WarmerContext, now_mono_ms: u64) {
         if let (true, Some(settled)) = (self.provisional.wants_preparing(), self.target) {
             let order = self.prepare_order(settled);
@@ -343,8 +347,8 @@ impl SignalsTask {
         }
     }
 
-    /// Takes back what running candles showed, where that must not stand any longer and no newer
-    /// look can take its place; the store need not work for that.
+    /// Withdraws signals of running candles that have expired or are switched off, unless a new
+    /// search can replace them now. Needs no store. True: a job for this is under way.
     fn withdraws(&mut self, context: &WarmerContext, now_mono_ms: u64) -> bool {
         let Some(standing) = self.shown.provisional else { return false };
         let today = clock::zoned(context.clock.now()).date();
@@ -392,19 +396,19 @@ impl SignalsTask {
     ) {
         let store = Arc::clone(&context.store);
         self.in_flight = true;
-        // A refusal is told and logged like any other failure.
+        // A refused job is reported and logged like any other failure.
         let _ = self
             .outcomes
             .submit(&context.signals_lane, JOB_DEADLINE_MS, move || Box::new(job(&store)));
     }
 
-    /// Takes in how a job ended; `None` when it was lost.
+    /// Takes the result of a job; `None` if it was lost.
     pub(super) fn ended(&mut self, outcome: Option<Box<Outcome>>, now_mono_ms: u64) {
         self.in_flight = false;
         let done = match outcome.map(|outcome| *outcome) {
             Some(Ok(done)) => done,
             Some(Err(StoreError::Deposed)) => {
-                // The next leader does what is left.
+                // The next leader does the rest.
                 self.retry_mono_ms = now_mono_ms + RETRY_MS;
                 self.loaded = false;
                 return;
@@ -413,14 +417,14 @@ impl SignalsTask {
                 let failure = failed.and_then(Result::err).map(|error| error.to_string());
                 let failure = failure.unwrap_or_else(|| "the job was lost".to_owned());
                 self.retry_later(failure, now_mono_ms);
-                // What was to be stored is lost, and asked for again.
+                // The candles that were to be stored are lost, and fetched again.
                 self.loaded = false;
                 return;
             }
         };
         match &done {
             Done::Refused(refused) => self.retry_later(refused.error.to_string(), now_mono_ms),
-            // The store was not asked.
+            // The store was not used.
             Done::Withdrawn(_) => {}
             _ => self.failure = None,
         }
@@ -430,7 +434,7 @@ impl SignalsTask {
             Done::Prepared(prepared) if Some(prepared.settled) == self.target => {
                 self.provisional.prepare(prepared);
             }
-            // Another date has come due meanwhile.
+            // Another date has come due since.
             Done::Prepared(_) => {}
             Done::Rebuilt(shown) | Done::Found(shown) | Done::Withdrawn(shown) => {
                 self.shown = shown;
@@ -444,7 +448,7 @@ impl SignalsTask {
 
     fn retry_later(&mut self, failure: String, now_mono_ms: u64) {
         if self.failure.as_ref() != Some(&failure) {
-            tracing::warn!(failure, "signals cannot be kept; trying again");
+            tracing::warn!(failure, "signals cannot be stored; trying again");
         }
         self.failure = Some(failure);
         self.retry_mono_ms = now_mono_ms + RETRY_MS;
@@ -477,12 +481,12 @@ impl SignalsTask {
         }
     }
 
-    /// What the snapshot shows of them.
+    /// The signals in the snapshot.
     pub(super) fn shown(&self) -> ShownSignals {
         self.shown.top.clone()
     }
 
-    /// For health.
+    /// Counts for the health document.
     pub(crate) fn counts(&self) -> HealthSignals {
         let provisional = self.provisional.is_on();
         HealthSignals {
@@ -497,9 +501,9 @@ impl SignalsTask {
         }
     }
 
-    /// The state for health: `starting` before the first list, `ok` while the list is of the date
-    /// that is due or its candles are being fetched, `stale` when that takes long, `failing` while
-    /// the store or the feeds do not work, `paused` where the calendar knows no date.
+    /// The state for health: `starting` before the first list; `ok` while the list is of the due
+    /// date or its candles are being fetched; `stale` if that takes long; `failing` while the store
+    /// or the feeds do not work; `paused` if the calendar knows no date.
     pub(crate) fn state(&self, now_mono_ms: u64) -> WarmerState {
         let Some(date) = self.target else { return WarmerState::Paused };
         if self.failure.is_some() {
@@ -521,21 +525,21 @@ impl SignalsTask {
 
 // ---- Jobs
 //
-// How jobs of the lane `signals` end.
+// Results of jobs of the lane `signals`.
 
-/// How a job ended.
+/// Result of a job.
 pub(super) type Outcome = Result<Done, StoreError>;
 
-/// How a job ended well.
+/// A job's success.
 pub(crate) enum Done {
     Loaded(Vec<CandleHistory>, Shown),
     Taken(Taken),
     Rebuilt(Shown),
-    /// Running candles can be looked at.
+    /// Running candles can be searched.
     Prepared(Prepared),
-    /// With what was found in them.
+    /// Running candles were searched, and their signals published.
     Found(Shown),
-    /// What was found could not be put on record, so it is not shown.
+    /// The found signals could not be recorded in the store, so they are not published.
     Refused(Refused),
     /// Nothing provisional is shown any more.
     Withdrawn(Shown),
@@ -543,10 +547,10 @@ pub(crate) enum Done {
 
 // ---- Rebuild
 //
-// Finds a date's signals in the stored candles, publishes them, and judges earlier ones: jobs of
-// the lane `signals`, which block and compute.
+// Finds a date's signals in the stored candles, publishes them, and judges outcomes of earlier
+// ones. Jobs of the lane `signals`, which block and compute.
 
-/// Reads what the store has and shows what was published last.
+/// Reads the stored histories, and publishes the last published signals again.
 pub(super) fn load(
     store: &Store,
     publication: &Publication,
@@ -557,17 +561,18 @@ pub(super) fn load(
     Ok((histories, show(store, publication, &record)?))
 }
 
-/// What a date's signals are made of.
+/// Input of a rebuild.
 pub(crate) struct RebuildOrder {
     pub date: Date,
-    /// Those whose candles are trusted, with the simulator's mark.
+    /// Symbols whose candles are trusted, each with the mark of simulated data.
     pub symbols: Vec<(Symbol, bool)>,
     pub expected: Expected,
     pub now_ms: i64,
     pub publication: Publication,
 }
 
-/// Finds the date's signals in the stored candles, publishes them, and judges earlier ones.
+/// Finds the date's signals in the stored candles, publishes them, and judges outcomes of earlier
+/// ones.
 pub(super) fn rebuild(store: &Store, order: &RebuildOrder) -> Result<Shown, StoreError> {
     let mut histories = Vec::with_capacity(order.symbols.len());
     for (symbol, _) in &order.symbols {
@@ -592,7 +597,7 @@ fn close_on(candles: &[Candle], date: Date) -> Option<i64> {
     Some(candles[at].close_e4)
 }
 
-/// The date's signals in their order.
+/// The date's signals, by rank.
 fn found(histories: &[History], order: &RebuildOrder) -> Vec<PublishedSignal> {
     let universe = RebuildUniverse::examine(histories, |_| ());
     let Ok(date) = universe.dates().binary_search(&order.date) else { return Vec::new() };
@@ -621,13 +626,13 @@ fn found(histories: &[History], order: &RebuildOrder) -> Vec<PublishedSignal> {
 
 // ---- Sessions
 //
-// Which trading date's candles are due, and how far back they are kept. Pure.
+// Decides which trading date's candles are due, and how far back they are kept. Pure.
 
-/// Stored sessions that are fetched again beside the new ones, to notice a rewritten history.
+/// Stored sessions that are fetched again with the new ones, to notice a rewritten history.
 const OVERLAP_SESSIONS: usize = 5;
 
-/// The latest trading date whose candle `source` can be expected to have, finished. `None` where
-/// the calendar does not know.
+/// The latest trading date whose finished candle `source` can be expected to have. `None` if the
+/// calendar does not know it.
 pub(crate) fn settled_date(
     calendar: &MarketCalendar,
     source: Source,
@@ -640,8 +645,8 @@ pub(crate) fn settled_date(
     }
 }
 
-/// The date whose candle is running, or has run and not settled: today, once continuous trading can
-/// have begun. `None` on days without a session and before it.
+/// The date whose candle is running, or has ended without settling: today, from the start of
+/// continuous trading. `None` before it and on days without a session.
 pub(crate) fn running_date(calendar: &MarketCalendar, now: Timestamp) -> Option<Date> {
     let today = clock::zoned(now).date();
     let has_opened = calendar.opens(today)? <= now;
@@ -654,12 +659,12 @@ pub(crate) fn window_from(calendar: &MarketCalendar, to: Date) -> Date {
     back(calendar, to, SESSIONS_KEPT - 1)
 }
 
-/// From where to ask for what follows `last`.
+/// First date to ask for, to fetch the candles after `last`.
 pub(crate) fn overlap_from(calendar: &MarketCalendar, last: Date) -> Date {
     back(calendar, last, OVERLAP_SESSIONS - 1)
 }
 
-/// As many sessions back as asked for, or as the calendar knows.
+/// The date `sessions` sessions back, or as far back as the calendar knows.
 fn back(calendar: &MarketCalendar, from: Date, sessions: usize) -> Date {
     let mut date = from;
     for _ in 0..sessions {
@@ -673,8 +678,8 @@ fn back(calendar: &MarketCalendar, from: Date, sessions: usize) -> Date {
 
 // ---- Arrivals
 //
-// Judges candles that arrived and stores those that can be believed: jobs of the lane `signals`,
-// which block. Nothing of them outlives the job but what it returns.
+// Judges candles that arrived and stores the plausible ones. Jobs of the lane `signals`, which
+// block. Nothing outlives a job but its result.
 
 /// Candles that a source sent, to be judged and stored.
 pub(crate) struct Arrived {
@@ -682,17 +687,17 @@ pub(crate) struct Arrived {
     pub symbol: Symbol,
     pub source: Source,
     pub read: DailyCandles,
-    /// All of the history was asked for.
+    /// The whole history was asked for.
     pub whole: bool,
-    /// Holes are a reason to ask again.
+    /// Whether holes are a reason to ask again.
     pub strict: bool,
-    /// The days that were asked for.
+    /// The requested days.
     pub from: Date,
     pub to: Date,
     pub held: Option<CandleHistory>,
 }
 
-/// What became of them.
+/// Result of judging them.
 pub(super) struct Taken {
     pub at: usize,
     pub source: Source,
@@ -701,13 +706,13 @@ pub(super) struct Taken {
 
 #[derive(Debug)]
 pub(super) enum Verdict {
-    /// The store has this now. `gap`: an earlier session is missing before newer ones.
+    /// The candles were stored. `gap`: an earlier session is missing before newer ones.
     Stored { held: CandleHistory, gap: bool },
-    /// Refused, and nothing stored: too much is missing or wrong.
+    /// The candles were refused and not stored: too many are missing or wrong.
     Patchy { missing: usize, faults: usize },
 }
 
-/// Judges what arrived and stores what can be believed.
+/// Judges candles that arrived and stores the plausible ones.
 pub(crate) fn take_in(
     store: &Store,
     epoch: Epoch,
@@ -731,7 +736,7 @@ fn replace(
     let Arrived { symbol, source, read, from, to, .. } = arrived;
     let window = Window { from, to };
     let checked = check(&read.candles, window, &|date| calendar.is_trading_date(date));
-    // The date's own candle may come later.
+    // The candle of the last date may come later.
     let holes = checked.missing.iter().filter(|date| **date != to).count();
     let untidy = arrived.strict && (holes > 0 || !checked.faults.is_empty());
     if checked.candles.is_empty() || holes > HOLES_MAX || untidy {
@@ -754,8 +759,8 @@ fn replace(
     Ok(Verdict::Stored { held, gap: false })
 }
 
-/// A day that was suspected before and is so again after everything was fetched anew, on a later
-/// date, was a real move.
+/// A suspected day is confirmed as a real move if it is suspected again after the whole history was
+/// fetched anew on a later date.
 fn suspicions(suspected: &[Suspected], before: &[SplitSuspicion], to: Date) -> Vec<SplitSuspicion> {
     let dates = suspected.iter().map(|suspected| suspected.date);
     dates
@@ -786,7 +791,7 @@ fn append(
                 _ => None,
             };
             let why = conflict.err().map_or("another kind of source".into(), |c| c.to_string());
-            tracing::warn!(symbol = %arrived.symbol, why, "fetching all of its candles again");
+            tracing::warn!(symbol = %arrived.symbol, why, "fetching its whole history again");
             store.want_refetch(epoch, &arrived.symbol, suspected)?;
             let new = suspected.map(|date| SplitSuspicion { date, confirmed: false });
             held.suspicions.extend(new);
@@ -824,7 +829,7 @@ mod sessions_tests {
             (a, "2026-11-20T15:45:00+05:30", Some("2026-11-20")),
             (public, "2026-11-20T16:04:59+05:30", Some("2026-11-19")),
             (public, "2026-11-20T16:05:00+05:30", Some("2026-11-20")),
-            // Through the weekend and Monday's session; Tuesday the 24th is a holiday.
+            // Due through the weekend and Monday's session. Tuesday the 24th is a holiday.
             (a, "2026-11-23T12:00:00+05:30", Some("2026-11-20")),
             (a, "2026-11-24T18:00:00+05:30", Some("2026-11-23")),
             // A Sunday evening's special session.

@@ -1,5 +1,5 @@
-//! Whose turn it is, and when a date is published. Without feeds; those are in the tests of the
-//! service.
+//! Tests which source is asked, and when a date is published. The feeds are covered by the tests of
+//! the service.
 
 use super::*;
 use crate::store::{CandleHistory, StoreError};

@@ -1,5 +1,6 @@
-//! Asks the feeds for candles: when, whom, for what, and what an answer means. Runs on the
-//! scheduler's thread, except for the calls, which are jobs of the feeds' lanes.
+//! Asks the feeds for candles: decides when, which feed and for which symbol, and judges the
+//! answers. Runs on the scheduler's thread, except for the calls, which are jobs of the feeds'
+//! lanes.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,21 +16,21 @@ use crate::warmers::signals::look::Provisional;
 use crate::warmers::signals::symbol::Histories;
 use crate::warmers::signals::{Arrived, overlap_from, settled_date, window_from};
 
-/// After a call that failed as such, not for its symbol.
+/// Pause of a source after a call failed for other reasons than its symbol.
 const FAILED_RETRY_MS: u64 = 30_000;
-/// A date that is due for so long need not wait for the source it had before.
+/// A date that has been due for this long need not wait for its history's source.
 const PATIENCE_MS: u64 = 60 * 60_000;
-/// Polls of quotes go first; where they leave the public provider no call, candles take one in this
-/// time all the same, and a rarer one while requests wait.
+/// Polls of quotes go first. If they leave the public provider no call, candles still take one in
+/// this time, and in the longer one while requests wait.
 const STARVED_MS: u64 = 60_000;
 const STARVED_WHILE_WAITED_MS: u64 = 10 * 60_000;
-/// Answers that wait to be stored; with more no call is made.
+/// Maximum answers that wait to be stored. No call is made beyond it.
 const ARRIVED_MAX: usize = 2;
 
-/// What a call brought: `None` where the source does not have the symbol.
+/// Result of a call; `None` if the source does not have the symbol.
 pub(crate) type Answer = Result<Option<DailyCandles>, BrokerError>;
 
-/// What the scheduler knows when it gives the task its turn.
+/// The scheduler's state when it runs the task.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Turn {
     pub requests_wait: bool,
@@ -43,11 +44,11 @@ pub(crate) struct Turn {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DueDate {
     pub(crate) date: Date,
-    /// When it came due, or this process began.
+    /// Time at which it came due or this process began.
     pub(crate) began_mono_ms: u64,
 }
 
-/// The calls to both sources, and what they brought.
+/// The calls to both sources, and the answers that wait to be stored.
 pub(crate) struct CandleCalls {
     broker_a: Call,
     public: Call,
@@ -62,11 +63,11 @@ struct Call {
     asked: Option<Asked>,
     asked_mono_ms: Option<u64>,
     rests_until_mono_ms: u64,
-    /// Of the last call, cleared by a success.
+    /// Failure of the last call, cleared by a success.
     failure: Option<String>,
 }
 
-/// What the call under way is about.
+/// The content of the call under way.
 struct Asked {
     at: usize,
     purpose: Purpose,
@@ -76,14 +77,14 @@ struct Asked {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Purpose {
-    /// To be stored; all of the history, or what follows.
+    /// Candles to be stored: the whole history, or the candles after the last.
     Stored { whole: bool },
-    /// A day that is not over, for a look.
+    /// A running candle, to be searched.
     Running,
 }
 
 impl CandleCalls {
-    /// Nothing has been asked.
+    /// No call has been made yet.
     pub(crate) fn new(outcomes: [Outcomes<Box<Answer>>; Source::ALL.len()]) -> Self {
         Self {
             broker_a: Call::default(),
@@ -111,7 +112,7 @@ impl CandleCalls {
         running(&self.broker_a) || running(&self.public)
     }
 
-    /// Whether candles of the symbol at this place are being fetched, or wait to be stored.
+    /// Whether candles of the symbol at this position are being fetched, or wait to be stored.
     pub(crate) fn has_in_flight(&self, place: usize) -> bool {
         let fetches = |call: &Call| {
             let asked = call.asked.as_ref().filter(|asked| asked.purpose != Purpose::Running);
@@ -122,7 +123,7 @@ impl CandleCalls {
             || self.arrived.iter().any(|arrived| arrived.at == place)
     }
 
-    /// What waits to be stored came when another node had not led yet.
+    /// Drops the answers that wait to be stored: another node has led since they arrived.
     pub(crate) fn forget_arrived(&mut self) {
         self.arrived.clear();
     }
@@ -132,7 +133,7 @@ impl CandleCalls {
         self.arrived.pop_front()
     }
 
-    /// Sends one call to `source` if its turn has come and something is missing.
+    /// Sends one call to `source` if it may be asked and a candle is missing.
     pub(crate) fn ask(
         &mut self,
         source: Source,
@@ -188,7 +189,7 @@ impl CandleCalls {
             Source::BrokerA => &context.broker_a_lane,
             Source::Public => &context.public_lane,
         };
-        // A refusal is told like any other failure.
+        // A refused job is reported like any other failure.
         let outcomes = &self.outcomes[source as usize];
         let _ = outcomes.submit(lane, context.call_deadline_ms(), move || {
             Box::new(lead.call(source, || match (source, token, public) {
@@ -201,7 +202,7 @@ impl CandleCalls {
         });
     }
 
-    /// Whether candles may take one of the public provider's calls.
+    /// Whether a call for candles may go to the public provider.
     pub(crate) fn may_ask_public(&self, turn: Turn, began_mono_ms: u64, now_mono_ms: u64) -> bool {
         if turn.close_is_pricing || turn.public_is_asking {
             return false;
@@ -215,7 +216,7 @@ impl CandleCalls {
         }
     }
 
-    /// Takes in how a call ended; `None` when it was lost.
+    /// Takes the result of a call; `None` if it was lost.
     pub(crate) fn take(
         &mut self,
         source: Source,
@@ -265,7 +266,7 @@ impl CandleCalls {
         }
     }
 
-    /// Whether a call of this very tick goes to the source.
+    /// Whether a call of this tick goes to the source.
     pub(crate) fn asks_now(&self, source: Source, now_mono_ms: u64) -> bool {
         let call = self.call(source);
         call.asked.is_some() && call.asked_mono_ms == Some(now_mono_ms)
@@ -303,7 +304,7 @@ impl Call {
         let text = text_of(error);
         let tracked = histories.at_mut(asked.at);
         match error.map(|error| error.kind) {
-            // Rate limit, circuit or token: asked again when it is ready.
+            // Rate limit, circuit or token: the call is repeated when the source is ready.
             Some(BrokerErrorKind::NotReady(_)) => return,
             Some(BrokerErrorKind::Refused) => {
                 tracing::warn!(symbol = %tracked.symbol(), error = %text, "no candles");
@@ -322,7 +323,7 @@ impl Call {
         self.rest(source, histories, asked, text, now_mono_ms);
     }
 
-    /// After a call that failed as such its source has a rest.
+    /// Pauses the source after a call that failed for other reasons than its symbol.
     fn rest(
         &mut self,
         source: Source,
@@ -340,9 +341,9 @@ impl Call {
     }
 }
 
-/// Takes in what a call for a running candle brought. True: the source answered; an error: the call
-/// failed as such. A symbol whose call fails is left out of this rotation, and what was said of it
-/// before grows old.
+/// Takes the answer of a call for a running candle. True: the source answered. An error: the call
+/// failed for other reasons than its symbol. A symbol whose call fails is left out of this
+/// rotation, and its last candle grows old.
 fn take_running(
     asked: &Asked,
     answer: Option<Answer>,
@@ -369,7 +370,7 @@ fn take_running(
     }
 }
 
-/// The call for what is missing of a symbol up to `date`.
+/// The call for the missing candles of a symbol up to `date`.
 fn missing(
     histories: &mut Histories,
     context: &WarmerContext,
@@ -387,7 +388,7 @@ fn missing(
     Asked { at, purpose: Purpose::Stored { whole }, from, to: date }
 }
 
-/// The next call for a running candle, where one is to be looked at.
+/// The next call for a running candle, if one is to be searched.
 fn next_running(
     provisional: &mut Provisional,
     context: &WarmerContext,
@@ -404,7 +405,7 @@ fn next_running(
 
 fn sources(context: &WarmerContext, due: DueDate, now_mono_ms: u64) -> Sources {
     let public = match availability(context, Source::Public) {
-        // It is late by nature.
+        // The public provider is late by its nature.
         Availability::Ready
             if settled_date(&context.calendar, Source::Public, context.clock.now())
                 < Some(due.date) =>

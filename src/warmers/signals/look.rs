@@ -1,5 +1,5 @@
-//! Looks for signals in running candles: jobs of the lane `signals`. Nothing here stores a candle;
-//! what is found goes on record before it is shown.
+//! Searches running candles for signals: jobs of the lane `signals`. No candle is stored here.
+//! Signals are recorded in the store before they are published.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,13 +22,13 @@ use crate::views::signals::{ShownSignals, SignalRecord};
 use crate::views::{signals as views, values};
 use crate::warmers::signals::outcomes::{Closes, Expected, basis_of, walk};
 
-/// What looks at a session need of those before it, made once.
+/// The data of earlier sessions that the searches of a session need, prepared once.
 pub(crate) struct Prepared {
-    /// The session before.
+    /// The previous session.
     pub settled: Date,
-    /// By the symbols' places; `None` where the candles are not trusted or end earlier.
+    /// By the symbols' positions; `None` if the candles are not trusted or end earlier.
     pub tails: Vec<Option<Tail>>,
-    /// Of every key, as known while the session runs.
+    /// The weight of every key while the session runs.
     pub weights: HashMap<Key, Weight>,
 }
 
@@ -40,15 +40,15 @@ pub(crate) struct Tail {
     pub candles: Vec<Candle>,
 }
 
-/// What to prepare.
+/// Input of a preparation.
 pub(crate) struct PrepareOrder {
-    /// The session before the one under way.
+    /// The session before the current one.
     pub settled: Date,
-    /// By their places; `None` where the candles are not trusted.
+    /// By position; `None` if the candles are not trusted.
     pub symbols: Vec<Option<(Symbol, Source, bool)>>,
 }
 
-/// Reads all candles, weighs every key, and keeps what a look needs.
+/// Reads all candles, weighs every key, and keeps the data that a search needs.
 pub(crate) fn prepare(store: &Store, order: PrepareOrder) -> Result<Prepared, StoreError> {
     let PrepareOrder { settled, symbols } = order;
     let mut histories = Vec::with_capacity(symbols.len());
@@ -70,11 +70,11 @@ pub(crate) fn prepare(store: &Store, order: PrepareOrder) -> Result<Prepared, St
     Ok(Prepared { settled, tails, weights })
 }
 
-/// What to look at.
+/// Input of a search.
 pub(crate) struct LookOrder {
     pub look: Look,
     pub prepared: Arc<Prepared>,
-    /// What each symbol's source said last, by its place.
+    /// The last answer of each symbol's source, by position.
     pub said: Vec<(usize, Arc<DailyCandles>)>,
     pub expected: Expected,
     pub until_mono_ms: u64,
@@ -82,13 +82,14 @@ pub(crate) struct LookOrder {
     pub publication: Publication,
 }
 
-/// What could not be put on record.
+/// Result of a search whose signals could not be recorded.
 pub(crate) struct Refused {
     pub shown: Shown,
     pub error: StoreError,
 }
 
-/// Finds the patterns of running candles, puts them on record and then among the others.
+/// Finds the patterns of running candles, records them in the store, and publishes them with the
+/// complete signals.
 pub(crate) fn look(store: &Store, order: &LookOrder) -> Result<Shown, Refused> {
     let LookOrder { look, until_mono_ms, publication, .. } = order;
     let Some(complete) = publication.complete() else { return Ok(Shown::nothing()) };
@@ -101,14 +102,14 @@ pub(crate) fn look(store: &Store, order: &LookOrder) -> Result<Shown, Refused> {
     Ok(publication.put(list, Some(*until_mono_ms)))
 }
 
-/// What another node found in running candles.
+/// Signals that another node found in running candles.
 pub(crate) struct Adopted {
     pub look: Look,
     pub signals: Vec<ListedSignal>,
     pub until_mono_ms: u64,
 }
 
-/// Shows what another node found and put on record.
+/// Publishes signals that another node has found and recorded.
 pub(crate) fn adopt(
     store: &Store,
     adopted: Adopted,
@@ -123,7 +124,7 @@ pub(crate) fn adopt(
             list.signals.iter().any(|s| s.is_of_candle(found) && s.pattern == found.pattern)
         })
     };
-    // What is new among them has come on record.
+    // The record has entries for the new ones.
     if !signals.iter().all(is_shown) {
         show_record(store, publication, &walk(store, &Closes::new(), expected)?)?;
     }
@@ -131,7 +132,7 @@ pub(crate) fn adopt(
     Ok(publication.put(list, Some(until_mono_ms)))
 }
 
-/// Shows finished candles' signals alone again; needs no store.
+/// Publishes the signals of finished candles alone. Needs no store.
 pub(crate) fn withdraw(publication: &Publication) -> Shown {
     let shown = publication.complete().map(|complete| publication.put(complete, None));
     shown.unwrap_or_else(Shown::nothing)
@@ -149,7 +150,7 @@ fn put_on_record(
     show_record(store, publication, &walk(store, &Closes::new(), expected)?).map(drop)
 }
 
-/// In their order, for the list and for the ledger.
+/// The found signals by rank, each for the list and for the ledger.
 fn found(order: &LookOrder) -> Vec<(ListedSignal, ProvisionalSignal)> {
     let LookOrder { look, prepared, said, expected, .. } = order;
     let detector = Detector::default();
@@ -211,35 +212,35 @@ fn signal(
 
 // ---- Provisional
 //
-// Signals of candles that are not finished, while the operator wants them.
+// Signals of running candles, if the operator wants them.
 //
-// During a session the running candle of each trusted symbol is asked for in rotation, from the
-// source of its stored ones, and looked at for patterns. It lives here and nowhere else: it never
-// joins the stored candles, and what is found in it has a ledger of its own. State of the
-// scheduler's thread, and pure: `fetch` makes the calls, `look` is the jobs.
+// During a session the running candle of each trusted symbol is fetched in rotation, from the
+// source of its stored candles, and searched for patterns. It is kept here only: it never joins the
+// stored candles, and its signals have a ledger of their own. Belongs to the scheduler's thread,
+// and is pure: `fetch` makes the calls, `look` has the jobs.
 
-/// From the beginning of a rotation to that of the next. A day's candle says little more a minute
-/// later, and every symbol costs a call. A rotation ends by then at the latest; those whom it did
-/// not reach come first in the next.
+/// Interval between the starts of two rotations. A day's candle changes little in a minute, and
+/// every symbol costs a call. A rotation ends after this time at the latest. The symbols that it
+/// did not reach come first in the next.
 pub(crate) const ROTATION_MS: u64 = 5 * 60_000;
-/// A running candle is looked at, and what it showed is shown, for so long after it came: two
+/// A running candle is searched, and its signals are published, for this long after it arrived. Two
 /// rotations may fail.
 pub(crate) const FRESH_MS: u64 = 15 * 60_000;
 
-/// What of the running session is known.
+/// The state of the current session.
 #[derive(Default)]
 pub(crate) struct Provisional {
     /// The operator's switch.
     on: bool,
-    /// The session under way; `None` outside of one, and while switched off.
+    /// The current session; `None` outside of one, and while switched off.
     date: Option<Date>,
     prepared: Option<Arc<Prepared>>,
-    /// By the symbols' places.
+    /// By the symbols' positions.
     running: Vec<Running>,
-    /// Of the last rotation.
+    /// Start of the last rotation.
     began_mono_ms: Option<u64>,
     rotating: bool,
-    /// Something is to be found that was not looked at.
+    /// There are candles that were not searched yet.
     to_look: bool,
     pub looked_at: Option<Timestamp>,
 }
@@ -248,17 +249,17 @@ pub(crate) struct Provisional {
 #[derive(Default, Clone)]
 struct Running {
     asked_mono_ms: Option<u64>,
-    /// With the days before it that the source sent along, and when it came.
+    /// Arrival time and answer, which includes some earlier days.
     said: Option<(u64, Arc<DailyCandles>)>,
 }
 
 impl Provisional {
-    /// At rest, for so many symbols.
+    /// Starts without a session, for `symbols` symbols.
     pub(crate) fn new(symbols: usize) -> Self {
         Self { running: vec![Running::default(); symbols], ..Self::default() }
     }
 
-    /// Goes over to another session, or to none. What was known of the last one is forgotten.
+    /// Switches to another session, or to none. The state of the last one is dropped.
     pub(crate) fn follow(&mut self, on: bool, date: Option<Date>) {
         if (on, date) != (self.on, self.date) {
             *self = Self { on, date, ..Self::new(self.running.len()) };
@@ -269,17 +270,17 @@ impl Provisional {
         self.on
     }
 
-    /// The session under way.
+    /// The current session.
     pub(crate) fn date(&self) -> Option<Date> {
         self.date
     }
 
-    /// Whether a session is under way for which nothing is prepared.
+    /// Whether the current session is not prepared yet.
     pub(crate) fn wants_preparing(&self) -> bool {
         self.date.is_some() && self.prepared.is_none()
     }
 
-    /// The stored candles have changed.
+    /// Drops the preparation because the stored candles have changed.
     pub(crate) fn unprepare(&mut self) {
         self.prepared = None;
     }
@@ -288,7 +289,7 @@ impl Provisional {
         self.prepared = Some(Arc::new(prepared));
     }
 
-    /// Begins a rotation that has come due, and ends one that has asked everybody whose source
+    /// Begins a rotation that is due. Ends one that has asked for every symbol whose source
     /// `serves`, or took too long. `under_way`: some call has not ended.
     pub(crate) fn rotate(
         &mut self,
@@ -315,7 +316,7 @@ impl Provisional {
         }
     }
 
-    /// The symbol of `source` that this rotation has not asked for, longest ago asked first.
+    /// The next symbol of `source` in this rotation: the one asked for longest ago.
     pub(crate) fn next(&self, source: Source) -> Option<usize> {
         let (prepared, began) = (self.prepared.as_ref()?, self.began_mono_ms?);
         let of_source = |at: &usize| {
@@ -331,17 +332,17 @@ impl Provisional {
         self.running[at].asked_mono_ms = Some(now_mono_ms);
     }
 
-    /// The call was not made: its turn comes again.
+    /// Notes that the call was not made, so that the symbol is asked for again.
     pub(crate) fn not_asked(&mut self, at: usize) {
         self.running[at].asked_mono_ms = None;
     }
 
-    /// What its source said of a symbol; `None`: that it has nothing.
+    /// Takes the source's answer for a symbol; `None`: it has no candle.
     pub(crate) fn said(&mut self, at: usize, read: Option<DailyCandles>, now_mono_ms: u64) {
         self.running[at].said = read.map(|read| (now_mono_ms, Arc::new(read)));
     }
 
-    /// What was said lately, and until when all of it is good.
+    /// The recent answers, and until when all of them are valid.
     pub(crate) fn fresh(&self, now_mono_ms: u64) -> (Vec<(usize, Arc<DailyCandles>)>, u64) {
         let mut until_mono_ms = u64::MAX;
         let mut fresh = Vec::new();
@@ -356,12 +357,12 @@ impl Provisional {
         (fresh, until_mono_ms)
     }
 
-    /// What a look is made with, if there is to be one.
+    /// The preparation for a search, if one is due.
     pub(crate) fn to_look(&self) -> Option<Arc<Prepared>> {
         self.prepared.as_ref().filter(|_| self.to_look).cloned()
     }
 
-    /// A look has begun, or its outcome was lost and there is to be another.
+    /// Sets whether a search is due: not once one has begun, again if its outcome was lost.
     pub(crate) fn set_to_look(&mut self, to_look: bool) {
         self.to_look = to_look;
     }
@@ -369,10 +370,10 @@ impl Provisional {
 
 // ---- Publication
 //
-// Where finished documents go, and what of them the snapshot takes. Compresses, so it runs in jobs
-// of the lane `signals`.
+// Publishes finished documents, and provides the snapshot's part of them. Compresses, so it runs in
+// jobs of the lane `signals`.
 
-/// Where finished documents go.
+/// The published documents.
 #[derive(Clone, Default)]
 pub struct Publication {
     pub signals: Arc<PublishedJson>,
@@ -380,27 +381,27 @@ pub struct Publication {
     pub list: Arc<ArcSwapOption<SignalList>>,
 }
 
-/// What clients see now.
+/// The published signals.
 pub(crate) struct Shown {
-    /// What the snapshot shows.
+    /// The signals in the snapshot.
     pub top: ShownSignals,
-    /// Of finished candles.
+    /// Number of signals of finished candles.
     pub signals: usize,
-    /// `None` where no provisional signal is shown.
+    /// `None` if no provisional signal is published.
     pub provisional: Option<ShownProvisional>,
 }
 
-/// What of it comes from running candles.
+/// The published signals of running candles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ShownProvisional {
     pub look: Look,
     pub signals: usize,
-    /// The oldest of the candles is too old from then on.
+    /// Monotonic time after which the oldest of the candles is too old.
     pub until_mono_ms: u64,
 }
 
 impl Shown {
-    /// Before anything was published.
+    /// Nothing was published yet.
     pub(crate) fn nothing() -> Self {
         Self { top: ShownSignals::none(), signals: 0, provisional: None }
     }
@@ -429,12 +430,12 @@ pub(crate) fn show_record(
 }
 
 impl Publication {
-    /// The list of the last published date, without what is provisional.
+    /// The list of the last published date, without provisional signals.
     pub(crate) fn complete(&self) -> Option<SignalList> {
         self.list.load().as_ref().map(|list| list.without_provisional())
     }
 
-    /// Shows `list`, the provisional ones of which stand for `until_mono_ms`.
+    /// Publishes `list`, whose provisional signals are valid until `until_mono_ms`.
     pub(crate) fn put(&self, list: SignalList, until_mono_ms: Option<u64>) -> Shown {
         let mut body = Vec::new();
         views::SignalList::of(&list, |_| true).write(&mut body);
@@ -446,7 +447,8 @@ impl Publication {
                 ShownProvisional { look, signals: provisional, until_mono_ms }
             }),
         };
-        // What filters read comes first: who has seen the whole list finds a part of it.
+        // Store the list for filters first, so that a client that has read the whole list finds
+        // each part of it.
         self.list.store(Some(Arc::new(list)));
         self.signals.publish(body);
         shown

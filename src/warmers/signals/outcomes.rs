@@ -1,5 +1,5 @@
-//! The public record, from both ledgers: what became of signals, and how often they were right.
-//! Jobs of the lane `signals` run it.
+//! The public record of both ledgers: the outcomes of signals, and how often they were right. Run
+//! by jobs of the lane `signals`.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -18,14 +18,14 @@ use crate::store::{
     SignalOutcome, Store, StoreError,
 };
 
-/// Lines of a ledger read at a time.
+/// Ledger entries read in one query.
 const LEDGER_PAGE: usize = 2_000;
 
-/// Sessions after which a signal without an outcome will hardly get one: its share has traded on
-/// fewer than half of them, so that it is suspended or gone.
+/// After this many sessions a signal without an outcome will hardly get one. Its share has traded
+/// on fewer than half of them, so it is suspended or gone.
 const NEVER_AFTER_SESSIONS: usize = 2 * HORIZON_SESSIONS;
 
-/// What of a weight goes on record.
+/// The part of a weight that is recorded.
 pub(crate) fn basis_of(weight: &Weight) -> Basis {
     Basis {
         prior_dates: PRIOR_DATES,
@@ -36,21 +36,20 @@ pub(crate) fn basis_of(weight: &Weight) -> Basis {
     }
 }
 
-/// Candles of those symbols of which something may have come to be known.
+/// Candles of the symbols that may have new outcomes.
 pub(crate) type Closes<'a> = HashMap<&'a str, &'a [Candle]>;
 
-/// What decides whether an outcome is still to come.
+/// The inputs that decide whether an outcome is still to come.
 #[derive(Clone)]
 pub(crate) struct Expected {
     pub universe: Arc<HashSet<Symbol>>,
     pub calendar: Arc<MarketCalendar>,
-    /// Of the leader that writes outcomes.
+    /// Epoch of the leader that writes outcomes.
     pub epoch: Epoch,
 }
 
 impl Expected {
-    /// Whether what was said of `symbol` on `on` may still be judged, as of the last published
-    /// date.
+    /// Whether the signal for `symbol` on `on` may still be judged, as of the last published date.
     fn is_due(&self, symbol: &Symbol, on: Date, has_candle: bool, as_of: Option<Date>) -> bool {
         let Some(as_of) = as_of.filter(|as_of| on <= *as_of) else { return true };
         let mut date = Some(on);
@@ -67,11 +66,11 @@ struct Walk<'a> {
     candles: &'a Closes<'a>,
     expected: &'a Expected,
     as_of: Option<Date>,
-    /// How all symbols moved between two dates.
+    /// The moves of all symbols between two dates.
     moves: HashMap<(Date, Date), Moves>,
 }
 
-/// Reads both ledgers page by page, writes the outcomes that `candles` tell now, and counts.
+/// Reads both ledgers page by page, stores the outcomes that `candles` now show, and counts.
 pub(super) fn walk(
     store: &Store,
     candles: &Closes<'_>,
@@ -87,7 +86,7 @@ pub(super) fn walk(
     Ok(record)
 }
 
-/// Trading dates between `published` ones, which are ascending, that are not among them.
+/// Trading dates between the `published` dates (ascending) that were not published.
 fn missed(published: &[Date], calendar: &MarketCalendar) -> Vec<Date> {
     let mut missed = Vec::new();
     for pair in published.windows(2) {
@@ -143,8 +142,8 @@ impl Walk<'_> {
         )
     }
 
-    /// What became of it, once five more sessions of its symbol are there. Both closes are taken
-    /// from the history as it stands: after a split those of the ledger are in other shares.
+    /// The outcome of a signal, once `HORIZON_SESSIONS` more sessions of its symbol are there. Both
+    /// closes come from the current history: after a split the ledger's closes are in other shares.
     fn outcome(&mut self, told: &Told<'_>, bullish: bool) -> Option<SignalOutcome> {
         let candles = self.candles.get(told.symbol.as_str())?;
         let at = place(candles, told.on)?;
@@ -160,7 +159,7 @@ impl Walk<'_> {
         })
     }
 
-    /// How the trusted symbols moved that traded on both dates.
+    /// The moves of the trusted symbols that traded on both dates.
     fn moves(&mut self, from: Date, to: Date) -> Moves {
         *self.moves.entry((from, to)).or_insert_with(|| {
             let mut moves = Moves::default();
@@ -173,7 +172,7 @@ impl Walk<'_> {
         })
     }
 
-    /// A pattern that this program does not know any more is never judged.
+    /// The standing of a signal. A pattern that this program no longer knows is never judged.
     fn standing(
         &self,
         told: &Told<'_>,
@@ -199,8 +198,8 @@ fn place(candles: &[Candle], date: Date) -> Option<usize> {
     candles.binary_search_by_key(&date, |candle| candle.date).ok()
 }
 
-/// Reads a ledger page by page and keeps the outcomes that `count` finds new, each page's before
-/// the next is read. `count` gives an entry's id with it.
+/// Reads a ledger page by page. `count` returns an entry's id and its new outcome, if any. The
+/// outcomes of a page are stored before the next page is read.
 fn paged<E>(
     read: impl Fn(i64) -> Result<Vec<E>, StoreError>,
     keep: impl Fn(Vec<(i64, SignalOutcome)>) -> Result<(), StoreError>,
@@ -225,7 +224,7 @@ fn paged<E>(
     }
 }
 
-/// What was said of a symbol on a date.
+/// A signal of a symbol on a date.
 #[derive(Clone, Copy)]
 struct Told<'a> {
     on: Date,

@@ -1,5 +1,5 @@
-//! What is kept of outcomes, and books that add up. With a store; the weeks are in the tests of the
-//! service.
+//! Tests which outcomes are stored, and that the counts add up. With a store. Whole weeks are
+//! covered by the tests of the service.
 
 use jiff::civil::date;
 use sonic_rs::{JsonValueTrait, Value};
@@ -25,7 +25,7 @@ fn dates(count: usize) -> Vec<Date> {
         .collect()
 }
 
-/// Candles on these dates, closing as said.
+/// Candles on these dates with the given closes.
 fn candles(dates: &[Date], close: impl Fn(usize) -> i64) -> Vec<Candle> {
     let candle = |(at, date): (usize, &Date)| {
         let price = close(at);
@@ -60,7 +60,7 @@ fn signal(name: &str) -> PublishedSignal {
     }
 }
 
-/// A universe of rising R, falling F and H, which stops after three sessions; G has left it.
+/// A universe of rising R, falling F, and H, which stops after three sessions. G has left it.
 struct Desk {
     store: Store,
     _folder: tempfile::TempDir,
@@ -96,7 +96,7 @@ impl Desk {
         assert!(self.store.publish_signals(Epoch::ALONE, on, 1, 3, signals).unwrap());
     }
 
-    /// The record with the candles up to `to`, or with none at hand.
+    /// The record with the candles up to `to`, or without candles.
     fn record(&self, to: Option<Date>) -> Value {
         let until =
             |candles: &Vec<Candle>| candles.partition_point(|candle| Some(candle.date) <= to);
@@ -123,7 +123,7 @@ fn the_books_add_up_whoever_leaves_and_whatever_is_missed() {
     let all = dates(12);
     desk.publish(all[0], &["R", "F", "H", "G"]);
     assert_eq!(counts(&desk.record(Some(all[0]))), [4, 0, 3, 1, 4, 1, 0], "G has left");
-    // The second and third dates are missed; one of the signals is of a date without a candle.
+    // The second and third dates are missed. One of the signals has a date without a candle.
     desk.publish(all[3], &["R", "H"]);
     assert_eq!(counts(&desk.record(Some(all[3]))), [6, 0, 4, 2, 6, 2, 2]);
     desk.publish(all[5], &[]);
@@ -131,11 +131,11 @@ fn the_books_add_up_whoever_leaves_and_whatever_is_missed() {
     let before = all[9];
     desk.publish(before, &[]);
     assert_eq!(counts(&desk.record(Some(before))), [6, 3, 1, 2, 3, 4, 6], "H may trade again");
-    // Ten sessions after its signal it has traded on two of them.
+    // Ten sessions after its signal the share has traded on two of them.
     desk.publish(all[10], &[]);
     let record = desk.record(Some(all[10]));
     assert_eq!(counts(&record), [6, 3, 0, 3, 3, 5, 6]);
-    // The same is said at a start, when no candles are at hand.
+    // The result is the same at a start, when no candles are at hand.
     assert_eq!(desk.record(None), record);
 }
 

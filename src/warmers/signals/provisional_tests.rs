@@ -1,5 +1,5 @@
-//! Rotations, and how long what they bring is good. The jobs and the feeds are in the tests of the
-//! service.
+//! Tests rotations, and how long running candles are valid. The jobs and the feeds are covered by
+//! the tests of the service.
 
 use std::collections::HashMap;
 
@@ -26,7 +26,7 @@ fn of(source: Source) -> Option<Tail> {
     Some(Tail { symbol, source, simulated: false, candles: Vec::new() })
 }
 
-/// In session, with these symbols prepared.
+/// A current session with these symbols prepared.
 fn session(tails: Vec<Option<Tail>>) -> Provisional {
     let mut provisional = Provisional::new(tails.len());
     provisional.follow(true, Some(TODAY));
@@ -40,7 +40,7 @@ fn all(_: Source) -> bool {
     true
 }
 
-/// Asks everybody whose turn it is, and hears nothing of use.
+/// Asks for every symbol that is due, and gets no useful answer.
 fn ask_all(provisional: &mut Provisional, source: Source, now_mono_ms: u64) -> Vec<usize> {
     let mut asked = Vec::new();
     while let Some(at) = provisional.next(source) {
@@ -75,13 +75,13 @@ fn a_rotation_ends_in_time_and_the_next_begins_with_whom_it_did_not_reach() {
     let mut provisional = session(vec![of(A), of(A), of(A)]);
     provisional.rotate(all, false, 0);
     provisional.asked(provisional.next(A).unwrap(), 10);
-    // Called off by the feed itself: its turn comes again.
+    // The feed called the call off, so its symbol is asked for again.
     provisional.asked(1, 20);
     provisional.not_asked(1);
     provisional.rotate(all, true, ROTATION_MS);
     assert!(provisional.to_look().is_some(), "with what there is");
     assert_eq!(ask_all(&mut provisional, A, ROTATION_MS), [1, 2, 0]);
-    // A source that cannot be asked holds nobody up.
+    // A source that cannot be asked does not hold up the rotation.
     let mut provisional = session(vec![of(A), of(Source::Public)]);
     provisional.rotate(all, false, 0);
     provisional.asked(0, 0);
@@ -114,7 +114,7 @@ fn what_was_said_is_good_for_its_time_and_for_its_session() {
     }
 }
 
-/// So many sessions up to the one before today's, each a wide bar up.
+/// The given number of sessions up to the one before today's, each a wide bar up.
 fn stored(sessions: usize) -> Vec<Candle> {
     let calendar = MarketCalendar::embedded();
     let mut dates = vec![TODAY];
@@ -130,7 +130,7 @@ fn stored(sessions: usize) -> Vec<Candle> {
     (0_i64..).zip(dates).take(sessions).map(candle).collect()
 }
 
-/// Today's so far, and the sessions before it.
+/// Today's running candle and the sessions before it.
 fn so_far(open_e4: i64, close_e4: i64) -> Arc<DailyCandles> {
     let (high_e4, low_e4) = (open_e4.max(close_e4), open_e4.min(close_e4));
     let today = Candle { date: TODAY, open_e4, high_e4, low_e4, close_e4, volume: 1 };
@@ -194,7 +194,8 @@ fn what_a_later_look_does_not_find_is_gone_but_stays_on_record() {
     assert!(!up.is_empty() && up.iter().all(|name| !down.contains(name)), "{up:?}");
     assert_eq!(on_record().len(), down.len() + up.len());
     assert_eq!(on_record()[..down.len()], first[..]);
-    // Split-looking, from another kind of source, unreadable: nothing.
+    // A candle that looks like a split, one from another kind of source, and an unreadable one: no
+    // signal.
     assert_eq!(find(so_far(open / 2, far / 2), 4_000), [""; 0]);
     let real = DailyCandles { simulated: false, ..so_far(open, far).as_ref().clone() };
     assert_eq!(find(Arc::new(real), 5_000), [""; 0]);

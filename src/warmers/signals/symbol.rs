@@ -1,14 +1,16 @@
-//! The states of one symbol's history: what is stored of it, how the date's fetch goes, and which
+//! The states of one symbol's history: what is stored, how far the date's fetch is, and which
 //! source to ask next. Pure.
 //!
-//! For the date that is due a history is
+//! A history is, for the due date,
 //!
-//! - *missing* or *behind*: a source is asked for all of it, or for what follows the last candle;
-//! - *in flight*: a call is under way, or what it brought waits to be judged and stored;
-//! - *resting*: a call failed, or the source does not have the candle yet, so nothing is asked for
-//!   a while;
-//! - *given up*: no source is left to ask; tried again later;
-//! - *silenced*: its candles are suspect, so it gives no signals until all of it was fetched again;
+//! - *missing* or *behind*: a source is asked for the whole history, or for the candles after the
+//!   last;
+//! - *in flight*: a call is under way, or its answer waits to be judged and stored;
+//! - *resting*: a call failed, or the source does not have the candle yet, so no call is made for a
+//!   while;
+//! - *given up*: no source is left to ask; retried later;
+//! - *silenced*: its candles are suspect, so it gives no signals until the whole history was
+//!   fetched again;
 //! - *current*: nothing is missing.
 
 use std::collections::HashSet;
@@ -22,26 +24,27 @@ use crate::market::Universe;
 use crate::market::instruments::embedded_instruments;
 use crate::store::{CandleHistory, SplitSuspicion};
 
-/// Failures of a source, for one symbol and date, after which the other is asked.
+/// Failures of a source, for one symbol and date, after which the other source is asked.
 const FAILURES_MAX: u32 = 3;
-/// Calls for a date's candle that a source does not have yet.
+/// Maximum calls for a date's candle that a source does not have yet.
 const LACKS_MAX: u32 = 3;
-/// Between two of them.
+/// Interval between two such calls.
 const LATE_RETRY_MS: u64 = 10 * 60_000;
-/// After a failure: longer than a failed feed rests, so that other symbols are asked for first.
+/// Pause after a failure. Longer than the rest of a failed feed, so that other symbols are asked
+/// for first.
 const FAILED_RETRY_MS: u64 = 60_000;
-/// What was given up is tried again, for the days to come.
+/// Interval after which a symbol that was given up is retried, which helps the following dates.
 const GIVEN_UP_RETRY_MS: u64 = 30 * 60_000;
 
 /// Whether a source can be asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Availability {
     Ready,
-    /// Rate limit or the evening's order; in a moment.
+    /// Held back for a moment, by the rate limit or the evening's order.
     Soon,
-    /// Its circuit is open, or it has not said yet what it knows.
+    /// Its circuit is open, or its list of symbols is not known yet.
     Later,
-    /// Off, no token, no permission; or it cannot have the symbol.
+    /// Off, no token or no permission, or it does not have the symbol.
     Absent,
 }
 
@@ -50,7 +53,7 @@ pub(crate) enum Availability {
 pub(crate) struct Sources {
     pub broker_a: Availability,
     pub public: Availability,
-    /// The date has been due for so long that a source that stays away is replaced.
+    /// The date has been due for so long that an unavailable source is replaced.
     pub patience_ended: bool,
 }
 
@@ -70,9 +73,9 @@ pub(crate) struct TrackedSymbol {
     /// `None` before its first whole history.
     history: Option<CandleHistory>,
     in_flight: bool,
-    /// The next call asks for everything although the stored history stands.
+    /// The next call asks for the whole history although a sound one is stored.
     whole_next: bool,
-    /// Its candle of the date will not come, as far as can be said.
+    /// The candle of the date is not expected any more.
     given_up: bool,
     /// A whole history with holes was refused once; holes are accepted from then on.
     patchy: bool,
@@ -102,12 +105,12 @@ impl TrackedSymbol {
         &self.symbol
     }
 
-    /// What is stored.
+    /// The stored history.
     pub(crate) fn history(&self) -> Option<&CandleHistory> {
         self.history.as_ref()
     }
 
-    /// Whether its candle of the date will not come, as far as can be said.
+    /// Whether the candle of the date is not expected any more.
     pub(crate) fn is_given_up(&self) -> bool {
         self.given_up
     }
@@ -117,35 +120,35 @@ impl TrackedSymbol {
         source == Source::BrokerA && !self.patchy
     }
 
-    /// The store was read: this is what it has. `in_flight`: a call for the symbol is under way all
-    /// the same, or what it brought is not stored yet.
+    /// Takes the history that was read from the store. `in_flight`: a call for the symbol is still
+    /// under way, or its answer is not stored yet.
     pub(crate) fn loaded(&mut self, history: Option<CandleHistory>, in_flight: bool) {
         (self.history, self.in_flight) = (history, in_flight);
     }
 
-    /// A call for it goes out.
+    /// Notes that a call for it goes out.
     pub(crate) fn asked(&mut self) {
         self.in_flight = true;
     }
 
-    /// The call for it, or the storing of what it brought, has ended.
+    /// Notes that its call, or the storing of the answer, has ended.
     pub(crate) fn landed(&mut self) {
         self.in_flight = false;
     }
 
-    /// Its whole history was refused for its holes, which are accepted from now on.
+    /// Notes that its whole history was refused for its holes, which are accepted from now on.
     pub(crate) fn refused(&mut self, source: Source, now_mono_ms: u64) {
         self.patchy = true;
         self.failed(source, false, now_mono_ms);
     }
 
-    /// Another date is due: what failed may work.
+    /// Begins another date: failures are forgotten.
     pub(crate) fn begin_date(&mut self) {
         let (symbol, history) = (self.symbol.clone(), self.history.take());
         *self = Self { history, in_flight: self.in_flight, ..Self::new(symbol) };
     }
 
-    /// Newest stored candle.
+    /// Date of the newest stored candle.
     pub(crate) fn last(&self) -> Option<Date> {
         self.history.as_ref()?.last
     }
@@ -155,7 +158,7 @@ impl TrackedSymbol {
         self.last() >= Some(date)
     }
 
-    /// Its candles are suspect, so it gives no signals.
+    /// Whether its candles are suspect, so that it gives no signals.
     pub(crate) fn is_silenced(&self) -> bool {
         let unconfirmed = |suspicion: &SplitSuspicion| !suspicion.confirmed;
         self.history
@@ -163,8 +166,8 @@ impl TrackedSymbol {
             .is_some_and(|held| held.refetch || held.suspicions.iter().any(unconfirmed))
     }
 
-    /// Whether the whole history is to be asked for. A suspicion waits for a later date: by then
-    /// the vendor has rewritten what it sent before, or never will.
+    /// Whether to ask for the whole history. A suspicion waits for a later date: by then the vendor
+    /// has rewritten the earlier candles, or never will.
     pub(crate) fn wants_whole(&self, date: Date, source: Source) -> bool {
         let Some(held) = &self.history else { return true };
         let open = |suspicion: &SplitSuspicion| !suspicion.confirmed && suspicion.date < date;
@@ -185,7 +188,7 @@ impl TrackedSymbol {
         !self.in_flight && (self.given_up || !self.needs_work(date))
     }
 
-    /// Whom to ask now, if anybody. Notes where no source is left to ask.
+    /// The source to ask now, if any. Gives up if no source is left.
     pub(crate) fn source_to_ask(
         &mut self,
         date: Date,
@@ -207,7 +210,7 @@ impl TrackedSymbol {
             Availability::Soon if a_left => None,
             _ if waits_for_broker_a => None,
             _ if public_left => (public == Availability::Ready).then_some(Source::Public),
-            // It may come back, or say what it knows.
+            // It may become available, or its list of symbols known.
             Availability::Later if a_left => None,
             _ => {
                 self.give_up(now_mono_ms);
@@ -222,7 +225,7 @@ impl TrackedSymbol {
         self.rests_until_mono_ms = now_mono_ms + GIVEN_UP_RETRY_MS;
     }
 
-    /// A call to `source` failed; `for_good` where asking again says the same.
+    /// Notes a failed call to `source`. `for_good`: a repeated call would fail the same way.
     pub(crate) fn failed(&mut self, source: Source, for_good: bool, now_mono_ms: u64) {
         let failures = match source {
             Source::BrokerA => &mut self.failures_broker_a,
@@ -232,7 +235,7 @@ impl TrackedSymbol {
         self.rests_until_mono_ms = now_mono_ms + if for_good { 0 } else { FAILED_RETRY_MS };
     }
 
-    /// Its stored history is now `held`. `gap`: an earlier session is missing before newer ones.
+    /// Notes that `held` is stored now. `gap`: an earlier session is missing before newer ones.
     pub(crate) fn stored(&mut self, held: CandleHistory, date: Date, gap: bool, now_mono_ms: u64) {
         self.history = Some(held);
         self.whole_next = false;
@@ -257,20 +260,21 @@ impl TrackedSymbol {
 
 // ---- Histories
 //
-// The histories of all symbols of the universe, with broker A's tokens for them. A symbol is known
-// to the rest of the task by its place. Pure.
+// The histories of all symbols of the universe, with broker A's tokens for them. The rest of the
+// task refers to a symbol by its position here. Pure.
 
 /// All symbols with the states of their histories.
 pub(crate) struct Histories {
     tracked: Vec<TrackedSymbol>,
     universe: Arc<HashSet<Symbol>>,
     tokens: Tokens,
-    /// The day's list of broker A has been read, so a symbol without a token has none.
+    /// Broker A's list of the day has been read, so it has no token for a symbol that lacks one
+    /// here.
     tokens_learned: bool,
 }
 
 impl Histories {
-    /// Nothing is known of what the store has.
+    /// The store has not been read yet.
     pub(crate) fn new(universe: &Universe) -> Self {
         let embedded = embedded_instruments();
         let wanted = universe.symbols().iter().map(|symbol| {
@@ -298,7 +302,7 @@ impl Histories {
         (&self.tokens, self.tokens_learned)
     }
 
-    /// The day's list has been read.
+    /// Takes the tokens of the list of the day.
     pub(crate) fn learn_tokens(&mut self, tokens: Tokens) {
         self.tokens = tokens;
         self.tokens_learned = true;
@@ -312,28 +316,28 @@ impl Histories {
         &mut self.tracked[at]
     }
 
-    /// In the order of their places.
+    /// The symbols in the order of their positions.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &TrackedSymbol> {
         self.tracked.iter()
     }
 
-    /// How many are so.
+    /// Number of symbols for which `holds` is true.
     pub(crate) fn count(&self, holds: impl Fn(&TrackedSymbol) -> bool) -> usize {
         self.tracked.iter().filter(|tracked| holds(tracked)).count()
     }
 
-    /// Whether nothing more is expected of any for `date`.
+    /// Whether nothing more is expected of any symbol for `date`.
     pub(crate) fn are_settled(&self, date: Date) -> bool {
         self.tracked.iter().all(|tracked| tracked.is_settled(date))
     }
 
-    /// Another date is due.
+    /// Begins another date.
     pub(crate) fn begin_date(&mut self) {
         self.tracked.iter_mut().for_each(TrackedSymbol::begin_date);
     }
 
-    /// The store was read: this is what it has. Calls under way go on, as `in_flight` says by
-    /// place; what a failed job carried is gone.
+    /// Takes the histories that were read from the store. `in_flight` tells by position which calls
+    /// are still under way; the candles of a failed job are lost.
     pub(crate) fn loaded(
         &mut self,
         mut stored: Vec<CandleHistory>,
@@ -345,7 +349,7 @@ impl Histories {
         }
     }
 
-    /// The next symbol that `source` is to be asked for.
+    /// The next symbol to ask `source` for.
     pub(crate) fn next_to_ask(
         &mut self,
         source: Source,
@@ -357,7 +361,7 @@ impl Histories {
         tracked.iter_mut().position(|tracked| {
             let mut sources = usual;
             if tokens.of(tracked.symbol()).is_none() && usual.broker_a != Availability::Absent {
-                // Before the day's list has been read, it may have one.
+                // Until the list of the day has been read, broker A may have one.
                 let unknown = !*tokens_learned;
                 sources.broker_a = if unknown { Availability::Later } else { Availability::Absent };
             }

@@ -1,4 +1,4 @@
-//! Whom to ask for a symbol's candles, and when to stop.
+//! Tests which source is asked for a symbol's candles, and when to stop.
 
 use super::*;
 use jiff::civil::date;
@@ -41,7 +41,7 @@ fn broker_a_is_preferred_and_a_change_of_source_asks_for_everything() {
     let mut known = tracked(Some(held(Source::BrokerA, BEFORE)));
     assert_eq!(known.source_to_ask(DATE, both(), 0), A);
     assert!(!known.wants_whole(DATE, Source::BrokerA) && known.wants_whole(DATE, Source::Public));
-    // It waits for the source that it has, for a while.
+    // It waits some time for the source of its history.
     assert_eq!(known.source_to_ask(DATE, no_a, 0), None);
     let later = Sources { patience_ended: true, ..no_a };
     assert_eq!(known.source_to_ask(DATE, later, 0), PUBLIC);
@@ -66,7 +66,7 @@ fn failures_lead_to_the_other_source_and_then_to_a_rest() {
     assert!(tracked.given_up && tracked.is_settled(DATE));
     let again = FAILED_RETRY_MS + GIVEN_UP_RETRY_MS;
     assert_eq!(tracked.source_to_ask(DATE, both(), again), A);
-    // Both feeds dead is nobody's failure: it waits.
+    // If both feeds are down it waits, without a failure of either.
     let mut waiting = TrackedSymbol::new(tracked.symbol.clone());
     let dead = sources(Availability::Later, Availability::Later);
     assert_eq!(waiting.source_to_ask(DATE, dead, 0), None);
