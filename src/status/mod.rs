@@ -1,8 +1,8 @@
-//! What the service reports of itself: the health document, the readings that metrics show, and the
-//! verdicts of the probes.
+//! The service's report on itself: the health document, the values that metrics show, and the
+//! results of the probes.
 //!
-//! The scheduler has a report made once a second, and everyone else reads the last one: a question
-//! never waits for a subsystem that is broken. No locks.
+//! The scheduler makes a report once a second, and every request reads the last one. So no request
+//! waits for a broken subsystem, and nothing takes a lock.
 
 mod probes;
 mod report;

@@ -1,6 +1,6 @@
-//! The verdicts of the liveness probe `/livez` and the readiness probe `/readyz`.
+//! The results of the liveness probe `/livez` and the readiness probe `/readyz`.
 //!
-//! Pure: the listener of the probes reads published values, so any response at all proves that the
+//! Pure: the probes' listener reads published values only, so any response at all proves that the
 //! edge works.
 
 use serde::Serialize;
@@ -21,7 +21,7 @@ const FAN_OUT: &str = "fan-out heartbeat";
 pub(crate) struct Verdict {
     /// `ok`, `degraded`, or the reason for a 503.
     status: &'static str,
-    /// Names of what is missing or failing.
+    /// Names of the missing or failing parts.
     missing: Vec<&'static str>,
     #[serde(skip)]
     pub(crate) is_good: bool,
@@ -36,9 +36,8 @@ pub(crate) struct EdgeSeen {
     pub fan_out_age_ms: u64,
 }
 
-/// Liveness: fails if the scheduler or the thread that wakes streams hangs. A restart helps then,
-/// as it does if the edge gives no response. Before its first report the scheduler has no
-/// heartbeat.
+/// Liveness: fails if the scheduler or the thread that wakes streams hangs, because a restart helps
+/// then. Before its first report the scheduler has no heartbeat and counts as alive.
 pub(crate) fn alive(heartbeat_age_ms: Option<u64>, fan_out_age_ms: u64) -> Verdict {
     let ages = [(HEARTBEAT, heartbeat_age_ms.unwrap_or(0)), (FAN_OUT, fan_out_age_ms)];
     let hanging = ages.into_iter().filter(|(_, age_ms)| *age_ms > HEARTBEAT_MS_MAX);

@@ -1,7 +1,7 @@
-//! The report of each second: the health document, filled here and nowhere else, and what metrics
-//! show beside it.
+//! The report of each second: the health document, which is filled only here, and the further
+//! values that metrics show.
 //!
-//! Made on the thread `warm` from the tasks and from counters. Reads memory only.
+//! Made on the thread `warm` from the tasks' state and from counters. Reads memory only.
 
 use std::sync::Arc;
 
@@ -33,35 +33,35 @@ use crate::views::values;
 use crate::views::values::{Day, Delay, Instant, Mark};
 use crate::warmers::{PolledFeed, Reporter, Runs, Seen, Standing, WarmerContext};
 
-/// Stands wherever a person reads (contract, section 1).
+/// Part of every document that a person reads (contract, section 1).
 const DISCLAIMER: &str = "Informational only, not investment advice. The operator is not \
      registered as an investment adviser or research analyst.";
 
-/// The health document, and what metrics show beside it.
+/// The health document, and the further values that metrics show.
 #[derive(Debug)]
 pub struct Report {
-    /// When it was made, by the monotonic clock: the scheduler's heartbeat.
+    /// Monotonic time of the report: the scheduler's heartbeat.
     pub seen_mono_ms: u64,
     pub(crate) uptime_ms: u64,
     pub(crate) health: Health,
     /// Whether the published snapshot comes from the simulator.
     pub(crate) simulated: bool,
-    /// Broker A's WebSocket, also where it is switched off.
+    /// State of broker A's WebSocket, also if it is switched off.
     pub(crate) ticker: TickerReading,
-    /// How often a tick and a call of the same second differed.
+    /// Times that a tick and a poll of the same second differed.
     pub(crate) ticker_disagreements: u64,
     /// The epoch in which this node leads others; `None` while it follows or is alone.
     pub(crate) leads_in: Option<u64>,
-    /// How often something was refused because this node did not lead any more.
+    /// Times that a write or a message was refused because this node no longer led.
     pub(crate) fenced: [(Fence, u64); Fence::ALL.len()],
-    /// What became of messages about brokers' tokens.
+    /// Counts of messages about brokers' tokens, by result.
     pub(crate) tokens: [(TokenEvent, u64); TokenEvent::ALL.len()],
-    /// What became of attempts that all nodes count together.
+    /// Counts of attempts that all nodes limit together, by result.
     pub(crate) limits: SharedTally,
     pub(crate) runs: [(Warmer, Runs); Warmer::ALL.len()],
 }
 
-/// What the scheduler calls each second: makes the report, and publishes it and its document.
+/// The scheduler calls this each second. It makes the report, and publishes it and its document.
 pub(crate) fn reporter(
     document: &Arc<ArcSwapOption<Prepared>>,
     last: &Arc<ArcSwapOption<Report>>,
@@ -74,7 +74,7 @@ pub(crate) fn reporter(
     })
 }
 
-/// The whole response.
+/// The complete HTTP response.
 fn prepared(health: &Health) -> Prepared {
     let mut headers = vec![("Content-Type", "application/json"), ("Cache-Control", "no-store")];
     let is_down = health.status == ServiceState::Down;
@@ -188,7 +188,8 @@ fn service_state(
 }
 
 /// State of the feed that prices should come from. Without an app at broker A this is the public
-/// provider. A node that another one sends prices to has none; the index shows their freshness.
+/// provider. A node that receives its prices from the leader needs no feed; the index shows their
+/// freshness.
 fn leading(seen: &Seen<'_>, feeds: &HealthFeeds) -> FeedState {
     match (is_told(seen), feeds.broker_a.state) {
         (true, _) => FeedState::Ok,
@@ -197,13 +198,13 @@ fn leading(seen: &Seen<'_>, feeds: &HealthFeeds) -> FeedState {
     }
 }
 
-/// The epoch of a leader that is not alone.
+/// This node's epoch if it leads others; `None` for a single-node installation or a follower.
 fn leads_in(seen: &Seen<'_>) -> Option<u64> {
     let epoch = seen.context.lead.epoch();
     epoch.filter(|epoch| *epoch != Epoch::ALONE).map(|epoch| epoch.0)
 }
 
-/// The node that leads, and its epoch: this one, or the one that it last heard.
+/// The leader and its epoch: this node, or the leader of the last update received.
 fn leadership(seen: &Seen<'_>) -> Option<(String, u64)> {
     let nodes = seen.context.nodes.as_ref()?;
     match leads_in(seen) {
@@ -231,7 +232,7 @@ fn relay(seen: &Seen<'_>) -> Option<HealthRelay> {
     Some(HealthRelay { state, age_ms, gaps, tokens })
 }
 
-/// Whether this node shows what another sends it.
+/// Whether this node receives its prices from the leader.
 fn is_told(seen: &Seen<'_>) -> bool {
     seen.standing == Standing::Relayed
 }
@@ -272,7 +273,7 @@ fn backup(seen: &Seen<'_>) -> Option<HealthBackup> {
     Some(HealthBackup { succeeded_ist: succeeded.map(Instant), failed: record.failed() })
 }
 
-/// The market, and the age of the snapshot.
+/// The market's state, and the age of the snapshot.
 fn market(seen: &Seen<'_>) -> HealthMarket {
     let context = seen.context;
     let instruments = context.instruments.load();
@@ -291,7 +292,7 @@ fn market(seen: &Seen<'_>) -> HealthMarket {
     }
 }
 
-/// A feed, which may be switched off.
+/// State of a feed; `None` is one that is switched off.
 fn feed(seen: &Seen<'_>, feed: Option<&PolledFeed>) -> Feed {
     let Some(feed) = feed else { return Feed { state: FeedState::Off, ..Feed::default() } };
     let succeeded_mono_ms = feed.succeeded_mono_ms();
@@ -323,13 +324,13 @@ fn ticker(seen: &Seen<'_>, source: Source) -> Option<HealthTicker> {
     })
 }
 
-/// The ticker's own reading, and whether its ticks are believed.
+/// The ticker's own reading, with `live` set by whether its ticks are trusted.
 fn ticker_reading(seen: &Seen<'_>) -> TickerReading {
     TickerReading { live: seen.ticking.is_live(), ..seen.context.ticker.reading() }
 }
 
-/// How far the machine's clock is ahead of the exchange's. Nothing while some feed is healthy: one
-/// that is not asked any more may still hold a reading of a clock that has been put right since.
+/// Milliseconds that the machine's clock is ahead of the exchange's. `None` while some feed is
+/// healthy: a feed that is no longer polled may hold a reading from before the clock was corrected.
 fn clock_ahead_ms(seen: &Seen<'_>) -> Option<i64> {
     if seen.feeds.any_healthy(seen.context.l1.freshness(), seen.now_mono_ms) {
         return None;
@@ -375,12 +376,12 @@ fn instruments_state(seen: &Seen<'_>) -> WarmerState {
     match (seen.instruments.is_failing(), seen.context.instruments.load().origin()) {
         (true, _) => WarmerState::Failing,
         (false, Origin::BrokerA) => WarmerState::Ok,
-        // The embedded list serves until a token brings the day's.
+        // The embedded list is used until a token lets the service fetch today's.
         (false, Origin::Embedded) => WarmerState::Paused,
     }
 }
 
-/// The cause comes first where one is known, since an operator mends causes.
+/// A known cause comes before a symptom, because an operator fixes causes.
 fn feed_state(seen: &Seen<'_>, feed: &PolledFeed) -> FeedState {
     let (context, now_mono_ms) = (seen.context, seen.now_mono_ms);
     let now = context.clock.now();
@@ -405,12 +406,13 @@ fn feed_state(seen: &Seen<'_>, feed: &PolledFeed) -> FeedState {
     let in_use = is_broker_a || stands_in;
     let (polls, _) = feed.counts();
     match feed.failure() {
-        // One failure may be chance. More are reported even while the prices are still fresh.
+        // A single failure may be chance. Repeated failures are reported even while the prices are
+        // still fresh.
         Some(_) if feed.keeps_failing() => FeedState::Failing,
         _ if feed.is_healthy(freshness, now_mono_ms) => FeedState::Ok,
         Some(_) => FeedState::Failing,
         None if !in_use || polls == 0 => FeedState::Standby,
-        // After the bell a delayed feed shows yesterday's close for as long as its delay.
+        // After trading begins a delayed feed shows yesterday's close for as long as its delay.
         None if feed.time().is_before_the_bell(&context.calendar, now) => FeedState::Starting,
         None if feed.is_stalled(freshness, now_mono_ms) => FeedState::Mute,
         None if feed.succeeded_mono_ms().is_none() => FeedState::Starting,

@@ -1,4 +1,4 @@
-//! What the tasks of the scheduler work with; all of it is shared with others.
+//! Everything that the scheduler's tasks share with the rest of the service.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,64 +23,64 @@ use crate::store::Store;
 use crate::views::health::HealthExposed;
 use crate::warmers::signals::look::Publication;
 
-/// A lane job's deadline beyond its call's own: connecting to a lane takes no time unless it is
-/// stuck.
+/// A lane job's deadline is this much longer than its call's. Starting a job takes no time unless
+/// the lane is stuck.
 const LANE_SLACK_MS: u64 = 5_000;
 
-/// What the scheduler works with.
+/// The shared parts that the scheduler's tasks use.
 pub struct WarmerContext {
     pub clock: Clock,
-    /// Whether this node asks and writes for all nodes.
+    /// Whether this node polls feeds and writes for all nodes.
     pub lead: Lead,
-    /// `None` for a node that is alone, or hears no others.
+    /// `None` for a single-node installation.
     pub nodes: Option<Nodes>,
     pub calendar: Arc<MarketCalendar>,
     pub indices: Arc<IndexList>,
     pub broker_a: Arc<BrokerA>,
     /// Broker A's WebSocket, which the settings may switch off.
     pub(crate) ticker: Ticker,
-    /// The shared feed's own; users' syncs have another.
+    /// Used for the shared feed only; users' syncs have another lane.
     pub broker_a_lane: Arc<Lane>,
     pub token: Arc<SharedToken>,
     /// `None` when switched off.
     pub public: Option<Arc<Public>>,
     pub public_lane: Arc<Lane>,
     pub cache_lane: Arc<Lane>,
-    /// The evening's revaluation asks the store here.
+    /// Store jobs of the revaluation at the close.
     pub close_lane: Arc<Lane>,
-    /// Candles are checked and searched for signals here.
+    /// Jobs that check candles and search them for signals.
     pub signals_lane: Arc<Lane>,
     pub universe: Universe,
-    /// Candles of a session under way are looked at for signals too.
+    /// Whether running candles are searched for signals too.
     pub provisional_signals: bool,
-    /// Where signals and their record are published.
+    /// Publishes signals and their record.
     pub publication: Publication,
-    /// Finished responses for users. New points make some of them old.
+    /// Cached responses for users. New points invalidate some of them.
     pub responses: Arc<Responses>,
     pub l1: Arc<L1>,
     pub l2: Arc<dyn SecondLevel>,
-    /// A file of this node alone, where `l2` is a server that nodes share.
+    /// This node's own file, if `l2` is a server that nodes share.
     pub own_l2: Option<Arc<dyn SecondLevel>>,
-    /// What the shared server refuses to this node; nothing where there is none.
+    /// Operations that the shared server refuses this node; empty without one.
     pub refusals: Arc<Refusals>,
     pub store: Arc<Store>,
-    /// Applies what an operator's command changed in the store.
+    /// Applies changes that an operator's command made in the store.
     pub auth: Arc<Auth>,
-    /// Hashes passwords; here for its counters.
+    /// Hashes passwords. Needed here for its counters.
     pub crypto_lane: Arc<Lane>,
-    /// For the store's check alone, which may hang with the disk.
+    /// Used for the store check only, which may hang with the disk.
     pub store_lane: Arc<Lane>,
     pub pending: Pending,
     pub instruments: Arc<ArcSwap<InstrumentList>>,
     pub snapshot: Arc<PublishedJson>,
     pub heartbeat: Arc<Heartbeat>,
     pub reloads: Arc<Reloads>,
-    /// Why metrics and probes are not served where they were to be.
+    /// Why metrics and probes are not served although they are configured.
     pub admin_failure: Option<String>,
-    /// Where commands record the result of the last backup.
+    /// Directory in which commands record the result of the last backup.
     pub state_dir: PathBuf,
-    /// 0 while some feed may answer a request that misses within its wait; else the milliseconds
-    /// until one may be asked again.
+    /// 0 while some feed may answer a miss within the request's wait; otherwise the milliseconds
+    /// until a feed may be asked again.
     pub answer_in_ms: Arc<AtomicU64>,
     pub cache_settings: CacheSettings,
     pub close: CloseSettings,
@@ -90,7 +90,7 @@ pub struct WarmerContext {
 }
 
 impl WarmerContext {
-    /// Least time between two calls of a feed.
+    /// Minimum interval between two calls of a feed.
     pub(super) fn interval_ms(&self, source: Source) -> u64 {
         match source {
             Source::BrokerA => self.broker_a_interval_ms,
@@ -98,7 +98,7 @@ impl WarmerContext {
         }
     }
 
-    /// Deadline of a lane's job that makes one upstream call.
+    /// Deadline of a lane job that makes one upstream call.
     pub(super) fn call_deadline_ms(&self) -> u64 {
         self.upstream.total_timeout_ms + LANE_SLACK_MS
     }
@@ -121,13 +121,13 @@ settings! {
 
 // ---- Heartbeat
 //
-// When the scheduler last finished a tick, and what is served since. Written by the scheduler, read
-// from any thread. No locks.
+// The time of the scheduler's last finished tick, and a summary of the published snapshot. Written
+// by the scheduler, read from any thread. No locks.
 
-/// What the published snapshot is.
+/// Summary of the published snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Serving {
-    /// How old the primary index's price is.
+    /// Age of the primary index's price.
     pub age: Age,
     pub phase: Phase,
 }
@@ -138,7 +138,7 @@ impl Serving {
     }
 }
 
-/// When the scheduler last finished a tick, and what it serves.
+/// The time of the scheduler's last finished tick, and what it serves.
 #[derive(Debug, Default)]
 pub struct Heartbeat {
     beat_mono_ms: AtomicU64,
@@ -146,7 +146,7 @@ pub struct Heartbeat {
 }
 
 impl Heartbeat {
-    /// The scheduler has finished a tick.
+    /// Notes a finished tick.
     pub(crate) fn beat(&self, now_mono_ms: u64, serving: Option<Serving>) {
         if serving != self.serving() {
             self.serving.store(serving.map(Arc::new));
@@ -154,12 +154,12 @@ impl Heartbeat {
         self.beat_mono_ms.store(now_mono_ms, Ordering::Release);
     }
 
-    /// Monotonic time of its last tick.
+    /// Monotonic time of the last finished tick.
     pub(crate) fn beat_mono_ms(&self) -> u64 {
         self.beat_mono_ms.load(Ordering::Acquire)
     }
 
-    /// `None` before there is a snapshot.
+    /// Summary of the published snapshot; `None` before the first.
     pub(crate) fn serving(&self) -> Option<Serving> {
         self.serving.load().as_deref().copied()
     }
@@ -167,30 +167,30 @@ impl Heartbeat {
 
 // ---- Reloads
 //
-// What health says of the settings in force, and of the last reload. Written by the main thread,
-// read by the scheduler.
+// The health document's view of the settings in force and of the last reload. Written by the main
+// thread, read by the scheduler.
 
-/// Whether what an operator changed last is in force.
+/// Whether the operator's last changes are in force.
 #[derive(Debug, Default)]
 pub struct Reloads {
-    /// Unix milliseconds; 0 while the last reload, if any, was good.
+    /// Unix milliseconds of the refused reload; 0 if the last one succeeded or there was none.
     refused_ms: AtomicI64,
     /// Connections that the settings leave unprotected.
     exposed: ArcSwap<Vec<HealthExposed>>,
 }
 
 impl Reloads {
-    /// A reload was refused at `now`, and the settings before it stay in force.
+    /// Notes that a reload was refused at `now`. The previous settings stay in force.
     pub(crate) fn refused(&self, now: Timestamp) {
         self.refused_ms.store(now.as_millisecond(), Ordering::Relaxed);
     }
 
-    /// A reload was taken into use.
+    /// Notes a successful reload.
     pub(crate) fn taken(&self) {
         self.refused_ms.store(0, Ordering::Relaxed);
     }
 
-    /// What the settings in force leave unprotected.
+    /// Sets the connections that the settings in force leave unprotected.
     pub(crate) fn set_exposed(&self, exposed: Vec<HealthExposed>) {
         self.exposed.store(Arc::new(exposed));
     }
@@ -199,7 +199,7 @@ impl Reloads {
         self.exposed.load_full()
     }
 
-    /// When the last one was refused; `None` where it was taken or there was none.
+    /// Time at which the last reload was refused; `None` if it succeeded or there was none.
     pub(crate) fn refused_at(&self) -> Option<Timestamp> {
         let refused_ms = self.refused_ms.load(Ordering::Relaxed);
         (refused_ms != 0).then(|| Timestamp::from_millisecond(refused_ms).ok()).flatten()

@@ -1,5 +1,5 @@
 //! A follower's side of the relay: takes in the leader's updates, and sends the leader the symbols
-//! that this node's clients want.
+//! that this node's clients ask for.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,36 +16,38 @@ use crate::warmers::persist;
 use crate::warmers::quotes::apply::{QuoteSinks, take_in};
 use crate::warmers::tell::{Sent, TellTask};
 
-/// The relay works while a message came within this time: three may be missing.
+/// The relay counts as working while the last message is younger than this. Two heartbeats may be
+/// lost.
 const MUTE_MS: u64 = 3_000;
 
-/// A symbol that the leader calls unknown is remembered for so long. Then it is wanted again, and
-/// the leader repeats it if that still holds.
+/// A symbol that the leader reports as unknown is remembered for this long. Then it is requested
+/// again, and the leader repeats the report if it still holds.
 const UNKNOWN_MS: u64 = 60_000;
 
-/// Between two looks at what is wanted.
+/// Interval between two checks of which symbols are wanted.
 const LOOK_MS: u64 = 500;
 
-/// The list is sent again after this, changed or not: the leader may be another one by now.
+/// The list is sent again after this even if it is unchanged, because the leader may have changed.
 const REPEAT_MS: u64 = 2_000;
 
-/// A message that takes longer is given up.
+/// Deadline for sending the list.
 const WANT_DEADLINE_MS: u64 = 5_000;
 
-/// A list of instruments takes a moment from the leader's memory to the second level.
+/// Interval between two reads of the instrument list. The leader needs a moment to write it to the
+/// second level.
 const LIST_RETRY_MS: u64 = 5_000;
 
-/// Megabytes over a network.
+/// Deadline for reading the instrument list: megabytes over a network.
 const LIST_DEADLINE_MS: u64 = 30_000;
 
-/// The result of a look for the list of instruments.
+/// Result of reading the instrument list.
 pub(crate) type FoundList = Option<InstrumentList>;
 
-/// The last signals of running candles that the leader sent.
+/// The signals of running candles in the leader's last message.
 pub(crate) struct HeardRunning {
-    /// `None`: it shows none.
+    /// `None`: the leader shows none.
     pub running: Option<RunningSignals>,
-    /// They may not be shown from then on.
+    /// Monotonic time after which they may not be shown.
     pub until_mono_ms: u64,
 }
 
@@ -53,13 +55,13 @@ pub(crate) struct HeardRunning {
 pub(crate) struct FollowTask {
     wants: Outcomes<Sent>,
     lists: Outcomes<Box<FoundList>>,
-    /// Time of the last message of the leader.
+    /// Monotonic time of the leader's last message.
     heard_mono_ms: Option<i64>,
-    /// Since when this node follows.
+    /// Monotonic time at which this node began to follow.
     since_mono_ms: u64,
     evening: Evening,
     running: Option<HeardRunning>,
-    /// The list at the last look.
+    /// The wanted symbols at the last check.
     wanted: Vec<Symbol>,
     looked_mono_ms: u64,
     wanted_mono_ms: u64,
@@ -69,8 +71,8 @@ pub(crate) struct FollowTask {
 }
 
 impl FollowTask {
-    /// No message came yet. Takes the outcomes of lists that were sent, and of looks for
-    /// instruments.
+    /// No message has arrived yet. `wants` receives the outcome of each sent list, `lists` of each
+    /// read of the instrument list.
     pub(crate) fn new(
         wants: Outcomes<Sent>,
         lists: Outcomes<Box<FoundList>>,
@@ -92,14 +94,15 @@ impl FollowTask {
         }
     }
 
-    /// This node follows from now on: whoever leads has the first chance to tell.
+    /// Begins to follow. The leader gets a full `MUTE_MS` for its first message.
     pub(crate) fn begin(&mut self, now_mono_ms: u64) {
         self.since_mono_ms = now_mono_ms;
-        // They are of a leader before, or of this node itself.
+        // These signals come from an earlier leader or from this node itself.
         self.running = None;
     }
 
-    /// Whether a message of the leader came lately, or could not come yet.
+    /// Whether a message of the leader came within `MUTE_MS`, or this node has not followed for
+    /// that long.
     pub(crate) fn speaks(&self, now_mono_ms: u64) -> bool {
         let follows_ms = now_mono_ms.saturating_sub(self.since_mono_ms);
         let age_ms = self.age_ms(now_mono_ms).map_or(follows_ms, |age_ms| age_ms.min(follows_ms));
@@ -111,17 +114,17 @@ impl FollowTask {
         self.heard_mono_ms.map(|at| (now_mono_ms as i64).abs_diff(at))
     }
 
-    /// The last signals of running candles; `None` before the first message.
+    /// Signals of running candles in the leader's last message; `None` before the first message.
     pub(crate) fn running(&self) -> Option<&HeardRunning> {
         self.running.as_ref()
     }
 
-    /// The state of the store as the leader reports it.
+    /// The state of the store that the leader reported last.
     pub(crate) fn evening(&self) -> Evening {
         self.evening
     }
 
-    /// Takes in an update: the leader has judged it, so this node only keeps it.
+    /// Takes in an update without judging it, because the leader has done so.
     pub(crate) fn hear(
         &mut self,
         mut update: Update,
@@ -146,11 +149,11 @@ impl FollowTask {
             sinks.keep_unknown(symbol.clone(), ttl_ms, now_mono_ms);
             settled.push(symbol);
         }
-        // Whoever waits for one of them finds it in L1.
+        // Requests that wait for one of these symbols find it in L1.
         context.pending.settle(&settled);
     }
 
-    /// Tells what is wanted, and looks for the list of instruments that the leader has.
+    /// Sends the wanted symbols, and reads the instrument list if the leader has a newer one.
     pub(crate) fn poll(&mut self, context: &WarmerContext, now_mono_ms: u64) {
         self.want(context, now_mono_ms);
         self.look_for_list(context, now_mono_ms);
@@ -176,13 +179,13 @@ impl FollowTask {
         self.wanted_mono_ms = now_mono_ms;
         self.want_in_flight = true;
         let relay = nodes.relay().cloned();
-        // A refusal is reported like any other failure.
+        // A refused job is reported like any other failure.
         let _ = self.wants.submit(&nodes.lane, WANT_DEADLINE_MS, move || {
             relay.map_or(Ok(()), |relay| relay.want(&wanted))
         });
     }
 
-    /// Notes that a list went out. A lost one is sent again soon.
+    /// Takes the outcome of a sent list. A lost one is sent again after `REPEAT_MS`.
     pub(crate) fn wanted(&mut self) {
         self.want_in_flight = false;
     }
@@ -199,13 +202,13 @@ impl FollowTask {
         self.list_asked_mono_ms = Some(now_mono_ms);
         self.list_in_flight = true;
         let l2 = Arc::clone(&context.l2);
-        // A refusal is reported like any other failure.
+        // A refused job is reported like any other failure.
         let _ = self.lists.submit(&context.cache_lane, LIST_DEADLINE_MS, move || {
             Box::new(persist::stored_instruments(&*l2))
         });
     }
 
-    /// Takes in what a look for the list found, if it is newer than the one at hand.
+    /// Uses the instrument list that was read, if it is newer than the current one.
     pub(crate) fn listed(&mut self, found: Option<Box<FoundList>>, context: &WarmerContext) {
         self.list_in_flight = false;
         let Some(list) = found.and_then(|found| *found) else { return };
@@ -214,14 +217,14 @@ impl FollowTask {
             Evening::of(None, &list).instruments > Evening::of(None, &held).instruments
         };
         if newer {
-            tracing::info!(as_of = %list.as_of(), instruments = list.len(), "instruments read");
+            tracing::info!(as_of = %list.as_of(), instruments = list.len(), "instrument list read");
             context.instruments.store(Arc::new(list));
         }
     }
 }
 
-/// The list of a follower: symbols that requests wait for go first, then those that clients asked
-/// for lately or users hold. In an order by which two such lists can be compared.
+/// The symbols that a follower wants: first those that requests wait for, then those that clients
+/// asked for lately or users hold. Sorted, so that two lists can be compared.
 fn wanted(mut waited: Vec<Symbol>, mut asked: Vec<Symbol>) -> Vec<Symbol> {
     waited.truncate(WANTED_MAX);
     asked.truncate(WANTED_MAX - waited.len());
@@ -233,23 +236,23 @@ fn wanted(mut waited: Vec<Symbol>, mut asked: Vec<Symbol>) -> Vec<Symbol> {
 
 // ---- Wanted
 //
-// Symbols that followers want count as if the leader's own clients had asked.
+// Symbols that followers want count as if the leader's own clients had asked for them.
 
-/// Owner of what is known of the followers' wants.
+/// Owner of the followers' lists.
 pub(crate) struct WantedTask {
-    /// The lists at the last look.
+    /// All wanted symbols at the last check.
     known: HashSet<Symbol>,
 }
 
 impl WantedTask {
-    /// Nobody wants anything.
+    /// Starts without any wanted symbol.
     pub(crate) fn new() -> Self {
         Self { known: HashSet::new() }
     }
 
-    /// Looks what followers want. What is held counts as asked for, so that polls and the ticker go
-    /// on with it; what is not is fetched. A symbol that was not wanted a moment ago is sent once
-    /// more, because the follower that asks lacks it.
+    /// Checks what followers want. A symbol in L1 counts as asked for, so that polls and the ticker
+    /// go on with it; any other is fetched. A symbol that was not wanted at the last check is sent
+    /// once more, because the follower that asks lacks it.
     pub(crate) fn poll(&mut self, context: &WarmerContext, tell: &mut TellTask, now_mono_ms: u64) {
         let Some(relay) = context.nodes.as_ref().and_then(Nodes::relay) else { return };
         let wanted = relay.wanted();
@@ -270,7 +273,8 @@ impl WantedTask {
                 Peek::Missing => unlisted.push(symbol.clone()),
             }
         }
-        // Where there is no place the follower asks again. Nobody waits here: the answer is sent.
+        // If the queue is full the follower asks again. Nobody waits here: the quote is sent when
+        // it comes.
         if !listed.is_empty() {
             drop(context.pending.join_listed(&listed));
         }

@@ -1,4 +1,4 @@
-//! The daily instrument list: when it is due, and the lane job that fetches it.
+//! The daily instrument list: decides when it is due, and fetches it in a lane job.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,17 +20,17 @@ use crate::warmers::mailbox::{LOST, Outcomes};
 /// Broker A rebuilds its file about 08:30 IST.
 const READY_AT_S: i64 = 8 * 3600 + 30 * 60;
 
-/// After a failure, and at least between two attempts.
+/// Minimum interval between two attempts with the same token.
 const RETRY_MS: u64 = 5 * 60_000;
 
-/// Two files of megabytes.
+/// Deadline of a fetch: two files of some megabytes.
 const FETCH_DEADLINE_MS: u64 = 90_000;
 
-/// A call keeps its distance from the first file's and from those for quotes, which may be earlier
-/// again and again; all its waits together are at most this long.
+/// Maximum total wait for the broker's rate limit. The two files' calls and the quote polls share
+/// it, and a poll may come first again and again.
 const PACE_WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// What a fetch brought: the list, and broker A's tokens of the universe.
+/// Result of a fetch: the list, and broker A's tokens of the universe.
 pub(crate) type Fetched = Result<(InstrumentList, Tokens), String>;
 
 /// Owner of the fetch's state.
@@ -44,24 +44,24 @@ pub(crate) struct InstrumentsTask {
 /// The last attempt.
 struct Asked {
     at_mono_ms: u64,
-    /// When the token was set that it was made with.
+    /// The time at which the token of the attempt was set.
     token_set_at: Timestamp,
 }
 
 impl InstrumentsTask {
-    /// Nothing has been fetched.
+    /// No fetch has been made yet.
     pub(super) fn new(outcomes: Outcomes<Box<Fetched>>) -> Self {
         Self { outcomes, in_flight: false, asked: None, failure: None }
     }
 
-    /// No fetch is under way.
+    /// Whether no fetch is under way.
     pub(crate) fn is_idle(&self) -> bool {
         !self.in_flight
     }
 
-    /// Starts a fetch if the list is of an earlier day, or read back and broker A's tokens of some
-    /// symbol are unknown, and a token can be had; at once with a new token. `tokens` learn from
-    /// what comes.
+    /// Starts a fetch if a usable token exists and either the list is of an earlier day, or broker
+    /// A's tokens of some symbols are unknown because the list was restored. A new token starts one
+    /// at once. The fetch adds to `tokens`.
     pub(super) fn poll(
         &mut self,
         context: &WarmerContext,
@@ -90,13 +90,13 @@ impl InstrumentsTask {
         let tokens = tokens.clone();
         let (broker_a, lead) = (Arc::clone(&context.broker_a), context.lead.clone());
         self.in_flight = true;
-        // A refusal is told and logged like any other failure.
+        // A refused job is reported and logged like any other failure.
         let _ = self.outcomes.submit(&context.broker_a_lane, FETCH_DEADLINE_MS, move || {
             Box::new(fetch(&broker_a, &lead, tokens, list_date(now)))
         });
     }
 
-    /// Takes in how a fetch ended: `None` where the list at hand stays.
+    /// Takes the result of a fetch; `None` if the current list stays in use.
     pub(super) fn ended(
         &mut self,
         fetched: Option<Box<Fetched>>,
@@ -121,7 +121,7 @@ impl InstrumentsTask {
     }
 }
 
-/// The date of the newest list that the broker can have.
+/// The date of the newest list that the broker can have published.
 fn list_date(now: Timestamp) -> Date {
     let zoned = clock::zoned(now);
     let seconds = i64::from(zoned.hour()) * 3600 + i64::from(zoned.minute()) * 60;
@@ -129,7 +129,7 @@ fn list_date(now: Timestamp) -> Date {
     if seconds >= READY_AT_S { today } else { today.yesterday().unwrap_or(today) }
 }
 
-/// Calls again as long as the broker's rate limit holds the call back for a moment.
+/// Repeats a call while the broker's rate limit delays it, up to `PACE_WAIT_MAX` in all.
 fn paced<T>(call: impl Fn() -> Result<T, BrokerError>) -> Result<T, BrokerError> {
     let parker = coroutines::Parker::current();
     let mut left = PACE_WAIT_MAX;
@@ -138,7 +138,7 @@ fn paced<T>(call: impl Fn() -> Result<T, BrokerError>) -> Result<T, BrokerError>
             Err(BrokerError {
                 kind: BrokerErrorKind::NotReady(Readiness::Paced(wait)), ..
             }) if wait <= left => {
-                // Whole milliseconds, and never none at all.
+                // Round up to whole milliseconds, so that the wait is never zero.
                 let wait_ms = wait.as_millis() as u64 + 1;
                 left = left.saturating_sub(Duration::from_millis(wait_ms));
                 parker.park(wait_ms);

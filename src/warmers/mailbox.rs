@@ -1,5 +1,5 @@
-//! What the scheduler hears, and the mailbox through which requests, jobs and the main thread reach
-//! it.
+//! The scheduler's events, and the mailbox through which requests, jobs and the main thread send
+//! them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,23 +17,23 @@ use crate::warmers::quotes::poll;
 use crate::warmers::signals::fetch;
 use crate::warmers::{follow, instruments, persist, signals as signal_jobs, tell};
 
-/// Events that may wait for the scheduler. Each job under way sends one, kicks and each source's
-/// pushes take one place together, and the end one: there are never so many.
+/// Capacity of the mailbox. Each job under way sends one event. Kicks, the pushes of each source,
+/// the leader's updates and the stop take one place each, so this is never reached.
 const EVENTS_MAX: usize = 64;
 
-/// What the scheduler hears. Outcomes of jobs are `None` where the job was lost.
+/// An event for the scheduler. The outcome of a job is `None` if the job was lost.
 pub(super) enum Event {
-    /// Requests miss symbols; their fetch should not wait for the next poll.
+    /// Requests miss symbols, and their fetch should not wait for the next poll.
     Kick(Place),
-    /// A source gave quotes that nobody asked for.
+    /// A source pushed quotes.
     Pushed(Source, Pushed),
-    /// An update of the leader came.
+    /// An update of the leader arrived.
     Heard(Heard),
-    /// A message of the leader's went out, or did not.
+    /// Sending a message to the followers ended.
     Told(Option<tell::Sent>),
-    /// The same of what this node wants.
+    /// Sending this node's wanted symbols to the leader ended.
     WantTold,
-    /// A look for the leader's list of instruments ended.
+    /// A read of the leader's instrument list ended.
     List(Option<Box<follow::FoundList>>),
     /// A poll of a feed ended.
     Polled(Source, Option<Box<poll::Answer>>),
@@ -56,21 +56,21 @@ pub(super) enum Event {
     Stop,
 }
 
-/// What an operator may change of the market while the service runs.
+/// The market settings that an operator may change while the service runs.
 pub(crate) struct MarketFiles {
     pub calendar: Arc<MarketCalendar>,
     pub universe: Universe,
-    /// Whether running candles are looked at.
+    /// Whether running candles are searched for signals.
     pub provisional_signals: bool,
 }
 
-/// The one place in the mailbox for events of a kind. Dropped, heard or not, it makes room for the
-/// next: a burst of requests or quotes must not fill the mailbox, or the outcome of a job would
-/// find no place.
+/// The single place in the mailbox for events of one kind. Dropping it frees the place for the next
+/// one, whether the event was handled or not. Without this limit a burst of requests or quotes
+/// could fill the mailbox, and the outcome of a job would be lost.
 pub(super) struct Place(Arc<AtomicBool>);
 
 impl Place {
-    /// `None` while an event of the kind waits to be heard.
+    /// `None` while an event of this kind is queued or being handled.
     fn take(taken: &Arc<AtomicBool>) -> Option<Self> {
         (!taken.swap(true, Ordering::SeqCst)).then(|| Self(Arc::clone(taken)))
     }
@@ -108,25 +108,25 @@ impl Mailbox {
         Self { send, receive, kicked: Arc::default() }
     }
 
-    /// For the scheduler, which reads, and for the thread that ends it.
+    /// Splits the mailbox into its sender and the receiver for the scheduler.
     pub(super) fn open(self) -> (EventSender, Receiver<Event>) {
         (EventSender(self.send), self.receive)
     }
 
-    /// What a request calls on the edge when it starts to wait. Never blocks; while a kick waits to
-    /// be heard another is not needed.
+    /// The callback for a request that starts to wait on the edge. Never blocks. Does nothing while
+    /// an earlier kick is queued.
     pub(crate) fn kick(&self) -> Kick {
         let (send, kicked) = (self.send.clone(), Arc::clone(&self.kicked));
         Arc::new(move || {
             if let Some(place) = Place::take(&kicked) {
-                // Refused, it has made room again.
+                // A refused event drops its place, which frees it.
                 drop(send.try_send(Event::Kick(place)));
             }
         })
     }
 
-    /// What the relay calls with an update of the leader. Never blocks; gives it back while the one
-    /// before waits to be heard, or the scheduler has ended.
+    /// The relay's callback for an update of the leader. Never blocks. Returns the update if the
+    /// previous one is still queued or the scheduler has ended.
     pub(crate) fn relay(&self) -> impl Fn(Box<Update>) -> Result<(), Box<Update>> + Send + use<> {
         let (send, taken) = (self.send.clone(), Arc::<AtomicBool>::default());
         move |update| {
@@ -141,8 +141,8 @@ impl Mailbox {
         }
     }
 
-    /// What a source calls that pushes quotes. Never blocks; gives a batch back while the one
-    /// before waits to be heard, or the scheduler has ended.
+    /// The callback for a source that pushes quotes. Never blocks. Returns the batch if the
+    /// previous one is still queued or the scheduler has ended.
     pub fn push(&self, source: Source) -> Push {
         let (send, taken) = (self.send.clone(), Arc::<AtomicBool>::default());
         Box::new(move |batch| {
@@ -172,19 +172,19 @@ impl Default for Mailbox {
 pub(super) struct EventSender(Sender<Event>);
 
 impl EventSender {
-    /// Outcomes of one task's jobs, as the event that `as_event` makes of them.
+    /// A sender for the outcomes of one task's jobs. `as_event` turns each into an event.
     pub(super) fn outcomes<T: Send + 'static>(
         &self,
         as_event: impl Fn(Option<T>) -> Event + Send + Sync + 'static,
     ) -> Outcomes<T> {
         let send = self.0.clone();
-        // Refused only when full, which the mailbox's bound rules out, or when the scheduler has
-        // ended; then nobody waits for the outcome.
+        // Fails only if the mailbox is full, which its capacity rules out, or if the scheduler has
+        // ended and nobody waits for the outcome.
         Outcomes::new(move |outcome| drop(send.try_send(as_event(outcome))))
     }
 
-    /// Waits for room in a full mailbox, which the scheduler drains. A scheduler that has ended
-    /// has ended the process.
+    /// Waits if the mailbox is full, until the scheduler has drained it. If the scheduler has
+    /// ended, the process ends too.
     pub(super) fn send(&self, event: Event) {
         let _ = self.0.send(event);
     }
@@ -192,13 +192,13 @@ impl EventSender {
 
 // ---- Job
 //
-// Jobs that a task of the scheduler sends to a lane, and the way back of what became of them.
+// Jobs that a task of the scheduler sends to a lane, and how their outcomes return.
 
-/// What a job that gave no outcome is said to have failed with.
+/// The reported failure of a job that gave no outcome.
 pub(crate) const LOST: &str = "the job was lost: its lane is full, it came too late or it panicked";
 
-/// Tells the scheduler how the jobs of one task ended. Knows nothing of the scheduler's events: the
-/// scheduler decides which event an outcome becomes.
+/// Reports to the scheduler how the jobs of one task ended. The scheduler decides which event an
+/// outcome becomes.
 pub(crate) struct Outcomes<T>(Arc<dyn Fn(Option<T>) + Send + Sync>);
 
 impl<T> Clone for Outcomes<T> {
@@ -208,23 +208,23 @@ impl<T> Clone for Outcomes<T> {
 }
 
 impl<T: Send + 'static> Outcomes<T> {
-    /// Each outcome goes to `tell`, `None` where the job was lost.
+    /// Passes each outcome to `tell`; `None` if the job was lost.
     pub(crate) fn new(tell: impl Fn(Option<T>) + Send + Sync + 'static) -> Self {
         Self(Arc::new(tell))
     }
 
-    /// For tests without a scheduler.
+    /// Drops every outcome, in tests without a scheduler.
     #[cfg(test)]
     pub(crate) fn ignored() -> Self {
         Self::new(|_| {})
     }
 
-    /// Queues `job` on `lane`. Its outcome is told once, whatever happens: `None` if it panicked,
-    /// was refused or was never run. The task must note that a job is under way before this call,
+    /// Queues `job` on `lane`. Its outcome is reported exactly once: `None` if the job panicked,
+    /// was refused or never ran. The task must note that a job is under way before this call,
     /// because the outcome may arrive at once.
     ///
     /// # Errors
-    /// When the lane's queue is full. The lost outcome is told all the same.
+    /// If the lane's queue is full. The lost outcome is reported as well.
     pub(crate) fn submit(
         &self,
         lane: &Lane,

@@ -1,10 +1,10 @@
-//! Background work that keeps memory fresh: quotes, instruments, the evening's close, signals.
+//! Background tasks that keep memory fresh: quotes, instruments, revaluation at the close, signals.
 //!
 //! One OS thread, the *scheduler*, owns all state of the warmers. It decides when each feed is
-//! asked, takes the answers in, builds and publishes the snapshot, and writes the second cache
-//! level. Work that blocks goes to lanes, and its outcome comes back as an event. Because one
-//! thread changes everything, the warmers share no locks. The scheduler itself never waits for an
-//! upstream or a disk.
+//! polled, takes in the answers, builds and publishes the snapshot, and writes the second cache
+//! level. Blocking work runs on lanes, and its outcome comes back as an event. Because one thread
+//! changes everything, the warmers share no locks. The scheduler itself never waits for an upstream
+//! or a disk.
 
 mod close;
 pub mod context;

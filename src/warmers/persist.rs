@@ -1,8 +1,8 @@
-//! What is written to the second level, and what is read back at start.
+//! Writes to the second level, and restores from it at start.
 //!
-//! Writes go to the cache lane, one at a time, a few seconds apart; what changed meanwhile waits
-//! here. A node whose second level is shared keeps a file of its own beside it, so that over a
-//! restart its prices do not go back, whatever became of the shared server meanwhile.
+//! Writes run on the cache lane, one at a time and at least a second apart. Changes collect here
+//! meanwhile. A node whose second level is shared also keeps a file of its own, so that its prices
+//! do not go back over a restart even if the shared server has lost them.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -18,36 +18,36 @@ use crate::store::{BackupRecord, backups};
 use crate::warmers::context::WarmerContext;
 use crate::warmers::mailbox::{LOST, Outcomes};
 
-/// Between two writes. After a crash prices are at most this much older than those that were shown
-/// before it; a stop writes all.
+/// Minimum interval between two writes. After a crash the restored prices are at most this much
+/// older than those shown before it. A normal stop writes everything.
 pub(crate) const WRITE_INTERVAL_MS: u64 = 1_000;
 
-/// A write that takes longer is given up; the lane's thread goes on with it.
+/// Deadline for a write. The lane's thread may still finish a late one.
 const WRITE_DEADLINE_MS: u64 = 30_000;
 
 const INSTRUMENTS_KEY: &str = "list";
 
-/// How a write ended.
+/// Result of a write.
 pub(crate) type Written = Result<(), String>;
 
 /// Owner of the changes that are not stored yet. Bounded by the symbols of L1.
 pub(crate) struct PersistTask {
     outcomes: Outcomes<Written>,
-    /// The node's own file, where the second level is shared.
+    /// The node's own file, used if the second level is shared.
     own: Option<Arc<dyn SecondLevel>>,
-    /// Whether the second level is written. A follower does not write a shared one.
+    /// Whether this node writes the second level. A follower does not write a shared one.
     writes_l2: bool,
     quotes: HashMap<Symbol, Quote>,
     instruments: Option<Vec<u8>>,
     in_flight: bool,
     /// Why the last write failed; cleared by a success.
     failure: Option<String>,
-    /// `None` before the first write, which is not held back: a process may be killed young.
+    /// `None` before the first write, which goes out at once because a young process may be killed.
     written_mono_ms: Option<u64>,
 }
 
 impl PersistTask {
-    /// Nothing is to be stored yet.
+    /// Starts with nothing to store.
     pub(super) fn new(outcomes: Outcomes<Written>, own: Option<Arc<dyn SecondLevel>>) -> Self {
         Self {
             outcomes,
@@ -61,7 +61,7 @@ impl PersistTask {
         }
     }
 
-    /// Whether this node writes the second level. A follower does not write a shared one.
+    /// Sets whether this node writes the second level.
     pub(crate) fn set_writes_l2(&mut self, writes_l2: bool) {
         if self.writes_l2 && !writes_l2 {
             self.failure = None;
@@ -76,19 +76,19 @@ impl PersistTask {
         self.writes_l2 || self.own.is_some()
     }
 
-    /// A quote that L1 took.
+    /// Notes a quote that L1 accepted.
     pub(crate) fn add_quote(&mut self, quote: &Quote) {
         if self.keeps() {
             self.quotes.insert(quote.symbol.clone(), quote.clone());
         }
     }
 
-    /// A new instrument list.
+    /// Notes a new instrument list.
     pub(crate) fn add_instruments(&mut self, list: &InstrumentList) {
         self.instruments = self.keeps().then(|| list.to_bytes());
     }
 
-    /// Sends what has changed to the cache lane, if it is time.
+    /// Sends the changes to the cache lane, if a write is due.
     pub(super) fn poll(&mut self, context: &WarmerContext, now_mono_ms: u64) {
         let since = self.written_mono_ms.map(|at| now_mono_ms.saturating_sub(at));
         let early = since.is_some_and(|since_ms| since_ms < WRITE_INTERVAL_MS);
@@ -102,7 +102,7 @@ impl PersistTask {
         let lead = context.lead.clone();
         self.in_flight = true;
         let submitted = self.outcomes.submit(&context.cache_lane, WRITE_DEADLINE_MS, move || {
-            // The own file first: a shared server may take seconds to fail.
+            // Write the own file first: a shared server may take seconds to fail.
             work.store(own.as_deref(), l2.as_deref(), now_ms).map_err(|error| {
                 if matches!(error, L2Error::Deposed) {
                     lead.fenced(Fence::Cache);
@@ -115,7 +115,7 @@ impl PersistTask {
         }
     }
 
-    /// Notes how a write ended.
+    /// Takes the result of a write.
     pub(super) fn ended(&mut self, written: Option<Written>) {
         self.in_flight = false;
         self.failure = written.unwrap_or_else(|| Err(LOST.to_owned())).err();
@@ -126,7 +126,7 @@ impl PersistTask {
         self.failure.is_some()
     }
 
-    /// Stores everything now, on the calling thread; for the end of the process.
+    /// Stores everything now, on the calling thread. Used when the process ends.
     pub(crate) fn store_now(&mut self, l2: &dyn SecondLevel, now_ms: i64) {
         let work = self.take();
         if let Err(error) = work.store(self.own.as_deref(), self.writes_l2.then_some(l2), now_ms) {
@@ -152,7 +152,8 @@ struct Work {
 }
 
 impl Work {
-    /// Stores all in both, whatever one of them says. The failure of the second counts more.
+    /// Writes everything to both levels, even if one fails. The failure of the second level takes
+    /// precedence.
     fn store(
         self,
         own: Option<&dyn SecondLevel>,
@@ -171,7 +172,7 @@ impl Work {
     }
 }
 
-/// Brings back what the second level and the node's own file have, the newer of both.
+/// Restores from the second level and the node's own file. The newer value of each wins.
 pub(super) fn restore(context: &WarmerContext) {
     let (now, now_mono_ms) = (context.clock.now(), context.clock.monotonic_ms());
     let mut lists = Vec::new();
@@ -191,7 +192,7 @@ pub(super) fn restore(context: &WarmerContext) {
     }
 }
 
-/// The instrument list of the last run.
+/// The instrument list that `level` has stored.
 pub(crate) fn stored_instruments(level: &dyn SecondLevel) -> Option<InstrumentList> {
     let record = level.load(Kind::Instruments, INSTRUMENTS_KEY).ok()??;
     match InstrumentList::from_bytes(&record.bytes) {
@@ -205,17 +206,16 @@ pub(crate) fn stored_instruments(level: &dyn SecondLevel) -> Option<InstrumentLi
 
 // ---- Store check
 //
-// Checks the store every few seconds, on a lane of its own.
+// Checks the store every few seconds, on its own lane.
 //
-// The check notices a disk that works again although nobody writes, what an operator's command
-// changed in the store, the result of the last backup, and the state of the signing key. With it
-// goes what the edge has noted to be written without haste.
+// The check notices a disk that works again without a write, changes by an operator's command, the
+// result of the last backup, and the state of the signing key. It also writes the networks that the
+// edge has noted.
 
-/// Between two checks, which is how long a file that works again, or a user who was disabled, may
-/// go unnoticed.
+/// Interval between two checks. A repaired disk or a disabled user may go unnoticed for this long.
 const CHECK_INTERVAL_MS: u64 = 5_000;
 
-/// More than the check's own waits together.
+/// Longer than all waits of a check together.
 const CHECK_DEADLINE_MS: u64 = 10_000;
 
 /// Owner of the store's checks.
@@ -223,18 +223,18 @@ pub(crate) struct StoreCheck {
     outcomes: Outcomes<()>,
     in_flight: bool,
     checked_mono_ms: Option<u64>,
-    /// As the last check read it.
+    /// The backup record at the last check.
     backup: Arc<ArcSwapOption<BackupRecord>>,
 }
 
 impl StoreCheck {
-    /// The store has not been checked.
+    /// No check has been made yet.
     pub(super) fn new(outcomes: Outcomes<()>) -> Self {
         Self { outcomes, in_flight: false, checked_mono_ms: None, backup: Arc::default() }
     }
 
-    /// Sends a check to its lane, if it is time and the last one has ended. `exchange_ms` is the
-    /// newest time that a price has.
+    /// Sends a check to its lane if one is due and the last one has ended. `exchange_ms` is the
+    /// exchange's time of the newest price.
     pub(super) fn poll(
         &mut self,
         context: &WarmerContext,
@@ -267,12 +267,12 @@ impl StoreCheck {
         }
     }
 
-    /// What became of the last backup; `None` where none was ever tried.
+    /// Result of the last backup; `None` if none was ever tried.
     pub(crate) fn last_backup(&self) -> Option<BackupRecord> {
         self.backup.load().as_deref().copied()
     }
 
-    /// A check ended, or was lost. Its result is in the store's health.
+    /// Notes that a check ended or was lost. Its result is in the store's health.
     pub(super) fn ended(&mut self) {
         self.in_flight = false;
     }
@@ -281,7 +281,7 @@ impl StoreCheck {
 fn read_backup_record(state_dir: &Path, backup: &ArcSwapOption<BackupRecord>) {
     match backups::read(state_dir) {
         Ok(found) => backup.store(found.map(Arc::new)),
-        // The record read before stays.
+        // The previous record stays in use.
         Err(error) => tracing::debug!(%error, "backup record not read"),
     }
 }

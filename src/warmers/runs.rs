@@ -1,6 +1,6 @@
-//! Counts the warmers' runs: how many, how many failed, when the last one succeeded.
+//! Counts each warmer's runs and failures, with the time of the last success.
 //!
-//! State of the scheduler's thread, which alone counts. Decides nothing.
+//! Belongs to the scheduler's thread. Only counts.
 
 use crate::base::Clock;
 use crate::brokers::{BrokerError, BrokerErrorKind};
@@ -13,10 +13,10 @@ use crate::warmers::quotes::feed_state::Ended;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Runs {
     pub runs: u64,
-    /// Of these, how many failed.
+    /// Runs that failed.
     pub failures: u64,
-    /// End of the last one that did not fail, in milliseconds since the Unix epoch by the machine's
-    /// own clock, whatever the service's reads; `None` before the first.
+    /// End of the last successful run, in Unix milliseconds of the machine's clock, even if the
+    /// service runs on another; `None` before the first.
     pub succeeded_ms: Option<i64>,
 }
 
@@ -25,12 +25,12 @@ pub(crate) struct WarmerStats {
     machine: Clock,
     /// In the order of [`Warmer::ALL`].
     runs: [Runs; Warmer::ALL.len()],
-    /// A poll ended since the snapshot was last made.
+    /// A poll has ended since the last snapshot was made.
     poll_ended: bool,
 }
 
 impl WarmerStats {
-    /// Nothing counted yet.
+    /// Starts with no runs.
     pub(crate) fn new(machine: Clock) -> Self {
         Self { machine, runs: Default::default(), poll_ended: false }
     }
@@ -40,7 +40,7 @@ impl WarmerStats {
         self.runs[warmer as usize]
     }
 
-    /// Counts the run whose end an event tells. Polls are counted after they were judged: see
+    /// Counts the run whose end an event reports. Polls are counted after they were judged: see
     /// [`polled`](Self::polled).
     pub(super) fn hear(&mut self, event: &Event, context: &WarmerContext) {
         let (warmer, succeeded) = match event {
@@ -69,7 +69,7 @@ impl WarmerStats {
         }
     }
 
-    /// Counts a poll as it was judged.
+    /// Counts a poll by its judged result.
     pub(crate) fn polled(&mut self, ended: &Ended) {
         match ended {
             Ended::NotAsked => return,
@@ -79,7 +79,8 @@ impl WarmerStats {
         self.poll_ended = true;
     }
 
-    /// The snapshot was made anew, as in each tick; `fresh`: there is one that is not stale.
+    /// Counts a run of the index warmer if a poll has ended since the last snapshot. `fresh`: there
+    /// is a snapshot, and it is not stale.
     pub(crate) fn snapshot(&mut self, fresh: bool) {
         if std::mem::take(&mut self.poll_ended) {
             self.ended(Warmer::Index, fresh);
@@ -101,7 +102,7 @@ fn is_ok<T, E>(outcome: Option<&Result<T, E>>) -> bool {
     outcome.is_some_and(Result::is_ok)
 }
 
-/// Whether a call succeeded; `None` where it did not go out.
+/// Whether a call succeeded; `None` if it was not made.
 fn called<T>(outcome: Option<&Result<T, BrokerError>>) -> Option<bool> {
     match outcome {
         Some(Err(BrokerError { kind: BrokerErrorKind::NotReady(_), .. })) => None,

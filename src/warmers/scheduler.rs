@@ -1,8 +1,8 @@
-//! The scheduler: owns every task, gives each its turn, and hands the tasks what arrives.
+//! The scheduler: owns every task, runs the tasks in order, and passes events to them.
 //!
-//! A task decides what to do when it has its turn, and keeps its state to itself. Which task runs
-//! when, and who goes first where several want the same feed, is decided here and nowhere else.
-//! Runs on the thread `warm`.
+//! Each task decides what to do when it is run, and keeps its state to itself. Only the scheduler
+//! decides the order of the tasks, and which comes first if several want the same feed. Runs on the
+//! thread `warm`.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -37,13 +37,13 @@ use crate::warmers::runs::WarmerStats;
 use crate::warmers::signals::{Said, SignalsTask, Turn as SignalsTurn};
 use crate::warmers::tell::TellTask;
 
-/// Longest sleep: health, `Date` and staleness are looked at this often.
+/// Longest sleep: health, `Date` and staleness are checked this often.
 const TICK_MS: u64 = 200;
 
-/// Symbols that nobody waits for any more are forgotten after this.
+/// Symbols that nobody waits for are forgotten after this.
 const UNWANTED_MS: u64 = 60_000;
 
-/// Every task as it stands, for the report of the service's state.
+/// The state of every task, for the report on the service.
 pub struct Seen<'a> {
     pub(crate) context: &'a WarmerContext,
     pub(crate) status: &'a MarketStatus,
@@ -79,7 +79,7 @@ pub(crate) struct Scheduler {
     tell: TellTask,
     wanted: WantedTask,
     follow: FollowTask,
-    /// In which epoch this node led, and whether it asked, when last looked.
+    /// The epoch in which this node led at the last check, and whether it polled feeds then.
     led: Option<Epoch>,
     asked: bool,
     store_check: StoreCheck,
@@ -88,12 +88,13 @@ pub(crate) struct Scheduler {
     started_mono_ms: u64,
     /// The second, by the wall clock, of the last health report.
     reported_s: i64,
-    /// The signals task still works on the universe before.
+    /// The signals task still works on the previous universe.
     universe_changed: bool,
 }
 
 impl Scheduler {
-    /// At rest; [`restore`](Self::restore) and [`run`](Self::run) follow.
+    /// Creates a scheduler that does nothing yet; [`restore`](Self::restore) and [`run`](Self::run)
+    /// follow.
     pub(super) fn new(context: WarmerContext, events: &EventSender, report: Reporter) -> Self {
         let now_mono_ms = context.clock.monotonic_ms();
         let polled =
@@ -117,7 +118,7 @@ impl Scheduler {
                 now_mono_ms,
             ),
             led: None,
-            // Alone, nothing has to be taken over.
+            // A single node takes over from nobody.
             asked: context.lead.role() == Role::Alone,
             store_check: StoreCheck::new(events.outcomes(|_| Event::StoreChecked)),
             stats: WarmerStats::new(Clock::system()),
@@ -130,7 +131,7 @@ impl Scheduler {
         }
     }
 
-    /// Brings back what was stored: served at once, marked stale.
+    /// Restores the stored state. It is served at once, marked stale.
     pub(super) fn restore(&mut self) {
         let context = &self.context;
         persist::restore(context);
@@ -138,7 +139,7 @@ impl Scheduler {
         self.tick();
     }
 
-    /// Works until [`Event::Stop`].
+    /// Runs until [`Event::Stop`].
     pub(super) fn run(mut self, events: &Receiver<Event>) {
         loop {
             let (clock, sleep_ms) = (&self.context.clock, self.sleep_ms());
@@ -159,7 +160,7 @@ impl Scheduler {
         }
     }
 
-    /// Hands an event to the task that it concerns. False at the end.
+    /// Passes an event to its task. False if the scheduler should end.
     fn hear(&mut self, event: Event) -> bool {
         self.stats.hear(&event, &self.context);
         let now_mono_ms = self.context.clock.monotonic_ms();
@@ -174,7 +175,7 @@ impl Scheduler {
                 });
                 self.stats.polled(&ended);
             }
-            // Its own ticks are old news to a node that is told all nodes' prices.
+            // A follower ignores ticks of its own: it receives prices from the leader.
             Event::Pushed(Source::BrokerA, _) if !self.context.lead.may_ask() => {}
             Event::Pushed(source, Pushed { batch, .. }) => {
                 let ticked_mono_ms = batch.times.asked_mono_ms;
@@ -227,7 +228,7 @@ impl Scheduler {
         true
     }
 
-    /// Counts a write that the store refused because another node has led since.
+    /// Counts and logs a write that the store refused because another node has led since.
     fn note_fence(&self, error: Option<&StoreError>) {
         if error == Some(&StoreError::Deposed) {
             tracing::warn!("another node has led since; the evening's work here is dropped");
@@ -235,7 +236,7 @@ impl Scheduler {
         }
     }
 
-    /// Lets `take` judge quotes and put them where requests read them.
+    /// Calls `take`, which judges quotes and stores them where requests read them.
     fn take_quotes<T>(
         &mut self,
         take: impl FnOnce(&mut QuotesTask, &mut QuoteSinks<'_>) -> T,
@@ -246,8 +247,8 @@ impl Scheduler {
         take(quotes, &mut QuoteSinks { context, snapshot, persist, tell, beside })
     }
 
-    /// Takes in what the leader tells. A node that leads itself hears its own words, or those of a
-    /// leader before it.
+    /// Takes in an update of the leader. A node that leads ignores it: the update is its own or an
+    /// earlier leader's.
     fn hear_leader(&mut self, update: Update, now_mono_ms: u64) {
         if self.context.lead.epoch().is_some() {
             return;
@@ -262,7 +263,7 @@ impl Scheduler {
         );
     }
 
-    /// Looks whether this node leads, and goes over to what it does then.
+    /// Checks whether this node leads, and switches the tasks accordingly.
     fn follow_leadership(&mut self, now_mono_ms: u64) {
         let Self { context, persist, tell, .. } = self;
         let leads = context.lead.epoch();
@@ -292,8 +293,9 @@ impl Scheduler {
         (self.led, self.asked) = (leads, asks);
     }
 
-    /// Gives each task its turn. The order is that of their claims on the feeds: the close comes
-    /// before polls, which after it would take every call of a feed; candles take what both leave.
+    /// Runs each task. The order is that of their claims on the feeds. The close comes before quote
+    /// polls, which would otherwise take every call of a feed. Candles use the calls that both
+    /// leave.
     fn tick(&mut self) {
         let now_mono_ms = self.context.clock.monotonic_ms();
         self.follow_leadership(now_mono_ms);
@@ -331,7 +333,8 @@ impl Scheduler {
         self.context.heartbeat.beat(now_mono_ms, self.snapshot.serving());
     }
 
-    /// Leaves polls every other call of a feed, and all of them while requests wait.
+    /// Runs the close, which leaves every other call of a feed to polls, and all of them while
+    /// requests wait.
     fn poll_close(&mut self, now_mono_ms: u64) {
         let turn = CloseTurn { requests_wait: self.quotes.is_urgent(&self.context), now_mono_ms };
         self.close.poll(&self.context, self.quotes.feeds(), turn);
@@ -382,8 +385,8 @@ impl Scheduler {
     }
 
     fn sleep_ms(&self) -> u64 {
-        // Only a feed that paces itself can become ready between two ticks, and a price becomes
-        // stale in its own moment.
+        // Only a feed that paces itself can become ready between two ticks. A price becomes stale
+        // at an exact time.
         let feeds_ms = self.quotes.feeds().wait_ms().unwrap_or(TICK_MS);
         let now_mono_ms = self.context.clock.monotonic_ms();
         let told_ms = self.tell.wait_ms(now_mono_ms);
@@ -391,7 +394,7 @@ impl Scheduler {
         feeds_ms.min(self.signals.wait_ms(&self.context)).min(snapshot_ms).clamp(1, TICK_MS)
     }
 
-    /// Takes the operator's market files into use: the calendar at once, the universe when
+    /// Uses the operator's new market files: the calendar at once, the universe as soon as
     /// [`follow_universe`] can.
     ///
     /// [`follow_universe`]: Self::follow_universe
@@ -404,8 +407,8 @@ impl Scheduler {
         }
     }
 
-    /// Goes over to the new universe as soon as nothing is under way for the old one. What is
-    /// stored of each symbol stays, and is read again for those that are in the new one.
+    /// Switches to the new universe once no work on the old one is under way. The stored candles of
+    /// each symbol stay, and those of the new universe are read again.
     fn follow_universe(&mut self) {
         if self.universe_changed && self.signals.is_idle() && self.instruments.is_idle() {
             self.universe_changed = false;
@@ -426,7 +429,7 @@ fn signals_task(context: &WarmerContext, events: &EventSender) -> SignalsTask {
 //
 // Starts and ends the scheduler's thread. A panic in it ends the process.
 
-/// Longest wait for the last log line of a process that ends by a panic here.
+/// Longest wait for the last log line if a panic here ends the process.
 const LOG_FLUSH_MAX: Duration = Duration::from_secs(1);
 
 /// The running scheduler.
@@ -436,12 +439,12 @@ pub struct Warmers {
 }
 
 impl Warmers {
-    /// Restores what the second level kept (quotes and the snapshot, both marked stale), then
-    /// starts the scheduler. Blocks for the restore: call it before listening, so that the first
-    /// client is served.
+    /// Restores the second level's quotes and snapshot, both marked stale, then starts the
+    /// scheduler. Blocks for the restore. Call it before listening, so that the first client is
+    /// served.
     ///
     /// # Errors
-    /// When the thread cannot be started.
+    /// If the thread cannot be started.
     pub fn start(context: WarmerContext, mailbox: Mailbox, report: Reporter) -> io::Result<Self> {
         let (events, received) = mailbox.open();
         let mut scheduler = Scheduler::new(context, &events, report);
@@ -451,8 +454,9 @@ impl Warmers {
                 if staged::is_set() {
                     resume_unwind(panic);
                 }
-                // What is published would stand still and look fresh. A restart serves again at
-                // once, from the second level and marked stale.
+                // The published values would stop changing and still look fresh. After a restart
+                // the service answers at once, with values from the second level that are marked
+                // stale.
                 tracing::error!("the scheduler panicked; ending the process");
                 log::flush(LOG_FLUSH_MAX);
                 std::process::exit(Exit::Internal as i32);
@@ -461,17 +465,16 @@ impl Warmers {
         Ok(Self { events, thread })
     }
 
-    /// Takes other market files into use, the universe as soon as no work on the old one is under
-    /// way.
+    /// Uses other market files: the universe once no work on the old one is under way.
     pub(crate) fn take_files(&self, files: MarketFiles) {
         self.events.send(Event::Files(Box::new(files)));
     }
 
-    /// Ends the scheduler after it has stored what is not stored yet.
+    /// Ends the scheduler after it has written everything that is not stored yet.
     pub fn stop(mut self) {
         self.events.send(Event::Stop);
         if let Some(thread) = self.thread.take() {
-            // Its panics were caught, and ended the process.
+            // A panic was caught, and ended the process.
             let _ = thread.join();
         }
     }

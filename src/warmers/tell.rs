@@ -1,5 +1,5 @@
-//! The leader's side of the relay: collects changes and sends them, at most each quarter of a
-//! second, and each second all the same, so that silence means that something is wrong.
+//! The leader's side of the relay: collects changes and sends them, at most every 250 ms. A message
+//! goes out each second even without changes, so that silence means a fault.
 
 use std::collections::HashSet;
 
@@ -13,29 +13,29 @@ use crate::warmers::context::WarmerContext;
 use crate::warmers::mailbox::{LOST, Outcomes};
 use crate::warmers::signals::look::ShownProvisional;
 
-/// Between two messages.
+/// Minimum interval between two messages.
 const APART_MS: u64 = 250;
 
-/// A message goes out after this, whether something changed or not.
+/// A message goes out after this even if nothing changed.
 const HEARTBEAT_MS: u64 = 1_000;
 
-/// A message that takes longer is given up. The relay's own deadlines are shorter.
+/// Deadline for sending a message. The relay's own deadlines are shorter.
 const TELL_DEADLINE_MS: u64 = 5_000;
 
-/// Most quotes of one message: two of broker A's batches, some 150 KiB. What does not fit goes with
-/// the next.
+/// Maximum quotes in one message: two of broker A's batches, some 150 KiB. The rest goes with the
+/// next message.
 const QUOTES_MAX: usize = 1_000;
 
-/// Symbols without a source that are sent at once; more are left to each node's own asking.
+/// Maximum unknown symbols in one message. Beyond it each node finds out for itself.
 const UNKNOWN_MAX: usize = 200;
 
-/// How a message went out.
+/// Result of sending a message.
 pub(crate) type Sent = Result<(), SendError>;
 
 /// Owner of the changes that are to be sent. Bounded by the symbols of L1.
 pub(crate) struct TellTask {
     outcomes: Outcomes<Sent>,
-    /// The epoch in which this node sends; `None` where it does not.
+    /// The epoch in which this node sends; `None` if it does not lead.
     epoch: Option<Epoch>,
     quotes: HashSet<Symbol>,
     unknown: HashSet<Symbol>,
@@ -49,7 +49,7 @@ pub(crate) struct TellTask {
 }
 
 impl TellTask {
-    /// Nothing is to be sent.
+    /// Starts with nothing to send.
     pub(crate) fn new(outcomes: Outcomes<Sent>) -> Self {
         Self {
             outcomes,
@@ -64,7 +64,7 @@ impl TellTask {
         }
     }
 
-    /// From now on this node sends in `epoch`, or not at all.
+    /// Sets the epoch in which this node sends; `None` stops it. A change drops what was collected.
     pub(crate) fn set_epoch(&mut self, epoch: Option<Epoch>) {
         if epoch != self.epoch {
             self.epoch = epoch;
@@ -74,21 +74,21 @@ impl TellTask {
         }
     }
 
-    /// A quote was brought or confirmed.
+    /// Notes a quote that a feed sent or confirmed.
     pub(crate) fn add_quote(&mut self, symbol: &Symbol) {
         if self.epoch.is_some() && !self.quotes.contains(symbol) {
             self.quotes.insert(symbol.clone());
         }
     }
 
-    /// No source knows it.
+    /// Notes a symbol that no source knows.
     pub(crate) fn add_unknown(&mut self, symbol: Symbol) {
         if self.epoch.is_some() && self.unknown.len() < UNKNOWN_MAX {
             self.unknown.insert(symbol);
         }
     }
 
-    /// Sends a message, if one is due. `running`: what is shown of running candles.
+    /// Sends a message if one is due. `running`: the published signals of running candles.
     pub(crate) fn poll(
         &mut self,
         context: &WarmerContext,
@@ -114,7 +114,7 @@ impl TellTask {
             RunningSignals::of(list, shown.until_mono_ms, now_mono_ms)
         });
         let relay = nodes.relay().cloned();
-        // A refusal is reported and logged like any other failure.
+        // A refused job is reported and logged like any other failure.
         let _ = self.outcomes.submit(&nodes.lane, TELL_DEADLINE_MS, move || {
             relay.map_or(Ok(()), |relay| relay.send(epoch, update))
         });
@@ -129,7 +129,8 @@ impl TellTask {
         }
     }
 
-    /// Everything of the snapshot, so that one message makes a whole one, and what has changed.
+    /// Builds a message: all quotes of the snapshot, so that one message suffices for a whole
+    /// snapshot, and the changes since the last.
     fn update(&mut self, context: &WarmerContext, evening: Evening, now_mono_ms: u64) -> Update {
         let indices = context.indices.all().map(|index| index.symbol.clone());
         let room = QUOTES_MAX.saturating_sub(context.indices.all().count());
@@ -152,7 +153,7 @@ impl TellTask {
         update
     }
 
-    /// Notes how a message went out. True: a newer leader sends.
+    /// Takes the result of a message. True if a newer leader sends.
     pub(crate) fn ended(&mut self, sent: Option<Sent>) -> bool {
         self.in_flight = false;
         let carried = std::mem::take(&mut self.under_way);
@@ -165,11 +166,12 @@ impl TellTask {
             }
             Err(SendError::Deposed) => true,
             Err(SendError::Unavailable(failure)) => {
-                // Once: the text differs with each try.
+                // Log once: the text differs with each attempt.
                 if !std::mem::replace(&mut self.is_failing, true) {
                     tracing::warn!(failure, "the other nodes cannot be told");
                 }
-                // The next message carries them; a quote that it misses is as old as it was.
+                // The next message carries them again. A quote that it leaves out stays as old as
+                // it was.
                 if self.epoch.is_some() {
                     self.quotes.extend(carried);
                 }
