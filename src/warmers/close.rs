@@ -126,7 +126,6 @@ impl CloseTask {
         self.work.is_some()
     }
 
-    /// Sends the next store job.
     fn use_store(&mut self, context: &WarmerContext, now_mono_ms: u64) {
         // The leadership may have ended since this tick began.
         let Some(epoch) = context.lead.epoch() else { return };
@@ -230,7 +229,6 @@ impl CloseTask {
         self.calls.asks_now(source, now_mono_ms)
     }
 
-    /// Counts of the last run.
     pub(crate) fn counts(&self) -> &HealthClose {
         &self.counts
     }

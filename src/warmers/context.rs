@@ -146,7 +146,6 @@ pub struct Heartbeat {
 }
 
 impl Heartbeat {
-    /// Notes a finished tick.
     pub(crate) fn beat(&self, now_mono_ms: u64, serving: Option<Serving>) {
         if serving != self.serving() {
             self.serving.store(serving.map(Arc::new));
@@ -185,7 +184,6 @@ impl Reloads {
         self.refused_ms.store(now.as_millisecond(), Ordering::Relaxed);
     }
 
-    /// Notes a successful reload.
     pub(crate) fn taken(&self) {
         self.refused_ms.store(0, Ordering::Relaxed);
     }

@@ -245,7 +245,6 @@ pub(crate) struct WantedTask {
 }
 
 impl WantedTask {
-    /// Starts without any wanted symbol.
     pub(crate) fn new() -> Self {
         Self { known: HashSet::new() }
     }

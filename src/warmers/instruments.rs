@@ -49,12 +49,10 @@ struct Asked {
 }
 
 impl InstrumentsTask {
-    /// No fetch has been made yet.
     pub(super) fn new(outcomes: Outcomes<Box<Fetched>>) -> Self {
         Self { outcomes, in_flight: false, asked: None, failure: None }
     }
 
-    /// Whether no fetch is under way.
     pub(crate) fn is_idle(&self) -> bool {
         !self.in_flight
     }
@@ -115,7 +113,6 @@ impl InstrumentsTask {
         }
     }
 
-    /// Whether the last fetch failed.
     pub(crate) fn is_failing(&self) -> bool {
         self.failure.is_some()
     }

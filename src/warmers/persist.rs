@@ -47,7 +47,6 @@ pub(crate) struct PersistTask {
 }
 
 impl PersistTask {
-    /// Starts with nothing to store.
     pub(super) fn new(outcomes: Outcomes<Written>, own: Option<Arc<dyn SecondLevel>>) -> Self {
         Self {
             outcomes,
@@ -83,7 +82,6 @@ impl PersistTask {
         }
     }
 
-    /// Notes a new instrument list.
     pub(crate) fn add_instruments(&mut self, list: &InstrumentList) {
         self.instruments = self.keeps().then(|| list.to_bytes());
     }
@@ -121,7 +119,6 @@ impl PersistTask {
         self.failure = written.unwrap_or_else(|| Err(LOST.to_owned())).err();
     }
 
-    /// Whether the last write failed.
     pub(crate) fn is_failing(&self) -> bool {
         self.failure.is_some()
     }
@@ -228,7 +225,6 @@ pub(crate) struct StoreCheck {
 }
 
 impl StoreCheck {
-    /// No check has been made yet.
     pub(super) fn new(outcomes: Outcomes<()>) -> Self {
         Self { outcomes, in_flight: false, checked_mono_ms: None, backup: Arc::default() }
     }

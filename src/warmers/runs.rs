@@ -30,12 +30,10 @@ pub(crate) struct WarmerStats {
 }
 
 impl WarmerStats {
-    /// Starts with no runs.
     pub(crate) fn new(machine: Clock) -> Self {
         Self { machine, runs: Default::default(), poll_ended: false }
     }
 
-    /// The counts of one warmer.
     pub(crate) fn of(&self, warmer: Warmer) -> Runs {
         self.runs[warmer as usize]
     }

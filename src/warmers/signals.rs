@@ -147,7 +147,6 @@ impl SignalsTask {
         }
     }
 
-    /// Sets the epoch in which this node leads.
     pub(crate) fn set_epoch(&mut self, epoch: Epoch) {
         self.epoch = epoch;
     }
@@ -527,10 +526,8 @@ impl SignalsTask {
 //
 // Results of jobs of the lane `signals`.
 
-/// Result of a job.
 pub(super) type Outcome = Result<Done, StoreError>;
 
-/// A job's success.
 pub(crate) enum Done {
     Loaded(Vec<CandleHistory>, Shown),
     Taken(Taken),

@@ -49,7 +49,6 @@ pub(crate) struct TellTask {
 }
 
 impl TellTask {
-    /// Starts with nothing to send.
     pub(crate) fn new(outcomes: Outcomes<Sent>) -> Self {
         Self {
             outcomes,

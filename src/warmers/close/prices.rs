@@ -79,7 +79,6 @@ pub(crate) struct PriceCalls {
 }
 
 impl PriceCalls {
-    /// No call has been made yet.
     pub(crate) fn new(outcomes: [Outcomes<Box<Answer>>; Source::ALL.len()]) -> Self {
         Self { broker_a: Call::default(), public: Call::default(), outcomes }
     }
@@ -218,10 +217,8 @@ const SYMBOLS_PAGE: usize = 1_000;
 /// Closing prices of one date.
 pub(crate) type Closes = HashMap<Symbol, ClosingPrice>;
 
-/// Result of a job.
 pub(crate) type Outcome = Result<Done, StoreError>;
 
-/// A job's success.
 pub(crate) enum Done {
     Looked(Looked),
     Kept,

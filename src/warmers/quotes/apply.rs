@@ -192,7 +192,6 @@ pub(crate) struct SnapshotTask {
 }
 
 impl SnapshotTask {
-    /// Starts without a snapshot.
     pub(crate) fn new() -> Self {
         Self { published: None, signals: ShownSignals::none(), stands_until_mono_ms: u64::MAX }
     }
@@ -230,7 +229,6 @@ impl SnapshotTask {
         Some(Unshown { snapshot, signals, made })
     }
 
-    /// Publishes a built snapshot.
     pub(crate) fn show(&mut self, context: &WarmerContext, unshown: Unshown) {
         let Unshown { snapshot, signals, made } = unshown;
         self.signals = signals;

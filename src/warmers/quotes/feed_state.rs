@@ -103,7 +103,6 @@ pub(crate) enum Ended {
 }
 
 impl FeedState {
-    /// A feed that has not been asked yet.
     pub(crate) fn new(
         feed: Arc<dyn MarketFeed>,
         lane: Arc<Lane>,
@@ -155,7 +154,6 @@ impl FeedState {
         self.feed.readiness()
     }
 
-    /// Sets how often it is polled.
     pub(crate) fn set_pace(&mut self, pace: Pace) {
         self.pace = pace;
     }
@@ -165,7 +163,6 @@ impl FeedState {
         self.succeeded_mono_ms
     }
 
-    /// Its clock, measured by its indices.
     pub(crate) fn time(&self) -> &FeedTime {
         &self.time
     }
@@ -371,7 +368,6 @@ impl FeedState {
         quote.as_of = self.time.witness_as_of(exchange).map_or(latest, |index| index.min(latest));
     }
 
-    /// Whether a symbol is one of its leads.
     pub(crate) fn leads_with(&self, symbol: &Symbol) -> bool {
         self.leads.contains(symbol)
     }
@@ -429,7 +425,6 @@ impl FeedState {
         (self.taken.take(), self.reclaimed)
     }
 
-    /// Notes the result of a poll.
     pub(crate) fn ended(&mut self, ended: &Ended) {
         self.in_flight_since_mono_ms = None;
         self.indices_only = matches!(ended, Ended::Refused(_));

@@ -25,7 +25,6 @@ pub(crate) struct Feeds {
 }
 
 impl Feeds {
-    /// No feed has been polled yet.
     pub(crate) fn new(context: &WarmerContext) -> Self {
         let pace = |source| Pace::of(source, context.interval_ms(source), false);
         let state = |feed: Arc<dyn MarketFeed>, lane| {

@@ -36,7 +36,6 @@ pub(crate) struct QuotesTask {
 }
 
 impl QuotesTask {
-    /// No feed has been polled yet.
     pub(crate) fn new(
         context: &WarmerContext,
         outcomes: [Outcomes<Box<Answer>>; Source::ALL.len()],

@@ -47,7 +47,6 @@ pub(crate) struct Eased {
 }
 
 impl TickingTask {
-    /// No symbol is subscribed yet.
     pub(crate) fn new() -> Self {
         Self { told_s: 0, is_live: false, stopped_mono_ms: None, calls: 1, log: TickLog::new() }
     }
@@ -62,7 +61,6 @@ impl TickingTask {
         &self.log
     }
 
-    /// Notes a pushed batch.
     pub(crate) fn pushed(&mut self, source: Source, batch: &Batch, now_mono_ms: u64) {
         if source == Source::BrokerA {
             self.log.pushed(&batch.quotes, now_mono_ms);
@@ -187,12 +185,10 @@ impl Last {
 }
 
 impl TickLog {
-    /// No tick has arrived yet.
     pub(crate) fn new() -> Self {
         Self { last: BoundedMap::evicting_in_batches(SYMBOLS_MAX), disagreements: 0 }
     }
 
-    /// Notes ticks.
     pub(crate) fn pushed(&mut self, quotes: &[Quote], now_mono_ms: u64) {
         for quote in quotes {
             self.put(Last::of(quote, now_mono_ms));

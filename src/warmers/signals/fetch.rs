@@ -84,7 +84,6 @@ enum Purpose {
 }
 
 impl CandleCalls {
-    /// No call has been made yet.
     pub(crate) fn new(outcomes: [Outcomes<Box<Answer>>; Source::ALL.len()]) -> Self {
         Self {
             broker_a: Call::default(),
@@ -94,7 +93,6 @@ impl CandleCalls {
         }
     }
 
-    /// Whether no call is under way.
     pub(crate) fn is_idle(&self) -> bool {
         self.broker_a.asked.is_none() && self.public.asked.is_none()
     }
@@ -128,7 +126,6 @@ impl CandleCalls {
         self.arrived.clear();
     }
 
-    /// The next answer to be stored.
     pub(crate) fn next_arrived(&mut self) -> Option<Arrived> {
         self.arrived.pop_front()
     }
@@ -272,7 +269,6 @@ impl CandleCalls {
         call.asked.is_some() && call.asked_mono_ms == Some(now_mono_ms)
     }
 
-    /// Whether a call to broker A is under way.
     pub(crate) fn is_asking_broker_a(&self) -> bool {
         self.broker_a.asked.is_some()
     }

@@ -105,12 +105,10 @@ impl TrackedSymbol {
         &self.symbol
     }
 
-    /// The stored history.
     pub(crate) fn history(&self) -> Option<&CandleHistory> {
         self.history.as_ref()
     }
 
-    /// Whether the candle of the date is not expected any more.
     pub(crate) fn is_given_up(&self) -> bool {
         self.given_up
     }
@@ -274,7 +272,6 @@ pub(crate) struct Histories {
 }
 
 impl Histories {
-    /// The store has not been read yet.
     pub(crate) fn new(universe: &Universe) -> Self {
         let embedded = embedded_instruments();
         let wanted = universe.symbols().iter().map(|symbol| {
@@ -316,12 +313,10 @@ impl Histories {
         &mut self.tracked[at]
     }
 
-    /// The symbols in the order of their positions.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &TrackedSymbol> {
         self.tracked.iter()
     }
 
-    /// Number of symbols for which `holds` is true.
     pub(crate) fn count(&self, holds: impl Fn(&TrackedSymbol) -> bool) -> usize {
         self.tracked.iter().filter(|tracked| holds(tracked)).count()
     }
@@ -331,7 +326,6 @@ impl Histories {
         self.tracked.iter().all(|tracked| tracked.is_settled(date))
     }
 
-    /// Begins another date.
     pub(crate) fn begin_date(&mut self) {
         self.tracked.iter_mut().for_each(TrackedSymbol::begin_date);
     }
