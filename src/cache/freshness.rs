@@ -1,8 +1,8 @@
-//! Until when a price is fresh: the one rule behind every `stale` that clients see.
+//! Decides until when a price is fresh: the one rule behind every `stale` that clients see.
 //!
 //! A source *vouches for* a price at the moment at which it was asked for it, minus the delay that
 //! its index data had then (docs/feeds.md, "How old a price is"). The price is stale once that
-//! moment is longer ago than the time in which its symbol comes round, one poll more and a grace
+//! moment is longer ago than the time between two polls of its symbol, one call more and a grace
 //! period. While the market is closed, a closing price does not age: it is fresh as long as any
 //! feed answers.
 //!
@@ -21,8 +21,8 @@ const UNSET: Limits = Limits { period_ms: 1_000, grace_ms: 1_500 };
 pub struct Vouched {
     /// Milliseconds of the monotonic clock; negative if the moment is before the process began.
     pub mono_ms: i64,
-    /// Calls after which the source is asked for the same symbol again; [`IN_TURN`](Self::IN_TURN)
-    /// for a symbol that comes with its source's round.
+    /// Number of calls after which the source is asked for the same symbol again.
+    /// [`IN_TURN`](Self::IN_TURN) for a symbol that is polled once in each round of its source.
     pub calls: u8,
 }
 
@@ -30,55 +30,56 @@ impl Vouched {
     /// No source has vouched in this run: the price was restored after a restart.
     pub(crate) const NEVER: Self = Self { mono_ms: i64::MIN, calls: 1 };
 
-    /// The value of `calls` for what is asked for in turn with everything else in demand: as many
-    /// calls as the source's round takes at the time of reading.
+    /// The value of `calls` for a symbol that is polled round-robin with all others in demand. It
+    /// stands for the current length of the source's round.
     pub(crate) const IN_TURN: u8 = 0;
 }
 
-/// How long a price of a source stays fresh.
+/// The times that decide how long a price of a source stays fresh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Time between two polls of the source.
     pub period_ms: u64,
-    /// Time that an answer may take beyond that.
+    /// Time that a reply may take beyond that.
     pub grace_ms: u64,
 }
 
 impl Limits {
-    /// Age from which a price is stale that comes once in so many calls. One call may be missed.
+    /// Age beyond which a price is stale if it is polled once in `calls` calls. One call may be
+    /// missed.
     pub(crate) fn stale_after_ms(self, calls: u8) -> u64 {
         let round_ms = self.period_ms.saturating_mul(1 + u64::from(calls.max(1)));
         round_ms.saturating_add(self.grace_ms)
     }
 }
 
-/// What decides which prices are fresh, as one node tells it to another: with durations, because
-/// each node's monotonic clock began elsewhere.
+/// The freshness rules as one node sends them to another. They are durations, because each node's
+/// monotonic clock has a zero of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FreshnessRules {
-    /// By source.
+    /// Indexed by [`Source`].
     pub sources: [SourceRules; Source::ALL.len()],
-    /// For so long the last answer of any feed still vouches for every closing price; negative
-    /// where it no longer does.
+    /// Time for which the last reply of any feed still vouches for every closing price. Negative
+    /// once it no longer does.
     pub spoken_for_ms: Option<i64>,
 }
 
-/// The same of one source.
+/// The freshness rules of one source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SourceRules {
     pub moving: Limits,
     pub resting: Limits,
-    /// For so long its prices have been closing prices; `None` while they move.
+    /// Time since its prices became closing prices; `None` while they move.
     pub rests_for_ms: Option<i64>,
-    /// Calls in which everything in demand comes once.
+    /// Number of calls in which every symbol in demand is polled once.
     pub round: u8,
 }
 
 /// The limits of both sources, and whether the market is closed for them.
 pub struct Freshness {
     sources: [OfSource; Source::ALL.len()],
-    /// While the market is closed: until when the last answer of any feed vouches for every closing
-    /// price, whichever source gave it.
+    /// Until this moment the last reply of any feed vouches for every closing price, whichever
+    /// source gave it. Used while the market is closed.
     spoken_until_mono_ms: AtomicI64,
 }
 
@@ -87,7 +88,7 @@ struct OfSource {
     resting: AtomicLimits,
     /// Prices asked for from this moment on are closing prices; `i64::MAX` while prices move.
     rests_since_mono_ms: AtomicI64,
-    /// Calls in which everything in demand comes once.
+    /// Number of calls in which every symbol in demand is polled once.
     round: AtomicU8,
 }
 
@@ -135,17 +136,18 @@ impl Freshness {
         self.of(source).resting.set(resting);
     }
 
-    /// From now on everything in demand comes once in so many calls of `source`.
+    /// Sets the number of calls of `source` in which every symbol in demand is polled once.
     pub(crate) fn set_round(&self, source: Source, calls: u8) {
         self.of(source).round.store(calls, Relaxed);
     }
 
-    /// From this moment on the prices of `source` are closing prices.
+    /// Marks the prices of `source` asked for at or after `since_mono_ms` as closing prices.
     pub(crate) fn set_closing(&self, source: Source, since_mono_ms: u64) {
         self.of(source).rests_since_mono_ms.store(signed(since_mono_ms), Relaxed);
     }
 
-    /// From now on the prices of `source` move again.
+    /// Marks the prices of `source` as moving. No earlier reply vouches for closing prices any
+    /// longer.
     pub(crate) fn set_moving(&self, source: Source) {
         self.of(source).rests_since_mono_ms.store(i64::MAX, Relaxed);
         self.spoken_until_mono_ms.store(i64::MIN, Relaxed);
@@ -174,7 +176,7 @@ impl Freshness {
         signed(now_mono_ms) > self.until_mono_ms(source, vouched)
     }
 
-    /// The rules as they stand.
+    /// The current rules, for other nodes.
     pub(crate) fn rules(&self, now_mono_ms: u64) -> FreshnessRules {
         let now_ms = signed(now_mono_ms);
         let sources = Source::ALL.map(|source| {
@@ -192,7 +194,8 @@ impl Freshness {
         FreshnessRules { sources, spoken_for_ms }
     }
 
-    /// Judges by another node's rules, as they stood when that one told them.
+    /// Takes over another node's rules. `told_mono_ms` is when they were sent, by this node's
+    /// clock.
     pub(crate) fn adopt(&self, rules: &FreshnessRules, told_mono_ms: i64) {
         for (source, rules) in Source::ALL.into_iter().zip(&rules.sources) {
             self.set_limits(source, rules.moving, rules.resting);
@@ -233,9 +236,9 @@ settings! {
     pub struct CacheSettings {
         /// Quotes and negative entries held in memory.
         pub l1_entries_max: usize = 10_000,
-        /// How long a symbol that no source knows is remembered as such.
+        /// Time for which a symbol that no source knows is remembered as such.
         pub negative_ttl_ms: u64 = 15 * 60_000,
-        /// How long a live-prices request may wait for symbols that are not cached.
+        /// Longest wait of a live-prices request for symbols that are not cached.
         pub miss_wait_ms: u64 = 2_500,
         /// Requests that may wait at once.
         pub waiters_max: usize = 2_000,
@@ -312,7 +315,7 @@ mod tests {
 
     #[test]
     fn a_node_that_adopts_anothers_rules_judges_every_price_as_that_one_does() {
-        // The other's clock began a minute earlier.
+        // The other node's clock began a minute earlier.
         const APART_MS: i64 = 60_000;
         let (one, other) = (freshness(), Freshness::default());
         let later = |mono_ms: i64| (mono_ms - APART_MS, mono_ms);

@@ -90,7 +90,7 @@ impl Hit<'_> {
     }
 }
 
-/// What health and metrics show.
+/// Counters that health and metrics show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct L1Stats {
     /// Number of entries: quotes and negative entries.
@@ -106,7 +106,7 @@ pub struct L1Stats {
     pub ahead: u64,
 }
 
-/// What [`L1::insert`] did with a quote.
+/// The outcome of [`L1::insert`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kept {
     /// It was stored.
@@ -217,16 +217,16 @@ impl L1 {
         &self.freshness
     }
 
-    /// Whether the quote is of the future, by this node's wall clock, and must not be stored: until
-    /// its time has come it would keep out every true one. Counts it. Everything that stores quotes
-    /// asks this first.
+    /// Whether the quote's time is ahead of this node's wall clock. Such a quote must not be
+    /// stored: until that time it would keep out every true one. Counts it. Everything that stores
+    /// quotes calls this first.
     pub(crate) fn refuses_ahead(&self, quote: &Quote, now: Timestamp) -> bool {
         let is_ahead = Quote::is_ahead(quote.as_of, now);
         self.count_ahead(u64::from(is_ahead));
         is_ahead
     }
 
-    /// Counts quotes that were refused by that rule before they were made.
+    /// Counts prices that were refused as ahead before a quote was made of them.
     pub(crate) fn count_ahead(&self, count: u64) {
         self.ahead.fetch_add(count, Relaxed);
     }
@@ -366,7 +366,7 @@ impl L1 {
         }
     }
 
-    /// How many entries have been stored so far. While it stands, a quote can only become stale,
+    /// Number of entries stored so far. While it does not change, an entry can only become stale,
     /// be confirmed or expire.
     pub fn stored(&self) -> u64 {
         self.stored.load(Relaxed)
@@ -389,7 +389,7 @@ impl L1 {
         self.freshness.is_stale(known.quote.source, known.vouched(), now_mono_ms)
     }
 
-    /// Requests at or after this second (counted as in entries) keep a quote fresh.
+    /// Requests at or after this second, counted as by `second`, keep a quote fresh.
     #[inline]
     fn demand_since_s(&self, now_mono_ms: u64) -> u32 {
         second(now_mono_ms).saturating_sub(self.demand_ttl_s)

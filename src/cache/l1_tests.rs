@@ -1,4 +1,4 @@
-//! What L1 keeps, refuses and evicts.
+//! Tests of the quotes that L1 keeps, refuses and evicts.
 
 use std::sync::atomic::AtomicBool;
 
@@ -50,7 +50,7 @@ fn cache(entries_max: usize) -> L1 {
     l1
 }
 
-/// Inserts a quote that its source gave when asked at `now_mono_ms`.
+/// Inserts a quote that its source vouches for as of `now_mono_ms`.
 fn insert(l1: &L1, quote: Quote, now_mono_ms: u64) -> bool {
     l1.insert(quote, vouched(now_mono_ms), now_mono_ms) == Kept::Taken
 }

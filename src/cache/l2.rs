@@ -1,8 +1,8 @@
-//! L2, the second cache level: what the service knew before it was restarted.
+//! L2, the second cache level: quotes and instrument lists that survive a restart.
 //!
-//! A narrow trait over keys and bytes. The embedded file implements it, and a server that several
-//! nodes share. Every call may block, so only lane threads and start-up code call it,
-//! never the edge.
+//! [`SecondLevel`] is a narrow trait over keys and bytes. The embedded file implements it, and so
+//! does a server that several nodes share. Every call may block, so only lane threads and start-up
+//! code call it, never the edge.
 
 use jiff::Timestamp;
 use rust_decimal::Decimal;
@@ -50,7 +50,7 @@ pub struct Record {
 pub enum L2Error {
     #[error("second cache level: {detail}")]
     Unavailable { detail: String },
-    /// The server of the level refuses it, which is told there.
+    /// The shared server refuses the command. `nodes::valkey` logs each refusal once.
     #[error("second cache level: the server refuses: {detail}")]
     Refused { detail: String },
     #[error("second cache level: {what} of {bytes} bytes is over the limit of {bytes_max}")]
@@ -60,10 +60,10 @@ pub enum L2Error {
     Deposed,
 }
 
-/// Why something on a shared server was not believed.
+/// Causes for which a value on a shared server is distrusted.
 pub const DISTRUSTED: [&str; 3] = ["forged", "unreadable", "replayed"];
 
-/// What health and metrics show.
+/// Counters that health and metrics show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct L2Stats {
     pub backend: CacheBackend,
@@ -80,7 +80,7 @@ pub struct L2Stats {
     pub entries: u64,
     /// Size on disk, or in the server's memory, as of that change.
     pub bytes: u64,
-    /// What was not believed of all that stands on a shared server, by cause as in [`DISTRUSTED`].
+    /// Distrusted values of all kinds on a shared server, by cause as in [`DISTRUSTED`].
     pub distrusted: [u64; DISTRUSTED.len()],
 }
 
@@ -169,7 +169,7 @@ struct Stored<'a> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     previous_close: Option<Decimal>,
     as_of: String,
-    /// Files of earlier versions have the time of the answer here.
+    /// Earlier versions stored the time of the reply under this name.
     #[serde(alias = "received")]
     asked: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -211,7 +211,7 @@ pub(crate) fn decode(key: &str, bytes: &[u8]) -> Option<Quote> {
     })
 }
 
-/// Quotes as a level stores them, under [`Kind::Quote`].
+/// The records of these quotes, for [`Kind::Quote`].
 pub fn records(quotes: &[Quote]) -> Vec<(String, Vec<u8>)> {
     quotes.iter().map(|quote| (quote.symbol.to_string(), encode(quote))).collect()
 }
@@ -220,14 +220,14 @@ pub fn records(quotes: &[Quote]) -> Vec<(String, Vec<u8>)> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Restored {
     pub quotes: usize,
-    /// Quotes not restored because by this machine's clock they are of the future.
+    /// Quotes not restored because their times are ahead of this machine's clock.
     pub of_the_future: usize,
 }
 
 /// Restores every stored quote into `l1`, marked stale until it is refreshed.
 ///
-/// A quote of the future is dropped. The clock was set back then, as the demo's is at each start,
-/// and until it reached that time again the quote would keep out every newer one. Blocks.
+/// A quote ahead of the clock is dropped: until the clock reached its time it would keep out every
+/// newer one. This happens when the clock was set back, as the demo's is at each start. Blocks.
 ///
 /// # Errors
 /// [`L2Error`].

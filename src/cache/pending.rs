@@ -1,4 +1,4 @@
-//! Symbols that are not cached and that a feed is about to be asked for.
+//! Symbols that are not cached and will be requested from a feed.
 //!
 //! A request registers its missing symbols and parks. The feed scheduler takes pending symbols into
 //! its next call, and the answer wakes the requests that wait. Each symbol is fetched once, for any
@@ -41,7 +41,7 @@ words! {
     }
 }
 
-/// How many symbols one call to a feed can carry.
+/// Room in one call to a feed, in symbols.
 #[derive(Clone, Copy, Debug)]
 pub struct Room {
     /// Room for all classes together. Unlisted symbols are taken first, then listed ones, then held
@@ -128,8 +128,8 @@ impl Pending {
         self.stats(Class::Listed).symbols + self.stats(Class::Unlisted).symbols > 0
     }
 
-    /// Symbols of these classes that are pending or in flight, at most `max`. Those that requests
-    /// wait for come first if their class does.
+    /// Symbols of these classes that are pending or in flight, at most `max`, in the order of
+    /// `classes`.
     pub(crate) fn symbols(&self, classes: &[Class], max: usize) -> Vec<Symbol> {
         let mut symbols = Vec::new();
         for class in classes {
@@ -191,9 +191,8 @@ impl Taken {
 // and anybody can invent symbols, so this decides which.
 //
 // Each client network has a few places, and a request adds a few symbols. Networks are served in
-// turn. A symbol that a client asks for again is tried before symbols asked for once.
-// Requests and
-// the scheduler call in; the lock is held for a walk over some tens of entries. [`SingleFlight`]
+// turn. A symbol that a client asks for again is tried before symbols asked for once. Requests and
+// the scheduler call this. The lock is held for a walk over some tens of entries. [`SingleFlight`]
 // does the waiting; its lock is never taken under this one.
 
 /// Symbols that are in flight or wait to be tried, and requests that wait for them, at once.
@@ -288,9 +287,8 @@ impl Unlisted {
         self.0.flights.join(&admitted).ok()
     }
 
-    /// Takes at most `max` symbols for one upstream call, one of each client in turn.
-    /// Symbols that
-    /// were asked for again come first.
+    /// Takes at most `max` symbols for one upstream call, one of each client in turn. Symbols that
+    /// were asked for again are taken first.
     pub(crate) fn take_pending(&self, max: usize) -> Flight {
         let held = self.0.flights.held();
         let chosen = self.0.places.lock().choose(max, |symbol| held.get(symbol) == Some(&false));

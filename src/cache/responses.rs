@@ -1,11 +1,11 @@
 //! Finished responses of users. While a user's data does not change, a request costs a look-up and
 //! a copy.
 //!
-//! The edge looks responses up; lane threads make and store them. Whoever acknowledges a change
+//! The edge looks responses up; lane threads make and store them. Code that acknowledges a change
 //! invalidates first. A response is stored only with a [`FillToken`] that was taken before its data
 //! was read. If the user was invalidated after the token was taken, the fill is dropped, so a stale
-//! response is never stored. Where other nodes change the same data, each look-up first says which
-//! version of it the store has ([`Responses::expect`]). Locks are per shard and held for a look-up,
+//! response is never stored. If other nodes change the same data, each look-up first passes on the
+//! version that the store has ([`Responses::expect`]). Locks are per shard and held for a look-up,
 //! never over a wait. Nothing here compresses on the edge.
 
 use std::collections::HashMap;
@@ -41,7 +41,7 @@ const POLICY: CachePolicy = CachePolicy {
     ..CachePolicy::JSON
 };
 
-/// Which response of a user.
+/// Identifies one response of a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum View {
     /// Holdings of one broker or of both, with the change on a trading date.
@@ -59,7 +59,7 @@ pub(crate) struct FillToken {
     number: u64,
 }
 
-/// What health shows.
+/// Counters that health shows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ResponsesStats {
     pub users: usize,
@@ -100,7 +100,7 @@ struct Shard {
 #[derive(Debug)]
 struct Slot {
     number: u64,
-    /// Of the user's data, as somebody last read it from the store; 0 where nobody has to.
+    /// Version of the user's data as last passed to [`Responses::expect`]; 0 if none was.
     version: i64,
     /// Index of this user in `keys`.
     at: usize,
@@ -161,9 +161,9 @@ impl Responses {
         found
     }
 
-    /// Drops a user's responses, and makes every token taken before worthless, unless they are of
-    /// this version of the data, which was read from the store just now. What is read from now on
-    /// is of this version or a newer one.
+    /// Compares a user's responses with the version of the data just read from the store. If they
+    /// are of another version, they are dropped and every earlier token becomes worthless. Data
+    /// read after this call is of this version or a newer one.
     pub(crate) fn expect(&self, user: i64, version: i64) {
         let mut shard = self.shard(user).lock();
         if shard.users.get(&user).is_none_or(|slot| slot.version != version) {

@@ -65,7 +65,7 @@ fn only_responses_of_the_expected_version_are_kept() {
     assert!(!answers.keep(&late, days(1), &answer(100), 0), "it was read before");
     let token = answers.fill_token(1);
     assert!(answers.keep(&token, days(1), &answer(100), 0) && found());
-    // A look-up that read its version before, and a database that was put back.
+    // A lower version: of a look-up that read it earlier, or of a restored database.
     answers.expect(1, 5);
     assert!(!found());
     // This node's own write.

@@ -1,8 +1,8 @@
 //! L2 in one SQLite file of its own, which is safe to delete.
 //!
-//! Used by lane threads and start-up code, who share one connection. Every call blocks as long as
-//! the disk does. Nothing is synced to disk: a power cut may lose this file but nothing else. A
-//! file that cannot be read, or that another version wrote, is set aside and a new one made.
+//! Lane threads and start-up code share one connection. Every call blocks as long as the disk does.
+//! Nothing is synced to disk: a power cut may lose this file but nothing else. A file that cannot
+//! be read, or that another version wrote, is set aside and a new one made.
 
 use std::fs::{self, OpenOptions, Permissions};
 use std::io;
@@ -20,7 +20,7 @@ use crate::views::health::CacheBackend;
 
 /// Version of `sql/l2/schema.sql`, stored in the file's `user_version`.
 const SCHEMA_VERSION: i64 = 1;
-/// How long to wait for another process, such as a backup, that uses the file.
+/// Longest wait for another process that uses the file, such as a backup.
 const BUSY_TIMEOUT: Duration = Duration::from_millis(1_000);
 /// Size to which a checkpoint cuts the write-ahead log. Storing an instruments file makes the log
 /// large for a moment.

@@ -19,14 +19,14 @@ use crate::rt::coroutines::Parker;
 /// requests, and the edge must not wait for a whole batch.
 const SETTLE_CHUNK: usize = 32;
 
-/// How far past its deadline a parked request is before [`SingleFlight::expire`] wakes it.
+/// Time past its deadline after which [`SingleFlight::expire`] wakes a parked request.
 const OVERDUE_MS: u64 = 100;
 
-/// Tells the feed scheduler that something is pending. Called on the edge, outside the lock; must
-/// return at once (a `try_send` into a bounded channel).
+/// Wakes the feed scheduler when a symbol becomes pending. Called on the edge, outside the lock;
+/// must return at once (a `try_send` into a bounded channel).
 pub(crate) type Kick = Arc<dyn Fn() + Send + Sync>;
 
-/// What health and metrics show.
+/// Counters that health and metrics show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PendingStats {
     /// Requests waiting now.
@@ -56,7 +56,7 @@ struct Shared {
 }
 
 impl SingleFlight {
-    /// `kick` tells the feed scheduler that something is pending.
+    /// `kick` wakes the feed scheduler when a symbol becomes pending.
     pub(crate) fn new(limits: Limits, clock: Clock, kick: Kick) -> Self {
         Self(Arc::new(Shared {
             limits,

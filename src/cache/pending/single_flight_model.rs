@@ -1,4 +1,4 @@
-//! Any order of joins, batches and give-ups, against a model of plain lists.
+//! Checks any order of joins, batches and give-ups against a model of plain lists.
 
 use std::collections::BTreeSet;
 
@@ -31,7 +31,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What should be there: plain lists, no tickets.
+/// The expected state, in plain lists without tickets.
 #[derive(Default)]
 struct Model {
     pending: Vec<usize>,
