@@ -1,5 +1,5 @@
-//! Broker A's API: header strictness, the session calls, the profile and the instruments dump.
-//! Quotes, candles and the portfolio stand in files of their own. Connection threads run this.
+//! Broker A's API: header strictness, session calls, profile, instruments dump, candles and quotes.
+//! The portfolio and the ticker have files of their own. Connection threads run this.
 
 use std::fmt::Write;
 
@@ -20,10 +20,10 @@ use crate::sim::world::Call;
 pub(crate) mod portfolio;
 pub(crate) mod ticker;
 
-/// Exchanges whose dump can be asked for; the simulated day trades on the first two only.
+/// Exchanges whose dump can be requested; the simulated day trades on the first two only.
 const EXCHANGES: [&str; 7] = ["NSE", "BSE", "NFO", "BFO", "CDS", "BCD", "MCX"];
 
-/// Answers a request at `route`; `rest` is what stands after the route's path.
+/// Answers a request at `route`; `rest` is the remainder of its path.
 pub(super) fn answer(call: &Call<'_>, route: &str, rest: &str) -> Answer {
     if call.request.header("x-kite-version") != Some("3") {
         return error(400, "InputException", "Missing or unknown `X-Kite-Version`.");
@@ -60,7 +60,7 @@ pub(super) fn answer(call: &Call<'_>, route: &str, rest: &str) -> Answer {
     }
 }
 
-/// What a fault answers in place of a route.
+/// The answer of a fault in place of a route.
 pub(super) fn fault(kind: Kind) -> Answer {
     match kind {
         Kind::RateLimit => error(429, "NetworkException", "Too many requests"),
@@ -74,7 +74,8 @@ pub(super) fn fault(kind: Kind) -> Answer {
     }
 }
 
-/// Of each API key one budget for the three quote calls, one for candles, one for everything else.
+/// Each API key has one budget for the three quote calls, one for candles and one for all other
+/// calls.
 fn within_limit(call: &Call<'_>, route: &str) -> bool {
     call.within_limit(|limits, now_ms| {
         let of_key = limits.of(&api_key(call));
@@ -87,7 +88,7 @@ fn within_limit(call: &Call<'_>, route: &str) -> bool {
     })
 }
 
-/// As it stands in the header, the form or the query; empty where there is none.
+/// The API key in the header, the form or the query; empty if there is none.
 fn api_key(call: &Call<'_>) -> String {
     let header = call.request.header("authorization");
     if let Some((api_key, _)) = header.and_then(|it| it.strip_prefix("token ")?.split_once(':')) {
@@ -99,7 +100,7 @@ fn api_key(call: &Call<'_>) -> String {
     named.map(|(_, api_key)| api_key).unwrap_or_default()
 }
 
-/// Whoever the `Authorization: token <api_key>:<access_token>` header says, while that is valid.
+/// The login of the header `Authorization: token <api_key>:<access_token>`, while it is valid.
 fn login(call: &Call<'_>) -> Option<Login> {
     let header = call.request.header("authorization")?;
     let (api_key, access_token) = header.strip_prefix("token ")?.split_once(':')?;
@@ -228,7 +229,7 @@ fn instruments(call: &Call<'_>, exchange: &str) -> Answer {
         csv.push_str("11931906,46609,SIM26DECFUT,SIM,0.0,2026-12-29,0.0,0.1,50,FUT,NFO-FUT,NFO\n");
     }
     if matches!(exchange, "" | "NSE") {
-        // Rows with a column too few exist in the real thing.
+        // The real dump has rows with a column too few.
         csv.push_str("8190209,31993,SIMBROKEN,0.0,,0.0,0.05,1,EQ,NSE,NSE\n");
     }
     let content = Content::Gzipped("text/csv", csv.into_bytes());
@@ -325,7 +326,7 @@ pub(crate) fn history_answer(call: &Call<'_>, rest: &str) -> Answer {
                 }],
                 None => vec![call.world.day.day_bar(instrument, date)],
             };
-            // A day's candle counts by its date, the others by their start.
+            // A day's candle is selected by its date, the others by their start.
             let shown = bars.iter().map(|bar| (stamp(bar, minutes), bar));
             candles.extend(
                 shown
@@ -367,8 +368,8 @@ fn candle(start: Timestamp, bar: &Bar, oi: bool) -> Json {
 
 // ---- Quotes
 //
-// Broker A's three quote calls. The reply is a map keyed by what was asked for; an instrument that
-// does not exist is left out of it. Connection threads run this.
+// Broker A's three quote calls. The reply is a map with the keys of the request; an instrument that
+// does not exist is left out. Connection threads run this.
 
 /// Most instruments of one `/quote` call.
 const QUOTE_INSTRUMENTS_MAX: usize = 500;
@@ -415,7 +416,7 @@ pub(crate) fn quotes_answer(call: &Call<'_>, route: &str) -> Answer {
         };
         quotes.push((key.to_owned(), quote));
     }
-    // No order is promised, so the order asked for must not be relied on.
+    // The broker promises no order, so clients must not rely on that of the request.
     quotes.sort_by_key(|(key, _)| universe::key(call.world.settings.seed, key));
     success(Json::Map(quotes))
 }
@@ -475,7 +476,7 @@ fn full(call: &Call<'_>, instrument: &Instrument, tick: &Tick) -> Json {
         ("oi", 0.into()),
         ("oi_day_high", 0.into()),
         ("oi_day_low", 0.into()),
-        // Documented as the change, seen as 0 with a real move.
+        // Documented as the change, observed as 0 after a real move.
         ("net_change", 0.into()),
         ("lower_circuit_limit", band(90).into()),
         ("upper_circuit_limit", band(110).into()),

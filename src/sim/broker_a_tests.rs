@@ -1,4 +1,4 @@
-//! Broker A as a client meets it: what it insists on, what it leaves out, what it writes.
+//! Broker A as a client sees it: required headers, omissions and formats.
 
 use std::io::Read;
 

@@ -1,5 +1,5 @@
 //! Broker B's API: the session exchange and the three portfolio reads, with the signature verified
-//! over the bytes that came. Every read is a GET that carries a JSON body. Connection threads run
+//! over the bytes received. Every read is a GET that carries a JSON body. Connection threads run
 //! this.
 
 use std::fmt::Write;
@@ -20,7 +20,7 @@ use crate::sim::server::message::{Answer, Content, Json, map};
 use crate::sim::sessions::Login;
 use crate::sim::world::{Call, World};
 
-/// How far a signature's timestamp may be from the server's clock.
+/// Largest difference between a signature's timestamp and the server's clock.
 const SKEW_S_MAX: i64 = 60;
 
 #[derive(Deserialize)]
@@ -36,7 +36,7 @@ struct HoldingsBody {
     exchange_code: Option<String>,
 }
 
-/// Answers a request at `route`; `rest` is what stands after the route's path.
+/// Answers a request at `route`; `rest` is the remainder of its path.
 pub(super) fn answer(call: &Call<'_>, route: &str, rest: &str) -> Answer {
     if call.request.method != "GET" {
         return Answer::text(405, "text/html", "<html><body>405 - not allowed</body></html>");
@@ -68,7 +68,7 @@ pub(super) fn answer(call: &Call<'_>, route: &str, rest: &str) -> Answer {
     }
 }
 
-/// As it stands in the header or in the exchange's body; empty where there is none.
+/// The API key in the header or in the body of the session exchange; empty if there is none.
 fn api_key(call: &Call<'_>) -> String {
     if let Some(api_key) = call.request.header("x-appkey") {
         return api_key.to_owned();
@@ -77,7 +77,7 @@ fn api_key(call: &Call<'_>) -> String {
     body.map(|body| body.app_key).unwrap_or_default()
 }
 
-/// What a fault answers in place of a route.
+/// The answer of a fault in place of a route.
 pub(super) fn fault(kind: Kind) -> Answer {
     match kind {
         Kind::RateLimit => {
@@ -92,7 +92,7 @@ fn success(rows: Json) -> Answer {
     Answer::ok(map([("Success", rows), ("Status", 200.into()), ("Error", Json::Null)]))
 }
 
-/// An error whose HTTP status says nothing about it, as is usual here.
+/// An error sent with HTTP status 200, as this broker usually does.
 fn error(status: i64, text: &str) -> Answer {
     let body = map([("Success", Json::Null), ("Status", status.into()), ("Error", text.into())]);
     Answer::rejected(200, body)
@@ -175,7 +175,7 @@ fn signed(call: &Call<'_>) -> Result<Login, Box<Answer>> {
     }
     let token = header("x-sessiontoken");
     if token.contains(':') {
-        // The decoded form, which belongs to the sockets.
+        // The decoded form of the token, which only the sockets accept.
         let text = "Invalid length for a Base-64 char array or string.";
         return Err(Box::new(bare_error(401, 5, text)));
     }
@@ -199,7 +199,7 @@ fn checksum_of(timestamp: &str, body: &[u8], secret_key: &str) -> String {
         .finalize())
 }
 
-/// A code that the security master lacks, of a share that nobody else names.
+/// Code and ISIN of a share that neither the security master nor any other list contains.
 const UNCHARTED: (&str, &str) = ("SIMUNK", "INE0SIM01019");
 
 fn code<'a>(held: &Held<'a>) -> &'a str {
@@ -222,7 +222,7 @@ fn demat_holdings(call: &Call<'_>, login: &Login) -> Answer {
         None => {
             let rows = held(call.world, &login.user_id).into_iter();
             let rows = rows.filter(|held| held.quantity > 0).map(|held| {
-                // What is pledged has left the account at the depository.
+                // Pledged shares have left the account at the depository.
                 let quantity = (held.quantity - held.pledged).to_string();
                 demat_row(code(&held), isin(&held), &quantity)
             });

@@ -1,5 +1,4 @@
-//! Broker B as a client meets it: the session exchange, the signature, and its ways to say
-//! "nothing".
+//! Broker B as a client sees it: session exchange, signature, and the kinds of "no data".
 
 use sonic_rs::{JsonContainerTrait, JsonValueTrait};
 
@@ -23,7 +22,7 @@ fn stamp(clock: &Clock, moved_s: i64) -> String {
     format!("{}.000Z", at.strftime("%Y-%m-%dT%H:%M:%S"))
 }
 
-/// A read signed with `secret` over `signed` and sent with `body`.
+/// Sends a read with `body` and a signature with `secret` over `signed`.
 fn read(
     sim: &Sim,
     path: &str,

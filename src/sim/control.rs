@@ -21,9 +21,9 @@ use crate::sim::exchange::universe::rupees;
 use crate::sim::server::message::{Answer, Json, map};
 use crate::sim::sessions::{OrderA, OrderB};
 
-/// Longest token or user id that is taken.
+/// Longest token or user id that is accepted.
 const NAME_BYTES_MAX: usize = 128;
-/// Instruments of which one call tells the exchange's own price.
+/// Most instruments of one call.
 const INSTRUMENTS_MAX: usize = 500;
 
 #[derive(Deserialize)]
@@ -110,7 +110,7 @@ fn error(status: u16, reason: &str) -> Answer {
 
 fn body<T: DeserializeOwned>(request: &Request) -> Result<T, String> {
     sonic_rs::from_slice(&request.body).map_err(|error| {
-        // The first line says it; the others draw the place.
+        // The first line gives the reason, the others draw the position.
         format!("body: {}", error.to_string().lines().next().unwrap_or_default())
     })
 }
@@ -178,8 +178,8 @@ fn split(world: &World, order: &SplitOrder) -> Result<Json, String> {
     Ok(map([("split", Json::List(symbols))]))
 }
 
-/// What the exchange itself shows at an instant, whatever the upstreams are made to say: of each
-/// `i`, the last price, the close before, and when it was made.
+/// The exchange's own ticks at an instant, whatever faults are set: last price, previous close and
+/// time of each `i`.
 fn exchange(world: &World, request: &Request) -> Result<Json, String> {
     let at = request.query_value("at").unwrap_or_default();
     let at: Timestamp = at.parse().map_err(|_| "at: an instant with its offset".to_owned())?;
@@ -197,8 +197,8 @@ fn exchange(world: &World, request: &Request) -> Result<Json, String> {
     Ok(map([("at", clock::iso(at).into()), ("ticks", Json::Map(ticks.collect()))]))
 }
 
-/// Remembers what broker A's WebSocket sends of these instruments, so that a test can tell how old
-/// a price is when a client of the service has it.
+/// Remembers the prices that broker A's WebSocket sends for these instruments. A test computes from
+/// them how old a price is when it reaches a client of the service.
 fn watch(world: &World, given: &WatchBody) -> Result<Json, String> {
     if given.symbols.len() > INSTRUMENTS_MAX {
         return Err(format!("symbols: at most {INSTRUMENTS_MAX}"));

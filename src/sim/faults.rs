@@ -23,21 +23,21 @@ const BY_S_MAX: u32 = 86_400;
 #[serde(deny_unknown_fields)]
 pub(super) struct Fault {
     kind: Kind,
-    /// With `delay`.
+    /// Goes with `delay`.
     delay_ms: Option<u64>,
-    /// With `drip`.
+    /// Goes with `drip`.
     bytes_per_s: Option<u32>,
-    /// With `html_5xx`, 502 if absent; with `redirect`, 302.
+    /// Goes with `html_5xx` (502 if absent) and `redirect` (302 if absent).
     status: Option<u16>,
-    /// With `redirect`: where to.
+    /// The target of `redirect`.
     location: Option<String>,
-    /// With `lag` and `future_time`.
+    /// Goes with `lag` and `future_time`.
     by_s: Option<u32>,
-    /// How many requests it hits; absent means until cleared.
+    /// Number of requests that it hits; absent means until cleared.
     count: Option<u64>,
 }
 
-/// Where a fault is set, and the fault.
+/// A fault, and the route for which it is set.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FaultOrder {
@@ -47,10 +47,10 @@ pub(super) struct FaultOrder {
 }
 
 impl FaultOrder {
-    /// Whether it makes sense.
+    /// Checks that the order makes sense.
     ///
     /// # Errors
-    /// What is wrong, for the person who sent it.
+    /// The mistake, in words for the person who sent the order.
     pub(super) fn check(&self) -> Result<(), String> {
         let Fault { kind, delay_ms, bytes_per_s, status, location, by_s, count } = &self.fault;
         if !is_route_or_group(&self.route) {
@@ -123,12 +123,12 @@ pub(super) struct Faults {
     set: Vec<Set>,
 }
 
-/// What the faults do to one request.
+/// The effects of all faults on one request.
 #[derive(Debug, Default)]
 pub(super) struct Effects {
     pub(super) delivery: Delivery,
     pub(super) muted_at: Option<Timestamp>,
-    /// How far prices are of the past, and how far their times are of the future.
+    /// Age of the prices shown, and how far their times are set ahead.
     pub(super) lag: SignedDuration,
     pub(super) ahead: SignedDuration,
     /// The first fault that answers in place of the route.
@@ -136,7 +136,7 @@ pub(super) struct Effects {
     rewrites: Vec<Kind>,
 }
 
-/// What answers in place of a route.
+/// A fault that answers in place of a route.
 #[derive(Debug)]
 pub(super) struct Instead {
     pub(super) kind: Kind,
@@ -145,7 +145,7 @@ pub(super) struct Instead {
 }
 
 impl Faults {
-    /// Sets one more.
+    /// Sets one more fault.
     ///
     /// # Errors
     /// The order makes no sense, or there are too many.
@@ -159,12 +159,12 @@ impl Faults {
         Ok(())
     }
 
-    /// Clears all; answers how many there were.
+    /// Clears all faults. Returns how many there were.
     pub(super) fn clear(&mut self) -> usize {
         std::mem::take(&mut self.set).len()
     }
 
-    /// The faults that hit a request at `route`, counted down.
+    /// The effects on a request at `route`. Counts the faults down.
     pub(super) fn hit(&mut self, route: &str, upstream: Upstream) -> Effects {
         let effects = self.standing(route, upstream);
         for set in &mut self.set {
@@ -180,7 +180,7 @@ impl Faults {
         effects
     }
 
-    /// The same, and nothing is counted down.
+    /// Same as [`hit`](Self::hit), without counting down.
     pub(super) fn standing(&self, route: &str, upstream: Upstream) -> Effects {
         let mut effects = Effects::default();
         for set in &self.set {
@@ -217,7 +217,7 @@ impl Faults {
         effects
     }
 
-    /// As the control routes show them.
+    /// The faults as the control routes show them.
     pub(super) fn to_json(&self) -> Json {
         let shown = self.set.iter().map(|set| {
             let fault = &set.order.fault;
@@ -279,7 +279,7 @@ impl Effects {
     }
 }
 
-/// Members without which an answer is worth nothing.
+/// Whether an answer is useless without the member.
 fn matters(name: &str) -> bool {
     matches!(
         name,
@@ -304,7 +304,7 @@ fn zero_price(name: &str, value: &mut Json) {
     match (name, value) {
         ("last_price" | "regularMarketPrice" | "fulldayPrice", value) => *value = Json::Int(0),
         ("current_market_price" | "ltp", value) => *value = "0".into(),
-        // The public provider's series; elsewhere `close` is a number and the day before.
+        // The public provider's series. Elsewhere `close` is a number, the previous close.
         ("close", Json::List(items)) => items.fill(Json::Int(0)),
         _ => {}
     }
@@ -332,7 +332,7 @@ fn wrong_type(value: &mut Json) {
 // Faults in the candles of an otherwise good answer, in either upstream's form: broker
 // A's rows under `candles`, the public provider's parallel columns. Pure.
 
-/// The public provider's columns; `timestamp` stands elsewhere.
+/// The public provider's columns; `timestamp` is not among them.
 const COLUMNS: [&str; 5] = ["open", "high", "low", "close", "volume"];
 
 /// Rewrites one member of an answer, if it holds candles; `kind` is one of candles.
@@ -340,7 +340,8 @@ pub(crate) fn rewrite(kind: Kind, name: &str, value: &mut Json) {
     let Json::List(items) = value else { return };
     let (rows, column) = (name == "candles", COLUMNS.contains(&name));
     match kind {
-        // As broken serialisers write it; only the middle one, so that the rest could be kept.
+        // Only the middle candle is bad, as from a broken serialiser, so that a client could keep
+        // the rest.
         Kind::NanCandle if rows || column => {
             let middle = items.len() / 2;
             match items.get_mut(middle) {
@@ -349,7 +350,7 @@ pub(crate) fn rewrite(kind: Kind, name: &str, value: &mut Json) {
                 None => {}
             }
         }
-        // Rows end halfway; of columns the times are all there.
+        // Rows end halfway. Columns do too, but their times are complete.
         Kind::HalfHistory if rows || column => items.truncate(items.len() / 2),
         Kind::LateCandle if rows || column || name == "timestamp" => {
             items.pop();
@@ -364,9 +365,9 @@ fn not_a_number(value: &mut Json) {
 
 // ---- Kind
 //
-// What can go wrong, and at which upstream.
+// The kinds of faults, and the upstreams at which they exist.
 
-/// What goes wrong.
+/// A kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Kind {
@@ -376,7 +377,7 @@ pub(crate) enum Kind {
     Delay,
     /// The answer comes slowly; so do the ticker's messages.
     Drip,
-    /// Half of the promised body, then the end of the connection.
+    /// The connection ends after half of the promised body.
     Truncate,
     /// 429.
     RateLimit,
@@ -402,7 +403,7 @@ pub(crate) enum Kind {
     ZeroPrice,
     /// Every value is null; the envelope stays right.
     Nulls,
-    /// Prices and their times are those of a while ago, and move on.
+    /// Prices and their times are those of some time ago, and move on.
     Lag,
     /// The times of prices lie in the future.
     FutureTime,
@@ -412,10 +413,10 @@ pub(crate) enum Kind {
     HalfHistory,
     /// The newest candle is not there yet.
     LateCandle,
-    // Of the ticker's stream alone.
+    // The rest exists on the ticker's stream only.
     /// Nothing is sent or read, and the connection stays.
     Silent,
-    /// No prices, heartbeats alone.
+    /// Heartbeats are sent, but no prices.
     HeartbeatOnly,
     /// No prices of indices.
     LeadStands,
@@ -423,23 +424,23 @@ pub(crate) enum Kind {
     Hangup,
     /// The connection is closed in order.
     CloseFrame,
-    /// Five thousand packets a message.
+    /// Messages have five thousand packets.
     Flood,
-    /// A byte too few.
+    /// Messages lack their last byte.
     Short,
-    /// A byte too many.
+    /// Messages have a byte too many.
     Long,
     /// Every packet has a byte too many.
     UnknownLength,
-    /// Every word the wrong way round.
+    /// The bytes of every 32-bit word are reversed.
     WrongEndian,
-    /// An order of the app's owner.
+    /// An order of the app's owner is sent.
     OrderText,
-    /// Errors as text and as an object.
+    /// Errors are sent, as text and as an object.
     ErrorText,
-    /// A ping each second.
+    /// A ping is sent each second.
     Ping,
-    /// Every message in two frames.
+    /// Every message is sent in two frames.
     Fragmented,
 }
 
@@ -484,7 +485,7 @@ impl Kind {
     }
 }
 
-/// Which upstream a route belongs to.
+/// The upstream that a route belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Upstream {
     BrokerA,
@@ -531,9 +532,10 @@ impl Kind {
 
 // ---- Routes
 //
-// The simulator's routes by name: a fault is set for a route, for an upstream's, or for all. Pure.
+// The simulator's routes by name: a fault is set for one route, for those of an upstream, or for
+// all. Pure.
 
-/// A route's name and where it is; a path that ends in a slash stands for everything below it.
+/// Name and path of each route. A path that ends in a slash matches everything below it.
 const ROUTES: [(&str, &str); 21] = [
     (sessions::ROUTE_A, "/a/connect/login"),
     ("broker_a.session", "/a/session/token"),
@@ -579,7 +581,7 @@ pub(crate) fn covers(pattern: &str, route: &str) -> bool {
         || route.strip_prefix(pattern).is_some_and(|rest| rest.starts_with('.'))
 }
 
-/// The route at `path` and what stands after its path.
+/// The route at `path`, and the remainder of the path.
 pub(crate) fn find(path: &str) -> Option<(&'static str, &str)> {
     ROUTES.iter().find_map(|&(name, at)| {
         let rest = path.strip_prefix(at)?;

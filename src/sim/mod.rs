@@ -2,8 +2,8 @@
 //!
 //! One listener carries every upstream under a path of its own (`/a`, `/b`, `/b-master`, `/p`) and
 //! the control routes under `/sim/control`. `exchange` makes the prices, `broker_a`, `broker_b` and
-//! `public` the formats, `faults` the misbehaviour, `server` the threads. The product never calls
-//! it but through a socket, like any other upstream.
+//! `public` the formats, `faults` the misbehaviour, `server` the threads. The product calls it like
+//! any other upstream: over a socket, or in its place through [`SimPeer`].
 
 mod broker_a;
 mod broker_b;

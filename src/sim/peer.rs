@@ -1,5 +1,5 @@
-//! The simulator without a socket, for a service on a stage (`rt/staged.rs`): its clients hand
-//! their requests over as they are, in the thread that calls.
+//! The simulator without a socket, for a service on a stage (`rt/staged.rs`). The service's clients
+//! pass their requests by a function call, in their own thread.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -19,24 +19,24 @@ use crate::sim::server::message::{MARK_HEADER, Reply, Request};
 use crate::sim::simulator::{SimSettings, answer};
 use crate::sim::world::World;
 
-/// Where the clients of a service find the simulator. Nothing listens there.
+/// Root URL of the simulator for a service's clients. Nothing listens there.
 const ROOT: &str = "http://simulator.invalid";
-/// How long the way to the simulator and back takes at most, each.
+/// Longest delay of the network, in each direction.
 const WAY_MS_MAX: u64 = 120;
 
 /// A simulator that is called and not connected to.
 pub struct SimPeer {
     world: Arc<World>,
     mark: String,
-    /// Ends a call whose answer has not begun to come, and one that has not come whole.
+    /// Time-outs of a call: until its answer begins, and until it is complete.
     read_timeout_ms: u64,
     total_timeout_ms: u64,
-    /// What was asked, and when it arrived.
+    /// Path and time of arrival of each request.
     asked: Mutex<Vec<(String, u64)>>,
 }
 
 impl SimPeer {
-    /// Whose exchange runs on `clock`; calls end by these times.
+    /// A simulator whose exchange runs on `clock`. Calls end at these time-outs.
     pub fn new(
         settings: SimSettings,
         clock: &Clock,
@@ -61,12 +61,12 @@ impl SimPeer {
         (reply.status, reply.body)
     }
 
-    /// Takes the paths that were called since the last look, each with when it arrived.
+    /// Takes the paths requested since the last call of this, each with its time of arrival.
     pub fn take_asked(&self) -> Vec<(String, u64)> {
         std::mem::take(&mut self.asked.lock())
     }
 
-    /// What the exchange shows of `symbol` at `at`, whatever fails.
+    /// The exchange's price of `symbol` at `at`, whatever faults are set.
     pub fn price(&self, symbol: &str, at: Timestamp) -> Option<Decimal> {
         let instrument = self.world.universe.by_key(symbol)?;
         Some(rupees(self.world.day.tick(instrument, at).last))
@@ -76,7 +76,7 @@ impl SimPeer {
         staged::pause(rng::bits() % WAY_MS_MAX);
     }
 
-    /// Waits as long as the reply takes to come.
+    /// Waits as long as the reply takes to arrive, and fails as its delivery says.
     fn deliver(&self, reply: &mut Reply) -> Result<(), Error> {
         let delivery = reply.delivery;
         if delivery.delay_ms >= self.read_timeout_ms {
@@ -118,7 +118,7 @@ impl Peer for SimPeer {
         let mut sent = Vec::new();
         body.into_reader().read_to_end(&mut sent)?;
         let mut headers: Vec<_> = headers.collect();
-        // Set by the client's library behind this.
+        // The client's library would set it after this point.
         headers.push(("user-agent".to_owned(), "Mozilla/5.0".to_owned()));
         let request = Request::of(parts.method.as_str(), target, headers, sent);
         self.way();

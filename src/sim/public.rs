@@ -1,5 +1,5 @@
-//! The public provider: user-agent strictness, throttling and the two batch calls. The chart call
-//! stands in a file of its own. Connection threads run this.
+//! The public provider: user-agent strictness, throttling, the two batch calls and the chart call.
+//! Connection threads run this.
 
 use jiff::civil::Date;
 use jiff::{SignedDuration, Timestamp};
@@ -14,7 +14,7 @@ use crate::sim::world::{Call, World};
 
 /// Most symbols of one batch call.
 const SPARK_SYMBOLS_MAX: usize = 20;
-/// How default user-agents of libraries and tools begin.
+/// Prefixes of the default user-agents of libraries and tools.
 const LIBRARY_AGENTS: [&str; 14] = [
     "ureq",
     "curl",
@@ -32,7 +32,7 @@ const LIBRARY_AGENTS: [&str; 14] = [
     "bhav",
 ];
 
-/// Answers a request at `route`; `rest` is what stands after the route's path.
+/// Answers a request at `route`; `rest` is the remainder of its path.
 pub(super) fn answer(call: &Call<'_>, route: &str, rest: &str) -> Answer {
     if call.request.method != "GET" {
         return Answer::text(405, "text/plain", "Method Not Allowed");
@@ -53,7 +53,7 @@ fn throttled() -> Answer {
     Answer::text(429, "text/plain", "Edge: Too Many Requests")
 }
 
-/// What a fault answers in place of a route.
+/// The answer of a fault in place of a route.
 pub(super) fn fault(kind: Kind, route: &str) -> Answer {
     let root = if route == "public.chart" { "chart" } else { "spark" };
     match kind {
@@ -76,7 +76,7 @@ fn spark(call: &Call<'_>, nested: bool) -> Answer {
         Ok(ask) => ask,
         Err(text) => return error(400, "spark", "Bad Request", &text),
     };
-    // The order of the answer is not the order asked for.
+    // The answer has another order than the request.
     symbols.sort_by_key(|symbol| universe::key(call.world.settings.seed, symbol));
     symbols.dedup();
     let at = delayed(call);
@@ -138,10 +138,9 @@ fn flat(symbol: &str, tick: &Tick, series: &Series) -> Json {
 
 // ---- Envelope
 //
-// What all calls to the public provider have in common: its delay, its errors, and a share that
-// was renamed.
+// Shared by all calls to the public provider: its delay, its errors, and a renamed share.
 
-/// Still answered, with a shell of an answer: a share that was renamed.
+/// A renamed share. The provider still answers for its old symbol, with a shell of an answer.
 pub(crate) const GHOST: &str = "TATAMOTORS.NS";
 
 /// The instant whose prices this provider shows: it is behind the exchange.
@@ -190,10 +189,10 @@ const INTERVALS: [(&str, i64, usize); 8] = [
 const DATES_MAX: usize = 620;
 /// One whole bar in this many is null.
 const NULL_BAR_EVERY: i64 = 29;
-/// One daily bar in this many is.
+/// One daily bar in this many is null.
 const NULL_DAY_EVERY: i64 = 600;
 
-/// What of a series is asked for.
+/// The part of a series that a request asks for.
 #[derive(Debug)]
 pub(crate) struct Ask {
     range: String,
@@ -201,7 +200,7 @@ pub(crate) struct Ask {
     interval: String,
     /// `None` is one bar a day.
     minutes: Option<i64>,
-    /// From `period1` up to and without `period2`, instead of a range.
+    /// Seconds from `period1` up to and without `period2`, instead of a range.
     period: Option<(i64, i64)>,
 }
 
@@ -209,7 +208,7 @@ impl Ask {
     /// Reads the query.
     ///
     /// # Errors
-    /// The provider's own words for a bad parameter.
+    /// The provider's own message about a bad parameter.
     pub(crate) fn of(request: &Request, usual_interval: &str) -> Result<Self, String> {
         let range = request.query_value("range").unwrap_or_else(|| "1d".to_owned());
         let interval = request.query_value("interval").unwrap_or_else(|| usual_interval.to_owned());
@@ -238,14 +237,14 @@ impl Ask {
         Ok(Self { range, dates_max, interval, minutes, period })
     }
 
-    /// Whether the interval reaches back as far as is asked.
+    /// Whether the range goes further back than the interval's history.
     fn too_long(&self) -> bool {
         let reach = INTERVALS.iter().find(|(name, ..)| *name == self.interval).map(|i| i.2);
         self.period.is_none() && reach.is_some_and(|reach| self.dates_max > reach)
     }
 }
 
-/// Bars and what goes with them.
+/// The bars of one instrument, with the facts that the reply states about them.
 #[derive(Debug)]
 pub(crate) struct Series {
     /// Prices in paise.
@@ -276,7 +275,7 @@ impl Series {
         for &date in &dates {
             match ask.minutes {
                 Some(minutes) => bars.extend(day.bars(instrument, date, minutes, at)),
-                // Stamped when its last price was made: off the grid while the session runs.
+                // The bar has the time of its last price, which is off the grid during the session.
                 None if date == last.date && last.open > 0 => bars.push(Bar {
                     start: last.as_of.min(regular_hours(date).1),
                     open: last.open,
@@ -336,7 +335,7 @@ fn holiday_row(world: &World, before: &Bar, date: Date) -> Option<Bar> {
     Some(Bar { start, open: close, high: close, low: close, close, volume: 0 })
 }
 
-/// A price the way this provider writes those of a series: through a short binary float.
+/// A price as this provider writes it in a series: as a 32-bit float with its noise.
 fn noisy(paise: i64) -> Json {
     Json::Float(f64::from((paise as f64 / 100.0) as f32))
 }
@@ -430,7 +429,8 @@ pub(crate) fn meta(
         ("post", period(hours.1, hours.1)),
     ]);
     let year: Vec<i64> = {
-        // A rough year's band from month ends is enough for a field that nobody trades on.
+        // A rough band of the year, from one close a month, is enough for a field that nobody
+        // trades on.
         let mut date = tick.date;
         let closes = (0..12).map(|_| {
             date = date.checked_sub(jiff::Span::new().days(30)).unwrap_or(date);

@@ -1,4 +1,4 @@
-//! The public provider as a client meets it.
+//! The public provider as a client sees it.
 
 use sonic_rs::{JsonContainerTrait, JsonValueTrait};
 

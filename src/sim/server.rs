@@ -1,7 +1,7 @@
 //! The simulator's own HTTP/1.1 server: small, strict and blocking, one thread per connection and
 //! no more than [`CONNECTIONS_MAX`] of them. It shares nothing with the product's edge, so that the
 //! peer of our clients is independent of the code under test, and it can misbehave on the socket on
-//! purpose. It must never be exposed: the product's edge layer is the one for strangers.
+//! purpose. It must never be exposed: only the product's edge is built for hostile clients.
 
 use std::collections::HashMap;
 use std::io;
@@ -27,9 +27,9 @@ const HEAD_BYTES_MAX: usize = 32 * 1024;
 const HEADERS_MAX: usize = 64;
 /// The largest documented request body is under 1 KiB.
 const BODY_BYTES_MAX: usize = 64 * 1024;
-/// From the first byte of a request to its last.
+/// Time-out from the first byte of a request to its last.
 const REQUEST_TIMEOUT_MS: u64 = 10_000;
-/// A kept-alive connection without a request.
+/// Time-out of a kept-alive connection without a request.
 const IDLE_TIMEOUT_MS: u64 = 75_000;
 const WRITE_TIMEOUT_MS: u64 = 10_000;
 /// Longest that [`Server::stop`] waits for connection threads; all their waits end at once on stop.
@@ -47,7 +47,7 @@ pub(super) struct Server {
     acceptor: Option<JoinHandle<()>>,
 }
 
-/// What the acceptor and the connections share.
+/// State shared by the acceptor and the connections.
 struct Shared {
     handler: Box<Handler>,
     /// The value of the simulator's mark on every answer.
@@ -55,7 +55,7 @@ struct Shared {
     /// Real time, whatever clock the exchange runs on: deadlines on sockets are real.
     timer: Clock,
     stopping: AtomicBool,
-    /// Connections over the cap.
+    /// Number of connections refused over the cap.
     refused: Arc<AtomicU64>,
     next_id: AtomicU64,
     open: Mutex<HashMap<u64, TcpStream>>,
@@ -199,7 +199,7 @@ impl Shared {
     }
 }
 
-/// Makes the close that follows a reset instead of an orderly end.
+/// Makes the stream end with a reset when it is closed.
 fn reset(stream: &TcpStream) {
     let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
 }
@@ -245,8 +245,8 @@ fn converse(mut stream: &TcpStream, shared: &Shared) {
     }
 }
 
-/// Waits before an answer; `true` if the client went away meanwhile, so that clients which give up
-/// do not leave threads behind.
+/// Waits before an answer. Returns true if the client left meanwhile, so that clients that give up
+/// leave no threads behind.
 fn hold_back(stream: &TcpStream, delay_ms: u64, shared: &Shared) -> bool {
     let until = shared.timer.monotonic_ms() + delay_ms;
     loop {
@@ -257,7 +257,7 @@ fn hold_back(stream: &TcpStream, delay_ms: u64, shared: &Shared) -> bool {
         let _ = stream.set_read_timeout(Some(Duration::from_millis(left)));
         match stream.peek(&mut [0]) {
             Ok(0) => return true,
-            // The next request is there already: only the time is left to wait for.
+            // The next request has arrived already, so a peek would not wait.
             Ok(_) => shared.pause(Duration::from_millis(left)),
             Err(error) if timed_out(&error) => {}
             Err(_) => return true,

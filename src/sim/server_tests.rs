@@ -1,4 +1,4 @@
-//! The socket as a hostile or unlucky client meets it, and every fault as it shows on the wire.
+//! The socket as a hostile or unlucky client sees it, and every fault as it shows on the wire.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -101,7 +101,7 @@ fn delay_and_drip_take_their_time() {
     set_fault(&sim, "broker_a", r#"{"kind":"delay","delay_ms":300,"count":1}"#);
     assert!(took() >= 300);
     set_fault(&sim, "broker_a", r#"{"kind":"drip","bytes_per_s":1000}"#);
-    // More than 250 bytes with the head.
+    // The reply has more than 250 bytes with its head.
     assert!(took() >= 250);
 }
 

@@ -1,5 +1,5 @@
-//! Who is logged in at the simulated brokers: one-time login values, tokens and when they die.
-//! Plain values behind the world's locks, bounded by [`LOGINS_MAX`].
+//! Logins at the simulated brokers: one-time login values, and tokens with their expiry. Plain
+//! values behind the world's locks, bounded by [`LOGINS_MAX`].
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use crate::sim::server::message::{Answer, Content, pairs};
 use crate::sim::simulator::SimSettings;
 use crate::sim::world::Call;
 
-/// Login values and tokens kept per broker; the oldest goes first.
+/// Login values and tokens kept per broker; the oldest is dropped first.
 const LOGINS_MAX: usize = 4_096;
 /// A request token "lives for a few minutes".
 const REQUEST_TOKEN_LIFE: SignedDuration = SignedDuration::from_mins(5);
@@ -23,8 +23,8 @@ const REQUEST_TOKEN_LIFE: SignedDuration = SignedDuration::from_mins(5);
 #[derive(Debug, Clone)]
 pub(super) struct Login {
     pub(super) user_id: String,
-    /// The app that the user logged in to; empty in a one-time value, of which no document says
-    /// that it is bound to an app.
+    /// The app that the user logged in to. Empty in a one-time value: no document says that these
+    /// are bound to an app.
     pub(super) api_key: String,
     pub(super) at: Timestamp,
 }
@@ -51,7 +51,7 @@ fn next_ist_hour(at: Timestamp, hour: i8) -> Timestamp {
     clock::instant(tomorrow.at(hour, 0, 0, 0))
 }
 
-/// Hexadecimal text that nobody guesses by accident, the same for the same seed and number.
+/// Hexadecimal text that is not guessed by accident. It depends on seed, `what` and number alone.
 fn opaque(seed: u64, what: &str, number: i64) -> String {
     let key = universe::key(seed, what);
     format!("{:016x}{:016x}", universe::draw(key, 2 * number), universe::draw(key, 2 * number + 1))
@@ -78,7 +78,7 @@ impl BrokerASessions {
         Self { seed, issued: 0, request_tokens: no_logins(), access_tokens }
     }
 
-    /// What the login page would put into the redirect.
+    /// Issues the one-time value that the login page puts into the redirect.
     pub(super) fn issue_request_token(&mut self, user_id: String, now: Timestamp) -> String {
         self.issued += 1;
         let token = opaque(self.seed, "request token", self.issued);
@@ -104,8 +104,8 @@ impl BrokerASessions {
         Some((token, login))
     }
 
-    /// Makes `token` the one valid token of the login's user and app. What the user has with other
-    /// apps stays.
+    /// Makes `token` the one valid token of the login's user and app. The user's tokens of other
+    /// apps stay.
     pub(super) fn log_in(&mut self, token: String, login: Login) -> Login {
         self.access_tokens.retain(|_, other| {
             (&other.user_id, &other.api_key) != (&login.user_id, &login.api_key)
@@ -125,7 +125,8 @@ impl BrokerASessions {
         self.access_tokens.drain().len()
     }
 
-    /// Whose token of this app it is. It dies at the first 06:00 IST after the login.
+    /// The login to which this token of the app belongs. It expires at the first 06:00 IST after
+    /// the login.
     pub(super) fn user_of(&self, api_key: &str, token: &str, now: Timestamp) -> Option<&Login> {
         let login = self.access_tokens.get(token).filter(|login| login.api_key == api_key);
         login.filter(|login| now < next_ist_hour(login.at, 6))
@@ -137,7 +138,8 @@ impl BrokerASessions {
 pub(super) struct BrokerBSessions {
     seed: u64,
     issued: i64,
-    /// Login values and whose they are; the vendor's client uses one again on the same day.
+    /// Login values, each with its user. They are not used up, since the vendor's client uses one
+    /// again on the same day.
     api_sessions: Logins,
     session_tokens: Logins,
 }
@@ -154,7 +156,7 @@ impl BrokerBSessions {
         Self { seed, issued: 0, api_sessions, session_tokens: no_logins() }
     }
 
-    /// What the login page would put into the redirect: eight digits.
+    /// Issues the one-time value that the login page puts into the redirect: eight digits.
     pub(super) fn issue_api_session(&mut self, user_id: String, now: Timestamp) -> String {
         self.issued += 1;
         let key = universe::key(self.seed, "api session");
@@ -187,8 +189,8 @@ impl BrokerBSessions {
         self.session_tokens.drain().len()
     }
 
-    /// Whose session of this app it is. It ends at midnight IST, which comes within
-    /// 24 hours.
+    /// The login to which this session token of the app belongs. It expires at the next midnight
+    /// IST.
     pub(super) fn user_of(&self, api_key: &str, token: &str, now: Timestamp) -> Option<&Login> {
         let login = self.session_tokens.get(token).filter(|login| login.api_key == api_key);
         login.filter(|login| now < next_ist_hour(login.at, 0))
@@ -197,15 +199,15 @@ impl BrokerBSessions {
 
 // ---- Accounts
 //
-// Accounts whose rows a control route gives, in place of the seeded ones. Plain values; prices
-// come from the simulated exchange.
+// Accounts with rows set by a control route, in place of the seeded ones. Plain values; prices come
+// from the simulated exchange.
 
 /// Rows of one list; the real APIs are asked for no more.
 const ROWS_MAX: usize = 10_000;
 /// Accounts that have rows of their own.
 const ACCOUNTS_MAX: usize = 1_000;
 
-/// By user id.
+/// The rows of accounts, by user id.
 #[derive(Debug, Default)]
 pub(super) struct Accounts {
     broker_a: HashMap<String, Vec<RowA>>,
@@ -241,7 +243,7 @@ pub(super) struct ListsB {
     pub(super) portfolio: Vec<PortfolioB>,
 }
 
-/// A row of the depository's list, as broker B spells it.
+/// A row of the depository's list, in broker B's spelling.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct DematB {
@@ -288,19 +290,19 @@ impl Accounts {
         self.broker_b.get(user_id).cloned()
     }
 
-    /// Puts the rows in the place of what the account held; how many there are.
+    /// Replaces the rows of an account. Returns how many it has now.
     ///
     /// # Errors
-    /// What is wrong, for the person who sent it.
+    /// The mistake, in words for the person who sent the order.
     pub(super) fn set_broker_a(&mut self, order: OrderA) -> Result<usize, String> {
         let rows = order.rows.len();
         set(&mut self.broker_a, order.user_id, order.rows, rows)
     }
 
-    /// The same of broker B.
+    /// Same as [`set_broker_a`](Self::set_broker_a), for broker B.
     ///
     /// # Errors
-    /// The same.
+    /// The mistake, in words for the person who sent the order.
     pub(super) fn set_broker_b(&mut self, order: OrderB) -> Result<usize, String> {
         let OrderB { user_id, demat, portfolio } = order;
         let rows = demat.len().max(portfolio.len());
@@ -323,22 +325,22 @@ fn set<T>(
 
 // ---- Login page
 //
-// The brokers' login pages, for a person's browser: they say that they are simulated, ask who logs
-// in, and send the browser back to the service with a one-time code as each broker does. Broker A
-// redirects with the code in the query; broker B has the browser post a form. Connection threads
-// run this.
+// The brokers' login pages, for a person's browser: they say that they are simulated, ask for a
+// user id, and send the browser back to the service with a one-time code as each broker does.
+// Broker A redirects with the code in the query; broker B has the browser post a form. Connection
+// threads run this.
 //
-// The address to return to is registered with a real app. Here it stands in the page, where a
-// person whose browser knows the service under another name can change it.
+// A real app has its return address registered. Here the page shows the address, so that a person
+// whose browser reaches the service under another name can change it.
 
 pub(crate) const ROUTE_A: &str = "broker_a.login";
 pub(crate) const ROUTE_B: &str = "broker_b.login";
 
 const PAGE: &str = include_str!("login_page.html");
-/// Longest user id or address to return to that is taken.
+/// Longest user id or return address that is accepted.
 const FIELD_BYTES_MAX: usize = 512;
 
-/// What differs between the two.
+/// The differences between the two brokers' pages.
 struct Broker<'a> {
     name: &'static str,
     return_path: &'static str,
@@ -379,7 +381,7 @@ pub(crate) fn answer(call: &Call<'_>, route: &str) -> Answer {
     }
 }
 
-/// A value of the query or of the form. The form need not say that it is one.
+/// A value of the query or of the form. The content type of the form is not checked.
 fn value(call: &Call<'_>, name: &str) -> Option<String> {
     let body = std::str::from_utf8(&call.request.body).map(pairs).unwrap_or_default();
     let all = call.request.query_pairs().into_iter().chain(body);
@@ -389,7 +391,7 @@ fn value(call: &Call<'_>, name: &str) -> Option<String> {
 fn log_in(call: &Call<'_>, route: &str, broker: &Broker<'_>) -> Result<Answer, &'static str> {
     let field = |name| {
         let given = value(call, name).filter(|text| (1..=FIELD_BYTES_MAX).contains(&text.len()));
-        // It becomes part of a header: nothing may end that.
+        // The value becomes part of a header, so it must not contain a line end.
         given.filter(|text| text.bytes().all(|byte| byte.is_ascii_graphic()))
     };
     let user_id = field("user_id").ok_or("The user id has 1 to 512 letters and no spaces.")?;
@@ -448,7 +450,7 @@ fn shown(status: u16, broker: &Broker<'_>, content: &str) -> Answer {
     Answer::text(status, "text/html; charset=utf-8", &page)
 }
 
-/// For the text of an element or a quoted attribute.
+/// Escapes the text of an element or of a quoted attribute.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -38,7 +38,7 @@ pub fn start(settings: SimSettings, clock: Clock) -> io::Result<Sim> {
 }
 
 impl Sim {
-    /// Where it listens.
+    /// The address at which it listens.
     pub fn addr(&self) -> SocketAddr {
         self.server.addr()
     }
@@ -48,7 +48,7 @@ impl Sim {
         format!("http://{}/a", self.addr())
     }
 
-    /// Where broker A's ticks come from.
+    /// URL of broker A's WebSocket.
     pub fn broker_a_ticker_url(&self) -> String {
         format!("ws://{}/a/ticker", self.addr())
     }
@@ -83,7 +83,7 @@ impl Sim {
 //
 // Settings of the simulator: its listener, its seed, and the two simulated broker apps.
 
-/// Everything that can be chosen about a simulator. The credentials are made up and no secret.
+/// The settings of a simulator. The credentials are made up and no secret.
 #[derive(Debug, Clone)]
 pub struct SimSettings {
     /// `127.0.0.1:0` takes any free port.
@@ -92,11 +92,11 @@ pub struct SimSettings {
     pub seed: u64,
     /// Refuse what is over the documented rate limits.
     pub rate_limits: bool,
-    /// How far the public provider is behind the exchange, in seconds.
+    /// Delay of the public provider behind the exchange, in seconds.
     pub public_delay_s: i64,
-    /// Made-up shares beside the embedded list.
+    /// Number of made-up shares added to the embedded list.
     pub more_shares: usize,
-    /// How often a second each price moves; their times are whole seconds.
+    /// Number of moves of each price in a second. The times of prices are whole seconds.
     pub prices_per_s: i64,
     /// Root of the service whose return addresses are registered with both apps.
     pub returns_to: String,
@@ -116,7 +116,7 @@ impl Default for SimSettings {
             public_delay_s: 900,
             more_shares: 0,
             prices_per_s: 1,
-            // Where `bhav serve` listens unless told otherwise.
+            // The default address of `bhav serve`.
             returns_to: "http://127.0.0.1:8080".into(),
             broker_a: SimBrokerA::default(),
             broker_b: SimBrokerB::default(),
@@ -132,7 +132,7 @@ pub struct SimBrokerA {
     pub api_secret: String,
     /// Valid from the start until the next 06:00 IST; empty means that nobody has logged in.
     pub access_token: String,
-    /// The client id of whoever logs in without saying who.
+    /// The user id of logins that name none.
     pub user_id: String,
     /// Whether the app's plan carries market data; without it quotes and candles answer
     /// PermissionException.
@@ -152,15 +152,15 @@ impl Default for SimBrokerA {
 }
 
 impl SimBrokerA {
-    /// Whether `api_key` is the app's, or one of the numbered ones beside it (`simkeya-7`). Those
-    /// share its secret, so that a load test can have as many apps as users, as in the real world.
+    /// Whether `api_key` is the app's, or that key with a number (`simkeya-7`). Numbered keys share
+    /// its secret, so that a load test can have as many apps as users, as in the real world.
     pub(super) fn knows(&self, api_key: &str) -> bool {
         is_or_follows(&self.api_key, api_key)
     }
 }
 
 impl SimBrokerB {
-    /// As broker A's.
+    /// Same as [`SimBrokerA::knows`].
     pub(super) fn knows(&self, api_key: &str) -> bool {
         is_or_follows(&self.api_key, api_key)
     }
@@ -182,7 +182,7 @@ pub struct SimBrokerB {
     /// The value that the login redirect would carry; empty means none.
     pub api_session: String,
     pub user_id: String,
-    /// The account holds nothing: the documented kinds of "no data".
+    /// Whether the account is empty. It then sends the documented kinds of "no data".
     pub empty_account: bool,
 }
 
@@ -200,8 +200,8 @@ impl Default for SimBrokerB {
 
 // ---- Router
 //
-// From a request to its reply: which route it is, which faults hit it, who answers it.
-// Connection threads run this; nothing here touches the socket.
+// Turns a request into its reply: finds the route, the faults that hit it, and the upstream that
+// answers. Connection threads run this; nothing here touches the socket.
 
 /// Answers above this size are compressed for a client that accepts it, as broker A does.
 const COMPRESS_BYTES_MIN: usize = 4 * 1024;
@@ -242,7 +242,7 @@ pub(super) fn answer(world: &Arc<World>, request: &Request) -> Reply {
     reply(request, answer, effects.delivery)
 }
 
-/// What a fault answers in place of the route.
+/// The answer of a fault in place of the route.
 fn in_place(instead: Instead, upstream: Upstream, route: &str) -> Answer {
     let Instead { kind, status, location } = instead;
     if let Some(location) = location {

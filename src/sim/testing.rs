@@ -13,12 +13,12 @@ use crate::sim::simulator::SimSettings;
 
 /// A Friday in the middle of trading.
 pub(super) const FRIDAY: &str = "2026-11-20T11:42:17+05:30";
-/// A user-agent that the public provider takes.
+/// A user-agent that the public provider accepts.
 pub(super) const BROWSER: &str = "User-Agent: Mozilla/5.0\r\n";
 /// Broker A's headers with the token that is valid from the start.
 pub(super) const BROKER_A: &str = "X-Kite-Version: 3\r\nAuthorization: token simkeya:simtokena\r\n";
 
-/// What came back.
+/// A response.
 #[derive(Debug)]
 pub(super) struct Got {
     pub(super) status: u16,

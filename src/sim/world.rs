@@ -1,6 +1,6 @@
-//! What all connection threads of the simulator share: the clock, the exchange, and the locked
-//! state of sessions, faults, limits and counters. Locks are held for look-ups only, never over
-//! I/O.
+//! The state that all connection threads of the simulator share: the clock, the exchange, and the
+//! locked state of sessions, faults, limits and counters. Locks are held for look-ups only, never
+//! over I/O.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -71,22 +71,22 @@ pub(super) struct Call<'a> {
     pub(super) now: Timestamp,
     /// The instant whose prices are shown: now, unless the price is muted or lags.
     pub(super) prices_at: Timestamp,
-    /// How far the times of prices are of the future.
+    /// Added to the times of prices, so that they lie in the future.
     pub(super) ahead: SignedDuration,
 }
 
 impl Call<'_> {
-    /// What the exchange shows for `instrument`.
+    /// The tick of `instrument` at the instant whose prices are shown.
     pub(super) fn tick(&self, instrument: &Instrument) -> Tick {
         self.world.day.tick(instrument, self.prices_at)
     }
 
-    /// The time that is told of a price made at `at`.
+    /// The time stated for a price made at `at`.
     pub(super) fn stamp(&self, at: Timestamp) -> Timestamp {
         at.checked_add(self.ahead).unwrap_or(at)
     }
 
-    /// Whether `admit` lets this call through, where rate limits are on.
+    /// Whether `admit` lets this call through. Always true while rate limits are off.
     pub(super) fn within_limit(&self, admit: impl FnOnce(&mut Limits, u64) -> bool) -> bool {
         let now_ms = self.world.clock.monotonic_ms();
         !self.world.settings.rate_limits || admit(&mut self.world.limits.lock(), now_ms)

@@ -13,7 +13,8 @@ use crate::sim::world::{Call, World};
 const HOLDINGS: usize = 12;
 /// Shares traded today.
 const POSITIONS: usize = 3;
-/// Held by everybody at either broker, so that one person's two accounts have a share in common.
+/// Every account at either broker holds it, so that one person's two accounts have a share in
+/// common.
 const COMMON: &str = "NSE:RELIANCE";
 
 /// One share of an account. Both brokers' accounts are made of these.
@@ -24,7 +25,7 @@ pub(crate) struct Held<'a> {
     pub(crate) undelivered: i64,
     /// 0 where the broker does not know it: a gift, shares moved in from elsewhere.
     pub(crate) average_paise: i64,
-    /// Pledged as margin: broker A tells it beside the quantity, broker B's depository list lacks
+    /// Pledged as margin. Broker A states it next to the quantity; broker B's depository list omits
     /// it.
     pub(crate) pledged: i64,
     /// Margin-funded, at broker A.
@@ -35,7 +36,7 @@ pub(crate) struct Held<'a> {
     pub(crate) uncharted: bool,
 }
 
-/// What `user_id` holds at broker A: what was ordered, or else the seeded shares.
+/// The shares of `user_id` at broker A: those set by a control route, or else the seeded ones.
 fn held_at_a<'a>(world: &'a World, user_id: &str) -> Vec<Held<'a>> {
     let Some(rows) = world.accounts.lock().of_broker_a(user_id) else {
         return held(world, user_id);
@@ -54,7 +55,7 @@ fn held_at_a<'a>(world: &'a World, user_id: &str) -> Vec<Held<'a>> {
     rows.iter().filter_map(known).map(held).collect()
 }
 
-/// What `user_id` holds: different shares for different users and seeds, always the same for one.
+/// The seeded shares of `user_id`, which depend on user and seed alone.
 pub(crate) fn held<'a>(world: &'a World, user_id: &str) -> Vec<Held<'a>> {
     let key = universe::key(world.settings.seed, &format!("account {user_id}"));
     let shares = world.universe.all().iter();
@@ -71,7 +72,7 @@ pub(crate) fn held<'a>(world: &'a World, user_id: &str) -> Vec<Held<'a>> {
             _ => (1 + draw(1, 400), 0),
         };
         let average_paise = instrument.base_paise * (60 + draw(3, 61)) / 100 + draw(4, 100);
-        // One row of each kind that a reader has to cope with.
+        // The rows contain each special case that a reader has to handle.
         Held {
             instrument,
             quantity,

@@ -1,4 +1,5 @@
-//! Broker A's WebSocket: who may open one, and what it sends. One connection thread each.
+//! Broker A's WebSocket: admission of clients, and the messages sent to them. Each has a connection
+//! thread.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
@@ -29,33 +30,33 @@ const CONNECTIONS_MAX: usize = 3;
 const INSTRUMENTS_MAX: usize = 3_000;
 /// A request for every instrument takes some 30 KiB.
 const REQUEST_BYTES_MAX: usize = 64 * 1024;
-/// How long a read may hold up what is to be sent.
+/// Longest time that a read may delay sending.
 const READ_TIMEOUT: Duration = Duration::from_millis(20);
-/// Between two heartbeats. Also between two looks for prices that have changed, where those move
-/// once a second.
+/// Interval of heartbeats. Also that of checks for changed prices, if prices move once a second.
 const BEAT_MS: u64 = 1_000;
-/// Where prices move more often, what is sent of a move is spread over so many messages, each with
-/// as large a part of the instruments.
+/// Messages over which a move is spread if prices move more often. Each has an equal part of the
+/// instruments.
 const SPREAD: u64 = 10;
-/// Between two pieces of a message that the fault `drip` slows down: 20 bytes a second at least.
+/// Pause between two pieces of a message under the fault `drip`, which sends at least 20 bytes a
+/// second.
 const PIECE_PAUSE: Duration = Duration::from_millis(50);
 /// Packets of a message that the fault `flood` makes.
 const FLOOD_PACKETS: usize = 5_000;
-/// Prices remembered of the instruments that somebody watches; the oldest are forgotten.
+/// Most sent prices that are remembered of watched instruments; the oldest are forgotten.
 const SENT_MAX: usize = 32_768;
-/// What nobody may keep or log: an order of the app's owner.
+/// An order of the app's owner, which no client may keep or log.
 const ORDER: &str = r#"{"type":"order","data":{"order_id":"SIMORDERCANARY","status":"COMPLETE"}}"#;
 const ERRORS: [&str; 2] = [
     r#"{"type":"error","data":"Too many instruments"}"#,
     r#"{"type":"error","data":{"message":"Too many instruments","code":7}}"#,
 ];
 
-/// Open connections by API key, and what is subscribed on all of them.
+/// Open connections by API key, and the number of subscriptions on all of them.
 #[derive(Debug, Default)]
 pub(crate) struct Tickers {
     open: BTreeMap<String, usize>,
     subscribed: usize,
-    /// Tokens of which every price that is sent is remembered.
+    /// Tokens whose sent prices are remembered.
     watched: BTreeSet<i64>,
     sent: VecDeque<Sent>,
 }
@@ -65,20 +66,20 @@ pub(crate) struct Tickers {
 pub(crate) struct Sent {
     pub(crate) token: i64,
     pub(crate) paise: i64,
-    /// The time that was told.
+    /// The time stated in the packet.
     pub(crate) as_of: jiff::Timestamp,
     /// Wall time of the machine just before it was sent, in milliseconds.
     pub(crate) at_ms: i64,
 }
 
 impl Tickers {
-    /// Remembers what is sent of these from now on, and nothing of before.
+    /// Remembers prices sent for these tokens from now on, and forgets all earlier ones.
     pub(crate) fn watch(&mut self, tokens: BTreeSet<i64>) {
         self.sent.clear();
         self.watched = tokens;
     }
 
-    /// What was sent of the watched ones, oldest first.
+    /// The prices sent for watched tokens, oldest first.
     pub(crate) fn sent(&self) -> impl Iterator<Item = &Sent> {
         self.sent.iter()
     }
@@ -135,7 +136,7 @@ struct Place {
 }
 
 impl Place {
-    /// `None` when the key has as many as it may.
+    /// Counts one more connection of the key. `None` if it has reached its limit.
     fn take(world: &Arc<World>, api_key: String) -> Option<Self> {
         let mut tickers = world.tickers.lock();
         let open = tickers.open.entry(api_key.clone()).or_default();
@@ -158,12 +159,12 @@ impl Drop for Place {
     }
 }
 
-/// What is sent on one connection.
+/// Sends on one connection.
 #[derive(Debug)]
 pub(crate) struct Ticker {
     place: Place,
     subscriptions: BTreeMap<i64, Subscription>,
-    /// Looks so far.
+    /// Checks for changed prices so far.
     looks: u64,
     looks_per_beat: u64,
     /// Messages over which a move is spread.
@@ -216,8 +217,8 @@ impl Ticker {
         Self { place, subscriptions, looks: 0, looks_per_beat: moves * spread, spread }
     }
 
-    /// Speaks until the client leaves, a fault ends it, or the simulator stops. True: the end is to
-    /// be a reset.
+    /// Sends until the client leaves, a fault ends it, or the simulator stops. Returns whether the
+    /// connection is to end with a reset.
     pub(crate) fn run(mut self, stream: &TcpStream, stopping: impl Fn() -> bool) -> bool {
         let config = WebSocketConfig::default().max_message_size(Some(REQUEST_BYTES_MAX));
         let mut socket = WebSocket::from_raw_socket(stream, Role::Server, Some(config));
@@ -231,7 +232,7 @@ impl Ticker {
             let now_ms = timer.monotonic_ms();
             let looks = now_ms >= due_ms;
             if looks {
-                // In step, but what a standstill has missed is not made up for.
+                // Keeps the pace. Checks missed in a standstill of over a beat are not made up for.
                 due_ms =
                     (due_ms + BEAT_MS / self.looks_per_beat).max(now_ms.saturating_sub(BEAT_MS));
             }
@@ -271,7 +272,7 @@ impl Ticker {
         Ok(())
     }
 
-    /// The faults of this moment; counted down with each beat.
+    /// The faults in force now; each beat counts them down.
     fn effects(&self, beats: bool) -> Effects {
         let mut faults = self.place.world.faults.lock();
         match beats {
@@ -321,7 +322,7 @@ impl Ticker {
         tickers.subscribed = tickers.subscribed + self.subscriptions.len() - before;
     }
 
-    /// What is sent each second beside prices.
+    /// Sends the messages of each second except prices.
     fn beat(&mut self, socket: &mut Socket<'_>, effects: &Effects) -> Result<(), End> {
         if effects.has(Kind::Hangup) {
             return Err(End::Reset);
@@ -361,7 +362,8 @@ impl Ticker {
         send(socket, damaged(bodies, effects), effects, stopping)
     }
 
-    /// A packet of each instrument of this turn whose price has changed since it was sent.
+    /// A packet of each instrument in this message's part whose price has changed since it was
+    /// sent.
     fn bodies(&mut self, effects: &Effects) -> Vec<Vec<u8>> {
         let world = Arc::clone(&self.place.world);
         let now = world.clock.now();
@@ -393,7 +395,7 @@ impl Ticker {
     }
 }
 
-/// The message of these packets, with what a fault does to it.
+/// The message of these packets, damaged by the faults in force.
 fn damaged(mut bodies: Vec<Vec<u8>>, effects: &Effects) -> Vec<u8> {
     if effects.has(Kind::UnknownLength) {
         bodies.iter_mut().for_each(|body| body.push(0));
@@ -469,7 +471,7 @@ fn is_wait(error: &io::Error) -> bool {
 /// Price levels on both sides of the book.
 const DEPTH: usize = 10;
 
-/// What a subscription gets.
+/// The content of a subscription's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     Ltp,
@@ -478,7 +480,7 @@ pub(crate) enum Mode {
 }
 
 impl Mode {
-    /// As the request for a mode names it.
+    /// The mode with this name in a client's request.
     pub(crate) fn named(name: &str) -> Option<Self> {
         match name {
             "ltp" => Some(Self::Ltp),
@@ -499,7 +501,7 @@ pub(crate) fn message(bodies: &[Vec<u8>]) -> Vec<u8> {
     message
 }
 
-/// The body of one packet. `at_s`: the exchange time that is told.
+/// The body of one packet. `at_s` is the exchange time stated in it.
 pub(crate) fn packet(instrument: &Instrument, tick: &Tick, at_s: i64, mode: Mode) -> Vec<u8> {
     let mut out = Vec::with_capacity(184);
     let mut put = |value: i64| out.extend_from_slice(&word(value).to_be_bytes());
@@ -544,7 +546,7 @@ pub(crate) fn packet(instrument: &Instrument, tick: &Tick, at_s: i64, mode: Mode
     out
 }
 
-/// The low 32 bits: what the wire has no room for is cut off, as in the real thing.
+/// The low 32 bits. Higher bits are cut off, as by the real broker.
 fn word(value: i64) -> u32 {
     (value & 0xffff_ffff) as u32
 }

@@ -1,4 +1,4 @@
-//! The simulator's ticker as a client sees it that knows nothing of the service's.
+//! The simulator's ticker, tested with a client that shares nothing with the service's.
 
 use std::net::TcpStream;
 use std::time::Duration;
@@ -50,7 +50,7 @@ fn prices(client: &mut Client) -> Vec<u8> {
     }
 }
 
-/// The next prices whose packets have these lengths: the first may come before the mode is heard.
+/// The next prices whose packets have these lengths: the first may be sent before the mode is set.
 fn prices_of(client: &mut Client, lengths: [usize; 2]) -> Vec<u8> {
     loop {
         let message = prices(client);
@@ -103,7 +103,7 @@ fn a_subscription_gets_its_mode_and_what_changes_and_the_price_that_calls_have()
         let price =
             format!("\"last_price\":{}", rust_decimal::Decimal::new(paise.into(), 2).normalize());
         assert!(said.contains(&price), "{price} in {said}");
-        // Nothing more while the clock stands; something once it has moved.
+        // No prices come while the clock stands still; some do once it has moved.
         assert!(matches!(client.read().unwrap(), Message::Binary(beat) if beat.len() == 1));
         clock.advance_ms(1_000);
         assert!(!read(&prices(&mut client)).is_empty());
@@ -116,7 +116,7 @@ fn a_call_off_ends_what_is_sent_and_only_so_many_instruments_are_taken() {
     let mut client = subscribed(&sim, "full");
     prices_of(&mut client, [32, 184]);
     client.send(Message::text(format!(r#"{{"a":"unsubscribe","v":[{INFY}]}}"#))).unwrap();
-    // A price of both may be on its way.
+    // A message with both prices may be on its way.
     let alone = (0..20).any(|_| {
         clock.advance_ms(1_000);
         read(&prices(&mut client)).iter().all(|packet| packet.0 == NIFTY)

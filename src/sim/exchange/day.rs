@@ -20,8 +20,7 @@ use crate::base::clock;
 use crate::sim::exchange::universe;
 use crate::sim::exchange::universe::{Instrument, paise};
 
-/// Longest run of days without trading that is looked through; the longest real one is under a
-/// week.
+/// Longest run of days without trading that is searched; the longest real one is under a week.
 const CLOSED_DAYS_MAX: usize = 30;
 /// Minute lines kept: the embedded universe for two dates.
 const CACHED_DAYS_MAX: usize = 1_000;
@@ -32,19 +31,18 @@ const BARS_MAX: usize = 16_384;
 /// further bars are computed each time.
 static BARS: LazyLock<Mutex<HashMap<BarOf, Bar>>> = LazyLock::new(Mutex::default);
 
-/// Everything that a daily bar is a function of: seed, token, its date and the trading date
-/// before, and the split.
+/// The inputs of a daily bar: seed, token, its date and the trading date before, and the split.
 type BarOf = (u64, i64, Date, Date, Scale);
 
-/// Which dates the exchange trades on, given by the caller so that it agrees with the service's
-/// calendar.
+/// The dates on which the exchange trades. The caller gives them, so that they agree with the
+/// service's calendar.
 #[derive(Clone)]
 pub struct Sessions {
     is_trading_date: Arc<dyn Fn(Date) -> bool + Send + Sync>,
 }
 
 impl Sessions {
-    /// Trades on the dates for which `is_trading_date` says so, at the regular hours.
+    /// Trades at the regular hours on the dates for which `is_trading_date` returns true.
     pub fn new(is_trading_date: impl Fn(Date) -> bool + Send + Sync + 'static) -> Self {
         Self { is_trading_date: Arc::new(is_trading_date) }
     }
@@ -77,7 +75,7 @@ impl fmt::Debug for Sessions {
     }
 }
 
-/// What the exchange shows for one instrument at one instant. Prices in paise.
+/// The state of one instrument at one instant. Prices in paise.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Tick {
     pub(crate) last: i64,
@@ -90,7 +88,7 @@ pub(crate) struct Tick {
     pub(crate) volume: i64,
     /// When the last price was made, in whole seconds.
     pub(crate) as_of: Timestamp,
-    /// Which of the prices of that second it is.
+    /// Number of the price within that second.
     pub(crate) part: i64,
     /// The trading date shown.
     pub(crate) date: Date,
@@ -112,13 +110,13 @@ pub(crate) struct Bar {
 pub(crate) struct Day {
     seed: u64,
     sessions: Sessions,
-    /// How often a second each price moves.
+    /// Number of moves of each price in a second.
     prices_per_s: i64,
     cached_days_max: usize,
     minutes: Mutex<HashMap<(i64, Date), Arc<Minutes>>>,
-    /// By token; at most one for each instrument.
+    /// Splits by token, at most one for each instrument.
     splits: Mutex<HashMap<i64, Split>>,
-    /// By token.
+    /// Orders by token.
     trading: Mutex<HashMap<i64, Trading>>,
 }
 
@@ -135,12 +133,12 @@ impl Day {
         }
     }
 
-    /// Each price moves so often a second.
+    /// Makes each price move `prices_per_s` times a second.
     pub(crate) fn moving(self, prices_per_s: i64) -> Self {
         Self { prices_per_s: prices_per_s.max(1), ..self }
     }
 
-    /// Keeps the minutes of so many instruments for two dates.
+    /// Keeps the minutes of this many instruments for two dates.
     pub(crate) fn with_room_for(self, instruments: usize) -> Self {
         Self { cached_days_max: CACHED_DAYS_MAX.max(2 * instruments), ..self }
     }
@@ -173,7 +171,7 @@ impl Day {
     /// Sets a price of one instrument, or halts its trading.
     ///
     /// # Errors
-    /// What is wrong, for the person who sent it.
+    /// The mistake, in words for the person who sent the order.
     pub(crate) fn trade(
         &self,
         instrument: &Instrument,
@@ -183,7 +181,7 @@ impl Day {
         self.trading.lock().entry(instrument.token).or_default().order(order, now)
     }
 
-    /// What is shown at `at`.
+    /// The tick shown at `at`.
     pub(crate) fn tick(&self, instrument: &Instrument, at: Timestamp) -> Tick {
         let Some(trading) = self.trading.lock().get(&instrument.token).cloned() else {
             return self.simulated(instrument, at);
@@ -200,7 +198,7 @@ impl Day {
         tick
     }
 
-    /// The same, as seed and splits make it.
+    /// The tick at `at` by seed and splits alone, without orders of control routes.
     fn simulated(&self, instrument: &Instrument, at: Timestamp) -> Tick {
         let civil = clock::zoned(at).datetime();
         let (date, second) = (civil.date(), second_of_day(at));
@@ -228,7 +226,7 @@ impl Day {
         }
         let shown = second.min(continuous_end_s(instrument, date));
         let minutes = self.minutes(instrument, date);
-        // Prices stand still where an auction has begun.
+        // Prices stand still once an auction has begun.
         let part = if shown == second { self.part_of(at) } else { 0 };
         let price_at = |(second, part)| self.price_at(instrument, &minutes, date, second, part);
         let last = price_at((shown - OPEN_S, part));
@@ -252,7 +250,7 @@ impl Day {
         }
     }
 
-    /// What is shown once the session of `date` is over.
+    /// The tick shown once the session of `date` is over.
     fn closed(&self, instrument: &Instrument, date: Date) -> Tick {
         let bar = self.whole(instrument, date, &self.minutes(instrument, date));
         Tick {
@@ -268,8 +266,8 @@ impl Day {
         }
     }
 
-    /// The finished bar of a whole trading date, stamped at the open. Its minutes are not kept:
-    /// whoever asks for these asks for years of them.
+    /// The finished bar of a whole trading date, stamped at the open. Its minutes are not cached,
+    /// because callers ask for years of daily bars.
     pub(crate) fn day_bar(&self, instrument: &Instrument, date: Date) -> Bar {
         let (before, scale) = (self.sessions.before(date), self.scale(instrument, date));
         let of = (self.seed, instrument.token, date, before, scale);
@@ -343,13 +341,13 @@ impl Day {
         bars
     }
 
-    /// Which of the prices of its second is shown at `at`.
+    /// Number of the price within its second that is shown at `at`.
     fn part_of(&self, at: Timestamp) -> i64 {
         i64::from(at.subsec_millisecond()) * self.prices_per_s / 1_000
     }
 
-    /// Price number `part` of the second `second` seconds after the open: between the two full
-    /// minutes around it.
+    /// Price number `part` of the second `second` seconds after the open. It lies between the
+    /// prices of the full minutes around it.
     fn price_at(
         &self,
         instrument: &Instrument,
@@ -405,7 +403,7 @@ impl Day {
 pub(crate) const OPEN_S: i64 = 9 * 3600 + 15 * 60;
 /// 15:30 IST: the close of continuous trading for instruments without a closing auction.
 pub(crate) const CLOSE_S: i64 = 15 * 3600 + 30 * 60;
-/// 15:15 IST: where continuous trading stops before a closing auction.
+/// 15:15 IST: continuous trading stops before a closing auction.
 pub(crate) const AUCTION_FREEZE_S: i64 = 15 * 3600 + 15 * 60;
 /// 15:35 IST: matching is over and the auction's one price is known.
 pub(crate) const AUCTION_PRINT_S: i64 = 15 * 3600 + 35 * 60;
@@ -414,12 +412,12 @@ pub(crate) const AUCTION_SINCE: Date = jiff::civil::date(2026, 8, 3);
 /// Minutes from open to close.
 pub(crate) const DAY_MINUTES: i64 = (CLOSE_S - OPEN_S) / 60;
 
-/// Where continuous trading ends for this instrument, in seconds of the day.
+/// The end of continuous trading for this instrument, in seconds of the day.
 pub(crate) fn continuous_end_s(instrument: &Instrument, date: Date) -> i64 {
     if instrument.auction && date >= AUCTION_SINCE { AUCTION_FREEZE_S } else { CLOSE_S }
 }
 
-/// When the day's last price is made, in seconds of the day.
+/// The time of the day's last price, in seconds of the day.
 pub(crate) fn end_s(instrument: &Instrument, date: Date) -> i64 {
     if instrument.auction && date >= AUCTION_SINCE { AUCTION_PRINT_S } else { CLOSE_S }
 }
@@ -438,8 +436,8 @@ pub(crate) fn instant(date: Date, second: i64) -> Timestamp {
     Timestamp::from_second(midnight + second).unwrap_or(Timestamp::UNIX_EPOCH)
 }
 
-/// The regular session's first and last instant on `date`, as everybody who does not know the
-/// auction states them.
+/// The regular session's first and last instant on `date`, as stated by sources that ignore the
+/// auction.
 pub(crate) fn regular_hours(date: Date) -> (Timestamp, Timestamp) {
     (instant(date, OPEN_S), instant(date, CLOSE_S))
 }
@@ -477,7 +475,7 @@ pub(crate) fn minutes_of(
     let mut wobble = vec![0; levels.len()];
     for &(key, weight) in &instrument.factors {
         let (previous, close) = (daily_level(key, number_before), daily_level(key, number));
-        // Part of the night's move is there at the open.
+        // The opening price contains part of the night's move.
         let gap = universe::line(key ^ 0x6a09, number, 1, 1_500);
         let open = previous + (close - previous) * 3 / 10 + gap;
         wobble_of(key, number, &mut wobble);
@@ -507,8 +505,8 @@ fn daily_level(key: u64, number: i64) -> i64 {
         .sum()
 }
 
-/// A factor's noise within the day, in place of what `out` held: nought at the open and at the
-/// close. As a whole run, because years of days are made of it.
+/// Replaces `out` with a factor's noise within the day, nought at the open and at the close. It is
+/// computed as one run, because years of days are made of it.
 fn wobble_of(key: u64, number: i64, out: &mut [i64]) {
     out.fill(0);
     for (period, amplitude) in [(1, 150), (5, 400), (20, 900), (75, 1_800)] {
@@ -532,8 +530,8 @@ pub(crate) fn on_tick(paise: i64, tick_paise: i64) -> i64 {
 
 // ---- Splits
 //
-// Shares that are split, given as a bonus or consolidated while the simulator runs, with the
-// history rewritten as vendors do it, or not yet. Plain values.
+// Shares that are split, given as a bonus or consolidated while the simulator runs. The history is
+// rewritten, as by vendors, or not yet. Plain values.
 
 /// Most shares given for one, or taken for one.
 const SHARES_MAX: i64 = 100;
@@ -546,7 +544,7 @@ pub(crate) struct Scale {
 }
 
 impl Scale {
-    /// As it was.
+    /// No split.
     pub(crate) const ONE: Self = Self { new: 1, old: 1 };
 
     pub(crate) fn price(self, paise: i64) -> i64 {
@@ -562,12 +560,12 @@ impl Scale {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Split {
     scale: Scale,
-    /// Dates before keep their old prices; `None` once the whole history is rewritten.
+    /// Earlier dates keep their old prices; `None` once the whole history is rewritten.
     from: Option<Date>,
 }
 
 impl Split {
-    /// What it does to the candle of `date`.
+    /// The scale of the candle of `date`.
     pub(crate) fn at(self, date: Date) -> Scale {
         if self.from.is_none_or(|from| date >= from) { self.scale } else { Scale::ONE }
     }
@@ -581,7 +579,7 @@ pub(crate) struct SplitOrder {
     pub(crate) symbol: String,
     new: i64,
     old: i64,
-    /// Whether candles of days before are rewritten, as they are unless this says otherwise.
+    /// Whether candles of earlier days are rewritten; true if absent.
     #[serde(default = "yes")]
     adjusted: bool,
 }
@@ -594,7 +592,7 @@ impl SplitOrder {
     /// The split, if it makes sense.
     ///
     /// # Errors
-    /// What is wrong, for the person who sent it.
+    /// The mistake, in words for the person who sent the order.
     pub(crate) fn split(&self, today: Date) -> Result<Split, String> {
         let Self { new, old, adjusted, .. } = *self;
         let sound = (1..=SHARES_MAX).contains(&new) && (1..=SHARES_MAX).contains(&old);
@@ -608,7 +606,7 @@ impl SplitOrder {
 
 // ---- Trading
 //
-// What a control route does to the trading of one share: a price that stands from an instant on,
+// Orders of a control route for the trading of one share: a price that holds from an instant on, or
 // a halt. Plain values.
 
 /// Prices set for one share: a year of dates, twice a date.
@@ -616,7 +614,7 @@ const PRICES_MAX: usize = 500;
 /// Dearest share, in paise.
 const PRICE_PAISE_MAX: i64 = 100_000_000;
 
-/// What was ordered for one share.
+/// The orders for one share.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Trading {
     /// Oldest first.
@@ -624,17 +622,17 @@ pub(crate) struct Trading {
     halted_at: Option<Timestamp>,
 }
 
-/// A price in paise that stands from an instant on.
+/// A price in paise that holds from an instant on.
 #[derive(Debug, Clone, Copy)]
 struct Price {
     from: Timestamp,
     paise: i64,
-    /// What the exchange states as that date's previous close.
+    /// The previous close that the exchange states for that date.
     previous_close: Option<i64>,
 }
 
 impl Trading {
-    /// The instant whose trading is shown at `at`: none that comes after a halt.
+    /// The instant whose trading is shown at `at`: that of the halt if it was earlier, else `at`.
     pub(crate) fn shown_at(&self, at: Timestamp) -> Timestamp {
         self.halted_at.map_or(at, |halted_at| at.min(halted_at))
     }
@@ -654,7 +652,7 @@ impl Trading {
     /// Carries out an order given at `now`.
     ///
     /// # Errors
-    /// What is wrong, for the person who sent it.
+    /// The mistake, in words for the person who sent the order.
     pub(crate) fn order(&mut self, order: &TradingOrder, now: Timestamp) -> Result<(), String> {
         if let Some(price) = order.price {
             let previous_close = order.previous_close.map(paise);
@@ -685,12 +683,12 @@ impl Trading {
 pub(crate) struct TradingOrder {
     /// `NSE:INFY`.
     pub(crate) symbol: String,
-    /// From now on, in place of the simulated ones.
+    /// The price from now on, in place of the simulated ones.
     price: Option<Decimal>,
-    /// With a price: the date's previous close, as an exchange adjusts it for a split. Else it is
-    /// what the share closed at.
+    /// The date's previous close, as an exchange adjusts it for a split. Goes with `price`; if
+    /// absent, it is the last close.
     previous_close: Option<Decimal>,
-    /// Whether trading stands still: the last price stays, with its time.
+    /// Whether trading is halted. The last price then stays, with its time.
     halted: Option<bool>,
 }
 

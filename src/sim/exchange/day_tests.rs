@@ -1,4 +1,5 @@
-//! The exchange day's promises: pure by seed, closes that carry over, frozen when it should be.
+//! The exchange day's promises: prices depend on the seed alone, closes carry over, and prices
+//! freeze outside trading.
 
 use super::*;
 use crate::sim::exchange::universe::Universe;
@@ -52,7 +53,7 @@ fn the_closing_auction_freezes_constituents_and_prints_once() {
     assert_eq!(done.as_of, at("2026-11-20T15:35:00"));
     assert_ne!(done.last, frozen.last);
     assert_eq!(day.tick(infy, at("2026-11-20T23:00:00")), done);
-    // Others trade on until 15:30, as everybody did before August 2026.
+    // Other shares trade on until 15:30, as all did before August 2026.
     let other = universe.by_key("NSE:SIM300").unwrap();
     let prices = |instrument, date: &str| {
         let times = ["15:15:00", "15:18:00", "15:21:00", "15:24:00", "15:27:00", "15:29:59"];

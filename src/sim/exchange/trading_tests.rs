@@ -1,4 +1,4 @@
-//! Prices and halts that are ordered, as the exchange then shows them.
+//! Prices and halts that a control route ordered, as the exchange then shows them.
 
 use crate::base::ManualClock;
 use crate::sim::simulator::{Sim, SimSettings};

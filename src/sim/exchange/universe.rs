@@ -1,7 +1,6 @@
 //! The instruments of the simulated exchange, from the embedded `universe.csv`: real names, numbers
 //! and codes for the indices and the fifty constituents, made-up shares (`SIM…`) for the rest. More
-//! made-up shares can be added.
-//! Built once at start, read by every connection thread.
+//! made-up shares can be added. The list is built once at start, read by every connection thread.
 
 use std::collections::HashMap;
 
@@ -36,7 +35,7 @@ pub(crate) struct Instrument {
     pub(crate) base_paise: i64,
     /// The public provider's name for it.
     pub(crate) public_symbol: Option<String>,
-    /// What moves it: a noise key and a weight in percent each.
+    /// The factors that move its price, each a noise key and a weight in percent.
     pub(crate) factors: Vec<(u64, i64)>,
 }
 
@@ -73,7 +72,7 @@ struct Row {
 }
 
 impl Universe {
-    /// The embedded list and `more_shares` behind it, moved by `seed`.
+    /// The embedded list, then `more_shares` made-up shares, all moved by `seed`.
     pub(crate) fn new(seed: u64, more_shares: usize) -> Self {
         let mut reader = csv::Reader::from_reader(EMBEDDED.as_bytes());
         let mut rows: Vec<Row> = reader
@@ -100,24 +99,24 @@ impl Universe {
         &self.instruments
     }
 
-    /// By `NSE:INFY`.
+    /// The instrument with this key, such as `NSE:INFY`.
     pub(crate) fn by_key(&self, key: &str) -> Option<&Instrument> {
         self.by_key.get(key).map(|&position| &self.instruments[position])
     }
 
-    /// By broker A's instrument token.
+    /// The instrument with this instrument token of broker A.
     pub(crate) fn by_token(&self, token: i64) -> Option<&Instrument> {
         self.by_token.get(&token).map(|&position| &self.instruments[position])
     }
 
-    /// By the public provider's symbol.
+    /// The instrument with this symbol of the public provider.
     pub(crate) fn by_public(&self, symbol: &str) -> Option<&Instrument> {
         self.by_public.get(symbol).map(|&position| &self.instruments[position])
     }
 }
 
-/// Shares that go on where the numbers of the embedded ones end, with tokens behind all others of
-/// the exchange. The embedded sectors take turns.
+/// Made-up shares, numbered on from the embedded ones, with tokens above all others of the
+/// exchange. They take the embedded sectors in turn.
 fn made_up(embedded: &[Row], count: usize) -> Vec<Row> {
     let listed = embedded.iter().filter(|row| row.exchange == "NSE" && row.kind == "share");
     let numbers = listed.clone().filter_map(|row| row.symbol.strip_prefix("SIM")?.parse().ok());

@@ -15,16 +15,16 @@ use crate::sim::broker_a::ticker::Ticker;
 #[derive(Debug, Default)]
 pub(crate) struct Request {
     pub(crate) method: String,
-    /// As sent, still percent-encoded, without the query.
+    /// The path as sent, percent-encoded, without the query.
     pub(crate) path: String,
-    /// As sent, without the question mark.
+    /// The query as sent, without the question mark.
     pub(crate) query: String,
     headers: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
 }
 
 impl Request {
-    /// One that did not come over a socket.
+    /// A request that did not come over a socket.
     pub(crate) fn of(
         method: &str,
         target: &str,
@@ -35,7 +35,7 @@ impl Request {
         Self { method: method.into(), path: path.into(), query: query.into(), headers, body }
     }
 
-    /// The first header of that name, any case.
+    /// The first header of that name, in any case.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(given, _)| given.eq_ignore_ascii_case(name));
         found.map(|(_, value)| value.as_str())
@@ -62,7 +62,7 @@ impl Request {
     }
 }
 
-/// How a reply is put on the wire.
+/// The faults in sending a reply.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Delivery {
     /// Reset the connection instead of answering.
@@ -82,7 +82,7 @@ pub(crate) struct Reply {
     pub(crate) headers: Vec<(&'static str, String)>,
     pub(crate) body: Vec<u8>,
     pub(crate) delivery: Delivery,
-    /// What speaks on the connection once this is sent.
+    /// Sends on the connection once the reply is sent.
     pub(crate) ticker: Option<Ticker>,
 }
 
@@ -218,13 +218,13 @@ pub(crate) fn decoded(text: &str, plus_is_space: bool) -> String {
 
 // ---- Stats
 //
-// Counters and rate limits of the simulator: what was asked, what was turned away. Plain values
+// Counters and rate limits of the simulator: requests received and requests rejected. Plain values
 // behind the world's locks.
 
-/// API keys whose calls are counted; of more, some are forgotten.
+/// Most API keys whose calls are counted. If there are more, some are forgotten.
 const KEYS_MAX: usize = 4_096;
 
-/// The documented limits: the brokers' of each API key, whoever uses it.
+/// The documented rate limits. Those of the brokers are per API key, whoever uses it.
 #[derive(Debug)]
 pub(crate) struct Limits {
     keys: BoundedMap<String, OfKey>,
@@ -267,18 +267,18 @@ impl Default for OfKey {
 }
 
 impl Limits {
-    /// Those of an API key, known or not.
+    /// The limits of an API key, known or not.
     pub(crate) fn of(&mut self, api_key: &str) -> &mut OfKey {
         self.keys.or_insert_with(api_key.to_owned(), |_| Some(()), OfKey::default)
     }
 }
 
-/// What was asked since the start.
+/// Counters of requests since the start.
 #[derive(Debug)]
 pub(crate) struct Stats {
-    /// By route.
+    /// Requests by route.
     pub(crate) requests: BTreeMap<&'static str, i64>,
-    /// Turned away for the caller's own doing (not by a fault), by route.
+    /// Requests rejected for a mistake of the caller, not by a fault, by route.
     pub(crate) rejected: BTreeMap<&'static str, i64>,
     /// Most quote calls of broker A that ever came within one second, answered or not.
     pub(crate) quote_calls_in_1s_max: i64,
@@ -308,7 +308,7 @@ impl Stats {
         self.quote_calls_in_1s_max = self.quote_calls_in_1s_max.max(within);
     }
 
-    /// Counts a request that was turned away.
+    /// Counts a rejected request.
     pub(crate) fn turned_away(&mut self, route: &'static str) {
         *self.rejected.entry(route).or_default() += 1;
     }
@@ -382,8 +382,8 @@ impl Json {
         }
     }
 
-    /// Calls `visit` on every member of every object, deepest first; a member is dropped when it
-    /// answers `false`.
+    /// Calls `visit` on every member of every object, deepest first; a member is dropped if `visit`
+    /// returns false.
     pub(crate) fn retain_members(&mut self, visit: &mut dyn FnMut(&str, &mut Json) -> bool) {
         match self {
             Self::List(items) => items.iter_mut().for_each(|item| item.retain_members(visit)),
@@ -453,9 +453,9 @@ impl<T: Into<Json>> From<Option<T>> for Json {
 
 // ---- Answer
 //
-// What a route of the simulator answers, before faults are applied and it becomes a reply.
+// The answer of a route, before faults are applied and it becomes a reply.
 
-/// What a route answers, before faults are applied.
+/// The answer of a route, before faults are applied.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -468,13 +468,13 @@ pub(crate) struct Answer {
 #[derive(Debug)]
 pub(crate) enum Content {
     Json(Json),
-    /// With its media type.
+    /// Media type and bytes.
     Text(&'static str, Vec<u8>),
-    /// Elsewhere.
+    /// A redirect to this URL.
     Moved(String),
-    /// Always compressed, whatever the request accepts; with its media type.
+    /// Media type and bytes, always compressed, whatever the request accepts.
     Gzipped(&'static str, Vec<u8>),
-    /// The key that accepts a WebSocket, and what is sent on it.
+    /// The key that accepts a WebSocket, and the ticker that sends on it.
     Ticker(String, Ticker),
 }
 
