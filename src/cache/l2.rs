@@ -216,7 +216,7 @@ pub fn records(quotes: &[Quote]) -> Vec<(String, Vec<u8>)> {
     quotes.iter().map(|quote| (quote.symbol.to_string(), encode(quote))).collect()
 }
 
-/// How many stored quotes were restored into L1.
+/// Number of stored quotes that were restored into L1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Restored {
     pub quotes: usize,

@@ -227,7 +227,7 @@ struct Shared {
 struct Places {
     /// The symbols in [`SingleFlight`], oldest first, and briefly some that it has just settled.
     entries: Vec<Entry>,
-    /// For each client with entries, the number of the try in which it was last served.
+    /// Number of the try in which each client with entries was last served.
     served: HashMap<Option<IpAddr>, u64>,
     tries: u64,
     /// When each symbol was first asked for. If there are too many, the earliest are forgotten.

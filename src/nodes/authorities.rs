@@ -12,11 +12,11 @@ use crate::nodes::lease::{Authority, AuthorityError, Grant, Holder, Look, Presen
 use crate::nodes::valkey::{Client, Connection, Deadlines, Installation, Room, Server, script};
 use crate::store::{Epoch, PostgresLease};
 
-/// Less than the margin between a lease and the local deadline.
+/// Deadlines below the margin between a lease and the local deadline.
 const DEADLINES: Deadlines = Deadlines { connect_ms: 300, call_ms: 600 };
-/// How long the highest epoch is remembered after the last leader: the fence, below which nothing
-/// is published. After a database was restored from a backup its epochs are lower; whoever leads
-/// next raises them above the fence.
+/// Time for which the server remembers the highest epoch after the last leader. It is the fence,
+/// below which nothing is published. A database restored from a backup has lower epochs; the next
+/// leader raises them above the fence.
 pub(super) const FENCE_MS: u64 = 600_000;
 
 #[expect(clippy::needless_pass_by_value, reason = "as the end of a result")]

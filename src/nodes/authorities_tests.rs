@@ -94,7 +94,7 @@ fn a_call_of_a_stopped_server_ends_within_the_margin() {
     server.signal(Signal::CONT);
 }
 
-/// Asks the authority what the node wants to know. The row is one that always grants.
+/// Sends the node's request to the authority. The row always grants.
 fn ask(node: &mut LeaseState, ask: &Ask, claim: &ValkeyClaim, now_ms: u64) {
     let grant =
         |granted: Result<Grant, AuthorityError>| granted.map_or(Answer::Failed, Answer::Grant);

@@ -22,7 +22,7 @@ pub struct Nodes {
     pub shared: Option<Shared>,
 }
 
-/// What nodes have over the server that they share.
+/// Services over the server that the nodes share.
 pub struct Shared {
     pub relay: Arc<dyn Relay>,
     pub tokens: SharedTokens,
@@ -67,14 +67,15 @@ pub trait Relay: Send + Sync {
     /// [`SendError`].
     fn send(&self, epoch: Epoch, update: Update) -> Result<(), SendError>;
 
-    /// Tells the leader what this node wants. Blocks as [`send`](Self::send) does.
+    /// Sends the leader the symbols that this node wants. Blocks as [`send`](Self::send) does.
     ///
     /// # Errors
     /// [`SendError::Unavailable`].
     fn want(&self, symbols: &[Symbol]) -> Result<(), SendError>;
 
-    /// Tells the other nodes that the database has changes of accounts. A node that misses it finds
-    /// them a second later. Blocks as [`send`](Self::send) does; called on the thread `changes`.
+    /// Notifies the other nodes that the database has changes of accounts. A node that misses it
+    /// finds them a second later. Blocks as [`send`](Self::send) does; called on the thread
+    /// `changes`.
     ///
     /// # Errors
     /// [`SendError::Unavailable`].
@@ -83,7 +84,7 @@ pub trait Relay: Send + Sync {
     /// The symbols that other nodes asked for within some seconds. Never blocks.
     fn wanted(&self) -> Vec<Symbol>;
 
-    /// For health and metrics. Never blocks.
+    /// The receiving side's counters, for health and metrics. Never blocks.
     fn reading(&self) -> RelayReading;
 }
 
@@ -91,7 +92,7 @@ pub trait Relay: Send + Sync {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RelayReading {
     pub state: RelayState,
-    /// Since a message of the leader came; `None` before that.
+    /// Time since the last message of the leader; `None` before the first.
     pub age_ms: Option<u64>,
     /// The node that sent the newest message, and its epoch; `None` before the first.
     pub leader: Option<(String, Epoch)>,
@@ -119,15 +120,15 @@ const CONNECTION_NAME_BYTES_MAX: usize = 63;
 settings! {
     /// One node among several.
     pub struct NodeSettings {
-        /// What this node is called; no other is called so. The machine's name where none is given.
+        /// The name of this node, which no other node has. The machine's name if none is given.
         pub name: Option<String> = None,
-        /// A leader leads for so long after an authority last gave it the lease.
+        /// Time for which a leader leads after an authority last gave it the lease.
         pub lease_ms: u64 = 5_000,
     }
 }
 
 impl NodeSettings {
-    /// What this node is called.
+    /// The name of this node.
     pub(crate) fn called(&self) -> String {
         let machine = || std::fs::read_to_string(MACHINE_NAME).unwrap_or_default();
         self.name.clone().unwrap_or_else(|| machine().trim().to_owned())
@@ -159,13 +160,13 @@ words! {
     pub(crate) enum TokenEvent {
         /// Sent to the other nodes: a token, or that one was refused.
         Told = "told",
-        /// It could not be sent; it is tried again.
+        /// A message could not be sent; it is tried again.
         Untold = "untold",
         /// Received and put in force here.
         Taken = "taken",
         /// Another node's broker refused the token that was in force here.
         Dead = "dead",
-        /// Older than the one in force: late on its way, or a recording.
+        /// Older than the token in force: delayed, or a recording.
         Old = "old",
         /// It had expired when it was received.
         Late = "late",

@@ -1,5 +1,5 @@
-//! This node's leadership, as the warmers ask it: tasks on the scheduler's thread before they send
-//! a job, and jobs right before their call goes out. A job that waited in its lane while the
+//! This node's leadership. The warmers check it: tasks on the scheduler's thread before they send a
+//! job, and jobs right before their call is sent. A job that waited in its lane while the
 //! leadership ended makes no call.
 
 use std::sync::Arc;
@@ -46,7 +46,7 @@ impl Lead {
         self.leadership.epoch(self.clock.monotonic_ms())
     }
 
-    /// Whether shared upstreams may be asked now.
+    /// Whether shared upstreams may be called now.
     pub(crate) fn may_ask(&self) -> bool {
         self.leadership.may_ask(self.clock.monotonic_ms())
     }
@@ -56,7 +56,7 @@ impl Lead {
         self.leadership.role(self.clock.monotonic_ms())
     }
 
-    /// Counts what was refused because this node does not lead any more.
+    /// Counts a refusal because this node does not lead any more.
     pub(crate) fn fenced(&self, fence: Fence) {
         self.fenced[fence as usize].fetch_add(1, Relaxed);
     }
@@ -66,12 +66,12 @@ impl Lead {
         self.fenced[fence as usize].load(Relaxed)
     }
 
-    /// Somebody else leads, as what refused us knows.
+    /// Notes that this node was refused because another one leads.
     pub(crate) fn refused(&self) {
         self.leadership.refused();
     }
 
-    /// Makes one call to `source` for all nodes, if this node may at this very moment.
+    /// Makes one call to `source` for all nodes, if this node may do so now.
     pub(crate) fn call<T>(
         &self,
         source: Source,
@@ -85,14 +85,14 @@ impl Lead {
     }
 }
 
-/// A feed that the leader alone asks.
+/// A feed that only the leader calls.
 pub(crate) struct LedFeed {
     feed: Arc<dyn MarketFeed>,
     lead: Lead,
 }
 
 impl LedFeed {
-    /// `feed`, as long as this node leads.
+    /// Wraps `feed`, which is called as long as this node leads.
     pub(crate) fn new(feed: Arc<dyn MarketFeed>, lead: Lead) -> Self {
         Self { feed, lead }
     }
@@ -123,19 +123,19 @@ impl MarketFeed for LedFeed {
 
 // ---- Leadership
 //
-// Whether this node leads: a value that is read, never a lock. One thread writes it, and whoever is
-// about to act reads it with the time of that moment. It ends by itself: past its deadline a node
-// does not lead, whatever it could or could not learn since. A node that is alone leads for ever,
+// Whether this node leads is a value that is read without a lock. One thread writes it, and code
+// that is about to act reads it with the current time. It ends by itself: past its deadline a node
+// does not lead, whatever it has or has not received since. A node that is alone leads for ever,
 // with epoch 0.
 
 /// A leadership, with times of this node's monotonic clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Term {
     pub epoch: Epoch,
-    /// First moment at which upstreams may be asked: the leader before may have asked right up to
+    /// First moment at which upstreams may be called. The leader before may have called them up to
     /// its own end.
     pub asks_from_mono_ms: u64,
-    /// First moment at which it is over.
+    /// First moment at which the term is over.
     pub until_mono_ms: u64,
 }
 
@@ -168,10 +168,10 @@ impl Leadership {
         Self { is_alone: false, until_mono_ms: AtomicU64::new(0), ..Self::alone() }
     }
 
-    /// This node leads now, or goes on to. For the one thread that knows.
+    /// Starts or extends a term. The thread `lease` calls this.
     pub fn grant(&self, term: Term) {
         if self.epoch.load(SeqCst) != term.epoch.0 {
-            // Nobody may see the new epoch with the old deadline.
+            // No reader may see the new epoch with the old deadline.
             self.end();
             self.epoch.store(term.epoch.0, SeqCst);
         }
@@ -179,13 +179,13 @@ impl Leadership {
         self.until_mono_ms.store(term.until_mono_ms, SeqCst);
     }
 
-    /// This node does not lead any more.
+    /// Ends the term.
     pub fn end(&self) {
         self.until_mono_ms.store(0, SeqCst);
     }
 
-    /// Something refused this node because it knows of a later leadership. For whoever was refused;
-    /// the one thread that grants learns it by [`take_refused`](Self::take_refused).
+    /// Notes that this node was refused because of a later leader. Code that was refused calls
+    /// this; the thread `lease` reads it with [`take_refused`](Self::take_refused).
     pub(crate) fn refused(&self) {
         if !self.is_alone {
             self.refused.store(self.epoch.load(SeqCst), SeqCst);
@@ -193,7 +193,7 @@ impl Leadership {
         }
     }
 
-    /// The epoch of the leadership that was refused since this was last asked.
+    /// The epoch in which this node was refused since the last call of this.
     pub(crate) fn take_refused(&self) -> Option<Epoch> {
         match self.refused.swap(0, SeqCst) {
             0 => None,
@@ -209,7 +209,7 @@ impl Leadership {
         (leads && epoch == self.epoch.load(SeqCst)).then_some(Epoch(epoch))
     }
 
-    /// Whether this node may ask a shared upstream at this moment.
+    /// Whether this node may call a shared upstream at this moment.
     pub(crate) fn may_ask(&self, now_mono_ms: u64) -> bool {
         self.epoch(now_mono_ms).is_some() && now_mono_ms >= self.asks_from_mono_ms.load(SeqCst)
     }

@@ -1,23 +1,23 @@
-//! The state machine of one node: from the answers of its authorities follows whether it leads, in
-//! which epoch, until when, and what to ask next. Pure, but for the threads at the end: the caller
-//! sends requests, brings answers and the time by the monotonic clock.
+//! The state machine of one node. From the answers of its authorities it decides whether the node
+//! leads, in which epoch, until when, and which requests to send next. Pure, except for the threads
+//! at the end: the caller sends requests, and passes in answers and the monotonic time.
 //!
-//! There is the *row*, which counts epochs, and in most clusters the *claim* beside it. Taking
-//! needs both, keeping needs either. Why no two nodes lead at once, whatever is late or lost:
+//! The authorities are the *row*, which counts epochs, and in most clusters the *claim*. Taking
+//! needs both, keeping needs either. No two nodes lead at once, whatever is late or lost:
 //!
-//! 1. A lease counts from before its request was sent, and ends a margin early. So who counts a
-//!    lease has it at the authority.
-//! 2. Who begins to lead counts both leases at that moment. So nobody else has one of them then,
-//!    and nobody else leads.
-//! 3. Who leads counts one lease without a gap. After a gap only 2 makes it lead again.
+//! 1. A lease counts from before its request was sent, and ends a margin early. So a node that
+//!    counts a lease has it at the authority.
+//! 2. A node that begins to lead counts both leases at that moment. So no other node has one of
+//!    them, and no other node leads.
+//! 3. A leader counts one lease without a gap. After a gap only 2 makes it lead again.
 //!
 //! An authority that forgets its leases, as a server without a disk does, gives no new one until
-//! those that it forgot have run out. A row may go back to an earlier state, as a database does
-//! that was restored, or whose standby had not heard of the last commits. If that takes less than a
-//! lease, two nodes may believe for the rest of it that they lead; then their epochs differ, and
-//! the lower one's writes are refused. So that no epoch is given twice, whoever takes the row asks
-//! for one above the highest that the claim's authority has seen, or this node itself. Whoever
-//! leads by its claim alone takes a row that is free, and goes on in a new epoch.
+//! those that it forgot have run out. A row may go back to an earlier state, if the database was
+//! restored or its standby had not received the last commits. If that takes less than a lease, two
+//! nodes may both act as leader for the rest of it. Their epochs differ, and writes of the lower
+//! one are refused. No epoch is given twice: a node that takes the row asks for an epoch above the
+//! highest that the claim's authority or the node itself has seen. A node that leads by its claim
+//! alone takes a free row, and goes on in a new epoch.
 
 use std::fmt;
 use std::io;
@@ -34,9 +34,9 @@ use crate::store::Epoch;
 /// An authority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Which {
-    /// The one that counts epochs.
+    /// The authority that counts epochs.
     Row,
-    /// The one beside it.
+    /// The second authority.
     Claim,
 }
 
@@ -53,7 +53,7 @@ pub enum Request {
 /// stalls must not eat the other's deadline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ask {
-    /// Comes back with the answer; answers to a release are not waited for.
+    /// Identifies the answer. Answers to a release are not waited for.
     pub id: u64,
     pub which: Which,
     pub request: Request,
@@ -64,23 +64,23 @@ pub(crate) struct Ask {
 pub enum Answer {
     Look(Look),
     Grant(Grant),
-    /// None, or an error. The request may take effect all the same.
+    /// No answer, or an error. The request may still take effect.
     Failed,
 }
 
-/// Lengths of time.
+/// Durations of the lease protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LeaseTimes {
     /// Length of the lease that the authorities give.
     pub lease_ms: u64,
-    /// How much earlier this node gives up: for clocks that run at different speeds, and for what
-    /// was begun just before.
+    /// Time by which this node gives up early. It covers clocks that run at different speeds, and
+    /// actions begun just before.
     pub margin_ms: u64,
-    /// Between two renewals.
+    /// Interval of renewals.
     pub renew_ms: u64,
-    /// Between two tries to take; a quarter more at random.
+    /// Interval of tries to take the lease, plus up to a quarter at random.
     pub retry_ms: u64,
-    /// An answer that comes later is not believed.
+    /// Longest wait for an answer. A later one is ignored.
     pub answer_ms: u64,
 }
 
@@ -91,7 +91,7 @@ impl Default for LeaseTimes {
 }
 
 impl LeaseTimes {
-    /// With leases of this length.
+    /// Times for leases of this length.
     pub(crate) const fn of(lease_ms: u64) -> Self {
         let fifth = lease_ms / 5;
         Self { lease_ms, margin_ms: fifth, renew_ms: fifth, retry_ms: fifth, answer_ms: 2 * fifth }
@@ -101,7 +101,7 @@ impl LeaseTimes {
 /// The standing of this node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// May act as the leader before this moment, and not from it on, whatever it knows.
+    /// The node may act as the leader before this moment, and never from it on.
     Leader {
         epoch: Epoch,
         until_mono_ms: u64,
@@ -112,7 +112,7 @@ pub(crate) enum Standing {
 /// One authority as this node sees it.
 #[derive(Debug, Default)]
 struct Held {
-    /// When this node gives it up; 0 without a lease.
+    /// Time at which this node gives the lease up; 0 without a lease.
     until_mono_ms: u64,
     /// The request under way, and when it was handed out.
     under_way: Option<(u64, u64)>,
@@ -123,7 +123,7 @@ struct Held {
 enum Stage {
     Follower,
     Looking,
-    /// The claim could be had when its authority was last asked.
+    /// The claim was free when its authority was last asked.
     Free,
     TakingRow {
         holder: Holder,
@@ -148,13 +148,13 @@ pub(crate) struct LeaseState {
     stage: Stage,
     row: Held,
     claim: Held,
-    /// The row said that it is not this leader's any more.
+    /// The row replied that this leader has lost it.
     has_lost_row: bool,
     not_before_mono_ms: u64,
     /// The highest epoch that this node knows of.
     highest: Epoch,
     asks: u64,
-    /// Releases that are to be sent.
+    /// Releases still to be sent.
     farewells: Vec<Ask>,
 }
 
@@ -187,8 +187,8 @@ impl LeaseState {
         }
     }
 
-    /// The requests to send now. `random` spreads the tries of several nodes and tells attempts
-    /// apart. To be called some ten times a second.
+    /// The requests to send now. `random` spreads the tries of several nodes and distinguishes
+    /// attempts. To be called some ten times a second.
     pub(crate) fn due(&mut self, now_mono_ms: u64, random: u64) -> Vec<Ask> {
         self.lapse(now_mono_ms);
         for which in [Which::Row, Which::Claim] {
@@ -204,7 +204,7 @@ impl LeaseState {
         if let Stage::Leader { holder, epoch } = &self.stage {
             let (holder, epoch) = (holder.clone(), *epoch);
             let renew = Request::Renew { holder: holder.clone(), epoch };
-            // A row that another holds is not given; a free one brings a new epoch.
+            // A row that another node holds is refused. A free one gives a new epoch.
             let row =
                 if self.has_lost_row { Request::Take { holder, epoch } } else { renew.clone() };
             asks.extend(self.renewal(Which::Row, &row, now_mono_ms));
@@ -226,7 +226,8 @@ impl LeaseState {
                 }
                 Some(self.take_row(now_mono_ms, random))
             }
-            // Only now: a row that is granted and given back would raise the epoch with every try.
+            // The row is taken only now, because each grant raises the epoch, even if it is given
+            // back.
             Stage::Free => Some(self.take_row(now_mono_ms, random)),
             Stage::Claiming { holder, epoch } if self.claim.under_way.is_none() => {
                 let take = Request::Take { holder: holder.clone(), epoch: *epoch };
@@ -242,9 +243,9 @@ impl LeaseState {
         self.ask(Which::Row, Request::Take { holder, epoch: self.highest }, now_mono_ms)
     }
 
-    /// Takes an answer. One that nobody waits for any more is ignored.
+    /// Processes an answer. One that is no longer awaited is ignored.
     pub(crate) fn answered(&mut self, id: u64, which: Which, answer: Answer, now_mono_ms: u64) {
-        // Before anything else: a renewal that comes after the deadline brings nothing back.
+        // The lapse comes first: a renewal that arrives after the deadline restores nothing.
         self.lapse(now_mono_ms);
         let lease = self.lease(which);
         let Some((_, asked_ms)) = lease.under_way.take_if(|(waited_for, _)| *waited_for == id)
@@ -294,13 +295,13 @@ impl LeaseState {
                     self.lead_with_both(holder, epoch, now_mono_ms);
                 }
             }
-            // Refused, it changed nothing.
+            // The refused request changed nothing.
             Answer::Grant(Grant::Refused) => {}
             Answer::Look(_) | Answer::Failed => self.give_back(&holder),
         }
     }
 
-    /// Leads if every lease that it takes is counted at this moment.
+    /// Begins to lead if every required lease is counted at this moment.
     fn lead_with_both(&mut self, holder: Holder, epoch: Epoch, now_mono_ms: u64) {
         let has = |lease: &Held| now_mono_ms < lease.until_mono_ms;
         if has(&self.row) && (!self.has_claim || has(&self.claim)) {
@@ -312,7 +313,7 @@ impl LeaseState {
         }
     }
 
-    /// Takes the answer to a renewal; the epoch from then on.
+    /// Processes the answer to a renewal. Returns the epoch from then on.
     fn renewed(&mut self, which: Which, epoch: Epoch, answer: Answer, until_mono_ms: u64) -> Epoch {
         let lease = match which {
             Which::Row => &mut self.row,
@@ -334,8 +335,8 @@ impl LeaseState {
         }
     }
 
-    /// What was told in this epoch was refused because a newer leader has spoken, so this node does
-    /// not lead, whatever its leases say. It tries again after a pause, like any other.
+    /// A message or write of this epoch was refused because of a newer leader. So this node does
+    /// not lead, whatever its leases are. It tries again after a pause, like any other.
     pub(crate) fn refused(&mut self, refused: Epoch, now_mono_ms: u64, random: u64) {
         if let Stage::Leader { holder, epoch } = &self.stage
             && *epoch == refused
@@ -347,13 +348,13 @@ impl LeaseState {
         }
     }
 
-    /// No try to lead before a pause has passed.
+    /// Lets a pause pass before the next try to lead.
     fn rest(&mut self, now_mono_ms: u64, random: u64) {
         let spread_ms = random % (self.times.retry_ms / 4).max(1);
         self.not_before_mono_ms = now_mono_ms + self.times.retry_ms + spread_ms;
     }
 
-    /// Gives up at once and for good. What it returns is to be sent, so that another node need not
+    /// Gives up at once and for good. Returns requests to be sent, so that another node need not
     /// wait for the lease to run out.
     pub(crate) fn stop(&mut self) -> Vec<Ask> {
         match std::mem::replace(&mut self.stage, Stage::Stopped) {
@@ -365,7 +366,7 @@ impl LeaseState {
         std::mem::take(&mut self.farewells)
     }
 
-    /// A leader whose deadline has passed is none any more.
+    /// Ends the lead if its deadline has passed.
     fn lapse(&mut self, now_mono_ms: u64) {
         let is_over = self.standing(now_mono_ms) == Standing::Follower;
         if let (Stage::Leader { holder, .. }, true) = (&self.stage, is_over) {
@@ -391,7 +392,7 @@ impl LeaseState {
         Ask { id, which, request }
     }
 
-    /// Forgets both leases, and lets go of them where they may be held.
+    /// Forgets both leases, and releases those that the node may hold.
     fn give_back(&mut self, holder: &Holder) {
         for which in [Which::Row, Which::Claim] {
             let lease = self.lease(which);
@@ -428,7 +429,8 @@ impl Holder {
     /// Longest name of a node.
     pub(crate) const NODE_BYTES_MAX: usize = 64;
 
-    /// A holder like no other. `attempt` is random. Of a longer name only the beginning counts.
+    /// A holder that differs from all others, since `attempt` is random. A name over the limit is
+    /// cut.
     pub fn new(node: &str, attempt: u64) -> Self {
         let plain = |letter: &char| letter.is_ascii_alphanumeric() || "-_.".contains(*letter);
         let node: String = node.chars().filter(plain).take(Self::NODE_BYTES_MAX).collect();
@@ -456,7 +458,7 @@ pub enum Grant {
     Refused,
 }
 
-/// Whether a lease could be had.
+/// Whether a lease is free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
     Free,
@@ -467,33 +469,33 @@ pub enum Presence {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Look {
     pub presence: Presence,
-    /// The highest epoch that this authority has seen; 0 where it counts none.
+    /// The highest epoch that this authority has seen; 0 if it counts none.
     pub highest: Epoch,
 }
 
-/// An authority did not answer. A request may take effect all the same, even later.
+/// An authority did not answer. The request may still take effect, even later.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct AuthorityError(pub String);
 
 /// Gives one lease. Calls block, each for less than the margin between lease and local deadline.
 pub trait Authority: Send + Sync {
-    /// Whether the lease could be had now. Changes nothing.
+    /// Whether the lease is free now. Changes nothing.
     ///
     /// # Errors
     /// [`AuthorityError`].
     fn look(&self) -> Result<Look, AuthorityError>;
 
-    /// Takes the lease if nobody has it. The authority that counts epochs gives one above its last
-    /// and above `epoch`, the highest that is known of: it may have gone back. Another keeps the
-    /// `epoch` that is given, unless it has seen it or a higher one.
+    /// Takes the lease if nobody has it. The row grants an epoch above its last one and above
+    /// `epoch`, the highest known one, because the row may have gone back. The claim keeps the
+    /// given `epoch`, unless it has seen that or a higher one.
     ///
     /// # Errors
     /// [`AuthorityError`].
     fn take(&self, holder: &Holder, epoch: Epoch) -> Result<Grant, AuthorityError>;
 
-    /// Extends the lease of `holder`. One that has run out is given again unless somebody else took
-    /// it meanwhile.
+    /// Extends the lease of `holder`. A lease that has run out is given again unless another holder
+    /// took it meanwhile.
     ///
     /// # Errors
     /// [`AuthorityError`].
@@ -508,10 +510,10 @@ pub trait Authority: Send + Sync {
 
 // ---- Thread
 //
-// The thread `lease` asks the authorities and tells this process what came of it. Each authority
-// has a thread of its own, so that one that stalls does not hold up the other.
+// The thread `lease` sends requests to the authorities and publishes the result in this process.
+// Each authority has a thread of its own, so that a stalled one does not delay the other.
 
-/// How often the thread looks what is due.
+/// Interval at which the thread checks for due requests.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Requests that wait for one authority: one under way, one that is due, and two to give back.
@@ -520,20 +522,20 @@ const ASKS_MAX: usize = 8;
 /// Longest wait for the authorities when the service stops; then the lease runs out by itself.
 const RELEASE_WAIT: Duration = Duration::from_millis(1_000);
 
-/// What the thread works with.
+/// The inputs of the thread.
 pub(crate) struct LeaseParts {
     pub times: LeaseTimes,
     /// The name of this node.
     pub node: String,
-    /// Counts epochs.
+    /// The authority that counts epochs.
     pub row: Arc<dyn Authority>,
     pub claim: Option<Arc<dyn Authority>>,
     /// Written by this thread.
     pub leadership: Arc<Leadership>,
-    /// A new leader makes its first call so long after it began to lead: the one before may have
-    /// made its last at its very end.
+    /// Time between the start of a lead and the first upstream call. The leader before may have
+    /// made its last call at its very end.
     pub first_call_after_ms: u64,
-    /// The one by which the leadership is judged.
+    /// The clock by which the leadership is judged.
     pub clock: Clock,
 }
 
@@ -541,7 +543,7 @@ pub(crate) struct LeaseParts {
 /// back, so that another node need not wait for its end.
 ///
 /// # Errors
-/// When a thread cannot be started.
+/// A thread cannot be started.
 pub(crate) fn start_lease(parts: LeaseParts) -> io::Result<Stoppable> {
     let (answer, answers) = bounded(2 * ASKS_MAX);
     let row = Line::start("lease-row", Which::Row, parts.row, answer.clone())?;
@@ -559,11 +561,11 @@ pub(crate) fn start_lease(parts: LeaseParts) -> io::Result<Stoppable> {
         began_mono_ms: None,
         clock: parts.clock,
     };
-    // For both authorities, one after the other.
+    // The wait covers both authorities, one after the other.
     Stoppable::spawn("lease", 3 * RELEASE_WAIT, move |stop| worker.run(&stop))
 }
 
-/// An answer, and whose it is.
+/// The request's id, the authority, and its answer.
 type Answered = (u64, Which, Answer);
 
 /// The way to one authority. Dropping it waits for the requests that were sent.
@@ -583,7 +585,7 @@ impl Line {
         let _thread = Stoppable::spawn(name, RELEASE_WAIT, move |_| {
             while let Ok(ask) = asked.recv() {
                 let answer = answer(&*authority, &ask.request);
-                // Refused only where nobody waits any more.
+                // This fails only if the thread `lease` no longer waits.
                 let _ = answers.try_send((ask.id, which, answer));
             }
         })?;
@@ -601,7 +603,7 @@ fn answer(authority: &dyn Authority, request: &Request) -> Answer {
             if let Err(error) = authority.release(holder) {
                 failed(error);
             }
-            // Nobody waits for it.
+            // No one waits for the answer to a release.
             Answer::Failed
         }
     }
@@ -651,14 +653,14 @@ impl Worker {
                 Which::Row => Some(&self.row),
                 Which::Claim => self.claim.as_ref(),
             };
-            // One that stalls so long that its line is full counts as not answering.
+            // An authority whose queue is full is stalled, and counts as not answering.
             if let Some(line) = line {
                 let _ = line.asks.try_send(ask);
             }
         }
     }
 
-    /// Tells this process what it may do.
+    /// Publishes this node's standing to the process.
     fn tell(&mut self, now_mono_ms: u64) {
         match self.state.standing(now_mono_ms) {
             Standing::Leader { epoch, until_mono_ms } => {
@@ -673,7 +675,8 @@ impl Worker {
         }
     }
 
-    /// Calls that are under way end by themselves, well within the time that a new leader waits.
+    /// Ends the lead. Calls under way end by themselves, well within the time that a new leader
+    /// waits.
     fn let_go(mut self) {
         self.leadership.end();
         let farewells = self.state.stop();

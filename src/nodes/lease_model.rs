@@ -13,14 +13,14 @@ const TIMES: LeaseTimes = LeaseTimes::of(5_000);
 const STEP_MS: u64 = 50;
 const NODES: usize = 3;
 
-/// An authority, whose time is the world's.
+/// An authority, on the world's clock.
 #[derive(Clone, Default)]
 struct Model {
     holder: Option<Holder>,
     until_ms: u64,
-    /// The row's, or the highest that the claim has seen.
+    /// The epoch of the row, or the highest that the claim has seen.
     epoch: u64,
-    /// A new lease is given from then on.
+    /// New leases are granted from this time on.
     gives_from_ms: u64,
 }
 
@@ -48,7 +48,7 @@ impl Model {
             return Answer::Grant(Grant::Refused);
         }
         match which {
-            // One that has run out is renewed until somebody takes it, and a free one is taken.
+            // A lease that has run out is renewed until somebody takes it, and a free one is taken.
             Which::Row if takes && !is_free => return Answer::Grant(Grant::Refused),
             Which::Row if takes => self.epoch = self.epoch.max(asked.0) + 1,
             Which::Row if !is_own => return Answer::Grant(Grant::Refused),
@@ -63,27 +63,28 @@ impl Model {
     }
 }
 
-/// What happens to the world.
+/// An event in the world.
 #[derive(Clone, Debug)]
 enum Event {
-    /// A node's messages to an authority are lost for so long.
+    /// A node's messages to an authority are lost for this long.
     Cut {
         node: usize,
         claim: bool,
         steps: u64,
     },
-    /// An authority takes nothing in for so long; what was sent to it meanwhile comes then.
+    /// An authority processes nothing for this long. Messages sent to it meanwhile are processed
+    /// after that.
     Stall {
         claim: bool,
         steps: u64,
     },
     /// The claim's server comes back empty.
     Forget,
-    /// The row's server is away for a lease, and comes back as it was some changes ago.
+    /// The row's server is away for a lease, and comes back with the state of some changes ago.
     Back {
         changes: usize,
     },
-    /// A node does nothing for so long.
+    /// A node is stopped for this long.
     Stop {
         node: usize,
         steps: u64,
@@ -121,24 +122,24 @@ struct World {
     now_ms: u64,
     has_claim: bool,
     nodes: Vec<LeaseState>,
-    /// Which process of the node this is: answers to one before it are nobody's.
+    /// Number of each node's current process. Answers to an earlier process are dropped.
     lives: Vec<u64>,
     row: Model,
     claim: Model,
-    /// The row as it was before each request, and what reaches it before then is lost.
+    /// The row before each request. Requests that reach it before `row_away_until_ms` are lost.
     rows: Vec<Model>,
     row_away_until_ms: u64,
     /// The highest epoch that the row gave, and who led in which.
     highest: u64,
     epochs: HashMap<u64, (usize, u64)>,
-    /// By the time of arrival and a number.
+    /// Messages by time of arrival and number.
     messages: BTreeMap<(u64, u64), Message>,
     sent: u64,
     random: fastrand::Rng,
     cut_until_ms: BTreeMap<(usize, bool), u64>,
     stalled_until_ms: [u64; 2],
     stopped_until_ms: [u64; NODES],
-    /// The last that was seen: node, process, epoch; and when.
+    /// The last leader seen: node, process and epoch, at `led_ms`.
     leader: Option<(usize, u64, u64)>,
     led_ms: u64,
 }
@@ -168,9 +169,9 @@ impl World {
         }
     }
 
-    /// Puts a message on its way; `after_ms` is when its receiver takes anything in.
+    /// Sends a message. Its receiver processes nothing before `after_ms`.
     fn send(&mut self, message: Message, after_ms: u64) {
-        // Most are quick, some come long after they were given up.
+        // Most messages are quick. Some arrive long after the sender has given them up.
         let delay_ms = match self.random.u32(0..20) {
             0 => self.random.u64(0..9_000),
             1..4 => self.random.u64(0..1_500),

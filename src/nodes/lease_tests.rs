@@ -1,4 +1,4 @@
-//! One node, its authorities answering by hand.
+//! One node, with authorities whose answers the test gives.
 
 use super::*;
 
@@ -25,7 +25,7 @@ fn granted(epoch: u64) -> Answer {
 const FREE: Answer = looked(Presence::Free, 0);
 const REFUSED: Answer = Answer::Grant(Grant::Refused);
 
-/// Leads since 300 ms with both, in epoch 7.
+/// A node that leads since 300 ms with both leases, in epoch 7.
 fn leader() -> LeaseState {
     let mut node = node(true);
     let look = only(node.due(0, 1));

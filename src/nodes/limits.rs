@@ -1,8 +1,8 @@
 //! Rate limits that hold over all nodes together.
 //!
-//! The node's own limiter is asked first; this is asked after it, off the edge, within 50 ms. While
-//! the server is late or away there is no verdict, and the node's own limiter alone counts: then
-//! N nodes allow N times as many attempts.
+//! The node's own limiter decides first, then this one, off the edge and within 50 ms. While the
+//! server is late or away there is no verdict, and the node's own limiter decides alone. N nodes
+//! then allow N times as many attempts.
 //!
 //! The algorithm is that of [`Limiter`](crate::base::limiter), by the server's clock. The server
 //! sees no address and no e-mail: a bucket's name is a keyed hash of the limited value.
@@ -34,7 +34,7 @@ const NAME_BYTES: usize = 16;
 pub(crate) enum Verdict {
     Admitted,
     TooEarly(TooEarly),
-    /// No answer in time: the node's own limiter decides alone.
+    /// The server did not reply in time. The node's own limiter decides alone.
     Unknown,
 }
 
@@ -125,7 +125,8 @@ impl SharedCounts for SharedLimits {
         }
     }
 
-    /// Their buckets are full again. Without an answer the attempts stay.
+    /// Fills the buckets of this value again. If the server does not reply, the attempts stay
+    /// counted.
     fn forgive(&self, kind: &'static str, value: &[u8]) {
         let Ok(room) = self.installation.room() else { return };
         let mut delete = redis::cmd("DEL");

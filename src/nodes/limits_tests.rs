@@ -142,7 +142,7 @@ fn the_server_sees_neither_address_nor_e_mail() {
         let left_ms: i64 = redis::cmd("PTTL").arg(key).query(&mut connection).unwrap();
         assert!((1..=600_000).contains(&left_ms), "{left_ms}");
     }
-    // Who guesses an e-mail cannot look for it without the key.
+    // A guessed e-mail cannot be looked up without the key.
     let other = with_secret(&server.server(), "another key of all of those nodes");
     let room = other.installation.room().unwrap();
     keys.retain(|key| *key == other.bucket(&room, "login", b"a@example.org"));

@@ -1,10 +1,11 @@
-//! Several nodes of one installation: which of them leads, and what they send each other.
+//! Several nodes of one installation: their leadership, and the messages between them.
 //!
-//! - [`lead`]: whether this node leads at this moment. Everything that acts for all nodes asks it.
-//! - [`lease`]: how a node comes to lead: the state machine, and the threads that ask the
+//! - [`lead`]: whether this node leads at this moment. Everything that acts for all nodes checks
+//!   it.
+//! - [`lease`]: the state machine by which a node comes to lead, and the threads that call the
 //!   authorities.
-//! - `authorities`: the two that are asked, a row of the database and a key of the shared server.
-//! - `relay`: prices from the leader to all, symbols that are wanted from all to the leader.
+//! - `authorities`: the two authorities, a row of the database and a key of the shared server.
+//! - `relay`: prices from the leader to all nodes, and wanted symbols from all nodes to the leader.
 //! - `tokens`: the brokers' tokens of the day, encrypted.
 //! - `limits`: rate limits that hold over all nodes together.
 //! - `second_level`: the second cache level on the shared server.
@@ -12,7 +13,7 @@
 //! - [`cluster`]: `Nodes`, the handle by which the warmers reach all of this.
 //!
 //! Nothing here decides what is fresh and what is called: the warmers do. They are reached through
-//! closures that whoever puts the service together hands in.
+//! closures that the code that builds the service passes in.
 
 #[cfg(feature = "engines")]
 pub mod authorities;

@@ -1,14 +1,14 @@
 //! L2 on a Valkey or Redis server that several nodes share.
 //!
-//! Records of a kind are one HASH; a ZSET says when each was stored, for the bound. Storing and
-//! trimming is one script, so all of it happens or nothing. With an [`Epoch`] a writer is fenced:
-//! once a newer leader has written, writes of an older one are refused. Each record is signed with
-//! its kind and key ([`Installation`]); one that is not is counted and ignored. Records
-//! that nobody stores any more are dropped by the server. Called on the lane `cache` and at start.
-//! While the server is away calls fail, most of them at once, and the service runs on what it has
-//! in memory.
+//! Records of a kind are one HASH; a ZSET has the time at which each was stored, for the bound.
+//! Storing and trimming is one script, so all of it happens or nothing. Writers are fenced by their
+//! [`Epoch`]: once a newer leader has written, writes of an older one are refused. Each record is
+//! signed with its kind and key ([`Installation`]); one that is not is counted and ignored. The
+//! server drops records that nobody stores any more. Called on the lane `cache` and at start. While
+//! the server is away calls fail, most of them at once, and the service runs on what it has in
+//! memory.
 //!
-//! For the operator: `save ""`, `appendonly no`, `maxmemory-policy noeviction`, and a user that may
+//! The operator sets `save ""`, `appendonly no`, `maxmemory-policy noeviction`, and a user that may
 //! use `~bhav:*` alone. Sentinel and Cluster are not supported.
 
 use std::collections::HashMap;
@@ -29,10 +29,10 @@ use crate::store::Epoch;
 const DEADLINES: Deadlines = Deadlines { connect_ms: 1_000, call_ms: 3_000 };
 /// Records asked for at once, so that one answer does not hold up the server's other clients.
 const PAGE_RECORDS: usize = 500;
-/// How long records outlive the last store: longer than any closure of the exchanges, and an end
-/// for those of a namespace that was given up.
+/// Lifetime of records after the last store. It is longer than any closure of the exchanges, and
+/// ends records of an abandoned namespace.
 const KEPT_MS: u64 = 14 * 24 * 3_600_000;
-/// Keys and values.
+/// Keys and values of records.
 type Page = Vec<(Vec<u8>, Vec<u8>)>;
 
 /// The shared second level.
@@ -45,7 +45,7 @@ pub(crate) struct ValkeyL2 {
     hits: AtomicU64,
     misses: AtomicU64,
     evictions: AtomicU64,
-    /// Counts by kind.
+    /// Number of records by kind.
     entries: [AtomicU64; 2],
     bytes: [AtomicU64; 2],
 }
@@ -71,7 +71,7 @@ impl ValkeyL2 {
         }
     }
 
-    /// From now on this node stores as the leader of this epoch.
+    /// Makes this node store as the leader of this epoch from now on.
     pub(crate) fn set_epoch(&self, epoch: Epoch) {
         self.epoch.store(epoch.0, Relaxed);
     }
@@ -95,8 +95,8 @@ impl ValkeyL2 {
         }
     }
 
-    /// Counts what the server uses for the kind. Access rules may forbid the question, and it is
-    /// asked after the store, which has succeeded whatever becomes of it.
+    /// Counts what the server uses for the kind. Access rules may forbid the command, which is sent
+    /// after the store has succeeded.
     fn measure(&self, room: &Room, kind: Kind, kept: u64) {
         self.entries[kind as usize].store(kept, Relaxed);
         let mut ask = redis::cmd("MEMORY");

@@ -12,7 +12,7 @@ use crate::nodes::valkey::installation::tests::{SECRET, installation, of};
 use crate::nodes::valkey::testing::TestServer;
 use crate::nodes::valkey::{Address, BackOff};
 
-/// What a machine that does other things adds to a deadline.
+/// Time that a busy machine may add to a deadline.
 const SLACK_MS: u64 = 1_500;
 
 fn level(server: &TestServer, records_max: usize) -> ValkeyL2 {
@@ -119,7 +119,7 @@ fn a_leader_that_was_replaced_stores_nothing() {
     let (old, new) = (level(&server, 100), level(&server, 100));
     old.set_epoch(Epoch(4));
     old.store(Kind::Quote, &[item("NSE:INFY", "old")], 1_000).unwrap();
-    // What the new leader's claim writes.
+    // The claim of the new leader writes this.
     command(&server, &["SET", "bhav:main:epoch", "5"]);
     new.set_epoch(Epoch(5));
     new.store(Kind::Quote, &[item("NSE:INFY", "new")], 2_000).unwrap();

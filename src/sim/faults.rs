@@ -489,7 +489,7 @@ impl Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Upstream {
     BrokerA,
-    /// What is sent on broker A's WebSocket once it is open.
+    /// Messages on broker A's WebSocket once it is open.
     Ticker,
     BrokerB,
     Public,

@@ -354,7 +354,7 @@ pub(super) struct Slot {
     pub(super) batch: Option<u64>,
     pub(super) asked_mono_ms: u64,
     pub(super) waiters: Vec<Arc<Waiter>>,
-    /// How many of `waiters` have given up.
+    /// Number of `waiters` that have given up.
     pub(super) gave_up: usize,
 }
 

@@ -1,10 +1,10 @@
-//! What this node receives: the OS thread `relay` subscribes, and subscribes again after a failure.
+//! The receiving side of the relay. The OS thread `relay` subscribes, and subscribes again after a
+//! failure.
 //!
-//! A message carries what one round of a feed brought. The server keeps the same, by symbol, so a
-//! node that missed messages reads everything once and follows on. Only the newest counts, so
-//! nothing is queued. The thread judges who signed a message and whether it is the next one; it
-//! blocks by deadlines, and hands on what it received through the closures of [`Inbox`], which must
-//! not block.
+//! A message carries the results of one round of a feed. The server keeps the same, by symbol, so a
+//! node that missed messages reads everything once and then follows. Only the newest counts, so
+//! nothing is queued. The thread checks the signature and the number of a message. It blocks by
+//! deadlines, and passes messages to the closures of [`Inbox`], which must not block.
 
 use std::collections::HashSet;
 use std::io;
@@ -31,7 +31,7 @@ use crate::rt::threads::{Stop, Stoppable};
 use crate::store::Epoch;
 use crate::views::health::RelayState as State;
 
-/// To connect, log in and subscribe.
+/// Deadline for connecting, logging in and subscribing.
 const OPEN_MS: u64 = 1_000;
 /// Longest wait for a message: the end of the service and deadlines are checked this often.
 const RECEIVE_MS: u64 = 100;
@@ -40,23 +40,23 @@ const SILENT_MS: u64 = 3_000;
 /// A message that seems younger or older than this shows that our estimate of the server's clock,
 /// or the network, is off; then everything is read.
 const DOUBTFUL_MS: u64 = 3_000;
-/// A message that was sent longer ago than this, by the server's clock, is a recording: a message
-/// that comes at all comes within the deadlines of both ends.
+/// A message sent longer ago than this, by the server's clock, is a recording: a genuine one
+/// arrives within the deadlines of both ends.
 const REPLAYED_MS: u64 = 10_000;
 /// Longest encrypted message.
 const SEALED_BYTES_MAX: usize = 16 * 1024;
-/// How often a waiting thread checks whether it may go on.
+/// Interval at which a waiting thread checks whether it may go on.
 const LOOK: Duration = Duration::from_millis(100);
 /// Longest that the end of the service waits for the thread.
 const STOP_WAIT: Duration = Duration::from_millis(250);
 /// Deadlines of the connection that reads what the server keeps.
 const READ: Deadlines = Deadlines { connect_ms: 500, call_ms: 2_000 };
 
-/// Takes an update, or gives it back while the one before waits; it comes again, with what came
-/// meanwhile.
+/// Takes an update, or returns it while the one before waits. A returned update is passed again,
+/// merged with later ones.
 pub(crate) type Put = Box<dyn Fn(Box<Update>) -> Result<(), Box<Update>> + Send>;
 
-/// Where received messages go. None of these may block.
+/// The receivers of messages. None of these may block.
 pub(crate) struct Inbox {
     pub update: Put,
     /// Encrypted bytes of another node.
@@ -104,7 +104,7 @@ impl Follower {
         self.shared.board.lock().wanted(self.shared.timer.monotonic_ms())
     }
 
-    /// For health and metrics.
+    /// Counters for health and metrics.
     pub(crate) fn reading(&self) -> RelayReading {
         self.shared.counters.read(self.shared.timer.monotonic_ms())
     }
@@ -189,7 +189,7 @@ struct Following {
     /// The namespace of the messages that were received.
     namespace: Option<Namespace>,
     sequence: Sequence,
-    /// An update that was not taken yet, and since when it waits.
+    /// An update that was not taken yet, and the time since which it waits.
     waits: Option<(Update, u64)>,
 }
 
@@ -203,7 +203,7 @@ struct Session<'a> {
     /// The server's time at the zero of our clock; not too early, so that nothing looks younger
     /// than it is.
     server_zero_ms: u64,
-    /// When a message of the leader came, or everything was read.
+    /// Time of the last message of the leader, or of the last read of everything.
     received_mono_ms: u64,
     must_read: bool,
 }
@@ -225,7 +225,7 @@ impl Session<'_> {
                 let state = if is_new { State::Following } else { State::Silent };
                 self.counters().set_state(state);
             }
-            // The server has what was not sent to us: the subscription is dead.
+            // The server has news that was not sent to this node: the subscription is dead.
             if silent && is_new && !std::mem::take(&mut self.must_read) {
                 return None;
             }
@@ -243,7 +243,7 @@ impl Session<'_> {
         &self.worker.shared.counters
     }
 
-    /// Reads all that the server keeps; whether it was news.
+    /// Reads all that the server keeps. Returns whether it was new.
     fn read(&mut self) -> Option<bool> {
         let (room, asked_mono_ms) = (&self.room, self.worker.now_mono_ms());
         let kept = self.worker.reads.call(|to| read_kept(room, to)).ok()?;
@@ -264,9 +264,9 @@ impl Session<'_> {
             let sent_mono_ms = self.received_mono_ms.saturating_sub(age_ms);
             self.counters().received(state.epoch, &state.node, sent_mono_ms);
         }
-        // After a gap the number is known already, and the quotes between are not.
+        // After a gap the newest number is known already, but the quotes between are missing.
         if is_new || self.must_read {
-            // A whole state has all that waits.
+            // A whole state contains all waiting updates.
             self.following.waits = Some((state, self.received_mono_ms));
         }
         Some(is_new)
@@ -292,14 +292,14 @@ impl Session<'_> {
         }
     }
 
-    /// A message that a node of ours signed a moment ago.
+    /// Opens a message that a node of ours signed a moment ago.
     fn recent<'m>(&self, kind: Signed, message: &'m [u8]) -> Result<Opened<'m>, Distrust> {
         let opened = self.room.open(kind, b"", message).ok_or(Distrust::Forged)?;
         self.expect_recent(opened.number)?;
         Ok(opened)
     }
 
-    /// A message of another time is one that was recorded.
+    /// Refuses a message of another time, which is a recording.
     fn expect_recent(&self, sent_ms: u64) -> Result<(), Distrust> {
         let apart_ms = self.server_now_ms().abs_diff(sent_ms);
         if apart_ms <= REPLAYED_MS { Ok(()) } else { Err(Distrust::Replayed) }
@@ -326,7 +326,8 @@ impl Session<'_> {
         let now_mono_ms = self.worker.now_mono_ms();
         self.counters().messages.fetch_add(1, Relaxed);
         if let Err(replayed) = self.expect_recent(update.sent_ms) {
-            // Or our estimate of the server's clock is off, which reading everything cures.
+            // A recording, or our estimate of the server's clock is off. Reading everything
+            // corrects that.
             self.must_read |= now_mono_ms.saturating_sub(self.received_mono_ms) >= DOUBTFUL_MS / 2;
             return Err(replayed);
         }
@@ -359,7 +360,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Adds a message to what waits to be taken.
+    /// Adds an update to the one that waits to be taken.
     fn keep(&mut self, update: Update) {
         let now_mono_ms = self.worker.now_mono_ms();
         let waits = match self.following.waits.take() {
@@ -378,7 +379,7 @@ impl Session<'_> {
         self.following.waits = Some((waits, now_mono_ms));
     }
 
-    /// Hands on what waits.
+    /// Passes on the waiting update.
     fn hand_over(&mut self) {
         let Some((mut update, since_mono_ms)) = self.following.waits.take() else { return };
         let now_mono_ms = self.worker.now_mono_ms();
@@ -392,9 +393,9 @@ impl Session<'_> {
 //
 // The symbols that each node wants, as the leader knows it. Pure.
 
-/// How long a node's list counts; it is repeated well within that.
+/// Lifetime of a node's list, which is repeated well within it.
 const WANTED_TTL_MS: u64 = 5_000;
-/// Most nodes whose lists are kept; of more, those that came longest ago are forgotten.
+/// Most nodes whose lists are kept. If there are more, the oldest lists are forgotten.
 const NODES_MAX: usize = 64;
 
 struct List {
@@ -412,7 +413,7 @@ impl Board {
         Self(BoundedMap::new(NODES_MAX))
     }
 
-    /// Replaces a node's list, unless that was sent later; whether it did.
+    /// Replaces a node's list, unless that was sent later. Returns whether it did.
     fn put(&mut self, node: String, symbols: Vec<Symbol>, sent_ms: u64, now_mono_ms: u64) -> bool {
         if self.0.get(&node).is_some_and(|list| list.sent_ms >= sent_ms) {
             return false;
@@ -433,9 +434,9 @@ impl Board {
 
 // ---- Sequence
 //
-// Which message follows which, by epoch and number. Pure.
+// The order of messages, by epoch and number. Pure.
 
-/// How a message stands to those that were received before.
+/// The place of a message after those received before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Next,
@@ -452,7 +453,7 @@ enum Place {
 struct Sequence(Option<(Epoch, u64, u64)>);
 
 impl Sequence {
-    /// Judges a message and moves on to it, unless it is old.
+    /// Places a message and moves on to it, unless it is old.
     fn receive(&mut self, epoch: Epoch, seq: u64, sent_ms: u64) -> Place {
         let place = match self.0 {
             Some((last, number, last_ms)) if (epoch, seq) <= (last, number) => {
@@ -468,9 +469,10 @@ impl Sequence {
         place
     }
 
-    /// The whole state up to this message was read; whether it is news. One with a lower number
-    /// counts if it was sent later: the server forgot, or the database went back, and numbers began
-    /// anew. `None`: it was sent before what was received, so somebody put it back.
+    /// Notes that the whole state up to this message was read. Returns whether it is new. A lower
+    /// number is new if it was sent later: the server forgot, or the database went back, and
+    /// numbers began anew. `None` if it was sent before the newest message, so somebody put it
+    /// back.
     fn read(&mut self, epoch: Epoch, seq: u64, sent_ms: u64) -> Option<bool> {
         if let Some((last, number, last_ms)) = self.0 {
             if (epoch, seq) == (last, number) {
@@ -490,11 +492,11 @@ impl Sequence {
 // Reads all that the server keeps of the relay, in one consistent piece.
 
 struct Kept {
-    /// `None` where nobody has published for long.
+    /// `None` if nobody has published for long.
     state: Option<Update>,
     /// The server's time.
     server_ms: u64,
-    /// Values that were not believed.
+    /// Distrusted values.
     distrusted: Vec<(Distrust, Signed)>,
 }
 
@@ -526,7 +528,7 @@ fn read_kept(room: &Room, to: &mut dyn ConnectionLike) -> RedisResult<Kept> {
     Ok(kept)
 }
 
-/// A message that a leader of ours signed.
+/// Opens a message that a leader of ours signed.
 fn opened(room: &Room, kind: Signed, value: &[u8]) -> Result<Update, Distrust> {
     let opened = room.open(kind, b"", value).ok_or(Distrust::Forged)?;
     decode(opened.epoch, opened.number, opened.body).ok_or(Distrust::Unreadable)
@@ -550,7 +552,7 @@ fn aged(room: &Room, key: &[u8], value: &[u8], server_ms: u64) -> Result<Aged, D
 #[derive(Debug, Default)]
 struct Counters {
     state: AtomicU8,
-    /// 0 is never.
+    /// Time of the last message; 0 before the first.
     received_mono_ms: AtomicU64,
     epoch: AtomicU64,
     leader: ArcSwapOption<String>,

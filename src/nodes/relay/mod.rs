@@ -1,8 +1,8 @@
 //! The relay: prices from the leader to all nodes, and wanted symbols from all to the leader.
 //!
 //! - `update`: the messages and their bytes.
-//! - `publisher`: what this node sends.
-//! - `follower`: what this node receives, on the OS thread `relay`.
+//! - `publisher`: the messages that this node sends.
+//! - `follower`: the messages that this node receives, on the OS thread `relay`.
 
 #[cfg(feature = "engines")]
 pub(crate) mod follower;

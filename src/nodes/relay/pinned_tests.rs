@@ -1,5 +1,5 @@
-//! The bytes of every message, as nodes of this version have always written them. A node that is
-//! updated follows a leader that is not yet, and the other way round.
+//! The bytes of every message, as nodes of this version have always written them. An updated node
+//! follows a leader that is not updated yet, and the other way round.
 
 use super::*;
 use crate::base::json::parse_decimal;
@@ -22,7 +22,7 @@ fn quote(name: &str, source: Source) -> Quote {
     }
 }
 
-/// As the publisher completes it.
+/// A message with the fields that the publisher sets.
 fn message() -> Update {
     let limits = |period_ms, grace_ms| Limits { period_ms, grace_ms };
     let rules = |rests_for_ms, round| SourceRules {

@@ -1,6 +1,5 @@
-//! Messages of this node: as the leader its updates, fenced by the epoch; as any node the symbols
-//! that it wants, encrypted tokens, and word of changes. Calls block, by deadlines; none is
-//! repeated.
+//! Messages of this node. A leader sends updates, fenced by its epoch. Any node sends wanted
+//! symbols, encrypted tokens and notices of changes. Calls block, by deadlines; none is repeated.
 
 use std::io;
 use std::sync::Arc;
@@ -24,9 +23,9 @@ use crate::store::Epoch;
 
 /// A late message is worth little: the next round comes in a second.
 const DEADLINES: Deadlines = Deadlines { connect_ms: 500, call_ms: 1_000 };
-/// How long this node trusts its estimate of the server's clock.
+/// Time for which this node trusts its estimate of the server's clock.
 const CLOCK_MS: u64 = 30_000;
-/// Tries of a publication: the second, where the estimate of the server's clock was off.
+/// Tries of a publication. The second is made if the estimate of the server's clock was off.
 const TRIES_MAX: usize = 2;
 
 /// Answers of the publishing script.
@@ -64,7 +63,7 @@ impl From<ValkeyError> for SendError {
 }
 
 impl Publisher {
-    /// For the node of this name, which no other has.
+    /// The publisher of the node of this name, which no other has.
     pub fn new(server: &Arc<Server>, installation: &Arc<Installation>, node: &str) -> Self {
         Self {
             node: node.to_owned(),
@@ -97,24 +96,24 @@ impl Publisher {
         Err(SendError::Unavailable("the server's clock leaps".to_owned()))
     }
 
-    /// Tells the leader which symbols this node wants to be kept fresh.
+    /// Sends the leader the symbols that this node wants to be kept fresh.
     pub(super) fn want(&self, symbols: &[Symbol]) -> Result<(), SendError> {
         let body = encode_wanted(&self.node, symbols);
         self.send_signed(Signed::Wanted, |room| room.keys.wanted_channel(), &body)
     }
 
-    /// Tells all nodes that listen now that the database has changes that they have to read.
+    /// Notifies all subscribed nodes that the database has changes to read.
     pub(super) fn notify_changes(&self) -> Result<(), SendError> {
         self.send_signed(Signed::Changes, |room| room.keys.changes_channel(), b"")
     }
 
-    /// Passes encrypted bytes to all nodes that listen now. Nothing is kept.
+    /// Passes encrypted bytes to all subscribed nodes. Nothing is kept.
     pub(crate) fn pass_on(&self, sealed: &[u8]) -> Result<(), SendError> {
         self.send(self.installation.room()?.keys.sealed_channel(), sealed)
     }
 
-    /// A number that no message had. One whose fate is unknown is not used again: its followers
-    /// notice the gap.
+    /// A number that no message had. A number whose message may have been lost is not used again:
+    /// the followers notice the gap.
     pub(super) fn next_seq(&self, epoch: Epoch) -> u64 {
         let mut last = self.last.lock();
         *last = if last.0 == epoch { (epoch, last.1 + 1) } else { (epoch, 1) };
@@ -127,7 +126,7 @@ impl Publisher {
         *self.server_clock.lock() = ServerClock { zero_ms, asked_mono_ms: Some(now_mono_ms) };
     }
 
-    /// The time by the server's clock, which is asked for through `client` if it was not lately.
+    /// The time by the server's clock, which is read through `client` if the estimate is too old.
     fn server_ms(&self, client: &Client) -> Result<u64, SendError> {
         let now_mono_ms = self.timer.monotonic_ms();
         let known = {
@@ -162,7 +161,7 @@ impl Publisher {
         self.send(channel(&room), &room.sign(kind, "", (Epoch::default(), sent_ms), body))
     }
 
-    /// Publishes once; the script's answer.
+    /// Publishes once. Returns the script's reply.
     fn try_publish(&self, room: &Room, update: &mut Update) -> Result<u64, SendError> {
         update.sent_ms = self.server_ms(&self.updates)?;
         let place = (update.epoch, update.seq);
@@ -200,7 +199,7 @@ impl Publisher {
 /// The other nodes, over one server.
 pub(crate) struct ValkeyRelay {
     publisher: Arc<Publisher>,
-    // Before the follower, from which it receives.
+    // Dropped before the follower, from which it receives.
     _tokens: Stoppable,
     follower: Arc<Follower>,
 }

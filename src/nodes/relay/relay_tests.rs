@@ -1,5 +1,5 @@
-//! The relay over a real server: what one node tells, others hear; gaps, silence, restarts, bytes
-//! that nobody of ours wrote.
+//! The relay over a real server: messages from one node to others, gaps, silence, restarts, and
+//! forged bytes.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::SeqCst;
@@ -14,7 +14,7 @@ use crate::nodes::relay::update::{Evening, encode, encode_wanted};
 use crate::nodes::valkey::installation::tests::{SECRET, installation, of};
 use crate::nodes::valkey::testing::TestServer;
 
-/// What one follower received.
+/// Messages that one follower received.
 #[derive(Clone, Default)]
 struct Ears {
     updates: Arc<Mutex<Vec<Update>>>,
@@ -80,7 +80,7 @@ fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Says something as any client of the server can.
+/// Publishes as any client of the server can.
 fn publish(server: &TestServer, channel: &str, payload: &[u8]) {
     let timer = Clock::system();
     let mut connection = server.server().connect(timer.monotonic_ms() + 5_000).unwrap();
@@ -151,7 +151,7 @@ fn a_leader_that_was_replaced_is_refused_and_not_heard() {
     assert_eq!(told(&new, 2, 201), Ok(()));
     eventually("heard", || follower.ears.price("NSE:A").is_some_and(|(paise, _)| paise == 201));
     assert_eq!(follower.follower.reading().gaps, 0);
-    // The claim of a third, which has published nothing yet, fences the second off too.
+    // The claim of a third leader, which has published nothing yet, fences the second off too.
     let timer = Clock::system();
     let mut connection = server.server().connect(timer.monotonic_ms() + 5_000).unwrap();
     connection.end_by(timer.monotonic_ms() + 5_000);
@@ -168,7 +168,7 @@ fn a_message_that_was_missed_is_made_up_for_by_reading_everything() {
     leader.relay.publish(Epoch(1), prices(&[("NSE:A", 100)], 0)).unwrap();
     eventually("heard", || follower.ears.price("NSE:A").is_some());
     let loads = follower.follower.reading().loads;
-    // Told to nobody, but kept: as if the message had been lost.
+    // The quote is kept but not published, as if the message had been lost.
     let timer = Clock::system();
     let mut connection = server.server().connect(timer.monotonic_ms() + 5_000).unwrap();
     connection.end_by(timer.monotonic_ms() + 5_000);
@@ -229,7 +229,7 @@ fn a_server_that_dies_or_stops_is_found_again_and_everything_is_read() {
     heard(101);
     assert!(follower.follower.reading().connects >= 2);
     server.signal(Signal::STOP);
-    // Silence alone shows it: the read fails by its deadline.
+    // Only silence shows the failure: the read misses its deadline.
     let failures = follower.follower.reading().failures;
     eventually("noticed", || follower.follower.reading().failures > failures);
     server.signal(Signal::CONT);
@@ -253,7 +253,7 @@ fn a_silent_leader_shows_as_one_and_costs_a_read_each_three_seconds() {
     eventually("follows again", || follower.follower.reading().state.as_str() == "following");
 }
 
-/// Whatever anybody else on the server writes.
+/// Sends a command as any client of the server can.
 fn command(server: &TestServer, words: &[&[u8]]) -> redis::Value {
     let timer = Clock::system();
     let mut connection = server.server().connect(timer.monotonic_ms() + 5_000).unwrap();
@@ -265,7 +265,7 @@ fn command(server: &TestServer, words: &[&[u8]]) -> redis::Value {
     command.query(&mut connection).unwrap()
 }
 
-/// Hears what is told on a channel, as anybody can.
+/// Receives the next message of a channel, as any client can.
 fn overheard(server: &TestServer, channel: &str, tell: impl FnOnce()) -> Vec<u8> {
     let timer = Clock::system();
     let mut connection = server.server().connect(timer.monotonic_ms() + 5_000).unwrap();
@@ -276,7 +276,7 @@ fn overheard(server: &TestServer, channel: &str, tell: impl FnOnce()) -> Vec<u8>
 }
 
 impl Node {
-    /// What it did not believe: forged, unreadable, replayed.
+    /// Counts of distrusted values: forged, unreadable, replayed.
     fn distrusted(&self) -> [u64; 3] {
         self.installation.distrusted()
     }
@@ -302,7 +302,7 @@ fn bytes_that_are_no_messages_are_counted_and_change_nothing() {
         }
     }
     publish(&server, "bhav:main:sealed", &vec![0; 17 * 1024]);
-    // Of another version of this program.
+    // The body is of another version of this program.
     let other = room.sign(Signed::Message, "", (Epoch(9), 1), b"\xff");
     publish(&server, "bhav:main:relay", &other);
     eventually("distrusted", || follower.distrusted() == [16, 1, 0]);
@@ -323,7 +323,7 @@ fn a_message_of_a_stranger_changes_nothing_whatever_it_copies() {
     };
     let recorded = overheard(&server, "bhav:main:relay", || tell(100));
     eventually("heard", || follower.paise("NSE:A") == Some(100));
-    // With his own price, with the next number, with a secret of his own.
+    // The stranger changes the price, takes the next number, or signs with another secret.
     let price = recorded.windows(6).position(|bytes| bytes == b"\"1.00\"").unwrap();
     let mut own_price = recorded.clone();
     own_price[price + 1] = b'9';
@@ -337,7 +337,7 @@ fn a_message_of_a_stranger_changes_nothing_whatever_it_copies() {
     eventually("counted", || follower.distrusted() == [3, 0, 0]);
     tell(101);
     eventually("the next is heard", || follower.paise("NSE:A") == Some(101));
-    // The recording itself: its number was heard.
+    // The recording itself is old: its number was received before.
     let old = follower.follower.reading().old;
     publish(&server, "bhav:main:relay", &recorded);
     eventually("old", || follower.follower.reading().old == old + 1);
@@ -352,7 +352,7 @@ fn a_recording_of_long_ago_is_no_news_to_a_node_that_has_heard_nothing() {
     let follower = node(&server, "b");
     subscribed(&follower);
     let room = installation().room().unwrap();
-    // Told on another day, in an epoch of then.
+    // A message of another day, with an epoch of that day.
     let long_ago = Update { sent_ms: 1_700_000_000_000, ..prices(&[("NSE:A", 100)], 0) };
     let body = encode(&long_ago);
     publish(&server, "bhav:main:relay", &room.sign(Signed::Message, "", (Epoch(900), 1), &body));
@@ -362,7 +362,7 @@ fn a_recording_of_long_ago_is_no_news_to_a_node_that_has_heard_nothing() {
     publish(&server, "bhav:main:changes", &room.sign(Signed::Changes, "", place, b""));
     eventually("replayed", || follower.distrusted() == [0, 0, 3]);
     assert!(follower.ears.updates.lock().is_empty() && follower.follower.wanted().is_empty());
-    // Nor does its epoch keep out a leader of today.
+    // Its epoch does not keep out a leader of today either.
     let leader = node(&server, "a");
     leader.relay.publish(Epoch(2), prices(&[("NSE:A", 101)], 0)).unwrap();
     eventually("heard", || follower.paise("NSE:A") == Some(101));
@@ -386,7 +386,7 @@ fn what_the_server_keeps_is_believed_where_it_was_signed_for_and_not_if_it_is_pu
     eventually("read", || follower.paise("NSE:A") == Some(100));
     assert_eq!((follower.paise("NSE:B"), follower.paise("NSE:C")), (None, None));
     assert_eq!(follower.distrusted(), [3, 0, 0]);
-    // The state of before is put back; the node has heard later ones.
+    // An earlier state is put back, after the node has received later ones.
     command(&server, &[b"HSET", b"bhav:main:relay", b"head", &head]);
     eventually("replayed", || follower.distrusted()[2] > 0);
     leader.relay.publish(Epoch(1), prices(&[("NSE:B", 201)], 0)).unwrap();

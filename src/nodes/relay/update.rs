@@ -1,21 +1,21 @@
 //! The message of the leader, the list of symbols that a node wants, and the bytes of both. Pure.
 //!
-//! Prices come as the leader judged them: with how long ago their source vouched for them, and with
-//! the rules by which they become stale. Durations take the place of times, because each node has a
-//! monotonic clock of its own. So every node shows the same bytes at the same time.
+//! Prices are sent as the leader judged them: with the time since their source vouched for them,
+//! and with the rules by which they become stale. Times are sent as durations, because each node
+//! has a monotonic clock of its own. So every node shows the same bytes at the same time.
 //!
-//! On the server stands a signed value (`nodes/valkey/installation.rs`), whose epoch and number are
-//! the message's, or 0 and the time at which a node sent its list. Its body is:
+//! The server keeps and passes on signed values (`nodes/valkey/installation.rs`). Their epoch and
+//! number are the message's, or 0 and the time at which a node sent its list. The body is:
 //!
 //! - message and head: version 1, sent 8, age 8, node, rules, evening, count 4 and quotes, count 4
 //!   and symbols
 //! - a quote of a message: symbol, age 8, stored form
 //! - wanted: version 1, node, count 4 and symbols
 //!
-//! Numbers are big-endian, times and ages in milliseconds. Whatever has no fixed length stands
-//! behind its length, of four bytes, or of one for names and symbols. Rules and evening are compact
-//! JSON. Bytes that do not end exactly, are over a limit, or make no plausible quote are refused as
-//! a whole: only a program that is not ours writes them.
+//! Numbers are big-endian, times and ages in milliseconds. A part without a fixed length follows
+//! its length, of four bytes, or of one for names and symbols. Rules and evening are compact JSON.
+//! Bytes that do not end exactly, are over a limit, or make no plausible quote are refused as a
+//! whole: only a program that is not ours writes them.
 
 use std::collections::HashMap;
 
@@ -45,20 +45,20 @@ pub(super) type Calls = [u8; Source::ALL.len()];
 /// The message of the leader: the content of one round, or of several together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Update {
-    /// Epoch of the leader. This and the next three are set by whoever sends.
+    /// Epoch of the leader. The publisher sets this and the next three fields.
     pub epoch: Epoch,
     /// The number of the message in its epoch, from 1.
     pub seq: u64,
-    /// When it was sent, in milliseconds by the server's clock.
+    /// Time at which it was sent, in milliseconds by the server's clock.
     pub sent_ms: u64,
     /// The node that sends.
     pub node: String,
-    /// Its age.
+    /// Age of the update.
     pub age_ms: u64,
     pub rules: FreshnessRules,
     pub(super) calls: Calls,
     pub evening: Evening,
-    /// `None` where the leader shows none.
+    /// `None` if the leader shows none.
     pub running: Option<RunningSignals>,
     /// The quotes of the snapshot, and those that were brought or confirmed since the last message.
     pub quotes: Vec<Aged>,
@@ -67,7 +67,7 @@ pub struct Update {
 }
 
 impl Update {
-    /// One without prices.
+    /// An update without prices.
     pub fn new(rules: FreshnessRules, evening: Evening) -> Self {
         Self {
             epoch: Epoch::default(),
@@ -95,8 +95,8 @@ impl Update {
         self.quotes.push(Aged { quote, age_ms });
     }
 
-    /// The quotes as a node holds them that receives this now. Messages have the calls of the
-    /// leading indices alone; everything else comes in turn.
+    /// The quotes for a node that receives this now. Messages state the calls of the leading
+    /// indices only; all other symbols are polled in turn.
     pub(crate) fn take_quotes(
         &mut self,
         now_mono_ms: u64,
@@ -114,7 +114,7 @@ impl Update {
         std::mem::take(&mut self.quotes).into_iter().map(held).collect()
     }
 
-    /// Adds a later one to one that waits.
+    /// Merges a later update into this one, which has waited.
     pub(super) fn add(&mut self, mut newer: Self, waited_ms: u64) {
         self.grow_older(waited_ms);
         let waits = std::mem::take(&mut self.quotes).into_iter();
@@ -128,7 +128,7 @@ impl Update {
         *self = Self { quotes: quotes.into_values().collect(), ..newer };
     }
 
-    /// Everything in it is older by so much.
+    /// Makes everything in it older by this time.
     pub(super) fn grow_older(&mut self, by_ms: u64) {
         self.age_ms = self.age_ms.saturating_add(by_ms);
         for aged in &mut self.quotes {
@@ -170,13 +170,13 @@ impl Evening {
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunningSignals {
     pub look: Look,
-    /// They may be shown for so long: the candles grow old.
+    /// Time for which they may be shown, because the candles grow old.
     pub for_ms: u64,
     pub signals: Vec<ListedSignal>,
 }
 
 impl RunningSignals {
-    /// The running signals in `list`, which stand until `until_mono_ms`.
+    /// The running signals in `list`, which are shown until `until_mono_ms`.
     pub(crate) fn of(list: &SignalList, until_mono_ms: u64, now_mono_ms: u64) -> Option<Self> {
         let signals = list.signals.iter().filter(|signal| signal.provisional);
         Some(Self {
@@ -282,7 +282,7 @@ fn put_symbols(out: &mut Vec<u8>, symbols: &[Symbol], most: usize) {
     symbols.iter().for_each(|symbol| put_name(out, symbol.as_str()));
 }
 
-/// Takes a message apart.
+/// Reads the parts of a message.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -331,7 +331,7 @@ impl<'a> Reader<'a> {
 //
 // The parts that are JSON. They are checked like outside input when they are read.
 
-/// No limit of ours is longer; a longer one is another program's.
+/// Longest limit that a node sends. A longer one is another program's.
 const LIMIT_MS_MAX: u64 = 24 * 3_600_000;
 
 #[derive(Serialize, Deserialize)]
@@ -348,9 +348,10 @@ struct OfSource {
     resting_ms: (u64, u64),
     #[serde(default, skip_serializing_if = "Option::is_none")]
     rests_for_ms: Option<i64>,
-    /// Calls that it takes to hear of every leading index.
+    /// Number of calls after which every leading index was polled.
     calls: u8,
-    /// Calls in which everything in demand comes once; nodes of earlier versions do not say it.
+    /// Number of calls in which every symbol in demand is polled once. Earlier versions do not send
+    /// it.
     #[serde(default)]
     round: u8,
 }
@@ -399,7 +400,7 @@ fn encode_rules(Update { rules, calls, .. }: &Update) -> Vec<u8> {
     sonic_rs::to_vec(&rules).expect("numbers always serialise")
 }
 
-/// The rules, and the calls by source; `None` where no program of ours wrote the bytes.
+/// The rules, and the calls by source; `None` if no program of ours wrote the bytes.
 fn decode_rules(bytes: &[u8]) -> Option<(FreshnessRules, Calls)> {
     let read: Rules = sonic_rs::from_slice(bytes).ok()?;
     let limits = |(period_ms, grace_ms): (u64, u64)| {
@@ -430,7 +431,7 @@ fn encode_evening(Update { evening, running, .. }: &Update) -> Vec<u8> {
     sonic_rs::to_vec(&InStore { signals, instruments, running }).expect("always serialises")
 }
 
-/// The same from bytes; `None` where no program of ours wrote them.
+/// Evening and running signals from bytes; `None` if no program of ours wrote them.
 fn decode_evening(bytes: &[u8]) -> Option<(Evening, Option<RunningSignals>)> {
     let InStore { signals, instruments, running } = sonic_rs::from_slice(bytes).ok()?;
     let date = |text: Option<String>| text.map(|text| text.parse::<Date>()).transpose().ok();

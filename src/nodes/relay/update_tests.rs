@@ -20,7 +20,7 @@ pub(crate) fn quote(symbol: &str, paise: i64) -> Quote {
     }
 }
 
-/// One with the least content.
+/// The update with the least content.
 pub(crate) fn least() -> Update {
     let limits = Limits { period_ms: 1_000, grace_ms: 3_000 };
     let of = SourceRules { moving: limits, resting: limits, rests_for_ms: None, round: 1 };
@@ -133,7 +133,7 @@ fn update() -> impl Strategy<Value = Update> {
     )
 }
 
-/// Of any epoch and number, which stand before the bytes.
+/// Decodes with some epoch and number, which are not part of the bytes.
 fn read(bytes: &[u8]) -> Option<Update> {
     decode(Epoch(7), 8, bytes)
 }

@@ -24,43 +24,42 @@ use crate::rt::threads::{Stop, Stoppable};
 /// Messages that wait to be read. A node sends a handful at once.
 pub(crate) const HEARD_MAX: usize = 32;
 
-/// Messages that are opened: some at once, then twenty a second. Whoever reaches the server can
-/// send any number.
+/// Rate at which messages are opened, because anyone who reaches the server can send any number.
 const OPENED: Rate = Rate::new(50, 40);
 
-/// How often the thread checks whether a token in force here has to be sent.
+/// Interval at which the thread checks whether a token in force here has to be sent.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Between two questions: a lost message is made up for within this time.
+/// Interval of questions. A lost message is made up for within this time.
 const ASK_MS: u64 = 30_000;
 
-/// After a message could not be sent.
+/// Pause after a message could not be sent.
 const REST_MS: u64 = 1_000;
 
-/// A token that came at the same time from two places is tried again.
+/// Tries to take a token, if another one was put in force at the same time.
 const TAKES_MAX: usize = 3;
 
-/// Between two lines in the log about the same fault of another node.
+/// Interval of log lines about the same fault of another node.
 const LINE_MS: u64 = 600_000;
 
-/// Messages of the process before this one, which had the same name, may come so long after the
-/// start.
+/// Messages of this node's previous process, which had the same name, may arrive for this long
+/// after the start.
 const NAMESAKE_MS: u64 = 60_000;
 
 /// Longest that the end of the service waits for the thread.
 const STOP_WAIT: Duration = Duration::from_millis(250);
 
-/// Sends encrypted bytes; whether they went out.
+/// Sends encrypted bytes. Returns whether they were sent.
 type SendSealed = Box<dyn Fn(&[u8]) -> bool + Send>;
 
-/// What the thread works with.
+/// The inputs of the thread.
 pub(crate) struct ExchangeParts {
     pub send: SendSealed,
-    /// Encrypted bytes that came.
+    /// Encrypted bytes of other nodes.
     pub heard: Receiver<Vec<u8>>,
-    /// How often this node began to receive from the others.
+    /// Number of times that this node began to receive from the others.
     pub connects: Box<dyn Fn() -> u64 + Send>,
-    /// Whose tokens these are, and whose secret encrypts them.
+    /// The installation of these nodes, whose secret encrypts the tokens.
     pub installation: Arc<Installation>,
     /// The name of this node.
     pub node: String,
@@ -71,7 +70,7 @@ pub(crate) struct ExchangeParts {
 /// Starts the thread. Dropping it sends what is new and ends it.
 ///
 /// # Errors
-/// It cannot be started.
+/// The thread cannot be started.
 pub(crate) fn start_exchange(parts: ExchangeParts) -> io::Result<Stoppable> {
     let worker = Worker::new(parts);
     Stoppable::spawn("tokens", STOP_WAIT, move |stop| worker.run(&stop))
@@ -81,9 +80,9 @@ pub(crate) fn start_exchange(parts: ExchangeParts) -> io::Result<Stoppable> {
 struct Slot {
     broker: Broker,
     shared: Arc<SharedToken>,
-    /// The last one that was looked at.
+    /// The last token compared.
     known: Option<(Weak<Token>, Candidate)>,
-    /// The token that the others know, and whether it is refused.
+    /// The token that the others know, and whether it was sent as refused.
     told: Option<(Weak<Token>, bool)>,
 }
 
@@ -135,7 +134,7 @@ impl Worker {
             match self.parts.heard.recv_timeout(LOOK) {
                 Ok(sealed) => self.hear(&sealed),
                 Err(RecvTimeoutError::Timeout) => {}
-                // The follower has ended; the service ends too, or goes on by itself.
+                // The follower has ended. The service ends too, or goes on without other nodes.
                 Err(RecvTimeoutError::Disconnected) => {
                     stop.wait(LOOK);
                 }
@@ -152,7 +151,7 @@ impl Worker {
         self.parts.clock.monotonic_ms()
     }
 
-    /// Sends what the others do not know, and asks for their tokens.
+    /// Sends tokens and refusals that the others do not know, and asks for their tokens.
     fn tell_news(&mut self) {
         self.follow_secret();
         let (connects, now_mono_ms) = ((self.parts.connects)(), self.now_mono_ms());
@@ -172,7 +171,7 @@ impl Worker {
         }
     }
 
-    /// A reload may bring another secret.
+    /// Starts anew if a reload changed the secret.
     fn follow_secret(&mut self) {
         let (secret, namespace) = in_force(&self.parts);
         if !Arc::ptr_eq(&secret, &self.secret) || namespace != self.namespace {
@@ -182,7 +181,7 @@ impl Worker {
         }
     }
 
-    /// From now on the others count as knowing nothing, and this node as knowing nothing of them.
+    /// Makes this node send its tokens and ask for those of the others again.
     fn begin(&mut self) {
         self.asked_mono_ms = None;
         self.slots.iter_mut().for_each(|slot| slot.told = None);
@@ -204,7 +203,7 @@ impl Worker {
             let refused = refused_token(slot.broker, &candidate);
             if self.refused.of(slot.broker, &candidate).is_none() {
                 self.refused.add(refused);
-                // Somebody may have a better one.
+                // Another node may have a better token, so it asks at once.
                 self.asked_mono_ms = None;
             }
             self.words.refused(&refused).ok()
@@ -219,7 +218,8 @@ impl Worker {
         }
     }
 
-    /// Whether it went out. `None`: it could not be encrypted.
+    /// Sends encrypted bytes, `None` if they could not be encrypted. Returns whether they were
+    /// sent.
     fn send(&mut self, sealed: Option<Vec<u8>>) -> bool {
         if self.now_mono_ms() < self.rest_until_mono_ms {
             return false;
@@ -232,8 +232,8 @@ impl Worker {
         if sent == self.is_failing {
             self.is_failing = !sent;
             match sent {
-                true => tracing::info!("other nodes can be told of tokens again"),
-                false => tracing::warn!("other nodes cannot be told of tokens; tried again"),
+                true => tracing::info!("tokens can be sent to other nodes again"),
+                false => tracing::warn!("tokens cannot be sent to other nodes; trying again"),
             }
         }
         sent
@@ -277,7 +277,7 @@ impl Worker {
         }
     }
 
-    /// Puts a token in force that another node has, if it is better than what is here.
+    /// Puts another node's token in force, if it is better than the one in force here.
     fn take(&mut self, node: &str, token: &DayToken) {
         let broker = token.broker;
         for _ in 0..TAKES_MAX {
@@ -315,7 +315,8 @@ impl Worker {
         }
     }
 
-    /// Whoever still has a token that is known to be refused learns it.
+    /// Counts a token that is not taken. If it is known to be refused, sends the refusal to the
+    /// nodes that still have it.
     fn leave(
         &mut self,
         why: TokenEvent,
@@ -334,7 +335,7 @@ impl Worker {
         }
     }
 
-    /// A token that the broker refused to another node it refuses to this one.
+    /// Processes a refusal. A token that the broker refused to another node is refused here too.
     fn take_refusal(&mut self, node: &str, refused: RefusedToken) {
         self.refused.add(refused);
         let slots = self.slots.iter_mut();
@@ -375,7 +376,7 @@ fn in_force(parts: &ExchangeParts) -> (Arc<SecretString>, Option<Namespace>) {
     (parts.installation.secret().load(), parts.installation.namespace())
 }
 
-/// Before the namespace is known there is no way to the others, so nobody receives these.
+/// The cipher of messages. No message is sent before the namespace is known.
 fn words(node: &str, secret: &SecretString, namespace: Option<&Namespace>) -> TokenCipher {
     let namespace = namespace.map_or("", Namespace::as_str);
     TokenCipher::new(secret.expose_secret().as_bytes(), namespace, node)
@@ -398,20 +399,21 @@ fn day_token(broker: Broker, token: &Token) -> DayToken {
 
 // ---- Judge
 //
-// Which of two tokens holds: the one in force here, or the one that another node sent. Pure.
+// Decides which of two tokens holds: the one in force here, or the one that another node sent.
+// Pure.
 //
-// The later one holds, of two whose times are known. A token that the settings had at a start may
-// be a stale one, so it takes no valid one's place; where there is none it is tried, and a refusal
-// by the broker decides. So nodes with different settings change each other's tokens only where
-// that is known to be an improvement.
+// The later of two tokens holds, if the times of both are known. A token that the settings had at a
+// start may be stale, so it does not replace a valid one. If there is no valid one it is tried, and
+// a refusal by the broker decides. So nodes with different settings change each other's tokens only
+// if that is known to be an improvement.
 
-/// The nodes' clocks may differ by so much. A token from further ahead would keep out later ones.
+/// Largest difference of the nodes' clocks. A token from further ahead would keep out later ones.
 const AHEAD_MAX: SignedDuration = SignedDuration::from_mins(10);
 
 /// Refused tokens that are remembered: a few days' of both brokers.
 const REFUSED_MAX: usize = 16;
 
-/// A token, as far as it is compared.
+/// The parts of a token that are compared.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate {
     pub(super) print: TokenPrint,
@@ -457,7 +459,7 @@ pub(super) fn judge(
     if told.print == ours.print {
         return Verdict::Same;
     }
-    // Brokers tell whole seconds; of two logins of one second all nodes choose the same.
+    // Brokers state whole seconds. Of two logins in one second all nodes choose the same.
     let is_later = (told.at_ms(), told.print) > (ours.at_ms(), ours.print);
     if told.dated && is_later { Verdict::Take } else { Verdict::Not(TokenEvent::Old) }
 }
@@ -475,7 +477,7 @@ impl RefusedTokens {
         self.0.push_back(token);
     }
 
-    /// The refusal that concerns this token. One that was given later is another, although it reads
+    /// The refusal of this token. A token that was given later is another one, even if its text is
     /// the same.
     pub(super) fn of(&self, broker: Broker, token: &Candidate) -> Option<&RefusedToken> {
         self.0.iter().find(|refused| refused.broker == broker && concerns(refused, token))

@@ -1,4 +1,4 @@
-//! Two nodes' threads, turn by turn, over a channel that a test may listen to, repeat and cut.
+//! Two nodes' threads, step by step, over a channel that a test may record, repeat and cut.
 
 use std::io::Write;
 
@@ -13,7 +13,7 @@ const SECRET: &str = "a key that all the nodes know, as they must";
 const CANARY: &str = "canary-access-token-of-the-day";
 const MORNING: &str = "2026-11-20T08:30:00+05:30";
 
-/// Everything that was sent, in order; nothing while it is cut.
+/// All messages sent, in order. Messages sent while it is cut are lost.
 #[derive(Default)]
 struct Air {
     sent: Mutex<Vec<Vec<u8>>>,
@@ -33,7 +33,7 @@ impl Air {
 struct Node {
     worker: Worker,
     shared: Arc<SharedToken>,
-    /// How much of the air it has heard.
+    /// Number of messages that it has received.
     heard: usize,
     _sender: Sender<Vec<u8>>,
 }
@@ -62,7 +62,7 @@ impl Node {
         Self { worker: Worker::new(parts), shared, heard: 0, _sender }
     }
 
-    /// Hears what is new, and tells what is.
+    /// Receives new messages, and sends this node's own.
     fn turn(&mut self, air: &Air) {
         let new: Vec<Vec<u8>> = air.sent.lock()[self.heard..].to_vec();
         self.heard += new.len();
@@ -113,8 +113,8 @@ fn what_was_lost_on_its_way_is_told_again() {
     clock.advance_ms(1_000);
     settle(&mut nodes, &air);
     assert!(nodes[1].has("one"));
-    // Sent, and heard by nobody: the next question brings it. Settings that were read again count
-    // as a login does.
+    // The message is sent but not received; the next question brings the token. Reloaded settings
+    // count as a login.
     clock.advance_ms(1_000);
     nodes[0].shared.set("two".into(), "key".into(), clock.now());
     nodes[0].turn(&air);

@@ -6,8 +6,7 @@
 //! once.
 //!
 //! Nothing is stored on the server between the nodes, so a message may be lost. Every node asks at
-//! its start, whenever its connection was made anew, and from time to time; whoever has a token
-//! answers.
+//! its start, after each new connection, and from time to time. A node that has a token answers.
 //!
 //! - `exchange`: the OS thread `tokens`, which sends and receives, and decides which of two tokens
 //!   holds.

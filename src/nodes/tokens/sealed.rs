@@ -2,12 +2,12 @@
 //!
 //! A login's `request_token` works once, so one node exchanges it and sends the token to the rest.
 //! Messages go over pub/sub alone, encrypted under a key that only the nodes can derive; nothing is
-//! stored on the server, whose memory may end on a disk. A node that starts asks, and whoever has a
-//! token answers. A refusal by the broker is sent in the same way.
+//! stored on the server, whose memory may end on a disk. A node that starts asks, and any node that
+//! has a token answers. A refusal by the broker is sent in the same way.
 //!
-//! A message that was recorded can be sent again by whoever reaches the server. So the receiver
-//! takes a token only if it was set later than its own, as it would take it from anywhere, and
-//! answers questions once a second at most.
+//! Anyone who reaches the server can send a recorded message again. So the receiver takes a token
+//! only if it was set later than its own, as it would take it from anywhere, and answers questions
+//! once a second at most.
 
 use jiff::Timestamp;
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
@@ -28,7 +28,7 @@ const NONCE_BYTES: usize = 12;
 const TEXT_BYTES_MAX: usize = 4_096;
 /// Longest sealed message.
 const SEALED_BYTES_MAX: usize = 3 * TEXT_BYTES_MAX;
-/// Between two answers to questions.
+/// Interval of answers to questions.
 const ANSWER_MS: u64 = 1_000;
 
 /// A shared token as it is sent.
@@ -37,13 +37,13 @@ pub(crate) struct DayToken {
     pub broker: Broker,
     pub access_token: SecretString,
     pub api_key: SecretString,
-    /// When it was given, which tells the newer of two tokens.
+    /// Time at which it was given, by which the newer of two tokens is found.
     pub set_at: Timestamp,
     /// Whether that is known. A token that the settings had when a node started may be older.
     pub dated: bool,
 }
 
-/// The hash of a token, which tells it from others without showing it.
+/// The hash of a token, which identifies it without revealing it.
 pub(crate) type TokenPrint = [u8; 32];
 
 /// A message of another node.
@@ -57,7 +57,7 @@ pub(crate) enum TokenMessage {
     Refused(RefusedToken),
 }
 
-/// A token that a broker refused, which nobody need try again.
+/// A token that a broker refused, so that no node tries it again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RefusedToken {
     pub broker: Broker,
@@ -100,7 +100,7 @@ const HAS: u8 = 2;
 const REFUSED: u8 = 3;
 
 impl TokenCipher {
-    /// For the node of this name. All nodes have the same `secret` and namespace.
+    /// The cipher of the node of this name. All nodes have the same `secret` and namespace.
     pub(crate) fn new(secret: &[u8], namespace: &str, node: &str) -> Self {
         let key = derive(secret, PURPOSE);
         let key = UnboundKey::new(&CHACHA20_POLY1305, &*key).expect("the key has its length");
@@ -114,7 +114,7 @@ impl TokenCipher {
         }
     }
 
-    /// Asks whoever has tokens for them.
+    /// The message that asks other nodes for their tokens.
     ///
     /// # Errors
     /// [`NoRandomness`].
@@ -148,7 +148,8 @@ impl TokenCipher {
         self.seal(&plain)
     }
 
-    /// Opens a received message. `None` for this node's own, and for questions that come too often.
+    /// Opens a received message. `None` for this node's own, and for questions that are too
+    /// frequent.
     ///
     /// # Errors
     /// [`NotOurs`].
@@ -161,7 +162,7 @@ impl TokenCipher {
         }))
     }
 
-    /// A message of this node. With room for all of it: memory that grows leaves copies.
+    /// Begins a message of this node, with room for all of it: memory that grows leaves copies.
     fn begin(&self, kind: u8) -> Zeroizing<Vec<u8>> {
         let mut plain = Zeroizing::new(Vec::with_capacity(SEALED_BYTES_MAX));
         plain.push(kind);
@@ -246,7 +247,7 @@ pub(crate) fn print_of(access_token: &SecretString) -> TokenPrint {
     print
 }
 
-/// A text behind its length; of a longer one than all secrets of the settings only the beginning.
+/// Appends a text after its length. A text longer than all secrets of the settings is cut.
 fn put(plain: &mut Vec<u8>, text: &[u8]) {
     let text = &text[..text.len().min(TEXT_BYTES_MAX)];
     plain.extend_from_slice(&(text.len() as u16).to_be_bytes());

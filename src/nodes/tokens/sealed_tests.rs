@@ -57,7 +57,7 @@ fn what_one_node_tells_another_opens_and_it_ignores_itself() {
     assert_ne!(print, print_of(&"another".into()));
 }
 
-/// Nodes of other versions read and write the same.
+/// Nodes of other versions read and write the same bytes.
 #[test]
 fn words_have_these_bytes_before_they_are_sealed() {
     let mut a = relay(SECRET, "main", "a");
@@ -136,7 +136,7 @@ proptest! {
         prop_assert!(b.hear(&sealed, 0).is_err());
     }
 
-    /// Who has the key may still run another version.
+    /// A node that has the key may still run another version.
     #[test]
     fn sealed_bytes_that_are_no_words_are_refused(
         plain in prop::collection::vec(any::<u8>(), 0..80),

@@ -1,4 +1,5 @@
-//! Where the server is: `BHAV_CACHE_URL` and `BHAV_CACHE_NAMESPACE`. Pure.
+//! The address of the server and the namespace on it: `BHAV_CACHE_URL` and `BHAV_CACHE_NAMESPACE`.
+//! Pure.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -30,7 +31,7 @@ pub enum BadAddress {
     Database,
 }
 
-/// How the server is reached.
+/// The socket of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     Unix(PathBuf),
@@ -42,10 +43,10 @@ pub enum Place {
 pub struct Address {
     text: String,
     pub place: Place,
-    /// The server's default user if not given.
+    /// The user on the server; its default user if `None`.
     pub user: Option<String>,
     pub database: u32,
-    /// Whether the text names Valkey: the name of the server until it has given its own.
+    /// Whether the text names Valkey. Names the server until it has given its own name.
     pub says_valkey: bool,
 }
 
@@ -115,7 +116,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// Whether what stands before the host names a password.
+/// Whether the part before the host contains a password.
 fn has_password(text: &str) -> bool {
     let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
     let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
@@ -151,7 +152,7 @@ impl Namespace {
         fits.then(|| Self(text.to_owned())).ok_or(BadNamespace)
     }
 
-    /// One that no node uses, for asking what a server allows.
+    /// A namespace that no node uses, for checking what a server allows.
     #[cfg(feature = "engines")]
     pub(super) fn unused() -> Self {
         Self("check".to_owned())
@@ -194,7 +195,7 @@ settings! {
 #[derive(Debug)]
 pub(crate) struct Secrets {
     pub current: Arc<SecretString>,
-    /// A signature by one of these is still believed.
+    /// Signatures under these are still accepted.
     pub previous: Vec<SecretString>,
 }
 
@@ -203,28 +204,28 @@ pub(crate) struct Secrets {
 pub struct NodeSecret(ArcSwap<Secrets>);
 
 impl NodeSecret {
-    /// Without one before it.
+    /// A secret without earlier ones.
     pub fn new(current: SecretString) -> Self {
         Self::with(current, None)
     }
 
-    /// `previous` as the settings have it: separated by commas.
+    /// `previous` is the setting's text: earlier secrets separated by commas.
     pub(crate) fn with(current: SecretString, previous: Option<&SecretString>) -> Self {
         let (current, previous) = (Arc::new(current), split(previous));
         Self(ArcSwap::from_pointee(Secrets { current, previous }))
     }
 
-    /// Another allocation than before if and only if it was changed.
+    /// The secret in force. It is another allocation if and only if the secret was changed.
     pub(crate) fn load(&self) -> Arc<SecretString> {
         Arc::clone(&self.0.load().current)
     }
 
-    /// The same with those before it: another allocation if any of them was changed.
+    /// The secret in force and earlier ones. It is another allocation if any of them was changed.
     pub(crate) fn load_all(&self) -> Arc<Secrets> {
         self.0.load_full()
     }
 
-    /// Puts others in their place.
+    /// Replaces the secrets.
     pub(crate) fn set(&self, current: &SecretString, previous: Option<&SecretString>) {
         let (held, previous) = (self.load_all(), split(previous));
         let is_same = held.current.expose_secret() == current.expose_secret();

@@ -19,9 +19,9 @@ use crate::views::health::CacheBackend;
 /// Deadlines of calls.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Deadlines {
-    /// To open a connection and log in, out of the call's time.
+    /// Deadline for opening a connection and logging in, part of the call's time.
     pub(crate) connect_ms: u64,
-    /// A call, with the wait for the connection and the opening of one.
+    /// Deadline of a call, including the wait for the connection and opening one.
     pub(crate) call_ms: u64,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct ClientStats {
     pub(crate) errors: u64,
 }
 
-/// The connection and its tries.
+/// The connection, and the waits between tries to open one.
 struct Slot {
     connection: Option<Connection>,
     back_off: BackOff,
@@ -60,8 +60,8 @@ impl Client {
         }
     }
 
-    /// Runs `work` on the connection. A failure is not tried again: the caller knows whether it may
-    /// be, and the next call opens a new connection.
+    /// Runs `work` on the connection. A failed call is not repeated, because only the caller knows
+    /// whether it may be. The next call opens a new connection.
     pub(crate) fn call<T>(
         &self,
         work: impl FnOnce(&mut Connection) -> RedisResult<T>,
@@ -122,7 +122,7 @@ impl Client {
         opened
     }
 
-    /// The server's own name, and until it has given it the one of the address.
+    /// The server's own name, or that of the address until the server has given its own.
     pub(crate) fn server_name(&self) -> CacheBackend {
         if self.is_valkey.load(Relaxed) { CacheBackend::Valkey } else { CacheBackend::Redis }
     }
@@ -157,7 +157,7 @@ impl BackOff {
         Self { next_ms: FIRST_MS, not_before_mono_ms: 0 }
     }
 
-    /// How long until a try may be made; zero if now.
+    /// Time until the next try may be made; zero if it may be made now.
     pub(crate) fn wait_ms(&self, now_mono_ms: u64) -> u64 {
         self.not_before_mono_ms.saturating_sub(now_mono_ms)
     }
@@ -205,12 +205,12 @@ impl Keys {
         self.key(kind.as_str())
     }
 
-    /// ZSET of when each record of the kind was stored.
+    /// ZSET of the times at which records of the kind were stored.
     pub(crate) fn ages(&self, kind: Kind) -> String {
         self.key(&format!("{}:age", kind.as_str()))
     }
 
-    /// The highest epoch that wrote anything: what is below it is refused.
+    /// The highest epoch that wrote anything. Lower ones are refused.
     pub(crate) fn fence(&self) -> String {
         self.key("epoch")
     }
@@ -250,7 +250,7 @@ impl Keys {
         self.key("sealed")
     }
 
-    /// Channel of word that there are changes to read.
+    /// Channel of notices that there are changes to read.
     pub(crate) fn changes_channel(&self) -> String {
         self.key("changes")
     }
@@ -270,7 +270,7 @@ impl Keys {
 //
 // Asks the server which of our commands it refuses, without changing anything on it.
 
-/// In the place of a name below the namespace that nothing else uses.
+/// Placeholder for a name below the namespace that nothing else uses.
 const NAME: &str = "NAME";
 
 /// Every command that a node sends or one of its scripts runs, and that it cannot do without; each
@@ -303,7 +303,7 @@ pub(super) const COMMANDS: &[&[&str]] = &[
 /// The refusals of the server to this connection, each once.
 ///
 /// # Errors
-/// [`ValkeyError`] where it does not answer.
+/// [`ValkeyError`] if it does not answer.
 pub(super) fn refused(
     connection: &mut Connection,
     keys: &Keys,
@@ -320,7 +320,8 @@ pub(super) fn refused(
         let ValkeyError::Refused { detail, refusal } = ValkeyError::of(&error) else {
             return Err(ValkeyError::of(&error));
         };
-        // The form of a command, or a script that nobody loaded, is no matter of access.
+        // An error about a command's form, or about a script that is not loaded, does not concern
+        // access.
         let of_the_form = ["ERR", "NOSCRIPT", "EXECABORT"].contains(&detail.as_str());
         if !of_the_form && !found.contains(&refusal) {
             found.push(refusal);

@@ -27,8 +27,8 @@ use crate::rt::outbound::{Names, Stream, roots_of, trusting, web_roots};
 /// Largest answer to one command: an instrument list, or a page of it, and then some.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// An open connection. After any error but one that the server answered it is not used again: what
-/// comes later may be the answer to the command before.
+/// An open connection. After any error except an error reply it is not used again, because the next
+/// bytes may be the reply to an earlier command.
 pub(crate) struct Connection {
     stream: Stream<Timed>,
     parser: Parser,
@@ -45,12 +45,12 @@ impl Connection {
         Self { stream, parser, database, until_mono_ms: 0, is_valkey: false, usable: true }
     }
 
-    /// All that follows ends by `until_mono_ms`.
+    /// Makes all later reads and writes end by `until_mono_ms`.
     pub(crate) fn end_by(&mut self, until_mono_ms: u64) {
         self.until_mono_ms = until_mono_ms;
     }
 
-    /// Whether nothing is left over of an earlier call.
+    /// Whether no bytes of an earlier call are left.
     pub(super) fn is_usable(&self) -> bool {
         self.usable
     }
@@ -77,7 +77,7 @@ impl Connection {
         if self.database != 0 {
             redis::cmd("SELECT").arg(self.database).exec(self)?;
         }
-        // Access rules may forbid the name and the question.
+        // Access rules may forbid both commands.
         if let Some(name) = name
             && let Err(error) = redis::cmd("CLIENT").arg("SETNAME").arg(name).exec(self)
             && error.is_io_error()
@@ -119,7 +119,7 @@ impl Connection {
                 }
                 Ok(Some((channel, payload)))
             }
-            // The part of a message that has come stays in the parser.
+            // The received part of a message stays in the parser.
             Err(error) if error.is_timeout() => {
                 self.usable = true;
                 Ok(None)
@@ -185,11 +185,11 @@ impl ConnectionLike for Connection {
 
 // ---- Dial
 //
-// From an address to a connection: name, socket, TLS and login together by one deadline.
+// Opens connections to an address: name, socket, TLS and login together by one deadline.
 
-/// A check by a person, all its questions together.
+/// Deadline of an operator's check, with all its commands.
 const CHECK_MS: u64 = 10_000;
-/// Asking once which commands are refused, on top of the call that was.
+/// Deadline of the check for refused commands, after the call that was refused.
 const LOOK_MS: u64 = 500;
 
 /// Why a server cannot even be tried.
@@ -238,7 +238,7 @@ impl Server {
         Ok(Self { address, password, tls, names, timer, name: None, refusals })
     }
 
-    /// The same, and its connections are called so on the server.
+    /// Gives this name to the connections on the server.
     #[must_use]
     pub(crate) fn named(self, name: String) -> Self {
         Self { name: Some(name), ..self }
@@ -249,15 +249,15 @@ impl Server {
         &self.refusals
     }
 
-    /// Asks the server for all that a node needs of it, without changing anything; says what it
-    /// refuses, for a person. Without a namespace it asks with names that no node uses.
+    /// Tries all commands that a node needs, without changing anything. Returns what the server
+    /// refuses, in words for a person. Without a namespace it uses names that no node uses.
     pub(crate) fn check(&self, namespace: Option<&Namespace>) -> Vec<String> {
         let until_mono_ms = self.timer.monotonic_ms() + CHECK_MS;
         let keys = namespace.map_or_else(|| Keys::of(&Namespace::unused()), Keys::of);
         let asked = self.connect(until_mono_ms).and_then(|mut connection| {
             connection.end_by(until_mono_ms);
             let mut found = client::refused(&mut connection, &keys)?;
-            // Last: then the connection can do nothing else.
+            // Subscribing comes last, because the connection can do nothing else after it.
             match connection.subscribe(&keys.channels()).map_err(|error| ValkeyError::of(&error)) {
                 Err(ValkeyError::Refused { refusal, .. }) if !found.contains(&refusal) => {
                     found.push(refusal);
@@ -303,13 +303,15 @@ impl Server {
         }
     }
 
-    /// The same for an error of the library, where no further question can be asked.
+    /// Same as [`note_failure`](Self::note_failure), for an error of the library on a connection
+    /// that can send nothing more.
     pub(crate) fn note(&self, error: &RedisError) {
         self.note_failure(&ValkeyError::of(error));
     }
 
-    /// The same for an answer on a connection that can be asked what else is refused: where a
-    /// script or a transaction was refused, many a server does not say for which command.
+    /// Same as [`note_failure`](Self::note_failure), on a connection that can send more. If a
+    /// script or a transaction was refused, many servers do not name the command, so this checks
+    /// which commands are refused.
     pub(super) fn note_answer(&self, error: &ValkeyError, connection: &mut Connection) {
         if !matches!(error, ValkeyError::Refused { refusal: Refusal::Unnamed, .. }) {
             return self.note_failure(error);
@@ -318,7 +320,7 @@ impl Server {
             connection.end_by(self.timer.monotonic_ms() + LOOK_MS);
             let keys = Keys::of(&Namespace::unused());
             let mut found = client::refused(connection, &keys).unwrap_or_default();
-            // The namespace may be another.
+            // The check used another namespace, so only refused commands count.
             found.retain(|refusal| matches!(refusal, Refusal::Command(_)));
             self.refusals.set_looked(found.clone());
             found
@@ -376,7 +378,7 @@ impl Server {
         let Place::Tcp { host, port, .. } = &self.address.place else {
             let Place::Unix(path) = &self.address.place else { unreachable!("two kinds") };
             let socket = RawSocket::new(Domain::UNIX, Type::STREAM, None)?;
-            // With a timeout it does not wait for a full backlog either.
+            // With a timeout it does not wait on a full backlog either.
             socket.connect_timeout(&SockAddr::unix(path)?, self.left(until_mono_ms)?)?;
             return Ok(Socket::Unix(OwnedFd::from(socket).into()));
         };
@@ -398,7 +400,7 @@ impl Server {
     }
 }
 
-/// The trusted authorities: the operator's own where a file names them, else the web's.
+/// The trusted authorities: those in the operator's file if one is given, else the web's.
 fn roots(ca_file: Option<&Path>) -> Result<RootCertStore, Unusable> {
     let Some(path) = ca_file else { return Ok(web_roots()) };
     roots_of(path).map_err(|detail| Unusable::Certificates { path: path.to_owned(), detail })
@@ -445,7 +447,7 @@ impl Timed {
         Self { socket, timer: timer.clone(), until_mono_ms: 0, bytes_left: 0 }
     }
 
-    /// From now on everything ends by `until_mono_ms`, and no more than `bytes_max` are read.
+    /// Makes all later reads and writes end by `until_mono_ms`, and reads at most `bytes_max`.
     pub(super) fn allow(&mut self, until_mono_ms: u64, bytes_max: usize) {
         (self.until_mono_ms, self.bytes_left) = (until_mono_ms, bytes_max);
     }
@@ -475,7 +477,7 @@ impl Timed {
     }
 }
 
-/// The system says of a socket's timeout that the call would block.
+/// The system reports a socket's timeout as a call that would block.
 fn as_late(error: io::Error) -> io::Error {
     match error.kind() {
         io::ErrorKind::WouldBlock => io::ErrorKind::TimedOut.into(),
@@ -518,20 +520,20 @@ impl Write for Timed {
 /// Why a call failed. Nothing in it names a key's value or a password.
 #[derive(Debug, thiserror::Error)]
 pub enum ValkeyError {
-    /// Not tried: it failed a moment ago, and the next try is due in this time.
+    /// The call was not tried, because one failed a moment ago. The next try is due in this time.
     #[error("the server is away; next try in {retry_ms} ms")]
     Away { retry_ms: u64 },
     #[error("cannot connect: {detail}")]
     Connect { detail: String },
-    /// The outcome of a call that writes is unknown then.
+    /// The outcome of a write is unknown.
     #[error("no answer in time")]
     Late,
-    /// Every connection is in use for as long as the call may take.
+    /// Another call used the connection for as long as this one may take.
     #[error("the connection is busy")]
     Busy,
     #[error("the connection broke: {detail}")]
     Broken { detail: String },
-    /// Nothing can be named on the server before the database has said which one it is.
+    /// No key can be named on the server before the database's id is known.
     #[error("not known yet of which database this node is")]
     NoNamespace,
     /// The server answered with an error, of which this is the first word.
@@ -540,13 +542,13 @@ pub enum ValkeyError {
 }
 
 impl ValkeyError {
-    /// The same as an error of the library.
+    /// Converts an error of the library.
     pub(super) fn of(error: &RedisError) -> Self {
         if error.is_timeout() {
             return Self::Late;
         }
         match error.kind() {
-            // The first word tells the kind. The rest may repeat what was sent.
+            // The first word gives the kind. The rest may repeat what was sent.
             ErrorKind::Server(_) | ErrorKind::Extension | ErrorKind::AuthenticationFailed => {
                 let detail = error.code().unwrap_or("ERR").to_owned();
                 let refusal = Refusal::of(&detail, error.detail().unwrap_or_default());

@@ -1,15 +1,15 @@
-//! Which installation a node is of, on a server that others may reach: the namespace below which
-//! its keys stand, and the key with which it signs messages and kept values.
+//! The installation of a node on a server that others may reach: the namespace of its keys, and the
+//! key with which it signs messages and kept values.
 //!
 //! The namespace is the operator's, or that of the database, which a node may not know yet when it
-//! starts. Whoever reaches the server can write anything; a value without a tag of ours is
+//! starts. Anyone who reaches the server can write anything. A value without a tag of ours is
 //! counted, logged once for each cause, and changes nothing.
 //!
 //! A signed value is `tag(32) epoch(8) number(8) body`, numbers big-endian. The tag is HMAC-SHA256
 //! over the kind, the namespace and the key, each behind its length in one byte, and all that
 //! follows the tag. So a value cannot be moved to another symbol, another kind or another
-//! namespace. The HMAC's key is derived from `JWT_SECRET` for this purpose; what was signed under
-//! one of `JWT_PREVIOUS_SECRETS` is still read. The number orders the values of a kind: that of a
+//! namespace. The HMAC's key is derived from `JWT_SECRET` for this purpose; values signed under one
+//! of `JWT_PREVIOUS_SECRETS` are still read. The number orders the values of a kind: that of a
 //! message, or the time at which the value was sent, vouched for or stored.
 
 use std::path::{Path, PathBuf};
@@ -37,10 +37,10 @@ const PURPOSE: &str = "what nodes tell each other";
 /// Tag, epoch and number.
 pub(crate) const SIGNED_BYTES: usize = TAG_BYTES + 16;
 const TAG_BYTES: usize = 32;
-/// Between two lines in the log about one cause.
+/// Interval of log lines about one cause.
 const LINE_MS: u64 = 600_000;
 
-/// A key of 32 bytes that whoever has `secret`, which signs tokens, derives for one purpose.
+/// Derives a key of 32 bytes for one purpose from `secret`, which also signs tokens.
 pub(crate) fn derive(secret: &[u8], purpose: &str) -> Zeroizing<[u8; 32]> {
     let mut key = Zeroizing::new([0; 32]);
     let extracted = hkdf::Salt::new(hkdf::HKDF_SHA256, b"bhav").extract(secret);
@@ -56,13 +56,13 @@ pub(crate) fn derive(secret: &[u8], purpose: &str) -> Zeroizing<[u8; 32]> {
 pub(crate) enum Signed {
     /// A message of the leader.
     Message,
-    /// The same without quotes, as the server keeps it.
+    /// A message of the leader without quotes, as the server keeps it.
     Head,
     /// A quote of the relay, as the server keeps it.
     Quote,
     /// The symbols that a node wants.
     Wanted,
-    /// Word that there are changes to read.
+    /// A notice that there are changes to read.
     Changes,
     /// A token of the day, which is encrypted under a key of its own.
     Sealed,
@@ -88,11 +88,11 @@ impl Signed {
 /// Causes of distrust in a value on the server, in the order of [`DISTRUSTED`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Distrust {
-    /// No node with this installation's `JWT_SECRET` signed it, or not for where it stands.
+    /// No node with this installation's `JWT_SECRET` signed the value for its place.
     Forged,
-    /// Signed, and yet no value of this version.
+    /// The value is signed, but not one of this version.
     Unreadable,
-    /// Signed, and received before; or older than what was received.
+    /// The value is signed, but was received before or is older than those received.
     Replayed,
 }
 
@@ -191,7 +191,7 @@ struct Known {
 }
 
 impl Known {
-    /// The namespace of a database that calls itself so.
+    /// The namespace of the database with this id.
     fn of_database(cluster: &str) -> Option<Namespace> {
         Namespace::parse(&format!("db-{}", cluster.to_ascii_lowercase())).ok()
     }
@@ -206,7 +206,7 @@ pub struct Installation {
     kept: Option<PathBuf>,
     secret: Arc<NodeSecret>,
     known: ArcSwapOption<Known>,
-    /// For what was known when it was last asked.
+    /// The keys for the namespace and secrets at the last call of `room()`.
     room: ArcSwapOption<Room>,
     timer: Clock,
     distrusted: [AtomicU64; DISTRUSTED.len()],
@@ -214,7 +214,7 @@ pub struct Installation {
 }
 
 impl Installation {
-    /// One whose namespace is not known yet.
+    /// An installation whose namespace is not known yet.
     fn new(secret: &Arc<NodeSecret>) -> Self {
         Self {
             kept: None,
@@ -227,15 +227,15 @@ impl Installation {
         }
     }
 
-    /// One with a namespace that the operator gave.
+    /// An installation with a namespace that the operator gave.
     pub fn named(namespace: Namespace, secret: &Arc<NodeSecret>) -> Self {
         let installation = Self::new(secret);
         installation.name(namespace, true);
         installation
     }
 
-    /// One with the namespace of the database or, while the database is away, of the one before. A
-    /// node that knows none of them has no way to the others until the database answers. Blocks.
+    /// An installation with the namespace of the database or, while that is away, of the one used
+    /// last. A node that knows neither cannot reach the others until the database replies. Blocks.
     pub(crate) fn of_database(store: &Store, state_dir: &Path, secret: &Arc<NodeSecret>) -> Self {
         let path = state_dir.join(CLUSTER_FILE);
         let installation = Self { kept: Some(path.clone()), ..Self::new(secret) };
@@ -259,16 +259,16 @@ impl Installation {
                     "keys on the shared server are those of this database"
                 );
                 if let Err(error) = backups::replace(path, identity.cluster.as_bytes()) {
-                    tracing::warn!(%error, "the database's id is not kept for a start without it");
+                    tracing::warn!(%error, "cannot keep the database's id for a start without it");
                 }
             }
             Ok(_) => {}
-            Err(error) => tracing::debug!(%error, "the database does not say which one it is"),
+            Err(error) => tracing::debug!(%error, "cannot read the database's id"),
         }
     }
 
-    /// From now on this is its namespace. `is_sure`: as the operator or the database says, and not
-    /// as it was when this node last ran.
+    /// Sets the namespace. `is_sure` means that the operator or the database gave it, and not this
+    /// node's last run.
     fn name(&self, name: Namespace, is_sure: bool) {
         let known = self.known.load();
         if known.as_ref().is_some_and(|known| known.name == name && known.is_sure >= is_sure) {
@@ -277,7 +277,7 @@ impl Installation {
         self.known.store(Some(Arc::new(Known { name, is_sure })));
     }
 
-    /// From now on it is that of the database with this id. Returns whether that was another.
+    /// Sets the namespace of the database with this id. Returns whether it was another before.
     fn belongs_to(&self, cluster: &str, is_sure: bool) -> bool {
         let before = self.namespace();
         if let Some(name) = Known::of_database(cluster) {
@@ -301,7 +301,7 @@ impl Installation {
         &self.secret
     }
 
-    /// The keys that hold now.
+    /// The keys in force.
     pub(crate) fn room(&self) -> Result<Arc<Room>, ValkeyError> {
         let known = self.known.load_full().ok_or(ValkeyError::NoNamespace)?;
         let secrets = self.secret.load_all();
@@ -316,18 +316,18 @@ impl Installation {
         Ok(room)
     }
 
-    /// The same for decisions about who leads: a node that may take another database for its own
-    /// leads nobody.
+    /// Same as `room`, for the lease. Fails unless the namespace is sure, so that a node with
+    /// another database's namespace cannot lead.
     pub(crate) fn sure_room(&self) -> Result<Arc<Room>, ValkeyError> {
         if self.is_sure() { self.room() } else { Err(ValkeyError::NoNamespace) }
     }
 
-    /// Counts a value that is not believed, and logs each cause once.
+    /// Counts a distrusted value, and logs each cause from time to time.
     pub(crate) fn distrust(&self, cause: Distrust, what: Signed) {
         self.distrusted[cause as usize].fetch_add(1, Relaxed);
         if self.lines[cause as usize].admit(self.timer.monotonic_ms()).is_ok() {
             let (what, why) = (what.name(), cause.in_words());
-            tracing::warn!(what, why, "something on the shared server is not believed");
+            tracing::warn!(what, why, "a value on the shared server is not trusted");
         }
     }
 
@@ -343,7 +343,7 @@ pub(crate) mod tests {
 
     pub(crate) const SECRET: &str = "0123456789abcdef0123456789abcdef";
 
-    /// As tests beside the code have it.
+    /// The installation of unit tests.
     pub(crate) fn installation() -> Arc<Installation> {
         of("main", SECRET, None)
     }
@@ -375,7 +375,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Nodes of other versions read and write the same.
+    /// Nodes of other versions read and write the same bytes.
     #[test]
     fn a_value_of_each_kind_has_this_tag() {
         let room = installation().room().unwrap();

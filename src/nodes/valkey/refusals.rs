@@ -7,17 +7,18 @@ use parking_lot::Mutex;
 
 use crate::base::Clock;
 
-/// A cause that was not met for so long is over. Longer than the longest pause before a next try.
+/// A cause is over if it was not met for this long. Longer than the longest pause before a next
+/// try.
 const OVER_MS: u64 = 30_000;
-/// A server has fewer ways to refuse; the bound holds whatever it says.
+/// Most causes kept. A server has fewer, but the bound holds whatever it sends.
 const CAUSES_MAX: usize = 32;
 
-/// The thing that an answer of the server refuses.
+/// A refusal in a reply of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// The user or its password.
     Login,
-    /// Everything, as long as no password is given.
+    /// All commands, as long as no password is given.
     NoPassword,
     /// A command, in capitals.
     Command(String),
@@ -25,7 +26,7 @@ pub enum Refusal {
     Channels,
     /// A command within a script or a transaction; the server does not say which.
     Unnamed,
-    /// Something else, by the first word of the answer.
+    /// Another refusal, by the first word of the reply.
     Other(String),
 }
 
@@ -51,7 +52,7 @@ impl Refusal {
         }
     }
 
-    /// For a person, with the setting's name first.
+    /// The refusal in words for a person, with the setting's name first.
     pub(super) fn in_words(&self, user: &str) -> String {
         match self {
             Self::Login => format!(
@@ -142,7 +143,7 @@ impl Refusals {
         self.known.lock().looked = Some((self.timer.monotonic_ms(), found));
     }
 
-    /// The causes that last. Logs which are over.
+    /// The causes that last. Logs those that are over.
     pub(crate) fn in_force(&self) -> Vec<Arc<str>> {
         let now_mono_ms = self.timer.monotonic_ms();
         let mut known = self.known.lock();

@@ -1,5 +1,5 @@
 //! Valkey or Redis servers for tests: `valkey-server` or `redis-server`, each on a Unix socket of a
-//! test's own. Tests beside the code and tests from outside share this file.
+//! test's own. Unit tests and integration tests share this file.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::FileExt as _;
@@ -23,12 +23,12 @@ pub(crate) struct TestServer {
 }
 
 impl TestServer {
-    /// `None` where there is no such program; the test then says what is left out.
+    /// `None` if there is no such program; the test then reports that it is left out.
     pub(crate) fn start(test: &str) -> Option<Self> {
         Self::with(test, &[])
     }
 
-    /// The same with more options.
+    /// Same as [`start`](Self::start), with more options.
     pub(crate) fn with(test: &str, options: &[&str]) -> Option<Self> {
         let directory = tempfile::Builder::new().prefix("vk").tempdir().unwrap();
         let options: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
@@ -36,7 +36,7 @@ impl TestServer {
             let required = std::env::var(REQUIRED.0).is_ok_and(|value| value == REQUIRED.1);
             assert!(!required, "{test} needs valkey-server or redis-server");
             let text = format!("left out without valkey-server or redis-server: {test}\n");
-            // Past the harness, which would swallow it.
+            // Bypasses the harness, which would swallow the text.
             std::io::stderr().write_all(text.as_bytes()).unwrap();
             return None;
         };
@@ -49,18 +49,18 @@ impl TestServer {
         self.directory.path().join("s")
     }
 
-    /// As `BHAV_VALKEY_URL` has it.
+    /// The server's address in the form of the settings.
     pub(crate) fn url(&self) -> String {
         format!("unix:{}", self.socket().display())
     }
 
-    /// Kills it; its memory is lost.
+    /// Kills the server; its memory is lost.
     pub(crate) fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 
-    /// Starts it again, empty.
+    /// Starts the server again, empty.
     pub(crate) fn restart(&mut self) {
         self.kill();
         let _ = std::fs::remove_file(self.socket());
@@ -80,7 +80,7 @@ impl TestServer {
         }
     }
 
-    /// Its process.
+    /// The id of its process.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
@@ -90,7 +90,7 @@ impl TestServer {
         UnixStream::connect(self.socket()).unwrap()
     }
 
-    /// Its folder, into which it has written all that it would keep on a disk.
+    /// Its folder, after it has written there all that it would keep on a disk.
     pub(crate) fn folder_with_dump(&self) -> &Path {
         let mut stream = self.connect();
         stream.write_all(b"SAVE\r\n").unwrap();
@@ -124,7 +124,7 @@ impl TestServer {
         wait_for("the server does not start", || self.answers());
     }
 
-    /// Whether it says anything: the refusal of one with a password is an answer too.
+    /// Whether the server replies. A refusal for lack of a password is a reply too.
     fn answers(&self) -> bool {
         let Ok(mut stream) = UnixStream::connect(self.socket()) else { return false };
         stream.set_read_timeout(Some(PATIENCE)).unwrap();

@@ -1,4 +1,4 @@
-//! Real servers for the tests beside the code, and the service's own way to them.
+//! Real servers for unit tests, and the service's own connections to them.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ impl TestServer {
         Address::parse(&self.url()).unwrap()
     }
 
-    /// A way to it, as the service has one.
+    /// The service's connection settings for this server.
     pub(crate) fn server(&self) -> Arc<Server> {
         Arc::new(Server::new(self.address(), None, None).unwrap())
     }
