@@ -5,7 +5,7 @@
 //! RFC 9110 and 9112. `document` holds documents and frames of streams serialised and compressed
 //! ahead of time. The last two are pure. Everything runs on edge workers, except two OS threads:
 //! the sweeper in `connection_table` wakes connections whose deadline has passed, and `fan_out`
-//! wakes streams when what they show has changed.
+//! wakes streams when their content has changed.
 //!
 //! It calls the layers above only through [`Serve`]. It never blocks. All waits are may's, and no
 //! buffer, lock or guard is held across one, except the buffers of a handler that waits for a lane.

@@ -8,21 +8,21 @@ use crate::http::message::request::Request;
 use crate::http::message::response::Response;
 use crate::rt::News;
 
-/// What a stream shows. Who shows more is woken for what shows less as well.
+/// What a stream sends. A `Chosen` stream is also woken for common changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Shows {
-    /// What every stream does.
+    /// The content that every stream sends.
     Common = 1,
-    /// Also what its client has chosen.
+    /// Also the content that its client has chosen.
     Chosen = 2,
 }
 
-/// What [`Serve::refresh_streams`] has found.
+/// The result of [`Serve::refresh_streams`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refreshed {
-    /// Streams that show this have something new, and are to be woken.
+    /// Streams that send this have something new and must be woken. `None` if nothing has changed.
     pub changed: Option<Shows>,
-    /// Some streams show what changes without news.
+    /// Some streams send content that changes without news.
     pub is_watching: bool,
 }
 
@@ -35,12 +35,12 @@ pub trait Serve: Send + Sync + 'static {
         0
     }
 
-    /// Tells that what streams show has changed; `None` if the service has no streams.
+    /// Signals that the content of streams has changed; `None` if the service has no streams.
     fn news(&self) -> Option<News> {
         None
     }
 
-    /// Makes anew what streams show, as far as nobody else does. Called on the thread `fan-out`
+    /// Updates the content of streams that no other thread updates. The thread `fan-out` calls it
     /// before it wakes the streams, so it may take some milliseconds.
     fn refresh_streams(&self) -> Refreshed {
         Refreshed { changed: Some(Shows::Common), is_watching: false }

@@ -13,14 +13,14 @@ use parking_lot::Mutex;
 
 use crate::base::limiter::{Limiter, Rate};
 
-/// Most bytes of unread output, all connections together. Beyond it the slowest are cut off.
+/// Limit of unread output, all connections together. Above it the slowest connections are cut off.
 pub const UNREAD_OUTPUT_TOTAL_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// Bytes that a client must read within each `unread_output_timeout_ms`. With the default of 30
 /// seconds this is slower than any network on which a dashboard is usable.
 pub(crate) const PACE_BYTES: usize = 64 * 1024;
 
-/// Least time between two log lines about connections cut off. Each line says how many there were.
+/// Least time between two log lines about connections cut off. Each line has their number.
 const LOG_EVERY_MS: u64 = 10_000;
 
 /// The unread output of all connections.
@@ -40,12 +40,12 @@ struct Holder {
 }
 
 struct State {
-    /// When the client last completed reading [`PACE_BYTES`], or began to hold output.
+    /// Time at which the client last completed reading [`PACE_BYTES`], or began to hold output.
     renewed_ms: AtomicU64,
     is_cut: AtomicBool,
 }
 
-/// Why a client is cut off.
+/// The reason for cutting off a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
     /// It read less than [`PACE_BYTES`] in time.
@@ -86,7 +86,7 @@ impl Backpressure {
         holders.insert(number, Holder { bytes, state: Arc::clone(&state), waker });
         let mut total = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
         while total > UNREAD_OUTPUT_TOTAL_BYTES_MAX {
-            // Among equals, the one that holds most.
+            // Among equally slow ones, the one that holds most.
             let slowest = holders.iter().min_by_key(|(_, holder)| {
                 (holder.state.renewed_ms.load(Ordering::Relaxed), usize::MAX - holder.bytes)
             });
@@ -137,7 +137,7 @@ impl Held<'_> {
         self.state.is_cut.load(Ordering::Relaxed)
     }
 
-    /// Notes that the client has read [`PACE_BYTES`] more.
+    /// Records that the client has read [`PACE_BYTES`] more.
     pub(crate) fn renew(&self, now_ms: u64) {
         self.state.renewed_ms.store(now_ms, Ordering::Relaxed);
     }

@@ -125,7 +125,7 @@ fn a_buffer_set_keeps_no_byte_of_a_body_however_its_request_ends() {
         outcomes.push(FOUND.load(Ordering::SeqCst));
     };
     use Then::{Finish, Leave, Wait};
-    // Answered: at once, echoed, in pieces, chunked, after and before others, parked on a lane.
+    // Answered at once, echoed, in pieces, chunked, after and before others, parked on a lane.
     try_out("200", &[&whole("/")], Finish);
     try_out("200", &[&whole("/echo")], Finish);
     try_out("200", &[&whole("/lane")], Finish);

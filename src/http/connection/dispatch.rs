@@ -36,10 +36,10 @@ const DRAIN_IDLE_MS: u64 = 1_500;
 
 /// An accepted connection.
 pub(crate) struct Connection<S> {
-    /// Dropped first: an ended connection may have to wait until its readiness can be dropped, and
-    /// the client's next one must not be refused for it.
+    /// Dropped first: dropping the readiness may have to wait, and meanwhile the client's next
+    /// connection must not be refused.
     _place: Place,
-    /// Declared before `socket`, so that it is dropped before it.
+    /// Declared before `socket`, so that it is dropped first.
     readiness: Readiness,
     socket: Socket,
     shared: Arc<Shared<S>>,
@@ -52,12 +52,12 @@ pub(crate) struct Connection<S> {
     carry: Zeroizing<Vec<u8>>,
     /// The socket may have input to read.
     readable: bool,
-    /// epoll reported an error or the end of input: read until the socket says so too.
+    /// epoll reported an error or the end of input. Read until the socket reports it too.
     hung_up: bool,
     drain_seen: bool,
     /// The idle timeout has passed, and one last read is tried before closing.
     last_look: bool,
-    /// Which deadline is set. That of a head or body is not moved by further bytes.
+    /// The kind of the deadline that is set. Further bytes do not extend that of a head or body.
     timed: Timed,
 }
 
@@ -125,7 +125,7 @@ impl<S: Serve> Connection<S> {
                     return self.expire();
                 }
             } else {
-                // There is more input at once: let the worker's other connections run first.
+                // More input is already there. The worker's other connections run first.
                 self.yield_to_poll();
             }
             let Some(next) = self.turn(need_input) else { return };
@@ -340,7 +340,7 @@ impl<S: Serve> Connection<S> {
         let mut dropped = 0;
         while dropped < LINGER_BYTES {
             buffers.input_bytes = 0;
-            // What a refused client still sends is probably its body.
+            // Further input of a refused client is probably its body.
             buffers.holds_body = true;
             match self.read(&mut buffers) {
                 Read::Some => dropped += buffers.input_bytes,
@@ -465,8 +465,8 @@ impl<S: Serve> Connection<S> {
         let mut rest = part.bytes();
         // Bytes written since the last suspension.
         let mut in_a_row = 0;
-        // The deadline has passed, and one last write is tried: the kernel reports late that the
-        // client has read something.
+        // The deadline has passed, and one last write is tried, because the kernel reports late
+        // that the client has read.
         let mut last_try = false;
         while !rest.is_empty() {
             if pace.held.is_cut() {
@@ -521,7 +521,7 @@ impl Pace<'_> {
     }
 }
 
-/// Why writing ended early.
+/// The reason why writing ended early.
 pub(super) enum Lost {
     /// The client has closed the connection.
     Client,

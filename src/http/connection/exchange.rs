@@ -22,7 +22,7 @@ use crate::http::server::shared::Shared;
 /// requests of this one. Sixteen snapshots take 56 KiB.
 const FLUSH_BYTES: usize = 64 * 1024;
 
-/// Where the connection is in its current request.
+/// The connection's progress in its current request.
 #[derive(Default)]
 pub(crate) enum Stage {
     /// Reading a head, or idle.
@@ -30,13 +30,12 @@ pub(crate) enum Stage {
     Head,
     /// Reading a body.
     Body(Box<PartialRequest>),
-    /// None follows: the response is a stream.
+    /// Sending a stream. No further request follows.
     Stream(Box<OpenStream>),
 }
 
 impl Stage {
-    /// What a refusal must know about the request that is arriving. `carry` is the part of its head
-    /// that has arrived.
+    /// The properties for refusing the arriving request. `carry` is the arrived part of its head.
     pub(crate) fn about(&self, carry: &[u8]) -> About {
         match self {
             Self::Head => About::of_partial(carry),
@@ -62,7 +61,7 @@ impl About {
         Self { head_only: head.method == Method::Head, origin, own_request_id }
     }
 
-    /// From the part of a head that has arrived.
+    /// Reads the part of a head that has arrived.
     fn of_partial(bytes: &[u8]) -> Self {
         let mut head = Head::default();
         head.glimpse(bytes);
@@ -97,14 +96,14 @@ enum BodyReader {
     Chunked(Chunked),
 }
 
-/// What the connection does next.
+/// The connection's next step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
     /// Reads more input; no complete request is left.
     NeedInput,
     /// Writes the output, which is full; complete requests may be left.
     Flush,
-    /// Sends a stream; what else the client sends is no request.
+    /// Sends a stream. Further input of the client is not parsed.
     Stream,
     /// Ends once the output is written. `unread_input`: the client may still be sending.
     Close { unread_input: bool },
@@ -402,7 +401,7 @@ struct Sink<'a> {
 /// Whether parsing goes on with the rest of the input.
 pub(crate) enum Step {
     Again,
-    /// It stops, and the connection does this next.
+    /// Parsing stops, and the connection takes this step.
     End(Next),
 }
 
@@ -419,7 +418,7 @@ pub(crate) enum Step {
 // overwritten too: the parser of the head copies up to 32 bytes that follow the head, and handlers
 // copy what they compare.
 
-/// Most bytes read at once. Any usual request fits.
+/// Maximum number of bytes read at once. Any usual request fits.
 pub(crate) const READ_BYTES: usize = 16 * 1024;
 
 /// Most sets kept in a worker's pool. More are in use only while handlers wait for lanes.
@@ -473,7 +472,7 @@ impl Buffers {
         })
     }
 
-    /// Notes that `count` bytes were read behind the input that is already there.
+    /// Records that `count` bytes were read behind the existing input.
     pub(crate) fn arrived(&mut self, count: usize) {
         self.input_bytes += count;
         self.input_used = self.input_used.max(self.input_bytes);

@@ -29,19 +29,19 @@ pub(crate) struct Made(Published);
 #[derive(Debug)]
 pub struct Published {
     variants: Variants,
-    /// `None` if the document is no event.
+    /// `None` if streams do not send the document.
     event: Option<CodedFrame>,
     /// States published before this one.
     number: u64,
 }
 
 impl Published {
-    /// The event of this state, of a document that is one.
+    /// The event of this state, if streams send the document.
     pub(crate) fn event(&self) -> Option<&CodedFrame> {
         self.event.as_ref()
     }
 
-    /// Which state it is: 0 is the first.
+    /// Number of the state: 0 is the first.
     pub fn number(&self) -> u64 {
         self.number
     }
@@ -63,23 +63,23 @@ pub struct PublishedJson {
     /// Held while publishing; readers never take it.
     publishing: Mutex<()>,
     changes: AtomicU64,
-    /// Its name as an event, if it is one.
+    /// Name of its event, if streams send it.
     event: Option<&'static str>,
     news: News,
 }
 
 impl PublishedJson {
-    /// Without a document until the first [`publish`](Self::publish).
+    /// Holds no document until the first [`publish`](Self::publish).
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The same for a document that streams send as the event `name`.
+    /// The same for a document that streams send as an event called `name`.
     pub(crate) fn as_event(name: &'static str) -> Self {
         Self { event: Some(name), ..Self::default() }
     }
 
-    /// Tells of each change.
+    /// Signals each change.
     pub(crate) fn news(&self) -> &News {
         &self.news
     }
@@ -120,7 +120,7 @@ impl PublishedJson {
         self.current.load()
     }
 
-    /// How often the content has changed.
+    /// Number of changes of the content.
     pub fn changes(&self) -> u64 {
         self.changes.load(Ordering::Relaxed)
     }
@@ -165,7 +165,7 @@ impl CodedFrame {
         Self { identity: Frame::of(text), gzip: Frame::of(&stored(text)) }
     }
 
-    /// The same, as the beginning of a stream.
+    /// The same as [`Self::stored`], for the beginning of a stream.
     pub(crate) fn opening(text: &[u8]) -> Self {
         let gzip = [&GZIP_HEADER[..], &stored(text)].concat();
         Self { identity: Frame::of(text), gzip: Frame::of(&gzip) }
@@ -221,12 +221,12 @@ fn stored(text: &[u8]) -> Vec<u8> {
 //
 // Frames: the pieces of which a stream consists, made once and sent to any number of clients.
 //
-// They are made on OS threads, when what they say changes. The edge clones an `Arc` of each.
+// OS threads make them when their content changes. The edge clones an `Arc` of each.
 
 /// Bytes before the payload: its length in at most eight hexadecimal digits, and a line end.
 const CHUNK_HEAD_BYTES_MAX: usize = 10;
 
-/// How a stream's frames are told apart on the wire.
+/// How the wire separates the frames of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
     /// Each frame is one chunk (RFC 9112 7.1).
@@ -243,7 +243,7 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    /// A frame of these bytes, of which there is at least one: an empty chunk would end the stream.
+    /// A frame of these bytes, at least one: an empty chunk would end the stream.
     pub(crate) fn of(payload: &[u8]) -> Self {
         assert!(!payload.is_empty(), "an empty frame would end the stream");
         let mut chunk = Vec::with_capacity(CHUNK_HEAD_BYTES_MAX + payload.len() + 2);
@@ -260,7 +260,7 @@ impl Frame {
         &self.chunk[self.range(framing)]
     }
 
-    /// What is left to send once `sent` bytes are written.
+    /// The bytes left to send after the first `sent`.
     pub(crate) fn rest(&self, framing: Framing, sent: usize) -> OwnedBody {
         let Range { start, end } = self.range(framing);
         OwnedBody::part(Arc::clone(&self.chunk), start + sent..end)
@@ -279,7 +279,7 @@ impl Frame {
     }
 }
 
-/// What is taken from a source: one frame, or two that are due together.
+/// The result of `Frames::newest`: one frame, or two that are due together.
 #[derive(Debug)]
 pub struct Taken {
     pub(crate) frame: Frame,
@@ -291,7 +291,7 @@ pub struct Taken {
 
 /// The source of one stream's frames. Called on an edge worker: it must neither park nor take long.
 pub(crate) trait Frames: Send {
-    /// What of the changes it shows.
+    /// The content of the stream.
     fn shows(&self) -> Shows {
         Shows::Common
     }
@@ -299,11 +299,11 @@ pub(crate) trait Frames: Send {
     /// The newest frames, as far as this client does not have them yet.
     fn newest(&mut self) -> Option<Taken>;
 
-    /// What is sent when nothing else has been for a while, so that a quiet line differs from a
-    /// dead one.
+    /// The frame sent when nothing else was sent for a while, so that clients can tell a quiet
+    /// connection from a dead one.
     fn heartbeat(&self) -> Frame;
 
-    /// What is sent last when the server stops. Clients come back after `retry_ms`.
+    /// The last frame when the server stops. Clients reconnect after `retry_ms`.
     fn farewell(&self, retry_ms: u64) -> Frame;
 }
 
@@ -387,7 +387,7 @@ mod events_tests {
     use super::*;
     use crate::http::document::published::Framing;
 
-    /// All that a decoder gives before it asks for more.
+    /// The output of a decoder before it needs more input.
     fn unzipped(bytes: &[u8]) -> Vec<u8> {
         let mut decoder = GzDecoder::new(bytes);
         let (mut all, mut room) = (Vec::new(), [0; 4096]);

@@ -33,7 +33,7 @@ pub(crate) struct CachePolicy {
 }
 
 impl CachePolicy {
-    /// Of JSON that changes every few seconds or minutes.
+    /// The policy of JSON that changes every few seconds or minutes.
     pub(crate) const JSON: Self = Self {
         content_type: JSON,
         cache_control: PUBLIC,
@@ -90,7 +90,7 @@ impl Variants {
         Self::tagged(body, &content_tag(body), policy)
     }
 
-    /// The same where the content hash, or another name of the content, is known.
+    /// The same as [`Self::new`], with a known content hash or another name of the content.
     pub(crate) fn tagged(body: &[u8], tag: &str, policy: &CachePolicy) -> Self {
         let variant = |suffix: &str, encoding, coded: &[u8]| {
             Variant::new(policy, format!("\"{tag}{suffix}\""), encoding, coded)
@@ -156,7 +156,7 @@ impl Variants {
 // OS threads make them; the edge copies them into its output. Sending one does not allocate,
 // format or compress.
 
-/// Keeps browsers from taking a body for another type than it says. In every response with a body.
+/// Keeps browsers from guessing another content type. Sent with every body.
 pub(crate) const NO_SNIFFING: &[u8] = b"X-Content-Type-Options: nosniff\r\n";
 
 /// Status line, headers and body as the client gets them, with room for the `Date` of sending.
@@ -216,7 +216,7 @@ impl Prepared {
         &self.bytes[self.date_at() + size_of::<DateLine>()..self.head_bytes]
     }
 
-    /// Where in [`bytes`](Self::bytes) the line `Date` is to be written.
+    /// Position in [`bytes`](Self::bytes) at which the line `Date` is to be written.
     pub(crate) fn date_at(&self) -> usize {
         self.status_line_bytes
     }
@@ -398,7 +398,7 @@ fn weighed_coding(value: &[u8]) -> Coding {
     }
 }
 
-/// What a header gives each coding; 0 is never.
+/// The weight of each coding in a header; 0 excludes the coding.
 struct Weights {
     br: Weight,
     gzip: Weight,
@@ -490,7 +490,7 @@ pub(crate) const BROTLI_QUALITY: i32 = 5;
 /// encoder allocates a table of 32 MiB for each document, with 17 or more one of 1 MiB.
 const BROTLI_WINDOW_BITS: i32 = 17;
 
-/// Beyond it documents hardly get smaller.
+/// Higher levels make documents hardly smaller.
 pub(crate) const GZIP_LEVEL: u32 = 6;
 
 /// Number of bytes of the content's SHA-256 in an ETag.

@@ -46,7 +46,7 @@ enum State {
     Done,
 }
 
-/// Why a body is refused.
+/// The reason for refusing a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChunkFault {
     Malformed,

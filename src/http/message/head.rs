@@ -1,7 +1,7 @@
 //! Parses a request head: one pass, strict framing, no allocation.
 //!
 //! Pure. httparse splits the lines. This module checks what RFC 9112 requires beyond that: exactly
-//! one Host, exactly one way to tell the body's length, known codings. An ambiguous head is
+//! one Host, exactly one indication of the body's length, known codings. An ambiguous head is
 //! refused, because a proxy in front may read it differently, and then a request could be smuggled
 //! past the proxy.
 
@@ -74,7 +74,7 @@ pub enum Framing {
     Chunked,
 }
 
-/// A parsed head: spans into the input, and what the connection needs to know.
+/// A parsed head: spans into the input, and the properties that the connection needs.
 #[derive(Debug, Default)]
 pub struct Head {
     /// Length of the head, including the empty line.
@@ -96,7 +96,7 @@ pub struct Head {
     pub accept_encoding: Option<Span>,
     pub origin: Option<Span>,
     pub request_id: Option<Span>,
-    /// What the service found for these bytes, see [`KnownHeads`].
+    /// The route that the service found for these bytes, see [`KnownHeads`].
     pub(crate) known_route: Cell<Option<u16>>,
     table: Table,
     valid_host: ValidHost,
@@ -339,8 +339,7 @@ impl Head {
     }
 }
 
-/// Bytes that are not of a path. httparse lets none through that is not visible, but `#` and what
-/// is not ASCII.
+/// Bytes that end a path or are not allowed in it, and that httparse lets through.
 const ENDS_PATH: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 128;
@@ -388,7 +387,7 @@ fn parse_length(value: &[u8]) -> Result<u64, HeadFault> {
     Ok(value.iter().fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0')))
 }
 
-/// Removes `http://` or `https://`; says whether it was https, and returns the rest.
+/// Removes `http://` or `https://`; returns whether it was https, and the rest.
 fn strip_scheme(target: &str) -> Option<(bool, &str)> {
     let (scheme, rest) = target.split_once("://")?;
     let https = scheme.eq_ignore_ascii_case("https");
@@ -418,7 +417,7 @@ pub(crate) struct KnownHeads {
     is_known: bool,
 }
 
-/// Clients of several kinds poll one worker, and their heads differ in length.
+/// Several kinds of clients poll one worker, and their heads differ in length.
 const KNOWN_HEADS: usize = 16;
 
 /// Longer heads are parsed each time.
@@ -432,7 +431,7 @@ struct KnownHead {
 }
 
 impl KnownHeads {
-    /// As [`Head::parse`]. The result is [`head`](Self::head).
+    /// Same as [`Head::parse`]. The result is [`head`](Self::head).
     pub(crate) fn parse(
         &mut self,
         input: &[u8],
@@ -441,7 +440,7 @@ impl KnownHeads {
     ) -> Parsed {
         self.at = input.len() % KNOWN_HEADS;
         let KnownHead { bytes, head } = &mut self.places[self.at];
-        // Limits are those of a server, and servers of one process share the workers.
+        // Another server of this process, with other limits, may have used these buffers.
         let is_within = head.headers.len() <= headers_max && input.len() <= head_bytes_max;
         self.is_known = is_within && !bytes.is_empty() && input == bytes.as_slice();
         if self.is_known {
@@ -456,7 +455,7 @@ impl KnownHeads {
         &self.places[self.at].head
     }
 
-    /// Remembers the head that was parsed last, of `input`, if it was answered by a known route.
+    /// Remembers the head that was parsed last, from `input`, if its route is known.
     pub(crate) fn remember(&mut self, input: &[u8]) {
         if self.is_known {
             return;
@@ -492,7 +491,7 @@ impl Head {
 //
 // The reasons for refusing a head, each with its response. Pure data.
 
-/// Why a head is refused. The connection is closed after the response.
+/// The reason for refusing a head. The connection is closed after the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeadFault {
     Malformed,
@@ -644,7 +643,7 @@ impl<'a> Rest<'a> {
         }
     }
 
-    /// Skips blanks, then `byte` if it is next; says whether it was.
+    /// Skips blanks, then `byte` if it is next; returns whether it was.
     fn skip(&mut self, byte: u8) -> bool {
         self.blanks();
         let found = self.0.first() == Some(&byte);
@@ -721,8 +720,7 @@ pub(crate) fn other(window: &[u8]) -> Result<Option<HeadFault>, Newer> {
 // Pure.
 
 impl Head {
-    /// Sets what a refusal depends on: the method, and `Origin` and `X-Request-Id` from the header
-    /// lines that are complete.
+    /// Sets what a refusal needs: the method, and `Origin` and `X-Request-Id` from complete lines.
     pub(crate) fn glimpse(&mut self, window: &[u8]) {
         (self.method, self.origin, self.request_id) = (Method::default(), None, None);
         let start = window.iter().position(|byte| !matches!(byte, b'\r' | b'\n'));

@@ -85,13 +85,13 @@ impl<'a> Request<'a> {
         self.path().contains(&b'%').then(|| normal(self.path()))
     }
 
-    /// What [`name_route`](Self::name_route) was given for a request of the same bytes.
+    /// The number that [`name_route`](Self::name_route) got for a request of the same bytes.
     pub(crate) fn known_route(&self) -> Option<usize> {
         self.head.known_route.get().map(usize::from)
     }
 
-    /// Notes the number of the route, which depends on nothing but the head and which anybody may
-    /// read. The next request of the same bytes is neither parsed nor searched for.
+    /// Remembers the route's number for the next request of the same bytes, which then needs no
+    /// parsing and no search. Only for routes that everyone may read.
     pub(crate) fn name_route(&self, number: usize) {
         self.head.known_route.set(u16::try_from(number).ok());
     }
@@ -281,8 +281,8 @@ fn is_indirect(name: &[u8]) -> bool {
         || INDIRECT_PREFIXES.iter().any(begins)
 }
 
-/// Whether `Connection` names no further headers. A header named there is to be removed by the next
-/// proxy, so there is one.
+/// Whether `Connection` names no further headers. A header is named there for the next proxy to
+/// remove, so a proxy is involved.
 fn has_no_hop_by_hop_headers(connection: &[u8]) -> bool {
     connection.split(|byte| *byte == b',').map(<[u8]>::trim_ascii).all(|option| {
         option.is_empty()
@@ -290,8 +290,8 @@ fn has_no_hop_by_hop_headers(connection: &[u8]) -> bool {
     })
 }
 
-/// Whether `Host` is `localhost`, in `127.0.0.0/8` or `[::1]`, with any port. Another name may be a
-/// web page's whose name resolves to this machine (DNS rebinding), or that of a proxy.
+/// Whether `Host` is `localhost`, in `127.0.0.0/8` or `[::1]`, with any port. Another name may
+/// belong to a web page whose name resolves to this machine (DNS rebinding), or to a proxy.
 fn is_loopback_name(host: &[u8]) -> bool {
     let name = Authority::parse(host).and_then(|host| std::str::from_utf8(host.host).ok());
     name.is_some_and(|name| {
@@ -341,7 +341,7 @@ impl Verdict {
     }
 }
 
-/// What `If-Match` or `If-None-Match` names.
+/// The value of `If-Match` or `If-None-Match`.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Named<'a> {
     /// `*`: any current state.
@@ -426,7 +426,7 @@ impl<'a> Preconditions<'a> {
         Some(Named::Tags(tags.unwrap_or_default()))
     }
 
-    /// The tags in `If-None-Match`; `None` if it is absent. Of a malformed line the tags before the
+    /// The tags in `If-None-Match`; `None` if it is absent. In a malformed line the tags before the
     /// fault count.
     pub(crate) fn named_if_none_match(&self) -> Option<Named<'a>> {
         Some(match self.if_none_match {

@@ -24,7 +24,7 @@ use crate::http::server::places::{Place, Streams};
 /// `Content-Type` of JSON.
 pub(crate) const JSON: &str = "application/json";
 
-/// What the response says about the connection.
+/// The `Connection` header of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConnectionLine {
     /// No line: HTTP/1.1 stays open by default.
@@ -44,7 +44,7 @@ impl ConnectionLine {
     }
 }
 
-/// No further stream may be opened: there are too many, or too many of this client.
+/// No further stream may be opened: a limit of all streams or of this client's is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct StreamsFull;
 
@@ -52,7 +52,7 @@ pub(crate) struct StreamsFull;
 #[derive(Clone, Copy)]
 pub(crate) struct WantedStream<'a> {
     pub coding: Coding,
-    /// Of the client.
+    /// The client's address.
     pub address: Option<IpAddr>,
     /// Places that it takes among all streams and among those of its address.
     pub places: usize,
@@ -60,11 +60,11 @@ pub(crate) struct WantedStream<'a> {
     pub(crate) opening: &'a CodedFrame,
 }
 
-/// A stream whose head is in the output buffer. The connection sends what follows.
+/// A stream whose head is in the output buffer. The connection sends its frames.
 pub(crate) struct OpenStream {
     pub(crate) frames: Box<dyn Frames>,
     pub(crate) framing: Framing,
-    /// Counts it as open.
+    /// Its place among the open streams.
     pub(crate) place: Place,
 }
 
@@ -160,9 +160,9 @@ impl<'a> Response<'a> {
         }
     }
 
-    /// Begins a stream of events with `opening`, and sends `frames` until the client, the stream's
-    /// life or the server ends it. Nothing else can be asked on this connection. To HEAD only the
-    /// head is sent, and `frames` is not called.
+    /// Begins a stream of events with `opening`. The connection then sends `frames` until the
+    /// client leaves, the stream's life is over or the server stops, and serves no further request.
+    /// A HEAD request gets only the head, and `frames` is not called.
     ///
     /// # Errors
     /// [`StreamsFull`], and nothing is sent.
@@ -192,7 +192,7 @@ impl<'a> Response<'a> {
         self.line("Content-Type", EVENT_STREAM.as_bytes());
         self.line("Cache-Control", b"no-store, no-transform");
         self.line("Vary", b"Accept-Encoding");
-        // nginx would collect events until a buffer is full.
+        // Without this nginx would buffer events.
         self.line("X-Accel-Buffering", b"no");
         if coding == Coding::Gzip {
             self.line("Content-Encoding", b"gzip");
@@ -238,8 +238,8 @@ impl<'a> Response<'a> {
         self.connection = ConnectionLine::Close;
     }
 
-    /// Begins the response. A second one would be read as the response to the next request, so that
-    /// is a bug and panics.
+    /// Begins the response. A client would read a second one as the response to its next request,
+    /// so a second call is a bug and panics.
     fn open(&mut self, status: u16) {
         assert!(self.status == 0, "a handler sent two answers: {} and {status}", self.status);
         self.status = status;
@@ -283,7 +283,7 @@ impl<'a> Response<'a> {
         }
     }
 
-    /// Ends the head; says whether a body of `body_bytes` follows.
+    /// Ends the head; returns whether a body of `body_bytes` follows.
     fn end_head(&mut self, status: u16, body_bytes: usize) -> bool {
         let has_body = !matches!(status, 204 | 304);
         if has_body {
@@ -299,8 +299,8 @@ impl<'a> Response<'a> {
 //
 // The `Date` header's form of an instant.
 //
-// Pure, on a caller's milliseconds, and a cell for the present second; any thread. Never
-// reads a clock.
+// Pure functions on milliseconds, and a cell with the line of the current second for any thread.
+// Nothing here reads a clock.
 
 /// `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110 5.6.7). Instants before 1970 or after the calendar's
 /// end in 9999 count as the nearest one between.
@@ -311,7 +311,7 @@ pub fn imf_fixdate(unix_ms: i64) -> [u8; 29] {
     written.as_bytes().try_into().unwrap_or(*b"Thu, 01 Jan 1970 00:00:00 GMT")
 }
 
-/// A whole `Date` line, with its end.
+/// A `Date` line including CR LF.
 pub(crate) type DateLine = [u8; 37];
 
 /// The line of an instant; see [`imf_fixdate`].
@@ -321,13 +321,13 @@ pub(crate) fn date_line(unix_ms: i64) -> DateLine {
     line
 }
 
-/// The line of the present second, written by one thread and read by all.
+/// The line of the current second, written by one thread and read by all.
 ///
 /// There are two copies: the writer overwrites the older one and then makes it the current one. A
 /// reader takes no lock and never waits for the writer, even where that thread is not scheduled.
 #[derive(Debug)]
 pub(crate) struct DateCell {
-    /// How many lines were written. The current copy is the one at this number modulo two.
+    /// Number of lines written. The current copy is at this number modulo two.
     written: AtomicU64,
     copies: [[AtomicU64; WORDS]; 2],
 }
@@ -335,19 +335,19 @@ pub(crate) struct DateCell {
 const WORDS: usize = size_of::<DateLine>().div_ceil(8);
 
 impl DateCell {
-    /// Holds the line of an instant.
+    /// A cell with the line of an instant.
     pub(crate) fn new(unix_ms: i64) -> Self {
         let cell = Self { written: AtomicU64::new(0), copies: Default::default() };
         cell.set(unix_ms);
         cell
     }
 
-    /// Puts in the line of another instant. One thread at a time.
+    /// Stores the line of another instant. Only one thread at a time may call it.
     pub(crate) fn set(&self, unix_ms: i64) {
         let mut bytes = [0; WORDS * 8];
         bytes[..size_of::<DateLine>()].copy_from_slice(&date_line(unix_ms));
         let next = self.written.load(Ordering::Relaxed) + 1;
-        // Who reads one of the words below sees that the line before them is current.
+        // A reader of one of the words below also sees that the line before is current.
         fence(Ordering::Release);
         for (word, bytes) in self.copy(next).iter().zip(bytes.as_chunks().0) {
             word.store(u64::from_ne_bytes(*bytes), Ordering::Relaxed);

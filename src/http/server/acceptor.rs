@@ -22,7 +22,7 @@ use crate::http::serve::{HttpSettings, Serve};
 use crate::rt::readiness::{Readiness, WOKEN};
 use crate::rt::{coroutines, threads};
 
-/// How often the accept loop looks for a free place at the cap, should it not be told of one.
+/// At the connection limit the accept loop checks for a free slot at least this often.
 const ROOM_POLL_MS: u64 = 100;
 
 /// A running server.
@@ -39,7 +39,7 @@ impl<S: Serve> Server<S> {
     /// Starts to serve on `listener`.
     ///
     /// # Errors
-    /// When a thread, a coroutine or the poll registration cannot be had.
+    /// A thread or coroutine cannot be started, or the listener cannot be polled.
     pub fn start(
         listener: Listener,
         settings: &HttpSettings,
@@ -65,18 +65,18 @@ impl<S: Serve> Server<S> {
         Ok(Self { shared, address, acceptor, sweeper: Some(sweeper), fan_out })
     }
 
-    /// Where it listens, `127.0.0.1:8080` or `unix:/path`.
+    /// The listening address: `127.0.0.1:8080` or `unix:/path`.
     pub fn address(&self) -> &str {
         &self.address
     }
 
-    /// What the connections share: counters, the service.
+    /// The state that the connections share: counters, the service.
     pub fn shared(&self) -> &Arc<Shared<S>> {
         &self.shared
     }
 
     /// Stops accepting, lets every request that has reached us be answered, and returns when the
-    /// last connection has ended or `drain_timeout_ms` have passed. Gives how many were cut off.
+    /// last connection has ended or `drain_timeout_ms` have passed. Returns how many were cut off.
     pub fn drain(mut self) -> usize {
         self.shared.draining.store(true, Ordering::SeqCst);
         self.acceptor.wakeup();
@@ -95,7 +95,7 @@ impl<S: Serve> Server<S> {
         }
         slots.stop();
         if let Some(sweeper) = self.sweeper.take() {
-            // It only loops and wakes; if it ever panicked there is nothing left to do here.
+            // The sweeper only wakes coroutines. If it panicked, nothing is left to do here.
             let _ = sweeper.join();
         }
         left
@@ -111,14 +111,14 @@ fn accept_loop<S: Serve>(readiness: &Readiness, listener: &Listener, shared: &Ar
         in_a_row += 1;
         if in_a_row >= ACCEPTS_MAX && shared.slots.wake_after_poll(readiness.waker()) {
             in_a_row = 0;
-            // Clients that knock meanwhile do not end it: see `Connection::yield_to_poll`.
+            // New connections do not end this wait: see `Connection::yield_to_poll`.
             while readiness.wait() & WOKEN == 0 {}
         }
         match listener.accept() {
-            // At the cap this one waits in `admit`, and with it the loop.
+            // At the connection limit `admit` waits, and the loop with it.
             Ok((socket, peer)) => admit(socket, peer, shared),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                // What was in the backlog when draining began has been taken; it is answered too.
+                // The backlog from before the drain is now empty. Its connections are answered too.
                 if shared.is_draining() {
                     break;
                 }
@@ -128,7 +128,7 @@ fn accept_loop<S: Serve>(readiness: &Readiness, listener: &Listener, shared: &Ar
             Err(error) if is_per_connection(&error) => shared.stats.accept_errors.increment(),
             Err(error) => {
                 shared.stats.accept_errors.increment();
-                // Going on at once would burn a core; the sweeper wakes us in a moment.
+                // Retrying at once would burn a core. The sweeper wakes the loop at its next scan.
                 tracing::warn!(%error, "accept fails; pausing");
                 shared.slots.wake_at_next_sweep(readiness.waker());
                 while readiness.wait() & WOKEN == 0 {}

@@ -27,7 +27,7 @@ const TICK_MS: u64 = 50;
 /// Ticks between two scans of the table. A deadline is noticed at most this late (250 ms).
 const SWEEP_TICKS: u64 = 5;
 
-/// Most coroutines that wait in [`ConnectionTable::wake_after_poll`].
+/// Maximum number of coroutines that wait in [`ConnectionTable::wake_after_poll`].
 const YIELDED_MAX: usize = 1024;
 
 struct Slot {
@@ -35,7 +35,7 @@ struct Slot {
     /// Requests answered. Only the connection itself writes this.
     requests: AtomicU64,
     waker: Mutex<Option<WaitIoWaker>>,
-    /// What the stream that the connection carries [shows](Shows); 0 without one.
+    /// The [content](Shows) of the connection's stream; 0 without a stream.
     shows: AtomicU8,
 }
 
@@ -51,13 +51,13 @@ pub struct ConnectionTable {
     date: DateCell,
     /// Requests answered by connections that have ended.
     requests_ended: AtomicU64,
-    /// The accept loop while it waits for a free slot.
+    /// Set while the accept loop waits for a free slot.
     waiting: Mutex<Option<Parker>>,
     is_waiting: AtomicBool,
     yield_sender: Sender<WaitIoWaker>,
     yielded: Receiver<WaitIoWaker>,
     yields: Counter,
-    /// The accept loop while it pauses after an error.
+    /// Set while the accept loop pauses after an error.
     paused: Mutex<Option<WaitIoWaker>>,
     stop: AtomicBool,
 }
@@ -163,9 +163,9 @@ impl ConnectionTable {
         }
     }
 
-    /// Wakes the first `count` streams that show this among the slots from `first` on. Returns the
-    /// slot after them; `None` at the table's end. A slot may change hands meanwhile: its new
-    /// connection is woken once for nothing.
+    /// Wakes the first `count` streams that send `shown`, from slot `first` on. Returns the slot
+    /// after them; `None` at the table's end. A slot may change hands meanwhile: its new connection
+    /// is woken once for nothing.
     pub(crate) fn wake_streams(&self, shown: Shows, first: usize, count: usize) -> Option<usize> {
         let mut woken = 0;
         for (index, slot) in self.slots.iter().enumerate().skip(first) {
@@ -184,13 +184,13 @@ impl ConnectionTable {
     }
 
     /// Asks the sweeper to wake this coroutine at once. As the wake-up comes from another thread,
-    /// the coroutine's worker polls its other descriptors first. False if too many coroutines ask.
+    /// the coroutine's worker polls its other descriptors first. False if too many coroutines wait.
     pub(crate) fn wake_after_poll(&self, waker: WaitIoWaker) -> bool {
         self.yields.increment();
         self.yield_sender.try_send(waker).is_ok()
     }
 
-    /// How often coroutines have called [`Self::wake_after_poll`].
+    /// Number of calls of [`Self::wake_after_poll`].
     pub fn yields(&self) -> u64 {
         self.yields.value()
     }
@@ -282,8 +282,8 @@ impl SlotGuard {
         self.slot().deadline_ms.store(self.slots.now_ms() + timeout_ms, Ordering::Relaxed);
     }
 
-    /// Marks the connection as a stream, for [`ConnectionTable::wake_streams`]. What changes after
-    /// this wakes it.
+    /// Marks the connection as a stream, for [`ConnectionTable::wake_streams`]. Later changes wake
+    /// it.
     pub(crate) fn mark_stream(&self, shows: Shows) {
         self.slot().shows.store(shows as u8, Ordering::SeqCst);
     }
@@ -313,7 +313,7 @@ impl SlotGuard {
         &self.slots.slots[self.index as usize]
     }
 
-    /// Whoever wakes this connection waits until this is dropped.
+    /// A thread that wakes this connection waits until the result is dropped.
     #[cfg(test)]
     pub(super) fn hold_waker(&self) -> impl Sized {
         self.slot().waker.lock()

@@ -1,7 +1,7 @@
-//! The thread that wakes streams when what they show has changed.
+//! The thread that wakes streams when their content has changed.
 //!
-//! Some of it changes without news: a price becomes stale because time passes. While streams show
-//! such things the thread looks by itself, through [`Serve::refresh_streams`].
+//! Some content changes without news: a price becomes stale because time passes. While streams send
+//! such content, the thread checks it by itself through [`Serve::refresh_streams`].
 //!
 //! A worker runs all coroutines that are ready before it polls its sockets again. If all streams
 //! were woken at once, every other client would wait until the last one has written. So they are
@@ -22,37 +22,38 @@ use crate::rt::{News, threads};
 /// Streams woken in one slice.
 const SLICE_STREAMS: usize = 64;
 
-/// Pause between two slices: 10,000 streams are woken within 160 ms.
+/// Pause between two slices. 10,000 streams are woken within 160 ms.
 const SLICE_PAUSE: Duration = Duration::from_millis(1);
 
-/// How often the thread looks whether the interval has passed, and for changes without news.
+/// Interval of the checks for changes without news, and for the end of the stream interval.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// A batch of prices under way is shown as a whole: what one look misses of it would be sent an
-/// interval late. It takes some milliseconds; one that takes twice this long is not waited for.
+/// Longest wait for a batch of prices that is being stored. Streams send a batch as a whole,
+/// because prices missed now would be sent an interval late. Storing one takes some milliseconds.
 const BATCH_WAIT: Duration = Duration::from_millis(50);
 
-/// Looks in a row, each of them disturbed by another batch, before streams are shown what there is.
+/// Maximum number of refreshes in a row. Each is repeated if another batch began during it; after
+/// the last one streams send what there is.
 const LOOKS_MAX: usize = 3;
 
-/// How often the thread shows that it is alive while nothing changes.
+/// Interval at which the thread reports that it is alive while nothing changes.
 const QUIET_LOOK: Duration = Duration::from_secs(1);
 
 /// The running thread.
 pub(crate) struct FanOut {
     news: News,
-    /// Disconnected when the thread is to end.
+    /// Dropped to end the thread.
     running: Sender<()>,
     thread: JoinHandle<()>,
 }
 
 impl FanOut {
     /// Wakes the streams of `shared` at each piece of `news`, at most once per
-    /// `stream_interval_ms`. Changes in between are shown together.
+    /// `stream_interval_ms`. Changes in between are sent together.
     pub(crate) fn start<S: Serve>(shared: &Arc<Shared<S>>, news: News) -> io::Result<Self> {
         let (running, ended) = bounded(0);
         let (shared, heard) = (Arc::clone(shared), news.clone());
-        // It counts as seen from its start on.
+        // The thread counts as alive from its start on.
         shared.streams.saw_fan_out(shared.slots.now_ms());
         let thread = threads::spawn("fan-out", move || {
             let mut is_watching = false;
@@ -67,16 +68,16 @@ impl FanOut {
     pub(crate) fn stop(self) {
         drop(self.running);
         self.news.tell();
-        // It only wakes and waits; if it ever panicked there is nothing left to do here.
+        // The thread only waits and wakes streams. If it panicked, nothing is left to do here.
         let _ = self.thread.join();
     }
 }
 
-/// The thread is to end.
+/// The thread must end.
 struct Ended;
 
-/// Waits for news or, while streams show what changes without, for a moment; then wakes the streams
-/// if they show something new. Returns whether to look again without news.
+/// Waits for news, or for [`LOOK`] while streams send content that changes without news. Then wakes
+/// the streams if they have something new. Returns whether the next round checks without news.
 fn round<S: Serve>(
     shared: &Shared<S>,
     ended: &Receiver<()>,
@@ -100,14 +101,14 @@ fn round<S: Serve>(
     Ok(refreshed.is_watching)
 }
 
-/// Makes what streams show anew, with all of a batch or nothing of it.
+/// Updates the content of streams, with all of a batch or nothing of it.
 fn refresh<S: Serve>(shared: &Shared<S>, heard: &News) -> Refreshed {
     let mut changed = None;
     let mut look = || {
         heard.settle(BATCH_WAIT);
         let before = heard.begun();
         let found = shared.service.refresh_streams();
-        // What every stream shows comes before what some do.
+        // A change for all streams outweighs a change for some.
         changed = [changed, found.changed].into_iter().flatten().min();
         (Refreshed { changed, ..found }, heard.begun() == before)
     };
@@ -120,7 +121,7 @@ fn refresh<S: Serve>(shared: &Shared<S>, heard: &News) -> Refreshed {
     found.0
 }
 
-/// Wakes every stream that shows this, slice by slice.
+/// Wakes every stream that sends `shown`, slice by slice.
 fn walk<S>(shared: &Shared<S>, ended: &Receiver<()>, shown: Shows) -> Result<(), Ended> {
     let mut from = Some(0);
     while let Some(first) = from {
@@ -164,7 +165,7 @@ mod tests {
         fn serve<'a>(&'a self, _: &Request<'_>, _: &mut Response<'a>) {}
     }
 
-    /// Shows what it is told to, and counts how often it is asked.
+    /// Reports the change that the test sets, and counts the calls.
     #[derive(Default)]
     struct Stage {
         is_common: AtomicBool,
@@ -182,7 +183,7 @@ mod tests {
         }
     }
 
-    /// A running thread beside a table whose time stands still, without a pause between changes.
+    /// A running thread and a table whose time stands still, without a pause between changes.
     fn on_stage() -> (Arc<Shared<Stage>>, News, FanOut) {
         let clock = Clock::manual("2026-11-20T11:00:00+05:30".parse().unwrap());
         let settings = HttpSettings { stream_interval_ms: 0, ..HttpSettings::default() };
@@ -202,7 +203,7 @@ mod tests {
             stream
         });
         let walks = || shared.streams.stats.fan_out.read(0).count();
-        // Whoever wakes it waits.
+        // The thread that wakes it waits.
         let held = common.hold_waker();
         news.tell();
         until("a walk past the one that is held", || walks() == 1);
@@ -213,7 +214,7 @@ mod tests {
         assert_eq!(walks(), 1, "it waits at the one that is held");
         drop(held);
         until("the rest of the walk", || walks() == 2);
-        // Who shows more shows this as well.
+        // A stream with chosen content is woken for a common change too.
         let held = chosen.hold_waker();
         news.tell();
         until("a look", || shared.service.asked.load(Ordering::SeqCst) == 3);
@@ -235,7 +236,7 @@ mod tests {
         assert_eq!(asked(), 1, "more is to come");
         drop(gathering);
         until("a look at its end", || asked() == 2);
-        // One that was told before.
+        // A batch that was reported before.
         news.tell();
         until("a look", || asked() == 3);
         fan_out.stop();
@@ -244,7 +245,7 @@ mod tests {
 
     #[test]
     fn a_look_in_whose_midst_a_batch_began_is_done_again() {
-        /// Publishes a batch while it is looked at, at most so often.
+        /// Publishes a batch during a refresh, at most as often as the last field says.
         struct Busy(News, AtomicUsize, AtomicUsize);
         impl Serve for Busy {
             fn serve<'a>(&'a self, _: &Request<'_>, _: &mut Response<'a>) {}
@@ -273,7 +274,7 @@ mod tests {
         }
     }
 
-    /// Looks again and again, for some seconds at most.
+    /// Polls the condition for some seconds at most.
     fn until(what: &str, holds: impl Fn() -> bool) {
         let (patience, never) = (Clock::system(), crossbeam_channel::never::<()>());
         while !holds() {
@@ -304,7 +305,7 @@ mod tests {
         step();
         news.tell();
         until("it to take the news", || news.is_heard());
-        // It rests for an interval.
+        // The thread waits for an interval.
         step();
         seen();
         let held = stream.hold_waker();

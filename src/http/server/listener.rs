@@ -17,10 +17,10 @@ use socket2::{Domain, Protocol, SockRef, Socket as RawSocket, Type};
 
 use crate::http::message::request::Peer;
 
-/// Connections the kernel may hold for us before we accept them; it caps this at `somaxconn`.
+/// Connections that the kernel may queue before they are accepted; it caps this at `somaxconn`.
 const BACKLOG: i32 = 4096;
 
-/// Why no socket could be had.
+/// The reason why no listening socket could be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
     #[error("{0:?} is not an address such as 127.0.0.1:8080 or unix:/run/bhav.sock")]
@@ -51,7 +51,7 @@ pub enum Socket {
 }
 
 impl Listener {
-    /// The socket among what systemd `passed`, else one bound to `address`.
+    /// The socket that systemd `passed`, else one bound to `address`.
     ///
     /// # Errors
     /// [`ListenError`].
@@ -65,7 +65,7 @@ impl Listener {
         Self::inherited(sockets).map_err(ListenError::Inherited)
     }
 
-    /// One bound to `address`, whatever systemd passed.
+    /// A socket bound to `address`, whatever systemd passed.
     ///
     /// # Errors
     /// [`ListenError`].
@@ -116,7 +116,7 @@ impl Listener {
             if UnixStream::connect(path).is_ok() {
                 return Err(ListenError::InUse { address });
             }
-            // Nobody answers there: left behind by an instance that was killed.
+            // Nobody accepts there: the file was left behind by an instance that was killed.
             std::fs::remove_file(path).map_err(|source| in_words(&address, source))?;
         }
         let bind = || -> io::Result<UnixListener> {
@@ -132,7 +132,7 @@ impl Listener {
     /// Takes one waiting connection.
     ///
     /// # Errors
-    /// `WouldBlock` when none waits; otherwise what accept(2) says.
+    /// `WouldBlock` when none waits; otherwise the error of accept(2).
     pub fn accept(&self) -> io::Result<(Socket, Peer)> {
         match self {
             Self::Tcp(listener) => {
@@ -147,7 +147,7 @@ impl Listener {
         }
     }
 
-    /// Where clients connect: `127.0.0.1:8080` or `unix:/path`.
+    /// The address for clients: `127.0.0.1:8080` or `unix:/path`.
     pub fn address(&self) -> String {
         match self {
             Self::Tcp(listener) => {
@@ -207,8 +207,8 @@ impl AsFd for Socket {
     }
 }
 
-/// Reads and writes are bare system calls: the C library's are points of cancellation, whose checks
-/// take more instructions than the call's own side in user space.
+/// Reads and writes are bare system calls: the C library's wrappers are cancellation points, whose
+/// checks take more instructions than the rest of the call in user space.
 impl Socket {
     /// One read(2); the socket is non-blocking.
     pub(crate) fn read(&self, into: &mut [u8]) -> io::Result<usize> {
@@ -237,13 +237,13 @@ impl Socket {
         socket.set_tcp_user_timeout(Some(dead_after))
     }
 
-    /// Says that we will write no more.
+    /// Ends the sending direction.
     pub(crate) fn finish_writing(&self) {
         let shut = match self {
             Self::Tcp(stream) => stream.shutdown(Shutdown::Write),
             Self::Unix(stream) => stream.shutdown(Shutdown::Write),
         };
-        // It fails only where the peer is gone already, which is what we want.
+        // It fails only if the peer is already gone.
         let _ = shut;
     }
 }

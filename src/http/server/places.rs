@@ -13,16 +13,16 @@ use crate::base::limiter::network;
 use crate::http::serve::HttpSettings;
 use crate::ops::{Counter, Durations};
 
-/// What is open.
+/// Counts of open connections or streams.
 #[derive(Debug, Default)]
 pub(crate) struct Places {
     open: AtomicUsize,
-    /// What is open takes so many places.
+    /// Places that they take.
     all: AtomicUsize,
     by_network: Mutex<HashMap<IpAddr, usize>>,
 }
 
-/// The most that may be open.
+/// Limits of the places taken.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PlaceLimits {
     pub all: usize,
@@ -37,17 +37,18 @@ pub(crate) enum Full {
 }
 
 impl Places {
-    /// How many are open.
+    /// Number of open connections or streams.
     pub(crate) fn open(&self) -> usize {
         self.open.load(Ordering::Relaxed)
     }
 
-    /// How many places they take.
+    /// Places that they take.
     pub(crate) fn taken(&self) -> usize {
         self.all.load(Ordering::Relaxed)
     }
 
-    /// Counts one more, which takes `count` places, of the network of `address` if there is one.
+    /// Counts one more connection or stream, which takes `count` places. They also count for the
+    /// network of `address`, if it is given.
     ///
     /// # Errors
     /// [`Full`], and nothing is counted.
@@ -76,7 +77,7 @@ impl Places {
     }
 }
 
-/// One that is open; uncounted on drop.
+/// One open connection or stream; uncounted on drop.
 #[derive(Debug)]
 pub struct Place {
     places: Arc<Places>,

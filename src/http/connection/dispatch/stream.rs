@@ -1,7 +1,7 @@
-//! Sending a stream: the newest frame whenever there is one, a heartbeat where there is none.
+//! Sends a stream: the newest frame whenever there is one, else heartbeats.
 //!
-//! Runs in the connection's coroutine. At most one frame is under way, and the next one taken is
-//! the newest then: a client that reads slowly misses frames and never gets old ones. No buffer set
+//! Runs in the connection's coroutine. At most one frame is being written, and the next one taken
+//! is the newest at that time. A slow client misses frames and never gets old ones. No buffer set
 //! is held while it waits.
 
 use std::sync::Arc;
@@ -15,27 +15,27 @@ use crate::http::document::published::{Frame, Frames, Framing};
 use crate::http::message::response::OpenStream;
 use crate::http::serve::Serve;
 
-/// Bytes that the kernel may hold unsent for a stream. By default it takes four megabytes, some
-/// two thousand frames of a snapshot, before it says that a client does not read.
+/// Bytes that the kernel may hold unsent for a stream. By default it accepts four megabytes, about
+/// two thousand frames of a snapshot, before it reports that a client does not read.
 const UNSENT_BYTES_MAX: u32 = 16 * 1024;
 
-/// A peer that acknowledges nothing for so long is gone.
+/// A peer that acknowledges nothing for this long counts as gone.
 const DEAD_PEER: Duration = Duration::from_secs(60);
 
 /// Time without a frame after which a heartbeat is sent. Proxies close a connection that is quiet
 /// for a minute.
 const HEARTBEAT_MS: u64 = 15_000;
 
-/// Input of a client after its request, which is read and dropped. More ends the stream.
+/// Maximum input of a client after its request. It is read and dropped; more ends the stream.
 const DROPPED_BYTES_MAX: usize = 4 * 1024;
 
-/// When the clients of a server that stops come back: spread over this time, not all at once.
+/// Clients of a stopping server reconnect after a delay in this range, not all at once.
 const RETRY_MS: (u64, u64) = (500, 5_000);
 
 /// The end of a chunked stream (RFC 9112 7.1).
 const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
-/// Why a stream ends.
+/// The reason why a stream ends.
 enum End {
     /// Its life is over.
     Old,
@@ -75,7 +75,7 @@ impl<S: Serve> Connection<S> {
             dropped_bytes: std::mem::take(&mut self.carry).len(),
         };
         let end = self.send_frames(&mut stream);
-        // Before the client sees the end: it comes back at once and must not be refused for this.
+        // Released before the client sees the end, because it may reconnect at once.
         drop(place);
         let stats = &self.shared.streams.stats;
         match &end {
@@ -158,7 +158,7 @@ impl<S: Serve> Connection<S> {
             return Some(());
         }
         let mut buffers = Buffers::take(self.settings.head_bytes_max);
-        // It may be a body.
+        // The input may be a body.
         buffers.holds_body = true;
         let read = self.read(&mut buffers);
         *dropped_bytes += buffers.input_bytes;
@@ -166,7 +166,7 @@ impl<S: Serve> Connection<S> {
         (!matches!(read, Read::End)).then_some(())
     }
 
-    /// Ends the stream as the protocol wants it, if the client takes the bytes at once.
+    /// Ends the stream properly, if the socket takes the bytes at once.
     fn say_goodbye(self, stream: &Stream, is_draining: bool) {
         let mut last = Vec::new();
         if is_draining {
@@ -182,7 +182,7 @@ impl<S: Serve> Connection<S> {
     }
 }
 
-/// A number between two others, far from those of neighbouring connections.
+/// A number between the two limits, far from those of neighbouring connections.
 fn spread(connection: u32, (least, most): (u64, u64)) -> u64 {
     // Knuth's multiplicative hash: multiples of the golden ratio are spread evenly.
     let hash = u64::from(connection.wrapping_mul(2_654_435_769));

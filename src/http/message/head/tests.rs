@@ -258,7 +258,7 @@ fn a_malformed_head_still_yields_method_origin_and_request_id() {
     }
 }
 
-/// What a head says, without what it remembers of earlier ones.
+/// The content of a head, without the values remembered from earlier ones.
 fn content(head: &Head) -> String {
     let Head { bytes, method, path, query, headers, framing, .. } = head;
     let line = (bytes, method, path, query, headers, framing);
