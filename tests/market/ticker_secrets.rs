@@ -96,7 +96,7 @@ fn a_peer_that_repeats_the_token_brings_it_into_no_log_and_no_error() {
         until("the answer to be given", || given.load(Ordering::SeqCst) == number);
         subject.until_failure(failure);
     }
-    subject.search("ticker has no connection");
+    subject.search("ticker disconnected");
 }
 
 #[test]
@@ -108,5 +108,5 @@ fn orders_and_errors_of_the_peer_are_nowhere_and_a_line_that_breaks_says_no_toke
     until("ticks", || ticker(&subject.program.client().get("/api/health").json())["live"] == true);
     subject.scene.fault(ROUTE, r#"{"kind":"hangup"}"#);
     subject.until_failure("broken");
-    subject.search("ticker speaks");
+    subject.search("ticker connected");
 }

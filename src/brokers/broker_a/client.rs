@@ -1,11 +1,12 @@
 //! Broker A's client: quotes, the daily token exchange, the instruments file, daily candles.
 //!
 //! Runs on upstream lanes and blocks up to each call's deadline. All callers of the process share
-//! one quote slot a second; a caller that comes too early is told so, never queued here.
+//! one quote slot a second. A caller that comes too early gets an error with the time to wait;
+//! calls are never queued here.
 //!
-//! `/quote` and not `/quote/ohlc` is asked, because only it says when the price was made and both
-//! cost the same slot. `/quote/ohlc`, whose rows are a tenth of the size and which always carries
-//! indices in full, is the spare route while `/quote` does not give a readable answer.
+//! Quotes come from `/quote`, because `/quote/ohlc` has no price times and costs the same slot.
+//! `/quote/ohlc`, whose rows are a tenth of the size and which always carries indices in full, is
+//! the spare route while answers of `/quote` cannot be read.
 
 use std::collections::HashMap;
 use std::io;
@@ -46,10 +47,10 @@ const BATCH_MAX: usize = 500;
 /// second.
 const OTHER_INTERVAL_MS: u64 = 100;
 
-/// After a 429. The broker counts by the second and documents no `Retry-After`.
+/// Pause after a 429. The broker counts by the second and documents no `Retry-After`.
 const PENALTY: Penalty = Penalty { first: Duration::from_secs(2), max: Duration::from_secs(30) };
 
-/// The instruments file is megabytes, built once a day, and nobody waits for it.
+/// The instruments file has megabytes and is read once a day. No request waits for it.
 const INSTRUMENTS_TIMEOUT_MS: u64 = 30_000;
 
 /// The real-time feed and the calls around it.
@@ -66,7 +67,7 @@ pub struct BrokerA {
     other: Gate,
     route: RouteChoice,
     portfolios: Portfolios,
-    /// Instrument tokens that quote answers have, for the ticker.
+    /// Instrument tokens from quote answers, for the ticker.
     tokens: Arc<KnownTokens>,
     ticker: Arc<ArcSwap<TickerSettings>>,
 }
@@ -107,17 +108,17 @@ impl BrokerA {
         })
     }
 
-    /// Puts another app's key and secret in the place of the present ones.
+    /// Replaces the app's key and secret.
     pub(crate) fn set_keys(&self, keys: AppKeys) {
         self.keys.set(keys);
     }
 
-    /// Counts the calls of a key's syncs with those of the other nodes from now on.
+    /// From now on a key's sync calls count together with those of the other nodes.
     pub(crate) fn join(&self, counts: &Arc<dyn SharedCounts>) {
         self.portfolios.join(counts);
     }
 
-    /// Every class of calls, for metrics.
+    /// Readings of every class of calls, for metrics.
     pub(crate) fn readings(&self) -> Vec<ClassReading> {
         vec![
             self.quotes.reading("quotes"),
@@ -127,14 +128,14 @@ impl BrokerA {
         ]
     }
 
-    /// Puts other settings of the ticker in force: it closes, opens elsewhere, or carries fewer.
+    /// Applies new settings of the ticker. It may close, connect elsewhere, or carry fewer symbols.
     pub(crate) fn set_ticker(&self, settings: TickerSettings) {
         self.ticker.store(Arc::new(settings));
         self.token.news().tell();
     }
 
-    /// Starts the ticker of the same source, which pushes quotes to `push`. `leads`: the indices
-    /// whose ticks show that prices flow.
+    /// Starts the ticker of the same source, which pushes quotes to `push`. `leads` are the indices
+    /// whose ticks prove that prices flow.
     ///
     /// # Errors
     /// Its thread cannot be started.
@@ -149,7 +150,7 @@ impl BrokerA {
         })
     }
 
-    /// Whether the settings have what it takes to log in.
+    /// Whether the settings have the key and the secret that a login needs.
     pub(crate) fn has_app(&self) -> bool {
         let keys = self.keys.load();
         keys.api_key.is_some() && keys.api_secret.is_some()
@@ -191,7 +192,7 @@ impl BrokerA {
         }
         let app = (key, secret);
         let login = self.other.call(|| {
-            // Apart from the feed's connections, which would keep what the login sent.
+            // A connection of its own, because the feed's stay open and hold what was sent.
             let connection = self.transport.apart();
             let exchanged =
                 exchange(&connection, &self.url, app, request_token, self.limits, wire::login);
@@ -204,11 +205,11 @@ impl BrokerA {
                 _ => error,
             })
         });
-        // The parser leaves pieces of the token.
+        // The parser leaves pieces of the token on the stack.
         wipe::scrub();
         let login = login?;
         let now = self.clock.now();
-        // A login time by which a fresh token were expired already is somebody's wrong clock.
+        // A login time with which a fresh token would already be expired comes from a wrong clock.
         let login_at = login.login_at.filter(|at| expiry(*at) > now).unwrap_or(now);
         self.token.activate(login.access_token, key.clone(), login_at);
         tracing::info!("broker A token activated");
@@ -216,7 +217,8 @@ impl BrokerA {
     }
 
     /// Fetches one exchange's instruments file, which the broker rebuilds about 08:30 IST each day.
-    /// Two files cannot be had within the same tenth of a second. A plan without market data may.
+    /// Calls within a tenth of a second of another are refused. A plan without market data may
+    /// fetch it.
     ///
     /// # Errors
     /// [`BrokerError`].
@@ -237,7 +239,7 @@ impl BrokerA {
         })
     }
 
-    /// Whether a call for candles would be let out now. Never blocks.
+    /// Whether a call for candles could be made now. Never blocks.
     pub(crate) fn candles_readiness(&self) -> Readiness {
         match self.token.usable(self.clock.now()) {
             Ok(_) => self.candles.readiness(),
@@ -314,7 +316,7 @@ impl BrokerA {
         }));
     }
 
-    /// Writes onto the token what the broker refused market data for.
+    /// Records on the token that the broker refused it, or refused market data.
     fn note_refusal(&self, error: &BrokerError, token: &Token) {
         note_dead(error, token);
         if error.kind == BrokerErrorKind::NotPermitted && token.mark_no_permission(self.clock.now())
@@ -353,7 +355,7 @@ impl MarketFeed for BrokerA {
     }
 }
 
-/// Writes onto the token that the broker refused it.
+/// Records on the token that the broker refused it.
 fn note_dead(error: &BrokerError, token: &Token) {
     if error.kind == BrokerErrorKind::TokenDead && token.mark_dead() {
         tracing::warn!("broker A refused the shared token; a new login is needed");
@@ -368,7 +370,7 @@ fn refused(detail: &str) -> BrokerError {
     BrokerError::new(NAME, BrokerErrorKind::Refused, detail)
 }
 
-/// Walks the request, not the answer: a missing key is the broker's only sign of an unknown symbol.
+/// Iterates over the request, not the answer, because the broker leaves out unknown symbols.
 fn batch(
     symbols: &[Symbol],
     rows: &HashMap<String, Option<QuoteRow>>,
@@ -405,17 +407,17 @@ fn quote(symbol: &Symbol, row: &QuoteRow, simulated: bool, times: &CallTimes) ->
 
 // ---- Candles
 //
-// Broker A's daily candles: one instrument's, by its token. Pure parsing here; the call itself is
-// the client's and runs on an upstream lane.
+// Broker A's daily candles of one instrument, by its token. Pure parsing; the client makes the call
+// on an upstream lane.
 
 /// Least time between two calls for candles: the broker allows three a second, and a call that is
 /// slow to connect must not meet the one before it.
 pub(super) const INTERVAL_MS: u64 = 350;
 
-/// Bytes of a timestamp, which is text in quotes; a longer one is none.
+/// Longest timestamp, which is text in quotes. A longer one is malformed.
 const STAMP_BYTES_MAX: usize = 40;
 
-/// Path and query of a call: whole days, the last one included.
+/// Path and query of a call for whole days, the last one included.
 pub(super) fn target(instrument_token: u32, days: Days) -> String {
     let Days { from, to } = days;
     format!("/instruments/historical/{instrument_token}/day?from={from}+00:00:00&to={to}+23:59:59")
@@ -429,8 +431,9 @@ struct Wire<'a> {
 
 /// The candles of `days`; others are dropped.
 ///
-/// # Errors As [`wire::data`], and [`BrokerErrorKind::Malformed`] without a list of candles or
-/// where the day of one cannot be read.
+/// # Errors
+/// As [`wire::data`], and [`BrokerErrorKind::Malformed`] if the list of candles is missing or the
+/// day of one cannot be read.
 pub(super) fn parse(reply: &Reply, days: Days) -> Result<DailyCandles, BrokerError> {
     let data = wire::data(reply)?;
     let Ok(Wire { candles }) = sonic_rs::from_str(data) else {
@@ -444,7 +447,7 @@ pub(super) fn parse(reply: &Reply, days: Days) -> Result<DailyCandles, BrokerErr
         if !days.contains(day) {
             continue;
         }
-        // A seventh value, open interest, comes only where it is asked for.
+        // A seventh value, open interest, is sent only on request.
         let values: Option<[&str; 5]> = row.get(1..6).and_then(|values| {
             let texts: Vec<&str> = values.iter().map(LazyValue::as_raw_str).collect();
             texts.try_into().ok()
@@ -562,7 +565,7 @@ mod candles_tests {
             let error = rows(bad).unwrap_err();
             assert_eq!(error.kind, BrokerErrorKind::Malformed, "{bad}: {error}");
         }
-        // A bare NaN is no JSON, so nothing of the answer can be trusted.
+        // A bare NaN is not JSON, so the whole answer is refused.
         rows(r#"["2026-11-19T00:00:00+0530",10,NaN,9,10,7]"#).unwrap_err();
         for body in [r#"{"status":"success","data":{}}"#, r#"{"status":"success"}"#, "<html>"] {
             parse(&reply(body.as_bytes()), days("2026-11-01", "2026-11-20")).unwrap_err();

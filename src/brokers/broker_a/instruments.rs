@@ -13,11 +13,11 @@ use crate::base::{Exchange, Symbol};
 use crate::brokers::broker_a::wire::NAME;
 use crate::brokers::{BrokerError, BrokerErrorKind};
 
-/// Rows read of one file. The largest exchange file has some ten thousand; the whole market's,
+/// Most rows of one file. The largest exchange file has some ten thousand. The whole market's,
 /// options included, stays under this too.
 const ROWS_MAX: usize = 500_000;
 
-/// First bytes of gzip, for a file that comes packed without saying so in its headers.
+/// First bytes of gzip, for a compressed file without the header that declares it.
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
 /// The kind of an instrument.
@@ -57,7 +57,7 @@ struct Row<'a> {
     exchange: &'a str,
 }
 
-/// Reads the file of `exchange`; unpacked it may have at most `bytes_max`.
+/// Reads the file of `exchange`, which may have at most `bytes_max` uncompressed.
 ///
 /// # Errors
 /// [`BrokerErrorKind::Malformed`] when it is too large, not this CSV, or holds nothing that can be
@@ -105,7 +105,7 @@ fn parse_plain(body: &[u8], exchange: Exchange) -> Result<InstrumentList, Broker
 
 impl InstrumentList {
     fn add(&mut self, record: &csv::StringRecord, headers: &csv::StringRecord, from: Exchange) {
-        // A short row's values would land under other columns' names.
+        // The values of a short row would get the names of other columns.
         let row = (record.len() == headers.len()).then(|| record.deserialize(Some(headers)).ok());
         let Some(row): Option<Row<'_>> = row.flatten() else {
             self.skipped += 1;
@@ -141,9 +141,9 @@ fn malformed(detail: &str) -> BrokerError {
 
 // ---- Instrument tokens
 //
-// Broker A's instrument tokens of the few symbols whose candles are asked for. Plain values.
+// Broker A's instrument tokens of the few symbols that need candles. Plain values.
 
-/// The token of each wanted symbol, as far as known. Never holds a symbol that was not wanted, so
+/// The token of each wanted symbol, if it is known. Never holds a symbol that was not wanted, so
 /// its size is the universe's.
 #[derive(Clone, Debug, Default)]
 pub struct Tokens {
@@ -151,14 +151,13 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// `wanted`, each with the token to use until the day's file is read; `None` where there is
-    /// none.
+    /// Each of `wanted` has the token to use until the day's file is read, or `None`.
     pub fn new(wanted: impl IntoIterator<Item = (Symbol, Option<u32>)>) -> Self {
         Self { known: wanted.into_iter().collect() }
     }
 
-    /// Takes over what the day's file of `exchange` says. It wins: tokens of what left the exchange
-    /// are given to others, so a wanted symbol that it does not list has none from then on.
+    /// Takes the tokens from the day's file of `exchange`. A wanted symbol that the file lacks
+    /// loses its token, because the broker gives tokens of delisted instruments to others.
     pub(crate) fn learn(&mut self, exchange: Exchange, list: &InstrumentList) {
         let of_exchange = self.known.iter_mut().filter(|(symbol, _)| symbol.exchange() == exchange);
         of_exchange.for_each(|(_, token)| *token = None);

@@ -1,8 +1,8 @@
 //! The session that a user's sync opened at broker A, and its end.
 //!
-//! Nobody needs it once the rows are read, and it would live until six the next morning. Ended on a
-//! lane of its own after the sync's answer is stored: whatever becomes of it, no sync waits for it
-//! or fails by it.
+//! The session is of no use once the rows are read, and it would live until six the next morning.
+//! It is ended on a lane of its own after the sync's answer is stored, so no sync waits for that or
+//! fails because of it.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -30,9 +30,9 @@ pub struct Attempt {
 /// Counts of the sessions that syncs opened, by their end, since the start of the process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionCounts {
-    /// The broker says that it is over.
+    /// The broker confirmed the end.
     pub ended: u64,
-    /// The broker was asked and did not say so.
+    /// The broker was asked and did not confirm it.
     pub failed: u64,
     /// The broker was not asked: no time, no room, a limit, a cooldown or the open circuit.
     pub left: u64,
@@ -67,7 +67,7 @@ pub(crate) struct OpenSession {
     pub(super) api_key: SecretString,
     pub(super) access_token: SecretString,
     pub(super) counters: Arc<SessionCounters>,
-    /// Whether it is in a count already.
+    /// Whether it has been counted.
     settled: bool,
 }
 
@@ -93,7 +93,7 @@ impl OpenSession {
         authorization(&self.api_key, &self.access_token)
     }
 
-    /// Asks the broker to end it. `url` is the session's; blocks for the call's time at most.
+    /// Asks the broker to end the session at `url`. Blocks for at most the call's time limit.
     pub(super) fn end(
         mut self,
         url: &str,
@@ -102,7 +102,7 @@ impl OpenSession {
     ) {
         self.settled = true;
         let (key, token) = (self.api_key.expose_secret(), self.access_token.expose_secret());
-        // Room for everything: a growing text would leave copies behind.
+        // Reserve all of it: a String that grows leaves copies behind.
         let bytes = url.len() + 32 + 3 * (key.len() + token.len());
         let mut target = Zeroizing::new(String::with_capacity(bytes));
         target.push_str(url);
@@ -132,8 +132,8 @@ impl Drop for OpenSession {
 /// Longest request token that is passed on; real ones have 32 characters.
 pub(super) const REQUEST_TOKEN_BYTES_MAX: usize = 256;
 
-/// Exchanges a one-time code at the API at `url`. `app` is its key and secret; `read` reads the
-/// reply, which is wiped then. Also tells whether a simulator gave it.
+/// Exchanges a one-time code at the API at `url`. `app` is its key and secret. `read` reads the
+/// reply, which is then wiped. Also returns whether a simulator replied.
 pub(super) fn exchange<T>(
     connection: &Transport,
     url: &str,

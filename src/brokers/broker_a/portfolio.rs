@@ -1,8 +1,8 @@
 //! Broker A's client for one user's portfolio, with that user's own credentials.
 //!
-//! Runs on the lane of user syncs and blocks up to the budget of one sync. It has its own
-//! limits and circuit, apart from the shared feed's, and each sync its own connection; it keeps
-//! nothing of a user between two syncs, and never logs what it was given.
+//! Runs on the lane of user syncs and blocks up to the budget of one sync. It has its own limits
+//! and circuit, separate from the shared feed's, and each sync has its own connection. It keeps no
+//! user's data between two syncs, and never logs credentials.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,8 +28,8 @@ use crate::brokers::settings::UpstreamSettings;
 use crate::brokers::sync::{SyncCounts, SyncGate, SyncGuard, SyncRates};
 use crate::brokers::{BrokerError, BrokerErrorKind as Kind, Credentials, portfolio};
 
-/// For each API key what the broker documents (`wire` documentation, 9). No limit per address is
-/// documented: all syncs together may make in the long run as many calls as two busy keys, and at
+/// The documented limits of each API key (`wire` documentation, 9). No limit per address is
+/// documented. In the long run all syncs together may make as many calls as two busy keys, and at
 /// once enough for sixty users at the opening bell.
 const RATES: SyncRates = SyncRates {
     key_calls_max: 10,
@@ -53,7 +53,7 @@ pub(super) struct Portfolios {
 }
 
 impl Portfolios {
-    /// A client for the API at `url`, which has been checked.
+    /// A client for the API at the checked URL `url`.
     pub(super) fn new(url: &str, upstream: &UpstreamSettings, clock: &Clock) -> Self {
         let user_agent = concat!("bhav/", env!("CARGO_PKG_VERSION"));
         Self {
@@ -70,7 +70,7 @@ impl Portfolios {
         self.gate.reading()
     }
 
-    /// Counts a key's calls with those of the other nodes from now on.
+    /// From now on a key's calls count together with those of the other nodes.
     pub(super) fn join(&self, counts: &Arc<dyn SharedCounts>) {
         self.gate.join("broker-a", counts);
     }
@@ -83,8 +83,8 @@ impl Portfolios {
         self.session_counters.counts()
     }
 
-    /// Exchanges the one-time code and reads holdings and positions with what came of it. Nothing
-    /// of a sync that failed half-way is returned but the session, which is still open.
+    /// Exchanges the one-time code and reads holdings and positions with the new session. A sync
+    /// that failed half-way returns only the session, which is still open.
     pub(super) fn sync(&self, credentials: &Credentials) -> Attempt {
         let mut session = None;
         let sync = |guard: &SyncGuard<'_>| self.fetch(credentials, guard, &mut session);
@@ -93,15 +93,15 @@ impl Portfolios {
         Attempt { result, session }
     }
 
-    /// Ends a session that a sync opened, if a call may be made just now. Nothing is learned from
-    /// its failure, which says nothing of syncs.
+    /// Ends a session that a sync opened, if a call may be made now. Its failure does not count
+    /// against the circuit or the limits of syncs.
     pub(super) fn end(&self, session: OpenSession) {
         let url = format!("{}/session/token", self.url);
         let total_timeout_ms = self.limits.total_timeout_ms.min(END_TIMEOUT_MS);
         let limits = CallLimits { total_timeout_ms, ..self.limits };
         if self.gate.take_one(session.caller) {
             session.end(&url, limits, is_success);
-            // Sending it leaves pieces of the token.
+            // Sending it leaves pieces of the token on the stack.
             wipe::scrub();
         }
     }
@@ -133,7 +133,7 @@ impl Portfolios {
         Ok(synced)
     }
 
-    /// The access token, the broker's id of whose it is, and whether a simulator gave it.
+    /// The access token, the broker's id of its owner, and whether a simulator replied.
     fn session(
         &self,
         connection: &Transport,
@@ -163,14 +163,13 @@ impl Portfolios {
 
 // ---- Portfolio wire
 //
-// Broker A's answers to a user's sync: bytes to holdings and positions, or to the reason why not.
-// Pure.
+// Parses broker A's answers to a user's sync into holdings and positions, or into an error. Pure.
 //
-// An answer is a portfolio only if its envelope says success and every row can be read; anything
-// else is an error, never an empty portfolio. Errors are judged by `error_type`, then by the HTTP
-// status; the broker's text decides one case only, the two kinds of refused login.
+// An answer is a portfolio only if its envelope reports success and every row can be read. Anything
+// else is an error, never an empty portfolio. `error_type` decides the kind of an error, then the
+// HTTP status. The broker's text decides only between the two kinds of refused login.
 
-/// The broker's error names have less than this; more is not repeated in our words.
+/// The broker's error names are shorter. A longer one is not repeated in our text.
 const ERROR_TYPE_BYTES_MAX: usize = 32;
 /// Longest ticker, exchange, ISIN or product; real ones have up to 30 bytes.
 const TEXT_BYTES_MAX: usize = 64;
@@ -186,7 +185,7 @@ pub(super) enum Call {
     Read,
 }
 
-/// The access token of a fresh session, and the broker's id of whose it is.
+/// The access token of a new session, and the broker's id of its owner.
 ///
 /// # Errors
 /// As [`data`], and [`Malformed`](crate::brokers::BrokerErrorKind::Malformed) without an access
@@ -213,7 +212,7 @@ pub(super) fn holdings(reply: &Reply, as_of_ms: i64) -> Result<Vec<Holding>, Bro
     Ok(holdings.into_iter().flatten().collect())
 }
 
-/// The rows of `GET /portfolio/positions`, of both lists, closed ones too.
+/// The rows of both lists of `GET /portfolio/positions`, including closed ones.
 ///
 /// # Errors
 /// As [`holdings`].
@@ -242,7 +241,7 @@ pub(super) fn positions(reply: &Reply) -> Result<Vec<Position>, BrokerError> {
     Ok(positions)
 }
 
-/// Whether the broker did what it was asked, whatever it says of it.
+/// Whether the reply is a success, whatever its data.
 pub(super) fn is_success(reply: &Reply) -> bool {
     data(Call::Read, reply).is_ok()
 }
@@ -277,13 +276,12 @@ fn reported(call: Call, reply: &Reply, kind: &str, message: &str) -> BrokerError
         // Our own requests have no parameters that could be wrong.
         ("InputException", Call::Read) => malformed("a read is called bad input"),
         ("", _) if status < 500 => malformed(format!("an error without a type, HTTP {status}")),
-        // Network, Data and General, types that belong to orders, and types we do not know, which
-        // count as General.
+        // Network, Data, General and types for orders. Unknown types count as General.
         _ => unavailable(kind, status),
     }
 }
 
-/// Wrong key, secret or code: told apart by the text alone.
+/// Wrong key, secret or code; only the text shows which.
 fn refused_login(message: &str) -> BrokerError {
     if message.contains("checksum") {
         failed(Kind::KeyRefused, "the checksum is wrong: API key or secret")
@@ -342,7 +340,7 @@ struct WireMtf {
     quantity: Number,
 }
 
-/// `None` if the row cannot be meant, `Some(None)` if nothing is left of it.
+/// `None` if the row is invalid, `Some(None)` if its quantity is zero.
 fn holding(row: WireHolding, as_of_ms: i64) -> Option<Option<Holding>> {
     let isin = row.isin.filter(|isin| !isin.is_empty());
     if !named(&row.tradingsymbol) || !named(&row.exchange) || !isin.as_deref().is_none_or(named) {
@@ -401,8 +399,9 @@ struct WirePosition {
 }
 
 impl WirePosition {
-    /// The realised and the unrealised part of `pnl`, each where the row tells it. The broker's own
-    /// fields of these names do not: it leaves the gain of a closed position in `unrealised`.
+    /// The realised and the unrealised part of `pnl`, each if the row's figures give it. The
+    /// broker's own fields are not used, because it leaves the gain of a closed position in
+    /// `unrealised`.
     fn split(&self, quantity: Decimal, multiplier: Decimal) -> (Option<Decimal>, Option<Decimal>) {
         let pnl = self.pnl.0;
         if quantity.is_zero() {
@@ -417,7 +416,7 @@ impl WirePosition {
         if bought.is_zero() || sold.is_zero() {
             return (Some(Decimal::ZERO), pnl);
         }
-        // Partly closed: the average price is that of the quantity that is left.
+        // Partly closed: the average price refers to the remaining quantity.
         let unrealised = || {
             let gain = self.last_price.price()?.checked_sub(self.average_price.price()?)?;
             gain.checked_mul(quantity)?.checked_mul(multiplier)
@@ -453,7 +452,7 @@ fn position(row: WirePosition, kind: PositionKind) -> Option<Position> {
     })
 }
 
-/// Whether this can be a name: neither empty nor longer than any.
+/// Whether this can be a name: not empty, not too long, no control characters.
 fn named(text: &str) -> bool {
     (1..=TEXT_BYTES_MAX).contains(&text.len()) && !text.contains(char::is_control)
 }

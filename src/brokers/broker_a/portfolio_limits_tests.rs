@@ -1,4 +1,5 @@
-//! Limits of broker A's syncs: who is held back and for how long, against a real socket.
+//! Limits of broker A's syncs against a real socket: which callers they hold back, and for how
+//! long.
 
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
@@ -13,12 +14,12 @@ fn limited(_: &Seen, stream: &mut std::net::TcpStream) {
     answer(stream, 429, "Retry-After: 30\r\n", body);
 }
 
-/// The broker refused a call, and this long is to be waited.
+/// The broker refused a call, and the error has this wait.
 fn rate_limited(seconds: u64) -> BrokerError {
     BrokerError::new(NAME, Kind::RateLimited, "").after(Duration::from_secs(seconds))
 }
 
-/// No call went out, and this long is to be waited.
+/// No call was made, and the error has this wait.
 fn held_back(wait: Duration) -> BrokerError {
     BrokerError::not_ready(NAME, Readiness::Paced(wait))
 }
@@ -29,7 +30,7 @@ fn invented(number: i64, client: [u8; 4]) -> Credentials {
     Credentials { user: 1_000 + number, client: Some(client.into()), api_key, ..credentials() }
 }
 
-/// Knows one app.
+/// A broker that knows one app.
 fn strict(request: &Seen, stream: &mut std::net::TcpStream) {
     if request.method == "POST" && !request.body.starts_with("api_key=api_key&") {
         refusing(request, stream);
@@ -38,7 +39,7 @@ fn strict(request: &Seen, stream: &mut std::net::TcpStream) {
     }
 }
 
-/// Refused syncs of one user within a minute.
+/// Limit of one user's refused syncs within a minute.
 const REFUSED_MAX: usize = 10;
 
 fn stranger_of(user: i64) -> Credentials {

@@ -109,7 +109,8 @@ fn a_session_is_ended_on_the_syncs_own_connection_and_only_once_asked() {
         let expected = SessionCounts { ended: 1, failed: 1, kept: 1, left: 1 };
         assert_eq!(client.session_counts(), expected);
         assert_eq!(over.load(SeqCst), 2);
-        // A failure says nothing of syncs; and what a limit holds back is left.
+        // A failure does not count against syncs, and a session that a limit holds back is left
+        // open.
         clock.advance_ms(1_000);
         for session in [sync(), sync(), sync()] {
             client.end(session);

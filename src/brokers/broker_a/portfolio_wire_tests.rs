@@ -72,13 +72,13 @@ fn the_official_holdings_and_their_totals() {
     let profit = |held: &Holding| {
         (held.last_price.unwrap() - held.average_price().unwrap()) * held.quantity()
     };
-    // (352.95 - 161) x 1, and (762.45 - 801.78125) x 16: both without T1 shares, so that theirs
-    // differ from ours by their float noise alone.
+    // (352.95 - 161) x 1, and (762.45 - 801.78125) x 16: both without T1 shares, so the broker's
+    // differ from ours only by float noise.
     assert_eq!(profit(aaron), number("191.95"));
     assert_eq!(aaron.broker_pnl, Some(number("191.95")));
     assert_eq!(profit(sbin), number("-629.3"));
     assert_eq!(sbin.broker_pnl, Some(number("-629.2999999999993")));
-    // With a T1 share of the same row theirs does not move, ours does.
+    // A T1 share in the same row changes our profit, but not the broker's.
     let mut delivered_late = sbin.clone();
     delivered_late.t1_quantity = number("4");
     assert_eq!(profit(&delivered_late), number("-786.625"));
@@ -103,10 +103,10 @@ fn the_official_positions_with_closed_rows_and_both_lists() {
     assert_eq!(lead.unwrap().close_price, None);
     let pnl: Decimal = of(PositionKind::Net).filter_map(|row| row.pnl).sum();
     assert_eq!(pnl, number("799"));
-    // The samples have all of it in `unrealised`.
+    // The samples have the whole profit in `unrealised`.
     let split = |row: &Position| (row.realised.unwrap(), row.unrealised.unwrap());
     assert_eq!(split(gold), (number("801"), Decimal::ZERO));
-    // One bought back of four sold at 23,340: 23,340 - 23,388, and 3 x (23,340 - 23,355).
+    // Four were sold at 23,340 and one bought back: 23,340 - 23,388, and 3 x (23,340 - 23,355).
     assert_eq!(split(short), (number("-48"), number("-45")));
     for row in &rows {
         let (realised, unrealised) = split(row);

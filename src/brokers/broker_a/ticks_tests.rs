@@ -11,7 +11,7 @@ const EXAMPLE: &str = "0003\
     002c 000b4501 00048f0d 00000019 00048bac 003eeb40 000c6539 000dd0d8 00048828 000490f2 00048639 \
     000484b8";
 
-/// Made once and decoded by the vendor's Python client (5.2.2); what it said is in [`GOLDEN`].
+/// Made once and decoded by the vendor's Python client (5.2.2); its output is [`GOLDEN`].
 const MESSAGE: &str = include_str!("../../../tests/fixtures/broker_a/ticks.hex");
 
 /// Token, last price, then open, high, low and close, then the exchange time.
@@ -72,7 +72,7 @@ struct Packet {
     /// Open, high, low, close.
     day: [u32; 4],
     at: u32,
-    /// Whatever stands in the fields that are not read.
+    /// Any content of the fields that are not read.
     other: u32,
     bytes: usize,
 }

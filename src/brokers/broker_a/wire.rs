@@ -1,7 +1,7 @@
-//! Broker A's answers: bytes to typed values. Pure.
+//! Parses broker A's answers: bytes to typed values. Pure.
 //!
-//! Numbers keep their digits from wire to `Decimal`; times without a zone are IST. Errors are
-//! decided by `error_type` first and by the HTTP status second, as the vendor's own clients do.
+//! Numbers keep their digits from wire to `Decimal`; times without a zone are IST. `error_type`
+//! decides the kind of an error, then the HTTP status, as in the vendor's own clients.
 
 use std::collections::HashMap;
 
@@ -29,8 +29,8 @@ const MESSAGE_CHARS_MAX: usize = 120;
 /// The `X-Kite-Version` that all calls carry.
 pub(super) const API_VERSION: (&str, &str) = ("x-kite-version", "3");
 
-/// The members of every answer. Texts are decoded into memory that is wiped, because some
-/// repeat what was sent.
+/// The members of every answer. Texts are decoded into memory that is wiped, because some repeat
+/// the request.
 pub(super) struct Envelope<'a> {
     /// `success` or `error`; empty if it is absent.
     status: Zeroizing<String>,
@@ -88,7 +88,7 @@ fn reported(reply: &Reply, envelope: &Envelope<'_>) -> BrokerError {
             (Kind::NotPermitted, "the plan has no market data".to_owned())
         }
         _ if status == 429 => return rate_limited(reply),
-        // The one case the type cannot tell: a rate limit inside another status.
+        // The type alone does not show a rate limit behind another status.
         "NetworkException" if message.to_ascii_lowercase().contains("too many requests") => {
             return rate_limited(reply);
         }
@@ -98,7 +98,7 @@ fn reported(reply: &Reply, envelope: &Envelope<'_>) -> BrokerError {
             (Kind::Refused, format!("{error_type}: {message}"))
         }
         "" if (400..500).contains(&status) => (Kind::Refused, format!(": {message}")),
-        // Network, Data and General, and types we do not know, which count as General.
+        // Network, Data and General. Unknown types count as General.
         _ => (Kind::Failed { status }, format!("{error_type}: {message}")),
     };
     BrokerError::new(NAME, kind, detail)
@@ -126,14 +126,14 @@ fn rate_limited(reply: &Reply) -> BrokerError {
 pub(crate) struct QuoteRow {
     pub instrument_token: u64,
     pub last_price: Decimal,
-    /// `ohlc.close`: the previous session's close, in all quote calls and at every hour.
+    /// `ohlc.close`: the previous session's close, in every quote call and at any hour.
     pub previous_close: Option<Decimal>,
     /// Exchange time; `/quote/ohlc` has none.
     pub timestamp: Option<Timestamp>,
 }
 
 impl QuoteRow {
-    /// Whether the token says that this is an index.
+    /// Whether the token belongs to an index.
     pub(crate) fn is_index(&self) -> bool {
         self.instrument_token & 0xff == INDEX_SEGMENT
     }
@@ -191,7 +191,7 @@ fn quote(text: &str) -> Option<QuoteRow> {
 #[derive(Debug)]
 pub(crate) struct Login {
     pub access_token: SecretString,
-    /// The broker's time of the login; `None` if it gives none.
+    /// The broker's time of the login, if it sends one.
     pub login_at: Option<Timestamp>,
 }
 
@@ -211,7 +211,7 @@ pub(crate) fn login(reply: &Reply) -> Result<Login, BrokerError> {
     }
 }
 
-/// `2021-06-08 15:45:56`, meant as IST.
+/// Parses `2021-06-08 15:45:56` as IST.
 fn naive_ist(text: &str) -> Option<Timestamp> {
     DateTime::strptime("%Y-%m-%d %H:%M:%S", text).ok().map(clock::instant)
 }

@@ -1,5 +1,5 @@
-//! Every documented reply of broker B to a sync, and what we make of it. Constant data; the tests
-//! of the answers' reader go through it, and the table in the documentation is made of it.
+//! Every documented reply of broker B to a sync, and the error it becomes. Constant data, from
+//! which the parser's tests and the table in the documentation are made.
 
 use crate::brokers::{BrokerErrorKind, DocumentedReply as Reply};
 

@@ -1,5 +1,5 @@
-//! Opens a stream of bytes to an endpoint: name, TCP and TLS, each by its deadline. Blocks, on
-//! the thread `ticker` alone.
+//! Opens a stream of bytes to an endpoint: name, TCP and TLS, each with its deadline. It blocks,
+//! and runs only on the thread `ticker`.
 
 use std::io;
 use std::io::{Read, Write};
@@ -25,11 +25,11 @@ use crate::rt::outbound::{Names, Stream, trusting, web_roots};
 
 /// The system's resolver has no deadline of its own that could be set.
 const NAME_TIMEOUT_MS: u64 = 3_000;
-/// Longest wait for each address.
+/// Longest connection attempt to one address.
 const TCP_TIMEOUT: Duration = Duration::from_secs(2);
-/// TLS and the upgrade together.
+/// Deadline of TLS and the upgrade together.
 const UPGRADE_TIMEOUT_MS: u64 = 7_000;
-/// A write waits for a peer that does not read.
+/// Longest wait of a write for a peer that does not read.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The ticker's address: a `ws` or `wss` URL without query.
@@ -88,8 +88,8 @@ impl Dialer {
         Ok(Self { names, tls: Arc::new(trusting(web_roots())), timer: Clock::system() })
     }
 
-    /// A stream to the endpoint. Its reads end by the deadline of the upgrade until
-    /// [another](Timed::read_within) is set.
+    /// A stream to the endpoint. Its reads have the deadline of the upgrade until
+    /// [`Timed::read_within`] sets another.
     pub(super) fn dial(&self, endpoint: &Endpoint) -> Result<Stream<Timed>, Reason> {
         let tcp = connect(&addresses(&self.names, endpoint, NAME_TIMEOUT_MS)?)?;
         let until_mono_ms = self.timer.monotonic_ms() + UPGRADE_TIMEOUT_MS;
@@ -127,12 +127,12 @@ fn connect(addresses: &[SocketAddr]) -> Result<TcpStream, Reason> {
     Err(failure)
 }
 
-/// Whether a read or write ended because nothing came or went in time.
+/// Whether a read or write ended at its deadline.
 pub(super) fn is_wait(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
-/// A socket whose reads end by a deadline, however the bytes drip in.
+/// A socket whose reads end at a deadline, however slowly bytes arrive.
 pub(super) struct Timed {
     tcp: TcpStream,
     timer: Clock,
@@ -167,7 +167,7 @@ impl Read for Timed {
 impl Write for Timed {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self.tcp.write(bytes) {
-            // A peer that reads nothing for so long is gone.
+            // A peer that reads nothing for this long counts as gone.
             Err(error) if is_wait(&error) => Err(io::ErrorKind::BrokenPipe.into()),
             written => written,
         }
@@ -186,17 +186,17 @@ pub(super) mod tests;
 //
 // The state of the ticker's thread, its inputs, and what it shares with its owner.
 
-/// Interval at which a thread that waits for its next try checks whether it may go on.
+/// Interval at which the thread checks for changes while it waits for its next try.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// Where no connection is wanted, changes are told. A refusal for want of permission ends by time
-/// alone: it holds for a minute.
+/// Longest sleep while no connection is wanted. Changes wake the thread, but a missing permission
+/// is retried after a minute without any news.
 pub(super) const REST: Duration = Duration::from_secs(60);
 
 /// The ticker's settings. A reload may change them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TickerSettings {
-    /// `None` when it is switched off.
+    /// `None` if the ticker is switched off.
     pub endpoint: Option<Endpoint>,
     /// Most instruments subscribed at once.
     pub symbols_max: usize,
@@ -214,7 +214,7 @@ impl TickerSettings {
 /// The thread's inputs.
 pub(crate) struct TickerParts {
     pub(in crate::brokers::broker_a) settings: Arc<ArcSwap<TickerSettings>>,
-    /// Indices whose ticks show that prices flow.
+    /// Indices whose ticks prove that prices flow.
     pub leads: Vec<Symbol>,
     pub clock: Clock,
     pub token: Arc<SharedToken>,
@@ -242,7 +242,7 @@ impl Way {
     }
 }
 
-/// Everything that decides about the connection, as of one moment.
+/// Everything that decides whether and how to connect, as of one moment.
 pub(super) struct View {
     pub(super) settings: Arc<TickerSettings>,
     pub(super) wanted: Arc<Wanted>,
@@ -269,9 +269,9 @@ pub(super) struct Worker {
     pub(super) parts: TickerParts,
     pub(super) shared: Arc<Shared>,
     pub(super) dialer: Dialer,
-    /// Ends when the owner goes.
+    /// Disconnected when the owner is dropped.
     pub(super) stop: Receiver<()>,
-    /// Dropped with the thread, whatever ends it.
+    /// Dropped when the thread ends, for any reason.
     pub(super) _done: Sender<()>,
 }
 
@@ -284,7 +284,7 @@ impl Worker {
         self.parts.clock.monotonic_ms()
     }
 
-    /// Looks once at everything that may have changed.
+    /// Reads everything that may have changed.
     pub(super) fn view(&self) -> View {
         View {
             settings: self.parts.settings.load_full(),
@@ -297,12 +297,12 @@ impl Worker {
         self.stop.try_recv() == Err(TryRecvError::Disconnected)
     }
 
-    /// Waits a moment; true when the service stops.
+    /// Waits for [`LOOK`]; true when the service stops.
     pub(super) fn look(&self) -> bool {
         self.stop.recv_timeout(LOOK) == Err(RecvTimeoutError::Disconnected)
     }
 
-    /// Waits until something has changed, for a long time at most; true when the service stops.
+    /// Waits for a change, for at most [`REST`]; true when the service stops.
     pub(super) fn rest(&self) -> bool {
         self.parts.token.news().wait(REST);
         self.is_stopping()

@@ -1,4 +1,4 @@
-//! Endpoints and names; and what the tests of TLS dial with.
+//! Tests of endpoints and names, and the dialer for the tests of TLS.
 
 use crossbeam_channel::bounded;
 use rustls::RootCertStore;
@@ -7,7 +7,7 @@ use super::*;
 use crate::rt::coroutines::Parker;
 use crate::rt::outbound::NAMES_QUEUE_MAX;
 
-/// Dials with these roots in the place of the web's.
+/// Dials with these root certificates instead of the web's.
 pub(in crate::brokers::broker_a::ticker) fn dialer_trusting(roots: RootCertStore) -> Dialer {
     Dialer { tls: Arc::new(trusting(roots)), ..Dialer::start().unwrap() }
 }

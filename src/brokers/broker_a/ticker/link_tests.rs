@@ -1,4 +1,4 @@
-//! The link against a peer that speaks TLS, with a certificate made for the occasion.
+//! The link against a TLS peer, with a certificate made for the test.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -15,7 +15,7 @@ use crate::brokers::broker_a::ticker::dial::tests::dialer_trusting;
 use crate::brokers::session::token::SharedToken;
 use crate::rt::threads;
 
-/// Sends every byte apart, so that no record of TLS arrives whole.
+/// Sends every byte separately, so that no TLS record arrives whole.
 struct Drip(TcpStream);
 
 impl Read for Drip {
@@ -34,11 +34,11 @@ impl Write for Drip {
     }
 }
 
-/// One connection of a peer whose certificate says `localhost`.
+/// One connection of a peer whose certificate is for `localhost`.
 struct Peer {
     address: SocketAddr,
     certificate: CertificateDer<'static>,
-    /// Ends with what was asked for and the first message of the client, if it came so far.
+    /// Its thread returns the request and the client's first message, if the client got that far.
     thread: JoinHandle<Option<(String, Message)>>,
 }
 

@@ -1,14 +1,15 @@
-//! Broker A's WebSocket: prices as they are made, beside the quote calls of the same source.
+//! Broker A's WebSocket: prices as they change, in addition to the quote calls of the same source.
 //!
-//! One OS thread, `ticker`, owns the connection. It subscribes to what the scheduler wants, gathers
-//! ticks for a moment, and pushes them as one batch; the scheduler judges that as it judges the
-//! answer to a call. Nothing here decides whether a price is fresh.
+//! One OS thread, `ticker`, owns the connection. It subscribes to the symbols that the scheduler
+//! wants, gathers ticks for a quarter of a second, and pushes them as one batch. The scheduler
+//! checks a batch like the answer to a call. Nothing here decides whether a price is fresh.
 //!
-//! - `thread`: when to open a connection, how long to wait after a failure, and what is subscribed.
+//! - `thread`: when to open a connection, how long to wait after a failure, and the subscriptions.
 //! - `dial`: name, TCP and TLS, with a deadline for each.
 //! - `session`: one connection from its opening to its end: the WebSocket, its packets, and the
 //!   window in which ticks become a batch.
-//! - `reading`: what health and metrics show, and what silence and standing prices mean.
+//! - `reading`: state and counters for health and metrics, and the checks for silence and stalled
+//! prices.
 
 mod dial;
 mod reading;

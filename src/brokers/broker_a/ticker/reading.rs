@@ -9,20 +9,20 @@ use crate::ops::counter::{DurationCounts, Durations};
 pub(super) use crate::views::health::TickerState as State;
 
 words! {
-    /// Why a connection ended or could not be opened.
+    /// The reason why a connection ended or could not be opened.
     pub(super) enum Reason {
-        /// The name has no address, or nobody listens there.
+        /// The name has no address, or the connection was refused.
         Unreachable = "unreachable",
         TimedOut = "timed_out",
         Tls = "tls",
         /// 403: the token is dead, the plan has no data, or too many connections are open.
         Refused = "refused",
-        /// 429, or the broker's own trouble.
+        /// 429, or a server error of the broker.
         Busy = "busy",
         Redirected = "redirected",
         /// Any other answer to the upgrade.
         NotWebSocket = "not_websocket",
-        /// The connection broke by itself.
+        /// The connection broke.
         Broken = "broken",
         /// No message came, not even a heartbeat.
         Silent = "silent",
@@ -57,31 +57,31 @@ pub(super) struct Counters {
     pub(super) published: Durations,
     ended: [AtomicU64; Reason::ALL.len()],
     bad: [AtomicU64; Bad::ALL.len()],
-    /// The last [`Reason`] as a number, plus one; 0 once it speaks.
+    /// The last [`Reason`] as a number, plus one; 0 once prices flow.
     failure: AtomicU8,
 }
 
-/// One reading.
+/// State and counters at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TickerReading {
     pub state: State,
-    /// Every leading index has ticked within seconds.
+    /// Every leading index has ticked within the last seconds.
     pub live: bool,
-    /// Since the last tick; `None` before the first.
+    /// Time since the last tick; `None` before the first.
     pub age_ms: Option<u64>,
     pub subscribed: usize,
     pub ticks: u64,
     pub frames: u64,
     pub bytes: u64,
-    /// Times that a batch had to wait for the one before.
+    /// Number of batches that had to wait for the one before.
     pub merged: u64,
     /// Time from the first tick of a batch until requests can read its prices.
     pub published: DurationCounts,
     /// Connections that ended or could not be opened, by reason.
     pub ended: Vec<(&'static str, u64)>,
-    /// Messages and packets that were not taken, by fault.
+    /// Messages and packets that were dropped, by fault.
     pub bad: Vec<(&'static str, u64)>,
-    /// Why the last connection ended or could not be opened; `None` once it speaks.
+    /// Why the last connection ended or could not be opened; `None` once prices flow.
     pub failure: Option<&'static str>,
 }
 
@@ -121,7 +121,7 @@ impl Counters {
         self.bad[bad as usize].fetch_add(1, Relaxed);
     }
 
-    /// Counts the end of a connection. Gives false where the last one ended likewise.
+    /// Counts the end of a connection. Returns false if the last one ended for the same reason.
     pub(super) fn ended(&self, reason: Reason) -> bool {
         self.ended[reason as usize].fetch_add(1, Relaxed);
         let told = reason as u8 + 1;
@@ -157,25 +157,27 @@ impl Counters {
 
 // ---- Watch
 //
-// Judges silence and standing prices of one connection: whether its ticks can be relied on,
-// when to ask again, when to give it up. Pure; times are of the monotonic clock.
+// Detects silence and stalled prices on one connection: whether its ticks are reliable, when to
+// subscribe again, when to close it. Pure, on times of the monotonic clock.
 //
-// Silence and standing still are two alarms. A connection can stay open and send its heartbeat
-// while the prices have stopped.
+// Silence and stalled prices are two alarms. A connection can stay open and send its heartbeat
+// while prices have stopped.
 
-/// No message at all: the broker sends a heartbeat each second or two.
+/// A connection without any message for this long is closed. The broker sends a heartbeat every
+/// second or two.
 const SILENT_MS: u64 = 5_000;
-/// Time between two of our pings, and the longest time until an answer.
+/// Time between two pings, and the longest time until a pong.
 const PING_MS: u64 = 2_500;
 const PONG_MS: u64 = 5_000;
-/// While prices move, a leading index that stands for longer is not relied on.
+/// While prices move, a leading index without a tick for longer counts as stalled.
 const STANDS_MS: u64 = 3_000;
-/// The first tick of every leading index comes within this time.
+/// Every leading index must tick for the first time within this.
 const FIRST_MS: u64 = 10_000;
-/// Leading indices that stand so long are subscribed anew, and then given up.
+/// If a leading index stalls for this long, everything is subscribed again; later the connection is
+/// closed.
 const RENEW_MS: u64 = 15_000;
 const GIVE_UP_MS: u64 = 30_000;
-/// Messages that are not framed as they should be, within ten seconds.
+/// A connection with this many badly framed messages within ten seconds is closed.
 const BAD_MAX: usize = 10;
 const BAD_SPAN_MS: u64 = 10_000;
 
@@ -183,14 +185,14 @@ const BAD_SPAN_MS: u64 = 10_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Fine,
-    /// Ask whether the broker is there.
+    /// Send a ping.
     Ping,
-    /// Subscribe everything anew.
+    /// Subscribe everything again.
     Renew,
     GiveUp(Reason),
 }
 
-/// One connection as it is heard.
+/// The checks of one connection.
 pub(super) struct Watch {
     opened_mono_ms: u64,
     heard_mono_ms: u64,
@@ -199,7 +201,7 @@ pub(super) struct Watch {
     pinged_mono_ms: u64,
     /// The oldest ping without an answer.
     unanswered_mono_ms: Option<u64>,
-    /// Since when prices have been moving, by the calendar.
+    /// Time since which prices move, by the calendar.
     moves_since_mono_ms: Option<u64>,
     renewed: bool,
     bad: CallWindow,
@@ -220,7 +222,7 @@ impl Watch {
         }
     }
 
-    /// Some message came.
+    /// A message arrived.
     pub(super) fn heard(&mut self, now_mono_ms: u64) {
         self.heard_mono_ms = now_mono_ms;
     }
@@ -229,7 +231,7 @@ impl Watch {
         self.unanswered_mono_ms = None;
     }
 
-    /// A tick came; one that is told again changes nothing.
+    /// A tick arrived. A repeated one changes nothing.
     pub(super) fn ticked(&mut self, symbol: &Symbol, at_mono_ms: u64) {
         if let Some(last) = self.leads.get_mut(symbol)
             && *last < Some(at_mono_ms)
@@ -239,12 +241,12 @@ impl Watch {
         }
     }
 
-    /// A message was not framed as it should be.
+    /// A badly framed message arrived.
     pub(super) fn bad(&mut self, now_mono_ms: u64) {
         self.bad.count(1, now_mono_ms);
     }
 
-    /// Whether every leading index has ticked so lately that quote calls need not.
+    /// Whether every leading index has ticked recently, so that quote calls may be rare.
     pub(super) fn is_live(&self, now_mono_ms: u64) -> bool {
         let lately = |at: &Option<u64>| at.is_some_and(|at| now_mono_ms - at <= STANDS_MS);
         !self.leads.is_empty() && self.leads.values().all(lately)
@@ -255,7 +257,7 @@ impl Watch {
         self.leads.values().all(Option::is_some)
     }
 
-    /// `moves`: by the calendar, the prices of indices move now.
+    /// The next step. `moves`: by the calendar, the prices of indices move now.
     pub(super) fn judge(&mut self, moves: bool, now_mono_ms: u64) -> Verdict {
         self.moves_since_mono_ms = moves.then(|| self.moves_since_mono_ms.unwrap_or(now_mono_ms));
         if now_mono_ms.saturating_sub(self.heard_mono_ms) > SILENT_MS {
@@ -320,8 +322,8 @@ mod watch_tests {
         ["NSE:NIFTY 50", "BSE:SENSEX"].map(|name| Symbol::parse(name).unwrap()).into()
     }
 
-    /// A connection that hears heartbeats and answers to pings until `now_ms`, at every quarter of
-    /// a second; gives each verdict that is neither fine nor a ping.
+    /// Simulates a connection that gets heartbeats and pongs until `to_ms`, checked every quarter
+    /// of a second. Returns each verdict that is neither fine nor a ping.
     fn alarms(watch: &mut Watch, moves: bool, from_ms: u64, to_ms: u64) -> Vec<(u64, Verdict)> {
         let mut alarms = Vec::new();
         for now_ms in (from_ms..=to_ms).step_by(250) {

@@ -20,7 +20,7 @@ use crate::brokers::feed::{Batch, CallTimes, Claim, Kind};
 use crate::brokers::session::token::Token;
 use crate::rt::outbound::Stream;
 
-/// Longest wait for a message: commands, deadlines and the end of the service are looked at this
+/// Longest wait for a message. Commands, deadlines and the end of the service are checked this
 /// often.
 const READ_WAIT_MS: u64 = 100;
 /// Interval between two checks of the wanted symbols.
@@ -35,17 +35,17 @@ const STOP_WAIT: Duration = Duration::from_millis(100);
 pub(super) enum Ended {
     /// The service stops.
     Stopped,
-    /// It is not wanted any more, or its place or the token is another.
+    /// It is no longer wanted, or the endpoint or the token has changed.
     Unwanted,
     NotOpened(Reason),
-    /// It was open; `spoke`: and gave prices.
+    /// It was open. `spoke`: prices flowed.
     Lost {
         reason: Reason,
         spoke: bool,
     },
 }
 
-/// An open connection and all that belongs to it.
+/// An open connection and its state.
 struct Session<'a> {
     worker: &'a Worker,
     link: Link,
@@ -56,7 +56,7 @@ struct Session<'a> {
     spoke: bool,
 }
 
-/// Opens a connection and keeps it as long as it is good.
+/// Opens a connection and runs it until it ends.
 pub(super) fn run(worker: &Worker, way: &Way) -> Ended {
     worker.counters().set_state(State::Connecting);
     let link = match Link::open(&worker.dialer, &way.endpoint, &way.token) {
@@ -88,7 +88,7 @@ impl Session<'_> {
         Ended::Lost { reason, spoke: self.spoke }
     }
 
-    /// Looks once at everything that can have changed.
+    /// One pass: subscribes, checks the connection, reads one message, pushes a batch that is due.
     fn pass(&mut self, way: &Way) -> Result<(), Ended> {
         if self.worker.is_stopping() {
             return Err(Ended::Stopped);
@@ -114,7 +114,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Subscribes what is wanted, once a second.
+    /// Updates the subscriptions, once a second.
     fn follow(&mut self, wanted: &Wanted, symbols_max: usize) -> Result<(), Ended> {
         let now_mono_ms = self.worker.now_mono_ms();
         let since_ms = self.followed_mono_ms.map(|at| now_mono_ms.saturating_sub(at));
@@ -141,7 +141,7 @@ impl Session<'_> {
             Heard::Nothing => return,
             Heard::Binary(bytes) => self.read(&bytes, now_mono_ms),
             Heard::Pong => self.watch.ponged(),
-            // Unread: they may be the app owner's orders.
+            // Not read, because it may be an order of the app's owner.
             Heard::Text | Heard::Other => {}
         }
         self.worker.counters().frames.fetch_add(1, Relaxed);
@@ -168,14 +168,14 @@ impl Session<'_> {
         }
     }
 
-    /// Hands on what was gathered, and how it stands.
+    /// Pushes the gathered ticks if they are due, and updates the state.
     fn tell(&mut self, wanted: &Wanted) {
         let (worker, now_mono_ms) = (self.worker, self.worker.now_mono_ms());
         let counters = worker.counters();
         if self.window.due_in_ms(now_mono_ms) == Some(0) {
             let (clock, simulated) = (&worker.parts.clock, self.link.simulated);
             let Self { window, subscriptions, watch, .. } = self;
-            // A price that cannot be true shows no more than silence does.
+            // An implausible price does not count as a tick.
             let believed = |symbol: &Symbol, at_mono_ms| watch.ticked(symbol, at_mono_ms);
             let batch = window.batch(subscriptions, wanted.trades, simulated, clock, believed);
             match batch.map(|batch| (worker.parts.push)(Box::new(batch))) {
@@ -191,7 +191,7 @@ impl Session<'_> {
         counters.set_live(live);
         if live && !self.spoke {
             self.spoke = true;
-            tracing::info!(subscribed = self.subscriptions.len(), "broker A's ticker speaks");
+            tracing::info!(subscribed = self.subscriptions.len(), "ticker connected");
         }
         let speaks = live || (self.watch.has_ticked() && !wanted.moves);
         counters.set_state(if speaks { State::Speaking } else { State::Subscribing });
@@ -200,11 +200,11 @@ impl Session<'_> {
 
 // ---- Link
 //
-// The WebSocket: the upgrade within its deadline, then messages. Blocks, on the thread `ticker`
-// alone.
+// The WebSocket: the upgrade within its deadline, then messages. It blocks, and runs only on the
+// thread `ticker`.
 //
 // The library's own way to connect is not used: it follows redirects, has no deadline, and its
-// errors repeat the URL, which carries the token. No error here has any text of the peer or of the
+// errors repeat the URL, which carries the token. No error here contains text of the peer or of the
 // library.
 
 /// 3,000 full packets take 545 KiB.
@@ -224,14 +224,14 @@ pub(super) enum Heard {
     Text,
     Pong,
     Other,
-    /// Nothing within the wait.
+    /// No message within the wait.
     Nothing,
 }
 
 /// An open connection.
 pub(super) struct Link {
     socket: WebSocket<Stream<Timed>>,
-    /// The peer said that it is the simulator.
+    /// The peer declared itself as the simulator.
     pub(super) simulated: bool,
 }
 
@@ -243,14 +243,14 @@ impl Link {
         token: &Token,
     ) -> Result<Self, Reason> {
         let opened = upgrade(endpoint, token, dialer.dial(endpoint)?);
-        // Making the request leaves pieces of the token.
+        // Making the request leaves pieces of the token on the stack.
         wipe::scrub();
         let (socket, simulated) = opened?;
         Ok(Self { socket, simulated })
     }
 
-    /// The next message, waiting for at most `wait`, however its bytes drip in; what has come of it
-    /// is kept.
+    /// Reads the next message, for at most `wait` in all. The bytes of an incomplete message are
+    /// kept for the next call.
     pub(super) fn read(&mut self, wait: Duration) -> Result<Heard, Broken> {
         self.socket.get_mut().socket().read_within(wait.as_millis().max(1) as u64);
         match self.socket.read() {
@@ -272,14 +272,14 @@ impl Link {
         self.socket.send(Message::Ping(Bytes::new())).map_err(|_| Broken)
     }
 
-    /// Says goodbye, so that the broker does not count a dead connection, and waits for the answer
+    /// Sends a close, so that the broker does not count a dead connection, and waits for the answer
     /// for at most `wait`.
     pub(super) fn close(mut self, wait: Duration) {
         self.socket.get_mut().socket().read_within(wait.as_millis() as u64);
         if self.socket.close(None).is_err() {
             return;
         }
-        // Ends with the connection, an error, or the deadline.
+        // The loop ends with the connection, an error, or the deadline.
         while self.socket.read().is_ok() {}
     }
 }
@@ -323,21 +323,21 @@ fn upgrade(
 
 // ---- Window
 //
-// Ticks of a moment, the last of each instrument, and the batch that they become. The scheduler is
-// told four times a second, however often prices change.
+// Gathers the last tick of each instrument and makes a batch of them. The scheduler gets four
+// batches a second at most, however often prices change.
 
-/// How long ticks are gathered. As often as a snapshot is made anew: an index has a time of whole
-/// seconds, and no share may look newer than the index beside it, so that both go together.
+/// Time for which ticks are gathered, the interval of snapshots. Index times are whole seconds, and
+/// no share may look newer than the index next to it, so both are published together.
 pub(super) const WINDOW_MS: u64 = 250;
 
-/// After the scheduler refused a batch, since it had not taken the one before: about as long as it
-/// works on one. What comes meanwhile goes with it.
+/// Wait before a refused batch is pushed again, about the time that the scheduler works on one. It
+/// refuses a batch while it has not taken the one before. Later ticks join the refused batch.
 const TRY_AGAIN_MS: u64 = 50;
 
 /// Low byte of an index's token.
 const INDEX_SEGMENT: u32 = 9;
 
-/// The most symbols that a batch may have heard of: all that can be subscribed.
+/// Most symbols of a batch: all that can be subscribed.
 const SYMBOLS_MAX: usize = 3_000;
 
 /// Ticks since the last batch was taken.
@@ -347,19 +347,19 @@ pub(super) struct Window {
     began: Option<CallTimes>,
     /// Time of the next try of a refused batch.
     again_mono_ms: Option<u64>,
-    /// Previous closes as they were said while the market traded.
+    /// Previous closes that were received while the market traded.
     closes: HashMap<u32, Decimal>,
 }
 
-/// A tick and when it came.
+/// A tick with its time of arrival.
 struct WindowHeard {
     tick: Tick,
     at_mono_ms: u64,
 }
 
 impl Window {
-    /// Takes a tick in; the newest of each instrument counts. One without a time says nothing of
-    /// how old its price is, and a full one follows.
+    /// Adds a tick; the newest of each instrument counts. A tick without a time is dropped, because
+    /// the age of its price is unknown and a full one follows.
     pub(super) fn add(&mut self, tick: Tick, clock: &Clock) {
         if tick.at.is_some() {
             self.began.get_or_insert_with(|| CallTimes::begin(clock));
@@ -374,21 +374,22 @@ impl Window {
         Some(due_mono_ms.saturating_sub(now_mono_ms))
     }
 
-    /// Keeps what was gathered, which nobody takes now, for the next try. True: for the first time.
+    /// Keeps the gathered ticks for another try after the scheduler refused them. True at the first
+    /// refusal.
     pub(super) fn refused(&mut self, now_mono_ms: u64) -> bool {
         self.again_mono_ms.replace(now_mono_ms + TRY_AGAIN_MS).is_none()
     }
 
-    /// Forgets what was gathered.
+    /// Drops the gathered ticks.
     pub(super) fn clear(&mut self) {
         self.ticks.clear();
         self.began = None;
         self.again_mono_ms = None;
     }
 
-    /// The gathered ticks as a batch. `trades`: by the calendar, what the broker says of the close
-    /// before is that of the session before; outside the session it is not known to be. `believed`
-    /// hears of each tick that may be true, and when it came.
+    /// The gathered ticks as a batch. `trades`: the market trades by the calendar, so the broker's
+    /// previous close is that of the session before. At other times that is not certain. `believed`
+    /// gets each plausible tick's symbol and time of arrival.
     pub(super) fn batch(
         &mut self,
         subscriptions: &Subscriptions,
@@ -429,21 +430,21 @@ impl Window {
 
 // ---- Ticks
 //
-// Broker A's binary ticks: bytes of one WebSocket message to exact prices. Pure.
+// Parses broker A's binary ticks: bytes of one WebSocket message to exact prices. Pure.
 //
 // A message is `u16` packets, then for each a `u16` length and a body; big-endian and unsigned
 // throughout. The length of a body decides its layout (`wire` documentation, section 10). Nothing
 // is allocated and nothing panics, whatever the bytes: a message whose lengths do not add up is
-// refused as a whole, a packet that cannot be read is left out alone.
+// refused as a whole; an unreadable packet alone is left out.
 
-/// Anything shorter is the heartbeat, which the broker sends as one byte.
+/// A shorter message is the heartbeat, which the broker sends as one byte.
 const HEADER_BYTES: usize = 2;
 
-/// Decimal places of a price on the wire, for the segments that are read.
+/// Decimal places of a price on the wire, in [`SEGMENTS`].
 const PRICE_PLACES: u32 = 2;
 
-/// Low byte of the tokens that are read: shares of NSE and BSE, and indices. The others' prices
-/// have other divisors.
+/// Low byte of the tokens that are read: shares of NSE and BSE, and indices. Prices of other
+/// segments have other divisors.
 const SEGMENTS: [u32; 3] = [1, 4, 9];
 
 /// The content of one packet.
@@ -470,16 +471,16 @@ pub(super) struct Day {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BadFraming;
 
-/// Why a packet of a well-framed message is not read.
+/// The reason for skipping a packet of a well-framed message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PacketFault {
     /// No layout has its length.
     UnknownLength,
-    /// It is of a segment that nobody subscribed to.
+    /// It belongs to a segment that is never subscribed.
     Segment,
 }
 
-/// The packets of a binary message; none of a heartbeat.
+/// The packets of a binary message. A heartbeat has none.
 ///
 /// # Errors
 /// [`BadFraming`].
@@ -487,7 +488,7 @@ pub(crate) fn packets(
     message: &[u8],
 ) -> Result<impl Iterator<Item = Result<Tick, PacketFault>> + '_, BadFraming> {
     let (count, bodies) = split(message);
-    // Walked once before anything is read, so that a message is taken as a whole or not at all.
+    // All lengths are checked first, so that a message is read as a whole or not at all.
     let mut left = bodies;
     for _ in 0..count {
         (_, left) = body(left).ok_or(BadFraming)?;
@@ -503,7 +504,7 @@ pub(crate) fn packets(
     }))
 }
 
-/// The number of packets and what follows it.
+/// The number of packets, and the bytes after it.
 fn split(message: &[u8]) -> (u16, &[u8]) {
     match message.split_first_chunk::<HEADER_BYTES>() {
         Some((count, bodies)) => (u16::from_be_bytes(*count), bodies),
@@ -511,7 +512,7 @@ fn split(message: &[u8]) -> (u16, &[u8]) {
     }
 }
 
-/// The next packet's body and what follows it.
+/// The next packet's body, and the bytes after it.
 fn body(left: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = left.split_first_chunk::<2>()?;
     rest.split_at_checked(usize::from(u16::from_be_bytes(*length)))
@@ -623,7 +624,7 @@ mod window_tests {
         clock.advance_ms(1);
         window.add(tick(INFY, 140_000, 139_000, &clock), &clock);
         let (mut made, mut counted) = (0, 0);
-        // For ten seconds nobody takes it, while one instrument ticks on.
+        // The scheduler refuses it for ten seconds, while one instrument ticks on.
         for _ in 0..10_000 {
             let now_mono_ms = clock.monotonic_ms();
             if window.due_in_ms(now_mono_ms) == Some(0) {
@@ -649,7 +650,7 @@ mod window_tests {
         assert_eq!((made, counted), (1 + (10_000 - WINDOW_MS) / TRY_AGAIN_MS, 1));
         window.clear();
         assert_eq!(window.due_in_ms(clock.monotonic_ms()), None);
-        // The next one is due as usual, and counted for itself.
+        // The next batch is due as usual, and counts separately.
         window.add(tick(INFY, 140_000, 139_000, &clock), &clock);
         assert_eq!(window.due_in_ms(clock.monotonic_ms()), Some(WINDOW_MS));
         assert!(window.refused(clock.monotonic_ms() + WINDOW_MS));

@@ -1,4 +1,4 @@
-//! Requests that follow when the wanted symbols change.
+//! Tests of the requests that follow a change of the wanted symbols.
 
 use super::*;
 

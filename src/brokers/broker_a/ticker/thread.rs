@@ -1,4 +1,4 @@
-//! The thread: when a connection is opened, and how long it waits after one that failed.
+//! The ticker's thread: when it opens a connection, and how long it waits after a failed one.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -18,23 +18,23 @@ use crate::brokers::broker_a::ticker::session;
 use crate::brokers::broker_a::ticker::session::Ended;
 use crate::rt::{News, threads};
 
-/// Wait after a failed connection; doubles up to the longest, with a jitter. There is no last try
+/// Wait after a failed connection. It doubles up to the longest, with a jitter. Tries never end
 /// while the token is good.
 const WAIT_FIRST_MS: u64 = 1_000;
 const WAIT_MAX_MS: u64 = 30_000;
-/// Wait after the broker said that it is too busy.
+/// Wait after the broker reported overload.
 const WAIT_BUSY_MS: u64 = 10_000;
-/// A refused connection is not tried again sooner, whatever calls say.
+/// A refused connection is not tried again sooner, even if calls succeed.
 const REFUSED_MS: u64 = 60_000;
-/// Longest that the end of the service waits for the thread, which says goodbye in that time. One
-/// that is just connecting is left behind.
+/// Longest wait of a stopping service for the thread, which closes its connection meanwhile. A
+/// thread that is connecting is not waited for.
 const STOP_WAIT: Duration = Duration::from_millis(250);
 
 /// The running ticker. Dropping it ends it.
 pub(crate) struct Ticker {
     shared: Arc<Shared>,
     settings: Arc<ArcSwap<TickerSettings>>,
-    /// Wakes the thread where it rests.
+    /// Wakes the thread while it wants no connection.
     news: News,
     /// Dropped to stop the thread.
     running: Option<Sender<()>>,
@@ -63,27 +63,27 @@ impl Ticker {
         self.settings.load().endpoint.is_some()
     }
 
-    /// Most instruments subscribed at once.
+    /// Maximum number of instruments subscribed at once.
     pub(crate) fn symbols_max(&self) -> usize {
         self.settings.load().symbols_max
     }
 
-    /// Says what is wanted from now on.
+    /// Sets the scheduler's wishes.
     pub(crate) fn want(&self, wanted: Wanted) {
         let awake = wanted.awake;
         let before = std::mem::replace(&mut *self.shared.wanted.lock(), Arc::new(wanted));
-        // An open connection looks at the rest by itself.
+        // An open connection checks the other wishes by itself.
         if before.awake != awake {
             self.news.tell();
         }
     }
 
-    /// Whether prices flow, so that quote calls need not hurry.
+    /// Whether prices flow, so that quote calls may be rare.
     pub(crate) fn is_live(&self) -> bool {
         self.shared.counters.is_live()
     }
 
-    /// Counts a batch that requests can read now, and whose first tick came at `ticked_mono_ms`.
+    /// Counts a batch that requests can read now. Its first tick arrived at `ticked_mono_ms`.
     pub(crate) fn published(&self, ticked_mono_ms: u64) {
         let took_ms = self.clock.monotonic_ms().saturating_sub(ticked_mono_ms);
         self.shared.counters.published.record(0, took_ms * 1_000_000);
@@ -103,7 +103,7 @@ impl Drop for Ticker {
     }
 }
 
-/// A way that the broker refused, and what had become of its token then.
+/// A refused endpoint and token, with the number of calls that the token had served then.
 struct Refused {
     way: Way,
     at_mono_ms: u64,
@@ -169,9 +169,9 @@ impl Worker {
         }
     }
 
-    /// Whether the broker refused this way, and nothing says that it might not now. A refusal may
-    /// be of the token, the plan or the number of connections. Only a call tells whether the token
-    /// is dead.
+    /// Whether the broker refused this way, and no call with its token has worked since. A refusal
+    /// may be of the token, the plan or the number of connections. Only a call shows whether the
+    /// token is dead.
     fn is_refused(&self, way: &Way, refused: Option<&Refused>) -> bool {
         refused.is_some_and(|refused| {
             let since_ms = self.now_mono_ms().saturating_sub(refused.at_mono_ms);
@@ -182,11 +182,11 @@ impl Worker {
 
     fn failed(&self, reason: Reason) {
         if self.counters().ended(reason) {
-            tracing::warn!(reason = reason.as_str(), "broker A's ticker has no connection");
+            tracing::warn!(reason = reason.as_str(), "ticker disconnected");
         }
     }
 
-    /// Waits for the next try, unless the way becomes another.
+    /// Waits for the next try, unless the endpoint or token changes.
     fn wait(&self, back_off: &mut BackOff, least_ms: u64, way: &Way) {
         self.counters().set_state(State::Waiting);
         let wait_ms = rng::jittered_ms(back_off.take(least_ms));
@@ -202,39 +202,39 @@ impl Worker {
 
 // ---- Subscriptions
 //
-// The subscribed instruments, and the changes that lead to the wanted ones. Pure.
+// Tracks the subscribed instruments and computes the changes towards the wanted ones. Pure.
 
-/// A symbol that nobody wants any more stays subscribed for this long: dashboards come back.
+/// An unwanted symbol stays subscribed for this long, because dashboards come back.
 const UNWANTED_MS: u64 = 5 * 60_000;
 
-/// An instrument that is to be asked for again is, at most so often.
+/// Least time between two renewed requests for one instrument.
 const RENEW_MS: u64 = 60_000;
 
-/// Instruments of one request.
+/// Maximum number of instruments in one request.
 const REQUEST_TOKENS_MAX: usize = 500;
 
-/// Symbols whose token is remembered; more than can be subscribed.
+/// Maximum number of remembered tokens; more than can be subscribed.
 const TOKENS_MAX: usize = 16_384;
 
 /// The scheduler's wishes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
-    /// Ticks are of use now: the market trades, or soon will.
+    /// Ticks are useful now: the market trades, or soon will.
     pub awake: bool,
-    /// Prices of indices move, so that one that stands is a fault.
+    /// Prices of indices move, so a stalled one is a fault.
     pub moves: bool,
-    /// The exchange's previous close is that of the session before.
+    /// The market trades, so the broker's previous close is that of the session before.
     pub trades: bool,
     /// Indices and sectors: always subscribed.
     pub indices: Vec<Symbol>,
     /// Shares that clients ask for, the most wanted first.
     pub shares: Vec<Symbol>,
-    /// Symbols whose ticks have stopped, though others tick and calls bring newer prices.
+    /// Symbols whose ticks have stopped although others tick and calls return newer prices.
     pub standing: Vec<Symbol>,
 }
 
-/// Broker A's tokens of symbols, as today's answers to quote calls have them. The broker gives the
-/// tokens of what has expired to others, so nothing older is used.
+/// Broker A's tokens of symbols, from today's answers to quote calls. Older ones are not used,
+/// because the broker gives tokens of expired instruments to others.
 pub(in crate::brokers::broker_a) struct KnownTokens(Mutex<BoundedMap<Symbol, u32>>);
 
 impl Default for KnownTokens {
@@ -244,7 +244,7 @@ impl Default for KnownTokens {
 }
 
 impl KnownTokens {
-    /// Takes over what an answer says.
+    /// Takes the tokens from an answer.
     pub(in crate::brokers::broker_a) fn learn(
         &self,
         tokens: impl IntoIterator<Item = (Symbol, u32)>,
@@ -268,13 +268,13 @@ pub(super) struct Changes {
 }
 
 impl Changes {
-    /// The requests, each of a bounded size. Unsubscribing comes first, to make room.
+    /// The requests, each of a bounded size. Unsubscribing comes first, to stay within the limit.
     pub(super) fn requests(&self) -> Vec<String> {
         let mut requests: Vec<String> =
             self.drop.chunks(REQUEST_TOKENS_MAX).map(|of| request("unsubscribe", of)).collect();
         for tokens in self.add.chunks(REQUEST_TOKENS_MAX) {
             requests.push(request("subscribe", tokens));
-            // Only full packets have the exchange's time.
+            // Only the mode `full` sends the exchange's time.
             requests.push(format!(r#"{{"a":"mode","v":["full",{}]}}"#, list(tokens)));
         }
         requests
@@ -312,13 +312,13 @@ impl Subscriptions {
         self.by_token.get(&token).map(|subscribed| &subscribed.symbol)
     }
 
-    /// Everything anew, as if nothing were subscribed.
+    /// Changes that subscribe everything again.
     pub(super) fn all(&self) -> Changes {
         Changes { add: self.by_token.keys().copied().collect(), drop: Vec::new() }
     }
 
-    /// Goes over to what is wanted, of at most `max`. Indices come before shares; of shares, those
-    /// wanted before those that are only still there.
+    /// Changes to the wanted instruments, at most `max`. Indices come before wanted shares, and
+    /// these before instruments that are only still subscribed.
     pub(super) fn follow(
         &mut self,
         wanted: &Wanted,
@@ -386,7 +386,7 @@ mod tests {
         assert_eq!([busy.take(WAIT_BUSY_MS), busy.take(0)], [10_000, 20_000]);
     }
 
-    /// How often the threads of this name went to sleep by themselves.
+    /// Number of voluntary sleeps of the threads with this name.
     fn sleeps(name: &str) -> u64 {
         let tasks = std::fs::read_dir("/proc/self/task").unwrap();
         let of = |task: std::path::PathBuf| {
@@ -409,7 +409,7 @@ mod tests {
 
     #[test]
     fn without_a_way_it_sleeps_until_what_it_lacks_is_there() {
-        // Nobody listens there any more.
+        // Nothing listens there any more.
         let nowhere = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let endpoint = Endpoint::parse(&format!("ws://{nowhere}")).unwrap();
         for last in ["endpoint", "token", "wanted"] {
@@ -437,7 +437,7 @@ mod tests {
             let others = ["endpoint", "token", "wanted"].into_iter().filter(|what| *what != last);
             others.for_each(give);
             until("the news to be heard", || token.news().is_heard());
-            // Five times a second it would be as often in two seconds.
+            // A thread that polls five times a second would sleep as often in two seconds.
             let (before, second) = (sleeps("ticker"), Clock::system());
             until("two seconds", || {
                 // The scheduler repeats its wishes each second.
@@ -454,7 +454,7 @@ mod tests {
         }
     }
 
-    /// A connection that gives heartbeats and no first tick ends after ten seconds.
+    /// A connection with heartbeats but without a first tick ends after ten seconds.
     #[test]
     fn an_hour_of_connections_without_ticks_is_little_more_than_a_hundred() {
         let (mut back_off, mut passed_ms, mut opened) = (BackOff::new(), 0, 0);
