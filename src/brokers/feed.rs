@@ -21,47 +21,46 @@ pub(crate) trait MarketFeed: Send + Sync {
     /// The source of its quotes.
     fn source(&self) -> Source;
 
-    /// Most instruments that one call carries now.
+    /// Maximum number of instruments in one call now.
     fn batch_max(&self) -> usize;
 
-    /// Whether a call would be let out now. Never blocks.
+    /// Whether a call could be made now. Never blocks.
     fn readiness(&self) -> Readiness;
 
     /// One upstream call for at most [`batch_max`](Self::batch_max) symbols. Blocks for at most the
     /// settings' total deadline.
     ///
     /// # Errors
-    /// [`BrokerError`]; nothing is returned of a batch that failed as a whole.
+    /// [`BrokerError`]; a batch that failed as a whole returns no quotes.
     fn quotes(&self, symbols: &[Symbol]) -> Result<Batch, BrokerError>;
 }
 
-/// The reply to one call, or what was pushed without one. A symbol in none of the lists was not
-/// asked for: a feed that has fallen back to another route asks for fewer (see
-/// [`MarketFeed::batch_max`]).
+/// The reply to one call, or pushed quotes. A symbol in none of the lists was not requested: a feed
+/// that uses its spare route requests fewer (see [`MarketFeed::batch_max`]).
 #[derive(Debug, Default)]
 pub struct Batch {
-    /// Plausible quotes, in no particular order, only of symbols that were asked for.
+    /// Plausible quotes of requested symbols, in no particular order.
     pub quotes: Vec<Quote>,
     /// Symbols the upstream does not know (left out of its answer).
     pub unknown: Vec<Symbol>,
     /// Symbols with an implausible price: zero, in another currency, or too old.
     pub implausible: Vec<Symbol>,
-    /// The newest price time among those that is too far ahead of our clock.
+    /// The newest price time that is too far ahead of our clock.
     pub ahead: Option<Timestamp>,
-    /// Number of those prices.
+    /// Number of prices whose time is too far ahead.
     pub ahead_count: u64,
-    /// Times at which the call went out and was answered.
+    /// Times of the call and its answer.
     pub times: CallTimes,
-    /// Most symbols that a call of the route that answered carries.
+    /// Maximum number of symbols in a call of the route that answered.
     pub symbols_max: usize,
     /// The answer carried the simulator's mark.
     pub simulated: bool,
-    /// Nobody asked for it, so what it leaves out says nothing about the source.
+    /// The batch was pushed. Symbols that it lacks are not missing at the source.
     pub pushed: bool,
 }
 
 impl Batch {
-    /// Notes a symbol whose price is implausible, and the price's time.
+    /// Records a symbol whose price is implausible, and the price's time.
     pub(super) fn disbelieve(&mut self, symbol: Symbol, as_of: Option<Timestamp>) {
         let answered = self.times.answered;
         let ahead = as_of.filter(|at| Quote::is_ahead(*at, answered));
@@ -71,10 +70,11 @@ impl Batch {
     }
 }
 
-/// Hands a pushed batch to whoever decides; gives it back while the one before has not been taken.
+/// Passes a pushed batch to the scheduler. Returns it while the scheduler has not taken the one
+/// before.
 pub type Push = Box<dyn Fn(Box<Batch>) -> Result<(), Box<Batch>> + Send>;
 
-/// Times at which a call went out and its answer was complete.
+/// Times at which a call was made and its answer was complete.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CallTimes {
     pub asked: Timestamp,
@@ -84,7 +84,7 @@ pub struct CallTimes {
 }
 
 impl CallTimes {
-    /// The times of a call that goes out now; its answer is not there yet.
+    /// The times of a call that is made now, before its answer.
     pub(super) fn begin(clock: &Clock) -> Self {
         let asked = clock.now();
         Self { asked, asked_mono_ms: clock.monotonic_ms(), answered: asked }
@@ -96,7 +96,7 @@ impl CallTimes {
     }
 }
 
-/// Whether a feed can be asked.
+/// Whether a feed can be called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readiness {
     /// Now.
@@ -111,26 +111,26 @@ pub enum Readiness {
     NoPermission,
     /// Switched off by a setting.
     Off,
-    /// Another node leads and asks for all.
+    /// Another node leads, and calls the feeds for all nodes.
     Follows,
 }
 
 // ---- Error
 //
-// Why a call to a broker or to the public provider brought nothing: one error for feeds, syncs and
+// The error of a failed call to a broker or to the public provider: one type for feeds, syncs and
 // logins.
 //
-// Its text is for the log and for the operator's health page. It is made of our own words, of
-// numbers, and of what a feed's upstream said about our own request. A user's sync repeats no word
-// of the broker, which may have repeated the credentials.
+// Its text is for the log and for the operator's health page. It consists of our own text, of
+// numbers, and of a feed's message about our own request. The error of a user's sync contains no
+// text of the broker, which may have repeated the credentials.
 
-/// A call that brought nothing. Nothing is returned of a batch or a sync that failed half-way.
+/// A failed call. A batch or sync that failed half-way returns no data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BrokerError {
     /// The upstream's name in the log.
     pub upstream: &'static str,
     pub kind: BrokerErrorKind,
-    /// Particulars; empty where the kind says everything.
+    /// Particulars; empty if the kind is enough.
     pub detail: String,
     retry_after: Option<Duration>,
 }
@@ -156,7 +156,7 @@ pub enum BrokerErrorKind {
     KeyRefused,
     /// The API key is good, but its app or plan may not do this.
     NotPermitted,
-    /// The account is blocked or incomplete. Only its owner can settle that with the broker.
+    /// The account is blocked or incomplete. Only its owner can solve that with the broker.
     AccountProblem,
     /// The account's second factor is missing or blocked. Only its owner can settle that.
     SecondFactorProblem,
@@ -166,7 +166,7 @@ pub enum BrokerErrorKind {
     Refused,
     /// The upstream reports a failure of its own.
     Failed { status: u16 },
-    /// A reply that the upstream's documentation does not have. It is never an empty portfolio.
+    /// A reply that the upstream does not document. It is never an empty portfolio.
     Malformed,
     /// A redirect, which is not followed: it would take credentials to another host.
     Redirected,
@@ -204,33 +204,33 @@ impl BrokerError {
     }
 }
 
-/// What an error says about the health of the upstream.
+/// The meaning of an error for the upstream's health.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Health {
-    /// It answered, though not what was hoped for.
+    /// It answered, though with an error.
     Works,
-    /// It asks to be left alone, which is the pace's affair.
+    /// It wants fewer calls. The pace handles that, not the circuit.
     Throttles,
     Fails,
-    /// It answered nonsense. To a call of the server itself that is a failure. A user's strange key
-    /// can have strange answers, and must not open the circuit for everybody.
+    /// It sent a malformed answer. For a call of the server itself that is a failure. A user's odd
+    /// key can cause odd answers, and must not open the circuit for everyone.
     Strange,
 }
 
-/// What an error means to those that watch over calls.
+/// The meaning of an error for the circuit, the metrics and the limits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Judged {
     pub(super) health: Health,
     /// Label of the call in metrics, one of [`OUTCOMES`](crate::brokers::call::gate::OUTCOMES), or
-    /// another word for a call that was not made.
+    /// another text for a call that was not made.
     pub(super) outcome: &'static str,
-    /// Whether the upstream refuses what was sent. Whoever sends the like is refused again and
-    /// again, so users' refusals are counted.
+    /// Whether the upstream refuses the request's content. The same content is refused again each
+    /// time, so users' refusals are counted.
     pub(super) blames_request: bool,
 }
 
 impl BrokerErrorKind {
-    /// The one table of what errors mean. What a client is told is a table of `api/errors.rs`.
+    /// The table of what errors mean here. The table of answers to clients is in `api/errors.rs`.
     pub(super) fn judged(self) -> Judged {
         let (health, outcome, blames_request) = match self {
             Self::NotReady(_) => (Health::Works, "held_back", false),
@@ -300,14 +300,13 @@ impl std::error::Error for BrokerError {}
 // Plausibility checks of prices, for every source in one place. Pure.
 //
 // The limits are wide on purpose: real days are wild, and a refused true price is as wrong as a
-// shown false one. What they catch is zeros, other instruments' prices, lost decimal points and
-// dead feeds.
+// shown false one. They catch zeros, other instruments' prices, lost decimal points and dead feeds.
 
 /// Oldest price that is still "the last session's". The longest closures are long weekends of four
 /// or five days; twice that leaves room for shares that did not trade on a day or two.
 const AGE_MAX: SignedDuration = SignedDuration::from_hours(10 * 24);
 
-/// No share or index comes near; beyond it a decimal point was lost.
+/// Highest believable price. No share or index comes near; a higher one has lost a decimal point.
 const PRICE_MAX: Decimal = Decimal::from_parts(100_000_000, 0, 0, false, 0);
 
 /// Kind of an instrument, which decides how far it may move.
@@ -338,17 +337,17 @@ impl Kind {
     }
 }
 
-/// An upstream's statement about one instrument.
+/// An upstream's data about one instrument.
 #[derive(Clone, Debug)]
 pub(crate) struct Claim {
     pub kind: Kind,
     pub last_price: Decimal,
     pub previous_close: Option<Decimal>,
-    /// `None` where it gave no time.
+    /// Time of the price; `None` if the upstream sent none.
     pub as_of: Option<Timestamp>,
 }
 
-/// Why a claim is not believed.
+/// The reason for refusing a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Doubt {
     /// The price is not positive, or absurdly large.
@@ -357,12 +356,12 @@ pub(crate) enum Doubt {
     Future,
     /// Price time older than any market closure.
     Old,
-    /// Change from the previous close beyond what the kind allows.
+    /// Change from the previous close above the limit of the kind.
     Change,
 }
 
 impl Claim {
-    /// The previous close to show with the price: a positive one or none.
+    /// Checks the claim. Returns the previous close to show with the price, if it is positive.
     ///
     /// # Errors
     /// The first [`Doubt`].
@@ -387,7 +386,7 @@ impl Claim {
         Ok(previous_close)
     }
 
-    /// The claim as a quote of `symbol`, if it is believed.
+    /// The claim as a quote of `symbol`, if it is plausible.
     pub(crate) fn quote(
         self,
         symbol: &Symbol,
@@ -412,23 +411,23 @@ impl Claim {
 
 // ---- Number
 //
-// Numbers as the brokers write them: with or without quotes, whole or not, null, or a word for
-// nothing. Pure; never panics, never rounds.
+// Parses numbers as the brokers write them: with or without quotes, whole or not, null, or a text
+// for a missing value. Pure; never panics, never rounds.
 
 /// Longest number that is read; a decimal has at most 29 digits.
 const NUMBER_BYTES_MAX: usize = 64;
 
-/// A number, or the broker's word for none (`null`, `""`, `NA`).
+/// A number, or the broker's text for a missing one (`null`, `""`, `NA`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Number(pub(super) Option<Decimal>);
 
 impl Number {
-    /// For prices: zero means that the broker has none.
+    /// The value as a price; zero means that the broker has none.
     pub(super) fn price(self) -> Option<Decimal> {
         self.0.filter(|price| *price > Decimal::ZERO)
     }
 
-    /// For quantities that older answers leave out: none means zero.
+    /// The value as a quantity; older answers leave out zero.
     pub(super) fn or_zero(self) -> Decimal {
         self.0.unwrap_or_default()
     }
@@ -441,7 +440,7 @@ impl<'de> Deserialize<'de> for Number {
     }
 }
 
-/// `None` if the JSON text `raw` is neither a number nor a word for none.
+/// `None` if the JSON text `raw` is neither a number nor a text for a missing one.
 pub(super) fn read(raw: &str) -> Option<Number> {
     let raw = raw.trim();
     let text = match raw.strip_prefix('"') {
@@ -451,7 +450,7 @@ pub(super) fn read(raw: &str) -> Option<Number> {
     if text.is_empty() || text == "null" || text.eq_ignore_ascii_case("na") {
         return Some(Number(None));
     }
-    // The parser of decimals takes underscores too.
+    // The decimal parser would accept underscores too.
     let plain = |byte| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E');
     if text.len() > NUMBER_BYTES_MAX || !text.bytes().all(plain) {
         return None;

@@ -1,9 +1,9 @@
 //! Clients of the brokers and of the public provider, each in its own wire format.
 //!
 //! All calls block and run on the lane of their upstream, never on the edge. Each upstream has a
-//! `wire` (bytes to typed values, pure) and a `client` (its calls). `call` is the guard stack that
-//! every call goes through, `sync` what users' syncs go through besides, `session` the server's own
-//! login.
+//! `wire` (bytes to typed values, pure) and a `client` (its calls). `call` is the guard stack of
+//! every call, `sync` has the additional limits of users' syncs, and `session` holds the server's
+//! own login.
 
 pub mod broker_a;
 pub mod broker_b;

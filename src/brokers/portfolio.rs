@@ -1,8 +1,7 @@
 //! Parts shared by both brokers' portfolio clients: a user's credentials, the list of documented
 //! replies, and the common shapes of replies.
 //!
-//! Credentials are owned by one call, wiped when it ends and never kept: no field of a client has
-//! room for them.
+//! One call owns the credentials. They are wiped when it ends, and no client has a field for them.
 
 use std::fmt::Write;
 use std::net::IpAddr;
@@ -22,13 +21,13 @@ use crate::brokers::call::gate::RETRY_AFTER_MAX;
 use crate::brokers::call::transport::Reply;
 use crate::brokers::feed::{BrokerError, BrokerErrorKind};
 
-/// A user's input for one sync. Shows nothing when printed, is wiped when dropped, and cannot be
+/// A user's input for one sync. Its `Debug` shows no secret, it is wiped on drop and cannot be
 /// serialised.
 #[derive(Debug)]
 pub struct Credentials {
-    /// The number of the account that syncs: what it causes is not charged to others.
+    /// Id of the account, so that limits count its calls and refusals separately.
     pub user: i64,
-    /// Where the request comes from, as far as that is known; counted for the same reason.
+    /// The client's address, if it is known; counted for the same reason.
     pub client: Option<IpAddr>,
     pub api_key: SecretString,
     pub api_secret: SecretString,
@@ -41,7 +40,7 @@ pub(crate) const CREDENTIAL_BYTES_MAX: usize = 512;
 
 impl Credentials {
     /// # Errors
-    /// One of them is empty or longer than any broker makes them.
+    /// A credential is empty or too long.
     pub(super) fn check(&self, upstream: &'static str) -> Result<(), BrokerError> {
         let fits = |value: &SecretString| {
             (1..=CREDENTIAL_BYTES_MAX).contains(&value.expose_secret().len())
@@ -56,18 +55,17 @@ impl Credentials {
     }
 }
 
-/// Something a broker may answer, and what we make of it: the rows of the table "broker replies,
-/// our answers".
+/// A documented reply of a broker, and its error here: a row of the table of broker replies.
 #[derive(Clone, Copy, Debug)]
 pub struct DocumentedReply {
     /// The broker's call, as in `POST /session/token`.
     pub call: &'static str,
-    /// Its meaning, for a person.
+    /// Its meaning, for readers.
     pub meaning: &'static str,
     pub http_status: u16,
     pub content_type: &'static str,
     pub body: &'static str,
-    /// `None` is success with zero rows.
+    /// `None` for a success without rows.
     pub answer: Option<BrokerErrorKind>,
 }
 
@@ -75,7 +73,7 @@ const JSON: &str = "application/json";
 const HTML: &str = "text/html";
 
 impl DocumentedReply {
-    /// A document; `answer` is `None` for what is a success.
+    /// A JSON document; `answer` is `None` for a success.
     pub(super) const fn json(
         call: &'static str,
         meaning: &'static str,
@@ -86,7 +84,7 @@ impl DocumentedReply {
         Self { call, meaning, http_status, content_type: JSON, body, answer }
     }
 
-    /// A page for people, or nothing at all, where a document should be.
+    /// An HTML page or an empty body instead of a document.
     pub(super) const fn page(
         call: &'static str,
         meaning: &'static str,
@@ -102,13 +100,13 @@ impl DocumentedReply {
 //
 // Common shapes of the brokers' answers to a user's sync. Pure.
 
-/// Rows of one list. Accounts with a thousand are unheard of.
+/// Most rows of one list. No account has a thousand.
 pub(super) const ROWS_MAX: usize = 5_000;
 
 /// The rows of a list; `null` is a list without any.
 ///
 /// # Errors
-/// [`BrokerErrorKind::Malformed`] where a row cannot be read, or there are too many.
+/// [`BrokerErrorKind::Malformed`] if a row cannot be read or there are too many.
 pub(super) fn rows<'a, T: Deserialize<'a>>(
     upstream: &'static str,
     raw: &'a str,
@@ -123,8 +121,8 @@ pub(super) fn rows<'a, T: Deserialize<'a>>(
     Ok(rows)
 }
 
-/// The error of an answer without a readable envelope: a page of something in front of the broker,
-/// or nonsense. `wait_min` is for [`rate_limited`].
+/// The error of an answer without a readable envelope, such as a page of a proxy in front of the
+/// broker. `wait_min` is for [`rate_limited`].
 pub(super) fn not_an_envelope(
     upstream: &'static str,
     reply: &Reply,
@@ -144,7 +142,7 @@ pub(super) fn not_an_envelope(
     }
 }
 
-/// The broker wants fewer calls: no other for as long as it says, and for `wait_min` at least.
+/// The broker wants fewer calls. The wait is its `Retry-After`, at least `wait_min`.
 pub(super) fn rate_limited(
     upstream: &'static str,
     reply: &Reply,
@@ -156,32 +154,32 @@ pub(super) fn rate_limited(
 
 // ---- History
 //
-// Answers of the sources of daily candles, and the days that may be asked for. Pure.
+// Answers of the sources of daily candles, and the days that may be requested. Pure.
 
 /// Most days, first and last included, that one call may span: broker A refuses more, and the
-/// public provider is asked for no more so that either can stand in for the other.
+/// public provider has the same limit so that either can replace the other.
 pub(crate) const SPAN_DAYS_MAX: i32 = 2_000;
 
-/// Daily candles of one instrument as its source sent them: in its order, possible or not.
+/// Daily candles of one instrument as its source sent them: in its order, and unchecked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DailyCandles {
     pub candles: Vec<Candle>,
-    /// Days of candles that could not be read (text in place of a number, a row cut short, one
-    /// that is null), as far as their dates could.
+    /// Days of candles that could not be read although their date could: text instead of a number,
+    /// a short row, a null.
     pub unreadable: Vec<Date>,
     /// The answer carried the simulator's mark.
     pub simulated: bool,
 }
 
 impl DailyCandles {
-    /// First and last date that it has a candle for. What lies between need not be whole.
+    /// First and last date with a candle. Dates between them may be missing.
     pub fn covers(&self) -> Option<(Date, Date)> {
         let dates = || self.candles.iter().map(|candle| candle.date);
         dates().min().zip(dates().max())
     }
 }
 
-/// The days a call is about, both included.
+/// The first and last day of a call, both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Days {
     pub(super) from: Date,
@@ -190,7 +188,7 @@ pub(super) struct Days {
 
 impl Days {
     /// # Errors
-    /// [`BrokerErrorKind::Refused`] when they are in the wrong order or too many for one call.
+    /// [`BrokerErrorKind::Refused`] if they are in the wrong order or too many for one call.
     pub(super) fn checked(
         upstream: &'static str,
         from: Date,
@@ -209,8 +207,8 @@ impl Days {
     }
 }
 
-/// A candle from the wire's own digits of open, high, low, close and volume; `None` if one is not
-/// a number or does not fit. `round` is applied to prices; one that keeps their order crosses none.
+/// A candle from the wire's digits of open, high, low, close and volume; `None` if one is not a
+/// number or does not fit. `round` is applied to the prices and must keep their order.
 pub(super) fn candle(
     date: Date,
     values: [&str; 5],
@@ -232,20 +230,20 @@ pub(super) fn candle(
 //
 // The checksums that prove a secret without sending it. Pure; runs on upstream lanes.
 //
-// Nothing that was hashed may stay behind: the hasher is used in place and wiped when dropped
-// (sha2's `zeroize`), and [`wipe::scrub`] overwrites what its rounds left on the stack.
+// No hashed secret may stay in memory: the hasher is used in place and wiped when dropped (sha2's
+// `zeroize`), and [`wipe::scrub`] overwrites the stack that its rounds used.
 
 /// Lower-case hexadecimal characters of a SHA-256.
 const HEX_CHARS: usize = 64;
 
-/// `prefix`, then the lower-case hexadecimal SHA-256 of `parts` one after the other.
+/// `prefix`, then the lower-case hexadecimal SHA-256 of the concatenated `parts`.
 pub(super) fn checksum(prefix: &str, parts: &[&[u8]]) -> Zeroizing<String> {
     let sum = hashed(prefix, parts);
     wipe::scrub();
     sum
 }
 
-/// Never inlined: its frame has to lie where [`wipe::scrub`]'s will.
+/// Never inlined, so that [`wipe::scrub`]'s frame covers its frame.
 #[inline(never)]
 fn hashed(prefix: &str, parts: &[&[u8]]) -> Zeroizing<String> {
     let mut hasher = Sha256::new();
@@ -253,7 +251,7 @@ fn hashed(prefix: &str, parts: &[&[u8]]) -> Zeroizing<String> {
         hasher.update(part);
     }
     let mut sum = sha2::digest::Output::<Sha256>::default();
-    // Through a reference: a hasher that is moved leaves a copy of its last block.
+    // Finalized by reference, because a moved hasher leaves a copy of its last block.
     Digest::finalize_into_reset(&mut hasher, &mut sum);
     let mut text = Zeroizing::new(String::with_capacity(prefix.len() + HEX_CHARS));
     text.push_str(prefix);

@@ -29,9 +29,8 @@ settings! {
 }
 
 impl BrokerASettings {
-    /// Where the ticker is to be opened; `None` when it is switched off. A broker elsewhere than by
-    /// default, such as the simulator, has its ticker elsewhere too: the token that is for one is
-    /// never sent to the other.
+    /// The URL of the ticker; `None` if it is switched off. Also `None` if the broker's URL is
+    /// changed, as for the simulator, and the ticker's is not: no token may go to another host.
     pub(crate) fn ticker_endpoint(&self) -> Option<&str> {
         let usual = Self::default();
         let apart = self.url != usual.url && self.ticker_url == usual.ticker_url;
@@ -94,17 +93,17 @@ settings! {
 
 // ---- App keys
 //
-// Key and secret of the server's own app at a broker. An operator may change them while the
-// service runs; a call that has begun goes on with those it took.
+// Key and secret of the server's own app at a broker. An operator may change them while the service
+// runs; a call that has begun keeps the old ones.
 
-/// Each may be missing: without both nothing can be activated.
+/// The key and the secret. An activation needs both.
 #[derive(Debug)]
 pub(crate) struct AppKeys {
     pub api_key: Option<SecretString>,
     pub api_secret: Option<SecretString>,
 }
 
-/// The slot for the present ones.
+/// The slot for the current keys.
 #[derive(Debug)]
 pub(super) struct AppKeySlot(ArcSwap<AppKeys>);
 
@@ -129,11 +128,11 @@ impl AppKeySlot {
 //
 // The page on which a person logs in at a broker to get a one-time code.
 
-/// The address of the login page of the broker whose API is at `api_url`. The API key,
-/// percent-encoded, belongs to its end.
+/// The address of the login page of the broker whose API is at `api_url`. The caller appends the
+/// percent-encoded API key.
 ///
-/// A broker elsewhere than by default, such as the simulator, has its page below its own address:
-/// who tries the simulator is not sent to log in at the real broker.
+/// If the broker's URL is not the default, as with the simulator, the page is below that URL, so
+/// that users of the simulator are not sent to the real broker.
 pub(crate) fn login_page(broker: Broker, api_url: &str) -> String {
     let (usual_api, usual_page, path) = match broker {
         Broker::A => (

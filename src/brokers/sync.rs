@@ -1,10 +1,10 @@
 //! Users' syncs with one broker: decides which of their calls may go out, within a time budget.
 //!
-//! Apart from the gates of quotes, so that users and the feed cannot stop each other. A sync is
-//! held back by the open circuit, by a cooldown that the broker asked for, by refused syncs before
-//! it, by the API key's own limit, and by its user's and its network's share of what all syncs of
-//! this server may take together. Whoever is held back is told the whole time for which that lasts.
-//! Runs on upstream lanes; blocks only as long as the calls it lets through.
+//! Separate from the gates of quotes, so that users and the feed cannot stop each other. A sync is
+//! held back by the open circuit, by a cooldown that the broker asked for, by earlier refused
+//! syncs, by the API key's own limit, by the limit of all syncs together, and by its user's and its
+//! network's share of that. The error has the whole time to wait. Runs on upstream lanes; blocks
+//! only for the duration of the calls that it lets through.
 
 use std::cell::Cell;
 use std::hash::{BuildHasher, RandomState};
@@ -60,11 +60,11 @@ pub(crate) struct SyncGate {
 /// Counts of users' calls to one broker, since the start of the process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SyncCounts {
-    /// Requests that went out.
+    /// Requests that were made.
     pub calls: u64,
-    /// Requests that failed, among these.
+    /// Requests among these that failed.
     pub failed: u64,
-    /// Stopped before they went out: a limit, a cooldown, or the open circuit.
+    /// Requests that a limit, a cooldown or the open circuit stopped.
     pub held_back: u64,
 }
 
@@ -73,12 +73,12 @@ pub(crate) struct SyncGuard<'a> {
     gate: &'a SyncGate,
     caller: Caller,
     until_ms: u64,
-    /// Calls that were taken from the limits and not made yet.
+    /// Calls taken from the limits but not made yet.
     taken: Cell<Taken>,
 }
 
 impl SyncGate {
-    /// `upstream` and `name`, the circuit's, are for the log.
+    /// `upstream`, and the circuit's `name`, are for the log.
     pub(crate) fn new(
         upstream: &'static str,
         name: &'static str,
@@ -101,14 +101,15 @@ impl SyncGate {
         }
     }
 
-    /// Counts a key's calls with those of the other nodes from now on, as `kind`.
+    /// From now on a key's calls count together with those of the other nodes, as `kind`.
     pub(crate) fn join(&self, kind: &'static str, counts: &Arc<dyn SharedCounts>) {
         // A node joins the others once, at its start.
         let _ = self.all_nodes.set((kind, Arc::clone(counts)));
     }
 
-    /// Counts calls with a key that this node's own limits let through. The bucket has half of what
-    /// the broker allows in a window, and is full again after one, so no window has more.
+    /// Counts calls that this node's own limits let through in the key's bucket of all nodes. The
+    /// bucket holds half of the broker's limit and refills within one window, so no window exceeds
+    /// the limit.
     fn count_at_all_nodes(&self, api_key: &SecretString, calls: usize) -> Result<(), Duration> {
         let Some((kind, counts)) = self.all_nodes.get() else { return Ok(()) };
         let burst = (self.rates.key_calls_max as u64 / 2).max(1);
@@ -117,12 +118,12 @@ impl SyncGate {
         counted.map_err(|throttled| Duration::from_millis(throttled.retry_after_ms))
     }
 
-    /// Makes one user's sync of `calls` calls or more: that many are to be had from the limits
-    /// before it begins, because a one-time code spent on a sync that then has to stop is lost.
+    /// Makes one user's sync of at least `calls` calls. So many are taken from the limits before it
+    /// begins, because a sync that stops half-way has used up its one-time code.
     ///
     /// # Errors
-    /// What `work` gave, or [`BrokerErrorKind::NotReady`] for a limit, a cooldown or the open
-    /// circuit. Each with the time for which the same would be held back now.
+    /// The error of `work`, or [`BrokerErrorKind::NotReady`] for a limit, a cooldown or the open
+    /// circuit. Each has the time for which the same sync would be held back now.
     pub(crate) fn sync<T>(
         &self,
         credentials: &Credentials,
@@ -139,7 +140,7 @@ impl SyncGate {
         result.map_err(|error| self.told(error, caller, calls))
     }
 
-    /// Makes calls of the server itself, which no number of syncs holds back.
+    /// Makes calls of the server itself. Syncs never hold them back.
     ///
     /// # Errors
     /// As for [`sync`](Self::sync).
@@ -162,7 +163,7 @@ impl SyncGate {
     /// Makes `work`'s calls for `caller` if nothing holds them back.
     ///
     /// # Errors
-    /// As for [`sync`](Self::sync), but with the broker's own times.
+    /// As for [`sync`](Self::sync), but with the broker's own wait.
     pub(crate) fn run<T>(
         &self,
         caller: Caller,
@@ -189,9 +190,9 @@ impl SyncGate {
         })
     }
 
-    /// Takes one call for something beside a sync, if nothing holds it back.
+    /// Takes one call that is not part of a sync, if nothing holds it back.
     pub(crate) fn take_one(&self, caller: Caller) -> bool {
-        // Given to `caller` and not given back: it is made at once.
+        // The call is not given back, because it is made at once.
         self.breaker.wait().is_none() && self.limits.take(caller, 1).is_ok()
     }
 
@@ -247,12 +248,12 @@ impl SyncGate {
 }
 
 impl SyncGuard<'_> {
-    /// The caller that it makes calls for.
+    /// The caller of the sync.
     pub(crate) fn caller(&self) -> Caller {
         self.caller
     }
 
-    /// Makes one call, within what is left of the time.
+    /// Makes one call within the remaining time.
     ///
     /// # Errors
     /// The error of `ask`, or the reason why it was not called.
@@ -266,7 +267,7 @@ impl SyncGuard<'_> {
             let limit = format!("{} ms, the time of a whole sync", gate.budget_ms);
             return Err(BrokerError::new(gate.upstream, BrokerErrorKind::TimedOut, limit));
         }
-        // Another user's call may have been refused meanwhile.
+        // A call of another sync with the same key may have been refused meanwhile.
         if let Some(wait) = gate.limits.cooldown(self.caller) {
             return Err(gate.held(wait));
         }
@@ -280,7 +281,7 @@ impl SyncGuard<'_> {
         gate.calls.fetch_add(1, Relaxed);
         let total_timeout_ms = gate.call_limits.total_timeout_ms.min(left_ms);
         let result = ask(CallLimits { total_timeout_ms, ..gate.call_limits });
-        // Reading a session's answer leaves pieces of its token.
+        // Reading a session's answer leaves pieces of its token on the stack.
         wipe::scrub();
         match &result {
             Ok(_) => pass.success(),
@@ -292,7 +293,7 @@ impl SyncGuard<'_> {
         result
     }
 
-    /// Learns from a failed call: whether the broker works, and whether somebody has to wait.
+    /// Updates circuit and limits after a failed call.
     fn judge(&self, error: &BrokerError, pass: Pass<'_>) {
         let Self { gate, caller, .. } = self;
         let wait = error.retry_after().unwrap_or_default();
@@ -317,27 +318,26 @@ impl Drop for SyncGuard<'_> {
 
 // ---- Limits
 //
-// Counts of syncs, and the limits that follow. One table ([`SyncLimits::new`]) says how many
-// calls, and how many syncs that the broker refuses for what was sent, each part of a caller may
-// have: the API key, the user, and the network.
+// Counts syncs and limits them. One table ([`SyncLimits::new`]) has the limits of calls and of
+// refused syncs for each part of a caller: the API key, the user, and the network.
 //
-// An API key is no secret: it stands in the address of the login page. A stranger who tries it
-// without its secret is refused by the broker, and has so few refused syncs a minute that the key's
-// owner waits for a second at most.
+// An API key is not secret: the address of the login page contains it. The broker refuses a
+// stranger who has the key without its secret, and the limit of refused syncs is so low that the
+// key's owner waits for at most a second.
 //
 // The lock is held for some look-ups and never over I/O. Parts are remembered by fingerprints that
 // are made with a key of this process, so that neither an API key nor a hash that could be looked
 // up stays in memory.
 
-/// Parts remembered at once, about a KiB each at most. Of more, those unused for longest are
-/// forgotten, so that nobody can lock others out by inventing keys.
+/// Maximum number of remembered parts, each at most about a KiB. Beyond it those unused for longest
+/// are forgotten, so that nobody can lock others out with invented keys.
 const PARTS_MAX: usize = 16_384;
 
 /// Window in which refused syncs are counted.
 const REFUSED_WINDOW_MS: u64 = 60_000;
 
 /// Longest cooldown of a key after a call that was refused for too many requests. A broker that
-/// asks for more has more likely a spent key in mind.
+/// asks for more more likely means a spent key.
 const KEY_COOLDOWN_MAX: Duration = Duration::from_secs(60);
 
 /// Longest cooldown of the user whose call was refused; it doubles with each refusal in a row.
@@ -355,7 +355,7 @@ const PARTS: usize = 3;
 /// The user and key of some calls.
 #[derive(Clone, Copy)]
 pub(crate) struct Caller {
-    /// False for the server itself, which the key's limit and cooldown alone hold back.
+    /// False for the server itself, for which only the key's limit and cooldown count.
     is_user: bool,
     /// The fingerprint of each part.
     parts: [u64; PARTS],
@@ -375,7 +375,7 @@ struct Limit {
     calls_max: usize,
     window_ms: u64,
     day_calls_max: usize,
-    /// Syncs that the broker refuses within a minute.
+    /// Limit of syncs that the broker refuses within a minute.
     refused_max: usize,
 }
 
@@ -387,12 +387,12 @@ struct Usage {
     refused: CallWindow,
     /// End of the cooldown.
     held_until_ms: u64,
-    /// Cooldowns in a row; of a user only.
+    /// Cooldowns in a row. Only used for users.
     cooldowns: u32,
     used_ms: u64,
 }
 
-/// Calls that were taken, to be given back if they are not made.
+/// Calls taken from the limits, which are given back if they are not made.
 #[derive(Clone, Copy)]
 struct Taken {
     at_ms: u64,
@@ -433,16 +433,16 @@ impl SyncLimits {
         Self {
             clock: clock.clone(),
             hasher: RandomState::new(),
-            // Key, user, network. Somebody who copies a code wrongly tries again two or three
-            // times. A network may be an office, or many customers of one provider.
+            // Key, user, network. A user who mistypes a code tries again two or three times. A
+            // network may be an office, or many customers of one provider.
             limits: [key, share(10), share(20)],
             together_max: rates.calls_max,
             state: Mutex::new(state),
         }
     }
 
-    /// The caller of a user, or of the server itself. `client` is where the request comes from, as
-    /// far as that is known.
+    /// The caller of a user, or of the server itself. `client` is the address of the request, if it
+    /// is known.
     fn caller(&self, user: Option<i64>, client: Option<IpAddr>, api_key: &SecretString) -> Caller {
         let (hasher, key) = (&self.hasher, api_key.expose_secret());
         let mut parts = [0; PARTS];
@@ -452,7 +452,7 @@ impl SyncLimits {
         Caller { is_user: user.is_some(), parts }
     }
 
-    /// Takes `calls` calls of every part and of what all have together, or none.
+    /// Takes `calls` calls from the limits of every part and from the common limit, or none.
     ///
     /// # Errors
     /// Time until they are available.
@@ -474,7 +474,7 @@ impl SyncLimits {
         Ok(Taken { at_ms, calls })
     }
 
-    /// The calls of `taken` were not made.
+    /// Gives back calls that were not made.
     fn give_back(&self, caller: Caller, taken: Taken) {
         let mut state = self.state.lock();
         if caller.is_user {
@@ -529,7 +529,7 @@ impl SyncLimits {
         waits.max().max(duration(together_ms))
     }
 
-    /// The broker refused a sync for what was sent with it.
+    /// Counts a sync whose credentials the broker refused.
     fn refused(&self, caller: Caller) {
         let now_ms = self.clock.monotonic_ms();
         let mut state = self.state.lock();
@@ -538,7 +538,7 @@ impl SyncLimits {
         }
     }
 
-    /// A user's sync has succeeded.
+    /// Ends the cooldowns after a successful sync.
     fn synced(&self, caller: Caller) {
         let mut state = self.state.lock();
         for at in [KEY, USER] {
@@ -547,9 +547,9 @@ impl SyncLimits {
         }
     }
 
-    /// The broker refused a call for too many requests and wants no other for `length`. The key
-    /// cools down for everybody who uses it, the user longer: twice as long after each refusal in
-    /// a row.
+    /// Starts cooldowns after the broker refused a call for too many requests and asked for a pause
+    /// of `length`. The key cools down for all its users. The user's cooldown doubles with each
+    /// refusal in a row.
     fn cool_down(&self, caller: Caller, length: Duration) {
         let now_ms = self.clock.monotonic_ms();
         let mut state = self.state.lock();
@@ -566,14 +566,15 @@ impl SyncLimits {
         }
     }
 
-    /// The broker says that the key has no calls left for `length`, whoever uses it.
+    /// Holds back a key for `length` for all its users, after the broker reported that it has no
+    /// calls left.
     fn spent(&self, caller: Caller, length: Duration) {
         let now_ms = self.clock.monotonic_ms();
         let mut state = self.state.lock();
         self.usage(&mut state, KEY, caller.parts[KEY]).hold(now_ms, length);
     }
 
-    /// The usage of a part as it is now.
+    /// The current usage of a part.
     fn usage<'a>(&self, state: &'a mut State, at: usize, part: u64) -> &'a mut Usage {
         let (now_ms, limit) = (self.clock.monotonic_ms(), self.limits[at]);
         let worth = |usage: &Usage| Some(usage.used_ms.max(usage.held_until_ms));
@@ -591,7 +592,7 @@ impl SyncLimits {
         usage
     }
 
-    /// Forgets what was called before today.
+    /// Resets the count of the day's calls at the first use of a day.
     fn begin_day(&self, usage: &mut Usage) {
         let today = clock::zoned(self.clock.now()).date();
         if usage.day != today {
@@ -617,7 +618,7 @@ mod tests {
     use crate::base::ManualClock;
     use crate::base::limiter::{SharedTally, TooEarly};
 
-    /// Refuses while it says so, and remembers what it was asked.
+    /// Refuses while the test says so, and records its arguments.
     #[derive(Default)]
     struct Counts {
         retry_after_ms: Mutex<Option<u64>>,
@@ -664,7 +665,7 @@ mod tests {
         assert_eq!(gate.counts().held_back, 10);
         *counts.retry_after_ms.lock() = None;
         own().unwrap();
-        // Half of what the broker allows, full again after its window.
+        // Half of the broker's limit, full again after its window.
         assert_eq!(*counts.asked.lock().last().unwrap(), (b"key".to_vec(), 334, 3));
     }
 
@@ -801,7 +802,7 @@ mod tests {
         assert_eq!(limits.wait(caller(99, 2, 99), 4), None);
         clock.advance_ms(60_000);
         assert_eq!(limits.wait(caller(1, 1, 1), 4), None);
-        // Nothing of it holds the server itself back, nor weighs on it.
+        // None of it holds back the server itself or counts against it.
         assert_eq!(
             (wait(&limits, own(&limits, 1), 10), limits.wait(own(&limits, 1), 1)),
             (None, seconds(1))

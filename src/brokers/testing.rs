@@ -26,8 +26,8 @@ impl Seen {
     }
 }
 
-/// Serves `respond` while `client` runs; `client` gets the base URL and a look at the requests so
-/// far.
+/// Serves `respond` while `client` runs. `client` gets the base URL and a function that returns the
+/// requests so far.
 pub(super) fn serve(
     respond: impl Fn(&Seen, &mut TcpStream) + Send + Sync,
     client: impl FnOnce(&str, &dyn Fn() -> Vec<Seen>),
@@ -60,17 +60,17 @@ pub(super) fn serve(
     });
 }
 
-/// Writes a whole answer that closes the connection. `headers` ends in CRLF if not empty.
+/// Writes a complete answer that closes the connection. `headers` ends in CRLF if not empty.
 pub(super) fn answer(stream: &mut TcpStream, status: u16, headers: &str, body: &[u8]) {
     let head = format!(
         "HTTP/1.1 {status} Word\r\n{headers}Connection: close\r\nContent-Length: {}\r\n\r\n",
         body.len()
     );
-    // A client that has seen enough may have hung up.
+    // A client that has read enough may have closed the connection.
     let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body));
 }
 
-/// Says nothing until the client hangs up.
+/// Sends nothing until the client closes the connection.
 pub(crate) fn linger(stream: &mut TcpStream) {
     let _ = stream.read(&mut [0; 64]);
 }

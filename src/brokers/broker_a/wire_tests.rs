@@ -1,4 +1,4 @@
-//! Broker A's shapes, errors and traps.
+//! Tests of broker A's shapes, errors and traps.
 
 use super::*;
 
@@ -174,7 +174,7 @@ fn a_message_in_an_error_is_cut() {
     assert!(text.chars().count() < 300, "{text}");
 }
 
-/// JSON numbers, most of them far outside what fits.
+/// JSON numbers, most of them far too large.
 const NUMBER: &str = r"-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,12})?";
 
 proptest::proptest! {

@@ -1,8 +1,8 @@
 //! Broker B's client: the session exchange and the signed reads of a portfolio, for users with
 //! their own credentials and for the server's own app.
 //!
-//! Runs on the lane of user syncs and blocks up to the budget of one sync. It keeps nothing of a
-//! user between two calls, and never logs what it was given.
+//! Runs on the lane of user syncs and blocks up to the budget of one sync. It keeps no user's data
+//! between two calls, and never logs credentials.
 
 use std::sync::Arc;
 
@@ -24,8 +24,8 @@ use crate::brokers::settings::{AppKeySlot, AppKeys, BrokerBSettings, UpstreamSet
 use crate::brokers::sync::{SyncCounts, SyncGate, SyncGuard, SyncRates};
 use crate::brokers::{BrokerError, BrokerErrorKind, Credentials, Readiness, portfolio};
 
-/// For each API key what the broker documents (`wire` documentation, 11). No limit per address is
-/// documented: all syncs together may make as many calls as three busy apps, which is a sync a
+/// The documented limits of each API key (`wire` documentation, 11). No limit per address is
+/// documented. All syncs together may make as many calls as three busy apps, which is a sync a
 /// second.
 const RATES: SyncRates = SyncRates {
     key_calls_max: 100,
@@ -35,13 +35,14 @@ const RATES: SyncRates = SyncRates {
     window_ms: 60_000,
 };
 
-/// Session, two lists of holdings, positions. The retry and the wide range come on top.
+/// Session, two lists of holdings, positions. A retry and the wide range are additional calls.
 const CALLS: usize = 4;
 
-/// The vendor's own client sends one that looks like a browser's; whether it must is not known.
+/// Like a browser's, as the vendor's own client sends it. Whether the broker requires that is not
+/// known.
 const USER_AGENT: &str = concat!("Mozilla/5.0 (compatible; bhav/", env!("CARGO_PKG_VERSION"), ")");
 
-/// Body of a read without parameters.
+/// The body of a read without parameters.
 const NOTHING: &str = "{}";
 /// Shares, as opposed to derivatives.
 const SHARES: &str = r#"{"exchange_code":"NSE"}"#;
@@ -82,12 +83,12 @@ impl BrokerB {
         })
     }
 
-    /// Puts another app's key and secret in the place of the present ones.
+    /// Replaces the app's key and secret.
     pub(crate) fn set_keys(&self, keys: AppKeys) {
         self.keys.set(keys);
     }
 
-    /// Counts a key's calls with those of the other nodes from now on.
+    /// From now on a key's calls count together with those of the other nodes.
     pub(crate) fn join(&self, counts: &Arc<dyn SharedCounts>) {
         self.gate.join("broker-b", counts);
     }
@@ -102,7 +103,7 @@ impl BrokerB {
         &self.session
     }
 
-    /// Every class of calls, for metrics.
+    /// Readings of every class of calls, for metrics.
     pub(crate) fn readings(&self) -> Vec<ClassReading> {
         vec![self.gate.reading()]
     }
@@ -112,8 +113,8 @@ impl BrokerB {
         self.gate.counts()
     }
 
-    /// Exchanges a login's `api_session` for the server's own session of the day. A refused one
-    /// leaves the session that is there alone.
+    /// Exchanges a login's `api_session` for the server's own session of the day. If it is refused,
+    /// the current session stays.
     ///
     /// # Errors
     /// [`BrokerError`]; `NotReady(Off)` without key and secret in the settings.
@@ -139,7 +140,7 @@ impl BrokerB {
     /// settings' `sync_timeout_ms`.
     ///
     /// # Errors
-    /// [`BrokerError`]; nothing of a sync that failed half-way is returned.
+    /// [`BrokerError`]; a sync that failed half-way returns no rows.
     pub fn sync(&self, credentials: &Credentials) -> Result<Synced, BrokerError> {
         credentials.check(NAME)?;
         self.gate.sync(credentials, CALLS, |guard| {
@@ -147,8 +148,8 @@ impl BrokerB {
         })
     }
 
-    /// From long before anybody's first trade until now. The broker's dates are wall-clock times of
-    /// India that carry a `Z`.
+    /// The dates from long before any first trade until today. The broker writes wall-clock times
+    /// of India with a `Z`.
     fn wide_range(&self) -> String {
         let today = crate::base::clock::zoned(self.clock.now()).date();
         format!(
@@ -158,7 +159,7 @@ impl BrokerB {
     }
 }
 
-/// The calls of one sync or activation, over connections of their own.
+/// The calls of one sync or activation, on connections of their own.
 struct Calls<'a> {
     broker: &'a BrokerB,
     guard: &'a SyncGuard<'a>,
@@ -174,7 +175,7 @@ impl Calls<'_> {
         let demat: Vec<DematRow> = self.read(&signer, "dematholdings", NOTHING)?;
         let mut portfolio: Vec<PortfolioRow> = self.read(&signer, "portfolioholdings", SHARES)?;
         if portfolio.is_empty() && !demat.is_empty() {
-            // Some accounts answer with a range of dates only.
+            // Some accounts return rows only for a range of dates.
             portfolio = self.read(&signer, "portfolioholdings", &self.broker.wide_range())?;
         }
         let holdings = wire::holdings(&demat, &portfolio, self.broker.clock.now_ms())?;
@@ -183,7 +184,7 @@ impl Calls<'_> {
         Ok(Synced { holdings, positions, simulated, broker_user })
     }
 
-    /// The session token with the broker's id of whose it is, and whether a simulator gave it.
+    /// The session token, the broker's id of its owner, and whether a simulator replied.
     fn exchange(
         &self,
         api_key: &SecretString,
@@ -213,7 +214,7 @@ impl Calls<'_> {
         let url = format!("{}/{call}", self.broker.url);
         once_more(|| {
             self.guard.call(|limits| {
-                // Anew for each attempt: a signature is good for a minute.
+                // Each attempt is signed again, because a signature is valid for a minute.
                 let now = self.broker.clock.now();
                 let signature = Signature::of(now, body, signer.api_secret);
                 let headers = [
@@ -230,7 +231,7 @@ impl Calls<'_> {
     }
 }
 
-/// An answer that is final, or one worth a second try.
+/// A final answer, or an error that deserves a second try.
 enum Settled<T> {
     Good(T),
     Again(BrokerError),
@@ -244,7 +245,7 @@ fn settled<T>(result: Result<T, Refusal>) -> Result<Settled<T>, BrokerError> {
     }
 }
 
-/// Asks again once if the answer is of the kind that comes now and then to good requests.
+/// Asks again once after an error that the broker sometimes gives to good requests.
 fn once_more<T>(ask: impl Fn() -> Result<Settled<T>, BrokerError>) -> Result<T, BrokerError> {
     let first = ask()?;
     match first {
@@ -264,8 +265,8 @@ fn once_more<T>(ask: impl Fn() -> Result<Settled<T>, BrokerError>) -> Result<T, 
 /// An escaped character takes six bytes at most (`\u001f`).
 const ESCAPED_BYTES_MAX: usize = 6;
 
-/// `{"SessionToken":…,"AppKey":…}`, in memory that is wiped and never grew by copying. The key goes
-/// raw: only the login page's URL wants it encoded.
+/// `{"SessionToken":…,"AppKey":…}`, in memory that is wiped and never grew by copying. The key is
+/// not percent-encoded; only the login page's URL needs that.
 pub(super) fn exchange_body(api_session: &str, api_key: &SecretString) -> Zeroizing<String> {
     const FRAME: [&str; 3] = ["{\"SessionToken\":\"", "\",\"AppKey\":\"", "\"}"];
     let key = api_key.expose_secret();

@@ -197,7 +197,7 @@ fn the_limits_of_a_key_are_kept_by_minute_and_by_day() {
         let last = Readiness::Paced(Duration::from_millis(1));
         assert_eq!(error.kind, BrokerErrorKind::NotReady(last));
         assert_eq!(seen().len(), 1);
-        // The limit is the key's: others are not held back by it.
+        // The limit belongs to the key and does not hold back others.
         let other = Credentials { user: 2, api_key: "other".into(), ..credentials() };
         assert_eq!(client.sync(&other).unwrap_err().kind, BrokerErrorKind::KeySpent);
         assert_eq!(seen().len(), 2);

@@ -1,4 +1,4 @@
-//! Broker B's lists made one, tested.
+//! Tests of combining broker B's lists.
 
 use super::*;
 use crate::brokers::feed::Number;
@@ -27,7 +27,7 @@ fn portfolio(stock_code: &str, quantity: &str, average: &str, last: &str) -> Por
     }
 }
 
-/// Of two exchanges the row says the percentage whose price it has.
+/// With two exchanges the row's percentage comes from the exchange of its price.
 #[test]
 fn the_day_s_change_in_percent_goes_with_the_price_and_nonsense_is_none() {
     let change = |percents: [&str; 2]| {
@@ -201,7 +201,7 @@ proptest::proptest! {
         proptest::prop_assert!(owned >= listed.into());
     }
 
-    /// What lots cost is added up exactly, however many there are.
+    /// The costs of lots are added up exactly, however many there are.
     #[test]
     fn the_cost_of_lots_is_exact(
         lots in proptest::collection::vec((1_u32..5_000_000, 1_i64..100_000_000), 1..6),

@@ -1,8 +1,8 @@
-//! The reader of broker B's security master, which links its short codes to tickers and ISINs.
-//! Runs wherever the operator's file is loaded, never on the edge.
+//! The reader of broker B's security master, which links its short codes to tickers and ISINs. Runs
+//! where the operator's file is loaded, never on the edge.
 //!
-//! The file comes as the published zip or as one of its lists, told apart by their first bytes.
-//! Bad rows are skipped and counted, rows that are not shares are left out.
+//! The file is the published zip or one of its lists; the first bytes show which. Bad rows are
+//! skipped and counted, and rows that are not shares are left out.
 
 use std::io::{self, Cursor, Read};
 use std::path::Path;
@@ -12,13 +12,13 @@ use zip::ZipArchive;
 
 use crate::base::MasterRow;
 
-/// Bytes of one list, unpacked; today's have some ten million.
+/// Most uncompressed bytes of one list; today's have some ten million.
 const LIST_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// Rows of one list. All securities of an exchange are some ten thousand.
+/// Most rows of one list. An exchange has some ten thousand securities.
 const ROWS_MAX: usize = 200_000;
 
-/// Members of the archive; the published one has seven.
+/// Most members of the archive; the published one has seven.
 const MEMBERS_MAX: usize = 64;
 
 /// Longest code, ticker or ISIN; real ones have up to 20 bytes.
@@ -28,17 +28,17 @@ const TEXT_BYTES_MAX: usize = 32;
 const ZIP_MAGIC: &[u8] = b"PK\x03\x04";
 
 /// Shares and trusts: the NSE's series, then the BSE's groups. Bonds, funds, indices and offers for
-/// sale stand under others, and repeat the shares' tickers there.
+/// sale are in other series, and repeat the shares' tickers there.
 const SHARE_SERIES: [&str; 24] = [
     "EQ", "BE", "BZ", "SM", "ST", "SZ", "IV", "RR", "A", "B", "E", "IF", "IP", "M", "MS", "MT",
     "P", "T", "TS", "W", "X", "XT", "Z", "ZP",
 ];
 
-/// Codes of offers for sale end so, and may carry the share's series.
+/// Suffix of codes of offers for sale, which may have the share's series.
 const OFFER_FOR_SALE: &str = "OFS";
 
-/// The lists that are read: exchange, member of the archive, and where the columns are in case the
-/// header names them differently.
+/// The lists that are read: exchange, member of the archive, and positions of the columns in case
+/// the header names them differently.
 const LISTS: [(&str, &str, Columns); 2] = [
     ("NSE", "NSEScripMaster.txt", Columns { code: 1, series: 2, isin: 10, ticker: 60 }),
     ("BSE", "BSEScripMaster.txt", Columns { code: 1, series: 2, isin: 10, ticker: 60 }),
@@ -62,7 +62,7 @@ pub struct Master {
     pub left_out: u64,
 }
 
-/// Why there is no list at all.
+/// The reason why no list could be read.
 #[derive(Debug, thiserror::Error)]
 pub enum MasterError {
     #[error("{0}")]
@@ -82,7 +82,7 @@ pub enum MasterError {
 /// Reads the operator's file from the disk; blocks.
 ///
 /// # Errors
-/// [`MasterError`]; as [`parse`].
+/// [`MasterError`], as for [`parse`].
 pub(crate) fn load(path: &Path) -> Result<Master, MasterError> {
     parse(&std::fs::read(path)?)
 }
@@ -120,7 +120,7 @@ pub fn parse(file: &[u8]) -> Result<Master, MasterError> {
     if master.rows.is_empty() { Err(MasterError::Empty) } else { Ok(master) }
 }
 
-/// Index of the member called `name`, in whatever folder and case.
+/// Index of the member called `name`, in any folder and any case.
 fn member(archive: &ZipArchive<Cursor<&[u8]>>, name: &str) -> Option<usize> {
     archive.file_names_raw().position(|path| {
         let file = path.rsplit(|byte| matches!(byte, b'/' | b'\\')).next().unwrap_or(path);
@@ -129,7 +129,7 @@ fn member(archive: &ZipArchive<Cursor<&[u8]>>, name: &str) -> Option<usize> {
 }
 
 impl Master {
-    /// Adds one list. Without an `exchange` its header tells which it is.
+    /// Adds one list. If `exchange` is `None`, the list's header decides.
     fn add_list(
         &mut self,
         list: &[u8],
@@ -197,7 +197,7 @@ impl Master {
     }
 }
 
-/// Without the spaces and quotes around it.
+/// The cell without the spaces and quotes around it.
 fn bare(cell: &str) -> &str {
     cell.trim().trim_matches('"').trim()
 }

@@ -1,4 +1,4 @@
-//! The security master, tested.
+//! Tests of the security master.
 
 use std::io::Write;
 
@@ -7,7 +7,7 @@ use zip::write::{SimpleFileOptions, ZipWriter};
 
 use super::*;
 
-/// A list of `columns` with the odd header of the real one: a space before each quote.
+/// A list of `columns` whose header has a space before each quote, like the real one.
 fn list(names: &[(usize, &str)], rows: &[&[(usize, &str)]]) -> String {
     let line = |cells: &[(usize, &str)], between: &str| {
         let cell = |at| cells.iter().find(|(place, _)| *place == at).map_or("", |(_, text)| text);

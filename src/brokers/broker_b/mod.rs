@@ -1,5 +1,6 @@
 //! Broker B (Breeze): portfolios of users, the server's own session of the day, and the file that
-//! explains its short codes. It is no source of quotes: one symbol a call would eat its limits.
+//! explains its short codes. It is not used for quotes, because one symbol per call would use up
+//! its limits.
 //!
 //! Runs on upstream lanes; every call blocks up to its deadline. It never logs a key, a secret or a
 //! session.

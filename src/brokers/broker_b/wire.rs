@@ -1,8 +1,8 @@
-//! Broker B's answers: bytes to typed rows, or to the reason why not. Pure.
+//! Parses broker B's answers into typed rows or an error. Pure.
 //!
-//! The body is read whatever the HTTP status says, because the two disagree. "Nothing" has several
-//! documented shapes; every other answer without rows is an error, never an empty portfolio. Errors
-//! are told apart by their texts, whose case, spacing and punctuation vary.
+//! The HTTP status is ignored if the body can be read, because the two disagree. "Nothing" has
+//! several documented shapes; every other answer without rows is an error, never an empty
+//! portfolio. An error's text decides its kind; case, spacing and punctuation vary.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -20,14 +20,14 @@ use crate::brokers::{BrokerError, BrokerErrorKind, BrokerErrorKind as Kind, feed
 /// The name in errors and logs.
 pub(in crate::brokers) const NAME: &str = "broker B";
 
-/// The limit that is hit first counts by the minute.
+/// The tightest limit counts by the minute.
 const RATE_LIMIT_WAIT_MIN: Duration = Duration::from_secs(60);
 
-/// Why an answer has no rows.
+/// The reason why an answer has no rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub error: BrokerError,
-    /// The broker gives this answer now and then to good requests.
+    /// The broker sometimes gives this answer to good requests.
     pub intermittent: bool,
 }
 
@@ -37,8 +37,8 @@ impl From<BrokerError> for Refusal {
     }
 }
 
-/// The value for `X-SessionToken`, as it came: what it decodes to is for sockets. Beside it the
-/// broker's id of whose it is.
+/// The value for `X-SessionToken`, undecoded (only sockets need the decoded one), and the broker's
+/// id of its owner.
 ///
 /// # Errors
 /// As [`rows`], and [`Kind::Malformed`] without a session token.
@@ -55,7 +55,7 @@ pub(crate) fn session(
     Ok((token.ok_or_else(missing)?, user))
 }
 
-/// The rows of a read; none for each documented shape of "nothing".
+/// The rows of a read. Every documented shape of "nothing" has none.
 ///
 /// # Errors
 /// The error in the answer, or [`Kind::Malformed`] when a row cannot be read.
@@ -67,7 +67,7 @@ pub(crate) fn rows<T: for<'a> Deserialize<'a>>(
     Ok(portfolio::rows(NAME, success)?)
 }
 
-/// `Success`, or `None` where the answer says that there is nothing.
+/// The content of `Success`; `None` if the answer reports nothing.
 fn success(reply: &Reply, now: Timestamp) -> Result<Option<&str>, Refusal> {
     let Some(mut members) = json::members(&reply.body) else {
         return Err(not_an_envelope(reply).into());
@@ -90,7 +90,8 @@ fn success(reply: &Reply, now: Timestamp) -> Result<Option<&str>, Refusal> {
     if absent {
         return Err(not_an_envelope(reply).into());
     }
-    // Success in words, but not in numbers: rows are believed, the lack of rows is not.
+    // The text reports success but the number does not. Then rows are accepted, but missing rows
+    // are an error.
     let status = feed::read(raw("Status")).and_then(|status| status.0);
     let in_order =
         status.is_none_or(|status| status == 200.into()) && (200..300).contains(&reply.status);
@@ -106,7 +107,7 @@ fn lowered(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
 }
 
-/// An error that the broker reports, by its text.
+/// The error for the text that the broker reports.
 fn reported(reply: &Reply, text: &str, now: Timestamp) -> Refusal {
     let says = |part: &str| text.contains(part);
     let code = |why: &str| failed(Kind::CodeRefused, why);
@@ -158,7 +159,7 @@ pub(crate) struct DematRow {
     pub stock_code: String,
     #[serde(rename = "stock_ISIN")]
     pub isin: Option<String>,
-    /// Total in demat; `demat_avail_quantity` is not what is owned.
+    /// Total in demat. `demat_avail_quantity` is not the owned quantity.
     pub(super) quantity: Number,
 }
 
@@ -196,26 +197,26 @@ pub(crate) struct PositionRow {
 
 // ---- Combine
 //
-// Broker B's two lists of holdings made one, and its positions. Pure.
+// Combines broker B's two lists of holdings, and reads its positions. Pure.
 //
-// The depository's list knows ISINs and what was delivered; the broker's own list knows costs and
-// counts pledged and, it seems, undelivered shares. Rows that share a code, in whatever case, or
-// an ISIN are one holding, whatever order they come in: after a split of the face value one code
-// stands under its old and its new ISIN for a while. Owned is the larger of the two quantities:
-// neither list invents shares, and each leaves some out. The difference is told as
-// `disputed_quantity`, since no answer says which kind it is.
+// The depository's list has ISINs and delivered shares. The broker's own list has costs, and
+// includes pledged and, it seems, undelivered shares. Rows that share a code, in any case, or an
+// ISIN are one holding, in any order: after a split of the face value one code has its old and its
+// new ISIN for a while. The larger of the two quantities is owned, because neither list invents
+// shares and each leaves some out. The difference is reported as `disputed_quantity`, since no
+// answer shows its cause.
 //
-// The cost of a holding is known if the cost list has every owned share. Where it has fewer, as
-// after a transfer or a bonus, the others may have cost anything, so the holding has no average
-// and no profit; what is known of its cost is told apart ([`Cost::Part`]).
+// The cost of a holding is known if the cost list has every owned share. If it has fewer, as after
+// a transfer or a bonus, the cost of the others is unknown. Then the holding has no average and no
+// profit, and its known cost is reported separately ([`Cost::Part`]).
 
-/// The equity list appears under this exchange, and the depository's rows name none.
+/// The exchange of the equity list, and of the depository's rows, which name none.
 const USUAL_EXCHANGE: &str = "NSE";
 /// Longest code, name or ISIN; real ones have up to 20 bytes.
 const TEXT_BYTES_MAX: usize = 64;
-/// Nothing rises to the hundredfold within a day.
+/// No price rises a hundredfold within a day.
 const CHANGE_PCT_MAX: Decimal = Decimal::from_parts(10_000, 0, 0, false, 0);
-/// An ISIN has neither more nor less.
+/// Length of an ISIN.
 const ISIN_BYTES: usize = 12;
 
 /// The rows of one holding, added up. Nothing in it depends on their order.
@@ -228,12 +229,12 @@ struct Share {
     exchanges: BTreeMap<String, Option<Priced>>,
     demat: Decimal,
     portfolio: Decimal,
-    /// Shares and their value, of the rows with a cost.
+    /// Shares and value of the rows with a cost.
     costed: Decimal,
     cost: Decimal,
 }
 
-/// A price with its move of the day in percent, and the shares of the row that it is in.
+/// A price with its change of the day in percent, and its row's shares.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Priced {
     quantity: Decimal,
@@ -248,8 +249,8 @@ enum Key {
     Isin(String),
 }
 
-/// Which keys belong together: each key's group, and each group's successor, itself where it has
-/// none.
+/// Groups of keys (union-find): each key's group, and each group's successor, itself if it is the
+/// last.
 #[derive(Default)]
 struct Groups {
     by_key: HashMap<Key, usize>,
@@ -273,7 +274,7 @@ impl Groups {
 
     fn last(&mut self, mut group: usize) -> usize {
         while self.successors[group] != group {
-            // Halves the way for the next who asks.
+            // Path halving: the next search takes half as many steps.
             self.successors[group] = self.successors[self.successors[group]];
             group = self.successors[group];
         }
@@ -306,7 +307,7 @@ pub(super) fn holdings(
     }
     for row in portfolio {
         let exchange = some(row.exchange_code.as_deref()).unwrap_or(USUAL_EXCHANGE);
-        // Derivatives have a list of their own; asked for shares, the broker should give none.
+        // Derivatives have a list of their own and should not be in this one.
         if !matches!(exchange, "NSE" | "BSE") {
             continue;
         }
@@ -368,15 +369,15 @@ impl Share {
     fn holding(&self, as_of_ms: i64) -> Holding {
         let usual = self.exchanges.is_empty() || self.exchanges.contains_key(USUAL_EXCHANGE);
         let exchange = if usual { USUAL_EXCHANGE } else { "BSE" };
-        // Its own exchange's price, or else the other's.
+        // The price on its own exchange, else on the other.
         let own = self.exchanges.get(exchange).copied().flatten();
         let priced = own.or_else(|| self.exchanges.values().flatten().max().copied());
         Holding {
             broker: Broker::B,
             exchange: exchange.to_owned(),
-            // Of several codes the one with the most shares, the first by name where they are even.
+            // The code with the most shares; among equals the first by name.
             tradingsymbol: most(self.codes.iter().rev()).unwrap_or_default(),
-            // Of several ISINs the one with the most shares, the newer where they are even.
+            // The ISIN with the most shares; among equals the newer.
             isin: most(self.isins.iter()),
             settled_quantity: self.owned(),
             t1_quantity: Decimal::ZERO,
@@ -405,12 +406,12 @@ impl Share {
     }
 }
 
-/// Whether a price can move by so many percent in a day.
+/// Whether a price can change by this percentage in a day.
 fn is_change(percent: &Decimal) -> bool {
     *percent > -Decimal::ONE_HUNDRED && *percent < CHANGE_PCT_MAX
 }
 
-/// The name with the most shares, the last of those that have as many.
+/// The name with the most shares; the last among equals.
 fn most<'a>(names: impl Iterator<Item = (&'a String, &'a Decimal)>) -> Option<String> {
     names.max_by_key(|(_, shares)| **shares).map(|(name, _)| name.clone())
 }
@@ -462,8 +463,7 @@ fn position(row: &PositionRow) -> Result<Position, BrokerError> {
     })
 }
 
-/// The short code, and of a derivative its expiry, strike and right:
-/// `NIFTY 27-Feb-2025 24800 Call`.
+/// The short code, for a derivative with expiry, strike and right: `NIFTY 27-Feb-2025 24800 Call`.
 fn contract(row: &PositionRow) -> Result<String, BrokerError> {
     let mut name = named(&row.stock_code)?;
     let strike = row.strike_price.price().map(|strike| strike.normalize().to_string());
@@ -491,7 +491,7 @@ fn word(text: Option<&str>, missing: &str) -> Result<String, BrokerError> {
     Ok(word.to_owned())
 }
 
-/// A code, in the case in which the security master has it.
+/// A code in the security master's case.
 fn named(code: &str) -> Result<String, BrokerError> {
     let code = code.trim();
     let good = (1..=TEXT_BYTES_MAX).contains(&code.len()) && !code.contains(char::is_control);
@@ -502,7 +502,7 @@ fn named(code: &str) -> Result<String, BrokerError> {
     }
 }
 
-/// The row's ISIN; a word that cannot be one is none, and joins nothing.
+/// The row's ISIN. A text that cannot be one counts as none, and joins no rows.
 fn isin(row: &DematRow) -> Result<Option<String>, BrokerError> {
     let Some(isin) = some(row.isin.as_deref()) else { return Ok(None) };
     if isin.len() > TEXT_BYTES_MAX {

@@ -1,4 +1,4 @@
-//! Broker B's answers, tested on the list of replies and on nonsense.
+//! Tests of broker B's answers on the list of replies and on malformed input.
 
 use super::*;
 use crate::brokers::broker_b::replies::REPLIES;

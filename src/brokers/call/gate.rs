@@ -1,7 +1,7 @@
-//! The gate in front of one endpoint class: pace, circuit, and the verdict on every answer.
+//! The gate in front of one endpoint class: pace, circuit, and what both learn from every answer.
 //!
-//! What an error says of the upstream is the table `BrokerErrorKind::judged`. Runs on upstream
-//! lanes; blocks only as long as the call that it lets through.
+//! `BrokerErrorKind::judged` is the table of what an error means for the upstream's health. Runs on
+//! upstream lanes; blocks only for the duration of a call that it lets through.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
@@ -40,7 +40,7 @@ impl Gate {
         }
     }
 
-    /// Whether a call would be let out now.
+    /// Whether a call could be made now.
     pub(crate) fn readiness(&self) -> Readiness {
         if let Some(wait) = self.breaker.wait() {
             return Readiness::Open(wait);
@@ -51,7 +51,7 @@ impl Gate {
         }
     }
 
-    /// Lets `ask` out if the class allows it, and learns from its result.
+    /// Calls `ask` if the class allows it, and learns from its result.
     ///
     /// # Errors
     /// `NotReady`, or the error of `ask`. The wait of a `RateLimited` is the whole penalty.
@@ -62,7 +62,7 @@ impl Gate {
         if let Some(wait) = self.breaker.wait() {
             return Err(self.hold(Readiness::Open(wait)));
         }
-        // The slot first: a probe's place must not be taken by a call that the pace then stops.
+        // The pace comes first, so that a call that it stops does not use up the circuit's probe.
         self.pace.take().map_err(|wait| self.hold(Readiness::Paced(wait)))?;
         let pass = self.breaker.pass().map_err(|wait| self.hold(Readiness::Open(wait)))?;
         let result = ask();
@@ -85,7 +85,7 @@ impl Gate {
         result
     }
 
-    /// A call that something before the gate stopped.
+    /// Counts a call that was not made, and returns its error.
     pub(crate) fn hold(&self, readiness: Readiness) -> BrokerError {
         self.counters.held_back.fetch_add(1, Relaxed);
         BrokerError::not_ready(self.name, readiness)
@@ -106,7 +106,7 @@ impl Gate {
 //
 // Outcomes of the calls of one class, for metrics. Written by lane threads, read by anyone.
 
-/// Outcomes of a call that goes out.
+/// Outcomes of a call that was made.
 pub(crate) const OUTCOMES: [&str; 9] = [
     "ok",
     "unreachable",
@@ -121,39 +121,39 @@ pub(crate) const OUTCOMES: [&str; 9] = [
 
 #[derive(Debug, Default)]
 struct Counters {
-    /// Calls that pace, penalty, circuit or token kept from going out.
+    /// Calls that pace, penalty, circuit or token stopped.
     held_back: AtomicU64,
     outcomes: [AtomicU64; OUTCOMES.len()],
 }
 
 impl Counters {
-    /// Counts one call; what is no outcome did not go out.
+    /// Counts one call. Any text but [`OUTCOMES`] stands for a call that was not made.
     fn count(&self, outcome: &str) {
         let place = OUTCOMES.iter().position(|known| *known == outcome);
         place.map_or(&self.held_back, |place| &self.outcomes[place]).fetch_add(1, Relaxed);
     }
 }
 
-/// One class of calls to an upstream, as metrics show it.
+/// One class of calls to an upstream, for metrics.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ClassReading {
     /// `quotes`, `candles`, `syncs`, `other`.
     pub class: &'static str,
     pub circuit: CircuitState,
-    /// Calls that pace, penalty, circuit, token or key's limit kept from going out.
+    /// Calls that pace, penalty, circuit, token or the key's limit stopped.
     pub held_back: u64,
-    /// Calls that went out, by what came of them.
+    /// Calls that were made, by outcome.
     pub outcomes: Vec<(&'static str, u64)>,
 }
 
 #[cfg(test)]
 impl ClassReading {
-    /// Calls that went out.
+    /// Calls that were made.
     pub(crate) fn calls(&self) -> u64 {
         self.outcomes.iter().map(|(_, count)| count).sum()
     }
 
-    /// Calls of which this came.
+    /// Calls with this outcome.
     pub(crate) fn of(&self, outcome: &str) -> u64 {
         self.outcomes.iter().find(|(name, _)| *name == outcome).unwrap().1
     }
@@ -161,18 +161,18 @@ impl ClassReading {
 
 // ---- Breaker
 //
-// A circuit breaker: leaves an upstream alone after failures in a row, then tries it with one
+// A circuit breaker: stops calls to an upstream after failures in a row, then tries it with one
 // probe.
 //
-// Runs wherever its feed is asked. Its lock is held for a few instructions and never over I/O; it
-// never sleeps.
+// Runs on any thread that calls the feed. Its lock is held for a few instructions and never over
+// I/O; it never sleeps.
 
 words! {
     /// State of a circuit breaker.
     pub(crate) enum CircuitState {
         Closed = "closed",
         Open = "open",
-        /// One call is let out as a probe.
+        /// One call is made as a probe.
         HalfOpen = "half_open",
     }
 }
@@ -192,8 +192,7 @@ pub(crate) struct Breaker {
 
 struct State {
     phase: Phase,
-    /// Counts phase changes, so that the verdict of a call that began in an earlier phase is
-    /// ignored.
+    /// Number of phase changes. The result of a call that began in an earlier phase is ignored.
     epoch: u64,
     /// Openings since the last success, for the doubling.
     openings: u32,
@@ -206,8 +205,7 @@ enum Phase {
     HalfOpen { probing: bool },
 }
 
-/// Leave for one call. Dropped without a verdict it counts for nothing, and a probe may be tried
-/// again.
+/// Permission for one call. Dropped without a result it does not count.
 pub(crate) struct Pass<'a> {
     breaker: &'a Breaker,
     epoch: u64,
@@ -231,8 +229,8 @@ impl Breaker {
         }
     }
 
-    /// `None` if a call would be let out now, else how long the circuit stays open. While a probe
-    /// is under way this is [`PROBE_WAIT`]: its end is not known.
+    /// `None` if a call could be made now, else the time for which the circuit stays open. While a
+    /// probe is under way this is [`PROBE_WAIT`]: its end is not known.
     pub(crate) fn wait(&self) -> Option<Duration> {
         match self.state.lock().phase {
             Phase::Closed { .. } | Phase::HalfOpen { probing: false } => None,
@@ -252,7 +250,7 @@ impl Breaker {
         }
     }
 
-    /// Lets one call out.
+    /// Permits one call.
     ///
     /// # Errors
     /// As [`Breaker::wait`].
@@ -346,12 +344,12 @@ impl Drop for Pass<'_> {
 
 // ---- Fallback
 //
-// Chooses one of an upstream's two routes: the better one, or the spare one while the better one
-// fails as a route (gone, refused, another shape) although the host answers.
+// Chooses between an upstream's two routes: the better one, or the spare one while the better one
+// fails (gone, refused, another shape) although the host answers.
 //
-// Relaxed atomics, any thread; two calls that race may both try the same route, which is harmless.
+// Relaxed atomics, for any thread. Two calls that race may try the same route, which is harmless.
 
-/// Failures in a row after which the better route is left.
+/// Failures in a row after which the spare route is used.
 const FAILURES_MAX: u32 = 2;
 
 /// How long the spare route is used before one call tries the better one again. A probe that fails
@@ -364,7 +362,7 @@ pub(crate) struct RouteChoice {
     clock: Clock,
     failures_in_row: AtomicU32,
     spare_until_ms: AtomicU64,
-    /// Left and not returned to yet, for the log.
+    /// The better route was left and has not worked since. For the log.
     is_left: AtomicBool,
 }
 
@@ -385,7 +383,7 @@ impl RouteChoice {
         self.clock.monotonic_ms() < self.spare_until_ms.load(Relaxed)
     }
 
-    /// The better route gave what it should.
+    /// The better route worked.
     pub(crate) fn worked(&self) {
         self.failures_in_row.store(0, Relaxed);
         if self.is_left.load(Relaxed) && self.is_left.swap(false, Relaxed) {
@@ -393,7 +391,7 @@ impl RouteChoice {
         }
     }
 
-    /// The spare route failed as a route too: it is no better, so the better one is asked again.
+    /// The spare route failed as well, so the better one is used again.
     pub(crate) fn spare_failed(&self) {
         self.spare_until_ms.store(0, Relaxed);
     }
@@ -401,12 +399,12 @@ impl RouteChoice {
     /// The better route failed as a route.
     pub(crate) fn failed(&self) {
         if self.failures_in_row.fetch_add(1, Relaxed) + 1 >= FAILURES_MAX {
-            // One more failure after the spell is enough to leave it again.
+            // After this time one more failure is enough to leave it again.
             self.failures_in_row.store(FAILURES_MAX - 1, Relaxed);
             self.spare_until_ms.store(self.clock.monotonic_ms() + SPARE_MS, Relaxed);
             if !self.is_left.swap(true, Relaxed) {
                 let probed_each_s = SPARE_MS / 1_000;
-                tracing::warn!(route = self.name, probed_each_s, "route left for its spare");
+                tracing::warn!(route = self.name, probed_each_s, "using the spare route");
             }
         }
     }
@@ -414,19 +412,19 @@ impl RouteChoice {
 
 // ---- Pace
 //
-// Pacing of one endpoint class of one upstream, and the penalty after it said "too many requests".
+// Pacing of one endpoint class of one upstream, and the penalty after a "too many requests".
 //
-// Process-wide: the feed that owns the class owns the one limiter. Runs on upstream lanes and in
-// readiness checks; never blocks and never sleeps, a caller that comes too early is told how long.
+// Each class has one limiter in the process, which its feed owns. Runs on upstream lanes and in
+// readiness checks. It never blocks or sleeps: a caller that comes too early gets the time to wait.
 //
-// Every class is spaced evenly (burst of one): an upstream that counts "3 per second" would see a
-// burst of three and its refills inside one second as five.
+// Calls of a class are spaced evenly (burst of one). With bursts of three, an upstream that counts
+// "3 per second" could count five within one second.
 
-/// Longest `Retry-After` that is honoured; a longer one would take the feed out for the day on a
-/// typo.
+/// Longest `Retry-After` that is honoured. A longer one, perhaps a mistake, would stop the feed for
+/// the day.
 pub(crate) const RETRY_AFTER_MAX: Duration = Duration::from_secs(3_600);
 
-/// This part of an interval is room for jitter: 50 ms of broker A's 1,050.
+/// This fraction of an interval is room for jitter: 50 ms of broker A's 1,050.
 const JITTER_PART: u64 = 21;
 
 /// Pause after an upstream refused for too many requests.
@@ -459,7 +457,7 @@ impl Pace {
         }
     }
 
-    /// Time until a call would be let out; zero means now. Takes nothing.
+    /// Time until a call could be made; zero means now. Takes no slot.
     pub(crate) fn wait(&self) -> Duration {
         Duration::from_millis(self.limiter.wait_ms(self.clock.monotonic_ms()))
     }
@@ -467,21 +465,21 @@ impl Pace {
     /// Takes the slot for one call.
     ///
     /// # Errors
-    /// The time to wait, if there is none now.
+    /// The time to wait, if no slot is free now.
     pub(crate) fn take(&self) -> Result<(), Duration> {
         let admitted = self.limiter.admit(self.clock.monotonic_ms());
         admitted.map_err(|early| Duration::from_millis(early.retry_after_ms))
     }
 
-    /// A call has ended. The upstream counts from when the request reached it, which after a slow
-    /// connect is long after [`Pace::take`]: the next call keeps its distance from the end too,
-    /// less the part of the interval that is only room for jitter.
+    /// A call has ended. The upstream counts from the arrival of the request, which after a slow
+    /// connect is long after [`Pace::take`]. So the next call also keeps the interval, without its
+    /// room for jitter, from the end of this one.
     pub(crate) fn ended(&self) {
         let distance_ms = self.interval_ms - self.interval_ms / JITTER_PART;
         self.limiter.hold_until(self.clock.monotonic_ms() + distance_ms);
     }
 
-    /// The upstream refused for too many requests: starts or doubles the penalty and tells its
+    /// The upstream refused for too many requests. Starts or doubles the penalty and returns its
     /// length, which is at least `retry_after`.
     pub(crate) fn refused(&self, retry_after: Duration) -> Duration {
         let more = |refusals: u32| Some(refusals.saturating_add(1));
@@ -665,7 +663,7 @@ mod breaker_tests {
     }
 
     proptest::proptest! {
-        /// Against a model that knows only: failures in a row, and when it opened.
+        /// Compares with a model of two values: failures in a row, and when it opened.
         #[test]
         fn agrees_with_the_model(steps in proptest::collection::vec(step(), 1..200)) {
             let (clock, breaker) = breaker();

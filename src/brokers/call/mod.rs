@@ -1,6 +1,6 @@
 //! The guard stack of every upstream call: rate gate, circuit breaker, transport, fallback host.
 //!
-//! Blocks; runs on the upstream's lane.
+//! Calls block, on the upstream's lane.
 
 pub(crate) mod gate;
 pub(crate) mod transport;

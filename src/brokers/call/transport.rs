@@ -1,13 +1,13 @@
-//! The one HTTP client towards brokers and the public provider: blocking, on ureq with rustls.
+//! The HTTP client for brokers and the public provider: blocking, on ureq with rustls.
 //!
 //! Runs on upstream lanes only. Every call ends by its deadline, every body has a cap (counted
-//! after decompression). It logs nothing, its errors name no URL, header or body, and no proxy is
-//! taken from the environment.
+//! after decompression). It logs nothing, its errors contain no URL, header or body, and it uses no
+//! proxy from the environment.
 //!
-//! A client speaks to the origin of its base URL and to no other: headers and bodies carry
-//! sessions, so a redirect is either an error ([`Redirects::Never`]) or stays within the origin.
-//! Calls that carry a user's credentials go over connections of their own
-//! ([`Transport::apart`]), which end with them: a connection that is kept holds what it sent.
+//! A client calls only the origin of its base URL. Headers and bodies carry sessions, so a redirect
+//! is either an error ([`Redirects::Never`]) or stays within the origin. Calls with a user's
+//! credentials have connections of their own ([`Transport::apart`]), closed when they end, because
+//! an open connection still holds the bytes that it sent.
 
 use std::cell::RefCell;
 use std::io::Read;
@@ -30,11 +30,10 @@ use crate::brokers::{BrokerError, BrokerErrorKind};
 /// Cap on an answer's head; brokers send a few hundred bytes.
 const RESPONSE_HEAD_BYTES_MAX: usize = 32 * 1024;
 
-/// Connections kept open per upstream; a feed has one call under way at a time, login and lists a
-/// few.
+/// Most connections kept open per upstream. A feed makes one call at a time, login and lists a few.
 const IDLE_CONNECTIONS_MAX: usize = 8;
 
-/// First allocation for a body.
+/// Initial allocation for a body.
 const BODY_BYTES_FIRST: usize = 16 * 1024;
 
 /// A client with one upstream's settings.
@@ -45,12 +44,12 @@ pub(crate) struct Transport {
     read_timeout_ms: u64,
 }
 
-/// What answers calls in place of the network, for a service on a stage (`rt/staged.rs`).
+/// Answers calls instead of the network, for a service on a stage (`rt/staged.rs`).
 pub trait Peer: Send + Sync {
-    /// Answers one call, and takes its time for it.
+    /// Answers one call. May block.
     ///
     /// # Errors
-    /// As a call over the network would fail.
+    /// The same errors as a call over the network.
     fn answer(&self, asked: Request<SendBody<'_>>) -> Result<Response<Body>, ureq::Error>;
 }
 
@@ -58,7 +57,7 @@ thread_local! {
     static PEER: RefCell<Option<Arc<dyn Peer>>> = const { RefCell::new(None) };
 }
 
-/// Clients that this thread makes from now on speak to `peer`, or to the network again.
+/// Clients that this thread makes from now on call `peer`, or the network if it is `None`.
 pub fn speak_to(peer: Option<Arc<dyn Peer>>) {
     PEER.set(peer);
 }
@@ -66,7 +65,7 @@ pub fn speak_to(peer: Option<Arc<dyn Peer>>) {
 /// Redirects that are followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Redirects {
-    /// None: neither broker's API has one, so whoever sends one is not to be believed.
+    /// None. Neither broker's API redirects, so a redirect cannot come from the broker.
     Never,
     /// At most the settings' `redirects_max`, within scheme, host and port of the base URL.
     WithinOrigin,
@@ -101,7 +100,7 @@ pub(crate) struct CallLimits {
 }
 
 impl CallLimits {
-    /// The limits of all calls that need no more.
+    /// The limits of calls without special needs.
     pub(crate) fn usual(settings: &UpstreamSettings) -> Self {
         Self {
             body_bytes_max: settings.response_bytes_max,
@@ -114,7 +113,8 @@ impl CallLimits {
 #[derive(Debug, Clone)]
 pub(crate) struct Reply {
     pub status: u16,
-    /// `Retry-After`, in seconds or as a date, as a time from now; absent or unreadable: `None`.
+    /// The wait in `Retry-After`, which may be in seconds or a date; `None` if absent or
+    /// unreadable.
     pub retry_after: Option<Duration>,
     pub content_type: Option<String>,
     /// The answer carries `X-Bhav-Simulator`.
@@ -122,7 +122,7 @@ pub(crate) struct Reply {
     pub body: Vec<u8>,
 }
 
-/// Why there is no answer. No variant's text holds a secret.
+/// The reason why there is no answer. No variant's text contains a secret.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TransportError {
     #[error("{0}")]
@@ -140,10 +140,10 @@ pub(crate) enum TransportError {
 }
 
 impl TransportError {
-    /// The error of a call to `upstream` that carried nothing of a user.
+    /// The error of a call to `upstream` without a user's credentials.
     pub(crate) fn of(self, upstream: &'static str) -> BrokerError {
         let kind = match &self {
-            // Both are the connection's fault, not what the upstream wanted to say.
+            // Both are faults of the connection, not answers of the upstream.
             Self::Unreachable(_) | Self::Broken(_) => BrokerErrorKind::Unreachable,
             Self::TimedOut { limit_ms } => {
                 let limit = format!("{limit_ms} ms");
@@ -159,7 +159,7 @@ impl TransportError {
     /// The error of a call to `upstream` with a user's credentials.
     pub(crate) fn of_user(self, upstream: &'static str) -> BrokerError {
         match self {
-            // Only a key, or a token made with it, can hold one.
+            // Only a key, or a token made with it, can contain one.
             Self::BadRequest(_) => {
                 let detail = "a character in it cannot be sent";
                 BrokerError::new(upstream, BrokerErrorKind::KeyRefused, detail)
@@ -221,7 +221,7 @@ impl Transport {
         Self { agent: agent(self.agent.config().clone(), &origin), origin, ..*self }
     }
 
-    /// GET. `url` carries its query already (see [`push_query`]).
+    /// GET. `url` includes its query (see [`push_query`]).
     ///
     /// # Errors
     /// [`TransportError`]; a status of 400 and above is an answer, not an error.
@@ -235,7 +235,7 @@ impl Transport {
         self.finish(request.call(), limits)
     }
 
-    /// GET with a JSON body, which broker B's calls want.
+    /// GET with a JSON body, which broker B's calls need.
     ///
     /// # Errors
     /// As [`Transport::get`].
@@ -268,7 +268,7 @@ impl Transport {
         self.finish(request.send(form.as_bytes()), limits)
     }
 
-    /// DELETE. `url` carries its query already.
+    /// DELETE. `url` includes its query.
     ///
     /// # Errors
     /// As [`Transport::get`].
@@ -288,7 +288,7 @@ impl Transport {
         limits: CallLimits,
     ) -> Result<Reply, TransportError> {
         let mut response = sent.map_err(|error| self.explain(error, limits))?;
-        // One that was not followed, whatever it leads to.
+        // A redirect that was not followed, whatever its target.
         if response.status().is_redirection() {
             return Err(TransportError::Redirected);
         }
@@ -336,7 +336,7 @@ impl Transport {
             ureq::Error::TooManyRedirects
             | ureq::Error::RedirectFailed
             | ureq::Error::RequireHttpsOnly(_) => TransportError::Redirected,
-            // Its text would repeat the URL.
+            // The library's text would repeat the URL.
             ureq::Error::BadUri(_) => TransportError::BadRequest("not a URL"),
             ureq::Error::Http(_) => TransportError::BadRequest("URL or header has a bad character"),
             ureq::Error::Decompress(..) => TransportError::Broken("bad compression".into()),
@@ -368,8 +368,7 @@ fn with_headers<B>(
     Ok(request)
 }
 
-/// Seconds, or an HTTP date counted from the answer's own `Date` (the upstream's clock against
-/// itself).
+/// The wait: seconds, or an HTTP date minus the answer's own `Date`, not our clock.
 fn retry_after(value: &str, date: Option<&str>) -> Option<Duration> {
     if let Ok(seconds) = value.trim().parse() {
         return Some(Duration::from_secs(seconds));
@@ -382,8 +381,8 @@ fn http_date(text: &str) -> Option<Timestamp> {
     jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text).ok()
 }
 
-/// Appends `key=value` to a URL's query, everything but unreserved characters percent-encoded: a
-/// bare `&` in a symbol would cut it short.
+/// Appends `key=value` to a URL's query. All but unreserved characters are percent-encoded, because
+/// a bare `&` in a symbol would end the value.
 pub(crate) fn push_query(url: &mut String, key: &str, value: &str) {
     url.push(if url.contains('?') { '&' } else { '?' });
     url.push_str(key);
@@ -416,17 +415,17 @@ pub(crate) fn push_encoded(url: &mut String, text: &str) {
 
 // ---- Origin
 //
-// Keeps a client to one origin.
+// Limits a client to one origin.
 //
-// ureq asks its resolver before every call and every redirect, also where a connection stands
-// open; so that is where another origin is refused, before its name is even looked up.
+// ureq calls its resolver before every call and redirect, even with an open connection. So the
+// resolver refuses other origins.
 
 /// Scheme, host and port.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Origin(Option<(bool, String, u16)>);
 
 impl Origin {
-    /// The origin of a URL. Other text has an origin that equals only another such.
+    /// The origin of a URL. Text that is not a URL has an origin that equals only another such.
     pub(crate) fn of(url: &str) -> Self {
         url.parse().map_or(Self(None), |uri| Self::of_uri(&uri))
     }
@@ -447,7 +446,7 @@ impl Origin {
     }
 }
 
-/// Finds the addresses of one origin and of no other.
+/// A resolver for the addresses of one origin only.
 #[derive(Debug)]
 pub(crate) struct OwnOrigin {
     origin: Arc<Origin>,

@@ -1,4 +1,4 @@
-//! The transport against a real socket: everything that can go wrong below HTTP's status.
+//! Tests of the transport against a real socket: all faults below the HTTP status.
 
 use std::io::Write;
 use std::net::TcpListener;
@@ -171,7 +171,7 @@ fn redirects_are_followed_up_to_the_bound() {
     );
 }
 
-/// What a call may carry, by each way of making one.
+/// The results of a call by each method.
 fn ask_all(transport: &Transport, url: &str) -> Vec<Result<Reply, TransportError>> {
     let limits = CallLimits::usual(&settings());
     let headers = [("authorization", "token a:b"), ("x-sessiontoken", "s")];

@@ -1,4 +1,4 @@
-//! Daily charts and their traps.
+//! Tests of daily charts and their traps.
 
 use super::*;
 use crate::base::Candle;
@@ -74,7 +74,7 @@ fn the_price_of_now_appended_behind_the_days_bar_is_dropped() {
     // One past the requested end.
     let read = series(&[thursday, friday + DAY_S], "1,9", "1,5").unwrap().unwrap();
     assert_eq!(read.candles.len(), 1);
-    // A day twice elsewhere is left for the check to find.
+    // A repeated day elsewhere is left to the later check.
     let read = series(&[thursday, thursday + 60, friday], "1,2,3", "1,2,3").unwrap().unwrap();
     assert_eq!(read.candles.len(), 3);
 }

@@ -1,11 +1,11 @@
 //! The public provider's client.
 //!
 //! Runs on an upstream lane and blocks up to the call's deadline. All callers share one call per
-//! interval; a refusal for too many requests silences it for a minute to a quarter of an hour.
+//! interval; a refusal for too many requests stops calls for a minute to a quarter of an hour.
 //!
-//! Spark is asked, with up to twenty symbols. While spark fails as a route (gone, refused, another
-//! shape, twice in a row) the chart serves for ten minutes, one symbol per call, within the same
-//! budget.
+//! The client asks spark, with up to twenty symbols. When spark has failed as a route twice in a
+//! row (gone, refused, another shape), it asks the chart for a while, with one symbol per call,
+//! within the same budget.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -27,18 +27,18 @@ use crate::brokers::public::wire::{Chart, NAME, RANGE, Said, Spark, SymbolMap};
 use crate::brokers::settings::{PublicSettings, UpstreamSettings};
 use crate::brokers::{BrokerError, BrokerErrorKind, portfolio};
 
-/// Symbols per spark call; one more is refused.
+/// Maximum number of symbols per spark call; more are refused.
 const BATCH_MAX: usize = 20;
 
-/// Blocks were seen to last from 3 to more than 15 minutes, and to go on while one keeps asking.
+/// Observed blocks last from 3 to more than 15 minutes, and go on while calls continue.
 const PENALTY: Penalty =
     Penalty { first: Duration::from_secs(60), max: Duration::from_secs(15 * 60) };
 
-/// Bars are not used; five minutes keeps them few while `previousClose` is given (not so with
-/// `1d`).
+/// Bars are not used. Five minutes keeps them few, and the answer has `previousClose`, which it
+/// lacks with `1d`.
 const INTERVAL: &str = "5m";
 
-/// Without these an answer may come from a cache, with a frozen price.
+/// Without these headers an answer may come from a cache, with an old price.
 const HEADERS: [(&str, &str); 2] = [("accept", "application/json"), ("cache-control", "no-cache")];
 
 /// The delayed feed.
@@ -47,7 +47,7 @@ pub struct Public {
     url: String,
     clock: Clock,
     symbols: SymbolMap,
-    /// The indices that always have a price.
+    /// Indices that always have a price.
     leads: Vec<Symbol>,
     transport: Transport,
     limits: CallLimits,
@@ -59,8 +59,8 @@ pub struct Public {
 type Spelled<'a> = (&'a Symbol, String);
 
 impl Public {
-    /// `index_symbols`: the provider's spelling of each index. `leads`: those of them without whose
-    /// price an answer is a failed call.
+    /// `index_symbols` has the provider's spelling of each index. An answer without a price of one
+    /// of `leads` counts as a failed call.
     ///
     /// # Errors
     /// [`BadUrl`].
@@ -88,15 +88,15 @@ impl Public {
         })
     }
 
-    /// Every class of calls, for metrics.
+    /// Readings of every class of calls, for metrics.
     pub(crate) fn readings(&self) -> Vec<ClassReading> {
         vec![self.gate.reading("quotes")]
     }
 
     /// Daily candles of one share from `from` to `to`, both included, at most
-    /// [`SPAN_DAYS_MAX`](crate::brokers::portfolio::SPAN_DAYS_MAX) days; `None` where the provider
+    /// [`SPAN_DAYS_MAX`](crate::brokers::portfolio::SPAN_DAYS_MAX) days; `None` if the provider
     /// does not have it. Takes the same slot as a batch of quotes, so
-    /// [`readiness`](MarketFeed::readiness) tells about it too.
+    /// [`readiness`](MarketFeed::readiness) applies to it too.
     ///
     /// # Errors
     /// [`BrokerError`].
@@ -156,7 +156,7 @@ impl Public {
                     .try_for_each(|spelled| self.priced(spelled, rows.get(&spelled.1)))?;
                 Ok(rows)
             }
-            // Nothing at all cannot be true of an index; of what clients made up, it can.
+            // An index always has data. Symbols that clients invented may have none.
             Spark::Empty if spelled.iter().any(|(symbol, _)| self.symbols.is_index(symbol)) => {
                 Err(BrokerError::new(NAME, BrokerErrorKind::Malformed, "empty spark"))
             }
@@ -164,8 +164,8 @@ impl Public {
         }
     }
 
-    /// Refuses an answer that has one of the leading indices without a price: such an index always
-    /// has one, so it is the provider that errs, and what else it says is worth as little.
+    /// Refuses an answer in which a leading index has no price. Such an index always has one, so
+    /// the provider's whole answer is wrong.
     fn priced(&self, (symbol, name): &Spelled<'_>, said: Option<&Said>) -> Result<(), BrokerError> {
         let empty = matches!(said, Some(Said::Ghost | Said::Nonsense));
         if empty && self.leads.contains(symbol) {
@@ -206,7 +206,7 @@ impl Public {
         self.transport.get(url, &HEADERS, self.limits).map_err(|error| error.of(NAME))
     }
 
-    /// `batch` with what was said of each symbol.
+    /// `batch` with the provider's answer about each symbol.
     fn filled<'s>(
         &self,
         mut batch: Batch,
@@ -252,7 +252,7 @@ impl Public {
     }
 }
 
-/// Refused, absent, or of another shape: the host works and the route does not.
+/// Whether the route fails although the host works: refused, gone, or another shape.
 fn blames_route(error: &BrokerError) -> bool {
     matches!(
         error.kind,
@@ -268,7 +268,7 @@ impl MarketFeed for Public {
         Source::Public
     }
 
-    /// 20, or 1 while the chart serves.
+    /// 20, or 1 while the chart is used.
     fn batch_max(&self) -> usize {
         if self.route.spare() { 1 } else { BATCH_MAX }
     }
@@ -306,15 +306,15 @@ impl MarketFeed for Public {
 
 // ---- Candles
 //
-// The public provider's daily candles: the long form of its chart. Pure parsing here; the call
-// itself is the client's and runs on an upstream lane.
+// The public provider's daily candles, from the long form of its chart. Pure parsing; the client
+// makes the call on an upstream lane.
 //
-// Prices are adjusted for splits and bonuses as the provider does it, and carry binary noise.
+// The provider adjusts prices for splits and bonuses. They have binary noise.
 
 const DAY_S: i64 = 86_400;
 
-/// Query of a call. Years of a range are a few sessions short of what is wanted, so the days are
-/// named; the end is exclusive.
+/// Query of a call. It names the days, because a range in years lacks a few sessions. The end is
+/// exclusive.
 pub(super) fn query(days: Days, now_ms: i64) -> String {
     let midnight = |date: Date| clock::instant(date.at(0, 0, 0, 0)).as_second();
     let (from, to) = (midnight(days.from), midnight(days.to) + DAY_S);
@@ -335,7 +335,7 @@ struct Indicators<'a> {
     quote: Vec<Columns<'a>>,
 }
 
-/// Values stay undecoded: any may be null, or text in place of a number.
+/// Values stay undecoded, because any may be null or text instead of a number.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Columns<'a> {
@@ -351,10 +351,11 @@ struct Columns<'a> {
     volume: Vec<LazyValue<'a>>,
 }
 
-/// The candles of `days`, others dropped; `None` for a symbol that is unknown or retired.
+/// The candles of `days`; others are dropped. `None` for an unknown or retired symbol.
 ///
-/// # Errors [`BrokerError`] by status and body, and [`BrokerErrorKind::Malformed`] where the
-/// columns are of uneven length or the time of a bar cannot be read.
+/// # Errors
+/// [`BrokerError`] by status and body, and [`BrokerErrorKind::Malformed`] if the columns have
+/// different lengths or the time of a bar cannot be read.
 pub(super) fn parse(reply: &Reply, days: Days) -> Result<Option<DailyCandles>, BrokerError> {
     let mut read = DailyCandles { simulated: reply.simulated, ..DailyCandles::default() };
     let first = match wire::history(reply)? {
@@ -368,7 +369,7 @@ pub(super) fn parse(reply: &Reply, days: Days) -> Result<Option<DailyCandles>, B
     let Ok(Wire { timestamp, indicators }) = sonic_rs::from_str(first.as_raw_str()) else {
         return Err(malformed("a chart without columns"));
     };
-    // With no bar at all, times and columns may both be absent.
+    // Without any bar, times and columns may both be absent.
     let times = timestamp.unwrap_or_default();
     let columns = indicators.quote.into_iter().next().unwrap_or_default();
     let Columns { open, high, low, close, volume } = &columns;
@@ -382,7 +383,7 @@ pub(super) fn parse(reply: &Reply, days: Days) -> Result<Option<DailyCandles>, B
             return Err(malformed("a bar without its time"));
         };
         let values = columns.map(|column| column[at].as_raw_str());
-        // The price of now may be appended behind the day's own bar.
+        // The current price may be appended behind the day's own bar.
         let appended = at == last && read.candles.last().is_some_and(|candle| candle.date == day);
         if appended || !days.contains(day) {
             continue;
@@ -395,8 +396,8 @@ pub(super) fn parse(reply: &Reply, days: Days) -> Result<Option<DailyCandles>, B
     Ok(Some(read))
 }
 
-/// The day in IST of Unix seconds: bars are stamped when the session opens, a running one when its
-/// last price was made.
+/// The day in IST of Unix seconds. A bar has the time at which the session opens, a running one
+/// that of its last price.
 fn day(seconds: &str) -> Option<Date> {
     let at = Timestamp::from_second(seconds.parse().ok()?).ok()?;
     Some(clock::zoned(at).date())

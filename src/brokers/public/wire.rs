@@ -1,8 +1,8 @@
-//! The public provider's answers: bytes to typed values. Pure.
+//! Parses the public provider's answers: bytes to typed values. Pure.
 //!
 //! Two shapes of spark are read (nested as v7 gives it, flat as v8 gives it), and the chart. Prices
-//! carry binary noise on the wire and are rounded to two places. A price without its time is not
-//! believed: the feed is delayed, and its time is the only sign of how old a price is.
+//! have binary noise on the wire and are rounded to two places. A price without its time is
+//! refused: the feed is delayed, and only the time shows how old a price is.
 
 use std::collections::HashMap;
 
@@ -19,32 +19,31 @@ use crate::brokers::{BrokerError, BrokerErrorKind};
 /// The name in errors and logs.
 pub(in crate::brokers) const NAME: &str = "public provider";
 
-/// The range that is always asked for; only for it is `chartPreviousClose` yesterday's.
+/// The range of every call. Only with it `chartPreviousClose` is yesterday's.
 pub(crate) const RANGE: &str = "1d";
 
-/// The only currency that is believed, for indices too.
+/// The only accepted currency, for indices too.
 const CURRENCY: &str = "INR";
 
 /// The exchange that retired symbols are filed under.
 const RETIRED: &str = "YHD";
 
-/// How the provider says that a symbol has no bar in the days asked for.
+/// The provider's message for a symbol without a bar in the requested days.
 const NO_DATA: &str = "Data doesn't exist";
 
 /// Bytes at the start of a text answer that are searched for known phrases.
 const PHRASE_BYTES_MAX: usize = 4_096;
 
-/// Characters of the provider's own words that go into the log.
+/// Characters of the provider's own message that go into the log.
 const DETAIL_CHARS_MAX: usize = 120;
 
 /// The provider's answer about one symbol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Said {
     Price(Price),
-    /// A retired symbol: it answers, but without currency or with an exchange of the provider's
-    /// own.
+    /// A retired symbol. Its row has no currency, or an exchange of the provider's own.
     Ghost,
-    /// A price that is missing, of another currency, or without a time.
+    /// A price that is missing, in another currency, or without a time.
     Nonsense,
 }
 
@@ -59,11 +58,11 @@ pub(crate) struct Price {
 /// A batch answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Spark {
-    /// By the provider's symbol, in no order; unknown ones are left out.
+    /// Rows by the provider's symbol. Unknown symbols are left out.
     Rows(HashMap<String, Said>),
-    /// It says that it knows none of the symbols.
+    /// The provider reports that it knows none of the symbols.
     NoneKnown,
-    /// A good answer with nothing in it, and no word why.
+    /// A success without rows or a message.
     Empty,
 }
 
@@ -106,12 +105,12 @@ struct WithMeta {
     meta: Meta,
 }
 
-/// A chart that was asked for its bars.
+/// A chart answer, read for its bars.
 pub(super) enum Chart<'a> {
     Result(LazyValue<'a>),
     /// There is no such symbol.
     Unknown,
-    /// There is, without a bar in the days asked for.
+    /// The symbol exists, without a bar in the requested days.
     NoData,
 }
 
@@ -130,7 +129,7 @@ struct Meta {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Flat {
-    /// Required: it tells the flat shape from any other map.
+    /// Required, to distinguish the flat shape from any other map.
     #[serde(rename = "symbol")]
     _symbol: String,
     timestamp: Option<Vec<Option<i64>>>,
@@ -184,7 +183,7 @@ pub(super) fn history(reply: &Reply) -> Result<Chart<'_>, BrokerError> {
 }
 
 impl Top<'_> {
-    /// The error of an answer to something else than was asked.
+    /// The error of an answer that does not belong to the request.
     fn unexpected(self, reply: &Reply) -> BrokerError {
         let Some(answer) = self.finance.or(self.chart).or(self.spark) else {
             return refused(reply, None);
@@ -193,8 +192,8 @@ impl Top<'_> {
     }
 }
 
-/// Whether a chart is of a live symbol; `false` for a retired one, and for one in another currency,
-/// which is not the share that was meant.
+/// Whether a chart belongs to a live symbol; `false` for a retired one, and for one in another
+/// currency, which is a different share.
 ///
 /// # Errors
 /// [`BrokerErrorKind::Malformed`] without `meta`.
@@ -206,12 +205,12 @@ pub(super) fn is_priced_in_rupees(chart: &LazyValue<'_>) -> Result<bool, BrokerE
     Ok(!retired && meta.currency.as_deref() == Some(CURRENCY))
 }
 
-/// Status first, then whether it is JSON at all.
+/// Checks the status, then parses the JSON.
 fn top(reply: &Reply) -> Result<Top<'_>, BrokerError> {
     let (status, body) = (reply.status, reply.body.trim_ascii());
     let head = String::from_utf8_lossy(&body[..body.len().min(PHRASE_BYTES_MAX)]);
     let is_json = body.starts_with(b"{");
-    // 999 is what old hosts say instead of 429.
+    // Old hosts send 999 instead of 429.
     if matches!(status, 429 | 999) || (!is_json && head.contains("Too Many Requests")) {
         let retry_after = reply.retry_after.unwrap_or_default();
         return Err(BrokerError::new(NAME, BrokerErrorKind::RateLimited, "").after(retry_after));
@@ -226,7 +225,7 @@ fn top(reply: &Reply) -> Result<Top<'_>, BrokerError> {
     json::parse(&reply.body).ok_or_else(|| malformed("JSON of another shape"))
 }
 
-/// The results; `None` when it says that it knows nothing of that name.
+/// The results; `None` if the provider reports that it does not know the name.
 fn results<'a>(
     reply: &Reply,
     answer: Answer<'a>,
@@ -285,7 +284,7 @@ fn flat(reply: &Reply) -> Result<Spark, BrokerError> {
     Ok(Spark::Rows(rows.into_iter().map(|(symbol, row)| (symbol, said_flat(&row))).collect()))
 }
 
-/// The flat shape names no currency; the suffix of the symbol that was asked for must do.
+/// The flat shape has no currency, so the suffix of the requested symbol stands for it.
 fn said_flat(row: &Flat) -> Said {
     let (Some(times), Some(closes)) = (&row.timestamp, &row.close) else {
         return Said::Nonsense;
@@ -330,12 +329,12 @@ fn refused(reply: &Reply, fault: Option<&Fault>) -> BrokerError {
 
 // ---- Symbols
 //
-// Exchange symbols in the provider's spelling. Pure.
+// Converts exchange symbols to the provider's spelling. Pure.
 
 /// Series that the provider lists without suffix: trade-to-trade, block deals, and trusts.
 const SUFFIXES_STRIPPED: [&str; 5] = ["BE", "BZ", "BL", "IT", "RR"];
 
-/// Government securities, gold bonds and treasury bills, which it does not list.
+/// Government securities, gold bonds and treasury bills, which the provider does not list.
 const SUFFIXES_ABSENT: [&str; 3] = ["GS", "GB", "TB"];
 
 /// The rules, and the indices that follow none.
@@ -345,7 +344,7 @@ pub(crate) struct SymbolMap {
 }
 
 impl SymbolMap {
-    /// `indices`: provider's spelling by symbol, which is data and changes.
+    /// `indices` has the provider's spelling by symbol. It is data, because spellings change.
     pub(crate) fn new(indices: HashMap<Symbol, String>) -> Self {
         Self { indices }
     }

@@ -1,4 +1,4 @@
-//! The public provider's shapes and traps.
+//! Tests of the public provider's shapes and traps.
 
 use super::*;
 

@@ -1,3 +1,3 @@
-//! The server's own login of the day at a broker, and the file that its token may come from.
+//! The server's own session of the day at a broker, and the file that keeps its token.
 
 pub mod token;

@@ -1,11 +1,11 @@
-//! The server's shared session at a broker, and what is known about it.
+//! The server's shared session at a broker, and its state.
 //!
-//! Set by the settings or by activation; broker A's is read by every broker A call and by
-//! `/brokera/status`, broker B's by `/brokerb/status`. They differ in when they expire.
-//! Reads are lock-free; nothing here blocks, logs the token or talks to the broker.
+//! The settings or an activation set it. Every call to broker A and `/brokera/status` read broker
+//! A's, `/brokerb/status` reads broker B's. They expire at different times. Reads are lock-free;
+//! nothing here blocks, logs the token or calls the broker.
 //!
-//! A verdict ("dead", "no market data") is written onto the very token that the refused call used,
-//! so a late refusal of an old token cannot touch the one that replaced it.
+//! A refusal ("dead", "no market data") is recorded on the token that the call used, so a late
+//! refusal of an old token does not affect its successor.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,18 +24,17 @@ use crate::brokers::settings::BrokerASettings;
 use crate::rt::News;
 pub(crate) use crate::views::health::TokenOrigin as Origin;
 
-/// Hour of the next morning (IST) at which the broker flushes all tokens (`wire` documentation,
-/// 2.3).
+/// Hour (IST) at which the broker ends all tokens each morning (`wire` documentation, 2.3).
 const FLUSH_HOUR_IST: i8 = 6;
 
-/// A plan without market data is asked again this rarely: it changes when the operator pays for
-/// one, who then looks whether it works; and a refusal may have been the broker's mistake.
+/// Interval at which a plan without market data is tried again: the operator may have bought market
+/// data, or the refusal may have been the broker's mistake.
 const NO_PERMISSION_RETRY: SignedDuration = SignedDuration::from_mins(1);
 
 /// Broker B's sessions end after this long at the latest (`wire` documentation, 2.4).
 const BROKER_B_LIFE: SignedDuration = SignedDuration::from_hours(24);
 
-/// The slot for the one current token. The default is broker A's.
+/// The slot for the current token. The default is broker A's.
 #[derive(Debug)]
 pub struct SharedToken {
     slot: ArcSwapOption<Token>,
@@ -49,7 +48,7 @@ impl Default for SharedToken {
     }
 }
 
-/// One token, from the moment it was set. Its `Debug` shows no secret.
+/// One token and its state. Its `Debug` shows no secret.
 #[derive(Debug)]
 pub struct Token {
     access_token: SecretString,
@@ -57,27 +56,27 @@ pub struct Token {
     set_at: Timestamp,
     expires_at: Timestamp,
     origin: Origin,
-    /// Whether `set_at` is when somebody gave it. One that the settings had at the start counts as
-    /// set then, and may be older.
+    /// Whether `set_at` is the time of the login. A token that the settings had at the start counts
+    /// as set then, and may be older.
     dated: bool,
     refused: AtomicBool,
-    /// When the broker last said that the plan has no market data, in Unix milliseconds; 0 is
+    /// Time at which the broker last refused market data for the plan, in Unix milliseconds; 0 is
     /// never.
     no_permission_ms: AtomicI64,
-    /// Calls that brought market data.
+    /// Number of calls that returned market data.
     worked: AtomicU64,
 }
 
-/// A token that another node told.
+/// A token that another node sent.
 pub(crate) struct ToldToken {
     pub access_token: SecretString,
     pub api_key: SecretString,
     pub set_at: Timestamp,
-    /// Whether the other node knows that it was given then.
+    /// Whether `set_at` is known to be the time of the login.
     pub dated: bool,
 }
 
-/// Why a token that was kept over a restart is not used.
+/// The reason for not using a token that was kept over a restart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Outdated {
     #[error("it has expired")]
@@ -97,22 +96,22 @@ pub struct TokenStatus {
     pub initialized: bool,
     /// It has neither expired nor been refused.
     pub valid: bool,
-    /// Broker A's word for it; broker B's status leaves it out.
+    /// Broker A's name of the type; broker B's status leaves it out.
     pub token_type: &'static str,
     pub set_at: Option<Timestamp>,
     pub expires_at: Option<Timestamp>,
-    /// The broker said that its plan has no market data, and has given none since.
+    /// The broker reported that the plan has no market data, and has sent none since.
     pub no_permission: bool,
 }
 
 impl SharedToken {
-    /// Broker B's.
+    /// The empty slot for broker B's session.
     pub(crate) fn of_broker_b() -> Self {
         Self { slot: ArcSwapOption::empty(), expiry: broker_b_expiry, news: News::default() }
     }
 
-    /// With the token of the settings, if there is one; it counts as set at `now`, the start of the
-    /// process, because nothing tells when it was made.
+    /// A slot with the token of the settings, if there is one. It counts as set at `now`, the start
+    /// of the process, because its time is unknown.
     pub(crate) fn from_settings(settings: &BrokerASettings, now: Timestamp) -> Self {
         let shared = Self::default();
         if let (Some(token), Some(key)) = (&settings.access_token, &settings.api_key) {
@@ -121,13 +120,13 @@ impl SharedToken {
         shared
     }
 
-    /// Replaces the token by one of the settings. `set_at` is the broker's login time where it is
+    /// Replaces the token by one of the settings. `set_at` is the broker's login time if it is
     /// known.
     pub fn set(&self, access_token: SecretString, api_key: SecretString, set_at: Timestamp) {
         self.put(access_token, api_key, set_at, (Origin::Settings, true));
     }
 
-    /// Replaces the token by one that a login gave.
+    /// Replaces the token by one from a login.
     pub(crate) fn activate(
         &self,
         access_token: SecretString,
@@ -137,11 +136,11 @@ impl SharedToken {
         self.put(access_token, api_key, set_at, (Origin::Login, true));
     }
 
-    /// Replaces the token by one that the process before this one had, unless the settings, which
-    /// have these two now, say otherwise.
+    /// Replaces the token by one that the previous process kept, unless it is outdated. `api_key`
+    /// and `settings_token` are those of the current settings.
     ///
     /// # Errors
-    /// [`Outdated`]; the token that is there stays.
+    /// [`Outdated`]; the current token stays.
     pub(crate) fn take_over(
         &self,
         kept: KeptToken,
@@ -155,7 +154,7 @@ impl SharedToken {
         if api_key.map(ExposeSecret::expose_secret) != Some(kept.api_key.expose_secret()) {
             return Err(Outdated::OtherKey);
         }
-        // Settings that have none any more have no newer one.
+        // Settings without a token have no newer one.
         if settings_token.is_some() && settings_token != kept.settings_token {
             return Err(Outdated::NewerSettings);
         }
@@ -198,8 +197,8 @@ impl SharedToken {
         })
     }
 
-    /// Replaces `seen`, the token that was [there](Self::current), by one that another node told.
-    /// `None` if something else is there by now.
+    /// Replaces `seen`, the [current](Self::current) token that the caller read, by one that
+    /// another node sent. `None` if the token has changed since.
     pub(crate) fn replace(&self, seen: Option<&Arc<Token>>, told: ToldToken) -> Option<Arc<Token>> {
         let ToldToken { access_token, api_key, set_at, dated } = told;
         let token = self.token(access_token, api_key, set_at, (Origin::OtherNode, dated));
@@ -209,7 +208,7 @@ impl SharedToken {
         replaced.then(|| self.news.tell()).map(|()| token)
     }
 
-    /// The token that is there, whatever is known about it.
+    /// The current token, even if it is expired or refused.
     pub fn current(&self) -> Option<Arc<Token>> {
         self.slot.load_full()
     }
@@ -219,7 +218,7 @@ impl SharedToken {
         (self.expiry)(set_at)
     }
 
-    /// Tells of another token, and of what else whoever waits for one waits for.
+    /// Signals a new token. Waiting threads use it for their other events too.
     pub(crate) fn news(&self) -> &News {
         &self.news
     }
@@ -266,12 +265,13 @@ impl SharedToken {
 }
 
 impl Token {
-    /// The broker refused it as a token. Tells whether this is news.
+    /// Records that the broker refused the token. Returns whether that is new.
     pub(crate) fn mark_dead(&self) -> bool {
         !self.refused.swap(true, Ordering::AcqRel)
     }
 
-    /// The broker accepts it but its plan has no market data. Tells whether this is news.
+    /// Records that the broker accepts the token but its plan has no market data. Returns whether
+    /// that is new.
     pub(crate) fn mark_no_permission(&self, now: Timestamp) -> bool {
         self.no_permission_ms.swap(now.as_millisecond(), Ordering::AcqRel) == 0
     }
@@ -281,13 +281,13 @@ impl Token {
         self.set_at
     }
 
-    /// The broker gave market data for it.
+    /// Records that the broker sent market data.
     pub(crate) fn mark_works(&self) {
         self.no_permission_ms.store(0, Ordering::Release);
         self.worked.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Number of calls for which the broker gave market data.
+    /// Number of calls that returned market data.
     pub(crate) fn worked(&self) -> u64 {
         self.worked.load(Ordering::Acquire)
     }
@@ -297,12 +297,12 @@ impl Token {
         self.origin
     }
 
-    /// Whether it is known when it was given; otherwise it may be older than it was set.
+    /// Whether the time of its login is known; otherwise it may be older than [`Self::set_at`].
     pub(crate) fn is_dated(&self) -> bool {
         self.dated
     }
 
-    /// Whether the next process has it from this one alone.
+    /// Whether the next process can get it only from this one.
     pub(crate) fn is_to_keep(&self) -> bool {
         self.origin != Origin::Settings && self.dated
     }
@@ -317,7 +317,7 @@ impl Token {
         now < self.expires_at && !self.is_refused()
     }
 
-    /// The parts that the next process needs, in copies that are wiped.
+    /// The parts that the next process needs, in memory that is wiped.
     pub fn to_keep(&self, broker: Broker, settings_token: Option<Fingerprint>) -> KeptToken {
         KeptToken {
             broker,
@@ -336,11 +336,11 @@ impl Token {
     /// The URL of broker A's ticker at `root`, in memory that is wiped.
     pub(crate) fn ticker_url(&self, root: &str) -> Zeroizing<String> {
         let (key, token) = (self.api_key.expose_secret(), self.access_token.expose_secret());
-        // A percent-encoded byte takes three, the names and marks under forty.
+        // A percent-encoded byte takes three bytes. Names and separators take under forty.
         let bytes = root.len() + 3 * (key.len() + token.len()) + 40;
         let mut url = Zeroizing::new(String::with_capacity(bytes));
         url.push_str(root);
-        // The root of a host has a path.
+        // A URL without a path gets the path `/`.
         if root.matches('/').count() < 3 {
             url.push('/');
         }
@@ -374,7 +374,7 @@ pub(crate) fn broker_b_expiry(login: Timestamp) -> Timestamp {
     clock::next_midnight(login).min(login.saturating_add(BROKER_B_LIFE).unwrap_or(login))
 }
 
-/// The first 06:00 IST after `login`: a token of 05:50 lives ten minutes.
+/// The first 06:00 IST after `login`. A token of 05:50 lives ten minutes.
 pub(crate) fn expiry(login: Timestamp) -> Timestamp {
     let civil = clock::zoned(login).datetime();
     let today = civil.date().at(FLUSH_HOUR_IST, 0, 0, 0);
@@ -384,12 +384,12 @@ pub(crate) fn expiry(login: Timestamp) -> Timestamp {
 
 // ---- Token file
 //
-// A token from a login that one process leaves to the next: a small document, written to
-// wiped memory and read from there.
+// The document in which one process leaves a login's token to the next. It is written to and read
+// from wiped memory.
 //
-// Pure. Nothing here knows where the document is kept, and nothing of it is ever printed.
+// Pure. Where the document is kept is decided elsewhere. Nothing of it is ever printed.
 
-/// Far above what two tokens of the brokers take; a setting may have 4096 characters.
+/// Far more than the brokers' tokens need; a setting may have 4096 characters.
 pub const DOCUMENT_BYTES_MAX: usize = 16 * 1024;
 
 const MAGIC: &[u8] = b"bhav-token";
@@ -398,12 +398,12 @@ const VERSION: u8 = 1;
 /// a fingerprint, two lengths.
 const FIXED_BYTES: usize = MAGIC.len() + 1 + 1 + 16 + 1 + 2 + 2;
 
-/// Tells whether a token of the settings is still the same, without being it.
+/// Hash of a token of the settings, to detect a change without keeping the token.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Fingerprint([u8; 32]);
 
 impl Fingerprint {
-    /// The fingerprint of a token of some hundred bits, which nobody finds by trying.
+    /// The fingerprint of a token. Tokens have some hundred bits, too many to guess.
     pub(crate) fn of(token: &SecretString) -> Self {
         Self(Sha256::digest(token.expose_secret()).into())
     }
@@ -421,18 +421,18 @@ pub struct KeptToken {
     pub broker: Broker,
     pub access_token: SecretString,
     pub api_key: SecretString,
-    /// Time at which it was first set, however many processes ago.
+    /// Time at which it was first set, in whichever process.
     pub set_at: Timestamp,
     /// The settings' own access token at that time.
     pub settings_token: Option<Fingerprint>,
 }
 
-/// It would be longer than [`DOCUMENT_BYTES_MAX`].
+/// The document would be longer than [`DOCUMENT_BYTES_MAX`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("longer than {DOCUMENT_BYTES_MAX} bytes")]
 pub struct TooLong;
 
-/// Why a document says nothing. Holds nothing of it but its version.
+/// The reason why a document cannot be read. Contains nothing of it but its version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unreadable {
     #[error("not a document of ours")]
@@ -455,7 +455,7 @@ impl KeptToken {
         if length > DOCUMENT_BYTES_MAX {
             return Err(TooLong);
         }
-        // Room for all from the start: growing would leave copies behind.
+        // Reserve all of it: a Vec that grows leaves copies behind.
         let mut document = Zeroizing::new(Vec::with_capacity(length));
         document.extend_from_slice(MAGIC);
         document.push(VERSION);
@@ -511,7 +511,7 @@ fn secret(rest: &mut &[u8]) -> Result<SecretString, Unreadable> {
     let (taken, after) = rest.split_at_checked(length).ok_or(Unreadable::Damaged)?;
     *rest = after;
     let text = std::str::from_utf8(taken).map_err(|_| Unreadable::Damaged)?;
-    // An empty one is none.
+    // Both texts are required.
     if text.is_empty() { Err(Unreadable::Damaged) } else { Ok(text.into()) }
 }
 
@@ -689,7 +689,7 @@ mod tests {
         let token = shared.replace(seen.as_ref(), told("three", true)).unwrap();
         assert!(Arc::ptr_eq(&token, &shared.current().unwrap()));
         assert!(token.is_to_keep() && token.origin() == Origin::OtherNode);
-        // The process before this one had an older one.
+        // The previous process had an older one.
         let kept = KeptToken {
             broker: Broker::A,
             access_token: "kept".into(),

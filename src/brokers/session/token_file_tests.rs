@@ -1,4 +1,4 @@
-//! The document that a process leaves: nothing lost on the way, nothing believed that is not one.
+//! Tests of the document that a process leaves: it keeps everything, and other bytes are refused.
 
 use proptest::prelude::*;
 
@@ -54,7 +54,7 @@ proptest! {
             1 => b"bhav-token",
             _ => b"bhav-token\x01a",
         };
-        // Without a panic, and if by chance it is a document, then one that would be written so.
+        // Decoding never panics, and a document that it accepts encodes to the same bytes.
         if let Ok(kept) = KeptToken::decode(&[head, &garbage].concat()) {
             let again = kept.encode().unwrap();
             prop_assert_eq!(again.as_slice(), [head, &garbage].concat());

@@ -129,7 +129,7 @@ fn accept_loop<S: Serve>(readiness: &Readiness, listener: &Listener, shared: &Ar
             Err(error) => {
                 shared.stats.accept_errors.increment();
                 // Retrying at once would burn a core. The sweeper wakes the loop at its next scan.
-                tracing::warn!(%error, "accept fails; pausing");
+                tracing::warn!(%error, "accept failed; pausing");
                 shared.slots.wake_at_next_sweep(readiness.waker());
                 while readiness.wait() & WOKEN == 0 {}
                 if shared.is_draining() {

@@ -61,7 +61,7 @@ impl<S: Serve> Connection<S> {
         let Stage::Stream(open) = std::mem::take(&mut self.stage) else { return };
         let OpenStream { frames, framing, place } = *open;
         if let Err(error) = self.socket.limit_unsent(UNSENT_BYTES_MAX, DEAD_PEER) {
-            tracing::debug!(%error, "unsent bytes of a stream not limited");
+            tracing::debug!(%error, "cannot limit the unsent bytes of a stream");
         }
         self.slot.mark_stream(frames.shows());
         let now_ms = self.shared.slots.now_ms();
