@@ -81,7 +81,7 @@ pub(crate) fn logout(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -
             "Logged out everywhere; every token of this account is refused from now on.",
         ),
     };
-    // A browser is logged out even where that could not be stored.
+    // The browser's cookie is deleted even if the logout could not be stored.
     ended.map_err(|error| Problem::from(error).with("Set-Cookie", cleared.clone()))?;
     reply_and_set(200, &Message { message }, &[cleared], reply);
     Ok(())
@@ -116,7 +116,7 @@ pub(super) fn erase(state: &State, call: &Call<'_>, reply: &mut Response<'_>) ->
     fields.done()?;
     let client = call.request.client_address();
     let erased = state.auth.erase(call.caller(), password, client)?;
-    // No client can ask for the user's cached responses any more, but they must not stay in memory.
+    // No client can request the user's cached responses any more, but they must not stay in memory.
     state.portfolio.answers.invalidate(call.caller().id.0);
     let deleted = ErasedRows {
         holdings: erased.portfolio.holdings,
@@ -196,17 +196,17 @@ fn reply_and_set(status: u16, view: &impl Serialize, cookies: &[String], reply: 
 
 // ---- Cookie
 //
-// The cookie that a login sets where a page asks for it: scripts cannot read it, and no other
-// site's request carries it.
+// The cookie that a login sets if the page asks for one. Scripts cannot read it, and requests from
+// other sites do not carry it.
 
-/// Path to which a browser sends the proof of an earlier login: the next login alone.
+/// Path to which a browser sends the proof of an earlier login: only the next login.
 const EARLIER_PATH: &str = "/api/auth/login";
 
-/// A login that answers with a cookie in place of a token.
+/// A login that answers with a cookie instead of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LoginCookie {
-    /// Only sent over TLS. So exactly where the page came by TLS: over plain HTTP to the name of
-    /// another machine, browsers drop a cookie that says it.
+    /// Whether the cookie has `Secure`. Set exactly if the page came over TLS, because over plain
+    /// HTTP from another machine browsers drop such a cookie.
     secure: bool,
 }
 
@@ -220,8 +220,8 @@ impl LoginCookie {
         Wanted(fields.flag("cookie"))
     }
 
-    /// The values of `Set-Cookie`: with the session's token, and with the proof of this login that
-    /// stays when the token has ended.
+    /// The values of `Set-Cookie`: the session's token, and the proof of this login, which outlives
+    /// the token.
     pub(super) fn set(self, session: &Session) -> [String; 2] {
         [
             written(COOKIE, &session.token, "/", TOKEN_LIFE_S, self.secure),
@@ -234,8 +234,8 @@ impl Wanted {
     /// The cookie to set; `None` if the client does not want one.
     ///
     /// # Errors
-    /// 403 for a page of another site: it could log its visitors in to an account of its own, who
-    /// would then leave their data there.
+    /// 403 for a page of another site. It could log its visitors in to its own account, where they
+    /// would leave their data.
     pub(super) fn admitted(
         self,
         state: &State,
@@ -269,8 +269,8 @@ pub(crate) fn proof_cleared(request: &Request<'_>) -> String {
     written(EARLIER_COOKIE, "", EARLIER_PATH, 0, is_secure(request))
 }
 
-/// Whether the page came by TLS. Browsers name its origin in every POST and DELETE by script, so
-/// no header of a proxy has to be trusted.
+/// Whether the page came over TLS. Browsers send its origin with every POST and DELETE by script,
+/// so no proxy's header has to be trusted.
 fn is_secure(request: &Request<'_>) -> bool {
     request.origin().is_some_and(|origin| origin.starts_with(b"https://"))
 }
@@ -282,7 +282,7 @@ fn written(name: &str, value: &str, path: &str, life_s: i64, secure: bool) -> St
 
 // ---- Session
 //
-// `GET /api/auth/session`: who is logged in.
+// `GET /api/auth/session`: the user who is logged in.
 //
 // Always 200: a page asks at every visit, and a guest is no error. Parks only to read the user of
 // a valid token from the store.

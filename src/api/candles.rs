@@ -1,8 +1,8 @@
 //! `GET /api/market/candles`: the newest stored daily candles of a symbol.
 //!
-//! Answered from memory. A symbol that is not there, or was read too long ago, is read from the
-//! store once, serialised on the portfolio lane, and kept. For clients that accept it the document
-//! is compressed there once, and kept too.
+//! Answered from memory. A symbol that is missing, or was read too long ago, is read from the store
+//! once, serialised on the portfolio lane, and kept. For clients that accept it the document is
+//! compressed there once, and kept too.
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -53,8 +53,8 @@ pub(super) fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> 
     send_tagged(call, &etag, &[("Cache-Control", PUBLIC), ("Vary", POLICY.vary)], reply)
 }
 
-/// The document with the newest `days` candles in all codings. `None` where it is small, or nobody
-/// has time to compress it now: it is sent as it is then.
+/// The document with the newest `days` candles in all codings. `None` if it is small or the lane is
+/// busy; it is then sent uncompressed.
 fn compressed(
     state: &State,
     symbol: &Symbol,
@@ -96,7 +96,7 @@ fn document(state: &State, symbol: &Symbol) -> Result<Option<Arc<CandlesDocument
             kept.keep(symbol, document.clone(), state.clock.monotonic_ms());
             Ok(document)
         }
-        // Candles change once a day, so those of before the failure are most likely current.
+        // Candles change once a day, so the old ones are most likely current.
         Err(problem) => older.ok_or(problem),
     }
 }
@@ -149,12 +149,12 @@ const SYMBOLS_MAX: usize = 512;
 /// Time for which candles are served before they are read again. A new one comes once a day.
 const LIFE_MS: u64 = 30_000;
 
-/// Compressed documents: as many again. A client may ask for any number of days of any symbol, so
-/// they are bounded for themselves. Each is some 40 KiB for the usual 250 days and 90 KiB for 600.
+/// Most compressed documents. They have a limit of their own, because a client may request any
+/// number of days. Each is some 40 KiB for the usual 250 days and 90 KiB for 600.
 const COMPRESSED_MAX: usize = 512;
 
-/// Reads, and documents being compressed, under way at once. Each is about a millisecond of the
-/// store's and of the lane's time.
+/// Most reads and compressions at once. Each takes about a millisecond of the store's or the lane's
+/// time.
 const READS_MAX: usize = 8;
 
 /// The candles of symbols that clients asked for.
@@ -163,7 +163,7 @@ pub(crate) struct KeptCandles {
     symbols: Mutex<BoundedMap<Symbol, Entry>>,
     /// By symbol and number of candles.
     compressed: Mutex<BoundedMap<(Symbol, usize), Compressed>>,
-    /// Times that a compressed document was put in or looked up.
+    /// Number of uses of compressed documents, for their order.
     uses: AtomicU64,
     counts: [LookUps; 2],
     reads: Arc<AtomicUsize>,
@@ -214,7 +214,7 @@ struct Entry {
 /// A symbol's candles in memory. The permit to read is `None` if too many reads are under way.
 pub(super) enum Found {
     Fresh(Option<Arc<CandlesDocument>>),
-    /// Read too long ago. One request at a time gets a permit.
+    /// Read too long ago. One request at a time gets a permit to read again.
     Old(Option<Arc<CandlesDocument>>, Option<Permit>),
     Absent(Option<Permit>),
 }
@@ -254,7 +254,7 @@ impl KeptCandles {
         }
         let permit = self.permit();
         if permit.is_some() {
-            // Others are answered with these until this read has ended, or for as long again.
+            // Other requests get these until this read has ended, or for the same time again.
             entry.until_mono_ms = now_mono_ms + LIFE_MS;
         }
         Found::Old(document, permit)
@@ -267,7 +267,7 @@ impl KeptCandles {
         now_mono_ms: u64,
     ) {
         let entry = Entry { document, until_mono_ms: now_mono_ms + LIFE_MS };
-        // Worth least: symbols without candles, then those read longest ago.
+        // Evicted first: symbols without candles, then those read longest ago.
         let worth = |entry: &Entry| Some((entry.document.is_some(), entry.until_mono_ms));
         self.symbols.lock().insert(symbol.clone(), entry, worth);
     }
@@ -294,7 +294,7 @@ impl KeptCandles {
     pub(super) fn keep_compressed(&self, symbol: &Symbol, count: usize, variants: &Arc<Variants>) {
         let used = self.uses.fetch_add(1, Ordering::Relaxed);
         let kept = Compressed { variants: Arc::clone(variants), used };
-        // Worth least: those used longest ago.
+        // Evicted first: those used longest ago.
         let worth = |kept: &Compressed| Some(kept.used);
         self.compressed.lock().insert((symbol.clone(), count), kept, worth);
     }

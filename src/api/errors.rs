@@ -1,7 +1,6 @@
-//! The one place where errors of lower layers become answers. Their cause goes along for the log.
-//! Pure.
+//! Turns the errors of lower layers into answers, with their cause for the log. Pure.
 //!
-//! The broker's own words go into the log and are never shown, for brokers put anything into them.
+//! The broker's own text goes into the log and is never shown, because it may contain anything.
 
 use std::time::Duration;
 
@@ -28,7 +27,7 @@ impl From<StoreError> for Problem {
                     Problem::new(400, "email_taken", "This e-mail is registered already.");
                 return problem.field("email", "Registered already.");
             }
-            // Registration tells it by a code of its own.
+            // Registration reports it with a code of its own.
             StoreError::NotFirst => Problem::internal(),
             StoreError::NoSuchUser => return unidentified(Unidentified::Invalid),
             StoreError::TooMany { what, limit } => {
@@ -36,14 +35,14 @@ impl From<StoreError> for Problem {
                 return Problem::new(409, "limit_reached", detail);
             }
             StoreError::NotAsExpected => return Problem::precondition_failed(),
-            // Only the leader's own writes are refused so, and no request makes one.
+            // Only writes of the leader get this error, and no request makes one.
             StoreError::Deposed => Problem::internal(),
             StoreError::TurnLost => {
                 let detail = "Another sync or deletion of yours came first, since this one took \
                               too long; nothing was stored.";
                 Problem::unavailable("store_busy", detail, SOON_S)
             }
-            // The sync itself says whose portfolio is whose.
+            // The sync handler answers this case itself.
             StoreError::OtherBrokerUser { .. } => Problem::internal(),
             StoreError::Busy => Problem::unavailable("store_busy", busy, SOON_S),
             StoreError::Late => {
@@ -60,7 +59,7 @@ impl From<StoreError> for Problem {
 impl From<AccountError> for Problem {
     fn from(error: AccountError) -> Self {
         match error {
-            // One code for all of the embedded lists; the words say which kind it is.
+            // One code for all embedded lists; the detail has the kind.
             AccountError::WeakPassword(weakness) => {
                 let detail = format!("This password is {}; choose another.", weakness.as_str());
                 match weakness {
@@ -129,7 +128,8 @@ pub(super) fn unidentified(why: Unidentified) -> Problem {
 
 // ---- Portfolio
 //
-// Why a portfolio's answer could not be made, or a user has to wait before the broker is asked.
+// Answers if a portfolio's response could not be computed, or if the user has to wait before a call
+// to the broker.
 
 /// `Retry-After` of a full queue, or of another request of the same user.
 const BUSY_RETRY_S: u64 = 5;
@@ -149,7 +149,7 @@ impl From<export::Crowded> for Problem {
     }
 }
 
-/// The user has tried to sync too often; nothing was asked of a broker.
+/// The user has tried to sync too often; no broker was called.
 pub(super) fn too_many_attempts(throttled: TooEarly) -> Problem {
     let detail = "You have tried to sync too often; the code was not used.";
     let wait = Duration::from_millis(throttled.retry_after_ms);
@@ -175,8 +175,8 @@ pub(super) fn in_progress() -> Problem {
     Problem::new(409, "sync_in_progress", detail).with("Retry-After", BUSY_RETRY_S.to_string())
 }
 
-/// The code belongs to another person at the broker than the portfolio that is stored. By now it is
-/// used: the broker alone knows whose it is.
+/// The code belongs to another person at the broker than the stored portfolio. The code is used up,
+/// because only the broker knows its owner.
 pub(super) fn broker_user_changed(broker: Broker, kept: &str, sent: &str) -> Problem {
     let detail = format!(
         "The code is of the user {} at {}, and the portfolio stored here of the user {}; nothing \
@@ -189,7 +189,7 @@ pub(super) fn broker_user_changed(broker: Broker, kept: &str, sent: &str) -> Pro
     Problem::new(409, "broker_user_changed", detail)
 }
 
-/// First and last letter: enough for who knows both ids, and of no use to others.
+/// First and last letter: enough for a user who knows both ids, useless to others.
 fn masked(id: &str) -> String {
     let mut letters = id.chars();
     match (letters.next(), letters.next_back(), letters.count()) {
@@ -224,11 +224,11 @@ pub(super) fn portfolio_busy() -> Problem {
 //
 // - A key that is refused, lacks a permission or is called from an unregistered address: 401, 403
 // and 502 for a sync, 409 for an activation. A user sends the key and can send another. The
-// server's own key is a setting, which no further request mends.
+// server's own key is a setting, which no request can change.
 // - A broker that is unavailable and names no time: a sync has `Retry-After: 30`, an activation
 // has none. Programs repeat syncs. An activation is made by a person, who reads the log.
-// - The words. A user may sync with both brokers and wants to know what became of the data. The
-// administrator has just called one broker and wants to know what became of the code.
+// - The text. A user may sync with both brokers and wants to know the state of the data. The
+// administrator has just called one broker and wants to know the state of the code.
 
 /// `Retry-After` for a user if the broker names no time.
 const BROKER_RETRY: Duration = Duration::from_secs(30);
@@ -243,7 +243,7 @@ pub(super) enum BrokerRoute {
     Activation,
 }
 
-/// The answer to a sync or an activation that brought nothing. The error goes along for the log.
+/// The answer to a failed sync or activation, with the error for the log.
 pub(super) fn broker_problem(error: BrokerError, broker: Broker, route: BrokerRoute) -> Problem {
     let (status, code, detail) = row(error.kind, route);
     let wait = match (error.retry_after(), code, route) {
@@ -265,14 +265,14 @@ pub(super) fn broker_problem(error: BrokerError, broker: Broker, route: BrokerRo
     problem.because(error)
 }
 
-/// The call to the broker waited too long for a thread, so the broker was not asked.
+/// The call waited too long for a thread, so the broker was not called.
 pub(super) fn broker_timed_out(broker: Broker, route: BrokerRoute) -> Problem {
     let detail = "the time that it may wait for a thread";
     broker_problem(BrokerError::new(broker.name(), Kind::TimedOut, detail), broker, route)
 }
 
-/// The table: status, code and words. `{broker}` stands for the broker's name, `{s}` for the
-/// seconds to wait.
+/// The table: status, code and text. `{broker}` stands for the broker's name, `{s}` for the seconds
+/// to wait.
 fn row(kind: Kind, route: BrokerRoute) -> (u16, &'static str, &'static str) {
     let words = |sync, activation| match route {
         BrokerRoute::Sync => sync,
@@ -319,7 +319,8 @@ fn row(kind: Kind, route: BrokerRoute) -> (u16, &'static str, &'static str) {
                 "The broker did not answer in time.",
             ),
         ),
-        // A request that was refused as such is ours: whoever called has nothing to mend.
+        // The broker refused the request itself. That is our fault, and the client cannot change
+        // it.
         Kind::Malformed | Kind::Refused => (
             502,
             "broker_answer_invalid",
@@ -416,7 +417,7 @@ mod broker_tests {
     /// Status and code.
     type Told = (u16, &'static str);
 
-    /// Every kind, with what a user and the administrator are answered.
+    /// Every kind, with the answers to a user and to the administrator.
     const TABLE: &[(Kind, Told, Told)] = &[
         (Kind::CodeRefused, (401, "broker_session_invalid"), (401, "broker_session_invalid")),
         (Kind::TokenDead, (401, "broker_session_invalid"), (401, "broker_session_invalid")),

@@ -37,7 +37,7 @@ const NOTES_CHARS_MAX: usize = 4_000;
 const TAGS_MAX: usize = 20;
 const TAG_CHARS_MAX: usize = 40;
 
-/// Wide enough for any trade in rupees or units, and exact in the decimal type.
+/// Large enough for any trade in rupees or units, and exact in the decimal type.
 const PRICE: Amount = Amount { zero: true, whole_digits: 12, places: 6 };
 const QUANTITY: Amount = Amount { zero: false, ..PRICE };
 
@@ -268,7 +268,7 @@ fn days_of(date: Date) -> i32 {
 
 // ---- Search
 //
-// `GET /api/journal/search`: the entries that fit, and what the pairs among them came to.
+// `GET /api/journal/search`: the matching entries, and the results of the pairs among them.
 //
 // Reads the whole journal, which has a limit, because pairs are matched over all of it: a sale of
 // this month may close a purchase of the last.
@@ -276,7 +276,7 @@ fn days_of(date: Date) -> i32 {
 /// Length of a date such as 2026-11-20.
 const DATE_CHARS: usize = 10;
 
-/// Entries that are read at once; the store cuts a page of long ones.
+/// Entries read at once. The store shortens a page of long ones.
 const READ_AT_ONCE: usize = 1_000;
 
 /// Conditions on an entry. A field that is not given accepts everything.
@@ -356,7 +356,7 @@ fn text(query: &[u8], name: &'static str, chars_max: usize) -> Result<Option<Str
     Ok(found.filter(|text| !text.is_empty()))
 }
 
-/// Empty text is no date: unlike words to look for, an end of the time is not left open by it.
+/// A limit of the dates. Unlike an empty search text, an empty date is an error.
 fn date(query: &[u8], name: &'static str) -> Result<Option<Date>, Problem> {
     parameter(query, name, "A date, YYYY-MM-DD.", |text| {
         text.trim().parse().ok().filter(|_| text.trim().len() == DATE_CHARS)
@@ -389,7 +389,7 @@ fn found(
     })
 }
 
-/// A pair counts if it was closed in the time, and either of its trades is marked as wanted: most
+/// A pair counts if it was closed within the dates and either of its trades matches, because most
 /// people note a strategy when they open a position.
 fn summary(entries: &[JournalEntry], filters: &Filters, kept: &[&JournalEntry]) -> JournalSummary {
     let oldest_first: Vec<_> = entries.iter().rev().collect();
@@ -424,7 +424,7 @@ fn trade(entry: &JournalEntry) -> NotedTrade<'_> {
     }
 }
 
-/// `None` where an amount is not known, or the sum has too many digits.
+/// `None` if an amount is unknown, or the sum has too many digits.
 fn sum(mut amounts: impl Iterator<Item = Option<Decimal>>) -> Option<Decimal> {
     amounts.try_fold(Decimal::ZERO, |sum, amount| sum.checked_add(amount?))
 }

@@ -3,7 +3,7 @@
 //! [`ROUTES`] lists every route. Handlers run on the edge, receive [`State`] as an argument and
 //! answer through [`Response`](crate::http::Response). A handler that refuses returns a
 //! [`Problem`](crate::http::Problem), and the router sends and logs it in one place. Handlers never
-//! block. The comment of a handler says for what it parks.
+//! block. A handler's comment says why it parks.
 
 mod account;
 pub(crate) mod activation;

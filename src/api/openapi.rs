@@ -1,5 +1,5 @@
 //! `GET /api/openapi.json`: the OpenAPI description of every route, from the file `openapi.json`
-//! beside this one. A test generates that file from the routes and the views (`openapi_tests.rs`).
+//! next to this one. A test generates that file from the routes and the views (`openapi_tests.rs`).
 //!
 //! Prepared once at the start, in every content coding; the edge picks one and copies it out. Tests
 //! compare it with the routes and with real answers.
@@ -20,7 +20,7 @@ impl Document {
     /// Compresses the document, which takes some milliseconds. Called at the start, not on the
     /// edge.
     pub(crate) fn new() -> Self {
-        // Kept as long as the process runs, so it has no `Date` header.
+        // Prepared once for the life of the process, so without a `Date` header.
         Self(Variants::new(JSON, &POLICY))
     }
 }

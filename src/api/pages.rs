@@ -12,7 +12,7 @@ use crate::http::document::variants::{Coding, preferred_coding};
 use crate::http::{Method, Problem, Request, Response};
 use crate::web::File;
 
-/// Content of a path of the dashboard.
+/// The content at a path of the dashboard.
 #[derive(Clone, Copy)]
 pub(super) enum Place {
     File(&'static File),
@@ -21,7 +21,7 @@ pub(super) enum Place {
 }
 
 impl Place {
-    /// The place of a path; `None` if there is none, or the dashboard is switched off.
+    /// The content at a path; `None` if there is none or the dashboard is switched off.
     pub(super) fn at(state: &State, path: &[u8]) -> Option<Self> {
         let site = state.site?;
         match path {
@@ -31,7 +31,7 @@ impl Place {
         }
     }
 
-    /// The methods that it takes, as in the header `Allow`.
+    /// The methods that it accepts, for the header `Allow`.
     pub(super) fn allowed_methods(self) -> &'static str {
         match self {
             Self::File(_) | Self::Return(Broker::A) => "GET, HEAD, OPTIONS",
@@ -63,8 +63,8 @@ impl Place {
     }
 }
 
-/// Parks once in the life of a process for each file, while it is compressed. Where nobody has time
-/// for that, it is sent as it is.
+/// Parks once for each file in the life of a process, while it is compressed. If the lane is busy
+/// the file is sent uncompressed.
 fn send(
     state: &State,
     file: &'static File,
@@ -83,15 +83,15 @@ fn send(
 
 // ---- Broker return
 //
-// `/return/a` and `/return/b`: where a broker's login sends the browser, with a one-time code.
+// `/return/a` and `/return/b`: a broker's login sends the browser here with a one-time code.
 //
-// The answer leads to the page of the sync, with the code behind `#`: browsers send that part to
-// no server, so it stands in no log. The page fills the code in and sends nothing by itself, since
-// anybody can send a visitor here with a code of their own.
+// The answer redirects to the page of the sync, with the code behind `#`. Browsers send that part
+// to no server, so it gets into no log. The page fills in the code but sends nothing by itself,
+// because anyone can send a visitor here with a code of their own.
 
-/// The form that broker B's login may send has one field.
+/// Largest form. Broker B's login may send one, with one field.
 const FORM_BYTES_MAX: usize = 4 * 1024;
-/// Brokers' codes have some tens of characters.
+/// Longest code. Brokers' codes have some tens of characters.
 const CODE_BYTES_MAX: usize = 512;
 
 /// Sends the browser on to the page of the sync.

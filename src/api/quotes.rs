@@ -31,7 +31,7 @@ use crate::views::values::Day;
 /// Symbols per request (contract, section 8), counted as sent.
 const SYMBOLS_MAX: usize = 50;
 
-/// `Retry-After` if a feed that could be asked did not answer in time.
+/// `Retry-After` if an available feed did not answer in time.
 const RETRY_AFTER_S: u64 = 5;
 
 const HEADERS: &[(&str, &str)] = &[("Cache-Control", "no-cache")];
@@ -61,8 +61,7 @@ struct Pass {
     unavailable: Vec<Symbol>,
     /// Symbols without an entry in L1. Symbols that L1 knows not to exist are not among them.
     missing: Vec<Symbol>,
-    /// Symbols whose quote is stale and which nothing refreshes, because no client asked for them
-    /// lately.
+    /// Symbols whose quote is stale and not refreshed, because no client requested them lately.
     cold: Vec<Symbol>,
 }
 
@@ -129,11 +128,11 @@ fn join(
     Ok(pass)
 }
 
-/// Symbols that a feed can be asked for.
+/// Symbols that a feed may have.
 pub(super) struct Fetchable {
     /// Symbols of the instrument list.
     pub(super) listed: Vec<Symbol>,
-    /// Others, of which a few are tried.
+    /// Other symbols, of which a few are tried.
     pub(super) probed: Vec<Symbol>,
 }
 
@@ -149,8 +148,8 @@ impl Fetchable {
     }
 }
 
-/// How long missing symbols are waited for. If no feed can answer in time it is 0, but the symbols
-/// are registered for the next poll.
+/// Wait for missing symbols. It is 0 if no feed can answer in time; the symbols are still
+/// registered for the next poll.
 pub(super) fn wait_ms(state: &State) -> u64 {
     let answering = state.answer_in_ms.load(Ordering::Relaxed) == 0;
     if answering { state.miss_wait_ms } else { 0 }

@@ -16,7 +16,7 @@ use crate::rt::News;
 /// Bytes of a path that a log line shows. The longest route has a third of this.
 const LOGGED_PATH_BYTES_MAX: usize = 160;
 
-/// Paths to which brokers' logins send a browser, with the code in the query or in the body.
+/// Paths to which brokers' logins send a browser, with a code in the query or the body.
 const PATHS_OF_CODES: &[&[u8]] = &[b"/return/a", b"/return/b"];
 
 /// Kind of the requests for the dashboard's pages and files in the statistics: after all routes.
@@ -69,7 +69,7 @@ impl Api {
         }
     }
 
-    /// Answers what is no route: a page of the dashboard, or nothing.
+    /// Answers a path that is not a route: a page of the dashboard, or 404.
     fn page(&self, path: &[u8], request: &Request<'_>, reply: &mut Response<'_>) -> Handled {
         let Some(place) = Place::at(&self.state, path) else {
             return Err(Problem::new(404, "not_found", "There is nothing at this path."));
@@ -165,8 +165,8 @@ impl Serve for Api {
     }
 }
 
-/// The path as the log shows it; `normal` is its normal form, if that is another. What follows the
-/// paths to which brokers send a browser is left out, since it may be a one-time code.
+/// The path for the log; `normal` is its normal form, if that differs. Anything after a path to
+/// which brokers send a browser is left out, because it may be a one-time code.
 pub(super) fn shown(path: &[u8], normal: Option<&[u8]>) -> String {
     if !PATHS_OF_CODES.contains(&path) {
         let lower = normal.unwrap_or(path).to_ascii_lowercase();
@@ -247,7 +247,7 @@ impl Pattern {
     }
 }
 
-/// Refuses a change that this API cannot make as requested: of a part of a resource (RFC 9110
+/// Refuses a change that this API cannot make as requested: to a part of a resource (RFC 9110
 /// 14.5), or with a precondition on a resource that cannot be read and so has no state (13.1.1).
 /// Preconditions on readable resources are checked where they are changed.
 fn refuse_unsupported_change(route: &Route, request: &Request<'_>) -> Result<(), Problem> {
@@ -330,8 +330,7 @@ impl CorsInForce {
         self.is_any_allowed.store(!origins.is_empty(), Ordering::Release);
     }
 
-    /// A function of its own, because the load takes the address of a thread-local and the caller
-    /// may park.
+    /// Separate, because the load takes the address of a thread-local and the caller may park.
     #[inline(never)]
     pub(crate) fn load(&self) -> Arc<Cors> {
         self.cors.load_full()
@@ -370,9 +369,8 @@ impl Cors {
     }
 
     /// Whether a request with a cookie can be trusted to come from the user's intent: it changes
-    /// nothing, or it comes from this site or an allowed origin. A request that does not say where
-    /// it comes from is not trusted. Clients other than browsers send the header `Authorization`
-    /// instead.
+    /// nothing, or it comes from this site or an allowed origin. A request without an origin is not
+    /// trusted. Clients other than browsers send the header `Authorization` instead.
     pub(crate) fn trusts(&self, request: &Request<'_>) -> bool {
         if matches!(request.method(), Method::Get | Method::Head | Method::Options) {
             return true;

@@ -1,4 +1,4 @@
-//! The table of routes: who may use each, and what it does.
+//! The table of routes, with the callers that may use each.
 //!
 //! Constant data. Tests compare the documents, OPTIONS and the OpenAPI description with it.
 

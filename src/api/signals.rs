@@ -1,5 +1,5 @@
 //! `GET /api/signals` and `GET /api/signals/record`: prepared documents that are copied out. A
-//! filtered list is made from memory; it has some dozen rows.
+//! filtered list, of some dozen rows, is made from memory.
 
 use super::state::State;
 use crate::api::body::{ONCE, invalid, once, whole};

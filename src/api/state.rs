@@ -46,7 +46,7 @@ pub struct State {
     /// Daily candles that clients asked for.
     pub(crate) candles: KeptCandles,
     pub l1: Arc<L1>,
-    /// Symbols that L1 lacks, and the requests that wait for them.
+    /// Symbols missing from L1, and the requests that wait for them.
     pub pending: Pending,
     pub instruments: Arc<ArcSwap<InstrumentList>>,
     pub health: Arc<ArcSwapOption<Prepared>>,
@@ -84,7 +84,7 @@ impl State {
         self.calendar.load().market_day(now)
     }
 
-    /// The calendar of now, for what computes with it elsewhere; a reload may bring another.
+    /// The current calendar, for computations elsewhere. A reload may replace it.
     #[inline(never)]
     pub(super) fn calendar(&self) -> Arc<MarketCalendar> {
         self.calendar.load_full()
@@ -103,9 +103,9 @@ impl State {
 
 // ---- Call
 //
-// One call of a handler: its request and its caller, and who may call which route.
+// One call of a handler: its request and its caller, and the kinds of callers of a route.
 
-/// A request with what the router found out about it.
+/// A request with the router's findings about it.
 pub struct Call<'a> {
     pub request: Request<'a>,
     /// The caller; present for every route with [`Access::User`].
@@ -155,8 +155,7 @@ pub(super) fn reply_with(status: u16, view: &impl Serialize, reply: &mut Respons
     reply.send(status, JSON, &[NO_STORE]);
 }
 
-/// Sends the JSON in the body of `reply`, whose `ETag` is `etag`, as the request's preconditions
-/// ask for it.
+/// Sends the JSON in the body of `reply` with the `ETag` `etag`, after the request's preconditions.
 pub(super) fn send_tagged(
     call: &Call<'_>,
     etag: &str,

@@ -1,7 +1,7 @@
 //! `GET /api/index/stream`: the snapshot as server-sent events, whole at first and after each
-//! change, and with `symbols` their quotes beside it. The id of a snapshot's event is the content
-//! hash in its ETag, so a client that comes back with the id of the current snapshot gets nothing
-//! until the next change. Quotes have no id: a client that comes back gets them all.
+//! change, and with `symbols` also their quotes. The id of a snapshot's event is the content hash
+//! in its ETag, so a client that comes back with the id of the current snapshot gets nothing until
+//! the next change. Quotes have no id: a client that comes back gets them all.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -34,11 +34,11 @@ pub(crate) const SNAPSHOT_EVENT: &str = "snapshot";
 /// three seconds after a connection is lost.
 const OPENING: &[u8] = b"retry: 3000\n: bhav\n\n";
 
-/// An event and not a comment: browsers do not show comments to scripts, so these could not tell a
-/// dead line from a quiet one.
+/// An event and not a comment, because browsers hide comments from scripts, which could then not
+/// tell a dead connection from a quiet one.
 const HEARTBEAT_EVENT: &str = "beat";
 
-/// `Retry-After` at the limit of streams. They live for an hour, but readers come and go.
+/// `Retry-After` at the limit of streams. Streams live for an hour, but some end sooner.
 const RETRY_AFTER_S: u64 = 10;
 
 /// Places that a stream with quotes takes among all streams and among those of its address.
@@ -66,10 +66,10 @@ impl EventStreams {
         }
     }
 
-    /// Makes the events of quotes that have changed. On the thread `fan-out`.
+    /// Makes the events of changed quotes, on the thread `fan-out`.
     pub(super) fn refresh(&self, state: &State) -> Refreshed {
-        // Of what is published and not of the counter, which is ahead for a moment: a walk in it
-        // would show the state before.
+        // The number of the published document, not the counter, which is ahead for a moment. A
+        // walk in that moment would send the previous state.
         let states = self.snapshot.load().as_ref().map_or(0, |current| current.number() + 1);
         let snapshot_changed = self.shown_states.swap(states, Ordering::Relaxed) != states;
         let is_watching = self.choices.count() > 0;
@@ -82,7 +82,7 @@ impl EventStreams {
         Refreshed { changed, is_watching }
     }
 
-    /// The choices of symbols that streams show quotes of.
+    /// The choices of symbols whose quotes streams send.
     pub fn choices(&self) -> &Choices {
         &self.choices
     }
@@ -96,7 +96,7 @@ pub(super) fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> 
         Some(_) => Some(symbols(query)?),
         None => None,
     };
-    // A stream has no state that could be named.
+    // A stream has no state for an `ETag`.
     if request.preconditions().judge(None)? == Verdict::NotModified {
         reply.body();
         reply.send(304, "", &[("Cache-Control", "no-store, no-transform")]);
@@ -138,7 +138,7 @@ pub(super) fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> 
 type Tag = [u8; 2 * ETAG_HASH_BYTES];
 
 /// The id of the last event that the client has: by header, or by query, because a browser cannot
-/// set the header of its first request. One that cannot be an id is like one that is not there.
+/// set the header of its first request. A text that cannot be an id counts as absent.
 fn last_event(request: &Request<'_>) -> Option<Tag> {
     let mut sent = request.headers("last-event-id");
     match (sent.next(), sent.next()) {
@@ -222,19 +222,20 @@ impl Frames for QuoteFrames {
 
 // ---- Choice
 //
-// A choice of symbols whose quotes streams show, and the events that carry them. All streams with
+// A choice of symbols whose quotes streams send, and the events that carry them. All streams with
 // the same choice send the same frames.
 //
-// The first event of a stream has every symbol, later ones those that have changed. Who has missed
-// one gets every symbol again: nothing is queued.
+// The first event of a stream has every symbol, later ones those that have changed. A client that
+// missed one gets every symbol again; nothing is queued.
 //
 // The first state is made on the edge, when the first stream opens. Afterwards only the thread
-// `fan-out` looks at the quotes and makes frames; the edge clones an `Arc` of each.
+// `fan-out` reads the quotes and makes frames; the edge clones an `Arc` of each.
 
 /// Name of the event that carries quotes.
 const QUOTES_EVENT: &str = "quotes";
 
-/// Symbols without a quote are asked for again after this, as clients of live prices are told to.
+/// Interval at which symbols without a quote are requested again, the same as `Retry-After` for
+/// live prices.
 const ASK_AGAIN_MS: u64 = 5_000;
 
 /// State of a symbol in a stream.
@@ -245,7 +246,7 @@ enum Shown {
         open_json: Arc<[u8]>,
         stale: bool,
     },
-    /// It is being fetched, and unavailable if nothing has come until then.
+    /// The quote is being fetched. If none has arrived by then, it counts as unavailable.
     Pending {
         until_mono_ms: u64,
     },
@@ -269,7 +270,7 @@ impl Shown {
             (Self::Pending { until_mono_ms }, None) => {
                 (now_mono_ms >= *until_mono_ms).then_some(Self::Unavailable)
             }
-            // The cache had to make room.
+            // The cache has evicted it.
             (Self::Quote { .. }, None) => Some(Self::missing(wait_ms, now_mono_ms)),
         }
     }
@@ -288,25 +289,25 @@ struct Version {
     number: u64,
     /// By symbol.
     shown: Box<[Shown]>,
-    /// Difference from the state before; `None` in the first.
+    /// Event with the difference from the state before; `None` in the first.
     change: Option<CodedFrame>,
-    /// All of it, made for the first client that needs it.
+    /// Event with every symbol, made for the first client that needs it.
     whole: OnceLock<CodedFrame>,
 }
 
 /// The symbols and their current state.
 pub(super) struct Choice {
     symbols: Box<[Symbol]>,
-    /// Network of the client that came first, among whose symbols those count that may not exist.
+    /// Network of the first client. Symbols that may not exist count for it.
     client: Option<IpAddr>,
     current: ArcSwap<Version>,
-    /// Time at which symbols without a quote were last asked for.
+    /// Time at which symbols without a quote were last requested.
     asked_mono_ms: AtomicU64,
 }
 
 impl Choice {
-    /// The state of `symbols` in the cache. Symbols that it lacks, or that nobody kept fresh, are
-    /// registered with the feeds. Never parks.
+    /// The state of `symbols` in the cache. Missing symbols, and quotes that were not kept fresh,
+    /// are registered with the feeds. Never parks.
     pub(super) fn new(state: &State, symbols: Vec<Symbol>, client: Option<IpAddr>) -> Self {
         let now_mono_ms = state.clock.monotonic_ms();
         let (mut shown, lacking, cold) = first_look(state, &symbols, now_mono_ms);
@@ -335,8 +336,8 @@ impl Choice {
         }
     }
 
-    /// Looks at the quotes, which keeps them fresh, and makes the event of what has changed.
-    /// Returns whether anything has. On the thread `fan-out`.
+    /// Reads the quotes, which keeps them fresh, and makes the event of the changes. Returns
+    /// whether there are any. Runs on the thread `fan-out`.
     pub(super) fn look(&self, state: &State) -> bool {
         let now_mono_ms = state.clock.monotonic_ms();
         let current = self.current.load_full();
@@ -373,8 +374,9 @@ impl Choice {
         true
     }
 
-    /// The newest frame for a client that has the state `seen`, which becomes the current one.
-    /// `None` if it is. Never inlined: the load is bound to the thread, and the caller may park.
+    /// The newest frame for a client that has the state `seen`, and sets `seen` to the current
+    /// state. `None` if they are equal. Never inlined: the load is bound to the thread, and the
+    /// caller may park.
     #[inline(never)]
     pub(super) fn newest(&self, seen: &mut Option<u64>, coding: Coding) -> Option<Taken> {
         let current = self.current.load();
@@ -388,8 +390,8 @@ impl Choice {
         Some(Taken { frame: frames.of(coding).clone(), second: None, skipped })
     }
 
-    /// Not compressed, since it is made on the edge. Others who need it meanwhile wait for some
-    /// microseconds.
+    /// Not compressed, because it is made on the edge. Other streams that need it meanwhile wait
+    /// for some microseconds.
     fn whole<'a>(&self, version: &'a Version) -> &'a CodedFrame {
         version.whole.get_or_init(|| {
             CodedFrame::stored(&quotes_event(&self.symbols.iter().zip(&version.shown)))
@@ -397,9 +399,9 @@ impl Choice {
     }
 }
 
-/// What the cache has of each symbol; the numbers of those that it lacks, which are shown as
-/// unavailable; and those whose quote nobody kept fresh. Never inlined: the cache's pin is bound to
-/// the thread.
+/// The cached state of each symbol, the numbers of missing ones, which count as unavailable, and
+/// the symbols whose quote was not kept fresh. Never inlined: the cache's pin is bound to the
+/// thread.
 #[inline(never)]
 fn first_look(
     state: &State,
@@ -430,7 +432,7 @@ fn first_look(
 fn ask(state: &State, client: Option<IpAddr>, missing: &[Symbol]) -> Vec<Symbol> {
     let Fetchable { listed, probed } = Fetchable::among(state, missing);
     let mut asked = Vec::new();
-    // Without the wait the symbols stay registered.
+    // The symbols stay registered without a wait.
     if !listed.is_empty() && state.pending.join_listed(&listed).map(drop).is_ok() {
         asked.extend(listed);
     }
@@ -467,26 +469,27 @@ fn quotes_event<'a>(all: &(impl Iterator<Item = (&'a Symbol, &'a Shown)> + Clone
 
 // ---- Choices
 //
-// The choices of symbols that open streams show, each once, however many streams share it.
+// The choices of symbols of all open streams, each once, however many streams share it.
 //
-// Streams join and leave on the edge; the lock is held for a look-up. The thread `fan-out` lets
-// each choice look at its quotes.
+// Streams join and leave on the edge; the lock is held for a look-up. The thread `fan-out` makes
+// each choice read its quotes.
 
-/// Longest time between two looks. In it quotes may become stale without anything being stored.
+/// Longest time between two reads of the quotes, which become stale without any change in the
+/// cache.
 const LOOK_MS: u64 = 250;
 
-/// Of all choices, those that one site has brought may be one in so many. Programs of this machine
-/// and trusted proxies are not limited so.
+/// The share of one site in all choices is one in this number. Programs of this machine and trusted
+/// proxies have no such limit.
 const NETWORK_PART: usize = 10;
-/// One in so many is left to users who are logged in.
+/// One in this number is reserved for users who are logged in.
 const USERS_PART: usize = 4;
 
-/// Whose a stream is, as far as its share goes.
+/// The client of a stream, for the limits of choices.
 #[derive(Clone, Copy)]
 pub(super) struct Asker {
     /// Its network, as other limits count it; `None` if it is not known.
     pub(super) client: Option<IpAddr>,
-    /// The wider network whose share is limited; `None` where it is not.
+    /// The wider network whose share is limited; `None` if it is not limited.
     pub(super) site: Option<IpAddr>,
     /// Whether a user is logged in.
     pub(super) is_user: bool,
@@ -495,10 +498,11 @@ pub(super) struct Asker {
 /// The choices of all streams.
 pub struct Choices {
     by_name: Mutex<HashMap<Box<str>, Entry>>,
-    /// Tells the thread `fan-out` of the first one.
+    /// Wakes the thread `fan-out` for the first choice.
     news: News,
     refused: Counter,
-    /// When the quotes were looked at last, and how many the cache had stored by then.
+    /// Time of the last read of the quotes, and the number of quotes that the cache had stored by
+    /// then.
     looked_mono_ms: AtomicU64,
     looked_stored: AtomicU64,
 }
@@ -506,7 +510,7 @@ pub struct Choices {
 struct Entry {
     choice: Arc<Choice>,
     readers: usize,
-    /// The network that brought it, which it counts for; `None` where that is not limited.
+    /// The network for which the choice counts; `None` if it is not limited.
     site: Option<IpAddr>,
 }
 
@@ -526,7 +530,7 @@ impl Choices {
         self.by_name.lock().len()
     }
 
-    /// Streams refused because there were as many as may be.
+    /// Streams refused at a limit of choices.
     pub fn refused(&self) -> u64 {
         self.refused.value()
     }
@@ -534,8 +538,8 @@ impl Choices {
     /// Adds a stream that shows `symbols`, for a client.
     ///
     /// # Errors
-    /// [`StreamsFull`] if these are not among the choices and there are `choices_max`, or the
-    /// asker's share of them.
+    /// [`StreamsFull`] if the symbols are a new choice and there are already `choices_max`, or the
+    /// client's share of them.
     pub(super) fn join(
         self: &Arc<Self>,
         state: &State,
@@ -547,7 +551,7 @@ impl Choices {
         let choice = match self.enter(&name, None, asker, choices_max)? {
             Some(choice) => choice,
             None => {
-                // Made without the lock. If another stream makes the same meanwhile, one is
+                // Made without the lock. If another stream makes the same choice meanwhile, one is
                 // dropped.
                 let made = Arc::new(Choice::new(state, symbols, asker.client));
                 let entered = self.enter(&name, Some(&made), asker, choices_max)?;
@@ -587,7 +591,7 @@ impl Choices {
         Ok(None)
     }
 
-    /// Lets each choice look at its quotes if any may have changed. Returns whether some have.
+    /// Makes each choice read its quotes if any may have changed. Returns whether some have.
     pub(super) fn look(&self, state: &State) -> bool {
         let (now_mono_ms, stored) = (state.clock.monotonic_ms(), state.l1.stored());
         let is_due = now_mono_ms >= self.looked_mono_ms.load(Ordering::Relaxed) + LOOK_MS;
@@ -606,7 +610,7 @@ impl Choices {
     }
 }
 
-/// A stream's part in a choice, which ends with its last stream.
+/// A stream's share in a choice. The choice is removed with its last stream.
 pub(super) struct Member {
     choices: Arc<Choices>,
     name: Box<str>,

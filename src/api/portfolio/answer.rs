@@ -23,17 +23,17 @@ use crate::store::{AccountId, Portfolio, Store, StoreError};
 use crate::views::holdings::{SyncTimes, Totals};
 use crate::views::values::{Day, Instant, Money, Percent};
 
-/// Longest wait of a user's sync for a thread, before its own time begins.
+/// Longest wait of a user's sync for a thread. Its own time limit begins after that.
 pub(super) const SYNC_QUEUE_WAIT_MS: u64 = 10_000;
 
-/// Longest wait for a response to be computed, of rows that have been read.
+/// Longest wait for the computation of a response after its rows were read.
 pub(super) const COMPUTE_DEADLINE_MS: u64 = 2_000;
 
-/// Sends `view` from the cache. A response that is not there is computed by `write` on the
-/// portfolio lane, from what `read` gets of the store; the request parks for both. The lane's
-/// threads never wait for the store, so a slow disk holds up nobody whose rows are there. Of
-/// several nodes each asks the store first whether what it has kept is still true; a store that
-/// does not say so soon is an error, and never a reason to send something old.
+/// Sends `view` from the cache. A missing response is computed by `write` on the portfolio lane,
+/// from the rows that `read` gets from the store; the request parks for both. The lane's threads
+/// never wait for the store, so a slow disk does not delay requests whose rows are read. If there
+/// are several nodes, each first asks the store whether its cached response is current. If the
+/// store does not reply in time, that is an error; an old response is never sent.
 pub(super) fn answer<Rows: Send + 'static>(
     state: &State,
     call: &Call<'_>,
@@ -45,14 +45,14 @@ pub(super) fn answer<Rows: Send + 'static>(
     let id = call.caller().id;
     let answers = &state.portfolio.answers;
     if state.auth.is_shared() {
-        // Another node may have written since the response was kept.
+        // Another node may have written since the response was cached.
         answers.expect(id.0, state.store.portfolio_version(id)?);
     }
     let kept = answers.find(id.0, view, state.clock.monotonic_ms());
     let answer = match kept {
         Some(answer) => answer,
         None => {
-            // Before the read: a change that comes after it makes the token worthless.
+            // Taken before the read, so that a later change invalidates the token.
             let token = answers.fill_token(id.0);
             let rows = read(&state.store, id)?;
             let answers = Arc::clone(answers);
@@ -69,8 +69,8 @@ pub(super) fn answer<Rows: Send + 'static>(
     Ok(())
 }
 
-/// Runs `work` on the portfolio lane and parks until it has ended. What waits in the lane's queue
-/// holds the rows that it computes with, some tens of KiB of a usual portfolio.
+/// Runs `work` on the portfolio lane and parks until it has ended. A job in the lane's queue holds
+/// its rows, some tens of KiB for a usual portfolio.
 pub(in crate::api) fn compute<T: Send + 'static>(
     state: &State,
     work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
@@ -78,8 +78,8 @@ pub(in crate::api) fn compute<T: Send + 'static>(
     on(&state.portfolio.lane, COMPUTE_DEADLINE_MS, portfolio_busy, portfolio_busy, work)
 }
 
-/// Runs `work` on `lane` and parks until it has ended. `busy` is the answer where the lane is full
-/// or closes, `late` where the deadline passes.
+/// Runs `work` on `lane` and parks until it has ended. The answer is `busy` if the lane is full or
+/// closing, and `late` if the deadline passes.
 pub(in crate::api) fn on<T: Send + 'static>(
     lane: &Lane,
     deadline_ms: u64,
@@ -93,7 +93,7 @@ pub(in crate::api) fn on<T: Send + 'static>(
     }
 }
 
-/// The answer where a job on a lane has not ended by itself.
+/// The answer if a job on a lane did not finish.
 pub(super) fn not_done(
     error: LaneError,
     busy: fn() -> Problem,
@@ -106,14 +106,14 @@ pub(super) fn not_done(
     }
 }
 
-/// Time of each broker's last sync, and whether it was simulated.
+/// The last sync with each broker: its time, and whether it was simulated.
 pub(super) struct Syncs {
     by_broker: HashMap<Broker, (Instant, bool)>,
     oldest: Option<Instant>,
 }
 
 impl Syncs {
-    /// The syncs of both brokers; `oldest` is among those that `shown` accepts.
+    /// The syncs with both brokers; `oldest` is the oldest that `shown` accepts.
     pub(super) fn of(portfolio: &Portfolio, shown: impl Fn(Broker) -> bool) -> Self {
         let syncs = portfolio.syncs.iter();
         let shown = syncs.clone().filter(|sync| shown(sync.broker));
@@ -133,8 +133,8 @@ impl Syncs {
     }
 }
 
-/// The totals, how many holdings are left out of which, and how old all this is. `day` is the date
-/// of `day_pnl`.
+/// The totals, the number of holdings that each leaves out, and the age of the data. `day` is the
+/// date of `day_pnl`.
 pub(super) fn totals(summary: &Summary, day: Option<Date>, syncs: &Syncs) -> Totals {
     Totals {
         total_invested: Money(summary.total_invested),
@@ -171,9 +171,9 @@ pub struct PortfolioState {
     pub export_lane: Arc<Lane>,
     pub exports: Arc<Exports>,
     pub locks: UserLocks,
-    /// Syncs that each user tries, at whichever broker.
+    /// Limits each user's attempts to sync, at both brokers together.
     pub attempts: Throttle,
-    /// One user's sync at a broker, waiting for its lane included.
+    /// Time limit of one user's sync at a broker, including the wait for its lane.
     pub sync_deadline_ms: u64,
     /// Hash of the server's own broker A key.
     own_key: ArcSwapOption<[u8; 32]>,
@@ -203,23 +203,23 @@ impl PortfolioState {
         }
     }
 
-    /// Whether a user's key is the server's own. Hashes are compared: how far two of them agree
-    /// tells nothing about the keys.
+    /// Whether a user's key is the server's own. Hashes are compared, because a partial match of
+    /// hashes reveals nothing about the keys.
     pub(super) fn is_own_key(&self, key: &SecretString) -> bool {
         self.own_key.load_full().is_some_and(|own| *own == hashed(key))
     }
 
-    /// Puts another key in the place of the server's own.
+    /// Replaces the server's own key.
     pub(crate) fn set_own_key(&self, own_key: Option<&SecretString>) {
         self.own_key.store(own_key.map(hashed).map(Arc::new));
     }
 
-    /// The security master that resolves a broker's codes to tickers, as of this moment.
+    /// The current security master, which resolves a broker's codes to tickers.
     pub(in crate::api) fn securities(&self) -> Arc<Securities> {
         self.securities.load_full()
     }
 
-    /// Takes another security master into use, for syncs that begin from now on.
+    /// Replaces the security master, for syncs that begin from now on.
     pub(crate) fn set_securities(&self, securities: Securities) {
         self.securities.store(Arc::new(securities));
     }

@@ -1,7 +1,7 @@
-//! `GET /api/portfolio/export`: everything the user has here, as one document with every digit.
+//! `GET /api/portfolio/export`: all of the user's data, as one document with every digit.
 //!
-//! Written on a lane of its own, whose one thread the system runs after all others: an export takes
-//! a core for a tenth of a second. The edge sends the document without copying it.
+//! Written on a lane of its own. Its only thread has the lowest priority, because an export takes a
+//! core for a tenth of a second. The edge sends the document without copying it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,9 +26,9 @@ use crate::views::export::{
 };
 use crate::views::values::{Day, Exact, Instant, Simulated};
 
-/// Entries read at once, where they are short; the store bounds their bytes.
+/// Most entries read at once; the store also limits their bytes.
 const PAGE: usize = 500;
-/// Four large documents ahead in the queue, and a slow disk.
+/// Longest wait: four large documents ahead in the queue, and a slow disk.
 const EXPORT_DEADLINE_MS: u64 = 15_000;
 /// The longest document. A full journal of line ends and quotation marks, each of which is two
 /// bytes in JSON, is 16 MiB, all that is not text in 10,000 entries 3 MiB, and as many holdings and
@@ -48,7 +48,7 @@ pub(crate) fn export(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -
     let permit = portfolio.exports.begin(id.0).map_err(|_| errors::export_in_progress())?;
     let exported_at = Instant(state.clock.now());
     let store = Arc::clone(&state.store);
-    // The one lane that waits for the store: of a journal of megabytes it holds a page at a time.
+    // Only this lane waits for the store, so that it holds one page of a large journal at a time.
     let (lane, busy) = (&portfolio.export_lane, errors::portfolio_busy);
     let made = on(lane, EXPORT_DEADLINE_MS, busy, busy, move || {
         let document = written(&store, id, exported_at, &permit)?;
@@ -77,7 +77,8 @@ fn written(
     let portfolio = store.portfolio(id)?;
     let points = store.points(id, Date::MIN)?;
     let rows = portfolio.holdings.len() + portfolio.positions.len() + points.len();
-    // Nearly always enough, so that it does not grow by copying. What is too much is never touched.
+    // Nearly always enough, so that the buffer does not grow by copying. Unused memory is never
+    // touched.
     let room = size.text_bytes / 4 * 5 + (size.entries + rows + 4) * ENTRY_BYTES;
     let mut out = Vec::with_capacity(room.min(DOCUMENT_BYTES_MAX));
     let document = Export {
@@ -100,7 +101,7 @@ fn written(
     Ok(out)
 }
 
-/// All of the journal, page by page.
+/// Writes the whole journal, page by page.
 fn add_entries(store: &Store, id: AccountId, out: &mut Vec<u8>) -> Result<(), Problem> {
     let mut after = None;
     loop {
@@ -151,7 +152,7 @@ fn holding(row: &Holding) -> ExportedHolding<'_> {
     }
 }
 
-/// The cost as it is stored: of one share, or of so many shares together.
+/// The cost as stored: of one share, or of a number of shares together.
 fn cost(row: &Holding) -> (Option<Decimal>, Option<Decimal>) {
     match row.cost {
         Some(Cost::PerShare(average)) => {
@@ -203,28 +204,28 @@ fn point(row: &DayPoint) -> ExportedPoint {
 //
 // Limits exports: one at a time per user, and few large ones at once.
 //
-// A permit is taken on the edge and weighed on the lane; the lock is held for a look-up. It goes
-// with the document and is given back when that is freed, whether it was sent or not. So a client
-// that reads slowly keeps its own permit and has no second document.
+// A permit is taken on the edge and weighed on the lane; the lock is held for a look-up. The
+// document holds it, and frees it when it is dropped, sent or not. So a client that reads slowly
+// keeps its own permit and has no second document.
 
-/// Documents with more journal text than this count as large. What nearly everybody has is less, so
-/// that somebody who holds all permits for large ones keeps few others waiting.
+/// Documents with more journal text than this are large. Nearly all users have less, so that few
+/// have to wait if all permits for large ones are taken.
 const LARGE_BYTES: usize = 256 * 1024;
-/// Large documents made or unsent at once, of some ten MiB each: what they may take of memory.
+/// Most large documents being made or sent at once, of some ten MiB each. Limits their memory.
 const LARGE_AT_ONCE_MAX: usize = 4;
 
 /// The user's last export is not finished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Underway;
 
-/// Too many large ones are not finished.
+/// Too many large exports are not finished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Crowded;
 
 /// The exports that are being written or sent.
 #[derive(Default)]
 pub struct Exports {
-    /// Whether each is a large one.
+    /// Whether each user's export is large.
     users: Mutex<HashMap<i64, bool>>,
     refused: Counter,
 }
@@ -262,10 +263,10 @@ impl Exports {
 }
 
 impl ExportPermit {
-    /// Says how much journal text the document will have.
+    /// Declares how much journal text the document will have.
     ///
     /// # Errors
-    /// [`Crowded`] where that is much, and there are enough of those.
+    /// [`Crowded`] if the document is large and all permits for large ones are taken.
     pub(crate) fn weigh(&self, journal_bytes: usize) -> Result<(), Crowded> {
         if journal_bytes <= LARGE_BYTES {
             return Ok(());

@@ -1,4 +1,4 @@
-//! `GET /api/portfolio/holdings`: what is owned, row by row, in total, and across brokers.
+//! `GET /api/portfolio/holdings`: holdings by row, in total, and across brokers.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use crate::views::holdings::{
 use crate::views::values;
 use crate::views::values::{Day, Delay, Instant, Money, Percent, Quantity, Simulated};
 
-/// Parks where the answer is not kept, and always with `live=true`.
+/// Parks if the response is not cached, and always with `live=true`.
 pub(crate) fn holdings(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
     let broker = parameter(call.query(), "broker", "This is a or b.", Broker::parse)?;
     let live = switch(call, "live")?;
@@ -52,7 +52,7 @@ pub(crate) fn holdings(state: &State, call: &Call<'_>, reply: &mut Response<'_>)
     Ok(())
 }
 
-/// A parameter that is off where it is not given.
+/// A parameter that is off if it is absent.
 fn switch(call: &Call<'_>, name: &'static str) -> Result<bool, Problem> {
     let given = parameter(call.query(), name, "This is true or false.", |text| text.parse().ok())?;
     Ok(given.unwrap_or(false))
@@ -66,7 +66,7 @@ fn written(
 ) -> Result<Vec<u8>, Problem> {
     let shown = |of: Broker| broker.is_none_or(|broker| broker == of);
     let syncs = Syncs::of(portfolio, shown);
-    // All rows are valued, since a row may have its previous close from the other broker's.
+    // All rows are valued, because a row may take its previous close from the other broker's row.
     let all = valued(&portfolio.holdings)?;
     let holdings = all.into_iter().enumerate().filter(|(_, row)| shown(row.holding.broker));
     let (places, rows): (Vec<usize>, Vec<Valued<'_>>) = holdings.unzip();
@@ -145,7 +145,7 @@ fn holding<'a>(
     }
 }
 
-/// The known part of the cost if it is not the cost of all shares.
+/// The known part of the cost, if the cost of some shares is unknown.
 fn known_cost(cost: Option<Cost>) -> Option<KnownCost> {
     match cost {
         Some(Cost::Part { quantity, cost }) => {
@@ -219,8 +219,8 @@ impl Prices {
         }
     }
 
-    /// Puts fresher prices into the rows that are `shown`; one entry a row, `None` where its own
-    /// price stands.
+    /// Puts fresher prices into the rows that are `shown`. Returns one entry a row, `None` if the
+    /// row keeps its own price.
     pub(crate) fn revalue(
         &self,
         holdings: &mut [Holding],
@@ -237,7 +237,7 @@ impl Prices {
                 return None;
             }
             let as_of_ms = quote.as_of.as_millisecond();
-            // The broker's own previous close is one of the quote's date only.
+            // The broker's previous close applies only on its own date.
             let own = row.close_price.filter(|_| date_of(row.as_of_ms) == date_of(as_of_ms));
             row.last_price = Some(quote.last_price);
             row.close_price = quote.previous_close.or(own);
@@ -258,7 +258,7 @@ impl Prices {
             missing.retain(|symbol| self.instruments.contains(symbol.as_str()));
         }
         if let Err(busy) = self.pending.note_held(&missing) {
-            tracing::debug!(%busy, "held symbols not noted");
+            tracing::debug!(%busy, "held symbols not queued for fresh quotes");
         }
     }
 }
@@ -268,11 +268,11 @@ fn date_of(ms: i64) -> Option<Date> {
     Timestamp::from_millisecond(ms).ok().map(|at| clock::zoned(at).date())
 }
 
-/// The symbols that a request would like to see fresher, each once.
+/// The symbols for which a request wants fresher prices, each once.
 #[derive(Default)]
 struct Demand {
     seen: HashSet<Symbol>,
-    /// Each with the time at which its quote was asked for; `None` without a quote.
+    /// Each with the time at which its quote was fetched; `None` without a quote.
     symbols: Vec<(Option<Timestamp>, Symbol)>,
 }
 
@@ -306,7 +306,7 @@ impl Demand {
 //
 // `GET /api/portfolio/positions`: the brokers' two lists, each row named by its list.
 
-/// Parks where the answer is not kept.
+/// Parks if the response is not cached.
 pub(crate) fn positions(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
     let kind = parameter(call.query(), "type", "This is day or net.", PositionKind::parse)?;
     let closed = switch(call, "include_closed")?;
@@ -325,7 +325,7 @@ pub(crate) fn positions(state: &State, call: &Call<'_>, reply: &mut Response<'_>
     answer(state, call, reply, view, Store::portfolio, write)
 }
 
-/// Trading dates of the brokers' lists.
+/// Trading dates of the brokers' lists of positions.
 struct Dates<'a> {
     calendar: &'a MarketCalendar,
     /// Trading date of a sync at this moment.
@@ -351,7 +351,7 @@ fn positions_written(
 ) -> Vec<u8> {
     let shown = portfolio.positions.iter().filter(|row| closed || !row.quantity.is_zero());
     let rows = shown.clone().filter(|row| kind.is_none_or(|kind| kind == row.kind));
-    // Each list has its own total, whichever is asked for: the same trades stand in both.
+    // Each list has its own total, because the same trades are in both.
     let of =
         |kind| positions_totals(shown.clone().filter(move |row| row.kind == kind), kind, dates);
     let view = Positions {
@@ -372,7 +372,7 @@ fn positions_totals<'a>(
     let earlier = rows.clone().filter(|row| dates.is_earlier(row.broker)).count();
     let mut known = rows.filter_map(|row| row.pnl);
     let without_pnl = count - known.clone().count();
-    // A sum that does not fit is not known either; nor is one of which every part is unknown.
+    // A sum is unknown if it does not fit, or if all of its parts are unknown.
     let pnl = known.try_fold(Decimal::ZERO, Decimal::checked_add);
     let pnl = pnl.filter(|_| count == 0 || without_pnl < count);
     let synced = |broker| dates.syncs.synced_at(broker).filter(|_| has_list(broker, kind));
@@ -413,12 +413,12 @@ fn position<'a>(row: &'a Position, dates: &Dates<'_>) -> PositionView<'a> {
 
 // ---- Pnl
 //
-// `GET /api/portfolio/pnl`: what everything is worth, and how it came there, a point a date.
+// `GET /api/portfolio/pnl`: the total value, and its history with one point a date.
 
 const DAYS_DEFAULT: u16 = 30;
 const DAYS_MAX: u16 = 365;
 
-/// Parks where the answer is not kept. The span ends today, in IST.
+/// Parks if the response is not cached. The span ends today, in IST.
 pub(crate) fn pnl(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
     let expected = "This is a whole number from 1 to 365.";
     let days = parameter(call.query(), "days", expected, whole(1..=DAYS_MAX))?;

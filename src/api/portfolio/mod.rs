@@ -1,4 +1,4 @@
-//! `/api/portfolio/*` of a user: syncs, and what was synced last.
+//! `/api/portfolio/*` of a user: syncs, and the data of the last ones.
 //!
 //! Handlers run on the edge. A response that the cache ([`Responses`](crate::cache::Responses)) has
 //! costs a look-up and a copy. For one that it does not have, the request parks: the store reads

@@ -1,8 +1,8 @@
 //! `POST /api/portfolio/sync` and `/brokerb-sync`: a user's credentials, used once, for one call of
 //! the broker's client. They live in wiped memory until that call ends, and nowhere else.
 //!
-//! The handler parks for the user's turn, for the broker's lane and for the store. A sync that is
-//! late is given up before anything is written.
+//! The handler parks for the user's turn, for the broker's lane and for the store. A late sync is
+//! abandoned before anything is written.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -39,7 +39,7 @@ use crate::views::values::{Exact, Instant, Money, Quantity, Simulated};
 /// Longest value of a credential; broker A's are 32 characters, broker B's not documented.
 const CREDENTIAL_CHARS_MAX: usize = 512;
 
-/// Longest wait for a thread of a session that is to be ended.
+/// Longest wait for a thread that ends a session.
 const SESSION_QUEUE_WAIT_MS: u64 = 1_000;
 
 const SHARED_TOKEN: SyncWarning = SyncWarning {
@@ -68,7 +68,7 @@ fn sync(state: &State, call: &Call<'_>, reply: &mut Response<'_>, broker: Broker
     let attempt = portfolio.attempts.shared_attempt(&keys);
     let own_key = broker == Broker::A && state.portfolio.is_own_key(&credentials.api_key);
     let Stored { synced_ms, simulated, broker_user, outcome } = in_turn(state, id, |turn| {
-        // Ends when the turn does: after the store, whatever the answer is.
+        // Dropped with the turn: after the write, for every answer.
         let mut opened = Opened { state, own_key, session: None };
         let synced = fetched(state, broker, turn, (credentials, attempt), &mut opened)?;
         stored(state, broker, turn, synced, replaces_broker_user)
@@ -104,8 +104,8 @@ struct Stored {
     outcome: SyncOutcome,
 }
 
-/// Stores what a broker sent. Of another person at the broker than the sync before it is stored
-/// only if the request says so.
+/// Stores a broker's rows. Rows of another person at the broker than in the previous sync are
+/// stored only if the request allows it.
 fn stored(
     state: &State,
     broker: Broker,
@@ -126,7 +126,7 @@ fn stored(
     });
     let new = NewPortfolio { broker, synced_ms, synced, closes_of, derive, replaces_broker_user };
     let outcome = state.store.replace_portfolio(turn, new);
-    // Whatever became of it: a write that was given up may have happened.
+    // Done after a failure too, because an abandoned write may have happened.
     state.portfolio.answers.invalidate(turn.user.0);
     let outcome = outcome.map_err(|error| match error {
         StoreError::OtherBrokerUser { kept } => {
@@ -137,7 +137,7 @@ fn stored(
     Ok(Stored { synced_ms, simulated, broker_user, outcome })
 }
 
-/// The credentials, and whether the rows may be of another person at the broker than before.
+/// The credentials, and whether the rows may belong to another person at the broker than before.
 fn fields(call: &Call<'_>, broker: Broker) -> Result<(Credentials, bool), Problem> {
     let mut fields = Fields::of(&call.request)?;
     let code = match broker {
@@ -156,8 +156,8 @@ fn fields(call: &Call<'_>, broker: Broker) -> Result<(Credentials, bool), Proble
     Ok((credentials, replaces_broker_user))
 }
 
-/// The session that a sync opened at broker A. Dropped, it is given to a lane to be ended, for
-/// which nobody waits; one of the server's own app lives on, because its token may be the same.
+/// The session that a sync opened at broker A. On drop a lane ends it, and no request waits for
+/// that. A session of the server's own app is kept, because its token may be the same.
 struct Opened<'a> {
     state: &'a State,
     own_key: bool,
@@ -172,7 +172,7 @@ impl Drop for Opened<'_> {
         }
         let broker = Arc::clone(&self.state.broker_a);
         let job = move || broker.end(session);
-        // A lane that is full drops the job, and with it the session, which counts that.
+        // A full lane drops the job with the session, which is counted.
         let _ = self.state.broker_a_sessions_lane.submit(SESSION_QUEUE_WAIT_MS, job);
     }
 }
@@ -196,7 +196,7 @@ fn fetched(
         Ok::<_, BrokerError>(synced)
     };
     let deadline_ms = state.portfolio.sync_deadline_ms;
-    // With those of the other nodes, before the code is used.
+    // Checked together with the other nodes before the code is used.
     let count = move || attempt.as_ref().map_or(Ok(()), SharedAttempt::count);
     let submitted = match broker {
         Broker::A => {
@@ -236,14 +236,14 @@ fn fetched(
 
 // ---- Turn
 //
-// A user's turn to change the portfolio: one sync or deletion after the other, on this node by
-// the user's lock, and then on all nodes that share its database.
+// A user's turn to change the portfolio. Syncs and deletions run one after the other: on this node
+// by the user's lock, then on all nodes that share its database.
 
-/// Mean interval at which a turn that another node has is asked for again.
+/// Mean interval between two tries for a turn that another node has.
 const ASKED_EACH_MS: u64 = 100;
 
-/// Does `work` in the user's turn. Parks while other requests have it, for at most as long as a
-/// sync may take. A turn whose end is not stored, or that a panic leaves behind, runs out.
+/// Does `work` in the user's turn. Parks while other requests have the turn, for at most the time
+/// of a sync. A turn whose end is not stored, or that a panic leaves behind, expires.
 pub(super) fn in_turn<T>(
     state: &State,
     id: AccountId,
@@ -274,8 +274,7 @@ fn take(state: &State, id: AccountId, until_ms: u64) -> Result<Turn, Problem> {
     }
 }
 
-/// Keeps the turn while what it was taken for goes on. Where it was lost, the store refuses what is
-/// to be written.
+/// Extends the turn while its work goes on. If the turn was lost, the store refuses the write.
 pub(super) fn extend(state: &State, turn: &Turn) {
     match state.store.extend_turn(turn) {
         Ok(true) => {}
@@ -298,7 +297,7 @@ const WAITING_PER_USER_MAX: usize = 3;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Crowded;
 
-/// One lock for each user.
+/// The locks of all users.
 pub struct UserLocks {
     clock: Clock,
     /// Users whose lock is taken, with the requests that wait for it, oldest first.
@@ -344,7 +343,7 @@ impl UserLocks {
         Ok(UserLock { locks: self, user })
     }
 
-    /// `None` where the lock was free and is taken now.
+    /// `None` if the lock was free and is now taken.
     fn queue(&self, user: i64) -> Result<Option<(Parker, Arc<AtomicBool>)>, Crowded> {
         let mut users = self.users.lock();
         let Some(waiting) = users.get_mut(&user) else {
@@ -359,7 +358,7 @@ impl UserLocks {
         Ok(Some((parker, granted)))
     }
 
-    /// Stops waiting; false where the lock was granted meanwhile.
+    /// Stops waiting; false if the lock was granted meanwhile.
     fn leave(&self, user: i64, granted: &Arc<AtomicBool>) -> bool {
         let mut users = self.users.lock();
         if granted.load(Ordering::SeqCst) {
@@ -371,7 +370,7 @@ impl UserLocks {
         true
     }
 
-    /// Also of those who waited for another node.
+    /// Counts a refused request, also one that waited for another node.
     pub(super) fn count_refusal(&self) {
         self.refused.fetch_add(1, Ordering::Relaxed);
     }
@@ -408,7 +407,7 @@ impl Drop for UserLock<'_> {
 //
 // The reply to a sync, from its bounded outcome.
 
-/// The reply to `broker`'s sync, with `counts` under the name that it has there.
+/// The reply to `broker`'s sync, with `counts` under the broker's name for them.
 pub(super) fn report<'a, Counts>(
     broker: Broker,
     outcome: &'a SyncOutcome,
@@ -493,16 +492,16 @@ fn reconciliation(compared: Compared) -> Reconciliation {
 
 // ---- Delete
 //
-// `DELETE /api/portfolio/data`: everything synced is gone for good; the journal stays.
+// `DELETE /api/portfolio/data`: deletes all synced data for good; the journal stays.
 
-/// Parks for a sync of the same user that is under way, which would else bring the data back, and
-/// for the store.
+/// Parks for a running sync of the same user, which would otherwise restore the data, and for the
+/// store.
 pub(crate) fn delete(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
     let id = call.caller().id;
     state.admit_write(call.caller())?;
     let deleted = in_turn(state, id, |turn| {
         let deleted = state.store.delete_portfolio(turn);
-        // Whatever became of it: a write that was given up may have happened.
+        // Done after a failure too, because an abandoned write may have happened.
         state.portfolio.answers.invalidate(id.0);
         Ok(deleted?)
     })?;
