@@ -12,7 +12,7 @@ use crate::support::{SNAPSHOT, Scene, Service, TRADING, bearer, until};
 const PASSWORD: &str = "a password for nodes";
 const OTHER_PASSWORD: &str = "another one for nodes";
 
-/// How the node takes the token.
+/// The status of a request with the token at the node.
 fn status(node: &Service, token: &str) -> u16 {
     node.client().request("GET", "/api/journal", &bearer(token)).status
 }
@@ -24,10 +24,10 @@ fn change_password(node: &Service, token: &str, old: &str, new: &str) -> String 
     answer.field("access_token")
 }
 
-/// Everything that can happen to a token, with or without a way to tell the other node.
+/// Runs through all changes of a token, with or without messages between the nodes.
 fn what_one_node_changes_holds_on_the_other(pair: &Pair) {
     let Pair { a, b, .. } = pair;
-    // A node that has never heard of a user looks before it refuses.
+    // A node that does not know a user checks the database before it refuses.
     let first = a.register("a@example.com", PASSWORD);
     assert_eq!((status(a, &first), status(b, &first)), (200, 200));
     let on_b = b.register("b@example.com", PASSWORD);
@@ -40,7 +40,7 @@ fn what_one_node_changes_holds_on_the_other(pair: &Pair) {
     until("the logout at the other", || status(b, &first) == 401);
     assert_eq!((status(a, &second), status(b, &second)), (200, 200), "that token alone");
 
-    // Where the newer token is used, the older ones are known to be over.
+    // A node that has seen the newer token refuses the older ones.
     let third = change_password(a, &second, PASSWORD, OTHER_PASSWORD);
     assert_eq!((status(b, &third), status(b, &second)), (200, 401));
     let fourth = change_password(b, &third, OTHER_PASSWORD, PASSWORD);
@@ -59,7 +59,7 @@ fn what_one_node_changes_holds_on_the_other(pair: &Pair) {
     until("the erasure at the other", || status(b, &fourth) == 401);
     assert_eq!((status(a, &on_b), status(b, &on_b)), (200, 200));
 
-    // An operator's command changes the database beside both.
+    // An operator's command changes the database while both run.
     let mut users = store::UserDirectory::open("".as_ref(), &pair.config.store).unwrap();
     let id = users.find("b@example.com").unwrap().unwrap().id;
     let number = users.change(id, UserChange::Disable { now_ms: 1 }).unwrap().unwrap();
@@ -122,11 +122,11 @@ fn a_node_that_cannot_read_changes_for_long_accepts_no_token_and_serves_prices()
     };
     let stopped = Stopped::now(&own);
     let (late, away) = ("store_late".to_owned(), "store_unavailable".to_owned());
-    // The token is accepted, and the database is asked for the journal.
+    // The token is accepted, and the journal read waits for the database.
     assert_eq!(code(&kept), (503, late));
     pair.scene.advance_ms(31_000);
     assert_eq!(code(&kept), (503, away.clone()));
-    // Nobody waits for the database any more.
+    // Requests no longer wait for the database.
     let watch = Clock::system();
     assert_eq!(code(&kept), (503, away));
     assert!(watch.monotonic_ms() < 1_000, "it was asked again: {} ms", watch.monotonic_ms());

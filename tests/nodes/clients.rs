@@ -1,5 +1,5 @@
-//! Clients of each node while anything may fail: one reads prices, one asks for health, one writes
-//! into a journal. They judge at once what must never be; a thread each, until the test ends them.
+//! Clients of each node while faults occur: one reads prices, one reads health, one writes to a
+//! journal. They check every answer at once. Each runs on its own thread until the test ends.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::thread::Scope;
@@ -14,23 +14,24 @@ use super::programs::entry;
 use crate::contract::openapi::expect_listed;
 use crate::support::{Answer, Client, PRICES, SNAPSHOT};
 
-/// Between two requests of a client.
+/// Pauses between two requests of a client.
 const PRICES_EVERY: Duration = Duration::from_millis(100);
 const HEALTH_EVERY: Duration = Duration::from_millis(250);
 const WRITES_EVERY: Duration = Duration::from_millis(500);
-/// Far more than market routes take, and longer than the service's own deadline of a write.
+/// Deadlines: far above the time of market routes, and above the service's own deadline of a write.
 const MARKET_MS: u64 = 2_000;
 const WRITE_MS: u64 = 10_000;
-/// How late health may be, which is published once a second.
+/// Maximum delay of health, which is published once a second.
 const HEALTH_LATE_MS: u64 = 2_000;
-/// After such a pause of its own the test does not blame a node for one: the machine is too busy.
+/// After a pause this long of the test itself, a node's pause is not a fault: the machine is too
+/// busy.
 const PAUSE_MS: u64 = 500;
 const SHARES: &str = "NSE:INFY,NSE:SBIN,NSE:TCS,BSE:RELIANCE";
 
-/// Whether a node could answer.
+/// The state of a node's process.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 struct Life {
-    /// The number of its last start.
+    /// Number of its last start.
     start: u32,
     changes: u32,
     runs: bool,
@@ -39,9 +40,9 @@ struct Life {
 #[derive(Default)]
 struct Known {
     lives: BTreeMap<usize, Life>,
-    /// Who led in each epoch.
+    /// The leader of each epoch.
     leaders: BTreeMap<u64, usize>,
-    /// By node that says it leads in an epoch that is over: which, and since when.
+    /// Nodes that report leading in an epoch that is over, with that epoch and since when.
     outlived: BTreeMap<usize, (Life, u64, u64)>,
     acknowledged: BTreeSet<String>,
     counts: BTreeMap<&'static str, u64>,
@@ -50,14 +51,14 @@ struct Known {
     busy_until_ms: u64,
 }
 
-/// What a client saw of a node that lived all the while.
+/// A client's view of a node that ran during the whole request.
 struct Seen {
     answer: Option<Answer>,
     life: Life,
     sent_ms: u64,
 }
 
-/// What a client of prices saw before.
+/// The last prices that a client saw.
 #[derive(Default)]
 struct Last {
     start: u32,
@@ -65,7 +66,7 @@ struct Last {
     as_of: BTreeMap<String, String>,
 }
 
-/// All clients, and what they saw.
+/// All clients, and their observations.
 pub struct Clients {
     addresses: Vec<String>,
     clock: Clock,
@@ -73,30 +74,30 @@ pub struct Clients {
 }
 
 impl Clients {
-    /// Of nodes that listen there, none of which has been started yet.
+    /// Clients of the nodes at these addresses, none of which has been started yet.
     pub fn of(addresses: Vec<String>) -> Self {
         Self { addresses, clock: Clock::system(), known: Mutex::default() }
     }
 
-    /// The node runs anew.
+    /// Records that the node was started again.
     pub fn started(&self, node: usize) {
         self.known.lock().lives.entry(node).or_default().start += 1;
         self.set_running(node, true);
     }
 
-    /// The node can answer from now on, or cannot.
+    /// Records whether the node can answer from now on.
     pub fn set_running(&self, node: usize, runs: bool) {
         let mut known = self.known.lock();
         let life = known.lives.entry(node).or_default();
         *life = Life { changes: life.changes + 1, runs, ..*life };
     }
 
-    /// Who leads in the highest epoch that was seen, and that epoch.
+    /// The leader of the highest epoch seen, and that epoch.
     pub fn leader(&self) -> Option<(usize, u64)> {
         self.known.lock().leaders.last_key_value().map(|(epoch, node)| (*node, *epoch))
     }
 
-    /// To be called often: a pause in between is the machine's.
+    /// Must be called often. A pause between two calls shows that the machine is busy.
     pub fn step(&self) {
         let (now_ms, mut known) = (self.clock.monotonic_ms(), self.known.lock());
         if now_ms > known.stepped_ms + PAUSE_MS {
@@ -105,13 +106,13 @@ impl Clients {
         known.stepped_ms = now_ms;
     }
 
-    /// What was counted, what must not have been, and the notes of all acknowledged entries.
+    /// The counts, the faults, and the notes of all acknowledged entries.
     pub fn end(self) -> (BTreeMap<&'static str, u64>, Vec<String>, BTreeSet<String>) {
         let known = self.known.into_inner();
         (known.counts, known.faults, known.acknowledged)
     }
 
-    /// Three clients of each node, until `stop` has no sender any more.
+    /// Starts three clients of each node, which run until `stop` has no sender any more.
     pub fn watch<'a>(&'a self, scope: &'a Scope<'a, '_>, auth: &'a str, stop: &Receiver<()>) {
         let every = |pause: Duration, mut ask: Box<dyn FnMut() + Send + 'a>| {
             let stop = stop.clone();
@@ -179,7 +180,7 @@ impl Clients {
         if epoch == highest {
             known.outlived.remove(&node);
         } else if (life, of) != (seen.life, epoch) {
-            // One that was stopped shows for a moment what it last knew.
+            // A node that was stopped shows its old state for a moment.
             known.outlived.insert(node, now);
         } else if seen.sent_ms > since_ms + HEALTH_LATE_MS {
             let others = format!("and another in {highest}");
@@ -201,7 +202,7 @@ impl Clients {
         *known.counts.entry(what).or_default() += 1;
     }
 
-    /// `None` if the node could not have answered all the while.
+    /// `None` if the node was not running during the whole request.
     fn ask(
         &self,
         node: usize,
@@ -219,7 +220,7 @@ impl Clients {
         (life() == Some(before)).then_some(Seen { answer, life: before, sent_ms })
     }
 
-    /// What a node answers on a connection of its own, if it does.
+    /// Sends one request on a new connection. `None` if the node does not answer.
     pub fn send(
         &self,
         node: usize,

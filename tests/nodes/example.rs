@@ -1,4 +1,4 @@
-//! The example of two nodes: it runs, serves, and leaves nothing behind.
+//! Tests of the example of two nodes: it runs, serves, and leaves nothing behind.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::support::{BHAV, Client, EventReader, Process, SNAPSHOT, STREAM, Signa
 /// Exit code of the script where a program is missing.
 const MISSING: i32 = 69;
 
-/// The running script, which ends what it started only when it is asked to.
+/// The running script. It ends its processes only on request.
 struct Script(Process);
 
 impl Drop for Script {
@@ -20,7 +20,7 @@ impl Drop for Script {
     }
 }
 
-/// Runs the script up to where it waits; what it printed. `None` where a program is missing.
+/// Runs the script until it waits, and returns its output. `None` if a program is missing.
 fn run() -> Option<(Script, String)> {
     let mut command = Command::new("bash");
     command.arg(root().join("examples/two-nodes/run")).env("BHAV", BHAV);
@@ -43,7 +43,7 @@ fn run() -> Option<(Script, String)> {
     Some((script, printed))
 }
 
-/// What stands behind `name` in the first lines.
+/// The text after `name` in the first lines.
 fn told(printed: &str, name: &str) -> String {
     let line = printed.lines().find_map(|line| line.strip_prefix(name));
     line.unwrap_or_else(|| panic!("{name}: {printed}")).trim().replace("http://", "")

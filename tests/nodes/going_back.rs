@@ -1,5 +1,5 @@
-//! Ways in which the database of several nodes goes back in time, while they run and while they are
-//! stopped; and a node with another secret.
+//! Tests in which the database of several nodes goes back in time, while they run and while they
+//! are stopped; and a node with another secret.
 
 use std::fs::File;
 use std::path::Path;
@@ -67,7 +67,7 @@ impl Shared {
         succeed(&mut psql);
     }
 
-    /// What a standby has that lacks what comes next.
+    /// Copies the database, like a standby that lacks later commits.
     fn copy(&self) {
         let (name, end) = (&self.name, self.end_all(&self.name));
         self.server
@@ -89,7 +89,7 @@ impl Shared {
         )
     }
 
-    /// The standby takes the place of the database, and is at the same place.
+    /// Renames the standby to the database, and marks it as the same place.
     fn promote(&self) {
         let name = &self.name;
         let standby = format!("{name}_standby");
@@ -125,7 +125,7 @@ fn jti(token: &str) -> String {
 }
 
 fn register(node: &Service, names: &[&str]) -> Vec<String> {
-    // Again where the connections have just been ended.
+    // Repeated if the connections have just been ended.
     let registered = |name: &&str| {
         let body = format!(r#"{{"email":"{name}@example.com","password":"{PASSWORD}"}}"#);
         until("a registration", || {
@@ -136,7 +136,7 @@ fn register(node: &Service, names: &[&str]) -> Vec<String> {
     names.iter().map(registered).collect()
 }
 
-/// The old tokens stay refused at each node while others get the ids of their accounts.
+/// Checks that the old tokens stay refused at each node while new accounts get their accounts' ids.
 pub fn stay_closed(nodes: &[&Service; 2], old: &[String]) {
     let refused = |token: &String| nodes.iter().all(|node| status(node, token) == 401);
     until("every old token's end", || old.iter().all(refused));
@@ -163,7 +163,7 @@ fn a_standby_that_lacks_commits_ends_the_tokens_of_what_it_lacks() {
         nodes.iter().all(|node| lost.iter().all(|token| status(node, token) == 200))
     });
     until("that they were read", || nodes.iter().all(|node| applied(node) == 4));
-    // A node that looks late finds the same numbers, of other changes.
+    // A node that reads late finds the same numbers for other changes.
     let ended = jti(&kept);
     shared.execute(
         &format!("{}_standby", shared.name),
@@ -203,14 +203,14 @@ fn a_database_that_went_back_while_all_nodes_were_stopped_is_seen_at_the_start()
 
 pub fn log_in(node: &Service, name: &str) -> String {
     let body = format!(r#"{{"email":"{name}@example.com","password":"{PASSWORD}"}}"#);
-    // Again where the connections have just been ended.
+    // Repeated if the connections have just been ended.
     until("a login", || {
         let answer = node.post("/api/auth/login", "", &body);
         (answer.status == 200).then(|| answer.field("access_token"))
     })
 }
 
-/// Dumps, registers, stops, restores, starts.
+/// Dumps, registers, stops the nodes, restores the dump, and starts them.
 fn by_a_dump(dump: impl Fn(&Shared, &Path), restore: impl Fn(&Shared, &Path)) {
     let Some(shared) = Shared::make() else { return };
     let file = tempfile::NamedTempFile::new().unwrap();

@@ -1,4 +1,5 @@
-//! Who leads when a leader stops, or what decides about it goes away.
+//! Tests of which node leads after a leader stops, or after the database or the shared server
+//! fails.
 
 use sonic_rs::{JsonValueTrait, Value};
 
@@ -43,7 +44,7 @@ fn while_the_shared_server_is_away_the_leader_goes_on_and_followers_ask_the_publ
     let before = as_of(follower);
     world.server.kill();
     follower.service.snapshot_where("stale", |json| json["market"]["stale"] == true);
-    // Its own prices are a quarter of an hour behind, so the last ones stay in the snapshot.
+    // Its own prices are a quarter of an hour late, so the last ones stay in the snapshot.
     until("calls to the public provider", || follower.rounds() > 0);
     assert!(as_of(follower) >= before);
     assert_eq!(follower.health()["feeds"]["broker_a"]["rounds"].as_u64(), Some(0));
@@ -56,7 +57,7 @@ fn while_the_shared_server_is_away_the_leader_goes_on_and_followers_ask_the_publ
     stop(nodes);
 }
 
-/// The public provider, whom it asks then, is a quarter of an hour behind.
+/// The follower then asks the public provider, whose prices are a quarter of an hour late.
 #[test]
 fn a_follower_that_starts_while_the_shared_server_is_away_has_its_prices_of_before() {
     let name = "a_follower_that_starts_while_the_shared_server_is_away_has_its_prices_of_before";

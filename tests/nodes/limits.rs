@@ -1,4 +1,4 @@
-//! Limits that hold over all nodes together.
+//! Tests of limits over all nodes together.
 
 use std::io::{Read, Write};
 
@@ -11,7 +11,7 @@ use crate::support::{Answer, TRADING, bearer, until};
 const PASSWORD: &str = "correct horse";
 /// A login waits no longer than this for the shared server.
 const BOUND_MS: u64 = 50;
-/// A hash and the machine's other work.
+/// Allowance for a hash and the machine's other work.
 const SLACK_MS: u64 = 1_500;
 
 fn start(world: &World, name: &str, logins_per_minute: u32) -> Node {
@@ -37,7 +37,7 @@ fn hashed(node: &Node) -> u64 {
     node.service.0.server().shared().service.state().auth.lane().stats().completed
 }
 
-/// All keys that the shared server holds, and what they hold.
+/// All keys of the shared server, with their values.
 fn kept(world: &World) -> String {
     let mut stream = world.server.connect();
     let script = "local all = {} for _, key in ipairs(redis.call('KEYS', '*')) do \
@@ -64,8 +64,8 @@ fn kept(world: &World) -> String {
 fn attempts_at_one_node_count_at_all() {
     let Some(world) = World::at("attempts_at_one_node_count_at_all", TRADING) else { return };
     let [a, b] = ["a", "b"].map(|name| start(&world, name, 5));
-    // On a busy machine there may be no answer in time; then the node alone counts. So this is
-    // tried with other accounts and clients until all were counted.
+    // On a busy machine the server may not answer in time, and the node counts alone. So the test
+    // retries with other accounts and clients until all were counted.
     let mut round = 0;
     let (before, mut admitted) = (hashed(&b), 0);
     let refused = until("a refusal", || {
@@ -76,7 +76,7 @@ fn attempts_at_one_node_count_at_all() {
             let answer = log_in(&a, &client, &email, "wrong horse");
             answer.expect_problem(401, "invalid_credentials");
         }
-        // The node's own limit knows neither.
+        // Account and client are new to the node's own limit.
         let answer = log_in(&b, &format!("203.0.113.{round}"), &email, "wrong horse");
         admitted += u64::from(answer.status == 401);
         (answer.status == 429).then_some(answer)
@@ -112,12 +112,12 @@ fn without_the_shared_server_each_node_counts_alone_and_hardly_waits() {
         }
         let refused = log_in(node, "192.0.2.9", "a@b.example", "wrong horse");
         refused.expect_problem(429, "too_many_attempts");
-        // What ran on the lane waited for the server no longer than its bound.
+        // Jobs on the lane waited for the server no longer than the bound.
         let lane = node.service.0.server().shared().service.state().auth.lane().stats();
         assert_eq!((lane.expired, lane.panicked), (0, 0));
     }
     until("what was not counted", || (shared(&a, "unknown") >= 3).then_some(()));
-    // Stopped but not gone, it costs each attempt its bound and no more.
+    // A stopped server costs each attempt the bound and no more.
     world.server.restart();
     let c = start(&world, "c", 1_000);
     log_in(&c, "192.0.2.1", "a@b.example", "wrong horse");
@@ -155,7 +155,7 @@ fn syncs_of_a_user_are_counted_at_all_nodes_before_the_code_is_used() {
         if answer.status == 429 && answer.json()["code"] == "too_many_attempts" {
             return Some(answer);
         }
-        // Asked of the broker, or held back by its own limits.
+        // Sent to the broker, or held back by its own limits.
         admitted += 1;
         None
     });

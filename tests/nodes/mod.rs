@@ -1,4 +1,4 @@
-//! Several nodes over one shared server: one asks the brokers, all serve the same.
+//! Tests of several nodes with one shared server: one calls the brokers, all serve the same.
 
 mod accounts;
 mod clients;

@@ -15,9 +15,9 @@ pub struct Pair {
     pub b: Service,
     pub scene: Scene,
     pub config: Config,
-    /// Whose schema of the server they share.
+    /// Owner of the schema that they share on the server.
     pub role: String,
-    /// Lets the nodes tell each other.
+    /// Carries the messages between the nodes.
     _shared: Option<SharedServer>,
     _states: [tempfile::TempDir; 2],
 }
@@ -29,7 +29,7 @@ impl Pair {
         Self::at(scene, &url, role, shared)
     }
 
-    /// The same at a URL, which may name several servers.
+    /// Starts a pair with the database at a URL, which may name several servers.
     pub fn at(scene: Scene, url: &str, role: String, shared: Option<SharedServer>) -> Self {
         let mut config = scene.config();
         config.broker_b.url = scene.sim.broker_b_url();
@@ -42,14 +42,14 @@ impl Pair {
         Self { a, b, scene, config, role, _shared: shared, _states: states }
     }
 
-    /// `None` where the engines are not there; says then which test is left out.
+    /// `None` if an engine is missing; it then prints which test is skipped.
     pub fn start(test: &str, tells: bool) -> Option<Self> {
         let server = postgres::server()?;
         let shared = if tells { Some(SharedServer::start(test)?) } else { None };
         Some(Self::on(Scene::at(TRADING), server, shared))
     }
 
-    /// A node that comes later, with a state directory of its own.
+    /// Starts another node, with a state directory of its own.
     pub fn start_third(&self, state: &Path) -> Service {
         start(&self.scene, &self.config, "c", state)
     }
@@ -71,7 +71,7 @@ pub fn ask(node: &Service, method: &str, target: &str, token: &str, body: &str) 
     node.client().send_json(method, target, &bearer(token), body)
 }
 
-/// A server that answers nobody. Goes on where this is dropped, so that it can be ended.
+/// A stopped server, which answers nothing. Continued on drop, so that it can be ended.
 pub struct Stopped<'a>(&'a Server);
 
 impl<'a> Stopped<'a> {

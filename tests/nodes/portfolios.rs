@@ -8,7 +8,7 @@ use crate::support::{Answer, Scene, Service, TRADING, bearer};
 
 const HOLDINGS: &str = "/api/portfolio/holdings";
 const PASSWORD: &str = "a password for nodes";
-/// Looks at a response that is kept. More than anything else reads from the store meanwhile.
+/// Number of requests for a cached response, above all other reads from the store meanwhile.
 const LOOKS: u64 = 200;
 
 fn holdings(node: &Service, token: &str) -> Answer {
@@ -28,7 +28,7 @@ fn sync(scene: &Scene, node: &Service, token: &str) -> Answer {
     ask(node, "POST", "/api/portfolio/sync", token, &body)
 }
 
-/// Reads of the store that `work` takes, and a few more.
+/// Number of store reads during `work`; may include a few others.
 fn reads(node: &Service, work: impl FnOnce()) -> u64 {
     let state = node.0.server().shared().service.state();
     let before = state.store.health().readers.completed;
@@ -48,7 +48,7 @@ fn what_one_node_writes_of_a_portfolio_the_other_shows_at_once() {
     assert!(count > 0);
     assert_eq!(rows(b, &token), count, "nothing old is shown");
     assert_eq!(holdings(a, &token).header("etag"), holdings(b, &token).header("etag"));
-    // What is kept is used, once the store has said that it is true.
+    // The cached response is used once the store has confirmed it.
     let hits = |node: &Service| {
         let state = node.0.server().shared().service.state();
         state.portfolio.answers.stats().hits

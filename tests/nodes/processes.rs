@@ -1,6 +1,6 @@
-//! Three nodes as the programs that they are, while nodes, servers and the ways between them fail
-//! at random: killed, stopped, restarted, cut and mute. The seed of the faults decides which; it is
-//! printed where the test fails, and `BHAV_CHAOS_SEED` repeats it. `BHAV_CHAOS_S` makes it longer.
+//! Three nodes as separate processes, while nodes, servers and the connections between them fail at
+//! random: killed, stopped, restarted, cut and mute. A seed decides the faults. It is printed if
+//! the test fails, and `BHAV_CHAOS_SEED` repeats it. `BHAV_CHAOS_S` sets a longer time.
 
 use std::collections::BTreeSet;
 
@@ -16,27 +16,27 @@ use crate::support::postgres::{self, Server};
 use crate::support::{Answer, Process, SNAPSHOT, Signal, bearer, say, until};
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
-/// How long faults come in a run of the whole suite, and the seed of them.
+/// Duration and seed of the faults in a run of the whole suite.
 const LASTS_S: u64 = 18;
 const SEED: u64 = 4;
 /// Two faults of the leader come first, each for longer than a lease and the next leader's start.
 const OPENING_MS: u64 = 6_000;
-/// Between two new faults, and how long a fault lasts: shorter and longer than a lease.
+/// Time between two new faults, and duration of a fault: shorter and longer than a lease.
 const EVERY_MS: std::ops::Range<u64> = 300..3_000;
 const FAULT_MS: std::ops::Range<u64> = 200..12_000;
 const STEP_MS: u64 = 20;
-/// Looks in which all nodes have to show the same at rest, and how far they are apart: longer than
-/// a price takes from one node to another.
+/// Checks in a row in which all nodes must show the same at rest, and the time between them: longer
+/// than a price takes from one node to another.
 const LOOKS: usize = 3;
 const LOOK_APART_MS: u64 = 400;
 const DEADLINE_MS: u64 = 10_000;
 
-/// What can be wrong.
+/// The kinds of faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
     Kill(usize),
     Stop(usize),
-    /// A clean end, and another start.
+    /// A clean end, then a new start.
     Restart(usize),
     WayToDatabase(usize, Mode),
     WayToServer(usize, Mode),
@@ -46,7 +46,8 @@ enum Fault {
 }
 
 impl Fault {
-    /// Where no second one may be meanwhile: a node's process, one of its ways, a server.
+    /// The place of the fault, which has one fault at a time: a node's process, one of its ways, a
+    /// server.
     fn place(self) -> (usize, usize) {
         match self {
             Self::Kill(node) | Self::Stop(node) | Self::Restart(node) => (0, node),
@@ -57,7 +58,7 @@ impl Fault {
         }
     }
 
-    /// Half of those of nodes are the leader's.
+    /// A random fault. Half of the faults of nodes hit the leader.
     fn draw(chance: &mut fastrand::Rng, leader: usize) -> Self {
         let node = if chance.bool() { leader } else { chance.usize(..NAMES.len()) };
         let mode = if chance.bool() { Mode::Cut } else { Mode::Mute };
@@ -87,7 +88,7 @@ impl Member {
         format!("{}/{file}", self.folder.path().display())
     }
 
-    /// Where it listens.
+    /// The address at which it listens.
     fn address(&self) -> String {
         format!("unix:{}", self.at("http"))
     }
@@ -100,15 +101,15 @@ impl Member {
 struct World {
     shared: Shared,
     members: Vec<Member>,
-    /// Where PostgreSQL can be sent a signal.
+    /// Whether PostgreSQL runs, so that it can be sent a signal.
     has_database: bool,
 }
 
 impl World {
-    /// Servers that are this test's alone, and nodes that are not started yet.
+    /// Starts servers for this test alone, and prepares nodes without starting them.
     fn of(test: &str) -> Option<Self> {
         postgres::server()?;
-        // It ends with the process of the tests.
+        // The server ends with the test process.
         let database = Box::leak(Box::new(Server::start_at(5432, |_| (), &["listen_addresses="])));
         let settings = SimSettings::default();
         let key = "a key that all the nodes know, as they must";
@@ -185,7 +186,7 @@ impl World {
         }
     }
 
-    /// Begins faults and ends each in its time.
+    /// Begins faults, and ends each when its time is over.
     fn play(&mut self, clients: &Clients, plan: &mut Plan) {
         let mut chance = fastrand::Rng::with_seed(plan.seed);
         let (clock, parker) = (Clock::system(), Parker::current());
@@ -226,7 +227,7 @@ impl World {
 }
 
 impl Clients {
-    /// Waits until one leads, the others follow it, and all serve fresh prices.
+    /// Waits until one node leads, the others follow it, and all serve fresh prices.
     fn await_rest(&self) {
         let get = |node, target| self.send(node, DEADLINE_MS, "GET", target, "", "");
         let state = |node| {
@@ -245,7 +246,7 @@ impl Clients {
         });
     }
 
-    /// Waits until all show the same, each time that none shows anything new for a while.
+    /// Waits until all nodes show the same in several checks in a row.
     fn await_same(&self) {
         let clock = Clock::system();
         let (mut before, mut looked_ms, mut same) = (Vec::new(), 0, 0);
@@ -269,7 +270,7 @@ impl Clients {
         });
     }
 
-    /// The notes of all entries, as a node shows them.
+    /// The notes of all entries in a node's journal.
     fn journal(&self, node: usize, auth: &str) -> BTreeSet<String> {
         let (mut notes, mut cursor) = (BTreeSet::new(), String::new());
         loop {
@@ -287,7 +288,7 @@ impl Clients {
 
 impl Drop for World {
     fn drop(&mut self) {
-        // What is stopped could not end.
+        // A stopped process could not end.
         if self.has_database {
             self.shared.database.signal(Signal::CONT);
         }
@@ -303,7 +304,7 @@ struct Plan {
 }
 
 impl Plan {
-    /// As the environment has it.
+    /// The plan from the environment variables.
     fn asked() -> Self {
         let asked = |name| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
         let (long_s, seed) = (asked("BHAV_CHAOS_S"), asked("BHAV_CHAOS_SEED"));
@@ -340,7 +341,7 @@ fn whatever_fails_one_node_leads_prices_go_on_and_nothing_acknowledged_is_lost()
 
     let (running, stop) = crossbeam_channel::bounded(0);
     std::thread::scope(|scope| {
-        // Dropped also where this panics, which ends the clients.
+        // Dropped also on a panic, which ends the clients.
         let _running: crossbeam_channel::Sender<()> = running;
         clients.watch(scope, &auth, &stop);
         until("a leader", || clients.leader());
@@ -360,7 +361,8 @@ fn whatever_fails_one_node_leads_prices_go_on_and_nothing_acknowledged_is_lost()
         assert_eq!(acknowledged.difference(&kept).collect::<Vec<_>>(), [""; 0], "lost: {told}");
     }
     assert!(epochs >= 3 && acknowledged.len() > 5, "{told}");
-    // Stopped between its last look at the deadline and the call, it makes that one call too many.
+    // A node that is stopped between its last check of the deadline and a call makes one call too
+    // many.
     let stops = plan.played.iter().filter(|(_, fault)| matches!(fault, Fault::Stop(_)));
     let stops = stops.count() as i64;
     let stats = world.shared.scene.stats();

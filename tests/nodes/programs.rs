@@ -1,4 +1,4 @@
-//! Nodes as the programs that they are, on a database and a server that they really share.
+//! Nodes as separate processes with a shared database and a shared server.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -9,10 +9,10 @@ use sonic_rs::Value;
 use crate::support::postgres;
 use crate::support::{Program, Scene, SharedServer, TRADING, bearer, few_candles, without_admin};
 
-/// The shortest that the program takes.
+/// The shortest lease that the program accepts.
 const LEASE_MS: u64 = 4_000;
 
-/// What all of them share.
+/// The servers and settings that the nodes share.
 pub struct Shared {
     pub scene: Scene,
     pub server: SharedServer,
@@ -21,15 +21,15 @@ pub struct Shared {
     secrets: [(&'static str, String); 4],
 }
 
-/// A program, and where it keeps its state.
+/// A running program with its state directory.
 pub struct Node {
     pub program: Program,
     _state: tempfile::TempDir,
 }
 
 impl Shared {
-    /// With brokers whose app the nodes have, and a key with which they sign. `None` where there is
-    /// no such server; says then which test is left out.
+    /// Starts the servers, with brokers whose app the nodes have, and a signing key. `None` if a
+    /// server is missing; it then prints which test is skipped.
     pub fn with(
         test: &str,
         database: &'static postgres::Server,
@@ -48,7 +48,7 @@ impl Shared {
         Some(Self { scene, server, database, role, secrets })
     }
 
-    /// A node that reaches both servers by itself.
+    /// Starts a node that connects directly to both servers.
     pub fn node(&self, name: &str) -> Node {
         let state = tempfile::tempdir().unwrap();
         let urls = [self.database.url(&self.role), self.server.address().to_string()];
@@ -56,7 +56,7 @@ impl Shared {
         Node { program: Program::of(&mut command), _state: state }
     }
 
-    /// What starts a node: `urls` are where it finds the database and the server.
+    /// The command of a node. `urls` are those of the database and the server.
     pub fn command(&self, name: &str, state: &Path, listen: &str, urls: &[String; 2]) -> Command {
         let listen = format!("--listen={listen}");
         let mut command = without_admin(&["serve", &listen, &few_candles()]);
@@ -79,7 +79,7 @@ impl Node {
         self.program.client().get("/api/health").json()
     }
 
-    /// A new user's header line.
+    /// Registers a user and returns the header line.
     pub fn register(&self, password: &str) -> String {
         let answer = self.program.client().send_json(
             "POST",
@@ -91,7 +91,7 @@ impl Node {
         bearer(&answer.field("access_token"))
     }
 
-    /// A new entry of a user's journal.
+    /// Writes an entry to a user's journal.
     pub fn write(&self, auth: &str, notes: &str) {
         let client = &mut self.program.client();
         let answer = client.send_json("POST", "/api/journal", auth, &entry(notes));

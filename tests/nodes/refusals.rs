@@ -1,4 +1,5 @@
-//! A shared server that says no to a node: what the log says, and the access rules of the page.
+//! Tests of a shared server that refuses a node: the log lines, and the access rules of
+//! `docs/nodes.md`.
 
 use std::process::Stdio;
 
@@ -10,7 +11,7 @@ use crate::support::{Program, Scene, SharedServer, TRADING, serve, until};
 
 const PAGE: &str = include_str!("../../docs/nodes.md");
 
-/// A server on a port of its own with a user, as `docs/nodes.md` writes it, and without any other.
+/// Starts a server on a port of its own, with only the user of `docs/nodes.md`.
 fn start(test: &str, password: &str) -> Option<(SharedServer, Address)> {
     let rules = PAGE.lines().find_map(|line| line.strip_prefix("user bhav ")).unwrap();
     let rules = rules.replace("PASSWORD", password);
@@ -22,7 +23,7 @@ fn start(test: &str, password: &str) -> Option<(SharedServer, Address)> {
     Some((server, Address::parse(&format!("redis://bhav@127.0.0.1:{port}")).unwrap()))
 }
 
-/// A program on that server and a database of its own; its log comes to standard error.
+/// Starts a program with that server and a database of its own. It logs to standard error.
 fn program(scene: &Scene, url: &Address, password: &str) -> Option<Program> {
     let database = postgres::server()?;
     let mut command = serve(scene, scene.state.path());
@@ -66,7 +67,7 @@ fn a_wrong_password_is_one_line_of_the_log() {
         let told = health["shared_server"]["refused"][0].as_str() == Some(DENIED);
         told.then_some(()).ok_or(health.to_string())
     });
-    // Claim, relay and second level have all met it.
+    // By then claim, relay and second level have all been refused.
     until("several tries", || {
         program.client().get("/api/health").json()["cache_l2"]["errors"].as_u64() >= Some(2)
     });

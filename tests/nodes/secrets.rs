@@ -1,4 +1,4 @@
-//! What of secrets the servers that nodes share come to know: nothing.
+//! Checks that no secret reaches the servers that nodes share.
 
 use bhav::sim::SimSettings;
 use memchr::memmem;
@@ -7,7 +7,7 @@ use super::programs::{Node, Shared};
 use crate::support::canaries::{Canaries, Found};
 use crate::support::{postgres, until};
 
-/// What must be nowhere.
+/// The kinds of secrets that must be nowhere.
 const KINDS: [&str; 6] =
     ["password", "api_key", "api_secret", "access token", "one-time code", "signing key"];
 
@@ -39,7 +39,7 @@ fn shared_servers_hold_no_password_no_broker_key_and_no_token() {
     let auth = node.register(&password);
     let others = [shared.node("b")];
 
-    // As they are used, and as they are refused.
+    // Accepted secrets, and refused ones.
     assert_eq!(log_in(&node, &password), 200);
     assert_eq!(log_in(&others[0], &make("password")), 401);
     let code = shared.scene.request_token();

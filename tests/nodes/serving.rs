@@ -1,4 +1,4 @@
-//! What clients of any node are served.
+//! Tests of the answers to clients of any node.
 
 use bhav::sim::SimSettings;
 use bhav::store::FILE_NAME;
@@ -20,7 +20,7 @@ fn one_node_asks_and_all_serve_the_same_bytes() {
         json["market"]["stale"] == false && json["market"]["source"] == "broker_a"
     };
     await_same("the same fresh snapshot", &[leader, one, other], fresh);
-    // Prices move on, and with them all nodes.
+    // Prices change, and all nodes follow.
     let first = leader.snapshot();
     until("another price", || leader.snapshot().body != first.body);
     await_same("the next snapshot", &[leader, one, other], fresh);
@@ -53,7 +53,7 @@ fn a_symbol_that_a_follower_is_asked_for_comes_over_the_leader() {
     });
     assert_eq!(prices.quoted(), ["NSE:INFY"]);
     assert_eq!(follower.rounds(), 0);
-    // It stays fresh there, and what nobody knows is known to be unknown.
+    // The price stays fresh there, and unknown symbols are known to be unknown.
     until("the same price at both", || {
         follower.service.prices("NSE:INFY").body == leader.service.prices("NSE:INFY").body
     });
@@ -82,7 +82,7 @@ fn at_rest_a_node_that_starts_later_serves_what_the_others_serve() {
     stop(nodes);
 }
 
-/// A market in which a running candle says something that is likelier right than wrong.
+/// A market in which a running candle gives a signal that is likely to be right.
 const TELLING_SEED: u64 = 2;
 
 #[test]
@@ -96,7 +96,7 @@ fn signals_of_running_candles_are_the_same_at_all_until_their_leader_is_gone() {
     config.market.universe_file = stage.config().market.universe_file;
     config.market.signals_provisional = true;
     let start = |name: &&str| {
-        // Each has a store of its own here, in which the session before is published.
+        // Each node has a store of its own here, with the session before as published.
         let state = tempfile::tempdir().unwrap();
         let from = stage.scene.state.path().join(FILE_NAME);
         std::fs::copy(from, state.path().join(FILE_NAME)).unwrap();
@@ -118,7 +118,7 @@ fn signals_of_running_candles_are_the_same_at_all_until_their_leader_is_gone() {
         assert_eq!(record.status, 200);
         assert_eq!(follower.rounds(), 0);
     }
-    // Whoever leads next has its own look; until then what was found stands.
+    // The next leader computes its own signals. Until then the old ones stay.
     let shown = nodes[1].service.get(SIGNALS).text().to_owned();
     nodes.remove(0).service.stop();
     assert!(nodes[1].service.get(SIGNALS).text().contains("provisional_at"), "{shown}");

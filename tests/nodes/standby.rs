@@ -1,4 +1,4 @@
-//! Two nodes on a PostgreSQL server with a streaming standby, which takes its place.
+//! Two nodes on a PostgreSQL server with a streaming standby, which is promoted.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,8 +11,8 @@ use crate::support::postgres::{self, Server};
 use crate::support::{Scene, Service, SharedServer, TRADING, bearer, until};
 
 const PASSWORD: &str = "a password for nodes";
-/// Within this time of its promotion the standby is written to by both nodes. A node tries again
-/// after five seconds at most, and a machine that runs other tests beside takes its own time.
+/// Both nodes must write to the standby within this time of its promotion. A node retries after at
+/// most five seconds, and other tests slow down the machine.
 const WRITES_WITHIN_MS: u64 = 15_000;
 
 /// A primary and its standby.
@@ -28,14 +28,14 @@ impl Servers {
         Self { primary, standby }
     }
 
-    /// For whichever of the two takes writes.
+    /// The URL that leads to the server that accepts writes.
     fn url(&self, role: &str) -> String {
         let place = |server: &Server| server.directory.display().to_string().replace('/', "%2F");
         let (one, two) = (place(&self.primary), place(&self.standby));
         format!("postgres://{role}@{one}:5432,{two}:5432/postgres?target_session_attrs=read-write")
     }
 
-    /// From now on the primary acknowledges what the standby has.
+    /// From now on the primary acknowledges only commits that the standby has.
     fn synchronise(&self) {
         let set = |statement| self.primary.execute("bhav", statement).unwrap();
         set("ALTER SYSTEM SET synchronous_standby_names = '*'");
@@ -45,7 +45,7 @@ impl Servers {
         });
     }
 
-    /// From now on the standby has what it has now, and lacks what comes.
+    /// From now on the standby gets no further changes.
     fn part(&self) {
         let at = self.primary.execute("bhav", "SELECT pg_current_wal_flush_lsn()").unwrap();
         let has = format!("SELECT pg_last_wal_replay_lsn() >= '{}'", at.trim());
@@ -94,7 +94,7 @@ fn nothing_acknowledged_is_lost_when_a_synchronous_standby_takes_over() {
     until("the logout at the other", || status(&pair.b, &over) == 401);
 
     let (timer, goes_on) = (Clock::system(), AtomicBool::new(true));
-    // Writes until it is told to end: what was acknowledged, and when.
+    // Writes until the test ends it; returns the acknowledged entries and their times.
     let writer = |node: &Service, token: &str| {
         let mut acknowledged = Vec::new();
         for number in 0.. {
@@ -170,7 +170,7 @@ fn an_asynchronous_standby_ends_the_tokens_of_accounts_that_it_lacks() {
     let is_known = |node: &&Service| lost.iter().all(|token| status(node, token) == 200);
     until("the lost ones at both", || nodes.iter().all(is_known));
     servers.fail_over();
-    // As soon as a node reads the database again.
+    // The tokens must be refused once a node reads the database again.
     let timer = Clock::system();
     stay_closed(&nodes, &lost);
     let took_ms = timer.monotonic_ms();

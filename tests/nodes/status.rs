@@ -1,4 +1,4 @@
-//! What `bhav status` says of a node.
+//! Tests of the output of `bhav status` for a node.
 
 use std::io::{Read, Write};
 
@@ -36,7 +36,7 @@ fn status_says_which_node_it_is_who_leads_and_what_it_hears() {
     let node = &json["service"]["node"];
     assert_eq!(node["epoch"].as_u64(), Some(1), "{json}");
     assert_eq!(node["leader"], nodes[0].health()["node"], "{json}");
-    // The one without settings of its own has its token from the other.
+    // The node without settings of its own has its token from the other.
     let told = nodes.iter().position(|node| node.health()["node"] == "b").unwrap();
     until("where the token comes from", || {
         let text = status(&nodes[told], &[]);
@@ -45,7 +45,7 @@ fn status_says_which_node_it_is_who_leads_and_what_it_hears() {
     stop(nodes);
 }
 
-/// Says a line to the server, which has to take it.
+/// Sends a line to the server, which must accept it.
 fn say_to(world: &World, line: &str) {
     let mut stream = world.server.connect();
     stream.write_all(format!("{line}\r\n").as_bytes()).unwrap();

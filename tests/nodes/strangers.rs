@@ -1,4 +1,4 @@
-//! What somebody else writes on the shared server: no node shows it, and none is held up by it.
+//! Tests of messages from strangers on the shared server: no node shows them or is delayed by them.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -39,7 +39,7 @@ fn line(stream: &mut UnixStream) -> String {
     String::from_utf8(line).unwrap().trim_end().to_owned()
 }
 
-/// The next message of the leader, as anybody can record it.
+/// The next message of the leader, which any client of the server can record.
 fn record(world: &World) -> Vec<u8> {
     let mut stream = world.server.connect();
     send(&mut stream, &[b"SUBSCRIBE", b"bhav:main:relay"]);
@@ -151,7 +151,7 @@ fn a_price_of_tomorrow_is_refused_also_from_a_leader() {
 fn a_database_behind_the_fence_is_raised_above_it_at_once() {
     let name = "a_database_behind_the_fence_is_raised_above_it_at_once";
     let Some(world) = World::at(name, TRADING) else { return };
-    // A leader of epoch 51 was here; the row counts from 0 again.
+    // The last leader had epoch 51, and the row counts from 0 again.
     let server = std::sync::Arc::new(Server::new(world.server.address(), None, None).unwrap());
     let claim = ValkeyClaim::new(&server, &installation(), LEASE_MS);
     let holder = Holder::new("before", 1);
@@ -164,7 +164,7 @@ fn a_database_behind_the_fence_is_raised_above_it_at_once() {
         let refused = Scrape::of(&node.service).find("bhav_fenced_total{where=\"relay\"}");
         assert_eq!(refused, Some(0.0), "no leadership was dropped");
     }
-    // It goes back once more, below the leader, who has its claim alone then.
+    // The row goes back once more, below the leader's epoch. The leader then has only its claim.
     world.rows.go_back(3);
     until("a new epoch", || nodes[0].health()["epoch"].as_u64() == Some(53));
     await_same("the next snapshot", &[&nodes[0], &nodes[1]], fresh);

@@ -1,4 +1,4 @@
-//! A broker's token of the day that one node was given.
+//! Tests of a broker's token of the day that one node received.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -46,7 +46,7 @@ fn await_origin(node: &Node, broker: &str, origin: &str) {
     });
 }
 
-/// The very text.
+/// The token's text.
 fn text(node: &Node, of: impl Fn(&bhav::api::State) -> &SharedToken) -> String {
     let state = node.service.0.server().shared().service.state();
     let token = of(state).current().expect("a token");
@@ -63,7 +63,7 @@ fn what_one_node_was_given_all_lead_with_after_it_has_gone() {
     let Some(world) = World::at(name, TRADING) else { return };
     let start = |name| world.start_with(name, world.config_without_tokens());
     let mut nodes = leader_first(["a", "b"].map(start).into());
-    // The follower is given it, and the leader begins to ask with it.
+    // The follower receives it, and the leader begins to call with it.
     activate_a(&world, &nodes[1]);
     activate_b(&world, &nodes[1]);
     await_same("prices of broker A", &[&nodes[0], &nodes[1]], fresh);
@@ -75,7 +75,7 @@ fn what_one_node_was_given_all_lead_with_after_it_has_gone() {
     let given = text_a(&nodes[1]);
     assert_eq!(text_a(&nodes[0]), given);
     nodes.remove(1).service.stop();
-    // One that starts later asks whoever is there, and leads with it in its turn.
+    // A node that starts later gets it from the others, and can lead with it.
     nodes.push(start("c"));
     await_valid("the token at the new node", &nodes[1], 'a', true);
     await_valid("the session at the new node", &nodes[1], 'b', true);
@@ -128,7 +128,7 @@ fn a_token_of_the_settings_serves_nodes_that_have_none_and_no_valid_ones_place()
     activate_a(&world, &without);
     await_origin(&settings, "broker_a", "other_node");
     assert_eq!(text_a(&settings), text_a(&without));
-    // One that starts with what the settings say keeps it for itself.
+    // A node that starts with a token of its settings does not share it.
     let late = world.start("c");
     await_origin(&late, "broker_a", "settings");
     until("its question", || tokens(&settings)["told"].as_u64() > Some(1));
@@ -153,7 +153,7 @@ fn a_node_with_another_secret_takes_no_token() {
     stop(vec![a, b]);
 }
 
-/// All that clients of the shared server send, as the server itself reads it.
+/// All commands of the shared server's clients, as the server reads them.
 struct Monitor(UnixStream, Vec<u8>);
 
 impl Monitor {

@@ -1,4 +1,5 @@
-//! Syncs and deletions of one user on two nodes that share a database: one after the other.
+//! Tests that one user's syncs and deletions run one after the other on two nodes with one
+//! database.
 
 use bhav::base::{Clock, ManualClock};
 use bhav::sim::SimSettings;
@@ -34,12 +35,12 @@ fn holdings(node: &Service, token: &str) -> usize {
     answer.json()["holdings"].as_array().unwrap().len()
 }
 
-/// Calls of these that the simulator has had.
+/// Number of calls of these routes that the simulator received.
 fn calls(stats: &Value, routes: &[&str]) -> u64 {
     routes.iter().map(|route| stats["requests"][*route].as_u64().unwrap_or(0)).sum()
 }
 
-/// Runs a statement beside the nodes, as time or another node would change the rows.
+/// Runs a statement in the database, to change rows as time or another node would.
 fn execute(pair: &Pair, statement: &str) -> String {
     let server = postgres::server().unwrap();
     server.execute(&pair.role, statement).unwrap().trim().to_owned()
@@ -53,7 +54,7 @@ fn until_asked(node: &Service) {
     until("a node that asks for a turn", || writes() >= before + 3);
 }
 
-/// A row that a node which is gone has left for the first user.
+/// Adds a turn of the first user, as left by a dead node.
 fn leave_turn(pair: &Pair, ends: &str) {
     let row = "INSERT INTO turns (user_id, holder, number, until) SELECT min(id), 'gone', 7,";
     execute(pair, &format!("{row} {ends} FROM users"));

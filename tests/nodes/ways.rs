@@ -1,5 +1,5 @@
-//! The way from a node to a server: a Unix socket of the test's own, which passes bytes on until it
-//! is cut or mute. Two threads of its own for each connection.
+//! A proxy between a node and a server, on a Unix socket. It forwards bytes until it is cut or
+//! mute. Each connection has two threads.
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
@@ -10,11 +10,11 @@ use std::sync::{Arc, Weak};
 use parking_lot::{Condvar, Mutex};
 use socket2::SockRef;
 
-/// What becomes of bytes.
+/// The treatment of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     Open,
-    /// Connections end, and new ones end as soon as they are there.
+    /// Open connections end, and new ones end at once.
     Cut,
     /// Nothing passes and nothing ends, as where a firewall drops packets.
     Mute,
@@ -34,7 +34,7 @@ struct Shared {
     changed: Condvar,
 }
 
-/// Dropping it ends it with all its connections.
+/// The proxy. Dropping it ends it with all its connections.
 pub struct Way {
     listener: UnixListener,
     shared: Arc<Shared>,
@@ -73,7 +73,7 @@ impl Drop for Way {
 }
 
 impl Shared {
-    /// Drops the node's end, which ends it, where the way is cut or the server away.
+    /// Drops the node's socket, which closes it, if the way is cut or the server unreachable.
     fn connect(self: &Arc<Self>, node: UnixStream) {
         let Ok(server) = UnixStream::connect(&self.server) else { return };
         let pair = Arc::new([node, server]);
@@ -87,7 +87,7 @@ impl Shared {
         for (from, to) in [(0, 1), (1, 0)] {
             let (shared, pair) = (Arc::clone(self), Arc::clone(&pair));
             start(move || {
-                // The end of one end is that of the other.
+                // When one direction ends, the whole connection ends.
                 let _ = shared.pass(&pair[from], &pair[to]);
                 end(&pair);
             });

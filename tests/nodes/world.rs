@@ -1,5 +1,5 @@
-//! Nodes in this process, each with a state directory of its own, over one shared server and one
-//! simulator. What counts epochs stands in for the row of the database that nodes share.
+//! Nodes in this process, each with a state directory of its own, with one shared server and one
+//! simulator. An epoch counter in memory replaces the row of the shared database.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +20,7 @@ use crate::support::{Answer, SNAPSHOT, Scene, Service, SharedServer, until};
 /// Shorter than by default; the shared server counts its uptime in seconds.
 pub const LEASE_MS: u64 = 1_500;
 
-/// The row, as the database keeps it.
+/// The row's content, as in the database.
 #[derive(Default)]
 struct Row {
     epoch: u64,
@@ -40,12 +40,12 @@ impl Rows {
         Arc::new(Self { row, away, timer: Clock::system() })
     }
 
-    /// From now on it answers nobody, or again.
+    /// Makes the row unavailable, or available again.
     pub fn set_away(&self, away: bool) {
         self.away.store(away, Ordering::SeqCst);
     }
 
-    /// It is again as it was before somebody took this epoch after that one.
+    /// Resets the row to an earlier epoch, without a holder.
     pub fn go_back(&self, epoch: u64) {
         *self.row.lock() = Row { epoch, held: None };
     }
@@ -94,21 +94,21 @@ impl Authority for Rows {
     }
 }
 
-/// What all the nodes know, as they must.
+/// The secret of all nodes.
 pub const SECRET: &str = "a key that all the nodes know, as they must";
 
-/// These nodes have no database in common, whose id would be theirs.
+/// The namespace of these nodes, which have no common database whose id they could use.
 fn namespace() -> Namespace {
     Namespace::parse("main").unwrap()
 }
 
-/// Of which all these nodes are.
+/// The installation of all these nodes.
 pub fn installation() -> Arc<Installation> {
     let secret = Arc::new(NodeSecret::new(SECRET.into()));
     Arc::new(Installation::named(namespace(), &secret))
 }
 
-/// What the nodes share.
+/// The parts that the nodes share.
 pub struct World {
     pub scene: Scene,
     pub server: SharedServer,
@@ -122,18 +122,18 @@ pub struct Node {
 }
 
 impl World {
-    /// `None` where there is no such server; says then which test is left out.
+    /// `None` if the server is missing; it then prints which test is skipped.
     pub fn at(test: &str, now: &str) -> Option<Self> {
         let world = Self::of(test, Scene::at(now))?;
-        // Each node has a store of its own here, so what the leader finds in candles would stay
-        // with it.
+        // Each node has a store of its own here, so signals from candles would stay with the
+        // leader.
         for route in ["broker_a.historical", "public.chart"] {
             world.scene.fault(route, r#"{"kind":"refuse"}"#);
         }
         Some(world)
     }
 
-    /// The same around a scene of the test's own.
+    /// The same with a given scene.
     pub fn of(test: &str, scene: Scene) -> Option<Self> {
         let server = SharedServer::start(test)?;
         let world = Self { scene, server, rows: Rows::new() };
@@ -141,7 +141,7 @@ impl World {
         Some(world)
     }
 
-    /// A server that has just started gives no claim yet.
+    /// Waits for the first claim, which a server that has just started does not give yet.
     fn await_claim(&self) {
         let server = Arc::new(Server::new(self.server.address(), None, None).unwrap());
         let claim = ValkeyClaim::new(&server, &installation(), LEASE_MS);
@@ -149,14 +149,14 @@ impl World {
         until("a claim is free", free);
     }
 
-    /// At broker A's own pace, for which calls can be counted.
+    /// Settings with broker A's real pace, so that calls can be counted.
     pub fn config(&self) -> Config {
         let mut config = self.scene.config();
         config.broker_a.quote_interval_ms = Config::default().broker_a.quote_interval_ms;
         self.shared(config)
     }
 
-    /// The same without any token: nobody has logged in.
+    /// The same without a token, as before a login.
     pub fn config_without_tokens(&self) -> Config {
         let mut config = self.scene.config_without_tokens();
         config.broker_a.quote_interval_ms = Config::default().broker_a.quote_interval_ms;
@@ -179,7 +179,7 @@ impl World {
         self.start_in(tempfile::tempdir().unwrap(), name, config)
     }
 
-    /// In a state directory that may have a store already.
+    /// Starts a node in a state directory that may already have a store.
     pub fn start_in(&self, state: tempfile::TempDir, name: &str, mut config: Config) -> Node {
         config.state_dir = state.path().into();
         config.nodes.name = Some(name.into());
@@ -187,14 +187,14 @@ impl World {
         Node { service: Service::of(app), state }
     }
 
-    /// Most of broker A's quote calls that came within a second.
+    /// Largest number of quote calls to broker A within a second.
     pub fn calls_in_a_second(&self) -> i64 {
         self.scene.stats()["max_quote_calls_in_1s"].as_i64().unwrap()
     }
 }
 
 impl Node {
-    /// Ends it, and leaves what it kept.
+    /// Stops the node, and returns its state directory.
     pub fn stop(self) -> tempfile::TempDir {
         self.service.stop();
         self.state
@@ -212,14 +212,14 @@ impl Node {
         self.service.get(SNAPSHOT)
     }
 
-    /// Calls that it sent to any feed.
+    /// Number of its calls to all feeds.
     pub fn rounds(&self) -> u64 {
         let feeds = &self.health()["feeds"];
         ["broker_a", "public"].iter().map(|feed| feeds[feed]["rounds"].as_u64().unwrap()).sum()
     }
 }
 
-/// The one that leads, and the others.
+/// The leader first, then the others.
 pub fn leader_first(nodes: Vec<Node>) -> Vec<Node> {
     until("one leader", || nodes.iter().filter(|node| node.leads()).count() == 1);
     let (mut first, others): (Vec<Node>, Vec<Node>) = nodes.into_iter().partition(Node::leads);
@@ -227,7 +227,7 @@ pub fn leader_first(nodes: Vec<Node>) -> Vec<Node> {
     first
 }
 
-/// Waits until all serve the same snapshot, which `holds`, with the same tag.
+/// Waits until all serve the same snapshot with the same tag, and `holds` accepts it.
 pub fn await_same(what: &str, nodes: &[&Node], holds: impl Fn(&Value) -> bool) {
     until(what, || {
         let shown: Vec<Answer> = nodes.iter().map(|node| node.snapshot()).collect();
