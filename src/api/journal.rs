@@ -220,8 +220,8 @@ pub(super) fn entry_view(entry: &JournalEntry) -> EntryView<'_> {
 //
 // A cursor is valid for one user and contains nothing that its page did not, so it needs no secret
 // and no key. It stays valid over restarts, key rotation and a move to another machine. Its
-// checksum covers the user too, so that another user's cursor or a changed one is refused. Whoever
-// forges a cursor reaches only their own entries.
+// checksum covers the user too, so that another user's cursor or a changed one is refused. A forged
+// cursor reaches only the user's own entries.
 
 /// The date as a number of days, the entry's id, the checksum.
 const BYTES: usize = 4 + 8 + CHECKSUM_BYTES;

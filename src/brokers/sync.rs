@@ -196,8 +196,8 @@ impl SyncGate {
         self.breaker.wait().is_none() && self.limits.take(caller, 1).is_ok()
     }
 
-    /// `error` with the whole time to wait: a limit of ours may last longer than what the broker
-    /// asked for.
+    /// `error` with the whole time to wait, because a limit of ours may last longer than the
+    /// broker's wait.
     fn told(&self, error: BrokerError, caller: Caller, calls: usize) -> BrokerError {
         let open = self.breaker.wait();
         let held = self.limits.wait(caller, calls).max(open);

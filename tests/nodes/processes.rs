@@ -295,7 +295,7 @@ impl Drop for World {
     }
 }
 
-/// Which faults come, for how long, and which have come. Tells of them where the test fails.
+/// The plan of the faults, and those played so far. Prints them if the test fails.
 struct Plan {
     seed: u64,
     lasts_s: u64,

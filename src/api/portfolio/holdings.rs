@@ -253,7 +253,7 @@ impl Prices {
     }
 
     fn fetch(&self, mut missing: Vec<Symbol>) {
-        // Broker A's daily list is complete: what it lacks does not exist.
+        // Broker A's daily list is complete, so a symbol that it lacks does not exist.
         if self.instruments.origin() == Origin::BrokerA {
             missing.retain(|symbol| self.instruments.contains(symbol.as_str()));
         }
@@ -288,8 +288,8 @@ impl Demand {
         }
     }
 
-    /// At most `max` of them, those without a quote first, then those whose quote is oldest:
-    /// first the ones with a quote, then the ones without.
+    /// Selects at most `max` symbols: those without a quote first, then those with the oldest
+    /// quotes. Returns the selected ones with a quote, then those without.
     fn first(mut self, max: usize) -> (Vec<Symbol>, Vec<Symbol>) {
         self.symbols.sort_by_key(|(asked, _)| *asked);
         self.symbols.truncate(max);

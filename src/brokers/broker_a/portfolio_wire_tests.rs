@@ -191,7 +191,7 @@ proptest::proptest! {
     }
 }
 
-/// Not every engine of the store takes a zero byte in text.
+/// Not every engine of the store accepts a zero byte in text.
 #[test]
 fn control_characters_in_the_names_of_a_row_refuse_the_list() {
     let holdings_with = |change: fn(&str) -> String| {

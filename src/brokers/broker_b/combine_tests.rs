@@ -192,7 +192,7 @@ proptest::proptest! {
         rng.shuffle(&mut demats);
         rng.shuffle(&mut rows);
         proptest::prop_assert_eq!(&holdings(&demats, &rows, 0).unwrap(), &before);
-        // No share is lost, and none stands in two rows.
+        // No share is lost, and none is in two rows.
         let mut codes: Vec<_> = before.iter().map(|held| held.tradingsymbol.clone()).collect();
         codes.dedup();
         proptest::prop_assert_eq!(codes.len(), before.len());
@@ -261,7 +261,7 @@ fn positions_take_their_sign_from_the_action_and_their_profit_from_the_prices() 
     assert_eq!((read[0].tradingsymbol.as_str(), read[0].unresolved), ("NIFTY", true));
 }
 
-/// Not every engine of the store takes a zero byte in text.
+/// Not every engine of the store accepts a zero byte in text.
 #[test]
 fn control_characters_in_the_words_of_a_position_refuse_the_list() {
     let good = traded("buy", "75", "1", "2");

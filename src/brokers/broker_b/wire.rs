@@ -482,7 +482,7 @@ fn some(text: Option<&str>) -> Option<&str> {
     text.map(str::trim).filter(|text| !text.is_empty())
 }
 
-/// A word that may be missing. Not every engine of the store takes a zero byte in text.
+/// A text that may be missing. Not every engine of the store accepts a zero byte in text.
 fn word(text: Option<&str>, missing: &str) -> Result<String, BrokerError> {
     let word = some(text).unwrap_or(missing);
     if word.len() > TEXT_BYTES_MAX || word.contains(char::is_control) {
