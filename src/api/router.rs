@@ -311,7 +311,7 @@ pub(crate) struct Cors {
 
 /// The [`Cors`] in force.
 #[derive(Debug)]
-pub struct CorsInForce {
+pub(crate) struct CorsInForce {
     cors: ArcSwap<Cors>,
     /// Some origin is allowed. Requests read this alone where none is.
     is_any_allowed: AtomicBool,
@@ -319,7 +319,7 @@ pub struct CorsInForce {
 
 impl CorsInForce {
     /// Allows these origins.
-    pub fn new(origins: &[String]) -> Self {
+    pub(crate) fn new(origins: &[String]) -> Self {
         let cors = ArcSwap::from_pointee(Cors::new(origins));
         Self { cors, is_any_allowed: AtomicBool::new(!origins.is_empty()) }
     }

@@ -44,7 +44,7 @@ enum Hold {
 
 /// Why the lock is not held.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum NotHeld {
+pub enum NotHeld {
     #[error("another instance uses the state directory")]
     InUse,
     #[error("the lock of the state directory cannot be taken: {0}")]
@@ -63,7 +63,7 @@ impl InstanceLock {
     ///
     /// # Errors
     /// [`NotHeld`].
-    pub(crate) fn hold(&self) -> Result<(), NotHeld> {
+    pub fn hold(&self) -> Result<(), NotHeld> {
         let mut hold = self.hold.lock();
         match *hold {
             Hold::Held { .. } => Ok(()),

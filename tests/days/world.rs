@@ -18,6 +18,7 @@ use bhav::http::serve::HttpSettings;
 use bhav::http::{Request, Response, Serve};
 use bhav::market::MarketCalendar;
 use bhav::ops::state_lock::InstanceLock;
+use bhav::rt::coroutines::Parker;
 use bhav::rt::staged::Stage;
 use bhav::sim::{Sessions, SimPeer, SimSettings};
 use bhav::store::FILE_NAME;
@@ -129,6 +130,11 @@ impl World {
         config.auth.registration_attempts_per_minute = 0;
         config.upstream.sync_attempts_per_minute = 0;
         let lock = Arc::new(InstanceLock::of(&config.state_dir));
+        // A program that another test starts shares the lock of the instance before between its
+        // fork and its exec. Without the lock this one would keep no prices.
+        while lock.hold().is_err() {
+            Parker::current().park(1);
+        }
         let built = assemble(&config, &lock, &self.clock).unwrap();
         let warmers = Warmers::start(built.context, built.mailbox, built.reporter).unwrap();
         Node { api: Arc::new(Api::new(built.state)), clock: self.clock.clone(), warmers, lock }

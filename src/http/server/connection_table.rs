@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 
 use crate::base::{Clock, Stopwatch};
 use crate::http::Shows;
-use crate::http::message::response::{DateCell, DateLine};
+use crate::http::message::response::DateCell;
 use crate::ops::Counter;
 use crate::rt::coroutines::Parker;
 

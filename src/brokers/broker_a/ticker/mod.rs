@@ -9,7 +9,7 @@
 //! - `session`: one connection from its opening to its end: the WebSocket, its packets, and the
 //!   window in which ticks become a batch.
 //! - `reading`: state and counters for health and metrics, and the checks for silence and stalled
-//! prices.
+//!   prices.
 
 mod dial;
 mod reading;
