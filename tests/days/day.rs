@@ -151,8 +151,7 @@ impl Day {
         let node = self.begin(from_s);
         let until_ms = at(self.date, to_s).as_millisecond();
         while self.world.clock.now_ms() < until_ms {
-            self.run(&node, 1_000);
-            self.fail_and_mend();
+            self.step(&node);
         }
         self.bring_back();
         self.end(node);
@@ -160,6 +159,7 @@ impl Day {
 
     fn begin(&mut self, from_s: u64) -> Node {
         self.world.sleep_until(at(self.date, from_s));
+        self.mend();
         let node = self.world.start();
         read(&self.world, &node, self.rng.u64(..));
         let seed = self.rng.u64(..);
@@ -186,18 +186,12 @@ impl Day {
         world.stage.run_until(until_mono_ms, || promises.look(&world, node));
     }
 
-    /// Once a second: lets something fail now and then, and ends what has failed long enough.
-    fn fail_and_mend(&mut self) {
+    /// About a second, behind which something fails now and then.
+    fn step(&mut self, node: &Node) {
+        let ms = self.rng.u64(50..1_500);
+        self.run(node, ms);
+        self.mend();
         let now_ms = self.world.clock.now_ms();
-        let before = self.standing.len();
-        self.standing.retain(|fault| fault.until_ms > now_ms);
-        if self.standing.len() < before {
-            self.world.note("a fault ends");
-            self.world.control("DELETE", "faults", "");
-            for fault in &self.standing {
-                self.world.control("POST", "faults", &fault.order);
-            }
-        }
         if self.rng.u8(..20) == 0 {
             let order = self.fault();
             self.world.note(&order);
@@ -207,12 +201,30 @@ impl Day {
         }
         if self.away_until_ms.is_some_and(|until_ms| until_ms <= now_ms) {
             self.bring_back();
-        } else if self.away_until_ms.is_none() && self.rng.u8(..60) == 0 {
-            self.away_until_ms = Some(now_ms + self.rng.i64(500..8_000));
-            self.world.note("the database's file is elsewhere");
-            let path = self.world.database();
-            std::fs::rename(&path, path.with_extension("elsewhere")).unwrap();
+        } else if self.away_until_ms.is_none() && self.rng.u8(..40) == 0 {
+            self.take_away();
         }
+    }
+
+    /// Ends what has failed long enough.
+    fn mend(&mut self) {
+        let (now_ms, before) = (self.world.clock.now_ms(), self.standing.len());
+        self.standing.retain(|fault| fault.until_ms > now_ms);
+        if self.standing.len() < before {
+            self.world.note("a fault ends");
+            self.world.control("DELETE", "faults", "");
+            for fault in &self.standing {
+                self.world.control("POST", "faults", &fault.order);
+            }
+        }
+    }
+
+    /// The database's file is moved while it is in use: no write ends well until it is back.
+    fn take_away(&mut self) {
+        self.away_until_ms = Some(self.world.clock.now_ms() + self.rng.i64(500..8_000));
+        self.world.note("the database's file is elsewhere");
+        let path = self.world.database();
+        std::fs::rename(&path, path.with_extension("elsewhere")).unwrap();
     }
 
     fn bring_back(&mut self) {
@@ -271,9 +283,14 @@ impl Day {
         let (hour, quiet_s) = (3_600, self.rng.u64(..QUIET_S_MAX));
         let from_s = self.rng.u64(16 * hour + 300..20 * hour);
         let node = self.begin(from_s);
+        // The close is revalued in the first seconds.
+        if self.rng.u8(..4) == 0 {
+            let ms = self.rng.u64(..2_000);
+            self.run(&node, ms);
+            self.take_away();
+        }
         for _ in 0..quiet_s {
-            self.run(&node, 1_000);
-            self.fail_and_mend();
+            self.step(&node);
         }
         self.bring_back();
         self.standing.clear();
