@@ -93,6 +93,8 @@ may::coroutine_local!(static MOVED: Cell<bool> = Cell::new(false));
 
 /// A worker that runs one coroutine for longer than this is stuck; liveness alarms before.
 const SETTLE_MS: u64 = 10_000;
+/// How often a coroutine that settles checks for itself.
+const SETTLE_STEP_MS: u64 = 100;
 
 /// Calls `wait`, which may suspend the coroutine, and notes if it ended on another thread.
 pub(super) fn noting_moves<T>(wait: impl FnOnce() -> T) -> T {
@@ -135,9 +137,9 @@ fn thread() -> usize {
 /// Waits until every worker has finished what it ran when this was called, for at most `limit_ms`;
 /// says whether all have.
 fn settle(limit_ms: u64) -> bool {
-    let parker = Parker::current();
-    let left = Arc::new(AtomicUsize::new(workers()));
-    for worker in 0..workers() {
+    let (parker, workers) = (Parker::current(), workers());
+    let left = Arc::new(AtomicUsize::new(workers));
+    for worker in 0..workers {
         let (parker, left) = (parker.clone(), Arc::clone(&left));
         let passes = spawn_for(worker as i32, move || {
             if left.fetch_sub(1, Ordering::AcqRel) == 1 {
@@ -148,7 +150,14 @@ fn settle(limit_ms: u64) -> bool {
             return false;
         }
     }
-    parker.park(limit_ms);
+    // In steps: a connection keeps its place while it waits here, and must not keep it for ever if
+    // the one wake-up is lost.
+    for _ in 0..limit_ms / SETTLE_STEP_MS {
+        if left.load(Ordering::Acquire) == 0 {
+            return true;
+        }
+        parker.park(SETTLE_STEP_MS);
+    }
     left.load(Ordering::Acquire) == 0
 }
 
