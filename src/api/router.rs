@@ -40,9 +40,7 @@ impl Api {
 
     fn dispatch(&self, request: &Request<'_>, reply: &mut Response<'_>) -> Handled {
         if let Some(number) = request.known_route() {
-            let call = Call { request: *request, caller: None, path_id: None };
-            reply.is_of_kind(number + 1);
-            return (ROUTES[number].run)(&self.state, &call, reply);
+            return self.run(number, None, request, reply);
         }
         let method = request.method();
         let (sent, mut normal) = (request.path(), None);
@@ -338,7 +336,10 @@ impl CorsInForce {
 
     /// See [`Cors::lines`].
     pub(crate) fn lines(&self, origin: Option<&[u8]>) -> Option<Arc<[u8]>> {
-        self.is_any_allowed.load(Ordering::Acquire).then(|| self.load().lines(origin)).flatten()
+        if !self.is_any_allowed.load(Ordering::Acquire) {
+            return None;
+        }
+        self.load().lines(origin)
     }
 }
 

@@ -227,7 +227,7 @@ impl Inner {
 
 /// Whether the calling thread has a stage.
 pub(crate) fn is_set() -> bool {
-    STAGES.load(Ordering::Relaxed) > 0 && STAGE.with(|stage| stage.borrow().is_some())
+    current().is_some()
 }
 
 fn current() -> Option<Rc<Inner>> {

@@ -129,19 +129,10 @@ impl<S: Serve> Exchange<'_, S> {
             if full || buffers.owned.is_some() {
                 break if at < buffers.input_bytes { Next::Flush } else { Next::NeedInput };
             }
-            if matches!(self.stage, Stage::Head) {
-                match self.head(buffers, &mut at) {
-                    Step::Again => continue,
-                    Step::End(next) => break next,
-                }
-            }
-            let step = match std::mem::take(self.stage) {
-                Stage::Head => Step::Again,
-                Stage::Body(partial) => self.body(buffers, &mut at, partial),
-                Stage::Stream(open) => {
-                    *self.stage = Stage::Stream(open);
-                    Step::End(Next::Stream)
-                }
+            let step = match self.stage {
+                Stage::Head => self.head(buffers, &mut at),
+                Stage::Body(_) => self.body(buffers, &mut at),
+                Stage::Stream(_) => Step::End(Next::Stream),
             };
             match step {
                 Step::Again => {}
@@ -215,12 +206,8 @@ impl<S: Serve> Exchange<'_, S> {
         Step::Again
     }
 
-    fn body(
-        &mut self,
-        buffers: &mut Buffers,
-        at: &mut usize,
-        mut partial: Box<PartialRequest>,
-    ) -> Step {
+    fn body(&mut self, buffers: &mut Buffers, at: &mut usize) -> Step {
+        let Stage::Body(mut partial) = std::mem::take(self.stage) else { return Step::Again };
         buffers.holds_body = true;
         let arrived = &buffers.input[*at..buffers.input_bytes];
         let complete = match &mut partial.reader {

@@ -213,12 +213,12 @@ impl Prepared {
 
     /// The headers but `Date`, including the empty line at their end.
     pub fn headers(&self) -> &[u8] {
-        &self.bytes[self.date_at() + size_of::<DateLine>()..self.head_bytes]
+        &self.bytes[self.date_range().end..self.head_bytes]
     }
 
-    /// Position in [`bytes`](Self::bytes) at which the line `Date` is to be written.
-    pub(crate) fn date_at(&self) -> usize {
-        self.status_line_bytes
+    /// The part of [`bytes`](Self::bytes) that the line `Date` is to be written to.
+    pub(crate) fn date_range(&self) -> Range<usize> {
+        self.status_line_bytes..self.status_line_bytes + size_of::<DateLine>()
     }
 
     /// Everything, with zeros in the place of the line `Date`.

@@ -413,8 +413,6 @@ pub(crate) struct KnownHeads {
     places: [KnownHead; KNOWN_HEADS],
     /// The place of the last parsed head.
     at: usize,
-    /// That head was remembered.
-    is_known: bool,
 }
 
 /// Several kinds of clients poll one worker, and their heads differ in length.
@@ -442,8 +440,7 @@ impl KnownHeads {
         let KnownHead { bytes, head } = &mut self.places[self.at];
         // Another server of this process, with other limits, may have used these buffers.
         let is_within = head.headers.len() <= headers_max && input.len() <= head_bytes_max;
-        self.is_known = is_within && !bytes.is_empty() && input == bytes.as_slice();
-        if self.is_known {
+        if is_within && !bytes.is_empty() && input == bytes.as_slice() {
             return Parsed::Complete;
         }
         bytes.clear();
@@ -457,12 +454,9 @@ impl KnownHeads {
 
     /// Remembers the head that was parsed last, from `input`, if its route is known.
     pub(crate) fn remember(&mut self, input: &[u8]) {
-        if self.is_known {
-            return;
-        }
         let KnownHead { bytes, head } = &mut self.places[self.at];
-        let is_for_everybody = head.known_route.get().is_some();
-        if is_for_everybody && input.len() <= KNOWN_HEAD_BYTES_MAX && head.is_plain(input) {
+        let is_new = bytes.is_empty() && head.known_route.get().is_some();
+        if is_new && input.len() <= KNOWN_HEAD_BYTES_MAX && head.is_plain(input) {
             bytes.extend_from_slice(input);
         }
     }

@@ -365,7 +365,6 @@ impl<'a> Preconditions<'a> {
     }
 
     /// Whether there are no preconditions.
-    #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         self.if_match == Lines::Absent && self.if_none_match == Lines::Absent
     }
@@ -383,7 +382,7 @@ impl<'a> Preconditions<'a> {
     /// [`PreconditionFailed`] if `If-Match` does not match.
     #[inline]
     pub(crate) fn judge(&self, etag: Option<&[u8]>) -> Result<Verdict, PreconditionFailed> {
-        if self.if_match == Lines::Absent && self.if_none_match == Lines::Absent {
+        if self.is_empty() {
             return Ok(Verdict::Full);
         }
         self.judge_lines(etag)

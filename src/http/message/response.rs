@@ -101,9 +101,10 @@ impl<'a> Response<'a> {
         self.open(document.status());
         let is_usual = self.connection == ConnectionLine::Silent && self.extra_lines.is_none();
         if is_usual && !self.head_only {
-            let start = self.out.len() + document.date_at();
+            let date = document.date_range();
+            let start = self.out.len();
             self.out.extend_from_slice(document.bytes());
-            self.date.write(&mut self.out[start..]);
+            self.out[start..][date].copy_from_slice(&self.date.line());
             return;
         }
         self.out.extend_from_slice(document.status_line());
@@ -353,13 +354,6 @@ impl DateCell {
             word.store(u64::from_ne_bytes(*bytes), Ordering::Relaxed);
         }
         self.written.store(next, Ordering::Release);
-    }
-
-    /// Writes the line to the beginning of `out`, which has room for it.
-    pub(crate) fn write(&self, out: &mut [u8]) {
-        if let Some(place) = out.first_chunk_mut() {
-            *place = self.line();
-        }
     }
 
     /// The line.
