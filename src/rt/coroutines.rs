@@ -4,9 +4,9 @@
 //! A wait begins unsafely in may: it stores the coroutine where another thread can take it, and
 //! then goes on reading what belongs to the coroutine: its record (`Park`) or a socket's event
 //! flags (`CoIo`). A coroutine that was taken in between runs on another worker, and if it ends
-//! there the first worker reads freed memory. So every wait goes through [`noting_moves`], and what
-//! such a worker may still read is freed after [`settle_if_moved`]: event flags by
-//! `rt/readiness.rs`, the record at the end of [`spawn_for`]'s coroutine.
+//! there the first worker reads freed memory. So every wait goes through [`noting_moves`], and
+//! [`keep_until_workers_pass`] frees what such a worker may still read: event flags for
+//! `rt/readiness.rs`, the record for a coroutine that ends. The coroutine itself never waits for it.
 //!
 //! may is built without its features `io_timeout`, `io_cancel` and `work_steal`. Deadlines are
 //! enforced by the connection table's sweeper, no coroutine is ever cancelled, and a connection
@@ -15,9 +15,9 @@
 
 use std::cell::Cell;
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use may::coroutine;
@@ -61,18 +61,11 @@ pub fn spawn_for(descriptor: i32, body: impl FnOnce() + Send + 'static) -> io::R
     let builder = coroutine::Builder::new().id(descriptor.unsigned_abs() as usize);
     // `go!` is may's safe wrapper. Its safety conditions (no thread-local borrow across a
     // suspension point, bounded stack depth) are rules for all code on the edge, see module `rt`.
-    let settled = move || {
-        let ended = catch_unwind(AssertUnwindSafe(body));
-        // The panic, if there was one, has ended here, so that this may wait.
-        while !settle_if_moved() {
-            tracing::error!("edge worker stuck: the record of an ended coroutine stays in memory");
-            Parker::current().park(SETTLE_MS);
-        }
-        if let Err(panic) = ended {
-            resume_unwind(panic);
-        }
+    let kept = move || {
+        let _record = Record;
+        body();
     };
-    match catch_unwind(AssertUnwindSafe(|| may::go!(builder, settled))) {
+    match catch_unwind(AssertUnwindSafe(|| may::go!(builder, kept))) {
         Ok(spawned) => spawned.map(drop),
         Err(_) => Err(io::Error::other("no memory mapping left for a coroutine stack")),
     }
@@ -91,11 +84,6 @@ pub(crate) fn spawn(body: impl FnOnce() + Send + 'static) -> io::Result<()> {
 
 may::coroutine_local!(static MOVED: Cell<bool> = Cell::new(false));
 
-/// A worker that runs one coroutine for longer than this is stuck; liveness alarms before.
-const SETTLE_MS: u64 = 10_000;
-/// How often a coroutine that settles checks for itself.
-const SETTLE_STEP_MS: u64 = 100;
-
 /// Calls `wait`, which may suspend the coroutine, and notes if it ended on another thread.
 pub(super) fn noting_moves<T>(wait: impl FnOnce() -> T) -> T {
     let before = thread();
@@ -106,22 +94,9 @@ pub(super) fn noting_moves<T>(wait: impl FnOnce() -> T) -> T {
     waited
 }
 
-/// Whether the coroutine has moved to another thread while it waited, since it last settled.
+/// Whether the coroutine has ever moved to another thread while it waited.
 pub(super) fn has_moved() -> bool {
     MOVED.with(Cell::get)
-}
-
-/// Waits, if the coroutine has moved, until no worker is in the middle of one of its earlier waits.
-/// False if a worker is stuck. A coroutine that unwinds must not call this: it would go on on a
-/// thread that does not panic.
-pub(super) fn settle_if_moved() -> bool {
-    if !has_moved() {
-        return true;
-    }
-    let settled = settle(SETTLE_MS);
-    // Moving while it settled does no harm: the worker it left has passed.
-    MOVED.with(|moved| moved.set(!settled));
-    settled
 }
 
 /// Something that only this thread has. Never inlined: the address of a thread-local must not be
@@ -134,31 +109,27 @@ fn thread() -> usize {
     HERE.with(|here| std::ptr::from_ref(here).addr())
 }
 
-/// Waits until every worker has finished what it ran when this was called, for at most `limit_ms`;
-/// says whether all have.
-fn settle(limit_ms: u64) -> bool {
-    let (parker, workers) = (Parker::current(), workers());
-    let left = Arc::new(AtomicUsize::new(workers));
-    for worker in 0..workers {
-        let (parker, left) = (parker.clone(), Arc::clone(&left));
-        let passes = spawn_for(worker as i32, move || {
-            if left.fetch_sub(1, Ordering::AcqRel) == 1 {
-                parker.unpark();
-            }
-        });
-        if passes.is_err() {
-            return false;
+/// Drops `kept`, if it is the last of its clones, once every worker has finished what it runs now.
+/// Never waits. A worker that is stuck keeps it, and with it the place that its connection takes.
+pub(super) fn keep_until_workers_pass<T: Send + Sync + 'static>(kept: Arc<T>) {
+    for worker in 0..workers() {
+        let clone = Arc::clone(&kept);
+        if spawn_for(worker as i32, move || drop(clone)).is_err() {
+            tracing::error!("no coroutine to wait for a worker: an ended one stays in memory");
+            return std::mem::forget(kept);
         }
     }
-    // In steps: a connection keeps its place while it waits here, and must not keep it for ever if
-    // the one wake-up is lost.
-    for _ in 0..limit_ms / SETTLE_STEP_MS {
-        if left.load(Ordering::Acquire) == 0 {
-            return true;
+}
+
+/// Keeps the record of the coroutine in which it is dropped, if that has moved.
+struct Record;
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        if has_moved() {
+            keep_until_workers_pass(Arc::new(coroutine::current()));
         }
-        parker.park(SETTLE_STEP_MS);
     }
-    left.load(Ordering::Acquire) == 0
 }
 
 /// Shortest timeout passed to may. It misses a timeout that fires before the coroutine has
@@ -275,20 +246,20 @@ impl EdgeLiveness {
 
 #[cfg(test)]
 mod tests {
+    use std::panic::resume_unwind;
+    use std::sync::atomic::AtomicUsize;
     use std::sync::mpsc;
 
     use super::*;
 
-    /// What a coroutine's record holds: freed with it.
-    struct Record(Arc<AtomicUsize>);
+    /// Counts how often it was dropped.
+    struct Kept(Arc<AtomicUsize>);
 
-    impl Drop for Record {
+    impl Drop for Kept {
         fn drop(&mut self) {
             self.0.fetch_add(1, Ordering::SeqCst);
         }
     }
-
-    may::coroutine_local!(static RECORD: Cell<Option<Record>> = Cell::new(None));
 
     /// Lets a coroutine pass through `worker`.
     fn pass(worker: i32) {
@@ -298,23 +269,45 @@ mod tests {
     }
 
     #[test]
-    fn a_record_outlives_every_worker_that_may_still_read_it_also_after_a_panic() {
+    fn what_a_worker_may_read_outlives_what_every_worker_runs() {
+        let dropped = Arc::new(AtomicUsize::new(0));
+        for busy in 0..workers() as i32 {
+            let (release, released) = mpsc::channel::<()>();
+            let (blocks, blocked) = mpsc::channel();
+            spawn_for(busy, move || {
+                blocks.send(()).unwrap();
+                let _ = released.recv();
+            })
+            .unwrap();
+            blocked.recv().unwrap();
+            keep_until_workers_pass(Arc::new(Kept(Arc::clone(&dropped))));
+            (0..workers() as i32).filter(|other| *other != busy).for_each(pass);
+            assert_eq!(dropped.load(Ordering::SeqCst), busy as usize);
+            drop(release);
+            while dropped.load(Ordering::SeqCst) == busy as usize {
+                pass(busy);
+            }
+        }
+    }
+
+    #[test]
+    fn a_coroutine_that_moved_ends_at_once_also_by_a_panic() {
         if workers() < 2 {
             return; // a coroutine cannot move
         }
+        may::coroutine_local!(static ENDS: Cell<Option<Kept>> = Cell::new(None));
         let count = 16;
         let (parkers, waiting) = mpsc::channel();
         let (awake, wakes) = mpsc::channel();
-        let freed = Arc::new(AtomicUsize::new(0));
+        let ended = Arc::new(AtomicUsize::new(0));
         for number in 0..count {
-            let (parkers, awake, freed) = (parkers.clone(), awake.clone(), Arc::clone(&freed));
+            let (parkers, awake, ended) = (parkers.clone(), awake.clone(), Arc::clone(&ended));
             spawn_for(0, move || {
-                RECORD.with(|record| record.set(Some(Record(freed))));
+                ENDS.with(|ends| ends.set(Some(Kept(ended))));
                 let parker = Parker::current();
                 parkers.send(parker.clone()).unwrap();
                 assert!(parker.park(60_000));
-                let moved = has_moved();
-                awake.send(moved).unwrap();
+                awake.send(has_moved()).unwrap();
                 // Without the hook, which would count it and write it to the log.
                 if number % 2 == 1 {
                     resume_unwind(Box::new("on purpose"));
@@ -333,13 +326,14 @@ mod tests {
         .unwrap();
         blocked.recv().unwrap();
         parkers.iter().for_each(Parker::unpark);
-        // Those that were given to another worker have moved, and are about to end.
+        // Those that were given to the other worker have moved. They end beside the blocked one.
         assert!(wakes.recv().unwrap());
-        (0..100).for_each(|_| pass(1));
-        assert_eq!(freed.load(Ordering::SeqCst), 0);
+        while ended.load(Ordering::SeqCst) == 0 {
+            pass(1);
+        }
         drop(release);
         assert_eq!(wakes.iter().take(count - 1).count(), count - 1);
-        while freed.load(Ordering::SeqCst) < count {
+        while ended.load(Ordering::SeqCst) < count {
             pass(0);
             pass(1);
         }

@@ -2,13 +2,14 @@
 //! from any thread, ends the wait.
 //!
 //! may reads a socket's event flags once more after another worker may have taken the coroutine,
-//! see `rt/coroutines.rs`. So a coroutine that has moved lets every worker finish what it runs
-//! before it frees the flags.
+//! see `rt/coroutines.rs`. So the flags of a coroutine that has moved are freed only after every
+//! worker has finished what it runs, and the socket is closed after that.
 
 #![expect(clippy::disallowed_types, reason = "this is the place that makes may's wait safe")]
 
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
+use std::sync::Arc;
 
 use may::io::{CoIo, WaitIo, WaitIoWaker};
 
@@ -19,53 +20,48 @@ pub(crate) const READABLE: usize = 0x1;
 pub(crate) const ERROR_OR_GONE: usize = 0x8 | 0x10 | 0x2000;
 pub(crate) const WOKEN: usize = 0x8000_0000;
 
-/// The event flags of one socket. Used by one coroutine at a time.
-///
-/// It does not own the socket: `CoIo` would close the socket before it takes it out of epoll, and
-/// between the two another worker may accept a connection with the same number. So the socket is
-/// dropped after this.
-pub(crate) struct Readiness {
-    /// On the heap, where it stays when the connection moves. None only while it is dropped.
-    io: Option<Box<CoIo<Descriptor>>>,
+/// A polled socket, used by one coroutine at a time. Its owner is dropped with it, or a moment later
+/// if the coroutine has moved.
+pub(crate) struct Readiness<T: AsRawFd + Send + Sync + 'static>(Arc<Polled<T>>);
+
+/// Dropped in this order: a socket that is closed before epoll has let go of its number would share
+/// the number with a connection that another worker accepts in between.
+struct Polled<T> {
+    io: CoIo<Descriptor>,
+    owner: T,
 }
 
-impl Readiness {
-    /// Begins to poll `socket`.
+impl<T: AsRawFd + Send + Sync + 'static> Readiness<T> {
+    /// Begins to poll the socket that `owner` owns.
     ///
     /// # Errors
     /// When it cannot be polled.
-    pub(crate) fn of(socket: &impl AsRawFd) -> io::Result<Self> {
-        let io = CoIo::new(Descriptor(socket.as_raw_fd())).map_err(io::Error::from)?;
-        Ok(Self { io: Some(Box::new(io)) })
+    pub(crate) fn of(owner: T) -> io::Result<Self> {
+        let io = CoIo::new(Descriptor(owner.as_raw_fd())).map_err(io::Error::from)?;
+        Ok(Self(Arc::new(Polled { io, owner })))
+    }
+
+    /// The owner of the socket.
+    pub(crate) fn owner(&self) -> &T {
+        &self.0.owner
     }
 
     /// Waits for events, and takes those that have come: edges are reported once.
     pub(crate) fn wait(&self) -> usize {
-        coroutines::noting_moves(|| self.io().wait_io())
+        coroutines::noting_moves(|| self.0.io.wait_io())
     }
 
     /// Ends a wait from any thread, with [`WOKEN`]; the next one if none is under way.
     pub(crate) fn waker(&self) -> WaitIoWaker {
-        self.io().waker()
-    }
-
-    fn io(&self) -> &CoIo<Descriptor> {
-        self.io.as_ref().expect("taken in drop alone")
+        self.0.io.waker()
     }
 }
 
-impl Drop for Readiness {
+impl<T: AsRawFd + Send + Sync + 'static> Drop for Readiness<T> {
     fn drop(&mut self) {
-        let Some(io) = self.io.take() else { return };
-        let unread = match std::thread::panicking() {
-            true => !coroutines::has_moved(),
-            false => coroutines::settle_if_moved(),
-        };
-        if unread {
-            return drop(io);
+        if coroutines::has_moved() {
+            coroutines::keep_until_workers_pass(Arc::clone(&self.0));
         }
-        tracing::error!("edge worker stuck: event flags of an ended connection stay in memory");
-        Box::leak(io);
     }
 }
 
@@ -82,11 +78,25 @@ impl AsRawFd for Descriptor {
 #[cfg(test)]
 mod tests {
     use std::os::unix::net::UnixStream;
-    use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::mpsc;
 
     use super::*;
+
+    /// A socket that counts when it is closed.
+    struct Counted(UnixStream, Arc<AtomicUsize>);
+
+    impl AsRawFd for Counted {
+        fn as_raw_fd(&self) -> RawFd {
+            self.0.as_raw_fd()
+        }
+    }
+
+    impl Drop for Counted {
+        fn drop(&mut self) {
+            self.1.fetch_add(1, Ordering::SeqCst);
+        }
+    }
 
     /// Lets a coroutine pass through `worker`.
     fn pass(worker: i32) {
@@ -102,18 +112,16 @@ mod tests {
         }
         let (wakers, waiting) = mpsc::channel();
         let (awake, wakes) = mpsc::channel();
-        let ended = Arc::new(AtomicUsize::new(0));
+        let closed = Arc::new(AtomicUsize::new(0));
         let count = 8;
         for _ in 0..count {
-            let (wakers, awake, ended) = (wakers.clone(), awake.clone(), Arc::clone(&ended));
+            let (wakers, awake, closed) = (wakers.clone(), awake.clone(), Arc::clone(&closed));
             coroutines::spawn_for(0, move || {
                 let (socket, _peer) = UnixStream::pair().unwrap();
-                let readiness = Readiness::of(&socket).unwrap();
+                let readiness = Readiness::of(Counted(socket, closed)).unwrap();
                 wakers.send(readiness.waker()).unwrap();
                 while readiness.wait() & WOKEN == 0 {}
                 awake.send(coroutines::has_moved()).unwrap();
-                drop(readiness);
-                ended.fetch_add(1, Ordering::SeqCst);
             })
             .unwrap();
         }
@@ -132,10 +140,10 @@ mod tests {
         // Those that were given to another worker have moved, and are about to end.
         assert!(wakes.recv().unwrap());
         (0..100).for_each(|_| pass(1));
-        assert_eq!(ended.load(Ordering::SeqCst), 0);
+        assert_eq!(closed.load(Ordering::SeqCst), 0);
         drop(release);
         assert_eq!(wakes.iter().take(count - 1).count(), count - 1);
-        while ended.load(Ordering::SeqCst) < count {
+        while closed.load(Ordering::SeqCst) < count {
             pass(1);
         }
     }

@@ -7,6 +7,7 @@
 //! their size.
 
 use std::io;
+use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 
 use zeroize::Zeroizing;
@@ -36,16 +37,12 @@ const DRAIN_IDLE_MS: u64 = 1_500;
 
 /// An accepted connection.
 pub(crate) struct Connection<S> {
-    /// Dropped first: dropping the readiness may have to wait, and meanwhile the client's next
-    /// connection must not be refused.
+    /// Given back as soon as the connection ends, so that the client's next one is not refused.
     _place: Place,
-    /// Declared before `socket`, so that it is dropped first.
-    readiness: Readiness,
-    socket: Socket,
+    readiness: Readiness<Accepted>,
     shared: Arc<Shared<S>>,
     settings: Arc<HttpSettings>,
     generation: u64,
-    slot: SlotGuard,
     peer: Peer,
     stage: Stage,
     /// Input that is not handled yet; empty while idle.
@@ -59,6 +56,18 @@ pub(crate) struct Connection<S> {
     last_look: bool,
     /// The kind of the deadline that is set. Further bytes do not extend that of a head or body.
     timed: Timed,
+}
+
+/// A socket and its slot, which limits how many sockets are open.
+struct Accepted {
+    socket: Socket,
+    slot: SlotGuard,
+}
+
+impl AsRawFd for Accepted {
+    fn as_raw_fd(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,7 +100,8 @@ impl<S: Serve> Connection<S> {
         place: Place,
         slot: SlotGuard,
     ) -> io::Result<Self> {
-        let readiness = Readiness::of(&socket)?;
+        let readiness = Readiness::of(Accepted { socket, slot })?;
+        let slot = &readiness.owner().slot;
         slot.register(readiness.waker());
         // A client that sends nothing after connecting gets the timeout of a head, which is shorter
         // than the idle timeout.
@@ -99,12 +109,10 @@ impl<S: Serve> Connection<S> {
         slot.set_deadline_in(settings.head_timeout_ms);
         Ok(Self {
             readiness,
-            socket,
             shared,
             settings,
             generation,
             _place: place,
-            slot,
             peer,
             stage: Stage::Head,
             carry: Zeroizing::default(),
@@ -114,6 +122,14 @@ impl<S: Serve> Connection<S> {
             last_look: false,
             timed: Timed::Idle,
         })
+    }
+
+    fn socket(&self) -> &Socket {
+        &self.readiness.owner().socket
+    }
+
+    fn slot(&self) -> &SlotGuard {
+        &self.readiness.owner().slot
     }
 
     /// Serves the connection until it ends.
@@ -166,7 +182,7 @@ impl<S: Serve> Connection<S> {
         let mut exchange = self.exchange();
         let next = exchange.run(&mut buffers);
         let answered = exchange.answered;
-        self.slot.count_requests(answered);
+        self.slot().count_requests(answered);
         if answered > 0 {
             // Each request has its own deadline; the next one does not inherit this one's.
             self.timed = Timed::Idle;
@@ -210,13 +226,13 @@ impl<S: Serve> Connection<S> {
             (Stage::Head, false) | (Stage::Stream(_), _) => Timed::Idle,
         };
         match timed {
-            Timed::Idle if self.shared.is_draining() => self.slot.set_deadline_in(DRAIN_IDLE_MS),
-            Timed::Idle => self.slot.set_deadline_in(settings.idle_timeout_ms),
+            Timed::Idle if self.shared.is_draining() => self.slot().set_deadline_in(DRAIN_IDLE_MS),
+            Timed::Idle => self.slot().set_deadline_in(settings.idle_timeout_ms),
             Timed::Head if self.timed != Timed::Head => {
-                self.slot.set_deadline_in(settings.head_timeout_ms);
+                self.slot().set_deadline_in(settings.head_timeout_ms);
             }
             Timed::Body if self.timed != Timed::Body => {
-                self.slot.set_deadline_in(settings.body_timeout_ms);
+                self.slot().set_deadline_in(settings.body_timeout_ms);
             }
             Timed::Head | Timed::Body => {}
         }
@@ -229,7 +245,7 @@ impl<S: Serve> Connection<S> {
             // Check before every wait: the wake-up that announced the drain may have ended another
             // wait.
             self.note_drain();
-            if self.last_look && self.slot.is_expired() {
+            if self.last_look && self.slot().is_expired() {
                 return Event::Expired;
             }
             let flags = self.readiness.wait();
@@ -237,7 +253,7 @@ impl<S: Serve> Connection<S> {
             if self.readable {
                 return Event::Input;
             }
-            if flags & WOKEN != 0 && self.slot.is_expired() {
+            if flags & WOKEN != 0 && self.slot().is_expired() {
                 if self.timed == Timed::Idle && !self.last_look {
                     // A request may have arrived just now and not be in `flags` yet. Closing would
                     // reset it, so try one last read.
@@ -253,7 +269,7 @@ impl<S: Serve> Connection<S> {
         if !self.drain_seen && self.shared.is_draining() {
             self.drain_seen = true;
             if self.timed == Timed::Idle {
-                self.slot.set_deadline_in(DRAIN_IDLE_MS);
+                self.slot().set_deadline_in(DRAIN_IDLE_MS);
             }
         }
     }
@@ -268,7 +284,7 @@ impl<S: Serve> Connection<S> {
         let room = &mut buffers.input[buffers.input_bytes..];
         let room_bytes = room.len().min(READ_BYTES);
         loop {
-            match self.socket.read(&mut room[..room_bytes]) {
+            match self.socket().read(&mut room[..room_bytes]) {
                 Ok(0) => return Read::End,
                 Ok(count) => {
                     self.last_look = false;
@@ -319,7 +335,7 @@ impl<S: Serve> Connection<S> {
         let problem = Problem::new(408, "request_timeout", detail);
         let mut exchange = self.exchange();
         exchange.refuse(&mut buffers, &about, &problem);
-        self.slot.count_requests(1);
+        self.slot().count_requests(1);
         let written = self.write(&buffers.out).is_ok();
         buffers.give_back();
         if written {
@@ -330,11 +346,11 @@ impl<S: Serve> Connection<S> {
     /// Ends the connection. If the client may still be sending, its input is read and dropped for a
     /// while after our last byte (RFC 9112 9.6).
     fn close(mut self, unread_input: bool) {
-        self.socket.finish_writing();
+        self.socket().finish_writing();
         if !unread_input && self.carry.is_empty() {
             return;
         }
-        self.slot.set_deadline_in(LINGER_MS);
+        self.slot().set_deadline_in(LINGER_MS);
         self.timed = Timed::Idle;
         let mut buffers = Buffers::take(self.settings.head_bytes_max);
         let mut dropped = 0;
@@ -397,7 +413,7 @@ impl<S: Serve> Connection<S> {
     pub(crate) fn write(&self, out: &[u8]) -> io::Result<usize> {
         let mut at = 0;
         while at < out.len() {
-            match self.socket.write(&out[at..]) {
+            match self.socket().write(&out[at..]) {
                 Ok(count) => at += count,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -413,7 +429,7 @@ impl<S: Serve> Connection<S> {
             return self.write(first);
         }
         loop {
-            match self.socket.write_both(first, second) {
+            match self.socket().write_both(first, second) {
                 Ok(count) if count < first.len() => {
                     return Ok(count + self.write(&first[count..])?);
                 }
@@ -437,10 +453,10 @@ impl<S: Serve> Connection<S> {
     ) -> Result<(), Lost> {
         let bytes = rest.bytes().len() + owned.as_ref().map_or(0, |body| body.bytes().len());
         self.timed = Timed::Idle;
-        self.slot.set_deadline_in(self.settings.unread_output_timeout_ms);
+        self.slot().set_deadline_in(self.settings.unread_output_timeout_ms);
         let shared = Arc::clone(&self.shared);
         let now_ms = shared.slots.now_ms();
-        let held = shared.unread.hold(self.slot.index(), bytes, now_ms, self.readiness.waker());
+        let held = shared.unread.hold(self.slot().index(), bytes, now_ms, self.readiness.waker());
         let mut pace = Pace { held, taken_bytes: 0 };
         // Each part is freed as soon as it is written.
         for part in [Some(rest), owned].into_iter().flatten() {
@@ -472,12 +488,12 @@ impl<S: Serve> Connection<S> {
             if pace.held.is_cut() {
                 return Err(Lost::Cut(Cut::Crowded));
             }
-            match self.socket.write(&rest[..rest.len().min(PIECE_BYTES)]) {
+            match self.socket().write(&rest[..rest.len().min(PIECE_BYTES)]) {
                 Ok(count) => {
                     rest = &rest[count..];
                     if pace.is_kept_up_by(count) {
                         pace.held.renew(self.shared.slots.now_ms());
-                        self.slot.set_deadline_in(self.settings.unread_output_timeout_ms);
+                        self.slot().set_deadline_in(self.settings.unread_output_timeout_ms);
                         last_try = false;
                     }
                     in_a_row += count;
@@ -487,13 +503,13 @@ impl<S: Serve> Connection<S> {
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    if last_try && self.slot.is_expired() {
+                    if last_try && self.slot().is_expired() {
                         return Err(Lost::Cut(Cut::Slow));
                     }
                     in_a_row = 0;
                     let flags = self.readiness.wait();
                     self.note(flags);
-                    last_try = flags & WOKEN != 0 && self.slot.is_expired();
+                    last_try = flags & WOKEN != 0 && self.slot().is_expired();
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => return Err(Lost::Client),

@@ -4,7 +4,7 @@
 //! thread holds the `Server` and drains it.
 
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
@@ -53,15 +53,11 @@ impl<S: Serve> Server<S> {
         let news = shared.service.news();
         let fan_out = news.map(|news| FanOut::start(&shared, news)).transpose()?;
         let descriptor = listener.as_raw_fd();
-        let readiness = Readiness::of(&listener)?;
+        let end = AcceptingEnds(Arc::clone(&shared));
+        let readiness = Readiness::of(Accepting { listener, _end: end })?;
         let acceptor = readiness.waker();
         let accepted = Arc::clone(&shared);
-        coroutines::spawn_for(descriptor, move || {
-            accept_loop(&readiness, &listener, &accepted);
-            drop(readiness); // before the listener, whose number it polls
-            drop(listener);
-            accepted.accepting.store(false, Ordering::SeqCst);
-        })?;
+        coroutines::spawn_for(descriptor, move || accept_loop(&readiness, &accepted))?;
         Ok(Self { shared, address, acceptor, sweeper: Some(sweeper), fan_out })
     }
 
@@ -105,7 +101,27 @@ impl<S: Serve> Server<S> {
 /// Connections taken in a row before the worker polls its other descriptors again.
 const ACCEPTS_MAX: u32 = 32;
 
-fn accept_loop<S: Serve>(readiness: &Readiness, listener: &Listener, shared: &Arc<Shared<S>>) {
+/// The listener, and after it the news that it is closed.
+struct Accepting<S> {
+    listener: Listener,
+    _end: AcceptingEnds<S>,
+}
+
+struct AcceptingEnds<S>(Arc<Shared<S>>);
+
+impl<S> Drop for AcceptingEnds<S> {
+    fn drop(&mut self) {
+        self.0.accepting.store(false, Ordering::SeqCst);
+    }
+}
+
+impl<S> AsRawFd for Accepting<S> {
+    fn as_raw_fd(&self) -> RawFd {
+        self.listener.as_raw_fd()
+    }
+}
+
+fn accept_loop<S: Serve>(readiness: &Readiness<Accepting<S>>, shared: &Arc<Shared<S>>) {
     let mut in_a_row = 0;
     loop {
         in_a_row += 1;
@@ -114,7 +130,7 @@ fn accept_loop<S: Serve>(readiness: &Readiness, listener: &Listener, shared: &Ar
             // New connections do not end this wait: see `Connection::yield_to_poll`.
             while readiness.wait() & WOKEN == 0 {}
         }
-        match listener.accept() {
+        match readiness.owner().listener.accept() {
             // At the connection limit `admit` waits, and the loop with it.
             Ok((socket, peer)) => admit(socket, peer, shared),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {

@@ -60,13 +60,13 @@ impl<S: Serve> Connection<S> {
     pub(super) fn stream(mut self) {
         let Stage::Stream(open) = std::mem::take(&mut self.stage) else { return };
         let OpenStream { frames, framing, place } = *open;
-        if let Err(error) = self.socket.limit_unsent(UNSENT_BYTES_MAX, DEAD_PEER) {
+        if let Err(error) = self.socket().limit_unsent(UNSENT_BYTES_MAX, DEAD_PEER) {
             tracing::debug!(%error, "cannot limit the unsent bytes of a stream");
         }
-        self.slot.mark_stream(frames.shows());
+        self.slot().mark_stream(frames.shows());
         let now_ms = self.shared.slots.now_ms();
         let life_ms = self.settings.stream_life_ms;
-        let spread_life_ms = spread(self.slot.index(), (life_ms * 9 / 10, life_ms * 11 / 10));
+        let spread_life_ms = spread(self.slot().index(), (life_ms * 9 / 10, life_ms * 11 / 10));
         let mut stream = Stream {
             frames,
             framing,
@@ -111,7 +111,7 @@ impl<S: Serve> Connection<S> {
                 stats.heartbeats.increment();
                 (stream.frames.heartbeat(), None)
             } else {
-                self.slot.set_deadline_at(stream.heartbeat_at_ms.min(stream.ends_at_ms));
+                self.slot().set_deadline_at(stream.heartbeat_at_ms.min(stream.ends_at_ms));
                 match self.wait_for_news(&mut stream.dropped_bytes) {
                     Some(()) => continue,
                     None => return End::Lost(Lost::Client),
@@ -170,7 +170,7 @@ impl<S: Serve> Connection<S> {
     fn say_goodbye(self, stream: &Stream, is_draining: bool) {
         let mut last = Vec::new();
         if is_draining {
-            let farewell = stream.frames.farewell(spread(self.slot.index(), RETRY_MS));
+            let farewell = stream.frames.farewell(spread(self.slot().index(), RETRY_MS));
             last.extend_from_slice(farewell.bytes(stream.framing));
         }
         if stream.framing == Framing::Chunked {
