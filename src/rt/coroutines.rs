@@ -6,7 +6,7 @@
 //! flags (`CoIo`). A coroutine that was taken in between runs on another worker, and if it ends
 //! there the first worker reads freed memory. So every wait goes through [`noting_moves`], and
 //! [`keep_until_workers_pass`] frees what such a worker may still read: event flags for
-//! `rt/readiness.rs`, the record for a coroutine that ends. The coroutine itself never waits for it.
+//! `rt/readiness.rs`, the record for a coroutine that ends. The coroutine never waits for it.
 //!
 //! may is built without its features `io_timeout`, `io_cancel` and `work_steal`. Deadlines are
 //! enforced by the connection table's sweeper, no coroutine is ever cancelled, and a connection

@@ -20,8 +20,8 @@ pub(crate) const READABLE: usize = 0x1;
 pub(crate) const ERROR_OR_GONE: usize = 0x8 | 0x10 | 0x2000;
 pub(crate) const WOKEN: usize = 0x8000_0000;
 
-/// A polled socket, used by one coroutine at a time. Its owner is dropped with it, or a moment later
-/// if the coroutine has moved.
+/// A polled socket, used by one coroutine at a time. Its owner is dropped with it, or a moment
+/// later if the coroutine has moved.
 pub(crate) struct Readiness<T: AsRawFd + Send + Sync + 'static>(Arc<Polled<T>>);
 
 /// Dropped in this order: a socket that is closed before epoll has let go of its number would share
