@@ -258,8 +258,9 @@ pub fn demo(config: &Config, _: &Reread<'_>) -> ExitCode {
     // Simulated prices must never be restored by a real run.
     config.state_dir = config.state_dir.join("demo");
     let greet = |url: &str| {
-        sim.return_logins_to(url);
-        demo_notes(&sim, &clock, url)
+        let url = of_browser(url);
+        sim.return_logins_to(&url);
+        demo_notes(&sim, &clock, &url)
     };
     // A demo belongs to its terminal, so a hang-up ends it.
     let code = run(&config, &clock, greet, None);
@@ -331,6 +332,12 @@ fn run(
     };
     say(&format!("{}{admin}listening on {url}\n", greet(&url)));
     tracing::info!(%url, "listening");
+    if of_browser(&url) != url {
+        tracing::warn!(
+            "listening on all addresses of this machine or container: publishing the port is the \
+             decision of its operator"
+        );
+    }
     match config.auth.registration {
         Registration::Open => tracing::warn!(
             "registration is open: whoever reaches this service can make an account; \
@@ -363,6 +370,12 @@ fn url_of(address: &str) -> String {
         Some(_) => address.to_owned(),
         None => format!("http://{address}"),
     }
+}
+
+/// The URL that a browser on this machine can open: all addresses are none.
+fn of_browser(url: &str) -> String {
+    let all = ["http://0.0.0.0:", "http://[::]:"].iter().find_map(|all| url.strip_prefix(all));
+    all.map_or_else(|| url.to_owned(), |port| format!("http://localhost:{port}"))
 }
 
 /// Closes the process's memory to debuggers, before anything starts and any secret arrives. If the

@@ -255,9 +255,33 @@ fn lock_state_dir(path: &Path) -> Result<Arc<InstanceLock>, StartError> {
         Ok(()) => Ok(lock),
         Err(NotHeld::InUse) => Err(StartError::StateInUse { path: path.display().to_string() }),
         Err(error @ (NotHeld::Refused(_) | NotHeld::Released)) => {
-            tracing::warn!(%error, path = %path.display(), "nothing is written without the lock");
+            let cure = match &error {
+                NotHeld::Refused(cause) => cure(cause),
+                _ => String::new(),
+            };
+            let path = path.display();
+            tracing::warn!(%error, %path, "nothing is written without the lock{cure}");
             Ok(lock)
         }
+    }
+}
+
+/// What an operator can do about a state directory that cannot be used, as the end of a sentence.
+/// The program's user is named because a volume or a bind mount often belongs to another.
+fn cure(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            let user = rustix::process::geteuid().as_raw();
+            format!(
+                "; this process is user {user}: give it the directory (chown {user}), or run it as \
+                 the directory's owner"
+            )
+        }
+        io::ErrorKind::ReadOnlyFilesystem => {
+            "; mount a volume that can be written there, or name another by BHAV_STATE_DIR".into()
+        }
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "; free some space".into(),
+        _ => String::new(),
     }
 }
 
@@ -287,7 +311,7 @@ pub enum StartError {
     Listen(#[from] ListenError),
     #[error("BHAV_ADMIN_LISTEN: {0}")]
     AdminListen(ListenError),
-    #[error("state directory {path}: {source}")]
+    #[error("state directory {path}: {source}{}", cure(source))]
     StateDir { path: String, source: io::Error },
     #[error("state directory {path} is in use by another instance")]
     StateInUse { path: String },

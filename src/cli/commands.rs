@@ -78,6 +78,7 @@ pub(super) fn dispatch(args: impl IntoIterator<Item = OsString>, commands: &Comm
             _ => unreachable!("clap demands it"),
         },
         Some(("status", typed)) => status::run(typed),
+        Some(("healthcheck", typed)) => status::healthcheck(typed),
         Some(("token", typed)) => token::run(typed),
         Some((name @ ("backup" | "restore" | "migrate" | "renew-identity"), typed)) => {
             database::run(name, typed)
@@ -270,6 +271,7 @@ pub fn command() -> Command {
                 .subcommand(evaluate::command()),
         )
         .subcommand(status::command())
+        .subcommand(status::healthcheck_command())
         .subcommand(token::command())
         .subcommand(database::backup_command())
         .subcommand(database::restore_command())

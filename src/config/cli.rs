@@ -26,6 +26,8 @@ pub(crate) enum Scope {
     Check,
     /// Commands about an installed service: its address, its state directory and its clock.
     Operator,
+    /// `healthcheck`: the two addresses at which the service listens.
+    Probe,
 }
 
 impl Scope {
@@ -34,6 +36,7 @@ impl Scope {
             Self::Service => setting.group != Group::Simulator,
             Self::Demo | Self::Check => true,
             Self::Operator => matches!(setting.field, "http.listen" | "state_dir" | "now"),
+            Self::Probe => matches!(setting.field, "http.listen" | "admin.listen"),
             Self::Simulator => {
                 matches!(setting.group, Group::Simulator | Group::Log) || setting.field == "now"
             }

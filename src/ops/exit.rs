@@ -11,7 +11,8 @@ use rustix::io::Errno;
 pub enum Exit {
     /// The command succeeded, or the service was drained after SIGTERM.
     Ok = 0,
-    /// `bhav status` only: the service works, and something needs an operator.
+    /// `bhav status`: the service works, and something needs an operator. `bhav healthcheck`: the
+    /// probe failed.
     Degraded = 1,
     /// `bhav status` only: the service cannot serve, or does not answer.
     Down = 2,
@@ -51,7 +52,7 @@ impl From<Exit> for ExitCode {
 pub const HELP: &str = "\
 Exit codes:
    0  success, or stopped by SIGTERM or SIGINT after open requests were answered
-   1  status only: degraded
+   1  status: degraded; healthcheck: not alive or not ready
    2  status only: down or not reachable
   64  wrong command line or settings, a database that a newer version or another program wrote,
       or a limit on address space that is too low; restarting cannot help

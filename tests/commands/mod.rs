@@ -3,6 +3,7 @@
 mod database;
 mod documents;
 mod exit_codes;
+mod healthcheck;
 mod passwords;
 mod settings;
 mod status;

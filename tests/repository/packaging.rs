@@ -93,6 +93,7 @@ fn scripts_are_sound_shell() {
         ("sh", "scripts/postrm"),
         ("bash", "build-deb"),
         ("bash", "notices"),
+        ("bash", "image"),
         ("bash", "test-deb"),
     ] {
         let path = root().join("packaging").join(script);

@@ -7,17 +7,20 @@ use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use serde::de::DeserializeOwned;
-use sonic_rs::{JsonValueTrait, Value};
+use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
 
 use crate::admin::listener::AdminListen;
 use crate::base::{Clock, Words};
 use crate::cli::client::{Answer, Target};
 use crate::cli::diagnoses;
 use crate::cli::diagnoses::Trouble;
-use crate::cli::operator::{print, refuse, service, with_running_service};
+use crate::cli::operator::{
+    plain, print, refuse, service, settings, with_env_file, with_running_service,
+};
 use crate::cli::status::facts::{Facts, ServiceReport};
 use crate::cli::status::screen::{Colours, screen};
 use crate::config::Config;
+use crate::config::cli::{Scope, with_flags};
 use crate::market::MarketCalendar;
 use crate::ops::{Exit, exit, state_lock};
 use crate::views::health::ServiceState;
@@ -155,6 +158,62 @@ fn unreachable(said: &str, config: &Config) -> Trouble {
         _ => &diagnoses::UNREACHABLE,
     };
     row.trouble(said)
+}
+
+// ---- Healthcheck
+//
+// `bhav healthcheck`: one probe, one line, exit code 0 or 1. For supervisors that run a command, as
+// container engines do, in an image that holds no other program.
+
+/// The definition of the command `healthcheck`.
+pub(crate) fn healthcheck_command() -> Command {
+    let ready = Arg::new("ready").long("ready").action(ArgAction::SetTrue);
+    with_env_file(with_flags(
+        Command::new("healthcheck")
+            .about("Ask the running service whether it is alive; 0 if it is, 1 if not")
+            .arg(ready.help("Ask whether it can serve (/readyz) and not only makes progress"))
+            .after_help(exit::HELP),
+        Scope::Probe,
+    ))
+}
+
+/// Asks the operator's listener and prints one line.
+pub(crate) fn healthcheck(matches: &ArgMatches) -> ExitCode {
+    let Ok(config) = settings(matches) else { return Exit::Degraded.into() };
+    match probed(matches.get_flag("ready"), &config) {
+        Ok(good) => print(&format!("{}\n", plain(&good))),
+        Err(why) => refuse(&plain(&why), Exit::Degraded),
+    }
+}
+
+/// The result of a probe, as one line.
+///
+/// # Errors
+/// Why the probe failed, as one line.
+fn probed(ready: bool, config: &Config) -> Result<String, String> {
+    let (path, good) = if ready { ("/readyz", "ready") } else { ("/livez", "alive") };
+    let listen = config.admin.listen.address();
+    let listen = listen.ok_or("BHAV_ADMIN_LISTEN is off: there is nobody to ask")?;
+    let target = Target::of(None, listen).map_err(|_| {
+        format!("BHAV_ADMIN_LISTEN: {listen} is no address at which a service can be asked")
+    })?;
+    let asked = format!("{}{path}", target.text());
+    let answer = target.get(path, TIMEOUT).map_err(|error| format!("{asked}: {error}"))?;
+    if !is_of_this_service(&answer, config) {
+        return Err(format!("{asked} is of another service; set BHAV_ADMIN_LISTEN"));
+    }
+    let json: Value = document(&answer).unwrap_or_default();
+    let parts = json["missing"].as_array().into_iter().flat_map(|parts| parts.iter());
+    let missing: Vec<&str> = parts.filter_map(|part| part.as_str()).collect();
+    let without = match missing.as_slice() {
+        [] => String::new(),
+        missing => format!("; without {}", missing.join(", ")),
+    };
+    let state = json["status"].as_str().unwrap_or("no answer of bhav");
+    match answer.status {
+        200 => Ok(format!("{good}: {state}{without}")),
+        status => Err(format!("not {good}: {state}{without} ({status} of {asked})")),
+    }
 }
 
 #[cfg(test)]

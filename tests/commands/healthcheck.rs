@@ -1,0 +1,64 @@
+//! `bhav healthcheck`: one probe, one line, 0 or 1.
+
+use crate::support::{Program, Ran, SNAPSHOT, Scene, TRADING, bhav, few_candles, run, until};
+
+/// Asks the listener at `admin`.
+fn asked(admin: &str, more: &[&str]) -> Ran {
+    run(bhav(&["healthcheck", &format!("--admin-listen={admin}")]).args(more))
+}
+
+#[track_caller]
+fn expect(ran: &Ran, code: i32, line: &str) {
+    let said = format!("{}{}", ran.out, ran.err);
+    assert_eq!(ran.code, Some(code), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert!(said.contains(line), "{line} is not in {said}");
+}
+
+/// A service with a listener for probes, and that listener's address.
+fn probed(scene: &Scene, more: &[&str]) -> (Program, String) {
+    let mut command = bhav(&["serve", "--listen=127.0.0.1:0", "--admin-listen=127.0.0.1:0"]);
+    command.arg(few_candles()).args(scene.flags(scene.state.path())).args(more);
+    let program = Program::of(command.stderr(std::process::Stdio::null()));
+    let lines = program.printed.lines();
+    let mut urls = lines.filter_map(|line| line.strip_prefix("metrics on http://"));
+    let admin = urls.next().unwrap().trim_end_matches("/metrics").to_owned();
+    (program, admin)
+}
+
+#[test]
+fn one_line_and_0_while_the_service_lives_and_1_once_it_is_gone() {
+    let scene = Scene::at(TRADING);
+    let (mut program, admin) = probed(&scene, &[]);
+    let mut client = program.client();
+    until("data", || (client.get(SNAPSHOT).status == 200).then_some(()));
+    expect(&asked(&admin, &[]), 0, "alive: ok");
+    let ready =
+        until("ready", || Some(asked(&admin, &["--ready"])).filter(|ran| ran.code == Some(0)));
+    expect(&ready, 0, "ready: ");
+    // The address may come from the environment, as in an image.
+    let ran = run(bhav(&["healthcheck"]).env("BHAV_ADMIN_LISTEN", &admin));
+    expect(&ran, 0, "alive: ok");
+    program.terminate();
+    assert_eq!(program.exit().code(), Some(0));
+    expect(&asked(&admin, &[]), 1, &admin);
+}
+
+#[test]
+fn a_service_without_data_lives_and_is_not_ready() {
+    let scene = Scene::at(TRADING);
+    scene.refuse_all();
+    let (_program, admin) = probed(&scene, &[]);
+    expect(&asked(&admin, &[]), 0, "alive: ok");
+    expect(&asked(&admin, &["--ready"]), 1, "not ready: starting; without snapshot");
+}
+
+#[test]
+fn what_cannot_be_asked_is_1_with_the_reason() {
+    expect(&asked("off", &[]), 1, "BHAV_ADMIN_LISTEN is off");
+    expect(&asked("127.0.0.1:0", &[]), 1, "127.0.0.1:0 is no address");
+    // Another program answers there: the service's own listener has no probes.
+    let scene = Scene::at(TRADING);
+    let (program, _) = probed(&scene, &[]);
+    expect(&asked(&program.address, &[]), 1, "not alive: no answer of bhav (404 of ");
+}
