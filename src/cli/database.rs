@@ -300,8 +300,8 @@ fn migrate(matches: &ArgMatches, config: &Config) -> Done {
             text.push_str(&format!("the next start runs: {}\n", pending.join(", ")));
             if version > 0 {
                 text.push_str(&format!(
-                    "and keeps a copy first, as {}.before-v{known}\n",
-                    path.display()
+                    "and keeps a copy first, as {}\n",
+                    maintenance::copy_before_upgrade(&path, version).display()
                 ));
             }
         }

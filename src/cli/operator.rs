@@ -20,7 +20,7 @@ use crate::config::env_file::{Environment, Flags};
 use crate::config::load::{Fault, Origin, load_of_unit, report};
 use crate::config::{Config, env_file};
 use crate::ops::Exit;
-use crate::store::{FILE_NAME, MaintenanceError};
+use crate::store::{FILE_NAME, MaintenanceError, maintenance};
 
 /// Settings file and state directory of the package's systemd unit.
 const ENV_FILE: &str = "/etc/bhav/bhav.env";
@@ -205,15 +205,7 @@ pub(crate) fn in_words(error: &MaintenanceError) -> String {
                 .to_owned()
         }
         MaintenanceError::Newer { path, known, .. } => {
-            let mut cure = "run the newer program again".to_owned();
-            let copy = format!("{}.before-v{}", path.display(), known + 1);
-            if Path::new(&copy).exists() {
-                cure.push_str(&format!(
-                    ", or stop the service and put {copy} in its place (it lacks what was written \
-                     since)"
-                ));
-            }
-            cure
+            format!("run the newer program again, or {}", maintenance::way_back(path, *known))
         }
         MaintenanceError::Damaged { .. } => {
             format!("{STOP}; bhav restore BACKUP (the newest good one); start; check the disk")

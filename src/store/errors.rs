@@ -58,11 +58,10 @@ pub enum StoreError {
 pub enum OpenError {
     /// A newer version of the program wrote the file.
     #[error(
-        "{path} has schema version {found} and this program knows {known}: run the newer program \
-         again, or stop it and put the copy {path}.before-v{next} in place (it lacks what was \
-         written since)"
+        "{path} has schema version {found} and this program knows {known}; nothing was changed: \
+         run the newer program again, or {way_back}"
     )]
-    Newer { path: String, found: i64, known: i64, next: i64 },
+    Newer { path: String, found: i64, known: i64, way_back: String },
     #[error(
         "{path} is not a database of this program: move it away or choose another BHAV_STATE_DIR"
     )]

@@ -302,7 +302,7 @@ fn what_is_no_good_backup_is_refused_and_the_database_stays() {
         let ran = command("restore", scene.state.path(), &[text(path), "--yes"]);
         assert_eq!((ran.code, ran.out.as_str()), (Some(code), ""), "{path:?}: {}", ran.err);
         assert!(ran.err.contains(why) && ran.err.contains(text(path)), "{path:?}: {}", ran.err);
-        for other in ["BHAV_STATE_DIR", ".before-v", ".restoring"] {
+        for other in ["BHAV_STATE_DIR", ".before-upgrade", ".restoring"] {
             assert!(!ran.err.contains(other), "{path:?}: {}", ran.err);
         }
     }
@@ -330,7 +330,9 @@ fn what_a_start_would_migrate_is_told_on_open_and_closed_files() {
     drop(connection);
     let ran = command("migrate", old.path(), &["--status"]);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
-    for part in ["schema 1; ", "the next start runs: 0002_portfolios, 0003_closes", ".before-v"] {
+    for part in
+        ["schema 1; ", "the next start runs: 0002_portfolios, 0003_closes", ".before-upgrade-v1\n"]
+    {
         assert!(ran.out.contains(part), "{part} is not in {}", ran.out);
     }
     assert_eq!(command("migrate", old.path(), &[]).code, Some(64));
@@ -371,7 +373,7 @@ fn a_backup_of_what_is_no_good_database_names_it_and_the_cure() {
     let alone = spoilt(&newer);
     assert_eq!(alone.code, Some(64), "{}", alone.err);
     assert!(alone.err.contains("run the newer program again"), "{}", alone.err);
-    assert!(!alone.err.contains(".before-v"), "there is none: {}", alone.err);
+    assert!(alone.err.contains("restore a backup of schema "), "no copy is there: {}", alone.err);
 }
 
 #[test]

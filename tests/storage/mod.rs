@@ -5,3 +5,4 @@ pub mod going_back;
 #[cfg(feature = "engines")]
 mod server;
 mod store;
+mod upgrade;

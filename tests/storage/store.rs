@@ -1,10 +1,10 @@
-//! A database that an operator finds damaged, or newer than the program. (`kill` tests the survival
-//! of a kill.)
+//! A database that an operator finds damaged, and files of every earlier schema. (`kill` tests the
+//! survival of a kill, `upgrade` the way to a newer program and back.)
 
 use std::fs;
 use std::path::Path;
 
-use crate::support::{SNAPSHOT, Scene, TRADING, bearer, refused, until};
+use crate::support::{SNAPSHOT, Scene, TRADING, bearer, until};
 use bhav::base::Clock;
 use bhav::store::{FILE_NAME, Store};
 use sonic_rs::JsonValueTrait;
@@ -51,24 +51,8 @@ fn a_database_that_is_put_right_is_noticed_without_a_restart() {
     service.stop();
 }
 
-#[test]
-fn a_newer_database_ends_the_start_with_64_and_says_what_to_do() {
-    let state = tempfile::tempdir().unwrap();
-    drop(open(state.path()));
-    let path = state.path().join(FILE_NAME);
-    let connection = rusqlite::Connection::open(&path).unwrap();
-    connection.pragma_update(None, "user_version", 99).unwrap();
-    drop(connection);
-    let dir = format!("--state-dir={}", state.path().display());
-    let (code, said) = refused(&["--listen=127.0.0.1:0", &dir]);
-    assert_eq!(code, Some(64), "{said}");
-    for part in ["version 99", "run the newer program", "before-v"] {
-        assert!(said.contains(part), "{part} is not in {said}");
-    }
-}
-
 /// A file of this schema version, as its program left it.
-fn of_version(version: i64) -> Option<Vec<u8>> {
+pub fn of_version(version: i64) -> Option<Vec<u8>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/schemas");
     let packed = fs::read(root.join(format!("v{version:02}.sqlite.gz"))).ok()?;
     let mut bytes = Vec::new();
@@ -128,13 +112,13 @@ fn a_file_of_every_schema_version_is_opened_with_everything_in_it() {
         assert_eq!(whole, "ok", "{version}");
         assert_eq!(
             version < known,
-            path.with_extension(format!("sqlite.before-v{known}")).exists()
+            path.with_extension(format!("sqlite.before-upgrade-v{version}")).exists()
         );
     }
     assert_eq!(seen, known, "the newest schema has no file yet");
 }
 
-fn known_version() -> i64 {
+pub fn known_version() -> i64 {
     let state = tempfile::tempdir().unwrap();
     drop(open(state.path()));
     bhav::store::maintenance::inspect(&state.path().join(FILE_NAME)).unwrap().known

@@ -72,6 +72,7 @@ pub(crate) fn open_for_writing(path: &Path, make: bool) -> Result<Connection, Op
     if rusqlite::version_number() < SQLITE_VERSION_MIN {
         return Err(OpenError::OldSqlite(rusqlite::version()));
     }
+    refuse_untouched(path)?;
     make_private(path, make)?;
     refuse_emptied(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -93,11 +94,23 @@ pub(crate) fn open_for_writing(path: &Path, make: bool) -> Result<Connection, Op
     connection.pragma_update(None, "journal_size_limit", LOG_BYTES_KEPT)?;
     if version < known_version() {
         if version > 0 {
-            with_reports(&mut connection, |connection| keep_copy(connection, path))?;
+            with_reports(&mut connection, |connection| keep_copy(connection, path, version))?;
         }
         with_reports(&mut connection, |connection| migrate(connection, MIGRATIONS))?;
     }
     Ok(connection)
+}
+
+/// Refuses a file that is newer or not ours before anything is written. A connection that may write
+/// would move the log into the file when it is closed. Other faults are found when it is opened.
+fn refuse_untouched(path: &Path) -> Result<(), OpenError> {
+    // With no log, `immutable` keeps SQLite from making one.
+    let query = if length(&beside(path, "-wal")) == 0 { "?immutable=1" } else { "" };
+    let Ok(connection) = opened_for_reading(path, query) else { return Ok(()) };
+    match version(&connection, path) {
+        Err(error) if error.ends_the_start() => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// Called once in a process: counts the start, completes the upkeep that an earlier process left,
@@ -234,12 +247,12 @@ fn make_private(path: &Path, make: bool) -> io::Result<()> {
 }
 
 /// The schema version; 0 for a file without tables, such as an interrupted first start leaves.
-pub(crate) fn version(connection: &Connection, path: &Path) -> Result<i64, OpenError> {
+pub(crate) fn version(connection: &Connection, database: &Path) -> Result<i64, OpenError> {
     let number = |pragma: &str| connection.pragma_query_value(None, pragma, |row| row.get(0));
     let (application, found): (i64, i64) = (number("application_id")?, number("user_version")?);
     let tables = "SELECT count(*) FROM sqlite_schema";
     let tables: i64 = connection.query_row(tables, [], |row| row.get(0))?;
-    let path = || path.display().to_string();
+    let path = || database.display().to_string();
     if (application, found, tables) == (0, 0, 0) {
         return Ok(0);
     }
@@ -248,25 +261,62 @@ pub(crate) fn version(connection: &Connection, path: &Path) -> Result<i64, OpenE
     }
     let known = known_version();
     if found > known {
-        return Err(OpenError::Newer { path: path(), found, known, next: known + 1 });
+        let (path, way_back) = (path(), way_back(database, known));
+        return Err(OpenError::Newer { path, found, known, way_back });
     }
     Ok(found)
 }
 
+/// The copy of a database of this version, which is kept before an upgrade. It is named by its own
+/// version, since that is what an older program knows.
+pub(crate) fn copy_before_upgrade(path: &Path, version: i64) -> PathBuf {
+    beside(path, &format!(".before-upgrade-v{version}"))
+}
+
+/// How an operator gets back to a program that knows `known`, as the end of a sentence.
+pub(crate) fn way_back(path: &Path, known: i64) -> String {
+    let copies = (1..=known).rev().map(|version| copy_before_upgrade(path, version));
+    match copies.into_iter().find(|copy| copy.exists()) {
+        Some(copy) => {
+            let command = restore_command(path, &copy);
+            format!("stop it and go back by: {command} (which lacks what was written since)")
+        }
+        None => format!("stop it and restore a backup of schema {known} or older: bhav restore"),
+    }
+}
+
+/// The command that puts a copy in the place of the database.
+fn restore_command(path: &Path, copy: &Path) -> String {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new(".")).display();
+    format!("bhav restore --state-dir {folder} {}", copy.display())
+}
+
 /// Copies the file before a migration, for going back. The operator has to delete the copy: data
-/// that is erased later is still in it.
-fn keep_copy(connection: &Connection, path: &Path) -> Result<(), OpenError> {
-    let kept = beside(path, &format!(".before-v{}", known_version()));
+/// that is erased later is still in it. A copy of an earlier upgrade from this version is replaced.
+fn keep_copy(connection: &Connection, path: &Path, version: i64) -> Result<(), OpenError> {
+    let kept = copy_before_upgrade(path, version);
     let unfinished = beside(&kept, ".unfinished");
     // Created empty first, so that it is private from the beginning. SQLite accepts an empty file.
     OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
-    connection.execute("VACUUM INTO ?1", [unfinished.to_string_lossy()])?;
+    let copied = connection.execute("VACUUM INTO ?1", [unfinished.to_string_lossy()]);
+    // On a full disk the beginning of a copy would only take room.
+    copied.inspect_err(|_| drop(fs::remove_file(&unfinished)))?;
     step();
     forget_in(&unfinished)?;
     File::open(&unfinished)?.sync_all()?;
     fs::rename(&unfinished, &kept)?;
-    let copy = kept.display();
-    tracing::info!(%copy, "kept a copy before migrating; delete it when it is no longer needed");
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => File::open(parent)?.sync_all()?,
+        _ => {}
+    }
+    let (copy, go_back) = (kept.display(), restore_command(path, &kept));
+    tracing::info!(
+        %copy,
+        go_back,
+        "kept a copy before migrating; to go back, stop the service, run the command of go_back, \
+         and start the earlier program; delete the copy when it is no longer needed"
+    );
     Ok(())
 }
 

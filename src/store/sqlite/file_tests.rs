@@ -103,7 +103,7 @@ fn an_older_file_is_migrated_and_a_copy_kept() {
     let connection = open_for_writing(&path, true).unwrap();
     assert_eq!(number(&connection, "user_version"), known_version());
     connection.execute("UPDATE users SET email = 'b'", []).unwrap();
-    let kept = dir.path().join(format!("bhav.sqlite.before-v{}", known_version()));
+    let kept = dir.path().join("bhav.sqlite.before-upgrade-v1");
     assert_eq!(mode(&kept), 0o600);
     let copy = Connection::open(&kept).unwrap();
     let email: String = copy.query_row("SELECT email FROM users", [], |row| row.get(0)).unwrap();

@@ -15,6 +15,8 @@ use crate::store::errors::{MaintenanceError, OpenError};
 use crate::store::sqlite::writer::BUSY_TIMEOUT;
 use crate::store::sqlite::{file, log};
 
+pub(crate) use crate::store::sqlite::file::{copy_before_upgrade, way_back};
+
 /// Result of inspecting a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileReport {
