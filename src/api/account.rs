@@ -26,7 +26,7 @@ use crate::web::Site;
 
 /// `POST /api/auth/register`.
 pub(super) fn register(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
-    let mut fields = Fields::of(&call.request)?;
+    let mut fields = Fields::of(call.request)?;
     let email = fields.text("email", EMAIL_BYTES_MAX * 2);
     let normal = normalised(&email);
     if normal.is_none() && !email.is_empty() {
@@ -36,7 +36,7 @@ pub(super) fn register(state: &State, call: &Call<'_>, reply: &mut Response<'_>)
     let name = name(&mut fields);
     let cookie = LoginCookie::wanted(&mut fields);
     fields.done()?;
-    let cookie = cookie.admitted(state, &call.request)?;
+    let cookie = cookie.admitted(state, call.request)?;
     let email = normal.unwrap_or_default();
     let client = call.request.client_address();
     let session = state.auth.register(email, name, password, client);
@@ -47,15 +47,15 @@ pub(super) fn register(state: &State, call: &Call<'_>, reply: &mut Response<'_>)
 
 /// `POST /api/auth/login`.
 pub(super) fn login(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
-    let mut fields = Fields::of(&call.request)?;
+    let mut fields = Fields::of(call.request)?;
     let email = fields.text("email", EMAIL_BYTES_MAX * 2);
     let password = fields.secret("password", PASSWORD_CHARS_MAX);
     let cookie = LoginCookie::wanted(&mut fields);
     fields.done()?;
-    let cookie = cookie.admitted(state, &call.request)?;
+    let cookie = cookie.admitted(state, call.request)?;
     // Text that is no e-mail address is answered like an unknown address.
     let email = normalised(&email).unwrap_or(email);
-    let session = state.auth.login(&email, password, &call.request)?;
+    let session = state.auth.login(&email, password, call.request)?;
     logged_in(200, &session, cookie, reply);
     Ok(())
 }
@@ -65,13 +65,13 @@ pub(crate) fn logout(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -
     let everywhere = match call.request.body {
         [] => false,
         _ => {
-            let mut fields = Fields::of(&call.request)?;
+            let mut fields = Fields::of(call.request)?;
             let everywhere = fields.flag("everywhere");
             fields.done()?;
             everywhere
         }
     };
-    let cleared = cleared(&call.request);
+    let cleared = cleared(call.request);
     let (ended, message) = match everywhere {
         false => {
             (state.auth.logout(call.caller()), "Logged out; this token is refused from now on.")
@@ -89,12 +89,12 @@ pub(crate) fn logout(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -
 
 /// `POST /api/auth/password`.
 pub(super) fn password(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
-    let mut fields = Fields::of(&call.request)?;
+    let mut fields = Fields::of(call.request)?;
     let current = fields.secret("current_password", PASSWORD_CHARS_MAX);
     let new = new_password(&mut fields, "new_password");
     let cookie = LoginCookie::wanted(&mut fields);
     fields.done()?;
-    let cookie = cookie.admitted(state, &call.request)?;
+    let cookie = cookie.admitted(state, call.request)?;
     let client = call.request.client_address();
     let session = state.auth.change_password(call.caller(), current, new, client);
     let session = session.map_err(|error| about(error, "new_password"))?;
@@ -102,7 +102,7 @@ pub(super) fn password(state: &State, call: &Call<'_>, reply: &mut Response<'_>)
         Some(_) => logged_in(200, &session, cookie, reply),
         // The cookie's token is among those that were revoked.
         None => {
-            let cleared = cleared(&call.request);
+            let cleared = cleared(call.request);
             reply_and_set(200, &view(&session, false), &[cleared], reply);
         }
     }
@@ -111,7 +111,7 @@ pub(super) fn password(state: &State, call: &Call<'_>, reply: &mut Response<'_>)
 
 /// `DELETE /api/auth/account`.
 pub(super) fn erase(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
-    let mut fields = Fields::of(&call.request)?;
+    let mut fields = Fields::of(call.request)?;
     let password = fields.secret("password", PASSWORD_CHARS_MAX);
     fields.done()?;
     let client = call.request.client_address();
@@ -125,7 +125,7 @@ pub(super) fn erase(state: &State, call: &Call<'_>, reply: &mut Response<'_>) ->
         journal_entries: erased.journal_entries,
     };
     let message = "The account and everything stored for it are erased.";
-    let cleared = [cleared(&call.request), proof_cleared(&call.request)];
+    let cleared = [cleared(call.request), proof_cleared(call.request)];
     reply_and_set(200, &AccountErased { message, deleted }, &cleared, reply);
     Ok(())
 }
@@ -315,7 +315,7 @@ pub(super) fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> 
 
 /// `None` for a guest, and for a token that is refused.
 fn caller(state: &State, call: &Call<'_>) -> Result<Option<Caller>, Problem> {
-    match state.auth.identify(&call.request) {
+    match state.auth.identify(call.request) {
         Ok(caller) => Ok(Some(caller)),
         Err(Unidentified::Missing | Unidentified::Invalid) => Ok(None),
         Err(unready @ Unidentified::Unready) => Err(crate::api::errors::unidentified(unready)),

@@ -83,8 +83,8 @@ impl Administration {
         secret: Option<&SecretString>,
         field: &'static str,
     ) -> Result<SecretString, Problem> {
-        let mut fields = Fields::of(&call.request)?;
-        self.admit(&call.request, &mut fields, secret)?;
+        let mut fields = Fields::of(call.request)?;
+        self.admit(call.request, &mut fields, secret)?;
         let code = fields.secret(field, CODE_CHARS_MAX);
         fields.done()?;
         Ok(code)

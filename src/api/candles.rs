@@ -40,7 +40,7 @@ const COMPRESSED_FROM_BYTES: usize = 1_024;
 pub(super) fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
     let (symbol, days) = asked(call.query())?;
     let document = document(state, &symbol)?.ok_or_else(not_stored)?;
-    let request = &call.request;
+    let request = call.request;
     if preferred_coding(request.accept_encoding()) != Coding::Identity
         && let Some(compressed) = compressed(state, &symbol, &document, days)
     {

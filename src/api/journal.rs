@@ -77,8 +77,8 @@ fn page_of(call: &Call<'_>) -> Result<(Option<JournalCursor>, usize), Problem> {
 /// `POST /api/journal`. Preconditions apply to the page that a GET of the same target would return.
 pub(super) fn add(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
     let now = state.clock.now();
-    let fields = read(Fields::of(&call.request)?, now)?;
-    let expected = expected(&call.request);
+    let fields = read(Fields::of(call.request)?, now)?;
+    let expected = expected(call.request);
     let page = if expected.is_any() {
         None
     } else {
@@ -108,9 +108,9 @@ pub(super) fn show(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> 
 /// 9.3.4).
 pub(super) fn replace(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
     let now = state.clock.now();
-    let fields = read(Fields::of(&call.request)?, now)?;
+    let fields = read(Fields::of(call.request)?, now)?;
     let (user, entry) = (call.caller().id, entry_id(call));
-    let (now_ms, expected) = (now.as_millisecond(), expected(&call.request));
+    let (now_ms, expected) = (now.as_millisecond(), expected(call.request));
     state.admit_write(call.caller())?;
     let replaced = state.store.replace_entry(user, entry, fields, now_ms, expected)?;
     let entry = replaced.ok_or_else(entry_not_found)?;
@@ -122,7 +122,7 @@ pub(super) fn replace(state: &State, call: &Call<'_>, reply: &mut Response<'_>) 
 pub(super) fn delete(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
     let (user, entry) = (call.caller().id, entry_id(call));
     state.admit_write(call.caller())?;
-    if !state.store.delete_entry(user, entry, expected(&call.request))? {
+    if !state.store.delete_entry(user, entry, expected(call.request))? {
         return Err(entry_not_found());
     }
     reply_with(200, &Message { message: "The journal entry has been deleted." }, reply);

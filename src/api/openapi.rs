@@ -33,7 +33,7 @@ impl Default for Document {
 
 /// Never waits.
 pub(super) fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
-    let request = &call.request;
+    let request = call.request;
     let document = &state.document.0;
     reply.send_document(document.select(request.accept_encoding(), request.preconditions())?);
     Ok(())

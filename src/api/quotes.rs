@@ -324,7 +324,7 @@ impl Seen {
 
 /// Never waits, and allocates nothing once there is data.
 pub(crate) fn read_snapshot(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
-    let request = &call.request;
+    let request = call.request;
     let published = state.snapshot.load();
     let Some(published) = published.as_deref() else {
         let detail = "No index data has arrived yet.";

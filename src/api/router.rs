@@ -39,9 +39,6 @@ impl Api {
     }
 
     fn dispatch(&self, request: &Request<'_>, reply: &mut Response<'_>) -> Handled {
-        if let Some(number) = request.known_route() {
-            return self.run(number, None, request, reply);
-        }
         let method = request.method();
         let (sent, mut normal) = (request.path(), None);
         let mut place = found(method, sent);
@@ -79,6 +76,7 @@ impl Api {
         }
     }
 
+    #[inline]
     fn run(
         &self,
         number: usize,
@@ -88,11 +86,14 @@ impl Api {
     ) -> Handled {
         let route = &ROUTES[number];
         reply.is_of_kind(number + 1);
-        let caller = self.admitted(route, request)?;
+        let caller = match route.access {
+            Access::User => Some(self.identified(request)?),
+            _ => None,
+        };
         if route.method != Method::Get {
             refuse_unsupported_change(route, request)?;
         }
-        let call = Call { request: *request, caller, path_id };
+        let call = Call { request, caller, path_id };
         (route.run)(&self.state, &call, reply)
     }
 
@@ -116,16 +117,13 @@ impl Api {
     }
 
     /// The caller of a route that needs one.
-    fn admitted(&self, route: &Route, request: &Request<'_>) -> Result<Option<Caller>, Problem> {
-        if route.access != Access::User {
-            return Ok(None);
-        }
+    fn identified(&self, request: &Request<'_>) -> Result<Caller, Problem> {
         let caller = self.state.auth.identify(request).map_err(errors::unidentified)?;
         if caller.by_cookie && !self.state.cors.load().trusts(request) {
             let detail = "A request by cookie must come from a page of this site.";
             return Err(Problem::new(403, "cross_site_request", detail));
         }
-        Ok(Some(caller))
+        Ok(caller)
     }
 
     /// Answers OPTIONS, including CORS preflights. Never identifies the caller.
@@ -156,8 +154,14 @@ impl Serve for Api {
         self.state.cors.lines(origin)
     }
 
+    // Inlined into the exchange: what stands between a known head and its handler is short.
+    #[inline]
     fn serve<'a>(&'a self, request: &Request<'_>, reply: &mut Response<'a>) {
-        if let Err(problem) = self.dispatch(request, reply) {
+        let handled = match request.known_route() {
+            Some(number) => self.run(number, None, request, reply),
+            None => self.dispatch(request, reply),
+        };
+        if let Err(problem) = handled {
             self.refuse(&problem, request, reply);
         }
     }

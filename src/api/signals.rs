@@ -49,7 +49,7 @@ pub(super) fn record(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -
 }
 
 fn prepared(slot: &PublishedJson, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
-    let request = &call.request;
+    let request = call.request;
     let published = slot.load();
     let published = published.as_deref().ok_or_else(not_ready)?;
     reply.send_document(published.select(request.accept_encoding(), request.preconditions())?);

@@ -107,7 +107,7 @@ impl State {
 
 /// A request with the router's findings about it.
 pub struct Call<'a> {
-    pub request: Request<'a>,
+    pub request: &'a Request<'a>,
     /// The caller; present for every route with [`Access::User`].
     pub(super) caller: Option<Caller>,
     /// The number in the path, if the route has one.

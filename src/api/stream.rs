@@ -90,7 +90,7 @@ impl EventStreams {
 
 /// Never waits.
 pub(super) fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
-    let request = &call.request;
+    let request = call.request;
     let query = call.query();
     let symbols = match values(query, b"symbols").next() {
         Some(_) => Some(symbols(query)?),

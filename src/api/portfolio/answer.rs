@@ -64,7 +64,7 @@ pub(super) fn answer<Rows: Send + 'static>(
             })?
         }
     };
-    let request = &call.request;
+    let request = call.request;
     reply.send_document(answer.select(request.accept_encoding(), request.preconditions())?);
     Ok(())
 }

@@ -139,7 +139,7 @@ fn stored(
 
 /// The credentials, and whether the rows may belong to another person at the broker than before.
 fn fields(call: &Call<'_>, broker: Broker) -> Result<(Credentials, bool), Problem> {
-    let mut fields = Fields::of(&call.request)?;
+    let mut fields = Fields::of(call.request)?;
     let code = match broker {
         Broker::A => "request_token",
         Broker::B => "api_session",

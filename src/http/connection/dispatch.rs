@@ -210,9 +210,10 @@ impl<S: Serve> Connection<S> {
         }
     }
 
+    #[inline]
     fn keep_rest(&mut self, buffers: &Buffers) {
         if buffers.input_bytes > 0 {
-            self.carry = Zeroizing::new(buffers.input[..buffers.input_bytes].to_vec());
+            self.carry = kept(&buffers.input[..buffers.input_bytes]);
         }
     }
 
@@ -280,6 +281,7 @@ impl<S: Serve> Connection<S> {
         self.hung_up |= flags & ERROR_OR_GONE != 0;
     }
 
+    #[inline]
     fn read(&mut self, buffers: &mut Buffers) -> Read {
         let room = &mut buffers.input[buffers.input_bytes..];
         let room_bytes = room.len().min(READ_BYTES);
@@ -372,6 +374,11 @@ impl<S: Serve> Connection<S> {
         }
         buffers.give_back();
     }
+}
+
+#[cold]
+fn kept(rest: &[u8]) -> Zeroizing<Vec<u8>> {
+    Zeroizing::new(rest.to_vec())
 }
 
 // ---- Output

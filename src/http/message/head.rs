@@ -453,10 +453,19 @@ impl KnownHeads {
     }
 
     /// Remembers the head that was parsed last, from `input`, if its route is known.
+    #[inline]
     pub(crate) fn remember(&mut self, input: &[u8]) {
-        let KnownHead { bytes, head } = &mut self.places[self.at];
-        let is_new = bytes.is_empty() && head.known_route.get().is_some();
-        if is_new && input.len() <= KNOWN_HEAD_BYTES_MAX && head.is_plain(input) {
+        let known = &mut self.places[self.at];
+        if known.bytes.is_empty() && known.head.known_route.get().is_some() {
+            known.remember(input);
+        }
+    }
+}
+
+impl KnownHead {
+    fn remember(&mut self, input: &[u8]) {
+        let Self { bytes, head } = self;
+        if input.len() <= KNOWN_HEAD_BYTES_MAX && head.is_plain(input) {
             bytes.extend_from_slice(input);
         }
     }

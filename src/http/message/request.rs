@@ -102,6 +102,7 @@ impl<'a> Request<'a> {
     }
 
     /// `If-Match` and `If-None-Match`.
+    #[inline]
     pub(crate) fn preconditions(&self) -> Preconditions<'a> {
         Preconditions::of(self.head, self.bytes)
     }
@@ -354,6 +355,7 @@ impl<'a> Preconditions<'a> {
     pub const NONE: Self =
         Self { bytes: &[], headers: &[], if_match: Lines::Absent, if_none_match: Lines::Absent };
 
+    #[inline]
     pub(crate) fn of(head: &'a Head, bytes: &'a [u8]) -> Self {
         let Head { headers, if_match, if_none_match, .. } = head;
         Self { bytes, headers, if_match: *if_match, if_none_match: *if_none_match }
