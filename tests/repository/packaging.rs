@@ -83,6 +83,9 @@ fn the_changelog_begins_with_this_version() {
     let version = manifest()["package"]["version"].as_str().unwrap().to_owned();
     let changelog = read("packaging/changelog");
     assert!(changelog.starts_with(&format!("bhav ({version}-")), "{changelog}");
+    // What packaging/release asks for.
+    let dated = format!("\n## [{version}] - 2");
+    assert!(read("CHANGELOG.md").contains(&dated), "CHANGELOG.md has no dated heading {version}");
 }
 
 #[test]
@@ -94,6 +97,7 @@ fn scripts_are_sound_shell() {
         ("bash", "build-deb"),
         ("bash", "notices"),
         ("bash", "image"),
+        ("bash", "release"),
         ("bash", "test-deb"),
     ] {
         let path = root().join("packaging").join(script);
