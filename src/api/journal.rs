@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use crate::api::body::{Amount, Fields, invalid, one, parameter, whole};
 use crate::api::portfolio::compute;
 use crate::api::state::{Call, Handled, NO_STORE, State, reply_with, send_tagged};
-use crate::base::clock;
+use crate::base::{Words, clock};
 use crate::http::document::variants::etag as etag_of;
 use crate::http::message::response::JSON;
 use crate::http::{EntityTag, Named, Problem, Request, Response};

@@ -4,7 +4,7 @@
 use super::state::State;
 use crate::api::body::{ONCE, invalid, once, whole};
 use crate::api::state::{Call, Handled, send_tagged};
-use crate::base::Symbol;
+use crate::base::{Symbol, Words};
 use crate::http::document::variants::{PUBLIC, etag};
 use crate::http::{Problem, PublishedJson, Response};
 use crate::signals::{Direction, ListedSignal};

@@ -19,8 +19,8 @@ use zeroize::Zeroizing;
 
 use crate::auth::keys::AuthSettings;
 use crate::auth::throttle::SharedAttempt;
-use crate::base::Clock;
 use crate::base::limiter::TooEarly;
+use crate::base::{Clock, words};
 use crate::ops::Counter;
 use crate::rt::{Lane, LaneError, LaneSpec};
 
@@ -459,28 +459,14 @@ fn lines(file: &'static str) -> impl Iterator<Item = &'static str> {
     file.lines().filter(|line| !line.is_empty() && !line.starts_with("# "))
 }
 
-/// Why a password is weak.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Weakness {
-    /// It is on the list of the most common passwords.
-    Common,
-    /// A common word with a common ending.
-    WordWithEnding,
-    /// A short piece, repeated.
-    Repeated,
-    /// A sequence of keys or letters.
-    InOrder,
-}
-
-impl Weakness {
-    /// Completes the sentence "This password is ...".
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Common => "one of the most common",
-            Self::WordWithEnding => "a common word with a common ending",
-            Self::Repeated => "one short piece again and again",
-            Self::InOrder => "keys or letters in their order",
-        }
+words! {
+    /// Why a password is weak. The words complete the sentence "This password is ...".
+    pub enum Weakness {
+        /// It is on the list of the most common passwords.
+        Common = "one of the most common",
+        WordWithEnding = "a common word with a common ending",
+        Repeated = "one short piece again and again",
+        InOrder = "keys or letters in their order",
     }
 }
 

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
-use crate::base::{Symbol, clock};
+use crate::base::{Symbol, clock, words};
 
 /// One row of a broker's holdings.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,33 +83,17 @@ impl Mark {
     }
 }
 
-/// The kind of sign.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ActionSign {
-    /// Quantity and price, or quantity and average cost, moved by inverse ratios.
-    InverseRatios,
-    /// The price changed by a ratio typical of corporate actions, and the quantity has not followed
-    /// yet. Until it does, the holding's value is wrong.
-    PriceLeap,
-    /// The quantity grew at unchanged cost and price: the shares that an earlier price leap
-    /// announced have arrived, and the value is right again.
-    SharesArrived,
-}
-
-impl ActionSign {
-    /// The text in API documents and in the store.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::InverseRatios => "inverse_ratios",
-            Self::PriceLeap => "price_leap",
-            Self::SharesArrived => "shares_arrived",
-        }
-    }
-
-    /// Inverse of [`Self::as_str`]; `None` for any other text.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
-        let all = [Self::InverseRatios, Self::PriceLeap, Self::SharesArrived];
-        all.into_iter().find(|sign| sign.as_str() == text)
+words! {
+    /// The kind of sign.
+    pub enum ActionSign {
+        /// Quantity and price, or quantity and average cost, moved by inverse ratios.
+        InverseRatios = "inverse_ratios",
+        /// The price changed by a ratio typical of corporate actions, and the quantity has not
+        /// followed yet. Until it does, the holding's value is wrong.
+        PriceLeap = "price_leap",
+        /// The quantity grew at unchanged cost and price: the shares that an earlier price leap
+        /// announced have arrived, and the value is right again.
+        SharesArrived = "shares_arrived",
     }
 }
 
@@ -137,27 +121,14 @@ impl Holding {
     }
 }
 
-/// The broker's position list that a row is from. The two lists overlap: never add them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum PositionKind {
-    /// Today's trades only.
-    Day,
-    /// Current positions, including those carried over from earlier days.
-    Net,
-}
-
-impl PositionKind {
-    /// `day` or `net`.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Day => "day",
-            Self::Net => "net",
-        }
-    }
-
-    /// Inverse of [`Self::as_str`]; `None` for any other text.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
-        [Self::Day, Self::Net].into_iter().find(|kind| kind.as_str() == text)
+words! {
+    /// The broker's position list that a row is from. The two lists overlap: never add them.
+    #[derive(Hash, PartialOrd, Ord)]
+    pub enum PositionKind {
+        /// Today's trades only.
+        Day = "day",
+        /// Current positions, including those carried over from earlier days.
+        Net = "net",
     }
 }
 
@@ -213,32 +184,19 @@ pub struct Synced {
 //
 // The two brokers, under the letters that the API uses for them.
 
-/// A broker from which portfolios are synced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Broker {
-    /// Any broker with the API of Kite Connect v3 (Zerodha).
-    A,
-    /// Any broker with the Breeze API (ICICI Direct).
-    B,
+words! {
+    /// A broker from which portfolios are synced, with its letter in paths and documents. The API
+    /// lists them in this order.
+    #[derive(Hash, PartialOrd, Ord)]
+    pub enum Broker {
+        /// Any broker with the API of Kite Connect v3 (Zerodha).
+        A = "a",
+        /// Any broker with the Breeze API (ICICI Direct).
+        B = "b",
+    }
 }
 
 impl Broker {
-    /// Both brokers, in the order in which the API lists them.
-    pub const ALL: [Self; 2] = [Self::A, Self::B];
-
-    /// The letter in paths and documents: `a` or `b`.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::A => "a",
-            Self::B => "b",
-        }
-    }
-
-    /// The broker with this letter; `None` for any other text.
-    pub(crate) fn parse(letter: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|broker| broker.as_str() == letter)
-    }
-
     /// The name for log lines and messages.
     pub(crate) fn name(self) -> &'static str {
         match self {

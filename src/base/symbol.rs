@@ -3,26 +3,20 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::base::words;
+
 /// Longest symbol accepted, including exchange and colon. The longest in broker A's instrument list
 /// is under 40.
 pub(crate) const SYMBOL_BYTES_MAX: usize = 48;
 
-/// The two exchanges whose instruments are quoted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Exchange {
-    /// National Stock Exchange.
-    Nse,
-    /// BSE.
-    Bse,
-}
-
-impl Exchange {
-    /// `NSE` or `BSE`.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Nse => "NSE",
-            Self::Bse => "BSE",
-        }
+words! {
+    /// The two exchanges whose instruments are quoted.
+    #[derive(Hash, PartialOrd, Ord)]
+    pub(crate) enum Exchange {
+        /// National Stock Exchange.
+        Nse = "NSE",
+        /// BSE.
+        Bse = "BSE",
     }
 }
 

@@ -23,7 +23,7 @@ pub(crate) use call::gate::ClassReading;
 pub use call::transport::{Peer, speak_to};
 pub(crate) use feed::MarketFeed;
 pub use feed::{Batch, BrokerError, BrokerErrorKind, CallTimes, Push, Readiness};
-pub use portfolio::{Credentials, DailyCandles, DocumentedReply};
+pub use portfolio::{Credentials, DailyCandles};
 pub use public::Public;
 pub use session::token::SharedToken;
 pub(crate) use settings::{AppKeys, login_page};

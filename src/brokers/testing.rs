@@ -7,6 +7,12 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use crate::brokers::BrokerErrorKind;
+
+#[path = "../../tests/contract/replies/documented.rs"]
+#[allow(dead_code, reason = "the content types are for the test of the whole service")]
+pub(super) mod documented;
+
 /// Longest that the server's side of a test may wait for its peer.
 const PATIENCE: Duration = Duration::from_secs(10);
 

@@ -8,26 +8,19 @@ use jiff::Timestamp;
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 
-use crate::base::{Quote, Source, Symbol};
+use crate::base::{Quote, Source, Symbol, words};
 use crate::cache::l1::{L1, Vouched};
 use crate::views::health::CacheBackend;
 
-/// The kind of a record. Keys are distinct within a kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
-    /// A quote, by symbol ([`encode`]).
-    Quote,
-    /// The instrument list of a day, in the form that its owner writes.
-    Instruments,
-}
-
-impl Kind {
-    /// The name under which records of this kind are stored; it never changes.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Quote => "quote",
-            Self::Instruments => "instruments",
-        }
+words! {
+    /// The kind of a record. Keys are distinct within a kind. Records are stored under these words,
+    /// which never change.
+    #[derive(Hash)]
+    pub enum Kind {
+        /// A quote, by symbol ([`encode`]).
+        Quote = "quote",
+        /// The instrument list of a day, in the form that its owner writes.
+        Instruments = "instruments",
     }
 }
 

@@ -11,7 +11,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-use crate::base::{Broker, clock};
+use crate::base::{Broker, Words, clock};
 use crate::brokers::call::transport::push_encoded;
 use crate::brokers::login_page;
 use crate::cli::client::{Answer, Target};

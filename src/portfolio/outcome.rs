@@ -7,7 +7,7 @@ use rust_decimal::Decimal;
 
 use super::corporate_actions::{Suspicion, Why, suspicions};
 use super::valuation::valuation;
-use crate::base::{Holding, Position, PositionKind};
+use crate::base::{Holding, Position, PositionKind, words};
 use crate::portfolio::sync::{Change, Diff};
 use crate::portfolio::valuation::Overflow;
 
@@ -103,23 +103,13 @@ pub(crate) enum Reconciliation {
     },
 }
 
-/// Why the two profits differ.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Difference {
-    Rounding,
-    /// The broker leaves out shares bought yesterday.
-    T1Quantity,
-    Unexplained,
-}
-
-impl Difference {
-    /// The name that clients see.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Rounding => "rounding",
-            Self::T1Quantity => "t1_quantity",
-            Self::Unexplained => "unexplained",
-        }
+words! {
+    /// Why the two profits differ.
+    pub(crate) enum Difference {
+        Rounding = "rounding",
+        /// The broker leaves out shares bought yesterday.
+        T1Quantity = "t1_quantity",
+        Unexplained = "unexplained",
     }
 }
 

@@ -10,7 +10,9 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
-use crate::base::{Broker, ClosingPrice, Holding, MarketDay, Position, Symbol, Synced, clock};
+use crate::base::{
+    Broker, ClosingPrice, Holding, MarketDay, Position, Symbol, Synced, clock, words,
+};
 use crate::portfolio::corporate_actions::{date_back, date_back_unmoved, mark, reprice};
 use crate::portfolio::outcome::SyncOutcome;
 use crate::portfolio::valuation::{Overflow, Valued, price_date, summary, valued};
@@ -224,25 +226,11 @@ fn pair<K: std::hash::Hash + Eq>(
 //
 // One point of the trend: the value of a portfolio on one date. Pure.
 
-/// The origin of a point of the trend.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PointSource {
-    Sync,
-    Close,
-}
-
-impl PointSource {
-    /// `sync` or `close`.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Sync => "sync",
-            Self::Close => "close",
-        }
-    }
-
-    /// The source with this name.
-    pub(crate) fn parse(word: &str) -> Option<Self> {
-        [Self::Sync, Self::Close].into_iter().find(|source| source.as_str() == word)
+words! {
+    /// The origin of a point of the trend.
+    pub enum PointSource {
+        Sync = "sync",
+        Close = "close",
     }
 }
 

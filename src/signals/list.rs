@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 use jiff::civil::Date;
 
-use crate::base::Symbol;
+use crate::base::{Symbol, words};
 
 /// Most signals in the snapshot.
 pub(crate) const TOP_MAX: usize = 10;
@@ -183,27 +183,16 @@ pub(crate) fn put_together<T: Ranked>(rows: &mut Vec<T>) {
 /// Sessions after which a signal is judged, counted in the sessions of its symbol.
 pub(crate) const HORIZON_SESSIONS: usize = 5;
 
-/// The claim of a signal: the close [`HORIZON_SESSIONS`] later is higher, or it is lower.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Direction {
-    Bullish,
-    Bearish,
+words! {
+    /// The claim of a signal: the close [`HORIZON_SESSIONS`] later is higher, or it is lower.
+    #[derive(Hash, PartialOrd, Ord)]
+    pub enum Direction {
+        Bullish = "bullish",
+        Bearish = "bearish",
+    }
 }
 
 impl Direction {
-    /// `bullish` or `bearish`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Bullish => "bullish",
-            Self::Bearish => "bearish",
-        }
-    }
-
-    /// The direction with this name.
-    pub(crate) fn parse(word: &str) -> Option<Self> {
-        [Self::Bullish, Self::Bearish].into_iter().find(|direction| direction.as_str() == word)
-    }
-
     /// Whether the move between two closes is in this direction. No move is a miss.
     pub(crate) fn is_hit(self, from_e4: i64, to_e4: i64) -> bool {
         match self {

@@ -2,9 +2,10 @@
 //! its answer. Plain values behind the world's lock, at most [`FAULTS_MAX`] of them.
 
 use jiff::{SignedDuration, Timestamp};
-use serde::Deserialize;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 
-use crate::base::clock;
+use crate::base::{Words, clock, words};
 use crate::sim::server::message::{Answer, Content, Delivery, Json, map};
 use crate::sim::sessions;
 
@@ -367,121 +368,88 @@ fn not_a_number(value: &mut Json) {
 //
 // The kinds of faults, and the upstreams at which they exist.
 
-/// A kind of fault.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Kind {
-    /// The connection is reset without an answer.
-    Refuse,
-    /// The answer comes late.
-    Delay,
-    /// The answer comes slowly; so do the ticker's messages.
-    Drip,
-    /// The connection ends after half of the promised body.
-    Truncate,
-    /// 429.
-    RateLimit,
-    /// 200 whose body is an error.
-    #[serde(rename = "error_in_200")]
-    ErrorIn200,
-    /// 5xx with a page of HTML.
-    #[serde(rename = "html_5xx")]
-    Html5xx,
-    /// A redirect, which no upstream sends to its API's clients.
-    Redirect,
-    /// The broker says that the login is over.
-    ExpiredToken,
-    /// Broker A says that the plan has no market data.
-    NoPermission,
-    /// Numbers become text, text becomes `false`; the envelope stays right.
-    WrongTypes,
-    /// The members that matter are left out.
-    MissingFields,
-    /// Prices and their times stand still from the instant the fault was set.
-    MutePrice,
-    /// Last prices are 0.
-    ZeroPrice,
-    /// Every value is null; the envelope stays right.
-    Nulls,
-    /// Prices and their times are those of some time ago, and move on.
-    Lag,
-    /// The times of prices lie in the future.
-    FutureTime,
-    /// One candle in the middle of a history is text.
-    NanCandle,
-    /// A history ends halfway.
-    HalfHistory,
-    /// The newest candle is not there yet.
-    LateCandle,
-    // The rest exists on the ticker's stream only.
-    /// Nothing is sent or read, and the connection stays.
-    Silent,
-    /// Heartbeats are sent, but no prices.
-    HeartbeatOnly,
-    /// No prices of indices.
-    LeadStands,
-    /// The connection is reset.
-    Hangup,
-    /// The connection is closed in order.
-    CloseFrame,
-    /// Messages have five thousand packets.
-    Flood,
-    /// Messages lack their last byte.
-    Short,
-    /// Messages have a byte too many.
-    Long,
-    /// Every packet has a byte too many.
-    UnknownLength,
-    /// The bytes of every 32-bit word are reversed.
-    WrongEndian,
-    /// An order of the app's owner is sent.
-    OrderText,
-    /// Errors are sent, as text and as an object.
-    ErrorText,
-    /// A ping is sent each second.
-    Ping,
-    /// Every message is sent in two frames.
-    Fragmented,
+words! {
+    /// A kind of fault.
+    pub(crate) enum Kind {
+        /// The connection is reset without an answer.
+        Refuse = "refuse",
+        /// The answer comes late.
+        Delay = "delay",
+        /// The answer comes slowly; so do the ticker's messages.
+        Drip = "drip",
+        /// The connection ends after half of the promised body.
+        Truncate = "truncate",
+        /// 429.
+        RateLimit = "rate_limit",
+        /// 200 whose body is an error.
+        ErrorIn200 = "error_in_200",
+        /// 5xx with a page of HTML.
+        Html5xx = "html_5xx",
+        /// A redirect, which no upstream sends to its API's clients.
+        Redirect = "redirect",
+        /// The broker says that the login is over.
+        ExpiredToken = "expired_token",
+        /// Broker A says that the plan has no market data.
+        NoPermission = "no_permission",
+        /// Numbers become text, text becomes `false`; the envelope stays right.
+        WrongTypes = "wrong_types",
+        /// The members that matter are left out.
+        MissingFields = "missing_fields",
+        /// Prices and their times stand still from the instant the fault was set.
+        MutePrice = "mute_price",
+        /// Last prices are 0.
+        ZeroPrice = "zero_price",
+        /// Every value is null; the envelope stays right.
+        Nulls = "nulls",
+        /// Prices and their times are those of some time ago, and move on.
+        Lag = "lag",
+        /// The times of prices lie in the future.
+        FutureTime = "future_time",
+        /// One candle in the middle of a history is text.
+        NanCandle = "nan_candle",
+        /// A history ends halfway.
+        HalfHistory = "half_history",
+        /// The newest candle is not there yet.
+        LateCandle = "late_candle",
+        // The rest exists on the ticker's stream only.
+        /// Nothing is sent or read, and the connection stays.
+        Silent = "silent",
+        /// Heartbeats are sent, but no prices.
+        HeartbeatOnly = "heartbeat_only",
+        /// No prices of indices.
+        LeadStands = "lead_stands",
+        /// The connection is reset.
+        Hangup = "hangup",
+        /// The connection is closed in order.
+        CloseFrame = "close_frame",
+        /// Messages have five thousand packets.
+        Flood = "flood",
+        /// Messages lack their last byte.
+        Short = "short",
+        /// Messages have a byte too many.
+        Long = "long",
+        /// Every packet has a byte too many.
+        UnknownLength = "unknown_length",
+        /// The bytes of every 32-bit word are reversed.
+        WrongEndian = "wrong_endian",
+        /// An order of the app's owner is sent.
+        OrderText = "order_text",
+        /// Errors are sent, as text and as an object.
+        ErrorText = "error_text",
+        /// A ping is sent each second.
+        Ping = "ping",
+        /// Every message is sent in two frames.
+        Fragmented = "fragmented",
+    }
 }
 
-impl Kind {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Refuse => "refuse",
-            Self::Delay => "delay",
-            Self::Drip => "drip",
-            Self::Truncate => "truncate",
-            Self::RateLimit => "rate_limit",
-            Self::ErrorIn200 => "error_in_200",
-            Self::Html5xx => "html_5xx",
-            Self::Redirect => "redirect",
-            Self::ExpiredToken => "expired_token",
-            Self::NoPermission => "no_permission",
-            Self::WrongTypes => "wrong_types",
-            Self::MissingFields => "missing_fields",
-            Self::MutePrice => "mute_price",
-            Self::ZeroPrice => "zero_price",
-            Self::Nulls => "nulls",
-            Self::Lag => "lag",
-            Self::FutureTime => "future_time",
-            Self::NanCandle => "nan_candle",
-            Self::HalfHistory => "half_history",
-            Self::LateCandle => "late_candle",
-            Self::Silent => "silent",
-            Self::HeartbeatOnly => "heartbeat_only",
-            Self::LeadStands => "lead_stands",
-            Self::Hangup => "hangup",
-            Self::CloseFrame => "close_frame",
-            Self::Flood => "flood",
-            Self::Short => "short",
-            Self::Long => "long",
-            Self::UnknownLength => "unknown_length",
-            Self::WrongEndian => "wrong_endian",
-            Self::OrderText => "order_text",
-            Self::ErrorText => "error_text",
-            Self::Ping => "ping",
-            Self::Fragmented => "fragmented",
-        }
+impl<'de> Deserialize<'de> for Kind {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let word = String::deserialize(from)?;
+        Self::parse(&word).ok_or_else(|| {
+            let known = Self::ALL.map(Self::as_str).join(", ");
+            D::Error::custom(format!("unknown variant `{word}`, expected one of {known}"))
+        })
     }
 }
 

@@ -154,7 +154,7 @@ impl Store {
             let NewHistory { symbol, source, simulated, candles, suspicions } = &history;
             tx.run(FORGET_CANDLES, &args![symbol, AFTER_ALL])?;
             keep(tx, symbol, candles)?;
-            tx.run(KEEP_HISTORY, &args![symbol, source.as_str(), *simulated])?;
+            tx.run(KEEP_HISTORY, &args![symbol, *source, *simulated])?;
             tx.run(FORGET_SUSPICIONS, &args![symbol])?;
             let suspicions =
                 suspicions.iter().map(|found| args![symbol, found.date, found.confirmed]);

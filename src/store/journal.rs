@@ -10,7 +10,7 @@ use jiff::civil::Date;
 use rust_decimal::Decimal;
 use serde::Serialize;
 
-use crate::base::json;
+use crate::base::{json, words};
 use crate::http::document::variants::content_tag;
 use crate::ops::exit::VERSION;
 use crate::store::accounts::AccountId;
@@ -82,25 +82,11 @@ RETURNING octet_length(symbol) + coalesce(octet_length(strategy), 0)
     + coalesce(octet_length(notes), 0) + octet_length(tags)";
 }
 
-/// Whether a trade was a purchase or a sale.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    Buy,
-    Sell,
-}
-
-impl Side {
-    /// `buy` or `sell`.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Buy => "buy",
-            Self::Sell => "sell",
-        }
-    }
-
-    /// The side with this name.
-    pub(crate) fn parse(word: &str) -> Option<Self> {
-        [Self::Buy, Self::Sell].into_iter().find(|side| side.as_str() == word)
+words! {
+    /// Whether a trade was a purchase or a sale.
+    pub enum Side {
+        Buy = "buy",
+        Sell = "sell",
     }
 }
 
@@ -321,7 +307,7 @@ fn columns(id: AccountId, fields: &JournalFields, now_ms: i64) -> Vec<Arg<'_>> {
         id,
         fields.traded_on,
         &fields.symbol,
-        fields.side.as_str(),
+        fields.side,
         fields.quantity,
         fields.price,
         fields.fees,

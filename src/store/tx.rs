@@ -10,8 +10,9 @@ use std::ops::ControlFlow;
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
-use crate::base::{ActionSign, Broker, PositionKind, Source, Symbol};
+use crate::base::{ActionSign, Broker, PositionKind, Source, Symbol, Words};
 use crate::portfolio::{Brokers, PointSource};
+use crate::signals::Direction;
 use crate::store::StoreError;
 use crate::store::accounts::AccountId;
 use crate::store::journal::Side;
@@ -281,49 +282,37 @@ impl Nullable for Symbol {
     }
 }
 
-impl Nullable for Broker {
-    fn read_if_any(row: &dyn Cells, at: usize) -> Result<Option<Self>, Failure> {
-        parsed(row, at, Self::parse, "a broker")
-    }
-}
-
-impl Nullable for Side {
-    fn read_if_any(row: &dyn Cells, at: usize) -> Result<Option<Self>, Failure> {
-        parsed(row, at, Self::parse, "a side")
-    }
-}
-
-impl Nullable for PositionKind {
-    fn read_if_any(row: &dyn Cells, at: usize) -> Result<Option<Self>, Failure> {
-        parsed(row, at, Self::parse, "a kind of position")
-    }
-}
-
-impl Nullable for ActionSign {
-    fn read_if_any(row: &dyn Cells, at: usize) -> Result<Option<Self>, Failure> {
-        parsed(row, at, Self::parse, "a mark")
-    }
-}
-
-impl Nullable for PointSource {
-    fn read_if_any(row: &dyn Cells, at: usize) -> Result<Option<Self>, Failure> {
-        parsed(row, at, Self::parse, "a point's source")
-    }
-}
-
 impl Nullable for Brokers {
     fn read_if_any(row: &dyn Cells, at: usize) -> Result<Option<Self>, Failure> {
         parsed(row, at, Self::parse, "a point's brokers")
     }
 }
 
-impl Nullable for Source {
-    fn read_if_any(row: &dyn Cells, at: usize) -> Result<Option<Self>, Failure> {
-        let named = |word: &str| {
-            [Self::BrokerA, Self::Public].into_iter().find(|source| source.as_str() == word)
-        };
-        parsed(row, at, named, "a source")
-    }
+/// Enums that are stored as their words.
+macro_rules! stored_as_words {
+    ($($kind:ty: $what:literal,)+) => {$(
+        impl Nullable for $kind {
+            fn read_if_any(row: &dyn Cells, at: usize) -> Result<Option<Self>, Failure> {
+                parsed(row, at, Self::parse, $what)
+            }
+        }
+
+        impl<'a> Argument<'a> for $kind {
+            fn arg(value: Option<Self>) -> Arg<'a> {
+                Arg::Text(value.map(|value| Cow::Borrowed(value.as_str())))
+            }
+        }
+    )+};
+}
+
+stored_as_words! {
+    ActionSign: "a mark",
+    Broker: "a broker",
+    Direction: "a direction",
+    PointSource: "a point's source",
+    PositionKind: "a kind of position",
+    Side: "a side",
+    Source: "a source",
 }
 
 // ---- Arg
@@ -423,12 +412,6 @@ impl<'a> Argument<'a> for String {
 impl<'a> Argument<'a> for &'a Symbol {
     fn arg(value: Option<Self>) -> Arg<'a> {
         Arg::Text(value.map(|symbol| Cow::Borrowed(symbol.as_str())))
-    }
-}
-
-impl<'a> Argument<'a> for Broker {
-    fn arg(value: Option<Self>) -> Arg<'a> {
-        Arg::Text(value.map(|broker| Cow::Borrowed(broker.as_str())))
     }
 }
 

@@ -7,9 +7,7 @@ use rust_decimal::Decimal;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
 use sonic_rs::RawNumber;
 
-use crate::base::{Broker, PositionKind, Symbol, clock, json};
-use crate::portfolio::PointSource;
-use crate::signals::Direction;
+use crate::base::{Symbol, clock, json};
 
 /// Rupees (index points for an index), rounded half away from zero to 2 places.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -118,6 +116,12 @@ impl Serialize for Day {
     }
 }
 
+impl Serialize for Symbol {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
 impl<'de> Deserialize<'de> for Instant {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         String::deserialize(from)?.parse().map(Self).map_err(de::Error::custom)
@@ -156,22 +160,6 @@ pub(crate) fn to_vec(view: &(impl Serialize + ?Sized)) -> Vec<u8> {
     write(&mut out, view);
     out
 }
-
-// ---- Words
-//
-// Serialises enums from other modules by their names in the API.
-
-macro_rules! written_as_str {
-    ($($noun:ty),*) => {$(
-        impl Serialize for $noun {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.serialize_str(self.as_str())
-            }
-        }
-    )*};
-}
-
-written_as_str!(Broker, Direction, PointSource, PositionKind, Symbol);
 
 #[cfg(test)]
 mod tests {

@@ -5,16 +5,20 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use bhav::base::{Clock, ManualClock};
-use bhav::brokers::broker_a::replies::REPLIES as REPLIES_OF_A;
-use bhav::brokers::broker_b::replies::REPLIES as REPLIES_OF_B;
-use bhav::brokers::{BrokerErrorKind, DocumentedReply};
+use bhav::brokers::BrokerErrorKind;
 use bhav::sim::SimSettings;
 use parking_lot::Mutex;
 use sonic_rs::JsonValueTrait;
 
+use self::documented::DocumentedReply;
+use self::documented::broker_a::REPLIES as REPLIES_OF_A;
+use self::documented::broker_b::REPLIES as REPLIES_OF_B;
 use crate::support::source::expect_made;
 use crate::support::upstream::{Said, Upstream};
 use crate::support::{Answer, Scene, Service, TRADING, bearer};
+
+#[path = "replies/documented.rs"]
+mod documented;
 
 const TABLE: &str = "docs/broker-replies.md";
 /// A pause for a broker in its cooldown.

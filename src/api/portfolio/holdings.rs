@@ -11,7 +11,7 @@ use crate::api::body::{parameter, whole};
 use crate::api::portfolio::answer::{Syncs, answer, compute, totals};
 use crate::api::state::{Call, Handled, NO_STORE, State};
 use crate::base::{
-    Broker, Clock, Cost, Holding, MarketDay, Position, PositionKind, Quote, Symbol, clock,
+    Broker, Clock, Cost, Holding, MarketDay, Position, PositionKind, Quote, Symbol, Words, clock,
 };
 use crate::cache::{L1, Peek, Pending, View};
 use crate::http::document::variants::etag;

@@ -8,7 +8,6 @@ mod client;
 pub mod instruments;
 mod open_session;
 mod portfolio;
-pub mod replies;
 pub mod ticker;
 pub(crate) mod wire;
 

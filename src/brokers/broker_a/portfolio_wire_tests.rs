@@ -1,7 +1,7 @@
 //! Broker A's answers to a sync, tested on the official samples and the list of replies.
 
 use super::*;
-use crate::brokers::broker_a::replies::REPLIES;
+use crate::brokers::testing::documented::broker_a::REPLIES;
 
 const HOLDINGS: &[u8] = include_bytes!("../../../tests/fixtures/broker_a/holdings.json");
 const POSITIONS: &[u8] = include_bytes!("../../../tests/fixtures/broker_a/positions.json");

@@ -7,7 +7,6 @@
 
 mod client;
 pub mod master;
-pub mod replies;
 pub(crate) mod wire;
 
 pub use client::BrokerB;

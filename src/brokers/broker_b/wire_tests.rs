@@ -1,7 +1,7 @@
 //! Tests of broker B's answers on the list of replies and on malformed input.
 
 use super::*;
-use crate::brokers::broker_b::replies::REPLIES;
+use crate::brokers::testing::documented::broker_b::REPLIES;
 
 /// 20:00 in India, four hours before midnight.
 const NOW: &str = "2026-11-20T14:30:00Z";

@@ -23,7 +23,7 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 
-use crate::base::{Quote, Source, Symbol};
+use crate::base::{Quote, Source, Symbol, Words};
 use crate::cache::{FreshnessRules, Limits, SourceRules, Vouched, l2};
 use crate::market::{IndexList, InstrumentList, Origin};
 use crate::signals::patterns::Key;

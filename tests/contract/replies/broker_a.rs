@@ -1,7 +1,6 @@
-//! Every documented reply of broker A to a sync, and the error it becomes. Constant data, from
-//! which the parser's tests and the table in the documentation are made.
+//! The documented replies of broker A.
 
-use crate::brokers::{BrokerErrorKind, DocumentedReply as Reply};
+use super::{BrokerErrorKind, DocumentedReply as Reply};
 
 const SESSION: &str = "POST /session/token";
 const HOLDINGS: &str = "GET /portfolio/holdings";
@@ -28,7 +27,7 @@ use BrokerErrorKind::{
 
 /// The list, by call.
 #[rustfmt::skip]
-pub const REPLIES: &[Reply] = &[
+pub(crate) const REPLIES: &[Reply] = &[
     Reply::json(SESSION, "request token wrong, used or too old", 403,
         error!("TokenException", "Token is invalid or has expired."), Some(CodeRefused)),
     Reply::json(SESSION, "API secret wrong", 403,

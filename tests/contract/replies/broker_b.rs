@@ -1,7 +1,6 @@
-//! Every documented reply of broker B to a sync, and the error it becomes. Constant data, from
-//! which the parser's tests and the table in the documentation are made.
+//! The documented replies of broker B.
 
-use crate::brokers::{BrokerErrorKind, DocumentedReply as Reply};
+use super::{BrokerErrorKind, DocumentedReply as Reply};
 
 const SESSION: &str = "GET customerdetails";
 const DEMAT: &str = "GET dematholdings";
@@ -22,7 +21,7 @@ use BrokerErrorKind::{
 
 /// The list, by call.
 #[rustfmt::skip]
-pub const REPLIES: &[Reply] = &[
+pub(crate) const REPLIES: &[Reply] = &[
     Reply::json(SESSION, "api_session wrong, used or too old", 200,
         error!("500", "Invalid session."), Some(CodeRefused)),
     Reply::json(SESSION, "API key wrong", 200,
