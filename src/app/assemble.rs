@@ -23,7 +23,6 @@ use crate::http::PublishedJson;
 use crate::market::instruments::{Kind, embedded_instruments};
 use crate::market::{Index, IndexList, InstrumentList, MarketCalendar, Universe};
 use crate::nodes::Lead;
-use crate::nodes::lead::Leadership;
 use crate::nodes::valkey::NodeSecret;
 use crate::nodes::valkey::{Address, Refusals};
 use crate::ops::RefusalLines;
@@ -153,10 +152,9 @@ fn context(
     let mailbox = Mailbox::new();
     let leads = indices.leads().map(|lead| lead.symbol.clone()).into();
     let ticker = broker_a.start_ticker(leads, mailbox.push(Source::BrokerA))?;
-    let lead = Lead::new(&Arc::new(Leadership::alone()), clock);
     let context = WarmerContext {
         clock: clock.clone(),
-        lead,
+        lead: Lead::alone(clock),
         nodes: None,
         calendar,
         indices,

@@ -11,7 +11,6 @@ use crate::base::limiter::SharedCounts;
 use crate::config::Config;
 use crate::nodes::authorities::ValkeyClaim;
 use crate::nodes::cluster::{Relay, Shared, SharedTokens};
-use crate::nodes::lead::Leadership;
 use crate::nodes::lease::{Authority, LeaseParts, LeaseTimes};
 use crate::nodes::limits::SharedLimits;
 use crate::nodes::relay::publisher::{RelayParts, ValkeyRelay};
@@ -44,20 +43,19 @@ pub(super) fn join(
     });
     let shared = server.map(|server| share(assembled, server, &node, &bell)).transpose()?;
     let tell = teller(shared.as_ref().map(|shared| Arc::clone(&shared.relay)));
-    let leadership = Arc::new(Leadership::follower());
+    let lead = Lead::follower(clock);
     let spec = LaneSpec { name: "relay", threads: RELAY_THREADS, queue_max: RELAY_QUEUE_MAX };
     let lane = Arc::new(Lane::start(&spec, clock)?);
     let context = &mut assembled.context;
-    context.lead = Lead::new(&leadership, clock);
+    context.lead = lead.clone();
     context.nodes = Some(Nodes { node: node.clone(), lane, shared });
     let lease = LeaseParts {
         times: LeaseTimes::of(lease_ms),
         node,
         row,
         claim,
-        leadership,
+        lead,
         first_call_after_ms: config.broker_a.quote_interval_ms,
-        clock: clock.clone(),
     };
     Ok(MembershipParts { lease, changes: ChangesParts { bell, woken, tell } })
 }

@@ -13,6 +13,11 @@ pub(crate) trait Words: Copy + Eq + 'static {
     /// The word of this variant.
     fn word(self) -> &'static str;
 
+    /// The position of this variant among all.
+    fn place(self) -> usize {
+        Self::EVERY.iter().position(|variant| *variant == self).unwrap_or_default()
+    }
+
     /// The variant of a word.
     fn parse(word: &str) -> Option<Self> {
         Self::EVERY.iter().copied().find(|variant| variant.word() == word)

@@ -1,12 +1,12 @@
 //! This node as one of several: its name, its way to the others, and what they have in common.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::base::limiter::SharedCounts;
 use crate::base::{Symbol, settings, words};
 use crate::brokers::SharedToken;
 use crate::nodes::relay::Update;
+use crate::ops::counter::Counts;
 use crate::rt::Lane;
 use crate::store::{Epoch, Store};
 use crate::views::health::RelayState;
@@ -150,7 +150,7 @@ impl NodeSettings {
 /// The tokens that nodes send each other, and the counts of that.
 #[derive(Clone)]
 pub struct SharedTokens {
-    pub counts: Arc<TokenCounts>,
+    pub(crate) counts: Arc<Counts<TokenEvent>>,
     pub of_broker_a: Arc<SharedToken>,
     pub of_broker_b: Arc<SharedToken>,
 }
@@ -178,19 +178,5 @@ words! {
         Foreign = "foreign",
         /// Left unread, because too much came at once.
         Dropped = "dropped",
-    }
-}
-
-/// Counts since the start, by event.
-#[derive(Debug, Default)]
-pub struct TokenCounts([AtomicU64; TokenEvent::ALL.len()]);
-
-impl TokenCounts {
-    pub(crate) fn add(&self, event: TokenEvent) {
-        self.0[event as usize].fetch_add(1, Relaxed);
-    }
-
-    pub(crate) fn of(&self, event: TokenEvent) -> u64 {
-        self.0[event as usize].load(Relaxed)
     }
 }

@@ -4,10 +4,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::Ordering::SeqCst;
 
 use crate::base::{Clock, Source, Symbol, words};
 use crate::brokers::{Batch, BrokerError, MarketFeed, Readiness};
+use crate::ops::counter::Counts;
 use crate::store::Epoch;
 use crate::views::health::Role;
 
@@ -25,50 +26,137 @@ words! {
     }
 }
 
-/// The leadership with the clock that it is judged by. A cheap handle.
+/// A leadership, with times of this node's monotonic clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Term {
+    pub epoch: Epoch,
+    /// First moment at which upstreams may be called. The leader before may have called them up to
+    /// its own end.
+    pub asks_from_mono_ms: u64,
+    /// First moment at which the term is over.
+    pub until_mono_ms: u64,
+}
+
+/// This node's leadership, with the clock that it is judged by. A cheap handle.
+///
+/// It is a value that is read without a lock. One thread writes it, and code that is about to act
+/// reads it with the current time. It ends by itself: past its deadline a node does not lead,
+/// whatever it has or has not received since. A node that is alone leads for ever, with epoch 0.
 #[derive(Clone)]
 pub struct Lead {
-    leadership: Arc<Leadership>,
+    state: Arc<State>,
     clock: Clock,
+}
+
+struct State {
+    is_alone: bool,
+    /// Epoch of the running term, or of the last one.
+    epoch: AtomicU64,
+    asks_from_mono_ms: AtomicU64,
+    until_mono_ms: AtomicU64,
+    /// The epoch in which this node was refused as a leader of the past; 0 for none.
+    refused: AtomicU64,
     /// Refusals by fence.
-    fenced: Arc<[AtomicU64; Fence::ALL.len()]>,
+    fenced: Counts<Fence>,
 }
 
 impl Lead {
-    /// The handle of this node.
-    pub fn new(leadership: &Arc<Leadership>, clock: &Clock) -> Self {
-        let (leadership, clock) = (Arc::clone(leadership), clock.clone());
-        Self { leadership, clock, fenced: Arc::default() }
+    /// The leadership of a single node: nothing ends it.
+    pub(crate) fn alone(clock: &Clock) -> Self {
+        Self::with(true, u64::MAX, clock)
+    }
+
+    /// The leadership of one node of several, which does not lead yet.
+    pub fn follower(clock: &Clock) -> Self {
+        Self::with(false, 0, clock)
+    }
+
+    fn with(is_alone: bool, until_mono_ms: u64, clock: &Clock) -> Self {
+        let state = State {
+            is_alone,
+            epoch: AtomicU64::new(Epoch::ALONE.0),
+            asks_from_mono_ms: AtomicU64::new(0),
+            until_mono_ms: AtomicU64::new(until_mono_ms),
+            refused: AtomicU64::new(0),
+            fenced: Counts::default(),
+        };
+        Self { state: Arc::new(state), clock: clock.clone() }
+    }
+
+    /// Starts or extends a term. The thread `lease` calls this.
+    pub fn grant(&self, term: Term) {
+        if self.state.epoch.load(SeqCst) != term.epoch.0 {
+            // No reader may see the new epoch with the old deadline.
+            self.end();
+            self.state.epoch.store(term.epoch.0, SeqCst);
+        }
+        self.state.asks_from_mono_ms.store(term.asks_from_mono_ms, SeqCst);
+        self.state.until_mono_ms.store(term.until_mono_ms, SeqCst);
+    }
+
+    /// Ends the term.
+    pub fn end(&self) {
+        self.state.until_mono_ms.store(0, SeqCst);
+    }
+
+    /// Notes that this node was refused because of a later leader. Code that was refused calls
+    /// this; the thread `lease` reads it with [`take_refused`](Self::take_refused).
+    pub(crate) fn refused(&self) {
+        if !self.state.is_alone {
+            self.state.refused.store(self.state.epoch.load(SeqCst), SeqCst);
+            self.end();
+        }
+    }
+
+    /// The epoch in which this node was refused since the last call of this.
+    pub(crate) fn take_refused(&self) -> Option<Epoch> {
+        match self.state.refused.swap(0, SeqCst) {
+            0 => None,
+            epoch => Some(Epoch(epoch)),
+        }
+    }
+
+    /// The clock of the leadership's times.
+    pub(crate) fn now_mono_ms(&self) -> u64 {
+        self.clock.monotonic_ms()
     }
 
     /// The epoch in which this node leads now; `None` where it follows.
     pub(crate) fn epoch(&self) -> Option<Epoch> {
-        self.leadership.epoch(self.clock.monotonic_ms())
+        self.epoch_at(self.now_mono_ms())
+    }
+
+    fn epoch_at(&self, now_mono_ms: u64) -> Option<Epoch> {
+        let epoch = self.state.epoch.load(SeqCst);
+        let leads = now_mono_ms < self.state.until_mono_ms.load(SeqCst);
+        // The deadline may be another term's.
+        (leads && epoch == self.state.epoch.load(SeqCst)).then_some(Epoch(epoch))
     }
 
     /// Whether shared upstreams may be called now.
     pub(crate) fn may_ask(&self) -> bool {
-        self.leadership.may_ask(self.clock.monotonic_ms())
+        let now_mono_ms = self.now_mono_ms();
+        let leads = self.epoch_at(now_mono_ms).is_some();
+        leads && now_mono_ms >= self.state.asks_from_mono_ms.load(SeqCst)
     }
 
     /// The role of this node now.
     pub(crate) fn role(&self) -> Role {
-        self.leadership.role(self.clock.monotonic_ms())
+        match self.epoch() {
+            Some(_) if self.state.is_alone => Role::Alone,
+            Some(_) => Role::Leader,
+            None => Role::Follower,
+        }
     }
 
     /// Counts a refusal because this node does not lead any more.
     pub(crate) fn fenced(&self, fence: Fence) {
-        self.fenced[fence as usize].fetch_add(1, Relaxed);
+        self.state.fenced.increment(fence);
     }
 
     /// The number of refusals at this fence.
     pub(crate) fn fenced_total(&self, fence: Fence) -> u64 {
-        self.fenced[fence as usize].load(Relaxed)
-    }
-
-    /// Notes that this node was refused because another one leads.
-    pub(crate) fn refused(&self) {
-        self.leadership.refused();
+        self.state.fenced.of(fence)
     }
 
     /// Makes one call to `source` for all nodes, if this node may do so now.
@@ -121,137 +209,46 @@ impl MarketFeed for LedFeed {
     }
 }
 
-// ---- Leadership
-//
-// Whether this node leads is a value that is read without a lock. One thread writes it, and code
-// that is about to act reads it with the current time. It ends by itself: past its deadline a node
-// does not lead, whatever it has or has not received since. A node that is alone leads for ever,
-// with epoch 0.
-
-/// A leadership, with times of this node's monotonic clock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Term {
-    pub epoch: Epoch,
-    /// First moment at which upstreams may be called. The leader before may have called them up to
-    /// its own end.
-    pub asks_from_mono_ms: u64,
-    /// First moment at which the term is over.
-    pub until_mono_ms: u64,
-}
-
-/// This node's leadership.
-#[derive(Debug)]
-pub struct Leadership {
-    is_alone: bool,
-    /// Epoch of the running term, or of the last one.
-    epoch: AtomicU64,
-    asks_from_mono_ms: AtomicU64,
-    until_mono_ms: AtomicU64,
-    /// The epoch in which this node was refused as a leader of the past; 0 for none.
-    refused: AtomicU64,
-}
-
-impl Leadership {
-    /// The leadership of a single node: nothing ends it.
-    pub(crate) fn alone() -> Self {
-        Self {
-            is_alone: true,
-            epoch: AtomicU64::new(Epoch::ALONE.0),
-            asks_from_mono_ms: AtomicU64::new(0),
-            until_mono_ms: AtomicU64::new(u64::MAX),
-            refused: AtomicU64::new(0),
-        }
-    }
-
-    /// The leadership of one node of several, which does not lead yet.
-    pub fn follower() -> Self {
-        Self { is_alone: false, until_mono_ms: AtomicU64::new(0), ..Self::alone() }
-    }
-
-    /// Starts or extends a term. The thread `lease` calls this.
-    pub fn grant(&self, term: Term) {
-        if self.epoch.load(SeqCst) != term.epoch.0 {
-            // No reader may see the new epoch with the old deadline.
-            self.end();
-            self.epoch.store(term.epoch.0, SeqCst);
-        }
-        self.asks_from_mono_ms.store(term.asks_from_mono_ms, SeqCst);
-        self.until_mono_ms.store(term.until_mono_ms, SeqCst);
-    }
-
-    /// Ends the term.
-    pub fn end(&self) {
-        self.until_mono_ms.store(0, SeqCst);
-    }
-
-    /// Notes that this node was refused because of a later leader. Code that was refused calls
-    /// this; the thread `lease` reads it with [`take_refused`](Self::take_refused).
-    pub(crate) fn refused(&self) {
-        if !self.is_alone {
-            self.refused.store(self.epoch.load(SeqCst), SeqCst);
-            self.end();
-        }
-    }
-
-    /// The epoch in which this node was refused since the last call of this.
-    pub(crate) fn take_refused(&self) -> Option<Epoch> {
-        match self.refused.swap(0, SeqCst) {
-            0 => None,
-            epoch => Some(Epoch(epoch)),
-        }
-    }
-
-    /// The epoch in which this node leads at this moment; `None` where it does not.
-    pub(crate) fn epoch(&self, now_mono_ms: u64) -> Option<Epoch> {
-        let epoch = self.epoch.load(SeqCst);
-        let leads = now_mono_ms < self.until_mono_ms.load(SeqCst);
-        // The deadline may be another term's.
-        (leads && epoch == self.epoch.load(SeqCst)).then_some(Epoch(epoch))
-    }
-
-    /// Whether this node may call a shared upstream at this moment.
-    pub(crate) fn may_ask(&self, now_mono_ms: u64) -> bool {
-        self.epoch(now_mono_ms).is_some() && now_mono_ms >= self.asks_from_mono_ms.load(SeqCst)
-    }
-
-    /// The role of this node at this moment.
-    pub(crate) fn role(&self, now_mono_ms: u64) -> Role {
-        match self.epoch(now_mono_ms) {
-            Some(_) if self.is_alone => Role::Alone,
-            Some(_) => Role::Leader,
-            None => Role::Follower,
-        }
-    }
-}
-
 #[cfg(test)]
 mod leadership_tests {
     use super::*;
+    use crate::base::ManualClock;
+
+    fn clock() -> ManualClock {
+        Clock::manual("2026-11-20T05:00:00Z".parse().unwrap())
+    }
 
     #[test]
     fn a_node_that_is_alone_leads_for_ever() {
-        let alone = Leadership::alone();
-        for now_mono_ms in [0, 1, u64::MAX - 1] {
-            assert_eq!(alone.epoch(now_mono_ms), Some(Epoch::ALONE));
-            assert!(alone.may_ask(now_mono_ms));
-            assert_eq!(alone.role(now_mono_ms), Role::Alone);
+        let clock = clock();
+        let alone = Lead::alone(&clock);
+        for by_ms in [0, 1, i64::MAX - 1] {
+            clock.advance_ms(by_ms);
+            assert_eq!((alone.epoch(), alone.role()), (Some(Epoch::ALONE), Role::Alone));
+            assert!(alone.may_ask());
         }
     }
 
     #[test]
     fn a_term_begins_with_a_wait_and_ends_by_itself() {
-        let node = Leadership::follower();
-        assert_eq!((node.epoch(0), node.role(0)), (None, Role::Follower));
+        let clock = clock();
+        let node = Lead::follower(&clock);
+        assert_eq!((node.epoch(), node.role()), (None, Role::Follower));
         let term = Term { epoch: Epoch(7), asks_from_mono_ms: 150, until_mono_ms: 500 };
         node.grant(term);
-        assert_eq!((node.epoch(100), node.may_ask(100)), (Some(Epoch(7)), false));
-        assert!(node.may_ask(150) && node.may_ask(499));
-        assert_eq!(node.role(499), Role::Leader);
-        assert_eq!((node.epoch(500), node.may_ask(500)), (None, false));
+        clock.advance_ms(149);
+        assert_eq!((node.epoch(), node.may_ask()), (Some(Epoch(7)), false));
+        clock.advance_ms(1);
+        assert!(node.may_ask());
+        clock.advance_ms(349);
+        assert_eq!((node.may_ask(), node.role()), (true, Role::Leader));
+        clock.advance_ms(1);
+        assert_eq!((node.epoch(), node.may_ask()), (None, false));
         node.grant(Term { until_mono_ms: 900, ..term });
-        assert!(node.may_ask(899));
+        clock.advance_ms(399);
+        assert!(node.may_ask());
         node.end();
-        assert_eq!(node.epoch(500), None);
+        assert_eq!(node.epoch(), None);
     }
 
     #[test]
@@ -259,7 +256,7 @@ mod leadership_tests {
         // Each term ends at a time that only its epoch explains.
         const TERMS: u64 = 20_000;
         let until_of = |epoch: u64| epoch * 10;
-        let node = Leadership::follower();
+        let node = Lead::follower(&clock());
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 for epoch in 1..=TERMS {
@@ -270,7 +267,7 @@ mod leadership_tests {
             let mut seen = 0;
             while seen < TERMS {
                 let now_mono_ms = until_of(seen + 1) - 1;
-                if let Some(Epoch(epoch)) = node.epoch(now_mono_ms) {
+                if let Some(Epoch(epoch)) = node.epoch_at(now_mono_ms) {
                     assert!(now_mono_ms < until_of(epoch), "epoch {epoch} at {now_mono_ms}");
                     seen = epoch;
                 }
@@ -311,12 +308,12 @@ mod tests {
     #[test]
     fn a_job_that_waited_while_the_leadership_ended_makes_no_call() {
         let clock = Clock::manual("2026-11-20T05:00:00Z".parse().unwrap());
-        let leadership = Arc::new(Leadership::follower());
+        let lead = Lead::follower(&clock);
         let asked = Arc::new(Asked::default());
-        let led = Arc::new(LedFeed::new(asked.clone(), Lead::new(&leadership, &clock)));
+        let led = Arc::new(LedFeed::new(asked.clone(), lead.clone()));
         assert_eq!(led.readiness(), Readiness::Follows, "nobody has granted anything");
         let term = Term { epoch: Epoch(3), asks_from_mono_ms: 100, until_mono_ms: 4_000 };
-        leadership.grant(term);
+        lead.grant(term);
         assert_eq!(led.readiness(), Readiness::Follows, "the leader before may still ask");
         clock.advance_ms(100);
         assert_eq!(led.readiness(), Readiness::Ready);
@@ -343,7 +340,7 @@ mod tests {
             assert_eq!(error.kind, BrokerErrorKind::NotReady(Readiness::Follows));
         }
         assert_eq!(asked.0.load(SeqCst), 0);
-        leadership.grant(Term { until_mono_ms: 9_000, ..term });
+        lead.grant(Term { until_mono_ms: 9_000, ..term });
         submit(None).unwrap();
         assert_eq!(told.recv().unwrap(), Ok(()));
         assert_eq!(asked.0.load(SeqCst), 1);

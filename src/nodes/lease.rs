@@ -26,8 +26,8 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 
-use crate::base::{Clock, rng};
-use crate::nodes::lead::{Leadership, Term};
+use crate::base::rng;
+use crate::nodes::lead::{Lead, Term};
 use crate::rt::threads::{Stop, Stoppable};
 use crate::store::Epoch;
 
@@ -531,12 +531,10 @@ pub(crate) struct LeaseParts {
     pub row: Arc<dyn Authority>,
     pub claim: Option<Arc<dyn Authority>>,
     /// Written by this thread.
-    pub leadership: Arc<Leadership>,
+    pub lead: Lead,
     /// Time between the start of a lead and the first upstream call. The leader before may have
     /// made its last call at its very end.
     pub first_call_after_ms: u64,
-    /// The clock by which the leadership is judged.
-    pub clock: Clock,
 }
 
 /// Starts the thread and those of the authorities. Dropping it ends the leadership and gives it
@@ -556,10 +554,9 @@ pub(crate) fn start_lease(parts: LeaseParts) -> io::Result<Stoppable> {
         row,
         claim,
         answers,
-        leadership: parts.leadership,
+        lead: parts.lead,
         first_call_after_ms: parts.first_call_after_ms,
         began_mono_ms: None,
-        clock: parts.clock,
     };
     // The wait covers both authorities, one after the other.
     Stoppable::spawn("lease", 3 * RELEASE_WAIT, move |stop| worker.run(&stop))
@@ -621,29 +618,28 @@ struct Worker {
     row: Line,
     claim: Option<Line>,
     answers: Receiver<Answered>,
-    leadership: Arc<Leadership>,
+    lead: Lead,
     first_call_after_ms: u64,
     /// When this node began to lead; `None` while it follows.
     began_mono_ms: Option<u64>,
-    clock: Clock,
 }
 
 impl Worker {
     fn run(mut self, stop: &Stop) {
         loop {
-            let now_mono_ms = self.clock.monotonic_ms();
+            let now_mono_ms = self.lead.now_mono_ms();
             let asks = self.state.due(now_mono_ms, rng::bits());
             self.send(asks);
             if stop.wait(LOOK) {
                 return self.let_go();
             }
             while let Ok((id, which, answer)) = self.answers.try_recv() {
-                self.state.answered(id, which, answer, self.clock.monotonic_ms());
+                self.state.answered(id, which, answer, self.lead.now_mono_ms());
             }
-            if let Some(epoch) = self.leadership.take_refused() {
-                self.state.refused(epoch, self.clock.monotonic_ms(), rng::bits());
+            if let Some(epoch) = self.lead.take_refused() {
+                self.state.refused(epoch, self.lead.now_mono_ms(), rng::bits());
             }
-            self.tell(self.clock.monotonic_ms());
+            self.tell(self.lead.now_mono_ms());
         }
     }
 
@@ -666,11 +662,11 @@ impl Worker {
             Standing::Leader { epoch, until_mono_ms } => {
                 let began_mono_ms = *self.began_mono_ms.get_or_insert(now_mono_ms);
                 let asks_from_mono_ms = began_mono_ms + self.first_call_after_ms;
-                self.leadership.grant(Term { epoch, asks_from_mono_ms, until_mono_ms });
+                self.lead.grant(Term { epoch, asks_from_mono_ms, until_mono_ms });
             }
             Standing::Follower => {
                 self.began_mono_ms = None;
-                self.leadership.end();
+                self.lead.end();
             }
         }
     }
@@ -678,7 +674,7 @@ impl Worker {
     /// Ends the lead. Calls under way end by themselves, well within the time that a new leader
     /// waits.
     fn let_go(mut self) {
-        self.leadership.end();
+        self.lead.end();
         let farewells = self.state.stop();
         self.send(farewells);
     }

@@ -29,14 +29,8 @@ const PURPOSE: &str = "rate limits";
 /// Bytes of the hash that name a bucket: enough that no two of them meet.
 const NAME_BYTES: usize = 16;
 
-/// The limits' answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    Admitted,
-    TooEarly(TooEarly),
-    /// The server did not reply in time. The node's own limiter decides alone.
-    Unknown,
-}
+/// The answer of the limits; `None` if the server did not reply in time.
+type Asked = Option<Result<(), TooEarly>>;
 
 /// Buckets on one server.
 pub(crate) struct SharedLimits {
@@ -66,7 +60,7 @@ impl SharedLimits {
 
     /// Counts `cost` attempts in the bucket of every value, or none if any refuses. Values of
     /// another `kind` have other buckets. Blocks for 50 ms at most.
-    pub(crate) fn ask(&self, kind: &str, values: &[&[u8]], rate: Rate, cost: u64) -> Verdict {
+    fn ask(&self, kind: &str, values: &[&[u8]], rate: Rate, cost: u64) -> Asked {
         let ask = || -> Result<u64, ValkeyError> {
             let room = self.installation.room()?;
             let mut script = self.admit.prepare_invoke();
@@ -77,14 +71,14 @@ impl SharedLimits {
             self.client.call(|to| script.invoke(to))
         };
         match ask() {
-            Ok(0) => Verdict::Admitted,
+            Ok(0) => Some(Ok(())),
             Ok(retry_after_ms) => {
                 self.refused.fetch_add(1, Relaxed);
-                Verdict::TooEarly(TooEarly { retry_after_ms })
+                Some(Err(TooEarly { retry_after_ms }))
             }
             Err(_) => {
                 self.unknown.fetch_add(1, Relaxed);
-                Verdict::Unknown
+                None
             }
         }
     }
@@ -119,10 +113,7 @@ impl SharedCounts for SharedLimits {
         rate: Rate,
         cost: u64,
     ) -> Result<(), TooEarly> {
-        match self.ask(kind, values, rate, cost) {
-            Verdict::Admitted | Verdict::Unknown => Ok(()),
-            Verdict::TooEarly(early) => Err(early),
-        }
+        self.ask(kind, values, rate, cost).unwrap_or(Ok(()))
     }
 
     /// Fills the buckets of this value again. If the server does not reply, the attempts stay

@@ -20,20 +20,20 @@ fn with_secret(server: &Arc<Server>, secret: &str) -> SharedLimits {
 }
 
 /// Asks until there is a verdict: a busy machine may take longer than the deadline.
-fn verdict(limits: &SharedLimits, kind: &str, values: &[&str], rate: Rate) -> Verdict {
+fn verdict(limits: &SharedLimits, kind: &str, values: &[&str], rate: Rate) -> Asked {
     let values: Vec<&[u8]> = values.iter().map(|value| value.as_bytes()).collect();
     let timer = Clock::system();
     loop {
         match limits.ask(kind, &values, rate, 1) {
-            Verdict::Unknown => assert!(timer.monotonic_ms() < 20_000, "no verdict"),
+            None => assert!(timer.monotonic_ms() < 20_000, "no verdict"),
             verdict => return verdict,
         }
         std::thread::yield_now();
     }
 }
 
-fn is_refused(verdict: Verdict) -> bool {
-    matches!(verdict, Verdict::TooEarly(_))
+fn is_refused(verdict: Asked) -> bool {
+    matches!(verdict, Some(Err(_)))
 }
 
 /// Nodes of other versions count in the same buckets.
@@ -53,21 +53,21 @@ fn all_nodes_together_get_the_burst() {
     let Some(server) = TestServer::start("all_nodes_together_get_the_burst") else { return };
     let nodes = [limits(&server), limits(&server)];
     let mut admitted = 0;
-    while verdict(&nodes[admitted % 2], "login", &["a@example.org"], SLOW) == Verdict::Admitted {
+    while verdict(&nodes[admitted % 2], "login", &["a@example.org"], SLOW) == Some(Ok(())) {
         admitted += 1;
     }
     // An attempt that was given up at its deadline may have been counted.
     let given_up: u64 = nodes.iter().map(|node| node.tally().unknown).sum();
     assert!(admitted <= 3 && admitted as u64 + given_up >= 3, "{admitted} {given_up}");
-    let Verdict::TooEarly(early) = verdict(&nodes[0], "login", &["a@example.org"], SLOW) else {
+    let Some(Err(early)) = verdict(&nodes[0], "login", &["a@example.org"], SLOW) else {
         panic!("admitted");
     };
     assert!((1..=600_000).contains(&early.retry_after_ms), "{early:?}");
     for (kind, value) in [("login", "b@example.org"), ("broker", "a@example.org")] {
-        assert_eq!(verdict(&nodes[1], kind, &[value], SLOW), Verdict::Admitted);
+        assert_eq!(verdict(&nodes[1], kind, &[value], SLOW), Some(Ok(())));
     }
     nodes[1].forgive("login", b"a@example.org");
-    assert_eq!(verdict(&nodes[0], "login", &["a@example.org"], SLOW), Verdict::Admitted);
+    assert_eq!(verdict(&nodes[0], "login", &["a@example.org"], SLOW), Some(Ok(())));
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn an_attempt_that_one_bucket_refuses_is_counted_in_none() {
     for _ in 0..10 {
         assert!(is_refused(verdict(&limits, "login", &["full", "other"], SLOW)));
     }
-    assert_eq!(verdict(&limits, "login", &["other"], SLOW), Verdict::Admitted);
+    assert_eq!(verdict(&limits, "login", &["other"], SLOW), Some(Ok(())));
 }
 
 #[test]
@@ -91,13 +91,13 @@ fn several_calls_at_once_are_counted_all_or_none() {
     let rate = Rate::new(600_000, 10);
     let ask = |cost| loop {
         match limits.ask("broker-a", &[b"key"], rate, cost) {
-            Verdict::Unknown => std::thread::yield_now(),
+            None => std::thread::yield_now(),
             verdict => return verdict,
         }
     };
     // An attempt without an answer may have been counted, so not all that are left are certain.
     while !is_refused(ask(4)) {}
-    let Verdict::TooEarly(early) = ask(4) else { panic!("admitted") };
+    let Some(Err(early)) = ask(4) else { panic!("admitted") };
     assert!(early.retry_after_ms > 600_000, "two more have to come back: {early:?}");
 }
 
@@ -116,7 +116,7 @@ fn another_secret_has_other_buckets() {
 fn a_bucket_fills_again_at_the_rate() {
     let Some(server) = TestServer::start("a_bucket_fills_again_at_the_rate") else { return };
     let (limits, rate) = (limits(&server), Rate::every_ms(300));
-    assert_eq!(verdict(&limits, "login", &["x"], rate), Verdict::Admitted);
+    assert_eq!(verdict(&limits, "login", &["x"], rate), Some(Ok(())));
     let timer = Clock::system();
     while is_refused(verdict(&limits, "login", &["x"], rate)) {
         assert!(timer.monotonic_ms() < 20_000);
@@ -157,14 +157,14 @@ fn without_the_server_there_is_no_verdict_and_hardly_a_wait() {
     verdict(&limits, "login", &["x"], SLOW);
     server.signal(Signal::STOP);
     let begun_ms = timer.monotonic_ms();
-    assert_eq!(limits.ask("login", &[b"x"], SLOW, 1), Verdict::Unknown);
+    assert_eq!(limits.ask("login", &[b"x"], SLOW, 1), None);
     let took_ms = timer.monotonic_ms() - begun_ms;
     assert!((50..1_500).contains(&took_ms), "{took_ms}");
     server.signal(Signal::CONT);
     let nobody = Server::new(Address::parse("unix:/nonexistent/s").unwrap(), None, None).unwrap();
     let limits = with_secret(&Arc::new(nobody), SECRET);
     for _ in 0..100 {
-        assert_eq!(limits.ask("login", &[b"x"], SLOW, 1), Verdict::Unknown);
+        assert_eq!(limits.ask("login", &[b"x"], SLOW, 1), None);
     }
     assert_eq!(limits.tally(), SharedTally { refused: 0, unknown: 100 });
 }

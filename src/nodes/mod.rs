@@ -31,4 +31,4 @@ pub mod valkey;
 
 pub(crate) use cluster::Nodes;
 pub(crate) use lead::Fence;
-pub use lead::{Lead, Leadership, Term};
+pub use lead::{Lead, Term};

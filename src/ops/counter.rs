@@ -4,8 +4,11 @@
 //! counters in no particular order.
 
 use std::cell::Cell;
+use std::marker::PhantomData;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
+
+use crate::base::Words;
 
 /// A counter, aligned so that it shares no cache line with another counter (false sharing). 128
 /// bytes because x86 fetches lines in pairs and some ARM cores have lines of that length.
@@ -28,6 +31,35 @@ impl Counter {
 
     pub fn value(&self) -> u64 {
         self.0.load(Relaxed)
+    }
+}
+
+/// A count for each variant of an enum that has words.
+#[derive(Debug)]
+pub(crate) struct Counts<W> {
+    by_place: Box<[AtomicU64]>,
+    of: PhantomData<W>,
+}
+
+impl<W: Words> Default for Counts<W> {
+    fn default() -> Self {
+        let by_place = W::EVERY.iter().map(|_| AtomicU64::default()).collect();
+        Self { by_place, of: PhantomData }
+    }
+}
+
+impl<W: Words> Counts<W> {
+    pub(crate) fn increment(&self, variant: W) {
+        self.by_place[variant.place()].fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn of(&self, variant: W) -> u64 {
+        self.by_place[variant.place()].load(Relaxed)
+    }
+
+    /// All counts, with the words of their variants.
+    pub(crate) fn by_word(&self) -> Vec<(&'static str, u64)> {
+        W::EVERY.iter().map(|variant| (variant.word(), self.of(*variant))).collect()
     }
 }
 

@@ -13,6 +13,8 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 
 use crate::base::{Symbol, words};
+use crate::signals::confidence::{PRIOR_DATES, Weight};
+use crate::signals::patterns::Key;
 
 /// Most signals in the snapshot.
 pub(crate) const TOP_MAX: usize = 10;
@@ -103,6 +105,23 @@ impl SignalList {
 }
 
 impl ListedSignal {
+    /// The signal of a pattern with this weight.
+    pub(crate) fn of(symbol: Symbol, key: Key, weight: &Weight) -> Self {
+        Self {
+            symbol,
+            pattern: key.name().to_owned(),
+            direction: key.direction(),
+            confidence: weight.confidence,
+            prior_dates: PRIOR_DATES,
+            samples: weight.dates,
+            date_hit_rate: weight.date_hit_rate,
+            past: Some((weight.signals, weight.hits)),
+            base_rate: weight.base_rate,
+            simulated: false,
+            provisional: false,
+        }
+    }
+
     /// Share of hits among the pattern's past signals.
     pub(crate) fn hit_rate(&self) -> Option<f64> {
         let (signals, hits) = self.past.filter(|(signals, _)| *signals > 0)?;

@@ -51,10 +51,8 @@ pub(crate) use open::{check_server, open_lease};
 pub use portfolios::{Before, Deleted, Derive, NewPortfolio, Portfolio, SyncState};
 #[cfg(feature = "engines")]
 pub(crate) use postgres::PostgresLease;
-pub use signals::{
-    Basis, Completion, LedgerEntry, ProvisionalEntry, ProvisionalSignal, PublishedSignal,
-    SignalOutcome,
-};
+pub(crate) use signals::PricedSignal;
+pub use signals::{Completion, LedgerEntry, ProvisionalEntry, SignalOutcome};
 pub use sqlite::maintenance;
 pub(crate) use sqlite::maintenance::remove_unfinished;
 pub use sqlite::store::FILE_NAME;

@@ -5,7 +5,7 @@
 
 use jiff::civil::Date;
 
-use crate::base::Symbol;
+use crate::signals::ListedSignal;
 use crate::store::Epoch;
 use crate::store::errors::Result;
 use crate::store::open::Store;
@@ -67,36 +67,6 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
 ON CONFLICT (provisional_id) DO NOTHING";
 }
 
-/// The data that a confidence was derived from.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Basis {
-    /// Weight of the prior, in dates.
-    pub prior_dates: u32,
-    /// Dates with the same pattern in the window.
-    pub dates: u32,
-    /// Mean over these dates of the share of hits on each.
-    pub date_hit_rate: Option<f64>,
-    /// Signals on these dates, and how many of them hit; `None` in entries older than this count.
-    pub signals_and_hits: Option<(u32, u32)>,
-    pub base_rate: f64,
-}
-
-/// A signal as it was published.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PublishedSignal {
-    pub symbol: Symbol,
-    pub pattern: String,
-    /// True if the signal claims a rise, false for a fall.
-    pub bullish: bool,
-    pub confidence: f64,
-    pub basis: Basis,
-    /// Close of its date, in ten-thousandths of a rupee.
-    pub close_e4: i64,
-    /// Rank among the date's signals, from 1.
-    pub rank: u32,
-    pub simulated: bool,
-}
-
 /// The outcome of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SignalOutcome {
@@ -118,24 +88,13 @@ pub struct LedgerEntry {
     /// Ascending in the order of publication.
     pub id: i64,
     pub on: Date,
-    pub signal: PublishedSignal,
+    pub signal: ListedSignal,
+    /// Close of its date, in ten-thousandths of a rupee. Of a provisional signal, the last price of
+    /// the candle when it was first found.
+    pub price_e4: i64,
     pub outcome: Option<SignalOutcome>,
     /// Whether the signal can be judged: it has an outcome, or its candle is stored.
     pub has_candle: bool,
-}
-
-/// A provisional signal (of an unfinished candle), as it was when it was first found.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ProvisionalSignal {
-    pub symbol: Symbol,
-    pub pattern: String,
-    /// True if the signal claims a rise, false for a fall.
-    pub bullish: bool,
-    pub confidence: f64,
-    pub basis: Basis,
-    /// Last price of the candle, in ten-thousandths of a rupee.
-    pub price_e4: i64,
-    pub simulated: bool,
 }
 
 /// Whether the finished candle has the pattern too.
@@ -147,36 +106,36 @@ pub enum Completion {
     Vanished,
 }
 
-/// An entry of the ledger of provisional signals.
+/// An entry of the ledger of provisional signals (of unfinished candles), each as it was when it was
+/// first found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProvisionalEntry {
-    /// Ascending in the order in which the signals were found.
-    pub id: i64,
-    pub on: Date,
-    pub signal: ProvisionalSignal,
+    pub entry: LedgerEntry,
     pub first_seen_ms: i64,
     pub completion: Completion,
-    pub outcome: Option<SignalOutcome>,
-    /// Whether the signal can be judged, as in [`LedgerEntry`].
-    pub has_candle: bool,
 }
 
+/// A signal, and the price at which it was found, in ten-thousandths of a rupee.
+pub(crate) type PricedSignal = (ListedSignal, i64);
+
 impl Store {
-    /// Publishes the signals of a date, which were found among the given number of symbols. Returns
-    /// false, and writes nothing, if the date was published before.
+    /// Publishes the signals of a date in their ranked order. They were found among the given number
+    /// of symbols. Returns false, and writes nothing, if the date was published before.
     pub(crate) fn publish_signals(
         &self,
         epoch: Epoch,
         on: Date,
         published_ms: i64,
         symbols: usize,
-        signals: Vec<PublishedSignal>,
+        signals: Vec<PricedSignal>,
     ) -> Result<bool> {
         self.write(Write::leading(epoch), move |tx| {
             if tx.run(PUBLISH_DATE, &args![on, published_ms, symbols])? == 0 {
                 return Ok(false);
             }
-            tx.run_each(PUBLISH_SIGNAL, signals.iter().map(|signal| published_args(on, signal)))?;
+            let ranked = (1_u32..).zip(&signals);
+            let rows = ranked.map(|(rank, signal)| signal_args(on, signal, rank.into()));
+            tx.run_each(PUBLISH_SIGNAL, rows)?;
             Ok(true)
         })
     }
@@ -195,22 +154,19 @@ impl Store {
     }
 
     /// A date's signals in their published order.
-    pub(crate) fn signals_of(&self, on: Date) -> Result<Vec<PublishedSignal>> {
+    pub(crate) fn signals_of(&self, on: Date) -> Result<Vec<ListedSignal>> {
         self.read(PAGE_DEADLINE_MS, move |tx| {
-            let mut found = tx.all(OF_DATE, &args![on], published)?;
-            found.sort_by_key(|signal| signal.rank);
-            Ok(found)
+            let ranked = |row: &dyn Cells| Ok((row.get::<u32>(10)?, signal(row, false)?));
+            let mut found = tx.all(OF_DATE, &args![on], ranked)?;
+            found.sort_by_key(|(rank, _)| *rank);
+            Ok(found.into_iter().map(|(_, signal)| signal).collect())
         })
     }
 
     /// A page of the ledger after the entry `after`.
     pub fn ledger(&self, after: i64, limit: usize) -> Result<Vec<LedgerEntry>> {
         self.read(PAGE_DEADLINE_MS, move |tx| {
-            tx.all(LEDGER, &args![after, limit], |row| {
-                let (signal, outcome) = (published(row)?, outcome_if_any(row)?);
-                let (id, on, has_candle) = (row.get(0)?, row.get(1)?, row.get(21)?);
-                Ok(LedgerEntry { id, on, signal, outcome, has_candle })
-            })
+            tx.all(LEDGER, &args![after, limit], |row| entry(row, false))
         })
     }
 
@@ -230,10 +186,10 @@ impl Store {
         epoch: Epoch,
         on: Date,
         seen_ms: i64,
-        signals: Vec<ProvisionalSignal>,
+        signals: Vec<PricedSignal>,
     ) -> Result<usize> {
         self.write(Write::leading(epoch), move |tx| {
-            let rows = signals.iter().map(|signal| provisional_args(on, seen_ms, signal));
+            let rows = signals.iter().map(|signal| signal_args(on, signal, seen_ms.into()));
             Ok(tx.run_each(KEEP_PROVISIONAL, rows)? as usize)
         })
     }
@@ -272,60 +228,56 @@ impl Store {
     }
 }
 
-fn published_args(on: Date, signal: &PublishedSignal) -> [Arg<'_>; 14] {
-    let (signals, hits) = signal.basis.signals_and_hits.unzip();
+/// The columns of both ledgers, which differ in the tenth: the rank, or the time of the first look.
+fn signal_args<'a>(
+    on: Date,
+    (signal, price_e4): &'a PricedSignal,
+    tenth: Arg<'a>,
+) -> [Arg<'a>; 14] {
+    let (signals, hits) = signal.past.unzip();
     args![
         on,
         &signal.symbol,
         &signal.pattern,
-        direction(signal.bullish),
+        signal.direction,
         signal.confidence,
-        signal.basis.dates,
-        signal.basis.date_hit_rate,
-        signal.basis.base_rate,
-        signal.close_e4,
-        signal.rank,
+        signal.samples,
+        signal.date_hit_rate,
+        signal.base_rate,
+        *price_e4,
+        tenth,
         signal.simulated,
-        signal.basis.prior_dates,
+        signal.prior_dates,
         signals,
         hits,
     ]
 }
 
-fn provisional_args(on: Date, seen_ms: i64, signal: &ProvisionalSignal) -> [Arg<'_>; 14] {
-    let (signals, hits) = signal.basis.signals_and_hits.unzip();
-    args![
-        on,
-        &signal.symbol,
-        &signal.pattern,
-        direction(signal.bullish),
-        signal.confidence,
-        signal.basis.dates,
-        signal.basis.date_hit_rate,
-        signal.basis.base_rate,
-        signal.price_e4,
-        seen_ms,
-        signal.simulated,
-        signal.basis.prior_dates,
-        signals,
-        hits,
-    ]
-}
-
-fn direction(bullish: bool) -> &'static str {
-    if bullish { "bullish" } else { "bearish" }
-}
-
-fn published(row: &dyn Cells) -> Result<PublishedSignal, Failure> {
-    Ok(PublishedSignal {
+fn signal(row: &dyn Cells, provisional: bool) -> Result<ListedSignal, Failure> {
+    let (signals, hits) = (row.get::<Option<u32>>(13)?, row.get(14)?);
+    Ok(ListedSignal {
         symbol: row.get(2)?,
         pattern: row.get(3)?,
-        bullish: row.str(4)? == direction(true),
+        direction: row.get(4)?,
         confidence: row.get(5)?,
-        basis: basis(row)?,
-        close_e4: row.get(9)?,
-        rank: row.get(10)?,
+        samples: row.get(6)?,
+        date_hit_rate: row.get(7)?,
+        base_rate: row.get(8)?,
         simulated: row.get(11)?,
+        prior_dates: row.get(12)?,
+        past: signals.zip(hits),
+        provisional,
+    })
+}
+
+fn entry(row: &dyn Cells, provisional: bool) -> Result<LedgerEntry, Failure> {
+    Ok(LedgerEntry {
+        id: row.get(0)?,
+        on: row.get(1)?,
+        signal: signal(row, provisional)?,
+        price_e4: row.get(9)?,
+        outcome: outcome_if_any(row)?,
+        has_candle: row.get(21)?,
     })
 }
 
@@ -335,36 +287,7 @@ fn provisional(row: &dyn Cells) -> Result<ProvisionalEntry, Failure> {
         (true, false) => Completion::Vanished,
         (true, true) => Completion::Confirmed,
     };
-    let signal = ProvisionalSignal {
-        symbol: row.get(2)?,
-        pattern: row.get(3)?,
-        bullish: row.str(4)? == direction(true),
-        confidence: row.get(5)?,
-        basis: basis(row)?,
-        price_e4: row.get(9)?,
-        simulated: row.get(11)?,
-    };
-    Ok(ProvisionalEntry {
-        id: row.get(0)?,
-        on: row.get(1)?,
-        signal,
-        first_seen_ms: row.get(10)?,
-        completion,
-        outcome: outcome_if_any(row)?,
-        has_candle: row.get(21)?,
-    })
-}
-
-/// Reads the data that a confidence was derived from.
-fn basis(row: &dyn Cells) -> Result<Basis, Failure> {
-    let (signals, hits) = (row.get::<Option<u32>>(13)?, row.get(14)?);
-    Ok(Basis {
-        dates: row.get(6)?,
-        date_hit_rate: row.get(7)?,
-        base_rate: row.get(8)?,
-        prior_dates: row.get(12)?,
-        signals_and_hits: signals.zip(hits),
-    })
+    Ok(ProvisionalEntry { entry: entry(row, true)?, first_seen_ms: row.get(10)?, completion })
 }
 
 /// Reads the outcome, if there is one.

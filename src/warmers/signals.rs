@@ -20,9 +20,9 @@ use crate::signals::backtest::{History, Universe as RebuildUniverse};
 use crate::signals::history::{
     Conflict, HOLES_MAX, SESSIONS_KEPT, Suspected, Window, check, merge,
 };
-use crate::signals::{Direction, Look};
+use crate::signals::{ListedSignal, Look};
 use crate::store::Epoch;
-use crate::store::{CandleHistory, NewHistory, PublishedSignal, SplitSuspicion, Store, StoreError};
+use crate::store::{CandleHistory, NewHistory, PricedSignal, SplitSuspicion, Store, StoreError};
 use crate::views::health::{HealthSignals, WarmerState};
 use crate::views::signals::ShownSignals;
 use crate::views::values::{Day, Instant};
@@ -35,7 +35,7 @@ use crate::warmers::signals::look::{
     Adopted, LookOrder, PrepareOrder, Prepared, Provisional, Publication, Refused, Shown,
     ShownProvisional, adopt, look, prepare, show, withdraw,
 };
-use crate::warmers::signals::outcomes::{Closes, Expected, basis_of, walk};
+use crate::warmers::signals::outcomes::{Closes, Expected, walk};
 use crate::warmers::signals::symbol::{Availability, Histories, TrackedSymbol};
 
 pub(crate) mod fetch;
@@ -595,7 +595,7 @@ fn close_on(candles: &[Candle], date: Date) -> Option<i64> {
 }
 
 /// The date's signals, by rank.
-fn found(histories: &[History], order: &RebuildOrder) -> Vec<PublishedSignal> {
+fn found(histories: &[History], order: &RebuildOrder) -> Vec<PricedSignal> {
     let universe = RebuildUniverse::examine(histories, |_| ());
     let Ok(date) = universe.dates().binary_search(&order.date) else { return Vec::new() };
     let of = |name: &str| {
@@ -603,22 +603,12 @@ fn found(histories: &[History], order: &RebuildOrder) -> Vec<PublishedSignal> {
         let (symbol, simulated) = &order.symbols[at];
         Some((symbol.clone(), *simulated, close_on(&histories[at].candles, order.date)?))
     };
-    let signals = universe.signals_on(date).into_iter().zip(1..);
-    signals
-        .filter_map(|(signal, rank)| {
-            let (symbol, simulated, close_e4) = of(signal.symbol)?;
-            Some(PublishedSignal {
-                symbol,
-                pattern: signal.key.name().to_owned(),
-                bullish: signal.key.direction() == Direction::Bullish,
-                confidence: signal.weight.confidence,
-                basis: basis_of(&signal.weight),
-                close_e4,
-                rank,
-                simulated,
-            })
-        })
-        .collect()
+    let signals = universe.signals_on(date).into_iter().filter_map(|signal| {
+        let (symbol, simulated, close_e4) = of(signal.symbol)?;
+        let listed = ListedSignal::of(symbol, signal.key, &signal.weight);
+        Some((ListedSignal { simulated, ..listed }, close_e4))
+    });
+    signals.collect()
 }
 
 // ---- Sessions

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use bhav::app::assemble;
 use bhav::base::Clock;
 use bhav::nodes::Lead;
-use bhav::nodes::Leadership;
 use bhav::nodes::Term;
 use bhav::ops::state_lock::InstanceLock;
 use bhav::status::Report;
@@ -18,7 +17,7 @@ use crate::support::{Scene, TRADING, until};
 /// The scheduler alone, with a leadership that the test controls.
 struct Stage {
     scene: Scene,
-    leadership: Arc<Leadership>,
+    lead: Lead,
     warmers: Warmers,
     report: Arc<arc_swap::ArcSwapOption<Report>>,
 }
@@ -30,12 +29,12 @@ impl Stage {
         config.public.enabled = false;
         let lock = Arc::new(InstanceLock::of(&config.state_dir));
         let mut assembled = assemble(&config, &lock, &scene.clock).unwrap();
-        let leadership = Arc::new(Leadership::follower());
-        assembled.context.lead = Lead::new(&leadership, &scene.clock);
+        let lead = Lead::follower(&scene.clock);
+        assembled.context.lead = lead.clone();
         let report = Arc::clone(&assembled.metric_sources.report);
         let (mailbox, reporter) = (assembled.mailbox, assembled.reporter);
         let warmers = Warmers::start(assembled.context, mailbox, reporter).unwrap();
-        Self { scene, leadership, warmers, report }
+        Self { scene, lead, warmers, report }
     }
 
     fn clock(&self) -> &Clock {
@@ -48,7 +47,7 @@ impl Stage {
         let (asks_from_mono_ms, until_mono_ms) =
             (now_mono_ms + asks_after_ms, now_mono_ms + for_ms);
         let term = Term { epoch: Epoch(epoch), asks_from_mono_ms, until_mono_ms };
-        self.leadership.grant(term);
+        self.lead.grant(term);
         term
     }
 
@@ -83,7 +82,7 @@ fn no_call_is_made_before_a_term_or_after_it() {
     // Ended by the test, in the middle.
     stage.lead(2, 0, 60_000);
     until("another call", || stage.asked() > asked);
-    stage.leadership.end();
+    stage.lead.end();
     stage.go_on_ms(300);
     let asked = stage.asked();
     stage.go_on_ms(1_500);

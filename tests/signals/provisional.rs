@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use bhav::base::clock;
+use bhav::signals::Direction;
 use bhav::signals::patterns::{Columns, Detector, Key};
 use bhav::store::{Completion, FILE_NAME, ProvisionalEntry};
 use jiff::civil::{Date, date, time};
@@ -57,7 +58,7 @@ fn named(rows: &Value, marked: bool) -> Vec<(String, String)> {
 }
 
 fn names(entry: &ProvisionalEntry) -> (String, String) {
-    (entry.signal.symbol.as_str().to_owned(), entry.signal.pattern.clone())
+    (entry.entry.signal.symbol.as_str().to_owned(), entry.entry.signal.pattern.clone())
 }
 
 /// The first list with marked rows of an evaluation after `after`.
@@ -210,7 +211,7 @@ fn the_patterns_are_those_of_the_candles_so_far() {
     until_shown(&stage, &service, &expected);
     service.stop();
     let prices: BTreeSet<_> =
-        provisional(&stage).iter().map(|e| (names(e).0, e.signal.price_e4)).collect();
+        provisional(&stage).iter().map(|e| (names(e).0, e.entry.price_e4)).collect();
     for (name, price_e4) in prices {
         assert_eq!(price_e4, stage.candles(&name, FRIDAY).last().unwrap().close_e4, "{name}");
     }
@@ -255,7 +256,7 @@ fn the_record_has_each_once_and_the_finished_day_says_what_they_were() {
     let entries = provisional(&stage);
     let distinct: BTreeSet<_> = entries.iter().map(names).collect();
     assert_eq!(distinct.len(), entries.len(), "each once");
-    assert!(entries.iter().all(|entry| entry.on == FRIDAY && entry.signal.simulated));
+    assert!(entries.iter().all(|entry| entry.entry.on == FRIDAY && entry.entry.signal.simulated));
     assert_eq!(stage.ledger(), complete, "and none among the complete ones");
     for name in NINE {
         let last = stage.store().candles(&symbol(name)).unwrap().pop().unwrap();
@@ -304,15 +305,19 @@ fn five_sessions_later(stage: &Stage, before: &[ProvisionalEntry]) {
     let mut hits = 0;
     for (old, new) in before.iter().zip(&judged) {
         assert_eq!(
-            (old.id, &old.signal, old.first_seen_ms),
-            (new.id, &new.signal, new.first_seen_ms)
+            (old.entry.id, &old.entry.signal, old.first_seen_ms),
+            (new.entry.id, &new.entry.signal, new.first_seen_ms)
         );
-        let candles = stage.store().candles(&new.signal.symbol).unwrap();
+        let candles = stage.store().candles(&new.entry.signal.symbol).unwrap();
         let close = |date: Date| candles.iter().find(|c| c.date == date).unwrap().close_e4;
-        let outcome = new.outcome.unwrap();
+        let outcome = new.entry.outcome.unwrap();
         let closes = (outcome.from_close_e4, outcome.to_close_e4);
         assert_eq!((closes, outcome.judged_on), ((close(FRIDAY), close(day)), day));
-        let moved = if new.signal.bullish { closes.1 > closes.0 } else { closes.1 < closes.0 };
+        let moved = if new.entry.signal.direction == Direction::Bullish {
+            closes.1 > closes.0
+        } else {
+            closes.1 < closes.0
+        };
         assert_eq!(outcome.hit, moved);
         hits += u64::from(moved);
     }
@@ -338,7 +343,9 @@ fn a_price_that_looks_split_gives_none_and_hides_nobody() {
     }
     assert!(symbols.len() > 1 && !symbols.contains("NSE:INFY"), "{symbols:?}");
     service.stop();
-    assert!(provisional(&stage).iter().all(|entry| entry.signal.symbol != symbol("NSE:INFY")));
+    assert!(
+        provisional(&stage).iter().all(|entry| entry.entry.signal.symbol != symbol("NSE:INFY"))
+    );
 }
 
 #[test]

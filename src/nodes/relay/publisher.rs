@@ -230,7 +230,7 @@ impl ValkeyRelay {
         // Encrypted token messages are dropped when the queue is full. The sender repeats them.
         let sealed = Box::new(move |bytes| {
             if send.try_send(bytes).is_err() {
-                counts.add(TokenEvent::Dropped);
+                counts.increment(TokenEvent::Dropped);
             }
         });
         let inbox = Inbox { update, sealed, changed };

@@ -213,7 +213,7 @@ impl Worker {
             return;
         };
         if self.send(sealed) {
-            self.parts.tokens.counts.add(TokenEvent::Told);
+            self.parts.tokens.counts.increment(TokenEvent::Told);
             self.slots[at].told = Some((Arc::downgrade(&token), refused));
         }
     }
@@ -227,7 +227,7 @@ impl Worker {
         let sent = sealed.is_some_and(|sealed| (self.parts.send)(&sealed));
         if !sent {
             self.rest_until_mono_ms = self.now_mono_ms() + REST_MS;
-            self.parts.tokens.counts.add(TokenEvent::Untold);
+            self.parts.tokens.counts.increment(TokenEvent::Untold);
         }
         if sent == self.is_failing {
             self.is_failing = !sent;
@@ -242,7 +242,7 @@ impl Worker {
     fn hear(&mut self, sealed: &[u8]) {
         let now_mono_ms = self.now_mono_ms();
         if self.opened.admit(now_mono_ms).is_err() {
-            return self.parts.tokens.counts.add(TokenEvent::Dropped);
+            return self.parts.tokens.counts.increment(TokenEvent::Dropped);
         }
         let Heard { node, word } = match self.words.hear(sealed, now_mono_ms) {
             Ok(Some(heard)) => heard,
@@ -260,7 +260,7 @@ impl Worker {
     }
 
     fn hear_foreign(&self, now_mono_ms: u64) {
-        self.parts.tokens.counts.add(TokenEvent::Foreign);
+        self.parts.tokens.counts.increment(TokenEvent::Foreign);
         if self.foreign_lines.admit(now_mono_ms).is_ok() {
             tracing::warn!(
                 "a message about tokens was sealed with another JWT_SECRET and is dropped; all \
@@ -308,7 +308,7 @@ impl Worker {
             };
             if let Some(token) = slot.shared.replace(seen.as_ref(), put) {
                 slot.told = Some((Arc::downgrade(&token), false));
-                self.parts.tokens.counts.add(TokenEvent::Taken);
+                self.parts.tokens.counts.increment(TokenEvent::Taken);
                 tracing::info!(broker = broker.name(), from = node, "token taken");
                 return;
             }
@@ -324,7 +324,7 @@ impl Worker {
         broker: Broker,
         refused: Option<RefusedToken>,
     ) {
-        self.parts.tokens.counts.add(why);
+        self.parts.tokens.counts.increment(why);
         let (broker, reason) = (broker.name(), why.as_str());
         tracing::debug!(broker, from = node, reason, "token not taken");
         if why == TokenEvent::Ahead && self.foreign_lines.admit(self.now_mono_ms()).is_ok() {
@@ -343,7 +343,7 @@ impl Worker {
             let Some(token) = slot.shared.current() else { continue };
             if concerns(&refused, &slot.candidate(&token)) && token.mark_dead() {
                 slot.told = Some((Arc::downgrade(&token), true));
-                self.parts.tokens.counts.add(TokenEvent::Dead);
+                self.parts.tokens.counts.increment(TokenEvent::Dead);
                 self.asked_mono_ms = None;
                 let broker = refused.broker.name();
                 tracing::warn!(broker, from = node, "the broker refused the shared token there");

@@ -1,10 +1,8 @@
 //! Commands over one stream: the library encodes and decodes, the stream keeps the deadline.
 
 use std::io;
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
+use std::io::Write;
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,14 +13,14 @@ use redis::{
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
 use secrecy::{ExposeSecret, SecretString};
-use socket2::{Domain, SockAddr, Socket as RawSocket, Type};
+use socket2::{Domain, SockAddr, Socket, Type};
 
 use crate::base::Clock;
 use crate::nodes::valkey::address::{Address, Namespace, Place};
 use crate::nodes::valkey::client;
 use crate::nodes::valkey::client::Keys;
 use crate::nodes::valkey::refusals::{Refusal, Refusals};
-use crate::rt::outbound::{Names, Stream, roots_of, trusting, web_roots};
+use crate::rt::outbound::{Names, Stream, Timed, roots_of, trusting, web_roots};
 
 /// Largest answer to one command: an instrument list, or a page of it, and then some.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -375,28 +373,26 @@ impl Server {
     }
 
     fn socket(&self, until_mono_ms: u64) -> io::Result<Socket> {
-        let Place::Tcp { host, port, .. } = &self.address.place else {
-            let Place::Unix(path) = &self.address.place else { unreachable!("two kinds") };
-            let socket = RawSocket::new(Domain::UNIX, Type::STREAM, None)?;
-            // With a timeout it does not wait on a full backlog either.
-            socket.connect_timeout(&SockAddr::unix(path)?, self.left(until_mono_ms)?)?;
-            return Ok(Socket::Unix(OwnedFd::from(socket).into()));
+        let (host, port) = match &self.address.place {
+            Place::Tcp { host, port, .. } => (host, *port),
+            Place::Unix(path) => {
+                let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+                // With a timeout it does not wait on a full backlog either.
+                socket.connect_timeout(&SockAddr::unix(path)?, self.left(until_mono_ms)?)?;
+                return Ok(socket);
+            }
         };
         let mut failure = io::Error::from(io::ErrorKind::NotFound);
-        for address in self.addresses(host, *port, until_mono_ms)? {
-            let left = self.left(until_mono_ms)?;
-            let tcp = TcpStream::connect_timeout(&address, left);
+        let Some(names) = &self.names else { return Err(failure) };
+        let wait_ms = self.left(until_mono_ms)?.as_millis() as u64;
+        for address in names.addresses(host, port, wait_ms)? {
+            let tcp = TcpStream::connect_timeout(&address, self.left(until_mono_ms)?);
             match tcp.and_then(|tcp| tcp.set_nodelay(true).map(|()| tcp)) {
-                Ok(tcp) => return Ok(Socket::Tcp(tcp)),
+                Ok(tcp) => return Ok(tcp.into()),
                 Err(error) => failure = error,
             }
         }
         Err(failure)
-    }
-
-    fn addresses(&self, host: &str, port: u16, until: u64) -> io::Result<Vec<SocketAddr>> {
-        let Some(names) = &self.names else { return Ok(Vec::new()) };
-        names.addresses(host, port, self.left(until)?.as_millis() as u64)
     }
 }
 
@@ -404,113 +400,6 @@ impl Server {
 fn roots(ca_file: Option<&Path>) -> Result<RootCertStore, Unusable> {
     let Some(path) = ca_file else { return Ok(web_roots()) };
     roots_of(path).map_err(|detail| Unusable::Certificates { path: path.to_owned(), detail })
-}
-
-// ---- Socket
-//
-// A socket whose reads and writes end by a deadline, however the bytes drip in, and whose answers
-// are bounded.
-
-/// A connected socket of either kind.
-#[derive(Debug)]
-pub(super) enum Socket {
-    Tcp(TcpStream),
-    Unix(UnixStream),
-}
-
-impl Socket {
-    fn set_timeouts(&self, wait: Duration) -> io::Result<()> {
-        match self {
-            Self::Tcp(tcp) => {
-                tcp.set_read_timeout(Some(wait)).and(tcp.set_write_timeout(Some(wait)))
-            }
-            Self::Unix(unix) => {
-                unix.set_read_timeout(Some(wait)).and(unix.set_write_timeout(Some(wait)))
-            }
-        }
-    }
-}
-
-/// A socket and the time by which every read and write has ended.
-#[derive(Debug)]
-pub(super) struct Timed {
-    socket: Socket,
-    /// The machine's, whatever clock the market has.
-    timer: Clock,
-    until_mono_ms: u64,
-    /// Bytes that may still be read until the next [`allow`](Timed::allow).
-    bytes_left: usize,
-}
-
-impl Timed {
-    pub(super) fn new(socket: Socket, timer: &Clock) -> Self {
-        Self { socket, timer: timer.clone(), until_mono_ms: 0, bytes_left: 0 }
-    }
-
-    /// Makes all later reads and writes end by `until_mono_ms`, and reads at most `bytes_max`.
-    pub(super) fn allow(&mut self, until_mono_ms: u64, bytes_max: usize) {
-        (self.until_mono_ms, self.bytes_left) = (until_mono_ms, bytes_max);
-    }
-
-    /// Reads or writes once, and again where a signal interrupts that: the system does not resume a
-    /// call of a socket that has a timeout (signal(7)), and a broken call costs the connection.
-    fn once(
-        &mut self,
-        mut work: impl FnMut(&mut Socket) -> io::Result<usize>,
-    ) -> io::Result<usize> {
-        loop {
-            self.limit()?;
-            match work(&mut self.socket) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                done => return done.map_err(as_late),
-            }
-        }
-    }
-
-    /// Sets the time that is left as the socket's own timeout.
-    fn limit(&self) -> io::Result<()> {
-        let left_ms = self.until_mono_ms.saturating_sub(self.timer.monotonic_ms());
-        if left_ms == 0 {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        self.socket.set_timeouts(Duration::from_millis(left_ms))
-    }
-}
-
-/// The system reports a socket's timeout as a call that would block.
-fn as_late(error: io::Error) -> io::Error {
-    match error.kind() {
-        io::ErrorKind::WouldBlock => io::ErrorKind::TimedOut.into(),
-        _ => error,
-    }
-}
-
-impl Read for Timed {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.bytes_left == 0 {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "answer over its limit"));
-        }
-        let most = buffer.len().min(self.bytes_left);
-        let read = self.once(|socket| match socket {
-            Socket::Tcp(tcp) => tcp.read(&mut buffer[..most]),
-            Socket::Unix(unix) => unix.read(&mut buffer[..most]),
-        })?;
-        self.bytes_left -= read;
-        Ok(read)
-    }
-}
-
-impl Write for Timed {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.once(|socket| match socket {
-            Socket::Tcp(tcp) => tcp.write(bytes),
-            Socket::Unix(unix) => unix.write(bytes),
-        })
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 // ---- Error

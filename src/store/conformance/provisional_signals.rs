@@ -4,39 +4,28 @@
 use super::engine::Engine;
 use super::samples::DAY;
 use crate::base::Symbol;
-use crate::store::Epoch;
-use crate::store::{Basis, Completion, ProvisionalSignal, PublishedSignal, SignalOutcome};
+use crate::signals::{Direction, ListedSignal};
+use crate::store::{Completion, Epoch, PricedSignal, ProvisionalEntry, SignalOutcome};
 
-fn signal(pattern: &str) -> ProvisionalSignal {
-    ProvisionalSignal {
+fn signal(pattern: &str) -> PricedSignal {
+    let direction = match pattern.starts_with("bullish") {
+        true => Direction::Bullish,
+        false => Direction::Bearish,
+    };
+    let signal = ListedSignal {
         symbol: Symbol::parse("NSE:M&M").unwrap(),
         pattern: pattern.to_owned(),
-        bullish: pattern.starts_with("bullish"),
+        direction,
         confidence: 0.512_345_678_901,
-        basis: Basis {
-            prior_dates: 1_000,
-            dates: 3,
-            date_hit_rate: Some(0.25),
-            signals_and_hits: Some((8, 3)),
-            base_rate: 0.53,
-        },
-        price_e4: 15_000_000,
+        prior_dates: 1_000,
+        samples: 3,
+        date_hit_rate: Some(0.25),
+        past: Some((8, 3)),
+        base_rate: 0.53,
         simulated: true,
-    }
-}
-
-fn complete(pattern: &str) -> PublishedSignal {
-    let ProvisionalSignal { symbol, pattern, bullish, basis, .. } = signal(pattern);
-    PublishedSignal {
-        symbol,
-        pattern,
-        bullish,
-        confidence: 0.5,
-        basis,
-        close_e4: 1,
-        rank: 1,
-        simulated: true,
-    }
+        provisional: true,
+    };
+    (signal, 15_000_000)
 }
 
 pub(crate) fn each_is_kept_once_as_it_was_first_seen<E: Engine>() {
@@ -44,7 +33,7 @@ pub(crate) fn each_is_kept_once_as_it_was_first_seen<E: Engine>() {
     let store = engine.open();
     let (one, other) = (signal("bullish_belt_hold"), signal("bearish_harami"));
     assert_eq!(store.keep_provisional(Epoch::ALONE, DAY, 7, vec![one.clone()]).unwrap(), 1);
-    let again = ProvisionalSignal { price_e4: 1, confidence: 0.9, ..one.clone() };
+    let again = (ListedSignal { confidence: 0.9, ..one.0.clone() }, 1);
     assert_eq!(
         store.keep_provisional(Epoch::ALONE, DAY, 8, vec![again, other.clone()]).unwrap(),
         1
@@ -52,10 +41,11 @@ pub(crate) fn each_is_kept_once_as_it_was_first_seen<E: Engine>() {
     let tomorrow = DAY.tomorrow().unwrap();
     assert_eq!(store.keep_provisional(Epoch::ALONE, tomorrow, 9, vec![one.clone()]).unwrap(), 1);
     let page = store.provisional_ledger(0, 2).unwrap();
-    let rest = store.provisional_ledger(page[1].id, 10).unwrap();
-    let seen: Vec<_> = page.iter().chain(&rest).map(|e| (e.on, e.first_seen_ms)).collect();
+    let rest = store.provisional_ledger(page[1].entry.id, 10).unwrap();
+    let seen: Vec<_> = page.iter().chain(&rest).map(|e| (e.entry.on, e.first_seen_ms)).collect();
     assert_eq!(seen, [(DAY, 7), (DAY, 8), (tomorrow, 9)]);
-    assert_eq!((&page[0].signal, &page[1].signal, &rest[0].signal), (&one, &other, &one));
+    let kept = |e: &ProvisionalEntry| (e.entry.signal.clone(), e.entry.price_e4);
+    assert_eq!([&page[0], &page[1], &rest[0]].map(kept), [one.clone(), other, one]);
     assert!(store.ledger(0, 10).unwrap().is_empty(), "nothing of it is a complete signal");
     assert_eq!(store.signal_dates().unwrap(), None);
 }
@@ -71,7 +61,7 @@ pub(crate) fn the_complete_list_of_the_date_says_what_they_were<E: Engine>() {
         entries.into_iter().map(|entry| entry.completion).collect::<Vec<_>>()
     };
     assert_eq!(completions(), [Completion::Unknown; 4]);
-    let list = vec![complete("bullish_belt_hold")];
+    let list = vec![signal("bullish_belt_hold")];
     assert!(store.publish_signals(Epoch::ALONE, DAY, 1, 1, list).unwrap());
     let (confirmed, vanished) = (Completion::Confirmed, Completion::Vanished);
     assert_eq!(completions(), [confirmed, vanished, Completion::Unknown, Completion::Unknown]);
@@ -92,7 +82,7 @@ pub(crate) fn the_first_outcome_stands_and_nothing_can_be_altered<E: Engine>() {
     let miss = SignalOutcome { hit: false, universe: None, ..hit };
     store.keep_provisional_outcomes(Epoch::ALONE, vec![(1, miss)]).unwrap();
     let before = store.provisional_ledger(0, 10).unwrap();
-    assert_eq!(before[0].outcome, Some(hit));
+    assert_eq!(before[0].entry.outcome, Some(hit));
     assert!(
         store.keep_provisional_outcomes(Epoch::ALONE, vec![(99, hit)]).is_err(),
         "of one never shown"

@@ -5,10 +5,8 @@ use jiff::civil::date;
 use super::engine::Engine;
 use super::samples::DAY;
 use crate::base::{Candle, Source, Symbol};
-use crate::store::Epoch;
-use crate::store::{
-    Basis, CandleHistory, NewHistory, PublishedSignal, SignalOutcome, SplitSuspicion,
-};
+use crate::signals::{Direction, ListedSignal};
+use crate::store::{CandleHistory, Epoch, NewHistory, PricedSignal, SignalOutcome, SplitSuspicion};
 
 fn infy() -> Symbol {
     Symbol::parse("NSE:INFY").unwrap()
@@ -23,23 +21,21 @@ fn history(candles: Vec<Candle>, suspicions: Vec<SplitSuspicion>) -> NewHistory 
     NewHistory { symbol: infy(), source: Source::Public, simulated: true, candles, suspicions }
 }
 
-pub(crate) fn signal(rank: u32, date_hit_rate: Option<f64>) -> PublishedSignal {
-    PublishedSignal {
+pub(crate) fn signal(number: u32, date_hit_rate: Option<f64>) -> PricedSignal {
+    let signal = ListedSignal {
         symbol: infy(),
-        pattern: format!("pattern_{rank}"),
-        bullish: rank == 1,
+        pattern: format!("pattern_{number}"),
+        direction: if number == 1 { Direction::Bullish } else { Direction::Bearish },
         confidence: 0.512_345_678_901,
-        basis: Basis {
-            prior_dates: 1_000,
-            dates: 3,
-            date_hit_rate,
-            signals_and_hits: date_hit_rate.map(|_| (6, 2)),
-            base_rate: 0.53,
-        },
-        close_e4: 15_000_000,
-        rank,
+        prior_dates: 1_000,
+        samples: 3,
+        date_hit_rate,
+        past: date_hit_rate.map(|_| (6, 2)),
+        base_rate: 0.53,
         simulated: true,
-    }
+        provisional: false,
+    };
+    (signal, 15_000_000)
 }
 
 pub(crate) fn histories_are_replaced_appended_and_marked<E: Engine>() {
@@ -92,14 +88,14 @@ pub(crate) fn a_date_is_published_once_and_its_outcomes_too<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
     assert_eq!(store.signal_dates().unwrap(), None);
-    let signals = vec![signal(2, None), signal(1, Some(1.0 / 3.0))];
-    assert!(store.publish_signals(Epoch::ALONE, DAY, 1, 5, signals.clone()).unwrap());
-    let other = vec![PublishedSignal { confidence: 0.9, ..signal(1, None) }];
+    let signals = [signal(2, None), signal(1, Some(1.0 / 3.0))];
+    assert!(store.publish_signals(Epoch::ALONE, DAY, 1, 5, signals.to_vec()).unwrap());
+    let other = vec![(ListedSignal { confidence: 0.9, ..signal(1, None).0 }, 1)];
     assert!(!store.publish_signals(Epoch::ALONE, DAY, 2, 5, other).unwrap());
     let tomorrow = DAY.tomorrow().unwrap();
     assert!(store.publish_signals(Epoch::ALONE, tomorrow, 2, 5, Vec::new()).unwrap());
     assert_eq!(store.signal_dates().unwrap(), Some((DAY, tomorrow)));
-    assert_eq!(store.signals_of(DAY).unwrap(), [signals[1].clone(), signals[0].clone()]);
+    assert_eq!(store.signals_of(DAY).unwrap(), signals.map(|(signal, _)| signal));
     assert_eq!(store.signals_of(tomorrow).unwrap(), []);
     let page = store.ledger(0, 1).unwrap();
     let rest = store.ledger(page[0].id, 10).unwrap();

@@ -16,11 +16,11 @@ use crate::signals::confidence::Weight;
 use crate::signals::history::{newest, running, tail};
 use crate::signals::list::by_rank;
 use crate::signals::patterns::{Detector, Key};
-use crate::signals::{Direction, ListedSignal, Look, Reliability, SignalList};
-use crate::store::{ProvisionalSignal, PublishedSignal, Store, StoreError};
+use crate::signals::{ListedSignal, Look, Reliability, SignalList};
+use crate::store::{PricedSignal, Store, StoreError};
 use crate::views::signals::{ShownSignals, SignalRecord};
 use crate::views::{signals as views, values};
-use crate::warmers::signals::outcomes::{Closes, Expected, basis_of, walk};
+use crate::warmers::signals::outcomes::{Closes, Expected, walk};
 
 /// The data of earlier sessions that the searches of a session need, prepared once.
 pub(crate) struct Prepared {
@@ -93,7 +93,8 @@ pub(crate) struct Refused {
 pub(crate) fn look(store: &Store, order: &LookOrder) -> Result<Shown, Refused> {
     let LookOrder { look, until_mono_ms, publication, .. } = order;
     let Some(complete) = publication.complete() else { return Ok(Shown::nothing()) };
-    let (listed, found) = found(order).into_iter().unzip();
+    let found = found(order);
+    let listed = found.iter().map(|(signal, _)| signal.clone()).collect();
     if let Err(error) = put_on_record(store, order, found) {
         let shown = publication.put(complete, None);
         return Err(Refused { shown, error });
@@ -141,7 +142,7 @@ pub(crate) fn withdraw(publication: &Publication) -> Shown {
 fn put_on_record(
     store: &Store,
     order: &LookOrder,
-    found: Vec<ProvisionalSignal>,
+    found: Vec<PricedSignal>,
 ) -> Result<(), StoreError> {
     let LookOrder { look, now_ms, publication, expected, .. } = order;
     if found.is_empty() || store.keep_provisional(expected.epoch, look.date, *now_ms, found)? == 0 {
@@ -150,8 +151,8 @@ fn put_on_record(
     show_record(store, publication, &walk(store, &Closes::new(), expected)?).map(drop)
 }
 
-/// The found signals by rank, each for the list and for the ledger.
-fn found(order: &LookOrder) -> Vec<(ListedSignal, ProvisionalSignal)> {
+/// The found signals by rank, with the last prices of their candles.
+fn found(order: &LookOrder) -> Vec<PricedSignal> {
     let LookOrder { look, prepared, said, expected, .. } = order;
     let detector = Detector::default();
     let mut found = Vec::new();
@@ -170,44 +171,13 @@ fn found(order: &LookOrder) -> Vec<(ListedSignal, ProvisionalSignal)> {
         };
         let keys = newest(&detector, &tail.candles, &candle);
         found.extend(keys.into_iter().filter_map(|key| {
-            let weight = prepared.weights.get(&key)?;
-            Some(signal(tail, key, *weight, candle.close_e4))
+            let listed = ListedSignal::of(tail.symbol.clone(), key, prepared.weights.get(&key)?);
+            let simulated = tail.simulated;
+            Some((ListedSignal { simulated, provisional: true, ..listed }, candle.close_e4))
         }));
     }
     found.sort_by(|one, other| by_rank(&one.0, &other.0));
     found
-}
-
-fn signal(
-    tail: &Tail,
-    key: Key,
-    weight: Weight,
-    price_e4: i64,
-) -> (ListedSignal, ProvisionalSignal) {
-    let (confidence, basis) = (weight.confidence, basis_of(&weight));
-    let listed = ListedSignal {
-        symbol: tail.symbol.clone(),
-        pattern: key.name().to_owned(),
-        direction: key.direction(),
-        confidence,
-        prior_dates: basis.prior_dates,
-        samples: basis.dates,
-        date_hit_rate: basis.date_hit_rate,
-        past: basis.signals_and_hits,
-        base_rate: basis.base_rate,
-        simulated: tail.simulated,
-        provisional: true,
-    };
-    let kept = ProvisionalSignal {
-        symbol: tail.symbol.clone(),
-        pattern: key.name().to_owned(),
-        bullish: key.direction() == Direction::Bullish,
-        confidence,
-        basis,
-        price_e4,
-        simulated: tail.simulated,
-    };
-    (listed, kept)
 }
 
 // ---- Provisional
@@ -414,7 +384,7 @@ pub(crate) fn show(
     record: &Reliability,
 ) -> Result<Shown, StoreError> {
     let Some(as_of) = show_record(store, publication, record)? else { return Ok(Shown::nothing()) };
-    let signals = store.signals_of(as_of)?.into_iter().map(listed).collect();
+    let signals = store.signals_of(as_of)?;
     Ok(publication.put(SignalList::complete(as_of, signals), None))
 }
 
@@ -452,22 +422,6 @@ impl Publication {
         self.list.store(Some(Arc::new(list)));
         self.signals.publish(body);
         shown
-    }
-}
-
-fn listed(signal: PublishedSignal) -> ListedSignal {
-    ListedSignal {
-        symbol: signal.symbol,
-        pattern: signal.pattern,
-        direction: if signal.bullish { Direction::Bullish } else { Direction::Bearish },
-        confidence: signal.confidence,
-        prior_dates: signal.basis.prior_dates,
-        samples: signal.basis.dates,
-        date_hit_rate: signal.basis.date_hit_rate,
-        past: signal.basis.signals_and_hits,
-        base_rate: signal.basis.base_rate,
-        simulated: signal.simulated,
-        provisional: false,
     }
 }
 

@@ -9,13 +9,11 @@ use jiff::civil::Date;
 use crate::base::{Candle, Symbol};
 use crate::market::MarketCalendar;
 use crate::signals::backtest::Judged;
-use crate::signals::confidence::{Moves, PRIOR_DATES, Weight};
+use crate::signals::confidence::Moves;
 use crate::signals::patterns::Key;
-use crate::signals::{Direction, Fate, HORIZON_SESSIONS, Reliability, Standing};
-use crate::store::Epoch;
+use crate::signals::{Fate, HORIZON_SESSIONS, ListedSignal, Reliability, Standing};
 use crate::store::{
-    Basis, Completion, LedgerEntry, ProvisionalEntry, ProvisionalSignal, PublishedSignal,
-    SignalOutcome, Store, StoreError,
+    Completion, Epoch, LedgerEntry, ProvisionalEntry, SignalOutcome, Store, StoreError,
 };
 
 /// Ledger entries read in one query.
@@ -24,17 +22,6 @@ const LEDGER_PAGE: usize = 2_000;
 /// After this many sessions a signal without an outcome will hardly get one. Its share has traded
 /// on fewer than half of them, so it is suspended or gone.
 const NEVER_AFTER_SESSIONS: usize = 2 * HORIZON_SESSIONS;
-
-/// The part of a weight that is recorded.
-pub(crate) fn basis_of(weight: &Weight) -> Basis {
-    Basis {
-        prior_dates: PRIOR_DATES,
-        dates: weight.dates,
-        date_hit_rate: weight.date_hit_rate,
-        signals_and_hits: Some((weight.signals, weight.hits)),
-        base_rate: weight.base_rate,
-    }
-}
 
 /// Candles of the symbols that may have new outcomes.
 pub(crate) type Closes<'a> = HashMap<&'a str, &'a [Candle]>;
@@ -105,14 +92,9 @@ impl Walk<'_> {
             |after| store.ledger(after, LEDGER_PAGE),
             keep,
             |entry| {
-                let LedgerEntry { id, on, signal, outcome: known, has_candle } = entry;
-                let PublishedSignal { symbol, pattern, confidence, basis, bullish, .. } = &signal;
-                let base_rate = basis.base_rate;
-                let told = Told { on, symbol, pattern, confidence: *confidence, base_rate };
-                let new = if known.is_none() { self.outcome(&told, *bullish) } else { None };
-                let standing = self.standing(&told, known.or(new), has_candle);
-                record.count(on, signal.simulated, &standing);
-                (id, new)
+                let (standing, new) = self.judge(&entry);
+                record.count(entry.on, entry.signal.simulated, &standing);
+                (entry.id, new)
             },
         )
     }
@@ -123,32 +105,33 @@ impl Walk<'_> {
         paged(
             |after| store.provisional_ledger(after, LEDGER_PAGE),
             keep,
-            |entry| {
-                let ProvisionalEntry { id, on, signal, completion, outcome: known, .. } = entry;
-                let ProvisionalSignal { symbol, pattern, confidence, basis, bullish, .. } = &signal;
-                let base_rate = basis.base_rate;
-                let told = Told { on, symbol, pattern, confidence: *confidence, base_rate };
-                let new = if known.is_none() { self.outcome(&told, *bullish) } else { None };
+            |ProvisionalEntry { entry, completion, .. }| {
+                let (standing, new) = self.judge(&entry);
                 let fate = match completion {
                     Completion::Confirmed => Fate::Confirmed,
                     Completion::Vanished => Fate::Vanished,
-                    Completion::Unknown if self.as_of > Some(on) => Fate::Unlisted,
+                    Completion::Unknown if self.as_of > Some(entry.on) => Fate::Unlisted,
                     Completion::Unknown => Fate::Pending,
                 };
-                let standing = self.standing(&told, known.or(new), entry.has_candle);
-                record.provisional.count(on, signal.simulated, fate, &standing);
-                (id, new)
+                record.provisional.count(entry.on, entry.signal.simulated, fate, &standing);
+                (entry.id, new)
             },
         )
     }
 
+    /// The standing of a signal, and its outcome if that is new.
+    fn judge(&mut self, entry: &LedgerEntry) -> (Standing, Option<SignalOutcome>) {
+        let new = if entry.outcome.is_none() { self.outcome(entry) } else { None };
+        (self.standing(entry, entry.outcome.or(new)), new)
+    }
+
     /// The outcome of a signal, once `HORIZON_SESSIONS` more sessions of its symbol are there. Both
     /// closes come from the current history: after a split the ledger's closes are in other shares.
-    fn outcome(&mut self, told: &Told<'_>, bullish: bool) -> Option<SignalOutcome> {
-        let candles = self.candles.get(told.symbol.as_str())?;
-        let at = place(candles, told.on)?;
+    fn outcome(&mut self, LedgerEntry { on, signal, .. }: &LedgerEntry) -> Option<SignalOutcome> {
+        let candles = self.candles.get(signal.symbol.as_str())?;
+        let at = place(candles, *on)?;
         let (from, to) = (candles[at], candles.get(at + HORIZON_SESSIONS)?);
-        let direction = if bullish { Direction::Bullish } else { Direction::Bearish };
+        let direction = signal.direction;
         let moves = self.moves(from.date, to.date);
         Some(SignalOutcome {
             judged_on: to.date,
@@ -173,13 +156,10 @@ impl Walk<'_> {
     }
 
     /// The standing of a signal. A pattern that this program no longer knows is never judged.
-    fn standing(
-        &self,
-        told: &Told<'_>,
-        outcome: Option<SignalOutcome>,
-        has_candle: bool,
-    ) -> Standing {
-        let Told { on, symbol, pattern, confidence, base_rate } = *told;
+    fn standing(&self, entry: &LedgerEntry, outcome: Option<SignalOutcome>) -> Standing {
+        let LedgerEntry { on, has_candle, .. } = *entry;
+        let ListedSignal { symbol, pattern, confidence, base_rate, .. } = &entry.signal;
+        let (confidence, base_rate) = (*confidence, *base_rate);
         match (outcome, Key::from_name(pattern)) {
             (Some(SignalOutcome { hit, universe, .. }), Some(key)) => {
                 let share = |(symbols, moved): (u32, u32)| f64::from(moved) / f64::from(symbols);
@@ -222,16 +202,6 @@ fn paged<E>(
             return Ok(());
         }
     }
-}
-
-/// A signal of a symbol on a date.
-#[derive(Clone, Copy)]
-struct Told<'a> {
-    on: Date,
-    symbol: &'a Symbol,
-    pattern: &'a str,
-    confidence: f64,
-    base_rate: f64,
 }
 
 #[cfg(test)]

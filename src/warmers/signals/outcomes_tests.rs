@@ -6,8 +6,8 @@ use sonic_rs::{JsonValueTrait, Value};
 
 use super::*;
 use crate::base::{Clock, Source};
-use crate::store::Epoch;
-use crate::store::{Basis, NewHistory, Store};
+use crate::signals::Direction;
+use crate::store::{Epoch, NewHistory, PricedSignal, Store};
 use crate::views::signals::SignalRecord;
 use crate::views::values;
 
@@ -41,23 +41,21 @@ fn candles(dates: &[Date], close: impl Fn(usize) -> i64) -> Vec<Candle> {
     dates.iter().enumerate().map(candle).collect()
 }
 
-fn signal(name: &str) -> PublishedSignal {
-    PublishedSignal {
+fn signal(name: &str) -> PricedSignal {
+    let signal = ListedSignal {
         symbol: symbol(name),
         pattern: "bullish_engulfing".to_owned(),
-        bullish: true,
+        direction: Direction::Bullish,
         confidence: 0.52,
-        basis: Basis {
-            prior_dates: 1_000,
-            dates: 3,
-            date_hit_rate: Some(0.5),
-            signals_and_hits: Some((4, 2)),
-            base_rate: 0.53,
-        },
-        close_e4: 1_000_000,
-        rank: 1,
+        prior_dates: 1_000,
+        samples: 3,
+        date_hit_rate: Some(0.5),
+        past: Some((4, 2)),
+        base_rate: 0.53,
         simulated: false,
-    }
+        provisional: false,
+    };
+    (signal, 1_000_000)
 }
 
 /// A universe of rising R, falling F, and H, which stops after three sessions. G has left it.

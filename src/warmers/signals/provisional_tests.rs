@@ -186,7 +186,7 @@ fn what_a_later_look_does_not_find_is_gone_but_stays_on_record() {
     assert_eq!(find(so_far(open, far + 10_000), 2_000), down, "another price, the same patterns");
     let on_record = || {
         let entries = store.provisional_ledger(0, 100).unwrap();
-        entries.into_iter().map(|e| (e.signal.pattern, e.signal.price_e4)).collect::<Vec<_>>()
+        entries.into_iter().map(|e| (e.entry.signal.pattern, e.entry.price_e4)).collect::<Vec<_>>()
     };
     let first: Vec<_> = down.iter().map(|name| (name.clone(), far)).collect();
     assert_eq!(on_record(), first, "once, at the price of the first sight");

@@ -8,7 +8,7 @@ pub(crate) mod broker_b;
 
 /// A documented reply of a broker, and its error here: a row of the table of broker replies.
 #[derive(Clone, Copy, Debug)]
-pub struct DocumentedReply {
+pub(crate) struct DocumentedReply {
     /// The broker's call, as in `POST /session/token`.
     pub call: &'static str,
     /// Its meaning, for readers.

@@ -2,7 +2,6 @@
 //! and runs only on the thread `ticker`.
 
 use std::io;
-use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +20,7 @@ use crate::brokers::call::transport::BadUrl;
 use crate::brokers::feed::Push;
 use crate::brokers::session::token::{SharedToken, Token};
 use crate::brokers::settings::BrokerASettings;
-use crate::rt::outbound::{Names, Stream, trusting, web_roots};
+use crate::rt::outbound::{Names, Stream, Timed, trusting, web_roots};
 
 /// The system's resolver has no deadline of its own that could be set.
 const NAME_TIMEOUT_MS: u64 = 3_000;
@@ -92,8 +91,8 @@ impl Dialer {
     /// [`Timed::read_within`] sets another.
     pub(super) fn dial(&self, endpoint: &Endpoint) -> Result<Stream<Timed>, Reason> {
         let tcp = connect(&addresses(&self.names, endpoint, NAME_TIMEOUT_MS)?)?;
-        let until_mono_ms = self.timer.monotonic_ms() + UPGRADE_TIMEOUT_MS;
-        let timed = Timed { tcp, timer: self.timer.clone(), until_mono_ms };
+        let mut timed = Timed::new(tcp, &self.timer).with_write_timeout(WRITE_TIMEOUT);
+        timed.allow_for_ms(UPGRADE_TIMEOUT_MS);
         match endpoint.tls {
             true => self.tls(endpoint, timed),
             false => Ok(Stream::Plain(timed)),
@@ -115,8 +114,7 @@ fn connect(addresses: &[SocketAddr]) -> Result<TcpStream, Reason> {
     for address in addresses {
         match TcpStream::connect_timeout(address, TCP_TIMEOUT) {
             Ok(tcp) => {
-                let set = tcp.set_nodelay(true).and(tcp.set_write_timeout(Some(WRITE_TIMEOUT)));
-                return set.map(|()| tcp).map_err(|_| Reason::Unreachable);
+                return tcp.set_nodelay(true).map(|()| tcp).map_err(|_| Reason::Unreachable);
             }
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {
                 failure = Reason::TimedOut;
@@ -125,57 +123,6 @@ fn connect(addresses: &[SocketAddr]) -> Result<TcpStream, Reason> {
         }
     }
     Err(failure)
-}
-
-/// Whether a read or write ended at its deadline.
-pub(super) fn is_wait(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
-}
-
-/// A socket whose reads end at a deadline, however slowly bytes arrive.
-pub(super) struct Timed {
-    tcp: TcpStream,
-    timer: Clock,
-    until_mono_ms: u64,
-}
-
-impl Timed {
-    /// All reads end by `within_ms` from now.
-    pub(super) fn read_within(&mut self, within_ms: u64) {
-        self.until_mono_ms = self.timer.monotonic_ms() + within_ms;
-    }
-}
-
-impl Read for Timed {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        loop {
-            let left_ms = self.until_mono_ms.saturating_sub(self.timer.monotonic_ms());
-            if left_ms == 0 {
-                return Err(io::ErrorKind::TimedOut.into());
-            }
-            self.tcp.set_read_timeout(Some(Duration::from_millis(left_ms)))?;
-            match self.tcp.read(buffer) {
-                Err(error) if is_wait(&error) => return Err(io::ErrorKind::TimedOut.into()),
-                // The system does not resume a read with a timeout after a signal (signal(7)).
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                read => return read,
-            }
-        }
-    }
-}
-
-impl Write for Timed {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self.tcp.write(bytes) {
-            // A peer that reads nothing for this long counts as gone.
-            Err(error) if is_wait(&error) => Err(io::ErrorKind::BrokenPipe.into()),
-            written => written,
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.tcp.flush()
-    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize};
 
 use crate::base::{CallWindow, Symbol, words};
-use crate::ops::counter::{DurationCounts, Durations};
+use crate::ops::counter::{Counts, DurationCounts, Durations};
 pub(super) use crate::views::health::TickerState as State;
 
 words! {
@@ -55,8 +55,8 @@ pub(super) struct Counters {
     pub(super) bytes: AtomicU64,
     pub(super) merged: AtomicU64,
     pub(super) published: Durations,
-    ended: [AtomicU64; Reason::ALL.len()],
-    bad: [AtomicU64; Bad::ALL.len()],
+    ended: Counts<Reason>,
+    bad: Counts<Bad>,
     /// The last [`Reason`] as a number, plus one; 0 once prices flow.
     failure: AtomicU8,
 }
@@ -118,12 +118,12 @@ impl Counters {
     }
 
     pub(super) fn bad(&self, bad: Bad) {
-        self.bad[bad as usize].fetch_add(1, Relaxed);
+        self.bad.increment(bad);
     }
 
     /// Counts the end of a connection. Returns false if the last one ended for the same reason.
     pub(super) fn ended(&self, reason: Reason) -> bool {
-        self.ended[reason as usize].fetch_add(1, Relaxed);
+        self.ended.increment(reason);
         let told = reason as u8 + 1;
         self.failure.swap(told, Relaxed) != told
     }
@@ -134,9 +134,6 @@ impl Counters {
 
     pub(super) fn read(&self, now_mono_ms: u64) -> TickerReading {
         let ticked_mono_ms = self.ticked_mono_ms.load(Relaxed).checked_sub(1);
-        let counts = |names: &[&'static str], counts: &[AtomicU64]| {
-            names.iter().zip(counts).map(|(name, count)| (*name, count.load(Relaxed))).collect()
-        };
         let failure = usize::from(self.failure.load(Relaxed)).checked_sub(1);
         TickerReading {
             state: State::ALL[usize::from(self.state.load(Relaxed))],
@@ -148,8 +145,8 @@ impl Counters {
             bytes: self.bytes.load(Relaxed),
             merged: self.merged.load(Relaxed),
             published: self.published.read(0),
-            ended: counts(&Reason::ALL.map(Reason::as_str), &self.ended),
-            bad: counts(&Bad::ALL.map(Bad::as_str), &self.bad),
+            ended: self.ended.by_word(),
+            bad: self.bad.by_word(),
             failure: failure.and_then(|place| Reason::ALL.get(place)).map(|reason| reason.as_str()),
         }
     }

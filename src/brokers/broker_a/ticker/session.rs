@@ -13,12 +13,12 @@ use tungstenite::protocol::WebSocketConfig;
 use tungstenite::{Bytes, Error, HandshakeError, Message, WebSocket};
 
 use crate::base::{Clock, Source, Symbol, wipe};
-use crate::brokers::broker_a::ticker::dial::{Dialer, Endpoint, Timed, Way, Worker, is_wait};
+use crate::brokers::broker_a::ticker::dial::{Dialer, Endpoint, Way, Worker};
 use crate::brokers::broker_a::ticker::reading::{Bad, Reason, State, Verdict, Watch};
 use crate::brokers::broker_a::ticker::thread::{Changes, Subscriptions, Wanted};
 use crate::brokers::feed::{Batch, CallTimes, Claim, Kind};
 use crate::brokers::session::token::Token;
-use crate::rt::outbound::Stream;
+use crate::rt::outbound::{Stream, Timed, is_wait};
 
 /// Longest wait for a message. Commands, deadlines and the end of the service are checked this
 /// often.
@@ -252,7 +252,7 @@ impl Link {
     /// Reads the next message, for at most `wait` in all. The bytes of an incomplete message are
     /// kept for the next call.
     pub(super) fn read(&mut self, wait: Duration) -> Result<Heard, Broken> {
-        self.socket.get_mut().socket().read_within(wait.as_millis().max(1) as u64);
+        self.socket.get_mut().socket().allow_for_ms(wait.as_millis().max(1) as u64);
         match self.socket.read() {
             Ok(Message::Binary(bytes)) => Ok(Heard::Binary(bytes)),
             Ok(Message::Text(_)) => Ok(Heard::Text),
@@ -275,7 +275,7 @@ impl Link {
     /// Sends a close, so that the broker does not count a dead connection, and waits for the answer
     /// for at most `wait`.
     pub(super) fn close(mut self, wait: Duration) {
-        self.socket.get_mut().socket().read_within(wait.as_millis() as u64);
+        self.socket.get_mut().socket().allow_for_ms(wait.as_millis() as u64);
         if self.socket.close(None).is_err() {
             return;
         }
