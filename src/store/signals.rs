@@ -106,8 +106,8 @@ pub enum Completion {
     Vanished,
 }
 
-/// An entry of the ledger of provisional signals (of unfinished candles), each as it was when it was
-/// first found.
+/// An entry of the ledger of provisional signals (of unfinished candles), each as it was when it
+/// was first found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProvisionalEntry {
     pub entry: LedgerEntry,
@@ -119,8 +119,8 @@ pub struct ProvisionalEntry {
 pub(crate) type PricedSignal = (ListedSignal, i64);
 
 impl Store {
-    /// Publishes the signals of a date in their ranked order. They were found among the given number
-    /// of symbols. Returns false, and writes nothing, if the date was published before.
+    /// Publishes the signals of a date in their ranked order. They were found among the given
+    /// number of symbols. Returns false, and writes nothing, if the date was published before.
     pub(crate) fn publish_signals(
         &self,
         epoch: Epoch,

@@ -13,7 +13,7 @@ const ROOMS: &[(&str, usize, usize)] = &[
     ("app", 1640, 7),
     ("auth", 2340, 9),
     ("base", 1040, 13),
-    ("brokers", 6210, 30),
+    ("brokers", 5880, 28),
     ("cache", 1890, 8),
     ("cli", 3640, 16),
     ("config", 1770, 9),
@@ -21,11 +21,11 @@ const ROOMS: &[(&str, usize, usize)] = &[
     ("lib", 50, 1),
     ("main", 30, 1),
     ("market", 1450, 4),
-    ("nodes", 4060, 20),
-    ("ops", 890, 8),
+    ("nodes", 3930, 20),
+    ("ops", 920, 8),
     ("portfolio", 1210, 7),
-    // With the stage on which tests play days from a seed.
-    ("rt", 1310, 11),
+    // With the stage on which tests play days from a seed, and the timed stream of two clients.
+    ("rt", 1380, 11),
     ("signals", 1480, 8),
     // With the simulator that needs no socket.
     ("sim", 4690, 17),

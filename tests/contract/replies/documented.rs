@@ -1,5 +1,5 @@
-//! Every documented reply of a broker to a sync, and the error it becomes. Constant data, from which
-//! the tests of the brokers' clients and the table in the documentation are made.
+//! Every documented reply of a broker to a sync, and the error it becomes. Constant data, from
+//! which the tests of the brokers' clients and the table in the documentation are made.
 
 use super::BrokerErrorKind;
 
