@@ -218,9 +218,16 @@ impl MarketCalendar {
         self.timeline.begins(date)
     }
 
-    /// When the last continuous trading of `date` ends. `None` if `date` is no trading date.
-    pub(crate) fn continuous_end(&self, date: Date) -> Option<Timestamp> {
-        self.timeline.continuous_end(date)
+    /// The earliest time that a closing price of `date` can have, if it was made by the last trade
+    /// of all or by the auction. `None` if `date` is no trading date.
+    pub(crate) fn closing_prices_from(&self, date: Date) -> Option<Timestamp> {
+        self.timeline.closing_prices_from(date)
+    }
+
+    /// The last official close that was final at `at`, and the earliest time that its prices can
+    /// have. `None` before the first known session.
+    pub(crate) fn final_close(&self, at: Timestamp) -> Option<FinalClose> {
+        self.timeline.final_close(at)
     }
 
     /// The part of the time between `from` and `to` that was continuous trading of the indices, in
@@ -883,8 +890,8 @@ struct TradingDay {
     begin_s: i64,
     /// The first phase, pre-open or continuous trading, begins.
     opens_s: i64,
-    /// The last continuous trading ends.
-    continuous_end_s: i64,
+    /// No closing price has an earlier time.
+    closing_prices_from_s: i64,
     /// The official close is final.
     close_s: i64,
     kind: SessionKind,
@@ -945,7 +952,7 @@ impl Timeline {
             date,
             begin_s: base_s + i64::from(first.continuous.start_s),
             opens_s: base_s + i64::from(first.start_s()),
-            continuous_end_s: base_s + i64::from(last.continuous.end_s),
+            closing_prices_from_s: base_s + closing_prices_from_s(last),
             close_s: base_s + i64::from(last.closing.unwrap_or(last.continuous).end_s),
             kind,
         });
@@ -1029,8 +1036,17 @@ impl Timeline {
         Timestamp::from_second(self.find(date)?.begin_s).ok()
     }
 
-    pub(super) fn continuous_end(&self, date: Date) -> Option<Timestamp> {
-        Timestamp::from_second(self.find(date)?.continuous_end_s).ok()
+    pub(super) fn closing_prices_from(&self, date: Date) -> Option<Timestamp> {
+        Timestamp::from_second(self.find(date)?.closing_prices_from_s).ok()
+    }
+
+    pub(super) fn final_close(&self, at: Timestamp) -> Option<FinalClose> {
+        let closed = self.days.partition_point(|day| day.close_s * 1_000 <= at.as_millisecond());
+        let day = &self.days[closed.checked_sub(1)?];
+        Some(FinalClose {
+            at: Timestamp::from_second(day.close_s).ok()?,
+            prices_from: Timestamp::from_second(day.closing_prices_from_s).ok()?,
+        })
     }
 
     pub(super) fn trading_date_before(&self, date: Date) -> Option<Date> {
@@ -1044,6 +1060,19 @@ impl Timeline {
 }
 
 const DAY_S: i64 = 86_400;
+
+/// Some sources stamp the last price with one of the last seconds of trading.
+const LAST_TRADE_S: i64 = 60;
+
+/// The auction takes orders until a random second of the last two minutes of other shares'
+/// continuous trading, and may match them from then on.
+const AUCTION_S: i64 = 120;
+
+/// The earliest second of the day that a closing price can have.
+fn closing_prices_from_s(last: &Hours) -> i64 {
+    let before_s = if last.closing.is_some() { AUCTION_S } else { LAST_TRADE_S };
+    i64::from(last.continuous.end_s) - before_s
+}
 
 /// Midnight in IST, seconds since the Unix epoch.
 fn midnight_s(date: Date) -> i64 {
@@ -1095,6 +1124,15 @@ pub(crate) struct LastClose {
     /// From this moment on prices may be of the next session. Midnight if the calendar does not
     /// know the next session.
     pub until: Timestamp,
+}
+
+/// An official close that is final.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FinalClose {
+    /// When it became final.
+    pub at: Timestamp,
+    /// The earliest time that its prices can have.
+    pub prices_from: Timestamp,
 }
 
 impl MarketCalendar {

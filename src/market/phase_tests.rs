@@ -279,6 +279,24 @@ fn last_move_is_now_or_the_end_of_trading_or_the_official_close() {
     }
 }
 
+#[test]
+fn closing_prices_are_of_the_last_minute_or_of_the_auction() {
+    for (now, close, prices_from) in [
+        ("2026-11-20T15:34", "2026-11-19T15:35", "2026-11-19T15:28"),
+        ("2026-11-20T15:35", "2026-11-20T15:35", "2026-11-20T15:28"),
+        ("2026-11-23T11:00", "2026-11-20T15:35", "2026-11-20T15:28"),
+        // Before the closing auctions.
+        ("2026-07-30T15:30", "2026-07-30T15:30", "2026-07-30T15:29"),
+    ] {
+        let at = |text: &str| clock::instant(format!("{text}:00").parse().unwrap());
+        let found = CALENDAR.final_close(at(now));
+        let expected = FinalClose { at: at(close), prices_from: at(prices_from) };
+        assert_eq!(found, Some(expected), "{now}");
+        let date = clock::zoned(expected.at).date();
+        assert_eq!(CALENDAR.closing_prices_from(date), Some(expected.prices_from));
+    }
+}
+
 static CALENDAR: LazyLock<MarketCalendar> = LazyLock::new(MarketCalendar::embedded);
 
 proptest! {

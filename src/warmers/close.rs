@@ -13,8 +13,8 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use jiff::civil::Date;
-use jiff::{SignedDuration, Timestamp};
 
 use crate::base::{ClosingPrice, MarketDay, Quote, Source, Symbol, clock};
 use crate::market::{LastClose, MarketCalendar};
@@ -326,15 +326,12 @@ impl CloseTask {
 // Decides which trading date's close is due to be revalued, and which prices are its closing
 // prices. Pure.
 //
-// A price is a date's closing price if its own time lies on that date, after the end of continuous
-// trading. A share that did not trade until the end has an older time. Its last trade is its close,
-// as at the exchange, but counts only if the same feed's index has reached its close: a feed that
-// stopped in the afternoon proves nothing. A price of an earlier date is never this date's close.
-// From the first phase of the next trading date on nothing is valued any more, because prices and
-// holdings may be that date's.
-
-/// Some feeds stamp the last price with the last second of trading.
-const STAMP_SLACK: SignedDuration = SignedDuration::from_secs(60);
+// A price is a date's closing price if its own time lies on that date, at the end of continuous
+// trading or later. A share that did not trade until the end has an older time. Its last trade is
+// its close, as at the exchange, but counts only if the same feed's index has reached its close: a
+// feed that stopped in the afternoon proves nothing. A price of an earlier date is never this
+// date's close. From the first phase of the next trading date on nothing is valued any more,
+// because prices and holdings may be that date's.
 
 /// A close that can be revalued now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -342,7 +339,8 @@ pub(crate) struct Due {
     pub date: Date,
     /// Time of the official close.
     pub close: Timestamp,
-    continuous_end: Timestamp,
+    /// The earliest time that its prices can have.
+    prices_from: Timestamp,
     /// From this time on prices may be the next session's.
     pub until: Timestamp,
     /// The date of that session, or the maximum date if the calendar does not know it.
@@ -354,11 +352,11 @@ impl Due {
     /// midnight if the calendar does not know the next one.
     pub(super) fn at(calendar: &MarketCalendar, now: Timestamp) -> Option<Self> {
         let LastClose { date, at, until } = calendar.last_close(now)?;
-        let continuous_end = calendar.continuous_end(date)?;
+        let prices_from = calendar.closing_prices_from(date)?;
         let next_session = calendar.next_trading_date(date).unwrap_or(Date::MAX);
         let has_settled = now.duration_since(at)
             >= close_margin(Source::BrokerA).min(close_margin(Source::Public));
-        has_settled.then_some(Self { date, close: at, continuous_end, until, next_session })
+        has_settled.then_some(Self { date, close: at, prices_from, until, next_session })
     }
 
     /// The market day of portfolios that are valued at this close.
@@ -408,7 +406,7 @@ impl Due {
     }
 
     fn is_after_trading(&self, quote: &Quote) -> bool {
-        self.is_of_date(quote) && self.continuous_end.duration_since(quote.as_of) <= STAMP_SLACK
+        self.is_of_date(quote) && quote.as_of >= self.prices_from
     }
 }
 
@@ -530,6 +528,7 @@ mod tests;
 
 #[cfg(test)]
 mod due_tests {
+    use jiff::SignedDuration;
     use rust_decimal::Decimal;
 
     use super::*;
@@ -603,10 +602,14 @@ mod due_tests {
         for (as_of, received, witness_as_of, expected) in [
             ("2026-11-20T15:35:00+05:30", evening, None, true),
             ("2026-11-20T15:29:59+05:30", evening, None, true),
+            // The auction's orders may be matched from 15:28 on.
+            ("2026-11-20T15:28:00+05:30", evening, None, true),
+            ("2026-11-20T15:27:59+05:30", evening, None, false),
             // An illiquid share counts only with an index that has closed.
             ("2026-11-20T14:50:00+05:30", evening, None, false),
             ("2026-11-20T14:50:00+05:30", evening, Some("2026-11-20T15:14:59+05:30"), false),
             ("2026-11-20T14:50:00+05:30", evening, Some("2026-11-20T15:35:00+05:30"), true),
+            ("2026-11-20T14:50:00+05:30", evening, Some("2026-11-20T15:28:30+05:30"), true),
             ("2026-11-19T15:35:00+05:30", evening, Some("2026-11-20T15:35:00+05:30"), false),
             // Received before the close had settled, and after the next session began.
             ("2026-11-20T15:35:00+05:30", "2026-11-20T15:44:00+05:30", None, false),

@@ -169,3 +169,57 @@ fn a_first_start_at_night_shows_no_change_instead_of_none() {
     assert!(night.iter().all(Value::is_null), "{night:?}");
     service.stop();
 }
+
+/// The staleness and the time of the snapshot and of two shares.
+fn ages(service: &Service) -> Vec<(bool, String)> {
+    let market = service.get("/api/index/snapshot").json()["market"].clone();
+    let prices = service.prices("NSE:INFY,NSE:SBIN").json();
+    let mut ages = vec![(market["stale"].clone(), market["as_of_ist"].clone())];
+    let quotes = prices["quotes"].as_array().unwrap().iter();
+    ages.extend(quotes.map(|quote| (quote["stale"].clone(), quote["as_of"].clone())));
+    let text = |at: &Value| at.as_str().unwrap()[11..19].to_owned();
+    ages.iter().map(|(stale, at)| (stale.as_bool().unwrap(), text(at))).collect()
+}
+
+/// The last price before the auction is not the close. A share that did not trade until the end has
+/// its close all the same, once the source has the auction's prices.
+#[test]
+fn a_source_that_froze_before_the_auction_is_marked_until_it_has_the_close() {
+    let scene = scene_at("2026-11-20T15:10:00+05:30");
+    let halt = r#"{"symbol":"NSE:SBIN","halted":true}"#;
+    assert_eq!(scene.control("POST", "trading", halt).status, 200);
+    scene.fault("public", r#"{"kind":"refuse"}"#);
+    let mut config = scene.config();
+    // The clock stands while a request waits.
+    config.cache.miss_wait_ms = 50;
+    let service = scene.start_with(&config);
+    until("prices", || {
+        scene.advance_ms(1_000);
+        let quoted = service.prices("NSE:INFY,NSE:SBIN");
+        quoted.status == 200
+            && quoted.quoted().len() == 2
+            && service.get("/api/index/snapshot").status == 200
+    });
+    let await_ages = |what: &str, expected: [(bool, &str); 3]| {
+        until(what, || {
+            scene.advance_ms(1_000);
+            let ages = ages(&service);
+            let ages: Vec<_> = ages.iter().map(|(stale, at)| (*stale, at.as_str())).collect();
+            ages == expected
+        });
+    };
+    go_to(&scene, &service, "2026-11-20T15:20:00+05:30");
+    let frozen = [(false, "15:15:00"), (false, "15:15:00"), (false, "15:10:00")];
+    await_ages("the auction", frozen);
+    scene.fault("broker_a", r#"{"kind":"mute_price"}"#);
+    go_to(&scene, &service, "2026-11-20T15:30:00+05:30");
+    await_ages("the auction, of a source that has frozen", frozen);
+    for at in ["2026-11-20T15:37:00+05:30", "2026-11-20T15:50:00+05:30"] {
+        go_to(&scene, &service, at);
+        await_ages("marks", frozen.map(|(_, at)| (true, at)));
+    }
+    assert_eq!(scene.control("DELETE", "faults", "").status, 200);
+    go_to(&scene, &service, "2026-11-20T16:00:00+05:30");
+    await_ages("the close", [(false, "15:35:00"), (false, "15:35:00"), (false, "15:10:00")]);
+    service.stop();
+}

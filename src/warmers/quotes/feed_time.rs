@@ -16,8 +16,13 @@ use crate::market::{MarketCalendar, Phase};
 /// Exchange times have whole seconds.
 const STAMP_MS: i64 = 1_000;
 
-/// Once trading has stopped, the last price may be this much older than the end of trading.
+/// Once trading has stopped, the last price may be this much older than the end of trading. The
+/// closing price may come this much after the close is final.
 const FROZEN_MS: i64 = 60_000;
+
+/// A source is waited for with its closing price no longer than this beyond its nature, however far
+/// behind it was measured. It is then not yet taken to be settled (`close_margin` in `feeds.rs`).
+const CLOSE_BEHIND_MS_MAX: i64 = 10 * 60_000;
 
 /// A timestamp may be this much, plus 10 % of the measured delay, ahead of the source's clock.
 /// Sources with a long delay are less exact.
@@ -172,8 +177,7 @@ impl FeedTime {
         calendar: &MarketCalendar,
     ) -> Vouched {
         let behind_ms = self.behind_ms(quote.symbol.exchange());
-        let late_ms = late_ms(calendar, quote.as_of, times.asked, behind_ms);
-        vouched(times, late_ms, calls)
+        vouched(times, self.late_ms(calendar, quote.as_of, times.asked, behind_ms), calls)
     }
 
     /// Up to when the source vouches for a share on `exchange`, by the exchange's witness.
@@ -185,9 +189,26 @@ impl FeedTime {
     ) -> Vouched {
         let witness = self.witness(exchange).and_then(|witness| Some((witness, witness.as_of?)));
         let late_ms = witness.map_or(0, |(witness, as_of)| {
-            late_ms(calendar, as_of, times.asked, witness.offset.behind_ms())
+            self.late_ms(calendar, as_of, times.asked, witness.offset.behind_ms())
         });
         vouched(times, late_ms, Vouched::IN_TURN)
+    }
+
+    /// Milliseconds by which an index with the timestamp `as_of` is late, for a source that is
+    /// `behind_ms` behind and was asked at `asked`: by the trading or by the close that it missed.
+    fn late_ms(
+        &self,
+        calendar: &MarketCalendar,
+        as_of: Timestamp,
+        asked: Timestamp,
+        behind_ms: i64,
+    ) -> i64 {
+        let close_behind_ms = behind_ms.min(self.nature.behind_ms + CLOSE_BEHIND_MS_MAX);
+        missed_trading_ms(calendar, as_of, asked, behind_ms).max(missed_close_ms(
+            calendar,
+            as_of,
+            before(asked, close_behind_ms),
+        ))
     }
 
     /// Whether the market has begun to trade, but by the source's clock it has not.
@@ -221,7 +242,12 @@ fn vouched(times: &CallTimes, late_ms: i64, calls: u8) -> Vouched {
 /// Trading time that an index with the timestamp `as_of` has missed, for a source that is
 /// `behind_ms` behind and was asked at `asked`. A delayed source still shows yesterday's close
 /// after the bell, but that is no price of an open market.
-fn late_ms(calendar: &MarketCalendar, as_of: Timestamp, asked: Timestamp, behind_ms: i64) -> i64 {
+fn missed_trading_ms(
+    calendar: &MarketCalendar,
+    as_of: Timestamp,
+    asked: Timestamp,
+    behind_ms: i64,
+) -> i64 {
     let began = calendar.trading_began(asked).filter(|began| as_of < *began);
     let known = before(asked, behind_ms);
     let missed = match began {
@@ -231,6 +257,15 @@ fn late_ms(calendar: &MarketCalendar, as_of: Timestamp, asked: Timestamp, behind
     let moves = began.is_some() || calendar.status(known).phase == Phase::Open;
     let slack_ms = if moves { STAMP_MS } else { FROZEN_MS };
     (missed.as_millis() as i64 - slack_ms).max(0)
+}
+
+/// Time since the last close that is final by a source's clock, if the timestamp `as_of` proves
+/// that the source's price is not the closing one. Nothing is traded continuously between an
+/// index's last price and its close, so a source that froze before the auction misses no trading.
+fn missed_close_ms(calendar: &MarketCalendar, as_of: Timestamp, known: Timestamp) -> i64 {
+    let close = calendar.final_close(known).filter(|close| as_of < close.prices_from);
+    let since_ms = close.map_or(0, |close| known.duration_since(close.at).as_millis() as i64);
+    if since_ms > FROZEN_MS { since_ms } else { 0 }
 }
 
 /// The measured delay of a source's timestamps behind our clock.

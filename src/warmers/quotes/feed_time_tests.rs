@@ -117,10 +117,23 @@ fn outside_continuous_trading_an_index_may_stand() {
         // By the public provider's clock it is 15:05.
         (Source::Public, "2026-11-20T15:20:00", "2026-11-20T15:05:00", 0),
         (Source::Public, "2026-11-20T15:20:00", "2026-11-20T15:00:00", 5 * MINUTE_MS - 1_000),
+        // The auction is over, and its price is awaited for a minute by the source's clock.
+        (Source::BrokerA, "2026-11-20T15:36:00", "2026-11-20T15:15:00", 0),
+        (Source::BrokerA, "2026-11-20T15:36:01", "2026-11-20T15:15:00", MINUTE_MS + 1_000),
+        (Source::Public, "2026-11-20T15:51:00", "2026-11-20T15:15:00", 0),
+        (Source::Public, "2026-11-20T15:52:00", "2026-11-20T15:15:00", 2 * MINUTE_MS),
+        // Frozen in the auction, and matched right after its last order.
+        (Source::BrokerA, "2026-11-20T18:00:00", "2026-11-20T15:27:59", 145 * MINUTE_MS),
+        (Source::BrokerA, "2026-11-20T18:00:00", "2026-11-20T15:28:00", 0),
+        // Before August 2026 there was no auction.
+        (Source::BrokerA, "2026-07-30T18:00:00", "2026-07-30T15:29:00", 0),
+        (Source::BrokerA, "2026-07-30T18:00:00", "2026-07-30T15:28:59", 150 * MINUTE_MS),
+        // Before the next bell.
+        (Source::BrokerA, "2026-11-23T09:10:00", "2026-11-20T15:15:00", (65 * 60 + 35) * MINUTE_MS),
         // At night and on Sunday.
         (Source::BrokerA, "2026-11-20T22:00:00", "2026-11-20T15:35:00", 0),
         (Source::BrokerA, "2026-11-22T11:00:00", "2026-11-20T15:35:00", 0),
-        (Source::BrokerA, "2026-11-22T11:00:00", "2026-11-20T14:14:00", 60 * MINUTE_MS),
+        (Source::BrokerA, "2026-11-22T11:00:00", "2026-11-20T14:14:00", (43 * 60 + 25) * MINUTE_MS),
         // Before the bell yesterday's close is the price, after it no longer.
         (Source::BrokerA, "2026-11-23T09:14:59", "2026-11-20T15:35:00", 0),
         (Source::BrokerA, "2026-11-23T09:15:05", "2026-11-20T15:35:00", 4_000),
