@@ -19,6 +19,10 @@ const MONDAY: Date = date(2026, 11, 16);
 const QUIET_S_MAX: u64 = 30;
 /// So long after that the evening's run has finished.
 const CLOSED_WITHIN_MS: u64 = 1_200_000;
+/// Of the day: no close is revalued before it.
+const SETTLED_S: u64 = 15 * 3_600 + 2_700;
+/// Of the day: from then on each feed can say the close.
+const EVENING_S: u64 = 16 * 3_600 + 300;
 
 /// Which part of a day is played.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -40,6 +44,8 @@ pub struct Report {
     pub calls: u64,
     pub acknowledged: u32,
     pub refused: u32,
+    /// Points of the close that were found as they have to be.
+    pub closes: u32,
 }
 
 /// Plays the day of `seed`.
@@ -81,11 +87,14 @@ struct Day {
     length: Length,
     date: Date,
     world: Rc<World>,
-    judge: Rc<RefCell<Judge>>,
+    judges: Vec<Rc<RefCell<Judge>>>,
     promises: Promises,
     standing: Vec<Standing>,
     /// When the database's file comes back that is elsewhere.
     away_until_ms: Option<i64>,
+    /// The evening's run had not ended before.
+    closed_ms: Option<i64>,
+    closes: u32,
 }
 
 impl Day {
@@ -99,10 +108,12 @@ impl Day {
             length,
             date,
             world,
-            judge: Rc::default(),
+            judges: Judge::all(),
             promises,
             standing: Vec::new(),
             away_until_ms: None,
+            closed_ms: None,
+            closes: 0,
         }
     }
 
@@ -111,15 +122,19 @@ impl Day {
             self.spell(from_s, to_s);
         }
         self.evening();
-        let (events, judge) = (self.world.events.borrow(), self.judge.borrow());
+        let events = self.world.events.borrow();
+        let sum = |count: fn(&Judge) -> u32| {
+            self.judges.iter().map(|judge| count(&judge.borrow())).sum::<u32>()
+        };
         Report {
             digest: events.digest,
             events: events.count,
             looks: self.promises.looks,
             prices: self.promises.prices,
             calls: self.promises.calls,
-            acknowledged: judge.acknowledged,
-            refused: judge.refused,
+            acknowledged: sum(|judge| judge.acknowledged),
+            refused: sum(|judge| judge.refused),
+            closes: self.closes,
         }
     }
 
@@ -131,7 +146,7 @@ impl Day {
             let from = rng.u64(from);
             (from, from + rng.u64(length))
         };
-        match self.length {
+        let spells = match self.length {
             Length::Short => vec![
                 spell(open - 20..close, minute / 2..minute),
                 spell(close - 20..close + 40 * minute, minute / 4..minute / 2),
@@ -143,28 +158,52 @@ impl Day {
                 spell(open + 160 * minute..open + 300 * minute, minute..8 * minute),
                 spell(close - 6 * minute..close, 10 * minute..30 * minute),
             ],
-        }
+        };
+        let halves = |(from, to): (u64, u64)| {
+            // A supervisor starts it again at once, while the same things fail.
+            let (half, pause) = (rng.u64(from..to), rng.u64(2..8));
+            if rng.bool() {
+                vec![(from, half), (half + pause, to + pause)]
+            } else {
+                vec![(from, to)]
+            }
+        };
+        spells.into_iter().flat_map(halves).collect()
     }
 
     /// The life of one process.
     fn spell(&mut self, from_s: u64, to_s: u64) {
-        let node = self.begin(from_s);
+        let syncs = from_s < EVENING_S || self.rng.bool();
+        let node = self.begin(from_s, syncs);
         let until_ms = at(self.date, to_s).as_millisecond();
         while self.world.clock.now_ms() < until_ms {
             self.step(&node);
         }
         self.bring_back();
+        let store = &node.api.state().store;
+        let is_closed = store.is_closed(self.date).unwrap();
+        if self.world.clock.now() < at(self.date, SETTLED_S) {
+            let before = self.date.yesterday().unwrap();
+            assert!(!is_closed && !store.is_closed(before).unwrap(), "closed while it trades");
+        }
+        if is_closed {
+            self.closed_ms.get_or_insert(at(self.date, from_s).as_millisecond());
+        }
         self.end(node);
     }
 
-    fn begin(&mut self, from_s: u64) -> Node {
+    /// A process, in which users sync or do not.
+    fn begin(&mut self, from_s: u64, syncs: bool) -> Node {
         self.world.sleep_until(at(self.date, from_s));
         self.mend();
-        let node = self.world.start();
+        let page_users = [1, 2, 200][self.rng.usize(..3)];
+        let node = self.world.start(page_users);
         read(&self.world, &node, self.rng.u64(..));
-        let seed = self.rng.u64(..);
-        let account = Account::new(&self.world, &node, &self.judge, seed, self.date);
-        self.world.stage.spawn(move || account.live());
+        for judge in &self.judges {
+            judge.borrow_mut().begin(syncs);
+            let account = Account::new(&self.world, &node, judge, self.rng.u64(..), self.date);
+            self.world.stage.spawn(move || account.live());
+        }
         node
     }
 
@@ -250,8 +289,8 @@ impl Day {
             "broker_b",
         ];
         let rng = &mut self.rng;
-        let route = ROUTES[rng.usize(..ROUTES.len())];
-        let fault = match rng.u8(..15) {
+        let mut route = ROUTES[rng.usize(..ROUTES.len())];
+        let fault = match rng.u8(..16) {
             0 => r#""kind":"refuse""#.to_owned(),
             1 | 2 => format!(r#""kind":"delay","delay_ms":{}"#, rng.u32(100..9_000)),
             3 => format!(r#""kind":"drip","bytes_per_s":{}"#, rng.u32(200..20_000)),
@@ -268,6 +307,11 @@ impl Day {
             }
             12 => r#""kind":"zero_price""#.to_owned(),
             13 => r#""kind":"nulls""#.to_owned(),
+            14 => {
+                // The public provider is far behind, so its times may be some minutes off.
+                (self.promises.is_ahead, route) = (true, "broker_a.quote");
+                format!(r#""kind":"future_time","by_s":{}"#, rng.u32(10..86_400))
+            }
             _ => {
                 (self.promises.has_lagged, self.promises.has_stood) = (true, true);
                 format!(r#""kind":"lag","by_s":{}"#, rng.u32(5..900))
@@ -278,11 +322,17 @@ impl Day {
         format!(r#"{{"route":"{route}","fault":{{{fault}{count}}}}}"#)
     }
 
-    /// The last process: what fails ends within half a minute, and the close is made up for.
+    /// The close is revalued, by processes that may end in the midst of it. In the last one what
+    /// fails ends within half a minute.
     fn evening(&mut self) {
-        let (hour, quiet_s) = (3_600, self.rng.u64(..QUIET_S_MAX));
-        let from_s = self.rng.u64(16 * hour + 300..20 * hour);
-        let node = self.begin(from_s);
+        let mut from_s = self.rng.u64(EVENING_S..20 * 3_600);
+        for _ in 0..self.rng.u8(..3) {
+            let to_s = from_s + self.rng.u64(1..12);
+            self.spell(from_s, to_s);
+            from_s = to_s + self.rng.u64(2..600);
+        }
+        let (quiet_s, syncs) = (self.rng.u64(..QUIET_S_MAX), self.rng.bool());
+        let node = self.begin(from_s, syncs);
         // The close is revalued in the first seconds.
         if self.rng.u8(..4) == 0 {
             let ms = self.rng.u64(..2_000);
@@ -295,6 +345,7 @@ impl Day {
         self.bring_back();
         self.standing.clear();
         self.world.control("DELETE", "faults", "");
+        self.judges.iter().for_each(|judge| judge.borrow_mut().may_sync = false);
         self.world.note("nothing fails any more");
         let store = Arc::clone(&node.api.state().store);
         let until_mono_ms = self.world.clock.monotonic_ms() + CLOSED_WITHIN_MS;
@@ -303,9 +354,36 @@ impl Day {
             assert!(!is_late, "the close was not made up for");
             self.run(&node, 1_000);
         }
-        self.world.note("closed");
-        Account::new(&self.world, &node, &self.judge, 0, self.date).expect_close();
         drop(store);
+        self.world.note("closed");
+        let closed_ms = *self.closed_ms.get_or_insert(self.world.clock.now_ms());
+        while self.judges.iter().any(|judge| judge.borrow().is_syncing) {
+            self.run(&node, 100);
+        }
+        self.closes = self.expect_closes(&node, closed_ms);
+        self.end(node);
+        self.later(closed_ms);
+    }
+
+    /// That evening or the next morning, no point of the close is lost.
+    fn later(&mut self, closed_ms: i64) {
+        let now_s = self.world.clock.now().as_second() - at(self.date, 0).as_second();
+        let from_s = if self.rng.bool() {
+            now_s as u64 + self.rng.u64(2..3_600)
+        } else {
+            (24 + 8) * 3_600 + self.rng.u64(..3_600)
+        };
+        let node = self.begin(from_s, false);
+        let ms = self.rng.u64(..3_000);
+        self.run(&node, ms);
+        self.expect_closes(&node, closed_ms);
         self.world.stop(node);
+    }
+
+    fn expect_closes(&self, node: &Node, closed_ms: i64) -> u32 {
+        let is_closed = |judge: &Rc<RefCell<Judge>>| {
+            Account::new(&self.world, node, judge, 0, self.date).expect_close(closed_ms)
+        };
+        self.judges.iter().map(|judge| u32::from(is_closed(judge))).sum()
     }
 }

@@ -1,7 +1,7 @@
 //! The promises about prices and calls, checked after every step against what the exchange itself
 //! says.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use bhav::base::{ManualClock, Quote, Source, Symbol};
 use bhav::cache::Peek;
@@ -25,13 +25,13 @@ const PUBLIC_MS: i64 = 9 * 15_000 + 7_000;
 const DELAY_UNSHOWN_MS: i64 = 60_000;
 /// How much earlier than its time a price may be that has no time of its own.
 const UNTIMED_S_MAX: i64 = 3;
-/// A killed process may have shown prices that it had not kept yet: of a write's interval, and of
+/// A killed process may not have kept yet what it showed within this time: a write's interval, and
 /// the time that a write takes.
-const UNKEPT_S_MAX: i64 = 3;
+const UNKEPT: SignedDuration = SignedDuration::from_secs(3);
 /// Of the day: 09:15, 15:15, and 15:35, when the closing auction is matched.
 const OPENING_S: u64 = 9 * 3_600 + 900;
 const FREEZE_S: u64 = 15 * 3_600 + 900;
-pub const CLOSED_S: u64 = 15 * 3_600 + 2_100;
+const CLOSED_S: u64 = 15 * 3_600 + 2_100;
 /// By then after its close a source that is asked at rest has been asked for it.
 const SETTLES: SignedDuration = SignedDuration::from_secs(150);
 /// Times of the future are refused beyond this.
@@ -41,6 +41,23 @@ const AHEAD: SignedDuration = SignedDuration::from_secs(5);
 struct Shown {
     as_of: Timestamp,
     price: Decimal,
+    /// What was shown lately: since when, and its time. The first of them is kept.
+    lately: VecDeque<(Timestamp, Timestamp)>,
+}
+
+impl Shown {
+    fn note(&mut self, now: Timestamp, as_of: Timestamp, price: Decimal) {
+        (self.as_of, self.price) = (as_of, price);
+        self.lately.push_back((now, as_of));
+        self.forget(now);
+    }
+
+    /// Forgets what was followed by something that is kept.
+    fn forget(&mut self, now: Timestamp) {
+        while self.lately.get(1).is_some_and(|(since, _)| *since <= now - UNKEPT) {
+            self.lately.pop_front();
+        }
+    }
 }
 
 pub struct Promises {
@@ -52,12 +69,12 @@ pub struct Promises {
     closed: Timestamp,
     symbols: Vec<Symbol>,
     shown: HashMap<Symbol, Shown>,
-    /// Before what is shown, times may go back by so much once.
-    may_go_back: SignedDuration,
     /// Whether prices of this source lagged since the process began.
     pub has_lagged: bool,
     /// Or stood. What has no time of its own is then taken for a price of the answer.
     pub has_stood: bool,
+    /// Or had a time of the future. Prices that lag may then have a time that can be believed.
+    pub is_ahead: bool,
     called_mono_ms: Option<u64>,
     looked_mono_ms: u64,
     stored: u64,
@@ -83,9 +100,9 @@ impl Promises {
             closed: at(date, CLOSED_S),
             symbols,
             shown: HashMap::new(),
-            may_go_back: SignedDuration::ZERO,
             has_lagged: false,
             has_stood: false,
+            is_ahead: false,
             called_mono_ms: None,
             looked_mono_ms: 0,
             stored: 0,
@@ -100,17 +117,27 @@ impl Promises {
 
     /// A process begins, after a clean stop, a kill, or without what the one before kept.
     pub fn begin(&mut self, killed: bool, kept: bool) {
-        self.may_go_back = SignedDuration::from_secs(if killed { UNKEPT_S_MAX } else { 0 });
+        let now = self.clock.now();
         if !kept {
             self.shown.clear();
         }
+        if killed {
+            self.shown.retain(|_, shown| {
+                shown.forget(now);
+                // The first price that was ever shown may not have been kept either.
+                shown.lately.front().is_some_and(|(since, as_of)| {
+                    shown.as_of = *as_of;
+                    *since <= now - UNKEPT
+                })
+            });
+        }
         for shown in self.shown.values_mut() {
-            shown.as_of -= self.may_go_back;
             shown.price = Decimal::ZERO;
+            shown.lately = VecDeque::from([(Timestamp::UNIX_EPOCH, shown.as_of)]);
         }
         (self.stored, self.documents) = (u64::MAX, 0);
         (self.document, self.client) = (None, None);
-        (self.has_lagged, self.has_stood) = (false, false);
+        (self.has_lagged, self.has_stood, self.is_ahead) = (false, false, false);
     }
 
     /// After a step.
@@ -165,8 +192,12 @@ impl Promises {
             if !restored {
                 self.expect_true(world, quote);
             }
-            let shown = Shown { as_of: quote.as_of, price: quote.last_price };
-            self.shown.insert(quote.symbol.clone(), shown);
+            let shown = self.shown.entry(quote.symbol.clone()).or_insert_with(|| Shown {
+                as_of: quote.as_of,
+                price: quote.last_price,
+                lately: VecDeque::new(),
+            });
+            shown.note(now, quote.as_of, quote.last_price);
         }
         if !stale {
             self.expect_young(world, quote);
@@ -177,7 +208,7 @@ impl Promises {
     /// index gets that of the first answer with its price and shares get the index's, so such a
     /// price may be of a later second, and of no earlier one.
     fn expect_true(&self, world: &World, quote: &Quote) {
-        if !quote.timed && self.has_stood {
+        if !quote.timed && self.has_stood || self.has_lagged && self.is_ahead {
             return;
         }
         let age_s = self.clock.now().duration_since(quote.as_of).as_secs();

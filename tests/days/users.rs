@@ -1,5 +1,5 @@
-//! What users do, and what was acknowledged to them: an account with a journal and a portfolio, and
-//! a reader of prices.
+//! What users do, and what was acknowledged to them: accounts with a journal and a portfolio, and a
+//! reader of prices.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,26 +10,30 @@ use jiff::civil::Date;
 use rust_decimal::Decimal;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
 
-use super::promises::CLOSED_S;
-use super::world::{Answer, Client, Node, World, at};
+use super::world::{Answer, Client, Node, World};
 
 /// Shares that are bought and asked for.
 pub const SHARES: [&str; 6] =
     ["NSE:INFY", "NSE:TCS", "NSE:RELIANCE", "NSE:SBIN", "NSE:ITC", "BSE:RELIANCE"];
-/// Their owner at both brokers.
-const PERSON: &str = "PF0001";
-const EMAIL: &str = "day@example.com";
+/// How many hold them. The first holds shares at broker B too.
+const USERS: usize = 3;
 const PASSWORD: &str = "a long enough secret";
+/// What each share cost at broker A, in rupees.
+const COST: u32 = 1_000;
 /// A token lives for an hour.
 const TOKEN_MS: i64 = 3_500_000;
+/// A sync that was asked for so long ago is stored, or never will be.
+const SYNC_MS: i64 = 60_000;
 /// More notes than this are not written in a day.
 const NOTES_MAX: usize = 90;
 
 /// Shares by symbol.
 type Held = BTreeMap<String, Decimal>;
 
-/// What the account may rely on.
+/// What an account may rely on.
 pub struct Judge {
+    /// Its place among the users.
+    number: usize,
     token: Option<String>,
     /// When it was given.
     entered_ms: i64,
@@ -43,17 +47,30 @@ pub struct Judge {
     held_a: Vec<Held>,
     /// The same of broker B, how many holdings.
     held_b: Vec<usize>,
-    /// When a sync was last asked for.
+    /// Whether it syncs now and then.
+    pub may_sync: bool,
+    /// When a sync was last asked for, and whether it has ended.
     synced_ms: i64,
+    pub is_syncing: bool,
+    /// Whether one was acknowledged.
+    has_synced: bool,
+    /// The date's point after the evening's run.
+    closed: Option<String>,
     /// What broker A says is held.
     ordered: Held,
     pub acknowledged: u32,
     pub refused: u32,
 }
 
-impl Default for Judge {
-    fn default() -> Self {
+impl Judge {
+    /// Of all users.
+    pub fn all() -> Vec<Rc<RefCell<Self>>> {
+        (0..USERS).map(|number| Rc::new(RefCell::new(Self::of(number)))).collect()
+    }
+
+    fn of(number: usize) -> Self {
         Self {
+            number,
             token: None,
             entered_ms: 0,
             may_have_account: false,
@@ -61,11 +78,29 @@ impl Default for Judge {
             written: 0,
             held_a: vec![Held::new()],
             held_b: vec![0],
+            may_sync: false,
             synced_ms: 0,
+            is_syncing: false,
+            has_synced: false,
+            closed: None,
             ordered: Held::new(),
             acknowledged: 0,
             refused: 0,
         }
+    }
+
+    /// A process begins, in which it syncs or does not.
+    pub fn begin(&mut self, may_sync: bool) {
+        (self.may_sync, self.is_syncing) = (may_sync, false);
+    }
+
+    fn email(&self) -> String {
+        format!("day{}@example.com", self.number)
+    }
+
+    /// The user's name at both brokers.
+    fn person(&self) -> String {
+        format!("PF{:04}", self.number)
     }
 }
 
@@ -121,10 +156,12 @@ impl Account {
     pub fn live(mut self) {
         loop {
             pause(self.rng.u64(300..12_000));
+            let Judge { number, may_sync, has_synced, .. } = *self.judge.borrow();
             match self.rng.u8(..8) {
                 _ if !self.is_in() => self.enter(),
-                0 | 1 => self.sync_a(),
-                2 => self.sync_b(),
+                _ if may_sync && !has_synced => self.sync_a(),
+                0 | 1 if may_sync => self.sync_a(),
+                2 if may_sync && number == 0 => self.sync_b(),
                 3 => self.expect_notes(),
                 4 => drop(self.expect_holdings()),
                 _ => self.write(),
@@ -153,7 +190,8 @@ impl Account {
 
     /// Registers, or logs in where it is registered.
     fn enter(&mut self) {
-        let body = format!(r#"{{"email":"{EMAIL}","password":"{PASSWORD}"}}"#);
+        let email = self.judge.borrow().email();
+        let body = format!(r#"{{"email":"{email}","password":"{PASSWORD}"}}"#);
         let login = ("/api/auth/login", 200);
         let (target, done) = match self.judge.borrow().token {
             Some(_) => login,
@@ -222,8 +260,12 @@ impl Account {
         let ordered = self.judge.borrow().ordered.clone();
         self.judge.borrow_mut().held_a.push(ordered.clone());
         let answer = self.ask("POST", "/api/portfolio/sync", &body);
+        self.judge.borrow_mut().is_syncing = false;
         match answer.status {
-            200 => self.judge.borrow_mut().held_a = vec![ordered],
+            200 => {
+                let mut judge = self.judge.borrow_mut();
+                (judge.held_a, judge.has_synced) = (vec![ordered], true);
+            }
             // Late at the broker, or refused for what it answers.
             status => assert!(status != 400 && status != 404, "{status} {}", answer.text()),
         }
@@ -237,6 +279,7 @@ impl Account {
         );
         self.judge.borrow_mut().held_b.push(12);
         let answer = self.ask("POST", "/api/portfolio/brokerb-sync", &body);
+        self.judge.borrow_mut().is_syncing = false;
         match answer.status {
             200 => {
                 let count = answer.json()["holdings_count"].as_u64().unwrap() as usize;
@@ -255,18 +298,23 @@ impl Account {
             }
         }
         let row = |(symbol, quantity): (&String, &Decimal)| {
-            format!(r#"{{"symbol":"{symbol}","quantity":{quantity},"average_paise":100000}}"#)
+            let paise = 100 * COST;
+            format!(r#"{{"symbol":"{symbol}","quantity":{quantity},"average_paise":{paise}}}"#)
         };
         let rows: Vec<String> = held.iter().map(row).collect();
-        let order = format!(r#"{{"user_id":"{PERSON}","rows":[{}]}}"#, rows.join(","));
+        let person = self.judge.borrow().person();
+        let order = format!(r#"{{"user_id":"{person}","rows":[{}]}}"#, rows.join(","));
         self.world.control("POST", "broker_a/holdings", &order);
         self.judge.borrow_mut().ordered = held;
     }
 
     /// A one-time code for a sync.
     fn code(&self, route: &str, name: &str) -> String {
-        self.judge.borrow_mut().synced_ms = self.world.clock.now_ms();
-        let body = format!(r#"{{"user_id":"{PERSON}"}}"#);
+        {
+            let mut judge = self.judge.borrow_mut();
+            (judge.synced_ms, judge.is_syncing) = (self.world.clock.now_ms(), true);
+        }
+        let body = format!(r#"{{"user_id":"{}"}}"#, self.judge.borrow().person());
         self.world.control("POST", route, &body)[name].as_str().unwrap().to_owned()
     }
 
@@ -293,43 +341,54 @@ impl Account {
         Some(json.clone())
     }
 
-    /// After the evening's run the date's point is at the exchange's closing prices.
-    pub fn expect_close(&mut self) {
+    /// After the evening's run, which had not ended before `closed_ms`, the date's point is at the
+    /// exchange's closing prices, and from then on it stays. Whether there is one that no sync can
+    /// have written.
+    pub fn expect_close(&mut self, closed_ms: i64) -> bool {
         if self.judge.borrow().token.is_none() {
-            return;
+            return false;
         }
         if !self.is_in() {
             self.enter();
         }
         self.expect_notes();
         let holdings = self.expect_holdings().expect("the evening is quiet");
-        let answer = self.ask("GET", "/api/portfolio/pnl?days=2", "");
-        let json = answer.json();
         let rows = holdings["holdings"].as_array().unwrap();
+        let answer = self.ask("GET", "/api/portfolio/pnl?days=5", "");
+        let json = answer.json();
         let date = self.date.to_string();
         let points = json["trend"].as_array().unwrap();
         let point = points.iter().find(|point| point["date"].as_str() == Some(&date));
+        let mut judge = self.judge.borrow_mut();
         let Some(point) = point else {
-            assert!(rows.is_empty(), "no point of {date}: {}", answer.text());
-            return;
+            let is_known = judge.closed.is_some();
+            assert!(rows.is_empty() && !is_known, "no point of {date}: {}", answer.text());
+            return false;
         };
+        let shown = sonic_rs::to_string(point).unwrap();
+        let before = judge.closed.replace(shown.clone());
+        assert!(before.as_ref().is_none_or(|before| *before == shown), "{before:?}, now {shown}");
         let mut value = Decimal::ZERO;
         for row in rows {
-            let price = number(&row["last_price"]);
-            value += price * number(&row["quantity"]);
+            let price = row["last_price"].is_number().then(|| number(&row["last_price"]));
+            value += price.unwrap_or_default() * number(&row["quantity"]);
             // A code that no list has cannot be asked for.
             if row["unresolved"].as_bool() != Some(true) {
                 let close = self.world.peer.price(&symbol(row), self.world.clock.now());
-                assert_eq!(Some(price), close, "{row:?} is not at the close");
+                assert_eq!(price, close, "{row:?} is not at the close");
             }
         }
-        // A sync after the run may bring shares for which no closing price was kept.
-        let is_synced = self.judge.borrow().synced_ms >= at(self.date, CLOSED_S).as_millisecond();
-        let source = point["source"].as_str();
-        // Nothing is revalued of a user who holds nothing.
-        let is_close = source == Some("close") || is_synced || rows.is_empty();
-        assert!(is_close, "{}", answer.text());
-        assert_eq!(number(&point["total_current_value"]), value.round_dp(2), "{}", answer.text());
+        assert_eq!(number(&point["total_current_value"]), value.round_dp(2), "{shown}");
+        assert_eq!(point["holdings"].as_u64(), Some(rows.len() as u64), "{shown}");
+        if judge.number > 0 {
+            let shares: Decimal = rows.iter().map(|row| number(&row["quantity"])).sum();
+            assert_eq!(number(&point["total_invested"]), shares * Decimal::from(COST), "{shown}");
+        }
+        // A sync after the run may bring shares for which no closing price was kept, and nothing is
+        // revalued of a user who holds nothing.
+        let is_of_sync = judge.synced_ms >= closed_ms - SYNC_MS || rows.is_empty();
+        assert!(is_of_sync || point["source"].as_str() == Some("close"), "{shown}");
+        !is_of_sync
     }
 }
 

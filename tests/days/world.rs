@@ -113,10 +113,12 @@ impl World {
         self.disk.path().join(FILE_NAME)
     }
 
-    /// Starts the service as `serve` does, but for its listeners.
-    pub fn start(&self) -> Node {
+    /// Starts the service as `serve` does, but for its listeners. At the close it values so many
+    /// users at a time.
+    pub fn start(&self, page_users: usize) -> Node {
         self.note("the service starts");
         let mut config = Config { state_dir: self.disk.path().into(), ..Config::default() };
+        config.close.page_users = page_users;
         config.market.universe_file = Some(UNIVERSE.into());
         config.broker_a.url = SimPeer::url("a");
         config.broker_a.api_key = Some("simkeya".into());
