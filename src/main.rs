@@ -15,6 +15,11 @@ use zeroizing_alloc::ZeroAlloc;
 static ALLOCATOR: ZeroAlloc<System> = ZeroAlloc(System);
 
 fn main() -> ExitCode {
-    let commands = Commands { serve: app::serve, demo: app::demo, sim: app::sim };
+    let commands = Commands {
+        serve: app::serve,
+        demo: app::demo,
+        public_demo: app::public_demo,
+        sim: app::sim,
+    };
     cli::run(std::env::args_os(), &commands)
 }

@@ -8,6 +8,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 
 use crate::api::body::Fields;
+use crate::api::errors;
 use crate::api::state::{Call, Handled, NO_STORE, State, reply_with, show};
 use crate::auth::{
     AccountError, COOKIE, Caller, EARLIER_COOKIE, EMAIL_BYTES_MAX, NAME_CHARS_MAX,
@@ -71,6 +72,10 @@ pub(crate) fn logout(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -
             everywhere
         }
     };
+    // The account of a public demo is everybody's.
+    if everywhere && state.is_read_only {
+        return Err(errors::read_only("OPTIONS, POST".to_owned()));
+    }
     let cleared = cleared(call.request);
     let (ended, message) = match everywhere {
         false => {
@@ -318,7 +323,7 @@ fn caller(state: &State, call: &Call<'_>) -> Result<Option<Caller>, Problem> {
     match state.auth.identify(call.request) {
         Ok(caller) => Ok(Some(caller)),
         Err(Unidentified::Missing | Unidentified::Invalid) => Ok(None),
-        Err(unready @ Unidentified::Unready) => Err(crate::api::errors::unidentified(unready)),
+        Err(unready @ Unidentified::Unready) => Err(errors::unidentified(unready)),
     }
 }
 

@@ -18,6 +18,13 @@ const SOON_S: u64 = 1;
 /// `Retry-After` of a database that cannot be used.
 const STORE_RETRY_S: u64 = 5;
 
+/// A public demo refuses what would change anything. `allow` are the methods that remain.
+pub(super) fn read_only(allow: String) -> Problem {
+    let detail = "This is a public demo: its accounts are read only, and it keeps nothing of its \
+                  visitors.";
+    Problem::new(405, "method_not_allowed", detail).with("Allow", allow)
+}
+
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         let busy = "Too much is waiting to be stored.";

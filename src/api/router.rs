@@ -91,6 +91,10 @@ impl Api {
             _ => None,
         };
         if route.method != Method::Get {
+            if self.state.is_read_only && !only_reads(route) {
+                let here = |other: &&Route| other.path == route.path && only_reads(other);
+                return Err(errors::read_only(methods_of(ROUTES.iter().filter(here))));
+            }
             refuse_unsupported_change(route, request)?;
         }
         let call = Call { request, caller, path_id };
@@ -270,10 +274,15 @@ fn method_not_allowed(path: &[u8]) -> Problem {
 }
 
 fn allowed_methods(path: &[u8]) -> String {
-    let mut allowed = Vec::new();
     let all = ROUTES.iter().zip(&PATTERNS);
     let here = all.filter(|(_, pattern)| path == b"*" || pattern.matched(path).is_some());
-    for (route, _) in here {
+    methods_of(here.map(|(route, _)| route))
+}
+
+/// The methods of routes of one path, as the value of `Allow`.
+fn methods_of<'a>(routes: impl Iterator<Item = &'a Route>) -> String {
+    let mut allowed = Vec::new();
+    for route in routes {
         allowed.push(route.method.as_str());
         if route.method == Method::Get {
             allowed.push(Method::Head.as_str());
@@ -283,6 +292,12 @@ fn allowed_methods(path: &[u8]) -> String {
     allowed.sort_unstable();
     allowed.dedup();
     allowed.join(", ")
+}
+
+/// Whether a route changes nothing that outlives the login of its caller.
+fn only_reads(route: &Route) -> bool {
+    let is_login = matches!(route.path, "/api/auth/login" | "/api/auth/logout");
+    route.method == Method::Get || is_login
 }
 
 // ---- Cors

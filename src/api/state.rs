@@ -73,6 +73,8 @@ pub struct State {
     pub login_pages: [String; 2],
     /// The dashboard; `None` if it is switched off.
     pub site: Option<&'static Site>,
+    /// Whether no request changes what is stored, as in a public demo.
+    pub is_read_only: bool,
     /// The OpenAPI description.
     pub document: Document,
 }

@@ -257,6 +257,7 @@ fn state(config: &Config, context: &WarmerContext, auth: Arc<Auth>) -> Result<St
             login_page(Broker::B, &config.broker_b.url),
         ],
         site: config.web.on.then(Site::embedded),
+        is_read_only: false,
         document: Document::new(),
     })
 }

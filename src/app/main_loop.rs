@@ -9,22 +9,18 @@ use std::time::Duration;
 use std::{fmt, io};
 
 use jiff::Timestamp;
-use jiff::civil::{Date, Weekday, time};
 
-use crate::admin::listener::AdminListen;
 use crate::api::Api;
 use crate::app::reload::Reloader;
 use crate::app::start::App;
 use crate::auth::keys::Registration;
-use crate::base::{Clock, clock};
+use crate::base::Clock;
+use crate::config::Config;
 use crate::config::composed::Reread;
-use crate::config::{Config, LISTEN_APART, LISTEN_BESIDE, SimSettings};
 use crate::http::server::shared::Shared;
-use crate::market::{MarketCalendar, Phase};
 use crate::ops::{Exit, notify, panic};
 use crate::rt::EdgeLiveness;
 use crate::rt::unix_signals::{Hangup, Signal, Signals};
-use crate::sim;
 use crate::warmers::Heartbeat;
 
 /// Longest wait for a first snapshot. After it the service is ready without one: a start in a
@@ -41,12 +37,21 @@ const PINGS_PER_LIMIT: u32 = 3;
 /// Interval at which a status line is sent again if only the age in it changes.
 const STATUS_INTERVAL_MS: u64 = 10_000;
 
-/// Runs until the process is asked to end; returns the signal's number.
-pub(crate) fn until_end(app: &App, signals: &mut Signals, mut reload: impl FnMut()) -> i32 {
+/// Runs until the process is asked to end, and returns the signal's number; or until the service's
+/// monotonic time `last_mono_ms`.
+pub(super) fn until_end(
+    app: &App,
+    signals: &mut Signals,
+    last_mono_ms: Option<u64>,
+    mut reload: impl FnMut(),
+) -> Option<i32> {
     let mut main = MainLoop::new(app);
     loop {
+        if last_mono_ms.is_some_and(|last_mono_ms| app.clock().monotonic_ms() >= last_mono_ms) {
+            return None;
+        }
         match signals.wait(main.pause()) {
-            Some(Signal::End(signal)) => return signal,
+            Some(Signal::End(signal)) => return Some(signal),
             Some(Signal::Reload) => main.reload(&mut reload),
             None => {}
         }
@@ -216,8 +221,7 @@ impl Watchdog {
 
 // ---- Commands
 //
-// The commands: `serve` for the real feeds, `demo` for a simulated day, `sim` for the simulator
-// alone.
+// The command `serve`, and what `demo` shares with it.
 
 /// Serves the real feeds until SIGTERM or SIGINT.
 pub fn serve(config: &Config, reread: &Reread<'_>) -> ExitCode {
@@ -226,89 +230,9 @@ pub fn serve(config: &Config, reread: &Reread<'_>) -> ExitCode {
     run(config, &clock, |_| String::new(), Some(reread))
 }
 
-/// Runs the simulator and the service against it, on one clock and on loopback.
-pub fn demo(config: &Config, _: &Reread<'_>) -> ExitCode {
-    guard_memory(config);
-    let mut config = config.clone();
-    let calendar = match MarketCalendar::load(config.market.calendar_file.as_deref()) {
-        Ok(calendar) => Arc::new(calendar),
-        Err(error) => return fail(&error, Exit::Usage),
-    };
-    let now = config.now.unwrap_or_else(|| lively_instant(&calendar, Clock::system().now()));
-    let clock = Clock::starting_at(now);
-    let settings = sim_settings(&config.sim, &calendar);
-    let (app, app_b) = (settings.broker_a.clone(), settings.broker_b.clone());
-    let sim = match start_simulator(settings, &clock) {
-        Ok(sim) => sim,
-        Err(error) => return fail(&no_simulator(&config.sim, &error), Exit::Unavailable),
-    };
-    config.broker_a.url = sim.broker_a_url();
-    config.broker_a.ticker_url = sim.broker_a_ticker_url();
-    config.broker_a.api_key = Some(app.api_key.into());
-    config.broker_a.api_secret = Some(app.api_secret.into());
-    config.broker_a.access_token = Some(app.access_token.into());
-    config.broker_b.url = sim.broker_b_url();
-    config.broker_b.api_key = Some(app_b.api_key.into());
-    config.broker_b.api_secret = Some(app_b.secret_key.into());
-    config.public.url = sim.public_url();
-    if config.admin.listen == AdminListen::Default {
-        // A free port, so that a demo can run next to a service.
-        config.admin.listen = "127.0.0.1:0".into();
-    }
-    // Simulated prices must never be restored by a real run.
-    config.state_dir = config.state_dir.join("demo");
-    let greet = |url: &str| {
-        let url = of_browser(url);
-        sim.return_logins_to(&url);
-        demo_notes(&sim, &clock, &url)
-    };
-    // A demo belongs to its terminal, so a hang-up ends it.
-    let code = run(&config, &clock, greet, None);
-    sim.stop();
-    code
-}
-
-/// Runs the simulator alone, for another process.
-pub fn sim(config: &Config, _: &Reread<'_>) -> ExitCode {
-    let calendar = match MarketCalendar::load(config.market.calendar_file.as_deref()) {
-        Ok(calendar) => Arc::new(calendar),
-        Err(error) => return fail(&error, Exit::Usage),
-    };
-    let mut signals = match Signals::arm(Hangup::Ends) {
-        Ok(signals) => signals,
-        Err(error) => return fail(&error, Exit::Internal),
-    };
-    let settings = sim_settings(&config.sim, &calendar);
-    let app = settings.broker_a.clone();
-    let sim = match start_simulator(settings, &clock_of(config.now)) {
-        Ok(sim) => sim,
-        Err(error) => return fail(&no_simulator(&config.sim, &error), Exit::Unavailable),
-    };
-    // Both need one clock, or prices would come from another day.
-    let now = config.now.map(|now| format!("BHAV_NOW={now} ")).unwrap_or_default();
-    say(&format!(
-        "simulator on http://{}\nTo serve its prices, in another shell:\n\
-         {now}BROKERA_API_KEY={} BROKERA_API_SECRET={} BROKERA_ACCESS_TOKEN={} \\\n\
-         BHAV_BROKERA_URL={} BHAV_BROKERA_TICKER_URL={} \\\n\
-         BHAV_BROKERB_URL={} BHAV_PUBLIC_URL={} \\\n\
-         bhav serve\n",
-        sim.addr(),
-        app.api_key,
-        app.api_secret,
-        app.access_token,
-        sim.broker_a_url(),
-        sim.broker_a_ticker_url(),
-        sim.broker_b_url(),
-        sim.public_url()
-    ));
-    signals.wait_for_end();
-    sim.stop();
-    Exit::Ok.into()
-}
-
 /// Starts the service, prints its address, waits for the end, drains. `greet` is given the
 /// service's address and returns further text to print.
-fn run(
+pub(super) fn run(
     config: &Config,
     clock: &Clock,
     greet: impl FnOnce(&str) -> String,
@@ -332,12 +256,7 @@ fn run(
     };
     say(&format!("{}{admin}listening on {url}\n", greet(&url)));
     tracing::info!(%url, "listening");
-    if of_browser(&url) != url {
-        tracing::warn!(
-            "listening on all addresses of this machine or container: publishing the port is the \
-             decision of its operator"
-        );
-    }
+    warn_of_all_addresses(&url);
     match config.auth.registration {
         Registration::Open => tracing::warn!(
             "registration is open: whoever reaches this service can make an account; \
@@ -349,7 +268,7 @@ fn run(
         Registration::Closed => {}
     }
     let mut reloader = reread.map(|reread| Reloader::new(&app, config, reread));
-    let signal = until_end(&app, &mut signals, || {
+    let signal = until_end(&app, &mut signals, None, || {
         if let Some(reloader) = &mut reloader {
             reloader.reload();
         }
@@ -364,8 +283,18 @@ fn run(
     Exit::Ok.into()
 }
 
+/// Says it where the service listens on every address, as a container image lets it.
+pub(super) fn warn_of_all_addresses(url: &str) {
+    if of_browser(url) != url {
+        tracing::warn!(
+            "listening on all addresses of this machine or container: publishing the port is the \
+             decision of its operator"
+        );
+    }
+}
+
 /// The address as a URL. A Unix socket has none and stays as it is.
-fn url_of(address: &str) -> String {
+pub(super) fn url_of(address: &str) -> String {
     match address.strip_prefix("unix:") {
         Some(_) => address.to_owned(),
         None => format!("http://{address}"),
@@ -373,7 +302,7 @@ fn url_of(address: &str) -> String {
 }
 
 /// The URL that a browser on this machine can open: all addresses are none.
-fn of_browser(url: &str) -> String {
+pub(super) fn of_browser(url: &str) -> String {
     let all = ["http://0.0.0.0:", "http://[::]:"].iter().find_map(|all| url.strip_prefix(all));
     all.map_or_else(|| url.to_owned(), |port| format!("http://localhost:{port}"))
 }
@@ -381,7 +310,7 @@ fn of_browser(url: &str) -> String {
 /// Closes the process's memory to debuggers, before anything starts and any secret arrives. If the
 /// system refuses, that is logged and the service starts: the credentials still pass only through
 /// wiped memory.
-fn guard_memory(config: &Config) {
+pub(super) fn guard_memory(config: &Config) {
     if config.debuggable {
         panic::allow_debugging();
         tracing::warn!("debuggable: credentials in flight can be read by this user's programs");
@@ -390,105 +319,17 @@ fn guard_memory(config: &Config) {
     }
 }
 
-fn clock_of(start: Option<Timestamp>) -> Clock {
+pub(super) fn clock_of(start: Option<Timestamp>) -> Clock {
     start.map_or_else(Clock::system, Clock::starting_at)
 }
 
-/// Now if the market is open, otherwise eleven o'clock of the last trading date, when prices move.
-fn lively_instant(calendar: &MarketCalendar, now: Timestamp) -> Timestamp {
-    let status = calendar.status(now);
-    match status.trading_date {
-        Some(date) if status.phase != Phase::Open => {
-            clock::instant(date.to_datetime(time(11, 0, 0, 0)))
-        }
-        _ => now,
-    }
-}
-
-/// Starts the simulator. If the default address is missing, as on systems with one loopback
-/// address, it uses the service's.
-fn start_simulator(settings: sim::SimSettings, clock: &Clock) -> io::Result<sim::Sim> {
-    match sim::start(settings.clone(), clock.clone()) {
-        Err(error) if settings.listen == LISTEN_APART => {
-            tracing::warn!(
-                %error,
-                wanted = LISTEN_APART,
-                "the simulator listens at the service's own address: browsers send it the login's \
-                 cookie too"
-            );
-            sim::start(sim::SimSettings { listen: LISTEN_BESIDE.into(), ..settings }, clock.clone())
-        }
-        started => started,
-    }
-}
-
-fn sim_settings(settings: &SimSettings, calendar: &Arc<MarketCalendar>) -> sim::SimSettings {
-    let calendar = Arc::clone(calendar);
-    sim::SimSettings {
-        listen: settings.listen.clone(),
-        seed: settings.seed,
-        public_delay_s: settings.public_delay_s as i64,
-        more_shares: settings.more_shares,
-        prices_per_s: settings.prices_per_s as i64,
-        sessions: sim::Sessions::new(move |date| trades(&calendar, date)),
-        ..sim::SimSettings::default()
-    }
-}
-
-/// Whether the simulated market trades on `date`: by the calendar, or on weekdays in years that it
-/// does not cover.
-fn trades(calendar: &MarketCalendar, date: Date) -> bool {
-    if calendar.covers(date) {
-        return calendar.is_trading_date(date);
-    }
-    !matches!(date.weekday(), Weekday::Saturday | Weekday::Sunday)
-}
-
-fn no_simulator(settings: &SimSettings, error: &io::Error) -> String {
-    format!("BHAV_SIM_LISTEN: no simulator on {}: {error}", settings.listen)
-}
-
-/// Suggestions for trying the demo, first in the browser.
-fn demo_notes(sim: &sim::Sim, clock: &Clock, url: &str) -> String {
-    const TRY: &str = r#"
-Ask it:
-  curl -i '{url}/api/index/snapshot'
-  curl -i --compressed '{url}/api/index/snapshot'
-  curl -s '{url}/api/portfolio/live-prices?symbols=NSE:INFY,NSE:M%26M,NSE:NOSUCH'
-  curl -s '{url}/api/health'
-  curl -s '{url}/brokera/status'
-For an account and its portfolio by commands follow docs/api.md, with sim={sim}
-Break broker A, watch its last prices stay, marked stale, until the public provider, a quarter
-of an hour behind, has passed them (--sim-public-delay-s 60 is quicker); then mend it:
-  curl -s -d '{"route":"broker_a","fault":{"kind":"refuse"}}' {control}/faults
-  curl -s -X DELETE {control}/faults
-
-Informational only, not investment advice.
-
-Open {url}/ in a browser. To bring both brokers in: Log in, Create an account,
-Sync broker A, Sync broker B. Their login pages are the simulator's, and so are the apps:
-simkeya-1 with the secret simsecreta, sim+key=b&1-1 with the secret simsecretb.
-
-"#;
-    let now = clock::iso(clock.now());
-    let notes = TRY
-        .replace("{control}", &sim.control_url())
-        .replace("{sim}", &format!("http://{}", sim.addr()))
-        .replace("{url}", url);
-    format!(
-        "bhav demo: a simulated exchange day. Every price is made up and says so.\n\
-         the clock reads {now}\nsimulator on http://{}\n{notes}",
-        sim.addr(),
-    )
-}
-
 /// Prints to standard output. A closed pipe is no fault.
-fn say(text: &str) {
+pub(super) fn say(text: &str) {
     let mut out = io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
-fn fail(error: &dyn fmt::Display, exit: Exit) -> ExitCode {
+pub(super) fn fail(error: &dyn fmt::Display, exit: Exit) -> ExitCode {
     tracing::error!(%error, "not started");
     exit.into()
 }

@@ -5,6 +5,7 @@
 //! its end. Serves no request itself.
 
 mod assemble;
+mod demo;
 mod handover;
 pub(crate) mod main_loop;
 #[cfg(feature = "engines")]
@@ -13,7 +14,8 @@ mod reload;
 mod start;
 
 pub use assemble::assemble;
-pub use main_loop::{Stuck, demo, serve, sim};
+pub use demo::{demo, public_demo, sim};
+pub use main_loop::{Stuck, serve};
 #[cfg(feature = "engines")]
 pub use nodes::Row;
 pub use start::{App, StartError};

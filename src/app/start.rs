@@ -32,6 +32,7 @@ use crate::rt::threads::Stoppable;
 use crate::store::OpenError;
 use crate::views::health::{HealthExposed, StoreState};
 use crate::warmers::{Heartbeat, Reloads, Serving, Warmers};
+use crate::web::Site;
 
 #[cfg(feature = "engines")]
 use super::assemble::store_settings;
@@ -87,6 +88,23 @@ impl App {
         // Checked first, before a database is changed.
         config.auth.jwt_secret.as_ref().ok_or(NoSharedKey)?;
         Self::begin(config, clock, |assembled| join(assembled, config, row, clock).map(Some))
+    }
+
+    /// Same as [`start`](Self::start) on a single node, for strangers: no request changes anything,
+    /// and every page has the notice.
+    ///
+    /// # Errors
+    /// [`StartError`]; all that had started is stopped again.
+    pub(super) fn start_public_demo(
+        config: &Config,
+        clock: &Clock,
+        notice: &str,
+    ) -> Result<Self, StartError> {
+        Self::begin(config, clock, |assembled| {
+            assembled.state.is_read_only = true;
+            assembled.state.site = assembled.state.site.map(|_| Site::with_notice(notice));
+            Ok(None)
+        })
     }
 
     fn begin(

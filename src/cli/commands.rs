@@ -34,14 +34,22 @@ const LOG_FLUSH_MAX: Duration = Duration::from_secs(2);
 /// Flag of `config check`.
 const CONNECT: &str = "connect";
 
+/// Flags of `demo`.
+const PUBLIC: &str = "public";
+const RESET_S: &str = "reset-s";
+
 /// Runs the service with these settings. The second argument reads them again for a reload.
 pub type Serve = fn(&Config, &Reread<'_>) -> ExitCode;
+
+/// Runs a demo for strangers, which starts over after each period.
+pub type PublicDemo = fn(&Config, Duration) -> ExitCode;
 
 /// The implementations of commands that need the whole service, provided by `app`.
 #[derive(Debug, Clone, Copy)]
 pub struct Commands {
     pub serve: Serve,
     pub demo: Serve,
+    pub public_demo: PublicDemo,
     pub sim: Serve,
 }
 
@@ -65,7 +73,12 @@ pub(super) fn dispatch(args: impl IntoIterator<Item = OsString>, commands: &Comm
     };
     match matches.subcommand() {
         Some(("serve", typed)) => start_service(typed, commands.serve),
-        Some(("demo", typed)) => start_service(typed, commands.demo),
+        Some(("demo", typed)) => {
+            start_service(typed, |config, reread| match typed.get_flag(PUBLIC) {
+                true => (commands.public_demo)(config, reset_period(typed)),
+                false => (commands.demo)(config, reread),
+            })
+        }
         Some(("sim", typed)) => start(typed, commands.sim),
         Some(("config", config)) => match config.subcommand() {
             Some(("check", typed)) => check(typed),
@@ -91,7 +104,10 @@ pub(super) fn dispatch(args: impl IntoIterator<Item = OsString>, commands: &Comm
     }
 }
 
-fn start_service(matches: &ArgMatches, serve: Serve) -> ExitCode {
+fn start_service(
+    matches: &ArgMatches,
+    serve: impl FnOnce(&Config, &Reread<'_>) -> ExitCode,
+) -> ExitCode {
     match panic::expect_enough() {
         Ok(()) => start(matches, serve),
         Err(error) => {
@@ -101,7 +117,10 @@ fn start_service(matches: &ArgMatches, serve: Serve) -> ExitCode {
     }
 }
 
-pub(super) fn start(matches: &ArgMatches, serve: Serve) -> ExitCode {
+pub(super) fn start(
+    matches: &ArgMatches,
+    serve: impl FnOnce(&Config, &Reread<'_>) -> ExitCode,
+) -> ExitCode {
     let Loaded { config, warnings, .. } = match settings(matches) {
         Ok(loaded) => loaded,
         Err(code) => return code,
@@ -192,6 +211,35 @@ pub(super) fn read(flags: &Flags) -> Result<Loaded, Vec<Fault>> {
     })
 }
 
+/// The definition of the command `demo`.
+fn demo_command() -> Command {
+    let public = Arg::new(PUBLIC).long(PUBLIC).action(ArgAction::SetTrue).help(
+        "For strangers: accounts that nobody can change, everything anew each hour, and nothing of \
+         a visitor kept",
+    );
+    let reset = Arg::new(RESET_S)
+        .long(RESET_S)
+        .value_name("SECONDS")
+        .value_parser(value_parser!(u32).range(5..=86_400))
+        .default_value("3600")
+        .requires(PUBLIC)
+        .help("With --public: time after which everything starts over");
+    with_flags(
+        Command::new("demo")
+            .about("Serve a simulated exchange day; needs no network and no settings")
+            .arg(public)
+            .arg(reset)
+            .after_help(exit::HELP),
+        Scope::Demo,
+    )
+}
+
+/// The period of a public demo.
+fn reset_period(matches: &ArgMatches) -> Duration {
+    let seconds: &u32 = matches.get_one(RESET_S).expect("it has a default");
+    Duration::from_secs(u64::from(*seconds))
+}
+
 const ABOUT: &str = "Low-latency, self-hosted edge service for Indian market data";
 
 const EXAMPLES: &str = "\
@@ -228,12 +276,7 @@ pub fn command() -> Command {
                 .after_help(exit::HELP),
             Scope::Service,
         ))
-        .subcommand(with_flags(
-            Command::new("demo")
-                .about("Serve a simulated exchange day; needs no network and no settings")
-                .after_help(exit::HELP),
-            Scope::Demo,
-        ))
+        .subcommand(demo_command())
         .subcommand(with_flags(
             Command::new("sim").about("Run only the simulator of the brokers' and public APIs"),
             Scope::Simulator,

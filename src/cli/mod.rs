@@ -12,4 +12,4 @@ mod status;
 mod token;
 mod users;
 
-pub use commands::{Commands, Serve, command, run};
+pub use commands::{Commands, PublicDemo, Serve, command, run};

@@ -62,6 +62,11 @@ pub(crate) fn supervised() -> bool {
     std::env::var_os("NOTIFY_SOCKET").is_some()
 }
 
+/// Whether systemd passed sockets or files that nobody has taken yet.
+pub(crate) fn has_passed() -> bool {
+    std::env::var_os("LISTEN_FDS").is_some()
+}
+
 /// Puts `file` into systemd's file descriptor store, for the next process of this unit. `name` must
 /// not be in the store yet. systemd sends no reply, so the caller cannot know whether the unit
 /// allows a store at all.

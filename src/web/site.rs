@@ -83,13 +83,22 @@ pub struct File {
 impl Site {
     /// The site of this program, made when it is first asked for.
     pub(crate) fn embedded() -> &'static Self {
-        static SITE: LazyLock<Site> = LazyLock::new(Site::new);
+        static SITE: LazyLock<Site> = LazyLock::new(|| Site::new(""));
         &SITE
     }
 
-    fn new() -> Self {
+    /// The same site with a notice on every page. A process has one such text, the first.
+    pub(crate) fn with_notice(notice: &str) -> &'static Self {
+        static SITE: OnceLock<Site> = OnceLock::new();
+        SITE.get_or_init(|| {
+            let text = notice.replace('&', "&amp;").replace('<', "&lt;");
+            Site::new(&format!("<div class=\"banner notice\"><p>{text}</p></div>\n"))
+        })
+    }
+
+    fn new(notice: &str) -> Self {
         let version = version();
-        let index = INDEX.replace("%V%", &version).into_bytes();
+        let index = INDEX.replace("%V%", &version).replace("%NOTICE%", notice).into_bytes();
         let asset = |asset: &Asset| {
             File::new(
                 Cow::Borrowed(asset.bytes),
@@ -190,7 +199,8 @@ pub(super) struct Asset {
     pub(super) bytes: &'static [u8],
 }
 
-/// The document of every page. `%V%` in it stands for the version.
+/// The document of every page. In it `%V%` stands for the version, and `%NOTICE%` for markup that a
+/// public demo has on every page.
 pub(super) const INDEX: &str = include_str!("../../web/index.html");
 
 macro_rules! assets {

@@ -162,11 +162,12 @@ fn sigterm_loses_no_answer_and_exits_0() {
     let mut first = Client::connect(&address);
     until("data", || (first.get(SNAPSHOT).status == 200).then_some(()));
     let (answered, ended) = (AtomicUsize::new(0), AtomicBool::new(false));
+    // Connected before any is at work: a late one would find nobody listening.
+    let clients: Vec<Client> = (0..4).map(|_| Client::connect(&address)).collect();
     let status = std::thread::scope(|scope| {
-        for _ in 0..4 {
-            let (address, answered, ended) = (&address, &answered, &ended);
+        for mut client in clients {
+            let (answered, ended) = (&answered, &ended);
             scope.spawn(move || {
-                let mut client = Client::connect(address);
                 // Every request is answered, and the last answer announces the end.
                 loop {
                     let answer = client.get(SNAPSHOT);

@@ -64,6 +64,10 @@ pub fn expect_listed(method: &str, target: &str, status: u16, body: &[u8]) {
     let Ok(problem) = serde_json::from_slice::<Value>(body) else { return };
     // Health that is down is no problem document.
     let Some(code) = problem.get("code").and_then(Value::as_str) else { return };
+    // Described once for all paths; a public demo answers so where something would change.
+    if (status, code) == (405, OF_NO_OPERATION) {
+        return;
+    }
     let of = |status: &str| [method, path, status, code].map(str::to_owned);
     let known = listed().contains(&of(&status.to_string())) || listed().contains(&of("default"));
     assert!(known, "the document does not list {status} {code} for {method} {path}");

@@ -1,0 +1,621 @@
+//! The commands `demo` and `sim`: the simulated exchange, alone or with the service against it on
+//! one clock.
+//!
+//! Main thread. With `--public` a demo is for strangers: ready-made accounts that nobody can
+//! change, the simulator on loopback, and everything anew after each period. While one day is
+//! served the next is made ready beside it, so that a reset takes as long as closing and opening
+//! the listener. A public demo never asks a real feed and never keeps a visitor's data over a
+//! reset.
+
+use std::convert::Infallible;
+use std::fs::{self, File};
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jiff::civil::{Date, Weekday, time};
+use sonic_rs::{JsonValueTrait, Value};
+use ureq::Agent;
+
+use crate::admin::listener::AdminListen;
+use crate::app::main_loop::{
+    clock_of, fail, guard_memory, of_browser, run, say, until_end, url_of, warn_of_all_addresses,
+};
+use crate::app::start::App;
+use crate::auth::keys::Registration;
+use crate::base::{Broker, Clock, clock};
+use crate::config::composed::Reread;
+use crate::config::{Config, LISTEN_APART, LISTEN_BESIDE, SimSettings};
+use crate::market::{MarketCalendar, Phase};
+use crate::ops::state_lock::{self, StateLock};
+use crate::ops::{Exit, notify};
+use crate::rt::unix_signals::{Hangup, Signal, Signals};
+use crate::sim;
+
+/// Runs the simulator and the service against it, on one clock and on loopback.
+pub fn demo(config: &Config, _: &Reread<'_>) -> ExitCode {
+    guard_memory(config);
+    let (sim, config, clock) = match Stage::of(config).and_then(|stage| stage.set(config, 0)) {
+        Ok(set) => set,
+        Err((why, exit)) => return fail(&why, exit),
+    };
+    let greet = |url: &str| {
+        let url = of_browser(url);
+        sim.return_logins_to(&url);
+        demo_notes(&sim, &clock, &url)
+    };
+    // A demo belongs to its terminal, so a hang-up ends it.
+    let code = run(&config, &clock, greet, None);
+    sim.stop();
+    code
+}
+
+/// Runs the simulator alone, for another process.
+pub fn sim(config: &Config, _: &Reread<'_>) -> ExitCode {
+    let stage = match Stage::of(config) {
+        Ok(stage) => stage,
+        Err((why, exit)) => return fail(&why, exit),
+    };
+    let mut signals = match Signals::arm(Hangup::Ends) {
+        Ok(signals) => signals,
+        Err(error) => return fail(&error, Exit::Internal),
+    };
+    let settings = stage.sim_settings(&config.sim, 0);
+    let app = settings.broker_a.clone();
+    let sim = match start_simulator(settings, &clock_of(config.now)) {
+        Ok(sim) => sim,
+        Err(error) => return fail(&no_simulator(&config.sim, &error), Exit::Unavailable),
+    };
+    // Both need one clock, or prices would come from another day.
+    let now = config.now.map(|now| format!("BHAV_NOW={now} ")).unwrap_or_default();
+    say(&format!(
+        "simulator on http://{}\nTo serve its prices, in another shell:\n\
+         {now}BROKERA_API_KEY={} BROKERA_API_SECRET={} BROKERA_ACCESS_TOKEN={} \\\n\
+         BHAV_BROKERA_URL={} BHAV_BROKERA_TICKER_URL={} \\\n\
+         BHAV_BROKERB_URL={} BHAV_PUBLIC_URL={} \\\n\
+         bhav serve\n",
+        sim.addr(),
+        app.api_key,
+        app.api_secret,
+        app.access_token,
+        sim.broker_a_url(),
+        sim.broker_a_ticker_url(),
+        sim.broker_b_url(),
+        sim.public_url()
+    ));
+    signals.wait_for_end();
+    sim.stop();
+    Exit::Ok.into()
+}
+
+/// Why a demo does not start or go on, and the exit code.
+type Failed = (String, Exit);
+
+/// The calendar by which the simulated exchange trades.
+struct Stage {
+    calendar: Arc<MarketCalendar>,
+}
+
+impl Stage {
+    fn of(config: &Config) -> Result<Self, Failed> {
+        let calendar = MarketCalendar::load(config.market.calendar_file.as_deref());
+        let calendar = calendar.map_err(|error| (error.to_string(), Exit::Usage))?;
+        Ok(Self { calendar: Arc::new(calendar) })
+    }
+
+    /// Starts the simulator of a day, the `number`th of this process. Returns it with the settings
+    /// of a service against it and their clock.
+    fn set(&self, config: &Config, number: u64) -> Result<(sim::Sim, Config, Clock), Failed> {
+        let mut config = config.clone();
+        let now = config.now.unwrap_or_else(|| self.lively_instant(Clock::system().now()));
+        let clock = Clock::starting_at(now);
+        let settings = self.sim_settings(&config.sim, number);
+        let (app, app_b) = (settings.broker_a.clone(), settings.broker_b.clone());
+        let sim = start_simulator(settings, &clock)
+            .map_err(|error| (no_simulator(&config.sim, &error), Exit::Unavailable))?;
+        config.broker_a.url = sim.broker_a_url();
+        config.broker_a.ticker_url = sim.broker_a_ticker_url();
+        config.broker_a.api_key = Some(app.api_key.into());
+        config.broker_a.api_secret = Some(app.api_secret.into());
+        config.broker_a.access_token = Some(app.access_token.into());
+        config.broker_b.url = sim.broker_b_url();
+        config.broker_b.api_key = Some(app_b.api_key.into());
+        config.broker_b.api_secret = Some(app_b.secret_key.into());
+        config.public.url = sim.public_url();
+        if config.admin.listen == AdminListen::Default {
+            // A free port, so that a demo can run next to a service.
+            config.admin.listen = "127.0.0.1:0".into();
+        }
+        // Simulated prices must never be restored by a real run.
+        config.state_dir = config.state_dir.join("demo");
+        Ok((sim, config, clock))
+    }
+
+    /// Now if the market is open, otherwise eleven o'clock of the last trading date, when prices
+    /// move.
+    fn lively_instant(&self, now: Timestamp) -> Timestamp {
+        let status = self.calendar.status(now);
+        match status.trading_date {
+            Some(date) if status.phase != Phase::Open => {
+                clock::instant(date.to_datetime(time(11, 0, 0, 0)))
+            }
+            _ => now,
+        }
+    }
+
+    fn sim_settings(&self, settings: &SimSettings, number: u64) -> sim::SimSettings {
+        let calendar = Arc::clone(&self.calendar);
+        sim::SimSettings {
+            listen: settings.listen.clone(),
+            seed: settings.seed.wrapping_add(number),
+            public_delay_s: settings.public_delay_s as i64,
+            more_shares: settings.more_shares,
+            prices_per_s: settings.prices_per_s as i64,
+            sessions: sim::Sessions::new(move |date| trades(&calendar, date)),
+            ..sim::SimSettings::default()
+        }
+    }
+}
+
+/// Whether the simulated market trades on `date`: by the calendar, or on weekdays in years that it
+/// does not cover.
+fn trades(calendar: &MarketCalendar, date: Date) -> bool {
+    if calendar.covers(date) {
+        return calendar.is_trading_date(date);
+    }
+    !matches!(date.weekday(), Weekday::Saturday | Weekday::Sunday)
+}
+
+/// Starts the simulator. If the default address is missing, as on systems with one loopback
+/// address, it uses the service's.
+fn start_simulator(settings: sim::SimSettings, clock: &Clock) -> io::Result<sim::Sim> {
+    match sim::start(settings.clone(), clock.clone()) {
+        Err(error) if settings.listen == LISTEN_APART => {
+            tracing::warn!(
+                %error,
+                wanted = LISTEN_APART,
+                "the simulator listens at the service's own address: browsers send it the login's \
+                 cookie too"
+            );
+            sim::start(sim::SimSettings { listen: LISTEN_BESIDE.into(), ..settings }, clock.clone())
+        }
+        started => started,
+    }
+}
+
+fn no_simulator(settings: &SimSettings, error: &io::Error) -> String {
+    format!("BHAV_SIM_LISTEN: no simulator on {}: {error}", settings.listen)
+}
+
+/// Suggestions for trying the demo, first in the browser.
+fn demo_notes(sim: &sim::Sim, clock: &Clock, url: &str) -> String {
+    const TRY: &str = r#"
+Ask it:
+  curl -i '{url}/api/index/snapshot'
+  curl -i --compressed '{url}/api/index/snapshot'
+  curl -s '{url}/api/portfolio/live-prices?symbols=NSE:INFY,NSE:M%26M,NSE:NOSUCH'
+  curl -s '{url}/api/health'
+  curl -s '{url}/brokera/status'
+For an account and its portfolio by commands follow docs/api.md, with sim={sim}
+Break broker A, watch its last prices stay, marked stale, until the public provider, a quarter
+of an hour behind, has passed them (--sim-public-delay-s 60 is quicker); then mend it:
+  curl -s -d '{"route":"broker_a","fault":{"kind":"refuse"}}' {control}/faults
+  curl -s -X DELETE {control}/faults
+
+Informational only, not investment advice.
+
+Open {url}/ in a browser. To bring both brokers in: Log in, Create an account,
+Sync broker A, Sync broker B. Their login pages are the simulator's, and so are the apps:
+simkeya-1 with the secret simsecreta, sim+key=b&1-1 with the secret simsecretb.
+
+"#;
+    let now = clock::iso(clock.now());
+    let notes = TRY
+        .replace("{control}", &sim.control_url())
+        .replace("{sim}", &format!("http://{}", sim.addr()))
+        .replace("{url}", url);
+    format!(
+        "bhav demo: a simulated exchange day. Every price is made up and says so.\n\
+         the clock reads {now}\nsimulator on http://{}\n{notes}",
+        sim.addr(),
+    )
+}
+
+// ---- Public
+//
+// A demo for strangers.
+
+/// Most open connections, and those of one address: a browser has six and a stream or two for each
+/// open page, and several people may sit behind one address.
+const CONNECTIONS_MAX: usize = 2_000;
+const CONNECTIONS_PER_ADDRESS_MAX: usize = 48;
+/// Most streams of one address.
+const STREAMS_PER_ADDRESS_MAX: usize = 16;
+/// Logins at an account, which all visitors share, and half as many of one address. The lane that
+/// hashes passwords bounds the work.
+const LOGINS_PER_MINUTE: u32 = 120;
+
+/// The ready-made accounts and the brokers that each has synced with.
+const ACCOUNTS: [(&str, &[Broker]); 2] =
+    [("asha@example.com", &[Broker::A, Broker::B]), ("ravi@example.com", &[Broker::B])];
+const PASSWORD: &str = "nine green parrots";
+/// Entries of each account's journal: symbol, side, quantity, price, notes.
+const ENTRIES: [(&str, &str, u32, f64, &str); 4] = [
+    ("NSE:INFY", "buy", 10, 1702.40, "Made-up entry: bought on a quiet morning."),
+    ("NSE:INFY", "sell", 10, 1731.15, "Made-up entry: the pair is closed."),
+    ("NSE:TCS", "buy", 5, 3498.00, "Made-up entry: still open."),
+    ("NSE:M&M", "buy", 3, 4120.75, "Made-up entry."),
+];
+
+/// Folders of a day and of the next one.
+const FOLDERS: [&str; 2] = ["even", "odd"];
+
+/// Longest wait for the simulated day's instruments, which a sync needs.
+const READY_WAIT_MS: u64 = 30_000;
+/// Time between two looks at what is waited for, in which a signal ends the wait.
+const LOOK: Duration = Duration::from_millis(50);
+/// Longest call of the service itself.
+const CALL_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Why a public demo stops.
+enum Ended {
+    Signal(i32),
+    Failed(Failed),
+}
+
+impl From<Failed> for Ended {
+    fn from(failed: Failed) -> Self {
+        Self::Failed(failed)
+    }
+}
+
+/// A day that is ready to be served: its simulator is running and its accounts are stored.
+struct Day {
+    sim: sim::Sim,
+    config: Config,
+    clock: Clock,
+}
+
+impl Day {
+    fn end(self) {
+        self.sim.stop();
+        // Nothing of a visitor outlives the day. What cannot be removed now is tried again when the
+        // folder is used next.
+        if let Err(error) = remove(&self.config.state_dir) {
+            tracing::warn!(%error, "a day of the demo is not removed yet");
+        }
+    }
+}
+
+/// Runs a demo for strangers, which starts over after each `period`.
+pub fn public_demo(config: &Config, period: Duration) -> ExitCode {
+    guard_memory(config);
+    match serve_strangers(config, period) {
+        Ended::Signal(signal) => {
+            tracing::info!(signal, "stopped");
+            Exit::Ok.into()
+        }
+        Ended::Failed((why, exit)) => fail(&why, exit),
+    }
+}
+
+fn serve_strangers(config: &Config, period: Duration) -> Ended {
+    let days = Days::of(config, period);
+    match days.and_then(|mut days| days.serve()) {
+        Ok(never) => match never {},
+        Err(ended) => ended,
+    }
+}
+
+/// The days of a public demo, one after the other.
+struct Days {
+    stage: Stage,
+    config: Config,
+    period: Duration,
+    signals: Signals,
+    /// Folder of all days.
+    folder: PathBuf,
+    /// Held while the process runs: no other demo removes what is in the folder.
+    _lock: File,
+}
+
+impl Days {
+    fn of(config: &Config, period: Duration) -> Result<Self, Ended> {
+        if let Some(url) = &config.store.url {
+            let why = format!("a public demo keeps nothing: unset BHAV_STORE_URL ({url})");
+            return Err((why, Exit::Usage).into());
+        }
+        // Whoever reaches the simulator can set its faults and log in as anybody.
+        let apart = config.sim.listen.parse().ok();
+        let apart = apart.filter(|address: &SocketAddr| address.ip().is_loopback());
+        let Some(apart) = apart else {
+            let why = format!(
+                "BHAV_SIM_LISTEN={}: the simulator of a public demo is for nobody else, so it \
+                 listens on loopback",
+                config.sim.listen
+            );
+            return Err((why, Exit::Usage).into());
+        };
+        if notify::has_passed() {
+            let why = "a public demo opens its listener anew for each day, so it takes no socket \
+                       of systemd: disable the socket unit";
+            return Err((why.into(), Exit::Usage).into());
+        }
+        let folder = config.state_dir.join("demo-public");
+        let cannot = |error: io::Error| (format!("{}: {error}", folder.display()), Exit::StateDir);
+        fs::create_dir_all(&folder).map_err(cannot)?;
+        let lock = match state_lock::take(&folder).map_err(cannot)? {
+            StateLock::Held(lock) => lock,
+            StateLock::InUse => {
+                let why = format!("another public demo uses {}", folder.display());
+                return Err((why, Exit::Unavailable).into());
+            }
+        };
+        // Of a demo that was killed.
+        for name in FOLDERS {
+            remove(&folder.join(name)).map_err(cannot)?;
+        }
+        let signals = Signals::arm(Hangup::Ends);
+        let signals = signals.map_err(|error| (error.to_string(), Exit::Internal))?;
+        let stage = Stage::of(config)?;
+        let mut config = limited(config);
+        // Two days have a simulator each while one follows the other.
+        config.sim.listen = SocketAddr::new(apart.ip(), 0).to_string();
+        Ok(Self { stage, config, period, signals, folder, _lock: lock })
+    }
+
+    /// Serves one day after the other until something ends it.
+    fn serve(&mut self) -> Result<Infallible, Ended> {
+        let mut number = 0;
+        let mut next = self.prepared(number)?;
+        loop {
+            let (day, app) = self.opened(next, number == 0)?;
+            number += 1;
+            let ends_mono_ms = day.clock.monotonic_ms() + self.period.as_millis() as u64;
+            let signal = until_end(&app, &mut self.signals, Some(ends_mono_ms), || {});
+            if let Some(signal) = signal {
+                notify::stopping();
+                app.stop();
+                day.end();
+                return Err(Ended::Signal(signal));
+            }
+            // The day goes on while the next one is made ready.
+            let prepared = self.prepared(number);
+            app.stop();
+            day.end();
+            next = prepared?;
+        }
+    }
+
+    /// Opens a day at the public address.
+    fn opened(&mut self, day: Day, is_first: bool) -> Result<(Day, App), Ended> {
+        let app = App::start_public_demo(&day.config, &day.clock, &notice(self.period));
+        let app = app.map_err(|error| (error.to_string(), error.exit()))?;
+        let url = url_of(app.address());
+        // Where a free port was asked for, it stays the same one.
+        self.config.http.listen = app.address().to_owned();
+        if let Some(admin) = app.admin() {
+            self.config.admin.listen = admin.address().into();
+        }
+        tracing::info!(%url, "a day of the public demo begins");
+        if is_first {
+            let accounts = ACCOUNTS.map(|(email, _)| email).join(", ");
+            say(&format!(
+                "bhav demo --public: a simulated exchange day for strangers. Every price is made \
+                 up and says so.\naccounts, which nobody can change: {accounts}; password: \
+                 {PASSWORD}\neverything starts over every {} s\nlistening on {url}\n",
+                self.period.as_secs()
+            ));
+            warn_of_all_addresses(&url);
+        }
+        Ok((day, app))
+    }
+
+    /// Makes a day ready: a simulator with a seed of its own, and a service that nobody else can
+    /// reach, through which the accounts are made and synced.
+    fn prepared(&mut self, number: u64) -> Result<Day, Ended> {
+        let [even, odd] = FOLDERS;
+        let folder = self.folder.join(if number.is_multiple_of(2) { even } else { odd });
+        let cannot = |error: io::Error| (format!("{}: {error}", folder.display()), Exit::StateDir);
+        remove(&folder).map_err(cannot)?;
+        let (sim, mut config, clock) = self.stage.set(&self.config, number)?;
+        config.state_dir = folder;
+        let mut alone = config.clone();
+        alone.http.listen = "127.0.0.1:0".into();
+        alone.http.trusted_proxies.clear();
+        alone.admin.listen = AdminListen::Off;
+        alone.auth.registration = Registration::Open;
+        let app = App::start(&alone, &clock).map_err(|error| (error.to_string(), error.exit()))?;
+        let made = Maker::of(app.address(), &sim, &clock).make_accounts(&mut self.signals);
+        app.stop();
+        let day = Day { sim, config, clock };
+        match made {
+            Ok(()) => Ok(day),
+            Err(ended) => {
+                day.end();
+                Err(ended)
+            }
+        }
+    }
+}
+
+/// The settings with the limits of a public demo.
+fn limited(config: &Config) -> Config {
+    let mut config = config.clone();
+    let http = &mut config.http;
+    // Of these settings 0 is no limit.
+    let at_most = |set: &mut usize, most: usize| {
+        *set = if *set == 0 { most } else { most.min(*set) };
+    };
+    at_most(&mut http.connections_max, CONNECTIONS_MAX);
+    at_most(&mut http.connections_per_address_max, CONNECTIONS_PER_ADDRESS_MAX);
+    at_most(&mut http.streams_per_address_max, STREAMS_PER_ADDRESS_MAX);
+    config.auth.registration = Registration::Closed;
+    config.auth.login_attempts_per_minute = LOGINS_PER_MINUTE;
+    config
+}
+
+/// The notice on every page.
+fn notice(period: Duration) -> String {
+    let minutes = period.as_secs().div_ceil(60);
+    format!(
+        "Public demo: every price is made up. Log in as {} or {}, password {PASSWORD}. The \
+         accounts are read only, nothing of yours is kept, and all of it starts over every \
+         {minutes} min.",
+        ACCOUNTS[0].0, ACCOUNTS[1].0
+    )
+}
+
+/// Removes a day's folder. It is no fault if there is none.
+fn remove(folder: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}
+
+/// Makes the accounts as a visitor of `bhav demo` would: over HTTP, with the simulated logins.
+struct Maker<'a> {
+    agent: Agent,
+    service: String,
+    sim: &'a sim::Sim,
+    clock: &'a Clock,
+}
+
+impl<'a> Maker<'a> {
+    fn of(address: &str, sim: &'a sim::Sim, clock: &'a Clock) -> Self {
+        let agent = Agent::config_builder()
+            .http_status_as_error(false)
+            .proxy(None)
+            .max_redirects(0)
+            .timeout_global(Some(CALL_TIMEOUT))
+            .build()
+            .new_agent();
+        Self { agent, service: format!("http://{address}"), sim, clock }
+    }
+
+    fn make_accounts(&self, signals: &mut Signals) -> Result<(), Ended> {
+        self.await_instruments(signals)?;
+        for (email, brokers) in ACCOUNTS {
+            self.make_account(email, brokers)
+                .map_err(|why| (format!("an account of the demo: {why}"), Exit::Internal))?;
+        }
+        Ok(())
+    }
+
+    /// Without them broker B's codes have no tickers.
+    fn await_instruments(&self, signals: &mut Signals) -> Result<(), Ended> {
+        let late_mono_ms = self.clock.monotonic_ms() + READY_WAIT_MS;
+        loop {
+            let health = self.agent.get(format!("{}/api/health", self.service)).call();
+            let health = health.ok().and_then(|mut answer| answer.body_mut().read_to_vec().ok());
+            let health: Option<Value> = health.and_then(|body| sonic_rs::from_slice(&body).ok());
+            if health.is_some_and(|health| health["warmers"]["instruments"] == "ok") {
+                return Ok(());
+            }
+            if self.clock.monotonic_ms() > late_mono_ms {
+                let why = "the simulated exchange gives no instruments".to_owned();
+                return Err((why, Exit::Internal).into());
+            }
+            if let Some(Signal::End(signal)) = signals.wait(LOOK) {
+                return Err(Ended::Signal(signal));
+            }
+        }
+    }
+
+    fn make_account(&self, email: &str, brokers: &[Broker]) -> Result<(), String> {
+        let body = sonic_rs::json!({ "email": email, "password": PASSWORD });
+        let session = self.post("/api/auth/register", "", &body)?;
+        let token = session["access_token"].as_str().unwrap_or_default();
+        for broker in brokers {
+            let (route, body) = match broker {
+                Broker::A => ("/api/portfolio/sync", self.login_a()?),
+                Broker::B => ("/api/portfolio/brokerb-sync", self.login_b()?),
+            };
+            self.post(route, token, &body)?;
+        }
+        let date = clock::zoned(self.clock.now()).date().to_string();
+        for (symbol, side, quantity, price, notes) in ENTRIES {
+            let body = sonic_rs::json!({
+                "traded_on": date, "symbol": symbol, "side": side, "quantity": quantity,
+                "price": price, "notes": notes,
+            });
+            self.post("/api/journal", token, &body)?;
+        }
+        Ok(())
+    }
+
+    /// The body of a sync with broker A.
+    fn login_a(&self) -> Result<Value, String> {
+        let code = self.code("broker_a/request_token", "request_token")?;
+        Ok(sonic_rs::json!({
+            "api_key": "simkeya-1", "api_secret": "simsecreta", "request_token": code,
+        }))
+    }
+
+    /// The body of a sync with broker B.
+    fn login_b(&self) -> Result<Value, String> {
+        let code = self.code("broker_b/api_session", "api_session")?;
+        Ok(sonic_rs::json!({
+            "api_key": "sim+key=b&1-1", "api_secret": "simsecretb", "api_session": code,
+        }))
+    }
+
+    /// A one-time code of a simulated login page.
+    fn code(&self, route: &str, member: &str) -> Result<String, String> {
+        let answer = self.sent(&format!("{}/{route}", self.sim.control_url()), "", &[])?;
+        let code = answer[member].as_str();
+        code.map(str::to_owned).ok_or_else(|| format!("{route} gives no {member}"))
+    }
+
+    fn post(&self, path: &str, token: &str, body: &Value) -> Result<Value, String> {
+        let body = sonic_rs::to_vec(body).map_err(|error| error.to_string())?;
+        self.sent(&format!("{}{path}", self.service), token, &body)
+    }
+
+    fn sent(&self, url: &str, token: &str, body: &[u8]) -> Result<Value, String> {
+        let mut request = self.agent.post(url).content_type("application/json");
+        if !token.is_empty() {
+            request = request.header("Authorization", format!("Bearer {token}"));
+        }
+        let mut answer = request.send(body).map_err(|error| format!("{url}: {error}"))?;
+        let status = answer.status().as_u16();
+        let body = answer.body_mut().read_to_vec().map_err(|error| format!("{url}: {error}"))?;
+        match status {
+            200 | 201 => sonic_rs::from_slice(&body).map_err(|error| format!("{url}: {error}")),
+            _ => Err(format!("{url}: {status}: {}", String::from_utf8_lossy(&body))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strangers_have_limits_of_their_own_and_lower_ones_stay() {
+        let mut config = Config::default();
+        config.http.connections_max = 100;
+        config.http.connections_per_address_max = 0;
+        config.auth.registration = Registration::Open;
+        let limited = limited(&config);
+        let http = &limited.http;
+        assert_eq!((http.connections_max, http.connections_per_address_max), (100, 48));
+        assert_eq!(http.streams_per_address_max, STREAMS_PER_ADDRESS_MAX);
+        assert_eq!(limited.auth.registration, Registration::Closed);
+        assert_eq!(limited.auth.login_attempts_per_minute, LOGINS_PER_MINUTE);
+    }
+
+    #[test]
+    fn the_notice_names_the_accounts_and_the_period() {
+        let text = notice(Duration::from_secs(3_600));
+        for part in ["asha@example.com or ravi@example.com", PASSWORD, "every 60 min"] {
+            assert!(text.contains(part), "{part} is not in {text}");
+        }
+        assert!(notice(Duration::from_secs(5)).contains("every 1 min"));
+    }
+}

@@ -1,0 +1,147 @@
+//! `bhav demo --public`: strangers read ready-made accounts, change nothing, and find everything
+//! anew after each period.
+
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+
+use crate::support::{
+    Answer, Client, Program, Ran, SNAPSHOT, bearer, bhav, few_candles, run, state_flag, until,
+    without_admin,
+};
+use sonic_rs::{JsonContainerTrait, JsonValueTrait};
+
+const LOGIN: &str = r#"{"email":"asha@example.com","password":"nine green parrots"}"#;
+
+fn started(state: &Path, more: &[&str]) -> Program {
+    let mut command = without_admin(&["demo", "--public", "--listen=127.0.0.1:0", &few_candles()]);
+    command.arg(state_flag(state)).args(more).stderr(Stdio::null());
+    Program::of(&mut command)
+}
+
+fn logged_in(client: &mut Client) -> String {
+    let answer = client.send_json("POST", "/api/auth/login", "", LOGIN);
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    bearer(&answer.field("access_token"))
+}
+
+#[track_caller]
+fn expect_refused(answer: &Answer, allow: &str) {
+    answer.expect_problem(405, "method_not_allowed");
+    assert!(answer.text().contains("public demo"), "{}", answer.text());
+    assert_eq!(answer.header("allow"), Some(allow));
+}
+
+#[test]
+fn strangers_read_everything_and_change_nothing() {
+    let state = tempfile::tempdir().unwrap();
+    let mut program = started(state.path(), &[]);
+    for part in ["asha@example.com, ravi@example.com", "nine green parrots", "every 3600 s"] {
+        assert!(program.printed.contains(part), "{part} is not in {}", program.printed);
+    }
+    let mut client = program.client();
+    let page = client.get("/");
+    let notice = "<div class=\"banner notice\"><p>Public demo: every price is made up. Log in as \
+                  asha@example.com or ravi@example.com";
+    assert!(page.text().contains(notice), "{}", page.text());
+    assert!(page.text().contains("every 60 min"), "{}", page.text());
+    let json = until("a snapshot", || {
+        let answer = client.get(SNAPSHOT);
+        (answer.status == 200).then(|| answer.json())
+    });
+    assert!(json["market"]["simulated"] == true);
+
+    let asha = logged_in(&mut client);
+    let holdings = client.request("GET", "/api/portfolio/holdings", &asha).json();
+    assert!(holdings["holdings"].as_array().unwrap().len() > 10, "{holdings}");
+    let journal = client.request("GET", "/api/journal", &asha).json();
+    assert_eq!(journal["entries"].as_array().unwrap().len(), 4, "{journal}");
+    assert_eq!(client.request("GET", "/api/portfolio/export", &asha).status, 200);
+    let session = client.get("/api/auth/session").json();
+    assert_eq!(session["registration"].as_str(), Some("closed"));
+
+    let read = "GET, HEAD, OPTIONS";
+    for (method, target, allow, body) in [
+        ("POST", "/api/auth/register", "OPTIONS", LOGIN),
+        ("POST", "/api/auth/password", "OPTIONS", "{}"),
+        ("DELETE", "/api/auth/account", "OPTIONS", "{}"),
+        ("POST", "/api/auth/logout", "OPTIONS, POST", r#"{"everywhere":true}"#),
+        ("POST", "/api/portfolio/sync", "OPTIONS", "{}"),
+        ("POST", "/api/portfolio/brokerb-sync", "OPTIONS", "{}"),
+        ("DELETE", "/api/portfolio/data", "OPTIONS", "{}"),
+        ("POST", "/api/journal", read, "{}"),
+        ("PUT", "/api/journal/1", read, "{}"),
+        ("DELETE", "/api/journal/1", read, "{}"),
+        ("POST", "/brokera/activate", "OPTIONS", "{}"),
+        ("POST", "/brokerb/activate", "OPTIONS", "{}"),
+    ] {
+        let answer = client.send_json(method, target, &asha, body);
+        expect_refused(&answer, allow);
+    }
+    let after = client.request("GET", "/api/journal", &asha).json();
+    assert_eq!(after, journal);
+    // A login of one's own may be ended, and no other one ends with it.
+    let other = logged_in(&mut client);
+    assert_eq!(client.request("POST", "/api/auth/logout", &other).status, 200);
+    assert_eq!(client.request("GET", "/api/journal", &other).status, 401);
+    assert_eq!(client.request("GET", "/api/journal", &asha).status, 200);
+
+    // A second one on the same folder would remove what the first one serves.
+    let ran = run(&mut public(&[&state_flag(state.path())]));
+    assert_eq!(ran.code, Some(69), "{}", ran.err);
+    assert!(ran.err.contains("another public demo uses"), "{}", ran.err);
+    program.terminate();
+    assert_eq!(program.exit().code(), Some(0));
+    assert_eq!(days(state.path()), Vec::<String>::new(), "nothing is left");
+}
+
+/// The folders of days.
+fn days(state: &Path) -> Vec<String> {
+    let entries = fs::read_dir(state.join("demo-public")).unwrap().map(Result::unwrap);
+    let names = entries.map(|entry| entry.file_name().into_string().unwrap());
+    names.filter(|name| name != "lock").collect()
+}
+
+#[test]
+fn each_period_begins_anew_at_the_same_address() {
+    let state = tempfile::tempdir().unwrap();
+    let mut program = started(state.path(), &["--reset-s=5"]);
+    let asha = logged_in(&mut program.client());
+    let first = days(state.path());
+    assert_eq!(first, ["even"]);
+    // A moment without a listener may pass.
+    let next = until("the next day", || {
+        let mut client = Client::try_connect(&program.address).ok()?;
+        let request = format!("GET /api/journal HTTP/1.1\r\nHost: localhost\r\n{asha}\r\n");
+        client.try_write(request.as_bytes()).ok()?;
+        let answer = client.try_answer().ok()?;
+        (answer.status == 401).then_some(client)
+    });
+    let mut client = next;
+    let again = logged_in(&mut client);
+    let holdings = client.request("GET", "/api/portfolio/holdings", &again);
+    assert!(holdings.json()["holdings"].as_array().unwrap().len() > 10);
+    until("the day of before to be gone", || (days(state.path()) != first).then_some(()));
+    program.terminate();
+    assert_eq!(program.exit().code(), Some(0));
+}
+
+fn public(more: &[&str]) -> std::process::Command {
+    let mut command = without_admin(&["demo", "--public", "--listen=127.0.0.1:0"]);
+    command.args(more);
+    command
+}
+
+#[test]
+fn what_would_show_more_than_the_demo_is_refused() {
+    let state = tempfile::tempdir().unwrap();
+    let state = state_flag(state.path());
+    let refused = |command: &mut std::process::Command, why: &str| {
+        let Ran { code, err, .. } = run(command);
+        assert_eq!(code, Some(64), "{err}");
+        assert!(err.contains(why), "{why} is not in {err}");
+    };
+    refused(public(&[&state]).arg("--sim-listen=0.0.0.0:0"), "listens on loopback");
+    refused(public(&[&state]).env("LISTEN_FDS", "1"), "takes no socket of systemd");
+    refused(&mut bhav(&["demo", "--reset-s=60", &state]), "--public");
+}
