@@ -104,6 +104,10 @@ pub(crate) fn open_for_writing(path: &Path, make: bool) -> Result<Connection, Op
 /// Refuses a file that is newer or not ours before anything is written. A connection that may write
 /// would move the log into the file when it is closed. Other faults are found when it is opened.
 fn refuse_untouched(path: &Path) -> Result<(), OpenError> {
+    // Even a connection that only reads would delete the log beside an empty file.
+    if length(path) == 0 {
+        return Ok(());
+    }
     // With no log, `immutable` keeps SQLite from making one.
     let query = if length(&beside(path, "-wal")) == 0 { "?immutable=1" } else { "" };
     let Ok(connection) = opened_for_reading(path, query) else { return Ok(()) };
