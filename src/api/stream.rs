@@ -5,8 +5,9 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
@@ -20,8 +21,8 @@ use crate::cache::Hit;
 use crate::http::document::published::{CodedFrame, event};
 use crate::http::document::variants::{Coding, ETAG_HASH_BYTES, stream_coding};
 use crate::http::{
-    Frame, Frames, Problem, PublishedJson, Refreshed, Request, Response, Shows, StreamsFull, Taken,
-    Verdict, WantedStream,
+    Frame, Frames, Group, Problem, PublishedJson, Request, Response, StreamsFull, Taken, Verdict,
+    WantedStream,
 };
 use crate::ops::Counter;
 use crate::rt::News;
@@ -31,8 +32,9 @@ use crate::views::quotes::closing;
 pub(crate) const SNAPSHOT_EVENT: &str = "snapshot";
 
 /// Sent at once, so that proxies and clients see bytes before the first data. Clients come back
-/// three seconds after a connection is lost.
-const OPENING: &[u8] = b"retry: 3000\n: bhav\n\n";
+/// three seconds after a connection is lost. No empty line follows, so `retry` belongs to the first
+/// event: some clients (`httpx-sse`) make an empty event of a `retry` that stands alone.
+const OPENING: &[u8] = b"retry: 3000\n: bhav\n";
 
 /// An event and not a comment, because browsers hide comments from scripts, which could then not
 /// tell a dead connection from a quiet one.
@@ -66,20 +68,18 @@ impl EventStreams {
         }
     }
 
-    /// Makes the events of changed quotes, on the thread `fan-out`.
-    pub(super) fn refresh(&self, state: &State) -> Refreshed {
+    /// Wakes the streams that have something new, on the thread `fan-out`: first those that send
+    /// the snapshot alone, then those with quotes, choice by choice as their events are made.
+    /// Returns whether quotes may change without news.
+    pub(super) fn refresh(&self, state: &State, wake: &mut dyn FnMut(Group)) -> bool {
         // The number of the published document, not the counter, which is ahead for a moment. A
         // walk in that moment would send the previous state.
         let states = self.snapshot.load().as_ref().map_or(0, |current| current.number() + 1);
-        let snapshot_changed = self.shown_states.swap(states, Ordering::Relaxed) != states;
-        let is_watching = self.choices.count() > 0;
-        let quotes_changed = is_watching && self.choices.look(state);
-        let changed = match (snapshot_changed, quotes_changed) {
-            (true, _) => Some(Shows::Common),
-            (false, true) => Some(Shows::Chosen),
-            (false, false) => None,
-        };
-        Refreshed { changed, is_watching }
+        let has_changed = self.shown_states.swap(states, Ordering::Relaxed) != states;
+        if has_changed {
+            wake(Group::COMMON);
+        }
+        self.choices.look(state, has_changed, wake)
     }
 
     /// The choices of symbols whose quotes streams send.
@@ -162,8 +162,6 @@ struct SnapshotFrames {
 }
 
 impl Frames for SnapshotFrames {
-    /// Never inlined: the guard is bound to the thread, and the caller may park.
-    #[inline(never)]
     fn newest(&mut self) -> Option<Taken> {
         let current = self.streams.snapshot.load();
         let current = current.as_deref()?;
@@ -182,7 +180,8 @@ impl Frames for SnapshotFrames {
     }
 
     fn farewell(&self, retry_ms: u64) -> Frame {
-        CodedFrame::stored(format!("retry: {retry_ms}\n\n").as_bytes()).of(self.coding).clone()
+        // Without an empty line, like the opening: it counts from its line end on.
+        CodedFrame::stored(format!("retry: {retry_ms}\n").as_bytes()).of(self.coding).clone()
     }
 }
 
@@ -195,8 +194,8 @@ struct QuoteFrames {
 }
 
 impl Frames for QuoteFrames {
-    fn shows(&self) -> Shows {
-        Shows::Chosen
+    fn group(&self) -> Group {
+        self.member.choice().group
     }
 
     fn newest(&mut self) -> Option<Taken> {
@@ -229,7 +228,7 @@ impl Frames for QuoteFrames {
 // missed one gets every symbol again; nothing is queued.
 //
 // The first state is made on the edge, when the first stream opens. Afterwards only the thread
-// `fan-out` reads the quotes and makes frames; the edge clones an `Arc` of each.
+// `fan-out` reads the quotes and makes events; those that write streams clone an `Arc` of each.
 
 /// Name of the event that carries quotes.
 const QUOTES_EVENT: &str = "quotes";
@@ -237,6 +236,10 @@ const QUOTES_EVENT: &str = "quotes";
 /// Interval at which symbols without a quote are requested again, the same as `Retry-After` for
 /// live prices.
 const ASK_AGAIN_MS: u64 = 5_000;
+
+/// Longest wait for a batch of prices that is being stored. Streams send a batch as a whole,
+/// because prices missed now would be sent an interval late. Storing one takes some milliseconds.
+const BATCH_WAIT: Duration = Duration::from_millis(50);
 
 /// State of a symbol in a stream.
 #[derive(Debug, Clone)]
@@ -298,6 +301,8 @@ struct Version {
 /// The symbols and their current state.
 pub(super) struct Choice {
     symbols: Box<[Symbol]>,
+    /// The streams that show it, and those of some other choices.
+    group: Group,
     /// Network of the first client. Symbols that may not exist count for it.
     client: Option<IpAddr>,
     current: ArcSwap<Version>,
@@ -308,7 +313,7 @@ pub(super) struct Choice {
 impl Choice {
     /// The state of `symbols` in the cache. Missing symbols, and quotes that were not kept fresh,
     /// are registered with the feeds. Never parks.
-    pub(super) fn new(state: &State, symbols: Vec<Symbol>, client: Option<IpAddr>) -> Self {
+    fn new(state: &State, symbols: Vec<Symbol>, group: Group, client: Option<IpAddr>) -> Self {
         let now_mono_ms = state.clock.monotonic_ms();
         let (mut shown, lacking, cold) = first_look(state, &symbols, now_mono_ms);
         let lacked: Vec<Symbol> = lacking.iter().map(|at| symbols[*at].clone()).collect();
@@ -330,20 +335,21 @@ impl Choice {
             Version { number: 0, shown: shown.into(), change: None, whole: OnceLock::new() };
         Self {
             symbols: symbols.into(),
+            group,
             client,
             current: ArcSwap::from_pointee(version),
             asked_mono_ms: AtomicU64::new(now_mono_ms),
         }
     }
 
-    /// Reads the quotes, which keeps them fresh, and makes the event of the changes. Returns
-    /// whether there are any. Runs on the thread `fan-out`.
-    pub(super) fn look(&self, state: &State) -> bool {
+    /// Reads the quotes, which keeps them fresh, and makes the event of the changes, with all of a
+    /// batch or nothing of it. Returns whether there are any. Runs on the thread `fan-out`.
+    fn look(&self, state: &State, news: &News) -> bool {
         let now_mono_ms = state.clock.monotonic_ms();
         let current = self.current.load_full();
         let wait_ms = wait_ms(state);
-        let (mut changes, mut missing) = (Vec::new(), Vec::new());
-        {
+        let (changes, missing) = news.read_whole(BATCH_WAIT, || {
+            let (mut changes, mut missing) = (Vec::new(), Vec::new());
             let view = state.l1.view(now_mono_ms);
             for (at, (symbol, shown)) in self.symbols.iter().zip(&current.shown).enumerate() {
                 let hit = view.get(symbol.as_str());
@@ -352,7 +358,8 @@ impl Choice {
                 }
                 changes.extend(shown.next(hit.as_ref(), wait_ms, now_mono_ms).map(|new| (at, new)));
             }
-        }
+            (changes, missing)
+        });
         let has_lost = changes.iter().any(|(_, new)| !matches!(new, Shown::Quote { .. }));
         let asked_mono_ms = self.asked_mono_ms.load(Ordering::Relaxed);
         let is_due = has_lost || now_mono_ms >= asked_mono_ms + ASK_AGAIN_MS;
@@ -364,7 +371,7 @@ impl Choice {
             return false;
         }
         let changed = changes.iter().map(|(at, shown)| (&self.symbols[*at], shown));
-        let change = Some(CodedFrame::compressed(&quotes_event(&changed)));
+        let change = Some(CodedFrame::new(&quotes_event(&changed)));
         let mut shown = current.shown.clone();
         for (at, new) in changes {
             shown[at] = new;
@@ -375,10 +382,8 @@ impl Choice {
     }
 
     /// The newest frame for a client that has the state `seen`, and sets `seen` to the current
-    /// state. `None` if they are equal. Never inlined: the load is bound to the thread, and the
-    /// caller may park.
-    #[inline(never)]
-    pub(super) fn newest(&self, seen: &mut Option<u64>, coding: Coding) -> Option<Taken> {
+    /// state. `None` if they are equal.
+    fn newest(&self, seen: &mut Option<u64>, coding: Coding) -> Option<Taken> {
         let current = self.current.load();
         let before = seen.replace(current.number);
         let missed = before.map(|before| current.number - before);
@@ -390,11 +395,10 @@ impl Choice {
         Some(Taken { frame: frames.of(coding).clone(), second: None, skipped })
     }
 
-    /// Not compressed, because it is made on the edge. Other streams that need it meanwhile wait
-    /// for some microseconds.
+    /// Another thread that needs it meanwhile waits for some microseconds.
     fn whole<'a>(&self, version: &'a Version) -> &'a CodedFrame {
         version.whole.get_or_init(|| {
-            CodedFrame::stored(&quotes_event(&self.symbols.iter().zip(&version.shown)))
+            CodedFrame::new(&quotes_event(&self.symbols.iter().zip(&version.shown)))
         })
     }
 }
@@ -498,6 +502,8 @@ pub(super) struct Asker {
 /// The choices of all streams.
 pub struct Choices {
     by_name: Mutex<HashMap<Box<str>, Entry>>,
+    /// Choices made so far, which spreads them over the groups.
+    made: AtomicUsize,
     /// Wakes the thread `fan-out` for the first choice.
     news: News,
     refused: Counter,
@@ -518,6 +524,7 @@ impl Choices {
     pub(super) fn new(news: News) -> Self {
         Self {
             by_name: Mutex::default(),
+            made: AtomicUsize::new(0),
             news,
             refused: Counter::new(),
             looked_mono_ms: AtomicU64::new(0),
@@ -553,7 +560,8 @@ impl Choices {
             None => {
                 // Made without the lock. If another stream makes the same choice meanwhile, one is
                 // dropped.
-                let made = Arc::new(Choice::new(state, symbols, asker.client));
+                let group = Group::of_content(self.made.fetch_add(1, Ordering::Relaxed));
+                let made = Arc::new(Choice::new(state, symbols, group, asker.client));
                 let entered = self.enter(&name, Some(&made), asker, choices_max)?;
                 self.news.tell();
                 entered.unwrap_or(made)
@@ -591,22 +599,31 @@ impl Choices {
         Ok(None)
     }
 
-    /// Makes each choice read its quotes if any may have changed. Returns whether some have.
-    pub(super) fn look(&self, state: &State) -> bool {
+    /// Makes each choice read its quotes, if any may have changed, group by group. Wakes a group if
+    /// some have, or if its streams have something else that `is_new`. Returns whether there are
+    /// choices.
+    fn look(&self, state: &State, is_new: bool, wake: &mut dyn FnMut(Group)) -> bool {
         let (now_mono_ms, stored) = (state.clock.monotonic_ms(), state.l1.stored());
         let is_due = now_mono_ms >= self.looked_mono_ms.load(Ordering::Relaxed) + LOOK_MS;
-        if !is_due && self.looked_stored.load(Ordering::Relaxed) == stored {
-            return false;
+        let may_differ = is_due || self.looked_stored.load(Ordering::Relaxed) != stored;
+        if !may_differ && !is_new {
+            return self.count() > 0;
         }
-        self.looked_mono_ms.store(now_mono_ms, Ordering::Relaxed);
-        self.looked_stored.store(stored, Ordering::Relaxed);
-        let all: Vec<Arc<Choice>> =
+        if may_differ {
+            self.looked_mono_ms.store(now_mono_ms, Ordering::Relaxed);
+            self.looked_stored.store(stored, Ordering::Relaxed);
+        }
+        let mut all: Vec<Arc<Choice>> =
             self.by_name.lock().values().map(|entry| Arc::clone(&entry.choice)).collect();
-        let mut changed = false;
-        for choice in all {
-            changed |= choice.look(state);
+        all.sort_unstable_by_key(|choice| choice.group);
+        for group in all.chunk_by(|one, next| one.group == next.group) {
+            let changes =
+                group.iter().filter(|choice| may_differ && choice.look(state, &self.news));
+            if changes.count() > 0 || is_new {
+                wake(group[0].group);
+            }
         }
-        changed
+        !all.is_empty()
     }
 }
 

@@ -219,8 +219,8 @@ pub const SETTINGS: &[Setting] = &[
          some 0.2 ms of CPU for each change; one more is answered 503."),
     setting!(Http "BHAV_STREAM_INTERVAL_MS", http.stream_interval_ms = number(250, 60_000), "ms",
         "Shortest interval between two events of a stream",
-        "Changes in between are sent together, as the newest state. Each event costs some 16 \
-         microseconds of CPU for each stream."),
+        "Changes in between are sent together, as the newest state. An event that was late does \
+         not delay the next one. Each event costs some 10 microseconds of CPU for each stream."),
     setting!(Http "BHAV_STREAM_LIFE_MS", http.stream_life_ms = number(1_000, DAY_MS), "ms",
         "How long a stream lives, a tenth more or less",
         "Clients then connect again and get nothing that they have already. Keeps readers spread \

@@ -3,9 +3,9 @@
 //! `server` accepts connections, keeps the table of open ones and drains them. `connection` runs
 //! one connection: reads, answers, writes. `message` parses requests and formats responses after
 //! RFC 9110 and 9112. `document` holds documents and frames of streams serialised and compressed
-//! ahead of time. The last two are pure. Everything runs on edge workers, except two OS threads:
-//! the sweeper in `connection_table` wakes connections whose deadline has passed, and `fan_out`
-//! wakes streams when their content has changed.
+//! ahead of time. The last two are pure. Everything runs on edge workers, except some OS threads:
+//! the sweeper in `connection_table` wakes connections whose deadline has passed, `fan_out` decides
+//! when streams send what has changed, and those of `stream_writer` send it.
 //!
 //! It calls the layers above only through [`Serve`]. It never blocks. All waits are may's, and no
 //! buffer, lock or guard is held across one, except the buffers of a handler that waits for a lane.
@@ -27,7 +27,7 @@ pub use message::request::{Method, Preconditions, Request, Verdict};
 pub(crate) use message::response::ProblemDocument;
 pub use message::response::{Problem, Response};
 pub(crate) use message::response::{StreamsFull, WantedStream};
+pub(crate) use serve::Group;
 pub use serve::Serve;
-pub(crate) use serve::{Refreshed, Shows};
 pub use server::acceptor::Server;
 pub use server::listener::{ListenError, Listener};

@@ -8,22 +8,30 @@ use crate::http::message::request::Request;
 use crate::http::message::response::Response;
 use crate::rt::News;
 
-/// What a stream sends. A `Chosen` stream is also woken for common changes.
+/// Streams that are woken together: those that send only what every stream sends, or a part of
+/// those that send more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Shows {
-    /// The content that every stream sends.
-    Common = 1,
-    /// Also the content that its client has chosen.
-    Chosen = 2,
-}
+pub struct Group(u8);
 
-/// The result of [`Serve::refresh_streams`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Refreshed {
-    /// Streams that send this have something new and must be woken. `None` if nothing has changed.
-    pub changed: Option<Shows>,
-    /// Some streams send content that changes without news.
-    pub is_watching: bool,
+impl Group {
+    /// Number of groups. A set of them is a word, with a bit each.
+    pub(crate) const COUNT: usize = 64;
+
+    /// The streams that send only what every stream sends.
+    pub(crate) const COMMON: Self = Self(0);
+
+    /// The group of the streams with this content of their own. Contents are spread evenly.
+    pub(crate) fn of_content(number: usize) -> Self {
+        Self(1 + (number % (Self::COUNT - 1)) as u8)
+    }
+
+    pub(crate) fn index(self) -> usize {
+        usize::from(self.0)
+    }
+
+    pub(crate) fn bit(self) -> u64 {
+        1 << self.0
+    }
 }
 
 /// A service that answers requests. Called on an edge worker, from a coroutine with 64 KiB of
@@ -40,10 +48,13 @@ pub trait Serve: Send + Sync + 'static {
         None
     }
 
-    /// Updates the content of streams that no other thread updates. The thread `fan-out` calls it
-    /// before it wakes the streams, so it may take some milliseconds.
-    fn refresh_streams(&self) -> Refreshed {
-        Refreshed { changed: Some(Shows::Common), is_watching: false }
+    /// Updates the content of streams that no other thread updates, and calls `wake` for each group
+    /// of streams that has something new, as soon as it has it. Returns whether some streams send
+    /// content that changes without news. The thread `fan-out` calls it, so it may take some
+    /// milliseconds.
+    fn refresh_streams(&self, wake: &mut dyn FnMut(Group)) -> bool {
+        wake(Group::COMMON);
+        false
     }
 
     /// Header lines, each with its line end, for every response to a request from this origin,

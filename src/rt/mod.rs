@@ -14,6 +14,7 @@ pub(crate) mod group_commit;
 pub mod lanes;
 pub(crate) mod news;
 pub(crate) mod outbound;
+pub(crate) mod poll;
 pub(crate) mod readiness;
 pub mod staged;
 pub mod threads;

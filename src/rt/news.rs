@@ -15,6 +15,9 @@ pub struct News {
     gathered: Arc<Gathered>,
 }
 
+/// Most reads of [`News::read_whole`].
+const READS_MAX: usize = 3;
+
 /// Number of [`Gathering`]s begun and ended.
 #[derive(Debug, Default)]
 struct Gathered {
@@ -54,20 +57,33 @@ impl News {
         self.gathered.ended.load(Ordering::SeqCst) != self.begun()
     }
 
-    /// Number of gatherings begun. If it has not changed, no other has begun.
-    pub(crate) fn begun(&self) -> u64 {
+    fn begun(&self) -> u64 {
         self.gathered.begun.load(Ordering::SeqCst)
     }
 
-    /// Waits until changes that belong together are complete, at most for twice `limit`. Consumes
-    /// the signal: the caller checks the state afterwards.
+    /// Waits until changes that belong together are complete, at most for twice `limit`. The signal
+    /// of their end stays.
     pub(crate) fn settle(&self, limit: Duration) {
-        for _ in 0..2 {
-            if self.is_gathering() {
-                // The first signal may be older than the gathering.
-                self.wait(limit);
+        // The first signal may be older than the gathering.
+        let waits = (0..2).filter(|_| self.is_gathering() && self.wait(limit));
+        if waits.count() > 0 {
+            self.ring();
+        }
+    }
+
+    /// Reads a state that gatherings change, with all of a gathering or nothing of it. Reads again
+    /// if another one began meanwhile; after [`READS_MAX`] reads the last one counts.
+    pub(crate) fn read_whole<T>(&self, limit: Duration, mut read: impl FnMut() -> T) -> T {
+        for _ in 1..READS_MAX {
+            self.settle(limit);
+            let begun = self.begun();
+            let found = read();
+            if self.begun() == begun {
+                return found;
             }
         }
+        self.settle(limit);
+        read()
     }
 
     /// Whether the last signal was received.
@@ -112,6 +128,32 @@ mod tests {
         assert!(news.wait(Duration::ZERO) && !news.wait(Duration::ZERO));
         news.settle(Duration::from_secs(3_600));
         assert_eq!(news.begun(), 1);
+    }
+
+    #[test]
+    fn a_read_in_whose_midst_a_gathering_began_is_done_again_and_its_end_is_still_told() {
+        for (gatherings, reads) in [(0, 1), (1, 2), (2, 3), (9, READS_MAX)] {
+            let news = News::default();
+            let mut count = 0;
+            let found = news.read_whole(Duration::from_millis(1), || {
+                count += 1;
+                if count <= gatherings {
+                    drop(news.gather());
+                }
+                count
+            });
+            assert_eq!((found, count), (reads, reads), "{gatherings}");
+            assert_eq!(news.wait(Duration::ZERO), gatherings > 0);
+        }
+        let news = News::default();
+        let gathering = news.gather();
+        let heard = news.clone();
+        let reads = crate::rt::threads::spawn("reads", move || {
+            heard.read_whole(Duration::from_secs(60), || heard.is_gathering())
+        });
+        drop(gathering);
+        assert!(!reads.unwrap().join().unwrap());
+        assert!(news.wait(Duration::ZERO), "the signal of its end is left");
     }
 
     #[test]

@@ -38,7 +38,7 @@ fn the_head_is_as_described_and_bytes_come_at_once() {
     let mut reader = stage.open("");
     crate::support::until("the opening", || {
         reader.look();
-        reader.text() == "retry: 3000\n: bhav\n\n"
+        reader.text() == "retry: 3000\n: bhav\n"
     });
     assert_eq!((reader.parser.retry, reader.parser.comments, reader.chunks), (Some(3_000), 1, 1));
     let json = stage.publish(1, 10);

@@ -99,7 +99,7 @@ fn a_client_that_is_cut_anywhere_ends_in_the_polled_state() {
         stage.publish(number, 100 + number);
         let (current, tag) = polled(&stage);
         let event = format!("event: snapshot\nid: {tag}\ndata: {current}\n\n");
-        let whole = "retry: 3000\n: bhav\n\n".len() + event.len();
+        let whole = "retry: 3000\n: bhav\n".len() + event.len();
         for event in cut_after(&stage, number * 37 % (whole + 1), &id) {
             (state, id) = (event.data, event.id);
         }

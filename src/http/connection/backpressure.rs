@@ -1,24 +1,24 @@
 //! Memory limit for output that clients have not read yet, over all connections together. When it
 //! is exceeded, the connections that have made no progress for longest are cut off.
 //!
-//! Runs in the connections' coroutines. The lock is held for a few instructions, except when the
-//! limit is exceeded: then all holders are scanned.
+//! Runs in the connections' coroutines and on the threads that write streams. The lock is held for
+//! a few instructions, except when the limit is exceeded: then all holders are scanned.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use may::io::WaitIoWaker;
 use parking_lot::Mutex;
 
 use crate::base::limiter::{Limiter, Rate};
+use crate::http::server::connection_table::Waker;
 
 /// Limit of unread output, all connections together. Above it the slowest connections are cut off.
 pub const UNREAD_OUTPUT_TOTAL_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// Bytes that a client must read within each `unread_output_timeout_ms`. With the default of 30
 /// seconds this is slower than any network on which a dashboard is usable.
-pub(crate) const PACE_BYTES: usize = 64 * 1024;
+const PACE_BYTES: usize = 64 * 1024;
 
 /// Least time between two log lines about connections cut off. Each line has their number.
 const LOG_EVERY_MS: u64 = 10_000;
@@ -36,7 +36,7 @@ pub struct Backpressure {
 struct Holder {
     bytes: usize,
     state: Arc<State>,
-    waker: WaitIoWaker,
+    waker: Waker,
 }
 
 struct State {
@@ -74,12 +74,12 @@ impl Backpressure {
     /// Registers `bytes` of unread output for a connection. While the total exceeds the limit, the
     /// connection that has made no progress for longest is cut off; that may be this one.
     pub(crate) fn hold(
-        &self,
+        self: &Arc<Self>,
         number: u32,
         bytes: usize,
         now_ms: u64,
-        waker: WaitIoWaker,
-    ) -> Held<'_> {
+        waker: Waker,
+    ) -> Held {
         let renewed_ms = AtomicU64::new(now_ms);
         let state = Arc::new(State { renewed_ms, is_cut: AtomicBool::new(false) });
         let mut holders = self.holders.lock();
@@ -95,10 +95,10 @@ impl Backpressure {
             self.bytes.fetch_sub(holder.bytes, Ordering::Relaxed);
             total -= holder.bytes;
             holder.state.is_cut.store(true, Ordering::Relaxed);
-            holder.waker.wakeup();
+            holder.waker.wake();
         }
         drop(holders);
-        Held { unread: self, number, state }
+        Held { unread: Arc::clone(self), number, state, taken_bytes: 0 }
     }
 
     /// Logs that a connection was cut off, at most once in `LOG_EVERY_MS`.
@@ -125,25 +125,34 @@ impl Backpressure {
 }
 
 /// A connection's registered output; unregistered on drop.
-pub struct Held<'a> {
-    unread: &'a Backpressure,
+pub struct Held {
+    unread: Arc<Backpressure>,
     number: u32,
     state: Arc<State>,
+    /// Bytes that the client has read since it last earned a new timeout.
+    taken_bytes: usize,
 }
 
-impl Held<'_> {
+impl Held {
     /// Whether the connection was cut off, because the limit over all connections was exceeded.
     pub(crate) fn is_cut(&self) -> bool {
         self.state.is_cut.load(Ordering::Relaxed)
     }
 
-    /// Records that the client has read [`PACE_BYTES`] more.
-    pub(crate) fn renew(&self, now_ms: u64) {
-        self.state.renewed_ms.store(now_ms, Ordering::Relaxed);
+    /// Counts `bytes` read by the client. True if it has earned a new timeout, having read
+    /// [`PACE_BYTES`] since the last one.
+    pub(crate) fn is_kept_up_by(&mut self, bytes: usize, now_ms: u64) -> bool {
+        self.taken_bytes += bytes;
+        let is_enough = self.taken_bytes >= PACE_BYTES;
+        if is_enough {
+            self.taken_bytes = 0;
+            self.state.renewed_ms.store(now_ms, Ordering::Relaxed);
+        }
+        is_enough
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for Held {
     fn drop(&mut self) {
         let mut holders = self.unread.holders.lock();
         // `hold` has already unregistered a connection that it cut off.

@@ -7,24 +7,22 @@
 //! their size.
 
 use std::io;
-use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 
 use zeroize::Zeroizing;
 
-use crate::http::connection::backpressure::{Cut, Held, PACE_BYTES};
+use crate::http::connection::backpressure::{Cut, Held};
 use crate::http::connection::exchange::{Buffers, Exchange, Next, READ_BYTES, Stage};
 use crate::http::document::variants::{LARGE_BYTES, OwnedBody};
 use crate::http::message::request::Peer;
-use crate::http::message::response::Problem;
+use crate::http::message::response::{OpenStream, Problem};
 use crate::http::serve::{HttpSettings, Serve};
-use crate::http::server::connection_table::SlotGuard;
+use crate::http::server::connection_table::{SlotGuard, Waker};
+use crate::http::server::handover::{Accepted, NewStream};
 use crate::http::server::listener::Socket;
 use crate::http::server::places::Place;
 use crate::http::server::shared::Shared;
 use crate::rt::readiness::{ERROR_OR_GONE, READABLE, Readiness, WOKEN};
-
-mod stream;
 
 /// After our last byte we read and drop input for this long and up to this much. Closing with
 /// unread input would send a reset, which can destroy the response before the client reads it.
@@ -38,8 +36,8 @@ const DRAIN_IDLE_MS: u64 = 1_500;
 /// An accepted connection.
 pub(crate) struct Connection<S> {
     /// Given back as soon as the connection ends, so that the client's next one is not refused.
-    _place: Place,
-    readiness: Readiness<Accepted>,
+    place: Place,
+    readiness: Readiness<Arc<Accepted>>,
     shared: Arc<Shared<S>>,
     settings: Arc<HttpSettings>,
     generation: u64,
@@ -56,18 +54,6 @@ pub(crate) struct Connection<S> {
     last_look: bool,
     /// The kind of the deadline that is set. Further bytes do not extend that of a head or body.
     timed: Timed,
-}
-
-/// A socket and its slot, which limits how many sockets are open.
-struct Accepted {
-    socket: Socket,
-    slot: SlotGuard,
-}
-
-impl AsRawFd for Accepted {
-    fn as_raw_fd(&self) -> RawFd {
-        self.socket.as_raw_fd()
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,9 +86,10 @@ impl<S: Serve> Connection<S> {
         place: Place,
         slot: SlotGuard,
     ) -> io::Result<Self> {
-        let readiness = Readiness::of(Accepted { socket, slot })?;
-        let slot = &readiness.owner().slot;
-        slot.register(readiness.waker());
+        let accepted = Arc::new(Accepted { socket, slot });
+        let readiness = Readiness::of(Arc::clone(&accepted))?;
+        let slot = &accepted.slot;
+        slot.register(Waker::Coroutine(readiness.waker()));
         // A client that sends nothing after connecting gets the timeout of a head, which is shorter
         // than the idle timeout.
         let (generation, settings) = (shared.generation(), shared.settings());
@@ -112,7 +99,7 @@ impl<S: Serve> Connection<S> {
             shared,
             settings,
             generation,
-            _place: place,
+            place,
             peer,
             stage: Stage::Head,
             carry: Zeroizing::default(),
@@ -148,7 +135,7 @@ impl<S: Serve> Connection<S> {
             match next {
                 Next::NeedInput => need_input = true,
                 Next::Flush => need_input = false,
-                Next::Stream => return self.stream(),
+                Next::Stream => return self.hand_over(),
                 Next::Close { unread_input } => return self.close(unread_input),
             }
         }
@@ -324,6 +311,26 @@ impl<S: Serve> Connection<S> {
         }
     }
 
+    /// Hands the stream that the last response has begun over to the thread that writes it.
+    fn hand_over(self) {
+        let Self { readiness, shared, place: connection_place, stage, carry, .. } = self;
+        let Stage::Stream(open) = stage else { return };
+        let accepted = Arc::clone(readiness.owner());
+        // It polls the socket; the other thread polls it from now on.
+        drop(readiness);
+        let OpenStream { frames, framing, place } = *open;
+        let dropped_bytes = carry.len();
+        let Some(mailbox) = shared.mailboxes.of(accepted.slot.index()) else { return };
+        mailbox.hand_over(NewStream {
+            accepted,
+            frames,
+            framing,
+            place,
+            connection_place,
+            dropped_bytes,
+        });
+    }
+
     /// Ends a connection whose deadline has passed: silently if idle, else with 408.
     fn expire(mut self) {
         if self.timed == Timed::Idle {
@@ -338,7 +345,7 @@ impl<S: Serve> Connection<S> {
         let mut exchange = self.exchange();
         exchange.refuse(&mut buffers, &about, &problem);
         self.slot().count_requests(1);
-        let written = self.write(&buffers.out).is_ok();
+        let written = self.socket().write_ready(&buffers.out).is_ok();
         buffers.give_back();
         if written {
             self.close(true);
@@ -396,7 +403,7 @@ impl<S: Serve> Connection<S> {
     pub(crate) fn flush(&mut self, mut buffers: Box<Buffers>) -> Option<()> {
         let owned = buffers.owned.take();
         let is_large = buffers.out.len() > LARGE_BYTES;
-        let written = if is_large { Ok(0) } else { self.write(&buffers.out) };
+        let written = if is_large { Ok(0) } else { self.socket().write_ready(&buffers.out) };
         let (mut rest, is_secret): (OwnedBody, bool) = match written {
             Ok(written) if written == buffers.out.len() && owned.is_none() => {
                 buffers.give_back();
@@ -416,67 +423,26 @@ impl<S: Serve> Connection<S> {
         self.write_slowly(rest, owned).ok()
     }
 
-    /// Writes as much as the socket takes without waiting; returns how many bytes.
-    pub(crate) fn write(&self, out: &[u8]) -> io::Result<usize> {
-        let mut at = 0;
-        while at < out.len() {
-            match self.socket().write(&out[at..]) {
-                Ok(count) => at += count,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(at)
-    }
-
-    /// Writes as much of both as the socket takes without waiting; returns how many bytes.
-    pub(super) fn write_both(&self, first: &[u8], second: &[u8]) -> io::Result<usize> {
-        if second.is_empty() {
-            return self.write(first);
-        }
-        loop {
-            match self.socket().write_both(first, second) {
-                Ok(count) if count < first.len() => {
-                    return Ok(count + self.write(&first[count..])?);
-                }
-                Ok(count) => return Ok(count + self.write(&second[count - first.len()..])?),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(0),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-    }
-
     /// Writes a large output, or the rest of an output that the socket did not take at once.
     /// Meanwhile nothing is read from the client, which bounds its output.
     ///
     /// # Errors
     /// [`Lost`]: the connection is over.
-    pub(super) fn write_slowly(
-        &mut self,
-        rest: OwnedBody,
-        owned: Option<OwnedBody>,
-    ) -> Result<(), Lost> {
+    fn write_slowly(&mut self, rest: OwnedBody, owned: Option<OwnedBody>) -> Result<(), Lost> {
         let bytes = rest.bytes().len() + owned.as_ref().map_or(0, |body| body.bytes().len());
         self.timed = Timed::Idle;
         self.slot().set_deadline_in(self.settings.unread_output_timeout_ms);
         let shared = Arc::clone(&self.shared);
         let now_ms = shared.slots.now_ms();
-        let held = shared.unread.hold(self.slot().index(), bytes, now_ms, self.readiness.waker());
-        let mut pace = Pace { held, taken_bytes: 0 };
+        let waker = Waker::Coroutine(self.readiness.waker());
+        let mut held = shared.unread.hold(self.slot().index(), bytes, now_ms, waker);
         // Each part is freed as soon as it is written.
         for part in [Some(rest), owned].into_iter().flatten() {
-            match self.write_part(&part, &mut pace) {
+            match self.write_part(&part, &mut held) {
                 Ok(()) => {}
                 Err(Lost::Client) => return Err(Lost::Client),
                 Err(Lost::Cut(why)) => {
-                    let stats = &shared.stats;
-                    match why {
-                        Cut::Slow => stats.write_timeouts.increment(),
-                        Cut::Crowded => stats.unread_cuts.increment(),
-                    }
-                    shared.unread.log_cut(why, bytes, shared.slots.now_ms());
+                    shared.count_cut(why, bytes);
                     return Err(Lost::Cut(why));
                 }
             }
@@ -484,7 +450,7 @@ impl<S: Serve> Connection<S> {
         Ok(())
     }
 
-    fn write_part(&mut self, part: &OwnedBody, pace: &mut Pace<'_>) -> Result<(), Lost> {
+    fn write_part(&mut self, part: &OwnedBody, held: &mut Held) -> Result<(), Lost> {
         let mut rest = part.bytes();
         // Bytes written since the last suspension.
         let mut in_a_row = 0;
@@ -492,14 +458,13 @@ impl<S: Serve> Connection<S> {
         // that the client has read.
         let mut last_try = false;
         while !rest.is_empty() {
-            if pace.held.is_cut() {
+            if held.is_cut() {
                 return Err(Lost::Cut(Cut::Crowded));
             }
             match self.socket().write(&rest[..rest.len().min(PIECE_BYTES)]) {
                 Ok(count) => {
                     rest = &rest[count..];
-                    if pace.is_kept_up_by(count) {
-                        pace.held.renew(self.shared.slots.now_ms());
+                    if held.is_kept_up_by(count, self.shared.slots.now_ms()) {
                         self.slot().set_deadline_in(self.settings.unread_output_timeout_ms);
                         last_try = false;
                     }
@@ -526,26 +491,8 @@ impl<S: Serve> Connection<S> {
     }
 }
 
-/// Checks that the client reads [`PACE_BYTES`] in each timeout.
-struct Pace<'a> {
-    held: Held<'a>,
-    taken_bytes: usize,
-}
-
-impl Pace<'_> {
-    /// Counts `bytes` read by the client; true if it has earned a new timeout.
-    fn is_kept_up_by(&mut self, bytes: usize) -> bool {
-        self.taken_bytes += bytes;
-        let enough = self.taken_bytes >= PACE_BYTES;
-        if enough {
-            self.taken_bytes = 0;
-        }
-        enough
-    }
-}
-
 /// The reason why writing ended early.
-pub(super) enum Lost {
+enum Lost {
     /// The client has closed the connection.
     Client,
     /// The client was cut off.

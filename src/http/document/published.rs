@@ -6,16 +6,17 @@
 //! Warmers publish on their own threads. The edge loads the document and selects a variant without
 //! allocating, locking, formatting or compressing. Unchanged JSON is never compressed again.
 
+use std::cell::RefCell;
 use std::ops::{Deref, Range};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::{ArcSwapOption, Guard};
 use flate2::{Compress, Compression, FlushCompress, Status};
 use parking_lot::Mutex;
 
 use crate::http::document::variants::{Coding, GZIP_LEVEL, OwnedBody};
-use crate::http::{CachePolicy, Shows, Variants};
+use crate::http::{CachePolicy, Group, Variants};
 use crate::rt::News;
 
 /// Polled by many clients, so even small bodies are compressed.
@@ -88,7 +89,7 @@ impl PublishedJson {
     pub(crate) fn make(&self, json: &[u8]) -> Made {
         let variants = Variants::new(json, &POLICY);
         let event =
-            self.event.map(|name| CodedFrame::compressed(&event(name, Some(variants.tag()), json)));
+            self.event.map(|name| CodedFrame::new(&event(name, Some(variants.tag()), json)));
         Made(Published { variants, event, number: 0 })
     }
 
@@ -135,8 +136,9 @@ impl PublishedJson {
 // clients. Brotli cannot be shared like this, because its references into the dictionary depend on
 // how much was written before.
 //
-// Pure. Compressing takes about 0.2 ms, so it runs on OS threads and never on the edge. Texts of a
-// line or two are not compressed but stored, which any thread may do.
+// A text is compressed when the first client takes it compressed. That takes about 0.2 ms, so it
+// happens on the OS threads that write streams and never on the edge. Texts of a line or two are
+// not compressed but stored, which any thread may do.
 
 /// `Content-Type` of a stream of events.
 pub const EVENT_STREAM: &str = "text/event-stream";
@@ -151,30 +153,34 @@ const FLUSHED: [u8; 4] = [0, 0, 0xff, 0xff];
 #[derive(Debug)]
 pub(crate) struct CodedFrame {
     identity: Frame,
-    gzip: Frame,
+    gzip: OnceLock<Frame>,
 }
 
 impl CodedFrame {
-    /// Compresses `text`. For OS threads, not the edge.
-    pub(crate) fn compressed(text: &[u8]) -> Self {
-        Self { identity: Frame::of(text), gzip: Frame::of(&deflated(text)) }
+    /// A frame that is compressed when it is first taken so.
+    pub(crate) fn new(text: &[u8]) -> Self {
+        Self { identity: Frame::of(text), gzip: OnceLock::new() }
     }
 
     /// Keeps `text`, of at most 64 KiB, as it is in both codings.
     pub(crate) fn stored(text: &[u8]) -> Self {
-        Self { identity: Frame::of(text), gzip: Frame::of(&stored(text)) }
+        Self { identity: Frame::of(text), gzip: Frame::of(&stored(text)).into() }
     }
 
     /// The same as [`Self::stored`], for the beginning of a stream.
     pub(crate) fn opening(text: &[u8]) -> Self {
         let gzip = [&GZIP_HEADER[..], &stored(text)].concat();
-        Self { identity: Frame::of(text), gzip: Frame::of(&gzip) }
+        Self { identity: Frame::of(text), gzip: Frame::of(&gzip).into() }
     }
 
-    /// The frame in `coding`, which is identity or gzip.
+    /// The frame in `coding`, which is identity or gzip. Of one made with [`Self::new`] gzip is for
+    /// OS threads, not the edge.
     pub(crate) fn of(&self, coding: Coding) -> &Frame {
         match coding {
-            Coding::Gzip => &self.gzip,
+            Coding::Gzip => self.gzip.get_or_init(|| {
+                let text = self.identity.bytes(Framing::UntilClose);
+                Frame::of(&DEFLATER.with_borrow_mut(|deflater| deflated(deflater, text)))
+            }),
             Coding::Identity | Coding::Br => &self.identity,
         }
     }
@@ -192,14 +198,22 @@ pub(crate) fn event(name: &str, id: Option<&str>, data: &[u8]) -> Vec<u8> {
     text
 }
 
-fn deflated(text: &[u8]) -> Vec<u8> {
-    let mut encoder = Compress::new(Compression::new(GZIP_LEVEL), false);
+thread_local! {
+    /// Kept, because making one and freeing it takes longer than to compress a snapshot. It is
+    /// never reset: a full flush forgets all that was before.
+    static DEFLATER: RefCell<Compress> =
+        RefCell::new(Compress::new(Compression::new(GZIP_LEVEL), false));
+}
+
+fn deflated(encoder: &mut Compress, text: &[u8]) -> Vec<u8> {
     let mut block = Vec::with_capacity(text.len() / 2 + 64);
+    let before = encoder.total_in();
     loop {
-        let taken = encoder.total_in() as usize;
+        let taken = (encoder.total_in() - before) as usize;
         let status = encoder.compress_vec(&text[taken..], &mut block, FlushCompress::Full);
         assert!(!matches!(status, Err(_) | Ok(Status::StreamEnd)), "compressing does not fail");
-        let is_whole = encoder.total_in() as usize == text.len() && block.len() < block.capacity();
+        let taken = (encoder.total_in() - before) as usize;
+        let is_whole = taken == text.len() && block.len() < block.capacity();
         if is_whole && block.ends_with(&FLUSHED) {
             return block;
         }
@@ -221,7 +235,7 @@ fn stored(text: &[u8]) -> Vec<u8> {
 //
 // Frames: the pieces of which a stream consists, made once and sent to any number of clients.
 //
-// OS threads make them when their content changes. The edge clones an `Arc` of each.
+// OS threads make them when their content changes, and clone an `Arc` for each client.
 
 /// Bytes before the payload: its length in at most eight hexadecimal digits, and a line end.
 const CHUNK_HEAD_BYTES_MAX: usize = 10;
@@ -289,11 +303,12 @@ pub struct Taken {
     pub skipped: u64,
 }
 
-/// The source of one stream's frames. Called on an edge worker: it must neither park nor take long.
+/// The source of one stream's frames. Called on the thread that writes the stream and many others,
+/// so it must not wait.
 pub(crate) trait Frames: Send {
-    /// The content of the stream.
-    fn shows(&self) -> Shows {
-        Shows::Common
+    /// The streams with which this one is woken.
+    fn group(&self) -> Group {
+        Group::COMMON
     }
 
     /// The newest frames, as far as this client does not have them yet.
@@ -411,7 +426,7 @@ mod events_tests {
     #[test]
     fn a_compressed_event_is_smaller() {
         let data = br#"{"symbol":"NSE:INFY","last_price":1764.9}"#.repeat(40);
-        let frame = CodedFrame::compressed(&data);
+        let frame = CodedFrame::new(&data);
         assert!(payload(&frame, Coding::Gzip).len() * 4 < data.len());
         assert_eq!(payload(&frame, Coding::Identity), data);
     }
@@ -424,7 +439,7 @@ mod events_tests {
         ) {
             let frames: Vec<_> = texts
                 .iter()
-                .map(|text| (CodedFrame::compressed(text), CodedFrame::stored(text)))
+                .map(|text| (CodedFrame::new(text), CodedFrame::stored(text)))
                 .collect();
             let opening = CodedFrame::opening(b": hello\n\n");
             let mut stream = payload(&opening, Coding::Gzip).to_vec();

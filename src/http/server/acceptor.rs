@@ -15,6 +15,7 @@ use super::connection_table::ConnectionTable;
 use super::fan_out::FanOut;
 use super::listener::{Listener, Socket};
 use super::shared::Shared;
+use super::stream_writer::StreamWriters;
 use crate::base::Clock;
 use crate::http::connection::dispatch::Connection;
 use crate::http::message::request::Peer;
@@ -32,7 +33,7 @@ pub struct Server<S> {
     acceptor: WaitIoWaker,
     sweeper: Option<JoinHandle<()>>,
     /// `None` if the service has no streams.
-    fan_out: Option<FanOut>,
+    streams: Option<(StreamWriters, FanOut)>,
 }
 
 impl<S: Serve> Server<S> {
@@ -51,14 +52,17 @@ impl<S: Serve> Server<S> {
         let address = listener.address();
         let sweeper = threads::spawn("http-sweep", move || slots.sweep())?;
         let news = shared.service.news();
-        let fan_out = news.map(|news| FanOut::start(&shared, news)).transpose()?;
+        let streams = match news {
+            Some(news) => Some((StreamWriters::start(&shared)?, FanOut::start(&shared, news)?)),
+            None => None,
+        };
         let descriptor = listener.as_raw_fd();
         let end = AcceptingEnds(Arc::clone(&shared));
         let readiness = Readiness::of(Accepting { listener, _end: end })?;
         let acceptor = readiness.waker();
         let accepted = Arc::clone(&shared);
         coroutines::spawn_for(descriptor, move || accept_loop(&readiness, &accepted))?;
-        Ok(Self { shared, address, acceptor, sweeper: Some(sweeper), fan_out })
+        Ok(Self { shared, address, acceptor, sweeper: Some(sweeper), streams })
     }
 
     /// The listening address: `127.0.0.1:8080` or `unix:/path`.
@@ -86,8 +90,9 @@ impl<S: Serve> Server<S> {
         }
         self.shared.ended.store(true, Ordering::SeqCst);
         let left = slots.open();
-        if let Some(fan_out) = self.fan_out.take() {
+        if let Some((writers, fan_out)) = self.streams.take() {
             fan_out.stop();
+            writers.stop();
         }
         slots.stop();
         if let Some(sweeper) = self.sweeper.take() {

@@ -2,21 +2,22 @@
 //! the deadlines.
 //!
 //! Setting a deadline costs one relaxed store; may's own timeouts would cost a timer for each read.
-//! Every quarter second the sweeper, an OS thread, scans the table and wakes the coroutines whose
-//! deadline has passed. Each coroutine then ends its own connection.
+//! Every quarter second the sweeper, an OS thread, scans the table and wakes those whose deadline
+//! has passed: the connection's coroutine, or the thread that writes its stream. They then end the
+//! connection themselves.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use may::io::WaitIoWaker;
 use parking_lot::Mutex;
 
 use crate::base::{Clock, Stopwatch};
-use crate::http::Shows;
 use crate::http::message::response::DateCell;
 use crate::ops::Counter;
 use crate::rt::coroutines::Parker;
+use crate::rt::poll::Bell;
 
 /// No deadline, as in a free slot.
 pub(crate) const NEVER: u64 = u64::MAX;
@@ -34,9 +35,25 @@ struct Slot {
     deadline_ms: AtomicU64,
     /// Requests answered. Only the connection itself writes this.
     requests: AtomicU64,
-    waker: Mutex<Option<WaitIoWaker>>,
-    /// The [content](Shows) of the connection's stream; 0 without a stream.
-    shows: AtomicU8,
+    waker: Mutex<Option<Waker>>,
+}
+
+/// What runs a connection, for those who wake it.
+pub(crate) enum Waker {
+    /// Its coroutine.
+    Coroutine(WaitIoWaker),
+    /// The thread that writes its stream, which then looks at all of its streams.
+    Thread(Arc<Bell>),
+}
+
+impl Waker {
+    /// Wakes it, from any thread.
+    pub(crate) fn wake(&self) {
+        match self {
+            Self::Coroutine(waker) => waker.wakeup(),
+            Self::Thread(bell) => bell.ring(),
+        }
+    }
 }
 
 /// All connections of a server.
@@ -69,7 +86,6 @@ impl ConnectionTable {
             deadline_ms: AtomicU64::new(NEVER),
             requests: AtomicU64::new(0),
             waker: Mutex::new(None),
-            shows: AtomicU8::new(0),
         };
         let (yield_sender, yielded) = bounded(YIELDED_MAX);
         Self {
@@ -94,6 +110,11 @@ impl ConnectionTable {
     /// Monotonic milliseconds, at most a tick old. Costs one load.
     pub fn now_ms(&self) -> u64 {
         self.now_ms.load(Ordering::Relaxed)
+    }
+
+    /// The clock itself, for those who need it to the millisecond.
+    pub(super) fn clock(&self) -> &Clock {
+        &self.clock
     }
 
     /// Measures the time that a request takes.
@@ -158,29 +179,9 @@ impl ConnectionTable {
     pub(crate) fn wake_all(&self) {
         for slot in &self.slots {
             if let Some(waker) = &*slot.waker.lock() {
-                waker.wakeup();
+                waker.wake();
             }
         }
-    }
-
-    /// Wakes the first `count` streams that send `shown`, from slot `first` on. Returns the slot
-    /// after them; `None` at the table's end. A slot may change hands meanwhile: its new connection
-    /// is woken once for nothing.
-    pub(crate) fn wake_streams(&self, shown: Shows, first: usize, count: usize) -> Option<usize> {
-        let mut woken = 0;
-        for (index, slot) in self.slots.iter().enumerate().skip(first) {
-            if woken == count {
-                return Some(index);
-            }
-            if slot.shows.load(Ordering::SeqCst) < shown as u8 {
-                continue;
-            }
-            if let Some(waker) = &*slot.waker.lock() {
-                waker.wakeup();
-                woken += 1;
-            }
-        }
-        None
     }
 
     /// Asks the sweeper to wake this coroutine at once. As the wake-up comes from another thread,
@@ -243,7 +244,7 @@ impl ConnectionTable {
             if slot.deadline_ms.load(Ordering::Relaxed) <= now_ms
                 && let Some(waker) = &*slot.waker.lock()
             {
-                waker.wakeup();
+                waker.wake();
             }
         }
     }
@@ -251,7 +252,6 @@ impl ConnectionTable {
     fn release(&self, index: u32) {
         let slot = &self.slots[index as usize];
         slot.deadline_ms.store(NEVER, Ordering::Relaxed);
-        slot.shows.store(0, Ordering::SeqCst);
         slot.waker.lock().take();
         let requests = slot.requests.swap(0, Ordering::Relaxed);
         self.requests_ended.fetch_add(requests, Ordering::Relaxed);
@@ -273,19 +273,13 @@ pub(crate) struct SlotGuard {
 
 impl SlotGuard {
     /// Registers the waker by which the sweeper wakes this connection.
-    pub(crate) fn register(&self, waker: WaitIoWaker) {
+    pub(crate) fn register(&self, waker: Waker) {
         *self.slot().waker.lock() = Some(waker);
     }
 
     /// Sets the connection's deadline to `timeout_ms` from now.
     pub(crate) fn set_deadline_in(&self, timeout_ms: u64) {
         self.slot().deadline_ms.store(self.slots.now_ms() + timeout_ms, Ordering::Relaxed);
-    }
-
-    /// Marks the connection as a stream, for [`ConnectionTable::wake_streams`]. Later changes wake
-    /// it.
-    pub(crate) fn mark_stream(&self, shows: Shows) {
-        self.slot().shows.store(shows as u8, Ordering::SeqCst);
     }
 
     /// Sets the connection's deadline.
@@ -311,12 +305,6 @@ impl SlotGuard {
 
     fn slot(&self) -> &Slot {
         &self.slots.slots[self.index as usize]
-    }
-
-    /// A thread that wakes this connection waits until the result is dropped.
-    #[cfg(test)]
-    pub(super) fn hold_waker(&self) -> impl Sized {
-        self.slot().waker.lock()
     }
 }
 

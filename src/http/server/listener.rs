@@ -221,10 +221,42 @@ impl Socket {
     }
 
     /// One write of two pieces.
-    pub(crate) fn write_both(&self, first: &[u8], second: &[u8]) -> io::Result<usize> {
+    fn write_both(&self, first: &[u8], second: &[u8]) -> io::Result<usize> {
         let pieces = [IoSlice::new(first), IoSlice::new(second)];
         let nothing = &mut SendAncillaryBuffer::default();
         Ok(sendmsg(self, &pieces, nothing, SendFlags::NOSIGNAL)?)
+    }
+
+    /// Writes as much as the kernel takes without waiting; returns how many bytes.
+    pub(crate) fn write_ready(&self, out: &[u8]) -> io::Result<usize> {
+        let mut at = 0;
+        while at < out.len() {
+            match self.write(&out[at..]) {
+                Ok(count) => at += count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(at)
+    }
+
+    /// The same for two pieces, in one write if the kernel takes them at once.
+    pub(crate) fn write_both_ready(&self, first: &[u8], second: &[u8]) -> io::Result<usize> {
+        if second.is_empty() {
+            return self.write_ready(first);
+        }
+        loop {
+            match self.write_both(first, second) {
+                Ok(count) if count < first.len() => {
+                    return Ok(count + self.write_ready(&first[count..])?);
+                }
+                Ok(count) => return Ok(count + self.write_ready(&second[count - first.len()..])?),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(0),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     /// Lets the kernel keep at most about `bytes` that are not sent yet, and give up a peer that

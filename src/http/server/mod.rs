@@ -3,6 +3,8 @@
 pub(crate) mod acceptor;
 pub(crate) mod connection_table;
 mod fan_out;
+pub(crate) mod handover;
 pub(crate) mod listener;
 pub mod places;
 pub mod shared;
+mod stream_writer;

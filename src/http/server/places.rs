@@ -109,7 +109,7 @@ impl Drop for Place {
 pub struct Streams {
     places: Arc<Places>,
     fan_out_mono_ms: AtomicU64,
-    pub stats: StreamStats,
+    pub stats: Arc<StreamStats>,
 }
 
 /// Counters of streams.
@@ -130,7 +130,7 @@ pub struct StreamStats {
     pub crowded_cuts: Counter,
     /// Streams ended because the client sent too much.
     pub input_cuts: Counter,
-    /// From the news of a change to the last wake-up, in one series.
+    /// From the beginning of a walk to the last write, in one series.
     pub fan_out: Durations,
 }
 

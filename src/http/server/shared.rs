@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 
-use crate::http::connection::backpressure::Backpressure;
+use crate::http::connection::backpressure::{Backpressure, Cut};
 use crate::http::message::request::Peer;
 use crate::http::serve::{HttpSettings, Serve};
 use crate::http::server::connection_table::ConnectionTable;
+use crate::http::server::handover::Mailboxes;
 use crate::http::server::places::{Place, PlaceLimits, Places, Streams};
 use crate::ops::counter::DurationCounts;
 use crate::ops::{Counter, Durations, RefusalLines, Sharded};
@@ -23,10 +24,12 @@ pub struct Shared<S> {
     pub slots: Arc<ConnectionTable>,
     pub stats: HttpStats,
     /// Output that clients have not read yet.
-    pub unread: Backpressure,
+    pub unread: Arc<Backpressure>,
     /// Open connections by client network.
     places: Arc<Places>,
     pub streams: Streams,
+    /// The threads that write streams.
+    pub(crate) mailboxes: Mailboxes,
     pub(crate) draining: AtomicBool,
     /// The drain is over: a connection that still waits for a slot is dropped.
     pub(crate) ended: AtomicBool,
@@ -42,9 +45,10 @@ impl<S: Serve> Shared<S> {
             settings: ArcSwap::from_pointee(settings.clone()),
             generation: AtomicU64::new(0),
             slots,
-            unread: Backpressure::default(),
+            unread: Arc::default(),
             places: Arc::default(),
             streams: Streams::default(),
+            mailboxes: Mailboxes::default(),
             draining: AtomicBool::new(false),
             ended: AtomicBool::new(false),
             accepting: AtomicBool::new(true),
@@ -89,6 +93,15 @@ impl<S> Shared<S> {
 
     pub(crate) fn draining(&self) -> &AtomicBool {
         &self.draining
+    }
+
+    /// Counts and logs a connection that was cut off with so much unread output.
+    pub(crate) fn count_cut(&self, why: Cut, unread_bytes: usize) {
+        match why {
+            Cut::Slow => self.stats.write_timeouts.increment(),
+            Cut::Crowded => self.stats.unread_cuts.increment(),
+        }
+        self.unread.log_cut(why, unread_bytes, self.slots.now_ms());
     }
 
     /// Counts a connection of `peer`; `None` if its network is at the limit.
