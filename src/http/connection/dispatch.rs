@@ -147,11 +147,13 @@ impl<S: Serve> Connection<S> {
         self.renew_settings();
         let mut buffers = Buffers::take(self.settings.head_bytes_max);
         let carried = self.carry.len();
-        buffers.input[..carried].copy_from_slice(&self.carry);
-        buffers.arrived(carried);
-        // Carried input may be the beginning of a body.
-        buffers.holds_body = carried > 0;
-        self.carry = Zeroizing::default();
+        if carried > 0 {
+            buffers.input[..carried].copy_from_slice(&self.carry);
+            buffers.arrived(carried);
+            // Carried input may be the beginning of a body.
+            buffers.holds_body = true;
+            self.carry = Zeroizing::default();
+        }
         if need_input {
             match self.read(&mut buffers) {
                 Read::Some => {}
