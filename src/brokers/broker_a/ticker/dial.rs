@@ -88,7 +88,7 @@ impl Dialer {
     }
 
     /// A stream to the endpoint. Its reads have the deadline of the upgrade until
-    /// [`Timed::read_within`] sets another.
+    /// [`Timed::allow_for_ms`] sets another.
     pub(super) fn dial(&self, endpoint: &Endpoint) -> Result<Stream<Timed>, Reason> {
         let tcp = connect(&addresses(&self.names, endpoint, NAME_TIMEOUT_MS)?)?;
         let mut timed = Timed::new(tcp, &self.timer).with_write_timeout(WRITE_TIMEOUT);
