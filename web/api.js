@@ -1,10 +1,19 @@
 // Calls of the API, the session, and the server's clock. The only module that fetches.
 import { text } from './text.js';
 
+/** What is shown of a refusal begins like a sentence. */
+const sentence = (words) => words && words.charAt(0).toUpperCase() + words.slice(1);
+
+/** Of an answer without words, as a proxy gives one while the service restarts. */
+function wordsOf(status) {
+  if (status === 0) return text.problem.offline;
+  return [502, 503, 504].includes(status) ? text.problem.away(status) : text.problem.unknown(status);
+}
+
 /** An answer that is not a success, or none at all (status 0). */
 export class Problem extends Error {
   constructor(status, body, retryS) {
-    super(body?.detail ?? (status === 0 ? text.problem.offline : text.problem.unknown(status)));
+    super(sentence(body?.detail) ?? wordsOf(status));
     this.status = status;
     /** @type {string} */
     this.code = body?.code ?? (status === 0 ? 'offline' : 'unknown');
@@ -12,6 +21,11 @@ export class Problem extends Error {
     this.errors = body?.errors ?? [];
     /** Seconds after which another attempt makes sense. */
     this.retryS = retryS;
+  }
+
+  /** The same may be accepted later; nothing that was typed is at fault. */
+  get passes() {
+    return [0, 429, 502, 503, 504].includes(this.status);
   }
 }
 
@@ -43,7 +57,7 @@ export async function call(path, options = {}) {
   const asked = performance.now();
   const late = AbortSignal.timeout(timeoutMs);
   let answer;
-  let document = null;
+  let answered = null;
   try {
     answer = await fetch(path, {
       method,
@@ -53,25 +67,28 @@ export async function call(path, options = {}) {
       cache: isPrivate(path) ? 'no-store' : 'no-cache',
       signal: signal ? AbortSignal.any([signal, late]) : late,
     });
-    if (raw && answer.ok) document = await answer.text();
-    else if (answer.headers.get('content-type')?.includes('json')) document = await answer.json();
+    if (raw && answer.ok) answered = await answer.text();
+    else if (answer.headers.get('content-type')?.includes('json')) answered = await answer.json();
   } catch (error) {
     if (signal?.aborted) throw error;
     throw new Problem(0, null, null);
   }
   // After a machine slept, an answer that waited with it says nothing about now.
   if (performance.now() - asked < 5_000) readClock(answer);
-  if (answer.ok || accept.includes(answer.status)) return document;
+  if (answer.ok || accept.includes(answer.status)) return answered;
   const retry = Number(answer.headers.get('retry-after'));
-  const problem = new Problem(answer.status, document, retry > 0 ? retry : null);
+  const problem = new Problem(answer.status, answered, retry > 0 ? retry : null);
   const ended = ['token_missing', 'token_invalid', 'account_disabled'].includes(problem.code);
   if (ended && session.user) setSession({ ...session, user: null, expires_at: null });
   throw problem;
 }
 
 function isPrivate(path) {
-  return path.startsWith('/api/auth') || path.startsWith('/api/journal') ||
-    (path.startsWith('/api/portfolio') && !path.startsWith('/api/portfolio/live-prices'));
+  return (
+    path.startsWith('/api/auth') ||
+    path.startsWith('/api/journal') ||
+    (path.startsWith('/api/portfolio') && !path.startsWith('/api/portfolio/live-prices'))
+  );
 }
 
 /**
@@ -87,7 +104,13 @@ export function withQuery(path, query) {
 
 /** @type {Session} */
 export let session = {
-  user: null, expires_at: null, registration: 'closed', version: null, web: null, login_pages: null, known: false,
+  user: null,
+  expires_at: null,
+  registration: 'closed',
+  version: null,
+  web: null,
+  login_pages: null,
+  known: false,
 };
 
 /** @type {Set<() => void>} */
@@ -95,7 +118,9 @@ const watchers = new Set();
 /** Calls `changed` whenever who is logged in, or the server's version, has changed. */
 export const onSession = (changed) => {
   watchers.add(changed);
-  return () => { watchers.delete(changed); };
+  return () => {
+    watchers.delete(changed);
+  };
 };
 
 function setSession(next) {

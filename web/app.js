@@ -1,15 +1,30 @@
 // The frame: which page is shown, who is logged in, and what stands around every page.
 import { askSession, onSession, session } from './api.js';
 import * as live from './live.js';
+import { start as startPlaces } from './places.js';
+import { start as startReasons } from './reasons.js';
 import { start as startStrip } from './strip.js';
 import { text } from './text.js';
-import { attr, button, h, put, say } from './view.js';
+import { attr, button, h, put, say, skeleton } from './view.js';
 
 /** Path and module of each page. @type {{ [path: string]: string }} */
 const PAGES = {
-  '/': 'market', '/watch': 'watch', '/login': 'login', '/portfolio': 'portfolio', '/portfolio/sync/a': 'sync', '/portfolio/sync/b': 'sync',
-  '/trend': 'trend', '/signals': 'signals', '/journal': 'journal', '/account': 'account', '/status': 'status', '/api': 'api',
+  '/': 'market',
+  '/watch': 'watch',
+  '/login': 'login',
+  '/portfolio': 'portfolio',
+  '/portfolio/sync/a': 'sync',
+  '/portfolio/sync/b': 'sync',
+  '/trend': 'trend',
+  '/signals': 'signals',
+  '/journal': 'journal',
+  '/account': 'account',
+  '/status': 'status',
+  '/api': 'api',
 };
+/** The page of a symbol has it in its path. */
+const SYMBOLS = '/s/';
+const nameOf = (path) => (path.startsWith(SYMBOLS) ? 'symbol' : PAGES[path]);
 const PRIVATE = ['portfolio', 'sync', 'trend', 'journal', 'account'];
 
 /** @type {(id: string) => any} */
@@ -28,27 +43,36 @@ function announce(words) {
 }
 
 function go(path) {
+  places.leave();
   history.pushState(null, '', path);
   render(true);
 }
 
 function markNavigation() {
   const path = location.pathname;
-  for (const link of document.querySelectorAll('header nav a')) {
+  for (const link of document.querySelectorAll('header nav a, #more a')) {
     const to = link.getAttribute('href') ?? '';
     const here = to === '/' ? path === '/' : path === to || path.startsWith(`${to}/`);
     attr(link, 'aria-current', here ? 'page' : null);
   }
+  attr(byId('more-pages'), 'data-here', document.querySelector('#more [aria-current]') ? 'true' : null);
+  if (byId('more').matches(':popover-open')) byId('more').hidePopover();
 }
 
-async function render(moved) {
+async function render(moved, backTo = 0) {
   const mine = ++turn;
+  // A page with a slash behind it is that page.
+  const bare = location.pathname.replace(/\/+$/, '');
+  if (bare !== location.pathname && nameOf(bare)) history.replaceState(history.state, '', bare + location.search);
   const path = location.pathname;
   markNavigation();
-  const name = PAGES[path];
+  const name = nameOf(path);
   const needsLogin = PRIVATE.includes(name) && !session.user;
   // Whether somebody is logged in is known soon; until then a private page waits.
-  if (needsLogin && !session.known) return;
+  if (needsLogin && !session.known) {
+    await waitForSession(name);
+    return;
+  }
   shownPath = path;
   /** @type {Page | null} */
   const page = name ? await import(`./pages/${needsLogin ? 'login' : name}.js`).catch(() => null) : missing;
@@ -59,12 +83,28 @@ async function render(moved) {
   main.replaceChildren();
   main.className = '';
   shownTo = session.user?.id ?? null;
-  if (!page) { notLoaded(); return; }
-  document.title = `${page.title} · bhav`;
+  if (!page) {
+    notLoaded();
+    return;
+  }
+  const { title } = page;
+  document.title = `${typeof title === 'function' ? title(path) : title} · bhav`;
   leave = page.show({ main, path, go, announce });
+  places.arrive(backTo);
   if (!moved) return;
-  scrollTo(0, 0);
   main.focus({ preventScroll: true });
+}
+
+/** The heading of a private page, and why it waits. */
+async function waitForSession(name) {
+  const wait = h('div', null, skeleton(6));
+  main.className = ['sync', 'account'].includes(name) ? 'narrow' : '';
+  put(main, h('h1', null, text.app.titles[name]), wait);
+  const failed = await askSession().then(
+    () => null,
+    (problem) => problem,
+  );
+  if (failed && wait.isConnected) put(wait, h('p', { class: 'problem', role: 'alert' }, text.app.away));
 }
 
 function notLoaded() {
@@ -77,12 +117,19 @@ function notLoaded() {
 /** @type {Page} */
 const missing = {
   title: text.app.missing,
-  show: ({ main: into }) => put(into, h('h1', null, text.app.missing), h('p', null, h('a', { href: '/' }, text.app.toMarket))),
+  show: ({ main: into }) =>
+    put(
+      into,
+      h('h1', null, text.app.missing),
+      h('p', null, text.app.missingWhy),
+      h('p', null, h('a', { href: '/' }, text.app.toMarket)),
+    ),
 };
 
 /** Links of this site change the page without loading it again. */
 function onClick(event) {
-  if (event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+  if (event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey)
+    return;
   const link = event.target instanceof Element ? event.target.closest('a') : null;
   const to = link?.getAttribute('href') ?? '';
   if (!to.startsWith('/') || to.startsWith('/api/') || link?.hasAttribute('download') || link?.target) return;
@@ -95,7 +142,17 @@ function onSessionChange() {
   const user = session.user?.id ?? null;
   const isNew = session.known && session.web !== null && session.web !== ownVersion;
   const update = byId('update');
-  if (isNew && update.hidden) put(update, h('p', null, text.app.newVersion, ' ', button(text.app.reload, () => location.reload())));
+  if (isNew && update.hidden)
+    put(
+      update,
+      h(
+        'p',
+        null,
+        text.app.newVersion,
+        ' ',
+        button(text.app.reload, () => location.reload()),
+      ),
+    );
   update.hidden = !isNew;
   if (session.version) say(byId('version'), `bhav ${session.version} ·`);
   if (user !== shownTo || shownPath !== location.pathname) render(false);
@@ -108,9 +165,9 @@ function findSession() {
 
 onSession(onSessionChange);
 document.addEventListener('click', onClick);
-addEventListener('popstate', () => {
+addEventListener('popstate', (event) => {
   // A jump within a page, such as the skip link's, draws nothing anew.
-  if (location.pathname !== shownPath) render(true);
+  if (location.pathname !== shownPath) render(true, event.state?.y ?? 0);
 });
 addEventListener('pageshow', (event) => {
   if (!event.persisted) return;
@@ -121,9 +178,32 @@ addEventListener('pageshow', (event) => {
 document.addEventListener('visibilitychange', () => {
   if (document.visibilityState === 'visible') askSession().catch(() => {});
 });
-startStrip({ tools: byId('tools'), strip: byId('strip'), banner: byId('banner'), announce });
+const places = startPlaces(main);
+startReasons(byId('reason'));
+startStrip({ tools: byId('tools'), strip: byId('strip'), banner: byId('banner'), announce, find });
+/** The search and the list of keys come when they are asked for. */
+async function find(what = 'search') {
+  const { open } = await import('./find.js');
+  open(what, go);
+}
+document.addEventListener('keydown', (event) => {
+  const at = event.target instanceof Element ? event.target : null;
+  if (
+    event.defaultPrevented ||
+    event.ctrlKey ||
+    event.metaKey ||
+    event.altKey ||
+    at?.closest('input, textarea, select, dialog')
+  )
+    return;
+  if (event.key !== '/' && event.key !== '?') return;
+  event.preventDefault();
+  find(event.key === '/' ? 'search' : 'keys');
+});
 findSession();
 // The page chooses its symbols first, so that one stream is opened and not two.
 render(false).finally(live.start);
 // Answers set the strip's clock.
-setInterval(() => { if (document.visibilityState === 'visible') askSession().catch(() => {}); }, 600_000);
+setInterval(() => {
+  if (document.visibilityState === 'visible') askSession().catch(() => {});
+}, 600_000);

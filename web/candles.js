@@ -1,97 +1,153 @@
-// The candles of a symbol: ranges, a cursor that the keyboard moves, and the same as a table.
+// The candles of a symbol: ranges, a cursor, and the same as a table.
 import { call, withQuery } from './api.js';
-import { candles as chart, fit } from './chart.js';
+import { candles as chart } from './candle-chart.js';
+import { explore } from './chart.js';
 import { figure, simulated } from './figures.js';
 import { count, day, price } from './format.js';
 import { csvButton, table } from './table.js';
 import { text } from './text.js';
-import { attr, button, h, put, say, skeleton } from './view.js';
+import { candles as t } from './text/candles.js';
+import { attr, button, h, memo, pieces, put, skeleton } from './view.js';
 
-const t = text.candles;
-// Trading days of a month, a quarter, half a year, a year, and all that is stored.
-const RANGES = /** @type {const} */ ([['1m', 22], ['3m', 65], ['6m', 128], ['1y', 250], ['all', 600]]);
+/** Trading days of each range; the last is all that is stored. @type {[string, number][]} */
+const RANGES = [
+  ['1M', 22],
+  ['3M', 65],
+  ['6M', 128],
+  ['1Y', 250],
+  ['max', 600],
+];
 
-export function showCandles(into, symbol) {
-  let days = 65;
-  let turn = 0;
+const YEAR = 250;
+
+/** `loaded` is told the candles of a year, newest last; the returned `last` draws the price of now. */
+export function showCandles(into, symbol, loaded = (_list) => {}) {
+  let days = 128;
+  let isOver = false;
+  /** @type {Answer<'/api/market/candles'> | null} */
+  let answer = null;
+  /** @type {number | null} */
+  let last = null;
   /** @type {(() => void) | undefined} */
-  let endFit;
-  const picture = h('div', { class: 'picture' }, skeleton(8));
+  let end;
+  const picture = h('div', { class: 'picture' }, skeleton(7));
   const readout = h('p', { class: 'readout', role: 'status' }, '\u00a0');
-  const own = h('input', { type: 'number', min: '5', max: '600', value: String(days), inputmode: 'numeric' });
-  const marks = h('span', null);
+  const marks = h('span', { class: 'marks' });
   const rows = table({
-    name: 'candles', caption: t.caption(symbol), key: (candle) => candle.date, sorted: '-date',
+    name: 'candles',
+    caption: t.caption(symbol),
+    plain: true,
+    key: (candle) => candle.date,
+    sorted: '-date',
     columns: [
       { of: 'date', label: t.date, show: (c) => day(c.date) },
       ...['open', 'high', 'low', 'close'].map((name) => figure(name, t[name], price, { sort: undefined })),
-      figure('volume', t.volume, count),
+      figure('volume', t.volume, count, { rank: 2 }),
     ],
   });
-  const asTable = h('details', null, h('summary', null, t.asTable), csvButton(rows.csv, `${symbol.replace(':', '-')}.csv`), rows.node);
+  const asTable = h(
+    'details',
+    { hidden: true },
+    h('summary', null, t.asTable),
+    csvButton(rows.csv, `${symbol.replace(':', '-')}.csv`),
+    rows.node,
+  );
   const ranges = RANGES.map(([label, n]) => button(label, () => choose(n), { 'aria-pressed': 'false' }));
-  own.addEventListener('change', () => choose(Math.min(600, Math.max(5, Math.round(Number(own.value)) || 65))));
-  put(into,
-    h('div', { class: 'title-row' }, h('h2', null, symbol, ' ', marks),
-      h('div', { class: 'filters no-print' }, h('div', { class: 'tabs small', role: 'group', 'aria-label': t.range }, ranges), h('label', null, t.own, ' ', own))),
-    picture, readout, asTable);
+  put(
+    into,
+    h(
+      'div',
+      { class: 'title-row' },
+      h('h2', null, t.title, ' ', marks),
+      h('div', { class: 'tabs small no-print', role: 'group', 'aria-label': t.range }, ranges),
+    ),
+    readout,
+    picture,
+    asTable,
+  );
 
-  const draw = (document) => {
-    const list = document.candles;
-    const [first, last] = [list[0], list[list.length - 1]];
-    put(marks, simulated(document.simulated), document.suspect && h('b', { class: 'mark delayed', title: t.suspectWhy }, t.suspect));
-    const sentence = t.sentence(symbol, count(list.length), day(first?.date), day(last?.date), price(last?.close));
-    rows.update(list);
+  const draw = () => {
+    if (!answer) return;
+    const list = answer.candles.slice(-days);
+    memo(marks, [answer.simulated, answer.suspect], () =>
+      put(
+        marks,
+        simulated(answer?.simulated),
+        answer?.suspect && pieces([{ text: t.suspect, kind: 'mark delayed', why: t.suspectWhy }]),
+      ),
+    );
     asTable.hidden = list.length === 0;
-    endFit?.();
-    if (list.length === 0) { put(picture, h('p', { class: 'empty' }, t.none)); say(readout, ''); return; }
-    let at = list.length - 1;
-    const stage = h('div', { class: 'stage', tabindex: '0', role: 'group', 'aria-label': t.keys });
-    /** @type {ReturnType<typeof chart>} */
-    let drawn = null;
-    const point = (next) => {
-      at = Math.max(0, Math.min(list.length - 1, next));
-      drawn?.point(at);
+    end?.();
+    if (list.length === 0) {
+      put(picture, h('p', { class: 'empty' }, t.none));
+      return;
+    }
+    rows.update(list);
+    const sentence = t.sentence(
+      symbol,
+      count(list.length),
+      day(list[0].date),
+      day(list[list.length - 1].date),
+      price(list[list.length - 1].close),
+    );
+    const told = (at) => {
       const c = list[at];
-      say(readout, t.readout(day(c.date), price(c.open), price(c.high), price(c.low), price(c.close), count(c.volume)));
+      put(
+        readout,
+        t
+          .readout(day(c.date), price(c.open), price(c.high), price(c.low), price(c.close), count(c.volume))
+          .map((words) => h('span', null, words, ' ')),
+      );
     };
-    stage.addEventListener('pointermove', (event) => { if (drawn) point(drawn.at(event)); });
-    stage.addEventListener('keydown', (event) => {
-      /** @type {{ [key: string]: number }} */
-      const to = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: list.length - 1, PageUp: at - 20, PageDown: at + 20 };
-      if (!(event.key in to)) return;
-      event.preventDefault();
-      point(to[event.key]);
-    });
-    put(picture, stage);
-    endFit = fit(stage, (width) => {
-      drawn = chart(list, sentence, width);
-      put(stage, drawn?.node);
-      point(at);
+    end = explore(picture, {
+      label: t.keys,
+      count: list.length,
+      told,
+      draw: (width) => ({ ...chart(list, { last, width }), sentence }),
     });
   };
   const load = async () => {
-    const mine = ++turn;
     try {
-      const document = await call(withQuery('/api/market/candles', { symbol, days }));
-      if (mine === turn) draw(document);
+      answer = await call(withQuery('/api/market/candles', { symbol, days: RANGES[RANGES.length - 1][1] }));
+      if (isOver) return;
+      loaded(answer.candles.slice(-YEAR));
+      draw();
     } catch (problem) {
-      if (mine !== turn) return;
-      asTable.hidden = true;
-      say(readout, '');
-      put(picture, h('p', { class: 'empty' }, problem.code === 'candles_not_found' ? t.notStored : problem.message, ' ',
-        problem.code === 'candles_not_found' ? null : button(text.app.again, load, { class: 'link' })));
+      if (isOver) return;
+      const isMissing = problem.code === 'candles_not_found';
+      put(
+        picture,
+        h(
+          'p',
+          { class: 'empty' },
+          isMissing ? t.notStored : problem.message,
+          ' ',
+          !isMissing && button(text.app.again, load, { class: 'link' }),
+        ),
+      );
     }
   };
   const choose = (n) => {
     days = n;
-    own.value = String(n);
     ranges.forEach((range, at) => attr(range, 'aria-pressed', String(RANGES[at][1] === n)));
-    load();
+    draw();
   };
   choose(days);
-  return () => {
-    turn = -1;
-    endFit?.();
+  load();
+  return {
+    /** The price of now: its line moves with it, where it has moved enough to be seen. */
+    last(now) {
+      const isFirst = last === null;
+      if (now === null || now === last) return;
+      const moved = isFirst || Math.abs(now - (last ?? now)) > Math.abs(now) * 0.0005;
+      if (!moved) return;
+      last = now;
+      // A cursor that somebody moves is not taken away.
+      if (!picture.matches(':hover, :focus-within')) draw();
+    },
+    end: () => {
+      isOver = true;
+      end?.();
+    },
   };
 }

@@ -5,21 +5,42 @@ import { attr, button, h, put, say, uid } from './view.js';
 /** A labelled field with room for its error. @param {any} wanted */
 export function field({ name, label, hint, secret, type, control, ...more }) {
   const id = uid(name);
-  const input = control ?? h(type === 'textarea' ? 'textarea' : 'input', {
-    name, type: type === 'textarea' ? null : secret ? 'password' : type ?? 'text', spellcheck: 'false', autocapitalize: 'off', ...more,
-  });
+  const input =
+    control ??
+    h(type === 'textarea' ? 'textarea' : 'input', {
+      name,
+      type: type === 'textarea' ? null : secret ? 'password' : (type ?? 'text'),
+      spellcheck: 'false',
+      autocapitalize: 'off',
+      ...more,
+    });
   input.id = id;
   const error = h('p', { class: 'field-error', id: `${id}-error` });
   const about = hint ? h('p', { class: 'hint', id: `${id}-hint` }, hint) : null;
   attr(input, 'aria-describedby', [hint && `${id}-hint`, `${id}-error`].filter(Boolean).join(' '));
-  const see = secret && button(text.form.show, () => {
-    const shown = input.type === 'text';
-    input.type = shown ? 'password' : 'text';
-    attr(see, 'aria-pressed', String(!shown));
-  }, { class: 'quiet see', 'aria-pressed': 'false', 'aria-controls': id, 'aria-describedby': `${id}-label` });
-  const node = h('div', { class: 'field' }, h('label', { for: id, id: `${id}-label` }, label), h('div', { class: 'with' }, input, see || null), about, error);
+  const see =
+    secret &&
+    button(
+      text.form.show,
+      () => {
+        const shown = input.type === 'text';
+        input.type = shown ? 'password' : 'text';
+        attr(see, 'aria-pressed', String(!shown));
+      },
+      { class: 'quiet see', 'aria-pressed': 'false', 'aria-controls': id, 'aria-describedby': `${id}-label` },
+    );
+  const node = h(
+    'div',
+    { class: 'field' },
+    h('label', { for: id, id: `${id}-label` }, label),
+    h('div', { class: 'with' }, input, see || null),
+    about,
+    error,
+  );
   return {
-    node, input, name,
+    node,
+    input,
+    name,
     fail(words) {
       say(error, words);
       attr(input, 'aria-invalid', words ? 'true' : null);
@@ -57,7 +78,10 @@ function countDown(place, words, seconds) {
     if (left > 0 && count.isConnected) say(count, text.form.again(left));
     else {
       clearInterval(timer);
-      if (count.isConnected) { put(place); place.hidden = true; }
+      if (count.isConnected) {
+        put(place);
+        place.hidden = true;
+      }
     }
   }, 250);
 }

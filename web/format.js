@@ -10,8 +10,6 @@ export const HIDDEN = '•••';
 
 /** A price that runs behind by more than this while the market trades is never shown as current. */
 export const FRESH_S = 60;
-/** Below ten lakh a compact figure would lose what people read: 99,999 became "1L". */
-const COMPACT_FROM = 1_000_000;
 
 const number = (options) => new Intl.NumberFormat(IN, { signDisplay: 'negative', ...options });
 const date = (options) => new Intl.DateTimeFormat(IN, { timeZone: ZONE, hourCycle: 'h23', ...options });
@@ -25,11 +23,13 @@ const formats = {
   signedPrice: number({ ...TWO, signDisplay: 'exceptZero' }),
   quantity: number({ maximumFractionDigits: 6 }),
   count: number({ maximumFractionDigits: 0 }),
+  points: number({ minimumFractionDigits: 1, maximumFractionDigits: 1, signDisplay: 'exceptZero' }),
   compact: number({ notation: 'compact', maximumFractionDigits: 2 }),
   time: date({ hour: '2-digit', minute: '2-digit', second: '2-digit' }),
   minute: date({ hour: '2-digit', minute: '2-digit' }),
   day: date({ day: 'numeric', month: 'short', year: 'numeric' }),
   shortDay: date({ day: 'numeric', month: 'short' }),
+  month: date({ month: 'short', year: 'numeric' }),
   weekday: date({ weekday: 'short', day: 'numeric', month: 'short' }),
   iso: new Intl.DateTimeFormat('en-CA', { timeZone: ZONE }),
 };
@@ -38,7 +38,10 @@ const formats = {
 
 export const isKnown = (value) => typeof value === 'number' && Number.isFinite(value);
 
-const known = (format) => (value) => (isKnown(value) ? format.format(value) : UNKNOWN);
+/** A minus as wide as the plus: beside figures a hyphen looks like a stroke. */
+const signed = (words) => words.replace('-', '\u2212');
+
+const known = (format) => (value) => (isKnown(value) ? signed(format.format(value)) : UNKNOWN);
 
 export const rupees = known(formats.rupees);
 /** +₹1,23,456.00: a change of money, whose sign is said. */
@@ -48,21 +51,21 @@ export const signedPrice = known(formats.signedPrice);
 /** Up to six decimals, as units of funds have. */
 export const quantity = known(formats.quantity);
 export const count = known(formats.count);
+/** A mark of an axis: without paise from a thousand on, where nobody reads them. */
+export const mark = (value) => (Math.abs(value) >= 1000 ? count(value) : price(value));
 
 /** A percentage with its sign: +0.42 %. */
-export const percent = (value) => (isKnown(value) ? `${formats.signedPrice.format(value)} %` : UNKNOWN);
+export const percent = (value) => (isKnown(value) ? `${signedPrice(value)} %` : UNKNOWN);
+
+/** A difference of two shares of one in points: +1.6 points. */
+export const points = (value) => (isKnown(value) ? `${signed(formats.points.format(value * 100))} points` : UNKNOWN);
 
 /** A share of one as percent: 0.5123 is 51.2 %. */
 export const share = (value) =>
   isKnown(value) ? `${number({ minimumFractionDigits: 1, maximumFractionDigits: 1 }).format(value * 100)} %` : UNKNOWN;
 
-/** ₹1.23Cr, and in full below ten lakh. */
-export function compactRupees(value) {
-  if (!isKnown(value)) return UNKNOWN;
-  if (Math.abs(value) < COMPACT_FROM) return rupees(value);
-  const sign = value < 0 ? '-' : '';
-  return `${sign}₹${formats.compact.format(Math.abs(value))}`;
-}
+/** A round figure of an axis, which loses nothing by being short: ₹5L. */
+export const axisRupees = (value) => signed(`${value < 0 ? '-' : ''}₹${formats.compact.format(Math.abs(value))}`);
 
 /** The mark before a change: colour is never alone. */
 export function arrow(value) {
@@ -94,6 +97,7 @@ export const time = moment(formats.time);
 export const minute = moment(formats.minute);
 export const day = moment(formats.day);
 export const shortDay = moment(formats.shortDay);
+export const month = moment(formats.month);
 export const weekday = moment(formats.weekday);
 export const isoDay = (at) => formats.iso.format(new Date(at));
 

@@ -1,16 +1,18 @@
 // Rows of holdings: merged by ISIN as the API merges them, or one for each broker.
 import { serverNow } from './api.js';
-import { ageMark, change, figure, secret } from './figures.js';
-import { HIDDEN, UNKNOWN, isKnown, moments, percent, price, quantity, rupees, signedRupees } from './format.js';
+import { ageMark, change, figure, known, moved, secret } from './figures.js';
+import { HIDDEN, isKnown, moments, percent, price, quantity, rupees, signedRupees } from './format.js';
 import { amountsHidden } from './prefs.js';
 import { text } from './text.js';
-import { attr, button, h, pieces } from './view.js';
-
-const t = text.portfolio;
+import { portfolio as t } from './text/portfolio.js';
+import { h, pathOf, pieces } from './view.js';
 
 export function byBroker(document) {
   return document.holdings.map((one) => ({
-    ...one, key: `${one.broker} ${one.exchange}:${one.tradingsymbol} ${one.isin}`, brokers: one.broker.toUpperCase(), parts: [one],
+    ...one,
+    key: `${one.broker} ${one.exchange}:${one.tradingsymbol} ${one.isin}`,
+    brokers: one.broker.toUpperCase(),
+    parts: [one],
     search: `${one.tradingsymbol} ${one.isin ?? ''} ${one.exchange}`.toLowerCase(),
   }));
 }
@@ -23,10 +25,20 @@ export function merged(document) {
     // The newest price of the parts is shown; nothing is computed from them here.
     const priced = [...parts].filter((part) => part.as_of).sort((a, b) => (a.as_of < b.as_of ? 1 : -1))[0] ?? {};
     return {
-      ...row, key: row.isin, parts, exchange: parts[0]?.exchange, brokers: [...new Set(parts.map((part) => part.broker.toUpperCase()))].join('+'),
-      last_price: priced.last_price ?? null, as_of: priced.as_of ?? null, stale: priced.stale, delay_s: priced.delay_s,
+      ...row,
+      key: row.isin,
+      parts,
+      exchange: parts[0]?.exchange,
+      brokers: [...new Set(parts.map((part) => part.broker.toUpperCase()))].join('+'),
+      last_price: priced.last_price ?? null,
+      as_of: priced.as_of ?? null,
+      stale: priced.stale,
+      delay_s: priced.delay_s,
       simulated: parts.length > 0 && parts.every((part) => part.simulated),
-      search: parts.map((part) => `${part.tradingsymbol} ${part.isin ?? ''} ${part.exchange}`).join(' ').toLowerCase(),
+      search: parts
+        .map((part) => `${part.tradingsymbol} ${part.isin ?? ''} ${part.exchange}`)
+        .join(' ')
+        .toLowerCase(),
     };
   });
   // Merged by the API is what stands at both brokers; the rest is a row as it is.
@@ -45,7 +57,9 @@ function marks(row) {
     ['delayed', t.marks.action, t.why.action, some(row, (part) => part.corporate_action)],
     ['note', t.marks.disputed, t.why.disputed, some(row, (part) => part.disputed_quantity)],
   ];
-  return found.filter(([, , , there]) => there).flatMap(([kind, words, why]) => [' ', { text: words, kind: `mark ${kind}`, title: why }]);
+  return found
+    .filter(([, , , there]) => there)
+    .flatMap(([kind, words, why]) => [' ', { text: words, kind: `mark ${kind}`, why }]);
 }
 
 /** Settled, not yet delivered, pledged, funded. */
@@ -60,49 +74,115 @@ function quantities(row) {
 }
 
 function lastPrice(row) {
-  if (row.last_price === null) return [{ text: '–', title: t.noPrice }];
-  const when = row.as_of ? t.priceOf(moments(row.as_of, serverNow())) : undefined;
-  return [{ text: price(row.last_price), title: when }, ...ageMark(row)];
+  if (row.last_price === null) return [{ text: '–', why: t.noPrice }];
+  const when = row.as_of ? moments(row.as_of, serverNow()) : '';
+  // Nobody lists the code of an unresolved holding, so no feed will ever have a newer price.
+  const isOfSync = some(row, (part) => part.unresolved) && when;
+  return [
+    { text: price(row.last_price), title: when ? t.priceOf(when) : undefined },
+    ...(isOfSync ? [' ', { text: t.fromSync(when), kind: 'mark' }] : ageMark(row)),
+  ];
 }
 
 /** An amount of money, or a figure from which one could be told. */
-const amount = (of, label, format, why, more) =>
-  figure(of, label, (value) => ({ text: secret(format)(value), title: isKnown(value) ? undefined : why }), more);
+const amount = (of, label, format, why, more) => figure(of, label, (value) => known(value, secret(format), why), more);
 
 const LIVE = { live: true };
+/** Shown on a phone by a column of the phone's own. */
+const TOLD = 'told';
+const money = secret(signedRupees);
 
 export function holdingColumns() {
   return [
     {
-      key: 'name', of: 'tradingsymbol', label: t.instrument, wide: true, control: opener,
-      show: (row) => [{ text: row.tradingsymbol, kind: 'symbol' }, ' ', { text: t.at(row.exchange ?? '', row.brokers), kind: 'muted' }, ...marks(row)],
+      key: 'name',
+      of: 'tradingsymbol',
+      label: t.instrument,
+      wide: true,
+      at: 'a',
+      show: (row) => [nameOf(row), ' ', { text: t.at(row.exchange ?? '', row.brokers), kind: 'muted' }, ...marks(row)],
     },
-    { of: 'quantity', label: t.quantity, hint: t.quantityHint, number: true, show: quantities },
-    amount('average_price', t.average, price, t.noCost),
-    { of: 'last_price', label: t.last, number: true, live: true, show: lastPrice },
-    amount('invested', t.invested, rupees, t.noCost),
-    amount('current_value', t.value, rupees, t.noPrice, LIVE),
-    change('pnl', t.pnl, secret(signedRupees), t.noCost, LIVE),
-    change('pnl_pct', t.pnlPct, percent, t.noCost, LIVE),
-    change('day_change_pct', t.dayPct, percent, t.noClose, { ...LIVE, hint: t.dayHint }),
-    figure('share_pct', t.share, (value) => (isKnown(value) ? percent(value).replace('+', '') : { text: UNKNOWN, title: t.noPrice }), { hint: t.shareHint }),
+    {
+      key: 'lot',
+      label: t.quantity,
+      phone: true,
+      at: 'c',
+      show: (row) =>
+        amountsHidden()
+          ? HIDDEN
+          : isKnown(row.average_price)
+            ? t.lot(quantity(row.quantity), price(row.average_price))
+            : t.shares(quantity(row.quantity)),
+    },
+    { of: 'quantity', label: t.quantity, hint: t.quantityHint, number: true, at: TOLD, show: quantities },
+    amount('average_price', t.average, price, t.noCost, { rank: 3, at: TOLD }),
+    { of: 'last_price', label: t.last, number: true, live: true, at: 'e', show: lastPrice },
+    amount('invested', t.invested, rupees, t.noCost, { rank: 3 }),
+    amount('current_value', t.value, rupees, t.noPrice, { ...LIVE, at: 'b' }),
+    change('pnl', t.pnl, money, t.noCost, { ...LIVE, at: TOLD }),
+    change('pnl_pct', t.pnlPct, percent, t.noCost, { ...LIVE, rank: 2, at: TOLD }),
+    { key: 'gained', label: t.pnl, phone: true, live: true, at: 'd', show: gained },
+    change('day_change_pct', t.dayPct, percent, t.noClose, { ...LIVE, hint: t.dayHint, at: TOLD }),
+    {
+      key: 'today',
+      label: t.today,
+      phone: true,
+      live: true,
+      at: 'f',
+      show: (row) => [{ text: `${t.today} `, kind: 'muted' }, moved(row.day_change_pct, percent, t.noClose)],
+    },
+    // In the file alone: what an adviser or another program knows a share by.
+    ...csvOnly,
+    figure('share_pct', t.share, (value) => known(value, (it) => percent(it).replace('+', ''), t.noPrice), {
+      hint: t.shareHint,
+      rank: 3,
+    }),
   ];
 }
 
-function opener(current, toggle) {
-  const node = button('▸', () => toggle(node), { class: 'opener', 'aria-expanded': 'false' });
-  attr(node, 'aria-label', t.open(current().tradingsymbol));
-  return node;
-}
+const csvOnly = [
+  { key: 'isin', label: 'ISIN', csv: (row) => row.isin },
+  { key: 'exchange', label: t.exchange, csv: (row) => row.exchange },
+  { key: 'brokers', label: t.brokers, csv: (row) => row.brokers },
+  { key: 'as_of', label: t.priceTime, csv: (row) => row.as_of },
+].map((column) => ({ ...column, fileOnly: true }));
+
+/** Its page, where a list of instruments has its code. */
+const nameOf = (row) =>
+  row.parts[0]?.unresolved
+    ? { text: row.tradingsymbol, kind: 'symbol' }
+    : { text: row.tradingsymbol, kind: 'symbol', href: pathOf(`${row.exchange}:${row.tradingsymbol}`) };
+
+const gained = (row) =>
+  isKnown(row.pnl) ? [moved(row.pnl, money), ' ', moved(row.pnl_pct, percent)] : [moved(null, money, t.noCost)];
 
 /** What a merged row is made of. */
 export function partsOf(row) {
-  return h('ul', { class: 'parts' }, row.parts.map((part) => h('li', null,
-    h('b', null, t.broker[part.broker]), h('span', null, `${part.exchange}:${part.tradingsymbol}`),
-    h('span', null, t.quantity, ' ', pieces(quantities({ ...part, parts: [part] }))),
-    h('span', null, `${t.average} ${secret(price)(part.average_price)}`),
-    h('span', null, `${t.last} ${price(part.last_price)}`, part.source && ` (${text.source[part.source] ?? part.source})`, part.as_of && `, ${moments(part.as_of, serverNow())}`),
-    h('span', null, `${t.value} ${secret(rupees)(part.current_value)}`),
-    part.known_cost && h('span', null, t.knownCost(quantity(part.known_cost.quantity), secret(rupees)(part.known_cost.cost))),
-    part.broker_pnl !== null && part.broker_pnl !== part.pnl && h('span', null, t.brokerSays(secret(signedRupees)(part.broker_pnl))))));
+  return h(
+    'ul',
+    { class: 'parts' },
+    row.parts.map((part) =>
+      h(
+        'li',
+        null,
+        h('b', null, t.broker[part.broker]),
+        h('span', null, `${part.exchange}:${part.tradingsymbol}`),
+        h('span', null, t.quantity, ' ', pieces(quantities({ ...part, parts: [part] }))),
+        h('span', null, `${t.average} ${secret(price)(part.average_price)}`),
+        h(
+          'span',
+          null,
+          `${t.last} ${price(part.last_price)}`,
+          part.source && ` (${text.source[part.source] ?? part.source})`,
+          part.as_of && `, ${moments(part.as_of, serverNow())}`,
+        ),
+        h('span', null, `${t.value} ${secret(rupees)(part.current_value)}`),
+        part.known_cost &&
+          h('span', null, t.knownCost(quantity(part.known_cost.quantity), secret(rupees)(part.known_cost.cost))),
+        part.broker_pnl !== null &&
+          part.broker_pnl !== part.pnl &&
+          h('span', null, t.brokerSays(secret(signedRupees)(part.broker_pnl))),
+      ),
+    ),
+  );
 }

@@ -1,12 +1,11 @@
 // The form of a journal entry. What is typed is kept until it is saved.
 import { call, serverNow } from './api.js';
 import { combobox } from './combobox.js';
+import { ask } from './dialog.js';
 import { field, onSubmit, problemPlace } from './form.js';
 import { isoDay } from './format.js';
-import { text } from './text.js';
+import { journal as t } from './text/journal.js';
 import { button, h } from './view.js';
-
-const t = text.journal;
 
 /** @type {{ entry: any, values: { [name: string]: string } } | null} */
 let draft = null;
@@ -19,12 +18,23 @@ export function entryForm(entry, then) {
   const id = entry?.id ?? null;
   const typed = draft && (draft.entry?.id ?? null) === id ? draft?.values : undefined;
   const value = (name, first) => typed?.[name] ?? String(entry?.[name] ?? first ?? '');
-  const side = h('select', { name: 'side' }, Object.entries(t.sides).map(([name, label]) => h('option', { value: name }, label)));
+  const side = h(
+    'select',
+    { name: 'side' },
+    Object.entries(t.sides).map(([name, label]) => h('option', { value: name }, label)),
+  );
   side.value = value('side', 'buy');
   const symbol = combobox({ name: 'symbol', value: value('symbol', ''), choose: () => {} });
   const today = Number.isNaN(serverNow()) ? '' : isoDay(serverNow());
   const fields = [
-    field({ name: 'traded_on', label: t.date, type: 'date', value: value('traded_on', today), max: today, required: true }),
+    field({
+      name: 'traded_on',
+      label: t.date,
+      type: 'date',
+      value: value('traded_on', today),
+      max: today,
+      required: true,
+    }),
     field({ name: 'symbol', label: t.symbol, hint: t.symbolHint, control: symbol.input, required: true }),
     field({ name: 'side', label: t.side, control: side }),
     field({ name: 'quantity', label: t.quantity, inputmode: 'decimal', value: value('quantity', ''), required: true }),
@@ -36,16 +46,40 @@ export function entryForm(entry, then) {
   ];
   fields[1].node.querySelector('.with')?.append(symbol.list);
   const problem = problemPlace();
-  const form = h('form', { class: 'panel entry', method: 'post', novalidate: true },
-    h('h2', null, id === null ? t.add : t.edit), h('div', { class: 'grid-fields' }, fields.map(({ node }) => node)), problem,
-    h('p', { class: 'actions' }, h('button', { type: 'submit', class: 'primary' }, t.save), ' ',
-      button(t.cancel, () => { draft = null; then.close(); })));
+  const form = h(
+    'form',
+    { class: 'panel entry', method: 'post', novalidate: true },
+    h('h2', null, id === null ? t.add : t.edit),
+    h(
+      'div',
+      { class: 'grid-fields' },
+      fields.map(({ node }) => node),
+    ),
+    problem,
+    h(
+      'p',
+      { class: 'actions' },
+      h('button', { type: 'submit', class: 'primary' }, t.save),
+      ' ',
+      button(t.cancel, () => close()),
+    ),
+  );
+
+  /** What was typed is thrown away only by who says so. */
+  const close = async () => {
+    if (draft && !(await ask(t.discard, t.discardYes, t.discardNo))) return;
+    draft = null;
+    then.close();
+  };
 
   form.addEventListener('input', () => {
     draft = { entry, values: Object.fromEntries(fields.map(({ name, input }) => [name, input.value])) };
   });
   form.addEventListener('keydown', (event) => {
-    if (event.key === 'Escape' && !event.defaultPrevented) { draft = null; then.close(); }
+    if (event.key === 'Escape' && !event.defaultPrevented) {
+      event.preventDefault();
+      close();
+    }
   });
   onSubmit(form, fields, problem, async () => {
     const { body, wrong } = bodyOf(fields);
@@ -68,11 +102,18 @@ function bodyOf(fields) {
       if (typed === '' && name === 'fees') continue;
       // People type 1,23,456.50.
       const number = Number(typed.replaceAll(',', ''));
-      if (typed === '' || !Number.isFinite(number)) errors.push({ field: name, message: t.notNumber });
+      if (typed === '') errors.push({ field: name, message: t.required });
+      else if (!Number.isFinite(number)) errors.push({ field: name, message: t.notNumber });
       body[name] = number;
-    } else if (name === 'tags') body.tags = typed.split(',').map((tag) => tag.trim()).filter(Boolean);
-    else if (name === 'symbol') body.symbol = typed.toUpperCase();
-    else if (typed !== '' || name === 'traded_on') body[name] = typed;
+    } else if (name === 'tags')
+      body.tags = typed
+        .split(',')
+        .map((tag) => tag.trim())
+        .filter(Boolean);
+    else if (name === 'symbol') {
+      if (typed === '') errors.push({ field: name, message: t.required });
+      body.symbol = typed.toUpperCase();
+    } else if (typed !== '' || name === 'traded_on') body[name] = typed;
   }
   return { body, wrong: errors.length ? { errors, message: '', retryS: null } : null };
 }

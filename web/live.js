@@ -1,9 +1,12 @@
 // One stream a tab while it is looked at; polling where none can be had.
 import { call, serverNow, withQuery } from './api.js';
+import { span } from './format.js';
+import { text } from './text.js';
 
 const SILENT_MS = 45_000; // the server says something every 15 s
 const HIDDEN_MS = 30_000; // a tab that nobody looks at gives its connection back
 const POLL_MS = 15_000;
+const LOOK_MS = 4_000; // a line that broke: whether the service is there at all
 const FIRST_MS = 3_000;
 const RETRY_MS = { first: 5_000, most: 120_000 };
 const RENDER_MS = 1_000; // at most one change of the page a second
@@ -16,7 +19,9 @@ const changed = new Set();
 
 // All tabs share six connections: whoever opens a stream takes those of hidden tabs.
 const tabs = new BroadcastChannel('streams');
-tabs.onmessage = () => { if (document.visibilityState === 'hidden') close(); };
+tabs.onmessage = () => {
+  if (document.visibilityState === 'hidden') close();
+};
 
 /** @type {EventSource | null} */
 let source = null;
@@ -41,7 +46,9 @@ export function on(topic, run) {
   const set = subscribers.get(topic) ?? new Set();
   subscribers.set(topic, set.add(run));
   if (values.has(topic)) run(values.get(topic));
-  return () => { set.delete(run); };
+  return () => {
+    set.delete(run);
+  };
 }
 
 function note(topic, value) {
@@ -68,7 +75,8 @@ function setLine(line) {
 function heard() {
   heardAt = performance.now();
   retryMs = RETRY_MS.first;
-  clearTimeout(polling);
+  // Without a snapshot polling goes on: its answer says why there is none.
+  if (values.has('snapshot')) clearTimeout(polling);
   setLine('live');
 }
 
@@ -96,17 +104,27 @@ function open() {
   source = mine;
   mine.addEventListener('beat', heard);
   mine.addEventListener('snapshot', (event) => {
-    heard();
     tag = event.lastEventId;
     note('snapshot', JSON.parse(event.data));
+    heard();
   });
-  mine.addEventListener('quotes', (event) => { heard(); takeQuotes(JSON.parse(event.data)); });
-  mine.addEventListener('open', heard);
+  mine.addEventListener('quotes', (event) => {
+    heard();
+    takeQuotes(JSON.parse(event.data));
+  });
+  // A proxy may hold back what comes, so an open line is not yet a live one.
+  mine.addEventListener('open', () => {
+    heardAt = performance.now();
+  });
   mine.onerror = () => {
     if (mine !== source) return;
     // State 0 connects again by itself; state 2, after an answer other than 200, never.
     if (mine.readyState === EventSource.CLOSED) fallBack();
-    else if (values.get('line') === 'live') setLine('connecting');
+    else if (values.get('line') === 'live') {
+      setLine('connecting');
+      clearTimeout(polling);
+      polling = setTimeout(poll, LOOK_MS);
+    }
   };
 }
 
@@ -124,15 +142,32 @@ async function poll() {
   polling = setTimeout(poll, POLL_MS);
   try {
     note('snapshot', await call('/api/index/snapshot'));
+    note('trouble', null);
     if (symbols.length) takeQuotes(await call(withQuery('/api/portfolio/live-prices', { symbols: symbols.join(',') })));
     heardAt = performance.now();
     if (!source) setLine('polling');
   } catch (error) {
-    // "No prices yet" is an answer too: the stream brings them as soon as there are any.
-    note('trouble', error.message);
-    if (error.status === 0) setLine('lost');
-    else if (!source) setLine('polling');
+    if (error.code === 'snapshot_not_ready') {
+      // An answer too: the stream brings prices as soon as there are any.
+      note('trouble', await whyNoPrices());
+      if (!source) setLine('polling');
+    } else if (error.status === 0 || error.status >= 500) setLine('lost');
+    else note('trouble', error.message);
   }
+}
+
+const STARTING_S = 60;
+
+/** Why there are no prices at all, by the service's own report, which is a 503 meanwhile. */
+async function whyNoPrices() {
+  const health = await call('/api/health', { accept: [503] }).catch(() => null);
+  if (health?.uptime_s === undefined) return text.noPrices.unknown;
+  const upS = health.uptime_s;
+  if (upS < STARTING_S) return text.noPrices.starting(span(upS));
+  const { broker_a: a, public: other } = health.feeds;
+  const isAsked = (feed) => !['off', 'no_token', 'paused'].includes(feed.state);
+  const asked = [isAsked(a) && text.noPrices.a, isAsked(other) && text.noPrices.public].filter(Boolean);
+  return text.noPrices.since(span(upS), asked);
 }
 
 /** Chooses the symbols whose quotes come beside the snapshot. */
@@ -167,7 +202,9 @@ export function start() {
   setLine('connecting');
   open();
   // The stream brings the first snapshot at once, unless something between holds it back.
-  polling = setTimeout(() => { if (!values.has('snapshot')) poll(); }, FIRST_MS);
+  polling = setTimeout(() => {
+    if (!values.has('snapshot')) poll();
+  }, FIRST_MS);
   setInterval(onTick, RENDER_MS);
   document.addEventListener('visibilitychange', () => {
     clearTimeout(closing);
@@ -175,7 +212,9 @@ export function start() {
     else if (!source) open();
   });
   addEventListener('pagehide', close);
-  addEventListener('pageshow', (event) => { if (event.persisted && !source) open(); });
+  addEventListener('pageshow', (event) => {
+    if (event.persisted && !source) open();
+  });
 }
 
 /** Repeats `task` while the tab is looked at; after a failure sooner, with growing pauses. */
@@ -200,7 +239,9 @@ export function repeat(task, everyMs) {
     const soon = 2_000 * 2 ** Math.min(failures, 4);
     timer = setTimeout(() => run(false), failures ? Math.min(everyMs, soon) : everyMs);
   };
-  const onVisible = () => { if (document.visibilityState !== 'hidden') run(false); };
+  const onVisible = () => {
+    if (document.visibilityState !== 'hidden') run(false);
+  };
   document.addEventListener('visibilitychange', onVisible);
   run(true);
   return {

@@ -2,14 +2,20 @@
 // Nothing of a portfolio. Storage may be switched off: then it is not kept.
 
 export function kept(name) {
-  try { return localStorage.getItem(name); } catch { return null; }
+  try {
+    return localStorage.getItem(name);
+  } catch {
+    return null;
+  }
 }
 
 export function keep(name, value) {
   try {
     if (value === null) localStorage.removeItem(name);
     else localStorage.setItem(name, value);
-  } catch { /* it holds for this visit */ }
+  } catch {
+    /* it holds for this visit */
+  }
 }
 
 const root = document.documentElement;
@@ -19,7 +25,9 @@ const watchers = new Set();
 /** Calls `changed` when amounts are hidden or shown, or the colours change. */
 export const onAppearance = (changed) => {
   watchers.add(changed);
-  return () => { watchers.delete(changed); };
+  return () => {
+    watchers.delete(changed);
+  };
 };
 
 /** `theme`, `amounts` or `colours`; nothing where it is as usual. */
@@ -42,7 +50,9 @@ export function watched() {
   try {
     const list = JSON.parse(kept('watch') ?? 'null');
     if (Array.isArray(list)) return list.filter((name) => typeof name === 'string').slice(0, WATCHED_MAX);
-  } catch { /* somebody else's text */ }
+  } catch {
+    /* somebody else's text */
+  }
   return FIRST;
 }
 

@@ -2,9 +2,9 @@
 import { onSession, serverNow, session } from './api.js';
 import { age, minute, moments, span, time, weekday } from './format.js';
 import * as live from './live.js';
-import { amountsHidden, look, onAppearance, setLook } from './prefs.js';
+import { amountsHidden, onAppearance, setLook } from './prefs.js';
 import { text } from './text.js';
-import { attr, button, h, put, say } from './view.js';
+import { attr, button, h, memo, put, s as svg, say } from './view.js';
 
 const t = text.strip;
 const ANNOUNCE_MS = 60_000;
@@ -26,19 +26,23 @@ export function marketAge(market) {
   return age(price, { now: serverNow(), open: market.is_open });
 }
 
-export function start({ tools, strip, banner, announce }) {
-  startTools(tools);
+export function start({ tools, strip, banner, announce, find }) {
+  startTools(tools, find);
   const phase = h('span', { class: 'phase' });
   const data = h('span', { class: 'data' });
   const marks = h('span', { class: 'marks' });
   const line = h('span', { class: 'line' });
   let still = false;
-  const freeze = button(t.freeze, () => {
-    still = !still;
-    live.freeze(still);
-    attr(freeze, 'aria-pressed', String(still));
-  }, { class: 'quiet', 'aria-pressed': 'false', title: t.freezeWhy });
-  strip.append(phase, data, marks, line, freeze);
+  const freeze = button(
+    t.freeze,
+    () => {
+      still = !still;
+      live.freeze(still);
+      attr(freeze, 'aria-pressed', String(still));
+    },
+    { class: 'quiet', 'aria-pressed': 'false', title: t.freezeWhy },
+  );
+  strip.append(phase, data, marks, h('span', { class: 'end' }, line, freeze));
 
   let said = '';
   let saidAt = -ANNOUNCE_MS;
@@ -56,13 +60,20 @@ export function start({ tools, strip, banner, announce }) {
     const frozenAt = live.valueOf('frozen');
     strip.dataset.line = state;
     say(line, frozenAt ? t.frozenAt(time(frozenAt)) : t.line[state]);
-    if (!snapshot) return drawBanner(banner, state === 'lost' ? t.unreachable : live.valueOf('trouble') ?? '');
+    if (!snapshot)
+      return drawBanner(banner, state === 'lost' ? t.unreachable : (live.valueOf('trouble') ?? ''), state !== 'lost');
     const { market } = snapshot;
     const old = marketAge(market);
     say(phase, phaseWords(market));
     strip.dataset.open = String(market.is_open);
     say(data, t.data(time(market.as_of_ist)));
-    put(marks, old && h('b', { class: `mark ${old.kind}` }, old.words), market.simulated && h('b', { class: 'mark simulated' }, text.simulated));
+    memo(marks, [old, market.simulated], () =>
+      put(
+        marks,
+        old && h('b', { class: `mark ${old.kind}` }, old.words),
+        market.simulated && h('b', { class: 'mark simulated' }, text.simulated),
+      ),
+    );
     const lost = state === 'lost' ? t.lost(time(market.as_of_ist)) : '';
     const stale = market.stale ? t.stale(moments(market.as_of_ist, serverNow())) : '';
     const late = old?.kind === 'delayed' && !market.delay_s ? t.late(old.words) : '';
@@ -73,33 +84,39 @@ export function start({ tools, strip, banner, announce }) {
   for (const topic of ['snapshot', 'line', 'tick', 'frozen', 'trouble']) live.on(topic, draw);
 }
 
-function drawBanner(banner, words) {
+/** What is wrong; with a way to the page that says more, unless the service cannot be asked. */
+function drawBanner(banner, words, isAnswering = true) {
   banner.hidden = words === '';
-  if (say(banner, '') || words) put(banner, h('p', null, words));
+  memo(banner, [words, isAnswering], () =>
+    put(banner, words && h('p', null, words, isAnswering && [' ', h('a', { href: '/status' }, t.status)])),
+  );
 }
 
-function startTools(tools) {
-  const hide = button(h('span', { 'aria-hidden': 'true' }, '₹'), () => setLook('amounts', amountsHidden() ? '' : 'hidden'), { class: 'icon', title: t.hide });
-  hide.append(h('span', { class: 'unseen' }, t.hide));
-  const choose = h('select', { 'aria-label': t.theme, title: t.theme },
-    Object.entries(t.themes).map(([name, label]) => h('option', { value: name }, label)),
-    h('option', { value: 'colours' }, t.colours));
-  choose.addEventListener('change', () => {
-    if (choose.value === 'colours') setLook('colours', look('colours') ? '' : 'blue');
-    else setLook('theme', choose.value);
-    draw();
+const icon = (d) =>
+  svg(
+    'svg',
+    { viewBox: '0 0 24 24', class: 'icon-svg', 'aria-hidden': 'true' },
+    d.map((path) => svg('path', { d: path })),
+  );
+const EYE = ['M2 12s3.6-6.5 10-6.5S22 12 22 12s-3.6 6.5-10 6.5S2 12 2 12Z', 'M12 9a3 3 0 1 0 0 6 3 3 0 0 0 0-6Z'];
+const LENS = ['M10.5 4a6.5 6.5 0 1 0 0 13 6.5 6.5 0 0 0 0-13Z', 'm15.5 15.5 5 5'];
+
+function startTools(tools, find) {
+  const lens = button(icon(LENS), () => find(), { class: 'icon', title: `${t.find} (/)`, 'aria-label': t.find });
+  const hide = button(icon([...EYE, 'm4 20 16-16']), () => setLook('amounts', amountsHidden() ? '' : 'hidden'), {
+    class: 'icon eye',
+    title: t.hide,
+    'aria-label': t.hide,
   });
   const account = h('a', { href: '/account', class: 'account' });
   const draw = () => {
     attr(hide, 'aria-pressed', String(amountsHidden()));
-    choose.value = look('theme') ?? '';
-    say(choose.lastElementChild, look('colours') ? t.coloursBack : t.colours);
     const here = location.pathname === '/account' || location.pathname === '/login';
     attr(account, 'href', session.user ? '/account' : '/login');
     attr(account, 'aria-current', here ? 'page' : null);
-    say(account, session.user ? t.account : t.logIn);
+    say(account, session.user || !session.known ? t.account : t.logIn);
   };
-  tools.append(hide, choose, account);
+  tools.append(lens, hide, account);
   onAppearance(draw);
   onSession(draw);
   draw();

@@ -1,22 +1,25 @@
-// One table for all pages: sorting, rows that are patched and never rebuilt, CSV of what is shown.
+// One table for all pages: sorting, rows that are patched and never rebuilt, CSV of what is shown. On a phone a row is
+// two or three lines; what has no room there, or not in a narrow window, opens below the row.
 import { csvCell } from './format.js';
-import { keep, kept } from './prefs.js';
+import { amountsHidden, keep, kept } from './prefs.js';
 import { text } from './text.js';
-import { attr, button, flash, h, keyed, pieces, put } from './view.js';
+import { attr, button, flash, h, keyed, memo, pieces, put } from './view.js';
 
-// Few columns become cards later than many.
-const slim = matchMedia('(max-width: 63rem)');
-(slim.onchange = () => document.documentElement.classList.toggle('slim', slim.matches))();
+const t = text.table;
 
 /** @template Row @param {Shape<Row>} shape */
 export function table(shape) {
   /** @type {any[]} */
-  const columns = shape.columns.map((column) => {
+  const listed = shape.columns.map((column) => {
     const { of } = column;
     const read = of && ((row) => row[of]);
     const whole = read ? { key: of, sort: read, csv: read, ...column } : column;
-    return shape.isFixed ? { ...whole, sort: undefined } : whole;
+    return shape.isFixed || column.phone ? { ...whole, sort: undefined } : whole;
   });
+  const columns = listed.filter((column) => !column.fileOnly);
+  /** Columns that some width leaves out: they open below the row. */
+  const folded = columns.filter((column) => !column.phone && ((column.rank ?? 1) > 1 || (!shape.plain && !column.at)));
+  const opens = Boolean(shape.details) || folded.length > 0;
   /** @type {Map<string, { node: Element, handle: any }>} */
   const rows = new Map();
   /** @type {Set<string>} */
@@ -28,27 +31,68 @@ export function table(shape) {
   const remembered = kept(`sort ${shape.name}`) ?? shape.sorted ?? '';
   let [by, down] = [remembered.replace(/^-/, ''), remembered.startsWith('-')];
 
+  const sortBy = (key, isDown) => {
+    [by, down] = [key, isDown];
+    keep(`sort ${shape.name}`, `${down ? '-' : ''}${by}`);
+    draw();
+  };
+  // Figures are wanted largest first, names from A.
+  const naturally = (column) => column.number === true;
+  const rankOf = ({ rank = 1 }) => (rank > 1 ? `rank${rank}` : '');
+  const classOf = (column) =>
+    [
+      column.number && 'number',
+      column.wide && 'wide',
+      column.label === '' && 'acts',
+      column.phone && 'phone',
+      rankOf(column),
+    ]
+      .filter(Boolean)
+      .join(' ') || null;
+
   const headings = columns.map((column) => {
-    const heading = h('th', { role: 'columnheader', scope: 'col', class: column.number ? 'number' : null, title: column.hint });
-    if (!column.sort) {
-      heading.append(column.label === '' ? h('span', { class: 'unseen' }, text.table.actions) : column.label);
-      if (column.label === '') heading.className = 'acts';
-      return heading;
-    }
-    heading.append(button(column.label, () => {
-      // Figures are wanted largest first, names from A.
-      down = by === column.key ? !down : column.number === true;
-      by = column.key;
-      keep(`sort ${shape.name}`, `${down ? '-' : ''}${by}`);
-      draw();
-    }));
+    const heading = h('th', { role: 'columnheader', scope: 'col', class: classOf(column), title: column.hint });
+    if (column.sort) {
+      heading.append(
+        button(column.label, () => sortBy(column.key, by === column.key ? !down : naturally(column))),
+        h('span', { class: 'unsorted' }, column.label),
+      );
+    } else heading.append(column.label === '' ? h('span', { class: 'unseen' }, t.actions) : column.label);
     return heading;
   });
+  const sortable = columns.filter((column) => column.sort);
+  // The headings of a phone are not shown: there a list chooses the order.
+  const choice = h(
+    'select',
+    null,
+    !shape.sorted && h('option', { value: '' }, t.asListed),
+    sortable.map((column) => h('option', { value: column.key }, column.label)),
+  );
+  choice.addEventListener('change', () => {
+    const column = sortable.find(({ key }) => key === choice.value);
+    sortBy(column?.key ?? '', column ? naturally(column) : false);
+  });
   const body = h('tbody', { role: 'rowgroup' });
-  const node = h('table', { role: 'table', class: columns.length > 7 ? 'broad' : null },
-    h('caption', { class: 'unseen' }, shape.caption),
-    h('thead', { role: 'rowgroup' }, h('tr', { role: 'row' }, headings)),
-    body);
+  const node = h(
+    'div',
+    { class: 'table' },
+    (shape.lead || (sortable.length > 0 && !shape.plain)) &&
+      h(
+        'div',
+        { class: 'above' },
+        shape.lead,
+        sortable.length > 0 &&
+          !shape.plain &&
+          h('label', { class: 'sort-by no-print' }, h('span', { class: 'unseen' }, t.sortBy), choice),
+      ),
+    h(
+      'table',
+      { role: 'table', class: shape.plain ? 'plain' : 'lines' },
+      h('caption', { class: 'unseen' }, shape.caption),
+      h('thead', { role: 'rowgroup' }, h('tr', { role: 'row' }, headings)),
+      body,
+    ),
+  );
 
   function sorted(list) {
     const column = columns.find(({ key }) => key === by);
@@ -66,23 +110,50 @@ export function table(shape) {
 
   function make(first) {
     let row = first;
+    const opener = opens
+      ? button('▸', () => toggle(row, opener), {
+          class: shape.details ? 'opener' : 'opener folded',
+          'aria-expanded': 'false',
+          'aria-label': t.open(shape.label?.(first) ?? shape.key(first)),
+        })
+      : null;
     /** @type {(Node | null)[]} */
     const controls = [];
-    const cells = columns.map((column) => {
-      const cell = h('td', { role: 'cell', 'data-label': column.label, class: [column.number && 'number', column.wide && 'wide', column.label === '' && 'acts'].filter(Boolean).join(' ') || null });
-      const control = column.control?.(() => row, (opener) => toggle(row, opener));
+    const cells = columns.map((column, at) => {
+      const cell = h('td', {
+        role: 'cell',
+        'data-at': column.at?.length === 1 ? column.at : null,
+        'data-label': column.at === 'e' ? column.label : null,
+        class: classOf(column),
+      });
+      const control = column.control?.(() => row);
+      if (at === 0 && opener) cell.append(opener);
       if (control) cell.append(control);
-      controls.push(control ?? null);
+      controls.push(control ?? (at === 0 ? opener : null));
       return cell;
     });
-    const node = h('tr', { role: 'row' }, cells);
+    const line = h('tr', { role: 'row' }, cells);
+    // A finger takes the whole row; keys and screen readers have the button.
+    line.addEventListener('click', (event) => {
+      const target = event.target instanceof Element ? event.target : null;
+      if (!opener?.checkVisibility() || target?.closest('a, button, input') || String(getSelection())) return;
+      toggle(row, opener);
+    });
     /** @type {string[]} */
     const signs = [];
-    return { node, handle: { set: (next) => { row = next; patch(node, cells, controls, signs, next); } } };
+    return {
+      node: line,
+      handle: {
+        set: (next) => {
+          row = next;
+          patch(line, cells, controls, signs, next);
+        },
+      },
+    };
   }
 
-  function patch(node, cells, controls, signs, row) {
-    attr(node, 'class', shape.kind?.(row) || null);
+  function patch(line, cells, controls, signs, row) {
+    attr(line, 'class', shape.kind?.(row) || null);
     columns.forEach((column, at) => {
       if (!column.show) return;
       const bits = [column.show(row)].flat();
@@ -99,28 +170,57 @@ export function table(shape) {
 
   function draw() {
     columns.forEach((column, at) => {
-      if (column.sort) attr(headings[at], 'aria-sort', column.key === by ? (down ? 'descending' : 'ascending') : 'none');
+      if (column.sort)
+        attr(headings[at], 'aria-sort', column.key === by ? (down ? 'descending' : 'ascending') : 'none');
     });
+    choice.value = by;
     shown = sorted(given);
     body.classList.toggle('many', shown.length > 200);
     const items = shown.flatMap((row) => {
       const key = shape.key(row);
-      return open.has(key) ? [{ key, row }, { key: `${key} details`, row }] : [{ key, row }];
+      return open.has(key)
+        ? [
+            { key, row },
+            { key: `${key} details`, row },
+          ]
+        : [{ key, row }];
     });
-    keyed(body, rows, items, ({ key }) => key, (item) => (item.key === shape.key(item.row) ? make(item.row) : makeDetails()),
-      (handle, { row }) => handle.set(row));
+    keyed(
+      body,
+      rows,
+      items,
+      ({ key }) => key,
+      (item) => (item.key === shape.key(item.row) ? make(item.row) : makeDetails()),
+      (handle, { row }) => handle.set(row),
+    );
   }
 
   function makeDetails() {
     const cell = h('td', { role: 'cell', colspan: columns.length });
-    let sign = '';
-    const set = (row) => {
-      if (sign === JSON.stringify(row)) return;
-      sign = JSON.stringify(row);
-      put(cell, shape.details?.(row) ?? null);
+    const set = (row) => memo(cell, [row, amountsHidden()], () => put(cell, rest(row), shape.details?.(row) ?? null));
+    return {
+      node: h('tr', { role: 'row', class: shape.details ? 'details' : 'details folded' }, cell),
+      handle: { set },
     };
-    return { node: h('tr', { role: 'row', class: 'details' }, cell), handle: { set } };
   }
+
+  /** The columns that this width leaves out, with their names. */
+  const rest = (row) =>
+    h(
+      'dl',
+      { class: 'rest' },
+      folded.map((column) => {
+        const only = [rankOf(column), shape.plain ? '' : column.at ? 'told' : 'unplaced'].filter(Boolean).join(' ');
+        const control = column.control?.(() => row);
+        if (column.label === '') return h('div', { class: `acts ${only}` }, control);
+        return h(
+          'div',
+          { class: only },
+          h('dt', null, column.label),
+          h('dd', null, control, column.show && pieces([column.show(row)].flat())),
+        );
+      }),
+    );
 
   /** Opens or closes what belongs to a row. */
   function toggle(row, opener) {
@@ -139,9 +239,9 @@ export function table(shape) {
     shown: () => shown,
     /** The table as it stands, for a spreadsheet: exact figures, not their display. */
     csv() {
-      const listed = columns.filter(({ csv }) => csv);
-      const lines = [listed.map(({ label, key }) => csvCell(label || key))];
-      for (const row of shown) lines.push(listed.map(({ csv }) => csvCell(csv?.(row))));
+      const filed = listed.filter(({ csv, phone }) => csv && !phone);
+      const lines = [filed.map(({ label, key }) => csvCell(label || key))];
+      for (const row of shown) lines.push(filed.map(({ csv }) => csvCell(csv?.(row))));
       return `${lines.map((cells) => cells.join(',')).join('\r\n')}\r\n`;
     },
   };
@@ -159,4 +259,4 @@ export function save(name, content, type) {
 
 /** The button that saves a table. */
 export const csvButton = (csv, name) =>
-  button(text.table.csv, () => save(name, `\uFEFF${csv()}`, 'text/csv;charset=utf-8'), { class: 'quiet' });
+  button(t.csv, () => save(name, `\uFEFF${csv()}`, 'text/csv;charset=utf-8'), { class: 'quiet' });

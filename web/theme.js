@@ -2,5 +2,7 @@
 for (const name of ['theme', 'colours', 'amounts']) {
   try {
     document.documentElement.dataset[name] = localStorage.getItem(name) ?? '';
-  } catch { /* as usual */ }
+  } catch {
+    /* as usual */
+  }
 }

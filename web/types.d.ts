@@ -5,11 +5,15 @@ type Bare<Path> = Path extends `${infer Before}?${string}` ? Before : Path;
 type Paths = import('./openapi').paths;
 
 /** What `GET` of a path answers, as the API's description has it; anything for other paths. */
-type Answer<Path> = Bare<Path> extends keyof Paths
-  ? Paths[Bare<Path>] extends { get: { responses: { 200: { content: { 'application/json': infer Document } } } } } ? Document : any
-  : any;
+type Answer<Path> =
+  Bare<Path> extends keyof Paths
+    ? Paths[Bare<Path>] extends { get: { responses: { 200: { content: { 'application/json': infer Document } } } } }
+      ? Document
+      : any
+    : any;
 
-type Bit = string | { text: string; kind?: string; title?: string; href?: string };
+/** A piece of text; `why` is its reason, which a press shows. */
+type Bit = string | { text: string; kind?: string; title?: string; href?: string; why?: string };
 
 interface Column<Row> {
   /** Names the column; the member of `of` unless given. */
@@ -20,11 +24,19 @@ interface Column<Row> {
   hint?: string;
   number?: boolean;
   wide?: boolean;
+  /** 1 is always shown; 2 and 3 open below the row where the window is narrow, 3 first. */
+  rank?: number;
+  /** Its place in the lines of a phone: a and b above, c and d, e and f below; `told` if a phone's own column shows it. */
+  at?: string;
+  /** Shown on a phone alone. */
+  phone?: boolean;
+  /** In the CSV file alone. */
+  fileOnly?: boolean;
   /** Flashes when it changes. */
   live?: boolean;
   show?: (row: Row) => Bit | Bit[];
   /** Made once for each row; stands in front of what `show` says. */
-  control?: (current: () => Row, toggle: (opener: Element) => void) => Node | null;
+  control?: (current: () => Row) => Node | null;
   /** With it the heading is a button that sorts. */
   sort?: (row: Row) => string | number | null | undefined;
   /** With it the column is in the CSV file. */
@@ -36,6 +48,12 @@ interface Shape<Row> {
   caption: string;
   columns: Column<Row>[];
   key: (row: Row) => string;
+  /** Names a row for who cannot see it; its key unless given. */
+  label?: (row: Row) => string;
+  /** Stands above the table, beside the choice of the order. */
+  lead?: Node;
+  /** Stays a table on a phone; else a row is two or three lines there. */
+  plain?: boolean;
   /** Rows stand as they are given: no heading sorts. */
   isFixed?: boolean;
   /** Column by which it is sorted at first; with `-` largest first. */
@@ -53,7 +71,7 @@ interface Context {
 }
 
 interface Page {
-  title: string;
+  title: string | ((path: string) => string);
   /** Draws the page; returns what ends it. */
   show: (context: Context) => (() => void) | void;
 }

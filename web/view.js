@@ -76,11 +76,30 @@ export function keyed(parent, kept, items, key, make, patch) {
   }
 }
 
+/** @type {WeakMap<Node, string>} */
+const drawn = new WeakMap();
+
+/** Draws `value` into `node` only where it differs from what was drawn there last. */
+export function memo(node, value, draw) {
+  const sign = JSON.stringify(value) ?? '';
+  if (drawn.get(node) === sign) return false;
+  drawn.set(node, sign);
+  draw(value);
+  return true;
+}
+
+/** Parts of a text: plain, marked, a link, or with its reason, which a press shows (`reasons.js`). */
 export function pieces(bits) {
   return bits.map((bit) => {
     if (typeof bit === 'string') return bit;
-    const { text, kind, title, href } = bit;
+    const { text, kind, title, href, why } = bit;
     if (href) return h('a', { href, class: kind, title }, text);
+    if (why)
+      return h(
+        'button',
+        { type: 'button', class: `why ${kind ?? ''}`, 'data-why': why, 'aria-description': why },
+        text,
+      );
     return h('span', { class: kind, title }, text);
   });
 }
@@ -92,9 +111,16 @@ export function button(label, run, props) {
 
 /** Waits for an image of the data; the same height as what comes. */
 export function skeleton(lines) {
-  return h('div', { class: 'skeleton', 'aria-hidden': 'true' }, Array.from({ length: lines }, () => h('i', null)));
+  return h(
+    'div',
+    { class: 'skeleton', 'aria-hidden': 'true' },
+    Array.from({ length: lines }, () => h('i', null)),
+  );
 }
 
 let lastId = 0;
 /** A name for `aria-describedby` and the like. */
 export const uid = (prefix) => `${prefix}-${++lastId}`;
+
+/** The page of a symbol; `&` and spaces are part of some. */
+export const pathOf = (symbol) => `/s/${encodeURIComponent(symbol).replace('%3A', ':')}`;

@@ -9,13 +9,15 @@ use crate::api::state::{Handled, State};
 use crate::base::Broker;
 use crate::brokers::call::transport::push_encoded;
 use crate::http::document::variants::{Coding, preferred_coding};
-use crate::http::{Method, Problem, Request, Response};
+use crate::http::{Method, Preconditions, Problem, Request, Response};
 use crate::web::File;
 
 /// The content at a path of the dashboard.
 #[derive(Clone, Copy)]
 pub(super) enum Place {
     File(&'static File),
+    /// Nothing is there, and a person asked.
+    Missing(&'static File),
     /// Target of a broker's login, which sends the browser here.
     Return(Broker),
 }
@@ -31,10 +33,19 @@ impl Place {
         }
     }
 
+    /// The page that says to a person that there is nothing at a path; `None` for programs.
+    pub(super) fn missing(state: &State, path: &[u8], request: &Request<'_>) -> Option<Self> {
+        let is_read = matches!(request.method(), Method::Get | Method::Head);
+        let accepted = request.header("accept").unwrap_or_default();
+        let is_person = memchr::memmem::find(accepted, b"text/html").is_some();
+        let page = state.site.filter(|_| is_read && is_person)?.missing(path)?;
+        Some(Self::Missing(page))
+    }
+
     /// The methods that it accepts, for the header `Allow`.
     pub(super) fn allowed_methods(self) -> &'static str {
         match self {
-            Self::File(_) | Self::Return(Broker::A) => "GET, HEAD, OPTIONS",
+            Self::File(_) | Self::Missing(_) | Self::Return(Broker::A) => "GET, HEAD, OPTIONS",
             Self::Return(Broker::B) => "GET, HEAD, OPTIONS, POST",
         }
     }
@@ -57,7 +68,8 @@ impl Place {
             return Err(problem.with("Allow", self.allowed_methods()));
         }
         match self {
-            Self::File(file) => send(state, file, request, reply),
+            Self::File(file) => send(state, file, request.preconditions(), request, reply),
+            Self::Missing(file) => send(state, file, Preconditions::NONE, request, reply),
             Self::Return(broker) => send_broker_return(broker, request, reply),
         }
     }
@@ -68,6 +80,7 @@ impl Place {
 fn send(
     state: &State,
     file: &'static File,
+    preconditions: Preconditions<'_>,
     request: &Request<'_>,
     reply: &mut Response<'_>,
 ) -> Handled {
@@ -77,7 +90,7 @@ fn send(
             compute(state, || Ok(file.compress())).unwrap_or_else(|_busy| file.plain())
         }),
     };
-    reply.send_document(variants.select(request.accept_encoding(), request.preconditions())?);
+    reply.send_document(variants.select(request.accept_encoding(), preconditions)?);
     Ok(())
 }
 

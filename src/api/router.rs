@@ -66,7 +66,8 @@ impl Api {
 
     /// Answers a path that is not a route: a page of the dashboard, or 404.
     fn page(&self, path: &[u8], request: &Request<'_>, reply: &mut Response<'_>) -> Handled {
-        let Some(place) = Place::at(&self.state, path) else {
+        let place = Place::at(&self.state, path);
+        let Some(place) = place.or_else(|| Place::missing(&self.state, path, request)) else {
             return Err(Problem::new(404, "not_found", "There is nothing at this path."));
         };
         reply.is_of_kind(PAGE_KIND);

@@ -204,6 +204,7 @@ For an account and its portfolio by commands follow docs/api.md, with sim={sim}
 Break broker A, watch its last prices stay, marked stale, until the public provider, a quarter
 of an hour behind, has passed them (--sim-public-delay-s 60 is quicker); then mend it:
   curl -s -d '{"route":"broker_a","fault":{"kind":"refuse"}}' {control}/faults
+  curl -s -d '{"route":"broker_a.ticker","fault":{"kind":"hangup"}}' {control}/faults
   curl -s -X DELETE {control}/faults
 
 Informational only, not investment advice.

@@ -227,10 +227,10 @@ impl Direction {
 
 /// The meaning of a confidence.
 pub(crate) const MEANING: &str = "Estimated chance that the close five sessions later has moved \
-    this way. Mostly the market's own drift (see `base_rate`); the pattern's own two years weigh \
-    samples/(samples+1000). Patterns have not been shown to add anything. Closes before 3 August \
-    2026 are averages of the last half hour, later ones auction prices; what that changes is not \
-    known yet.";
+    this way. Most of it is the market's own drift: how often any share moved this way on any day. \
+    The pattern's own last two years add the rest, the more dates the more. Patterns have not been \
+    shown to add anything. Closes before 3 August 2026 are averages of the last half hour, later \
+    ones auction prices; what that changes is not known yet.";
 
 /// The meaning of a provisional signal.
 pub(crate) const PROVISIONAL_MEANING: &str = "Found in a day's candle before its official close, \

@@ -1,4 +1,5 @@
-//! The dashboard: the files of the folder `web`, embedded in the program and served unchanged.
+//! The dashboard: the files of the folder `web`, embedded in the program and served without its
+//! comments, line for line.
 //!
 //! There is no build step: an auditor reads the code that runs. Pages know no user: all of them are
 //! one document, whose modules are clients of the API like any other.

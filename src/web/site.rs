@@ -57,6 +57,12 @@ const PAGES: &[&str] = &[
     "/api",
 ];
 
+/// The page of a symbol is below this path: `/s/NSE:INFY`.
+const SYMBOLS_PATH: &str = "/s/";
+
+/// Longest symbol in a path, percent-encoded.
+const SYMBOL_BYTES_MAX: usize = 96;
+
 const ASSETS_PATH: &str = "/assets/";
 
 /// Hexadecimal digits of the hash that is the version.
@@ -66,6 +72,8 @@ const VERSION_DIGITS: usize = 12;
 pub struct Site {
     version: String,
     index: File,
+    /// The same document with status 404: it says that there is no such page.
+    missing: File,
     /// Files in the order of the table.
     assets: Vec<File>,
 }
@@ -99,16 +107,21 @@ impl Site {
     fn new(notice: &str) -> Self {
         let version = version();
         let index = INDEX.replace("%V%", &version).replace("%NOTICE%", notice).into_bytes();
+        let page = |status, cache_control| {
+            File::new(status, Cow::Owned(index.clone()), HTML, cache_control, PAGE_HEADERS)
+        };
         let asset = |asset: &Asset| {
             File::new(
-                Cow::Borrowed(asset.bytes),
+                200,
+                served(asset),
                 asset.content_type,
                 "public, max-age=31536000, immutable",
                 ASSET_HEADERS,
             )
         };
         Self {
-            index: File::new(Cow::Owned(index), HTML, "no-cache", PAGE_HEADERS),
+            index: page(200, "no-cache"),
+            missing: page(404, "no-store"),
             assets: ASSETS.iter().map(asset).collect(),
             version,
         }
@@ -122,7 +135,7 @@ impl Site {
     /// The file at a path; `None` if there is none.
     pub(crate) fn find(&self, path: &[u8]) -> Option<&File> {
         let path = std::str::from_utf8(path).ok()?;
-        if PAGES.contains(&path) {
+        if PAGES.contains(&path) || path.strip_prefix(SYMBOLS_PATH).is_some_and(is_symbol) {
             return Some(&self.index);
         }
         let name =
@@ -130,16 +143,32 @@ impl Site {
         let at = ASSETS.iter().position(|asset| asset.name == name)?;
         self.assets.get(at)
     }
+
+    /// The document for people at a path where there is nothing; `None` where programs look, below
+    /// the paths of the API and of files.
+    pub(crate) fn missing(&self, path: &[u8]) -> Option<&File> {
+        let programs: [&[u8]; 3] = [b"/api/", b"/assets/", b"/return/"];
+        let is_for_people = !programs.iter().any(|prefix| path.starts_with(prefix));
+        is_for_people.then_some(&self.missing)
+    }
+}
+
+/// Whether it can stand for a symbol in a path: one segment of visible ASCII.
+fn is_symbol(segment: &str) -> bool {
+    let is_plain = segment.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'/');
+    (1..=SYMBOL_BYTES_MAX).contains(&segment.len()) && is_plain
 }
 
 impl File {
     fn new(
+        status: u16,
         body: Cow<'static, [u8]>,
         content_type: &'static str,
         cache_control: &'static str,
         headers: &'static [(&'static str, &'static str)],
     ) -> Self {
         let policy = CachePolicy {
+            status,
             content_type,
             cache_control,
             vary: "Accept-Encoding",
@@ -167,6 +196,35 @@ impl File {
     pub(crate) fn compress(&self) -> &Variants {
         self.compressed.get_or_init(|| Variants::tagged(&self.body, &self.tag, &self.policy))
     }
+}
+
+/// The bytes that a browser loads: code without its comments and indentation, which are a sixth of
+/// it, compressed. Line breaks stay, so that a browser names the same lines as the file has.
+fn served(asset: &Asset) -> Cow<'static, [u8]> {
+    if ![JS, CSS].contains(&asset.content_type) {
+        return Cow::Borrowed(asset.bytes);
+    }
+    let text = std::str::from_utf8(asset.bytes).expect("code is text");
+    Cow::Owned(without_comments(text).into_bytes())
+}
+
+/// Only comments of whole lines are left out. One that ends before its line does is in front of
+/// code: a type.
+fn without_comments(text: &str) -> String {
+    let mut kept = String::with_capacity(text.len());
+    let mut is_in_comment = false;
+    for line in text.lines().map(str::trim) {
+        let is_begun = !is_in_comment && line.starts_with("/*");
+        let ends_at = line.find("*/").map(|at| at + 2);
+        let is_code_behind = is_begun && ends_at.is_some_and(|at| at < line.len());
+        if is_in_comment || is_begun && !is_code_behind {
+            is_in_comment = ends_at.is_none();
+        } else if !line.starts_with("//") {
+            kept.push_str(line);
+        }
+        kept.push('\n');
+    }
+    kept
 }
 
 fn version() -> String {
@@ -218,10 +276,14 @@ pub(super) const ASSETS: &[Asset] = assets! {
     "api.js" JS,
     "app.js" JS,
     "app.webmanifest" MANIFEST,
+    "appearance.js" JS,
+    "candle-chart.js" JS,
     "candles.js" JS,
     "chart.js" JS,
     "combobox.js" JS,
+    "dialog.js" JS,
     "figures.js" JS,
+    "find.js" JS,
     "form.js" JS,
     "format.js" JS,
     "holdings.js" JS,
@@ -236,18 +298,39 @@ pub(super) const ASSETS: &[Asset] = assets! {
     "pages/portfolio.js" JS,
     "pages/signals.js" JS,
     "pages/status.js" JS,
+    "pages/symbol.js" JS,
     "pages/sync.js" JS,
     "pages/trend.js" JS,
     "pages/watch.js" JS,
+    "places.js" JS,
     "positions.js" JS,
     "prefs.js" JS,
+    "reasons.js" JS,
+    "reliability.js" JS,
     "report.js" JS,
     "signal-table.js" JS,
     "strip.js" JS,
     "style.css" CSS,
     "table.js" JS,
     "text.js" JS,
+    "text/account.js" JS,
+    "text/api.js" JS,
+    "text/candles.js" JS,
+    "text/chart.js" JS,
+    "text/find.js" JS,
+    "text/journal.js" JS,
+    "text/login.js" JS,
+    "text/market.js" JS,
+    "text/portfolio.js" JS,
+    "text/positions.js" JS,
+    "text/signals.js" JS,
+    "text/status.js" JS,
+    "text/symbol.js" JS,
+    "text/sync.js" JS,
+    "text/trend.js" JS,
+    "text/watch.js" JS,
     "theme.js" JS,
+    "trend-chart.js" JS,
     "view.js" JS,
 };
 

@@ -2,7 +2,7 @@
 
 use crate::support::{Answer, Client, Scene, TRADING, until};
 
-const PAGES: [&str; 12] = [
+const PAGES: [&str; 14] = [
     "/",
     "/watch",
     "/login",
@@ -15,6 +15,8 @@ const PAGES: [&str; 12] = [
     "/account",
     "/status",
     "/api",
+    "/s/NSE:INFY",
+    "/s/NSE:NIFTY%2050",
 ];
 
 /// The policy that the brief asks for, literally.
@@ -150,6 +152,35 @@ fn other_methods_and_other_paths_are_refused() {
     ];
     for path in missing {
         client.get(&path).expect_problem(404, "not_found");
+    }
+    service.stop();
+}
+
+#[test]
+fn a_person_at_a_wrong_path_gets_a_page_and_a_program_a_problem() {
+    let scene = Scene::at(TRADING);
+    let service = scene.start();
+    let mut client = service.client();
+    let document = client.get("/").text().to_owned();
+    let person = "Accept: text/html,application/xhtml+xml,*/*;q=0.8\r\n";
+    for path in ["/portfolio/", "/nothing", "/s/", "/index.html", "/s/a/b"] {
+        let answer = client.request("GET", path, person);
+        let kind = answer.header("content-type");
+        assert_eq!((answer.status, kind), (404, Some("text/html; charset=utf-8")), "{path}");
+        assert_eq!(answer.text(), document, "{path}");
+        assert_eq!(answer.header("cache-control"), Some("no-store"), "{path}");
+        expect_safe(&answer, path);
+        // A condition never turns "there is no such page" into "you have it".
+        let etag = answer.header("etag").unwrap();
+        let again = client.request("GET", path, &format!("{person}If-None-Match: {etag}\r\n"));
+        assert_eq!(again.status, 404, "{path}");
+        client
+            .request("POST", path, &format!("{person}Content-Length: 0\r\n"))
+            .expect_problem(404, "not_found");
+        client.get(path).expect_problem(404, "not_found");
+    }
+    for path in ["/api/nothing", "/assets/nothing.js", "/return/c"] {
+        client.request("GET", path, person).expect_problem(404, "not_found");
     }
     service.stop();
 }

@@ -1,7 +1,8 @@
 // W14: what charts compute before they draw.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { extent, path, runs, ticks } from '../../web/chart.js';
+import { extent, path, ticks } from '../../web/chart.js';
+import { runs } from '../../web/trend-chart.js';
 
 const on = { x: (at) => at * 10, y: (value) => 100 - value };
 

@@ -6,28 +6,29 @@ import * as format from '../../web/format.js';
 test('rupees are grouped as in India, to the paisa', () => {
   const rows = [
     [0, '₹0.00'], [-0, '₹0.00'], [-0.001, '₹0.00'], [99_999, '₹99,999.00'], [100_000, '₹1,00,000.00'],
-    [9_999_999, '₹99,99,999.00'], [10_000_000, '₹1,00,00,000.00'], [-1_234_567.5, '-₹12,34,567.50'],
+    [9_999_999, '₹99,99,999.00'], [10_000_000, '₹1,00,00,000.00'], [-1_234_567.5, '−₹12,34,567.50'],
     [14_761_843.85, '₹1,47,61,843.85'], [null, '–'], [undefined, '–'], [NaN, '–'],
   ];
   for (const [value, expected] of rows) assert.equal(format.rupees(value), expected);
   assert.equal(format.signedRupees(1632560.65), '+₹16,32,560.65');
-  assert.equal(format.signedRupees(-17864), '-₹17,864.00');
+  assert.equal(format.signedRupees(-17864), '−₹17,864.00');
   assert.equal(format.signedRupees(0), '₹0.00');
 });
 
-test('compact figures begin at ten lakh', () => {
-  const rows = [
-    [99_999, '₹99,999.00'], [999_999.99, '₹9,99,999.99'], [1_000_000, '₹10L'], [1_234_567, '₹12.35L'],
-    [9_999_999, '₹1Cr'], [10_000_000, '₹1Cr'], [-12_345_678, '-₹1.23Cr'], [null, '–'],
-  ];
-  for (const [value, expected] of rows) assert.equal(format.compactRupees(value), expected);
+test('marks of an axis are short, whatever they stand for', () => {
+  const rows = [[0, '₹0'], [500_000, '₹5L'], [1_500_000, '₹15L'], [10_000_000, '₹1Cr'], [-200_000, '−₹2L']];
+  for (const [value, expected] of rows) assert.equal(format.axisRupees(value), expected);
+  assert.equal(format.mark(1550), '1,550');
+  assert.equal(format.mark(95.5), '95.50');
 });
 
 test('changes carry a sign and a mark that is not colour alone', () => {
   assert.equal(format.percent(0.42), '+0.42 %');
-  assert.equal(format.percent(-0.1), '-0.10 %');
+  assert.equal(format.percent(-0.1), '−0.10 %');
   assert.equal(format.percent(0), '0.00 %');
   assert.equal(format.percent(null), '–');
+  assert.equal(format.points(0.0164), '+1.6 points');
+  assert.equal(format.points(-0.0312), '−3.1 points');
   assert.deepEqual([1, -1, 0, null].map(format.arrow), ['▲', '▼', '=', '']);
   assert.deepEqual([-2, -1.5, -0.31, -0.3, 0.3, 0.31, 1.5, null].map(format.heat),
     ['down2', 'down2', 'down1', 'even', 'even', 'up1', 'up2', 'unknown']);

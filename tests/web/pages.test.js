@@ -76,7 +76,7 @@ test('pages while the service has nothing to say', () => everyPage('503', {
   arrive: async (page, url) => {
     await page.goto(url, { waitUntil: 'commit' });
     await page.locator('main h1').first().waitFor({ state: 'attached' });
-    await page.locator('#banner').getByText('There are no prices yet.').waitFor();
+    await page.locator('#banner').getByText('No prices yet.').waitFor();
   },
   prepare: (page) => page.route(/\/api\/(?!auth\/session)/, (route) => route.fulfill({
     status: 503, contentType: 'application/problem+json', headers: { 'Retry-After': '5' },
@@ -94,7 +94,7 @@ test('no page is wider than its window, whether tables are tables or cards', asy
   for (const path of PAGES) {
     await visit(page, stage.demo.base + path);
     // On both sides of each width at which something is laid out anew.
-    for (const width of [640, 641, 820, 1008, 1009, 1088, 1089, 1248, 1249]) {
+    for (const width of [360, 390, 640, 641, 800, 801, 820, 832, 833, 960, 961, 1088, 1089, 1248, 1249]) {
       await page.setViewportSize({ width, height: 900 });
       await expectNarrow(page, `${path} at ${width} px`);
     }

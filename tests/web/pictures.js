@@ -66,7 +66,7 @@ async function readme() {
     await visit(page, `${scene.demo.base}/portfolio`);
     await page.getByText('Broker A synced').waitFor();
     // Broker B's own prices come without the close before; the feed's follow.
-    await page.getByRole('row', { name: /GRASIM.* [+-]\d+\.\d\d % \d/ }).waitFor();
+    await page.getByRole('row', { name: /GRASIM.* [+−]\d+\.\d\d % \d/ }).waitFor();
     await live(page);
     await page.screenshot({ path: join(IMAGES, `dashboard-${colorScheme}.png`) });
   }

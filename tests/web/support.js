@@ -13,7 +13,7 @@ const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
 /** Machines that test are often busy. */
 export const PATIENCE_MS = Number(process.env.PATIENCE_MS ?? 60_000);
 
-export const PAGES = ['/', '/watch', '/login', '/portfolio', '/portfolio/sync/a', '/portfolio/sync/b', '/trend', '/signals', '/journal', '/account', '/status', '/api'];
+export const PAGES = ['/', '/watch', '/login', '/portfolio', '/portfolio/sync/a', '/portfolio/sync/b', '/trend', '/signals', '/journal', '/account', '/status', '/api', '/s/NSE:INFY'];
 export const PASSWORD = 'nine green parrots';
 
 /** Starts `bhav demo` with a state of its own; `settings` are variables of its environment. */
@@ -115,7 +115,10 @@ export async function open(browser, options = {}) {
     window.violations = [];
     document.addEventListener('securitypolicyviolation', (event) => window.violations.push(`${event.violatedDirective} ${event.blockedURI}`));
   });
-  if (process.env.FILES) await context.route('**/assets/*/**', fromFolder);
+  if (process.env.FILES) {
+    await context.route('**/assets/*/**', fromFolder);
+    await context.route((url) => !url.pathname.startsWith('/api/') && !url.pathname.startsWith('/return/'), documentFromFolder);
+  }
   const page = await context.newPage();
   page.setDefaultTimeout(PATIENCE_MS);
   const faults = [];
@@ -137,11 +140,22 @@ async function fromFolder(route) {
   await route.fulfill({ contentType, body: readFileSync(join(ROOT, 'web', name)) });
 }
 
+/** The document of every page is one, with the version in its paths. */
+async function documentFromFolder(route) {
+  if (route.request().resourceType() !== 'document') { await route.fallback(); return; }
+  const { origin } = new URL(route.request().url());
+  const own = await (await fetch(origin)).text();
+  const version = /data-version="([0-9a-f]+)"/.exec(own)?.[1];
+  // The simulated brokers' logins are documents too.
+  if (!version) { await route.fallback(); return; }
+  await route.fulfill({ contentType: 'text/html; charset=utf-8', body: readFileSync(join(ROOT, 'web', 'index.html'), 'utf8').replaceAll('%V%', version).replace('%NOTICE%', '') });
+}
+
 /** Opens a page and waits until it has drawn itself. */
 export async function visit(page, url) {
   await page.goto(url, { waitUntil: 'commit' });
   await page.locator('main h1').first().waitFor({ state: 'attached' });
-  await page.waitForFunction(() => !document.querySelector('.skeleton, .tile.waiting'));
+  await page.waitForFunction(() => !document.querySelector('.skeleton, .waiting'));
 }
 
 let users = 0;

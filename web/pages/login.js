@@ -1,10 +1,10 @@
 // Log in or create an account. On a private page it stands in that page's place.
 import { logIn, onSession, register, session } from '../api.js';
+import { appearance } from '../appearance.js';
 import { field, onSubmit, problemPlace } from '../form.js';
-import { text } from '../text.js';
+import { login as t } from '../text/login.js';
 import { button, h, put, say } from '../view.js';
 
-const t = text.login;
 export const title = t.title;
 
 /** Kept between log in and register, so that nothing is asked for twice. */
@@ -14,17 +14,36 @@ export function show({ main, path, go }) {
   main.className = 'narrow';
   let isNew = false;
   const draw = () => {
-    const mail = field({ name: 'email', label: t.email, type: 'email', autocomplete: 'username', value: email, required: true });
-    mail.input.addEventListener('input', () => { email = mail.input.value; });
+    const mail = field({
+      name: 'email',
+      label: t.email,
+      type: 'email',
+      autocomplete: 'username',
+      value: email,
+      required: true,
+    });
+    mail.input.addEventListener('input', () => {
+      email = mail.input.value;
+    });
     const password = field({
-      name: 'password', label: t.password, secret: true, required: true,
-      autocomplete: isNew ? 'new-password' : 'current-password', hint: isNew ? t.passwordHint : undefined,
+      name: 'password',
+      label: t.password,
+      secret: true,
+      required: true,
+      autocomplete: isNew ? 'new-password' : 'current-password',
+      hint: isNew ? t.passwordHint : undefined,
     });
     const name = field({ name: 'name', label: t.name, autocomplete: 'name' });
     const fields = isNew ? [mail, password, name] : [mail, password];
     const problem = problemPlace();
     const submit = h('button', { type: 'submit', class: 'primary' }, isNew ? t.create : t.logIn);
-    const form = h('form', { method: 'post', novalidate: true }, fields.map(({ node }) => node), problem, submit);
+    const form = h(
+      'form',
+      { method: 'post', novalidate: true },
+      fields.map(({ node }) => node),
+      problem,
+      submit,
+    );
     onSubmit(form, fields, problem, async () => {
       try {
         if (isNew) await register(mail.input.value, password.input.value, name.input.value.trim());
@@ -36,23 +55,52 @@ export function show({ main, path, go }) {
         password.input.value = '';
       }
     });
-    const other = session.registration === 'open' || isNew
-      ? h('p', null, isNew ? t.have : t.new, ' ', button(isNew ? t.logIn : t.toCreate, () => { isNew = !isNew; draw(); main.querySelector('input')?.focus(); }, { class: 'link' }))
-      : h('p', { class: 'muted' }, t.closed);
-    put(main, h('h1', null, isNew ? t.toCreate : t.logIn), path !== '/login' && h('p', { class: 'lead' }, t.needed), form, other,
-      !isNew && h('p', { class: 'muted' }, t.forgot));
+    const other = !session.known
+      ? h('p', null, '\u00a0')
+      : session.registration === 'open' || isNew
+        ? h(
+            'p',
+            null,
+            isNew ? t.have : t.new,
+            ' ',
+            button(
+              isNew ? t.logIn : t.toCreate,
+              () => {
+                isNew = !isNew;
+                draw();
+                main.querySelector('input')?.focus();
+              },
+              { class: 'link' },
+            ),
+          )
+        : h('p', { class: 'muted' }, t.closed);
+    put(
+      main,
+      h('h1', null, isNew ? t.toCreate : t.logIn),
+      path !== '/login' && h('p', { class: 'lead' }, t.needed),
+      form,
+      other,
+      !isNew && h('p', { class: 'muted' }, t.forgot),
+      path === '/login' && appearance(),
+    );
   };
   draw();
   if (session.user && path === '/login') {
-    put(main, h('h1', null, t.title), h('p', { class: 'lead' }), h('p', null, h('a', { class: 'button primary', href: '/portfolio' }, t.toPortfolio)));
+    put(
+      main,
+      h('h1', null, t.title),
+      h('p', { class: 'lead' }),
+      h('p', null, h('a', { class: 'button primary', href: '/portfolio' }, t.toPortfolio)),
+    );
     say(main.querySelector('.lead'), t.already(session.user.email));
     return undefined;
   }
   // Whether accounts can be made is known with the session's first answer.
-  let wasOpen = session.registration;
+  let was = `${session.known} ${session.registration}`;
   return onSession(() => {
-    if (session.registration === wasOpen || session.user) return;
-    wasOpen = session.registration;
+    const is = `${session.known} ${session.registration}`;
+    if (is === was || session.user) return;
+    was = is;
     if (!main.contains(document.activeElement) || document.activeElement === main) draw();
   });
 }

@@ -3,15 +3,20 @@ import { call, session } from '../api.js';
 import { simulated } from '../figures.js';
 import { field, onSubmit, problemPlace } from '../form.js';
 import { syncReport } from '../report.js';
-import { text } from '../text.js';
+import { sync as t } from '../text/sync.js';
 import { attr, button, h, put, say } from '../view.js';
 
-const t = text.sync;
-export const title = t.title;
+const whichOf = (path) => (path.endsWith('/b') ? 'b' : 'a');
+export const title = (path) => t.sync[whichOf(path)];
 
 const BROKERS = {
   a: { path: '/api/portfolio/sync', code: 'request_token', back: '/return/a', demo: ['simkeya-1', 'simsecreta'] },
-  b: { path: '/api/portfolio/brokerb-sync', code: 'api_session', back: '/return/b', demo: ['sim+key=b&1-1', 'simsecretb'] },
+  b: {
+    path: '/api/portfolio/brokerb-sync',
+    code: 'api_session',
+    back: '/return/b',
+    demo: ['sim+key=b&1-1', 'simsecretb'],
+  },
 };
 const WAIT_MS = 120_000;
 // How long after its own "Open the broker's login" a waiting page takes a code: a login with an OTP takes some minutes.
@@ -26,7 +31,7 @@ function takeCode() {
 
 export function show({ main, path, announce }) {
   main.className = 'narrow sync';
-  const which = path.endsWith('/b') ? 'b' : 'a';
+  const which = whichOf(path);
   const broker = BROKERS[which];
   const brought = takeCode();
   const off = { autocomplete: 'off', secret: true, required: true };
@@ -50,21 +55,43 @@ export function show({ main, path, announce }) {
   key.input.addEventListener('input', drawLogin);
   drawLogin();
   // A broker's own login is behind TLS; the simulator's is not, and its app is no secret.
-  const demo = page?.startsWith('http:') && h('p', { class: 'simulated-app' }, simulated(true), ' ', t.demo(...broker.demo), ' ',
-    button(t.fillIn, () => {
-      [key.input.value, secret.input.value] = broker.demo;
-      drawLogin();
-      (code.input.value ? submit : login).focus();
-    }, { class: 'link' }));
+  const demo =
+    page?.startsWith('http:') &&
+    h(
+      'p',
+      { class: 'simulated-app' },
+      simulated(true),
+      ' ',
+      t.demo(...broker.demo),
+      ' ',
+      button(
+        t.fillIn,
+        () => {
+          [key.input.value, secret.input.value] = broker.demo;
+          drawLogin();
+          (code.input.value ? submit : login).focus();
+        },
+        { class: 'link' },
+      ),
+    );
   // The login ends in another tab; the one where it began gets the code too. Any page can bring a code of its own to the way
   // back, so this page takes one only while it waits, and the last one, which is the one of the person's own login.
   let openedMs = -Infinity;
-  for (const kind of ['click', 'auxclick']) login.addEventListener(kind, () => { if (login.hasAttribute('href')) openedMs = performance.now(); });
+  for (const kind of ['click', 'auxclick'])
+    login.addEventListener(kind, () => {
+      if (login.hasAttribute('href')) openedMs = performance.now();
+    });
   const tabs = new BroadcastChannel(`code ${which}`);
   tabs.onmessage = ({ data }) => {
     if (!form.isConnected || performance.now() - openedMs > TAKEN_MS) return;
     code.input.value = data;
     say(came, t.codeCame);
+    taken.postMessage('');
+  };
+  // Who comes back in a new tab is told that the first one has it all.
+  const taken = new BroadcastChannel(`taken ${which}`);
+  taken.onmessage = () => {
+    if (brought && form.isConnected) say(came, `${t.codeCame} ${t.goBack}`);
   };
   if (brought) tabs.postMessage(brought);
   // Shown once the broker has said that the code is of somebody else.
@@ -75,45 +102,100 @@ export function show({ main, path, announce }) {
   const cancel = button(t.cancel, () => asking?.abort(), { class: 'quiet', hidden: true });
   const submit = h('button', { type: 'submit', class: 'primary' }, t.sync[which]);
 
-  const form = h('form', { method: 'post', autocomplete: 'off', novalidate: true },
-    h('ol', { class: 'steps' },
-      h('li', null, h('h2', null, t.stepKey), demo, key.node, login, h('p', { class: 'hint' }, t.register, ' '),
-        h('p', { class: 'address' }, h('code', null, address), ' ', button(t.copy, () => {
-          navigator.clipboard?.writeText(address).then(() => say(copied, t.copied), () => say(copied, t.notCopied));
-        }, { class: 'quiet' }), ' ', copied)),
+  const form = h(
+    'form',
+    { method: 'post', autocomplete: 'off', novalidate: true },
+    h(
+      'ol',
+      { class: 'steps' },
+      h(
+        'li',
+        null,
+        h('h2', null, t.stepKey),
+        demo,
+        key.node,
+        login,
+        h('p', { class: 'hint' }, t.register, ' '),
+        h(
+          'p',
+          { class: 'address' },
+          h('code', null, address),
+          ' ',
+          button(
+            t.copy,
+            () => {
+              navigator.clipboard?.writeText(address).then(
+                () => say(copied, t.copied),
+                () => say(copied, t.notCopied),
+              );
+            },
+            { class: 'quiet' },
+          ),
+          ' ',
+          copied,
+        ),
+      ),
       h('li', null, h('h2', null, t.stepCode), code.node, came),
-      h('li', null, h('h2', null, t.stepSync), secret.node, h('p', { class: 'promise' }, t.promise))),
-    problem, replace, h('p', { class: 'actions' }, submit, ' ', cancel), waiting);
-  put(main, h('p', { class: 'back' }, h('a', { href: '/portfolio' }, t.back)), h('h1', null, t.sync[which]), h('p', { class: 'lead' }, t.who[which]), form, result);
+      h('li', null, h('h2', null, t.stepSync), secret.node, h('p', { class: 'promise' }, t.promise)),
+    ),
+    problem,
+    replace,
+    h('p', { class: 'actions' }, submit, ' ', cancel),
+    waiting,
+  );
+  const lead = h('p', { class: 'lead' }, t.who[which]);
+  put(
+    main,
+    h('p', { class: 'back' }, h('a', { href: '/portfolio' }, t.back)),
+    h('h1', null, t.sync[which]),
+    lead,
+    form,
+    result,
+  );
   if (brought) key.input.focus();
 
+  /** Neither the page nor the browser keeps them. */
+  const empty = () => {
+    for (const one of fields) {
+      one.input.value = '';
+      one.input.removeAttribute('value');
+    }
+    say(came, '');
+  };
   onSubmit(form, fields, problem, async () => {
     asking = new AbortController();
     cancel.hidden = false;
     say(waiting, t.asking[which]);
     try {
-      const body = { api_key: key.input.value.trim(), api_secret: secret.input.value.trim(), [broker.code]: codeIn(code.input.value), ...(replaces.checked && { replace_broker_user: true }) };
+      const body = {
+        api_key: key.input.value.trim(),
+        api_secret: secret.input.value.trim(),
+        [broker.code]: codeIn(code.input.value),
+        ...(replaces.checked && { replace_broker_user: true }),
+      };
       const report = await call(broker.path, { method: 'POST', body, signal: asking.signal, timeoutMs: WAIT_MS });
       put(result, syncReport(report));
       form.remove();
+      lead.remove();
+      empty();
       result.querySelector('h2')?.focus();
     } catch (failed) {
       if (failed.code === 'broker_user_changed') replace.hidden = false;
+      // What can pass is no reason to have all of it typed again; the fields are the user's own page.
+      if (!asking.signal.aborted && !failed.passes) empty();
       if (!asking.signal.aborted) throw failed;
       announce(t.cancelled);
     } finally {
-      // Neither the page nor the browser keeps them, whatever came of it.
-      for (const one of fields) { one.input.value = ''; one.input.removeAttribute('value'); }
       cancel.hidden = true;
       say(waiting, '');
-      say(came, '');
       drawLogin();
     }
   });
   return () => {
     tabs.close();
+    taken.close();
     asking?.abort();
-    for (const one of fields) { one.input.value = ''; one.input.removeAttribute('value'); }
+    empty();
   };
 }
 

@@ -1,103 +1,210 @@
-// Profit and loss over the days: a point for each, and how it came about.
-import { call } from '../api.js';
-import { trend as chart, fit } from '../chart.js';
+// Profit and value over the days: a point for each, and how it came about.
+import { call, serverNow } from '../api.js';
+import { explore } from '../chart.js';
 import { change, figure, secret } from '../figures.js';
-import { UNKNOWN, day, isKnown, rupees, signedRupees } from '../format.js';
+import { UNKNOWN, day, isKnown, isoDay, rupees, signedRupees } from '../format.js';
 import * as live from '../live.js';
-import { amountsHidden, onAppearance } from '../prefs.js';
+import { amountsHidden, keep, kept, onAppearance } from '../prefs.js';
 import { csvButton, table } from '../table.js';
-import { text } from '../text.js';
-import { attr, button, h, put, say, skeleton } from '../view.js';
+import { trend as t } from '../text/trend.js';
+import { trend as chart } from '../trend-chart.js';
+import { attr, button, h, memo, pieces, put, say, skeleton } from '../view.js';
 
-const t = text.trend;
 export const title = t.title;
 
-const RANGES = [30, 90, 365];
+const DAY_MS = 86_400_000;
+/** Days of each range, in the order of their names; the year until now has as many as it has. */
+const daysOf = [() => 7, () => 30, () => 91, sinceNewYear, () => 365];
 
 export function show({ main }) {
-  let days = 30;
+  let range = 1;
+  let view = kept('trend view') === 'value' ? 'value' : 'pnl';
   /** @type {Answer<'/api/portfolio/pnl'> | null} */
-  let document = null;
+  let answer = null;
   /** @type {(() => void) | undefined} */
-  let endFit;
-  const ranges = RANGES.map((n) => button(t.days(n), () => choose(n)));
-  const own = h('input', { type: 'number', min: '1', max: '365', value: '30', inputmode: 'numeric' });
-  own.addEventListener('change', () => choose(Math.min(365, Math.max(1, Math.round(Number(own.value)) || 30))));
-  const picture = h('div', { class: 'picture' }, skeleton(8));
-  const sentence = h('p', { class: 'lead', role: 'status' }, '\u00a0');
+  let end;
+  const ranges = t.ranges.map((name, at) => button(name, () => choose(at)));
+  const views = ['pnl', 'value'].map((name) =>
+    button(t.views[name], () => {
+      view = name;
+      keep('trend view', name);
+      mark();
+      draw();
+    }),
+  );
+  const picture = h('div', { class: 'picture' }, skeleton(7));
+  const sentence = h('p', { class: 'lead sentence', role: 'status' }, '\u00a0');
+  const readout = h('p', { class: 'readout' }, '\u00a0');
+  const legend = h('p', { class: 'legend trend-legend' });
   const empty = h('div', { hidden: true });
   const shown = table({
-    name: 'trend', caption: t.caption, key: (point) => point.date, sorted: '-date',
+    name: 'trend',
+    caption: t.caption,
+    plain: true,
+    key: (point) => point.date,
+    sorted: '-date',
+    label: (point) => day(point.date),
     columns: [
       { of: 'date', label: t.date, show: (p) => day(p.date) },
-      figure('total_invested', text.portfolio.invested, money), figure('total_current_value', text.portfolio.value, money),
-      change('total_pnl', text.portfolio.pnl, secret(signedRupees)),
-      { key: 'of', label: t.of, show: (p) => (p.brokers ? t.madeOf(p.brokers.join('+').toUpperCase(), p.holdings) : { text: UNKNOWN, title: t.notKept }),
-        csv: (p) => (p.brokers ? t.madeOf(p.brokers.join('+').toUpperCase(), p.holdings) : '') },
-      { key: 'how', label: t.how, show: how, csv: (p) => how(p).map((bit) => (typeof bit === 'string' ? bit : bit.text)).join('') },
+      figure('total_invested', t.invested, money, { rank: 2 }),
+      figure('total_current_value', t.value, money),
+      change('total_pnl', t.pnl, secret(signedRupees)),
+      {
+        key: 'of',
+        label: t.of,
+        rank: 2,
+        show: (p) => (p.brokers ? madeOf(p) : { text: UNKNOWN, why: t.notKept }),
+        csv: (p) => (p.brokers ? madeOf(p) : ''),
+      },
+      {
+        key: 'how',
+        label: t.how,
+        rank: 2,
+        show: how,
+        csv: (p) =>
+          how(p)
+            .map((bit) => (typeof bit === 'string' ? bit : bit.text))
+            .join(''),
+      },
     ],
   });
-  shown.node.hidden = true;
-  put(main,
-    h('div', { class: 'title-row' }, h('h1', null, t.title)),
-    h('div', { class: 'filters no-print' }, h('div', { class: 'tabs small', role: 'group', 'aria-label': t.range }, ranges),
-      h('label', null, t.own, ' ', own), csvButton(shown.csv, 'trend.csv')),
-    h('p', { class: 'muted' }, t.what), sentence, empty, picture,
-    h('p', { class: 'legend trend-legend' }, t.legend.map(([kind, words]) => h('span', { 'data-mark': kind }, words))), shown.node);
+  const asTable = h(
+    'details',
+    { hidden: true },
+    h('summary', null, t.asTable),
+    csvButton(shown.csv, 'trend.csv'),
+    shown.node,
+  );
+  const about = h('details', { class: 'muted' }, h('summary', null, t.about), h('p', null, t.what));
+  put(
+    main,
+    h('h1', null, t.title),
+    h(
+      'div',
+      { class: 'title-row no-print' },
+      h('div', { class: 'tabs small', role: 'group', 'aria-label': t.view }, views),
+      h('div', { class: 'tabs small', role: 'group', 'aria-label': t.range }, ranges),
+    ),
+    sentence,
+    empty,
+    readout,
+    picture,
+    legend,
+    about,
+    asTable,
+  );
 
   const draw = () => {
-    if (!document) return;
-    const points = document.trend;
+    if (!answer) return;
+    const points = answer.trend;
     const isEmpty = points.length === 0;
     empty.hidden = !isEmpty;
-    for (const part of [picture, shown.node, main.querySelector('.trend-legend')]) part.hidden = isEmpty;
+    for (const part of [picture, readout, legend, asTable]) part.hidden = isEmpty;
+    end?.();
     if (isEmpty) {
       put(picture);
-      put(empty, h('p', { class: 'empty' }, t.none), h('p', null, h('a', { class: 'button primary', href: '/portfolio' }, t.toPortfolio)));
+      put(
+        empty,
+        h('p', { class: 'empty' }, t.none),
+        h('p', null, h('a', { class: 'button primary', href: '/portfolio' }, t.toPortfolio)),
+      );
       say(sentence, '');
       return;
     }
-    const words = summary(points);
+    const words = summary(points, view);
     say(sentence, words);
-    endFit?.();
-    endFit = fit(picture, (width) => put(picture, chart(points, words, amountsHidden(), width)));
+    memo(legend, view, () =>
+      put(
+        legend,
+        [...t.legend[view], ...t.legend.both].map(([kind, its]) => h('span', { 'data-mark': kind }, its)),
+      ),
+    );
+    const told = (at) => {
+      const p = points[at];
+      const bits = t.readout(
+        day(p.date),
+        money(p.total_current_value),
+        money(p.total_invested),
+        secret(signedRupees)(p.total_pnl),
+      );
+      put(
+        readout,
+        bits.map((its) => h('span', null, its, ' ')),
+        h(
+          'span',
+          { class: 'muted' },
+          pieces(how(p).map((bit) => (typeof bit === 'string' ? bit : { ...bit, why: undefined }))),
+        ),
+      );
+    };
+    end = explore(picture, {
+      label: t.keys,
+      count: points.length,
+      told,
+      draw: (width) => ({ ...chart(points, { view, hidden: amountsHidden(), width }), sentence: words }),
+    });
     shown.update(points);
   };
   const fetched = live.repeat(async () => {
-    const asked = days;
-    const answer = await call(`/api/portfolio/pnl?days=${asked}`);
-    if (asked !== days) return;
-    document = answer;
+    const asked = range;
+    const got = await call(`/api/portfolio/pnl?days=${daysOf[asked]()}`);
+    if (asked !== range) return;
+    answer = got;
     draw();
   }, 300_000);
-  const choose = (n) => {
-    days = n;
-    own.value = String(n);
+  const choose = (at) => {
+    range = at;
     mark();
     fetched.now();
   };
-  const mark = () => ranges.forEach((one, at) => attr(one, 'aria-pressed', String(RANGES[at] === days)));
+  const mark = () => {
+    ranges.forEach((one, at) => attr(one, 'aria-pressed', String(at === range)));
+    views.forEach((one, at) => attr(one, 'aria-pressed', String(['pnl', 'value'][at] === view)));
+  };
   mark();
-  const end = onAppearance(draw);
-  return () => { fetched.stop(); end(); endFit?.(); };
+  const stop = onAppearance(draw);
+  return () => {
+    fetched.stop();
+    stop();
+    end?.();
+  };
+}
+
+/** Days since the first of January in India, at least one. */
+function sinceNewYear() {
+  const now = serverNow();
+  const [year] = isoDay(now).split('-');
+  return Math.min(365, Math.max(1, Math.ceil((now - Date.parse(`${year}-01-01T00:00:00+05:30`)) / DAY_MS)));
 }
 
 const money = secret(rupees);
+const madeOf = (p) => t.madeOf(p.brokers.join('+').toUpperCase(), p.holdings);
 
 function how(p) {
   const bits = [p.source === 'sync' ? `● ${t.sync}` : p.source === 'close' ? `· ${t.close}` : p.source];
   if (p.left_out) bits.push(', ', { text: t.leftOut(p.left_out), kind: 'muted' });
   if (p.carried) bits.push(', ', { text: t.carried(p.carried), kind: 'muted' });
-  if (p.discrepancies) bits.push(', ', { text: t.discrepancies(p.discrepancies), kind: 'muted', title: t.discrepancyWhy });
-  if (p.suspect) bits.push(' ', { text: `⚠ ${t.suspect}`, kind: 'mark delayed', title: t.suspectWhy });
+  if (p.discrepancies)
+    bits.push(', ', { text: t.discrepancies(p.discrepancies), kind: 'muted', why: t.discrepancyWhy });
+  if (p.suspect) bits.push(' ', { text: `⚠ ${t.suspect}`, kind: 'mark delayed', why: t.suspectWhy });
   return bits;
 }
 
 /** What the picture shows, in a sentence. */
-function summary(points) {
+function summary(points, view) {
   const [first, last] = [points[0], points[points.length - 1]];
+  const pnl = secret(signedRupees);
+  if (points.length === 1)
+    return t.one(view === 'pnl' ? pnl(first.total_pnl) : money(first.total_current_value), day(first.date));
+  if (view === 'pnl') return t.pnlFrom(pnl(first.total_pnl), day(first.date), pnl(last.total_pnl), day(last.date));
   const known = points.filter((p) => isKnown(p.total_current_value));
   const low = known.reduce((least, p) => (p.total_current_value < least.total_current_value ? p : least), known[0]);
-  if (points.length === 1) return t.one(money(first.total_current_value), day(first.date));
-  return t.sentence(money(first.total_current_value), day(first.date), money(last.total_current_value), day(last.date), money(low.total_current_value), day(low.date));
+  return t.valueFrom(
+    money(first.total_current_value),
+    day(first.date),
+    money(last.total_current_value),
+    day(last.date),
+    money(low.total_current_value),
+    day(low.date),
+  );
 }

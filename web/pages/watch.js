@@ -1,6 +1,5 @@
-// The user's own list of symbols with their prices, and the candles of the one that is chosen.
+// The user's own list of symbols with their prices.
 import { serverNow } from '../api.js';
-import { showCandles } from '../candles.js';
 import { combobox } from '../combobox.js';
 import { ageMark, change, isOpen, simulated } from '../figures.js';
 import { moments, percent, price, signedPrice, time } from '../format.js';
@@ -8,9 +7,9 @@ import * as live from '../live.js';
 import { isWatchListFull, setWatched, watched } from '../prefs.js';
 import { csvButton, table } from '../table.js';
 import { text } from '../text.js';
-import { button, h, put, say } from '../view.js';
+import { watch as t } from '../text/watch.js';
+import { button, h, memo, pathOf, put, say } from '../view.js';
 
-const t = text.watch;
 export const title = t.title;
 
 const LIVE = { live: true };
@@ -20,43 +19,71 @@ const names = new Map();
 
 export function show({ main, announce }) {
   let symbols = watched();
-  /** @type {(() => void) | void} */
-  let endCandles;
-  const chart = h('section', { class: 'candles', 'aria-label': t.candles });
   const note = h('p', { class: 'muted', role: 'status' });
-  const search = combobox({ name: 'search', placeholder: t.search, choose: (symbol, name) => { names.set(symbol, name); add(symbol); } });
+  const search = combobox({
+    name: 'search',
+    placeholder: t.search,
+    choose: (symbol, name) => {
+      names.set(symbol, name);
+      add(symbol);
+    },
+  });
   search.input.id = 'search';
-
   const shown = table({
-    name: 'watch', caption: t.caption, key: (row) => row.symbol,
+    name: 'watch',
+    caption: t.caption,
+    key: (row) => row.symbol,
+    lead: note,
     columns: [
       {
-        of: 'symbol', label: t.symbol, wide: true,
-        control: (current) => button(current().symbol, () => choose(current().symbol), { class: 'link symbol', title: t.toCandles }),
-        show: (row) => (names.get(row.symbol) ? [' ', { text: names.get(row.symbol) ?? '', kind: 'muted' }] : ''),
+        of: 'symbol',
+        label: t.symbol,
+        wide: true,
+        at: 'a',
+        show: (row) => [
+          { text: row.symbol, kind: 'symbol', href: pathOf(row.symbol) },
+          ...(names.get(row.symbol) ? [' ', { text: names.get(row.symbol) ?? '', kind: 'muted' }] : []),
+        ],
       },
-      { of: 'last_price', label: t.last, number: true, live: true, show: lastOf },
-      change('change', t.change, signedPrice, text.noClose, LIVE), change('change_pct', t.changePct, percent, text.noClose, LIVE),
-      { key: 'as_of', label: t.asOf, number: true, show: stateOf, csv: (row) => row.as_of },
+      { of: 'last_price', label: t.last, number: true, live: true, at: 'b', show: lastOf },
+      change('change', t.change, signedPrice, text.noClose, { ...LIVE, at: 'told' }),
+      change('change_pct', t.changePct, percent, text.noClose, { ...LIVE, at: 'd' }),
+      { key: 'as_of', label: t.asOf, number: true, at: 'c', show: stateOf, csv: (row) => row.as_of },
       {
-        key: 'actions', label: '', control: (current) => h('span', { class: 'row-actions' },
-          button('↑', () => move(current().symbol, -1), { class: 'quiet', 'aria-label': t.up(current().symbol) }),
-          button('↓', () => move(current().symbol, 1), { class: 'quiet', 'aria-label': t.down(current().symbol) }),
-          button('✕', () => remove(current().symbol), { class: 'quiet', 'aria-label': t.remove(current().symbol) })),
+        key: 'actions',
+        label: '',
+        control: (current) =>
+          h(
+            'span',
+            { class: 'row-actions' },
+            button('↑', () => move(current().symbol, -1), { class: 'quiet', 'aria-label': t.up(current().symbol) }),
+            button('↓', () => move(current().symbol, 1), { class: 'quiet', 'aria-label': t.down(current().symbol) }),
+            button('✕', () => remove(current().symbol), { class: 'quiet', 'aria-label': t.remove(current().symbol) }),
+          ),
       },
     ],
   });
   const empty = h('p', { class: 'empty', hidden: true }, t.none);
-  put(main, h('h1', null, t.title),
-    h('div', { class: 'filters' }, h('label', { for: 'search' }, t.add), h('div', { class: 'with combo' }, search.input, search.list), csvButton(shown.csv, 'watch.csv')),
-    note, empty, shown.node, chart);
+  put(
+    main,
+    h('h1', null, t.title),
+    h(
+      'div',
+      { class: 'filters' },
+      h('label', { for: 'search' }, t.add),
+      h('div', { class: 'with combo' }, search.input, search.list),
+      csvButton(shown.csv, 'watch.csv'),
+    ),
+    empty,
+    shown.node,
+  );
 
   const draw = () => {
     const rows = symbols.map((symbol) => ({ symbol, ...(live.valueOf(`quote ${symbol}`) ?? { isWaiting: true }) }));
     empty.hidden = rows.length > 0;
     shown.node.hidden = rows.length === 0;
     const all = rows.length > 0 && rows.every((row) => row.simulated);
-    put(note, t.count(rows.length), ' ', simulated(all));
+    memo(note, [rows.length, all], () => put(note, t.count(rows.length), ' ', simulated(all)));
     shown.update(rows);
   };
   const changed = () => {
@@ -67,8 +94,15 @@ export function show({ main, announce }) {
   };
   const add = (symbol) => {
     search.input.value = '';
-    if (symbols.includes(symbol)) { announce(t.already(symbol)); return; }
-    if (isWatchListFull()) { say(note, t.full); return; }
+    if (symbols.includes(symbol)) {
+      announce(t.already(symbol));
+      return;
+    }
+    if (isWatchListFull()) {
+      announce(t.full);
+      memo(note, t.full, () => say(note, t.full));
+      return;
+    }
     symbols = [...symbols, symbol];
     announce(t.added(symbol));
     changed();
@@ -89,22 +123,16 @@ export function show({ main, announce }) {
     changed();
     focused?.focus(); // a row that moved takes its focus along
   };
-  const choose = (symbol) => {
-    endCandles?.();
-    endCandles = showCandles(chart, symbol);
-    chart.scrollIntoView({ block: 'nearest' });
-  };
   live.follow([...symbols].sort());
   draw();
   const ends = [live.on('quotes', draw), live.on('tick', draw)];
-  // The first share of the list: an index has no candles.
-  const first = symbols.find((symbol) => !symbol.includes(' ') && symbol !== 'BSE:SENSEX');
-  if (first) endCandles = showCandles(chart, first);
-  return () => { endCandles?.(); for (const end of ends) end(); };
+  return () => {
+    for (const end of ends) end();
+  };
 }
 
 function lastOf(row) {
-  if (row.unavailable) return { text: t.unavailable, kind: 'muted', title: t.unavailableWhy };
+  if (row.unavailable) return { text: t.unavailable, kind: 'muted', why: t.unavailableWhy };
   return row.isWaiting ? { text: '…', title: t.waiting } : price(row.last_price);
 }
 

@@ -22,6 +22,8 @@ pub(crate) const PUBLIC: &str = "public, no-cache";
 /// Headers of a kind of document, and how it is compressed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CachePolicy {
+    /// Status of the full response.
+    pub status: u16,
     pub content_type: &'static str,
     pub cache_control: &'static str,
     pub vary: &'static str,
@@ -35,6 +37,7 @@ pub(crate) struct CachePolicy {
 impl CachePolicy {
     /// The policy of JSON that changes every few seconds or minutes.
     pub(crate) const JSON: Self = Self {
+        status: 200,
         content_type: JSON,
         cache_control: PUBLIC,
         vary: "Accept-Encoding",
@@ -65,7 +68,7 @@ impl Variant {
         headers.push(("Content-Type", policy.content_type));
         headers.extend(policy.headers);
         headers.extend(encoding.map(|encoding| ("Content-Encoding", encoding)));
-        let full = Prepared::new(200, &headers, body);
+        let full = Prepared::new(policy.status, &headers, body);
         Self { full, not_modified, etag }
     }
 

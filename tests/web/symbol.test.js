@@ -1,0 +1,126 @@
+// A page for each symbol, the ways to it, and the keys.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { open, scene, until, userOf, visit } from './support.js';
+
+/** @type {any} */
+let state;
+const stage = scene({}, async (shared) => { state = await userOf(shared, ['a', 'b']); });
+
+test('everything that names a share leads to its page', async () => {
+  const { page, context, faults } = await open(stage.browser, { storageState: state });
+  await page.goto(`${stage.demo.base}/journal`);
+  await page.evaluate(async () => fetch('/api/journal', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ traded_on: '2026-11-20', symbol: 'NSE:RELIANCE', side: 'buy', quantity: 10, price: 1412.5, strategy: 'Pullback', notes: 'Bought too early.' }) }));
+  for (const [path, link, heading] of [
+    ['/', 'NIFTY 50', 'NIFTY 50'], ['/', 'Nifty Pharma', 'NIFTY PHARMA'], ['/watch', 'NSE:TCS', 'TCS'], ['/portfolio', 'RELIANCE', 'RELIANCE'], ['/journal', 'NSE:RELIANCE', 'RELIANCE'],
+  ]) {
+    await visit(page, stage.demo.base + path);
+    await page.locator('main').getByRole('link', { name: link }).first().click();
+    await page.getByRole('heading', { name: heading, level: 1, exact: true }).waitFor();
+    assert.match(page.url(), /\/s\/(NSE|BSE):/);
+  }
+  await visit(page, `${stage.demo.base}/signals`);
+  const first = page.locator('main table a.symbol').first();
+  const name = (await first.innerText()).split(':')[1];
+  await first.click();
+  await page.getByRole('heading', { name, level: 1, exact: true }).waitFor();
+  await page.locator('[aria-labelledby=signals] tbody tr').first().waitFor();
+  // An index and a sector have no candles, which the page says.
+  assert.deepEqual(faults.filter((fault) => !fault.includes('404')), []);
+  await context.close();
+});
+
+test('the page of a share has its price, its candles, what is held of it and what was written', async () => {
+  const { page, context, faults } = await open(stage.browser, { storageState: state });
+  await visit(page, `${stage.demo.base}/s/NSE:RELIANCE`);
+  assert.equal(await page.title(), 'RELIANCE · bhav');
+  await until('the price', async () => /\d,\d{3}\.\d\d/.test(await page.locator('.quote .level').innerText()));
+  assert.match(await page.locator('.quote .change').innerText(), /[▲▼=] [+−]?[\d,.]+ \([+−]?[\d.]+ %\)/);
+  await page.getByText(/52 weeks: low [\d,.]+, high [\d,.]+/).waitFor();
+  await page.locator('.candles .mark.simulated').waitFor();
+  const bars = page.locator('.bars > g');
+  const count = await bars.count();
+  await page.getByRole('button', { name: '1Y' }).click();
+  await until('more candles', async () => (await bars.count()) > count);
+  await page.locator('.last-price text').waitFor();
+  await page.locator('.volume').first().waitFor({ state: 'attached' });
+  const readout = page.locator('.readout');
+  await page.getByRole('group', { name: /Candles: the arrow keys/ }).focus();
+  const before = await readout.innerText();
+  await page.keyboard.press('ArrowLeft');
+  assert.notEqual(await readout.innerText(), before);
+  // Held at both brokers, each at its own cost.
+  const held = page.locator('[aria-labelledby=held]');
+  for (const broker of ['Broker A', 'Broker B']) await held.getByRole('row', { name: new RegExp(`${broker} [\\d,]+ [\\d,.]+`) }).waitFor();
+  await page.locator('[aria-labelledby=written]').getByText('Buy 10 × 1,412.50').waitFor();
+  await page.getByRole('button', { name: 'Hide amounts' }).click();
+  await until('hidden amounts', async () => !/₹\d/.test(await held.innerText()));
+  await page.getByRole('button', { name: 'Hide amounts' }).click();
+  // On and off the watch list.
+  await page.getByRole('button', { name: 'Remove NSE:RELIANCE from the watch list' }).click();
+  await page.getByRole('button', { name: 'Add NSE:RELIANCE to the watch list' }).waitFor();
+  await page.getByRole('link', { name: 'Watch', exact: true }).click();
+  await until('the list without it', async () => (await page.getByRole('row', { name: /RELIANCE/ }).count()) === 0);
+  assert.deepEqual(faults, []);
+  await context.close();
+});
+
+test('a guest sees the share, and that a login shows more', async () => {
+  const { page, context, faults } = await open(stage.browser);
+  await visit(page, `${stage.demo.base}/s/NSE:INFY`);
+  await page.getByText('Log in to see what you hold of it').waitFor();
+  assert.deepEqual(faults, []);
+  await visit(page, `${stage.demo.base}/s/INFY`);
+  await page.getByRole('heading', { name: 'There is no such symbol' }).waitFor();
+  await context.close();
+});
+
+test('a slash finds a share from every page, and a question mark lists the keys', async () => {
+  const { page, context, faults } = await open(stage.browser);
+  await visit(page, `${stage.demo.base}/status`);
+  await page.keyboard.press('/');
+  const field = page.getByRole('combobox', { name: 'Find a share or an index' });
+  await field.waitFor();
+  assert.equal(await field.evaluate((input) => input === document.activeElement), true);
+  await page.keyboard.type('infy');
+  await page.getByRole('option', { name: /NSE:INFY/ }).first().waitFor();
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { name: 'INFY', level: 1 }).waitFor();
+  await page.keyboard.press('?');
+  await page.getByRole('heading', { name: 'Keys' }).waitFor();
+  await page.keyboard.press('Escape');
+  assert.equal(await page.getByRole('heading', { name: 'Keys' }).isVisible(), false);
+  await page.getByRole('button', { name: 'Find a share or an index' }).click();
+  await field.waitFor();
+  assert.deepEqual(faults, []);
+  await context.close();
+});
+
+test('who goes back comes to the place where the page was left', async () => {
+  const { page, context } = await open(stage.browser, { viewport: { width: 390, height: 700 } });
+  await visit(page, `${stage.demo.base}/signals`);
+  await page.evaluate(() => scrollTo(0, 900));
+  await until('the place', async () => (await page.evaluate(() => scrollY)) === 900);
+  await page.getByRole('link', { name: 'Watch', exact: true }).click();
+  await page.getByRole('heading', { name: 'Watch', level: 1 }).waitFor();
+  assert.equal(await page.evaluate(() => scrollY), 0);
+  await page.goBack();
+  await page.getByRole('heading', { name: 'Signals', level: 1 }).waitFor();
+  await until('the same place', async () => Math.abs((await page.evaluate(() => scrollY)) - 900) < 3);
+  await page.goForward();
+  await page.getByRole('heading', { name: 'Watch', level: 1 }).waitFor();
+  await context.close();
+});
+
+test('a mistyped address shows a page, and one with a slash too many the page that was meant', async () => {
+  const { page, context } = await open(stage.browser);
+  const answer = await page.goto(`${stage.demo.base}/portfolios`);
+  assert.equal(answer.status(), 404);
+  await page.getByRole('heading', { name: 'There is no such page' }).waitFor();
+  await page.getByRole('link', { name: 'To the market' }).click();
+  await page.getByText('NIFTY 50').first().waitFor();
+  await page.goto(`${stage.demo.base}/watch/`);
+  await page.getByRole('heading', { name: 'Watch', level: 1 }).waitFor();
+  assert.equal(page.url(), `${stage.demo.base}/watch`);
+  await context.close();
+});

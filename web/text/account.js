@@ -1,0 +1,52 @@
+import { plural } from '../text.js';
+
+export const account = {
+  title: 'Account',
+  until: (at, left) => `This login ends on ${at} IST (in ${left}). Seven days is the longest.`,
+  logOut: 'Log out',
+  loggedOut: 'You are logged out.',
+  everywhere: 'Log out everywhere',
+  loggedOutEverywhere: 'You are logged out on every device.',
+  password: 'Change the password',
+  current: 'Current password',
+  next: 'New password',
+  change: 'Change password',
+  changed: 'The password is changed. Every other login has ended.',
+  export: 'Take your data along',
+  exportWhy: 'Everything that is stored of you, with every digit, as one file.',
+  exportJson: 'Export (JSON ↓)',
+  deleteTitle: 'Delete the portfolio',
+  deleteWhy: 'Holdings, positions and the trend, for good. The journal stays.',
+  deleteData: 'Delete portfolio data',
+  keep: 'Keep it',
+  deleteSure: 'This cannot be undone. Delete holdings, positions and the trend?',
+  deleteYes: 'Yes, delete',
+  cancel: 'Cancel',
+  deleted: (h, p, s) =>
+    `Deleted: ${plural(h, 'holding', 'holdings')}, ${plural(p, 'position', 'positions')}, ${plural(s, 'point', 'points')} of the trend.`,
+  erase: 'Erase the account',
+  eraseWhy: 'The account and everything stored for it, the journal too, for good.',
+  eraseOpen: 'Erase…',
+  typeEmail: 'Type your e-mail',
+  notEmail: 'This is not the e-mail of this account.',
+  eraseYes: 'Erase everything',
+  erased: 'The account is erased.',
+  stored: 'What is stored of you',
+  storedLines: [
+    'E-mail, name and a hash of the password.',
+    'The holdings and positions of the last sync of each broker, and your user id there.',
+    'A point of the trend for each day.',
+    'Your journal.',
+    'Ended logins, until they would have expired.',
+    'Hashes of the networks you use, for 30 days: they keep strangers from locking you out.',
+    'Never: a broker’s key, secret or code. In this browser: appearance, the watch list, and how tables are sorted.',
+  ],
+};
+
+export const appearance = {
+  title: 'Appearance',
+  theme: 'Light or dark',
+  themes: { '': 'As the device', light: 'Light', dark: 'Dark' },
+  colours: 'Gain and loss',
+  coloursOf: { '': 'Green and red', blue: 'Blue and orange' },
+};

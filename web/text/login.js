@@ -1,0 +1,17 @@
+export const login = {
+  title: 'Log in',
+  logIn: 'Log in',
+  email: 'E-mail',
+  password: 'Password',
+  name: 'Name (optional)',
+  create: 'Create account',
+  toCreate: 'Create an account',
+  passwordHint: 'At least 8 characters. A sentence is good.',
+  new: 'New here?',
+  have: 'You have an account?',
+  closed: 'New accounts are closed on this service; its operator can make one.',
+  needed: 'Log in to see this page. You come back here afterwards.',
+  forgot: 'Password forgotten? The operator of this service can set a new one.',
+  already: (email) => `You are logged in as ${email}.`,
+  toPortfolio: 'To the portfolio',
+};

@@ -1,0 +1,25 @@
+import { plural } from '../text.js';
+
+export const watch = {
+  title: 'Watch',
+  caption: 'Watch list',
+  add: 'Add',
+  search: 'Ticker, name or ISIN',
+  symbol: 'Symbol',
+  last: 'Last',
+  change: 'Change',
+  changePct: 'Change %',
+  asOf: 'As of',
+  unavailable: 'not available',
+  unavailableWhy: 'No source has a price of this symbol now; it is asked again',
+  waiting: 'Being fetched',
+  up: (s) => `Move ${s} up`,
+  down: (s) => `Move ${s} down`,
+  remove: (s) => `Remove ${s}`,
+  added: (s) => `${s} added`,
+  removed: (s) => `${s} removed`,
+  already: (s) => `${s} is in the list already`,
+  full: 'The list is full: it holds 50 symbols. Remove one first.',
+  none: 'The list is empty. Search for a share or an index to add it.',
+  count: (n) => plural(n, 'symbol', 'symbols'),
+};

@@ -1,0 +1,94 @@
+// The trend of a portfolio as a chart: its profit, or its value beside what it cost.
+import { days, extent, grid, path, plane, ticks } from './chart.js';
+import { axisRupees } from './format.js';
+import { s, uid } from './view.js';
+
+/**
+ * The points as they continue each other: where brokers or the number of holdings have changed, the next run begins.
+ * Points of before say neither, so of these nothing is known to have changed.
+ */
+export function runs(points) {
+  const changed = (a, b) => a !== null && b !== null && String(a) !== String(b);
+  const out = [];
+  points.forEach((p, at) => {
+    const before = points[at - 1];
+    if (!before || changed(before.brokers, p.brokers) || changed(before.holdings, p.holdings)) out.push([]);
+    out[out.length - 1].push(at);
+  });
+  return out;
+}
+
+/** The parts of the picture for a width; `view` is `pnl` or `value`. */
+export function trend(points, { view, hidden, width }) {
+  const height = width < 500 ? 280 : 340;
+  const shown = points.map((p) => (view === 'pnl' ? p.total_pnl : p.total_current_value));
+  const against = points.map((p) => (view === 'pnl' ? 0 : p.total_invested));
+  const range = extent([...shown, ...against]) ?? { low: 0, high: 1 };
+  const on = plane({ width, height, y: range, points: points.length });
+  const parts = runs(points);
+  const begins = (at) => parts.some((run) => run[0] === at);
+  const alone = new Set(parts.filter((run) => run.length === 1).flat());
+  const edge = (values, run) => run.map((at) => `${on.x(at).toFixed(1)} ${on.y(values[at]).toFixed(1)}`).join('L');
+  const area = parts.map((run) => `M${edge(shown, run)}L${edge(against, run.toReversed())}Z`).join('');
+  const half = points.length > 1 ? Math.max(3, (on.x(1) - on.x(0)) / 2) : 6;
+  const bands = points.map(
+    (p, at) =>
+      p.suspect &&
+      s('rect', {
+        class: 'suspect-band',
+        x: on.x(at) - half,
+        y: on.pad.top,
+        width: 2 * half,
+        height: height - on.pad.top - on.pad.bottom,
+      }),
+  );
+  const dots = points.map((p, at) => {
+    const isDrawn = points.length <= 120 || p.source === 'sync' || p.suspect || alone.has(at);
+    if (!isDrawn) return null;
+    const kind = [
+      'dot',
+      p.source === 'sync' ? 'sync' : 'close',
+      (p.carried || p.left_out || p.discrepancies) && 'hollow',
+      p.suspect && 'suspect',
+    ]
+      .filter(Boolean)
+      .join(' ');
+    return s('circle', { class: kind, cx: on.x(at), cy: on.y(shown[at]), r: p.source === 'sync' ? 4 : 2 });
+  });
+  return {
+    on,
+    parts: [
+      s('g', null, bands),
+      grid(on, ticks(range.low, range.high, 5), hidden ? () => '•••' : axisRupees),
+      days(
+        on,
+        points.map((p) => p.date),
+      ),
+      ...(view === 'pnl'
+        ? signedArea(area, on)
+        : [s('path', { class: 'area', d: area }), s('path', { class: 'line cost', d: path(against, on, begins) })]),
+      s('path', { class: 'line value', d: path(shown, on, begins) }),
+      s('g', null, dots),
+    ],
+  };
+}
+
+/** Above nought it is gain, below it loss. */
+function signedArea(d, on) {
+  const zero = Math.max(0, Math.min(on.height, on.y(0)));
+  return ['gain', 'loss']
+    .map((kind, at) => {
+      const id = uid('clip');
+      return s(
+        'g',
+        null,
+        s(
+          'clipPath',
+          { id },
+          s('rect', { x: 0, y: at ? zero : 0, width: on.width, height: at ? on.height - zero : zero }),
+        ),
+        s('path', { class: `area ${kind}`, d, 'clip-path': `url(#${id})` }),
+      );
+    })
+    .concat(s('line', { class: 'zero', x1: on.pad.left, x2: on.width - on.pad.right, y1: on.y(0), y2: on.y(0) }));
+}
