@@ -6,17 +6,15 @@ import { button, h, put, skeleton } from '../view.js';
 
 export const title = t.title;
 
-/** `code` and **bold** of the description's texts; everything else stays as it is. */
+/** Stands around code in the description's texts. */
+const TICK = '\x60';
+
+/** Code and **bold** of the description's texts; everything else stays as it is. */
 const prose = (words = '') =>
-  words
-    .split(/(`[^`]+`|\*\*[^*]+\*\*)/)
-    .map((part) =>
-      part.startsWith('`')
-        ? h('code', null, part.slice(1, -1))
-        : part.startsWith('**')
-          ? h('b', null, part.slice(2, -2))
-          : part,
-    );
+  words.split(/(\x60[^\x60]+\x60|\*\*[^*]+\*\*)/).map((part) => {
+    if (part.startsWith(TICK)) return h('code', null, part.slice(1, -1));
+    return part.startsWith('**') ? h('b', null, part.slice(2, -2)) : part;
+  });
 
 const paragraphs = (words = '') => words.split('\n\n').map((part) => h('p', null, prose(part)));
 

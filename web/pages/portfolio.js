@@ -160,17 +160,14 @@ function drawTotals({ worth, today, totals, notes }, sum, showThem) {
       kind: direction(sum.total_pnl),
     },
     // With it the three are the value.
-    sum.without_cost > 0 && {
+    {
       name: t.costUnknown,
       value: money(sum.value_without_cost),
-      why: t.costUnknownWhy(sum.without_cost),
+      why: sum.without_cost > 0 ? t.costUnknownWhy(sum.without_cost) : t.costAllKnown,
     },
   ];
   figures.forEach((figure, at) => {
     const box = totals.children[at];
-    box.hidden = !figure;
-    box.classList.remove('waiting');
-    if (!figure) return;
     const { name, value, note, kind, why } = figure;
     box.className = kind ?? '';
     memo(box, figure, () =>

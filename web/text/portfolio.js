@@ -14,6 +14,7 @@ export const portfolio = {
   tabsLabel: 'Holdings or positions',
   caption: 'Holdings',
   costUnknown: 'Cost not known',
+  costAllKnown: 'The brokers know what every share cost.',
   costUnknownWhy: (n) =>
     `Value of ${plural(n, 'holding', 'holdings')} without a known cost. Invested, P&L and this are the value.`,
   notInPnl: (n) => `P&L without ${plural(n, 'holding', 'holdings')}`,
