@@ -73,7 +73,6 @@ fn everything_fits_into_the_budget() {
             brotli(site.find(path.as_bytes()).unwrap()).body().len()
         });
         let first = brotli(&site.index).body().len() + files.sum::<usize>();
-        println!("{}: {first} bytes in {} files", page.name, loaded.len());
         assert!(loaded.len() > 12, "{loaded:?}");
         assert!(first <= FIRST_LOAD_BYTES_MAX, "{}: {first} bytes of {loaded:?}", page.name);
     }
