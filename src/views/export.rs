@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::base::{Broker, PositionKind};
 use crate::portfolio::PointSource;
 use crate::views::values;
-use crate::views::values::{Day, Exact, Instant, Money, Share, Simulated};
+use crate::views::values::{Day, Exact, Instant, Money, Share, Simulated, documents};
 
 /// The end of the document, after the last entry.
 const CLOSING: &[u8] = b"]}";
@@ -45,163 +45,151 @@ impl Export<'_> {
     }
 }
 
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct ExportedUser<'a> {
-    #[cfg_attr(test, schemars(extend("minimum" = 1)))]
-    pub id: i64,
-    pub email: &'a str,
-    pub name: Option<&'a str>,
-    pub created_at: Instant,
-}
+documents! {
+    pub(crate) struct ExportedUser<'a> {
+        #[cfg_attr(test, schemars(extend("minimum" = 1)))]
+        pub id: i64,
+        pub email: &'a str,
+        pub name: Option<&'a str>,
+        pub created_at: Instant,
+    }
 
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct ExportedSync<'a> {
-    pub broker: Broker,
-    /// The broker's id of the person; null where it was not kept or not said.
-    pub broker_user: Option<&'a str>,
-    pub synced_at: Instant,
-    #[serde(skip_serializing_if = "Simulated::is_absent")]
-    pub(crate) simulated: Simulated,
-}
+    pub(crate) struct ExportedSync<'a> {
+        pub broker: Broker,
+        /// The broker's id of the person; null where it was not kept or not said.
+        pub broker_user: Option<&'a str>,
+        pub synced_at: Instant,
+        #[serde(skip_serializing_if = "Simulated::is_absent")]
+        pub(crate) simulated: Simulated,
+    }
 
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct ExportedHolding<'a> {
-    pub broker: Broker,
-    pub exchange: &'a str,
-    pub tradingsymbol: &'a str,
-    pub isin: Option<&'a str>,
-    pub settled_quantity: Exact,
-    pub t1_quantity: Exact,
-    pub pledged_quantity: Exact,
-    pub mtf_quantity: Exact,
-    pub disputed_quantity: Exact,
-    pub average_price: Option<Exact>,
-    /// Cost of `costed_quantity` shares together.
-    pub cost: Option<Exact>,
-    /// Owned shares whose cost is known.
-    pub costed_quantity: Option<Exact>,
-    pub last_price: Option<Exact>,
-    pub close_price: Option<Exact>,
-    /// The price's change since the previous close in percent, where the broker says that alone.
-    pub change_pct: Option<Exact>,
-    pub broker_pnl: Option<Exact>,
-    pub as_of: Instant,
-    pub unresolved: bool,
-    pub discrepancy: bool,
-    pub corporate_action: bool,
-}
+    pub(crate) struct ExportedHolding<'a> {
+        pub broker: Broker,
+        pub exchange: &'a str,
+        pub tradingsymbol: &'a str,
+        pub isin: Option<&'a str>,
+        pub settled_quantity: Exact,
+        pub t1_quantity: Exact,
+        pub pledged_quantity: Exact,
+        pub mtf_quantity: Exact,
+        pub disputed_quantity: Exact,
+        pub average_price: Option<Exact>,
+        /// Cost of `costed_quantity` shares together.
+        pub cost: Option<Exact>,
+        /// Owned shares whose cost is known.
+        pub costed_quantity: Option<Exact>,
+        pub last_price: Option<Exact>,
+        pub close_price: Option<Exact>,
+        /// The price's change since the previous close in percent, where the broker says that
+        /// alone.
+        pub change_pct: Option<Exact>,
+        pub broker_pnl: Option<Exact>,
+        pub as_of: Instant,
+        pub unresolved: bool,
+        pub discrepancy: bool,
+        pub corporate_action: bool,
+    }
 
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct ExportedPosition<'a> {
-    pub broker: Broker,
-    pub exchange: &'a str,
-    pub tradingsymbol: &'a str,
-    pub product: &'a str,
-    /// Which of the broker's lists the position is from.
-    pub r#type: PositionKind,
-    pub quantity: Exact,
-    pub multiplier: Exact,
-    pub average_price: Option<Exact>,
-    pub last_price: Option<Exact>,
-    pub close_price: Option<Exact>,
-    pub pnl: Option<Exact>,
-    pub realised: Option<Exact>,
-    pub unrealised: Option<Exact>,
-    pub unresolved: bool,
-}
+    pub(crate) struct ExportedPosition<'a> {
+        pub broker: Broker,
+        pub exchange: &'a str,
+        pub tradingsymbol: &'a str,
+        pub product: &'a str,
+        /// Which of the broker's lists the position is from.
+        pub r#type: PositionKind,
+        pub quantity: Exact,
+        pub multiplier: Exact,
+        pub average_price: Option<Exact>,
+        pub last_price: Option<Exact>,
+        pub close_price: Option<Exact>,
+        pub pnl: Option<Exact>,
+        pub realised: Option<Exact>,
+        pub unrealised: Option<Exact>,
+        pub unresolved: bool,
+    }
 
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct ExportedPoint {
-    pub date: Day,
-    pub total_invested: Exact,
-    pub total_current_value: Exact,
-    pub total_pnl: Exact,
-    /// The part of `total_current_value` whose cost is not known. Null in points that an older
-    /// version wrote, whose value leaves it out.
-    pub value_without_cost: Option<Exact>,
-    /// `close` if every price is the date's closing price, as after the revaluation; else `sync`.
-    pub source: PointSource,
-    /// As in the trend.
-    #[cfg_attr(test, schemars(extend("maxItems" = 2)))]
-    pub brokers: Option<Vec<Broker>>,
-    pub holdings: Option<u32>,
-    /// Holdings without cost or price, which cost and profit leave out.
-    pub left_out: u32,
-    /// Holdings valued at a price that is older than the date's trading and than the last close
-    /// before the date's end.
-    pub carried: u32,
-    /// As in the trend.
-    pub suspect: bool,
-    /// As in the trend.
-    pub discrepancies: Option<u32>,
+    pub(crate) struct ExportedPoint {
+        pub date: Day,
+        pub total_invested: Exact,
+        pub total_current_value: Exact,
+        pub total_pnl: Exact,
+        /// The part of `total_current_value` whose cost is not known. Null in points that an older
+        /// version wrote, whose value leaves it out.
+        pub value_without_cost: Option<Exact>,
+        /// `close` if every price is the date's closing price, as after the revaluation; else
+        /// `sync`.
+        pub source: PointSource,
+        /// As in the trend.
+        #[cfg_attr(test, schemars(extend("maxItems" = 2)))]
+        pub brokers: Option<Vec<Broker>>,
+        pub holdings: Option<u32>,
+        /// Holdings without cost or price, which cost and profit leave out.
+        pub left_out: u32,
+        /// Holdings valued at a price that is older than the date's trading and than the last close
+        /// before the date's end.
+        pub carried: u32,
+        /// As in the trend.
+        pub suspect: bool,
+        /// As in the trend.
+        pub discrepancies: Option<u32>,
+    }
 }
 
 // ---- Journal
 //
 // `/api/journal`.
 
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct JournalPage<'a> {
-    /// Newest trading date first.
-    #[cfg_attr(test, schemars(extend("maxItems" = 200)))]
-    pub entries: Vec<JournalEntry<'a>>,
-    /// Send it as `cursor` for the next page; null on the last page. It stays valid when the
-    /// service restarts.
-    pub next_cursor: Option<String>,
-}
+documents! {
+    pub(crate) struct JournalPage<'a> {
+        /// Newest trading date first.
+        #[cfg_attr(test, schemars(extend("maxItems" = 200)))]
+        pub entries: Vec<JournalEntry<'a>>,
+        /// Send it as `cursor` for the next page; null on the last page. It stays valid when the
+        /// service restarts.
+        pub next_cursor: Option<String>,
+    }
 
-/// The entries that fit, and what they came to.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct FoundEntries<'a> {
-    /// Newest trading date first.
-    #[cfg_attr(test, schemars(extend("maxItems" = 200)))]
-    pub entries: Vec<JournalEntry<'a>>,
-    /// Send it as `cursor`, with the same filters, for the next page; null on the last page.
-    pub next_cursor: Option<String>,
-    /// Entries that fit, on all pages.
-    pub count: usize,
-    pub summary: JournalSummary,
-}
+    /// The entries that fit, and what they came to.
+    pub(crate) struct FoundEntries<'a> {
+        /// Newest trading date first.
+        #[cfg_attr(test, schemars(extend("maxItems" = 200)))]
+        pub entries: Vec<JournalEntry<'a>>,
+        /// Send it as `cursor`, with the same filters, for the next page; null on the last page.
+        pub next_cursor: Option<String>,
+        /// Entries that fit, on all pages.
+        pub count: usize,
+        pub summary: JournalSummary,
+    }
 
-/// Closed pairs: parts of a trade and of a later one on the other side, of the same symbol, matched
-/// first in, first out over the whole journal. A pair counts if it was closed within the dates and
-/// one of its trades has the strategy and the tag.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct JournalSummary {
-    pub closed_pairs: usize,
-    /// Closed pairs with a profit after fees.
-    pub wins: usize,
-    /// Share of wins among the closed pairs; null without any.
-    pub win_rate: Option<Share>,
-    /// Sum of the closed pairs after their shares of the fees; null without any.
-    pub realised: Option<Money>,
-    /// Sum of the fees of the entries that fit; null if it has too many digits.
-    pub fees: Option<Money>,
-}
+    /// Closed pairs: parts of a trade and of a later one on the other side, of the same symbol,
+    /// matched first in, first out over the whole journal. A pair counts if it was closed within
+    /// the dates and one of its trades has the strategy and the tag.
+    pub(crate) struct JournalSummary {
+        pub closed_pairs: usize,
+        /// Closed pairs with a profit after fees.
+        pub wins: usize,
+        /// Share of wins among the closed pairs; null without any.
+        pub win_rate: Option<Share>,
+        /// Sum of the closed pairs after their shares of the fees; null without any.
+        pub realised: Option<Money>,
+        /// Sum of the fees of the entries that fit; null if it has too many digits.
+        pub fees: Option<Money>,
+    }
 
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct JournalEntry<'a> {
-    #[cfg_attr(test, schemars(extend("minimum" = 1)))]
-    pub id: i64,
-    pub traded_on: Day,
-    pub symbol: &'a str,
-    #[cfg_attr(test, schemars(extend("enum" = ["buy", "sell"])))]
-    pub side: &'static str,
-    pub quantity: Exact,
-    pub price: Exact,
-    pub fees: Option<Exact>,
-    pub strategy: Option<&'a str>,
-    pub notes: Option<&'a str>,
-    pub tags: &'a [String],
-    pub created_at: Instant,
-    pub updated_at: Instant,
+    pub(crate) struct JournalEntry<'a> {
+        #[cfg_attr(test, schemars(extend("minimum" = 1)))]
+        pub id: i64,
+        pub traded_on: Day,
+        pub symbol: &'a str,
+        #[cfg_attr(test, schemars(extend("enum" = ["buy", "sell"])))]
+        pub side: &'static str,
+        pub quantity: Exact,
+        pub price: Exact,
+        pub fees: Option<Exact>,
+        pub strategy: Option<&'a str>,
+        pub notes: Option<&'a str>,
+        pub tags: &'a [String],
+        pub created_at: Instant,
+        pub updated_at: Instant,
+    }
 }

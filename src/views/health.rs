@@ -5,174 +5,318 @@
 
 use std::borrow::Cow;
 
-use serde::{Deserialize, Serialize};
-
-use super::values::{Day, Delay, Instant, Mark};
+use super::values::{Day, Delay, Instant, Mark, documents};
 use crate::base::{Source, words};
 use crate::market::{Origin, Phase};
 
 /// A text of the program in the document that it writes.
 type Text = Cow<'static, str>;
 
-/// State as last probed, at most a few seconds ago.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-#[serde(default)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct Health {
-    /// `down` comes with status 503.
-    pub status: ServiceState,
-    pub version: Text,
-    pub uptime_s: u64,
-    /// What this node is called among several; absent where it is alone.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub node: Option<String>,
-    /// `leader`: it asks the brokers for all nodes. `follower`: it is told what another asked.
-    pub role: Role,
-    /// The number of the leadership: this node's, or of the leader that a follower last heard.
-    /// Absent where it is alone, or has heard none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub epoch: Option<u64>,
-    /// The node that leads in this epoch, as `node` names it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub leader: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub relay: Option<HealthRelay>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub changes: Option<HealthChanges>,
-    /// The store of accounts and portfolios.
-    pub database: StoreState,
-    /// The key that signs access tokens: kept in its file, or given by a setting. Where the file is
-    /// missing or has been changed, the next start ends every login.
-    pub signing_key: KeyState,
-    pub store: HealthStore,
-    pub cache_l1: HealthCacheL1,
-    pub cache_answers: HealthCacheAnswers,
-    pub cache_l2: HealthCacheL2,
-    pub warmers: HealthWarmers,
-    pub feeds: HealthFeeds,
-    pub market: HealthMarket,
-    pub close: HealthClose,
-    pub signals: HealthSignals,
-    pub lanes: Vec<LaneReport>,
-    pub log: HealthLog,
-    pub clock: HealthClock,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub backup: Option<HealthBackup>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reload: Option<HealthReload>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub admin_listener: Option<HealthAdminListener>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub shared_server: Option<HealthSharedServer>,
-    /// Settings by which others on the network can read what is sent, or use the shared server;
-    /// absent where there is none.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub exposed: Vec<HealthExposed>,
-    pub disclaimer: Text,
+/// Declares the structs of a document that this program also reads: a member that is absent has its
+/// default.
+macro_rules! read_documents {
+    ($($(#[$meta:meta])* $vis:vis struct $name:ident { $($members:tt)* })+) => {
+        documents! {$(
+            $(#[$meta])*
+            #[derive(Default, serde::Deserialize)]
+            #[serde(default)]
+            $vis struct $name { $($members)* }
+        )+}
+    };
 }
 
-/// What the leader tells the other nodes, as this node hears it.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-#[serde(default)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct HealthRelay {
-    pub state: RelayState,
-    /// Milliseconds since the leader was last heard; absent before the first time.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub age_ms: Option<u64>,
-    /// Messages that were missed since the start.
-    pub gaps: u64,
-    /// The brokers' tokens of the day; absent where nodes have no way to tell each other.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tokens: Option<HealthTokens>,
-}
+read_documents! {
+    /// State as last probed, at most a few seconds ago.
+    pub(crate) struct Health {
+        /// `down` comes with status 503.
+        pub status: ServiceState,
+        pub version: Text,
+        pub uptime_s: u64,
+        /// What this node is called among several; absent where it is alone.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub node: Option<String>,
+        /// `leader`: it asks the brokers for all nodes. `follower`: it is told what another asked.
+        pub role: Role,
+        /// The number of the leadership: this node's, or of the leader that a follower last heard.
+        /// Absent where it is alone, or has heard none.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub epoch: Option<u64>,
+        /// The node that leads in this epoch, as `node` names it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub leader: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub relay: Option<HealthRelay>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub changes: Option<HealthChanges>,
+        /// The store of accounts and portfolios.
+        pub database: StoreState,
+        /// The key that signs access tokens: kept in its file, or given by a setting. Where the
+        /// file is missing or has been changed, the next start ends every login.
+        pub signing_key: KeyState,
+        pub store: HealthStore,
+        pub cache_l1: HealthCacheL1,
+        pub cache_answers: HealthCacheAnswers,
+        pub cache_l2: HealthCacheL2,
+        pub warmers: HealthWarmers,
+        pub feeds: HealthFeeds,
+        pub market: HealthMarket,
+        pub close: HealthClose,
+        pub signals: HealthSignals,
+        pub lanes: Vec<LaneReport>,
+        pub log: HealthLog,
+        pub clock: HealthClock,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub backup: Option<HealthBackup>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub reload: Option<HealthReload>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub admin_listener: Option<HealthAdminListener>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub shared_server: Option<HealthSharedServer>,
+        /// Settings by which others on the network can read what is sent, or use the shared server;
+        /// absent where there is none.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pub exposed: Vec<HealthExposed>,
+        pub disclaimer: Text,
+    }
 
-/// Who gave the brokers' tokens, and what was told of them since the start.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-#[serde(default)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct HealthTokens {
-    /// `login` is one that this node, or the process before it, was given. `none` has also one that
-    /// expired or was refused.
-    pub broker_a: TokenOrigin,
-    pub broker_b: TokenOrigin,
-    /// Told to the other nodes: tokens, and that one was refused.
-    pub told: u64,
-    /// Told by another node and put in force here.
-    pub taken: u64,
-    /// Sealed with another `JWT_SECRET`.
-    pub foreign: u64,
-}
+    /// What the leader tells the other nodes, as this node hears it.
+    pub(crate) struct HealthRelay {
+        pub state: RelayState,
+        /// Milliseconds since the leader was last heard; absent before the first time.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub age_ms: Option<u64>,
+        /// Messages that were missed since the start.
+        pub gaps: u64,
+        /// The brokers' tokens of the day; absent where nodes have no way to tell each other.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub tokens: Option<HealthTokens>,
+    }
 
-/// What this node knows of accounts and tokens that other nodes changed; absent where it is alone.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-#[serde(default)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct HealthChanges {
-    /// Number of the last change that this node has applied.
-    pub applied: i64,
-    /// Milliseconds since it last read them. Above 30,000 it accepts no token.
-    pub age_ms: u64,
-}
+    /// Who gave the brokers' tokens, and what was told of them since the start.
+    pub(crate) struct HealthTokens {
+        /// `login` is one that this node, or the process before it, was given. `none` has also one
+        /// that expired or was refused.
+        pub broker_a: TokenOrigin,
+        pub broker_b: TokenOrigin,
+        /// Told to the other nodes: tokens, and that one was refused.
+        pub told: u64,
+        /// Told by another node and put in force here.
+        pub taken: u64,
+        /// Sealed with another `JWT_SECRET`.
+        pub foreign: u64,
+    }
 
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-#[serde(default)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct HealthStore {
-    pub writes: u64,
-    pub commits: u64,
-    pub refused: u64,
-}
+    /// What this node knows of accounts and tokens that other nodes changed; absent where it is
+    /// alone.
+    pub(crate) struct HealthChanges {
+        /// Number of the last change that this node has applied.
+        pub applied: i64,
+        /// Milliseconds since it last read them. Above 30,000 it accepts no token.
+        pub age_ms: u64,
+    }
 
-/// Quotes in memory.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-#[serde(default)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct HealthCacheL1 {
-    /// Entries.
-    pub size: usize,
-    pub hits: u64,
-    pub misses: u64,
-    pub evictions: u64,
-    /// Requests that wait for a quote.
-    pub waiting: usize,
-}
+    pub(crate) struct HealthStore {
+        pub writes: u64,
+        pub commits: u64,
+        pub refused: u64,
+    }
 
-/// Responses kept for users.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-#[serde(default)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct HealthCacheAnswers {
-    pub users: usize,
-    pub bytes: usize,
-    pub hits: u64,
-    pub misses: u64,
-    pub evictions: u64,
-    pub refused: u64,
-}
+    /// Quotes in memory.
+    pub(crate) struct HealthCacheL1 {
+        /// Entries.
+        pub size: usize,
+        pub hits: u64,
+        pub misses: u64,
+        pub evictions: u64,
+        /// Requests that wait for a quote.
+        pub waiting: usize,
+    }
 
-/// The second level, on disk or on a server that nodes share.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-#[serde(default)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct HealthCacheL2 {
-    pub backend: CacheBackend,
-    pub hits: u64,
-    pub misses: u64,
-    pub errors: u64,
-}
+    /// Responses kept for users.
+    pub(crate) struct HealthCacheAnswers {
+        pub users: usize,
+        pub bytes: usize,
+        pub hits: u64,
+        pub misses: u64,
+        pub evictions: u64,
+        pub refused: u64,
+    }
 
-/// Background tasks that keep data fresh.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-#[serde(default)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct HealthWarmers {
-    pub index: WarmerState,
-    pub quotes: WarmerState,
-    pub instruments: WarmerState,
-    pub persist: WarmerState,
-    pub close: WarmerState,
-    pub signals: WarmerState,
+    /// The second level, on disk or on a server that nodes share.
+    pub(crate) struct HealthCacheL2 {
+        pub backend: CacheBackend,
+        pub hits: u64,
+        pub misses: u64,
+        pub errors: u64,
+    }
+
+    /// Background tasks that keep data fresh.
+    pub(crate) struct HealthWarmers {
+        pub index: WarmerState,
+        pub quotes: WarmerState,
+        pub instruments: WarmerState,
+        pub persist: WarmerState,
+        pub close: WarmerState,
+        pub signals: WarmerState,
+    }
+
+    pub(crate) struct HealthFeeds {
+        pub broker_a: Feed,
+        pub public: Feed,
+    }
+
+    pub(crate) struct Feed {
+        pub state: FeedState,
+        /// Milliseconds since the last successful call was sent; absent before the first.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub age_ms: Option<u64>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub delay_s: Option<Delay>,
+        pub rounds: u64,
+        pub failures: u64,
+        /// Cause of the last failure; absent once a call succeeds.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub failure: Option<String>,
+        /// Broker A's WebSocket; absent at the public provider and when switched off.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub ticker: Option<HealthTicker>,
+    }
+
+    /// Prices that are pushed.
+    pub(crate) struct HealthTicker {
+        pub state: TickerState,
+        /// Whether every leading index has ticked within seconds and is believed, so that calls
+        /// only confirm prices.
+        pub live: bool,
+        /// Milliseconds since the last tick; absent before the first.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub age_ms: Option<u64>,
+        /// Instruments subscribed now.
+        pub subscribed: usize,
+        pub ticks: u64,
+        /// Connections that ended or could not be opened.
+        pub reconnects: u64,
+        /// Why the last one ended or could not be opened; absent once prices flow.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub failure: Option<Text>,
+    }
+
+    pub(crate) struct HealthMarket {
+        pub phase: Phase,
+        /// Whether the calendar covers today.
+        pub calendar_known: bool,
+        /// Last date that the calendar covers.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub calendar_until: Option<Day>,
+        /// As in the snapshot, like the three that follow.
+        pub as_of_ist: Option<Instant>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub delay_s: Option<Delay>,
+        pub stale: Option<bool>,
+        pub source: Option<Source>,
+        pub instruments: usize,
+        pub instruments_origin: Origin,
+    }
+
+    /// The last revaluation at the close in which this process took part.
+    pub(crate) struct HealthClose {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub date: Option<Day>,
+        pub priced: usize,
+        /// Symbols without a closing price.
+        pub missing: usize,
+        /// How many of these had none on the trading date before either. The revaluation does not
+        /// wait for them.
+        pub suspended: usize,
+        /// Whether more symbols are held than `BHAV_CLOSE_SYMBOLS_MAX`.
+        pub cut_off: bool,
+        pub pages: u64,
+        /// Portfolios with their final point of the date.
+        pub points: u64,
+        /// Holdings in these points that had no closing price.
+        pub carried: u64,
+    }
+
+    pub(crate) struct HealthSignals {
+        pub as_of: Option<Day>,
+        pub symbols: usize,
+        /// Symbols whose candles are suspect and fetched again.
+        pub silenced: usize,
+        /// Symbols whose latest candle is not available.
+        pub failed: usize,
+        pub signals: usize,
+        /// Only where provisional signals are wanted.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub provisional: Option<usize>,
+        /// When unfinished candles were last evaluated; absent before the first time.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub provisional_at: Option<Instant>,
+    }
+
+    /// Threads for work that may block, behind a bounded queue.
+    pub(crate) struct LaneReport {
+        pub name: Text,
+        /// Jobs in the queue.
+        pub depth: usize,
+        pub running: u64,
+        pub completed: u64,
+        /// Jobs refused because the queue was full.
+        pub refused: u64,
+        /// Jobs whose deadline passed before they ran.
+        pub expired: u64,
+        pub panicked: u64,
+        /// Longest wait in the queue.
+        pub wait_ms_max: u64,
+    }
+
+    /// What the log has lost since the start.
+    pub(crate) struct HealthLog {
+        pub lines_dropped: u64,
+        pub writes_failed: u64,
+    }
+
+    /// This machine's clock compared with the exchange's.
+    pub(crate) struct HealthClock {
+        /// Present if the difference is too large for delays to be correct; negative: behind.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub ahead_of_exchange_ms: Option<i64>,
+        /// Present, and true, if the clock was set to another time on purpose.
+        #[serde(skip_serializing_if = "Mark::is_absent")]
+        pub set: Mark,
+    }
+
+    /// The last backup made by a command; absent before the first.
+    pub(crate) struct HealthBackup {
+        /// When the last good backup was made.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub succeeded_ist: Option<Instant>,
+        /// Whether the last attempt failed.
+        pub failed: bool,
+    }
+
+    /// The last reload of the settings; present only if it was refused.
+    pub(crate) struct HealthReload {
+        pub refused_ist: Instant,
+    }
+
+    /// The listener of metrics and probes; present only if its default address was not available.
+    pub(crate) struct HealthAdminListener {
+        pub failure: String,
+    }
+
+    /// A connection to another machine that is not protected.
+    pub(crate) struct HealthExposed {
+        pub setting: Text,
+        /// `clear_text`: others can read it. `no_password`: others can use the server.
+        pub reason: ExposedReason,
+    }
+
+    /// The server that nodes share; present only while it refuses something.
+    pub(crate) struct HealthSharedServer {
+        /// Each cause, with the setting to look at.
+        pub refused: Vec<String>,
+    }
 }
 
 impl HealthWarmers {
@@ -188,14 +332,6 @@ impl HealthWarmers {
     }
 }
 
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-#[serde(default)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct HealthFeeds {
-    pub broker_a: Feed,
-    pub public: Feed,
-}
-
 impl HealthFeeds {
     pub(crate) fn of(&self, source: Source) -> &Feed {
         match source {
@@ -203,197 +339,6 @@ impl HealthFeeds {
             Source::Public => &self.public,
         }
     }
-}
-
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-#[serde(default)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct Feed {
-    pub state: FeedState,
-    /// Milliseconds since the last successful call was sent; absent before the first.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub age_ms: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub delay_s: Option<Delay>,
-    pub rounds: u64,
-    pub failures: u64,
-    /// Cause of the last failure; absent once a call succeeds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub failure: Option<String>,
-    /// Broker A's WebSocket; absent at the public provider and when switched off.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ticker: Option<HealthTicker>,
-}
-
-/// Prices that are pushed.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-#[serde(default)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct HealthTicker {
-    pub state: TickerState,
-    /// Whether every leading index has ticked within seconds and is believed, so that calls only
-    /// confirm prices.
-    pub live: bool,
-    /// Milliseconds since the last tick; absent before the first.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub age_ms: Option<u64>,
-    /// Instruments subscribed now.
-    pub subscribed: usize,
-    pub ticks: u64,
-    /// Connections that ended or could not be opened.
-    pub reconnects: u64,
-    /// Why the last one ended or could not be opened; absent once prices flow.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub failure: Option<Text>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-#[serde(default)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct HealthMarket {
-    pub phase: Phase,
-    /// Whether the calendar covers today.
-    pub calendar_known: bool,
-    /// Last date that the calendar covers.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub calendar_until: Option<Day>,
-    /// As in the snapshot, like the three that follow.
-    pub as_of_ist: Option<Instant>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub delay_s: Option<Delay>,
-    pub stale: Option<bool>,
-    pub source: Option<Source>,
-    pub instruments: usize,
-    pub instruments_origin: Origin,
-}
-
-/// The last revaluation at the close in which this process took part.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-#[serde(default)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct HealthClose {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub date: Option<Day>,
-    pub priced: usize,
-    /// Symbols without a closing price.
-    pub missing: usize,
-    /// How many of these had none on the trading date before either. The revaluation does not wait
-    /// for them.
-    pub suspended: usize,
-    /// Whether more symbols are held than `BHAV_CLOSE_SYMBOLS_MAX`.
-    pub cut_off: bool,
-    pub pages: u64,
-    /// Portfolios with their final point of the date.
-    pub points: u64,
-    /// Holdings in these points that had no closing price.
-    pub carried: u64,
-}
-
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-#[serde(default)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct HealthSignals {
-    pub as_of: Option<Day>,
-    pub symbols: usize,
-    /// Symbols whose candles are suspect and fetched again.
-    pub silenced: usize,
-    /// Symbols whose latest candle is not available.
-    pub failed: usize,
-    pub signals: usize,
-    /// Only where provisional signals are wanted.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub provisional: Option<usize>,
-    /// When unfinished candles were last evaluated; absent before the first time.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub provisional_at: Option<Instant>,
-}
-
-/// Threads for work that may block, behind a bounded queue.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-#[serde(default)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct LaneReport {
-    pub name: Text,
-    /// Jobs in the queue.
-    pub depth: usize,
-    pub running: u64,
-    pub completed: u64,
-    /// Jobs refused because the queue was full.
-    pub refused: u64,
-    /// Jobs whose deadline passed before they ran.
-    pub expired: u64,
-    pub panicked: u64,
-    /// Longest wait in the queue.
-    pub wait_ms_max: u64,
-}
-
-/// What the log has lost since the start.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-#[serde(default)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct HealthLog {
-    pub lines_dropped: u64,
-    pub writes_failed: u64,
-}
-
-/// This machine's clock compared with the exchange's.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-#[serde(default)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct HealthClock {
-    /// Present if the difference is too large for delays to be correct; negative: behind.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ahead_of_exchange_ms: Option<i64>,
-    /// Present, and true, if the clock was set to another time on purpose.
-    #[serde(skip_serializing_if = "Mark::is_absent")]
-    pub set: Mark,
-}
-
-/// The last backup made by a command; absent before the first.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-#[serde(default)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct HealthBackup {
-    /// When the last good backup was made.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub succeeded_ist: Option<Instant>,
-    /// Whether the last attempt failed.
-    pub failed: bool,
-}
-
-/// The last reload of the settings; present only if it was refused.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-#[serde(default)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct HealthReload {
-    pub refused_ist: Instant,
-}
-
-/// The listener of metrics and probes; present only if its default address was not available.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-#[serde(default)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct HealthAdminListener {
-    pub failure: String,
-}
-
-/// A connection to another machine that is not protected.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-#[serde(default)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct HealthExposed {
-    pub setting: Text,
-    /// `clear_text`: others can read it. `no_password`: others can use the server.
-    pub reason: ExposedReason,
-}
-
-/// The server that nodes share; present only while it refuses something.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-#[serde(default)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct HealthSharedServer {
-    /// Each cause, with the setting to look at.
-    pub refused: Vec<String>,
 }
 
 // ---- States

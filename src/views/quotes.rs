@@ -8,7 +8,9 @@ use crate::base::candle::PRICE_DIGITS;
 use crate::base::{Source, Symbol};
 use crate::http::document::variants::content_tag;
 use crate::views::values;
-use crate::views::values::{Day, Delay, Exact, Instant, Mark, Money, Percent, Simulated};
+use crate::views::values::{
+    Day, Delay, Exact, Instant, Mark, Money, Percent, Simulated, documents,
+};
 
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -95,58 +97,57 @@ pub(crate) struct QuotesEvent<'a> {
 //
 // `GET /api/market/search`.
 
-/// The instruments that fit a query.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct SearchResults<'a> {
-    /// The day that the list of instruments describes.
-    pub as_of: Day,
-    /// Number of instruments listed.
-    pub count: usize,
-    /// First those whose ticker begins with the query, by ticker; then those by name; then those by
-    /// ISIN.
-    #[cfg_attr(test, schemars(extend("maxItems" = 20)))]
-    pub instruments: Vec<FoundInstrument<'a>>,
-}
+documents! {
+    /// The instruments that fit a query.
+    #[derive(PartialEq)]
+    pub(crate) struct SearchResults<'a> {
+        /// The day that the list of instruments describes.
+        pub as_of: Day,
+        /// Number of instruments listed.
+        pub count: usize,
+        /// First those whose ticker begins with the query, by ticker; then those by name; then
+        /// those by ISIN.
+        #[cfg_attr(test, schemars(extend("maxItems" = 20)))]
+        pub instruments: Vec<FoundInstrument<'a>>,
+    }
 
-/// A share or an index.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct FoundInstrument<'a> {
-    pub symbol: Symbol,
-    /// Name of the company or index, as the list has it; null if it has none.
-    pub name: Option<&'a str>,
+    /// A share or an index.
+    #[derive(PartialEq)]
+    pub(crate) struct FoundInstrument<'a> {
+        pub symbol: Symbol,
+        /// Name of the company or index, as the list has it; null if it has none.
+        pub name: Option<&'a str>,
+    }
 }
 
 // ---- Candles
 //
 // `GET /api/market/candles`.
 
-/// A finished trading day of a symbol.
-#[derive(Debug, Clone, Copy, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct Candle {
-    pub date: Day,
-    pub open: Exact,
-    pub high: Exact,
-    pub low: Exact,
-    pub close: Exact,
-    /// Shares traded.
-    pub volume: i64,
-}
+documents! {
+    /// A finished trading day of a symbol.
+    #[derive(Copy)]
+    pub(crate) struct Candle {
+        pub date: Day,
+        pub open: Exact,
+        pub high: Exact,
+        pub low: Exact,
+        pub close: Exact,
+        /// Shares traded.
+        pub volume: i64,
+    }
 
-/// What all candles of a symbol have in common.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct CandlesHead<'a> {
-    pub symbol: &'a Symbol,
-    pub source: Source,
-    #[serde(skip_serializing_if = "Simulated::is_absent")]
-    pub(crate) simulated: Simulated,
-    /// Present, and true, while the candles are to be fetched again, because prices look as if
-    /// they were not adjusted for a split or another corporate action.
-    #[serde(skip_serializing_if = "Mark::is_absent")]
-    pub suspect: Mark,
+    /// What all candles of a symbol have in common.
+    pub(crate) struct CandlesHead<'a> {
+        pub symbol: &'a Symbol,
+        pub source: Source,
+        #[serde(skip_serializing_if = "Simulated::is_absent")]
+        pub(crate) simulated: Simulated,
+        /// Present, and true, while the candles are to be fetched again, because prices look as if
+        /// they were not adjusted for a split or another corporate action.
+        #[serde(skip_serializing_if = "Mark::is_absent")]
+        pub suspect: Mark,
+    }
 }
 
 // The document that the edge joins from candles that were serialised when they were read. Only the

@@ -3,9 +3,6 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use jiff::civil::Date;
-use serde::Serialize;
-
 use crate::base::Symbol;
 use crate::signals;
 use crate::signals::backtest::{Cell, Performance, edges_of, verdict};
@@ -16,84 +13,85 @@ use crate::signals::{
     track_record,
 };
 use crate::views::values;
-use crate::views::values::{Day, Instant, Mark, Share, Simulated, rounded};
+use crate::views::values::{Day, Instant, Mark, Share, Simulated, documents, rounded};
+use jiff::civil::Date;
 
-/// The signals of the last published date.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct SignalList<'a> {
-    /// The last published date.
-    pub as_of: Day,
-    /// Date of the unfinished candles; only where provisional signals are listed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub provisional_as_of: Option<Day>,
-    /// When the unfinished candles were evaluated; only where provisional signals are listed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub provisional_at: Option<Instant>,
-    pub horizon_sessions: usize,
-    /// Number of signals listed.
-    pub count: usize,
-    /// Highest confidence first, except that signals of one symbol and date are listed together.
-    pub signals: Vec<ListedSignal<'a>>,
-    /// Explains what a confidence is.
-    pub meaning: &'static str,
-    pub disclaimer: &'static str,
-}
+documents! {
+    /// The signals of the last published date.
+    #[derive(PartialEq)]
+    pub struct SignalList<'a> {
+        /// The last published date.
+        pub as_of: Day,
+        /// Date of the unfinished candles; only where provisional signals are listed.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub provisional_as_of: Option<Day>,
+        /// When the unfinished candles were evaluated; only where provisional signals are listed.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub provisional_at: Option<Instant>,
+        pub horizon_sessions: usize,
+        /// Number of signals listed.
+        pub count: usize,
+        /// Highest confidence first, except that signals of one symbol and date are listed
+        /// together.
+        pub signals: Vec<ListedSignal<'a>>,
+        /// Explains what a confidence is.
+        pub meaning: &'static str,
+        pub disclaimer: &'static str,
+    }
 
-/// A candlestick pattern and its past performance; not advice.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Signal<'a> {
-    pub symbol: Symbol,
-    /// Name of the pattern.
-    #[cfg_attr(
-        test,
-        schemars(extend("pattern" = "^[a-z0-9_]+$", "examples" = ["bullish_engulfing"]))
-    )]
-    pub pattern: Cow<'a, str>,
-    pub direction: Direction,
-    /// Estimated probability that the close after the horizon has moved in this direction.
-    pub confidence: Share,
-    /// Date of the candle.
-    pub as_of: Day,
-    /// Sessions after which the signal is judged.
-    pub horizon_sessions: usize,
-    /// Dates with the same pattern in the window of two years.
-    pub samples: u32,
-    /// Share of hits among the pattern's past signals in the window, each counted once; null for a
-    /// pattern never seen, and for a signal published before these were counted.
-    pub hit_rate: Option<Share>,
-    /// The base rate: share of all symbol-days in the window that moved in this direction.
-    pub base_rate: Share,
-    #[serde(skip_serializing_if = "Simulated::is_absent")]
-    pub(crate) simulated: Simulated,
-    /// Present, and true, while the candle is unfinished, so that the pattern can still vanish;
-    /// absent otherwise.
-    #[serde(skip_serializing_if = "Mark::is_absent")]
-    pub provisional: Mark,
-}
+    /// A candlestick pattern and its past performance; not advice.
+    #[derive(PartialEq)]
+    pub struct Signal<'a> {
+        pub symbol: Symbol,
+        /// Name of the pattern.
+        #[cfg_attr(
+            test,
+            schemars(extend("pattern" = "^[a-z0-9_]+$", "examples" = ["bullish_engulfing"]))
+        )]
+        pub pattern: Cow<'a, str>,
+        pub direction: Direction,
+        /// Estimated probability that the close after the horizon has moved in this direction.
+        pub confidence: Share,
+        /// Date of the candle.
+        pub as_of: Day,
+        /// Sessions after which the signal is judged.
+        pub horizon_sessions: usize,
+        /// Dates with the same pattern in the window of two years.
+        pub samples: u32,
+        /// Share of hits among the pattern's past signals in the window, each counted once; null
+        /// for a pattern never seen, and for a signal published before these were counted.
+        pub hit_rate: Option<Share>,
+        /// The base rate: share of all symbol-days in the window that moved in this direction.
+        pub base_rate: Share,
+        #[serde(skip_serializing_if = "Simulated::is_absent")]
+        pub(crate) simulated: Simulated,
+        /// Present, and true, while the candle is unfinished, so that the pattern can still vanish;
+        /// absent otherwise.
+        #[serde(skip_serializing_if = "Mark::is_absent")]
+        pub provisional: Mark,
+    }
 
-/// A signal with the data that its confidence was derived from; not advice.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct ListedSignal<'a> {
-    #[serde(flatten)]
-    pub signal: Signal<'a>,
-    /// Past signals of the pattern in the window; null for a signal published before they were
-    /// counted.
-    pub past_signals: Option<u32>,
-    /// How many of `past_signals` hit.
-    pub past_hits: Option<u32>,
-    /// Mean over the dates in `samples` of the share of hits on each, which the confidence uses;
-    /// null for a pattern never seen.
-    pub date_hit_rate: Option<Share>,
-    /// Weight of the base rate in the confidence, in dates.
-    #[cfg_attr(test, schemars(extend("minimum" = 1)))]
-    pub prior_dates: u32,
-    /// Present, and true, if another signal of the same symbol and date has the opposite direction;
-    /// absent otherwise.
-    #[serde(skip_serializing_if = "Mark::is_absent")]
-    pub conflict: Mark,
+    /// A signal with the data that its confidence was derived from; not advice.
+    #[derive(PartialEq)]
+    pub struct ListedSignal<'a> {
+        #[serde(flatten)]
+        pub signal: Signal<'a>,
+        /// Past signals of the pattern in the window; null for a signal published before they were
+        /// counted.
+        pub past_signals: Option<u32>,
+        /// How many of `past_signals` hit.
+        pub past_hits: Option<u32>,
+        /// Mean over the dates in `samples` of the share of hits on each, which the confidence
+        /// uses; null for a pattern never seen.
+        pub date_hit_rate: Option<Share>,
+        /// Weight of the base rate in the confidence, in dates.
+        #[cfg_attr(test, schemars(extend("minimum" = 1)))]
+        pub prior_dates: u32,
+        /// Present, and true, if another signal of the same symbol and date has the opposite
+        /// direction; absent otherwise.
+        #[serde(skip_serializing_if = "Mark::is_absent")]
+        pub conflict: Mark,
+    }
 }
 
 /// The signals in the snapshot.
@@ -189,167 +187,156 @@ impl<'a> ListedSignal<'a> {
 //
 // `GET /api/signals/record`: how the published signals did.
 
-/// Outcomes of all published signals. Simulated ones are counted only while there are no others.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct SignalRecord {
-    /// First date with a signal.
-    pub since: Option<Day>,
-    /// The last published date.
-    pub as_of: Option<Day>,
-    pub horizon_sessions: usize,
-    /// Dates with a list since `since`, including empty lists.
-    pub dates_published: usize,
-    /// Trading dates since `since` without a list.
-    pub dates_missed: usize,
-    pub published: u64,
-    pub judged: u64,
-    /// Published and not yet judged: the sum of `due` and `never`.
-    pub pending: u64,
-    /// Signals whose outcome is still to come.
-    pub due: u64,
-    /// Signals without an expected outcome: the share has left the universe, its history lacks the
-    /// date, or it has traded on fewer than five of the ten sessions after. If the share comes
-    /// back, the signal is judged all the same.
-    pub never: u64,
-    pub hits: u64,
-    /// Dates with a judged signal.
-    pub dates: u64,
-    pub hit_rate: Option<Share>,
-    pub mean_confidence: Option<Share>,
-    /// Fewest dates for scores and standard errors. With fewer there are none.
-    pub score_dates_min: u64,
-    pub brier: Brier,
-    /// One entry for bullish and one for bearish signals.
-    pub directions: [DirectionRecord; 2],
-    /// Lowest confidence first.
-    pub reliability: Vec<ReliabilityBin>,
-    #[serde(skip_serializing_if = "Simulated::is_absent")]
-    pub(crate) simulated: Simulated,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub provisional: Option<ProvisionalRecord>,
-    pub meaning: &'static str,
-    pub disclaimer: &'static str,
-}
+documents! {
+    /// Outcomes of all published signals. Simulated ones are counted only while there are no
+    /// others.
+    pub(crate) struct SignalRecord {
+        /// First date with a signal.
+        pub since: Option<Day>,
+        /// The last published date.
+        pub as_of: Option<Day>,
+        pub horizon_sessions: usize,
+        /// Dates with a list since `since`, including empty lists.
+        pub dates_published: usize,
+        /// Trading dates since `since` without a list.
+        pub dates_missed: usize,
+        pub published: u64,
+        pub judged: u64,
+        /// Published and not yet judged: the sum of `due` and `never`.
+        pub pending: u64,
+        /// Signals whose outcome is still to come.
+        pub due: u64,
+        /// Signals without an expected outcome: the share has left the universe, its history lacks
+        /// the date, or it has traded on fewer than five of the ten sessions after. If the share
+        /// comes back, the signal is judged all the same.
+        pub never: u64,
+        pub hits: u64,
+        /// Dates with a judged signal.
+        pub dates: u64,
+        pub hit_rate: Option<Share>,
+        pub mean_confidence: Option<Share>,
+        /// Fewest dates for scores and standard errors. With fewer there are none.
+        pub score_dates_min: u64,
+        pub brier: Brier,
+        /// One entry for bullish and one for bearish signals.
+        pub directions: [DirectionRecord; 2],
+        /// Lowest confidence first.
+        pub reliability: Vec<ReliabilityBin>,
+        #[serde(skip_serializing_if = "Simulated::is_absent")]
+        pub(crate) simulated: Simulated,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub provisional: Option<ProvisionalRecord>,
+        pub meaning: &'static str,
+        pub disclaimer: &'static str,
+    }
 
-/// Outcomes of provisional signals, of unfinished candles, which are not counted anywhere else.
-/// They are judged from the official close of their date, not from the price at which they were
-/// shown.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct ProvisionalRecord {
-    pub since: Option<Day>,
-    pub published: u64,
-    /// Signals that the finished candle has too.
-    pub confirmed: u64,
-    /// Signals that the finished candle does not have.
-    pub vanished: u64,
-    /// Signals whose candle is not finished yet.
-    pub pending: u64,
-    /// Signals for which no finished candle ever came.
-    pub unlisted: u64,
-    pub judged: u64,
-    /// Signals not judged yet. `judged`, `due` and `never` add up to `published`.
-    pub due: u64,
-    /// Signals without an expected outcome, as in the record itself.
-    pub never: u64,
-    pub hits: u64,
-    /// Dates with a judged signal.
-    pub dates: u64,
-    pub hit_rate: Option<Share>,
-    pub mean_confidence: Option<Share>,
-    pub brier: Brier,
-    /// One entry for bullish and one for bearish signals.
-    pub directions: [DirectionRecord; 2],
-    #[serde(skip_serializing_if = "Simulated::is_absent")]
-    pub(crate) simulated: Simulated,
-    pub meaning: &'static str,
-}
+    /// Outcomes of provisional signals, of unfinished candles, which are not counted anywhere else.
+    /// They are judged from the official close of their date, not from the price at which they were
+    /// shown.
+    pub(crate) struct ProvisionalRecord {
+        pub since: Option<Day>,
+        pub published: u64,
+        /// Signals that the finished candle has too.
+        pub confirmed: u64,
+        /// Signals that the finished candle does not have.
+        pub vanished: u64,
+        /// Signals whose candle is not finished yet.
+        pub pending: u64,
+        /// Signals for which no finished candle ever came.
+        pub unlisted: u64,
+        pub judged: u64,
+        /// Signals not judged yet. `judged`, `due` and `never` add up to `published`.
+        pub due: u64,
+        /// Signals without an expected outcome, as in the record itself.
+        pub never: u64,
+        pub hits: u64,
+        /// Dates with a judged signal.
+        pub dates: u64,
+        pub hit_rate: Option<Share>,
+        pub mean_confidence: Option<Share>,
+        pub brier: Brier,
+        /// One entry for bullish and one for bearish signals.
+        pub directions: [DirectionRecord; 2],
+        #[serde(skip_serializing_if = "Simulated::is_absent")]
+        pub(crate) simulated: Simulated,
+        pub meaning: &'static str,
+    }
 
-/// Mean squared error; lower is better.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct Brier {
-    /// Score of the published confidences; null if the judged signals are of fewer dates than
-    /// `score_dates_min`.
-    #[cfg_attr(test, schemars(extend("minimum" = 0, "maximum" = 1)))]
-    pub confidence: Option<f64>,
-    /// Score of a coin flip, a confidence of one half each time.
-    pub coin: f64,
-    /// Score of the base rate, the market's own drift, as confidence each time.
-    #[cfg_attr(test, schemars(extend("minimum" = 0, "maximum" = 1)))]
-    pub base_rate: Option<f64>,
-    /// The confidences compared with a coin; null with too few dates.
-    pub from_coin: Option<BrierComparison>,
-    /// The confidences compared with the base rate; null with too few dates.
-    pub from_base_rate: Option<BrierComparison>,
-}
+    /// Mean squared error; lower is better.
+    pub(crate) struct Brier {
+        /// Score of the published confidences; null if the judged signals are of fewer dates than
+        /// `score_dates_min`.
+        #[cfg_attr(test, schemars(extend("minimum" = 0, "maximum" = 1)))]
+        pub confidence: Option<f64>,
+        /// Score of a coin flip, a confidence of one half each time.
+        pub coin: f64,
+        /// Score of the base rate, the market's own drift, as confidence each time.
+        #[cfg_attr(test, schemars(extend("minimum" = 0, "maximum" = 1)))]
+        pub base_rate: Option<f64>,
+        /// The confidences compared with a coin; null with too few dates.
+        pub from_coin: Option<BrierComparison>,
+        /// The confidences compared with the base rate; null with too few dates.
+        pub from_base_rate: Option<BrierComparison>,
+    }
 
-/// Brier score of the confidences minus another's; below zero is better. The standard error is
-/// computed from sums over blocks of five dates.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct BrierComparison {
-    pub difference: f64,
-    #[cfg_attr(test, schemars(extend("minimum" = 0)))]
-    pub standard_error: f64,
-    /// Lower end of the 95 % interval.
-    pub low: f64,
-    /// Upper end of the 95 % interval.
-    pub high: f64,
-    /// Meaning of the interval: better than the other, worse, or not distinguishable from it.
-    #[cfg_attr(test, schemars(extend("examples" = ["not distinguishable from the base rate"])))]
-    pub verdict: String,
-}
+    /// Brier score of the confidences minus another's; below zero is better. The standard error is
+    /// computed from sums over blocks of five dates.
+    pub(crate) struct BrierComparison {
+        pub difference: f64,
+        #[cfg_attr(test, schemars(extend("minimum" = 0)))]
+        pub standard_error: f64,
+        /// Lower end of the 95 % interval.
+        pub low: f64,
+        /// Upper end of the 95 % interval.
+        pub high: f64,
+        /// Meaning of the interval: better than the other, worse, or not distinguishable from it.
+        #[cfg_attr(test, schemars(extend("examples" = ["not distinguishable from the base rate"])))]
+        pub verdict: String,
+    }
 
-/// Judged signals of one direction.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct DirectionRecord {
-    pub direction: Direction,
-    pub judged: u64,
-    pub hits: u64,
-    /// Dates with such a signal.
-    pub dates: u64,
-    pub hit_rate: Option<Share>,
-    pub mean_confidence: Option<Share>,
-    /// Share of the universe that moved in this direction over the same sessions: the mean over the
-    /// signals for which it is known.
-    pub same_day_rate: Option<Share>,
-    /// Share of hits minus `same_day_rate`; null with too few dates.
-    pub lift: Option<Interval>,
-    /// Share of hits minus mean confidence; null with too few dates.
-    pub observed_minus_said: Option<Interval>,
-}
+    /// Judged signals of one direction.
+    pub(crate) struct DirectionRecord {
+        pub direction: Direction,
+        pub judged: u64,
+        pub hits: u64,
+        /// Dates with such a signal.
+        pub dates: u64,
+        pub hit_rate: Option<Share>,
+        pub mean_confidence: Option<Share>,
+        /// Share of the universe that moved in this direction over the same sessions: the mean over
+        /// the signals for which it is known.
+        pub same_day_rate: Option<Share>,
+        /// Share of hits minus `same_day_rate`; null with too few dates.
+        pub lift: Option<Interval>,
+        /// Share of hits minus mean confidence; null with too few dates.
+        pub observed_minus_said: Option<Interval>,
+    }
 
-/// Judged signals by confidence.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct ReliabilityBin {
-    /// Confidences above this value; null for the lowest row.
-    pub over: Option<f64>,
-    /// Confidences up to this value; null for the highest row.
-    pub up_to: Option<f64>,
-    pub judged: u64,
-    pub hits: u64,
-    /// Dates with such a signal.
-    pub dates: u64,
-    pub mean_confidence: Option<Share>,
-    pub hit_rate: Option<Share>,
-    /// Share of hits minus mean confidence; null with too few dates.
-    pub observed_minus_said: Option<Interval>,
-    pub bullish_share: Option<Share>,
-}
+    /// Judged signals by confidence.
+    pub(crate) struct ReliabilityBin {
+        /// Confidences above this value; null for the lowest row.
+        pub over: Option<f64>,
+        /// Confidences up to this value; null for the highest row.
+        pub up_to: Option<f64>,
+        pub judged: u64,
+        pub hits: u64,
+        /// Dates with such a signal.
+        pub dates: u64,
+        pub mean_confidence: Option<Share>,
+        pub hit_rate: Option<Share>,
+        /// Share of hits minus mean confidence; null with too few dates.
+        pub observed_minus_said: Option<Interval>,
+        pub bullish_share: Option<Share>,
+    }
 
-/// A mean, its standard error from sums over blocks of five dates, and its 95 % interval.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct Interval {
-    pub value: f64,
-    #[cfg_attr(test, schemars(extend("minimum" = 0)))]
-    pub standard_error: f64,
-    pub low: f64,
-    pub high: f64,
+    /// A mean, its standard error from sums over blocks of five dates, and its 95 % interval.
+    pub(crate) struct Interval {
+        pub value: f64,
+        #[cfg_attr(test, schemars(extend("minimum" = 0)))]
+        pub standard_error: f64,
+        pub low: f64,
+        pub high: f64,
+    }
 }
 
 /// Brier score of a coin flip: one half, squared.

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::values::{Exact, Instant, Money, Quantity, Simulated};
+use super::values::{Exact, Instant, Money, Quantity, Simulated, documents};
 use crate::base::Broker;
 
 /// The members that the answers to both syncs have.
@@ -33,119 +33,103 @@ pub(crate) struct SyncReport<'a, Counts> {
     pub(crate) simulated: Simulated,
 }
 
-/// Counts of a sync with broker A.
-#[derive(Debug, Clone, Copy, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct SyncedBrokerA {
-    /// Open positions in the net list.
-    pub net_positions_count: usize,
-}
+documents! {
+    /// Counts of a sync with broker A.
+    #[derive(Copy)]
+    pub(crate) struct SyncedBrokerA {
+        /// Open positions in the net list.
+        pub net_positions_count: usize,
+    }
 
-/// Counts of a sync with broker B.
-#[derive(Debug, Clone, Copy, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct SyncedBrokerB {
-    /// Open positions.
-    pub positions_count: usize,
-}
+    /// Counts of a sync with broker B.
+    #[derive(Copy)]
+    pub(crate) struct SyncedBrokerB {
+        /// Open positions.
+        pub positions_count: usize,
+    }
 
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct SyncWarning {
-    #[cfg_attr(test, schemars(extend("enum" = ["shared_token_may_have_ended"])))]
-    pub code: &'static str,
-    pub detail: &'static str,
-}
+    pub(crate) struct SyncWarning {
+        #[cfg_attr(test, schemars(extend("enum" = ["shared_token_may_have_ended"])))]
+        pub code: &'static str,
+        pub detail: &'static str,
+    }
 
-/// The computed profit and the broker's own figure, over the holdings for which the broker gives
-/// one.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct Reconciliation {
-    pub broker_pnl: Option<Money>,
-    pub our_pnl: Option<Money>,
-    pub difference: Option<Money>,
-    /// Why they differ; null if they do not. `t1_quantity`: the broker leaves out shares that were
-    /// bought and not yet delivered.
-    #[cfg_attr(
-        test,
-        schemars(extend("enum" = [
-            "no_broker_figure", "rounding", "t1_quantity", "unexplained", null
-        ]))
-    )]
-    pub reason: Option<&'static str>,
-}
+    /// The computed profit and the broker's own figure, over the holdings for which the broker
+    /// gives one.
+    pub(crate) struct Reconciliation {
+        pub broker_pnl: Option<Money>,
+        pub our_pnl: Option<Money>,
+        pub difference: Option<Money>,
+        /// Why they differ; null if they do not. `t1_quantity`: the broker leaves out shares that
+        /// were bought and not yet delivered.
+        #[cfg_attr(
+            test,
+            schemars(extend("enum" = [
+                "no_broker_figure", "rounding", "t1_quantity", "unexplained", null
+            ]))
+        )]
+        pub reason: Option<&'static str>,
+    }
 
-/// What this sync changed. Lists have at most 100 rows; counts include all.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct SyncChanges<'a> {
-    pub added_count: usize,
-    #[cfg_attr(test, schemars(extend("maxItems" = 100)))]
-    pub added: Vec<CountedHolding<'a>>,
-    pub removed_count: usize,
-    #[cfg_attr(test, schemars(extend("maxItems" = 100)))]
-    pub removed: Vec<CountedHolding<'a>>,
-    pub changed_count: usize,
-    #[cfg_attr(test, schemars(extend("maxItems" = 100)))]
-    pub changed: Vec<ChangedHolding<'a>>,
-    pub positions: PositionCounts,
-}
+    /// What this sync changed. Lists have at most 100 rows; counts include all.
+    pub(crate) struct SyncChanges<'a> {
+        pub added_count: usize,
+        #[cfg_attr(test, schemars(extend("maxItems" = 100)))]
+        pub added: Vec<CountedHolding<'a>>,
+        pub removed_count: usize,
+        #[cfg_attr(test, schemars(extend("maxItems" = 100)))]
+        pub removed: Vec<CountedHolding<'a>>,
+        pub changed_count: usize,
+        #[cfg_attr(test, schemars(extend("maxItems" = 100)))]
+        pub changed: Vec<ChangedHolding<'a>>,
+        pub positions: PositionCounts,
+    }
 
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct PositionCounts {
-    /// Number of open positions before and after.
-    pub day: [usize; 2],
-    /// Number of open positions before and after.
-    pub net: [usize; 2],
-}
+    pub(crate) struct PositionCounts {
+        /// Number of open positions before and after.
+        pub day: [usize; 2],
+        /// Number of open positions before and after.
+        pub net: [usize; 2],
+    }
 
-/// Identifies a holding.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct RowName<'a> {
-    pub exchange: &'a str,
-    pub tradingsymbol: &'a str,
-    pub isin: Option<&'a str>,
-}
+    /// Identifies a holding.
+    pub(crate) struct RowName<'a> {
+        pub exchange: &'a str,
+        pub tradingsymbol: &'a str,
+        pub isin: Option<&'a str>,
+    }
 
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct CountedHolding<'a> {
-    #[serde(flatten)]
-    pub row: RowName<'a>,
-    pub(crate) quantity: Quantity,
-}
+    pub(crate) struct CountedHolding<'a> {
+        #[serde(flatten)]
+        pub row: RowName<'a>,
+        pub(crate) quantity: Quantity,
+    }
 
-/// Each pair is before and after; a pair is present if the two differ.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct ChangedHolding<'a> {
-    #[serde(flatten)]
-    pub row: RowName<'a>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) quantity: Option<[Quantity; 2]>,
-    /// Average cost before and after; null if unknown.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub average_price: Option<[Option<Exact>; 2]>,
-}
+    /// Each pair is before and after; a pair is present if the two differ.
+    pub(crate) struct ChangedHolding<'a> {
+        #[serde(flatten)]
+        pub row: RowName<'a>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub(crate) quantity: Option<[Quantity; 2]>,
+        /// Average cost before and after; null if unknown.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub average_price: Option<[Option<Exact>; 2]>,
+    }
 
-/// Looks like a split, a bonus or a merger.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct SuspectedAction<'a> {
-    #[serde(flatten)]
-    pub row: RowName<'a>,
-    /// `inverse_ratios`: quantity and price moved by inverse ratios. `price_leap`: the price moved
-    /// that far and the quantity has not followed, so the value is in doubt. `shares_arrived`:
-    /// shares came without money, which completes an earlier leap. `broker_discrepancy`: the broker
-    /// calls its own average unreliable.
-    #[cfg_attr(
-        test,
-        schemars(extend("enum" = [
-            "inverse_ratios", "price_leap", "shares_arrived", "broker_discrepancy"
-        ]))
-    )]
-    pub reason: &'static str,
+    /// Looks like a split, a bonus or a merger.
+    pub(crate) struct SuspectedAction<'a> {
+        #[serde(flatten)]
+        pub row: RowName<'a>,
+        /// `inverse_ratios`: quantity and price moved by inverse ratios. `price_leap`: the price
+        /// moved that far and the quantity has not followed, so the value is in doubt.
+        /// `shares_arrived`: shares came without money, which completes an earlier leap.
+        /// `broker_discrepancy`: the broker calls its own average unreliable.
+        #[cfg_attr(
+            test,
+            schemars(extend("enum" = [
+                "inverse_ratios", "price_leap", "shares_arrived", "broker_discrepancy"
+            ]))
+        )]
+        pub reason: &'static str,
+    }
 }

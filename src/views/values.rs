@@ -9,6 +9,22 @@ use sonic_rs::RawNumber;
 
 use crate::base::{Symbol, clock, json};
 
+/// Declares the structs of documents, without what every one of them has: they are written, and in
+/// tests their schema is generated.
+macro_rules! documents {
+    ($(
+        $(#[$meta:meta])*
+        $vis:vis struct $name:ident $(<$of:lifetime>)? { $($members:tt)* }
+    )+) => {$(
+        #[derive(Debug, Clone, serde::Serialize)]
+        #[cfg_attr(test, derive(schemars::JsonSchema))]
+        $(#[$meta])*
+        $vis struct $name $(<$of>)? { $($members)* }
+    )+};
+}
+
+pub(crate) use documents;
+
 /// Rupees (index points for an index), rounded half away from zero to 2 places.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Money(pub Decimal);
