@@ -51,7 +51,7 @@ pub(super) fn answer(call: &Call<'_>, route: &str, rest: &str) -> Answer {
         return error(403, "PermissionException", "Insufficient permission for that call.");
     }
     match route {
-        "broker_a.profile" => success(Json::Map(profile(&login.user_id, false))),
+        "broker_a.profile" => success(map(profile(&login.user_id, false))),
         "broker_a.quote" | "broker_a.ohlc" | "broker_a.ltp" => quotes_answer(call, route),
         "broker_a.historical" => history_answer(call, rest),
         "broker_a.instruments" => instruments(call, rest),
@@ -166,8 +166,7 @@ fn checksum_of(api_key: &str, request_token: &str, api_secret: &str) -> String {
 
 fn opened(api_key: &str, access_token: String, login: &Login) -> Json {
     let time = clock::zoned(login.at).strftime("%Y-%m-%d %H:%M:%S").to_string();
-    let mut members = profile(&login.user_id, true);
-    for (name, value) in [
+    let session = [
         ("api_key", api_key.into()),
         ("public_token", "simulatedpublictoken".into()),
         ("enctoken", "simulatedenctoken".into()),
@@ -175,16 +174,14 @@ fn opened(api_key: &str, access_token: String, login: &Login) -> Json {
         ("silo", "".into()),
         ("access_token", access_token.into()),
         ("login_time", time.into()),
-    ] {
-        members.push((name.to_owned(), value));
-    }
-    Json::Map(members)
+    ];
+    map(profile(&login.user_id, true).into_iter().chain(session))
 }
 
-fn profile(user_id: &str, with_avatar: bool) -> Vec<(String, Json)> {
+fn profile(user_id: &str, with_avatar: bool) -> [(&'static str, Json); 11] {
     let texts = |items: &[&str]| Json::List(items.iter().map(|&item| item.into()).collect());
     let avatar = if with_avatar { "abc".into() } else { Json::Null };
-    let members = [
+    [
         ("user_id", user_id.into()),
         ("user_type", "individual".into()),
         ("email", "simulated@example.com".into()),
@@ -196,8 +193,7 @@ fn profile(user_id: &str, with_avatar: bool) -> Vec<(String, Json)> {
         ("order_types", texts(&["MARKET", "LIMIT", "SL", "SL-M"])),
         ("avatar_url", avatar),
         ("meta", map([("demat_consent", "physical".into())])),
-    ];
-    members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    ]
 }
 
 /// The dump of all exchanges, or of one. Always compressed.

@@ -344,7 +344,7 @@ fn portfolio_positions(call: &Call<'_>, login: &Login) -> Answer {
         ] {
             members.push((name, Json::Null));
         }
-        Json::Map(members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+        map(members)
     });
     success(Json::List(rows.collect()))
 }

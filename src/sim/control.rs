@@ -235,7 +235,7 @@ fn stats(world: &World) -> Json {
     };
     let stats = world.stats.lock();
     let counts = |by_route: &std::collections::BTreeMap<&'static str, i64>| {
-        Json::Map(by_route.iter().map(|(name, n)| ((*name).to_owned(), (*n).into())).collect())
+        map(by_route.iter().map(|(name, n)| (*name, (*n).into())))
     };
     map([
         ("requests", counts(&stats.requests)),

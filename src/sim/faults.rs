@@ -222,7 +222,7 @@ impl Faults {
     pub(super) fn to_json(&self) -> Json {
         let shown = self.set.iter().map(|set| {
             let fault = &set.order.fault;
-            let mut members = vec![("kind".to_owned(), fault.kind.as_str().into())];
+            let mut members = vec![("kind", fault.kind.as_str().into())];
             let numbers = [
                 ("delay_ms", fault.delay_ms.map(|n| n as i64)),
                 ("bytes_per_s", fault.bytes_per_s.map(i64::from)),
@@ -231,13 +231,13 @@ impl Faults {
                 ("count", fault.count.map(|n| n as i64)),
             ];
             for (name, number) in numbers {
-                members.extend(number.map(|number| (name.to_owned(), number.into())));
+                members.extend(number.map(|number| (name, number.into())));
             }
             let location = fault.location.as_deref();
-            members.extend(location.map(|to| ("location".to_owned(), to.into())));
+            members.extend(location.map(|to| ("location", to.into())));
             map([
                 ("route", set.order.route.as_str().into()),
-                ("fault", Json::Map(members)),
+                ("fault", map(members)),
                 ("remaining", set.remaining.map(|n| n as i64).into()),
                 ("set_at", clock::iso(set.set_at).into()),
             ])

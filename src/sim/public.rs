@@ -343,7 +343,7 @@ fn noisy(paise: i64) -> Json {
 /// Answers the chart of one symbol.
 pub(crate) fn chart_answer(call: &Call<'_>, symbol: &str) -> Answer {
     if symbol == GHOST {
-        let quote = map([("quote", vec![map([])].into())]);
+        let quote = map([("quote", vec![Json::Map(Vec::new())].into())]);
         let result = map([("meta", ghost_meta()), ("indicators", quote)]);
         return chart(result);
     }
@@ -375,15 +375,15 @@ pub(crate) fn chart_answer(call: &Call<'_>, symbol: &str) -> Answer {
         ("close", series.closes()),
         ("volume", series.column(|bar| bar.volume.into())),
     ]);
-    let mut indicators = vec![("quote".to_owned(), Json::List(vec![quote]))];
+    let mut indicators = vec![("quote", Json::List(vec![quote]))];
     if ask.minutes.is_none() {
         let adjusted = map([("adjclose", series.closes())]);
-        indicators.push(("adjclose".to_owned(), Json::List(vec![adjusted])));
+        indicators.push(("adjclose", Json::List(vec![adjusted])));
     }
     chart(map([
         ("meta", meta(call, instrument, &tick, &ask, &series)),
         ("timestamp", series.timestamps()),
-        ("indicators", Json::Map(indicators)),
+        ("indicators", map(indicators)),
     ]))
 }
 
@@ -472,7 +472,7 @@ pub(crate) fn meta(
         ("range", ask.range.as_str().into()),
         ("validRanges", Json::List(ranges)),
     ]);
-    Json::Map(members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+    map(members)
 }
 
 #[cfg(test)]

@@ -107,7 +107,7 @@ pub(crate) fn holdings(call: &Call<'_>, user_id: &str) -> Answer {
             ("realised_quantity", held.quantity.into()),
             ("authorised_quantity", 0.into()),
             ("authorised_date", format!("{} 00:00:00", tick.date).into()),
-            ("authorisation", map([])),
+            ("authorisation", Json::Map(Vec::new())),
             ("opening_quantity", held.quantity.into()),
             ("short_quantity", 0.into()),
             ("collateral_quantity", held.pledged.into()),

@@ -336,8 +336,8 @@ pub(crate) enum Json {
 }
 
 /// An object with these members in this order.
-pub(crate) fn map<const N: usize>(members: [(&str, Json); N]) -> Json {
-    Json::Map(members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+pub(crate) fn map<N: Into<String>>(members: impl IntoIterator<Item = (N, Json)>) -> Json {
+    Json::Map(members.into_iter().map(|(name, value)| (name.into(), value)).collect())
 }
 
 impl Json {
