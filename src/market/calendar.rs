@@ -18,7 +18,7 @@ use rust_decimal::Decimal;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::base::{MarketDay, Quote, clock, words};
+use crate::base::{MarketDay, Quote, Words, clock, words};
 
 /// Years that entries may have. Bounds the size of the timeline that is built from them.
 pub(crate) const YEARS: RangeInclusive<i16> = 2000..=2100;
@@ -28,17 +28,18 @@ pub(crate) const SESSION_PARTS_MAX: usize = 8;
 
 const EMBEDDED: &str = include_str!("data/calendar.toml");
 
-/// Reliability of an entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Confidence {
-    /// At least two independent sources, or price data.
-    Confirmed,
-    /// Published by the exchange, not yet seen in price data.
-    Announced,
-    /// One source, or sources that disagree.
-    Unconfirmed,
-    /// Computed by a library; has no effect once an operator's file covers the year.
-    Estimate,
+words! {
+    /// Reliability of an entry.
+    pub(crate) enum Confidence {
+        /// At least two independent sources, or price data.
+        Confirmed = "confirmed",
+        /// Published by the exchange, not yet seen in price data.
+        Announced = "announced",
+        /// One source, or sources that disagree.
+        Unconfirmed = "unconfirmed",
+        /// Computed by a library; has no effect once an operator's file covers the year.
+        Estimate = "estimate",
+    }
 }
 
 /// Origin of an entry.
@@ -158,7 +159,23 @@ impl MarketCalendar {
 
     /// Phase and trading date at `at`. A binary search; any thread, never blocks.
     pub fn status(&self, at: Timestamp) -> MarketStatus {
-        self.timeline.status(at)
+        let Timeline { transitions, days } = &self.timeline;
+        let now_s = floor_second(at);
+        let after = transitions.partition_point(|transition| transition.at_s <= now_s);
+        let current = after.checked_sub(1).map_or(UNKNOWN, |index| transitions[index].state);
+        let next = transitions.get(after);
+        let next = next.filter(|transition| current.known && transition.state.known);
+        let begun = days.partition_point(|day| day.begin_s <= now_s);
+        let today = clock::zoned(at).date();
+        MarketStatus {
+            is_open: current.is_open,
+            phase: current.phase,
+            next_transition_at: next
+                .and_then(|transition| Timestamp::from_second(transition.at_s).ok()),
+            trading_date: begun.checked_sub(1).map(|index| days[index].date),
+            session: self.timeline.find(today).map(|day| day.kind),
+            calendar_known: current.known,
+        }
     }
 
     /// Whether a list of holidays covers the year of `date`.
@@ -179,19 +196,22 @@ impl MarketCalendar {
     /// Whether the market has a session on `date`, special sessions included. False in a year that
     /// is not covered.
     pub fn is_trading_date(&self, date: Date) -> bool {
-        self.timeline.is_trading_date(date)
+        self.timeline.find(date).is_some()
     }
 
     /// The trading date before `date`; `None` if a date in between is in a year that is not
     /// covered.
     pub fn previous_trading_date(&self, date: Date) -> Option<Date> {
-        let found = self.timeline.trading_date_before(date)?;
+        let days = &self.timeline.days;
+        let before = days.partition_point(|day| day.date < date).checked_sub(1)?;
+        let found = days[before].date;
         self.covers_between(found, date).then_some(found)
     }
 
     /// The trading date after `date`; `None` if a date in between is in a year that is not covered.
     pub fn next_trading_date(&self, date: Date) -> Option<Date> {
-        let found = self.timeline.trading_date_after(date)?;
+        let days = &self.timeline.days;
+        let found = days.get(days.partition_point(|day| day.date <= date))?.date;
         self.covers_between(date, found).then_some(found)
     }
 
@@ -204,49 +224,66 @@ impl MarketCalendar {
     /// When the official close of `date` is final: at the end of its closing auction, or of
     /// continuous trading if it has none. `None` if `date` is no trading date.
     pub fn official_close(&self, date: Date) -> Option<Timestamp> {
-        self.timeline.official_close(date)
+        Timestamp::from_second(self.timeline.find(date)?.close_s).ok()
     }
 
     /// When the first phase of `date` begins. From then on prices may be of that date. `None` if
     /// `date` is no trading date.
     pub(crate) fn opens(&self, date: Date) -> Option<Timestamp> {
-        self.timeline.opens(date)
+        Timestamp::from_second(self.timeline.find(date)?.opens_s).ok()
     }
 
     /// When the first continuous trading of `date` begins. `None` if `date` is no trading date.
     pub(crate) fn begins(&self, date: Date) -> Option<Timestamp> {
-        self.timeline.begins(date)
+        Timestamp::from_second(self.timeline.find(date)?.begin_s).ok()
     }
 
     /// The earliest time that a closing price of `date` can have, if it was made by the last trade
     /// of all or by the auction. `None` if `date` is no trading date.
     pub(crate) fn closing_prices_from(&self, date: Date) -> Option<Timestamp> {
-        self.timeline.closing_prices_from(date)
+        Timestamp::from_second(self.timeline.find(date)?.closing_prices_from_s).ok()
     }
 
     /// The last official close that was final at `at`, and the earliest time that its prices can
     /// have. `None` before the first known session.
     pub(crate) fn final_close(&self, at: Timestamp) -> Option<FinalClose> {
-        self.timeline.final_close(at)
+        let days = &self.timeline.days;
+        let closed = days.partition_point(|day| day.close_s * 1_000 <= at.as_millisecond());
+        let day = &days[closed.checked_sub(1)?];
+        Some(FinalClose {
+            at: Timestamp::from_second(day.close_s).ok()?,
+            prices_from: Timestamp::from_second(day.closing_prices_from_s).ok()?,
+        })
     }
 
     /// The part of the time between `from` and `to` that was continuous trading of the indices, in
     /// which they move every second. Zero if `to` is before `from`.
     pub(crate) fn trading_between(&self, from: Timestamp, to: Timestamp) -> SignedDuration {
-        self.timeline.trading_between(from, to)
+        let (from_ms, to_ms) = (from.as_millisecond(), to.as_millisecond());
+        let spans = self.timeline.trading_before(to_ms).take_while(|(_, end_ms)| *end_ms > from_ms);
+        let within =
+            |(start_ms, end_ms): (i64, i64)| (end_ms.min(to_ms) - start_ms.max(from_ms)).max(0);
+        SignedDuration::from_millis(spans.map(within).sum())
     }
 
     /// The start of the indices' continuous trading that is under way at `at`, or else of the last
     /// one before `at`. `None` before the first known session.
     pub(crate) fn trading_began(&self, at: Timestamp) -> Option<Timestamp> {
-        self.timeline.trading_began(at)
+        let (start_ms, _) = self.timeline.trading_before(at.as_millisecond() + 1).next()?;
+        Timestamp::from_millisecond(start_ms).ok()
     }
 
     /// The latest moment, at most `at`, at which an index can have got a new price. That is `at`
     /// itself during continuous trading, otherwise the end of trading, or the official close once
     /// it is final.
     pub(crate) fn last_move(&self, at: Timestamp) -> Option<Timestamp> {
-        self.timeline.last_move(at)
+        let at_ms = at.as_millisecond();
+        let traded = self.timeline.trading_before(at_ms + 1).next();
+        let traded_ms = traded.map(|(_, end_ms)| end_ms.min(at_ms));
+        let days = &self.timeline.days;
+        let closed = days.partition_point(|day| day.close_s * 1_000 <= at_ms);
+        let closed_ms = closed.checked_sub(1).map(|index| days[index].close_s * 1_000);
+        Timestamp::from_millisecond(traded_ms.max(closed_ms)?).ok()
     }
 
     /// The holiday listed for `date`.
@@ -451,19 +488,12 @@ fn session(row: &Row<'_, '_>, faults: &mut Faults<'_>) -> Option<(Date, Session)
 /// confirmed.
 fn provenance(row: &Row<'_, '_>, faults: &mut Faults<'_>) -> Provenance {
     let source = row.text("source", faults).unwrap_or("operator").to_owned();
-    let confidence = match row.text("confidence", faults) {
-        None | Some("confirmed") => Confidence::Confirmed,
-        Some("announced") => Confidence::Announced,
-        Some("unconfirmed") => Confidence::Unconfirmed,
-        Some("estimate") => Confidence::Estimate,
-        Some(_) => {
-            faults.add(
-                row.offset_of("confidence"),
-                "`confidence` is one of confirmed, announced, unconfirmed, estimate",
-            );
-            Confidence::Unconfirmed
-        }
-    };
+    let word = row.text("confidence", faults).unwrap_or(Confidence::Confirmed.as_str());
+    let confidence = Confidence::parse(word).unwrap_or_else(|| {
+        let known = Confidence::ALL.map(Confidence::as_str).join(", ");
+        faults.add(row.offset_of("confidence"), format!("`confidence` is one of {known}"));
+        Confidence::Unconfirmed
+    });
     Provenance { source, confidence }
 }
 
@@ -963,27 +993,6 @@ impl Timeline {
         }
     }
 
-    pub(super) fn status(&self, at: Timestamp) -> MarketStatus {
-        let now_s = floor_second(at);
-        let after = self.transitions.partition_point(|transition| transition.at_s <= now_s);
-        let current = after.checked_sub(1).map_or(UNKNOWN, |index| self.transitions[index].state);
-        let next = self
-            .transitions
-            .get(after)
-            .filter(|transition| current.known && transition.state.known);
-        let begun = self.days.partition_point(|day| day.begin_s <= now_s);
-        let today = clock::zoned(at).date();
-        MarketStatus {
-            is_open: current.is_open,
-            phase: current.phase,
-            next_transition_at: next
-                .and_then(|transition| Timestamp::from_second(transition.at_s).ok()),
-            trading_date: begun.checked_sub(1).map(|index| self.days[index].date),
-            session: self.find(today).map(|day| day.kind),
-            calendar_known: current.known,
-        }
-    }
-
     /// The spans of continuous trading that begin before `at_ms`, the latest one first. Each is a
     /// pair of its first millisecond and the first one after it, since the Unix epoch.
     fn trading_before(&self, at_ms: i64) -> impl Iterator<Item = (i64, i64)> {
@@ -995,67 +1004,8 @@ impl Timeline {
         })
     }
 
-    pub(super) fn trading_between(&self, from: Timestamp, to: Timestamp) -> SignedDuration {
-        let (from_ms, to_ms) = (from.as_millisecond(), to.as_millisecond());
-        let spans = self.trading_before(to_ms).take_while(|(_, end_ms)| *end_ms > from_ms);
-        let within =
-            |(start_ms, end_ms): (i64, i64)| (end_ms.min(to_ms) - start_ms.max(from_ms)).max(0);
-        SignedDuration::from_millis(spans.map(within).sum())
-    }
-
-    pub(super) fn trading_began(&self, at: Timestamp) -> Option<Timestamp> {
-        let (start_ms, _) = self.trading_before(at.as_millisecond() + 1).next()?;
-        Timestamp::from_millisecond(start_ms).ok()
-    }
-
-    pub(super) fn last_move(&self, at: Timestamp) -> Option<Timestamp> {
-        let at_ms = at.as_millisecond();
-        let traded_ms = self.trading_before(at_ms + 1).next().map(|(_, end_ms)| end_ms.min(at_ms));
-        let closed = self.days.partition_point(|day| day.close_s * 1_000 <= at_ms);
-        let closed_ms = closed.checked_sub(1).map(|index| self.days[index].close_s * 1_000);
-        Timestamp::from_millisecond(traded_ms.max(closed_ms)?).ok()
-    }
-
     fn find(&self, date: Date) -> Option<&TradingDay> {
         self.days.binary_search_by_key(&date, |day| day.date).ok().map(|index| &self.days[index])
-    }
-
-    pub(super) fn is_trading_date(&self, date: Date) -> bool {
-        self.find(date).is_some()
-    }
-
-    pub(super) fn official_close(&self, date: Date) -> Option<Timestamp> {
-        Timestamp::from_second(self.find(date)?.close_s).ok()
-    }
-
-    pub(super) fn opens(&self, date: Date) -> Option<Timestamp> {
-        Timestamp::from_second(self.find(date)?.opens_s).ok()
-    }
-
-    pub(super) fn begins(&self, date: Date) -> Option<Timestamp> {
-        Timestamp::from_second(self.find(date)?.begin_s).ok()
-    }
-
-    pub(super) fn closing_prices_from(&self, date: Date) -> Option<Timestamp> {
-        Timestamp::from_second(self.find(date)?.closing_prices_from_s).ok()
-    }
-
-    pub(super) fn final_close(&self, at: Timestamp) -> Option<FinalClose> {
-        let closed = self.days.partition_point(|day| day.close_s * 1_000 <= at.as_millisecond());
-        let day = &self.days[closed.checked_sub(1)?];
-        Some(FinalClose {
-            at: Timestamp::from_second(day.close_s).ok()?,
-            prices_from: Timestamp::from_second(day.closing_prices_from_s).ok()?,
-        })
-    }
-
-    pub(super) fn trading_date_before(&self, date: Date) -> Option<Date> {
-        let index = self.days.partition_point(|day| day.date < date);
-        index.checked_sub(1).map(|index| self.days[index].date)
-    }
-
-    pub(super) fn trading_date_after(&self, date: Date) -> Option<Date> {
-        self.days.get(self.days.partition_point(|day| day.date <= date)).map(|day| day.date)
     }
 }
 
