@@ -6,7 +6,7 @@
 
 use std::fmt::{Display, Write};
 
-use crate::base::Words;
+use crate::base::{Words, words};
 use crate::ops::counter::{BOUNDS_NS, DurationCounts};
 
 const NS_PER_S: f64 = 1e9;
@@ -14,12 +14,13 @@ const NS_PER_S: f64 = 1e9;
 /// `Content-Type` of the text.
 pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Type of a metric family.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Counter,
-    Gauge,
-    Histogram,
+words! {
+    /// Type of a metric family.
+    pub(super) enum Kind {
+        Counter = "counter",
+        Gauge = "gauge",
+        Histogram = "histogram",
+    }
 }
 
 /// Names and values of labels. Both come from fixed lists, never from requests.
@@ -38,11 +39,6 @@ pub(super) struct Family<'a> {
 impl Exposition {
     /// Begins a family. Add all its samples before beginning the next family.
     pub(super) fn family(&mut self, kind: Kind, name: &'static str, help: &str) -> Family<'_> {
-        let kind = match kind {
-            Kind::Counter => "counter",
-            Kind::Gauge => "gauge",
-            Kind::Histogram => "histogram",
-        };
         self.push(format_args!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
         Family { text: &mut self.0, name }
     }

@@ -3,23 +3,20 @@
 //! Probes are answered on the edge from memory. Metrics are gathered on the lane `admin`.
 
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use arc_swap::ArcSwapOption;
 use serde::Serialize;
 
+use crate::admin::metrics::{MetricSources, Watched};
 use crate::admin::{exposition, metrics};
 use crate::api::Api;
 use crate::base::{Clock, settings};
-use crate::brokers::Public;
-use crate::cache::{Responses, SecondLevel};
 use crate::http::serve::HttpSettings;
 use crate::http::server::shared::Shared;
 use crate::http::{Listener, Method, Problem, Request, Response, Serve, Server};
 use crate::rt::{Lane, LaneSpec};
 use crate::status;
-use crate::status::{EdgeSeen, Report, Verdict};
+use crate::status::Verdict;
 
 /// Most open connections. A scraper or two, a supervisor's probe and a person with curl need few;
 /// the rest allows for clients that leave connections open. `app` reserves descriptors for them.
@@ -46,56 +43,6 @@ const SCRAPE_DEADLINE_MS: u64 = 5_000;
 
 /// All paths; any other is answered 404.
 const PATHS: [&str; 3] = ["/metrics", "/livez", "/readyz"];
-
-/// Sources of metrics and probes, except the edge's own state.
-pub struct MetricSources {
-    pub clock: Clock,
-    pub state_dir: PathBuf,
-    /// Every lane that the composition root started.
-    pub lanes: Vec<Arc<Lane>>,
-    /// The latest report; empty until the first.
-    pub report: Arc<ArcSwapOption<Report>>,
-    pub responses: Arc<Responses>,
-    pub l2: Arc<dyn SecondLevel>,
-    /// The public provider; `None` if it is switched off.
-    pub public: Option<Arc<Public>>,
-}
-
-/// Everything that metrics and probes read.
-pub(super) struct Watched {
-    pub(super) edge: Arc<Shared<Api>>,
-    pub(super) sources: MetricSources,
-    /// Address at which the watched service listens.
-    service_address: String,
-    /// Start of the process in Unix seconds, by the machine's clock even under `BHAV_NOW`.
-    pub(super) started_s: f64,
-}
-
-impl Watched {
-    /// Time since the scheduler last reported; `None` before its first report.
-    pub(super) fn heartbeat_age_ms(&self) -> Option<u64> {
-        let seen_mono_ms = self.sources.report.load().as_ref()?.seen_mono_ms;
-        Some(self.sources.clock.monotonic_ms().saturating_sub(seen_mono_ms))
-    }
-
-    /// Time since the thread that wakes streams was last seen.
-    fn fan_out_age_ms(&self) -> u64 {
-        let seen_mono_ms = self.edge.streams.fan_out_mono_ms();
-        self.sources.clock.monotonic_ms().saturating_sub(seen_mono_ms)
-    }
-
-    fn readiness(&self) -> Verdict {
-        let state = self.edge.service.state();
-        let edge = EdgeSeen {
-            is_draining: self.edge.is_draining(),
-            has_snapshot: state.snapshot.load().is_some(),
-            store: state.store.health().state,
-            fan_out_age_ms: self.fan_out_age_ms(),
-        };
-        let report = self.sources.report.load_full();
-        status::ready(report.as_deref(), self.heartbeat_age_ms(), &edge)
-    }
-}
 
 /// The service of the operator's listener.
 pub struct Admin {

@@ -5,22 +5,25 @@
 //! a user, symbol or address, so the number of series is bounded.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use arc_swap::ArcSwapOption;
 use rustix::time::ClockId;
 
 use crate::admin::exposition::{Exposition, Kind, Seconds, seconds};
-use crate::admin::listener::Watched;
-use crate::api::{ROUTES, State};
-use crate::base::{Source, clock};
-use crate::brokers::ClassReading;
+use crate::api::{Api, ROUTES, State};
+use crate::base::{Clock, Source, clock};
 use crate::brokers::broker_a::ticker::TickerReading;
+use crate::brokers::{ClassReading, Public};
 use crate::cache::l2::DISTRUSTED;
 use crate::cache::pending::Class;
-use crate::http::server::shared::STATUS_CLASSES;
+use crate::cache::{Responses, SecondLevel};
+use crate::http::server::shared::{STATUS_CLASSES, Shared};
 use crate::ops::{RefusalLines, exit, log, panic};
-use crate::rt::{COMMIT_SIZES, LaneStats, WAIT_BOUNDS_MS};
-use crate::status::Report;
+use crate::rt::{COMMIT_SIZES, Lane, LaneStats, WAIT_BOUNDS_MS};
+use crate::status;
+use crate::status::{EdgeSeen, Report, Verdict};
 use crate::store::StoreHealth;
 use crate::views::health::Role;
 
@@ -30,6 +33,56 @@ macro_rules! families {
     ($text:expr; $($method:ident $name:literal $help:literal = $value:expr;)*) => {
         $($text.$method($name, $help, $value);)*
     };
+}
+
+/// Sources of metrics and probes, except the edge's own state.
+pub struct MetricSources {
+    pub clock: Clock,
+    pub state_dir: PathBuf,
+    /// Every lane that the composition root started.
+    pub lanes: Vec<Arc<Lane>>,
+    /// The latest report; empty until the first.
+    pub report: Arc<ArcSwapOption<Report>>,
+    pub responses: Arc<Responses>,
+    pub l2: Arc<dyn SecondLevel>,
+    /// The public provider; `None` if it is switched off.
+    pub public: Option<Arc<Public>>,
+}
+
+/// Everything that metrics and probes read.
+pub(super) struct Watched {
+    pub(super) edge: Arc<Shared<Api>>,
+    pub(super) sources: MetricSources,
+    /// Address at which the watched service listens.
+    pub(super) service_address: String,
+    /// Start of the process in Unix seconds, by the machine's clock even under `BHAV_NOW`.
+    pub(super) started_s: f64,
+}
+
+impl Watched {
+    /// Time since the scheduler last reported; `None` before its first report.
+    pub(super) fn heartbeat_age_ms(&self) -> Option<u64> {
+        let seen_mono_ms = self.sources.report.load().as_ref()?.seen_mono_ms;
+        Some(self.sources.clock.monotonic_ms().saturating_sub(seen_mono_ms))
+    }
+
+    /// Time since the thread that wakes streams was last seen.
+    pub(super) fn fan_out_age_ms(&self) -> u64 {
+        let seen_mono_ms = self.edge.streams.fan_out_mono_ms();
+        self.sources.clock.monotonic_ms().saturating_sub(seen_mono_ms)
+    }
+
+    pub(super) fn readiness(&self) -> Verdict {
+        let state = self.edge.service.state();
+        let edge = EdgeSeen {
+            is_draining: self.edge.is_draining(),
+            has_snapshot: state.snapshot.load().is_some(),
+            store: state.store.health().state,
+            fan_out_age_ms: self.fan_out_age_ms(),
+        };
+        let report = self.sources.report.load_full();
+        status::ready(report.as_deref(), self.heartbeat_age_ms(), &edge)
+    }
 }
 
 /// The text of one scrape. `own` are the counters of the lane `admin`.

@@ -10,4 +10,4 @@ pub mod listener;
 mod metrics;
 
 pub use listener::Admin;
-pub(crate) use listener::MetricSources;
+pub(crate) use metrics::MetricSources;

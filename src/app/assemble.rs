@@ -13,7 +13,7 @@ use crate::api::{
 use crate::app::start::StartError;
 use crate::auth::Auth;
 use crate::auth::throttle::Throttle;
-use crate::base::{Broker, Clock, Source, clock};
+use crate::base::{Broker, BySource, Clock, Source, clock};
 use crate::brokers::broker_b::master;
 use crate::brokers::{BrokerA, BrokerB, Public, SharedToken, login_page};
 use crate::cache::l2::Absent;
@@ -193,8 +193,7 @@ fn context(
         cache_settings: config.cache.clone(),
         close: config.close.clone(),
         upstream: config.upstream.clone(),
-        public_interval_ms: config.public.batch_interval_ms,
-        broker_a_interval_ms: config.broker_a.quote_interval_ms,
+        interval_ms: BySource([config.broker_a.quote_interval_ms, config.public.batch_interval_ms]),
     };
     Ok((context, mailbox))
 }

@@ -14,7 +14,7 @@ use crate::api::Api;
 use crate::app::reload::Reloader;
 use crate::app::start::App;
 use crate::auth::keys::Registration;
-use crate::base::Clock;
+use crate::base::{Clock, words};
 use crate::config::Config;
 use crate::config::composed::Reread;
 use crate::http::server::shared::Shared;
@@ -159,27 +159,16 @@ const LIVELY_MS: u64 = 10_000;
 /// program's lock.
 const WRITING_MS_MAX: u64 = 60_000;
 
-/// A subsystem that makes no progress.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stuck {
-    Edge,
-    /// The thread that enforces deadlines of connections.
-    Sweeper,
-    /// The thread that wakes streams.
-    FanOut,
-    Scheduler,
-    Writer,
-}
-
-impl fmt::Display for Stuck {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Edge => "edge",
-            Self::Sweeper => "http-sweep",
-            Self::FanOut => "fan-out",
-            Self::Scheduler => "warm",
-            Self::Writer => "store-writer",
-        })
+words! {
+    /// A subsystem that makes no progress, by the name of its threads.
+    pub enum Stuck {
+        Edge = "edge",
+        /// The thread that enforces deadlines of connections.
+        Sweeper = "http-sweep",
+        /// The thread that wakes streams.
+        FanOut = "fan-out",
+        Scheduler = "warm",
+        Writer = "store-writer",
     }
 }
 

@@ -16,7 +16,7 @@ use crate::brokers::call::transport::BadUrl;
 use crate::brokers::settings::BrokerASettings;
 use crate::config::Config;
 use crate::config::composed::{Loaded, Reread};
-use crate::config::load::Fault;
+use crate::config::fault::Fault;
 use crate::config::secrets::SECRETS;
 use crate::config::settings::SETTINGS;
 use crate::market::{IndexList, MarketCalendar, Universe};

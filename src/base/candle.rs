@@ -1,6 +1,8 @@
 //! A daily candle with integer prices in ten-thousandths of a rupee. That is exact for the prices
 //! that exchanges and vendors send, and small enough to hold years of candles for every symbol.
 
+use std::ops::{Index, IndexMut};
+
 use jiff::civil::Date;
 use jiff::{SignedDuration, Timestamp};
 use rust_decimal::Decimal;
@@ -73,6 +75,24 @@ words! {
         BrokerA = "broker_a",
         /// The public provider (Yahoo Finance), delayed by up to a quarter of an hour.
         Public = "public",
+    }
+}
+
+/// A value for each source.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct BySource<T>(pub [T; Source::ALL.len()]);
+
+impl<T> Index<Source> for BySource<T> {
+    type Output = T;
+
+    fn index(&self, source: Source) -> &T {
+        &self.0[source as usize]
+    }
+}
+
+impl<T> IndexMut<Source> for BySource<T> {
+    fn index_mut(&mut self, source: Source) -> &mut T {
+        &mut self.0[source as usize]
     }
 }
 

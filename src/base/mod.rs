@@ -17,6 +17,7 @@ pub(crate) mod wipe;
 pub(crate) mod words;
 
 pub(crate) use bounded_map::{BoundedMap, CallWindow};
+pub(crate) use candle::BySource;
 pub use candle::{Candle, Quote, Source};
 pub(crate) use clock::Stopwatch;
 pub use clock::{Clock, ManualClock};

@@ -10,7 +10,9 @@ use super::composed::Config;
 use super::secrets::SECRETS;
 use crate::config::composed::Loaded;
 use crate::config::env_file::Environment;
-use crate::config::load::{Fault, Origin, SHARED_PREFIX, is_known};
+use crate::config::fault::{Fault, Origin};
+use crate::config::secrets::SHARED_PREFIX;
+use crate::config::settings::is_known;
 use crate::nodes::valkey::Place;
 use crate::views::health::ExposedReason;
 

@@ -73,7 +73,7 @@ fn flag(setting: &'static Setting, scope: Scope) -> Arg {
     };
     arg.long(scope.flag(setting))
         .value_name(value_name(setting.unit))
-        .help_heading(setting.group.title())
+        .help_heading(setting.group.as_str())
         .help(short)
         .long_help(long)
         .action(ArgAction::Set)
@@ -181,7 +181,7 @@ mod tests {
         for setting in SETTINGS {
             assert!(help.contains(&format!("--{} <", setting.flag())), "{}", setting.name);
             assert!(help.contains(&format!("[env: {}]", setting.name)), "{}", setting.name);
-            assert!(help.contains(setting.group.title()), "{}", setting.name);
+            assert!(help.contains(setting.group.as_str()), "{}", setting.name);
         }
         assert!(help.contains("[default: 127.0.0.1:8080]"), "{help}");
         command.debug_assert();

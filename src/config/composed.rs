@@ -12,7 +12,7 @@ use crate::brokers::settings::{
     BrokerASettings, BrokerBSettings, PublicSettings, UpstreamSettings,
 };
 use crate::cache::freshness::CacheSettings;
-use crate::config::load::{Fault, Origin};
+use crate::config::fault::{Fault, Origin};
 use crate::http::serve::HttpSettings;
 use crate::market::indices::MarketSettings;
 use crate::nodes::cluster::NodeSettings;

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use zeroize::Zeroizing;
 
-use crate::config::load::{Fault, Origin};
+use crate::config::fault::{Fault, Origin};
 use crate::ops::state_lock;
 
 /// The environment variable that names the file.

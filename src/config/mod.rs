@@ -10,6 +10,7 @@ pub(crate) mod check;
 pub mod cli;
 pub(crate) mod composed;
 pub mod env_file;
+pub mod fault;
 pub mod load;
 pub mod secrets;
 pub mod settings;

@@ -18,9 +18,12 @@ use secrecy::{ExposeSecret, SecretString};
 use super::composed::Config;
 use crate::config::composed::Loaded;
 use crate::config::env_file::{Environment, NotText};
-use crate::config::load::{Fault, Origin};
+use crate::config::fault::{Fault, Origin};
 use crate::ops::state_lock;
 
+/// A prefix that other programs use too: an unknown name with it is taken for a typing error only
+/// if it is very similar to one of ours.
+pub(super) const SHARED_PREFIX: &str = "JWT_";
 /// A secret's name with this suffix is a variable that names a file with the secret.
 pub(super) const FILE_SUFFIX: &str = "_FILE";
 

@@ -5,8 +5,9 @@
 
 use std::fmt::Write as _;
 
+use crate::base::words;
 use crate::config::composed::Config;
-use crate::config::secrets::SECRETS;
+use crate::config::secrets::{FILE_SUFFIX, SECRETS};
 use crate::config::value;
 use crate::config::value::{Refused, Show};
 
@@ -57,39 +58,21 @@ impl Setting {
     }
 }
 
-/// The headings in help and template, in this order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Group {
-    Service,
-    Http,
-    BrokerA,
-    BrokerB,
-    Public,
-    Upstream,
-    Cache,
-    Market,
-    Close,
-    Accounts,
-    Simulator,
-    Log,
-}
-
-impl Group {
-    pub(crate) fn title(self) -> &'static str {
-        match self {
-            Self::Service => "Service",
-            Self::Http => "HTTP limits",
-            Self::BrokerA => "Broker A (Kite Connect v3)",
-            Self::BrokerB => "Broker B (Breeze API)",
-            Self::Public => "Public quote provider (Yahoo Finance)",
-            Self::Upstream => "Upstream calls",
-            Self::Cache => "Cache",
-            Self::Market => "Market data files",
-            Self::Close => "Revaluation of portfolios after the close",
-            Self::Accounts => "Accounts",
-            Self::Simulator => "Simulator (demo and sim only)",
-            Self::Log => "Log",
-        }
+words! {
+    /// The headings in help and template, in this order.
+    pub enum Group {
+        Service = "Service",
+        Http = "HTTP limits",
+        BrokerA = "Broker A (Kite Connect v3)",
+        BrokerB = "Broker B (Breeze API)",
+        Public = "Public quote provider (Yahoo Finance)",
+        Upstream = "Upstream calls",
+        Cache = "Cache",
+        Market = "Market data files",
+        Close = "Revaluation of portfolios after the close",
+        Accounts = "Accounts",
+        Simulator = "Simulator (demo and sim only)",
+        Log = "Log",
     }
 }
 
@@ -506,7 +489,7 @@ pub(crate) fn template() -> String {
     for setting in SETTINGS {
         if group != Some(setting.group) {
             group = Some(setting.group);
-            let _ = writeln!(text, "\n# ==== {} ====", setting.group.title());
+            let _ = writeln!(text, "\n# ==== {} ====", setting.group);
         }
         let about = format!("{} ({}).", setting.about, setting.unit);
         let _ = writeln!(text, "\n{}", wrapped("# ", &about, WIDTH));
@@ -535,6 +518,14 @@ pub(crate) fn wrapped(prefix: &str, prose: &str, width: usize) -> String {
         }
     }
     lines.join("\n")
+}
+
+/// Whether a setting or a secret has this name.
+pub(super) fn is_known(name: &str) -> bool {
+    SETTINGS.iter().any(|setting| setting.name == name) || {
+        let bare = name.strip_suffix(FILE_SUFFIX).unwrap_or(name);
+        SECRETS.iter().any(|secret| secret.name == bare)
+    }
 }
 
 #[cfg(test)]

@@ -365,6 +365,67 @@ impl<T> Ticket<T> {
     }
 }
 
+// ---- Outcomes
+//
+// Jobs whose outcomes are reported to a thread that does not wait for them, such as the scheduler.
+
+/// The reported failure of a job that gave no outcome.
+pub(crate) const LOST: &str = "the job was lost: its lane is full, it came too late or it panicked";
+
+/// Reports how the jobs of one task ended. The owner decides what becomes of an outcome.
+pub(crate) struct Outcomes<T>(Arc<dyn Fn(Option<T>) + Send + Sync>);
+
+impl<T> Clone for Outcomes<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<T: Send + 'static> Outcomes<T> {
+    /// Passes each outcome to `tell`; `None` if the job was lost.
+    pub(crate) fn new(tell: impl Fn(Option<T>) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(tell))
+    }
+
+    /// Drops every outcome, in tests without a scheduler.
+    #[cfg(test)]
+    pub(crate) fn ignored() -> Self {
+        Self::new(|_| {})
+    }
+
+    /// Queues `job` on `lane`. Its outcome is reported exactly once: `None` if the job panicked,
+    /// was refused or never ran. The task must note that a job is under way before this call,
+    /// because the outcome may arrive at once.
+    ///
+    /// # Errors
+    /// If the lane's queue is full. The lost outcome is reported as well.
+    pub(crate) fn submit(
+        &self,
+        lane: &Lane,
+        deadline_ms: u64,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<(), Refused> {
+        let mut report = Report { outcomes: self.clone(), outcome: None };
+        let submitted = lane.submit(deadline_ms, move || {
+            report.outcome = Some(job());
+            drop(report);
+        });
+        submitted.map(drop)
+    }
+}
+
+/// Reports when dropped, so that a task never waits for a lost job.
+struct Report<T> {
+    outcomes: Outcomes<T>,
+    outcome: Option<T>,
+}
+
+impl<T> Drop for Report<T> {
+    fn drop(&mut self) {
+        (self.outcomes.0)(self.outcome.take());
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -531,5 +592,40 @@ mod tests {
         let sum: u64 = (0..500).map(|_| receive.recv().unwrap().unwrap()).sum();
         assert_eq!(sum, 499 * 500);
         assert_eq!(lane.stats().completed, 500);
+    }
+}
+
+#[cfg(test)]
+mod outcomes_tests {
+    use crossbeam_channel::unbounded;
+
+    use super::*;
+
+    #[test]
+    fn an_outcome_is_told_once_also_of_a_job_that_panics_or_is_refused() {
+        let spec = LaneSpec { name: "test", threads: 1, queue_max: 1 };
+        let lane = Lane::start(&spec, &Clock::system()).unwrap();
+        let (send, told) = unbounded();
+        let outcomes = Outcomes::new(move |outcome: Option<u8>| send.send(outcome).unwrap());
+        outcomes.submit(&lane, 10_000, || 7).unwrap();
+        assert_eq!(told.recv().unwrap(), Some(7));
+        outcomes.submit(&lane, 10_000, || panic!("on purpose")).unwrap();
+        assert_eq!(told.recv().unwrap(), None);
+        // One job occupies the thread, the next the queue.
+        let (began, has_begun) = unbounded();
+        let (release, released) = unbounded::<()>();
+        let waits = move || {
+            began.send(()).unwrap();
+            released.recv().unwrap();
+            1
+        };
+        outcomes.submit(&lane, 10_000, waits).unwrap();
+        has_begun.recv().unwrap();
+        outcomes.submit(&lane, 10_000, || 2).unwrap();
+        assert!(outcomes.submit(&lane, 10_000, || 3).is_err());
+        assert_eq!(told.recv().unwrap(), None, "refused");
+        release.send(()).unwrap();
+        assert_eq!([told.recv().unwrap(), told.recv().unwrap()], [Some(1), Some(2)]);
+        assert!(told.is_empty());
     }
 }

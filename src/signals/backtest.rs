@@ -14,8 +14,8 @@ use crate::signals::confidence::{
     Bar, Moves, Outcomes, PRIOR_DATES, Record, WINDOW_DATES, Weight, pair,
 };
 use crate::signals::history::{HOLES_MAX, SESSIONS_KEPT, Suspected, suspected};
-use crate::signals::list::{Direction, Rank, Ranked, by_rank, put_together};
-use crate::signals::patterns::{Columns, Detector, Key};
+use crate::signals::list::{Rank, Ranked, by_rank, put_together};
+use crate::signals::patterns::{Columns, Detector, Direction, Key};
 
 /// Upper edges of the bins of the reliability table. One more bin is above the last edge.
 pub(crate) const BIN_EDGES: [f64; 12] =

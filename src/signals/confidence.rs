@@ -6,8 +6,7 @@
 //! the shares anew, oldest date first, so that later dates do not change the last digit. Pure
 //! arithmetic.
 
-use super::patterns::{KEYS, Key};
-use crate::signals::list::{Direction, HORIZON_SESSIONS};
+use super::patterns::{Direction, HORIZON_SESSIONS, KEYS, Key};
 
 /// Length of the window in dates, about two years.
 pub const WINDOW_DATES: usize = 504;

@@ -12,9 +12,9 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 use jiff::civil::Date;
 
-use crate::base::{Symbol, words};
+use crate::base::Symbol;
 use crate::signals::confidence::{PRIOR_DATES, Weight};
-use crate::signals::patterns::Key;
+use crate::signals::patterns::{Direction, Key};
 
 /// Most signals in the snapshot.
 pub(crate) const TOP_MAX: usize = 10;
@@ -193,32 +193,6 @@ pub(crate) fn put_together<T: Ranked>(rows: &mut Vec<T>) {
     let mut placed: Vec<(usize, T)> = places.into_iter().zip(rows.drain(..)).collect();
     placed.sort_by_key(|(place, _)| *place);
     rows.extend(placed.into_iter().map(|(_, row)| row));
-}
-
-// ---- Direction
-//
-// The direction that a signal claims, and the horizon after which it is judged.
-
-/// Sessions after which a signal is judged, counted in the sessions of its symbol.
-pub(crate) const HORIZON_SESSIONS: usize = 5;
-
-words! {
-    /// The claim of a signal: the close [`HORIZON_SESSIONS`] later is higher, or it is lower.
-    #[derive(Hash, PartialOrd, Ord)]
-    pub enum Direction {
-        Bullish = "bullish",
-        Bearish = "bearish",
-    }
-}
-
-impl Direction {
-    /// Whether the move between two closes is in this direction. No move is a miss.
-    pub(crate) fn is_hit(self, from_e4: i64, to_e4: i64) -> bool {
-        match self {
-            Self::Bullish => to_e4 > from_e4,
-            Self::Bearish => to_e4 < from_e4,
-        }
-    }
 }
 
 // ---- Wording

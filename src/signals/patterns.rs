@@ -9,9 +9,8 @@
 
 use ta_lib::{Core, OutRange, RetCode};
 
-use crate::base::Candle;
 use crate::base::candle::PRICE_E4;
-use crate::signals::list::Direction;
+use crate::base::{Candle, words};
 
 /// Open, high, low and close as columns, the form that the functions take.
 #[derive(Debug, Default, Clone)]
@@ -261,6 +260,32 @@ impl Detector {
                     found(range.beg_idx + offset, Key::new(number, direction));
                 }
             }
+        }
+    }
+}
+
+// ---- Direction
+//
+// The direction that a signal claims, and the horizon after which it is judged.
+
+/// Sessions after which a signal is judged, counted in the sessions of its symbol.
+pub(crate) const HORIZON_SESSIONS: usize = 5;
+
+words! {
+    /// The claim of a signal: the close [`HORIZON_SESSIONS`] later is higher, or it is lower.
+    #[derive(Hash, PartialOrd, Ord)]
+    pub enum Direction {
+        Bullish = "bullish",
+        Bearish = "bearish",
+    }
+}
+
+impl Direction {
+    /// Whether the move between two closes is in this direction. No move is a miss.
+    pub(crate) fn is_hit(self, from_e4: i64, to_e4: i64) -> bool {
+        match self {
+            Self::Bullish => to_e4 > from_e4,
+            Self::Bearish => to_e4 < from_e4,
         }
     }
 }

@@ -16,8 +16,9 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use jiff::civil::Date;
 
-use crate::base::{ClosingPrice, MarketDay, Quote, Source, Symbol, clock};
+use crate::base::{BySource, ClosingPrice, MarketDay, Quote, Source, Symbol, clock};
 use crate::market::{LastClose, MarketCalendar};
+use crate::rt::lanes::Outcomes;
 use crate::store::{PriceOfClose, Store, StoreError};
 use crate::views::health::{HealthClose, WarmerState};
 use crate::views::values::Day;
@@ -25,10 +26,10 @@ use crate::warmers::close::prices::{
     Done, Looked, Outcome, PageOrder, Paged, PriceCalls, Reach, Step, Walk, Walked, Work,
 };
 use crate::warmers::context::WarmerContext;
-use crate::warmers::mailbox::Outcomes;
+use crate::warmers::quotes::feed_state::Answer;
 use crate::warmers::quotes::feed_state::FeedState;
-use crate::warmers::quotes::feeds::{Feeds, close_margin};
-use crate::warmers::quotes::poll::Answer;
+use crate::warmers::quotes::feed_state::close_margin;
+use crate::warmers::quotes::feeds::Feeds;
 
 pub(crate) mod prices;
 
@@ -60,7 +61,7 @@ pub(crate) struct CloseTask {
 impl CloseTask {
     /// No close is due yet. `closes` receives the outcomes of calls, by source.
     pub(super) fn new(
-        closes: [Outcomes<Box<Answer>>; Source::ALL.len()],
+        closes: BySource<Outcomes<Box<Answer>>>,
         outcomes: Outcomes<Box<Outcome>>,
     ) -> Self {
         Self {
@@ -426,15 +427,14 @@ pub(crate) struct Missing(BTreeMap<Symbol, Answered>);
 /// Monotonic times of each feed's last answer without a closing price.
 #[derive(Debug, Default)]
 struct Answered {
-    broker_a: Option<u64>,
-    public: Option<u64>,
+    at_mono_ms: BySource<Option<u64>>,
     /// It had no closing price on the previous date either.
     silent: bool,
 }
 
 impl Answered {
     fn by_any(&self) -> bool {
-        self.broker_a.is_some() || self.public.is_some()
+        self.at_mono_ms.0.iter().any(Option::is_some)
     }
 }
 
@@ -492,14 +492,12 @@ impl Missing {
         max: usize,
         now_mono_ms: u64,
     ) -> Vec<Symbol> {
-        let rested = |at: Option<u64>| {
-            at.is_none_or(|answered| now_mono_ms.saturating_sub(answered) >= ASK_AGAIN_MS)
-        };
-        let asks = |answered: &Answered| match source {
-            Source::BrokerA => rested(answered.broker_a),
-            Source::Public => {
-                rested(answered.public) && (!broker_a_usable || answered.broker_a.is_some())
-            }
+        let asks = |answered: &Answered| {
+            let at_mono_ms = &answered.at_mono_ms;
+            let rested = at_mono_ms[source]
+                .is_none_or(|answered| now_mono_ms.saturating_sub(answered) >= ASK_AGAIN_MS);
+            let left = source == Source::BrokerA || !broker_a_usable;
+            rested && (left || at_mono_ms[Source::BrokerA].is_some())
         };
         let due = self.0.iter().filter(|(_, answered)| asks(answered));
         due.take(max).map(|(symbol, _)| symbol.clone()).collect()
@@ -509,10 +507,7 @@ impl Missing {
     /// [`found`](Self::found).
     pub(super) fn answered(&mut self, source: Source, symbol: &Symbol, now_mono_ms: u64) {
         if let Some(answered) = self.0.get_mut(symbol) {
-            match source {
-                Source::BrokerA => answered.broker_a = Some(now_mono_ms),
-                Source::Public => answered.public = Some(now_mono_ms),
-            }
+            answered.at_mono_ms[source] = Some(now_mono_ms);
         }
     }
 

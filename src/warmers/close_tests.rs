@@ -232,7 +232,7 @@ fn pricing(names: &[&str]) -> CloseTask {
     let mut work = Work::of(due(), 0);
     work.step = Step::Price(None);
     work.missing = Missing::of(names.iter().map(|name| symbol(name)).collect(), &HashSet::new());
-    let closes = [Outcomes::ignored(), Outcomes::ignored()];
+    let closes = BySource([Outcomes::ignored(), Outcomes::ignored()]);
     CloseTask { work: Some(work), ..CloseTask::new(closes, Outcomes::ignored()) }
 }
 
@@ -260,17 +260,20 @@ fn a_refused_batch_is_halved_down_to_the_symbol_to_blame() {
     let mut task = pricing(&["NSE:A", "NSE:B"]);
     let both = vec![symbol("NSE:A"), symbol("NSE:B")];
     for halvings in [1, 2] {
-        task.calls.broker_a.asked.clone_from(&both);
+        task.calls.calls[Source::BrokerA].asked.clone_from(&both);
         answer(&mut task, refusal(), 0);
-        assert_eq!(task.calls.broker_a.halvings, halvings);
+        assert_eq!(task.calls.calls[Source::BrokerA].halvings, halvings);
     }
-    assert!(task.calls.broker_a.failed, "the other feed may try");
-    task.calls.broker_a.asked = vec![symbol("NSE:A")];
+    assert!(task.calls.calls[Source::BrokerA].failed, "the other feed may try");
+    task.calls.calls[Source::BrokerA].asked = vec![symbol("NSE:A")];
     answer(&mut task, refusal(), 0);
     let missing = &task.work.as_ref().unwrap().missing;
     assert_eq!(missing.batch(Source::BrokerA, true, 9, 0), both[1..], "not again for a while");
     answer(&mut task, Some(Ok(Batch::default())), 0);
-    assert_eq!((task.calls.broker_a.halvings, task.calls.broker_a.failed), (1, false));
+    assert_eq!(
+        (task.calls.calls[Source::BrokerA].halvings, task.calls.calls[Source::BrokerA].failed),
+        (1, false)
+    );
 }
 
 #[test]
@@ -297,10 +300,13 @@ fn a_lost_call_and_a_failed_one_rest() {
     let failed = Some(Err(BrokerError::new("test", BrokerErrorKind::TimedOut, "1 ms")));
     for outcome in [lost, failed] {
         let mut task = pricing(&["NSE:A"]);
-        task.calls.broker_a.in_flight = true;
+        task.calls.calls[Source::BrokerA].in_flight = true;
         answer(&mut task, outcome, 7);
-        assert!(!task.calls.broker_a.in_flight && task.calls.broker_a.failed);
-        assert_eq!(task.calls.broker_a.rests_until_mono_ms, 7 + CALL_RETRY_MS);
+        assert!(
+            !task.calls.calls[Source::BrokerA].in_flight
+                && task.calls.calls[Source::BrokerA].failed
+        );
+        assert_eq!(task.calls.calls[Source::BrokerA].rests_until_mono_ms, 7 + CALL_RETRY_MS);
     }
 }
 

@@ -8,7 +8,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use jiff::Timestamp;
 
 use crate::auth::Auth;
-use crate::base::{Clock, Source, settings};
+use crate::base::{BySource, Clock, settings};
 use crate::brokers::broker_a::ticker::Ticker;
 use crate::brokers::settings::UpstreamSettings;
 use crate::brokers::{BrokerA, Public, SharedToken};
@@ -85,19 +85,11 @@ pub struct WarmerContext {
     pub cache_settings: CacheSettings,
     pub close: CloseSettings,
     pub upstream: UpstreamSettings,
-    pub public_interval_ms: u64,
-    pub broker_a_interval_ms: u64,
+    /// Minimum interval between two calls of a feed.
+    pub(crate) interval_ms: BySource<u64>,
 }
 
 impl WarmerContext {
-    /// Minimum interval between two calls of a feed.
-    pub(super) fn interval_ms(&self, source: Source) -> u64 {
-        match source {
-            Source::BrokerA => self.broker_a_interval_ms,
-            Source::Public => self.public_interval_ms,
-        }
-    }
-
     /// Deadline of a lane job that makes one upstream call.
     pub(super) fn call_deadline_ms(&self) -> u64 {
         self.upstream.total_timeout_ms + LANE_SLACK_MS

@@ -15,7 +15,7 @@ use crate::market::instruments::Named;
 use crate::market::{InstrumentList, Origin};
 use crate::nodes::Lead;
 use crate::rt::coroutines;
-use crate::warmers::mailbox::{LOST, Outcomes};
+use crate::rt::lanes::{LOST, Outcomes};
 
 /// Broker A rebuilds its file about 08:30 IST.
 const READY_AT_S: i64 = 8 * 3600 + 30 * 60;

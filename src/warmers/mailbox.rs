@@ -4,16 +4,16 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
+use crossbeam_channel::{Receiver, Sender, bounded};
 
-use crate::base::Source;
+use crate::base::{BySource, Source};
 use crate::brokers::{Batch, Push};
 use crate::cache::pending::Kick;
 use crate::market::{MarketCalendar, Universe};
 use crate::nodes::relay::Update;
-use crate::rt::{Lane, Refused};
+use crate::rt::lanes::Outcomes;
 use crate::warmers::close::prices as close_jobs;
-use crate::warmers::quotes::poll;
+use crate::warmers::quotes::feed_state as polled;
 use crate::warmers::signals::fetch;
 use crate::warmers::{follow, instruments, persist, signals as signal_jobs, tell};
 
@@ -26,9 +26,9 @@ pub(super) enum Event {
     /// Requests miss symbols, and their fetch should not wait for the next poll.
     Kick(Place),
     /// A source pushed quotes.
-    Pushed(Source, Pushed),
+    Pushed(Source, Placed<Batch>),
     /// An update of the leader arrived.
-    Heard(Heard),
+    Heard(Placed<Update>),
     /// Sending a message to the followers ended.
     Told(Option<tell::Sent>),
     /// Sending this node's wanted symbols to the leader ended.
@@ -36,13 +36,13 @@ pub(super) enum Event {
     /// A read of the leader's instrument list ended.
     List(Option<Box<follow::FoundList>>),
     /// A poll of a feed ended.
-    Polled(Source, Option<Box<poll::Answer>>),
+    Polled(Source, Option<Box<polled::Answer>>),
     /// The fetch of the day's instrument list ended.
     Instruments(Option<Box<instruments::Fetched>>),
     /// A write to the second level ended.
     Persisted(Option<persist::Written>),
     /// A call for closing prices ended.
-    ClosePrices(Source, Option<Box<poll::Answer>>),
+    ClosePrices(Source, Option<Box<polled::Answer>>),
     /// A job of the evening's revaluation ended.
     Close(Option<Box<close_jobs::Outcome>>),
     /// A call for daily candles ended.
@@ -76,15 +76,9 @@ impl Place {
     }
 }
 
-/// A pushed batch, and its place.
-pub(super) struct Pushed {
-    pub batch: Box<Batch>,
-    _place: Place,
-}
-
-/// An update of the leader, and its place.
-pub(super) struct Heard {
-    pub update: Box<Update>,
+/// A pushed batch or an update of the leader, and its place.
+pub(super) struct Placed<T> {
+    pub item: Box<T>,
     _place: Place,
 }
 
@@ -125,39 +119,42 @@ impl Mailbox {
         })
     }
 
-    /// The relay's callback for an update of the leader. Never blocks. Returns the update if the
-    /// previous one is still queued or the scheduler has ended.
+    /// The relay's callback for an update of the leader; see [`slot`](Self::slot).
     pub(crate) fn relay(&self) -> impl Fn(Box<Update>) -> Result<(), Box<Update>> + Send + use<> {
-        let (send, taken) = (self.send.clone(), Arc::<AtomicBool>::default());
-        move |update| {
-            let Some(place) = Place::take(&taken) else { return Err(update) };
-            match send.try_send(Event::Heard(Heard { update, _place: place })) {
-                Err(
-                    TrySendError::Full(Event::Heard(heard))
-                    | TrySendError::Disconnected(Event::Heard(heard)),
-                ) => Err(heard.update),
-                _ => Ok(()),
-            }
-        }
+        self.slot(Event::Heard, |refused| match refused {
+            Event::Heard(update) => Some(update),
+            _ => None,
+        })
     }
 
-    /// The callback for a source that pushes quotes. Never blocks. Returns the batch if the
-    /// previous one is still queued or the scheduler has ended.
+    /// The callback for a source that pushes quotes; see [`slot`](Self::slot).
     pub fn push(&self, source: Source) -> Push {
+        let as_event = move |batch| Event::Pushed(source, batch);
+        Box::new(self.slot(as_event, |refused| match refused {
+            Event::Pushed(_, batch) => Some(batch),
+            _ => None,
+        }))
+    }
+
+    /// A callback that queues one item at a time. Never blocks. Returns the item if the previous
+    /// one is still queued or the scheduler has ended. `of_event` takes an item out of its event
+    /// again.
+    fn slot<T, A, O>(
+        &self,
+        as_event: A,
+        of_event: O,
+    ) -> impl Fn(Box<T>) -> Result<(), Box<T>> + use<T, A, O>
+    where
+        A: Fn(Placed<T>) -> Event,
+        O: Fn(Event) -> Option<Placed<T>>,
+    {
         let (send, taken) = (self.send.clone(), Arc::<AtomicBool>::default());
-        Box::new(move |batch| {
-            let Some(place) = Place::take(&taken) else { return Err(batch) };
-            let event = Event::Pushed(source, Pushed { batch, _place: place });
-            match send.try_send(event) {
-                Ok(()) => Ok(()),
-                Err(TrySendError::Full(refused) | TrySendError::Disconnected(refused)) => {
-                    match refused {
-                        Event::Pushed(_, pushed) => Err(pushed.batch),
-                        _ => Ok(()),
-                    }
-                }
-            }
-        })
+        move |item| {
+            let Some(place) = Place::take(&taken) else { return Err(item) };
+            let refused = send.try_send(as_event(Placed { item, _place: place })).err();
+            let returned = refused.and_then(|refused| of_event(refused.into_inner()));
+            returned.map_or(Ok(()), |placed| Err(placed.item))
+        }
     }
 }
 
@@ -183,72 +180,18 @@ impl EventSender {
         Outcomes::new(move |outcome| drop(send.try_send(as_event(outcome))))
     }
 
+    /// A sender for the outcomes of one task's calls to each source.
+    pub(super) fn outcomes_by_source<T: Send + 'static>(
+        &self,
+        as_event: fn(Source, Option<T>) -> Event,
+    ) -> BySource<Outcomes<T>> {
+        BySource(Source::ALL.map(|source| self.outcomes(move |done| as_event(source, done))))
+    }
+
     /// Waits if the mailbox is full, until the scheduler has drained it. If the scheduler has
     /// ended, the process ends too.
     pub(super) fn send(&self, event: Event) {
         let _ = self.0.send(event);
-    }
-}
-
-// ---- Job
-//
-// Jobs that a task of the scheduler sends to a lane, and how their outcomes return.
-
-/// The reported failure of a job that gave no outcome.
-pub(crate) const LOST: &str = "the job was lost: its lane is full, it came too late or it panicked";
-
-/// Reports to the scheduler how the jobs of one task ended. The scheduler decides which event an
-/// outcome becomes.
-pub(crate) struct Outcomes<T>(Arc<dyn Fn(Option<T>) + Send + Sync>);
-
-impl<T> Clone for Outcomes<T> {
-    fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
-    }
-}
-
-impl<T: Send + 'static> Outcomes<T> {
-    /// Passes each outcome to `tell`; `None` if the job was lost.
-    pub(crate) fn new(tell: impl Fn(Option<T>) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(tell))
-    }
-
-    /// Drops every outcome, in tests without a scheduler.
-    #[cfg(test)]
-    pub(crate) fn ignored() -> Self {
-        Self::new(|_| {})
-    }
-
-    /// Queues `job` on `lane`. Its outcome is reported exactly once: `None` if the job panicked,
-    /// was refused or never ran. The task must note that a job is under way before this call,
-    /// because the outcome may arrive at once.
-    ///
-    /// # Errors
-    /// If the lane's queue is full. The lost outcome is reported as well.
-    pub(crate) fn submit(
-        &self,
-        lane: &Lane,
-        deadline_ms: u64,
-        job: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<(), Refused> {
-        let mut report = Report { outcomes: self.clone(), outcome: None };
-        let submitted = lane.submit(deadline_ms, move || {
-            report.outcome = Some(job());
-            drop(report);
-        });
-        submitted.map(drop)
-    }
-}
-
-/// Reports when dropped, so that a task never waits for a lost job.
-struct Report<T> {
-    outcomes: Outcomes<T>,
-    outcome: Option<T>,
-}
-
-impl<T> Drop for Report<T> {
-    fn drop(&mut self) {
-        (self.outcomes.0)(self.outcome.take());
     }
 }
 
@@ -270,42 +213,5 @@ mod tests {
         assert!(push(batch(5)).is_ok());
         drop(events);
         assert!(other(batch(6)).is_err(), "nobody hears any more");
-    }
-}
-
-#[cfg(test)]
-mod job_tests {
-    use crossbeam_channel::unbounded;
-
-    use super::*;
-    use crate::base::Clock;
-    use crate::rt::LaneSpec;
-
-    #[test]
-    fn an_outcome_is_told_once_also_of_a_job_that_panics_or_is_refused() {
-        let spec = LaneSpec { name: "test", threads: 1, queue_max: 1 };
-        let lane = Lane::start(&spec, &Clock::system()).unwrap();
-        let (send, told) = unbounded();
-        let outcomes = Outcomes::new(move |outcome: Option<u8>| send.send(outcome).unwrap());
-        outcomes.submit(&lane, 10_000, || 7).unwrap();
-        assert_eq!(told.recv().unwrap(), Some(7));
-        outcomes.submit(&lane, 10_000, || panic!("on purpose")).unwrap();
-        assert_eq!(told.recv().unwrap(), None);
-        // One job occupies the thread, the next the queue.
-        let (began, has_begun) = unbounded();
-        let (release, released) = unbounded::<()>();
-        let waits = move || {
-            began.send(()).unwrap();
-            released.recv().unwrap();
-            1
-        };
-        outcomes.submit(&lane, 10_000, waits).unwrap();
-        has_begun.recv().unwrap();
-        outcomes.submit(&lane, 10_000, || 2).unwrap();
-        assert!(outcomes.submit(&lane, 10_000, || 3).is_err());
-        assert_eq!(told.recv().unwrap(), None, "refused");
-        release.send(()).unwrap();
-        assert_eq!([told.recv().unwrap(), told.recv().unwrap()], [Some(1), Some(2)]);
-        assert!(told.is_empty());
     }
 }

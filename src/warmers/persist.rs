@@ -14,9 +14,9 @@ use crate::base::{Quote, Symbol};
 use crate::cache::{Kind, L2Error, SecondLevel, l2};
 use crate::market::InstrumentList;
 use crate::nodes::lead::Fence;
+use crate::rt::lanes::{LOST, Outcomes};
 use crate::store::{BackupRecord, backups};
 use crate::warmers::context::WarmerContext;
-use crate::warmers::mailbox::{LOST, Outcomes};
 
 /// Minimum interval between two writes. After a crash the restored prices are at most this much
 /// older than those shown before it. A normal stop writes everything.

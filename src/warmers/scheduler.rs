@@ -25,7 +25,7 @@ use crate::warmers::close::{CloseTask, Turn as CloseTurn};
 use crate::warmers::context::WarmerContext;
 use crate::warmers::follow::{FollowTask, WantedTask};
 use crate::warmers::instruments::InstrumentsTask;
-use crate::warmers::mailbox::{Event, EventSender, Heard, Mailbox, MarketFiles, Pushed};
+use crate::warmers::mailbox::{Event, EventSender, Mailbox, MarketFiles, Placed};
 use crate::warmers::persist;
 use crate::warmers::persist::{PersistTask, StoreCheck};
 use crate::warmers::quotes::apply::{Beside, QuoteSinks, SnapshotTask};
@@ -34,7 +34,7 @@ use crate::warmers::quotes::feeds::{Feeds, MarketPhase, Standing};
 use crate::warmers::quotes::poll::QuotesTask;
 use crate::warmers::quotes::ticking::TickingTask;
 use crate::warmers::runs::WarmerStats;
-use crate::warmers::signals::{Said, SignalsTask, Turn as SignalsTurn};
+use crate::warmers::signals::{LeaderSignals, SignalsTask, Turn as SignalsTurn};
 use crate::warmers::tell::TellTask;
 
 /// Longest sleep: health, `Date` and staleness are checked this often.
@@ -97,10 +97,8 @@ impl Scheduler {
     /// follow.
     pub(super) fn new(context: WarmerContext, events: &EventSender, report: Reporter) -> Self {
         let now_mono_ms = context.clock.monotonic_ms();
-        let polled =
-            Source::ALL.map(|source| events.outcomes(move |answer| Event::Polled(source, answer)));
-        let closes = Source::ALL
-            .map(|source| events.outcomes(move |answer| Event::ClosePrices(source, answer)));
+        let polled = events.outcomes_by_source(Event::Polled);
+        let closes = events.outcomes_by_source(Event::ClosePrices);
         Self {
             market: MarketPhase::new(&context, now_mono_ms),
             quotes: QuotesTask::new(&context, polled, now_mono_ms),
@@ -177,7 +175,7 @@ impl Scheduler {
             }
             // A follower ignores ticks of its own: it receives prices from the leader.
             Event::Pushed(Source::BrokerA, _) if !self.context.lead.may_ask() => {}
-            Event::Pushed(source, Pushed { batch, .. }) => {
+            Event::Pushed(source, Placed { item: batch, .. }) => {
                 let ticked_mono_ms = batch.times.asked_mono_ms;
                 self.ticking.pushed(source, &batch, now_mono_ms);
                 self.take_quotes(|quotes, sinks| {
@@ -185,7 +183,7 @@ impl Scheduler {
                 });
                 self.context.ticker.published(ticked_mono_ms);
             }
-            Event::Heard(Heard { update, .. }) => self.hear_leader(*update, now_mono_ms),
+            Event::Heard(Placed { item: update, .. }) => self.hear_leader(*update, now_mono_ms),
             Event::Told(sent) => {
                 if self.tell.ended(sent) {
                     tracing::warn!(
@@ -314,9 +312,11 @@ impl Scheduler {
             self.instruments.poll(&self.context, tokens, learned, now_mono_ms);
         } else {
             self.close.rest();
-            let said =
-                Said { signals: self.follow.evening().signals, running: self.follow.running() };
-            self.signals.follow(&self.context, &said, now_mono_ms);
+            let leader = LeaderSignals {
+                signals: self.follow.evening().signals,
+                running: self.follow.running(),
+            };
+            self.signals.follow(&self.context, &leader, now_mono_ms);
             self.poll_quotes(standing, now_mono_ms);
             self.follow.poll(&self.context, now_mono_ms);
         }
@@ -420,8 +420,7 @@ impl Scheduler {
 }
 
 fn signals_task(context: &WarmerContext, events: &EventSender) -> SignalsTask {
-    let candles =
-        Source::ALL.map(|source| events.outcomes(move |answer| Event::Candles(source, answer)));
+    let candles = events.outcomes_by_source(Event::Candles);
     SignalsTask::new(&context.universe, candles, events.outcomes(Event::Signals))
 }
 

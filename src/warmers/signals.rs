@@ -9,17 +9,15 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use jiff::civil::Date;
 
-use crate::base::{Candle, Source, Symbol, clock};
+use crate::base::{BySource, Candle, Source, Symbol, clock};
+use crate::brokers::Readiness;
 use crate::brokers::broker_a::Tokens;
-use crate::brokers::{DailyCandles, Readiness};
-use crate::market::{MarketCalendar, Phase, Universe};
+use crate::market::{MarketCalendar, Universe};
+use crate::rt::lanes::Outcomes;
 use crate::signals::backtest::{History, Universe as RebuildUniverse};
-use crate::signals::history::{
-    Conflict, HOLES_MAX, SESSIONS_KEPT, Suspected, Window, check, merge,
-};
+use crate::signals::history::{Conflict, HOLES_MAX, Suspected, Window, check, merge};
 use crate::signals::{ListedSignal, Look};
 use crate::store::Epoch;
 use crate::store::{CandleHistory, NewHistory, PricedSignal, SplitSuspicion, Store, StoreError};
@@ -28,9 +26,9 @@ use crate::views::signals::ShownSignals;
 use crate::views::values::{Day, Instant};
 use crate::warmers::context::WarmerContext;
 use crate::warmers::follow::HeardRunning;
-use crate::warmers::mailbox::Outcomes;
-use crate::warmers::quotes::feeds::close_margin;
-use crate::warmers::signals::fetch::{Answer, CandleCalls, DueDate, availability};
+use crate::warmers::signals::fetch::{
+    Answer, Arrived, CandleCalls, DueDate, availability, running_date, settled_date, window_from,
+};
 use crate::warmers::signals::look::{
     Adopted, LookOrder, PrepareOrder, Prepared, Provisional, Publication, Refused, Shown,
     ShownProvisional, adopt, look, prepare, show, withdraw,
@@ -79,7 +77,7 @@ pub(crate) struct SignalsTask {
 }
 
 /// The leader's report of its signals.
-pub(super) struct Said<'a> {
+pub(super) struct LeaderSignals<'a> {
     /// The last published date.
     pub signals: Option<Date>,
     /// `None` before the leader's first message.
@@ -91,7 +89,7 @@ impl SignalsTask {
     /// calls, by source.
     pub(super) fn new(
         universe: &Universe,
-        candles: [Outcomes<Box<Answer>>; Source::ALL.len()],
+        candles: BySource<Outcomes<Box<Answer>>>,
         outcomes: Outcomes<Box<Outcome>>,
     ) -> Self {
         Self {
@@ -158,13 +156,18 @@ impl SignalsTask {
     }
 
     /// The work of a follower: publishes the signals that the leader publishes.
-    pub(super) fn follow(&mut self, context: &WarmerContext, said: &Said<'_>, now_mono_ms: u64) {
+    pub(super) fn follow(
+        &mut self,
+        context: &WarmerContext,
+        leader: &LeaderSignals<'_>,
+        now_mono_ms: u64,
+    ) {
         self.target = settled_date(&context.calendar, Source::BrokerA, context.clock.now());
         self.provisional.follow(false, None);
-        if self.in_flight || self.follow_running(context, said.running, now_mono_ms) {
+        if self.in_flight || self.follow_running(context, leader.running, now_mono_ms) {
             return;
         }
-        let behind = self.shown.top.as_of < said.signals;
+        let behind = self.shown.top.as_of < leader.signals;
         if now_mono_ms < self.retry_mono_ms || (self.loaded && !behind) {
             return;
         }
@@ -357,7 +360,7 @@ impl SignalsTask {
         }
         let can_look = self.loaded && now_mono_ms >= self.retry_mono_ms;
         self.provisional.set_to_look(true);
-        let look = self.look_order(context, now_mono_ms).filter(|order| !order.said.is_empty());
+        let look = self.look_order(context, now_mono_ms).filter(|order| !order.answers.is_empty());
         if can_look && look.is_some() {
             return false;
         }
@@ -376,11 +379,11 @@ impl SignalsTask {
 
     fn look_order(&self, context: &WarmerContext, now_mono_ms: u64) -> Option<LookOrder> {
         let (date, prepared) = (self.provisional.date()?, self.provisional.to_look()?);
-        let (said, until_mono_ms) = self.provisional.fresh(now_mono_ms);
+        let (answers, until_mono_ms) = self.provisional.fresh(now_mono_ms);
         Some(LookOrder {
             look: Look { date, at: context.clock.now() },
             prepared,
-            said,
+            answers,
             expected: self.expected(context),
             until_mono_ms,
             now_ms: context.clock.now_ms(),
@@ -611,78 +614,10 @@ fn found(histories: &[History], order: &RebuildOrder) -> Vec<PricedSignal> {
     signals.collect()
 }
 
-// ---- Sessions
-//
-// Decides which trading date's candles are due, and how far back they are kept. Pure.
-
-/// Stored sessions that are fetched again with the new ones, to notice a rewritten history.
-const OVERLAP_SESSIONS: usize = 5;
-
-/// The latest trading date whose finished candle `source` can be expected to have. `None` if the
-/// calendar does not know it.
-pub(crate) fn settled_date(
-    calendar: &MarketCalendar,
-    source: Source,
-    now: Timestamp,
-) -> Option<Date> {
-    let today = clock::zoned(now).date();
-    match calendar.official_close(today) {
-        Some(close) if now.duration_since(close) >= close_margin(source) => Some(today),
-        _ => calendar.previous_trading_date(today),
-    }
-}
-
-/// The date whose candle is running, or has ended without settling: today, from the start of
-/// continuous trading. `None` before it and on days without a session.
-pub(crate) fn running_date(calendar: &MarketCalendar, now: Timestamp) -> Option<Date> {
-    let today = clock::zoned(now).date();
-    let has_opened = calendar.opens(today)? <= now;
-    let trades = calendar.status(now).phase != Phase::PreOpen;
-    (has_opened && trades).then_some(today)
-}
-
-/// The first session of a whole history that ends at `to`.
-pub(crate) fn window_from(calendar: &MarketCalendar, to: Date) -> Date {
-    back(calendar, to, SESSIONS_KEPT - 1)
-}
-
-/// First date to ask for, to fetch the candles after `last`.
-pub(crate) fn overlap_from(calendar: &MarketCalendar, last: Date) -> Date {
-    back(calendar, last, OVERLAP_SESSIONS - 1)
-}
-
-/// The date `sessions` sessions back, or as far back as the calendar knows.
-fn back(calendar: &MarketCalendar, from: Date, sessions: usize) -> Date {
-    let mut date = from;
-    for _ in 0..sessions {
-        match calendar.previous_trading_date(date) {
-            Some(before) => date = before,
-            None => break,
-        }
-    }
-    date
-}
-
 // ---- Arrivals
 //
 // Judges candles that arrived and stores the plausible ones. Jobs of the lane `signals`, which
 // block. Nothing outlives a job but its result.
-
-/// Candles that a source sent, to be judged and stored.
-pub(crate) struct Arrived {
-    pub at: usize,
-    pub symbol: Symbol,
-    pub source: Source,
-    pub read: DailyCandles,
-    /// The whole history was asked for.
-    pub whole: bool,
-    /// Whether holes are a reason to ask again.
-    pub strict: bool,
-    /// The requested days.
-    pub from: Date,
-    pub to: Date,
-    pub held: Option<CandleHistory>,
-}
 
 /// Result of judging them.
 pub(super) struct Taken {
@@ -798,65 +733,3 @@ fn append(
 #[cfg(test)]
 #[path = "signals_tests.rs"]
 mod tests;
-
-#[cfg(test)]
-mod sessions_tests {
-    use super::*;
-
-    fn settled(source: Source, now: &str) -> Option<String> {
-        let date = settled_date(&MarketCalendar::embedded(), source, now.parse().unwrap());
-        date.map(|date| date.to_string())
-    }
-
-    #[test]
-    fn a_date_settles_after_its_close_and_stays_due_until_the_next_one_has() {
-        let (a, public) = (Source::BrokerA, Source::Public);
-        for (source, now, expected) in [
-            (a, "2026-11-20T15:44:59+05:30", Some("2026-11-19")),
-            (a, "2026-11-20T15:45:00+05:30", Some("2026-11-20")),
-            (public, "2026-11-20T16:04:59+05:30", Some("2026-11-19")),
-            (public, "2026-11-20T16:05:00+05:30", Some("2026-11-20")),
-            // Due through the weekend and Monday's session. Tuesday the 24th is a holiday.
-            (a, "2026-11-23T12:00:00+05:30", Some("2026-11-20")),
-            (a, "2026-11-24T18:00:00+05:30", Some("2026-11-23")),
-            // A Sunday evening's special session.
-            (a, "2026-11-08T17:00:00+05:30", Some("2026-11-06")),
-            (a, "2026-11-08T23:00:00+05:30", Some("2026-11-08")),
-            (a, "2027-02-01T12:00:00+05:30", None),
-        ] {
-            assert_eq!(settled(source, now).as_deref(), expected, "{source:?} {now}");
-        }
-    }
-
-    #[test]
-    fn a_candle_runs_from_continuous_trading_on() {
-        for (now, expected) in [
-            ("2026-11-20T08:59:59+05:30", None),
-            ("2026-11-20T09:14:59+05:30", None),
-            ("2026-11-20T09:15:00+05:30", Some("2026-11-20")),
-            ("2026-11-20T15:20:00+05:30", Some("2026-11-20")),
-            ("2026-11-20T15:36:00+05:30", Some("2026-11-20")),
-            // A Sunday evening's special session, a holiday, and a year without a list.
-            ("2026-11-08T12:00:00+05:30", None),
-            ("2026-11-08T18:30:00+05:30", Some("2026-11-08")),
-            ("2026-11-24T12:00:00+05:30", None),
-            ("2027-02-01T12:00:00+05:30", None),
-        ] {
-            let date = running_date(&MarketCalendar::embedded(), now.parse().unwrap());
-            assert_eq!(date.map(|date| date.to_string()).as_deref(), expected, "{now}");
-        }
-    }
-
-    #[test]
-    fn the_window_is_as_deep_as_asked_or_known() {
-        let calendar = MarketCalendar::embedded();
-        let to = jiff::civil::date(2026, 11, 20);
-        let from = window_from(&calendar, to);
-        let days = from.series(jiff::Span::new().days(1)).take_while(|date| *date <= to);
-        let sessions = days.filter(|date| calendar.is_trading_date(*date)).count();
-        assert_eq!(sessions, SESSIONS_KEPT, "{from}");
-        assert_eq!(overlap_from(&calendar, to).to_string(), "2026-11-16");
-        let early = window_from(&calendar, jiff::civil::date(2023, 3, 1));
-        assert_eq!(early.year(), 2023, "not guessed beyond what the calendar knows");
-    }
-}

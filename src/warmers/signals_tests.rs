@@ -10,7 +10,7 @@ const DATE: Date = date(2026, 11, 20);
 fn task(symbols: &str) -> SignalsTask {
     let mut task = SignalsTask::new(
         &Universe::parse(symbols, "test").unwrap(),
-        [Outcomes::ignored(), Outcomes::ignored()],
+        BySource([Outcomes::ignored(), Outcomes::ignored()]),
         Outcomes::ignored(),
     );
     task.target = Some(DATE);

@@ -7,10 +7,10 @@ use crate::base::Symbol;
 use crate::cache::Peek;
 use crate::nodes::cluster::SendError;
 use crate::nodes::relay::{Evening, RunningSignals, Update};
+use crate::rt::lanes::{LOST, Outcomes};
 use crate::signals::Look;
 use crate::store::Epoch;
 use crate::warmers::context::WarmerContext;
-use crate::warmers::mailbox::{LOST, Outcomes};
 use crate::warmers::signals::look::ShownProvisional;
 
 /// Minimum interval between two messages.

@@ -14,10 +14,10 @@ const ROOMS: &[(&str, usize, usize)] = &[
     ("app", 2010, 8),
     ("auth", 2340, 9),
     ("base", 1040, 13),
-    ("brokers", 5880, 28),
+    ("brokers", 5880, 29),
     ("cache", 1890, 8),
     ("cli", 3640, 16),
-    ("config", 1770, 9),
+    ("config", 1770, 10),
     // With the threads that write streams, which thereby need no coroutine each.
     ("http", 4700, 23),
     ("lib", 50, 1),
@@ -26,9 +26,9 @@ const ROOMS: &[(&str, usize, usize)] = &[
     ("nodes", 3930, 20),
     ("ops", 920, 8),
     ("portfolio", 1210, 7),
-    // With the stage on which tests play days from a seed, the timed stream of two clients, and
-    // epoll for the writers of streams.
-    ("rt", 1480, 12),
+    // With the stage on which tests play days from a seed, the timed stream of two clients, epoll
+    // for the writers of streams, and the outcomes of jobs.
+    ("rt", 1510, 12),
     ("signals", 1480, 8),
     // With the simulator that needs no socket.
     ("sim", 4690, 17),

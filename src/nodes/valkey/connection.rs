@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redis::{
-    Cmd, ConnectionLike, ErrorKind, FromRedisValue, Parser, RedisError, RedisResult, Value,
+    Cmd, ConnectionLike, ErrorKind, FromRedisValue, Parser, RedisError, RedisResult, Script, Value,
 };
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
@@ -16,9 +16,8 @@ use secrecy::{ExposeSecret, SecretString};
 use socket2::{Domain, SockAddr, Socket, Type};
 
 use crate::base::Clock;
+use crate::cache::l2::Kind;
 use crate::nodes::valkey::address::{Address, Namespace, Place};
-use crate::nodes::valkey::client;
-use crate::nodes::valkey::client::Keys;
 use crate::nodes::valkey::refusals::{Refusal, Refusals};
 use crate::rt::outbound::{Names, Stream, Timed, roots_of, trusting, web_roots};
 
@@ -254,7 +253,7 @@ impl Server {
         let keys = namespace.map_or_else(|| Keys::of(&Namespace::unused()), Keys::of);
         let asked = self.connect(until_mono_ms).and_then(|mut connection| {
             connection.end_by(until_mono_ms);
-            let mut found = client::refused(&mut connection, &keys)?;
+            let mut found = refused(&mut connection, &keys)?;
             // Subscribing comes last, because the connection can do nothing else after it.
             match connection.subscribe(&keys.channels()).map_err(|error| ValkeyError::of(&error)) {
                 Err(ValkeyError::Refused { refusal, .. }) if !found.contains(&refusal) => {
@@ -317,7 +316,7 @@ impl Server {
         let looked = self.refusals.looked().unwrap_or_else(|| {
             connection.end_by(self.timer.monotonic_ms() + LOOK_MS);
             let keys = Keys::of(&Namespace::unused());
-            let mut found = client::refused(connection, &keys).unwrap_or_default();
+            let mut found = refused(connection, &keys).unwrap_or_default();
             // The check used another namespace, so only refused commands count.
             found.retain(|refusal| matches!(refusal, Refusal::Command(_)));
             self.refusals.set_looked(found.clone());
@@ -451,5 +450,249 @@ impl ValkeyError {
     /// Whether the connection can be used for another call.
     pub(super) fn keeps_connection(&self) -> bool {
         matches!(self, Self::Refused { .. })
+    }
+}
+
+// ---- Keys
+//
+// The names of all keys and channels: `bhav:NAMESPACE:…`, so that an operator can allow one user
+// exactly these.
+
+/// The beginning of all scripts.
+const COMMON: &str = include_str!("../scripts/common.lua");
+
+/// A script behind the common beginning.
+pub(crate) fn script(code: &str) -> Script {
+    Script::new(&[COMMON, code].concat())
+}
+
+/// Names below one namespace.
+#[derive(Clone, Debug)]
+pub(crate) struct Keys(String);
+
+impl Keys {
+    pub(crate) fn of(namespace: &Namespace) -> Self {
+        Self(format!("bhav:{}:", namespace.as_str()))
+    }
+
+    fn key(&self, name: &str) -> String {
+        format!("{}{name}", self.0)
+    }
+
+    /// HASH of the records of a kind.
+    pub(crate) fn records(&self, kind: Kind) -> String {
+        self.key(kind.as_str())
+    }
+
+    /// ZSET of the times at which records of the kind were stored.
+    pub(crate) fn ages(&self, kind: Kind) -> String {
+        self.key(&format!("{}:age", kind.as_str()))
+    }
+
+    /// The highest epoch that wrote anything. Lower ones are refused.
+    pub(crate) fn fence(&self) -> String {
+        self.key("epoch")
+    }
+
+    /// The claim of the leader.
+    pub(crate) fn leader(&self) -> String {
+        self.key("leader")
+    }
+
+    /// HASH of the newest message of the relay: epoch, number, and all but its quotes.
+    pub(crate) fn relay_state(&self) -> String {
+        self.key("relay")
+    }
+
+    /// HASH of the newest quotes of the relay.
+    pub(crate) fn relay_quotes(&self) -> String {
+        self.key("relay:quote")
+    }
+
+    /// All channels.
+    pub(crate) fn channels(&self) -> [String; 4] {
+        [self.relay_channel(), self.wanted_channel(), self.sealed_channel(), self.changes_channel()]
+    }
+
+    /// Channel of the leader's updates.
+    pub(crate) fn relay_channel(&self) -> String {
+        self.key("relay")
+    }
+
+    /// Channel of the symbols that nodes want.
+    pub(crate) fn wanted_channel(&self) -> String {
+        self.key("wanted")
+    }
+
+    /// Channel of encrypted messages.
+    pub(crate) fn sealed_channel(&self) -> String {
+        self.key("sealed")
+    }
+
+    /// Channel of notices that there are changes to read.
+    pub(crate) fn changes_channel(&self) -> String {
+        self.key("changes")
+    }
+
+    /// Nothing is ever kept or sent under this name; access is tried with it.
+    pub(crate) fn access(&self) -> String {
+        self.key("access")
+    }
+
+    /// Bucket of a rate limit.
+    pub(crate) fn limit(&self, name: &str) -> String {
+        self.key(&format!("limit:{name}"))
+    }
+}
+
+// ---- Access
+//
+// Asks the server which of our commands it refuses, without changing anything on it.
+
+/// Placeholder for a name below the namespace that nothing else uses.
+const NAME: &str = "NAME";
+
+/// Every command that a node sends or one of its scripts runs, and that it cannot do without; each
+/// in a form that changes nothing. An odd number of fields is an error after access was checked.
+pub(super) const COMMANDS: &[&[&str]] = &[
+    &["INFO", "server"],
+    &["TIME"],
+    &["GET", NAME],
+    &["EXISTS", NAME],
+    &["DEL", NAME],
+    &["SET", NAME, "x", "XX", "PX", "1"],
+    &["PEXPIRE", NAME, "1"],
+    &["HGET", NAME, "x"],
+    &["HMGET", NAME, "x"],
+    &["HGETALL", NAME],
+    &["HLEN", NAME],
+    &["HSCAN", NAME, "0"],
+    &["HDEL", NAME, "x"],
+    &["HSET", NAME, "x", "x", "odd"],
+    &["ZADD", NAME, "XX", "1", "x"],
+    &["ZCARD", NAME],
+    &["ZPOPMIN", NAME, "0"],
+    &["SCRIPT", "LOAD", "return 1"],
+    &["EVALSHA", "0000000000000000000000000000000000000000", "0"],
+    &["MULTI"],
+    &["EXEC"],
+    &["PUBLISH", NAME, ""],
+];
+
+/// The refusals of the server to this connection, each once.
+///
+/// # Errors
+/// [`ValkeyError`] if it does not answer.
+pub(super) fn refused(
+    connection: &mut Connection,
+    keys: &Keys,
+) -> Result<Vec<Refusal>, ValkeyError> {
+    let name = keys.access();
+    let mut found = Vec::new();
+    for words in COMMANDS {
+        let mut command = Cmd::new();
+        for word in *words {
+            command.arg(if *word == NAME { name.as_str() } else { word });
+        }
+        let answered: RedisResult<Value> = command.query(connection);
+        let Err(error) = answered else { continue };
+        let ValkeyError::Refused { detail, refusal } = ValkeyError::of(&error) else {
+            return Err(ValkeyError::of(&error));
+        };
+        // An error about a command's form, or about a script that is not loaded, does not concern
+        // access.
+        let of_the_form = ["ERR", "NOSCRIPT", "EXECABORT"].contains(&detail.as_str());
+        if !of_the_form && !found.contains(&refusal) {
+            found.push(refusal);
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod keys_tests {
+    use super::*;
+
+    /// Nodes of other versions use the same, and operators' access rules name them.
+    #[test]
+    fn keys_and_channels_have_these_names() {
+        let keys = Keys::of(&Namespace::parse("main").unwrap());
+        let names = [
+            keys.records(Kind::Quote),
+            keys.records(Kind::Instruments),
+            keys.ages(Kind::Quote),
+            keys.ages(Kind::Instruments),
+            keys.fence(),
+            keys.leader(),
+            keys.relay_state(),
+            keys.relay_quotes(),
+            keys.access(),
+            keys.limit("0badcafe"),
+        ];
+        let expected = [
+            "bhav:main:quote",
+            "bhav:main:instruments",
+            "bhav:main:quote:age",
+            "bhav:main:instruments:age",
+            "bhav:main:epoch",
+            "bhav:main:leader",
+            "bhav:main:relay",
+            "bhav:main:relay:quote",
+            "bhav:main:access",
+            "bhav:main:limit:0badcafe",
+        ];
+        assert_eq!(names, expected);
+        let channels = ["relay", "wanted", "sealed", "changes"].map(|n| format!("bhav:main:{n}"));
+        assert_eq!(keys.channels(), channels);
+    }
+}
+
+#[cfg(test)]
+mod access_tests {
+    use super::*;
+    use crate::base::Clock;
+    use crate::nodes::valkey::Namespace;
+    use crate::nodes::valkey::testing::TestServer;
+
+    #[test]
+    fn every_command_of_a_script_is_in_the_list() {
+        let scripts = [
+            include_str!("../scripts/store.lua"),
+            include_str!("../scripts/look.lua"),
+            include_str!("../scripts/claim.lua"),
+            include_str!("../scripts/release.lua"),
+            include_str!("../scripts/admit.lua"),
+            include_str!("../scripts/publish.lua"),
+        ];
+        for script in scripts {
+            for call in script.split("redis.call('").skip(1) {
+                let name = call.split('\'').next().unwrap();
+                assert!(COMMANDS.iter().any(|words| words[0] == name), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_server_that_refuses_nothing_is_left_as_it_was() {
+        let name = "a_server_that_refuses_nothing_is_left_as_it_was";
+        let Some(server) = TestServer::start(name) else { return };
+        let until_mono_ms = Clock::system().monotonic_ms() + 10_000;
+        let mut connection = server.server().connect(until_mono_ms).unwrap();
+        connection.end_by(until_mono_ms);
+        let keys = Keys::of(&Namespace::unused());
+        assert_eq!(refused(&mut connection, &keys).unwrap(), []);
+        let kept: Vec<String> = redis::cmd("KEYS").arg("*").query(&mut connection).unwrap();
+        assert!(kept.is_empty(), "{kept:?}");
+        let rules = ["ACL", "SETUSER", "default", "-info", "-publish", "resetkeys", "~other:*"];
+        let mut command = Cmd::new();
+        for word in rules {
+            command.arg(word);
+        }
+        command.exec(&mut connection).unwrap();
+        let command = |name: &str| Refusal::Command(name.to_owned());
+        assert_eq!(
+            refused(&mut connection, &keys).unwrap(),
+            [command("INFO"), Refusal::Keys, command("PUBLISH")]
+        );
     }
 }

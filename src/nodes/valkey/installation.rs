@@ -28,7 +28,7 @@ use crate::base::{Clock, wipe};
 use crate::cache::l2::{DISTRUSTED, Kind};
 use crate::nodes::valkey::NodeSecret;
 use crate::nodes::valkey::Secrets;
-use crate::nodes::valkey::client::Keys;
+use crate::nodes::valkey::connection::Keys;
 use crate::nodes::valkey::connection::ValkeyError;
 use crate::store::{Epoch, Store, backups};
 

@@ -6,9 +6,10 @@
 //! - `connection`: a socket whose reads and writes end by a deadline, and commands over it by the
 //!   `redis` crate, which encodes and decodes them. That crate's own connection is not used: it
 //!   bounds each read and not the call, waits for names and for a full backlog without a deadline,
-//!   and takes replies of any size.
+//!   and takes replies of any size. Also the names of keys and channels, and a check of what the
+//!   server permits.
 //! - `client`: one connection that is opened anew when it broke, after a pause. Every call ends by
-//!   its deadline. Also the names of keys and channels, and a check of what the server permits.
+//!   its deadline.
 //! - `refusals`: what the server refuses, each cause logged once.
 //!
 //! All calls block: lane threads, start-up code and the thread `relay` alone make them.
@@ -34,13 +35,13 @@ pub(crate) use address::Secrets;
 pub(crate) use address::ValkeySettings;
 pub use address::{Address, BadAddress, Namespace, NodeSecret, Place};
 #[cfg(feature = "engines")]
-pub(crate) use client::{BackOff, Client, Deadlines, script};
+pub(crate) use client::{BackOff, Client, Deadlines};
 #[cfg(feature = "engines")]
 pub(crate) use connection::Connection;
 #[cfg(feature = "engines")]
 pub use connection::Server;
 #[cfg(feature = "engines")]
-pub(crate) use connection::{Unusable, ValkeyError};
+pub(crate) use connection::{Unusable, ValkeyError, script};
 #[cfg(feature = "engines")]
 pub(crate) use installation::Distrust;
 #[cfg(feature = "engines")]

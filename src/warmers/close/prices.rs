@@ -7,18 +7,18 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use jiff::civil::Date;
 
-use crate::base::{ClosingPrice, Holding, Quote, Source, Symbol};
+use crate::base::{BySource, ClosingPrice, Holding, Quote, Source, Symbol};
 use crate::brokers::{Batch, BrokerError, BrokerErrorKind, Readiness};
 use crate::cache::Responses;
 use crate::portfolio::{Brokers, DayPoint, Overflow, PointSource, Repriced, point, reprice};
+use crate::rt::lanes::Outcomes;
 use crate::store::Epoch;
 use crate::store::{AccountId, Portfolio, PriceOfClose, Store, StoreError, Valued};
 use crate::warmers::close::{Due, Missing};
 use crate::warmers::context::WarmerContext;
-use crate::warmers::mailbox::Outcomes;
+use crate::warmers::quotes::feed_state::Answer;
 use crate::warmers::quotes::feed_state::FeedState;
 use crate::warmers::quotes::feeds::Feeds;
-use crate::warmers::quotes::poll::Answer;
 
 /// Pause after a failed call.
 pub(crate) const RETRY_MS: u64 = 30_000;
@@ -72,20 +72,18 @@ pub(crate) struct Turn {
 
 /// The calls to all feeds.
 pub(crate) struct PriceCalls {
-    pub(crate) broker_a: Call,
-    public: Call,
-    /// By source.
-    outcomes: [Outcomes<Box<Answer>>; Source::ALL.len()],
+    pub(crate) calls: BySource<Call>,
+    outcomes: BySource<Outcomes<Box<Answer>>>,
 }
 
 impl PriceCalls {
-    pub(crate) fn new(outcomes: [Outcomes<Box<Answer>>; Source::ALL.len()]) -> Self {
-        Self { broker_a: Call::default(), public: Call::default(), outcomes }
+    pub(crate) fn new(outcomes: BySource<Outcomes<Box<Answer>>>) -> Self {
+        Self { calls: BySource::default(), outcomes }
     }
 
     /// Whether some call is under way.
     pub(crate) fn is_under_way(&self) -> bool {
-        self.broker_a.in_flight || self.public.in_flight
+        self.calls.0.iter().any(|call| call.in_flight)
     }
 
     /// Asks one feed for some of the prices that `work` lacks, if the feed may be asked now.
@@ -99,7 +97,7 @@ impl PriceCalls {
     ) {
         let Turn { requests_wait, now_mono_ms } = turn;
         let source = feed.source();
-        let call = self.call(source);
+        let call = &self.calls[source];
         if !work.is_asking()
             || !call.is_in_turn(work.began_mono_ms, requests_wait, now_mono_ms)
             || feed.is_asking()
@@ -109,7 +107,7 @@ impl PriceCalls {
             return;
         }
         let broker_a = feeds.broker_a();
-        let broker_a_usable = !self.broker_a.failed
+        let broker_a_usable = !self.calls[Source::BrokerA].failed
             && broker_a.failure().is_none()
             && broker_a.askable_within(PATIENCE_MS);
         // Every call carries an index, which shows whether the feed has closed. If a call carries
@@ -120,8 +118,8 @@ impl PriceCalls {
         if symbols.is_empty() {
             return;
         }
-        let rest_ms = context.interval_ms(source) * INTERVALS_PER_CALL;
-        let call = self.call_mut(source);
+        let rest_ms = context.interval_ms[source] * INTERVALS_PER_CALL;
+        let call = &mut self.calls[source];
         call.in_flight = true;
         call.asked_mono_ms = Some(now_mono_ms);
         call.rests_until_mono_ms = now_mono_ms + rest_ms;
@@ -129,7 +127,7 @@ impl PriceCalls {
         if symbols.len() < batch_max {
             symbols.extend(feed.witness().cloned());
         }
-        let (outcomes, deadline_ms) = (&self.outcomes[source as usize], context.call_deadline_ms());
+        let (outcomes, deadline_ms) = (&self.outcomes[source], context.call_deadline_ms());
         let market_feed = Arc::clone(feed.feed());
         // A refused job is reported and logged like any other failure.
         let _ = outcomes
@@ -145,7 +143,7 @@ impl PriceCalls {
         feed: Option<&FeedState>,
         now_mono_ms: u64,
     ) {
-        let call = self.call_mut(source);
+        let call = &mut self.calls[source];
         call.in_flight = false;
         match answer {
             Some(Ok(batch)) => {
@@ -186,22 +184,8 @@ impl PriceCalls {
 
     /// Whether a call of this tick goes to the feed.
     pub(crate) fn asks_now(&self, source: Source, now_mono_ms: u64) -> bool {
-        let call = self.call(source);
+        let call = &self.calls[source];
         call.in_flight && call.asked_mono_ms == Some(now_mono_ms)
-    }
-
-    fn call(&self, source: Source) -> &Call {
-        match source {
-            Source::BrokerA => &self.broker_a,
-            Source::Public => &self.public,
-        }
-    }
-
-    fn call_mut(&mut self, source: Source) -> &mut Call {
-        match source {
-            Source::BrokerA => &mut self.broker_a,
-            Source::Public => &mut self.public,
-        }
     }
 }
 

@@ -4,14 +4,15 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use jiff::SignedDuration;
+
 use super::feed_time::FeedTime;
 use crate::base::{Quote, Source, Symbol};
-use crate::brokers::{Batch, CallTimes, MarketFeed, Readiness};
+use crate::brokers::{Batch, BrokerError, CallTimes, MarketFeed, Readiness};
 use crate::cache::pending::Taken;
-use crate::cache::{Freshness, Vouched};
+use crate::cache::{Freshness, Limits, Vouched};
 use crate::market::{IndexList, MarketCalendar};
 use crate::rt::Lane;
-use crate::warmers::quotes::feeds::Pace;
 
 /// After this many failures in a row the other feed is polled before this one's data is stale. One
 /// failure may be chance.
@@ -19,6 +20,9 @@ const FAILURES_DOUBTED: u32 = 2;
 
 /// After this many failures in a row no request waits for this feed. As many open its circuit.
 const FAILURES_HOPELESS: u32 = 3;
+
+/// Result of a poll's call.
+pub(crate) type Answer = Result<Batch, BrokerError>;
 
 /// A feed and its history.
 pub(crate) struct FeedState {
@@ -451,6 +455,138 @@ impl FeedState {
     }
 }
 
+// ---- Pace
+//
+// Decides how often feeds are polled, how long a price may stay unchanged, and when a feed can be
+// expected to send the official close. Pure.
+
+/// Interval between polls while the market rests. Prices do not move, so a poll only notices a feed
+/// that works again.
+const RESTING_BROKER_A_MS: u64 = 30_000;
+const RESTING_PUBLIC_MS: u64 = 60_000;
+
+/// A feed may miss one poll and take this long before its data counts as stale.
+const GRACE_BROKER_A_MS: u64 = 1_500;
+const GRACE_PUBLIC_MS: u64 = 7_000;
+
+/// A feed is not relied on if a call takes this long, or it may not be polled for this long. A
+/// quote call takes a fraction of a second. The rest of the time until the data becomes stale is
+/// enough for the other feed's answer.
+const PATIENCE_MS: u64 = 1_500;
+
+/// Providers need this long after the official close to settle on it.
+const CLOSE_MARGIN_BROKER_A: SignedDuration = SignedDuration::from_mins(10);
+
+/// The public provider is a quarter of an hour late by nature.
+const CLOSE_MARGIN_PUBLIC: SignedDuration = SignedDuration::from_mins(30);
+
+/// Time after the official close when `source` can be expected to send it.
+pub(crate) fn close_margin(source: Source) -> SignedDuration {
+    match source {
+        Source::BrokerA => CLOSE_MARGIN_BROKER_A,
+        Source::Public => CLOSE_MARGIN_PUBLIC,
+    }
+}
+
+/// Within this time the polls of a source that pushes prices confirm each price, and fetch those
+/// that are not pushed.
+const CONFIRMING_MS: u64 = 10_000;
+
+/// The polling rate of one feed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Pace {
+    /// Interval between two polls while no request waits; 0: as fast as the feed's budget allows.
+    pub interval_ms: u64,
+    /// The feed is not relied on after waiting this long.
+    pub patience_ms: u64,
+}
+
+impl Pace {
+    /// The pace of a feed whose budget allows a call each `budget_ms`.
+    pub(crate) fn of(source: Source, budget_ms: u64, rests: bool) -> Self {
+        Self {
+            interval_ms: if rests { resting_ms(source) } else { 0 },
+            // The pace itself must not exceed the patience.
+            patience_ms: PATIENCE_MS.max(budget_ms + PATIENCE_MS / 3),
+        }
+    }
+
+    /// The pace of a feed whose prices are pushed, if it takes `calls` calls to confirm all of
+    /// them.
+    pub(crate) fn confirming(self, calls: u64) -> Self {
+        let interval_ms = self.interval_ms.max(CONFIRMING_MS / calls.max(1));
+        Self { interval_ms, ..self }
+    }
+}
+
+impl Pace {
+    /// The pace if several nodes without a leader's messages share the provider.
+    pub(crate) fn sparing(self, budget_ms: u64) -> Self {
+        Self { interval_ms: self.interval_ms.max(budget_ms), ..self }
+    }
+}
+
+/// Limits on the time that a feed may leave a price unchanged: while prices move, and for closing
+/// prices. `step_ms`: the time that its index stays unchanged by its nature, however often it is
+/// polled.
+pub(crate) fn limits(source: Source, budget_ms: u64, step_ms: u64) -> (Limits, Limits) {
+    let grace_ms = match source {
+        Source::BrokerA => GRACE_BROKER_A_MS,
+        Source::Public => GRACE_PUBLIC_MS,
+    };
+    let moving = Limits { period_ms: budget_ms.max(step_ms), grace_ms };
+    let resting = Limits { period_ms: budget_ms.max(resting_ms(source)), grace_ms };
+    (moving, resting)
+}
+
+/// Interval between two polls that only confirm pushed prices, for [`limits`].
+pub(crate) fn confirming_ms(budget_ms: u64) -> u64 {
+    budget_ms.max(CONFIRMING_MS)
+}
+
+fn resting_ms(source: Source) -> u64 {
+    match source {
+        Source::BrokerA => RESTING_BROKER_A_MS,
+        Source::Public => RESTING_PUBLIC_MS,
+    }
+}
+
 #[cfg(test)]
 #[path = "feed_state_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+mod pace_tests {
+    use super::*;
+
+    #[test]
+    fn while_prices_move_the_whole_budget_is_used_and_one_poll_may_be_missed() {
+        let pace = Pace::of(Source::BrokerA, 1_050, false);
+        let (moving, _) = limits(Source::BrokerA, 1_050, 0);
+        assert_eq!((pace.interval_ms, moving.stale_after_ms(1)), (0, 3_600));
+        assert!(pace.patience_ms < moving.stale_after_ms(1) / 2);
+        assert_eq!(limits(Source::Public, 15_000, 0).0.stale_after_ms(1), 37_000);
+        // A source whose index moves once a minute is given the minute.
+        assert_eq!(limits(Source::Public, 15_000, 60_000).0.stale_after_ms(1), 127_000);
+    }
+
+    #[test]
+    fn what_is_pushed_is_confirmed_within_ten_seconds_however_many_calls_that_takes() {
+        let pace = Pace::of(Source::BrokerA, 1_050, false);
+        for (calls, interval_ms) in [(0, 10_000), (1, 10_000), (2, 5_000), (7, 1_428)] {
+            assert_eq!(pace.confirming(calls), Pace { interval_ms, ..pace });
+        }
+        let resting = Pace::of(Source::BrokerA, 1_050, true);
+        assert_eq!(resting.confirming(7), resting, "never sooner than without");
+    }
+
+    #[test]
+    fn a_market_that_rests_is_asked_rarely() {
+        for (source, budget_ms) in [(Source::BrokerA, 1_050), (Source::Public, 15_000)] {
+            let pace = Pace::of(source, budget_ms, true);
+            let (_, resting) = limits(source, budget_ms, 0);
+            assert!(pace.interval_ms >= 30_000);
+            assert!(resting.stale_after_ms(1) > 2 * pace.interval_ms);
+        }
+    }
+}

@@ -8,10 +8,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::base::Clock;
-use crate::brokers::BrokerError;
 use crate::cache::L1;
 use crate::rt::LaneSpec;
-use crate::warmers::quotes::feeds::limits;
 
 const OPEN: &str = "2026-11-20T11:00:00+05:30";
 

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
-use crate::base::Source;
+use crate::base::{BySource, Source};
 use crate::brokers::MarketFeed;
-use crate::cache::{Freshness, Limits};
+use crate::cache::Freshness;
 use crate::market::{MarketStatus, Phase};
 use crate::nodes::lead::LedFeed;
 use crate::warmers::context::WarmerContext;
 use crate::warmers::follow::FollowTask;
-use crate::warmers::quotes::feed_state::FeedState;
+use crate::warmers::quotes::feed_state::{FeedState, Pace, close_margin, confirming_ms, limits};
 use crate::warmers::quotes::ticking::{Eased, TickingTask};
 
 /// Longest wait that a client is given if no feed can be asked and nothing says when one can.
@@ -26,7 +26,7 @@ pub(crate) struct Feeds {
 
 impl Feeds {
     pub(crate) fn new(context: &WarmerContext) -> Self {
-        let pace = |source| Pace::of(source, context.interval_ms(source), false);
+        let pace = |source| Pace::of(source, context.interval_ms[source], false);
         let state = |feed: Arc<dyn MarketFeed>, lane| {
             let pace = pace(feed.source());
             FeedState::new(feed, Arc::clone(lane), &context.indices, pace)
@@ -120,14 +120,14 @@ pub(crate) struct MarketPhase {
     since_mono_ms: u64,
     /// By source: the official close, while the market rests and the source can be expected to send
     /// it.
-    closes: [Option<Timestamp>; Source::ALL.len()],
+    closes: BySource<Option<Timestamp>>,
 }
 
 impl MarketPhase {
     /// Starts with the current phase; [`follow`](Self::follow) applies it.
     pub(crate) fn new(context: &WarmerContext, now_mono_ms: u64) -> Self {
         let status = context.calendar.status(context.clock.now());
-        Self { status, since_mono_ms: now_mono_ms, closes: [None; Source::ALL.len()] }
+        Self { status, since_mono_ms: now_mono_ms, closes: BySource::default() }
     }
 
     pub(crate) fn status(&self) -> &MarketStatus {
@@ -154,7 +154,7 @@ impl MarketPhase {
             match standing {
                 // The leader sends its rules with its prices.
                 Standing::Relayed => {
-                    self.closes[source as usize] = self.settled_close(source, context);
+                    self.closes[source] = self.settled_close(source, context);
                 }
                 Standing::Asks | Standing::ByItself => {
                     let own = Own { eased, by_itself: standing == Standing::ByItself };
@@ -177,7 +177,7 @@ impl MarketPhase {
         let close = self.settled_close(source, context);
         let quiet = close.is_some() || (self.rests() && !self.status.calendar_known);
         let sparing = by_itself && source == Source::Public;
-        let budget_ms = context.interval_ms(source) * if sparing { SPARING } else { 1 };
+        let budget_ms = context.interval_ms[source] * if sparing { SPARING } else { 1 };
         let (mut step_ms, mut round) = (0, 1);
         if let Some(feed) = feeds.of_mut(source) {
             let pace = Pace::of(source, budget_ms, quiet);
@@ -194,11 +194,11 @@ impl MarketPhase {
         // Polls that only confirm ticks are spaced so that one period confirms every symbol.
         freshness.set_round(source, if eased.limits { 1 } else { round });
         let settles = now_mono_ms.saturating_sub(self.since_mono_ms) < SETTLE_MS;
-        let held = self.closes[source as usize];
+        let held = self.closes[source];
         if held == close || (close.is_none() && settles && !self.rests()) {
             return;
         }
-        self.closes[source as usize] = close;
+        self.closes[source] = close;
         match close {
             Some(_) => freshness.set_closing(source, now_mono_ms),
             None => freshness.set_moving(source),
@@ -243,138 +243,6 @@ impl Standing {
             (true, _) => Self::Asks,
             (false, true) => Self::Relayed,
             (false, false) => Self::ByItself,
-        }
-    }
-}
-
-// ---- Pace
-//
-// Decides how often feeds are polled, how long a price may stay unchanged, and when a feed can be
-// expected to send the official close. Pure.
-
-/// Interval between polls while the market rests. Prices do not move, so a poll only notices a feed
-/// that works again.
-const RESTING_BROKER_A_MS: u64 = 30_000;
-const RESTING_PUBLIC_MS: u64 = 60_000;
-
-/// A feed may miss one poll and take this long before its data counts as stale.
-const GRACE_BROKER_A_MS: u64 = 1_500;
-const GRACE_PUBLIC_MS: u64 = 7_000;
-
-/// A feed is not relied on if a call takes this long, or it may not be polled for this long. A
-/// quote call takes a fraction of a second. The rest of the time until the data becomes stale is
-/// enough for the other feed's answer.
-const PATIENCE_MS: u64 = 1_500;
-
-/// Providers need this long after the official close to settle on it.
-const CLOSE_MARGIN_BROKER_A: SignedDuration = SignedDuration::from_mins(10);
-
-/// The public provider is a quarter of an hour late by nature.
-const CLOSE_MARGIN_PUBLIC: SignedDuration = SignedDuration::from_mins(30);
-
-/// Time after the official close when `source` can be expected to send it.
-pub(crate) fn close_margin(source: Source) -> SignedDuration {
-    match source {
-        Source::BrokerA => CLOSE_MARGIN_BROKER_A,
-        Source::Public => CLOSE_MARGIN_PUBLIC,
-    }
-}
-
-/// Within this time the polls of a source that pushes prices confirm each price, and fetch those
-/// that are not pushed.
-const CONFIRMING_MS: u64 = 10_000;
-
-/// The polling rate of one feed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Pace {
-    /// Interval between two polls while no request waits; 0: as fast as the feed's budget allows.
-    pub interval_ms: u64,
-    /// The feed is not relied on after waiting this long.
-    pub patience_ms: u64,
-}
-
-impl Pace {
-    /// The pace of a feed whose budget allows a call each `budget_ms`.
-    pub(crate) fn of(source: Source, budget_ms: u64, rests: bool) -> Self {
-        Self {
-            interval_ms: if rests { resting_ms(source) } else { 0 },
-            // The pace itself must not exceed the patience.
-            patience_ms: PATIENCE_MS.max(budget_ms + PATIENCE_MS / 3),
-        }
-    }
-
-    /// The pace of a feed whose prices are pushed, if it takes `calls` calls to confirm all of
-    /// them.
-    pub(crate) fn confirming(self, calls: u64) -> Self {
-        let interval_ms = self.interval_ms.max(CONFIRMING_MS / calls.max(1));
-        Self { interval_ms, ..self }
-    }
-}
-
-impl Pace {
-    /// The pace if several nodes without a leader's messages share the provider.
-    pub(crate) fn sparing(self, budget_ms: u64) -> Self {
-        Self { interval_ms: self.interval_ms.max(budget_ms), ..self }
-    }
-}
-
-/// Limits on the time that a feed may leave a price unchanged: while prices move, and for closing
-/// prices. `step_ms`: the time that its index stays unchanged by its nature, however often it is
-/// polled.
-pub(crate) fn limits(source: Source, budget_ms: u64, step_ms: u64) -> (Limits, Limits) {
-    let grace_ms = match source {
-        Source::BrokerA => GRACE_BROKER_A_MS,
-        Source::Public => GRACE_PUBLIC_MS,
-    };
-    let moving = Limits { period_ms: budget_ms.max(step_ms), grace_ms };
-    let resting = Limits { period_ms: budget_ms.max(resting_ms(source)), grace_ms };
-    (moving, resting)
-}
-
-/// Interval between two polls that only confirm pushed prices, for [`limits`].
-pub(crate) fn confirming_ms(budget_ms: u64) -> u64 {
-    budget_ms.max(CONFIRMING_MS)
-}
-
-fn resting_ms(source: Source) -> u64 {
-    match source {
-        Source::BrokerA => RESTING_BROKER_A_MS,
-        Source::Public => RESTING_PUBLIC_MS,
-    }
-}
-
-#[cfg(test)]
-mod pace_tests {
-    use super::*;
-
-    #[test]
-    fn while_prices_move_the_whole_budget_is_used_and_one_poll_may_be_missed() {
-        let pace = Pace::of(Source::BrokerA, 1_050, false);
-        let (moving, _) = limits(Source::BrokerA, 1_050, 0);
-        assert_eq!((pace.interval_ms, moving.stale_after_ms(1)), (0, 3_600));
-        assert!(pace.patience_ms < moving.stale_after_ms(1) / 2);
-        assert_eq!(limits(Source::Public, 15_000, 0).0.stale_after_ms(1), 37_000);
-        // A source whose index moves once a minute is given the minute.
-        assert_eq!(limits(Source::Public, 15_000, 60_000).0.stale_after_ms(1), 127_000);
-    }
-
-    #[test]
-    fn what_is_pushed_is_confirmed_within_ten_seconds_however_many_calls_that_takes() {
-        let pace = Pace::of(Source::BrokerA, 1_050, false);
-        for (calls, interval_ms) in [(0, 10_000), (1, 10_000), (2, 5_000), (7, 1_428)] {
-            assert_eq!(pace.confirming(calls), Pace { interval_ms, ..pace });
-        }
-        let resting = Pace::of(Source::BrokerA, 1_050, true);
-        assert_eq!(resting.confirming(7), resting, "never sooner than without");
-    }
-
-    #[test]
-    fn a_market_that_rests_is_asked_rarely() {
-        for (source, budget_ms) in [(Source::BrokerA, 1_050), (Source::Public, 15_000)] {
-            let pace = Pace::of(source, budget_ms, true);
-            let (_, resting) = limits(source, budget_ms, 0);
-            assert!(pace.interval_ms >= 30_000);
-            assert!(resting.stale_after_ms(1) > 2 * pace.interval_ms);
         }
     }
 }

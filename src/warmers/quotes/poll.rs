@@ -6,14 +6,14 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::base::{Source, Symbol};
-use crate::brokers::{Batch, BrokerError, BrokerErrorKind};
+use crate::base::{BySource, Source, Symbol};
+use crate::brokers::{Batch, BrokerErrorKind};
 use crate::cache::pending::{Room, Taken};
 use crate::market::Index;
+use crate::rt::lanes::Outcomes;
 use crate::warmers::context::WarmerContext;
-use crate::warmers::mailbox::Outcomes;
 use crate::warmers::quotes::apply::{Applied, QuoteSinks, apply};
-use crate::warmers::quotes::feed_state::{Ended, FeedState};
+use crate::warmers::quotes::feed_state::{Answer, Ended, FeedState};
 use crate::warmers::quotes::feeds::{Feeds, Standing};
 
 /// The public provider is not polled for this long after the start if broker A can be polled but
@@ -24,21 +24,18 @@ const FIRST_ANSWER_MS: u64 = 1_500;
 /// whether broker A has a working replacement.
 const STANDBY_RETRY_MS: u64 = 10_000;
 
-/// Result of a poll's call.
-pub(crate) type Answer = Result<Batch, BrokerError>;
-
 /// Owner of the feeds.
 pub(crate) struct QuotesTask {
     feeds: Feeds,
     /// By source.
-    outcomes: [Outcomes<Box<Answer>>; Source::ALL.len()],
+    outcomes: BySource<Outcomes<Box<Answer>>>,
     started_mono_ms: u64,
 }
 
 impl QuotesTask {
     pub(crate) fn new(
         context: &WarmerContext,
-        outcomes: [Outcomes<Box<Answer>>; Source::ALL.len()],
+        outcomes: BySource<Outcomes<Box<Answer>>>,
         now_mono_ms: u64,
     ) -> Self {
         Self { feeds: Feeds::new(context), outcomes, started_mono_ms: now_mono_ms }
@@ -120,7 +117,7 @@ impl QuotesTask {
         let (symbols, taken) = compose(feed, context, now_mono_ms);
         feed.began(taken, now_mono_ms);
         let call = Arc::clone(feed.feed());
-        let (outcomes, deadline_ms) = (&self.outcomes[source as usize], context.call_deadline_ms());
+        let (outcomes, deadline_ms) = (&self.outcomes[source], context.call_deadline_ms());
         let submitted =
             outcomes.submit(feed.lane(), deadline_ms, move || Box::new(call.quotes(&symbols)));
         if let Err(refused) = submitted {
@@ -248,7 +245,7 @@ pub(crate) fn compose(
         return (symbols, None);
     }
     let places = max - symbols.len();
-    let period_s = u32::try_from(context.interval_ms(source).div_ceil(1_000)).unwrap_or(u32::MAX);
+    let period_s = u32::try_from(context.interval_ms[source].div_ceil(1_000)).unwrap_or(u32::MAX);
     let mut wanted = context.l1.wanted(now_mono_ms, period_s, max * (ROUND_CALLS_MAX + 1));
     wanted.retain(|symbol| !context.indices.contains(symbol));
     let in_turn = sectors.len() + wanted.len();

@@ -9,8 +9,8 @@ use crate::brokers::Batch;
 use crate::brokers::broker_a::ticker::Wanted;
 use crate::market::{MarketCalendar, MarketStatus, Phase};
 use crate::warmers::context::WarmerContext;
+use crate::warmers::quotes::feed_state::Answer;
 use crate::warmers::quotes::feed_state::FeedState;
-use crate::warmers::quotes::poll::Answer;
 
 /// The ticker connects this long before the first session of a date and disconnects this long after
 /// the last: at 08:45 for a pre-open at 09:00.

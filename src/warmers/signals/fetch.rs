@@ -5,16 +5,20 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use jiff::civil::Date;
 
 use super::symbol::{Availability, Sources};
-use crate::base::Source;
+use crate::base::{BySource, Source, Symbol, clock};
 use crate::brokers::{BrokerError, BrokerErrorKind, DailyCandles, MarketFeed, Readiness};
+use crate::market::{MarketCalendar, Phase};
+use crate::rt::lanes::Outcomes;
+use crate::signals::history::SESSIONS_KEPT;
+use crate::store::CandleHistory;
 use crate::warmers::context::WarmerContext;
-use crate::warmers::mailbox::Outcomes;
+use crate::warmers::quotes::feed_state::close_margin;
 use crate::warmers::signals::look::Provisional;
 use crate::warmers::signals::symbol::Histories;
-use crate::warmers::signals::{Arrived, overlap_from, settled_date, window_from};
 
 /// Pause of a source after a call failed for other reasons than its symbol.
 const FAILED_RETRY_MS: u64 = 30_000;
@@ -48,12 +52,26 @@ pub(crate) struct DueDate {
     pub(crate) began_mono_ms: u64,
 }
 
+/// Candles that a source sent, to be judged and stored.
+pub(crate) struct Arrived {
+    pub at: usize,
+    pub symbol: Symbol,
+    pub source: Source,
+    pub read: DailyCandles,
+    /// The whole history was asked for.
+    pub whole: bool,
+    /// Whether holes are a reason to ask again.
+    pub strict: bool,
+    /// The requested days.
+    pub from: Date,
+    pub to: Date,
+    pub held: Option<CandleHistory>,
+}
+
 /// The calls to both sources, and the answers that wait to be stored.
 pub(crate) struct CandleCalls {
-    broker_a: Call,
-    public: Call,
-    /// By source.
-    outcomes: [Outcomes<Box<Answer>>; Source::ALL.len()],
+    calls: BySource<Call>,
+    outcomes: BySource<Outcomes<Box<Answer>>>,
     arrived: VecDeque<Arrived>,
 }
 
@@ -84,22 +102,17 @@ enum Purpose {
 }
 
 impl CandleCalls {
-    pub(crate) fn new(outcomes: [Outcomes<Box<Answer>>; Source::ALL.len()]) -> Self {
-        Self {
-            broker_a: Call::default(),
-            public: Call::default(),
-            outcomes,
-            arrived: VecDeque::new(),
-        }
+    pub(crate) fn new(outcomes: BySource<Outcomes<Box<Answer>>>) -> Self {
+        Self { calls: BySource::default(), outcomes, arrived: VecDeque::new() }
     }
 
     pub(crate) fn is_idle(&self) -> bool {
-        self.broker_a.asked.is_none() && self.public.asked.is_none()
+        self.calls.0.iter().all(|call| call.asked.is_none())
     }
 
     /// Whether the last call to some source failed.
     pub(crate) fn is_failing(&self) -> bool {
-        [&self.broker_a, &self.public].iter().any(|call| call.failure.is_some())
+        self.calls.0.iter().any(|call| call.failure.is_some())
     }
 
     /// Whether a call for a running candle is under way.
@@ -107,7 +120,7 @@ impl CandleCalls {
         let running = |call: &Call| {
             call.asked.as_ref().is_some_and(|asked| asked.purpose == Purpose::Running)
         };
-        running(&self.broker_a) || running(&self.public)
+        self.calls.0.iter().any(running)
     }
 
     /// Whether candles of the symbol at this position are being fetched, or wait to be stored.
@@ -116,9 +129,7 @@ impl CandleCalls {
             let asked = call.asked.as_ref().filter(|asked| asked.purpose != Purpose::Running);
             asked.is_some_and(|asked| asked.at == place)
         };
-        fetches(&self.broker_a)
-            || fetches(&self.public)
-            || self.arrived.iter().any(|arrived| arrived.at == place)
+        self.calls.0.iter().any(fetches) || self.arrived.iter().any(|arrived| arrived.at == place)
     }
 
     /// Drops the answers that wait to be stored: another node has led since they arrived.
@@ -140,7 +151,7 @@ impl CandleCalls {
         turn: Turn,
         now_mono_ms: u64,
     ) {
-        let call = self.call(source);
+        let call = &self.calls[source];
         if call.asked.is_some()
             || now_mono_ms < call.rests_until_mono_ms
             || self.arrived.len() >= ARRIVED_MAX
@@ -150,7 +161,7 @@ impl CandleCalls {
             return;
         }
         let sources = sources(context, due, now_mono_ms);
-        if sources.of(source) != Availability::Ready {
+        if sources.of[source] != Availability::Ready {
             return;
         }
         let asked = match histories.next_to_ask(source, due.date, sources, now_mono_ms) {
@@ -177,7 +188,7 @@ impl CandleCalls {
         let symbol = histories.at(asked.at).symbol().clone();
         let token = histories.tokens().0.of(&symbol);
         let (from, to) = (asked.from, asked.to);
-        let call = self.call_mut(source);
+        let call = &mut self.calls[source];
         call.asked = Some(asked);
         call.asked_mono_ms = Some(now_mono_ms);
         let (broker_a, public) = (Arc::clone(&context.broker_a), context.public.clone());
@@ -187,7 +198,7 @@ impl CandleCalls {
             Source::Public => &context.public_lane,
         };
         // A refused job is reported like any other failure.
-        let outcomes = &self.outcomes[source as usize];
+        let outcomes = &self.outcomes[source];
         let _ = outcomes.submit(lane, context.call_deadline_ms(), move || {
             Box::new(lead.call(source, || match (source, token, public) {
                 (Source::BrokerA, Some(token), _) => {
@@ -204,7 +215,8 @@ impl CandleCalls {
         if turn.close_is_pricing || turn.public_is_asking {
             return false;
         }
-        let since_mono_ms = self.public.asked_mono_ms.unwrap_or(0).max(began_mono_ms);
+        let since_mono_ms =
+            self.calls[Source::Public].asked_mono_ms.unwrap_or(0).max(began_mono_ms);
         let idle_ms = now_mono_ms.saturating_sub(since_mono_ms);
         match (turn.requests_wait, turn.before_polls) {
             (true, _) => turn.before_polls && idle_ms >= STARVED_WHILE_WAITED_MS,
@@ -221,7 +233,7 @@ impl CandleCalls {
         (histories, provisional): (&mut Histories, &mut Provisional),
         now_mono_ms: u64,
     ) {
-        let call = self.call_mut(source);
+        let call = &mut self.calls[source];
         let Some(asked) = call.asked.take() else { return };
         let Purpose::Stored { whole } = asked.purpose else {
             let failed = take_running(&asked, answer, provisional, now_mono_ms);
@@ -265,26 +277,12 @@ impl CandleCalls {
 
     /// Whether a call of this tick goes to the source.
     pub(crate) fn asks_now(&self, source: Source, now_mono_ms: u64) -> bool {
-        let call = self.call(source);
+        let call = &self.calls[source];
         call.asked.is_some() && call.asked_mono_ms == Some(now_mono_ms)
     }
 
     pub(crate) fn is_asking_broker_a(&self) -> bool {
-        self.broker_a.asked.is_some()
-    }
-
-    fn call(&self, source: Source) -> &Call {
-        match source {
-            Source::BrokerA => &self.broker_a,
-            Source::Public => &self.public,
-        }
-    }
-
-    fn call_mut(&mut self, source: Source) -> &mut Call {
-        match source {
-            Source::BrokerA => &mut self.broker_a,
-            Source::Public => &mut self.public,
-        }
+        self.calls[Source::BrokerA].asked.is_some()
     }
 }
 
@@ -350,7 +348,7 @@ fn take_running(
     match answer {
         Some(Ok(read)) => {
             if current {
-                provisional.said(asked.at, read, now_mono_ms);
+                provisional.answered(asked.at, read, now_mono_ms);
             }
             Ok(true)
         }
@@ -411,7 +409,8 @@ fn sources(context: &WarmerContext, due: DueDate, now_mono_ms: u64) -> Sources {
         availability => availability,
     };
     let patience_ended = now_mono_ms.saturating_sub(due.began_mono_ms) >= PATIENCE_MS;
-    Sources { broker_a: availability(context, Source::BrokerA), public, patience_ended }
+    let of = BySource([availability(context, Source::BrokerA), public]);
+    Sources { of, patience_ended }
 }
 
 /// Whether a source can be asked for candles.
@@ -434,4 +433,118 @@ pub(crate) fn availability(context: &WarmerContext, source: Source) -> Availabil
 
 fn text_of(error: Option<&BrokerError>) -> String {
     error.map_or("the call was lost".to_owned(), ToString::to_string)
+}
+
+// ---- Sessions
+//
+// Decides which trading date's candles are due, and how far back they are kept. Pure.
+
+/// Stored sessions that are fetched again with the new ones, to notice a rewritten history.
+const OVERLAP_SESSIONS: usize = 5;
+
+/// The latest trading date whose finished candle `source` can be expected to have. `None` if the
+/// calendar does not know it.
+pub(crate) fn settled_date(
+    calendar: &MarketCalendar,
+    source: Source,
+    now: Timestamp,
+) -> Option<Date> {
+    let today = clock::zoned(now).date();
+    match calendar.official_close(today) {
+        Some(close) if now.duration_since(close) >= close_margin(source) => Some(today),
+        _ => calendar.previous_trading_date(today),
+    }
+}
+
+/// The date whose candle is running, or has ended without settling: today, from the start of
+/// continuous trading. `None` before it and on days without a session.
+pub(crate) fn running_date(calendar: &MarketCalendar, now: Timestamp) -> Option<Date> {
+    let today = clock::zoned(now).date();
+    let has_opened = calendar.opens(today)? <= now;
+    let trades = calendar.status(now).phase != Phase::PreOpen;
+    (has_opened && trades).then_some(today)
+}
+
+/// The first session of a whole history that ends at `to`.
+pub(crate) fn window_from(calendar: &MarketCalendar, to: Date) -> Date {
+    back(calendar, to, SESSIONS_KEPT - 1)
+}
+
+/// First date to ask for, to fetch the candles after `last`.
+pub(crate) fn overlap_from(calendar: &MarketCalendar, last: Date) -> Date {
+    back(calendar, last, OVERLAP_SESSIONS - 1)
+}
+
+/// The date `sessions` sessions back, or as far back as the calendar knows.
+fn back(calendar: &MarketCalendar, from: Date, sessions: usize) -> Date {
+    let mut date = from;
+    for _ in 0..sessions {
+        match calendar.previous_trading_date(date) {
+            Some(before) => date = before,
+            None => break,
+        }
+    }
+    date
+}
+
+#[cfg(test)]
+mod sessions_tests {
+    use super::*;
+
+    fn settled(source: Source, now: &str) -> Option<String> {
+        let date = settled_date(&MarketCalendar::embedded(), source, now.parse().unwrap());
+        date.map(|date| date.to_string())
+    }
+
+    #[test]
+    fn a_date_settles_after_its_close_and_stays_due_until_the_next_one_has() {
+        let (a, public) = (Source::BrokerA, Source::Public);
+        for (source, now, expected) in [
+            (a, "2026-11-20T15:44:59+05:30", Some("2026-11-19")),
+            (a, "2026-11-20T15:45:00+05:30", Some("2026-11-20")),
+            (public, "2026-11-20T16:04:59+05:30", Some("2026-11-19")),
+            (public, "2026-11-20T16:05:00+05:30", Some("2026-11-20")),
+            // Due through the weekend and Monday's session. Tuesday the 24th is a holiday.
+            (a, "2026-11-23T12:00:00+05:30", Some("2026-11-20")),
+            (a, "2026-11-24T18:00:00+05:30", Some("2026-11-23")),
+            // A Sunday evening's special session.
+            (a, "2026-11-08T17:00:00+05:30", Some("2026-11-06")),
+            (a, "2026-11-08T23:00:00+05:30", Some("2026-11-08")),
+            (a, "2027-02-01T12:00:00+05:30", None),
+        ] {
+            assert_eq!(settled(source, now).as_deref(), expected, "{source:?} {now}");
+        }
+    }
+
+    #[test]
+    fn a_candle_runs_from_continuous_trading_on() {
+        for (now, expected) in [
+            ("2026-11-20T08:59:59+05:30", None),
+            ("2026-11-20T09:14:59+05:30", None),
+            ("2026-11-20T09:15:00+05:30", Some("2026-11-20")),
+            ("2026-11-20T15:20:00+05:30", Some("2026-11-20")),
+            ("2026-11-20T15:36:00+05:30", Some("2026-11-20")),
+            // A Sunday evening's special session, a holiday, and a year without a list.
+            ("2026-11-08T12:00:00+05:30", None),
+            ("2026-11-08T18:30:00+05:30", Some("2026-11-08")),
+            ("2026-11-24T12:00:00+05:30", None),
+            ("2027-02-01T12:00:00+05:30", None),
+        ] {
+            let date = running_date(&MarketCalendar::embedded(), now.parse().unwrap());
+            assert_eq!(date.map(|date| date.to_string()).as_deref(), expected, "{now}");
+        }
+    }
+
+    #[test]
+    fn the_window_is_as_deep_as_asked_or_known() {
+        let calendar = MarketCalendar::embedded();
+        let to = jiff::civil::date(2026, 11, 20);
+        let from = window_from(&calendar, to);
+        let days = from.series(jiff::Span::new().days(1)).take_while(|date| *date <= to);
+        let sessions = days.filter(|date| calendar.is_trading_date(*date)).count();
+        assert_eq!(sessions, SESSIONS_KEPT, "{from}");
+        assert_eq!(overlap_from(&calendar, to).to_string(), "2026-11-16");
+        let early = window_from(&calendar, jiff::civil::date(2023, 3, 1));
+        assert_eq!(early.year(), 2023, "not guessed beyond what the calendar knows");
+    }
 }

@@ -75,7 +75,7 @@ pub(crate) struct LookOrder {
     pub look: Look,
     pub prepared: Arc<Prepared>,
     /// The last answer of each symbol's source, by position.
-    pub said: Vec<(usize, Arc<DailyCandles>)>,
+    pub answers: Vec<(usize, Arc<DailyCandles>)>,
     pub expected: Expected,
     pub until_mono_ms: u64,
     pub now_ms: i64,
@@ -153,16 +153,16 @@ fn put_on_record(
 
 /// The found signals by rank, with the last prices of their candles.
 fn found(order: &LookOrder) -> Vec<PricedSignal> {
-    let LookOrder { look, prepared, said, expected, .. } = order;
+    let LookOrder { look, prepared, answers, expected, .. } = order;
     let detector = Detector::default();
     let mut found = Vec::new();
-    for (at, said) in said {
+    for (at, answer) in answers {
         let Some(Some(tail)) = prepared.tails.get(*at) else { continue };
-        if said.simulated != tail.simulated {
+        if answer.simulated != tail.simulated {
             continue;
         }
         let trades_on = |date: Date| expected.calendar.is_trading_date(date);
-        let candle = match running(&tail.candles, &said.candles, look.date, &trades_on) {
+        let candle = match running(&tail.candles, &answer.candles, look.date, &trades_on) {
             Ok(candle) => candle,
             Err(fault) => {
                 tracing::debug!(symbol = %tail.symbol, %fault, "running candle left out");
@@ -220,7 +220,7 @@ pub(crate) struct Provisional {
 struct Running {
     asked_mono_ms: Option<u64>,
     /// Arrival time and answer, which includes some earlier days.
-    said: Option<(u64, Arc<DailyCandles>)>,
+    answer: Option<(u64, Arc<DailyCandles>)>,
 }
 
 impl Provisional {
@@ -308,8 +308,8 @@ impl Provisional {
     }
 
     /// Takes the source's answer for a symbol; `None`: it has no candle.
-    pub(crate) fn said(&mut self, at: usize, read: Option<DailyCandles>, now_mono_ms: u64) {
-        self.running[at].said = read.map(|read| (now_mono_ms, Arc::new(read)));
+    pub(crate) fn answered(&mut self, at: usize, read: Option<DailyCandles>, now_mono_ms: u64) {
+        self.running[at].answer = read.map(|read| (now_mono_ms, Arc::new(read)));
     }
 
     /// The recent answers, and until when all of them are valid.
@@ -317,11 +317,11 @@ impl Provisional {
         let mut until_mono_ms = u64::MAX;
         let mut fresh = Vec::new();
         for (at, running) in self.running.iter().enumerate() {
-            let Some((came_mono_ms, said)) = &running.said else { continue };
+            let Some((came_mono_ms, answer)) = &running.answer else { continue };
             let good_until = came_mono_ms + FRESH_MS;
             if now_mono_ms < good_until {
                 until_mono_ms = until_mono_ms.min(good_until);
-                fresh.push((at, Arc::clone(said)));
+                fresh.push((at, Arc::clone(answer)));
             }
         }
         (fresh, until_mono_ms)

@@ -92,16 +92,16 @@ fn a_rotation_ends_in_time_and_the_next_begins_with_whom_it_did_not_reach() {
 #[test]
 fn what_was_said_is_good_for_its_time_and_for_its_session() {
     let mut provisional = session(vec![of(A), of(A)]);
-    provisional.said(0, Some(DailyCandles::default()), 1_000);
-    provisional.said(1, Some(DailyCandles::default()), 2_000);
+    provisional.answered(0, Some(DailyCandles::default()), 1_000);
+    provisional.answered(1, Some(DailyCandles::default()), 2_000);
     let places = |provisional: &Provisional, now_mono_ms: u64| {
-        let (said, until_mono_ms) = provisional.fresh(now_mono_ms);
-        (said.iter().map(|(at, _)| *at).collect::<Vec<_>>(), until_mono_ms)
+        let (answers, until_mono_ms) = provisional.fresh(now_mono_ms);
+        (answers.iter().map(|(at, _)| *at).collect::<Vec<_>>(), until_mono_ms)
     };
     assert_eq!(places(&provisional, 2_000), (vec![0, 1], 1_000 + FRESH_MS));
     assert_eq!(places(&provisional, 1_000 + FRESH_MS), (vec![1], 2_000 + FRESH_MS));
     assert_eq!(places(&provisional, 2_000 + FRESH_MS), (vec![], u64::MAX));
-    provisional.said(1, None, 3_000);
+    provisional.answered(1, None, 3_000);
     assert_eq!(places(&provisional, 3_000).0, [0], "its source has nothing any more");
     provisional.follow(true, Some(TODAY));
     assert_eq!(places(&provisional, 3_000).0, [0]);
@@ -110,7 +110,7 @@ fn what_was_said_is_good_for_its_time_and_for_its_session() {
         assert_eq!(places(&provisional, 3_000).0, [0; 0], "{on} {date:?}");
         assert!(provisional.to_look().is_none());
         provisional.follow(true, Some(TODAY));
-        provisional.said(0, Some(DailyCandles::default()), 3_000);
+        provisional.answered(0, Some(DailyCandles::default()), 3_000);
     }
 }
 
@@ -159,11 +159,11 @@ fn what_a_later_look_does_not_find_is_gone_but_stays_on_record() {
     let tails = vec![Some(Tail { symbol, source: A, simulated: true, candles })];
     let weights = Key::all().map(|key| (key, weight)).collect();
     let prepared = Arc::new(Prepared { settled: before, tails, weights });
-    let find = |said: Arc<DailyCandles>, now_ms: i64| {
+    let find = |answer: Arc<DailyCandles>, now_ms: i64| {
         let order = LookOrder {
             look: Look { date: TODAY, at: Timestamp::from_millisecond(now_ms).unwrap() },
             prepared: Arc::clone(&prepared),
-            said: vec![(0, said)],
+            answers: vec![(0, answer)],
             expected: Expected {
                 epoch: Epoch::ALONE,
                 universe: Arc::default(),

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use jiff::civil::Date;
 
-use crate::base::{Source, Symbol};
+use crate::base::{BySource, Source, Symbol};
 use crate::brokers::broker_a::Tokens;
 use crate::market::Universe;
 use crate::market::instruments::embedded_instruments;
@@ -51,19 +51,9 @@ pub(crate) enum Availability {
 /// Both sources, for one symbol.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sources {
-    pub broker_a: Availability,
-    pub public: Availability,
+    pub of: BySource<Availability>,
     /// The date has been due for so long that an unavailable source is replaced.
     pub patience_ended: bool,
-}
-
-impl Sources {
-    pub(crate) fn of(self, source: Source) -> Availability {
-        match source {
-            Source::BrokerA => self.broker_a,
-            Source::Public => self.public,
-        }
-    }
 }
 
 /// A symbol with the state of its history.
@@ -79,8 +69,7 @@ pub(crate) struct TrackedSymbol {
     given_up: bool,
     /// A whole history with holes was refused once; holes are accepted from then on.
     patchy: bool,
-    failures_broker_a: u32,
-    failures_public: u32,
+    failures: BySource<u32>,
     lacks: u32,
     rests_until_mono_ms: u64,
 }
@@ -94,8 +83,7 @@ impl TrackedSymbol {
             whole_next: false,
             given_up: false,
             patchy: false,
-            failures_broker_a: 0,
-            failures_public: 0,
+            failures: BySource::default(),
             lacks: 0,
             rests_until_mono_ms: 0,
         }
@@ -196,13 +184,14 @@ impl TrackedSymbol {
         if self.in_flight || now_mono_ms < self.rests_until_mono_ms || !self.needs_work(date) {
             return None;
         }
-        let Sources { broker_a, public, patience_ended } = sources;
-        let left = |failures, source| failures < FAILURES_MAX && source != Availability::Absent;
-        let (a_left, public_left) =
-            (left(self.failures_broker_a, broker_a), left(self.failures_public, public));
+        let Sources { of: BySource([broker_a, public]), patience_ended } = sources;
+        let left = |source| {
+            self.failures[source] < FAILURES_MAX && sources.of[source] != Availability::Absent
+        };
+        let (a_left, public_left) = (left(Source::BrokerA), left(Source::Public));
         let is_broker_a = self.history.as_ref().is_some_and(|h| h.source == Source::BrokerA);
         let waits_for_broker_a =
-            is_broker_a && !patience_ended && self.failures_broker_a < FAILURES_MAX;
+            is_broker_a && !patience_ended && self.failures[Source::BrokerA] < FAILURES_MAX;
         match broker_a {
             Availability::Ready if a_left => Some(Source::BrokerA),
             Availability::Soon if a_left => None,
@@ -219,16 +208,13 @@ impl TrackedSymbol {
 
     pub(super) fn give_up(&mut self, now_mono_ms: u64) {
         self.given_up = true;
-        (self.failures_broker_a, self.failures_public) = (0, 0);
+        self.failures = BySource::default();
         self.rests_until_mono_ms = now_mono_ms + GIVEN_UP_RETRY_MS;
     }
 
     /// Notes a failed call to `source`. `for_good`: a repeated call would fail the same way.
     pub(crate) fn failed(&mut self, source: Source, for_good: bool, now_mono_ms: u64) {
-        let failures = match source {
-            Source::BrokerA => &mut self.failures_broker_a,
-            Source::Public => &mut self.failures_public,
-        };
+        let failures = &mut self.failures[source];
         *failures = if for_good { FAILURES_MAX } else { *failures + 1 };
         self.rests_until_mono_ms = now_mono_ms + if for_good { 0 } else { FAILED_RETRY_MS };
     }
@@ -238,7 +224,7 @@ impl TrackedSymbol {
         self.history = Some(held);
         self.whole_next = false;
         if self.has(date) {
-            (self.failures_broker_a, self.failures_public, self.lacks) = (0, 0, 0);
+            (self.failures, self.lacks) = (BySource::default(), 0);
             self.given_up = false;
             return;
         }
@@ -354,10 +340,13 @@ impl Histories {
         let Self { tracked, tokens, tokens_learned, .. } = self;
         tracked.iter_mut().position(|tracked| {
             let mut sources = usual;
-            if tokens.of(tracked.symbol()).is_none() && usual.broker_a != Availability::Absent {
+            if tokens.of(tracked.symbol()).is_none()
+                && usual.of[Source::BrokerA] != Availability::Absent
+            {
                 // Until the list of the day has been read, broker A may have one.
                 let unknown = !*tokens_learned;
-                sources.broker_a = if unknown { Availability::Later } else { Availability::Absent };
+                sources.of[Source::BrokerA] =
+                    if unknown { Availability::Later } else { Availability::Absent };
             }
             tracked.source_to_ask(date, sources, now_mono_ms) == Some(source)
         })

@@ -9,7 +9,7 @@ const A: Option<Source> = Some(Source::BrokerA);
 const PUBLIC: Option<Source> = Some(Source::Public);
 
 fn sources(broker_a: Availability, public: Availability) -> Sources {
-    Sources { broker_a, public, patience_ended: false }
+    Sources { of: BySource([broker_a, public]), patience_ended: false }
 }
 
 fn both() -> Sources {

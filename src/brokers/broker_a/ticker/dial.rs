@@ -15,7 +15,7 @@ use tungstenite::http::Uri;
 
 use crate::base::{Clock, Symbol};
 use crate::brokers::broker_a::ticker::reading::{Counters, Reason};
-use crate::brokers::broker_a::ticker::thread::{KnownTokens, Wanted};
+use crate::brokers::broker_a::ticker::subscriptions::{KnownTokens, Wanted};
 use crate::brokers::call::transport::BadUrl;
 use crate::brokers::feed::Push;
 use crate::brokers::session::token::{SharedToken, Token};

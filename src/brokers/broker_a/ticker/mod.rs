@@ -4,7 +4,8 @@
 //! wants, gathers ticks for a quarter of a second, and pushes them as one batch. The scheduler
 //! checks a batch like the answer to a call. Nothing here decides whether a price is fresh.
 //!
-//! - `thread`: when to open a connection, how long to wait after a failure, and the subscriptions.
+//! - `thread`: when to open a connection, and how long to wait after a failure.
+//! - `subscriptions`: the subscribed instruments, and the changes towards the wanted ones.
 //! - `dial`: name, TCP and TLS, with a deadline for each.
 //! - `session`: one connection from its opening to its end: the WebSocket, its packets, and the
 //!   window in which ticks become a batch.
@@ -14,12 +15,13 @@
 mod dial;
 mod reading;
 mod session;
+mod subscriptions;
 mod thread;
 
 pub(crate) use dial::{Endpoint, TickerSettings};
 pub(crate) use reading::TickerReading;
+pub use subscriptions::Wanted;
 pub(crate) use thread::Ticker;
-pub use thread::Wanted;
 
 pub(in crate::brokers::broker_a) use dial::TickerParts;
-pub(in crate::brokers::broker_a) use thread::KnownTokens;
+pub(in crate::brokers::broker_a) use subscriptions::KnownTokens;

@@ -15,7 +15,7 @@ use tungstenite::{Bytes, Error, HandshakeError, Message, WebSocket};
 use crate::base::{Clock, Source, Symbol, wipe};
 use crate::brokers::broker_a::ticker::dial::{Dialer, Endpoint, Way, Worker};
 use crate::brokers::broker_a::ticker::reading::{Bad, Reason, State, Verdict, Watch};
-use crate::brokers::broker_a::ticker::thread::{Changes, Subscriptions, Wanted};
+use crate::brokers::broker_a::ticker::subscriptions::{Changes, Subscriptions, Wanted};
 use crate::brokers::feed::{Batch, CallTimes, Claim, Kind};
 use crate::brokers::session::token::Token;
 use crate::rt::outbound::{Stream, Timed, is_wait};
@@ -570,7 +570,7 @@ mod window_tests {
     use super::*;
     use crate::base::Symbol;
     use crate::brokers::broker_a::ticker::session::Day;
-    use crate::brokers::broker_a::ticker::thread::{KnownTokens, Wanted};
+    use crate::brokers::broker_a::ticker::subscriptions::{KnownTokens, Wanted};
 
     const NIFTY: u32 = 256_265;
     const INFY: u32 = 408_065;
