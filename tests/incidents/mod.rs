@@ -5,7 +5,6 @@
 mod clock;
 mod disk;
 mod faults;
-mod feeds;
 mod instance;
 mod key;
 mod log;

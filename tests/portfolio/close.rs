@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::support::{Scene, Service, TRADING, until};
+use crate::support::{Scene, Service, until};
 use bhav::base::{Broker, Clock, Cost, Holding, Synced, clock};
 use bhav::portfolio::{DayPoint, Derived, MadeOf, PointSource, Repriced, SyncOutcome};
 use bhav::sim::SimSettings;
@@ -362,37 +362,6 @@ fn a_weekend_makes_up_for_friday_and_nothing_else() {
     }
     let thursday = "2026-11-19".parse().unwrap();
     assert_eq!(store(&service).points(users[0], thursday).unwrap().len(), 2);
-    service.stop();
-}
-
-#[test]
-fn while_the_market_trades_nothing_is_revalued() {
-    let scene = Scene::at(TRADING);
-    let users = seed(&scene, vec![infy("1")]);
-    let service = scene.start();
-    service.fresh_snapshot();
-    health_when(&service, "paused");
-    let thursday = "2026-11-19".parse().unwrap();
-    let store = store(&service);
-    assert!(!store.is_closed(thursday).unwrap());
-    assert_eq!(store.points(users[0], thursday).unwrap().len(), 1);
-    service.stop();
-}
-
-#[test]
-fn many_users_are_valued_page_by_page() {
-    const USERS: usize = 2_000;
-    const PAGE: usize = 150;
-    let scene = Scene::at(EVENING);
-    let users = seed(&scene, vec![infy("10"); USERS]);
-    let mut config = scene.config();
-    config.close.page_users = PAGE;
-    let service = scene.start_with(&config);
-    await_finish(&service);
-    let health = health_when(&service, "paused");
-    assert_eq!(health["close"]["pages"].as_u64(), Some((USERS / PAGE + 1) as u64));
-    assert_eq!(health["close"]["points"].as_u64(), Some(USERS as u64));
-    assert!(users.iter().all(|id| close_point(&service, *id).is_some()));
     service.stop();
 }
 

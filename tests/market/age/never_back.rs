@@ -1,81 +1,11 @@
-//! Of two prices of one symbol the later one is shown, whatever its source.
+//! Of two prices of one symbol the later one is shown, whatever its source. The seeded days
+//! (`tests/days`) hold this over failures and restarts; here is what they do not play.
 
 use jiff::{SignedDuration, Timestamp};
 use sonic_rs::JsonValueTrait;
 
-use super::{Lapse, MEASURED_S, QUARTER_S, UNMARKED_MS_MAX, Watch, expect_delay, settings, time};
-use crate::support::wait::at_once;
+use super::{Lapse, QUARTER_S, time};
 use crate::support::{PRICES, SNAPSHOT, Scene, TRADING, until};
-
-/// Runs from the fault until the public provider, with a delay of two minutes here, has newer
-/// prices than broker A.
-#[test]
-fn at_a_failover_the_later_price_stays_until_the_other_source_has_passed_it() {
-    const DELAY_S: u64 = 120;
-    at_once(["refuse", "mute_price", "nulls", "rate_limit"], |fault| {
-        let mut lapse = Lapse::with(DELAY_S as i64);
-        lapse.step_until(100, "broker A", |seen| seen.is_fresh_of("broker_a"));
-        lapse.breaks("broker_a", fault);
-        let broken_at = lapse.clock.now();
-        lapse.step_until(100, "the mark", |seen| {
-            seen.market()["stale"] == true && seen.quotes.iter().all(|quote| quote["stale"] == true)
-        });
-        let marked_ms = lapse.clock.now().duration_since(broken_at).as_millis() as i64;
-        assert!(marked_ms <= UNMARKED_MS_MAX + 2_000, "{fault}: marked after {marked_ms} ms");
-        let mut client = lapse.service.client();
-        let clock = lapse.clock.share();
-        lapse.step_until(20, "a share nobody asked for before", |seen| {
-            assert_eq!(seen.market()["source"], "broker_a", "{fault}: nothing has passed it");
-            clock.advance_ms(20);
-            let other = client.get(&format!("{PRICES}NSE:TCS"));
-            if other.status != 200 {
-                return false;
-            }
-            let quote = other.json()["quotes"][0].clone();
-            if quote["source"] == "public" {
-                expect_delay(&quote, DELAY_S);
-            } else {
-                // A mute feed answers too.
-                assert_eq!(fault, "mute_price", "{quote}");
-            }
-            // Whichever source was asked before broker A was given up.
-            assert_eq!(quote["stale"], quote["source"] != "public", "{quote}");
-            true
-        });
-        lapse.step_until(1_000, "the public provider", |seen| seen.is_fresh_of("public"));
-        let passed_s = lapse.clock.now().duration_since(broken_at).as_secs() as u64;
-        assert!(passed_s + MEASURED_S >= DELAY_S, "{fault}: after {passed_s} s");
-        assert_eq!(lapse.scene.control("DELETE", "faults", "").status, 200);
-        lapse.step_until(100, "broker A again", |seen| seen.is_fresh_of("broker_a"));
-        lapse.service.stop();
-    });
-}
-
-#[test]
-fn no_time_goes_back_over_a_restart_either() {
-    let scene = Scene::with(TRADING, settings(QUARTER_S as i64));
-    let service = scene.start();
-    service.await_instruments();
-    let mut watch = Watch::default();
-    until("broker A", || {
-        watch.look(&mut service.client()).filter(|seen| seen.is_fresh_of("broker_a"))
-    });
-    scene.fault("broker_a", r#"{"kind":"refuse"}"#);
-    service.stop();
-    let service = scene.start();
-    let first = watch.look(&mut service.client()).unwrap();
-    assert!(first.market()["stale"] == true && first.market()["source"] == "broker_a");
-    until("the public provider is asked, and its answers are older", || {
-        let seen = watch.look(&mut service.client()).unwrap();
-        assert_eq!(seen.market()["source"], "broker_a");
-        (service.health()["feeds"]["public"]["rounds"].as_u64() > Some(4)).then_some(())
-    });
-    assert_eq!(scene.control("DELETE", "faults", "").status, 200);
-    until("broker A", || {
-        watch.look(&mut service.client()).filter(|seen| seen.is_fresh_of("broker_a"))
-    });
-    service.stop();
-}
 
 /// Broker A's spare route sends rows without a time. They count as no newer than the index.
 #[test]
@@ -167,56 +97,5 @@ fn the_snapshot_is_never_behind_a_quote_of_its_index() {
         seconds.dedup();
         (seconds.len() > 5).then_some(())
     });
-    service.stop();
-}
-
-/// Also for a source without any price yet.
-#[test]
-fn a_first_price_of_the_future_is_not_believed() {
-    let scene = Scene::at(TRADING);
-    scene.fault("broker_a.quote", r#"{"kind":"future_time","by_s":60,"count":5}"#);
-    let service = scene.start();
-    let mut watch = Watch::default();
-    let mut client = service.client();
-    until("broker A", || {
-        let seen = watch.look(&mut client)?;
-        let newest = scene.clock.now() + SignedDuration::from_secs(5);
-        assert!(time(&seen.market()["as_of_ist"]) <= newest, "{}", seen.market());
-        Some(seen).filter(|seen| seen.is_fresh_of("broker_a"))
-    });
-    service.stop();
-}
-
-/// A time ahead of everything else is rejected, and keeps nothing out.
-#[test]
-fn a_wrong_time_blocks_no_price() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
-    service.await_instruments();
-    let mut watch = Watch::default();
-    let mut client = service.client();
-    until("broker A", || watch.look(&mut client).filter(|seen| seen.is_fresh_of("broker_a")));
-    let rounds = || service.health()["feeds"]["broker_a"]["rounds"].as_u64().unwrap();
-    // A feed's delay is known once its times have moved.
-    let known = scene.clock.now() + SignedDuration::from_secs(3);
-    until("the feed to be known", || {
-        let seen = watch.look(&mut client)?;
-        (time(&seen.market()["as_of_ist"]) >= known).then_some(())
-    });
-    for by_s in [30, 240, 86_400] {
-        scene.fault(
-            "broker_a.quote",
-            &format!(r#"{{"kind":"future_time","by_s":{by_s},"count":2}}"#),
-        );
-        let before = rounds();
-        until("broker A is fresh after it", || {
-            let seen = watch.look(&mut client)?;
-            for quote in &seen.quotes {
-                let newest = scene.clock.now() + SignedDuration::from_secs(1);
-                assert!(time(&quote["as_of"]) <= newest, "by {by_s} s: {quote}");
-            }
-            (rounds() > before + 4 && seen.is_fresh_of("broker_a")).then_some(())
-        });
-    }
     service.stop();
 }
