@@ -78,7 +78,7 @@ test('a newcomer registers, syncs both brokers, reads the sums, and leaves nothi
   await page.getByText(/open positions?, P&L/).waitFor();
 
   await page.getByRole('button', { name: 'Hide amounts' }).click();
-  await page.getByRole('button', { name: 'Holdings' }).click();
+  await page.getByRole('button', { name: 'Holdings', exact: true }).click();
   await until('hidden amounts', async () => !/₹\d/.test(await page.locator('main').innerText()));
   assert.match(await page.locator('main').innerText(), /[+−]\d+\.\d\d %/);
   await page.getByRole('button', { name: 'Hide amounts' }).click();
