@@ -136,7 +136,7 @@ export function table(shape) {
     // A finger takes the whole row; keys and screen readers have the button.
     line.addEventListener('click', (event) => {
       const target = event.target instanceof Element ? event.target : null;
-      if (!opener?.checkVisibility() || target?.closest('a, button, input') || String(getSelection())) return;
+      if (!opener?.checkVisibility() || target?.closest('a, button, input, .grip') || String(getSelection())) return;
       toggle(row, opener);
     });
     /** @type {string[]} */

@@ -96,6 +96,32 @@ test('a slash finds a share from every page, and a question mark lists the keys'
   await context.close();
 });
 
+test('the watch list is put in order by dragging and by keys', async () => {
+  const { page, context, faults } = await open(stage.browser);
+  await visit(page, `${stage.demo.base}/watch`);
+  const names = () => page.locator('tbody a.symbol').allInnerTexts();
+  const [first, second, third, ...rest] = await names();
+  await until('prices', async () => /\d,\d{3}\.\d\d/.test(await page.locator('main').innerText()));
+  const grips = page.locator('td.acts .grip');
+  const [from, to] = [await grips.nth(0).boundingBox(), await grips.nth(2).boundingBox()];
+  await page.mouse.move(from.x + from.width / 2, from.y + from.height / 2);
+  await page.mouse.down();
+  await page.mouse.move(to.x + to.width / 2, to.y + to.height / 2, { steps: 5 });
+  assert.equal(await page.locator('tr.drop').count(), 1);
+  await page.mouse.up();
+  assert.deepEqual(await names(), [second, third, first, ...rest]);
+  assert.equal(await page.locator('tr.drop').count(), 0);
+  const up = page.getByRole('button', { name: `Move ${first} up` });
+  await up.focus();
+  await page.keyboard.press('Enter');
+  await page.keyboard.press('Enter');
+  assert.deepEqual(await names(), [first, second, third, ...rest]);
+  await page.reload();
+  await until('the same list', async () => (await names()).join() === [first, second, third, ...rest].join());
+  assert.deepEqual(faults, []);
+  await context.close();
+});
+
 test('who goes back comes to the place where the page was left', async () => {
   const { page, context } = await open(stage.browser, { viewport: { width: 390, height: 700 } });
   await visit(page, `${stage.demo.base}/signals`);

@@ -56,6 +56,7 @@ export function show({ main, announce }) {
           h(
             'span',
             { class: 'row-actions' },
+            grip(current),
             button('↑', () => move(current().symbol, -1), { class: 'quiet', 'aria-label': t.up(current().symbol) }),
             button('↓', () => move(current().symbol, 1), { class: 'quiet', 'aria-label': t.down(current().symbol) }),
             button('✕', () => remove(current().symbol), { class: 'quiet', 'aria-label': t.remove(current().symbol) }),
@@ -113,11 +114,35 @@ export function show({ main, announce }) {
     changed();
     search.input.focus();
   };
+  /** A row is taken by its grip and put where the finger leaves it; the arrows do the same by keys. */
+  function grip(current) {
+    const node = h('span', { class: 'grip', title: t.drag, 'aria-hidden': 'true' }, '⠿');
+    const rows = () => [...shown.node.querySelectorAll('tbody > tr:not(.details)')];
+    const under = ({ clientY }) => {
+      const at = rows().findIndex((row) => row.getBoundingClientRect().bottom > clientY);
+      return at < 0 ? symbols.length - 1 : at;
+    };
+    const mark = (at) => rows().forEach((row, index) => row.classList.toggle('drop', index === at));
+    node.addEventListener('pointerdown', (event) => {
+      event.preventDefault();
+      node.setPointerCapture(event.pointerId);
+    });
+    node.addEventListener('pointermove', (event) => {
+      if (node.hasPointerCapture(event.pointerId)) mark(under(event));
+    });
+    node.addEventListener('pointerup', (event) => {
+      const target = shown.shown()[under(event)].symbol;
+      mark(-1);
+      move(current().symbol, symbols.indexOf(target) - symbols.indexOf(current().symbol));
+    });
+    node.addEventListener('pointercancel', () => mark(-1));
+    return node;
+  }
   const move = (symbol, by) => {
     const from = symbols.indexOf(symbol);
     const to = from + by;
-    if (to < 0 || to >= symbols.length) return;
-    symbols = symbols.with(from, symbols[to]).with(to, symbol);
+    if (by === 0 || to < 0 || to >= symbols.length) return;
+    symbols = symbols.toSpliced(from, 1).toSpliced(to, 0, symbol);
     /** @type {any} */
     const focused = document.activeElement;
     changed();

@@ -30,7 +30,6 @@ export const journal = {
   discardNo: 'Go on writing',
   what: 'Trade',
   whatOf: (side, n, price) => `${side} ${n} × ${price}`,
-  pairAs: (s) => `Did you mean ${s}? Only the same name pairs with it.`,
   by: { symbol: 'Symbol', strategy: 'Strategy', tag: 'Tag', from: 'From', to: 'To' },
   editThis: (s, d) => `Edit ${s} of ${d}`,
   removeThis: (s, d) => `Delete ${s} of ${d}`,

@@ -1,9 +1,5 @@
-import { plural } from '../text.js';
-
 export const symbol = {
   noPrice: 'No source has a price of this symbol now; it is asked again',
-  waiting: 'Being fetched',
-  previous: 'since the previous close',
   watch: '☆ Watch',
   watched: '★ Watched',
   watchOf: (s) => `Watch: add ${s} to the watch list`,
@@ -31,10 +27,7 @@ export const symbol = {
   allSignals: 'All signals →',
   journal: 'Journal',
   noEntries: 'You have written nothing about it.',
-  write: 'New entry',
-  entries: (n) => plural(n, 'entry', 'entries'),
   toJournal: 'The whole journal →',
-  index: 'An index',
   unknown: 'There is no such symbol',
   unknownWhy: (s) => `${s} is not a symbol: it has the form NSE:INFY or BSE:SENSEX.`,
 };

@@ -13,6 +13,7 @@ export const watch = {
   unavailable: 'not available',
   unavailableWhy: 'No source has a price of this symbol now; it is asked again',
   waiting: 'Being fetched',
+  drag: 'Drag it to its place',
   up: (s) => `Move ${s} up`,
   down: (s) => `Move ${s} down`,
   remove: (s) => `Remove ${s}`,
