@@ -10,7 +10,7 @@ use crate::api::pages::Place;
 use crate::api::routes::{ROUTES, Route};
 use crate::api::state::{Access, Call, Handled, State};
 use crate::auth::Caller;
-use crate::http::{Group, Method, Problem, Request, Response, Serve};
+use crate::http::{Due, Group, Method, Problem, Request, Response, Serve};
 use crate::rt::News;
 
 /// Bytes of a path that a log line shows. The longest route has a third of this.
@@ -151,8 +151,8 @@ impl Serve for Api {
         Some(self.state.snapshot.news().clone())
     }
 
-    fn refresh_streams(&self, wake: &mut dyn FnMut(Group)) -> bool {
-        self.state.event_streams.refresh(&self.state, wake)
+    fn refresh_streams(&self, due: Due, wake: &mut dyn FnMut(Group)) -> bool {
+        self.state.event_streams.refresh(&self.state, due, wake)
     }
 
     fn lines_for(&self, origin: Option<&[u8]>) -> Option<Arc<[u8]>> {

@@ -21,8 +21,8 @@ use crate::cache::Hit;
 use crate::http::document::published::{CodedFrame, event};
 use crate::http::document::variants::{Coding, ETAG_HASH_BYTES, stream_coding};
 use crate::http::{
-    Frame, Frames, Group, Problem, PublishedJson, Request, Response, StreamsFull, Taken, Verdict,
-    WantedStream,
+    Due, Frame, Frames, Group, Problem, PublishedJson, Request, Response, StreamsFull, Taken,
+    Verdict, WantedStream,
 };
 use crate::ops::Counter;
 use crate::rt::News;
@@ -49,8 +49,9 @@ const QUOTE_STREAM_PLACES: usize = 2;
 /// State shared by all streams.
 pub struct EventStreams {
     snapshot: Arc<PublishedJson>,
-    /// Number of states of the snapshot that were published when streams were last woken.
-    shown_states: AtomicU64,
+    /// Number of states of the snapshot that were published when streams of the snapshot alone were
+    /// last woken, and those with quotes.
+    shown_states: [AtomicU64; 2],
     choices: Arc<Choices>,
     opening: CodedFrame,
     heartbeat: CodedFrame,
@@ -61,7 +62,7 @@ impl EventStreams {
     pub(crate) fn of(snapshot: Arc<PublishedJson>) -> Self {
         Self {
             choices: Arc::new(Choices::new(snapshot.news().clone())),
-            shown_states: AtomicU64::new(0),
+            shown_states: Default::default(),
             snapshot,
             opening: CodedFrame::opening(OPENING),
             heartbeat: CodedFrame::stored(&event(HEARTBEAT_EVENT, None, b"{}")),
@@ -71,15 +72,19 @@ impl EventStreams {
     /// Wakes the streams that have something new, on the thread `fan-out`: first those that send
     /// the snapshot alone, then those with quotes, choice by choice as their events are made.
     /// Returns whether quotes may change without news.
-    pub(super) fn refresh(&self, state: &State, wake: &mut dyn FnMut(Group)) -> bool {
+    pub(super) fn refresh(&self, state: &State, due: Due, wake: &mut dyn FnMut(Group)) -> bool {
         // The number of the published document, not the counter, which is ahead for a moment. A
         // walk in that moment would send the previous state.
         let states = self.snapshot.load().as_ref().map_or(0, |current| current.number() + 1);
-        let has_changed = self.shown_states.swap(states, Ordering::Relaxed) != states;
-        if has_changed {
+        let [common, others] = &self.shown_states;
+        if due.common && common.swap(states, Ordering::Relaxed) != states {
             wake(Group::COMMON);
         }
-        self.choices.look(state, has_changed, wake)
+        if due.others {
+            let is_new = others.swap(states, Ordering::Relaxed) != states;
+            self.choices.look(state, is_new, wake);
+        }
+        self.choices.count() > 0
     }
 
     /// The choices of symbols whose quotes streams send.
@@ -600,14 +605,13 @@ impl Choices {
     }
 
     /// Makes each choice read its quotes, if any may have changed, group by group. Wakes a group if
-    /// some have, or if its streams have something else that `is_new`. Returns whether there are
-    /// choices.
-    fn look(&self, state: &State, is_new: bool, wake: &mut dyn FnMut(Group)) -> bool {
+    /// some have, or if its streams have something else that `is_new`.
+    fn look(&self, state: &State, is_new: bool, wake: &mut dyn FnMut(Group)) {
         let (now_mono_ms, stored) = (state.clock.monotonic_ms(), state.l1.stored());
         let is_due = now_mono_ms >= self.looked_mono_ms.load(Ordering::Relaxed) + LOOK_MS;
         let may_differ = is_due || self.looked_stored.load(Ordering::Relaxed) != stored;
         if !may_differ && !is_new {
-            return self.count() > 0;
+            return;
         }
         if may_differ {
             self.looked_mono_ms.store(now_mono_ms, Ordering::Relaxed);
@@ -623,7 +627,6 @@ impl Choices {
                 wake(group[0].group);
             }
         }
-        !all.is_empty()
     }
 }
 

@@ -27,7 +27,7 @@ pub use message::request::{Method, Preconditions, Request, Verdict};
 pub(crate) use message::response::ProblemDocument;
 pub use message::response::{Problem, Response};
 pub(crate) use message::response::{StreamsFull, WantedStream};
-pub(crate) use serve::Group;
 pub use serve::Serve;
+pub(crate) use serve::{Due, Group};
 pub use server::acceptor::Server;
 pub use server::listener::{ListenError, Listener};

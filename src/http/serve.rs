@@ -34,6 +34,13 @@ impl Group {
     }
 }
 
+/// Which streams may send something: those of [`Group::COMMON`], and all others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Due {
+    pub(crate) common: bool,
+    pub(crate) others: bool,
+}
+
 /// A service that answers requests. Called on an edge worker, from a coroutine with 64 KiB of
 /// stack.
 pub trait Serve: Send + Sync + 'static {
@@ -49,11 +56,13 @@ pub trait Serve: Send + Sync + 'static {
     }
 
     /// Updates the content of streams that no other thread updates, and calls `wake` for each group
-    /// of streams that has something new, as soon as it has it. Returns whether some streams send
-    /// content that changes without news. The thread `fan-out` calls it, so it may take some
-    /// milliseconds.
-    fn refresh_streams(&self, wake: &mut dyn FnMut(Group)) -> bool {
-        wake(Group::COMMON);
+    /// of streams that is `due` and has something new, as soon as it has it. Returns whether some
+    /// streams send content that changes without news. The thread `fan-out` calls it, so it may
+    /// take some milliseconds.
+    fn refresh_streams(&self, due: Due, wake: &mut dyn FnMut(Group)) -> bool {
+        if due.common {
+            wake(Group::COMMON);
+        }
         false
     }
 

@@ -1,7 +1,12 @@
 //! The thread that decides when streams send what has changed.
 //!
-//! A walk makes all streams that have something new send it. One may begin an interval after the
-//! last one was due, by the clock itself, and begins at once when something changes after that.
+//! A walk makes all streams that have something new send it. The next one is due nine tenths of an
+//! interval after the last, by the clock itself, and begins at once when something changes after
+//! that. A change that came before waits until then, and a little longer for the next change: the
+//! source changes each second, and what comes beside that should not delay it by a second.
+//!
+//! Streams with content of their own have walks of their own, since such content changes at other
+//! times.
 //!
 //! Some content changes without news: a price becomes stale because time passes. While streams send
 //! such content, the thread checks it by itself through [`Serve::refresh_streams`].
@@ -13,15 +18,16 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded};
 
 use super::handover::Walk;
 use super::shared::Shared;
-use crate::http::serve::Serve;
+use crate::http::Group;
+use crate::http::serve::{Due, Serve};
 use crate::rt::{News, threads};
 
 /// Interval of the checks for changes without news.
-const LOOK: Duration = Duration::from_millis(50);
+const LOOK_MS: u64 = 50;
 
 /// Longest wait for a batch of prices that is being stored. Streams send a batch as a whole,
 /// because prices missed now would be sent an interval late. Storing one takes some milliseconds.
@@ -29,11 +35,6 @@ const BATCH_WAIT: Duration = Duration::from_millis(50);
 
 /// Interval at which the thread reports that it is alive, and checks that the writers are.
 const QUIET_LOOK_MS: u64 = 1_000;
-
-/// One in so many parts of an interval by which the next walk is due earlier. A source whose
-/// interval is the same would otherwise be waited for a little longer each time, once its clock is
-/// faster or a walk was late, until a state is skipped.
-const LEAD_PART: u64 = 50;
 
 /// The running thread.
 pub(crate) struct FanOut {
@@ -52,8 +53,15 @@ impl FanOut {
         // The thread counts as alive from its start on.
         shared.streams.saw_fan_out(shared.slots.now_ms());
         let heard = news.clone();
-        let mut rounds =
-            Rounds { shared, ended, news: heard, due_ms: 0, is_watching: false, probed_ms: 0 };
+        let mut rounds = Rounds {
+            shared,
+            ended,
+            news: heard,
+            common: Turn::default(),
+            others: Turn::default(),
+            is_watching: false,
+            probed_ms: 0,
+        };
         let thread = threads::spawn("fan-out", move || while rounds.next().is_ok() {})?;
         Ok(Self { news, running, thread })
     }
@@ -67,6 +75,41 @@ impl FanOut {
     }
 }
 
+/// The turns of one kind of streams.
+#[derive(Debug, Default)]
+struct Turn {
+    /// From when on a change begins a walk at once.
+    due_ms: u64,
+    /// Something may have changed that was not sent yet.
+    is_pending: bool,
+    /// It had changed before the walk was due.
+    has_waited: bool,
+}
+
+impl Turn {
+    /// Notes that something may have changed.
+    fn hear(&mut self, now_ms: u64) {
+        self.is_pending = true;
+        self.has_waited = now_ms < self.due_ms;
+    }
+
+    /// When the walk begins, if nothing else changes before.
+    fn begins_ms(&self, interval_ms: u64) -> Option<u64> {
+        let grace_ms = if self.has_waited { interval_ms / 5 } else { 0 };
+        self.is_pending.then_some(self.due_ms + grace_ms)
+    }
+
+    /// Notes that what has changed until now was sent, if anything `was_sent`. What had waited was
+    /// due before, so that waiting for another change makes no later walk late.
+    fn end(&mut self, now_ms: u64, interval_ms: u64, was_sent: bool) {
+        if was_sent {
+            let begun_ms = if self.has_waited { self.due_ms } else { now_ms };
+            self.due_ms = begun_ms + interval_ms - interval_ms / 10;
+        }
+        (self.is_pending, self.has_waited) = (false, false);
+    }
+}
+
 /// The thread must end.
 struct Ended;
 
@@ -74,8 +117,8 @@ struct Rounds<S> {
     shared: Arc<Shared<S>>,
     ended: Receiver<()>,
     news: News,
-    /// From when on the next walk may begin.
-    due_ms: u64,
+    common: Turn,
+    others: Turn,
     /// Streams send content that changes without news.
     is_watching: bool,
     /// When the writers were last asked to show that they are alive.
@@ -83,51 +126,69 @@ struct Rounds<S> {
 }
 
 impl<S: Serve> Rounds<S> {
-    /// Waits for news, or for [`LOOK`] while streams send content that changes without news. Then
+    /// Waits for news, for the next walk, or for a look at content that changes without news. Then
     /// begins a walk if there is something new.
     fn next(&mut self) -> Result<(), Ended> {
-        let quiet = Duration::from_millis(QUIET_LOOK_MS);
-        let is_told = self.news.wait(if self.is_watching { LOOK } else { quiet });
+        let interval_ms = self.shared.settings().stream_interval_ms;
+        let now_ms = self.now_ms();
+        let walks = [&self.common, &self.others].map(|turn| turn.begins_ms(interval_ms));
+        let walk_ms = walks.into_iter().flatten().map(|at_ms| at_ms.saturating_sub(now_ms)).min();
+        let look_ms = if self.is_watching { LOOK_MS } else { QUIET_LOOK_MS };
+        let wait_ms = walk_ms.map_or(look_ms, |walk_ms| walk_ms.min(look_ms));
+        let hear = |limit| self.news.wait(limit).then_some(());
+        let is_told = match wait_ms {
+            0 => hear(Duration::ZERO),
+            wait_ms => self.shared.slots.clock().wait_ms(wait_ms, hear),
+        };
         self.show_life();
-        if !is_told && !self.is_watching {
-            return self.pause(0);
+        if self.ended.try_recv() == Err(TryRecvError::Disconnected) {
+            return Err(Ended);
         }
-        while let left_ms @ 1.. = self.due_ms.saturating_sub(self.now_ms()) {
-            self.pause(left_ms.min(QUIET_LOOK_MS))?;
+        let now_ms = self.now_ms();
+        if is_told.is_some() {
+            self.common.hear(now_ms);
+            self.others.hear(now_ms);
+        } else if self.is_watching && !self.others.is_pending && now_ms >= self.others.due_ms {
+            self.others.hear(now_ms);
         }
-        self.pause(0)?;
-        self.news.settle(BATCH_WAIT);
-        // The refresh covers all that has been told until now.
-        self.news.wait(Duration::ZERO);
-        let begun_ms = self.now_ms();
-        let stats = &self.shared.streams.stats;
-        let (begun, mut walk) = (self.shared.slots.stopwatch(), None);
-        self.is_watching = self.shared.service.refresh_streams(&mut |group| {
-            let walk = walk.get_or_insert_with(|| Walk::new(stats, begun));
-            self.shared.mailboxes.all().iter().for_each(|mailbox| mailbox.wake(group, walk));
-        });
-        if walk.is_some() {
-            let interval_ms = self.shared.settings().stream_interval_ms;
-            self.due_ms = next_due(self.due_ms, begun_ms, interval_ms);
+        let is_due = |turn: &Turn| turn.begins_ms(interval_ms).is_some_and(|at_ms| now_ms >= at_ms);
+        let due = Due { common: is_due(&self.common), others: is_due(&self.others) };
+        if due.common || due.others {
+            self.walk(due, interval_ms);
         }
         Ok(())
     }
 
-    fn now_ms(&self) -> u64 {
-        self.shared.slots.clock().monotonic_ms()
+    /// Makes the streams that are due send what is new.
+    fn walk(&mut self, due: Due, interval_ms: u64) {
+        self.news.settle(BATCH_WAIT);
+        let now_ms = self.now_ms();
+        // All that has been told until now is covered for those that are due.
+        if self.news.wait(Duration::ZERO) {
+            let others = [(due.common, &mut self.common), (due.others, &mut self.others)];
+            others
+                .into_iter()
+                .filter(|(is_due, _)| !is_due)
+                .for_each(|(_, turn)| turn.hear(now_ms));
+        }
+        let stats = &self.shared.streams.stats;
+        let (begun, mut walk, mut is_common) = (self.shared.slots.stopwatch(), None, false);
+        self.is_watching = self.shared.service.refresh_streams(due, &mut |group| {
+            is_common |= group == Group::COMMON;
+            let walk = walk.get_or_insert_with(|| Walk::new(stats, begun));
+            self.shared.mailboxes.all().iter().for_each(|mailbox| mailbox.wake(group, walk));
+        });
+        if due.common {
+            self.common.end(now_ms, interval_ms, is_common);
+        }
+        if due.others {
+            // What is new for all is new for them.
+            self.others.end(now_ms, interval_ms, walk.is_some());
+        }
     }
 
-    fn pause(&mut self, ms: u64) -> Result<(), Ended> {
-        self.show_life();
-        let ended = |limit| match self.ended.recv_timeout(limit) {
-            Err(RecvTimeoutError::Timeout) => None,
-            Ok(()) | Err(RecvTimeoutError::Disconnected) => Some(Ended),
-        };
-        let ended = match ms {
-            0 => ended(Duration::ZERO),
-            ms => self.shared.slots.clock().wait_ms(ms, ended),
-        };
-        ended.map_or(Ok(()), Err)
+    fn now_ms(&self) -> u64 {
+        self.shared.slots.clock().monotonic_ms()
     }
 
     /// Shows that this thread is alive, unless a writer has left its bell unheard since it was last
@@ -146,20 +207,12 @@ impl<S: Serve> Rounds<S> {
     }
 }
 
-/// When the walk after one that was due at `due_ms` and began at `begun_ms` is due: an interval
-/// after it was due, so that one late walk makes no other late, but not within half an interval of
-/// its beginning.
-fn next_due(due_ms: u64, begun_ms: u64, interval_ms: u64) -> u64 {
-    (due_ms + interval_ms - interval_ms / LEAD_PART).max(begun_ms + interval_ms / 2)
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
     use super::*;
     use crate::base::Clock;
-    use crate::http::Group;
     use crate::http::message::request::Request;
     use crate::http::message::response::Response;
     use crate::http::serve::HttpSettings;
@@ -176,11 +229,12 @@ mod tests {
     impl Serve for Stage {
         fn serve<'a>(&'a self, _: &Request<'_>, _: &mut Response<'a>) {}
 
-        fn refresh_streams(&self, wake: &mut dyn FnMut(Group)) -> bool {
+        fn refresh_streams(&self, due: Due, wake: &mut dyn FnMut(Group)) -> bool {
             let groups = self.groups.load(Ordering::SeqCst);
             let all = [Group::COMMON, Group::of_content(0)];
             all.into_iter().filter(|group| groups & group.bit() != 0).for_each(wake);
             self.asked.fetch_add(1, Ordering::SeqCst);
+            assert_eq!(due.common, due.others, "both are told and sent together here");
             false
         }
     }
@@ -234,7 +288,7 @@ mod tests {
         shared.service.groups.store(1, Ordering::SeqCst);
         let asked = || shared.service.asked.load(Ordering::SeqCst);
         let never = crossbeam_channel::never::<()>();
-        for (at_ms, sent_at_ms) in [(0, 0), (100, 980), (2_400, 2_400), (2_500, 2_940)] {
+        for (at_ms, sent_at_ms) in [(0, 0), (100, 1_100), (2_400, 2_400), (2_500, 3_500)] {
             let advance_to = |to_ms: i64| clock.advance_ms(to_ms - clock.monotonic_ms() as i64);
             let before = asked();
             advance_to(at_ms);
@@ -248,38 +302,82 @@ mod tests {
             }
             until("the walk", || asked() == before + 1);
         }
+        // A second change after the time ends the wait of the first.
+        let before = asked();
+        for at_ms in [4_000, 4_250] {
+            until("the news to be taken", || news.is_heard());
+            let _ = never.recv_timeout(Duration::from_millis(20));
+            assert_eq!(asked(), before);
+            clock.advance_ms(at_ms - clock.monotonic_ms() as i64);
+            news.tell();
+        }
+        until("the walk", || asked() == before + 1);
         stop();
     }
 
+    /// When each of these changes is sent, by itself or together with later ones.
+    fn sent(changes: &[u64]) -> Vec<u64> {
+        let (mut turn, mut sent, mut waiting) = (Turn::default(), Vec::new(), 0);
+        let mut send = |turn: &mut Turn, waiting: &mut usize, at_ms| {
+            turn.end(at_ms, 1_000, true);
+            sent.extend(std::iter::repeat_n(at_ms, std::mem::take(waiting)));
+        };
+        for at_ms in changes {
+            if let Some(begins_ms) = turn.begins_ms(1_000).filter(|begins_ms| begins_ms < at_ms) {
+                send(&mut turn, &mut waiting, begins_ms);
+            }
+            turn.hear(*at_ms);
+            waiting += 1;
+            if turn.begins_ms(1_000).is_some_and(|begins_ms| begins_ms <= *at_ms) {
+                send(&mut turn, &mut waiting, *at_ms);
+            }
+        }
+        sent
+    }
+
     #[test]
-    fn a_source_of_the_same_interval_is_never_waited_for_long_and_nothing_of_it_is_skipped() {
-        // Late by up to a quarter, once by more; and by a clock that is faster by a hundredth.
-        for period_ms in [1_000, 990] {
-            let (mut due_ms, mut waited_ms, mut gap_ms_min) = (0, 0, u64::MAX);
-            let mut last_ms = 0;
-            for number in 1..1_000 {
-                let late_ms = if number == 500 { 900 } else { number * 7_919 % 250 };
-                let at_ms = number * period_ms + late_ms;
-                let begun_ms = at_ms.max(due_ms);
-                assert!(begun_ms < (number + 1) * period_ms + 250, "{number} is skipped");
-                let is_long_after = !(500..520).contains(&number);
-                waited_ms = waited_ms.max(if is_long_after { begun_ms - at_ms } else { 0 });
-                gap_ms_min = gap_ms_min.min(begun_ms - last_ms);
-                due_ms = next_due(due_ms, begun_ms, 1_000);
-                last_ms = begun_ms;
-            }
-            assert!(waited_ms < 250, "waited {waited_ms} ms");
-            assert!(gap_ms_min >= 500, "{gap_ms_min} ms between two");
-        }
-        // One that is faster has one walk an interval.
-        let (mut due_ms, mut walks) = (0, 0);
-        for at_ms in (0..1_000_000).step_by(250) {
-            if at_ms >= due_ms {
-                walks += 1;
-                due_ms = next_due(due_ms, at_ms, 1_000);
+    fn a_source_of_the_same_interval_is_not_waited_for_and_nothing_of_it_is_skipped() {
+        for period_ms in [950, 990, 1_000, 1_050] {
+            // Each a little late, and one by half a second.
+            let late_ms = |number| if number == 500 { 500 } else { number * 7_919 % 45 };
+            let changes: Vec<u64> =
+                (1..1_000).map(|number| number * period_ms + late_ms(number)).collect();
+            let sent = sent(&changes);
+            assert!(sent.is_sorted_by(|one, next| one < next), "each by itself: {period_ms}");
+            for (at, (change_ms, sent_ms)) in changes.iter().zip(&sent).enumerate() {
+                let is_soon_after = (498..515).contains(&at);
+                assert!(sent_ms - change_ms <= if is_soon_after { 700 } else { 0 }, "{at}");
             }
         }
-        assert!((990..=1_025).contains(&walks), "{walks} in a thousand intervals");
+    }
+
+    #[test]
+    fn what_changes_beside_a_source_waits_for_it_and_does_not_delay_it() {
+        // Each fifth second something changes in between.
+        let mut changes = Vec::new();
+        for second in 1..500 {
+            changes.push(second * 1_000 + second * 7_919 % 45);
+            changes.extend((second % 5 == 0).then_some(second * 1_000 + second * 131 % 800 + 60));
+        }
+        let sent = sent(&changes);
+        for (change_ms, sent_ms) in changes.iter().zip(&sent) {
+            let is_of_source = change_ms % 1_000 < 45;
+            assert!(sent_ms - change_ms <= if is_of_source { 0 } else { 1_000 }, "{change_ms}");
+        }
+        let mut walks = sent;
+        walks.dedup();
+        assert!(walks.is_sorted_by(|one, next| next - one >= 900));
+    }
+
+    #[test]
+    fn a_source_that_changes_all_the_time_has_one_walk_an_interval() {
+        for period_ms in [10, 100, 250, 300, 499] {
+            let changes: Vec<u64> = (0..1_000_000 / period_ms).map(|at| at * period_ms).collect();
+            let mut walks = sent(&changes);
+            walks.dedup();
+            assert!((820..=1_115).contains(&walks.len()), "{} at {period_ms}", walks.len());
+            assert!(walks.is_sorted_by(|one, next| next - one >= 900));
+        }
     }
 
     /// Polls the condition for some seconds at most.
