@@ -323,6 +323,7 @@ impl Scheduler {
         let signals = self.signals.shown();
         let beside = Beside { status: self.market.status(), signals: &signals };
         let is_fresh = self.snapshot.publish(&self.context, beside, now_mono_ms);
+        self.context.snapshot.make_asked(now_mono_ms);
         self.stats.snapshot(is_fresh);
         let evening = Evening::of(signals.as_of, &self.context.instruments.load());
         self.tell.poll(&self.context, evening, self.signals.running(), now_mono_ms);

@@ -4,19 +4,25 @@
 //! A document may also be an event that streams send: its frames are made with its responses.
 //!
 //! Warmers publish on their own threads. The edge loads the document and selects a variant without
-//! allocating, locking, formatting or compressing. Unchanged JSON is never compressed again.
+//! allocating, locking, formatting or compressing. Unchanged JSON is never compressed again. The
+//! snapshot, which changes each second, is not compressed in a coding that nobody asked for in the
+//! last minute: the first client that asks gets it uncompressed, and the scheduler makes the coding
+//! in its next turn.
 
 use std::cell::RefCell;
 use std::ops::{Deref, Range};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::{ArcSwapOption, Guard};
 use flate2::{Compress, Compression, FlushCompress, Status};
 use parking_lot::Mutex;
 
-use crate::http::document::variants::{Coding, GZIP_LEVEL, OwnedBody};
-use crate::http::{CachePolicy, Group, Variants};
+use crate::http::document::variants::{
+    Coding, GZIP_HEADER, GZIP_LEVEL, KeptCompressors, OwnedBody, content_tag, preferred_coding,
+};
+use crate::http::message::request::{PreconditionFailed, Preconditions};
+use crate::http::{CachePolicy, Group, Prepared, Variants};
 use crate::rt::News;
 
 /// Polled by many clients, so even small bodies are compressed.
@@ -26,20 +32,104 @@ const POLICY: CachePolicy = CachePolicy::JSON;
 #[derive(Debug)]
 pub(crate) struct Made(Published);
 
+/// How long a coding is made after a client has asked for it.
+const ASKED_MS: u64 = 60_000;
+
+/// When clients last asked for the codings of a document.
+#[derive(Debug, Default)]
+struct Asked {
+    /// When the scheduler last looked. Everything counts as asked for at the start.
+    now_mono_ms: AtomicU64,
+    br: AskedCoding,
+    gzip: AskedCoding,
+}
+
+#[derive(Debug, Default)]
+struct AskedCoding {
+    /// Since the last look.
+    is_asked: AtomicBool,
+    at_mono_ms: AtomicU64,
+}
+
+impl Asked {
+    fn of(&self, coding: Coding) -> Option<&AskedCoding> {
+        match coding {
+            Coding::Br => Some(&self.br),
+            Coding::Gzip => Some(&self.gzip),
+            Coding::Identity => None,
+        }
+    }
+
+    /// Notes that a client asks. Called on the edge.
+    fn note(&self, coding: Coding) {
+        if let Some(asked) = self.of(coding)
+            && !asked.is_asked.load(Ordering::Relaxed)
+        {
+            asked.is_asked.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the coding is to be made.
+    fn is_wanted(&self, coding: Coding) -> bool {
+        let now_mono_ms = self.now_mono_ms.load(Ordering::Relaxed);
+        self.of(coding).is_some_and(|asked| {
+            asked.is_asked.load(Ordering::Relaxed)
+                || now_mono_ms < asked.at_mono_ms.load(Ordering::Relaxed) + ASKED_MS
+        })
+    }
+
+    /// Takes in what was asked for since the last look; returns whether that was anything.
+    fn look(&self, now_mono_ms: u64) -> bool {
+        self.now_mono_ms.store(now_mono_ms, Ordering::Relaxed);
+        let mut is_asked = false;
+        for asked in [&self.br, &self.gzip] {
+            if asked.is_asked.swap(false, Ordering::Relaxed) {
+                asked.at_mono_ms.store(now_mono_ms, Ordering::Relaxed);
+                is_asked = true;
+            }
+        }
+        is_asked
+    }
+}
+
+/// Compresses with what the thread has kept of the last time.
+fn kept(coding: Coding, body: &[u8]) -> Option<Vec<u8>> {
+    thread_local! {
+        static KEPT: RefCell<KeptCompressors> = RefCell::default();
+    }
+    KEPT.with_borrow_mut(|kept| kept.compress(coding, body))
+}
+
 /// One state of a document.
 #[derive(Debug)]
 pub struct Published {
     variants: Variants,
     /// `None` if streams do not send the document.
-    event: Option<CodedFrame>,
+    event: Option<Arc<CodedFrame>>,
     /// States published before this one.
     number: u64,
+    asked: Arc<Asked>,
 }
 
 impl Published {
     /// The event of this state, if streams send the document.
     pub(crate) fn event(&self) -> Option<&CodedFrame> {
-        self.event.as_ref()
+        self.event.as_deref()
+    }
+
+    /// The response to a GET, as [`Variants::select`] chooses it. The coding that the client
+    /// prefers counts as asked for.
+    ///
+    /// # Errors
+    /// [`PreconditionFailed`] if `If-Match` does not match.
+    pub fn select(
+        &self,
+        accept_encoding: Option<&[u8]>,
+        preconditions: Preconditions<'_>,
+    ) -> Result<&Prepared, PreconditionFailed> {
+        let coding = preferred_coding(accept_encoding);
+        self.asked.note(coding);
+        self.variants.select_coded(coding, preconditions)
     }
 
     /// Number of the state: 0 is the first.
@@ -67,6 +157,7 @@ pub struct PublishedJson {
     /// Name of its event, if streams send it.
     event: Option<&'static str>,
     news: News,
+    asked: Arc<Asked>,
 }
 
 impl PublishedJson {
@@ -85,21 +176,47 @@ impl PublishedJson {
         &self.news
     }
 
-    /// Makes and compresses responses: the slow part of publishing.
+    /// Makes responses in the codings that are asked for: the slow part of publishing. For the
+    /// thread that publishes a document often, which keeps its compressors.
     pub(crate) fn make(&self, json: &[u8]) -> Made {
-        let variants = Variants::new(json, &POLICY);
-        let event =
-            self.event.map(|name| CodedFrame::new(&event(name, Some(variants.tag()), json)));
-        Made(Published { variants, event, number: 0 })
+        self.made(self.asked_variants(json, &content_tag(json)), json)
     }
 
-    /// Publishes `json`. If it has not changed, the published responses stay as they are. Blocks
+    fn made(&self, variants: Variants, json: &[u8]) -> Made {
+        let event = self.event.map(|name| event(name, Some(variants.tag()), json));
+        let event = event.map(|text| Arc::new(CodedFrame::new(&text)));
+        Made(Published { variants, event, number: 0, asked: Arc::clone(&self.asked) })
+    }
+
+    fn asked_variants(&self, json: &[u8], tag: &str) -> Variants {
+        let compress = |coding| self.asked.is_wanted(coding).then(|| kept(coding, json)).flatten();
+        Variants::coded(json, tag, &POLICY, compress)
+    }
+
+    /// Makes the codings of the published document that clients have asked for since the last call
+    /// and that are not there. The scheduler calls it in each turn.
+    pub(crate) fn make_asked(&self, now_mono_ms: u64) {
+        if !self.asked.look(now_mono_ms) {
+            return;
+        }
+        let _guard = self.publishing.lock();
+        let Some(current) = self.current.load_full() else { return };
+        let is_missing = |coding| self.asked.is_wanted(coding) && !current.has(coding);
+        if is_missing(Coding::Br) || is_missing(Coding::Gzip) {
+            let variants = self.asked_variants(current.json(), current.tag());
+            let (event, asked) = (current.event.clone(), Arc::clone(&self.asked));
+            let number = current.number;
+            self.current.store(Some(Arc::new(Published { variants, event, number, asked })));
+        }
+    }
+
+    /// Publishes `json` in all codings. If it has not changed, the published responses stay. Blocks
     /// for up to a few milliseconds, so it is for OS threads, not the edge.
     #[expect(clippy::needless_pass_by_value, reason = "publishers hand the body over")]
     pub fn publish(&self, json: Vec<u8>) {
         let _guard = self.publishing.lock();
         if self.current.load().as_ref().is_none_or(|current| current.json() != json) {
-            self.store(self.make(&json));
+            self.store(self.made(Variants::new(&json, &POLICY), &json));
         }
     }
 
@@ -142,9 +259,6 @@ impl PublishedJson {
 
 /// `Content-Type` of a stream of events.
 pub const EVENT_STREAM: &str = "text/event-stream";
-
-/// The header of a gzip stream without a name or a time (RFC 1952 2.3).
-const GZIP_HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
 
 /// The end that [`FlushCompress::Full`] gives every block: an empty stored block (RFC 1951 3.2.4).
 const FLUSHED: [u8; 4] = [0, 0, 0xff, 0xff];
@@ -383,6 +497,40 @@ mod tests {
         }
         assert_eq!(slot.changes(), 2);
         assert_eq!(changed.json(), b"{}");
+    }
+
+    #[test]
+    fn what_nobody_asked_for_in_the_last_minute_is_not_compressed_until_somebody_asks() {
+        let slot = PublishedJson::as_event("snapshot");
+        let selected = |accept: &[u8]| {
+            let current = slot.load_full();
+            let answer = current.select(Some(accept), Preconditions::NONE).unwrap();
+            headers(answer).contains("Content-Encoding")
+        };
+        let publish = |json: &[u8]| slot.show(slot.make(json));
+        publish(BODY);
+        assert!(slot.load_full().has(Coding::Br), "at the start everything is made");
+        assert!(selected(b"gzip"));
+        slot.make_asked(50_000);
+        slot.make_asked(ASKED_MS);
+        publish(b"{}");
+        let of_second = [Coding::Br, Coding::Gzip].map(|coding| slot.load_full().has(coding));
+        assert_eq!(of_second, [false, true], "gzip was asked for");
+        let before = slot.load_full();
+        assert!(!selected(b"br"), "uncompressed at first");
+        slot.make_asked(ASKED_MS + 50);
+        assert!(selected(b"br"));
+        let after = slot.load_full();
+        assert_eq!((after.number(), slot.changes()), (before.number(), 2), "the same state");
+        assert_eq!((after.json(), after.tag()), (before.json(), before.tag()));
+        assert!(std::ptr::eq(after.event().unwrap(), before.event().unwrap()));
+        slot.make_asked(ASKED_MS + 100);
+        slot.make_asked(2 * ASKED_MS + 100);
+        publish(BODY);
+        assert!(!slot.load_full().has(Coding::Br) && !slot.load_full().has(Coding::Gzip));
+        // What is published rarely is compressed always.
+        slot.publish(b"[]".to_vec());
+        assert!(slot.load_full().has(Coding::Br) && slot.load_full().has(Coding::Gzip));
     }
 
     impl PublishedJson {

@@ -5,10 +5,14 @@
 //! without allocating, formatting, locking or compressing.
 
 use std::any::Any;
+use std::cell::RefCell;
 use std::io::Write;
 use std::ops::Range;
+use std::rc::Rc;
 use std::sync::Arc;
 
+use brotli::enc::{Allocator, BrotliAlloc, SliceWrapper, SliceWrapperMut};
+use flate2::{Compress, Compression, Crc, FlushCompress};
 use sha2::{Digest, Sha256};
 use zeroize::Zeroize;
 
@@ -52,12 +56,18 @@ impl CachePolicy {
 struct Variant {
     /// Including the quotes.
     etag: String,
-    full: Prepared,
+    /// `None` if the document was not compressed in this coding.
+    full: Option<Prepared>,
     not_modified: Prepared,
 }
 
 impl Variant {
-    fn new(policy: &CachePolicy, etag: String, encoding: Option<&str>, body: &[u8]) -> Self {
+    fn new(
+        policy: &CachePolicy,
+        etag: String,
+        encoding: Option<&str>,
+        body: Option<&[u8]>,
+    ) -> Self {
         let mut headers = Vec::with_capacity(5 + policy.headers.len());
         headers.extend([
             ("ETag", etag.as_str()),
@@ -68,12 +78,13 @@ impl Variant {
         headers.push(("Content-Type", policy.content_type));
         headers.extend(policy.headers);
         headers.extend(encoding.map(|encoding| ("Content-Encoding", encoding)));
-        let full = Prepared::new(policy.status, &headers, body);
+        let full = body.map(|body| Prepared::new(policy.status, &headers, body));
         Self { full, not_modified, etag }
     }
 
     fn bytes(&self) -> usize {
-        self.etag.len() + self.full.bytes().len() + self.not_modified.bytes().len()
+        let full = self.full.as_ref().map_or(0, |full| full.bytes().len());
+        self.etag.len() + full + self.not_modified.bytes().len()
     }
 }
 
@@ -95,18 +106,33 @@ impl Variants {
 
     /// The same as [`Self::new`], with a known content hash or another name of the content.
     pub(crate) fn tagged(body: &[u8], tag: &str, policy: &CachePolicy) -> Self {
-        let variant = |suffix: &str, encoding, coded: &[u8]| {
+        Self::coded(body, tag, policy, |coding| match coding {
+            Coding::Br => Some(brotli(body, policy.brotli_quality)),
+            Coding::Gzip => Some(gzip(body)),
+            Coding::Identity => None,
+        })
+    }
+
+    /// The same with the body as `compress` codes it, which leaves out a coding by `None`.
+    pub(crate) fn coded(
+        body: &[u8],
+        tag: &str,
+        policy: &CachePolicy,
+        mut compress: impl FnMut(Coding) -> Option<Vec<u8>>,
+    ) -> Self {
+        let variant = |suffix: &str, encoding, coded: Option<&[u8]>| {
             Variant::new(policy, format!("\"{tag}{suffix}\""), encoding, coded)
         };
         let compressed = (body.len() >= policy.compressed_from_bytes).then(|| {
-            let br = variant("-br", Some("br"), &brotli(body, policy.brotli_quality));
-            [br, variant("-gz", Some("gzip"), &gzip(body))]
+            let br = variant("-br", Some("br"), compress(Coding::Br).as_deref());
+            [br, variant("-gz", Some("gzip"), compress(Coding::Gzip).as_deref())]
         });
-        Self { identity: variant("", None, body), compressed }
+        Self { identity: variant("", None, Some(body)), compressed }
     }
 
     /// The response to a GET (or, without its body, HEAD): 200 in the coding that the client
-    /// prefers, or 304 if the client has that variant. Never blocks or allocates.
+    /// prefers, or 304 if the client has that variant. A coding that was left out is answered
+    /// uncompressed. Never blocks or allocates.
     ///
     /// # Errors
     /// [`PreconditionFailed`] if `If-Match` does not match that variant.
@@ -115,11 +141,33 @@ impl Variants {
         accept_encoding: Option<&[u8]>,
         preconditions: Preconditions<'_>,
     ) -> Result<&Prepared, PreconditionFailed> {
-        let variant = self.variant(preferred_coding(accept_encoding));
-        Ok(match preconditions.judge(Some(variant.etag.as_bytes()))? {
-            Verdict::Full => &variant.full,
+        self.select_coded(preferred_coding(accept_encoding), preconditions)
+    }
+
+    /// The same for a coding that was found before.
+    pub(crate) fn select_coded(
+        &self,
+        coding: Coding,
+        preconditions: Preconditions<'_>,
+    ) -> Result<&Prepared, PreconditionFailed> {
+        let variant = self.variant(coding);
+        let verdict = preconditions.judge(Some(variant.etag.as_bytes()));
+        let Some(full) = &variant.full else {
+            // A client may have it from another node, or from before.
+            return match verdict {
+                Ok(Verdict::NotModified) => Ok(&variant.not_modified),
+                _ => self.select_coded(Coding::Identity, preconditions),
+            };
+        };
+        Ok(match verdict? {
+            Verdict::Full => full,
             Verdict::NotModified => &variant.not_modified,
         })
+    }
+
+    /// Whether the body can be sent in this coding.
+    pub(crate) fn has(&self, coding: Coding) -> bool {
+        self.compressed.is_none() || self.variant(coding).full.is_some()
     }
 
     /// The ETag, including the quotes, of the variant for clients that prefer `coding`.
@@ -134,7 +182,7 @@ impl Variants {
 
     /// The uncompressed body.
     pub fn json(&self) -> &[u8] {
-        self.identity.full.body()
+        self.identity.full.as_ref().map_or(&[][..], Prepared::body)
     }
 
     /// Memory of all variants.
@@ -517,8 +565,7 @@ fn hex(bytes: &[u8]) -> String {
 
 /// Compresses to gzip. For OS threads, not the edge.
 pub(crate) fn gzip(body: &[u8]) -> Vec<u8> {
-    let mut encoder =
-        flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(GZIP_LEVEL));
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), Compression::new(GZIP_LEVEL));
     encoder
         .write_all(body)
         .and_then(|()| encoder.finish())
@@ -527,6 +574,10 @@ pub(crate) fn gzip(body: &[u8]) -> Vec<u8> {
 
 /// Compresses to brotli, with a quality up to 11. For OS threads, not the edge.
 pub(crate) fn brotli(body: &[u8], quality: i32) -> Vec<u8> {
+    brotli_in(&KeptMemory::default(), body, quality)
+}
+
+fn brotli_in(memory: &KeptMemory, body: &[u8], quality: i32) -> Vec<u8> {
     let params = brotli::enc::BrotliEncoderParams {
         quality,
         lgwin: BROTLI_WINDOW_BITS,
@@ -535,10 +586,123 @@ pub(crate) fn brotli(body: &[u8], quality: i32) -> Vec<u8> {
         ..Default::default()
     };
     let mut compressed = Vec::new();
-    brotli::BrotliCompress(&mut &body[..], &mut compressed, &params)
-        .expect("writing to memory does not fail");
+    let mut pieces = [[0u8; BROTLI_PIECE_BYTES]; 2];
+    let [input, output] = &mut pieces;
+    brotli::BrotliCompressCustomAlloc(
+        &mut &body[..],
+        &mut compressed,
+        input,
+        output,
+        &params,
+        memory.clone(),
+    )
+    .expect("writing to memory does not fail");
     compressed
 }
+
+/// Compressors that are kept for the next document. Making one, which zeroes its tables, and
+/// freeing it, which wipes them, took more than half of the instructions of publishing a snapshot
+/// each second. For public documents alone, since they keep what they compressed. The bytes are
+/// those of [`brotli`] and [`gzip`].
+pub(crate) struct KeptCompressors {
+    deflate: Compress,
+    memory: KeptMemory,
+}
+
+impl Default for KeptCompressors {
+    fn default() -> Self {
+        let deflate = Compress::new(Compression::new(GZIP_LEVEL), false);
+        Self { deflate, memory: KeptMemory::default() }
+    }
+}
+
+impl KeptCompressors {
+    /// The body in this coding; `None` for identity.
+    pub(crate) fn compress(&mut self, coding: Coding, body: &[u8]) -> Option<Vec<u8>> {
+        match coding {
+            Coding::Br => Some(brotli_in(&self.memory, body, BROTLI_QUALITY)),
+            Coding::Gzip => Some(self.gzip(body)),
+            Coding::Identity => None,
+        }
+    }
+
+    fn gzip(&mut self, body: &[u8]) -> Vec<u8> {
+        self.deflate.reset();
+        let mut packed = Vec::with_capacity(body.len() / 2 + 64);
+        packed.extend_from_slice(&GZIP_HEADER);
+        loop {
+            let taken = self.deflate.total_in() as usize;
+            let status =
+                self.deflate.compress_vec(&body[taken..], &mut packed, FlushCompress::Finish);
+            match status.expect("compressing does not fail") {
+                flate2::Status::StreamEnd => break,
+                _ => packed.reserve(64.max(body.len())),
+            }
+        }
+        let mut crc = Crc::new();
+        crc.update(body);
+        packed.extend_from_slice(&crc.sum().to_le_bytes());
+        packed.extend_from_slice(&crc.amount().to_le_bytes());
+        packed
+    }
+}
+
+/// The header of a gzip stream without a name or a time (RFC 1952 2.3).
+pub(crate) const GZIP_HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
+
+/// Bytes that brotli's encoder is given, or gives, at once.
+const BROTLI_PIECE_BYTES: usize = 4096;
+
+/// Memory of brotli's encoder, of which tables of this size or more are kept.
+const KEPT_FROM_BYTES: usize = 256 * 1024;
+
+/// Most tables kept.
+const KEPT_MAX: usize = 4;
+
+/// Memory for brotli's encoder. Its large tables are kept and used again as they are: what is in
+/// them counts only where a smaller table, which is zeroed, says so.
+#[derive(Clone, Default)]
+struct KeptMemory(Rc<RefCell<Vec<Box<dyn Any>>>>);
+
+#[derive(Default)]
+struct Table<T>(Box<[T]>);
+
+impl<T> SliceWrapper<T> for Table<T> {
+    fn slice(&self) -> &[T] {
+        &self.0
+    }
+}
+
+impl<T> SliceWrapperMut<T> for Table<T> {
+    fn slice_mut(&mut self) -> &mut [T] {
+        &mut self.0
+    }
+}
+
+impl<T: Clone + Default + 'static> Allocator<T> for KeptMemory {
+    type AllocatedMemory = Table<T>;
+
+    fn alloc_cell(&mut self, length: usize) -> Table<T> {
+        let mut kept = self.0.borrow_mut();
+        let fits = |table: &Box<dyn Any>| {
+            table.downcast_ref::<Table<T>>().is_some_and(|table| table.0.len() == length)
+        };
+        let found = kept.iter().position(fits).map(|at| kept.swap_remove(at));
+        match found.and_then(|table| table.downcast::<Table<T>>().ok()) {
+            Some(table) => *table,
+            None => Table(vec![T::default(); length].into()),
+        }
+    }
+
+    fn free_cell(&mut self, table: Table<T>) {
+        let mut kept = self.0.borrow_mut();
+        if size_of_val(&*table.0) >= KEPT_FROM_BYTES && kept.len() < KEPT_MAX {
+            kept.push(Box::new(table));
+        }
+    }
+}
+
+impl BrotliAlloc for KeptMemory {}
 
 #[cfg(test)]
 #[path = "variants_tests.rs"]

@@ -67,6 +67,42 @@ fn every_variant_decodes_to_the_json_and_has_its_own_304() {
 }
 
 #[test]
+fn a_coding_that_was_left_out_is_answered_uncompressed_and_is_known_all_the_same() {
+    let json = body();
+    let whole = Variants::new(&json, &POLICY);
+    let compress = |coding| (coding == Coding::Gzip).then(|| gzip(&json));
+    let part = Variants::coded(&json, whole.tag(), &POLICY, compress);
+    assert!(part.has(Coding::Gzip) && part.has(Coding::Identity) && !part.has(Coding::Br));
+    let answer = select(&part, "br", Preconditions::NONE);
+    assert_eq!((answer.status(), answer.body()), (200, &json[..]));
+    assert!(headers(answer).contains(&format!("ETag: {}\r\n", part.etag(Coding::Identity))));
+    assert_eq!(part.etag(Coding::Br), whole.etag(Coding::Br));
+    // Who has it in one of the two has it.
+    for (coding, has_it) in [(Coding::Br, true), (Coding::Identity, true), (Coding::Gzip, false)] {
+        let etag = whole.etag(coding).as_bytes();
+        let answer = select(&part, "br", Preconditions::if_none_match(etag));
+        assert_eq!(answer.status(), if has_it { 304 } else { 200 }, "{coding:?}");
+        assert_eq!(has_it, headers(answer).contains(whole.etag(coding)));
+    }
+}
+
+#[test]
+fn kept_compressors_give_the_bytes_of_new_ones_whatever_they_compressed_before() {
+    let mut kept = KeptCompressors::default();
+    let mut random = crate::base::rng::seeded(7);
+    for length in [0, 1, 50, 2_000, 200_000, 3, 30_000, 2_000, 70_000, 1_999, 600_000, 2_000] {
+        // Now text that repeats itself, now bytes that do not.
+        let text: Vec<u8> = match length % 7 {
+            0..4 => body().into_iter().cycle().take(length).collect(),
+            _ => (0..length).map(|_| random.u8(..)).collect(),
+        };
+        let [br, gz] = [Coding::Br, Coding::Gzip].map(|coding| kept.compress(coding, &text));
+        assert!(br == Some(brotli(&text, BROTLI_QUALITY)), "br of {length} bytes");
+        assert!(gz == Some(gzip(&text)), "gzip of {length} bytes");
+    }
+}
+
+#[test]
 fn a_small_body_is_not_compressed() {
     let small = Variants::new(b"{}", &POLICY);
     for (coding, accept) in CODINGS {
