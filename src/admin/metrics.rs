@@ -238,7 +238,8 @@ fn streams(text: &mut Exposition, watched: &Watched) {
              when the unread output of all clients exceeded its limit (crowded), or sent too much \
              (read)." = ("reason", cut);
         durations "bhav_stream_fan_out_seconds"
-            "Time from a change's news to the last stream's wake-up." = &stats.fan_out.read(0);
+            "Time from the beginning of a walk over streams to its last write."
+            = &stats.fan_out.read(0);
     }
 }
 

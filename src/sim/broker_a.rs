@@ -224,10 +224,6 @@ fn instruments(call: &Call<'_>, exchange: &str) -> Answer {
     if matches!(exchange, "" | "NFO") {
         csv.push_str("11931906,46609,SIM26DECFUT,SIM,0.0,2026-12-29,0.0,0.1,50,FUT,NFO-FUT,NFO\n");
     }
-    if matches!(exchange, "" | "NSE") {
-        // The real dump has rows with a column too few.
-        csv.push_str("8190209,31993,SIMBROKEN,0.0,,0.0,0.05,1,EQ,NSE,NSE\n");
-    }
     let content = Content::Gzipped("text/csv", csv.into_bytes());
     Answer { status: 200, content, rejected: false }
 }
@@ -445,20 +441,13 @@ fn full(call: &Call<'_>, instrument: &Instrument, tick: &Tick) -> Json {
     let in_hours = tick.open > 0;
     let average = if in_hours { (tick.open + tick.high + tick.low + tick.last) / 4 } else { 0 };
     let band = |percent: i64| rupees(tick.previous_close * percent / 100);
-    let level = |position: usize, side: i64| {
-        if !in_hours {
-            return map([("price", 0.into()), ("quantity", 0.into()), ("orders", 0.into())]);
-        }
-        let away = instrument.tick_paise * position as i64;
-        let quantity = 1 + universe::pick(key, second * 10 + side * 5 + away, 5_000);
-        map([
-            ("price", rupees(tick.last + side * away).into()),
-            ("quantity", quantity.into()),
-            ("orders", (1 + quantity / 400).into()),
-        ])
+    let shown = |level: &Level| {
+        let price = if in_hours { rupees(level.paise).into() } else { 0.into() };
+        let (quantity, orders) = (level.quantity.into(), level.orders.into());
+        map([("price", price), ("quantity", quantity), ("orders", orders)])
     };
-    let buy: Vec<Json> = (1..=DEPTH).map(|position| level(position, -1)).collect();
-    let sell: Vec<Json> = (0..DEPTH).map(|position| level(position, 1)).collect();
+    let book = book(call.world.settings.seed, instrument, tick);
+    let [buy, sell]: [Vec<Json>; 2] = book.map(|side| side.iter().map(shown).collect());
     map([
         ("instrument_token", instrument.token.into()),
         ("timestamp", time.as_str().into()),
@@ -479,6 +468,32 @@ fn full(call: &Call<'_>, instrument: &Instrument, tick: &Tick) -> Json {
         ("ohlc", ohlc(tick)),
         ("depth", map([("buy", Json::List(buy)), ("sell", Json::List(sell))])),
     ])
+}
+
+/// A price at which shares are offered or wanted.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Level {
+    pub(super) paise: i64,
+    pub(super) quantity: i64,
+    pub(super) orders: i64,
+}
+
+/// The buyers and the sellers of a share, the best first; zeros outside trading hours.
+pub(super) fn book(seed: u64, instrument: &Instrument, tick: &Tick) -> [[Level; DEPTH]; 2] {
+    let key = universe::key(seed, &instrument.key);
+    let second = tick.as_of.as_second();
+    let level = |position: usize, side: i64| {
+        if tick.open == 0 {
+            return Level::default();
+        }
+        let away = instrument.tick_paise * position as i64;
+        let quantity = 1 + universe::pick(key, second * 10 + side * 5 + away, 5_000);
+        Level { paise: tick.last + side * away, quantity, orders: 1 + quantity / 400 }
+    };
+    [
+        std::array::from_fn(|position| level(position + 1, -1)),
+        std::array::from_fn(|position| level(position, 1)),
+    ]
 }
 
 #[cfg(test)]

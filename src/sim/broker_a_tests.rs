@@ -5,6 +5,9 @@ use std::io::Read;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait};
 
 use super::checksum_of;
+use crate::sim::broker_a::ticker::{Mode, packet};
+use crate::sim::exchange::day::{Day, Sessions};
+use crate::sim::exchange::universe::Universe;
 use crate::sim::simulator::{SimBrokerA, SimSettings};
 use crate::sim::testing::{BROKER_A, FRIDAY, get, send, sim, sim_at};
 
@@ -67,6 +70,28 @@ fn the_full_quote_has_every_documented_member() {
     let nifty = &json["data"]["NSE:NIFTY 50"];
     assert!(nifty.get("depth").is_none() && nifty.get("volume").is_none());
     assert!(nifty["last_trade_time"].is_null());
+}
+
+#[test]
+fn the_full_packet_has_the_depth_of_the_quote() {
+    let (sim, clock) = sim();
+    // A path without a prefix, as the vendor's client sends it.
+    let json = get(&sim, "/quote?i=NSE:INFY", BROKER_A).json();
+    let depth = &json["data"]["NSE:INFY"]["depth"];
+    let universe = Universe::new(1, 0);
+    let infy = universe.by_key("NSE:INFY").unwrap();
+    let tick = Day::new(1, Sessions::weekdays()).tick(infy, clock.now());
+    let packet = packet(1, infy, &tick, tick.as_of.as_second(), Mode::Full);
+    let (levels, rest) = packet[64..].as_chunks::<12>();
+    assert_eq!((levels.len(), rest), (10, &[][..]));
+    for (at, level) in levels.iter().enumerate() {
+        let quoted = &depth[if at < 5 { "buy" } else { "sell" }][at % 5];
+        let number = |from: usize| u32::from_be_bytes(level[from..from + 4].try_into().unwrap());
+        assert_eq!(quoted["quantity"].as_u64(), Some(number(0).into()), "{at}");
+        let paise = quoted["price"].as_f64().map(|price| (price * 100.0).round() as u32);
+        assert_eq!(paise, Some(number(4)), "{at}");
+        assert_eq!(quoted["orders"].as_u64(), Some((number(8) >> 16).into()), "{at}");
+    }
 }
 
 #[test]
@@ -206,17 +231,27 @@ fn the_token_dies_at_six_in_the_morning() {
 #[test]
 fn the_instruments_dump_is_compressed_csv() {
     let (sim, _) = sim();
-    let got = get(&sim, "/a/instruments/NSE", "X-Kite-Version: 3\r\n");
-    assert_eq!(got.header("Content-Encoding"), Some("gzip"));
-    assert_eq!(got.header("Content-Type"), Some("text/csv"));
-    let mut text = String::new();
-    flate2::read::GzDecoder::new(got.body.as_slice()).read_to_string(&mut text).unwrap();
+    let unpacked = || {
+        let got = get(&sim, "/a/instruments/NSE", "X-Kite-Version: 3\r\n");
+        assert_eq!(got.header("Content-Encoding"), Some("gzip"));
+        assert_eq!(got.header("Content-Type"), Some("text/csv"));
+        let mut text = String::new();
+        flate2::read::GzDecoder::new(got.body.as_slice()).read_to_string(&mut text).unwrap();
+        text
+    };
+    let text = unpacked();
     assert!(text.contains("\n408065,1594,INFY,INFOSYS,0.0,,0.0,0.05,1,EQ,NSE,NSE\n"));
     assert!(text.contains("\n256265,1001,NIFTY 50,NIFTY 50,0.0,,0.0,0.01,0,EQ,INDICES,NSE\n"));
-    let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(text.as_bytes());
-    let rows: Vec<_> = reader.records().map(Result::unwrap).collect();
-    assert!(rows.len() > 420);
-    assert_eq!(rows.iter().filter(|row| row.len() != 12).count(), 1, "one row is broken");
+    let rows = |text: &str| {
+        let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(text.as_bytes());
+        let lengths: Vec<_> = reader.records().map(|row| row.unwrap().len()).collect();
+        lengths
+    };
+    let whole = rows(&text);
+    assert!(whole.len() > 420 && whole.iter().all(|length| *length == 12));
+    let fault = r#"{"route":"broker_a.instruments","fault":{"kind":"broken_row"}}"#;
+    send(sim.addr(), "POST", "/sim/control/faults", "", fault).unwrap();
+    assert_eq!(rows(&unpacked()), [&whole[..], &[11]].concat(), "one row is broken");
     assert_eq!(get(&sim, "/a/instruments/XYZ", BROKER_A).status, 400);
 }
 

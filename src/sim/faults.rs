@@ -100,9 +100,9 @@ impl FaultOrder {
         if *count == Some(0) {
             return Err("count has to be at least 1; leave it out for no end".to_owned());
         }
-        let only_a = *kind == Kind::NoPermission && self.route != "*";
+        let only_a = matches!(kind, Kind::NoPermission | Kind::BrokenRow) && self.route != "*";
         if only_a && !self.route.starts_with("broker_a") {
-            return Err("no_permission exists at broker_a only".to_owned());
+            return Err(format!("{name} exists at broker_a only"));
         }
         if *kind == Kind::ExpiredToken && self.route.starts_with("public") {
             return Err("expired_token exists at the brokers only".to_owned());
@@ -208,7 +208,8 @@ impl Faults {
                 | Kind::Nulls
                 | Kind::NanCandle
                 | Kind::HalfHistory
-                | Kind::LateCandle => effects.rewrites.push(kind),
+                | Kind::LateCandle
+                | Kind::BrokenRow => effects.rewrites.push(kind),
                 _ => {
                     let location = set.order.fault.location.clone();
                     effects.instead.get_or_insert(Instead { kind, status, location });
@@ -254,7 +255,13 @@ impl Effects {
 
     /// Rewrites a finished answer.
     pub(super) fn rewrite(&self, answer: &mut Answer) {
-        let Content::Json(json) = &mut answer.content else { return };
+        let json = match &mut answer.content {
+            Content::Json(json) => json,
+            Content::Gzipped(_, list) if self.has(Kind::BrokenRow) => {
+                return list.extend_from_slice(BROKEN_ROW);
+            }
+            _ => return,
+        };
         for kind in &self.rewrites {
             json.retain_members(&mut |name, value| match kind {
                 Kind::MissingFields => !matters(name),
@@ -279,6 +286,9 @@ impl Effects {
         }
     }
 }
+
+/// A row of broker A's list of instruments with a column too few.
+const BROKEN_ROW: &[u8] = b"8190209,31993,SIMBROKEN,0.0,,0.0,0.05,1,EQ,NSE,NSE\n";
 
 /// Whether an answer is useless without the member.
 fn matters(name: &str) -> bool {
@@ -411,6 +421,8 @@ words! {
         HalfHistory = "half_history",
         /// The newest candle is not there yet.
         LateCandle = "late_candle",
+        /// Broker A's list of instruments ends with a row that lacks a column.
+        BrokenRow = "broken_row",
         // The rest exists on the ticker's stream only.
         /// Nothing is sent or read, and the connection stays.
         Silent = "silent",
@@ -491,7 +503,7 @@ impl Kind {
             Self::MutePrice | Self::ZeroPrice | Self::Lag | Self::FutureTime | Self::Drip => true,
             _ if self.is_of_stream() => upstream == Upstream::Ticker,
             _ if upstream == Upstream::Ticker => false,
-            Self::NoPermission => upstream == Upstream::BrokerA,
+            Self::NoPermission | Self::BrokenRow => upstream == Upstream::BrokerA,
             Self::ExpiredToken => upstream != Upstream::Public,
             _ => true,
         }
@@ -549,12 +561,16 @@ pub(crate) fn covers(pattern: &str, route: &str) -> bool {
         || route.strip_prefix(pattern).is_some_and(|rest| rest.starts_with('.'))
 }
 
-/// The route at `path`, and the remainder of the path.
+/// The route at `path`, and the remainder of the path. A path without the prefix of an upstream is
+/// broker A's, because its vendor's client keeps nothing but the host of the root that it is given.
 pub(crate) fn find(path: &str) -> Option<(&'static str, &str)> {
-    ROUTES.iter().find_map(|&(name, at)| {
-        let rest = path.strip_prefix(at)?;
-        (rest.is_empty() != at.ends_with('/')).then_some((name, rest))
-    })
+    let find = |start: &str| {
+        ROUTES.iter().find_map(|&(name, at)| {
+            let rest = path.strip_prefix(at.strip_prefix(start)?)?;
+            (rest.is_empty() != at.ends_with('/')).then_some((name, rest))
+        })
+    };
+    find("").or_else(|| find("/a"))
 }
 
 /// The upstream that a route belongs to.
@@ -581,6 +597,10 @@ mod routes_tests {
             ("/a/instruments/historical/1/day", Some(("broker_a.historical", "1/day"))),
             ("/p/v8/finance/chart/%5ENSEI", Some(("public.chart", "%5ENSEI"))),
             ("/b/", None),
+            ("/", None),
+            ("/quote", Some(("broker_a.quote", ""))),
+            ("/instruments/NSE", Some(("broker_a.instruments", "NSE"))),
+            ("/customerdetails", None),
         ] {
             assert_eq!(find(path), expected, "{path}");
         }

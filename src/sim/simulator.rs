@@ -281,7 +281,9 @@ fn reply(request: &Request, answer: Answer, delivery: Delivery) -> Reply {
         }
     };
     let accepts = request.header("accept-encoding").is_some_and(|codings| codings.contains("gzip"));
-    compress |= accepts && body.len() >= COMPRESS_BYTES_MIN && request.path.starts_with("/a/");
+    let is_of_a = |(route, _): (&str, &str)| upstream_of(route) == Upstream::BrokerA;
+    compress |=
+        accepts && body.len() >= COMPRESS_BYTES_MIN && find(&request.path).is_some_and(is_of_a);
     headers.push(("Content-Type", media_type.to_owned()));
     if compress && let Ok(compressed) = gzipped(&body) {
         headers.push(("Content-Encoding", "gzip".to_owned()));

@@ -16,7 +16,7 @@ use tungstenite::protocol::{Role, WebSocketConfig};
 use tungstenite::{Error, Message, WebSocket};
 
 use crate::base::Clock;
-use crate::sim::broker_a::error;
+use crate::sim::broker_a::{book, error};
 use crate::sim::exchange::day::Tick;
 use crate::sim::exchange::universe::Instrument;
 use crate::sim::faults::{Effects, Kind, Upstream};
@@ -387,7 +387,8 @@ impl Ticker {
                 tick.last = 0;
             }
             let told = tick.as_of.checked_add(effects.ahead).unwrap_or(tick.as_of);
-            bodies.push(packet(instrument, &tick, told.as_second(), subscription.mode));
+            let seed = world.settings.seed;
+            bodies.push(packet(seed, instrument, &tick, told.as_second(), subscription.mode));
             let (token, paise) = (*token, tick.last);
             world.tickers.lock().note(Sent { token, paise, as_of: told, at_ms: timer.now_ms() });
         }
@@ -468,9 +469,6 @@ fn is_wait(error: &io::Error) -> bool {
 // Broker A's binary ticks, written from the table of the wire document (section 10). Shares
 // nothing with the service's decoder, so that each shows the other's mistakes. Pure.
 
-/// Price levels on both sides of the book.
-const DEPTH: usize = 10;
-
 /// The content of a subscription's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
@@ -502,7 +500,13 @@ pub(crate) fn message(bodies: &[Vec<u8>]) -> Vec<u8> {
 }
 
 /// The body of one packet. `at_s` is the exchange time stated in it.
-pub(crate) fn packet(instrument: &Instrument, tick: &Tick, at_s: i64, mode: Mode) -> Vec<u8> {
+pub(crate) fn packet(
+    seed: u64,
+    instrument: &Instrument,
+    tick: &Tick,
+    at_s: i64,
+    mode: Mode,
+) -> Vec<u8> {
     let mut out = Vec::with_capacity(184);
     let mut put = |value: i64| out.extend_from_slice(&word(value).to_be_bytes());
     put(instrument.token);
@@ -535,12 +539,11 @@ pub(crate) fn packet(instrument: &Instrument, tick: &Tick, at_s: i64, mode: Mode
         // Open interest, and its highest and lowest.
         (0..3).for_each(|_| put(0));
         put(at_s);
-        for level in 0..DEPTH as i64 {
-            let away = (level % 5 + 1) * instrument.tick_paise;
-            out.extend_from_slice(&word(100 + level).to_be_bytes());
-            let price = if level < 5 { tick.last - away } else { tick.last + away };
-            out.extend_from_slice(&word(price).to_be_bytes());
-            out.extend_from_slice(&[0, 3, 0, 0]);
+        for level in book(seed, instrument, tick).as_flattened() {
+            out.extend_from_slice(&word(level.quantity).to_be_bytes());
+            out.extend_from_slice(&word(level.paise).to_be_bytes());
+            // The number of orders has 16 bits, and as many follow that mean nothing.
+            out.extend_from_slice(&word(level.orders << 16).to_be_bytes());
         }
     }
     out
@@ -570,7 +573,7 @@ mod packets_tests {
             let instrument = universe.by_key(key).unwrap();
             let tick = day.tick(instrument, now);
             for (mode, length) in [Mode::Ltp, Mode::Quote, Mode::Full].into_iter().zip(lengths) {
-                let body = packet(instrument, &tick, 7, mode);
+                let body = packet(1, instrument, &tick, 7, mode);
                 assert_eq!(body.len(), length, "{key} {mode:?}");
                 assert_eq!(body[..4], word(instrument.token).to_be_bytes());
                 assert_eq!(body[4..8], word(tick.last).to_be_bytes());
@@ -592,7 +595,7 @@ mod packets_tests {
             } else {
                 [open, high, low, close]
             };
-            let body = packet(instrument, &tick, 1_795_155_307, Mode::Full);
+            let body = packet(1, instrument, &tick, 1_795_155_307, Mode::Full);
             for (at, value) in (first..).step_by(4).zip(order) {
                 assert_eq!(body[at..at + 4], word(value).to_be_bytes(), "{key} at {at}");
             }
