@@ -20,7 +20,7 @@ const ROOMS: &[(&str, usize, usize)] = &[
     ("config", 1770, 10),
     // With the threads that write streams, which thereby need no coroutine each, and compressors
     // that are kept.
-    ("http", 4900, 23),
+    ("http", 4950, 23),
     ("lib", 50, 1),
     ("main", 30, 1),
     ("market", 1450, 4),
