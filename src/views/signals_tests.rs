@@ -5,7 +5,7 @@ use sonic_rs::{JsonContainerTrait, JsonValueTrait};
 
 use crate::base::Symbol;
 use crate::signals::list::TOP_MAX;
-use crate::signals::{Direction, ListedSignal, Look, MEANING, SignalList};
+use crate::signals::{Direction, ListedSignal, Look, SignalList};
 use crate::views::signals as views;
 use crate::views::values;
 
@@ -142,12 +142,6 @@ fn a_listed_signal_has_the_data_of_its_confidence() {
 }
 
 #[test]
-fn the_meaning_names_the_prior_in_use() {
-    let constant = crate::signals::confidence::PRIOR_DATES;
-    assert!(MEANING.contains(&format!("samples/(samples+{constant})")));
-}
-
-#[test]
 fn the_snapshot_has_one_signal_per_symbol_and_at_most_ten() {
     let names: Vec<String> = (0..14).map(|n| format!("NSE:S{}", n / 2 + 4 * (n % 2))).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -173,7 +167,7 @@ fn shares_are_written_with_four_places() {
     views::SignalList::of(&list(&["NSE:A", "NSE:B"]), |signal| !signal.simulated).write(&mut out);
     let text = String::from_utf8(out).unwrap();
     assert!(text.contains("\"count\":1,\"signals\":[{\"symbol\":\"NSE:B\""), "{text}");
-    for said in ["not investment advice", "samples/(samples+1000)", "five sessions later"] {
+    for said in ["not investment advice", "the market's own drift", "five sessions later"] {
         assert!(text.contains(said), "{said}");
     }
 }

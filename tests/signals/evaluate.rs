@@ -160,7 +160,7 @@ fn people_read_the_same_numbers_and_what_they_are_worth() {
         "confidence                0.247638  0.688422       0.0876      0.0564  0.50207  0.4814",
         "coin                      0.250000  0.693147 ",
         "0.48-0.49       233    96     86  0.486     0.412    0.000  -0.0737 ± 0.0636 [",
-        "samples/(samples+1000)",
+        "Most of it is the market",
         "coin       -0.002362 ± 0.001142 [-0.004738, +0.000013]  not distinguishable from",
         "bullish      411   246     94  0.51423   0.59854   0.59469  +0.0039 ± 0.0288",
         "Information, not investment advice. No costs are counted",

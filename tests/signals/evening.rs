@@ -85,7 +85,7 @@ fn the_routes_are_cached_filtered_and_say_what_they_are() {
     for route in [SIGNALS, RECORD] {
         let whole = service.get(route);
         assert_eq!(whole.header("cache-control"), Some("public, no-cache"), "{route}");
-        for said in ["not investment advice", "samples/(samples+1000)", "five sessions later"] {
+        for said in ["not investment advice", "the market's own drift", "five sessions later"] {
             assert!(whole.text().contains(said), "{route}: {said}");
         }
         let tag = whole.header("etag").unwrap().to_owned();
