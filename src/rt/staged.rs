@@ -95,11 +95,9 @@ impl Stage {
     }
 
     /// Runs the tasks until the clock shows this. `look` is called after every round and every step
-    /// of the clock; a panic of a task goes on here.
-    pub fn run_until(&self, until_mono_ms: u64, mut look: impl FnMut()) {
-        while self.0.step(until_mono_ms) {
-            look();
-        }
+    /// of the clock, and says whether to go on; a panic of a task goes on here.
+    pub fn run_until(&self, until_mono_ms: u64, mut look: impl FnMut() -> bool) {
+        while self.0.step(until_mono_ms) && look() {}
     }
 
     /// Ends every task where it waits, as the end of a process does, but for what unwinding drops.
@@ -320,7 +318,7 @@ mod tests {
                 }
             });
         }
-        stage.run_until(10_000, || {});
+        stage.run_until(10_000, || true);
         assert_eq!((stage.tasks(), clock.monotonic_ms()), (0, 10_000));
         ends.take()
     }
@@ -353,7 +351,7 @@ mod tests {
         let spec = LaneSpec { name: "test", threads: 1, queue_max: 4 };
         let lane = Lane::start(&spec, &clock).unwrap();
         drop(lane.submit(5_000, || panic!("on purpose")).unwrap());
-        stage.run_until(10, || {});
+        stage.run_until(10, || true);
     }
 
     #[test]
@@ -368,12 +366,12 @@ mod tests {
                 drop(held);
             });
         }
-        stage.run_until(5_000, || {});
+        stage.run_until(5_000, || true);
         assert_eq!((stage.tasks(), Arc::strong_count(&held)), (3, 4));
         stage.kill();
         assert_eq!((stage.tasks(), Arc::strong_count(&held)), (0, 1));
         stage.spawn(move || pause(10));
-        stage.run_until(6_000, || {});
+        stage.run_until(6_000, || true);
         assert_eq!(stage.tasks(), 0);
     }
 }

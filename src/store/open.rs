@@ -212,6 +212,19 @@ impl Store {
         }
     }
 
+    /// Makes a file's disk look full, or gives it room again. For the seeded days; a server is left
+    /// as it is.
+    ///
+    /// # Errors
+    /// The file cannot be reached.
+    pub fn set_full(&self, is_full: bool) -> Result<()> {
+        match &self.0 {
+            Engine::Sqlite(file) => file.set_full(is_full),
+            #[cfg(feature = "engines")]
+            Engine::Postgres(_) => Ok(()),
+        }
+    }
+
     #[cfg(test)]
     pub(super) fn file(&self) -> &Sqlite {
         match &self.0 {

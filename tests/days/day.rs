@@ -19,6 +19,8 @@ const MONDAY: Date = date(2026, 11, 16);
 const QUIET_S_MAX: u64 = 30;
 /// So long after that the evening's run has finished.
 const CLOSED_WITHIN_MS: u64 = 1_200_000;
+/// Longest wait for a commit at which a process is killed.
+const COMMIT_WITHIN_MS: u64 = 3_000;
 /// Of the day: no close is revalued before it.
 const SETTLED_S: u64 = 15 * 3_600 + 2_700;
 /// Of the day: from then on each feed can say the close.
@@ -92,6 +94,8 @@ struct Day {
     standing: Vec<Standing>,
     /// When the database's file comes back that is elsewhere.
     away_until_ms: Option<i64>,
+    /// When the disk has room again that is full.
+    full_until_ms: Option<i64>,
     /// The evening's run had not ended before.
     closed_ms: Option<i64>,
     closes: u32,
@@ -112,6 +116,7 @@ impl Day {
             promises,
             standing: Vec::new(),
             away_until_ms: None,
+            full_until_ms: None,
             closed_ms: None,
             closes: 0,
         }
@@ -180,6 +185,7 @@ impl Day {
             self.step(&node);
         }
         self.bring_back();
+        self.make_room(&node);
         let store = &node.api.state().store;
         let is_closed = store.is_closed(self.date).unwrap();
         if self.world.clock.now() < at(self.date, SETTLED_S) {
@@ -196,6 +202,11 @@ impl Day {
     fn begin(&mut self, from_s: u64, syncs: bool) -> Node {
         self.world.sleep_until(at(self.date, from_s));
         self.mend();
+        for Standing { order, .. } in &self.standing {
+            self.promises.set(order);
+        }
+        // What refused pages was the process before.
+        self.full_until_ms = None;
         let page_users = [1, 2, 200][self.rng.usize(..3)];
         let node = self.world.start(page_users);
         read(&self.world, &node, self.rng.u64(..));
@@ -210,6 +221,9 @@ impl Day {
     fn end(&mut self, node: Node) {
         let killed = self.rng.bool();
         let kept = if killed {
+            if self.rng.bool() {
+                self.run_to_commit(&node);
+            }
             self.world.kill(node, &mut self.rng)
         } else {
             self.world.stop(node);
@@ -222,7 +236,21 @@ impl Day {
     fn run(&mut self, node: &Node, ms: u64) {
         let (world, promises) = (Rc::clone(&self.world), &mut self.promises);
         let until_mono_ms = world.clock.monotonic_ms() + ms;
-        world.stage.run_until(until_mono_ms, || promises.look(&world, node));
+        world.stage.run_until(until_mono_ms, || {
+            promises.look(&world, node);
+            true
+        });
+    }
+
+    /// Lets it run to a commit, if one comes soon, where what belongs together may be torn.
+    fn run_to_commit(&mut self, node: &Node) {
+        let (world, promises) = (Rc::clone(&self.world), &mut self.promises);
+        let commits = || node.api.state().store.health().commits;
+        let (before, now_mono_ms) = (commits(), world.clock.monotonic_ms());
+        world.stage.run_until(now_mono_ms + COMMIT_WITHIN_MS, || {
+            promises.look(&world, node);
+            commits() == before
+        });
     }
 
     /// About a second, behind which something fails now and then.
@@ -235,6 +263,7 @@ impl Day {
             let order = self.fault();
             self.world.note(&order);
             self.world.control("POST", "faults", &order);
+            self.promises.set(&order);
             let until_ms = now_ms + self.rng.i64(500..25_000);
             self.standing.push(Standing { order, until_ms });
         }
@@ -242,6 +271,11 @@ impl Day {
             self.bring_back();
         } else if self.away_until_ms.is_none() && self.rng.u8(..40) == 0 {
             self.take_away();
+        }
+        if self.full_until_ms.is_some_and(|until_ms| until_ms <= now_ms) {
+            self.make_room(node);
+        } else if self.full_until_ms.is_none() && self.rng.u8(..40) == 0 {
+            self.fill(node);
         }
     }
 
@@ -254,6 +288,7 @@ impl Day {
             self.world.control("DELETE", "faults", "");
             for fault in &self.standing {
                 self.world.control("POST", "faults", &fault.order);
+                self.promises.set_again(&fault.order);
             }
         }
     }
@@ -271,6 +306,22 @@ impl Day {
             self.world.note("the database's file is back");
             let path = self.world.database();
             std::fs::rename(path.with_extension("elsewhere"), &path).unwrap();
+        }
+    }
+
+    /// The disk is full: a write that needs another page is refused.
+    fn fill(&mut self, node: &Node) {
+        if node.api.state().store.set_full(true).is_ok() {
+            self.full_until_ms = Some(self.world.clock.now_ms() + self.rng.i64(500..8_000));
+            self.world.note("the disk is full");
+        }
+    }
+
+    /// Tried again where the file is elsewhere.
+    fn make_room(&mut self, node: &Node) {
+        if self.full_until_ms.is_some() && node.api.state().store.set_full(false).is_ok() {
+            self.full_until_ms = None;
+            self.world.note("the disk has room");
         }
     }
 
@@ -301,21 +352,15 @@ impl Day {
             8 => r#""kind":"redirect","location":"http://elsewhere.invalid/""#.to_owned(),
             9 => r#""kind":"wrong_types""#.to_owned(),
             10 => r#""kind":"missing_fields""#.to_owned(),
-            11 => {
-                self.promises.has_stood = true;
-                r#""kind":"mute_price""#.to_owned()
-            }
+            11 => r#""kind":"mute_price""#.to_owned(),
             12 => r#""kind":"zero_price""#.to_owned(),
             13 => r#""kind":"nulls""#.to_owned(),
             14 => {
                 // The public provider is far behind, so its times may be some minutes off.
-                (self.promises.is_ahead, route) = (true, "broker_a.quote");
+                route = "broker_a.quote";
                 format!(r#""kind":"future_time","by_s":{}"#, rng.u32(10..86_400))
             }
-            _ => {
-                (self.promises.has_lagged, self.promises.has_stood) = (true, true);
-                format!(r#""kind":"lag","by_s":{}"#, rng.u32(5..900))
-            }
+            _ => format!(r#""kind":"lag","by_s":{}"#, rng.u32(5..900)),
         };
         let count =
             if rng.bool() { format!(r#","count":{}"#, rng.u8(1..4)) } else { String::new() };
@@ -343,6 +388,7 @@ impl Day {
             self.step(&node);
         }
         self.bring_back();
+        self.make_room(&node);
         self.standing.clear();
         self.world.control("DELETE", "faults", "");
         self.judges.iter().for_each(|judge| judge.borrow_mut().may_sync = false);
@@ -353,6 +399,7 @@ impl Day {
             let is_late = self.world.clock.monotonic_ms() >= until_mono_ms;
             assert!(!is_late, "the close was not made up for");
             self.run(&node, 1_000);
+            self.make_room(&node);
         }
         drop(store);
         self.world.note("closed");

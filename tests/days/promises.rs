@@ -70,11 +70,11 @@ pub struct Promises {
     symbols: Vec<Symbol>,
     shown: HashMap<Symbol, Shown>,
     /// Whether prices of this source lagged since the process began.
-    pub has_lagged: bool,
+    has_lagged: bool,
     /// Or stood. What has no time of its own is then taken for a price of the answer.
-    pub has_stood: bool,
+    has_stood: bool,
     /// Or had a time of the future. Prices that lag may then have a time that can be believed.
-    pub is_ahead: bool,
+    is_ahead: bool,
     called_mono_ms: Option<u64>,
     looked_mono_ms: u64,
     stored: u64,
@@ -138,6 +138,19 @@ impl Promises {
         (self.stored, self.documents) = (u64::MAX, 0);
         (self.document, self.client) = (None, None);
         (self.has_lagged, self.has_stood, self.is_ahead) = (false, false, false);
+    }
+
+    /// A fault is set, or still is when a process begins.
+    pub fn set(&mut self, fault: &str) {
+        let is = |kind: &str| fault.contains(kind);
+        self.has_lagged |= is("lag");
+        self.has_stood |= is("lag") || is("mute_price");
+        self.is_ahead |= is("future_time");
+    }
+
+    /// A fault is set anew. A price that stands leaps to that of the moment, as one that lags.
+    pub fn set_again(&mut self, fault: &str) {
+        self.has_lagged |= fault.contains("mute_price");
     }
 
     /// After a step.

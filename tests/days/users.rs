@@ -199,7 +199,7 @@ impl Account {
         };
         let before = std::mem::replace(&mut self.judge.borrow_mut().may_have_account, true);
         let mut answer = self.ask("POST", target, &body);
-        if answer.status == 409 && before {
+        if before && answer.text().contains("email_taken") {
             answer = self.ask("POST", login.0, &body);
         }
         if [done, login.1].contains(&answer.status) {

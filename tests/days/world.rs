@@ -148,7 +148,7 @@ impl World {
         let store = Arc::clone(&node.api.state().store);
         node.warmers.stop();
         let until = self.clock.monotonic_ms() + STOP_MS;
-        self.stage.run_until(until, || {});
+        self.stage.run_until(until, || true);
         store.close();
         drop((node.api, node.lock, store));
         self.stage.kill();

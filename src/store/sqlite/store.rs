@@ -39,6 +39,9 @@ const READERS: usize = 2;
 const READS_WAITING_MAX: usize = 1_024;
 const WRITES_WAITING_MAX: usize = 1_024;
 
+/// SQLite's own limit on the pages of a file.
+const PAGES_MAX: u32 = 4_294_967_294;
+
 /// The engine on a file.
 pub(crate) struct Sqlite {
     writer: Batch<SqliteLedger>,
@@ -97,6 +100,15 @@ impl Sqlite {
         work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T> {
         self.submit(deadline_ms, move |ledger| ledger.work(work))
+    }
+
+    /// Refuses every further page of the file, as a full disk does, or gives it room again.
+    pub(crate) fn set_full(&self, is_full: bool) -> Result<()> {
+        self.work(WRITE_DEADLINE_MS, move |file| {
+            let pages = file.pragma_query_value(None, "page_count", |row| row.get(0))?;
+            let pages_max: u32 = if is_full { pages } else { PAGES_MAX };
+            Ok(file.pragma_update_and_check(None, "max_page_count", pages_max, |_| Ok(()))?)
+        })
     }
 
     pub(crate) fn submit<T: Send + 'static>(
