@@ -603,7 +603,7 @@ fn brotli_in(memory: &KeptMemory, body: &[u8], quality: i32) -> Vec<u8> {
 /// Compressors that are kept for the next document. Making one, which zeroes its tables, and
 /// freeing it, which wipes them, took more than half of the instructions of publishing a snapshot
 /// each second. For public documents alone, since they keep what they compressed. The bytes are
-/// those of [`brotli`] and [`gzip`].
+/// those of [`brotli()`] and [`gzip`].
 pub(crate) struct KeptCompressors {
     deflate: Compress,
     memory: KeptMemory,
