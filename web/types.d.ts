@@ -77,7 +77,7 @@ interface Page {
 }
 
 interface Session {
-  user: { id: number; email: string; name: string | null } | null;
+  user: { id: number; email?: string; name: string | null } | null;
   expires_at: string | null;
   registration: string;
   version: string | null;

@@ -17,9 +17,10 @@ use crate::auth::{
 };
 use crate::http::message::response::JSON;
 use crate::http::{Problem, Request, Response};
-use crate::store::{StoreError, User as SessionUser};
+use crate::store::{StoreError, User as StoredUser};
 use crate::views::account::{
-    AccountErased, ErasedRows, LoggedIn, LoginPages, Message, SessionState, User,
+    AccountErased, ErasedRows, LoggedIn, LoginPages, Message, SessionKey, SessionState,
+    SessionUser, User,
 };
 use crate::views::values;
 use crate::views::values::Instant;
@@ -63,13 +64,16 @@ pub(super) fn login(state: &State, call: &Call<'_>, reply: &mut Response<'_>) ->
 
 /// `POST /api/auth/logout`.
 pub(crate) fn logout(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
-    let everywhere = match call.request.body {
-        [] => false,
+    let (everywhere, keys) = match call.request.body {
+        [] => (false, false),
         _ => {
             let mut fields = Fields::of(call.request)?;
-            let everywhere = fields.flag("everywhere");
+            let (everywhere, keys) = (fields.flag("everywhere"), fields.flag("keys"));
+            if keys && !everywhere {
+                fields.fault("keys", "API keys end with `everywhere` alone.");
+            }
             fields.done()?;
-            everywhere
+            (everywhere, keys)
         }
     };
     // The account of a public demo is everybody's.
@@ -82,8 +86,16 @@ pub(crate) fn logout(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -
             (state.auth.logout(call.caller()), "Logged out; this token is refused from now on.")
         }
         true => (
-            state.auth.logout_everywhere(call.caller()),
-            "Logged out everywhere; every token of this account is refused from now on.",
+            state.auth.logout_everywhere(call.caller(), keys),
+            match keys {
+                false => {
+                    "Logged out everywhere; every token of this account is refused from now on."
+                }
+                true => {
+                    "Logged out everywhere; every token and every API key of this account is \
+                     refused from now on."
+                }
+            },
         ),
     };
     // The browser's cookie is deleted even if the logout could not be stored.
@@ -294,22 +306,32 @@ fn written(name: &str, value: &str, path: &str, life_s: i64, secure: bool) -> St
 
 /// `GET /api/auth/session`.
 pub(super) fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
-    let caller = caller(state, call)?;
+    let caller = match &call.caller {
+        Some(owner) => Some(owner.clone()),
+        None => caller(state, call)?,
+    };
+    let key = call.key();
     let user = match &caller {
         Some(caller) => user(state, caller)?,
         None => None,
     };
-    let shown = user.as_ref().map(|user| User {
+    let shown = user.as_ref().map(|user| SessionUser {
         id: user.id.0,
-        email: &user.email,
+        email: key.is_none().then_some(&*user.email),
         name: user.name.as_deref(),
     });
-    let expires = caller
-        .filter(|_| user.is_some())
-        .and_then(|caller| jiff::Timestamp::from_second(caller.expires_s).ok().map(Instant));
+    let expires_ms = match key {
+        Some(key) => key.expires_ms,
+        None => caller.map(|caller| caller.expires_s.saturating_mul(1_000)),
+    };
     let view = SessionState {
         user: shown,
-        expires_at: expires,
+        key: key.map(|key| SessionKey {
+            id: &key.id,
+            name: &key.name,
+            scopes: key.scopes.iter().collect(),
+        }),
+        expires_at: expires_ms.filter(|_| user.is_some()).map(Instant::of_ms),
         registration: if state.auth.is_registration_open() { "open" } else { "closed" },
         version: env!("CARGO_PKG_VERSION"),
         web: state.site.map(Site::version),
@@ -327,7 +349,7 @@ fn caller(state: &State, call: &Call<'_>) -> Result<Option<Caller>, Problem> {
     }
 }
 
-fn user(state: &State, caller: &Caller) -> Result<Option<SessionUser>, StoreError> {
+fn user(state: &State, caller: &Caller) -> Result<Option<StoredUser>, StoreError> {
     let found = state.store.user_by_id(caller.id)?;
     Ok(found.filter(|secrets| !secrets.disabled).map(|secrets| secrets.user))
 }

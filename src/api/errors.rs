@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use crate::api::portfolio::export;
-use crate::auth::{AccountError, CryptoError, Unidentified, Weakness};
+use crate::auth::{AccountError, CryptoError, KeyRefusal, NoKey, Unidentified, Weakness};
 use crate::base::Broker;
 use crate::base::limiter::TooEarly;
 use crate::brokers::{BrokerError, BrokerErrorKind as Kind, Readiness};
@@ -130,6 +130,51 @@ pub(super) fn unidentified(why: Unidentified) -> Problem {
         Unidentified::Unready => {
             store_unavailable().because("what is revoked could not be read from the store")
         }
+    }
+}
+
+/// The request's API key is not valid, or there is none where one must be.
+pub(super) fn no_key(why: NoKey) -> Problem {
+    match why {
+        NoKey::Refused(why) => key_refused(why),
+        NoKey::TooEarly(throttled) => {
+            let detail = "This API key has made too many requests; wait before the next.";
+            let wait = whole_seconds(Duration::from_millis(throttled.retry_after_ms));
+            Problem::new(429, "too_many_requests", detail).with("Retry-After", wait.to_string())
+        }
+        NoKey::SeveralLines => {
+            let detail = "Send one Authorization header.";
+            Problem::new(400, "malformed_request", detail)
+        }
+        NoKey::Unready => unidentified(Unidentified::Unready),
+    }
+}
+
+/// A request with an API key that is refused. RFC 6750 3.1 names the errors.
+pub(super) fn key_refused(why: KeyRefusal) -> Problem {
+    const INVALID: &str = "Bearer error=\"invalid_token\"";
+    match why {
+        KeyRefusal::Invalid => {
+            let detail = "The API key is not valid, or not any more.";
+            Problem::new(401, "key_invalid", detail).with("WWW-Authenticate", INVALID)
+        }
+        KeyRefusal::Expired => {
+            let detail = "The API key has expired.";
+            Problem::new(401, "key_expired", detail).with("WWW-Authenticate", INVALID)
+        }
+        KeyRefusal::Scope => {
+            Problem::new(403, "scope_missing", "The API key does not have the scope for this.")
+        }
+        KeyRefusal::Login => {
+            let detail = "This takes a login; no API key is accepted here.";
+            Problem::new(403, "login_required", detail)
+        }
+        KeyRefusal::Query => {
+            let detail = "An API key belongs into the header Authorization and never into an \
+                          address, which many programs write down. Revoke this one.";
+            Problem::new(400, "key_in_query", detail)
+        }
+        KeyRefusal::Rate => no_key(NoKey::TooEarly(TooEarly { retry_after_ms: 0 })),
     }
 }
 

@@ -13,15 +13,16 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::api::{Access, ROUTES, Route};
-use crate::base::{Broker, PositionKind, Source, Symbol};
+use crate::api::{Access, Keys, ROUTES, Route};
+use crate::base::{Broker, PositionKind, Scope, Source, Symbol};
 use crate::http::{Method, ProblemDocument};
 use crate::market::{Origin, Phase};
 use crate::ops::exit::VERSION;
 use crate::portfolio::PointSource;
 use crate::signals::Direction;
 use crate::views::account::{
-    AccountErased, BrokerAStatus, BrokerBStatus, LoggedIn, Message, SessionState,
+    AccountErased, ApiKeys, BrokerAStatus, BrokerBStatus, LoggedIn, Message, NewApiKey,
+    SessionState,
 };
 use crate::views::export::{Export, FoundEntries, JournalPage};
 use crate::views::health::{
@@ -170,17 +171,28 @@ fn is_shared(name: &str) -> bool {
 }
 
 fn described(route: &Route, operation: &Operation, parameters: &Map<String, Value>) -> Value {
-    let (access, security) = match route.access {
+    let (access, mut security) = match route.access {
         Access::Public => ("public", json!([])),
         Access::User => ("user", json!([{"bearer": []}, {"cookie": []}])),
         Access::Admin => ("admin", json!([])),
     };
+    let key = match route.keys {
+        Keys::With(scope) => scope.as_str(),
+        Keys::Any => "any",
+        Keys::Never => "never",
+    };
+    if let (Access::User, Keys::With(scope), Value::Array(ways)) =
+        (route.access, route.keys, &mut security)
+    {
+        ways.push(json!({"key": [scope]}));
+    }
     let mut described = json!({
         "operationId": operation.id,
         "tags": [operation.tag],
         "summary": route.doc,
         "description": operation.description,
         "x-access": access,
+        "x-key": key,
         "security": security,
     });
     if !operation.parameters.is_empty() {
@@ -424,6 +436,8 @@ fn of_views() -> Map<String, Value> {
         ProblemDocument<'_>,
         LoggedIn<'_>,
         SessionState<'_>,
+        ApiKeys<'_>,
+        NewApiKey<'_>,
         Message,
         AccountErased,
         BrokerAStatus,
@@ -614,6 +628,7 @@ named! {
     Phase = "Phase",
     Direction = "Direction",
     Delay = "Delay",
+    Scope = "Scope",
     WarmerState = "WarmerState",
 }
 

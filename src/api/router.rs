@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
 
+use crate::api::body::Decoded;
 use crate::api::errors;
 use crate::api::pages::Place;
 use crate::api::routes::{ROUTES, Route};
 use crate::api::state::{Access, Call, Handled, State};
-use crate::auth::Caller;
+use crate::auth::{ApiKey, Caller, KeyRefusal, PREFIX, holds_key, number};
 use crate::http::{Due, Group, Method, Problem, Request, Response, Serve};
 use crate::rt::News;
 
@@ -39,6 +40,10 @@ impl Api {
     }
 
     fn dispatch(&self, request: &Request<'_>, reply: &mut Response<'_>) -> Handled {
+        if request.query().is_some_and(has_key) {
+            self.state.auth.refuse_key(KeyRefusal::Query);
+            return Err(errors::key_refused(KeyRefusal::Query));
+        }
         let method = request.method();
         let (sent, mut normal) = (request.path(), None);
         let mut place = found(method, sent);
@@ -50,11 +55,14 @@ impl Api {
         let path = normal.as_deref().unwrap_or(sent);
         match place {
             Found::Route(number, path_id) => {
-                let Route { access, method, .. } = ROUTES[number];
+                reply.is_of_kind(number + 1);
+                let route = &ROUTES[number];
+                let caller = self.admitted(route, request)?;
+                let Route { access, method, .. } = *route;
                 if access == Access::Public && method == Method::Get && path_id.is_none() {
                     request.name_route(number);
                 }
-                self.run(number, path_id, request, reply)
+                self.run(number, path_id, caller, request, reply)
             }
             Found::Path if method == Method::Options => {
                 self.options(&allowed_methods(path), request, reply)
@@ -73,7 +81,10 @@ impl Api {
         reply.is_of_kind(PAGE_KIND);
         match request.method() {
             Method::Options => self.options(place.allowed_methods(), request, reply),
-            _ => place.serve(&self.state, request, reply),
+            _ => {
+                self.state.auth.by_key(request).map_err(errors::no_key)?;
+                place.serve(&self.state, request, reply)
+            }
         }
     }
 
@@ -82,15 +93,11 @@ impl Api {
         &self,
         number: usize,
         path_id: Option<i64>,
+        caller: Option<Caller>,
         request: &Request<'_>,
         reply: &mut Response<'_>,
     ) -> Handled {
         let route = &ROUTES[number];
-        reply.is_of_kind(number + 1);
-        let caller = match route.access {
-            Access::User => Some(self.identified(request)?),
-            _ => None,
-        };
         if route.method != Method::Get {
             if self.state.is_read_only && !only_reads(route) {
                 let here = |other: &&Route| other.path == route.path && only_reads(other);
@@ -121,14 +128,35 @@ impl Api {
         }
     }
 
-    /// The caller of a route that needs one.
-    fn identified(&self, request: &Request<'_>) -> Result<Caller, Problem> {
+    /// The caller of a route that needs one, and the owner of an API key on every route.
+    fn admitted(&self, route: &Route, request: &Request<'_>) -> Result<Option<Caller>, Problem> {
+        if let Some(key) = self.state.auth.by_key(request).map_err(errors::no_key)? {
+            self.expect_scope(route, &key)?;
+            return Ok(Some(Caller::by_key(key)));
+        }
+        if route.access != Access::User {
+            return Ok(None);
+        }
         let caller = self.state.auth.identify(request).map_err(errors::unidentified)?;
         if caller.by_cookie && !self.state.cors.load().trusts(request) {
             let detail = "A request by cookie must come from a page of this site.";
             return Err(Problem::new(403, "cross_site_request", detail));
         }
-        Ok(caller)
+        Ok(Some(caller))
+    }
+
+    fn expect_scope(&self, route: &Route, key: &ApiKey) -> Result<(), Problem> {
+        let refused = |why| {
+            self.state.auth.refuse_key(why);
+            errors::key_refused(why)
+        };
+        route.keys.admits(key).map_err(|lacking| match lacking {
+            Some(scope) => {
+                let challenge = format!("Bearer error=\"insufficient_scope\", scope=\"{scope}\"");
+                refused(KeyRefusal::Scope).with("WWW-Authenticate", challenge)
+            }
+            None => refused(KeyRefusal::Login),
+        })
     }
 
     /// Answers OPTIONS, including CORS preflights. Never identifies the caller.
@@ -163,13 +191,26 @@ impl Serve for Api {
     #[inline]
     fn serve<'a>(&'a self, request: &Request<'_>, reply: &mut Response<'a>) {
         let handled = match request.known_route() {
-            Some(number) => self.run(number, None, request, reply),
+            // Nobody's, and without an API key: such a head is never known.
+            Some(number) => {
+                reply.is_of_kind(number + 1);
+                self.run(number, None, None, request, reply)
+            }
             None => self.dispatch(request, reply),
         };
         if let Err(problem) = handled {
             self.refuse(&problem, request, reply);
         }
     }
+}
+
+/// Whether a value in the query has an API key's form, percent-encoded or not. A key has two
+/// underscores, and symbols have none, so most queries are not decoded.
+fn has_key(query: &[u8]) -> bool {
+    let may_be = memchr::memchr(b'_', query).is_some()
+        || memchr::memchr_iter(b'%', query)
+            .any(|at| matches!(query.get(at + 1..at + 3), Some([b'5', b'f' | b'F'])));
+    may_be && holds_key(&Decoded(query).map(Result::unwrap_or_default).collect::<Vec<u8>>())
 }
 
 /// The path for the log; `normal` is its normal form, if that differs. Anything after a path to
@@ -180,6 +221,10 @@ pub(super) fn shown(path: &[u8], normal: Option<&[u8]>) -> String {
         if memchr::memmem::find(&lower, b"return").is_some() {
             return format!("/return... ({} bytes)", path.len());
         }
+    }
+    // An API key that somebody has put there.
+    if memchr::memmem::find(normal.unwrap_or(path), PREFIX).is_some() {
+        return format!("/... ({} bytes)", path.len());
     }
     match path.split_at_checked(LOGGED_PATH_BYTES_MAX) {
         Some((start, rest)) if !rest.is_empty() => {
@@ -217,11 +262,14 @@ struct Pattern {
     before: &'static [u8],
     /// The part after `{id}`; `None` if the path has none.
     after: Option<&'static [u8]>,
+    /// `{id}` is the id of an API key, a number in base62.
+    is_key: bool,
 }
 
 /// The patterns of [`ROUTES`], in the same order.
 const PATTERNS: [Pattern; ROUTES.len()] = {
-    let mut patterns = [const { Pattern { before: b"", after: None } }; ROUTES.len()];
+    let mut patterns =
+        [const { Pattern { before: b"", after: None, is_key: false } }; ROUTES.len()];
     let mut number = 0;
     while number < patterns.len() {
         patterns[number] = Pattern::of(ROUTES[number].path.as_bytes());
@@ -236,17 +284,24 @@ impl Pattern {
         while at < path.len() {
             let (before, rest) = path.split_at(at);
             if let [b'{', b'i', b'd', b'}', after @ ..] = rest {
-                return Self { before, after: Some(after) };
+                return Self {
+                    before,
+                    after: Some(after),
+                    is_key: matches!(before, b"/api/keys/"),
+                };
             }
             at += 1;
         }
-        Self { before: path, after: None }
+        Self { before: path, after: None, is_key: false }
     }
 
     /// Whether `path` matches. The inner value is the number at `{id}`, if there is one.
     fn matched(&self, path: &[u8]) -> Option<Option<i64>> {
         let Some(after) = self.after else { return (self.before == path).then_some(None) };
         let digits = path.strip_prefix(self.before)?.strip_suffix(after)?;
+        if self.is_key {
+            return number(digits).map(|id| Some(id.cast_signed()));
+        }
         // Ids are written without sign and leading zero.
         let plain = digits.first()?.is_ascii_digit() && *digits.first()? != b'0';
         let id = std::str::from_utf8(digits).ok().filter(|_| plain)?.parse().ok()?;

@@ -3,19 +3,24 @@
 //! Constant data. Tests compare the documents, OPTIONS and the OpenAPI description with it.
 
 use crate::api::state::Access::{Admin, Public, User};
-use crate::api::state::{Access, Handler};
+use crate::api::state::Keys::{Any, Never, With};
+use crate::api::state::{Access, Handler, Keys};
 use crate::api::{
-    account, activation, candles, journal, openapi, portfolio, quotes, signals, state, stream,
+    account, activation, candles, journal, keys, openapi, portfolio, quotes, signals, state, stream,
 };
+use crate::base::Scope::{JournalRead, JournalWrite, MarketRead, PortfolioRead, SignalsRead};
 use crate::http::Method;
 use crate::http::Method::{Delete, Get, Post, Put};
 
 /// One route.
 pub struct Route {
     pub method: Method,
-    /// `{id}` as a whole segment stands for a positive number.
+    /// `{id}` as a whole segment stands for a positive number, or for the id of an API key.
     pub path: &'static str,
+    /// Whose data it reaches: everybody's, the caller's own, or the server's.
     pub access: Access,
+    /// The API keys that it takes.
+    pub keys: Keys,
     pub run: Handler,
     /// Its purpose, in one line.
     pub doc: &'static str,
@@ -24,78 +29,85 @@ pub struct Route {
 const fn route(
     (method, path): (Method, &'static str),
     access: Access,
+    keys: Keys,
     run: Handler,
     doc: &'static str,
 ) -> Route {
-    Route { method, path, access, run, doc }
+    Route { method, path, access, keys, run, doc }
 }
 
 /// Every route, the most used first, because they are searched in this order. A GET route also
 /// answers HEAD.
 #[rustfmt::skip]
 pub const ROUTES: &[Route] = &[
-    route((Get, "/api/index/snapshot"), Public, quotes::read_snapshot,
+    route((Get, "/api/index/snapshot"), Public, With(MarketRead), quotes::read_snapshot,
         "Indices, sectors, signals and the market's phase"),
-    route((Get, "/api/index/stream"), Public, stream::read,
+    route((Get, "/api/index/stream"), Public, With(MarketRead), stream::read,
         "The snapshot as server-sent events, again after each change"),
-    route((Get, "/api/portfolio/live-prices"), Public, quotes::read,
+    route((Get, "/api/portfolio/live-prices"), Public, With(MarketRead), quotes::read,
         "Quotes of up to 50 symbols"),
-    route((Post, "/api/portfolio/sync"), User, portfolio::broker_a,
+    route((Post, "/api/portfolio/sync"), User, Never, portfolio::broker_a,
         "Replaces the stored holdings and positions of broker A"),
-    route((Post, "/api/portfolio/brokerb-sync"), User, portfolio::broker_b,
+    route((Post, "/api/portfolio/brokerb-sync"), User, Never, portfolio::broker_b,
         "Replaces the stored holdings and positions of broker B"),
-    route((Get, "/api/portfolio/holdings"), User, portfolio::holdings,
+    route((Get, "/api/portfolio/holdings"), User, With(PortfolioRead), portfolio::holdings,
         "Holdings of the last sync with their values"),
-    route((Get, "/api/portfolio/positions"), User, portfolio::positions,
+    route((Get, "/api/portfolio/positions"), User, With(PortfolioRead), portfolio::positions,
         "Positions of the last sync"),
-    route((Get, "/api/portfolio/pnl"), User, portfolio::pnl,
+    route((Get, "/api/portfolio/pnl"), User, With(PortfolioRead), portfolio::pnl,
         "Profit and loss, with its trend of up to a year"),
-    route((Delete, "/api/portfolio/data"), User, portfolio::delete,
+    route((Delete, "/api/portfolio/data"), User, Never, portfolio::delete,
         "Deletes holdings, positions and trend; the journal stays"),
-    route((Get, "/api/portfolio/export"), User, portfolio::export,
+    route((Get, "/api/portfolio/export"), User, Never, portfolio::export,
         "Everything stored for the user, as one document"),
-    route((Get, "/api/signals"), Public, signals::list,
+    route((Get, "/api/signals"), Public, With(SignalsRead), signals::list,
         "Signals of the last published date, all or filtered"),
-    route((Get, "/api/signals/record"), Public, signals::record,
+    route((Get, "/api/signals/record"), Public, With(SignalsRead), signals::record,
         "Outcomes of all published signals"),
-    route((Get, "/api/market/candles"), Public, candles::read,
+    route((Get, "/api/market/candles"), Public, With(MarketRead), candles::read,
         "The newest daily candles of a symbol"),
-    route((Get, "/api/market/search"), Public, quotes::read_search,
+    route((Get, "/api/market/search"), Public, With(MarketRead), quotes::read_search,
         "Instruments by ticker, name or ISIN"),
-    route((Get, "/api/health"), Public, state::read,
+    route((Get, "/api/health"), Public, Any, state::read,
         "State of feeds, caches and warmers"),
-    route((Get, "/api/openapi.json"), Public, openapi::read,
+    route((Get, "/api/openapi.json"), Public, Any, openapi::read,
         "This description of the API"),
-    route((Get, "/brokera/status"), Public, activation::broker_a_status,
+    route((Get, "/brokera/status"), Public, Any, activation::broker_a_status,
         "State of the server's shared broker A token"),
-    route((Get, "/brokerb/status"), Public, activation::broker_b_status,
+    route((Get, "/brokerb/status"), Public, Any, activation::broker_b_status,
         "State of the server's shared broker B session"),
-    route((Post, "/brokera/activate"), Admin, activation::broker_a,
+    route((Post, "/brokera/activate"), Admin, Never, activation::broker_a,
         "Exchanges a login's request_token for the shared broker A token"),
-    route((Post, "/brokerb/activate"), Admin, activation::broker_b,
+    route((Post, "/brokerb/activate"), Admin, Never, activation::broker_b,
         "Exchanges a login's api_session for the shared broker B session"),
-    route((Get, "/api/journal"), User, journal::list,
+    route((Get, "/api/journal"), User, With(JournalRead), journal::list,
         "A page of the journal, newest entries first"),
-    route((Post, "/api/journal"), User, journal::add,
+    route((Post, "/api/journal"), User, With(JournalWrite), journal::add,
         "Adds an entry to the journal"),
-    route((Get, "/api/journal/search"), User, journal::search,
+    route((Get, "/api/journal/search"), User, With(JournalRead), journal::search,
         "Entries that fit filters, and what their closed pairs came to"),
-    route((Get, "/api/journal/{id}"), User, journal::show,
+    route((Get, "/api/journal/{id}"), User, With(JournalRead), journal::show,
         "One entry of the journal"),
-    route((Put, "/api/journal/{id}"), User, journal::replace,
+    route((Put, "/api/journal/{id}"), User, With(JournalWrite), journal::replace,
         "Replaces an entry of the journal"),
-    route((Delete, "/api/journal/{id}"), User, journal::delete,
+    route((Delete, "/api/journal/{id}"), User, With(JournalWrite), journal::delete,
         "Deletes an entry of the journal"),
-    route((Post, "/api/auth/register"), Public, account::register,
+    route((Post, "/api/auth/register"), Public, Never, account::register,
         "Creates an account and logs it in"),
-    route((Post, "/api/auth/login"), Public, account::login,
+    route((Post, "/api/auth/login"), Public, Never, account::login,
         "Gives an access token for an e-mail and password"),
-    route((Get, "/api/auth/session"), Public, account::read,
+    route((Get, "/api/auth/session"), Public, Any, account::read,
         "Who is logged in, and until when"),
-    route((Post, "/api/auth/logout"), User, account::logout,
+    route((Post, "/api/auth/logout"), User, Never, account::logout,
         "Revokes the access token of the request"),
-    route((Post, "/api/auth/password"), User, account::password,
+    route((Post, "/api/auth/password"), User, Never, account::password,
         "Changes the password and revokes every older token"),
-    route((Delete, "/api/auth/account"), User, account::erase,
+    route((Get, "/api/keys"), User, Never, keys::list,
+        "The account's API keys"),
+    route((Post, "/api/keys"), User, Never, keys::make,
+        "Makes an API key and shows it once"),
+    route((Delete, "/api/keys/{id}"), User, Never, keys::revoke,
+        "Revokes an API key"),
+    route((Delete, "/api/auth/account"), User, Never, account::erase,
         "Erases the account and everything stored for it"),
 ];

@@ -15,8 +15,8 @@ use crate::api::portfolio::PortfolioState;
 use crate::api::router::CorsInForce;
 use crate::api::stream::EventStreams;
 use crate::auth::throttle::{Key, Throttle};
-use crate::auth::{Auth, Caller};
-use crate::base::{Clock, MarketDay};
+use crate::auth::{ApiKey, Auth, Caller};
+use crate::base::{Clock, MarketDay, Scope};
 use crate::brokers::{BrokerA, BrokerB, SharedToken};
 use crate::cache::{L1, Pending};
 use crate::http::document::variants::etag;
@@ -110,7 +110,7 @@ impl State {
 /// A request with the router's findings about it.
 pub struct Call<'a> {
     pub request: &'a Request<'a>,
-    /// The caller; present for every route with [`Access::User`].
+    /// The caller; present for every route with [`Access::User`], and with an API key.
     pub(super) caller: Option<Caller>,
     /// The number in the path, if the route has one.
     pub path_id: Option<i64>,
@@ -125,6 +125,11 @@ impl Call<'_> {
     /// The caller.
     pub(crate) fn caller(&self) -> &Caller {
         self.caller.as_ref().expect("the route's access is User, so the dispatch identified one")
+    }
+
+    /// The API key that came with the request.
+    pub(super) fn key(&self) -> Option<&Arc<ApiKey>> {
+        self.caller.as_ref()?.key.as_ref()
     }
 }
 
@@ -142,6 +147,29 @@ pub enum Access {
     User,
     /// The operator, by a secret in the body or by calling from this machine.
     Admin,
+}
+
+/// The API keys with which a route may be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keys {
+    /// Those with the scope.
+    With(Scope),
+    /// Any good one.
+    Any,
+    /// None: the route takes a login, or the administrator.
+    Never,
+}
+
+impl Keys {
+    /// Whether a good key may use the route, and the scope that it lacks otherwise.
+    pub(super) fn admits(self, key: &ApiKey) -> Result<(), Option<Scope>> {
+        match self {
+            Self::Any => Ok(()),
+            Self::With(scope) if key.scopes.has(scope) => Ok(()),
+            Self::With(scope) => Err(Some(scope)),
+            Self::Never => Err(None),
+        }
+    }
 }
 
 // ---- Replies

@@ -15,8 +15,9 @@ use parking_lot::Mutex;
 use crate::api::body::{once, values};
 use crate::api::quotes::{Fetchable, name, symbols, wait_ms};
 use crate::api::state::{Call, Handled, State};
-use crate::base::Symbol;
+use crate::auth::ApiKey;
 use crate::base::limiter::{network, site};
+use crate::base::{Clock, Symbol};
 use crate::cache::Hit;
 use crate::http::document::published::{CodedFrame, event};
 use crate::http::document::variants::{Coding, ETAG_HASH_BYTES, stream_coding};
@@ -115,6 +116,7 @@ pub(super) fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> 
         coding,
         seen_tag: last_event(request),
         seen_number: None,
+        key: call.key().map(|key| (Arc::clone(key), state.clock.clone())),
     };
     let places = if symbols.is_some() { QUOTE_STREAM_PLACES } else { 1 };
     let choices_max = reply.settings.stream_choices_max;
@@ -123,7 +125,7 @@ pub(super) fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> 
     let asker = Asker {
         client: address.map(network),
         site: address.filter(is_limited).map(site),
-        is_user: symbols.is_some() && state.auth.recognises(request),
+        is_user: symbols.is_some() && (call.key().is_some() || state.auth.recognises(request)),
     };
     let wanted = WantedStream { coding, address, places, opening: &streams.opening };
     let opened = reply.stream(wanted, || match symbols {
@@ -164,9 +166,15 @@ struct SnapshotFrames {
     /// The tag that the client has.
     seen_tag: Option<Tag>,
     seen_number: Option<u64>,
+    /// The API key with which the stream was opened; it ends with the key.
+    key: Option<(Arc<ApiKey>, Clock)>,
 }
 
 impl Frames for SnapshotFrames {
+    fn has_ended(&self) -> Option<bool> {
+        self.key.as_ref().map(|(key, clock)| key.has_ended(clock.now_ms()))
+    }
+
     fn newest(&mut self) -> Option<Taken> {
         let current = self.streams.snapshot.load();
         let current = current.as_deref()?;
@@ -201,6 +209,10 @@ struct QuoteFrames {
 impl Frames for QuoteFrames {
     fn group(&self) -> Group {
         self.member.choice().group
+    }
+
+    fn has_ended(&self) -> Option<bool> {
+        self.snapshot.has_ended()
     }
 
     fn newest(&mut self) -> Option<Taken> {

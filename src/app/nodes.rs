@@ -92,7 +92,7 @@ fn share(
         clock: state.clock.clone(),
     })?;
     let limits: Arc<dyn SharedCounts> = Arc::new(SharedLimits::new(&server, &installation));
-    state.auth.join(&limits);
+    state.auth.join(&limits, &state.portfolio.lane);
     state.portfolio.attempts.join("sync", &limits);
     state.broker_a.join(&limits);
     state.broker_b.join(&limits);

@@ -190,20 +190,23 @@ impl Auth {
         Ok(())
     }
 
-    /// Revokes all tokens of the caller's account.
+    /// Revokes all tokens of the caller's account, and with `keys` all API keys.
     ///
     /// # Errors
     /// [`StoreError`]: the caller's own token is then revoked until the service restarts. If it is
     /// not known whether the others are, they are refused as well.
-    pub(crate) fn logout_everywhere(&self, caller: &Caller) -> Result<(), StoreError> {
+    pub(crate) fn logout_everywhere(&self, caller: &Caller, keys: bool) -> Result<(), StoreError> {
         self.revoke_in_memory(caller);
-        let ended = self.store.end_tokens(caller.id);
+        let ended = self.store.end_tokens(caller.id, keys);
         if let Err(StoreError::Late) = &ended {
             let now_ms = self.clock.monotonic_ms();
             self.revoked.mark_uncertain(caller.id, caller.epoch, now_ms);
         }
         let epoch = ended?.ok_or(StoreError::NoSuchUser)?;
         self.revoked.seen(caller.id, epoch);
+        if keys {
+            self.refresh_keys(caller.id)?;
+        }
         self.changed();
         Ok(())
     }
@@ -262,6 +265,7 @@ impl Auth {
         }
         let erased = erased?;
         self.revoked.erased(id);
+        self.api_keys.forget(id);
         self.changed();
         self.known_networks.forget(&secrets.user.email);
         Ok(erased)
@@ -276,7 +280,7 @@ impl Auth {
 
     /// Checks the password of an authenticated caller and returns their account. Such attempts are
     /// counted by user, so that clients without a token cannot use them up.
-    fn verify_caller(
+    pub(super) fn verify_caller(
         &self,
         caller: &Caller,
         password: SecretString,

@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
+use crate::auth::api_keys::{ApiKey, ApiKeys, KeyCounts, KeyRefusal};
 use crate::auth::keys::{AuthSettings, Key, KeyError, KeyFile, Keys, Registration};
 use crate::auth::known_networks::{FORGOTTEN_MS, KnownNetworks};
 use crate::auth::passwords::Passwords;
@@ -28,8 +29,10 @@ use crate::http::Request;
 use crate::ops::Counter;
 use crate::rt::Lane;
 use crate::rt::threads::Stoppable;
-use crate::store::{AccountId, Changes, Continuity, LastRead, Store, StoreError, backups};
-use crate::store::{CHANGES_KEPT, CHANGES_PAGE};
+use crate::store::{
+    AccountId, CHANGES_KEPT, CHANGES_PAGE, Change, Changes, Continuity, KeysRead, LastRead, Store,
+    StoreError, backups,
+};
 use crate::views::health::KeyState;
 
 /// The cookie that may carry a token. A login sets it if the client asks for it.
@@ -47,9 +50,12 @@ const EARLIER_MAX: usize = 4;
 const LOAD_INTERVAL_MS: u64 = 1_000;
 
 /// The user of a request, as identified by its token.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Caller {
     pub id: AccountId,
+    /// The API key, where the request has one instead of a token. The fields of a token are then
+    /// empty; no route that needs them takes a key.
+    pub key: Option<Arc<ApiKey>>,
     /// The token's `jti`.
     pub token_id: String,
     /// When the token expires, Unix seconds.
@@ -59,6 +65,14 @@ pub(crate) struct Caller {
     /// Whether the token came in the cookie, so that another site's page may have caused the
     /// request.
     pub by_cookie: bool,
+}
+
+impl Caller {
+    /// The owner of a key.
+    pub(crate) fn by_key(key: Arc<ApiKey>) -> Self {
+        let (token_id, expires_s, epoch) = (String::new(), 0, 0);
+        Self { id: key.user, key: Some(key), token_id, expires_s, epoch, by_cookie: false }
+    }
 }
 
 /// Why a request has no caller.
@@ -91,6 +105,7 @@ pub(crate) struct PreparedAuth {
     registration: Registration,
     logins_per_minute: u32,
     registrations_per_minute: u32,
+    key_requests_per_minute: u32,
 }
 
 /// Accounts, tokens, passwords and their limits.
@@ -118,6 +133,7 @@ pub struct Auth {
     pub(super) known_networks: KnownNetworks,
     pub(super) registration: Mutex<Registration>,
     pub(super) revoked: Revocations,
+    pub(super) api_keys: ApiKeys,
     pub(super) followed: Followed,
     next_load_mono_ms: AtomicU64,
     pub(super) next_forget_mono_ms: AtomicU64,
@@ -172,6 +188,7 @@ impl Auth {
             known_networks,
             registration: Mutex::new(settings.registration),
             revoked: Revocations::default(),
+            api_keys: ApiKeys::new(settings.key_requests_per_minute),
             followed: Followed::since_last_run(state_dir),
             next_load_mono_ms: AtomicU64::new(0),
             next_forget_mono_ms: AtomicU64::new(0),
@@ -214,6 +231,7 @@ impl Auth {
             registration: settings.registration,
             logins_per_minute: settings.login_attempts_per_minute,
             registrations_per_minute: settings.registration_attempts_per_minute,
+            key_requests_per_minute: settings.key_requests_per_minute,
         })
     }
 
@@ -241,12 +259,15 @@ impl Auth {
         *self.registration.lock() = prepared.registration;
         self.throttle.set_rate(prepared.logins_per_minute);
         self.registrations.set_rate(prepared.registrations_per_minute);
+        self.api_keys.set_rate(prepared.key_requests_per_minute);
     }
 
-    /// From now on counts attempts together with the other nodes.
-    pub(crate) fn join(&self, counts: &Arc<dyn SharedCounts>) {
+    /// From now on counts attempts together with the other nodes, and requests with a key on
+    /// `lane`.
+    pub(crate) fn join(&self, counts: &Arc<dyn SharedCounts>, lane: &Arc<Lane>) {
         self.throttle.join("login", counts);
         self.registrations.join("register", counts);
+        self.api_keys.join(counts, lane);
     }
 
     /// The hashing lane, for its counters.
@@ -263,6 +284,16 @@ impl Auth {
             registrations_throttled: self.registrations.refused(),
             strangers_refused: self.passwords.strangers_refused(),
         }
+    }
+
+    /// Keys in memory, and requests with one.
+    pub(crate) fn key_counts(&self) -> KeyCounts {
+        self.api_keys.counts()
+    }
+
+    /// Counts a request with an API key that the router refuses.
+    pub(crate) fn refuse_key(&self, why: KeyRefusal) {
+        self.api_keys.refuse(why);
     }
 
     /// Identifies the caller. Normally reads only memory. Parks at the first request after a
@@ -331,6 +362,7 @@ impl Auth {
         }
         Ok(Caller {
             id: token.id,
+            key: None,
             token_id: tokens::spelled(token.token_id),
             expires_s: token.expires_s,
             epoch: token.epoch,
@@ -347,7 +379,7 @@ impl Auth {
     }
 
     /// Whether it is time to read the store again; true for one caller at a time.
-    fn may_read(&self) -> bool {
+    pub(super) fn may_read(&self) -> bool {
         let now_ms = self.clock.monotonic_ms();
         let next = self.next_load_mono_ms.load(Ordering::Relaxed);
         now_ms >= next
@@ -405,7 +437,7 @@ fn is_of_another_scheme(header: &[u8]) -> bool {
     scheme.is_some_and(|scheme| !scheme.eq_ignore_ascii_case(b"Bearer"))
 }
 
-fn bearer(header: &[u8]) -> Option<&[u8]> {
+pub(super) fn bearer(header: &[u8]) -> Option<&[u8]> {
     const SCHEME: &[u8] = b"Bearer ";
     let (scheme, token) = header.split_at_checked(SCHEME.len())?;
     scheme.eq_ignore_ascii_case(SCHEME).then(|| token.trim_ascii())
@@ -460,6 +492,8 @@ pub(super) struct Followed {
     /// Set on one node of several.
     bell: OnceLock<ChangesBell>,
     is_failing: AtomicBool,
+    /// Whether everything was ever loaded.
+    is_loaded: AtomicBool,
 }
 
 impl Followed {
@@ -468,6 +502,11 @@ impl Followed {
         let bytes = backups::read_small_file(&state_dir.join(MARK_FILE)).ok().flatten();
         let kept = bytes.and_then(|bytes| sonic_rs::from_slice(&bytes).ok());
         Self { kept: Mutex::new(kept), ..Self::default() }
+    }
+
+    /// Whether accounts, tokens and keys were ever loaded.
+    pub(super) fn is_loaded(&self) -> bool {
+        self.is_loaded.load(Ordering::Acquire)
     }
 }
 
@@ -577,6 +616,7 @@ impl Auth {
     /// Called after everything was loaded.
     pub(super) fn loaded(&self, began_mono_ms: u64) {
         self.followed.read_mono_ms.fetch_max(began_mono_ms, Ordering::SeqCst);
+        self.followed.is_loaded.store(true, Ordering::Release);
     }
 
     /// Applies the changes that operators' commands made, in a service that has the database to
@@ -616,7 +656,7 @@ impl Auth {
                 break;
             }
             match page.continuity(after) {
-                Continuity::Follows if self.apply(after, &page) => {}
+                Continuity::Follows if self.apply(after, &page)? => {}
                 Continuity::WentBack => {
                     self.went_back(&page, after)?;
                     self.load_all()?;
@@ -636,18 +676,37 @@ impl Auth {
         Ok(noticed)
     }
 
-    /// Applies a page. False if it contains a change that this program does not know.
-    fn apply(&self, after: LastRead, page: &Changes) -> bool {
+    /// Applies a page, with the API keys of the accounts that have changed. False if it contains a
+    /// change that this program does not know.
+    fn apply(&self, after: LastRead, page: &Changes) -> Result<bool, StoreError> {
+        let mut accounts: Vec<AccountId> = page.rows.iter().filter_map(changed_account).collect();
+        accounts.sort_unstable();
+        accounts.dedup();
+        let mut keys = KeysRead::default();
+        if !accounts.is_empty() {
+            keys = self.store.keys_of(accounts.clone())?;
+            let is_of_before = keys.number < page.last(after).number;
+            if is_of_before || keys.incarnation != page.incarnation {
+                let why = "the database answered from before a change that it had told";
+                return Err(StoreError::Unavailable(why.to_owned()));
+            }
+        }
         let mut read = self.followed.read.lock();
         if *read != after {
             // Another reader was faster. The next page has the rest.
-            return true;
+            return Ok(true);
         }
         if !page.rows.iter().all(|(_, change)| self.revoked.apply(change)) {
-            return false;
+            return Ok(false);
+        }
+        self.api_keys.load(Some(&accounts), keys.number, &keys.keys);
+        for (_, change) in &page.rows {
+            if let Change::Erased { id } = change {
+                self.api_keys.forget(*id);
+            }
         }
         *read = page.last(after);
-        true
+        Ok(true)
     }
 
     /// Gives a database that has gone back a new incarnation, unless another node was faster.
@@ -789,9 +848,10 @@ impl Auth {
         }
     }
 
-    /// Writes the networks from which accounts were used, and loads those that other nodes have
-    /// written. Blocks; for a lane.
+    /// Writes when API keys were last used and the networks from which accounts were used, and
+    /// loads those networks that other nodes have written. Blocks; for a lane.
     pub(crate) fn keep_networks(&self) {
+        self.keep_key_uses();
         let waiting = self.known_networks.take_waiting();
         let mut is_due = self.is_shared()
             && self.clock.monotonic_ms() >= self.next_networks_mono_ms.load(Ordering::Relaxed);
@@ -897,6 +957,10 @@ impl Auth {
                 true => self.revoked.replace(&stored),
                 false => self.revoked.load(&stored),
             }
+            if is_new {
+                self.api_keys.clear();
+            }
+            self.api_keys.load(None, stored.read.number, &stored.keys);
             *read = stored.read;
             if is_new {
                 *self.incarnation.lock() = Some(stored.incarnation);
@@ -907,6 +971,13 @@ impl Auth {
         let (users, changed, tokens) = self.revoked.sizes();
         tracing::info!(users, changed, tokens, "accounts and revocations loaded");
         Ok(is_new && known.is_some())
+    }
+}
+
+fn changed_account((_, change): &(i64, Change)) -> Option<AccountId> {
+    match change {
+        Change::Account { id, .. } => Some(*id),
+        _ => None,
     }
 }
 

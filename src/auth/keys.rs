@@ -218,6 +218,9 @@ settings! {
         pub login_attempts_per_minute: u32 = 10,
         /// Limit by client network; 0 is no limit.
         pub registration_attempts_per_minute: u32 = 10,
+        /// Limit of requests by API key, of all nodes together; 0 is no limit. Ten a second: a
+        /// dozen widgets that poll, not a program that runs wild.
+        pub key_requests_per_minute: u32 = 600,
         /// Memory of one password hash. The default is OWASP's minimum for two passes.
         pub argon2_memory_kib: u32 = 19_456,
         pub argon2_passes: u32 = 2,

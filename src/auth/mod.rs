@@ -7,6 +7,7 @@
 //! must not make a revoked token valid again.
 
 mod accounts;
+mod api_keys;
 mod identity;
 pub mod keys;
 pub(crate) mod known_networks;
@@ -19,6 +20,9 @@ pub use accounts::Session;
 pub(crate) use accounts::{
     AccountError, EMAIL_BYTES_MAX, NAME_CHARS_MAX, PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN,
     normalised, refuse_weak,
+};
+pub(crate) use api_keys::{
+    ApiKey, KeyCounts, KeyRefusal, NewKey, NoKey, PREFIX, holds_key, id_text, number,
 };
 pub(crate) use identity::{
     Auth, AuthError, COOKIE, Caller, ChangesBell, ChangesParts, ChangesReading, EARLIER_COOKIE,

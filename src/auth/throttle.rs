@@ -115,7 +115,8 @@ impl Throttle {
     }
 }
 
-fn rate(per_minute: u32) -> Option<Rate> {
+/// A minute's attempts at once, then one each interval; `None` for 0, no limit.
+pub(super) fn rate(per_minute: u32) -> Option<Rate> {
     let attempts = u64::from(per_minute);
     (attempts > 0).then(|| Rate::new(MINUTE_MS.div_ceil(attempts), attempts))
 }

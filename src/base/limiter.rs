@@ -47,6 +47,20 @@ impl Rate {
         full_at_ms.saturating_sub(now_ms).saturating_sub(self.tolerance_ms)
     }
 
+    /// Counts one call in the bucket that will be full at `full_at_ms`. A refused call is not
+    /// counted and writes nothing.
+    ///
+    /// # Errors
+    /// [`TooEarly`].
+    pub(crate) fn admit(self, full_at_ms: &AtomicU64, now_ms: u64) -> Result<(), TooEarly> {
+        let updated = full_at_ms.fetch_update(Ordering::AcqRel, Ordering::Acquire, |full_at_ms| {
+            let admitted = self.wait_ms(full_at_ms, now_ms) == 0;
+            admitted.then(|| self.full_at_after_call_ms(full_at_ms, now_ms))
+        });
+        let refusal = |full_at_ms| TooEarly { retry_after_ms: self.wait_ms(full_at_ms, now_ms) };
+        updated.map(|_| ()).map_err(refusal)
+    }
+
     /// Time at which the bucket will be full again after one more call.
     fn full_at_after_call_ms(self, full_at_ms: u64, now_ms: u64) -> u64 {
         full_at_ms.max(now_ms).saturating_add(self.interval_ms)
@@ -76,14 +90,7 @@ impl Limiter {
     /// # Errors
     /// [`TooEarly`].
     pub(crate) fn admit(&self, now_ms: u64) -> Result<(), TooEarly> {
-        let updated =
-            self.full_at_ms.fetch_update(Ordering::AcqRel, Ordering::Acquire, |full_at_ms| {
-                let admitted = self.rate.wait_ms(full_at_ms, now_ms) == 0;
-                admitted.then(|| self.rate.full_at_after_call_ms(full_at_ms, now_ms))
-            });
-        let refusal =
-            |full_at_ms| TooEarly { retry_after_ms: self.rate.wait_ms(full_at_ms, now_ms) };
-        updated.map(|_| ()).map_err(refusal)
+        self.rate.admit(&self.full_at_ms, now_ms)
     }
 
     /// Time until a call is admitted; zero if it would be now. Counts nothing.

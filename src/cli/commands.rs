@@ -14,7 +14,7 @@ use clap_mangen::Man;
 use crate::cli::operator::{
     checked, named_file_faults, plain, print, refuse, say, shown, with_env_file,
 };
-use crate::cli::{database, evaluate, status, token, users};
+use crate::cli::{database, evaluate, keys, status, token, users};
 use crate::config::Config;
 use crate::config::cli::{Scope, typed, with_flags};
 use crate::config::composed::{Loaded, Reread};
@@ -98,6 +98,7 @@ pub(super) fn dispatch(args: impl IntoIterator<Item = OsString>, commands: &Comm
             database::run(name, typed)
         }
         Some(("user", typed)) => users::run(typed),
+        Some(("key", typed)) => keys::run(typed),
         Some(("completions", typed)) => completions(typed, command()),
         Some(("man", typed)) => man(typed, command()),
         Some(("version", _)) => print(&format!("{}\n", exit::line())),
@@ -322,6 +323,7 @@ pub fn command() -> Command {
         .subcommand(database::migrate_command())
         .subcommand(database::renew_identity_command())
         .subcommand(users::command())
+        .subcommand(keys::command())
         .subcommand(completions_command())
         .subcommand(man_command())
         .subcommand(Command::new("version").about("Print version and build"))

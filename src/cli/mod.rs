@@ -7,6 +7,7 @@ pub(crate) mod commands;
 mod database;
 pub(crate) mod diagnoses;
 mod evaluate;
+mod keys;
 mod operator;
 mod status;
 mod token;

@@ -56,6 +56,8 @@ pub(super) fn command() -> Command {
         with_service(Command::new(name).about(about).arg(user.help("Whose account")))
             .after_help(exit::HELP)
     };
+    let keys = Arg::new("keys").long("keys").action(ArgAction::SetTrue);
+    let keys = keys.help("Revoke the user's API keys too");
     let yes = Arg::new("yes").long("yes").action(ArgAction::SetTrue).help("Do not ask");
     Command::new("user")
         .about("List, create, disable and erase accounts, and set passwords")
@@ -70,6 +72,7 @@ pub(super) fn command() -> Command {
         .subcommand(
             one("passwd", "Set a new password; ends all tokens of the user")
                 .arg(password_file())
+                .arg(keys)
                 .after_help(format!("{PASSWORD_NOTES}\n\n{}", exit::HELP)),
         )
         .subcommand(one("logout", "End all tokens of a user, who can log in again"))
@@ -113,16 +116,19 @@ pub(super) fn run(matches: &ArgMatches) -> ExitCode {
         "passwd" => passwd(&mut directory, matches, &config),
         name => change(&mut directory, name, matches, &config),
     });
-    done.unwrap_or_else(|error| {
-        let exit = match &error {
-            MaintenanceError::Foreign(_)
-            | MaintenanceError::Newer { .. }
-            | MaintenanceError::Older { .. }
-            | MaintenanceError::Open(_) => Exit::Usage,
-            _ => Exit::StateDir,
-        };
-        refuse(&in_words(&error), exit)
-    })
+    done.unwrap_or_else(|error| failed(&error))
+}
+
+/// Prints why the database could not be used.
+pub(super) fn failed(error: &MaintenanceError) -> ExitCode {
+    let exit = match error {
+        MaintenanceError::Foreign(_)
+        | MaintenanceError::Newer { .. }
+        | MaintenanceError::Older { .. }
+        | MaintenanceError::Open(_) => Exit::Usage,
+        _ => Exit::StateDir,
+    };
+    refuse(&in_words(error), exit)
 }
 
 fn list(directory: &UserDirectory) -> Result<ExitCode, MaintenanceError> {
@@ -160,7 +166,7 @@ fn line(text: &mut String, user: &UserSummary) {
     );
 }
 
-fn minute(ms: i64) -> String {
+pub(super) fn minute(ms: i64) -> String {
     let at = Timestamp::from_millisecond(ms).unwrap_or(Timestamp::UNIX_EPOCH);
     clock::zoned(at).strftime("%Y-%m-%d %H:%M").to_string()
 }
@@ -213,13 +219,17 @@ fn passwd(
         Ok(hash) => hash,
         Err(code) => return Ok(code),
     };
-    let Some(number) = directory.set_password(user.id, &hash)? else { return Ok(no_such_user()) };
+    let keys = matches.get_flag("keys");
+    let Some(number) = directory.set_password(user.id, &hash, keys)? else {
+        return Ok(no_such_user());
+    };
     let closed = match user.disabled_ms {
         Some(_) => "; the account stays disabled",
         None => "",
     };
     let code = print(&format!("{} has a new password{closed}\n", describe(&user)));
-    await_notice(directory, number, config, code, "older tokens")
+    let what = if keys { "older tokens and API keys" } else { "older tokens" };
+    await_notice(directory, number, config, code, &format!("their {what}"))
 }
 
 /// Asks for the new password or reads it from a file, and hashes it.
@@ -264,7 +274,7 @@ fn usable(password: &str) -> Result<(), String> {
 }
 
 /// Finds the account that the command line names.
-fn find_user(
+pub(super) fn find_user(
     directory: &UserDirectory,
     matches: &ArgMatches,
 ) -> Result<Option<UserSummary>, MaintenanceError> {
@@ -272,7 +282,7 @@ fn find_user(
     directory.find(&normalised(given).unwrap_or_else(|| given.to_owned()))
 }
 
-fn no_such_user() -> ExitCode {
+pub(super) fn no_such_user() -> ExitCode {
     refuse("there is no such user; bhav user list shows all", Exit::Usage)
 }
 
@@ -280,7 +290,7 @@ fn describe(user: &UserSummary) -> String {
     format!("user {} ({})", user.id.0, plain(&user.email))
 }
 
-fn clock(config: &Config) -> Clock {
+pub(super) fn clock(config: &Config) -> Clock {
     config.now.map_or_else(Clock::system, Clock::starting_at)
 }
 
@@ -313,13 +323,13 @@ fn change(
     match change {
         // Enabling revokes nothing, so there is nothing to wait for.
         UserChange::Enable => Ok(code),
-        _ => await_notice(directory, number, config, code, "tokens"),
+        _ => await_notice(directory, number, config, code, "their tokens"),
     }
 }
 
 /// Waits until a running service has applied the change with this number. Returns `code`, the exit
 /// code of the change itself, if no service runs.
-fn await_notice(
+pub(super) fn await_notice(
     directory: &UserDirectory,
     number: i64,
     config: &Config,
@@ -332,17 +342,16 @@ fn await_notice(
     let (waited, parker) = (Clock::system(), Parker::current());
     while let Some(noticed) = directory.noticed(number)? {
         if noticed {
-            return Ok(print(&format!("the running service refuses their {what}\n")));
+            return Ok(print(&format!("the running service refuses {what}\n")));
         }
         if waited.monotonic_ms() > NOTICE_MAX_MS {
-            let why =
-                format!("the running service has not taken it up: restart it to end their {what}");
+            let why = format!("the running service has not taken it up: restart it to end {what}");
             return Ok(refuse(&why, Exit::Unavailable));
         }
         parker.park(NOTICE_POLL_MS);
     }
     let when = "within a second; a node that cannot read the database, after 30";
-    Ok(print(&format!("every running node refuses their {what} {when}\n")))
+    Ok(print(&format!("every running node refuses {what} {when}\n")))
 }
 
 // ---- Secret input

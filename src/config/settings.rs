@@ -424,6 +424,12 @@ pub const SETTINGS: &[Setting] = &[
         store.writes_per_commit_max = number(1, 10_000), "writes",
         "Most waiting writes that are committed to disk together",
         "With 1, each write waits for the disk by itself."),
+    setting!(Accounts "BHAV_KEY_REQUESTS_PER_MINUTE",
+        auth.key_requests_per_minute = number(0, 1_000_000), "requests",
+        "Requests that may be made with one API key a minute; 0 is no limit",
+        "All of them may come at once; after that they are allowed at even intervals. Further \
+         ones are answered 429. Nodes that share a server count together. Danger: without a limit \
+         a program that runs wild takes the edge's time from others."),
     setting!(Accounts "BHAV_WRITES_PER_USER_PER_MINUTE",
         store.writes_per_user_per_minute = number(0, 1_000_000), "writes",
         "Journal changes and deletions that one user may make a minute; 0 is no limit",

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwapOption;
 use jiff::Timestamp;
 
-use crate::auth::ChangesReading;
+use crate::auth::{ChangesReading, KeyCounts};
 use crate::base::limiter::SharedTally;
 use crate::base::{Source, clock};
 use crate::brokers::broker_a::ticker::TickerReading;
@@ -25,9 +25,10 @@ use crate::rt::LaneStats;
 use crate::store::Epoch;
 use crate::views::health::{
     CacheBackend, Feed, FeedState, Health, HealthAdminListener, HealthBackup, HealthCacheAnswers,
-    HealthCacheL1, HealthCacheL2, HealthChanges, HealthClock, HealthFeeds, HealthLog, HealthMarket,
-    HealthRelay, HealthReload, HealthSharedServer, HealthStore, HealthTicker, HealthTokens,
-    HealthWarmers, LaneReport, ServiceState, StoreState, TokenOrigin, Warmer, WarmerState,
+    HealthCacheL1, HealthCacheL2, HealthChanges, HealthClock, HealthFeeds, HealthKeys,
+    HealthKeysRefused, HealthLog, HealthMarket, HealthRelay, HealthReload, HealthSharedServer,
+    HealthStore, HealthTicker, HealthTokens, HealthWarmers, LaneReport, ServiceState, StoreState,
+    TokenOrigin, Warmer, WarmerState,
 };
 use crate::views::values;
 use crate::views::values::{Day, Delay, Instant, Mark};
@@ -136,6 +137,7 @@ fn health(seen: &Seen<'_>) -> Health {
         }),
         database: store.state,
         signing_key: context.auth.key_state(),
+        keys: keys(context.auth.key_counts()),
         store: HealthStore { writes: store.writes, commits: store.commits, refused: store.refused },
         cache_l1: HealthCacheL1 {
             size: l1.size,
@@ -169,6 +171,23 @@ fn health(seen: &Seen<'_>) -> Health {
         }),
         exposed: context.reloads.exposed().to_vec(),
         disclaimer: DISCLAIMER.into(),
+    }
+}
+
+fn keys(counts: KeyCounts) -> HealthKeys {
+    let [key_invalid, key_expired, scope_missing, login_required, too_many_requests, key_in_query] =
+        counts.refused;
+    HealthKeys {
+        kept: counts.kept,
+        used: counts.admitted,
+        refused: HealthKeysRefused {
+            key_invalid,
+            key_expired,
+            scope_missing,
+            login_required,
+            too_many_requests,
+            key_in_query,
+        },
     }
 }
 

@@ -1,5 +1,6 @@
 //! Accounts: users, their passwords, and the networks that they are used from.
 
+use crate::store::api_keys;
 use crate::store::errors::{Result, StoreError};
 use crate::store::journal;
 use crate::store::open::Store;
@@ -165,10 +166,15 @@ impl Store {
         self.write(Write::new().of([id]).hiding(), move |tx| change_password(tx, id, &old, &new))
     }
 
-    /// Refuses all tokens issued to the user so far, and returns the user's new, higher token
-    /// epoch. `None` if the user does not exist.
-    pub(crate) fn end_tokens(&self, id: AccountId) -> Result<Option<i64>> {
-        self.write(Write::new().of([id]), move |tx| end_tokens(tx, id))
+    /// Refuses all tokens issued to the user so far, and with `keys` all API keys. Returns the
+    /// user's new, higher token epoch. `None` if the user does not exist.
+    pub(crate) fn end_tokens(&self, id: AccountId, keys: bool) -> Result<Option<i64>> {
+        self.write(Write::new().of([id]), move |tx| {
+            if keys {
+                api_keys::remove_all(tx, id)?;
+            }
+            end_tokens(tx, id)
+        })
     }
 
     /// Erases the user and everything stored for them, from the file and its log.

@@ -3,6 +3,7 @@
 //! number and record.
 
 use crate::store::accounts::{AccountId, random};
+use crate::store::api_keys::{self, StoredKey};
 use crate::store::errors::{Result, StoreError};
 use crate::store::open::Store;
 use crate::store::tx::{
@@ -81,12 +82,14 @@ pub(crate) struct AuthState {
     pub read: LastRead,
     /// Ids of revoked tokens, each with the time when it expires anyway (Unix milliseconds).
     pub revoked_tokens: Vec<(String, i64)>,
+    /// API keys that are good, or have expired.
+    pub keys: Vec<StoredKey>,
 }
 
 /// A change that every node needs to judge tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// The account exists, with this token epoch.
+    /// The account exists, with this token epoch. Its API keys may have changed.
     Account {
         id: AccountId,
         epoch: i64,
@@ -193,6 +196,7 @@ impl Store {
                 epochs: tx.all(EPOCHS, &[], |row| Ok((row.get(0)?, row.get(1)?)))?,
                 revoked_tokens: tx
                     .all(REVOKED_TOKENS, &[], |row| Ok((row.get(0)?, row.get(1)?)))?,
+                keys: api_keys::all(tx)?,
             })
         })
     }

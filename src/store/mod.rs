@@ -7,6 +7,7 @@
 //! Each subject is one file with its types, its statements, and its operations.
 
 mod accounts;
+mod api_keys;
 pub mod backups;
 mod candles;
 mod changes;
@@ -31,6 +32,7 @@ mod users;
 
 pub use accounts::{AccountId, Erased, NewUser, User, UserSecrets};
 pub(crate) use accounts::{LOGIN_NETWORK_AGAIN_MS, LOGIN_NETWORKS_MAX, LoginNetwork};
+pub(crate) use api_keys::{ENDED_LISTED_MS, KeyUse, KeysRead, ListedKey, StoredKey};
 pub(crate) use backups::BackupRecord;
 pub use candles::{CandleHistory, NewHistory, SplitSuspicion};
 pub(crate) use changes::{

@@ -8,14 +8,15 @@ use tempfile::TempDir;
 
 use super::tx::Sql;
 use super::{
-    FILE_NAME, Store, accounts, candles, changes, closes, condition, journal, portfolios, signals,
-    sqlite, users,
+    FILE_NAME, Store, accounts, api_keys, candles, changes, closes, condition, journal, portfolios,
+    signals, sqlite, users,
 };
 use crate::base::Clock;
 
 /// The statements of each subject that both engines run.
-const OF_BOTH: [&[Sql]; 9] = [
+const OF_BOTH: [&[Sql]; 10] = [
     accounts::STATEMENTS,
+    api_keys::STATEMENTS,
     candles::STATEMENTS,
     changes::STATEMENTS,
     closes::STATEMENTS,
@@ -104,7 +105,7 @@ fn erasing_finds_a_user_s_rows_by_an_index() {
         .unwrap()
         .map(Result::unwrap)
         .collect();
-    assert_eq!(found.len(), 10, "{found:?}");
+    assert_eq!(found.len(), 11, "{found:?}");
     for (table, column) in found {
         let sql = format!("EXPLAIN QUERY PLAN DELETE FROM {table} WHERE {column} = 1");
         let step: String = connection.query_row(&sql, [], |row| row.get(3)).unwrap();

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::accounts::{self, AccountId, NewUser, User};
+use super::api_keys::{self, ListedKey};
 use super::changes::{self, DatabaseIdentity};
 use super::errors::MaintenanceError;
 use super::settings::StoreSettings;
@@ -152,8 +153,9 @@ impl UserDirectory {
         })
     }
 
-    /// Replaces the password and refuses every older token. Returns the number of the change, or
-    /// `None` if there is no such user. A disabled user stays disabled and gets no valid token.
+    /// Replaces the password and refuses every older token, and with `keys` every API key. Returns
+    /// the number of the change, or `None` if there is no such user. A disabled user stays disabled
+    /// and gets no valid token.
     ///
     /// # Errors
     /// [`MaintenanceError`].
@@ -161,9 +163,13 @@ impl UserDirectory {
         &mut self,
         id: AccountId,
         hash: &str,
+        keys: bool,
     ) -> Result<Option<i64>, MaintenanceError> {
         self.write(Write::new().of([id]), |tx| {
             let Some(before) = accounts::by_id(tx, id)? else { return Ok(None) };
+            if keys {
+                api_keys::remove_all(tx, id)?;
+            }
             let old = &before.password_hash;
             let changed = match before.disabled {
                 true => accounts::replace_hash(tx, id, old, hash)?,
@@ -171,6 +177,29 @@ impl UserDirectory {
             };
             debug_assert!(changed, "read in the same transaction");
             changes_made(tx).map(Some)
+        })
+    }
+
+    /// The next API keys after the id `after`, in order of id.
+    ///
+    /// # Errors
+    /// [`MaintenanceError`].
+    pub(crate) fn keys(
+        &self,
+        after: &str,
+        limit: usize,
+    ) -> Result<Vec<ListedKey>, MaintenanceError> {
+        self.read(|tx| api_keys::page(tx, after, limit))
+    }
+
+    /// Deletes an API key, and returns the number of the change. `None` if there is no such key.
+    ///
+    /// # Errors
+    /// [`MaintenanceError`].
+    pub(crate) fn revoke_key(&mut self, id: &str) -> Result<Option<i64>, MaintenanceError> {
+        self.write(Write::new(), |tx| {
+            let is_there = api_keys::remove(tx, id, None)?;
+            is_there.then(|| changes_made(tx)).transpose()
         })
     }
 

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::base::Scope;
 use crate::views::values::{Instant, documents};
 
 documents! {
@@ -26,10 +27,61 @@ documents! {
         pub name: Option<&'a str>,
     }
 
+    /// The account of a session. An API key does not show the address.
+    pub(crate) struct SessionUser<'a> {
+        #[cfg_attr(test, schemars(extend("minimum" = 1)))]
+        pub id: i64,
+        /// As stored: trimmed and in lower case. Absent where the request has an API key.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub email: Option<&'a str>,
+        pub name: Option<&'a str>,
+    }
+
+    /// The API key of the request.
+    pub(crate) struct SessionKey<'a> {
+        pub id: &'a str,
+        pub name: &'a str,
+        pub scopes: Vec<Scope>,
+    }
+
+    /// An API key without its secret.
+    pub(crate) struct ApiKey<'a> {
+        /// The part of the key that is no secret: `bhav_`, this, `_` and the secret make the key.
+        #[cfg_attr(test, schemars(extend("pattern" = "^[0-9A-Za-z]{11}$")))]
+        pub id: &'a str,
+        pub name: &'a str,
+        pub scopes: Vec<Scope>,
+        pub created_at: Instant,
+        /// When it ends; null where it is good until it is revoked. An expired key is listed for 30
+        /// days.
+        pub expires_at: Option<Instant>,
+        /// The minute of the last request; null before the first.
+        pub last_used_at: Option<Instant>,
+        /// The network that it came from: a /24 of IPv4, a /48 of IPv6; null where that is not
+        /// known.
+        pub last_used_from: Option<&'a str>,
+    }
+
+    /// A key that was just made.
+    pub(crate) struct NewApiKey<'a> {
+        /// Shown this once: it is not kept. Send it as `Authorization: Bearer`.
+        #[cfg_attr(test, schemars(extend("pattern" = "^bhav_[0-9A-Za-z]{11}_[0-9A-Za-z]{49}$")))]
+        pub key: &'a str,
+        #[serde(flatten)]
+        pub about: ApiKey<'a>,
+    }
+
+    pub(crate) struct ApiKeys<'a> {
+        pub keys: Vec<ApiKey<'a>>,
+    }
+
     /// Who is logged in, and what a page has to know before it asks for anything else.
     pub(crate) struct SessionState<'a> {
-        /// Null without a valid token.
-        pub user: Option<User<'a>>,
+        /// Null without a valid token or API key.
+        pub user: Option<SessionUser<'a>>,
+        /// Present where the request has an API key.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub key: Option<SessionKey<'a>>,
         /// When the token expires; null without a valid one.
         pub expires_at: Option<Instant>,
         /// Whether `POST /api/auth/register` creates accounts.

@@ -53,6 +53,7 @@ read_documents! {
         /// The key that signs access tokens: kept in its file, or given by a setting. Where the
         /// file is missing or has been changed, the next start ends every login.
         pub signing_key: KeyState,
+        pub keys: HealthKeys,
         pub store: HealthStore,
         pub cache_l1: HealthCacheL1,
         pub cache_answers: HealthCacheAnswers,
@@ -120,6 +121,25 @@ read_documents! {
         pub writes: u64,
         pub commits: u64,
         pub refused: u64,
+    }
+
+    /// API keys, and requests with one since the start.
+    pub(crate) struct HealthKeys {
+        /// Keys that are good or have expired within 30 days.
+        pub kept: usize,
+        /// Requests with a good key.
+        pub used: u64,
+        /// Requests that were refused because of their key, by error code.
+        pub refused: HealthKeysRefused,
+    }
+
+    pub(crate) struct HealthKeysRefused {
+        pub key_invalid: u64,
+        pub key_expired: u64,
+        pub scope_missing: u64,
+        pub login_required: u64,
+        pub too_many_requests: u64,
+        pub key_in_query: u64,
     }
 
     /// Quotes in memory.

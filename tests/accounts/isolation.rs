@@ -30,6 +30,8 @@ struct Person {
     entries: Vec<i64>,
     cursors: Vec<String>,
     etags: Vec<String>,
+    /// Ids of API keys.
+    keys: Vec<String>,
     /// Everything stored, at the last export.
     export: String,
 }
@@ -98,6 +100,7 @@ impl Stage {
             entries: Vec::new(),
             cursors: Vec::new(),
             etags: Vec::new(),
+            keys: Vec::new(),
             export: String::new(),
         });
         let rng = Rng::with_seed(seed);
@@ -235,6 +238,19 @@ impl Stage {
                     body = entry(mark);
                 }
             }
+            (Method::Get, "/api/keys") => {}
+            (Method::Post, "/api/keys") => {
+                let password = self.password();
+                body = format!(
+                    r#"{{"name":"{mark}","scopes":["market:read"],
+                    "current_password":"{password}"}}"#
+                );
+            }
+            (Method::Delete, "/api/keys/{id}") => {
+                let all = [self.people[0].keys.clone(), self.people[1].keys.clone()].concat();
+                let id = Self::pick(&mut self.rng, &all).unwrap_or_else(|| "0".repeat(11));
+                target = target.replace("{id}", &id);
+            }
             (Method::Post, "/api/auth/logout") => {}
             (Method::Post, "/api/auth/password") => {
                 self.number += 1;
@@ -305,6 +321,9 @@ impl Stage {
         if answer.status == 200 && route.path == "/api/journal" && route.method == Method::Get {
             let json = answer.json();
             person.cursors.extend(json["next_cursor"].as_str().map(str::to_owned));
+        }
+        if (answer.status, route.path) == (201, "/api/keys") {
+            person.keys.push(answer.field("id"));
         }
         match (answer.status, route.path) {
             (200, "/api/auth/account") => return self.join(who),

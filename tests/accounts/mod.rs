@@ -4,6 +4,7 @@ mod activation;
 mod broker_token;
 mod erasure;
 mod isolation;
+pub mod keys;
 mod limits;
 mod register;
 mod secrets;

@@ -4,6 +4,7 @@ mod database;
 mod documents;
 mod exit_codes;
 mod healthcheck;
+mod keys;
 mod passwords;
 mod settings;
 mod status;

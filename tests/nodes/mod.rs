@@ -4,6 +4,7 @@ mod accounts;
 mod clients;
 mod example;
 mod going_back;
+mod keys;
 mod leading;
 mod limits;
 mod pair;

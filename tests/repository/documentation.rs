@@ -14,7 +14,7 @@ use crate::support::source::{below, expect_none, root};
 
 /// All pages written by people. Programs write `docs/broker-replies.md` and the results of the load
 /// test.
-const PAGES: [&str; 18] = [
+const PAGES: [&str; 19] = [
     "README.md",
     "ARCHITECTURE.md",
     "CHANGELOG.md",
@@ -22,6 +22,7 @@ const PAGES: [&str; 18] = [
     "SECURITY.md",
     "docs/api.md",
     "docs/brokers.md",
+    "docs/clients.md",
     "docs/dashboard.md",
     "docs/feeds.md",
     "docs/life-of-a-request.md",

@@ -4,6 +4,7 @@ import { appearance } from '../appearance.js';
 import { ask } from '../dialog.js';
 import { attempt, field, onSubmit, problemPlace } from '../form.js';
 import { day, minute, span } from '../format.js';
+import { keysPart } from '../keys.js';
 import { save } from '../table.js';
 import { account as t } from '../text/account.js';
 import { login } from '../text/login.js';
@@ -34,6 +35,7 @@ export function show({ main, go, announce }) {
     ),
     appearance(),
     passwordForm(user.email, announce),
+    keysPart(announce),
     exportPart(),
     deletePart(),
     erasePart(user.email, go, announce),

@@ -38,6 +38,7 @@ export const account = {
     'A point of the trend for each day.',
     'Your journal.',
     'Ended logins, until they would have expired.',
+    'API keys: name, last use, and a hash of the key.',
     'Hashes of the networks you use, for 30 days: they keep strangers from locking you out.',
     'Never: a broker’s key, secret or code. In this browser: appearance, the watch list, and how tables are sorted.',
   ],

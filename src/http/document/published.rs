@@ -425,6 +425,11 @@ pub(crate) trait Frames: Send {
         Group::COMMON
     }
 
+    /// Whether the client may not see more. `None` for a stream whose client may see all of it.
+    fn has_ended(&self) -> Option<bool> {
+        None
+    }
+
     /// The newest frames, as far as this client does not have them yet.
     fn newest(&mut self) -> Option<Taken>;
 

@@ -48,6 +48,9 @@ const DEAD_PEER: Duration = Duration::from_secs(60);
 /// for a minute.
 const HEARTBEAT_MS: u64 = 15_000;
 
+/// Interval of the checks whether a client may see more, for streams to which that can happen.
+const RIGHT_LOOK_MS: u64 = 500;
+
 /// Maximum input of a client after its request. It is read and dropped; more ends the stream.
 const DROPPED_BYTES_MAX: usize = 4 * 1024;
 
@@ -103,7 +106,7 @@ impl StreamWriters {
 /// The reason why a stream ends.
 #[derive(Debug)]
 enum End {
-    /// Its life is over.
+    /// Its life is over, or its client may not see more.
     Old,
     /// The server stops.
     Drain,
@@ -389,7 +392,8 @@ impl Stream {
                 return Some(End::Drain);
             }
             let now_ms = shared.slots.now_ms();
-            if now_ms >= self.ends_at_ms {
+            let has_ended = self.frames.has_ended();
+            if now_ms >= self.ends_at_ms || has_ended == Some(true) {
                 return Some(End::Old);
             }
             let (frame, second) = if let Some(taken) = self.frames.newest() {
@@ -400,7 +404,9 @@ impl Stream {
                 stats.heartbeats.increment();
                 (self.frames.heartbeat(), None)
             } else {
-                self.accepted.slot.set_deadline_at(self.heartbeat_at_ms.min(self.ends_at_ms));
+                let look_at_ms = has_ended.map_or(u64::MAX, |_| now_ms + RIGHT_LOOK_MS);
+                let at_ms = self.heartbeat_at_ms.min(self.ends_at_ms).min(look_at_ms);
+                self.accepted.slot.set_deadline_at(at_ms);
                 return None;
             };
             *has_written = true;

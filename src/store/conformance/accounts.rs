@@ -131,12 +131,12 @@ pub(crate) fn ending_all_tokens_gives_a_new_epoch_and_leaves_the_password<E: Eng
     let store = engine.open();
     let id = user(&store, "a@example.com");
     let before = store.user_by_id(id).unwrap().unwrap();
-    let epoch = store.end_tokens(id).unwrap().unwrap();
-    let next = store.end_tokens(id).unwrap().unwrap();
+    let epoch = store.end_tokens(id, false).unwrap().unwrap();
+    let next = store.end_tokens(id, false).unwrap().unwrap();
     assert!(before.token_epoch < epoch && epoch < next);
     let after = store.user_by_id(id).unwrap().unwrap();
     assert_eq!((after.token_epoch, after.password_hash), (next, before.password_hash));
-    assert_eq!(store.end_tokens(AccountId(9)).unwrap(), None);
+    assert_eq!(store.end_tokens(AccountId(9), false).unwrap(), None);
 }
 
 pub(crate) fn the_newest_networks_of_an_account_are_kept_until_it_is_erased<E: Engine>() {

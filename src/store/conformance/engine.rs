@@ -32,6 +32,9 @@ macro_rules! conformance {
                 one_account_is_the_first_of_the_database,
                 one_of_several_renews_the_incarnation_that_they_saw,
                 the_newest_networks_of_an_account_are_kept_until_it_is_erased;
+            api_keys:
+                a_key_is_kept_until_it_is_removed_and_each_change_is_told,
+                an_account_s_keys_are_bounded;
             changes:
                 a_past_with_other_changes_of_the_same_numbers_is_told,
                 a_reader_that_was_away_for_long_is_told_that_it_missed_some,

@@ -4,6 +4,7 @@
 //! that engine has: where the data lies, how commits are grouped, migrations, and faults below it.
 
 pub(crate) mod accounts;
+pub(crate) mod api_keys;
 pub(crate) mod changes;
 pub(crate) mod closes;
 pub(crate) mod engine;

@@ -46,16 +46,16 @@ pub(crate) fn a_disabled_user_changes_no_password_and_each_change_is_told<E: Eng
     store.notice_changes(registered).unwrap();
     assert_eq!(people.noticed(disabled).unwrap(), before.map(|noticed| !noticed));
 
-    // Enabling an account revokes nothing.
-    assert_eq!(people.change(id, UserChange::Enable).unwrap(), Some(disabled));
+    // Enabling an account revokes nothing, but its API keys are good again.
+    assert_eq!(people.change(id, UserChange::Enable).unwrap(), Some(disabled + 1));
     let changed = store.change_password(id, "hash one", "new").unwrap();
     assert!(changed > Some(secrets.token_epoch), "{changed:?}");
-    assert_eq!(people.change(id, UserChange::Delete).unwrap(), Some(disabled + 2));
+    assert_eq!(people.change(id, UserChange::Delete).unwrap(), Some(disabled + 3));
     assert!(store.user_by_id(id).unwrap().is_none());
     let state = store.auth_state().unwrap();
     assert_eq!((state.users, state.last_user), (vec![], id));
-    let told = store.changes_after(disabled + 1).unwrap();
-    assert_eq!(told.rows, [(disabled + 2, Change::Erased { id })]);
+    let told = store.changes_after(disabled + 2).unwrap();
+    assert_eq!(told.rows, [(disabled + 3, Change::Erased { id })]);
     assert_eq!(people.change(id, UserChange::Delete).unwrap(), None);
 }
 
@@ -76,12 +76,12 @@ pub(crate) fn a_new_password_of_a_command_ends_older_tokens<E: Engine>() {
         let secrets = store.user_by_id(id).unwrap().unwrap();
         (secrets.password_hash, secrets.disabled)
     };
-    assert_eq!(people.set_password(id, "new").unwrap(), Some(2));
+    assert_eq!(people.set_password(id, "new", false).unwrap(), Some(2));
     assert_eq!(now(), ("new".to_owned(), false));
     let epochs = store.auth_state().unwrap().epochs;
     assert!(matches!(epochs[..], [(of, epoch)] if of == id && epoch >> 32 == order), "{epochs:?}");
     assert_eq!(people.change(id, UserChange::Disable { now_ms: 9 }).unwrap(), Some(3));
-    assert_eq!(people.set_password(id, "newer").unwrap(), Some(3));
+    assert_eq!(people.set_password(id, "newer", false).unwrap(), Some(3));
     assert_eq!(now(), ("newer".to_owned(), true));
-    assert_eq!(people.set_password(AccountId(7), "new").unwrap(), None);
+    assert_eq!(people.set_password(AccountId(7), "new", false).unwrap(), None);
 }

@@ -21,7 +21,7 @@ const STEP_DEADLINE_MS: u64 = 60_000;
 const ROWS: usize = 1_000;
 
 /// The tables with their keys; a table comes after those it refers to. The id of the database is
-/// not copied, so earlier tokens end.
+/// not copied, so earlier tokens end, and so do API keys, which are not copied either.
 pub(super) const TABLES: &[(&str, &str)] = &[
     ("users", "id"),
     ("revoked_tokens", "token_id"),

@@ -29,6 +29,7 @@ const MIGRATIONS: &[(&str, i64)] = &[
     (include_str!("../../../sql/postgres/0010_login_networks.sql"), 7),
     (include_str!("../../../sql/postgres/0011_figures.sql"), 7),
     (include_str!("../../../sql/postgres/0012_leases.sql"), 7),
+    (include_str!("../../../sql/postgres/0013_api_keys.sql"), 7),
 ];
 
 const BEGIN: &str = "BEGIN";

@@ -12,7 +12,9 @@ use super::checker::Checker;
 use super::walk::Walk;
 use crate::signals::stage::{NINE, RECORD, SIGNALS, Stage};
 use crate::support::upstream::{Asked, Said, Upstream};
-use crate::support::{Answer, EventReader, SNAPSHOT, STREAM, Scene, Service, TRADING, until};
+use crate::support::{
+    Answer, EventReader, SNAPSHOT, STREAM, Scene, Service, TRADING, bearer, until,
+};
 
 const LOGIN: &str = r#"{"email":"walk@example.com","password":"nine green parrots"}"#;
 const ENTRY: &str = r#"{"traded_on":"2026-11-20","symbol":"NIFTY 26NOV 25000 CE","side":"buy",
@@ -104,6 +106,7 @@ fn one_user(checker: &mut Checker) {
     walk.enter(&new);
     before_and_after_syncs(walk, &scene);
     journal(walk);
+    keys(walk);
     let changed =
         r#"{"current_password":"nine green parrots","new_password":"ten red ones, then"}"#;
     let new = walk.expect(200, "POST", "/api/auth/password", changed);
@@ -121,6 +124,20 @@ fn one_user(checker: &mut Checker) {
     let proof = r#"{"password":"ten red ones, then"}"#;
     walk.expect(200, "DELETE", "/api/auth/account", proof);
     service.stop();
+}
+
+/// A key is made, used, listed and revoked.
+fn keys(walk: &mut Walk<'_>) {
+    let order = r#"{"name":"a widget","scopes":["market:read","signals:read"],
+        "expires_at":"2099-01-01T00:00:00Z","current_password":"nine green parrots"}"#;
+    let made = walk.expect(201, "POST", "/api/keys", order);
+    let login = std::mem::replace(&mut walk.auth, bearer(&made.field("key")));
+    walk.get("/api/auth/session");
+    walk.get("/api/portfolio/live-prices?symbols=NSE:INFY");
+    walk.auth = login;
+    walk.get("/api/keys");
+    walk.still_stands("/api/keys");
+    walk.expect(204, "DELETE", &format!("/api/keys/{}", made.field("id")), "");
 }
 
 fn activate(walk: &mut Walk<'_>, scene: &Scene) {

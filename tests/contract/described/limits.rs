@@ -47,6 +47,9 @@ fn good(path: &str) -> Map<String, Value> {
         }
         "/brokera/activate" => json!({"request_token": "t"}),
         "/brokerb/activate" => json!({"api_session": "t"}),
+        "/api/keys" => json!({
+            "name": "a", "scopes": ["market:read"], "current_password": "no",
+        }),
         path if path.starts_with("/api/journal") => serde_json::from_str(ENTRY).unwrap(),
         _ => panic!("{path} needs its body here"),
     };
@@ -121,7 +124,12 @@ impl Bench<'_, '_> {
         if let Some(words) = schema.get("enum").and_then(Value::as_array) {
             words.iter().for_each(|word| self.expect(word.clone(), json!("nonsense")));
         }
-        if let Some(max) = schema.get("maxItems").and_then(Value::as_u64) {
+        if field == "scopes" {
+            let (one, twice) = (json!(["market:read"]), json!(["market:read", "market:read"]));
+            for bad in [twice, json!([]), json!(["orders:write"])] {
+                self.expect(one.clone(), bad);
+            }
+        } else if let Some(max) = schema.get("maxItems").and_then(Value::as_u64) {
             let of = |count| json!((0..count).map(|n| format!("t{n}")).collect::<Vec<_>>());
             self.expect(of(max), of(max + 1));
             self.expect(json!(["a", "b"]), json!(["a", "a"]));

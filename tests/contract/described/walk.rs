@@ -27,6 +27,7 @@ impl<'a> Walk<'a> {
         let path = target.split('?').next().unwrap();
         match path.strip_prefix("/api/journal/") {
             Some(rest) if rest != "search" => "/api/journal/{id}".to_owned(),
+            _ if path.starts_with("/api/keys/") => "/api/keys/{id}".to_owned(),
             _ => path.to_owned(),
         }
     }

@@ -55,6 +55,7 @@ pub fn expect_listed(method: &str, target: &str, status: u16, body: &[u8]) {
     let is_id = |rest: &str| rest.bytes().all(|byte| byte.is_ascii_digit());
     let path = match path.strip_prefix("/api/journal/") {
         Some(rest) if is_id(rest) => "/api/journal/{id}",
+        _ if path.starts_with("/api/keys/") => "/api/keys/{id}",
         _ => path,
     };
     let is_route = ROUTES.iter().any(|r| r.method.as_str() == method && r.path == path);

@@ -5,7 +5,7 @@ mod codes;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bhav::api::{Access, ROUTES};
+use bhav::api::{Access, Keys, ROUTES};
 use serde_json::{Map, Value};
 
 use crate::support::EVENT_STREAM;
@@ -57,11 +57,17 @@ fn it_has_every_route_as_the_table_has_it_and_no_other() {
         };
         let (method, path, operation) = operations.iter().find(of_route).unwrap();
         assert_eq!(operation["summary"], route.doc, "{method} {path}");
-        let (word, security) = match route.access {
-            Access::Public => ("public", "[]"),
-            Access::User => ("user", r#"[{"bearer":[]},{"cookie":[]}]"#),
-            Access::Admin => ("admin", "[]"),
+        let (key, by_key) = match route.keys {
+            Keys::With(scope) => (scope.as_str(), format!(r#",{{"key":["{scope}"]}}"#)),
+            Keys::Any => ("any", String::new()),
+            Keys::Never => ("never", String::new()),
         };
+        let (word, security) = match route.access {
+            Access::Public => ("public", "[]".to_owned()),
+            Access::User => ("user", format!(r#"[{{"bearer":[]}},{{"cookie":[]}}{by_key}]"#)),
+            Access::Admin => ("admin", "[]".to_owned()),
+        };
+        assert_eq!(operation["x-key"], key, "{method} {path}");
         assert_eq!(operation["x-access"], word, "{method} {path}");
         assert_eq!(operation["security"].to_string(), security, "{method} {path}");
         let codes = codes_of(&document, operation);
@@ -173,8 +179,16 @@ fn it_is_an_openapi_document() {
     let mut ids = BTreeMap::new();
     for (method, path, operation) in operations(&document) {
         let place = format!("{method} {path}");
-        let must =
-            ["operationId", "tags", "summary", "description", "security", "responses", "x-access"];
+        let must = [
+            "operationId",
+            "tags",
+            "summary",
+            "description",
+            "security",
+            "responses",
+            "x-access",
+            "x-key",
+        ];
         let may = ["parameters", "requestBody"];
         form(&mut wrong, &place, operation, &must, &may);
         let id = operation["operationId"].to_string();
@@ -273,7 +287,8 @@ fn clients_can_be_generated_from_it() {
 /// The limits that a value of this schema lacks.
 fn without_limits(document: &Value, schema: &Value) -> Vec<&'static str> {
     let schema = resolved(document, schema);
-    if schema.get("enum").is_some() || schema["format"] == "date" {
+    if schema.get("enum").is_some() || schema["format"] == "date" || schema["format"] == "date-time"
+    {
         return Vec::new();
     }
     let kind = match &schema["type"] {

@@ -1,0 +1,133 @@
+//! `bhav key list|revoke`: API keys of all accounts, for the operator. No key is ever printed; its
+//! id, which is no secret, names it.
+//!
+//! Main thread. Works on the database, whether or not the service runs.
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+use clap::{Arg, ArgMatches, Command};
+
+use crate::auth::number;
+use crate::cli::operator::{plain, print, refuse, settings, with_service};
+use crate::cli::users::{await_notice, clock, failed, find_user, minute, no_such_user};
+use crate::config::Config;
+use crate::ops::{Exit, exit};
+use crate::store::{ListedKey, MaintenanceError, UserDirectory};
+
+/// Keys read at a time.
+const PAGE: usize = 500;
+
+const NOTES: &str = "\
+Works while the service runs; the service refuses a revoked key within 5 seconds, and the command
+waits for it. Nodes that share a database refuse it within a second, and the command does not wait.
+Users make and revoke keys of their own on the account page or by /api/keys.";
+
+/// The definition of the command.
+pub(super) fn command() -> Command {
+    let user = Arg::new("user").value_name("ID|EMAIL").help("Whose keys; all without it");
+    let id = Arg::new("id").value_name("ID").required(true);
+    let id = id.help("The key's id, as listed; a whole key is taken too");
+    let list = Command::new("list").about("List API keys: id, owner, scopes, times, state");
+    let revoke = Command::new("revoke").about("Revoke an API key for good");
+    Command::new("key")
+        .about("List and revoke API keys")
+        .after_help(NOTES)
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .disable_help_subcommand(true)
+        .subcommand(with_service(list.arg(user)).after_help(exit::HELP))
+        .subcommand(with_service(revoke.arg(id)).after_help(exit::HELP))
+}
+
+/// Runs one of the subcommands.
+pub(super) fn run(matches: &ArgMatches) -> ExitCode {
+    let Some((name, matches)) = matches.subcommand() else {
+        unreachable!("clap demands one of them");
+    };
+    let config = match settings(matches) {
+        Ok(config) => config,
+        Err(code) => return code,
+    };
+    let opened = UserDirectory::open(&config.state_dir, &config.store);
+    let done = opened.and_then(|mut directory| match name {
+        "list" => list(&directory, matches, &config),
+        _ => revoke(&mut directory, matches, &config),
+    });
+    done.unwrap_or_else(|error| failed(&error))
+}
+
+fn list(
+    directory: &UserDirectory,
+    matches: &ArgMatches,
+    config: &Config,
+) -> Result<ExitCode, MaintenanceError> {
+    let user = match matches.contains_id("user") {
+        false => None,
+        true => match find_user(directory, matches)? {
+            Some(user) => Some(user.id),
+            None => return Ok(no_such_user()),
+        },
+    };
+    let now_ms = clock(config).now_ms();
+    let mut text = format!(
+        "{:<11}  {:<16}  {:<16}  {:<18}  {:<16}  {:<8}  owner, name, scopes\n",
+        "id", "created (IST)", "last used", "from", "ends", "state"
+    );
+    let mut after = String::new();
+    loop {
+        let page = directory.keys(&after, PAGE)?;
+        for key in page.iter().filter(|key| user.is_none_or(|user| key.key.user == user)) {
+            line(&mut text, key, now_ms);
+        }
+        let done = print(&text);
+        text.clear();
+        match page.last() {
+            Some(last) if page.len() == PAGE => after.clone_from(&last.key.id),
+            _ => return Ok(done),
+        }
+    }
+}
+
+fn line(text: &mut String, listed: &ListedKey, now_ms: i64) {
+    let key = &listed.key;
+    let state = match key.expires_ms {
+        _ if !listed.is_current => "old",
+        Some(expires_ms) if expires_ms <= now_ms => "expired",
+        _ if listed.is_disabled => "disabled",
+        _ => "good",
+    };
+    let or_never = |ms: Option<i64>| ms.map_or_else(|| "never".to_owned(), minute);
+    let _ = writeln!(
+        text,
+        "{:<11}  {:<16}  {:<16}  {:<18}  {:<16}  {state:<8}  {}, {}, {}",
+        key.id,
+        minute(key.created_ms),
+        or_never(key.used_ms),
+        key.used_from.as_deref().unwrap_or("-"),
+        or_never(key.expires_ms),
+        plain(&listed.email),
+        plain(&key.name),
+        key.scopes.spelled()
+    );
+}
+
+fn revoke(
+    directory: &mut UserDirectory,
+    matches: &ArgMatches,
+    config: &Config,
+) -> Result<ExitCode, MaintenanceError> {
+    let given = matches.get_one::<String>("id").map_or("", String::as_str);
+    let id = given.strip_prefix("bhav_").unwrap_or(given).split('_').next().unwrap_or_default();
+    if number(id.as_bytes()).is_none() {
+        let why = "this is no id of an API key: 11 letters and digits, as bhav key list shows them";
+        return Ok(refuse(why, Exit::Usage));
+    }
+    match directory.revoke_key(id)? {
+        Some(number) => {
+            let code = print(&format!("API key {id} is revoked\n"));
+            await_notice(directory, number, config, code, "it")
+        }
+        None => Ok(refuse("there is no such API key; bhav key list shows all", Exit::Usage)),
+    }
+}

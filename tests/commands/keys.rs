@@ -1,0 +1,78 @@
+//! `bhav key list|revoke` and `bhav user passwd --keys`, next to a running service; and that no key
+//! is written into a file or the log.
+
+use std::path::Path;
+
+use crate::accounts::keys::{PASSWORD, made};
+use crate::support::{Ran, Scene, TRADING, bearer, bhav, run, state_flag};
+
+fn command(state: &Path, words: &[&str], rest: &[&str]) -> Ran {
+    run(bhav(words).arg(state_flag(state)).args(rest))
+}
+
+#[test]
+fn the_operator_lists_and_revokes_keys_of_a_running_service() {
+    let scene = Scene::at(TRADING);
+    let service = scene.start();
+    let state = scene.state.path();
+    let login = bearer(&service.register("asha@example.com", PASSWORD));
+    let other = bearer(&service.register("ravi@example.com", PASSWORD));
+    let soon = r#","expires_at":"2099-11-20T23:00:00+05:30""#;
+    let (id, key) = made(&service, &login, r#""market:read","journal:read""#, soon);
+    let (_, kept) = made(&service, &other, r#""market:read""#, "");
+    let status =
+        |key: &str| service.client().request("GET", "/api/auth/session", &bearer(key)).status;
+    assert_eq!((status(&key), status(&kept)), (200, 200));
+    let listed = command(state, &["key", "list"], &[]);
+    assert_eq!((listed.code, listed.out.lines().count()), (Some(0), 3), "{}", listed.err);
+    let line = listed.out.lines().find(|line| line.starts_with(&id)).unwrap();
+    for part in ["2099-11-20 23:00", "good", "asha@example.com, a widget, market:read journal:read"]
+    {
+        assert!(line.contains(part), "{part} is not in\n{line}");
+    }
+    assert!(!listed.out.contains(&key[17..]) && !listed.out.contains(&kept[17..]));
+    let of_one = command(state, &["key", "list"], &["Ravi@example.com"]);
+    assert_eq!(of_one.out.lines().count(), 2, "{}", of_one.out);
+    let nobody = command(state, &["key", "list"], &["7"]);
+    assert_eq!(nobody.code, Some(64), "{}", nobody.err);
+
+    let revoked = command(state, &["key", "revoke"], &[&id]);
+    let expected = format!("API key {id} is revoked\nthe running service refuses it\n");
+    assert_eq!((revoked.code, &*revoked.out), (Some(0), &*expected), "{}", revoked.err);
+    assert_eq!((status(&key), status(&kept)), (401, 200));
+    for (given, said) in [(&*id, "there is no such API key"), ("17", "this is no id")] {
+        let ran = command(state, &["key", "revoke"], &[given]);
+        assert_eq!(ran.code, Some(64));
+        assert!(ran.err.contains(said), "{}", ran.err);
+    }
+
+    // A new password leaves keys, unless they are meant.
+    let file = state.join("password");
+    std::fs::write(&file, "ten red ones, then\n").unwrap();
+    let from = format!("--password-file={}", file.display());
+    let passwd = |more: &[&str]| {
+        let rest = [&["ravi@example.com", &*from], more].concat();
+        let ran = command(state, &["user", "passwd"], &rest);
+        assert_eq!(ran.code, Some(0), "{}", ran.err);
+        ran.out
+    };
+    assert!(passwd(&[]).ends_with("the running service refuses their older tokens\n"));
+    assert_eq!(status(&kept), 200);
+    let out = passwd(&["--keys"]);
+    assert!(
+        out.ends_with("the running service refuses their older tokens and API keys\n"),
+        "{out}"
+    );
+    assert_eq!(status(&kept), 401);
+
+    // A disabled user's keys are refused until the account is enabled.
+    let (_, third) = made(&service, &login, r#""market:read""#, "");
+    let user = |name: &str| {
+        assert_eq!(command(state, &["user", name], &["asha@example.com"]).code, Some(0));
+    };
+    user("disable");
+    assert_eq!(status(&third), 401);
+    user("enable");
+    crate::support::until("the key again", || status(&third) == 200);
+    service.stop();
+}
