@@ -199,9 +199,10 @@ fn clients_cannot_raise_the_number_of_series() {
     provoke(4, 200);
     assert_eq!(names(&Scrape::of(&service)), few);
     // All routes in all classes together stay below this, so a scraper's storage is bounded.
+    // The three routes of API keys raised it from 3,400.
     let others = few.iter().filter(|name| !name.contains("route=")).count();
     let most = others + (ROUTES.len() + 2) * 4 * 19;
-    assert!(most < 3_400, "{most} series");
+    assert!(most < 3_700, "{most} series");
     service.stop();
 }
 
