@@ -1,6 +1,6 @@
 export const keys = {
   title: 'API keys',
-  why: 'A key lets a program do a few things in your name, and nothing else: a widget, a sensor, a sheet, an assistant. It can be taken back.',
+  why: 'A key lets a program do a few things in your name, and nothing else: a widget, a sensor, a sheet. It can be taken back.',
   none: 'There is no key.',
   open: 'Make a key…',
   name: 'Name',
