@@ -62,7 +62,7 @@ impl Api {
                 if access == Access::Public && method == Method::Get && path_id.is_none() {
                     request.name_route(number);
                 }
-                self.run(number, path_id, caller, request, reply)
+                self.run(number, &Call { request, caller, path_id }, reply)
             }
             Found::Path if method == Method::Options => {
                 self.options(&allowed_methods(path), request, reply)
@@ -89,24 +89,16 @@ impl Api {
     }
 
     #[inline]
-    fn run(
-        &self,
-        number: usize,
-        path_id: Option<i64>,
-        caller: Option<Caller>,
-        request: &Request<'_>,
-        reply: &mut Response<'_>,
-    ) -> Handled {
+    fn run(&self, number: usize, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
         let route = &ROUTES[number];
         if route.method != Method::Get {
             if self.state.is_read_only && !only_reads(route) {
                 let here = |other: &&Route| other.path == route.path && only_reads(other);
                 return Err(errors::read_only(methods_of(ROUTES.iter().filter(here))));
             }
-            refuse_unsupported_change(route, request)?;
+            refuse_unsupported_change(route, call.request)?;
         }
-        let call = Call { request, caller, path_id };
-        (route.run)(&self.state, &call, reply)
+        (route.run)(&self.state, call, reply)
     }
 
     /// Sends a refusal and logs it once, with the request id that the client sees. In a flood of
@@ -194,7 +186,7 @@ impl Serve for Api {
             // Nobody's, and without an API key: such a head is never known.
             Some(number) => {
                 reply.is_of_kind(number + 1);
-                self.run(number, None, None, request, reply)
+                self.run(number, &Call { request, caller: None, path_id: None }, reply)
             }
             None => self.dispatch(request, reply),
         };

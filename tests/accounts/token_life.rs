@@ -55,7 +55,8 @@ fn expect_refused_everywhere(program: &Program, token: &str) {
     let mut client = program.client();
     let mut asked = 0;
     for route in ROUTES.iter().filter(|route| route.access == Access::User) {
-        let (method, target) = (route.method.as_str(), route.path.replace("{id}", "1"));
+        let id = if route.path.starts_with("/api/keys/") { "00000000000" } else { "1" };
+        let (method, target) = (route.method.as_str(), route.path.replace("{id}", id));
         let answer = match method {
             "GET" => client.request(method, &target, &bearer(token)),
             _ => client.send_json(method, &target, &bearer(token), "{}"),

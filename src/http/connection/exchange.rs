@@ -121,6 +121,7 @@ pub(crate) struct Exchange<'a, S> {
 impl<S: Serve> Exchange<'_, S> {
     /// Answers the complete requests in `buffers.input[..input_bytes]` and moves the rest to the
     /// front.
+    #[inline]
     pub(crate) fn run(&mut self, buffers: &mut Buffers) -> Next {
         let mut at = 0;
         let next = loop {

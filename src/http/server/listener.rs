@@ -228,6 +228,7 @@ impl Socket {
     }
 
     /// Writes as much as the kernel takes without waiting; returns how many bytes.
+    #[inline]
     pub(crate) fn write_ready(&self, out: &[u8]) -> io::Result<usize> {
         let mut at = 0;
         while at < out.len() {
