@@ -9,8 +9,8 @@ use std::process::ExitCode;
 use clap::{Arg, ArgMatches, Command};
 
 use crate::auth::number;
-use crate::cli::operator::{plain, print, refuse, settings, with_service};
-use crate::cli::users::{await_notice, clock, failed, find_user, minute, no_such_user};
+use crate::cli::operator::{plain, print, refuse, with_service};
+use crate::cli::users::{await_notice, clock, find_user, minute, no_such_user, with_directory};
 use crate::config::Config;
 use crate::ops::{Exit, exit};
 use crate::store::{ListedKey, MaintenanceError, UserDirectory};
@@ -42,19 +42,10 @@ pub(super) fn command() -> Command {
 
 /// Runs one of the subcommands.
 pub(super) fn run(matches: &ArgMatches) -> ExitCode {
-    let Some((name, matches)) = matches.subcommand() else {
-        unreachable!("clap demands one of them");
-    };
-    let config = match settings(matches) {
-        Ok(config) => config,
-        Err(code) => return code,
-    };
-    let opened = UserDirectory::open(&config.state_dir, &config.store);
-    let done = opened.and_then(|mut directory| match name {
-        "list" => list(&directory, matches, &config),
-        _ => revoke(&mut directory, matches, &config),
-    });
-    done.unwrap_or_else(|error| failed(&error))
+    with_directory(matches, |directory, name, matches, config| match name {
+        "list" => list(directory, matches, config),
+        _ => revoke(directory, matches, config),
+    })
 }
 
 fn list(

@@ -102,6 +102,24 @@ fn password_file() -> Arg {
 
 /// Runs one of the subcommands.
 pub(super) fn run(matches: &ArgMatches) -> ExitCode {
+    with_directory(matches, |directory, name, matches, config| match name {
+        "list" => list(directory),
+        "add" => add(directory, matches, config),
+        "passwd" => passwd(directory, matches, config),
+        name => change(directory, name, matches, config),
+    })
+}
+
+/// Opens the database for a subcommand, and hands on its name, arguments and settings.
+pub(super) fn with_directory(
+    matches: &ArgMatches,
+    work: impl FnOnce(
+        &mut UserDirectory,
+        &str,
+        &ArgMatches,
+        &Config,
+    ) -> Result<ExitCode, MaintenanceError>,
+) -> ExitCode {
     let Some((name, matches)) = matches.subcommand() else {
         unreachable!("clap demands one of them");
     };
@@ -110,17 +128,12 @@ pub(super) fn run(matches: &ArgMatches) -> ExitCode {
         Err(code) => return code,
     };
     let opened = UserDirectory::open(&config.state_dir, &config.store);
-    let done = opened.and_then(|mut directory| match name {
-        "list" => list(&directory),
-        "add" => add(&mut directory, matches, &config),
-        "passwd" => passwd(&mut directory, matches, &config),
-        name => change(&mut directory, name, matches, &config),
-    });
+    let done = opened.and_then(|mut directory| work(&mut directory, name, matches, &config));
     done.unwrap_or_else(|error| failed(&error))
 }
 
 /// Prints why the database could not be used.
-pub(super) fn failed(error: &MaintenanceError) -> ExitCode {
+fn failed(error: &MaintenanceError) -> ExitCode {
     let exit = match error {
         MaintenanceError::Foreign(_)
         | MaintenanceError::Newer { .. }
