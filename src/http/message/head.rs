@@ -250,11 +250,13 @@ impl Head {
     }
 
     /// The request id that the client sent, if it is safe to repeat: 1 to 64 of `A-Za-z0-9._-`.
-    /// `bytes` is the buffer that was parsed.
+    /// An id that begins like an API key is not repeated: it would reach the log. `bytes` is the
+    /// buffer that was parsed.
     pub(crate) fn own_request_id<'a>(&self, bytes: &'a [u8]) -> Option<&'a [u8]> {
         self.request_id.map(|span| span.of(bytes)).filter(|id| {
             (1..=64).contains(&id.len())
                 && id.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
+                && !id.starts_with(b"bhav_")
         })
     }
 
