@@ -1100,20 +1100,23 @@ impl MarketCalendar {
         (now < until).then_some(LastClose { date, at, until })
     }
 
-    /// The previous close that `quote` may be compared with: that of its own session.
+    /// The previous close that `quote`, received by `now`, may be compared with: that of its own
+    /// session.
     ///
     /// On the morning of a trading date a source replaces its previous close by the last session's,
     /// at some time of its own, while its last price is still of that session. The two are then the
     /// same close. So a previous close sent with a price of an earlier session is ignored, and that
-    /// of the quote `held` before stays.
+    /// of the quote `held` before stays. An answer that was under way at midnight counts as one of
+    /// the new date.
     pub(crate) fn own_previous_close(
         &self,
         quote: &Quote,
         held: Option<&Quote>,
+        now: Timestamp,
     ) -> Option<Decimal> {
         let date_of = |at: Timestamp| clock::zoned(at).date();
         let of = date_of(quote.as_of);
-        if of >= self.market_day(quote.asked).session {
+        if of >= self.market_day(now).session {
             return quote.previous_close;
         }
         held.filter(|held| date_of(held.as_of) == of)?.previous_close
@@ -1225,7 +1228,7 @@ mod market_day_tests {
         };
         let friday = quote("2026-11-20T15:30:00", "2026-11-20T16:00:00", Some(99));
         let thursday = quote("2026-11-19T15:30:00", "2026-11-19T16:00:00", Some(90));
-        for (as_of, asked, held, expected) in [
+        for (as_of, now, held, expected) in [
             // In its session, and until the next one's date, the source's value counts.
             ("2026-11-20T11:00:00", "2026-11-20T11:00:01", Some(&thursday), Some(100)),
             ("2026-11-20T15:30:00", "2026-11-20T23:59:59", None, Some(100)),
@@ -1241,9 +1244,12 @@ mod market_day_tests {
             // The Tuesday is a holiday.
             ("2026-11-23T15:30:00", "2026-11-24T12:00:00", None, Some(100)),
         ] {
-            let given = quote(as_of, asked, Some(100));
-            let found = calendar.own_previous_close(&given, held);
-            assert_eq!(found, expected.map(Into::into), "{as_of} asked {asked}");
+            // It was asked for five seconds before, at midnight on the date before.
+            let mut given = quote(as_of, now, Some(100));
+            let now = given.asked;
+            given.asked -= SignedDuration::from_secs(5);
+            let found = calendar.own_previous_close(&given, held, now);
+            assert_eq!(found, expected.map(Into::into), "{as_of} received {now}");
         }
     }
 
