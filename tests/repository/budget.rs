@@ -24,7 +24,8 @@ const ROOMS: &[(&str, usize, usize)] = &[
     ("config", 1770, 10),
     // With the threads that write streams, which thereby need no coroutine each, and compressors
     // that are kept.
-    ("http", 4950, 23),
+    // A request id like a key is not repeated, and the endpoint of assistants.
+    ("http", 4960, 23),
     ("lib", 50, 1),
     ("main", 30, 1),
     ("market", 1450, 4),
