@@ -132,10 +132,8 @@ impl SyncGate {
     ) -> Result<T, BrokerError> {
         let caller = self.caller(credentials);
         let result = self.run(caller, &credentials.api_key, calls, work);
-        match &result {
-            Ok(_) => self.limits.synced(caller),
-            Err(error) if error.kind.judged().blames_request => self.limits.refused(caller),
-            Err(_) => {}
+        if result.as_ref().is_err_and(|error| error.kind.judged().blames_request) {
+            self.limits.refused(caller);
         }
         result.map_err(|error| self.told(error, caller, calls))
     }
@@ -298,8 +296,8 @@ impl SyncGuard<'_> {
         let Self { gate, caller, .. } = self;
         let wait = error.retry_after().unwrap_or_default();
         match error.kind {
-            BrokerErrorKind::RateLimited => gate.limits.cool_down(*caller, wait),
-            BrokerErrorKind::KeySpent => gate.limits.spent(*caller, wait),
+            BrokerErrorKind::RateLimited => gate.limits.hold(*caller, wait.min(COOLDOWN_MAX)),
+            BrokerErrorKind::KeySpent => gate.limits.hold(*caller, wait),
             _ => {}
         }
         match error.kind.judged().health {
@@ -338,13 +336,7 @@ const REFUSED_WINDOW_MS: u64 = 60_000;
 
 /// Longest cooldown of a key after a call that was refused for too many requests. A broker that
 /// asks for more more likely means a spent key.
-const KEY_COOLDOWN_MAX: Duration = Duration::from_secs(60);
-
-/// Longest cooldown of the user whose call was refused; it doubles with each refusal in a row.
-const USER_COOLDOWN_MAX: Duration = Duration::from_secs(3_600);
-
-/// A user without a refusal for this long after a cooldown starts from the first step again.
-const FORGIVEN_MS: u64 = 3_600_000;
+const COOLDOWN_MAX: Duration = Duration::from_secs(60);
 
 /// The parts of a caller, as places in [`Caller::parts`].
 const KEY: usize = 0;
@@ -385,10 +377,8 @@ struct Usage {
     day: Date,
     day_calls: usize,
     refused: CallWindow,
-    /// End of the cooldown.
+    /// End of the cooldown. Only used for keys.
     held_until_ms: u64,
-    /// Cooldowns in a row. Only used for users.
-    cooldowns: u32,
     used_ms: u64,
 }
 
@@ -459,7 +449,7 @@ impl SyncLimits {
     fn take(&self, caller: Caller, calls: usize) -> Result<Taken, Duration> {
         let at_ms = self.clock.monotonic_ms();
         let mut state = self.state.lock();
-        let wait = self.held(&mut state, caller).max(self.calls_wait(&mut state, caller, calls));
+        let wait = self.held(&state, caller).max(self.calls_wait(&mut state, caller, calls));
         if let Some(wait) = wait {
             return Err(wait);
         }
@@ -496,18 +486,17 @@ impl SyncLimits {
             duration(usage.refused.wait_ms(1, self.limits[at].refused_max, now_ms))
         });
         let refused = refused.max();
-        let held = self.held(&mut state, caller);
+        let held = self.held(&state, caller);
         refused.max(held).max(self.calls_wait(&mut state, caller, calls))
     }
 
-    /// Rest of the cooldown of `caller`.
+    /// Rest of the cooldown of the caller's key.
     fn cooldown(&self, caller: Caller) -> Option<Duration> {
-        self.held(&mut self.state.lock(), caller)
+        self.held(&self.state.lock(), caller)
     }
 
-    fn held(&self, state: &mut State, caller: Caller) -> Option<Duration> {
-        let until_ms = |(_, part)| state.parts.get(&part).map(|usage| usage.held_until_ms);
-        let until_ms = caller.parts().filter_map(until_ms).max()?;
+    fn held(&self, state: &State, caller: Caller) -> Option<Duration> {
+        let until_ms = state.parts.get(&caller.parts[KEY])?.held_until_ms;
         duration(until_ms.saturating_sub(self.clock.monotonic_ms()))
     }
 
@@ -538,40 +527,12 @@ impl SyncLimits {
         }
     }
 
-    /// Ends the cooldowns after a successful sync.
-    fn synced(&self, caller: Caller) {
-        let mut state = self.state.lock();
-        for at in [KEY, USER] {
-            let usage = self.usage(&mut state, at, caller.parts[at]);
-            (usage.held_until_ms, usage.cooldowns) = (0, 0);
-        }
-    }
-
-    /// Starts cooldowns after the broker refused a call for too many requests and asked for a pause
-    /// of `length`. The key cools down for all its users. The user's cooldown doubles with each
-    /// refusal in a row.
-    fn cool_down(&self, caller: Caller, length: Duration) {
-        let now_ms = self.clock.monotonic_ms();
+    /// Holds back the caller's key for `length` for all its users.
+    fn hold(&self, caller: Caller, length: Duration) {
+        let until_ms = self.clock.monotonic_ms().saturating_add(length.as_millis() as u64);
         let mut state = self.state.lock();
         let key = self.usage(&mut state, KEY, caller.parts[KEY]);
-        key.hold(now_ms, length.min(KEY_COOLDOWN_MAX));
-        if caller.is_user {
-            let user = self.usage(&mut state, USER, caller.parts[USER]);
-            if now_ms.saturating_sub(user.held_until_ms) > FORGIVEN_MS {
-                user.cooldowns = 0;
-            }
-            let longer = length.saturating_mul(1 << user.cooldowns.min(16));
-            user.cooldowns = user.cooldowns.saturating_add(1);
-            user.hold(now_ms, longer.min(USER_COOLDOWN_MAX));
-        }
-    }
-
-    /// Holds back a key for `length` for all its users, after the broker reported that it has no
-    /// calls left.
-    fn spent(&self, caller: Caller, length: Duration) {
-        let now_ms = self.clock.monotonic_ms();
-        let mut state = self.state.lock();
-        self.usage(&mut state, KEY, caller.parts[KEY]).hold(now_ms, length);
+        key.held_until_ms = key.held_until_ms.max(until_ms);
     }
 
     /// The current usage of a part.
@@ -584,7 +545,6 @@ impl SyncLimits {
             day_calls: 0,
             refused: CallWindow::new(limit.refused_max, REFUSED_WINDOW_MS),
             held_until_ms: 0,
-            cooldowns: 0,
             used_ms: now_ms,
         });
         self.begin_day(usage);
@@ -598,13 +558,6 @@ impl SyncLimits {
         if usage.day != today {
             (usage.day, usage.day_calls) = (today, 0);
         }
-    }
-}
-
-impl Usage {
-    fn hold(&mut self, now_ms: u64, length: Duration) {
-        let until_ms = now_ms.saturating_add(length.as_millis() as u64);
-        self.held_until_ms = self.held_until_ms.max(until_ms);
     }
 }
 
@@ -810,62 +763,23 @@ mod tests {
     }
 
     #[test]
-    fn a_key_rests_for_a_minute_at_most_and_its_user_longer_each_time() {
+    fn a_key_is_held_back_to_the_end_for_all_its_users_and_no_other_key() {
         let (clock, limits) = without_days();
         let held = |user, key| limits.cooldown(by(&limits, user, 1, key));
-        let refused = |user, key, s| {
-            limits.cool_down(by(&limits, user, 1, key), Duration::from_secs(s));
-        };
-        refused(1, 1, 600);
-        assert_eq!((held(2, 1), limits.cooldown(own(&limits, 1))), (seconds(60), seconds(60)));
-        assert_eq!((held(1, 1), held(1, 2)), (seconds(600), seconds(600)), "whatever key");
-        assert_eq!((held(2, 2), limits.cooldown(own(&limits, 2))), (None, None));
-        clock.advance_ms(600_000);
-        assert_eq!((held(1, 1), held(2, 1)), (None, None));
-        for own_s in [60, 120, 240, 480] {
-            assert_eq!(held(3, 3), None);
-            refused(3, 3, 60);
-            assert_eq!((held(3, 3), held(2, 3)), (seconds(own_s), seconds(60)));
-            clock.advance_ms(own_s as i64 * 1_000);
-        }
-        for _ in 0..40 {
-            refused(3, 3, 60);
-        }
-        assert_eq!(held(3, 3), Some(USER_COOLDOWN_MAX));
-        clock.advance_ms(2 * 3_600_000 + 1);
-        refused(3, 3, 60);
-        assert_eq!(held(3, 3), seconds(60), "forgiven");
-    }
-
-    #[test]
-    fn a_success_makes_the_next_refusal_the_first_again() {
-        let (clock, limits) = without_days();
-        let caller = by(&limits, 1, 1, 1);
-        for own_s in [1, 2, 4] {
-            limits.cool_down(caller, Duration::from_secs(1));
-            assert_eq!(limits.wait(caller, 4), seconds(own_s));
-            clock.advance_ms(own_s as i64 * 1_000);
-        }
-        limits.synced(caller);
-        limits.cool_down(caller, Duration::from_secs(1));
-        assert_eq!(limits.wait(caller, 4), seconds(1));
-    }
-
-    #[test]
-    fn a_spent_key_is_held_back_to_the_end_and_no_other() {
-        let (_, limits) = without_days();
-        limits.spent(by(&limits, 1, 1, 1), Duration::from_secs(3_000));
-        let held = |user, key| limits.wait(by(&limits, user, 1, key), 1);
-        assert_eq!((held(1, 1), held(2, 1), held(1, 2)), (seconds(3_000), seconds(3_000), None));
+        limits.hold(by(&limits, 1, 1, 1), Duration::from_secs(3_000));
+        limits.hold(by(&limits, 2, 1, 1), Duration::from_secs(1));
+        assert_eq!((held(1, 1), held(2, 1)), (seconds(3_000), seconds(3_000)));
+        assert_eq!(limits.cooldown(own(&limits, 1)), seconds(3_000));
+        assert_eq!((held(1, 2), limits.cooldown(own(&limits, 2))), (None, None));
+        clock.advance_ms(3_000_000);
+        assert_eq!(held(1, 1), None);
     }
 
     #[test]
     fn any_number_of_refused_keys_stops_no_other() {
         let (_, limits) = without_days();
         for number in 1..20 {
-            let caller = by(&limits, number, number as u8, number);
-            limits.synced(caller);
-            limits.cool_down(caller, Duration::from_secs(30));
+            limits.hold(by(&limits, number, number as u8, number), Duration::from_secs(30));
         }
         assert_eq!(limits.wait(by(&limits, 99, 99, 99), 4), None);
     }
@@ -874,7 +788,7 @@ mod tests {
     fn invented_keys_push_out_no_cooldown() {
         let (clock, limits) = without_days();
         let rests = by(&limits, 2, 2, 2);
-        limits.cool_down(rests, Duration::from_secs(3_600));
+        limits.hold(rests, Duration::from_secs(3_600));
         for number in 0..PARTS_MAX as i64 {
             clock.advance_ms(1);
             let caller = by(&limits, 1_000 + number, 9, 1_000 + number);
