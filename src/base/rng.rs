@@ -19,7 +19,7 @@ pub(crate) fn seeded(seed: u64) -> fastrand::Rng {
 }
 
 /// Bits that tell one attempt from another.
-pub(crate) fn bits() -> u64 {
+pub fn bits() -> u64 {
     fastrand::u64(..)
 }
 

@@ -3,9 +3,8 @@
 
 use std::fmt::Write;
 
-use jiff::Timestamp;
 use jiff::civil::{Date, DateTime};
-use rust_decimal::Decimal;
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::base::clock;
@@ -13,7 +12,7 @@ use crate::sim::exchange::day::{Bar, Tick, regular_hours};
 use crate::sim::exchange::universe;
 use crate::sim::exchange::universe::{Instrument, rupees};
 use crate::sim::faults::Kind;
-use crate::sim::server::message::{Answer, Content, Json, map};
+use crate::sim::server::message::{Answer, Content, map, price};
 use crate::sim::sessions::Login;
 use crate::sim::world::Call;
 
@@ -55,8 +54,8 @@ pub(super) fn answer(call: &Call<'_>, route: &str, rest: &str) -> Answer {
         "broker_a.quote" | "broker_a.ohlc" | "broker_a.ltp" => quotes_answer(call, route),
         "broker_a.historical" => history_answer(call, rest),
         "broker_a.instruments" => instruments(call, rest),
-        "broker_a.holdings" => portfolio::holdings(call, &login.user_id),
-        _ => portfolio::positions(call, &login.user_id),
+        "broker_a.holdings" => success(portfolio::holdings(call, &login.user_id)),
+        _ => success(portfolio::positions(call, &login.user_id)),
     }
 }
 
@@ -132,11 +131,14 @@ fn session(call: &Call<'_>) -> Answer {
             if !app.knows(&api_key) {
                 return error(403, "TokenException", "Invalid `api_key`.");
             }
-            if checksum != checksum_of(&api_key, &request_token, &app.api_secret) {
+            if checksum != checksum_of(&api_key, request_token.as_bytes(), &app.api_secret) {
                 return error(403, "TokenException", "Invalid `checksum`.");
             }
-            let redeemed =
-                call.world.broker_a.lock().redeem(&request_token, api_key.clone(), call.now);
+            let redeemed = call.world.broker_a.lock().redeem_request_token(
+                &request_token,
+                api_key.clone(),
+                call.now,
+            );
             let Some((access_token, login)) = redeemed else {
                 return error(403, "TokenException", "Token is invalid or has expired.");
             };
@@ -155,16 +157,7 @@ fn session(call: &Call<'_>) -> Answer {
     }
 }
 
-/// Lower-case hex SHA-256 over the three values with nothing between them.
-fn checksum_of(api_key: &str, request_token: &str, api_secret: &str) -> String {
-    hex(&Sha256::new()
-        .chain_update(api_key)
-        .chain_update(request_token)
-        .chain_update(api_secret)
-        .finalize())
-}
-
-fn opened(api_key: &str, access_token: String, login: &Login) -> Json {
+fn opened(api_key: &str, access_token: String, login: &Login) -> Value {
     let time = clock::zoned(login.at).strftime("%Y-%m-%d %H:%M:%S").to_string();
     let session = [
         ("api_key", api_key.into()),
@@ -178,9 +171,9 @@ fn opened(api_key: &str, access_token: String, login: &Login) -> Json {
     map(profile(&login.user_id, true).into_iter().chain(session))
 }
 
-fn profile(user_id: &str, with_avatar: bool) -> [(&'static str, Json); 11] {
-    let texts = |items: &[&str]| Json::List(items.iter().map(|&item| item.into()).collect());
-    let avatar = if with_avatar { "abc".into() } else { Json::Null };
+fn profile(user_id: &str, with_avatar: bool) -> [(&'static str, Value); 11] {
+    let texts = |items: &[&str]| Value::Array(items.iter().map(|&item| item.into()).collect());
+    let avatar = if with_avatar { "abc".into() } else { Value::Null };
     [
         ("user_id", user_id.into()),
         ("user_type", "individual".into()),
@@ -233,7 +226,7 @@ fn instruments(call: &Call<'_>, exchange: &str) -> Answer {
 // The form of broker A's answers, and the hexadecimal of its checksums.
 
 /// `{"status":"success","data":…}`.
-pub(crate) fn success(data: Json) -> Answer {
+pub(crate) fn success(data: Value) -> Answer {
     Answer::ok(map([("status", "success".into()), ("data", data)]))
 }
 
@@ -242,44 +235,30 @@ pub(crate) fn error(status: u16, error_type: &str, message: &str) -> Answer {
     let body = map([
         ("status", "error".into()),
         ("message", message.into()),
-        ("data", Json::Null),
+        ("data", Value::Null),
         ("error_type", error_type.into()),
     ]);
     Answer::rejected(status, body)
 }
 
-/// Lower-case hexadecimal.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut out, byte| {
-        let _ = write!(out, "{byte:02x}"); // writing to a String cannot fail
-        out
-    })
+/// Lower-case hex SHA-256 over the parts with nothing between them.
+pub(crate) fn checksum_of(first: &str, second: &[u8], third: &str) -> String {
+    let digest = Sha256::digest([first.as_bytes(), second, third.as_bytes()].concat());
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 // ---- History
 //
 // Broker A's candles. Connection threads run this.
 
-/// Intervals, their minutes (`None` is a day) and the most days one call may span.
-const INTERVALS: [(&str, Option<i64>, i64); 8] = [
-    ("minute", Some(1), 60),
-    ("3minute", Some(3), 100),
-    ("5minute", Some(5), 100),
-    ("10minute", Some(10), 100),
-    ("15minute", Some(15), 200),
-    ("30minute", Some(30), 200),
-    ("60minute", Some(60), 400),
-    ("day", None, 2_000),
-];
+/// Most days that one call may span.
+const SPAN_DAYS_MAX: i32 = 2_000;
 
-/// Answers `/instruments/historical/{token}/{interval}`; `rest` is `{token}/{interval}`.
-pub(crate) fn history_answer(call: &Call<'_>, rest: &str) -> Answer {
+/// Answers `/instruments/historical/{token}/day`; `rest` is `{token}/day`. The service asks for no
+/// other of the broker's intervals.
+fn history_answer(call: &Call<'_>, rest: &str) -> Answer {
     let bad = |text: &str| error(400, "InputException", text);
-    let Some((token, interval)) = rest.split_once('/') else {
-        return bad("Invalid path.");
-    };
-    let known = INTERVALS.iter().find(|(name, ..)| *name == interval);
-    let Some(&(_, minutes, span_days_max)) = known else {
+    let Some(token) = rest.strip_suffix("/day") else {
         return bad("Invalid `interval`.");
     };
     let instrument = token.parse().ok().and_then(|token| call.world.universe.by_token(token));
@@ -293,43 +272,33 @@ pub(crate) fn history_answer(call: &Call<'_>, rest: &str) -> Answer {
     if from > to {
         return bad("`from` is after `to`.");
     }
-    let days = (to.date() - from.date()).get_days();
-    if i64::from(days) > span_days_max {
-        return bad(&format!("interval exceeds max limit: {span_days_max} days"));
+    if (to.date() - from.date()).get_days() > SPAN_DAYS_MAX {
+        return bad(&format!("interval exceeds max limit: {SPAN_DAYS_MAX} days"));
     }
-    let oi = call.request.query_value("oi").as_deref() == Some("1");
-    let (from, to) = (clock::instant(from), clock::instant(to));
-    let mut candles = Vec::new();
-    let mut date: Date = clock::zoned(from).date();
+    let (mut candles, mut date) = (Vec::new(), from.date());
     let last = call.tick(instrument);
-    let end = clock::zoned(to).date().min(last.date);
+    let end = to.date().min(last.date);
     while date <= end {
-        if call.world.day.sessions().trades_on(date) {
-            let bars = match minutes {
-                Some(minutes) => call.world.day.bars(instrument, date, minutes, call.prices_at),
-                None if date == last.date && last.open == 0 => Vec::new(),
-                None if date == last.date => vec![Bar {
+        // A day's candle begins at midnight.
+        let is_asked = (from..=to).contains(&date.at(0, 0, 0, 0));
+        if is_asked && call.world.day.sessions().trades_on(date) {
+            let bar = match date == last.date {
+                true => (last.open > 0).then(|| Bar {
                     start: regular_hours(date).0,
                     open: last.open,
                     high: last.high,
                     low: last.low,
                     close: last.last,
                     volume: last.volume,
-                }],
-                None => vec![call.world.day.day_bar(instrument, date)],
+                }),
+                false => Some(call.world.day.day_bar(instrument, date)),
             };
-            // A day's candle is selected by its date, the others by their start.
-            let shown = bars.iter().map(|bar| (stamp(bar, minutes), bar));
-            candles.extend(
-                shown
-                    .filter(|(start, _)| (from..=to).contains(start))
-                    .map(|(start, bar)| candle(start, bar, oi)),
-            );
+            candles.extend(bar.map(|bar| candle(date, &bar)));
         }
         let Ok(next) = date.tomorrow() else { break };
         date = next;
     }
-    success(map([("candles", Json::List(candles))]))
+    success(map([("candles", Value::Array(candles))]))
 }
 
 /// `yyyy-mm-dd hh:mm:ss`, or a date alone.
@@ -338,24 +307,12 @@ fn parsed(text: &str) -> Option<DateTime> {
     whole.or_else(|_| Date::strptime("%Y-%m-%d", text).map(|date| date.at(0, 0, 0, 0))).ok()
 }
 
-/// A candle's start; a day's is midnight.
-fn stamp(bar: &Bar, minutes: Option<i64>) -> Timestamp {
-    if minutes.is_some() {
-        return bar.start;
-    }
-    clock::instant(clock::zoned(bar.start).date().at(0, 0, 0, 0))
-}
-
-fn candle(start: Timestamp, bar: &Bar, oi: bool) -> Json {
+fn candle(date: Date, bar: &Bar) -> Value {
     // The offset has no colon.
-    let start = clock::zoned(start).strftime("%Y-%m-%dT%H:%M:%S+0530").to_string();
-    let mut candle: Vec<Json> = vec![start.into()];
-    candle.extend([bar.open, bar.high, bar.low, bar.close].map(|price| rupees(price).into()));
+    let mut candle: Vec<Value> = vec![format!("{date}T00:00:00+0530").into()];
+    candle.extend([bar.open, bar.high, bar.low, bar.close].map(price));
     candle.push(bar.volume.into());
-    if oi {
-        candle.push(0.into());
-    }
-    Json::List(candle)
+    Value::Array(candle)
 }
 
 // ---- Quotes
@@ -386,7 +343,7 @@ pub(crate) fn quotes_answer(call: &Call<'_>, route: &str) -> Answer {
         let text = format!("Too many instruments: at most {instruments_max}.");
         return error(400, "InputException", &text);
     }
-    let mut quotes: Vec<(String, Json)> = Vec::with_capacity(asked.len());
+    let mut quotes: Vec<(String, Value)> = Vec::with_capacity(asked.len());
     let mut seen = std::collections::HashSet::new();
     for key in asked {
         let Some(instrument) = call.world.universe.by_key(key) else { continue };
@@ -398,38 +355,38 @@ pub(crate) fn quotes_answer(call: &Call<'_>, route: &str) -> Answer {
             "broker_a.quote" => full(call, instrument, &tick),
             "broker_a.ohlc" => map([
                 ("instrument_token", instrument.token.into()),
-                ("last_price", rupees(tick.last).into()),
+                ("last_price", price(tick.last)),
                 ("ohlc", ohlc(&tick)),
             ]),
             _ => map([
                 ("instrument_token", instrument.token.into()),
-                ("last_price", rupees(tick.last).into()),
+                ("last_price", price(tick.last)),
             ]),
         };
         quotes.push((key.to_owned(), quote));
     }
     // The broker promises no order, so clients must not rely on that of the request.
     quotes.sort_by_key(|(key, _)| universe::key(call.world.settings.seed, key));
-    success(Json::Map(quotes))
+    success(map(quotes))
 }
 
-fn ohlc(tick: &Tick) -> Json {
+fn ohlc(tick: &Tick) -> Value {
     map([
-        ("open", rupees(tick.open).into()),
-        ("high", rupees(tick.high).into()),
-        ("low", rupees(tick.low).into()),
-        ("close", rupees(tick.previous_close).into()),
+        ("open", price(tick.open)),
+        ("high", price(tick.high)),
+        ("low", price(tick.low)),
+        ("close", price(tick.previous_close)),
     ])
 }
 
-fn full(call: &Call<'_>, instrument: &Instrument, tick: &Tick) -> Json {
+fn full(call: &Call<'_>, instrument: &Instrument, tick: &Tick) -> Value {
     let time = clock::zoned(call.stamp(tick.as_of)).strftime("%Y-%m-%d %H:%M:%S").to_string();
     if instrument.is_index {
         return map([
             ("instrument_token", instrument.token.into()),
             ("timestamp", time.into()),
-            ("last_trade_time", Json::Null),
-            ("last_price", rupees(tick.last).into()),
+            ("last_trade_time", Value::Null),
+            ("last_price", price(tick.last)),
             ("net_change", 0.into()),
             ("lower_circuit_limit", 0.into()),
             ("upper_circuit_limit", 0.into()),
@@ -440,33 +397,33 @@ fn full(call: &Call<'_>, instrument: &Instrument, tick: &Tick) -> Json {
     let second = tick.as_of.as_second();
     let in_hours = tick.open > 0;
     let average = if in_hours { (tick.open + tick.high + tick.low + tick.last) / 4 } else { 0 };
-    let band = |percent: i64| rupees(tick.previous_close * percent / 100);
+    let band = |percent: i64| price(tick.previous_close * percent / 100);
     let shown = |level: &Level| {
-        let price = if in_hours { rupees(level.paise).into() } else { 0.into() };
+        let price = if in_hours { price(level.paise) } else { 0.into() };
         let (quantity, orders) = (level.quantity.into(), level.orders.into());
         map([("price", price), ("quantity", quantity), ("orders", orders)])
     };
     let book = book(call.world.settings.seed, instrument, tick);
-    let [buy, sell]: [Vec<Json>; 2] = book.map(|side| side.iter().map(shown).collect());
+    let [buy, sell]: [Vec<Value>; 2] = book.map(|side| side.iter().map(shown).collect());
     map([
         ("instrument_token", instrument.token.into()),
         ("timestamp", time.as_str().into()),
         ("last_trade_time", time.as_str().into()),
-        ("last_price", rupees(tick.last).into()),
+        ("last_price", price(tick.last)),
         ("last_quantity", (1 + universe::pick(key, second, 90)).into()),
         ("buy_quantity", universe::pick(key, second + 1, 200_000).into()),
         ("sell_quantity", universe::pick(key, second + 2, 200_000).into()),
         ("volume", tick.volume.into()),
-        ("average_price", Decimal::new(average, 2).into()),
+        ("average_price", price(average)),
         ("oi", 0.into()),
         ("oi_day_high", 0.into()),
         ("oi_day_low", 0.into()),
         // Documented as the change, observed as 0 after a real move.
         ("net_change", 0.into()),
-        ("lower_circuit_limit", band(90).into()),
-        ("upper_circuit_limit", band(110).into()),
+        ("lower_circuit_limit", band(90)),
+        ("upper_circuit_limit", band(110)),
         ("ohlc", ohlc(tick)),
-        ("depth", map([("buy", Json::List(buy)), ("sell", Json::List(sell))])),
+        ("depth", map([("buy", Value::Array(buy)), ("sell", Value::Array(sell))])),
     ])
 }
 

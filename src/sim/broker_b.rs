@@ -2,21 +2,23 @@
 //! over the bytes received. Every read is a GET that carries a JSON body. Connection threads run
 //! this.
 
-use std::fmt::Write;
+use std::fmt::Write as _;
+use std::io::{Cursor, Write as _};
 
-use flate2::Crc;
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use serde::Deserialize;
-use sha2::{Digest, Sha256};
+use serde_json::Value;
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, ZipWriter};
 
 use crate::base::clock;
-use crate::sim::broker_a::hex;
+use crate::sim::broker_a::checksum_of;
 use crate::sim::broker_a::portfolio::{Held, held};
 use crate::sim::exchange::day::Tick;
 use crate::sim::exchange::universe::rupees;
 use crate::sim::faults::Kind;
-use crate::sim::server::message::{Answer, Content, Json, map};
+use crate::sim::server::message::{Answer, Content, map};
 use crate::sim::sessions::Login;
 use crate::sim::world::{Call, World};
 
@@ -88,13 +90,13 @@ pub(super) fn fault(kind: Kind) -> Answer {
     }
 }
 
-fn success(rows: Json) -> Answer {
-    Answer::ok(map([("Success", rows), ("Status", 200.into()), ("Error", Json::Null)]))
+fn success(rows: Value) -> Answer {
+    Answer::ok(map([("Success", rows), ("Status", 200.into()), ("Error", Value::Null)]))
 }
 
 /// An error sent with HTTP status 200, as this broker usually does.
 fn error(status: i64, text: &str) -> Answer {
-    let body = map([("Success", Json::Null), ("Status", status.into()), ("Error", text.into())]);
+    let body = map([("Success", Value::Null), ("Status", status.into()), ("Error", text.into())]);
     Answer::rejected(200, body)
 }
 
@@ -104,8 +106,9 @@ fn bare_error(http_status: u16, status: i64, text: &str) -> Answer {
 }
 
 /// "No data", in one of its shapes.
-fn nothing(success: Json) -> Answer {
-    let error = if success == Json::List(Vec::new()) { Json::Null } else { "No Data Found".into() };
+fn nothing(success: Value) -> Answer {
+    let error =
+        if success == Value::Array(Vec::new()) { Value::Null } else { "No Data Found".into() };
     Answer::ok(map([("Success", success), ("Status", 200.into()), ("Error", error)]))
 }
 
@@ -116,7 +119,8 @@ fn customer_details(call: &Call<'_>) -> Answer {
     if !call.world.settings.broker_b.knows(&body.app_key) {
         return error(500, "Public Key does not exist.");
     }
-    let redeemed = call.world.broker_b.lock().redeem(&body.session_token, body.app_key, call.now);
+    let redeemed =
+        call.world.broker_b.lock().redeem_api_session(&body.session_token, body.app_key, call.now);
     let Some((session_token, login)) = redeemed else {
         return error(500, "Invalid session.");
     };
@@ -190,15 +194,6 @@ fn signed_at(text: &str) -> Option<Timestamp> {
     civil.to_zoned(jiff::tz::TimeZone::UTC).ok().map(|zoned| zoned.timestamp())
 }
 
-/// Lower-case hex SHA-256 over timestamp, exact body and secret.
-fn checksum_of(timestamp: &str, body: &[u8], secret_key: &str) -> String {
-    hex(&Sha256::new()
-        .chain_update(timestamp)
-        .chain_update(body)
-        .chain_update(secret_key)
-        .finalize())
-}
-
 /// Code and ISIN of a share that neither the security master nor any other list contains.
 const UNCHARTED: (&str, &str) = ("SIMUNK", "INE0SIM01019");
 
@@ -212,9 +207,9 @@ fn isin<'a>(held: &Held<'a>) -> &'a str {
 
 fn demat_holdings(call: &Call<'_>, login: &Login) -> Answer {
     if call.world.settings.broker_b.empty_account {
-        return nothing(Json::Null);
+        return nothing(Value::Null);
     }
-    let rows: Vec<Json> = match call.world.accounts.lock().of_broker_b(&login.user_id) {
+    let rows: Vec<Value> = match call.world.accounts.lock().of_broker_b(&login.user_id) {
         Some(lists) => {
             let rows = lists.demat.iter();
             rows.map(|row| demat_row(&row.stock_code, &row.isin, &row.quantity)).collect()
@@ -229,10 +224,10 @@ fn demat_holdings(call: &Call<'_>, login: &Login) -> Answer {
             rows.collect()
         }
     };
-    success(Json::List(rows))
+    success(Value::Array(rows))
 }
 
-fn demat_row(code: &str, isin: &str, quantity: &str) -> Json {
+fn demat_row(code: &str, isin: &str, quantity: &str) -> Value {
     map([
         ("stock_code", code.into()),
         ("stock_ISIN", isin.into()),
@@ -251,10 +246,10 @@ fn portfolio_holdings(call: &Call<'_>, login: &Login) -> Answer {
         return error(500, "Exchange-Code cannot be empty");
     }
     if call.world.settings.broker_b.empty_account || exchange != "NSE" {
-        return nothing(Json::List(Vec::new()));
+        return nothing(Value::Array(Vec::new()));
     }
     let ordered = call.world.accounts.lock().of_broker_b(&login.user_id);
-    let rows: Vec<Json> = match ordered {
+    let rows: Vec<Value> = match ordered {
         Some(lists) => {
             let rows = lists.portfolio.iter().filter_map(|row| {
                 let tick = call.tick(call.world.universe.by_key(&row.symbol)?);
@@ -271,10 +266,10 @@ fn portfolio_holdings(call: &Call<'_>, login: &Login) -> Answer {
             rows.collect()
         }
     };
-    success(Json::List(rows))
+    success(Value::Array(rows))
 }
 
-fn portfolio_row(code: &str, quantity: &str, average: &str, tick: &Tick) -> Json {
+fn portfolio_row(code: &str, quantity: &str, average: &str, tick: &Tick) -> Value {
     let close = rupees(tick.previous_close);
     let percent = (rupees(tick.last) - close) * rust_decimal::Decimal::ONE_HUNDRED / close;
     map([
@@ -286,16 +281,16 @@ fn portfolio_row(code: &str, quantity: &str, average: &str, tick: &Tick) -> Json
         ("current_market_price", rupees(tick.last).normalize().to_string().into()),
         ("change_percentage", percent.round_dp(2).to_string().into()),
         ("answer_flag", "N".into()),
-        ("product_type", Json::Null),
-        ("expiry_date", Json::Null),
-        ("strike_price", Json::Null),
-        ("right", Json::Null),
-        ("category_index_per_stock", Json::Null),
-        ("action", Json::Null),
-        ("realized_profit", Json::Null),
-        ("unrealized_profit", Json::Null),
-        ("open_position_value", Json::Null),
-        ("portfolio_charges", Json::Null),
+        ("product_type", Value::Null),
+        ("expiry_date", Value::Null),
+        ("strike_price", Value::Null),
+        ("right", Value::Null),
+        ("category_index_per_stock", Value::Null),
+        ("action", Value::Null),
+        ("realized_profit", Value::Null),
+        ("unrealized_profit", Value::Null),
+        ("open_position_value", Value::Null),
+        ("portfolio_charges", Value::Null),
     ])
 }
 
@@ -342,11 +337,11 @@ fn portfolio_positions(call: &Call<'_>, login: &Login) -> Answer {
             "pnl",
             "order_segment_code",
         ] {
-            members.push((name, Json::Null));
+            members.push((name, Value::Null));
         }
         map(members)
     });
-    success(Json::List(rows.collect()))
+    success(Value::Array(rows.collect()))
 }
 
 // ---- Master
@@ -364,7 +359,10 @@ pub(crate) fn master_answer(world: &World, file: &str) -> Answer {
     }
     let members =
         [("NSEScripMaster.txt", list(world, "NSE")), ("BSEScripMaster.txt", list(world, "BSE"))];
-    let content = Content::Text("application/x-zip-compressed", zipped(&members));
+    let Ok(zipped) = zipped(&members) else {
+        return Answer::text(500, "text/html", "<html><body>500</body></html>");
+    };
+    let content = Content::Text("application/x-zip-compressed", zipped);
     Answer { status: 200, content, rejected: false }
 }
 
@@ -407,40 +405,15 @@ fn list(world: &World, exchange: &str) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// A zip archive of stored (not compressed) members.
-fn zipped(members: &[(&str, Vec<u8>)]) -> Vec<u8> {
-    let mut archive = Vec::new();
-    let mut directory = Vec::new();
+/// A zip whose members are stored as they are.
+fn zipped(members: &[(&str, Vec<u8>)]) -> zip::result::ZipResult<Vec<u8>> {
+    let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
+    let stored = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
     for (name, bytes) in members {
-        let offset = archive.len() as u32;
-        let mut crc = Crc::new();
-        crc.update(bytes);
-        // Version 2.0, no flags, stored, no time; then the three sizes.
-        let mut common = vec![20, 0, 0, 0, 0, 0, 0, 0, 0x21, 0x58];
-        for number in [crc.sum(), bytes.len() as u32, bytes.len() as u32] {
-            common.extend_from_slice(&number.to_le_bytes());
-        }
-        common.extend_from_slice(&(name.len() as u16).to_le_bytes());
-        common.extend_from_slice(&[0, 0]);
-        archive.extend_from_slice(b"PK\x03\x04");
-        archive.extend_from_slice(&common);
-        archive.extend_from_slice(name.as_bytes());
-        archive.extend_from_slice(bytes);
-        directory.extend_from_slice(b"PK\x01\x02\x14\x00");
-        directory.extend_from_slice(&common);
-        directory.extend_from_slice(&[0; 10]);
-        directory.extend_from_slice(&offset.to_le_bytes());
-        directory.extend_from_slice(name.as_bytes());
+        archive.start_file(*name, stored)?;
+        archive.write_all(bytes)?;
     }
-    let (start, length) = (archive.len() as u32, directory.len() as u32);
-    archive.extend_from_slice(&directory);
-    archive.extend_from_slice(b"PK\x05\x06\0\0\0\0");
-    archive.extend_from_slice(&(members.len() as u16).to_le_bytes());
-    archive.extend_from_slice(&(members.len() as u16).to_le_bytes());
-    archive.extend_from_slice(&length.to_le_bytes());
-    archive.extend_from_slice(&start.to_le_bytes());
-    archive.extend_from_slice(&[0, 0]);
-    archive
+    Ok(archive.finish()?.into_inner())
 }
 
 #[cfg(test)]

@@ -4,8 +4,9 @@ use sonic_rs::{JsonContainerTrait, JsonValueTrait};
 
 use super::checksum_of;
 use crate::base::Clock;
-use crate::sim::simulator::{Sim, SimBrokerB, SimSettings};
+use crate::sim::simulator::Sim;
 use crate::sim::testing::{FRIDAY, Got, get, send, set_fault, sim, sim_at};
+use crate::sim::world::{SimBrokerB, SimSettings};
 
 const JSON: &str = "Content-Type: application/json\r\n";
 const KEY: &str = "sim+key=b&1";

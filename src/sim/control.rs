@@ -8,18 +8,15 @@ use std::sync::atomic::Ordering;
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
-use super::broker_a::ticker::Sent;
-use super::exchange::universe::Instrument;
-use super::faults::FaultOrder;
-use super::server::message::Request;
-use super::sessions::Login;
-use super::world::World;
 use crate::base::clock;
 use crate::sim::exchange::day::{SplitOrder, TradingOrder};
-use crate::sim::exchange::universe::rupees;
-use crate::sim::server::message::{Answer, Json, map};
-use crate::sim::sessions::{OrderA, OrderB};
+use crate::sim::exchange::universe::Instrument;
+use crate::sim::faults::FaultOrder;
+use crate::sim::server::message::{Answer, Request, map, price};
+use crate::sim::sessions::Login;
+use crate::sim::world::{Sent, World};
 
 /// Longest token or user id that is accepted.
 const NAME_BYTES_MAX: usize = 128;
@@ -48,59 +45,47 @@ struct WatchBody {
 
 /// Answers `METHOD /sim/control/{path}`.
 pub(crate) fn answer(world: &World, request: &Request, path: &str) -> Answer {
-    let done = match (request.method.as_str(), path) {
-        ("POST", "faults") => body(request).and_then(|order: FaultOrder| {
-            world.faults.lock().add(order, world.clock.now())?;
-            Ok(map([("faults", world.faults.lock().to_json())]))
-        }),
-        ("GET", "faults") => Ok(map([("faults", world.faults.lock().to_json())])),
-        ("DELETE", "faults") => Ok(map([("cleared", (world.faults.lock().clear() as i64).into())])),
-        ("GET", "stats") => Ok(stats(world)),
-        ("GET", "exchange") => exchange(world, request),
-        ("POST", "ticker/watch") => body(request).and_then(|given| watch(world, &given)),
-        ("GET", "ticker/sent") => Ok(sent(world)),
-        ("POST", "broker_a/token") => body(request).and_then(|given| set_token(world, given)),
-        ("POST", "broker_a/expire") => {
-            Ok(map([("expired", (world.broker_a.lock().expire_all() as i64).into())]))
-        }
-        ("POST", "broker_a/request_token") => {
-            user(request, &world.settings.broker_a.user_id).map(|user| {
-                let token = world.broker_a.lock().issue_request_token(user, world.clock.now());
-                map([("request_token", token.into())])
-            })
-        }
-        ("POST", "broker_b/api_session") => {
-            user(request, &world.settings.broker_b.user_id).map(|user| {
-                let session = world.broker_b.lock().issue_api_session(user, world.clock.now());
-                map([("api_session", session.into())])
-            })
-        }
-        ("POST", "broker_b/expire") => {
-            Ok(map([("expired", (world.broker_b.lock().expire_all() as i64).into())]))
-        }
-        ("POST", "broker_a/holdings") => body(request).and_then(|order| holdings_a(world, order)),
-        ("POST", "broker_b/holdings") => body(request).and_then(|order| holdings_b(world, order)),
-        ("POST", "split") => body(request).and_then(|order| split(world, &order)),
-        ("POST", "trading") => body(request).and_then(|order| trade(world, &order)),
-        (
-            _,
-            "faults"
-            | "split"
-            | "stats"
-            | "trading"
-            | "exchange"
-            | "ticker/watch"
-            | "ticker/sent"
-            | "broker_a/token"
-            | "broker_a/expire"
-            | "broker_a/holdings"
-            | "broker_a/request_token"
-            | "broker_b/api_session"
-            | "broker_b/expire"
-            | "broker_b/holdings",
-        ) => return error(405, "this control route has another method"),
-        _ => return error(404, "no such control route"),
-    };
+    let done =
+        match (request.method.as_str(), path) {
+            ("POST", "faults") => body(request).and_then(|order: FaultOrder| {
+                world.faults.lock().add(order, world.clock.now())?;
+                Ok(map([("faults", world.faults.lock().to_json())]))
+            }),
+            ("GET", "faults") => Ok(map([("faults", world.faults.lock().to_json())])),
+            ("DELETE", "faults") => Ok(map([("cleared", world.faults.lock().clear().into())])),
+            ("GET", "stats") => Ok(stats(world)),
+            ("GET", "exchange") => exchange(world, request),
+            ("POST", "ticker/watch") => body(request).and_then(|given| watch(world, &given)),
+            ("GET", "ticker/sent") => Ok(sent(world)),
+            ("POST", "broker_a/token") => body(request).and_then(|given| set_token(world, given)),
+            ("POST", "broker_a/expire") => {
+                Ok(map([("expired", world.broker_a.lock().expire_tokens().into())]))
+            }
+            ("POST", "broker_a/request_token") => user(request, &world.settings.broker_a.user_id)
+                .map(|user| {
+                    let token = world.broker_a.lock().issue_request_token(user, world.clock.now());
+                    map([("request_token", token.into())])
+                }),
+            ("POST", "broker_b/api_session") => user(request, &world.settings.broker_b.user_id)
+                .map(|user| {
+                    let session = world.broker_b.lock().issue_api_session(user, world.clock.now());
+                    map([("api_session", session.into())])
+                }),
+            ("POST", "broker_b/expire") => {
+                let mut logins = world.broker_b.lock();
+                logins.expire_codes();
+                Ok(map([("expired", logins.expire_tokens().into())]))
+            }
+            ("POST", "broker_a/holdings") => {
+                body(request).and_then(|order| world.accounts.lock().set_broker_a(order)).map(rows)
+            }
+            ("POST", "broker_b/holdings") => {
+                body(request).and_then(|order| world.accounts.lock().set_broker_b(order)).map(rows)
+            }
+            ("POST", "split") => body(request).and_then(|order| split(world, &order)),
+            ("POST", "trading") => body(request).and_then(|order| trade(world, &order)),
+            _ => return error(404, "no such control route, or not with this method"),
+        };
     done.map_or_else(|reason| error(400, &reason), Answer::ok)
 }
 
@@ -128,7 +113,7 @@ fn named(what: &str, text: String) -> Result<String, String> {
     Ok(text)
 }
 
-fn set_token(world: &World, given: TokenBody) -> Result<Json, String> {
+fn set_token(world: &World, given: TokenBody) -> Result<Value, String> {
     let token = named("access_token", given.access_token)?;
     let usual = &world.settings.broker_a;
     let or_usual = |what, given: Option<String>, usual: &str| {
@@ -146,25 +131,19 @@ fn share<'a>(world: &'a World, symbol: &str) -> Result<&'a Instrument, String> {
     named.ok_or_else(|| format!("no share {symbol:?}"))
 }
 
-fn holdings_a(world: &World, order: OrderA) -> Result<Json, String> {
-    let rows = world.accounts.lock().set_broker_a(order)?;
-    Ok(map([("rows", (rows as i64).into())]))
-}
-
-fn holdings_b(world: &World, order: OrderB) -> Result<Json, String> {
-    let rows = world.accounts.lock().set_broker_b(order)?;
-    Ok(map([("rows", (rows as i64).into())]))
+fn rows(count: usize) -> Value {
+    map([("rows", count.into())])
 }
 
 /// Sets a price or halts a share.
-fn trade(world: &World, order: &TradingOrder) -> Result<Json, String> {
+fn trade(world: &World, order: &TradingOrder) -> Result<Value, String> {
     let named = share(world, &order.symbol)?;
     world.day.trade(named, order, world.clock.now())?;
     Ok(map([("symbol", named.key.as_str().into())]))
 }
 
 /// Splits every listing of the company that the order names.
-fn split(world: &World, order: &SplitOrder) -> Result<Json, String> {
+fn split(world: &World, order: &SplitOrder) -> Result<Value, String> {
     let named = share(world, &order.symbol)?;
     let split = order.split(clock::zoned(world.clock.now()).date())?;
     let mut symbols = Vec::new();
@@ -175,12 +154,12 @@ fn split(world: &World, order: &SplitOrder) -> Result<Json, String> {
             symbols.push(instrument.key.as_str().into());
         }
     }
-    Ok(map([("split", Json::List(symbols))]))
+    Ok(map([("split", Value::Array(symbols))]))
 }
 
 /// The exchange's own ticks at an instant, whatever faults are set: last price, previous close and
 /// time of each `i`.
-fn exchange(world: &World, request: &Request) -> Result<Json, String> {
+fn exchange(world: &World, request: &Request) -> Result<Value, String> {
     let at = request.query_value("at").unwrap_or_default();
     let at: Timestamp = at.parse().map_err(|_| "at: an instant with its offset".to_owned())?;
     let pairs = request.query_pairs();
@@ -188,18 +167,18 @@ fn exchange(world: &World, request: &Request) -> Result<Json, String> {
     let ticks = asked.filter_map(|(_, key)| {
         let tick = world.day.tick(world.universe.by_key(key)?, at);
         let shown = map([
-            ("last_price", rupees(tick.last).into()),
-            ("previous_close", rupees(tick.previous_close).into()),
+            ("last_price", price(tick.last)),
+            ("previous_close", price(tick.previous_close)),
             ("as_of", clock::iso(tick.as_of).into()),
         ]);
         Some((key.clone(), shown))
     });
-    Ok(map([("at", clock::iso(at).into()), ("ticks", Json::Map(ticks.collect()))]))
+    Ok(map([("at", clock::iso(at).into()), ("ticks", map(ticks))]))
 }
 
 /// Remembers the prices that broker A's WebSocket sends for these instruments. A test computes from
 /// them how old a price is when it reaches a client of the service.
-fn watch(world: &World, given: &WatchBody) -> Result<Json, String> {
+fn watch(world: &World, given: &WatchBody) -> Result<Value, String> {
     if given.symbols.len() > INSTRUMENTS_MAX {
         return Err(format!("symbols: at most {INSTRUMENTS_MAX}"));
     }
@@ -210,28 +189,28 @@ fn watch(world: &World, given: &WatchBody) -> Result<Json, String> {
     let tokens = given.symbols.iter().map(named).collect::<Result<BTreeSet<i64>, _>>()?;
     let watched = tokens.len();
     world.tickers.lock().watch(tokens);
-    Ok(map([("watched", (watched as i64).into())]))
+    Ok(map([("watched", watched.into())]))
 }
 
-fn sent(world: &World) -> Json {
+fn sent(world: &World) -> Value {
     let sent: Vec<Sent> = world.tickers.lock().sent().copied().collect();
     let shown = sent.iter().filter_map(|sent| {
         Some(map([
             ("symbol", world.universe.by_token(sent.token)?.key.as_str().into()),
-            ("last_price", rupees(sent.paise).into()),
+            ("last_price", price(sent.paise)),
             ("as_of", clock::iso(sent.as_of).into()),
             ("sent_ms", sent.at_ms.into()),
         ]))
     });
-    map([("sent", Json::List(shown.collect()))])
+    map([("sent", Value::Array(shown.collect()))])
 }
 
-fn stats(world: &World) -> Json {
+fn stats(world: &World) -> Value {
     let faults = world.faults.lock().to_json();
     let refused = world.refused_connections.load(Ordering::Relaxed) as i64;
     let tickers = {
         let tickers = world.tickers.lock();
-        (tickers.connections(), tickers.subscribed())
+        (tickers.connections(), tickers.subscribed)
     };
     let stats = world.stats.lock();
     let counts = |by_route: &std::collections::BTreeMap<&'static str, i64>| {
@@ -242,11 +221,11 @@ fn stats(world: &World) -> Json {
         ("rejected", counts(&stats.rejected)),
         ("max_quote_calls_in_1s", stats.quote_calls_in_1s_max.into()),
         ("refused_connections", refused.into()),
-        ("ticker_connections", (tickers.0 as i64).into()),
-        ("ticker_subscribed", (tickers.1 as i64).into()),
+        ("ticker_connections", tickers.0.into()),
+        ("ticker_subscribed", tickers.1.into()),
         ("faults", faults),
         ("now", clock::iso(world.clock.now()).into()),
         ("now_ms", world.clock.now_ms().into()),
-        ("seed", (world.settings.seed as i64).into()),
+        ("seed", world.settings.seed.into()),
     ])
 }

@@ -4,20 +4,20 @@
 use jiff::{SignedDuration, Timestamp};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 
 use crate::base::{Words, clock, words};
-use crate::sim::server::message::{Answer, Content, Delivery, Json, map};
-use crate::sim::sessions;
+use crate::sim::server::message::{Answer, Content, Delivery, map};
 
 /// Faults set at once; a test needs a handful.
 const FAULTS_MAX: usize = 64;
 /// Longest delay, far over every client's deadline.
 const DELAY_MS_MAX: u64 = 600_000;
 /// Fastest drip; more is not a drip.
-const DRIP_BYTES_PER_S_MAX: u32 = 1_000_000;
+const DRIP_BYTES_PER_S_MAX: u64 = 1_000_000;
 
 /// Furthest that prices can lag or their times lie in the future: a day.
-const BY_S_MAX: u32 = 86_400;
+const BY_S_MAX: u64 = 86_400;
 
 /// A fault as the control route takes it.
 #[derive(Debug, Clone, Deserialize)]
@@ -62,40 +62,48 @@ impl FaultOrder {
             ));
         }
         let name = kind.as_str();
-        match (kind, delay_ms) {
-            (Kind::Delay, Some(1..=DELAY_MS_MAX)) => {}
-            (Kind::Delay, _) => return Err(format!("delay needs delay_ms, 1 to {DELAY_MS_MAX}")),
-            (_, Some(_)) => return Err(format!("delay_ms does not go with {name}")),
-            (_, None) => {}
+        let own: &[&str] = match kind {
+            Kind::Delay => &["delay_ms"],
+            Kind::Drip => &["bytes_per_s"],
+            Kind::Html5xx => &["status"],
+            Kind::Redirect => &["status", "location"],
+            Kind::Lag | Kind::FutureTime => &["by_s"],
+            _ => &[],
+        };
+        let given = [
+            ("delay_ms", delay_ms.is_some()),
+            ("bytes_per_s", bytes_per_s.is_some()),
+            ("status", status.is_some()),
+            ("location", location.is_some()),
+            ("by_s", by_s.is_some()),
+        ];
+        if let Some((field, _)) = given.iter().find(|(field, given)| *given && !own.contains(field))
+        {
+            return Err(format!("{field} does not go with {name}"));
         }
-        match (kind, bytes_per_s) {
-            (Kind::Drip, Some(1..=DRIP_BYTES_PER_S_MAX)) => {}
-            (Kind::Drip, _) => {
+        let within = |number: Option<u64>, most| number.is_some_and(|n| (1..=most).contains(&n));
+        // The value becomes part of a header, so it must not contain a line end.
+        let written = |to: &String| to.bytes().all(|byte| byte.is_ascii_graphic());
+        match kind {
+            Kind::Delay if !within(*delay_ms, DELAY_MS_MAX) => {
+                return Err(format!("delay needs delay_ms, 1 to {DELAY_MS_MAX}"));
+            }
+            Kind::Drip if !within(bytes_per_s.map(u64::from), DRIP_BYTES_PER_S_MAX) => {
                 return Err(format!("drip needs bytes_per_s, 1 to {DRIP_BYTES_PER_S_MAX}"));
             }
-            (_, Some(_)) => return Err(format!("bytes_per_s does not go with {name}")),
-            (_, None) => {}
-        }
-        match (kind, status) {
-            (Kind::Html5xx, Some(500..=599)) | (Kind::Redirect, Some(300..=399)) | (_, None) => {}
-            (Kind::Html5xx, _) => return Err("status has to be 500 to 599".to_owned()),
-            (Kind::Redirect, _) => return Err("status has to be 300 to 399".to_owned()),
-            (_, Some(_)) => return Err(format!("status does not go with {name}")),
-        }
-        let written = |to: &String| to.bytes().all(|byte| byte.is_ascii_graphic());
-        match (kind, location) {
-            (Kind::Redirect, Some(to)) if written(to) => {}
-            (Kind::Redirect, _) => return Err("redirect needs a location, a URL".to_owned()),
-            (_, Some(_)) => return Err(format!("location does not go with {name}")),
-            (_, None) => {}
-        }
-        match (kind, by_s) {
-            (Kind::Lag | Kind::FutureTime, Some(1..=BY_S_MAX)) => {}
-            (Kind::Lag | Kind::FutureTime, _) => {
+            Kind::Html5xx if status.is_some_and(|status| !(500..=599).contains(&status)) => {
+                return Err("status has to be 500 to 599".to_owned());
+            }
+            Kind::Redirect if status.is_some_and(|status| !(300..=399).contains(&status)) => {
+                return Err("status has to be 300 to 399".to_owned());
+            }
+            Kind::Redirect if !location.as_ref().is_some_and(written) => {
+                return Err("redirect needs a location, a URL".to_owned());
+            }
+            Kind::Lag | Kind::FutureTime if !within(by_s.map(u64::from), BY_S_MAX) => {
                 return Err(format!("{name} needs by_s, 1 to {BY_S_MAX}"));
             }
-            (_, Some(_)) => return Err(format!("by_s does not go with {name}")),
-            (_, None) => {}
+            _ => {}
         }
         if *count == Some(0) {
             return Err("count has to be at least 1; leave it out for no end".to_owned());
@@ -220,16 +228,16 @@ impl Faults {
     }
 
     /// The faults as the control routes show them.
-    pub(super) fn to_json(&self) -> Json {
+    pub(super) fn to_json(&self) -> Value {
         let shown = self.set.iter().map(|set| {
             let fault = &set.order.fault;
             let mut members = vec![("kind", fault.kind.as_str().into())];
             let numbers = [
-                ("delay_ms", fault.delay_ms.map(|n| n as i64)),
-                ("bytes_per_s", fault.bytes_per_s.map(i64::from)),
-                ("status", fault.status.map(i64::from)),
-                ("by_s", fault.by_s.map(i64::from)),
-                ("count", fault.count.map(|n| n as i64)),
+                ("delay_ms", fault.delay_ms),
+                ("bytes_per_s", fault.bytes_per_s.map(u64::from)),
+                ("status", fault.status.map(u64::from)),
+                ("by_s", fault.by_s.map(u64::from)),
+                ("count", fault.count),
             ];
             for (name, number) in numbers {
                 members.extend(number.map(|number| (name, number.into())));
@@ -239,11 +247,11 @@ impl Faults {
             map([
                 ("route", set.order.route.as_str().into()),
                 ("fault", map(members)),
-                ("remaining", set.remaining.map(|n| n as i64).into()),
+                ("remaining", set.remaining.into()),
                 ("set_at", clock::iso(set.set_at).into()),
             ])
         });
-        Json::List(shown.collect())
+        Value::Array(shown.collect())
     }
 }
 
@@ -263,7 +271,7 @@ impl Effects {
             _ => return,
         };
         for kind in &self.rewrites {
-            json.retain_members(&mut |name, value| match kind {
+            retain_members(json, &mut |name, value| match kind {
                 Kind::MissingFields => !matters(name),
                 Kind::ZeroPrice => {
                     zero_price(name, value);
@@ -311,29 +319,42 @@ fn matters(name: &str) -> bool {
     )
 }
 
-fn zero_price(name: &str, value: &mut Json) {
-    match (name, value) {
-        ("last_price" | "regularMarketPrice" | "fulldayPrice", value) => *value = Json::Int(0),
-        ("current_market_price" | "ltp", value) => *value = "0".into(),
-        // The public provider's series. Elsewhere `close` is a number, the previous close.
-        ("close", Json::List(items)) => items.fill(Json::Int(0)),
+/// Calls `visit` on every member of every object, deepest first; a member is dropped if `visit`
+/// returns false.
+fn retain_members(json: &mut Value, visit: &mut dyn FnMut(&str, &mut Value) -> bool) {
+    match json {
+        Value::Array(items) => items.iter_mut().for_each(|item| retain_members(item, visit)),
+        Value::Object(members) => members.retain(|name, value| {
+            retain_members(value, visit);
+            visit(name, value)
+        }),
         _ => {}
     }
 }
 
-fn null_leaves(value: &mut Json) {
-    match value {
-        Json::List(items) => items.iter_mut().for_each(null_leaves),
-        Json::Map(_) => {}
-        leaf => *leaf = Json::Null,
+fn zero_price(name: &str, value: &mut Value) {
+    match (name, value) {
+        ("last_price" | "regularMarketPrice" | "fulldayPrice", value) => *value = 0.into(),
+        ("current_market_price" | "ltp", value) => *value = "0".into(),
+        // The public provider's series. Elsewhere `close` is a number, the previous close.
+        ("close", Value::Array(items)) => items.fill(0.into()),
+        _ => {}
     }
 }
 
-fn wrong_type(value: &mut Json) {
+fn null_leaves(value: &mut Value) {
     match value {
-        Json::Int(_) | Json::Num(_) | Json::Float(_) => *value = "not a number".into(),
-        Json::Text(_) => *value = Json::Bool(false),
-        Json::List(items) => items.iter_mut().for_each(wrong_type),
+        Value::Array(items) => items.iter_mut().for_each(null_leaves),
+        Value::Object(_) => {}
+        leaf => *leaf = Value::Null,
+    }
+}
+
+fn wrong_type(value: &mut Value) {
+    match value {
+        Value::Number(_) => *value = "not a number".into(),
+        Value::String(_) => *value = false.into(),
+        Value::Array(items) => items.iter_mut().for_each(wrong_type),
         _ => {}
     }
 }
@@ -347,8 +368,8 @@ fn wrong_type(value: &mut Json) {
 const COLUMNS: [&str; 5] = ["open", "high", "low", "close", "volume"];
 
 /// Rewrites one member of an answer, if it holds candles; `kind` is one of candles.
-pub(crate) fn rewrite(kind: Kind, name: &str, value: &mut Json) {
-    let Json::List(items) = value else { return };
+pub(crate) fn rewrite(kind: Kind, name: &str, value: &mut Value) {
+    let Value::Array(items) = value else { return };
     let (rows, column) = (name == "candles", COLUMNS.contains(&name));
     match kind {
         // Only the middle candle is bad, as from a broken serialiser, so that a client could keep
@@ -356,7 +377,7 @@ pub(crate) fn rewrite(kind: Kind, name: &str, value: &mut Json) {
         Kind::NanCandle if rows || column => {
             let middle = items.len() / 2;
             match items.get_mut(middle) {
-                Some(Json::List(row)) => row.iter_mut().skip(1).for_each(not_a_number),
+                Some(Value::Array(row)) => row.iter_mut().skip(1).for_each(not_a_number),
                 Some(value) => not_a_number(value),
                 None => {}
             }
@@ -370,7 +391,7 @@ pub(crate) fn rewrite(kind: Kind, name: &str, value: &mut Json) {
     }
 }
 
-fn not_a_number(value: &mut Json) {
+fn not_a_number(value: &mut Value) {
     *value = "NaN".into();
 }
 
@@ -515,9 +536,13 @@ impl Kind {
 // The simulator's routes by name: a fault is set for one route, for those of an upstream, or for
 // all. Pure.
 
+/// The routes of the login pages.
+pub(crate) const LOGIN_A: &str = "broker_a.login";
+pub(crate) const LOGIN_B: &str = "broker_b.login";
+
 /// Name and path of each route. A path that ends in a slash matches everything below it.
 const ROUTES: [(&str, &str); 21] = [
-    (sessions::ROUTE_A, "/a/connect/login"),
+    (LOGIN_A, "/a/connect/login"),
     ("broker_a.session", "/a/session/token"),
     ("broker_a.profile", "/a/user/profile"),
     ("broker_a.quote", "/a/quote"),
@@ -529,7 +554,7 @@ const ROUTES: [(&str, &str); 21] = [
     ("broker_a.holdings", "/a/portfolio/holdings"),
     ("broker_a.positions", "/a/portfolio/positions"),
     ("broker_a.ticker", "/a/ticker"),
-    (sessions::ROUTE_B, "/b/apiuser/login"),
+    (LOGIN_B, "/b/apiuser/login"),
     ("broker_b.customerdetails", "/b/customerdetails"),
     ("broker_b.dematholdings", "/b/dematholdings"),
     ("broker_b.portfolioholdings", "/b/portfolioholdings"),

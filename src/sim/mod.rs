@@ -3,14 +3,14 @@
 //! One listener carries every upstream under a path of its own (`/a`, `/b`, `/b-master`, `/p`) and
 //! the control routes under `/sim/control`. `exchange` makes the prices, `broker_a`, `broker_b` and
 //! `public` the formats, `faults` the misbehaviour, `server` the threads. The product calls it like
-//! any other upstream: over a socket, or in its place through [`SimPeer`].
+//! any other upstream: over a socket. A test can do without the socket ([`SimInMemory`]).
 
 mod broker_a;
 mod broker_b;
 mod control;
 pub(crate) mod exchange;
 mod faults;
-mod peer;
+mod login_page;
 mod public;
 mod server;
 mod sessions;
@@ -20,5 +20,6 @@ mod testing;
 mod world;
 
 pub use exchange::day::Sessions;
-pub use peer::SimPeer;
-pub use simulator::{Sim, SimSettings, start};
+pub use server::message::{Delivery, MARK_HEADER, Reply};
+pub use simulator::{Sim, SimInMemory, start};
+pub use world::SimSettings;

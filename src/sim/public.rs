@@ -3,13 +3,14 @@
 
 use jiff::civil::Date;
 use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
 
 use crate::base::clock;
 use crate::sim::exchange::day::{Bar, Tick, regular_hours};
 use crate::sim::exchange::universe;
 use crate::sim::exchange::universe::{Instrument, rupees};
 use crate::sim::faults::Kind;
-use crate::sim::server::message::{Answer, Json, Request, decoded, map};
+use crate::sim::server::message::{Answer, Request, decoded, map, number, price};
 use crate::sim::world::{Call, World};
 
 /// Most symbols of one batch call.
@@ -80,7 +81,7 @@ fn spark(call: &Call<'_>, nested: bool) -> Answer {
     symbols.sort_by_key(|symbol| universe::key(call.world.settings.seed, symbol));
     symbols.dedup();
     let at = delayed(call);
-    let mut results: Vec<(String, Json)> = Vec::new();
+    let mut results: Vec<(String, Value)> = Vec::new();
     for symbol in symbols {
         let result = if symbol == GHOST {
             let response = map([("meta", ghost_meta())]);
@@ -109,30 +110,30 @@ fn spark(call: &Call<'_>, nested: bool) -> Answer {
         return error(404, "spark", "Not Found", "No data found for spark symbols");
     }
     if !nested {
-        return Answer::ok(Json::Map(results));
+        return Answer::ok(map(results));
     }
     let result = results.into_iter().map(|(symbol, response)| {
         map([("symbol", symbol.into()), ("response", vec![response].into())])
     });
-    let spark = map([("result", Json::List(result.collect())), ("error", Json::Null)]);
+    let spark = map([("result", Value::Array(result.collect())), ("error", Value::Null)]);
     Answer::ok(map([("spark", spark)]))
 }
 
-fn flat(symbol: &str, tick: &Tick, series: &Series) -> Json {
+fn flat(symbol: &str, tick: &Tick, series: &Series) -> Value {
     let change = tick.last - tick.previous_close;
     let percent = rupees(change) * rust_decimal::Decimal::ONE_HUNDRED / rupees(tick.previous_close);
     map([
         ("symbol", symbol.into()),
         ("timestamp", series.timestamps()),
         ("close", series.closes()),
-        ("previousClose", Json::Null),
-        ("chartPreviousClose", rupees(series.close_before).into()),
-        ("fulldayPrice", rupees(tick.last).into()),
-        ("fulldayChange", rupees(change).into()),
-        ("fulldayChangePercent", percent.round_dp(3).into()),
+        ("previousClose", Value::Null),
+        ("chartPreviousClose", price(series.close_before)),
+        ("fulldayPrice", price(tick.last)),
+        ("fulldayChange", price(change)),
+        ("fulldayChangePercent", number(percent.round_dp(3))),
         ("dataGranularity", series.granularity_s.into()),
-        ("start", Json::Null),
-        ("end", Json::Null),
+        ("start", Value::Null),
+        ("end", Value::Null),
     ])
 }
 
@@ -152,7 +153,7 @@ pub(crate) fn delayed(call: &Call<'_>) -> Timestamp {
 /// `{"<root>":{"result":null,"error":{…}}}`.
 pub(crate) fn error(status: u16, root: &str, code: &str, description: &str) -> Answer {
     let error = map([("code", code.into()), ("description", description.into())]);
-    Answer::rejected(status, map([(root, map([("result", Json::Null), ("error", error)]))]))
+    Answer::rejected(status, map([(root, map([("result", Value::Null), ("error", error)]))]))
 }
 
 // ---- Chart
@@ -303,23 +304,23 @@ impl Series {
         }
     }
 
-    pub(crate) fn timestamps(&self) -> Json {
-        Json::List(self.bars.iter().map(|bar| bar.start.as_second().into()).collect())
+    pub(crate) fn timestamps(&self) -> Value {
+        Value::Array(self.bars.iter().map(|bar| bar.start.as_second().into()).collect())
     }
 
-    pub(crate) fn closes(&self) -> Json {
+    pub(crate) fn closes(&self) -> Value {
         self.column(|bar| noisy(bar.close))
     }
 
     /// One value per bar; some bars are null as a whole, the last one never is.
-    fn column(&self, value: impl Fn(&Bar) -> Json) -> Json {
+    fn column(&self, value: impl Fn(&Bar) -> Value) -> Value {
         let last = self.bars.len().saturating_sub(1);
         let column = self.bars.iter().enumerate().map(|(position, bar)| {
             let every = if self.granularity_s == 86_400 { NULL_DAY_EVERY } else { NULL_BAR_EVERY };
             let null = universe::pick(self.null_key, bar.start.as_second(), every) == 0;
-            if null && position < last { Json::Null } else { value(bar) }
+            if null && position < last { Value::Null } else { value(bar) }
         });
-        Json::List(column.collect())
+        Value::Array(column.collect())
     }
 }
 
@@ -336,14 +337,14 @@ fn holiday_row(world: &World, before: &Bar, date: Date) -> Option<Bar> {
 }
 
 /// A price as this provider writes it in a series: as a 32-bit float with its noise.
-fn noisy(paise: i64) -> Json {
-    Json::Float(f64::from((paise as f64 / 100.0) as f32))
+fn noisy(paise: i64) -> Value {
+    f64::from((paise as f64 / 100.0) as f32).into()
 }
 
 /// Answers the chart of one symbol.
 pub(crate) fn chart_answer(call: &Call<'_>, symbol: &str) -> Answer {
     if symbol == GHOST {
-        let quote = map([("quote", vec![Json::Map(Vec::new())].into())]);
+        let quote = map([("quote", vec![json!({})].into())]);
         let result = map([("meta", ghost_meta()), ("indicators", quote)]);
         return chart(result);
     }
@@ -375,10 +376,10 @@ pub(crate) fn chart_answer(call: &Call<'_>, symbol: &str) -> Answer {
         ("close", series.closes()),
         ("volume", series.column(|bar| bar.volume.into())),
     ]);
-    let mut indicators = vec![("quote", Json::List(vec![quote]))];
+    let mut indicators = vec![("quote", Value::Array(vec![quote]))];
     if ask.minutes.is_none() {
         let adjusted = map([("adjclose", series.closes())]);
-        indicators.push(("adjclose", Json::List(vec![adjusted])));
+        indicators.push(("adjclose", Value::Array(vec![adjusted])));
     }
     chart(map([
         ("meta", meta(call, instrument, &tick, &ask, &series)),
@@ -387,15 +388,15 @@ pub(crate) fn chart_answer(call: &Call<'_>, symbol: &str) -> Answer {
     ]))
 }
 
-fn chart(result: Json) -> Answer {
-    let chart = map([("result", vec![result].into()), ("error", Json::Null)]);
+fn chart(result: Value) -> Answer {
+    let chart = map([("result", vec![result].into()), ("error", Value::Null)]);
     Answer::ok(map([("chart", chart)]))
 }
 
 /// The shell that is left of a retired symbol: no price, no currency.
-pub(crate) fn ghost_meta() -> Json {
+pub(crate) fn ghost_meta() -> Value {
     map([
-        ("currency", Json::Null),
+        ("currency", Value::Null),
         ("symbol", GHOST.into()),
         ("exchangeName", "YHD".into()),
         ("instrumentType", "MUTUALFUND".into()),
@@ -412,7 +413,7 @@ pub(crate) fn meta(
     tick: &Tick,
     ask: &Ask,
     series: &Series,
-) -> Json {
+) -> Value {
     let exchange = if instrument.exchange == "BSE" { ("BSE", "BSE") } else { ("NSI", "NSE") };
     let hours = regular_hours(tick.date);
     let period = |start: Timestamp, end: Timestamp| {
@@ -450,18 +451,18 @@ pub(crate) fn meta(
         ("gmtoffset", i64::from(clock::OFFSET_S).into()),
         ("timezone", "IST".into()),
         ("exchangeTimezoneName", "Asia/Kolkata".into()),
-        ("regularMarketPrice", rupees(tick.last).into()),
-        ("fiftyTwoWeekHigh", year.iter().max().map(|&p| rupees(p)).into()),
-        ("fiftyTwoWeekLow", year.iter().min().map(|&p| rupees(p)).into()),
-        ("regularMarketDayHigh", rupees(tick.high.max(tick.last)).into()),
-        ("regularMarketDayLow", rupees(if tick.low > 0 { tick.low } else { tick.last }).into()),
+        ("regularMarketPrice", price(tick.last)),
+        ("fiftyTwoWeekHigh", year.iter().max().map(|&p| price(p)).into()),
+        ("fiftyTwoWeekLow", year.iter().min().map(|&p| price(p)).into()),
+        ("regularMarketDayHigh", price(tick.high.max(tick.last))),
+        ("regularMarketDayLow", price(if tick.low > 0 { tick.low } else { tick.last })),
         ("regularMarketVolume", tick.volume.into()),
         ("longName", instrument.name.as_str().into()),
         ("shortName", instrument.name.as_str().into()),
-        ("chartPreviousClose", rupees(series.close_before).into()),
+        ("chartPreviousClose", price(series.close_before)),
     ];
     if ask.minutes.is_some() && ask.range == "1d" && ask.period.is_none() {
-        members.push(("previousClose", rupees(tick.previous_close).into()));
+        members.push(("previousClose", price(tick.previous_close)));
     }
     let ranges = RANGES.iter().map(|(name, _)| (*name).into()).collect();
     members.extend([
@@ -470,7 +471,7 @@ pub(crate) fn meta(
         ("currentTradingPeriod", periods),
         ("dataGranularity", ask.interval.as_str().into()),
         ("range", ask.range.as_str().into()),
-        ("validRanges", Json::List(ranges)),
+        ("validRanges", Value::Array(ranges)),
     ]);
     map(members)
 }

@@ -2,8 +2,9 @@
 
 use sonic_rs::{JsonContainerTrait, JsonValueTrait};
 
-use crate::sim::simulator::{Sim, SimSettings};
+use crate::sim::simulator::Sim;
 use crate::sim::testing::{BROKER_A, BROWSER, FRIDAY, get, sim, sim_at};
+use crate::sim::world::SimSettings;
 
 fn spark(sim: &Sim, symbols: &str) -> sonic_rs::Value {
     let target = format!("/p/v7/finance/spark?symbols={symbols}&range=1d&interval=5m");

@@ -236,8 +236,8 @@ fn converse(mut stream: &TcpStream, shared: &Shared) {
         if write_reply(stream, &reply, keep_alive, shared).is_err() || !keep_alive {
             return;
         }
-        if let Some(ticker) = reply.ticker.take() {
-            if ticker.run(stream, || shared.stopping.load(Ordering::SeqCst)) {
+        if let Some(upgrade) = reply.upgrade.take() {
+            if upgrade.run(stream, &|| shared.stopping.load(Ordering::SeqCst)) {
                 reset(stream);
             }
             return;

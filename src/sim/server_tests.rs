@@ -8,8 +8,9 @@ use sonic_rs::{JsonContainerTrait, JsonValueTrait};
 
 use super::CONNECTIONS_MAX;
 use crate::base::Clock;
-use crate::sim::simulator::{Sim, SimSettings};
+use crate::sim::simulator::Sim;
 use crate::sim::testing::{BROKER_A, BROWSER, get, send, set_fault, sim};
+use crate::sim::world::SimSettings;
 
 const QUOTE: &str = "/a/quote/ohlc?i=NSE:INFY";
 
@@ -283,7 +284,7 @@ fn a_split_scales_both_listings_and_keeps_the_change() {
         assert_eq!(got.status, 400, "{body}");
         assert!(got.text().contains(words), "{body}: {}", got.text());
     }
-    assert_eq!(get(&sim, "/sim/control/split", "").status, 405);
+    assert_eq!(get(&sim, "/sim/control/split", "").status, 404);
 }
 
 #[test]
@@ -314,7 +315,7 @@ fn control_says_what_is_wrong_with_an_order() {
         assert!(reason.contains(words), "{body}: {reason}");
     }
     assert_eq!(clear(&sim), 0);
-    assert_eq!(send(sim.addr(), "POST", "/sim/control/stats", "", "").unwrap().status, 405);
+    assert_eq!(send(sim.addr(), "POST", "/sim/control/stats", "", "").unwrap().status, 404);
     assert_eq!(get(&sim, "/sim/control/nothing", "").status, 404);
 }
 

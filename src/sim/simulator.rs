@@ -7,14 +7,16 @@ use std::sync::Arc;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use jiff::Timestamp;
+use rust_decimal::Decimal;
 
 use crate::base::Clock;
 use crate::sim::broker_a::ticker;
-use crate::sim::exchange::day::Sessions;
-use crate::sim::faults::{Instead, Kind, Upstream, find, upstream_of};
+use crate::sim::exchange::universe::rupees;
+use crate::sim::faults::{Instead, Kind, LOGIN_A, LOGIN_B, Upstream, find, upstream_of};
 use crate::sim::server::message::{Answer, Content, Delivery, Reply, Request};
-use crate::sim::world::{Call, World};
-use crate::sim::{broker_a, broker_b, control, public, server, sessions};
+use crate::sim::world::{Call, SimSettings, World};
+use crate::sim::{broker_a, broker_b, control, login_page, public, server};
 
 /// A running simulator. Dropping it stops it.
 #[derive(Debug)]
@@ -79,122 +81,30 @@ impl Sim {
     }
 }
 
-// ---- Settings
-//
-// Settings of the simulator: its listener, its seed, and the two simulated broker apps.
+/// A simulator without a listener, whose exchange runs on the caller's clock. Tests play whole days
+/// with it in one thread.
+pub struct SimInMemory(Arc<World>);
 
-/// The settings of a simulator. The credentials are made up and no secret.
-#[derive(Debug, Clone)]
-pub struct SimSettings {
-    /// `127.0.0.1:0` takes any free port.
-    pub listen: String,
-    /// The same seed and instant give the same prices, everywhere.
-    pub seed: u64,
-    /// Refuse what is over the documented rate limits.
-    pub rate_limits: bool,
-    /// Delay of the public provider behind the exchange, in seconds.
-    pub public_delay_s: i64,
-    /// Number of made-up shares added to the embedded list.
-    pub more_shares: usize,
-    /// Number of moves of each price in a second. The times of prices are whole seconds.
-    pub prices_per_s: i64,
-    /// Root of the service whose return addresses are registered with both apps.
-    pub returns_to: String,
-    pub broker_a: SimBrokerA,
-    pub broker_b: SimBrokerB,
-    /// The dates on which the exchange trades.
-    pub sessions: Sessions,
-}
-
-impl Default for SimSettings {
-    fn default() -> Self {
-        Self {
-            listen: "127.0.0.1:0".into(),
-            seed: 1,
-            rate_limits: true,
-            // Observed delay of the real one: a quarter of an hour.
-            public_delay_s: 900,
-            more_shares: 0,
-            prices_per_s: 1,
-            // The default address of `bhav serve`.
-            returns_to: "http://127.0.0.1:8080".into(),
-            broker_a: SimBrokerA::default(),
-            broker_b: SimBrokerB::default(),
-            sessions: Sessions::weekdays(),
-        }
+impl SimInMemory {
+    pub fn new(settings: SimSettings, clock: &Clock) -> Self {
+        Self(Arc::new(World::new(settings, clock.clone())))
     }
-}
 
-/// Broker A's app and the token it starts with.
-#[derive(Debug, Clone)]
-pub struct SimBrokerA {
-    pub api_key: String,
-    pub api_secret: String,
-    /// Valid from the start until the next 06:00 IST; empty means that nobody has logged in.
-    pub access_token: String,
-    /// The user id of logins that name none.
-    pub user_id: String,
-    /// Whether the app's plan carries market data; without it quotes and candles answer
-    /// PermissionException.
-    pub market_data: bool,
-}
-
-impl Default for SimBrokerA {
-    fn default() -> Self {
-        Self {
-            api_key: "simkeya".into(),
-            api_secret: "simsecreta".into(),
-            access_token: "simtokena".into(),
-            user_id: "SA0001".into(),
-            market_data: true,
-        }
+    /// Answers a request of any route. The caller carries out the reply's delivery.
+    pub fn answer(
+        &self,
+        method: &str,
+        target: &str,
+        headers: Vec<(String, String)>,
+        body: Vec<u8>,
+    ) -> Reply {
+        answer(&self.0, &Request::of(method, target, headers, body))
     }
-}
 
-impl SimBrokerA {
-    /// Whether `api_key` is the app's, or that key with a number (`simkeya-7`). Numbered keys share
-    /// its secret, so that a load test can have as many apps as users, as in the real world.
-    pub(super) fn knows(&self, api_key: &str) -> bool {
-        is_or_follows(&self.api_key, api_key)
-    }
-}
-
-impl SimBrokerB {
-    /// Same as [`SimBrokerA::knows`].
-    pub(super) fn knows(&self, api_key: &str) -> bool {
-        is_or_follows(&self.api_key, api_key)
-    }
-}
-
-fn is_or_follows(own: &str, api_key: &str) -> bool {
-    api_key.strip_prefix(own).is_some_and(|rest| {
-        let number = rest.strip_prefix('-');
-        rest.is_empty() || number.is_some_and(|number| number.parse::<u32>().is_ok())
-    })
-}
-
-/// Broker B's app and the login value it starts with.
-#[derive(Debug, Clone)]
-pub struct SimBrokerB {
-    /// Holds characters that have to be encoded in a URL, as real keys do.
-    pub api_key: String,
-    pub secret_key: String,
-    /// The value that the login redirect would carry; empty means none.
-    pub api_session: String,
-    pub user_id: String,
-    /// Whether the account is empty. It then sends the documented kinds of "no data".
-    pub empty_account: bool,
-}
-
-impl Default for SimBrokerB {
-    fn default() -> Self {
-        Self {
-            api_key: "sim+key=b&1".into(),
-            secret_key: "simsecretb".into(),
-            api_session: "12345678".into(),
-            user_id: "SB000001".into(),
-            empty_account: false,
-        }
+    /// The exchange's own price of a symbol, whatever faults are set.
+    pub fn price(&self, symbol: &str, at: Timestamp) -> Option<Decimal> {
+        let instrument = self.0.universe.by_key(symbol)?;
+        Some(rupees(self.0.day.tick(instrument, at).last))
     }
 }
 
@@ -207,7 +117,7 @@ impl Default for SimBrokerB {
 const COMPRESS_BYTES_MIN: usize = 4 * 1024;
 
 /// Answers one request.
-pub(super) fn answer(world: &Arc<World>, request: &Request) -> Reply {
+fn answer(world: &Arc<World>, request: &Request) -> Reply {
     if let Some(rest) = request.path.strip_prefix("/sim/control/") {
         return reply(request, control::answer(world, request, rest), Delivery::default());
     }
@@ -227,9 +137,7 @@ pub(super) fn answer(world: &Arc<World>, request: &Request) -> Reply {
     let prices_at = shown.checked_sub(effects.lag).unwrap_or(shown);
     let call = Call { world, request, now, prices_at, ahead: effects.ahead };
     let mut answer = match upstream {
-        _ if [sessions::ROUTE_A, sessions::ROUTE_B].contains(&route) => {
-            sessions::answer(&call, route)
-        }
+        _ if [LOGIN_A, LOGIN_B].contains(&route) => login_page::answer(&call, route),
         Upstream::BrokerA if route == ticker::ROUTE => ticker::answer(&call, world),
         Upstream::BrokerA | Upstream::Ticker => broker_a::answer(&call, route, rest),
         Upstream::BrokerB => broker_b::answer(&call, route, rest),
@@ -263,20 +171,20 @@ fn in_place(instead: Instead, upstream: Upstream, route: &str) -> Answer {
 
 fn reply(request: &Request, answer: Answer, delivery: Delivery) -> Reply {
     let mut headers = Vec::new();
-    let mut ticker = None;
+    let mut upgrade = None;
     let (media_type, mut body, mut compress) = match answer.content {
         Content::Moved(location) => {
             headers.push(("Location", location));
             ("text/html", Vec::new(), false)
         }
-        Content::Json(json) => ("application/json", json.to_bytes(), false),
+        Content::Json(json) => ("application/json", json.to_string().into_bytes(), false),
         Content::Text(media_type, bytes) => (media_type, bytes, false),
         Content::Gzipped(media_type, bytes) => (media_type, bytes, true),
-        Content::Ticker(accept, opened) => {
+        Content::Upgrade(accept, upgraded) => {
             headers.push(("Upgrade", "websocket".to_owned()));
             headers.push(("Connection", "Upgrade".to_owned()));
             headers.push(("Sec-WebSocket-Accept", accept));
-            ticker = Some(opened);
+            upgrade = Some(upgraded);
             ("application/octet-stream", Vec::new(), false)
         }
     };
@@ -289,7 +197,7 @@ fn reply(request: &Request, answer: Answer, delivery: Delivery) -> Reply {
         headers.push(("Content-Encoding", "gzip".to_owned()));
         body = compressed;
     }
-    Reply { status: answer.status, headers, body, delivery, ticker }
+    Reply { status: answer.status, headers, body, delivery, upgrade }
 }
 
 fn gzipped(bytes: &[u8]) -> io::Result<Vec<u8>> {

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use super::simulator::{Sim, start};
 use crate::base::{Clock, ManualClock};
-use crate::sim::simulator::SimSettings;
+use crate::sim::world::SimSettings;
 
 /// A Friday in the middle of trading.
 pub(super) const FRIDAY: &str = "2026-11-20T11:42:17+05:30";

@@ -1,23 +1,20 @@
-//! The state that all connection threads of the simulator share: the clock, the exchange, and the
-//! locked state of sessions, faults, limits and counters. Locks are held for look-ups only, never
-//! over I/O.
+//! The state that all connection threads of the simulator share: its settings, the clock, the
+//! exchange, and the locked state of logins, faults, limits and counters. Locks are held for
+//! look-ups only, never over I/O.
 
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
 
-use super::broker_a::ticker::Tickers;
-use super::exchange::day::{Day, Tick};
-use super::exchange::universe::{Instrument, Universe};
-use super::faults::Faults;
-use super::server::message::Request;
-use super::sessions::{BrokerASessions, BrokerBSessions};
-use crate::base::Clock;
-use crate::sim::server::message::{Limits, Stats};
-use crate::sim::sessions::Accounts;
-use crate::sim::simulator::SimSettings;
+use crate::base::{BoundedMap, CallWindow, Clock};
+use crate::sim::exchange::day::{Day, Sessions, Tick};
+use crate::sim::exchange::universe::{Instrument, Universe};
+use crate::sim::faults::Faults;
+use crate::sim::server::message::Request;
+use crate::sim::sessions::{Accounts, Login, Logins};
 
 /// The simulated outside world.
 #[derive(Debug)]
@@ -32,8 +29,8 @@ pub(super) struct World {
     pub(super) stats: Mutex<Stats>,
     pub(super) limits: Mutex<Limits>,
     pub(super) tickers: Mutex<Tickers>,
-    pub(super) broker_a: Mutex<BrokerASessions>,
-    pub(super) broker_b: Mutex<BrokerBSessions>,
+    pub(super) broker_a: Mutex<Logins>,
+    pub(super) broker_b: Mutex<Logins>,
     pub(super) accounts: Mutex<Accounts>,
     /// Root of the service to which the login pages send the browser back, as registered with the
     /// apps.
@@ -42,10 +39,20 @@ pub(super) struct World {
 
 impl World {
     pub(super) fn new(settings: SimSettings, clock: Clock) -> Self {
-        let now = clock.now();
-        let universe = Universe::new(settings.seed, settings.more_shares);
+        let (seed, app_a, app_b) = (settings.seed, &settings.broker_a, &settings.broker_b);
+        let (mut broker_a, mut broker_b) = (Logins::new(seed, 6), Logins::new(seed, 0));
+        if !app_a.access_token.is_empty() {
+            let (user_id, api_key) = (app_a.user_id.clone(), app_a.api_key.clone());
+            let login = Login { user_id, api_key, at: clock.now() };
+            broker_a.log_in(app_a.access_token.clone(), login);
+        }
+        if !app_b.api_session.is_empty() {
+            let user_id = app_b.user_id.clone();
+            broker_b.keep_code(app_b.api_session.clone(), user_id, Timestamp::UNIX_EPOCH);
+        }
+        let universe = Universe::new(seed, settings.more_shares);
         Self {
-            day: Day::new(settings.seed, settings.sessions.clone())
+            day: Day::new(seed, settings.sessions.clone())
                 .moving(settings.prices_per_s)
                 .with_room_for(universe.all().len()),
             universe,
@@ -54,8 +61,8 @@ impl World {
             stats: Mutex::default(),
             limits: Mutex::default(),
             tickers: Mutex::default(),
-            broker_a: Mutex::new(BrokerASessions::new(&settings, now)),
-            broker_b: Mutex::new(BrokerBSessions::new(&settings)),
+            broker_a: Mutex::new(broker_a),
+            broker_b: Mutex::new(broker_b),
             accounts: Mutex::default(),
             returns_to: Mutex::new(settings.returns_to.clone()),
             settings,
@@ -90,5 +97,285 @@ impl Call<'_> {
     pub(super) fn within_limit(&self, admit: impl FnOnce(&mut Limits, u64) -> bool) -> bool {
         let now_ms = self.world.clock.monotonic_ms();
         !self.world.settings.rate_limits || admit(&mut self.world.limits.lock(), now_ms)
+    }
+}
+
+// ---- Settings
+//
+// Settings of the simulator: its listener, its seed, and the two simulated broker apps.
+
+/// The settings of a simulator. The credentials are made up and no secret.
+#[derive(Debug, Clone)]
+pub struct SimSettings {
+    /// `127.0.0.1:0` takes any free port.
+    pub listen: String,
+    /// The same seed and instant give the same prices, everywhere.
+    pub seed: u64,
+    /// Refuse what is over the documented rate limits.
+    pub rate_limits: bool,
+    /// Delay of the public provider behind the exchange, in seconds.
+    pub public_delay_s: i64,
+    /// Number of made-up shares added to the embedded list.
+    pub more_shares: usize,
+    /// Number of moves of each price in a second. The times of prices are whole seconds.
+    pub prices_per_s: i64,
+    /// Root of the service whose return addresses are registered with both apps.
+    pub returns_to: String,
+    pub broker_a: SimBrokerA,
+    pub broker_b: SimBrokerB,
+    /// The dates on which the exchange trades.
+    pub sessions: Sessions,
+}
+
+impl Default for SimSettings {
+    fn default() -> Self {
+        Self {
+            listen: "127.0.0.1:0".into(),
+            seed: 1,
+            rate_limits: true,
+            // Observed delay of the real one: a quarter of an hour.
+            public_delay_s: 900,
+            more_shares: 0,
+            prices_per_s: 1,
+            // The default address of `bhav serve`.
+            returns_to: "http://127.0.0.1:8080".into(),
+            broker_a: SimBrokerA::default(),
+            broker_b: SimBrokerB::default(),
+            sessions: Sessions::weekdays(),
+        }
+    }
+}
+
+/// Broker A's app and the token it starts with.
+#[derive(Debug, Clone)]
+pub struct SimBrokerA {
+    pub api_key: String,
+    pub api_secret: String,
+    /// Valid from the start until the next 06:00 IST; empty means that nobody has logged in.
+    pub access_token: String,
+    /// The user id of logins that name none.
+    pub user_id: String,
+    /// Whether the app's plan carries market data; without it quotes and candles answer
+    /// PermissionException.
+    pub market_data: bool,
+}
+
+impl Default for SimBrokerA {
+    fn default() -> Self {
+        Self {
+            api_key: "simkeya".into(),
+            api_secret: "simsecreta".into(),
+            access_token: "simtokena".into(),
+            user_id: "SA0001".into(),
+            market_data: true,
+        }
+    }
+}
+
+impl SimBrokerA {
+    /// Whether `api_key` is the app's, or that key with a number (`simkeya-7`). Numbered keys share
+    /// its secret, so that a load test can have as many apps as users, as in the real world.
+    pub(super) fn knows(&self, api_key: &str) -> bool {
+        is_or_follows(&self.api_key, api_key)
+    }
+}
+
+impl SimBrokerB {
+    /// Same as [`SimBrokerA::knows`].
+    pub(super) fn knows(&self, api_key: &str) -> bool {
+        is_or_follows(&self.api_key, api_key)
+    }
+}
+
+fn is_or_follows(own: &str, api_key: &str) -> bool {
+    api_key.strip_prefix(own).is_some_and(|rest| {
+        let number = rest.strip_prefix('-');
+        rest.is_empty() || number.is_some_and(|number| number.parse::<u32>().is_ok())
+    })
+}
+
+/// Broker B's app and the login value it starts with.
+#[derive(Debug, Clone)]
+pub struct SimBrokerB {
+    /// Holds characters that have to be encoded in a URL, as real keys do.
+    pub api_key: String,
+    pub secret_key: String,
+    /// The value that the login redirect would carry; empty means none.
+    pub api_session: String,
+    pub user_id: String,
+    /// Whether the account is empty. It then sends the documented kinds of "no data".
+    pub empty_account: bool,
+}
+
+impl Default for SimBrokerB {
+    fn default() -> Self {
+        Self {
+            api_key: "sim+key=b&1".into(),
+            secret_key: "simsecretb".into(),
+            api_session: "12345678".into(),
+            user_id: "SB000001".into(),
+            empty_account: false,
+        }
+    }
+}
+
+// ---- Limits and counters
+
+/// Most API keys whose calls are counted. If there are more, some are forgotten.
+const KEYS_MAX: usize = 4_096;
+
+/// The documented rate limits. Those of the brokers are per API key, whoever uses it.
+#[derive(Debug)]
+pub(crate) struct Limits {
+    keys: BoundedMap<String, OfKey>,
+    pub(crate) public: CallWindow,
+}
+
+/// The limits of one API key.
+#[derive(Debug)]
+pub(crate) struct OfKey {
+    /// Broker A's three quote calls together.
+    pub(crate) quotes: CallWindow,
+    /// Broker A's candles.
+    pub(crate) candles: CallWindow,
+    /// Everything else of broker A.
+    pub(crate) broker_a: CallWindow,
+    pub(crate) broker_b_minute: CallWindow,
+    pub(crate) broker_b_day: CallWindow,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        // No number is published; this is the figure that users report.
+        Self {
+            keys: BoundedMap::evicting_in_batches(KEYS_MAX),
+            public: CallWindow::new(360, 3_600_000),
+        }
+    }
+}
+
+impl Default for OfKey {
+    fn default() -> Self {
+        Self {
+            quotes: CallWindow::new(1, 1_000),
+            candles: CallWindow::new(3, 1_000),
+            broker_a: CallWindow::new(10, 1_000),
+            broker_b_minute: CallWindow::new(100, 60_000),
+            broker_b_day: CallWindow::new(5_000, 24 * 3_600_000),
+        }
+    }
+}
+
+impl Limits {
+    /// The limits of an API key, known or not.
+    pub(crate) fn of(&mut self, api_key: &str) -> &mut OfKey {
+        self.keys.or_insert_with(api_key.to_owned(), |_| Some(()), OfKey::default)
+    }
+}
+
+/// Counters of requests since the start.
+#[derive(Debug)]
+pub(crate) struct Stats {
+    /// Requests by route.
+    pub(crate) requests: BTreeMap<&'static str, i64>,
+    /// Requests rejected for a mistake of the caller, not by a fault, by route.
+    pub(crate) rejected: BTreeMap<&'static str, i64>,
+    /// Most quote calls of broker A that ever came within one second, answered or not.
+    pub(crate) quote_calls_in_1s_max: i64,
+    quotes: CallWindow,
+}
+
+impl Default for Stats {
+    fn default() -> Self {
+        Self {
+            requests: BTreeMap::new(),
+            rejected: BTreeMap::new(),
+            quote_calls_in_1s_max: 0,
+            quotes: CallWindow::new(usize::MAX, 1_000),
+        }
+    }
+}
+
+impl Stats {
+    /// Counts a request that came in at `now_ms`.
+    pub(crate) fn asked(&mut self, route: &'static str, is_quote: bool, now_ms: u64) {
+        *self.requests.entry(route).or_default() += 1;
+        if !is_quote {
+            return;
+        }
+        self.quotes.count(1, now_ms);
+        let within = self.quotes.calls(now_ms) as i64;
+        self.quote_calls_in_1s_max = self.quote_calls_in_1s_max.max(within);
+    }
+
+    /// Counts a rejected request.
+    pub(crate) fn turned_away(&mut self, route: &'static str) {
+        *self.rejected.entry(route).or_default() += 1;
+    }
+}
+
+/// Most sent prices that are remembered of watched instruments; the oldest are forgotten.
+const SENT_MAX: usize = 32_768;
+
+/// Open connections of the ticker by API key, and the number of subscriptions on all of them.
+#[derive(Debug, Default)]
+pub(crate) struct Tickers {
+    pub(super) open: BTreeMap<String, usize>,
+    pub(super) subscribed: usize,
+    /// Tokens whose sent prices are remembered.
+    watched: BTreeSet<i64>,
+    sent: VecDeque<Sent>,
+}
+
+/// A price that went to a client.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sent {
+    pub(crate) token: i64,
+    pub(crate) paise: i64,
+    /// The time stated in the packet.
+    pub(crate) as_of: Timestamp,
+    /// Wall time of the machine just before it was sent, in milliseconds.
+    pub(crate) at_ms: i64,
+}
+
+impl Tickers {
+    /// Remembers prices sent for these tokens from now on, and forgets all earlier ones.
+    pub(crate) fn watch(&mut self, tokens: BTreeSet<i64>) {
+        self.sent.clear();
+        self.watched = tokens;
+    }
+
+    /// The prices sent for watched tokens, oldest first.
+    pub(crate) fn sent(&self) -> impl Iterator<Item = &Sent> {
+        self.sent.iter()
+    }
+
+    pub(super) fn note(&mut self, sent: Sent) {
+        if self.watched.contains(&sent.token) {
+            if self.sent.len() >= SENT_MAX {
+                self.sent.pop_front();
+            }
+            self.sent.push_back(sent);
+        }
+    }
+
+    pub(crate) fn connections(&self) -> usize {
+        self.open.values().sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_key_has_limits_of_its_own() {
+        let mut limits = Limits::default();
+        assert!(limits.of("one").quotes.admit(0) && !limits.of("one").quotes.admit(0));
+        assert!(limits.of("two").quotes.admit(0));
+        for number in 0..2 * KEYS_MAX {
+            limits.of(&number.to_string());
+        }
+        assert!(limits.keys.len() <= KEYS_MAX);
     }
 }

@@ -20,12 +20,14 @@ use bhav::market::MarketCalendar;
 use bhav::ops::state_lock::InstanceLock;
 use bhav::rt::coroutines::Parker;
 use bhav::rt::staged::Stage;
-use bhav::sim::{Sessions, SimPeer, SimSettings};
+use bhav::sim::{Sessions, SimSettings};
 use bhav::store::FILE_NAME;
 use bhav::warmers::Warmers;
 use jiff::civil::Date;
 use jiff::{SignedDuration, Timestamp};
 use sonic_rs::Value;
+
+use super::peer::SimPeer;
 
 /// Two shares in place of the fifty whose candles a first start would fetch.
 const UNIVERSE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/universe.txt");

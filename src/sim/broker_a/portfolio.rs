@@ -1,11 +1,11 @@
 //! Broker A's holdings and positions of a seeded account. Connection threads run this.
 
 use rust_decimal::Decimal;
+use serde_json::{Value, json};
 
-use crate::sim::broker_a::success;
 use crate::sim::exchange::universe;
 use crate::sim::exchange::universe::{Instrument, rupees};
-use crate::sim::server::message::{Answer, Json, map};
+use crate::sim::server::message::{map, number, price};
 use crate::sim::sessions::RowA;
 use crate::sim::world::{Call, World};
 
@@ -88,7 +88,7 @@ pub(crate) fn held<'a>(world: &'a World, user_id: &str) -> Vec<Held<'a>> {
 }
 
 /// `/portfolio/holdings`.
-pub(crate) fn holdings(call: &Call<'_>, user_id: &str) -> Answer {
+pub(crate) fn holdings(call: &Call<'_>, user_id: &str) -> Value {
     let rows = held_at_a(call.world, user_id).into_iter().map(|held| {
         let tick = call.tick(held.instrument);
         let (last, close) = (rupees(tick.last), rupees(tick.previous_close));
@@ -107,35 +107,35 @@ pub(crate) fn holdings(call: &Call<'_>, user_id: &str) -> Answer {
             ("realised_quantity", held.quantity.into()),
             ("authorised_quantity", 0.into()),
             ("authorised_date", format!("{} 00:00:00", tick.date).into()),
-            ("authorisation", Json::Map(Vec::new())),
+            ("authorisation", json!({})),
             ("opening_quantity", held.quantity.into()),
             ("short_quantity", 0.into()),
             ("collateral_quantity", held.pledged.into()),
             ("collateral_type", if held.pledged > 0 { "margin" } else { "" }.into()),
             ("discrepancy", held.discrepancy.into()),
-            ("average_price", average.into()),
-            ("last_price", last.into()),
-            ("close_price", close.into()),
-            ("pnl", ((last - average) * Decimal::from(held.quantity)).into()),
-            ("day_change", change.into()),
-            ("day_change_percentage", (change / close * Decimal::ONE_HUNDRED).into()),
+            ("average_price", price(held.average_paise)),
+            ("last_price", price(tick.last)),
+            ("close_price", price(tick.previous_close)),
+            ("pnl", number((last - average) * Decimal::from(held.quantity))),
+            ("day_change", number(change)),
+            ("day_change_percentage", number(change / close * Decimal::ONE_HUNDRED)),
             (
                 "mtf",
                 map([
                     ("quantity", held.funded.into()),
                     ("used_quantity", 0.into()),
-                    ("average_price", if held.funded > 0 { average } else { 0.into() }.into()),
-                    ("value", (average * Decimal::from(held.funded)).into()),
+                    ("average_price", price(if held.funded > 0 { held.average_paise } else { 0 })),
+                    ("value", number(average * Decimal::from(held.funded))),
                     ("initial_margin", 0.into()),
                 ]),
             ),
         ])
     });
-    success(Json::List(rows.collect()))
+    Value::Array(rows.collect())
 }
 
 /// `/portfolio/positions`: bought today, one of them sold again.
-pub(crate) fn positions(call: &Call<'_>, user_id: &str) -> Answer {
+pub(crate) fn positions(call: &Call<'_>, user_id: &str) -> Value {
     let held = held(call.world, user_id);
     let rows = held.iter().rev().take(POSITIONS).enumerate().map(|(number, held)| {
         let tick = call.tick(held.instrument);
@@ -143,9 +143,9 @@ pub(crate) fn positions(call: &Call<'_>, user_id: &str) -> Answer {
         let sold = if number == 0 { bought } else { 0 };
         position(held.instrument, &tick, bought, sold)
     });
-    let rows: Vec<Json> =
+    let rows: Vec<Value> =
         if call.tick(held[0].instrument).open > 0 { rows.collect() } else { vec![] };
-    success(map([("net", rows.clone().into()), ("day", rows.into())]))
+    map([("net", rows.clone().into()), ("day", rows.into())])
 }
 
 fn position(
@@ -153,7 +153,7 @@ fn position(
     tick: &crate::sim::exchange::day::Tick,
     bought: i64,
     sold: i64,
-) -> Json {
+) -> Value {
     let quantity = bought - sold;
     let (buy_price, sell_price) = (rupees(tick.open), rupees(if sold > 0 { tick.high } else { 0 }));
     let buy_value = buy_price * Decimal::from(bought);
@@ -169,27 +169,27 @@ fn position(
         ("quantity", quantity.into()),
         ("overnight_quantity", 0.into()),
         ("multiplier", 1.into()),
-        ("average_price", average.into()),
+        ("average_price", number(average)),
         ("close_price", 0.into()),
-        ("last_price", rupees(tick.last).into()),
-        ("value", value.into()),
-        ("pnl", pnl.into()),
-        ("m2m", pnl.into()),
-        ("unrealised", pnl.into()),
+        ("last_price", price(tick.last)),
+        ("value", number(value)),
+        ("pnl", number(pnl)),
+        ("m2m", number(pnl)),
+        ("unrealised", number(pnl)),
         ("realised", 0.into()),
         ("buy_quantity", bought.into()),
-        ("buy_price", buy_price.into()),
-        ("buy_value", buy_value.into()),
-        ("buy_m2m", buy_value.into()),
+        ("buy_price", number(buy_price)),
+        ("buy_value", number(buy_value)),
+        ("buy_m2m", number(buy_value)),
         ("sell_quantity", sold.into()),
-        ("sell_price", sell_price.into()),
-        ("sell_value", sell_value.into()),
-        ("sell_m2m", sell_value.into()),
+        ("sell_price", number(sell_price)),
+        ("sell_value", number(sell_value)),
+        ("sell_m2m", number(sell_value)),
         ("day_buy_quantity", bought.into()),
-        ("day_buy_price", buy_price.into()),
-        ("day_buy_value", buy_value.into()),
+        ("day_buy_price", number(buy_price)),
+        ("day_buy_value", number(buy_value)),
         ("day_sell_quantity", sold.into()),
-        ("day_sell_price", sell_price.into()),
-        ("day_sell_value", sell_value.into()),
+        ("day_sell_price", number(sell_price)),
+        ("day_sell_value", number(sell_value)),
     ])
 }

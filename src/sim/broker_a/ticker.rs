@@ -1,7 +1,7 @@
 //! Broker A's WebSocket: admission of clients, and the messages sent to them. Each has a connection
 //! thread.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::BTreeMap;
 use std::io;
 use std::io::Write;
 use std::net::TcpStream;
@@ -20,8 +20,8 @@ use crate::sim::broker_a::{book, error};
 use crate::sim::exchange::day::Tick;
 use crate::sim::exchange::universe::Instrument;
 use crate::sim::faults::{Effects, Kind, Upstream};
-use crate::sim::server::message::{Answer, Content};
-use crate::sim::world::{Call, World};
+use crate::sim::server::message::{Answer, Content, Upgrade};
+use crate::sim::world::{Call, Sent, World};
 
 /// The route's name.
 pub(crate) const ROUTE: &str = "broker_a.ticker";
@@ -42,65 +42,12 @@ const SPREAD: u64 = 10;
 const PIECE_PAUSE: Duration = Duration::from_millis(50);
 /// Packets of a message that the fault `flood` makes.
 const FLOOD_PACKETS: usize = 5_000;
-/// Most sent prices that are remembered of watched instruments; the oldest are forgotten.
-const SENT_MAX: usize = 32_768;
 /// An order of the app's owner, which no client may keep or log.
 const ORDER: &str = r#"{"type":"order","data":{"order_id":"SIMORDERCANARY","status":"COMPLETE"}}"#;
 const ERRORS: [&str; 2] = [
     r#"{"type":"error","data":"Too many instruments"}"#,
     r#"{"type":"error","data":{"message":"Too many instruments","code":7}}"#,
 ];
-
-/// Open connections by API key, and the number of subscriptions on all of them.
-#[derive(Debug, Default)]
-pub(crate) struct Tickers {
-    open: BTreeMap<String, usize>,
-    subscribed: usize,
-    /// Tokens whose sent prices are remembered.
-    watched: BTreeSet<i64>,
-    sent: VecDeque<Sent>,
-}
-
-/// A price that went to a client.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Sent {
-    pub(crate) token: i64,
-    pub(crate) paise: i64,
-    /// The time stated in the packet.
-    pub(crate) as_of: jiff::Timestamp,
-    /// Wall time of the machine just before it was sent, in milliseconds.
-    pub(crate) at_ms: i64,
-}
-
-impl Tickers {
-    /// Remembers prices sent for these tokens from now on, and forgets all earlier ones.
-    pub(crate) fn watch(&mut self, tokens: BTreeSet<i64>) {
-        self.sent.clear();
-        self.watched = tokens;
-    }
-
-    /// The prices sent for watched tokens, oldest first.
-    pub(crate) fn sent(&self) -> impl Iterator<Item = &Sent> {
-        self.sent.iter()
-    }
-
-    fn note(&mut self, sent: Sent) {
-        if self.watched.contains(&sent.token) {
-            if self.sent.len() >= SENT_MAX {
-                self.sent.pop_front();
-            }
-            self.sent.push_back(sent);
-        }
-    }
-
-    pub(crate) fn connections(&self) -> usize {
-        self.open.values().sum()
-    }
-
-    pub(crate) fn subscribed(&self) -> usize {
-        self.subscribed
-    }
-}
 
 /// Answers the request that opens a WebSocket.
 pub(crate) fn answer(call: &Call<'_>, world: &Arc<World>) -> Answer {
@@ -124,8 +71,8 @@ pub(crate) fn answer(call: &Call<'_>, world: &Arc<World>) -> Answer {
         return error(403, "GeneralException", "Too many connections.");
     };
     let accept = derive_accept_key(key.as_bytes());
-    let ticker = Ticker::new(place);
-    Answer { status: 101, content: Content::Ticker(accept, ticker), rejected: false }
+    let ticker = Box::new(Ticker::new(place));
+    Answer { status: 101, content: Content::Upgrade(accept, ticker), rejected: false }
 }
 
 /// One connection among those of its API key.
@@ -216,10 +163,11 @@ impl Ticker {
         let subscriptions = BTreeMap::new();
         Self { place, subscriptions, looks: 0, looks_per_beat: moves * spread, spread }
     }
+}
 
-    /// Sends until the client leaves, a fault ends it, or the simulator stops. Returns whether the
-    /// connection is to end with a reset.
-    pub(crate) fn run(mut self, stream: &TcpStream, stopping: impl Fn() -> bool) -> bool {
+impl Upgrade for Ticker {
+    /// Sends until the client leaves, a fault ends it, or the simulator stops.
+    fn run(mut self: Box<Self>, stream: &TcpStream, stopping: Stopping<'_>) -> bool {
         let config = WebSocketConfig::default().max_message_size(Some(REQUEST_BYTES_MAX));
         let mut socket = WebSocket::from_raw_socket(stream, Role::Server, Some(config));
         let _ = stream.set_read_timeout(Some(READ_TIMEOUT));
@@ -236,14 +184,16 @@ impl Ticker {
                 due_ms =
                     (due_ms + BEAT_MS / self.looks_per_beat).max(now_ms.saturating_sub(BEAT_MS));
             }
-            if let Err(end) = self.pass(&mut socket, looks, &stopping) {
+            if let Err(end) = self.pass(&mut socket, looks, stopping) {
                 break end;
             }
         };
         self.place.world.tickers.lock().subscribed -= self.subscriptions.len();
         matches!(end, End::Reset)
     }
+}
 
+impl Ticker {
     fn pass(
         &mut self,
         socket: &mut Socket<'_>,

@@ -6,8 +6,9 @@ use std::time::Duration;
 use tungstenite::{Error, Message, WebSocket};
 
 use crate::sim::server::message::MARK_HEADER;
-use crate::sim::simulator::{Sim, SimSettings, start};
+use crate::sim::simulator::{Sim, start};
 use crate::sim::testing::{FRIDAY, set_fault, sim_at};
+use crate::sim::world::SimSettings;
 
 const GOOD: &str = "simkeya&access_token=simtokena";
 const INFY: u32 = 408_065;

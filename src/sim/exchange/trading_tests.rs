@@ -1,8 +1,9 @@
 //! Prices and halts that a control route ordered, as the exchange then shows them.
 
 use crate::base::ManualClock;
-use crate::sim::simulator::{Sim, SimSettings};
+use crate::sim::simulator::Sim;
 use crate::sim::testing::{BROKER_A, get, send, sim_at};
+use crate::sim::world::SimSettings;
 
 fn unlimited() -> SimSettings {
     SimSettings { rate_limits: false, ..SimSettings::default() }
@@ -73,5 +74,5 @@ fn orders_that_make_no_sense_are_refused() {
     let holdings = r#"{"user_id":"X","rows":[{"quantity":1}]}"#;
     let got = send(sim.addr(), "POST", "/sim/control/broker_a/holdings", "", holdings).unwrap();
     assert_eq!(got.status, 400);
-    assert_eq!(get(&sim, "/sim/control/trading", "").status, 405);
+    assert_eq!(get(&sim, "/sim/control/trading", "").status, 404);
 }

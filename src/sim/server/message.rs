@@ -1,15 +1,14 @@
-//! Requests and replies of the simulator's server: parsing one, framing the other. Pure functions
-//! over bytes; connection threads call them.
+//! Requests and replies of the simulator's server: parsing one, framing the other, and the answers
+//! of routes before faults are applied. Pure functions over bytes; connection threads call them.
 
-use std::collections::BTreeMap;
-use std::fmt::Write;
+use std::fmt::{Debug, Write};
+use std::net::TcpStream;
 
 use jiff::Timestamp;
 use percent_encoding::percent_decode_str;
 use rust_decimal::Decimal;
-
-use crate::base::{BoundedMap, CallWindow};
-use crate::sim::broker_a::ticker::Ticker;
+use serde_json::{Map, Number, Value};
+use ureq::http::StatusCode;
 
 /// A whole request.
 #[derive(Debug, Default)]
@@ -64,30 +63,36 @@ impl Request {
 
 /// The faults in sending a reply.
 #[derive(Debug, Default, Clone, Copy)]
-pub(crate) struct Delivery {
+pub struct Delivery {
     /// Reset the connection instead of answering.
-    pub(crate) refuse: bool,
+    pub refuse: bool,
     /// Wait before answering.
-    pub(crate) delay_ms: u64,
+    pub delay_ms: u64,
     /// Send no faster than this.
-    pub(crate) bytes_per_s: Option<u32>,
+    pub bytes_per_s: Option<u32>,
     /// Promise the whole body, send half, close.
-    pub(crate) truncate: bool,
+    pub truncate: bool,
 }
 
 /// A finished reply.
 #[derive(Debug, Default)]
-pub(crate) struct Reply {
-    pub(crate) status: u16,
-    pub(crate) headers: Vec<(&'static str, String)>,
-    pub(crate) body: Vec<u8>,
-    pub(crate) delivery: Delivery,
-    /// Sends on the connection once the reply is sent.
-    pub(crate) ticker: Option<Ticker>,
+pub struct Reply {
+    pub status: u16,
+    pub headers: Vec<(&'static str, String)>,
+    pub body: Vec<u8>,
+    pub delivery: Delivery,
+    /// Takes the connection over once the reply is sent.
+    pub(crate) upgrade: Option<Box<dyn Upgrade>>,
+}
+
+/// What a connection becomes after a reply that switches protocols.
+pub(crate) trait Upgrade: Debug + Send {
+    /// Speaks until the client leaves or `stopping`. True if the connection is to be reset.
+    fn run(self: Box<Self>, stream: &TcpStream, stopping: &dyn Fn() -> bool) -> bool;
 }
 
 /// The header that marks every answer of the simulator.
-pub(crate) const MARK_HEADER: &str = "X-Bhav-Simulator";
+pub const MARK_HEADER: &str = "X-Bhav-Simulator";
 
 /// A plain-text reply.
 pub(crate) fn plain(status: u16, text: &str) -> Reply {
@@ -160,9 +165,11 @@ pub(crate) fn parse(
 pub(crate) fn head(reply: &Reply, mark: &str, keep_alive: bool, now: Timestamp) -> Vec<u8> {
     let mut head = String::with_capacity(256);
     let date = now.to_zoned(jiff::tz::TimeZone::UTC).strftime("%a, %d %b %Y %H:%M:%S GMT");
+    let status = StatusCode::from_u16(reply.status).ok();
+    let reason = status.and_then(|status| status.canonical_reason()).unwrap_or("Unspecified");
     // Writing to a String cannot fail.
-    let _ = write!(head, "HTTP/1.1 {} {}\r\nDate: {date}\r\n", reply.status, reason(reply.status));
-    if reply.ticker.is_none() {
+    let _ = write!(head, "HTTP/1.1 {} {reason}\r\nDate: {date}\r\n", reply.status);
+    if reply.upgrade.is_none() {
         let _ = write!(head, "Content-Length: {}\r\n", reply.body.len());
     }
     let _ = write!(head, "{MARK_HEADER}: {mark}\r\n");
@@ -174,29 +181,6 @@ pub(crate) fn head(reply: &Reply, mark: &str, keep_alive: bool, now: Timestamp) 
     }
     head.push_str("\r\n");
     head.into_bytes()
-}
-
-fn reason(status: u16) -> &'static str {
-    match status {
-        101 => "Switching Protocols",
-        200 => "OK",
-        400 => "Bad Request",
-        401 => "Unauthorized",
-        403 => "Forbidden",
-        404 => "Not Found",
-        405 => "Method Not Allowed",
-        408 => "Request Timeout",
-        411 => "Length Required",
-        413 => "Content Too Large",
-        422 => "Unprocessable Content",
-        429 => "Too Many Requests",
-        431 => "Request Header Fields Too Large",
-        502 => "Bad Gateway",
-        503 => "Service Unavailable",
-        504 => "Gateway Timeout",
-        status if status >= 500 => "Internal Server Error",
-        _ => "Unspecified",
-    }
 }
 
 /// Splits `a=1&b=2` and decodes both sides.
@@ -216,239 +200,25 @@ pub(crate) fn decoded(text: &str, plus_is_space: bool) -> String {
     percent_decode_str(&spaced).decode_utf8_lossy().into_owned()
 }
 
-// ---- Stats
-//
-// Counters and rate limits of the simulator: requests received and requests rejected. Plain values
-// behind the world's locks.
-
-/// Most API keys whose calls are counted. If there are more, some are forgotten.
-const KEYS_MAX: usize = 4_096;
-
-/// The documented rate limits. Those of the brokers are per API key, whoever uses it.
-#[derive(Debug)]
-pub(crate) struct Limits {
-    keys: BoundedMap<String, OfKey>,
-    pub(crate) public: CallWindow,
-}
-
-/// The limits of one API key.
-#[derive(Debug)]
-pub(crate) struct OfKey {
-    /// Broker A's three quote calls together.
-    pub(crate) quotes: CallWindow,
-    /// Broker A's candles.
-    pub(crate) candles: CallWindow,
-    /// Everything else of broker A.
-    pub(crate) broker_a: CallWindow,
-    pub(crate) broker_b_minute: CallWindow,
-    pub(crate) broker_b_day: CallWindow,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        // No number is published; this is the figure that users report.
-        Self {
-            keys: BoundedMap::evicting_in_batches(KEYS_MAX),
-            public: CallWindow::new(360, 3_600_000),
-        }
-    }
-}
-
-impl Default for OfKey {
-    fn default() -> Self {
-        Self {
-            quotes: CallWindow::new(1, 1_000),
-            candles: CallWindow::new(3, 1_000),
-            broker_a: CallWindow::new(10, 1_000),
-            broker_b_minute: CallWindow::new(100, 60_000),
-            broker_b_day: CallWindow::new(5_000, 24 * 3_600_000),
-        }
-    }
-}
-
-impl Limits {
-    /// The limits of an API key, known or not.
-    pub(crate) fn of(&mut self, api_key: &str) -> &mut OfKey {
-        self.keys.or_insert_with(api_key.to_owned(), |_| Some(()), OfKey::default)
-    }
-}
-
-/// Counters of requests since the start.
-#[derive(Debug)]
-pub(crate) struct Stats {
-    /// Requests by route.
-    pub(crate) requests: BTreeMap<&'static str, i64>,
-    /// Requests rejected for a mistake of the caller, not by a fault, by route.
-    pub(crate) rejected: BTreeMap<&'static str, i64>,
-    /// Most quote calls of broker A that ever came within one second, answered or not.
-    pub(crate) quote_calls_in_1s_max: i64,
-    quotes: CallWindow,
-}
-
-impl Default for Stats {
-    fn default() -> Self {
-        Self {
-            requests: BTreeMap::new(),
-            rejected: BTreeMap::new(),
-            quote_calls_in_1s_max: 0,
-            quotes: CallWindow::new(usize::MAX, 1_000),
-        }
-    }
-}
-
-impl Stats {
-    /// Counts a request that came in at `now_ms`.
-    pub(crate) fn asked(&mut self, route: &'static str, is_quote: bool, now_ms: u64) {
-        *self.requests.entry(route).or_default() += 1;
-        if !is_quote {
-            return;
-        }
-        self.quotes.count(1, now_ms);
-        let within = self.quotes.calls(now_ms) as i64;
-        self.quote_calls_in_1s_max = self.quote_calls_in_1s_max.max(within);
-    }
-
-    /// Counts a rejected request.
-    pub(crate) fn turned_away(&mut self, route: &'static str) {
-        *self.rejected.entry(route).or_default() += 1;
-    }
-}
-
 // ---- Json
 //
-// The JSON that the simulator writes: a small tree with members in a chosen order and numbers with
-// exactly the digits that were put in, because digits and order are part of the wire formats, and
-// because faults rewrite a finished answer. Pure values; any thread.
-
-/// A JSON value.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Json {
-    Null,
-    Bool(bool),
-    Int(i64),
-    /// Written in its shortest form, so that `1075.00` goes out as `1075`.
-    Num(Decimal),
-    /// A binary float with its noise (`2436.199951171875`), as one upstream sends them.
-    Float(f64),
-    Text(String),
-    List(Vec<Json>),
-    Map(Vec<(String, Json)>),
-}
+// Members in a chosen order, because the order is part of the wire formats.
 
 /// An object with these members in this order.
-pub(crate) fn map<N: Into<String>>(members: impl IntoIterator<Item = (N, Json)>) -> Json {
-    Json::Map(members.into_iter().map(|(name, value)| (name.into(), value)).collect())
+pub(crate) fn map<N: Into<String>>(members: impl IntoIterator<Item = (N, Value)>) -> Value {
+    let members = members.into_iter().map(|(name, value)| (name.into(), value));
+    Value::Object(members.collect::<Map<String, Value>>())
 }
 
-impl Json {
-    /// The document as bytes, without white space.
-    pub(crate) fn to_bytes(&self) -> Vec<u8> {
-        let mut out = String::new();
-        self.write(&mut out);
-        out.into_bytes()
-    }
-
-    fn write(&self, out: &mut String) {
-        match self {
-            Self::Null => out.push_str("null"),
-            Self::Bool(true) => out.push_str("true"),
-            Self::Bool(false) => out.push_str("false"),
-            Self::Int(value) => out.push_str(&value.to_string()),
-            Self::Num(value) => out.push_str(&value.normalize().to_string()),
-            Self::Float(value) => out.push_str(&value.to_string()),
-            Self::Text(text) => write_text(out, text),
-            Self::List(items) => {
-                out.push('[');
-                for (position, item) in items.iter().enumerate() {
-                    if position > 0 {
-                        out.push(',');
-                    }
-                    item.write(out);
-                }
-                out.push(']');
-            }
-            Self::Map(members) => {
-                out.push('{');
-                for (position, (name, value)) in members.iter().enumerate() {
-                    if position > 0 {
-                        out.push(',');
-                    }
-                    write_text(out, name);
-                    out.push(':');
-                    value.write(out);
-                }
-                out.push('}');
-            }
-        }
-    }
-
-    /// Calls `visit` on every member of every object, deepest first; a member is dropped if `visit`
-    /// returns false.
-    pub(crate) fn retain_members(&mut self, visit: &mut dyn FnMut(&str, &mut Json) -> bool) {
-        match self {
-            Self::List(items) => items.iter_mut().for_each(|item| item.retain_members(visit)),
-            Self::Map(members) => members.retain_mut(|(name, value)| {
-                value.retain_members(visit);
-                visit(name, value)
-            }),
-            _ => {}
-        }
-    }
+/// A number in its shortest form, so that `1075.00` goes out as `1075`.
+pub(crate) fn number(value: Decimal) -> Value {
+    let number = value.normalize().to_string().parse::<Number>();
+    number.map_or(Value::Null, Value::Number)
 }
 
-fn write_text(out: &mut String, text: &str) {
-    out.push('"');
-    for letter in text.chars() {
-        match letter {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            control if control < ' ' => out.push_str(&format!("\\u{:04x}", control as u32)),
-            other => out.push(other),
-        }
-    }
-    out.push('"');
-}
-
-impl From<bool> for Json {
-    fn from(value: bool) -> Self {
-        Self::Bool(value)
-    }
-}
-
-impl From<i64> for Json {
-    fn from(value: i64) -> Self {
-        Self::Int(value)
-    }
-}
-
-impl From<Decimal> for Json {
-    fn from(value: Decimal) -> Self {
-        Self::Num(value)
-    }
-}
-
-impl From<&str> for Json {
-    fn from(value: &str) -> Self {
-        Self::Text(value.to_owned())
-    }
-}
-
-impl From<String> for Json {
-    fn from(value: String) -> Self {
-        Self::Text(value)
-    }
-}
-
-impl From<Vec<Json>> for Json {
-    fn from(value: Vec<Json>) -> Self {
-        Self::List(value)
-    }
-}
-
-impl<T: Into<Json>> From<Option<T>> for Json {
-    fn from(value: Option<T>) -> Self {
-        value.map_or(Self::Null, Into::into)
-    }
+/// A price of so many paise, in rupees.
+pub(crate) fn price(paise: i64) -> Value {
+    number(Decimal::new(paise, 2))
 }
 
 // ---- Answer
@@ -467,23 +237,23 @@ pub(crate) struct Answer {
 /// The body of an answer.
 #[derive(Debug)]
 pub(crate) enum Content {
-    Json(Json),
+    Json(Value),
     /// Media type and bytes.
     Text(&'static str, Vec<u8>),
     /// A redirect to this URL.
     Moved(String),
     /// Media type and bytes, always compressed, whatever the request accepts.
     Gzipped(&'static str, Vec<u8>),
-    /// The key that accepts a WebSocket, and the ticker that sends on it.
-    Ticker(String, Ticker),
+    /// The key that accepts a WebSocket, and what speaks on it.
+    Upgrade(String, Box<dyn Upgrade>),
 }
 
 impl Answer {
-    pub(crate) fn ok(json: Json) -> Self {
+    pub(crate) fn ok(json: Value) -> Self {
         Self { status: 200, content: Content::Json(json), rejected: false }
     }
 
-    pub(crate) fn rejected(status: u16, json: Json) -> Self {
+    pub(crate) fn rejected(status: u16, json: Value) -> Self {
         Self { status, content: Content::Json(json), rejected: true }
     }
 
@@ -530,37 +300,5 @@ mod tests {
         ] {
             assert_eq!(parse_all(text).err(), Some(status), "{text}");
         }
-    }
-}
-
-#[cfg(test)]
-mod stats_tests {
-    use super::*;
-
-    #[test]
-    fn each_key_has_limits_of_its_own() {
-        let mut limits = Limits::default();
-        assert!(limits.of("one").quotes.admit(0) && !limits.of("one").quotes.admit(0));
-        assert!(limits.of("two").quotes.admit(0));
-        for number in 0..2 * KEYS_MAX {
-            limits.of(&number.to_string());
-        }
-        assert!(limits.keys.len() <= KEYS_MAX);
-    }
-}
-
-#[cfg(test)]
-mod json_tests {
-    use super::*;
-
-    #[test]
-    fn keeps_digits_order_and_escapes() {
-        let json = map([
-            ("b", Decimal::new(107_500, 2).into()),
-            ("a", Json::List(vec![Json::Null, true.into(), 7.into(), Json::Float(0.5)])),
-            ("t", "say \"x\\y\"\n".into()),
-        ]);
-        let text = String::from_utf8(json.to_bytes()).unwrap();
-        assert_eq!(text, r#"{"b":1075,"a":[null,true,7,0.5],"t":"say \"x\\y\"\u000a"}"#);
     }
 }

@@ -2,22 +2,17 @@
 //! pass their requests by a function call, in their own thread.
 
 use std::io::{self, Read};
-use std::sync::Arc;
 
+use bhav::base::{Clock, rng};
+use bhav::brokers::Peer;
+use bhav::rt::staged;
+use bhav::sim::{MARK_HEADER, Reply, SimInMemory, SimSettings};
 use flate2::read::GzDecoder;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use rust_decimal::Decimal;
 use ureq::http::{Request as Asked, Response};
 use ureq::{Body, Error, SendBody, Timeout};
-
-use crate::base::{Clock, rng};
-use crate::brokers::Peer;
-use crate::rt::staged;
-use crate::sim::exchange::universe::rupees;
-use crate::sim::server::message::{MARK_HEADER, Reply, Request};
-use crate::sim::simulator::{SimSettings, answer};
-use crate::sim::world::World;
 
 /// Root URL of the simulator for a service's clients. Nothing listens there.
 const ROOT: &str = "http://simulator.invalid";
@@ -26,7 +21,8 @@ const WAY_MS_MAX: u64 = 120;
 
 /// A simulator that is called and not connected to.
 pub struct SimPeer {
-    world: Arc<World>,
+    sim: SimInMemory,
+    clock: Clock,
     mark: String,
     /// Time-outs of a call: until its answer begins, and until it is complete.
     read_timeout_ms: u64,
@@ -44,8 +40,9 @@ impl SimPeer {
         total_timeout_ms: u64,
     ) -> Self {
         let mark = format!("seed={}", settings.seed);
-        let world = Arc::new(World::new(settings, clock.clone()));
-        Self { world, mark, read_timeout_ms, total_timeout_ms, asked: Mutex::default() }
+        let (clock, asked) = (clock.clone(), Mutex::default());
+        let sim = SimInMemory::new(settings, &clock);
+        Self { sim, clock, mark, read_timeout_ms, total_timeout_ms, asked }
     }
 
     /// Root of broker A's API (`a`), broker B's (`b`), or the public provider's (`p`).
@@ -56,8 +53,7 @@ impl SimPeer {
     /// Answers a control route (docs of `sim/control.rs`): the status and the document.
     pub fn control(&self, method: &str, target: &str, body: &str) -> (u16, Vec<u8>) {
         let target = format!("/sim/control/{target}");
-        let request = Request::of(method, &target, Vec::new(), body.as_bytes().to_vec());
-        let reply = answer(&self.world, &request);
+        let reply = self.sim.answer(method, &target, Vec::new(), body.into());
         (reply.status, reply.body)
     }
 
@@ -68,8 +64,7 @@ impl SimPeer {
 
     /// The exchange's price of `symbol` at `at`, whatever faults are set.
     pub fn price(&self, symbol: &str, at: Timestamp) -> Option<Decimal> {
-        let instrument = self.world.universe.by_key(symbol)?;
-        Some(rupees(self.world.day.tick(instrument, at).last))
+        self.sim.price(symbol, at)
     }
 
     fn way(&self) {
@@ -120,10 +115,10 @@ impl Peer for SimPeer {
         let mut headers: Vec<_> = headers.collect();
         // The client's library would set it after this point.
         headers.push(("user-agent".to_owned(), "Mozilla/5.0".to_owned()));
-        let request = Request::of(parts.method.as_str(), target, headers, sent);
         self.way();
-        self.asked.lock().push((request.path.clone(), self.world.clock.monotonic_ms()));
-        let mut reply = answer(&self.world, &request);
+        let (path, at_mono_ms) = (parts.uri.path().to_owned(), self.clock.monotonic_ms());
+        self.asked.lock().push((path, at_mono_ms));
+        let mut reply = self.sim.answer(parts.method.as_str(), target, headers, sent);
         self.deliver(&mut reply)?;
         let mut response = Response::builder().status(reply.status).header(MARK_HEADER, &self.mark);
         for (name, value) in &reply.headers {
