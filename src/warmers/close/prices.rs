@@ -1,23 +1,21 @@
 //! Polls the feeds for closing prices: decides when and for which symbols, and judges the answers.
 //! Runs on the scheduler's thread, except for the calls, which are jobs of the feeds' lanes.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use jiff::SignedDuration;
 use jiff::civil::Date;
+use jiff::{SignedDuration, Timestamp};
 
-use crate::base::{BySource, ClosingPrice, Holding, Quote, Source, Symbol};
+use crate::base::{BySource, ClosingPrice, Holding, MarketDay, Quote, Source, Symbol, clock};
 use crate::brokers::{Batch, BrokerError, BrokerErrorKind, Readiness};
 use crate::cache::Responses;
+use crate::market::{LastClose, MarketCalendar};
 use crate::portfolio::{Brokers, DayPoint, Overflow, PointSource, Repriced, point, reprice};
 use crate::rt::lanes::Outcomes;
-use crate::store::Epoch;
-use crate::store::{AccountId, Portfolio, PriceOfClose, Store, StoreError, Valued};
-use crate::warmers::close::{Due, Missing};
+use crate::store::{AccountId, Epoch, Portfolio, PriceOfClose, Store, StoreError, Valued};
 use crate::warmers::context::WarmerContext;
-use crate::warmers::quotes::feed_state::Answer;
-use crate::warmers::quotes::feed_state::FeedState;
+use crate::warmers::quotes::feed_state::{Answer, FeedState, close_margin};
 use crate::warmers::quotes::feeds::Feeds;
 
 /// Pause after a failed call.
@@ -499,5 +497,358 @@ impl Work {
             }
         };
         is_due.then_some(reach)
+    }
+}
+
+// ---- Due
+//
+// Decides which trading date's close is due to be revalued, and which prices are its closing
+// prices. Pure.
+//
+// A price is a date's closing price if its own time lies on that date, at the end of continuous
+// trading or later. A share that did not trade until the end has an older time. Its last trade is
+// its close, as at the exchange, but counts only if the same feed's index has reached its close: a
+// feed that stopped in the afternoon proves nothing. A price of an earlier date is never this
+// date's close. From the first phase of the next trading date on nothing is valued any more,
+// because prices and holdings may be that date's.
+
+/// A close that can be revalued now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Due {
+    pub date: Date,
+    /// Time of the official close.
+    pub close: Timestamp,
+    /// The earliest time that its prices can have.
+    prices_from: Timestamp,
+    /// From this time on prices may be the next session's.
+    pub until: Timestamp,
+    /// The date of that session, or the maximum date if the calendar does not know it.
+    pub next_session: Date,
+}
+
+impl Due {
+    /// The latest trading date, once its close has settled and until the next one begins, or until
+    /// midnight if the calendar does not know the next one.
+    pub(crate) fn at(calendar: &MarketCalendar, now: Timestamp) -> Option<Self> {
+        let LastClose { date, at, until } = calendar.last_close(now)?;
+        let prices_from = calendar.closing_prices_from(date)?;
+        let next_session = calendar.next_trading_date(date).unwrap_or(Date::MAX);
+        let has_settled = now.duration_since(at)
+            >= close_margin(Source::BrokerA).min(close_margin(Source::Public));
+        has_settled.then_some(Self { date, close: at, prices_from, until, next_session })
+    }
+
+    /// The market day of portfolios that are valued at this close.
+    pub(crate) fn market_day(&self) -> MarketDay {
+        let Self { date, close, .. } = *self;
+        MarketDay {
+            today: date,
+            session: date,
+            day: Some(date),
+            last_close: Some(close),
+            close_before_open: None,
+        }
+    }
+
+    /// Whether `source` can be expected to send the official close.
+    pub(crate) fn has_settled(&self, source: Source, now: Timestamp) -> bool {
+        now < self.until && now.duration_since(self.close) >= close_margin(source)
+    }
+
+    /// The closing price in `quote`, if it is one. `witness`: the same feed's quote of an index,
+    /// which alone shows whether a quote without its own time is a close.
+    pub(crate) fn closing_price(
+        &self,
+        quote: &Quote,
+        witness: Option<&Quote>,
+    ) -> Option<PriceOfClose> {
+        let is_last_trade =
+            || self.is_of_date(quote) && witness.is_some_and(|index| self.is_after_trading(index));
+        let believed = self.has_settled(quote.source, quote.asked)
+            && (quote.timed && self.is_after_trading(quote) || is_last_trade());
+        believed.then(|| {
+            let close = ClosingPrice {
+                price: quote.last_price,
+                // On the next session's date this value may already be the close itself.
+                previous_close: quote
+                    .previous_close
+                    .filter(|_| clock::zoned(quote.asked).date() < self.next_session),
+                // Some feeds stamp it with the time of their answer.
+                as_of_ms: quote.as_of.min(self.close).as_millisecond(),
+            };
+            (quote.symbol.clone(), close)
+        })
+    }
+
+    fn is_of_date(&self, quote: &Quote) -> bool {
+        clock::zoned(quote.as_of).date() == self.date
+    }
+
+    fn is_after_trading(&self, quote: &Quote) -> bool {
+        self.is_of_date(quote) && quote.as_of >= self.prices_from
+    }
+}
+
+// ---- Missing
+//
+// The symbols that still lack a closing price, and the order in which a feed is asked for them.
+// Pure.
+
+/// A symbol that a feed had no price for is asked for again after this: a listing may be late, a
+/// share halted.
+pub(crate) const ASK_AGAIN_MS: u64 = 10 * 60_000;
+
+/// Bounded by the symbols that one day's run takes on.
+#[derive(Debug, Default)]
+pub(crate) struct Missing(BTreeMap<Symbol, Answered>);
+
+/// Monotonic times of each feed's last answer without a closing price.
+#[derive(Debug, Default)]
+struct Answered {
+    at_mono_ms: BySource<Option<u64>>,
+    /// It had no closing price on the previous date either.
+    silent: bool,
+}
+
+impl Answered {
+    fn by_any(&self) -> bool {
+        self.at_mono_ms.0.iter().any(Option::is_some)
+    }
+}
+
+impl Missing {
+    /// No symbol has been asked for yet. The `silent` ones had no closing price on the previous
+    /// date: suspended, delisted, or unknown to the feeds.
+    pub(crate) fn of(symbols: Vec<Symbol>, silent: &HashSet<Symbol>) -> Self {
+        let answered = |symbol: Symbol| {
+            let silent = silent.contains(&symbol);
+            (symbol, Answered { silent, ..Answered::default() })
+        };
+        Self(symbols.into_iter().map(answered).collect())
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Number of symbols without a closing price on the previous date either.
+    pub(crate) fn silent(&self) -> usize {
+        self.0.values().filter(|answered| answered.silent).count()
+    }
+
+    /// Whether some feed has answered about each symbol. Missing prices are still asked for again,
+    /// but nothing waits for them.
+    pub(crate) fn all_answered(&self) -> bool {
+        self.0.values().all(Answered::by_any)
+    }
+
+    /// Whether no symbol is worth waiting for: each was silent on the previous date, and a feed has
+    /// answered that it still is.
+    pub(crate) fn is_over(&self) -> bool {
+        self.0.values().all(|answered| answered.silent && answered.by_any())
+    }
+
+    /// Symbols whose closing price may still come.
+    pub(crate) fn awaited(&self) -> HashSet<Symbol> {
+        let awaited = self.0.iter().filter(|(_, answered)| !answered.silent);
+        awaited.map(|(symbol, _)| symbol.clone()).collect()
+    }
+
+    /// Symbols without a closing price from any feed: a feed answered so today, or did on the
+    /// previous date and has not answered since.
+    pub(crate) fn fell_silent(&self) -> Vec<Symbol> {
+        let fell = self.0.iter().filter(|(_, answered)| answered.silent || answered.by_any());
+        fell.map(|(symbol, _)| symbol.clone()).collect()
+    }
+
+    /// At most `max` symbols for a call to `source`. While broker A can be asked, the public
+    /// provider gets only symbols that broker A had no price for.
+    pub(crate) fn batch(
+        &self,
+        source: Source,
+        broker_a_usable: bool,
+        max: usize,
+        now_mono_ms: u64,
+    ) -> Vec<Symbol> {
+        let asks = |answered: &Answered| {
+            let at_mono_ms = &answered.at_mono_ms;
+            let rested = at_mono_ms[source]
+                .is_none_or(|answered| now_mono_ms.saturating_sub(answered) >= ASK_AGAIN_MS);
+            let left = source == Source::BrokerA || !broker_a_usable;
+            rested && (left || at_mono_ms[Source::BrokerA].is_some())
+        };
+        let due = self.0.iter().filter(|(_, answered)| asks(answered));
+        due.take(max).map(|(symbol, _)| symbol.clone()).collect()
+    }
+
+    /// Notes that a feed has answered about `symbol`. A symbol with a price is removed by
+    /// [`found`](Self::found).
+    pub(crate) fn answered(&mut self, source: Source, symbol: &Symbol, now_mono_ms: u64) {
+        if let Some(answered) = self.0.get_mut(symbol) {
+            answered.at_mono_ms[source] = Some(now_mono_ms);
+        }
+    }
+
+    /// Removes a symbol whose price was found. True if it was missing until now.
+    pub(crate) fn found(&mut self, symbol: &Symbol) -> bool {
+        self.0.remove(symbol).is_some()
+    }
+}
+
+#[cfg(test)]
+mod due_tests {
+    use rust_decimal::Decimal;
+
+    use super::*;
+
+    fn due(now: &str) -> Option<Due> {
+        Due::at(&MarketCalendar::embedded(), now.parse().unwrap())
+    }
+
+    fn date_due(now: &str) -> Option<String> {
+        due(now).map(|due| due.date.to_string())
+    }
+
+    #[test]
+    fn a_date_is_due_from_its_settled_close_until_the_next_pre_open() {
+        for (now, expected) in [
+            // A Friday with a closing auction until 15:35.
+            ("2026-11-20T08:59:59+05:30", Some("2026-11-19")),
+            ("2026-11-20T09:00:00+05:30", None),
+            ("2026-11-20T15:44:59+05:30", None),
+            ("2026-11-20T15:45:00+05:30", Some("2026-11-20")),
+            ("2026-11-20T23:59:59+05:30", Some("2026-11-20")),
+            // The weekend, until Monday's pre-open.
+            ("2026-11-22T12:00:00+05:30", Some("2026-11-20")),
+            ("2026-11-23T08:59:59+05:30", Some("2026-11-20")),
+            ("2026-11-23T09:00:00+05:30", None),
+            // No auction before August 2026: the official close is at 15:30.
+            ("2026-07-30T15:39:59+05:30", None),
+            ("2026-07-30T15:40:00+05:30", Some("2026-07-30")),
+            // The last date after which the calendar knows anything.
+            ("2026-12-31T15:45:00+05:30", Some("2026-12-31")),
+            ("2027-01-01T01:00:00+05:30", None),
+        ] {
+            assert_eq!(date_due(now).as_deref(), expected, "{now}");
+        }
+    }
+
+    #[test]
+    fn a_muhurat_session_is_a_close_of_its_own_and_a_holiday_is_none() {
+        let calendar = MarketCalendar::embedded();
+        let sunday: Date = "2026-11-08".parse().unwrap();
+        let close = calendar.official_close(sunday).unwrap();
+        let settled = close.checked_add(close_margin(Source::BrokerA)).unwrap();
+        assert_eq!(Due::at(&calendar, settled).unwrap().date, sunday);
+        let opens = calendar.opens(sunday).unwrap();
+        let before = opens.checked_sub(SignedDuration::from_secs(1)).unwrap();
+        assert_eq!(Due::at(&calendar, before).unwrap().date.to_string(), "2026-11-06");
+        assert_eq!(Due::at(&calendar, opens), None);
+        // Republic Day, a Monday.
+        assert_eq!(date_due("2026-01-26T18:00:00+05:30").as_deref(), Some("2026-01-23"));
+    }
+
+    fn quote(source: Source, as_of: &str, received: &str) -> Quote {
+        Quote {
+            symbol: Symbol::parse("NSE:INFY").unwrap(),
+            last_price: Decimal::ONE_HUNDRED,
+            previous_close: None,
+            as_of: as_of.parse().unwrap(),
+            timed: true,
+            asked: received.parse().unwrap(),
+            delay_s: None,
+            source,
+            simulated: false,
+        }
+    }
+
+    #[test]
+    fn only_prices_of_the_date_are_its_closing_prices() {
+        let friday = due("2026-11-20T18:00:00+05:30").unwrap();
+        let evening = "2026-11-20T18:00:00+05:30";
+        for (as_of, received, witness_as_of, expected) in [
+            ("2026-11-20T15:35:00+05:30", evening, None, true),
+            ("2026-11-20T15:29:59+05:30", evening, None, true),
+            // The auction's orders may be matched from 15:28 on.
+            ("2026-11-20T15:28:00+05:30", evening, None, true),
+            ("2026-11-20T15:27:59+05:30", evening, None, false),
+            // An illiquid share counts only with an index that has closed.
+            ("2026-11-20T14:50:00+05:30", evening, None, false),
+            ("2026-11-20T14:50:00+05:30", evening, Some("2026-11-20T15:14:59+05:30"), false),
+            ("2026-11-20T14:50:00+05:30", evening, Some("2026-11-20T15:35:00+05:30"), true),
+            ("2026-11-20T14:50:00+05:30", evening, Some("2026-11-20T15:28:30+05:30"), true),
+            ("2026-11-19T15:35:00+05:30", evening, Some("2026-11-20T15:35:00+05:30"), false),
+            // Received before the close had settled, and after the next session began.
+            ("2026-11-20T15:35:00+05:30", "2026-11-20T15:44:00+05:30", None, false),
+            ("2026-11-20T15:35:00+05:30", "2026-11-23T08:59:00+05:30", None, true),
+            ("2026-11-20T15:35:00+05:30", "2026-11-23T09:00:00+05:30", None, false),
+            ("2026-11-23T09:00:01+05:30", "2026-11-23T09:00:02+05:30", None, false),
+            // A weekend price is not Friday's close.
+            ("2026-11-21T12:00:00+05:30", "2026-11-21T12:00:00+05:30", None, false),
+        ] {
+            let witness = witness_as_of.map(|at| quote(Source::BrokerA, at, received));
+            let got =
+                friday.closing_price(&quote(Source::BrokerA, as_of, received), witness.as_ref());
+            assert_eq!(got.is_some(), expected, "{as_of} {received} {witness_as_of:?}");
+        }
+    }
+
+    #[test]
+    fn the_late_provider_is_given_more_time() {
+        let friday = due("2026-11-20T18:00:00+05:30").unwrap();
+        for (now, broker_a, public) in [
+            ("2026-11-20T15:44:59+05:30", false, false),
+            ("2026-11-20T15:45:00+05:30", true, false),
+            ("2026-11-20T16:05:00+05:30", true, true),
+        ] {
+            let now = now.parse().unwrap();
+            assert_eq!(friday.has_settled(Source::BrokerA, now), broker_a, "{now}");
+            assert_eq!(friday.has_settled(Source::Public, now), public, "{now}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod missing_tests {
+    use super::*;
+
+    fn symbols(names: &[&str]) -> Vec<Symbol> {
+        names.iter().map(|name| Symbol::parse(name).unwrap()).collect()
+    }
+
+    #[test]
+    fn broker_a_is_asked_first_and_nobody_twice_too_soon() {
+        let all = symbols(&["NSE:A", "NSE:B", "NSE:C"]);
+        let mut missing = Missing::of(all.clone(), &HashSet::new());
+        assert_eq!(missing.batch(Source::BrokerA, true, 2, 0), all[..2]);
+        assert!(missing.batch(Source::Public, true, 2, 0).is_empty());
+        assert_eq!(missing.batch(Source::Public, false, 2, 0), all[..2]);
+        assert!(missing.found(&all[0]) && !missing.found(&all[0]));
+        missing.answered(Source::BrokerA, &all[1], 5);
+        assert_eq!(missing.batch(Source::BrokerA, true, 9, 5), all[2..]);
+        assert_eq!(missing.batch(Source::Public, true, 9, 5), all[1..2]);
+        missing.answered(Source::Public, &all[1], 6);
+        assert!(missing.batch(Source::Public, true, 9, 5 + ASK_AGAIN_MS).is_empty());
+        assert_eq!(missing.batch(Source::Public, true, 9, 6 + ASK_AGAIN_MS), all[1..2]);
+        assert_eq!(missing.batch(Source::BrokerA, true, 9, 5 + ASK_AGAIN_MS), all[1..]);
+        assert_eq!(missing.len(), 2);
+    }
+
+    #[test]
+    fn what_was_silent_before_is_asked_for_and_not_waited_for() {
+        let all = symbols(&["NSE:A", "NSE:B", "NSE:C"]);
+        let mut missing = Missing::of(all.clone(), &all[..1].iter().cloned().collect());
+        assert_eq!((missing.len(), missing.silent()), (3, 1));
+        assert_eq!(missing.awaited(), all[1..].iter().cloned().collect());
+        assert_eq!(missing.fell_silent(), all[..1], "the others may never have been asked for");
+        assert!(!missing.all_answered() && !missing.is_over());
+        assert!(missing.found(&all[1]));
+        missing.answered(Source::Public, &all[0], 5);
+        assert!(!missing.all_answered());
+        missing.answered(Source::BrokerA, &all[2], 5);
+        assert!(missing.all_answered() && !missing.is_over());
+        assert_eq!(missing.fell_silent(), [all[0].clone(), all[2].clone()]);
+        assert!(missing.found(&all[2]) && missing.is_over());
+        assert!(Missing::default().is_over() && Missing::default().all_answered());
     }
 }
