@@ -13,7 +13,9 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 use crate::api::body::Fields;
-use crate::api::errors::{BrokerRoute, activation_busy, broker_problem, broker_timed_out};
+use crate::api::errors::{
+    BrokerRoute, activation_busy, broker_problem, broker_timed_out, too_early,
+};
 use crate::api::portfolio::on;
 use crate::api::state::{Call, Handled, State, reply_with, show};
 use crate::auth::throttle::{Key, Throttle};
@@ -104,8 +106,7 @@ impl Administration {
         let address = Key::Address(request.client_address());
         self.attempts.admit(&[address]).map_err(|throttled| {
             let detail = "Too many attempts from this address.";
-            let problem = Problem::new(429, "too_many_attempts", detail);
-            problem.with("Retry-After", throttled.retry_after_ms.div_ceil(1_000).to_string())
+            too_early("too_many_attempts", detail, throttled)
         })?;
         let given = fields.optional_secret("secret", SECRET_CHARS_MAX).unwrap_or_default();
         if !same(&given, secret.expose_secret()) {

@@ -89,8 +89,7 @@ impl From<AccountError> for Problem {
             }
             AccountError::Throttled { retry_after_ms } => {
                 let detail = "Too many attempts; wait before the next.";
-                Problem::new(429, "too_many_attempts", detail)
-                    .with("Retry-After", retry_after_ms.div_ceil(1_000).max(1).to_string())
+                too_early("too_many_attempts", detail, TooEarly { retry_after_ms })
             }
             AccountError::Crypto(CryptoError::Failed(cause)) => Problem::internal().because(cause),
             AccountError::Crypto(error) => {
@@ -106,8 +105,13 @@ impl From<AccountError> for Problem {
 /// The user has changed too much within a minute; nothing was written.
 pub(super) fn too_many_writes(throttled: TooEarly) -> Problem {
     let detail = "You have changed too much within a minute; nothing was written.";
-    let wait_s = throttled.retry_after_ms.div_ceil(1_000).max(1);
-    Problem::new(429, "too_many_writes", detail).with("Retry-After", wait_s.to_string())
+    too_early("too_many_writes", detail, throttled)
+}
+
+/// A limit was reached; `Retry-After` has the whole seconds until another attempt is admitted.
+pub(super) fn too_early(code: &'static str, detail: &'static str, throttled: TooEarly) -> Problem {
+    let wait = Duration::from_millis(throttled.retry_after_ms);
+    Problem::new(429, code, detail).with("Retry-After", whole_seconds(wait).to_string())
 }
 
 fn store_unavailable() -> Problem {
@@ -139,8 +143,7 @@ pub(super) fn no_key(why: NoKey) -> Problem {
         NoKey::Refused(why) => key_refused(why),
         NoKey::TooEarly(throttled) => {
             let detail = "This API key has made too many requests; wait before the next.";
-            let wait = whole_seconds(Duration::from_millis(throttled.retry_after_ms));
-            Problem::new(429, "too_many_requests", detail).with("Retry-After", wait.to_string())
+            too_early("too_many_requests", detail, throttled)
         }
         NoKey::SeveralLines => {
             let detail = "Send one Authorization header.";
@@ -204,9 +207,7 @@ impl From<export::Crowded> for Problem {
 /// The user has tried to sync too often; no broker was called.
 pub(super) fn too_many_attempts(throttled: TooEarly) -> Problem {
     let detail = "You have tried to sync too often; the code was not used.";
-    let wait = Duration::from_millis(throttled.retry_after_ms);
-    Problem::new(429, "too_many_attempts", detail)
-        .with("Retry-After", whole_seconds(wait).to_string())
+    too_early("too_many_attempts", detail, throttled)
 }
 
 /// The lane of the broker is full.

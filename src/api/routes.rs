@@ -1,16 +1,17 @@
-//! The table of routes, with the callers that may use each.
+//! The table of routes, with the callers that may use each, and the OpenAPI description of them.
 //!
-//! Constant data. Tests compare the documents, OPTIONS and the OpenAPI description with it.
+//! Constant data. Tests compare the documents and OPTIONS with the table, and generate the
+//! description, `openapi.json`, from it and from the views (`openapi_tests.rs`).
 
 use crate::api::state::Access::{Admin, Public, User};
 use crate::api::state::Keys::{Any, Never, With};
-use crate::api::state::{Access, Handler, Keys};
+use crate::api::state::{Access, Call, Handled, Handler, Keys, State};
 use crate::api::{
-    account, activation, candles, journal, keys, openapi, portfolio, quotes, signals, state, stream,
+    account, activation, candles, journal, keys, portfolio, quotes, signals, state, stream,
 };
 use crate::base::Scope::{JournalRead, JournalWrite, MarketRead, PortfolioRead, SignalsRead};
-use crate::http::Method;
 use crate::http::Method::{Delete, Get, Post, Put};
+use crate::http::{CachePolicy, Method, Response, Variants};
 
 /// One route.
 pub struct Route {
@@ -70,7 +71,7 @@ pub const ROUTES: &[Route] = &[
         "Instruments by ticker, name or ISIN"),
     route((Get, "/api/health"), Public, Any, state::read,
         "State of feeds, caches and warmers"),
-    route((Get, "/api/openapi.json"), Public, Any, openapi::read,
+    route((Get, "/api/openapi.json"), Public, Any, read_description,
         "This description of the API"),
     route((Get, "/brokera/status"), Public, Any, activation::broker_a_status,
         "State of the server's shared broker A token"),
@@ -111,3 +112,28 @@ pub const ROUTES: &[Route] = &[
     route((Delete, "/api/auth/account"), User, Never, account::erase,
         "Erases the account and everything stored for it"),
 ];
+
+/// A test checks that its version is that of the package.
+const DESCRIPTION: &[u8] = include_bytes!("openapi.json");
+
+/// Another version of the program may have another description, so clients revalidate each time.
+const POLICY: CachePolicy = CachePolicy::JSON;
+
+/// The description as complete responses in every content coding, without a `Date` header, since it
+/// is prepared once for the life of the process. Compressing it takes some milliseconds; called at
+/// the start, not on the edge.
+pub(crate) fn description() -> Variants {
+    Variants::new(DESCRIPTION, &POLICY)
+}
+
+/// `GET /api/openapi.json`. Never waits.
+fn read_description(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
+    let request = call.request;
+    let description = &state.description;
+    reply.send_document(description.select(request.accept_encoding(), request.preconditions())?);
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "openapi_tests.rs"]
+mod openapi_tests;

@@ -10,7 +10,6 @@ use serde::Serialize;
 use crate::api::activation::Administration;
 use crate::api::candles::KeptCandles;
 use crate::api::errors;
-use crate::api::openapi::Document;
 use crate::api::portfolio::PortfolioState;
 use crate::api::router::CorsInForce;
 use crate::api::stream::EventStreams;
@@ -21,7 +20,7 @@ use crate::brokers::{BrokerA, BrokerB, SharedToken};
 use crate::cache::{L1, Pending};
 use crate::http::document::variants::etag;
 use crate::http::message::response::JSON;
-use crate::http::{Prepared, Problem, PublishedJson, Request, Response, Verdict};
+use crate::http::{Prepared, Problem, PublishedJson, Request, Response, Variants, Verdict};
 use crate::market::{InstrumentList, MarketCalendar};
 use crate::ops::RefusalLines;
 use crate::rt::Lane;
@@ -76,7 +75,7 @@ pub struct State {
     /// Whether no request changes what is stored, as in a public demo.
     pub is_read_only: bool,
     /// The OpenAPI description.
-    pub document: Document,
+    pub description: Variants,
 }
 
 impl State {

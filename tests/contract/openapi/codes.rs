@@ -86,7 +86,7 @@ fn codes_in(text: &str) -> Vec<(u16, String)> {
     let after = |opening: &'static str| {
         code.match_indices(opening).map(move |(at, _)| &code[at + opening.len()..])
     };
-    for (opening, status) in [("unavailable(", 503), ("unauthorized(", 401)] {
+    for (opening, status) in [("unavailable(", 503), ("unauthorized(", 401), ("too_early(", 429)] {
         found.extend(after(opening).filter_map(literal).map(|word| (status, word.to_owned())));
     }
     // Calls of `Problem::new` and `Self::new`, and the HTTP layer's own table.
@@ -126,12 +126,13 @@ fn it_names_every_code_that_the_source_has_and_no_other() {
 fn codes_are_found_where_they_are_written() {
     let text = "Problem::new(409, \"a_b\", x); Problem::new(\n  400,\n  \"c\",\n y);\n\
                 Problem::unavailable(\"d\", e); unauthorized(\n \"f\",\n g);\n\
+                too_early(\"j\", detail, x);\n\
                 A => (408, \"h\", x),\nB => (\n 414,\n \"i\", y), (200, \"OK\")\n\
                 Problem::new(status, code, detail)\n\
                 #[cfg(test)]\nProblem::new(400, \"never\", x)";
     let found: Vec<String> =
         codes_in(text).into_iter().map(|(status, word)| format!("{status} {word}")).collect();
-    assert_eq!(found, ["503 d", "401 f", "409 a_b", "400 c", "408 h", "414 i"]);
+    assert_eq!(found, ["503 d", "401 f", "429 j", "409 a_b", "400 c", "408 h", "414 i"]);
 }
 
 #[test]
