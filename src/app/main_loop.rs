@@ -74,7 +74,7 @@ impl<'a> MainLoop<'a> {
     fn new(app: &'a App) -> Self {
         Self {
             app,
-            watchdog: app.watchdog(),
+            watchdog: Watchdog::of(app),
             watchdog_limit: notify::watchdog_limit(),
             started_mono_ms: app.clock().monotonic_ms(),
             ready: false,
@@ -189,9 +189,10 @@ pub struct Watchdog {
 }
 
 impl Watchdog {
-    pub(crate) fn new(shared: Arc<Shared<Api>>, heartbeat: Arc<Heartbeat>) -> Self {
-        let edge = EdgeLiveness::new(&shared.service.state().clock);
-        Self { shared, heartbeat, edge }
+    pub fn of(app: &App) -> Self {
+        let shared = Arc::clone(app.server().shared());
+        let edge = EdgeLiveness::new(app.clock());
+        Self { shared, heartbeat: Arc::clone(&app.heartbeat), edge }
     }
 
     /// The first subsystem that makes no progress. Sends the next probe through the edge.

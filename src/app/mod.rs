@@ -13,9 +13,9 @@ mod nodes;
 mod reload;
 mod start;
 
-pub use assemble::assemble;
+pub use assemble::{StartError, assemble};
 pub use demo::{demo, public_demo, sim};
-pub use main_loop::{Stuck, serve};
+pub use main_loop::{Stuck, Watchdog, serve};
 #[cfg(feature = "engines")]
 pub use nodes::Row;
-pub use start::{App, StartError};
+pub use start::App;

@@ -3,8 +3,7 @@
 
 use std::sync::Arc;
 
-use super::assemble::{Assembled, SharedServer};
-use crate::app::start::{MembershipParts, StartError};
+use crate::app::assemble::{Assembled, MembershipParts, SharedServer, StartError};
 use crate::auth::{ChangesBell, ChangesParts};
 use crate::base::Clock;
 use crate::base::limiter::SharedCounts;

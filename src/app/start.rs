@@ -12,24 +12,21 @@ use parking_lot::Mutex;
 use crate::admin::Admin;
 use crate::admin::listener::AdminListen;
 use crate::api::{Api, State};
-use crate::app::assemble::{Assembled, assemble};
+use crate::app::assemble::{Assembled, MembershipParts, StartError, assemble, cure};
 use crate::app::handover::{Handover, Left};
-use crate::app::main_loop::Watchdog;
-use crate::auth::{Auth, AuthError, ChangesParts, KeyError, start_changes};
+use crate::auth::{Auth, start_changes};
 use crate::base::{Clock, clock};
-use crate::brokers::call::transport::BadUrl;
 use crate::brokers::session::token::TokenStatus;
 use crate::config::Config;
 use crate::config::check::{Exposed, exposed};
-use crate::http::{ListenError, Listener, Server};
-use crate::market::{Age, DataError};
-use crate::nodes::lease::{LeaseParts, start_lease};
+use crate::http::{Listener, Server};
+use crate::market::Age;
+use crate::nodes::lease::start_lease;
 use crate::nodes::valkey::NodeSecret;
+use crate::ops::Inherited;
 use crate::ops::state_lock::{InstanceLock, NotHeld};
-use crate::ops::{Exit, Inherited};
 use crate::rt::coroutines;
 use crate::rt::threads::Stoppable;
-use crate::store::OpenError;
 use crate::views::health::{HealthExposed, StoreState};
 use crate::warmers::{Heartbeat, Reloads, Serving, Warmers};
 use crate::web::Site;
@@ -57,7 +54,7 @@ pub struct App {
     joined: Option<Membership>,
     /// The secret from which keys other than those of tokens are derived. All nodes have the same.
     pub(super) node_secret: Arc<NodeSecret>,
-    heartbeat: Arc<Heartbeat>,
+    pub(super) heartbeat: Arc<Heartbeat>,
     pub(super) reloads: Arc<Reloads>,
     /// Tokens for the next process. Used only by the main thread.
     pub(super) handover: Mutex<Handover>,
@@ -193,11 +190,6 @@ impl App {
         &self.state().clock
     }
 
-    /// A watchdog over all subsystems.
-    pub fn watchdog(&self) -> Watchdog {
-        Watchdog::new(Arc::clone(self.server.shared()), Arc::clone(&self.heartbeat))
-    }
-
     /// The line for `systemctl status`.
     pub(super) fn status_line(&self) -> StatusLine {
         let state = self.state();
@@ -284,25 +276,6 @@ fn lock_state_dir(path: &Path) -> Result<Arc<InstanceLock>, StartError> {
     }
 }
 
-/// What an operator can do about a state directory that cannot be used, as the end of a sentence.
-/// The program's user is named because a volume or a bind mount often belongs to another.
-fn cure(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::PermissionDenied => {
-            let user = rustix::process::geteuid().as_raw();
-            format!(
-                "; this process is user {user}: give it the directory (chown {user}), or run it as \
-                 the directory's owner"
-            )
-        }
-        io::ErrorKind::ReadOnlyFilesystem => {
-            "; mount a volume that can be written there, or name another by BHAV_STATE_DIR".into()
-        }
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "; free some space".into(),
-        _ => String::new(),
-    }
-}
-
 /// Raises the limit on descriptors as far as the system allows, and keeps the connection cap below
 /// it: accepting without descriptors would starve everything else.
 fn affordable_connections(wanted: usize) -> usize {
@@ -313,83 +286,6 @@ fn affordable_connections(wanted: usize) -> usize {
         tracing::warn!(wanted, affordable, "fewer connections: raise LimitNOFILE");
     }
     affordable.min(wanted)
-}
-
-// ---- Start error
-//
-// Why the service did not start, and the exit code that tells whether a restart can help.
-
-#[cfg(feature = "engines")]
-use crate::nodes::valkey::Unusable;
-
-/// Why the service did not start, with the cure if it is not obvious.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    #[error("BHAV_LISTEN: {0}")]
-    Listen(#[from] ListenError),
-    #[error("BHAV_ADMIN_LISTEN: {0}")]
-    AdminListen(ListenError),
-    #[error("state directory {path}: {source}{}", cure(source))]
-    StateDir { path: String, source: io::Error },
-    #[error("state directory {path} is in use by another instance")]
-    StateInUse { path: String },
-    #[error("{0}")]
-    MarketData(#[from] DataError),
-    #[error("{0}")]
-    Url(#[from] BadUrl),
-    /// A newer schema or a foreign file: only the operator can decide.
-    #[error("{0}")]
-    Store(#[from] OpenError),
-    #[error("{0}")]
-    Auth(#[from] AuthError),
-    #[cfg(feature = "engines")]
-    #[error("{0}")]
-    SharedCache(#[from] Unusable),
-    #[cfg(feature = "engines")]
-    #[error("{0}")]
-    NoSharedKey(#[from] NoSharedKey),
-    /// The settings are checked before, so this caller skipped the check.
-    #[cfg(not(feature = "engines"))]
-    #[error("{setting}={value} needs a program built with --features engines")]
-    NotBuiltIn { setting: &'static str, value: String },
-    #[error("the system refuses a thread or a descriptor: {0}")]
-    System(#[from] io::Error),
-}
-
-impl StartError {
-    /// The exit code that tells a supervisor whether a restart can help.
-    pub fn exit(&self) -> Exit {
-        match self {
-            Self::Listen(error) | Self::AdminListen(error) => match error {
-                ListenError::BadAddress(_) | ListenError::NotASocket { .. } => Exit::Usage,
-                ListenError::Io { source, .. } => Exit::of_io(source, Exit::Unavailable),
-                _ => Exit::Unavailable,
-            },
-            Self::MarketData(DataError::Unreadable { cause, .. }) => {
-                Exit::of_io(cause, Exit::Usage)
-            }
-            Self::MarketData(_) | Self::Url(_) => Exit::Usage,
-            #[cfg(feature = "engines")]
-            Self::SharedCache(Unusable::System(_)) => Exit::Internal,
-            #[cfg(feature = "engines")]
-            Self::SharedCache(_) | Self::NoSharedKey(_) => Exit::Usage,
-            #[cfg(not(feature = "engines"))]
-            Self::NotBuiltIn { .. } => Exit::Usage,
-            Self::Store(OpenError::System(_)) => Exit::Internal,
-            Self::Store(_) => Exit::Usage,
-            Self::StateInUse { .. } => Exit::Unavailable,
-            Self::StateDir { source, .. }
-            | Self::Auth(AuthError::Key(KeyError::Unreadable { source, .. })) => {
-                Exit::of_io(source, Exit::StateDir)
-            }
-            Self::Auth(AuthError::System(_) | AuthError::Key(KeyError::NoRandomness(_))) => {
-                Exit::Internal
-            }
-            Self::Auth(AuthError::OtherSecret { .. }) => Exit::Usage,
-            Self::Auth(AuthError::Key(_)) => Exit::StateDir,
-            Self::System(_) => Exit::Internal,
-        }
-    }
 }
 
 // ---- Status line
@@ -471,12 +367,6 @@ fn moment(at: Timestamp) -> String {
 // ---- Membership
 //
 // The parts that run only in one node of several.
-
-/// The parts to start.
-pub(super) struct MembershipParts {
-    pub(super) lease: LeaseParts,
-    pub(super) changes: ChangesParts,
-}
 
 /// The running threads. Dropping them ends the leadership first, so that another node can take it.
 pub(super) struct Membership {

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::support::{Program, Scene, TRADING, serve, until};
-use bhav::app::Stuck;
+use bhav::app::{Stuck, Watchdog};
 use bhav::base::Clock;
 use bhav::rt::coroutines;
 use bhav::sim::SimSettings;
@@ -118,7 +118,7 @@ fn a_stuck_edge_worker_stops_the_pings_and_a_free_one_does_not() {
     let clock = Clock::manual(TRADING.parse().unwrap());
     let scene = Scene::by_hand(clock.share(), SimSettings::default());
     let service = scene.start();
-    let watchdog = service.0.watchdog();
+    let watchdog = Watchdog::of(&service.0);
     let well = || until("every part", || watchdog.stuck().is_none().then_some(()));
     well();
     let (release, held) = crossbeam_channel::bounded::<()>(0);
