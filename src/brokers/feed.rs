@@ -11,7 +11,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use sonic_rs::LazyValue;
 
-use crate::base::{Clock, Quote, Source, Symbol, json};
+use crate::base::{Clock, Quote, Source, Symbol, json, words};
 
 /// A source of quotes that answers in batches.
 ///
@@ -217,13 +217,27 @@ pub(super) enum Health {
     Strange,
 }
 
+words! {
+    /// Outcome of a call that was made, for metrics.
+    pub(super) enum Outcome {
+        Ok = "ok",
+        Unreachable = "unreachable",
+        TimedOut = "timed_out",
+        RateLimited = "rate_limited",
+        TokenDead = "token_dead",
+        NoPermission = "no_permission",
+        Refused = "refused",
+        UpstreamError = "upstream_error",
+        Malformed = "malformed",
+    }
+}
+
 /// The meaning of an error for the circuit, the metrics and the limits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Judged {
     pub(super) health: Health,
-    /// Label of the call in metrics, one of [`OUTCOMES`](crate::brokers::call::gate::OUTCOMES), or
-    /// another text for a call that was not made.
-    pub(super) outcome: &'static str,
+    /// `None` if no call was made.
+    pub(super) outcome: Option<Outcome>,
     /// Whether the upstream refuses the request's content. The same content is refused again each
     /// time, so users' refusals are counted.
     pub(super) blames_request: bool,
@@ -233,21 +247,23 @@ impl BrokerErrorKind {
     /// The table of what errors mean here. The table of answers to clients is in `api/errors.rs`.
     pub(super) fn judged(self) -> Judged {
         let (health, outcome, blames_request) = match self {
-            Self::NotReady(_) => (Health::Works, "held_back", false),
-            Self::Unreachable => (Health::Fails, "unreachable", false),
-            Self::TimedOut => (Health::Fails, "timed_out", false),
-            Self::Failed { .. } => (Health::Fails, "upstream_error", false),
-            Self::Malformed | Self::Redirected => (Health::Strange, "malformed", false),
-            Self::RateLimited => (Health::Throttles, "rate_limited", false),
-            Self::KeySpent => (Health::Works, "rate_limited", true),
-            Self::TokenDead => (Health::Works, "token_dead", true),
-            Self::NotPermitted => (Health::Works, "no_permission", true),
+            Self::NotReady(_) => (Health::Works, None, false),
+            Self::Unreachable => (Health::Fails, Some(Outcome::Unreachable), false),
+            Self::TimedOut => (Health::Fails, Some(Outcome::TimedOut), false),
+            Self::Failed { .. } => (Health::Fails, Some(Outcome::UpstreamError), false),
+            Self::Malformed | Self::Redirected => {
+                (Health::Strange, Some(Outcome::Malformed), false)
+            }
+            Self::RateLimited => (Health::Throttles, Some(Outcome::RateLimited), false),
+            Self::KeySpent => (Health::Works, Some(Outcome::RateLimited), true),
+            Self::TokenDead => (Health::Works, Some(Outcome::TokenDead), true),
+            Self::NotPermitted => (Health::Works, Some(Outcome::NoPermission), true),
             Self::CodeRefused
             | Self::KeyRefused
             | Self::AccountProblem
             | Self::SecondFactorProblem
             | Self::AddressRefused
-            | Self::Refused => (Health::Works, "refused", true),
+            | Self::Refused => (Health::Works, Some(Outcome::Refused), true),
         };
         Judged { health, outcome, blames_request }
     }

@@ -1,9 +1,7 @@
 //! Settings of the brokers, of the public provider, and of every call to one.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use arc_swap::ArcSwap;
 use secrecy::SecretString;
 
 use crate::base::{Broker, settings};
@@ -101,27 +99,6 @@ settings! {
 pub(crate) struct AppKeys {
     pub api_key: Option<SecretString>,
     pub api_secret: Option<SecretString>,
-}
-
-/// The slot for the current keys.
-#[derive(Debug)]
-pub(super) struct AppKeySlot(ArcSwap<AppKeys>);
-
-impl AppKeySlot {
-    pub(super) fn new(api_key: Option<&SecretString>, api_secret: Option<&SecretString>) -> Self {
-        Self(ArcSwap::from_pointee(AppKeys {
-            api_key: api_key.cloned(),
-            api_secret: api_secret.cloned(),
-        }))
-    }
-
-    pub(super) fn set(&self, keys: AppKeys) {
-        self.0.store(Arc::new(keys));
-    }
-
-    pub(super) fn load(&self) -> Arc<AppKeys> {
-        self.0.load_full()
-    }
 }
 
 // ---- Login page

@@ -36,7 +36,7 @@ use crate::brokers::call::transport::{
 use crate::brokers::feed::{Batch, CallTimes, Claim, Kind, MarketFeed, Push, Readiness};
 use crate::brokers::portfolio::{DailyCandles, Days};
 use crate::brokers::session::token::{SharedToken, Token, TokenStatus, expiry};
-use crate::brokers::settings::{AppKeySlot, AppKeys, BrokerASettings, UpstreamSettings};
+use crate::brokers::settings::{AppKeys, BrokerASettings, UpstreamSettings};
 use crate::brokers::{BrokerError, BrokerErrorKind, Credentials, SyncCounts, portfolio};
 
 /// Instruments per quote call: the broker's cap for `/quote`, and well below the URL length that
@@ -56,7 +56,7 @@ const INSTRUMENTS_TIMEOUT_MS: u64 = 30_000;
 /// The real-time feed and the calls around it.
 pub struct BrokerA {
     url: String,
-    keys: AppKeySlot,
+    keys: ArcSwap<AppKeys>,
     clock: Clock,
     token: Arc<SharedToken>,
     transport: Transport,
@@ -90,7 +90,10 @@ impl BrokerA {
         Ok(Self {
             transport: Transport::new(upstream, &url, user_agent, Redirects::Never),
             url,
-            keys: AppKeySlot::new(settings.api_key.as_ref(), settings.api_secret.as_ref()),
+            keys: ArcSwap::from_pointee(AppKeys {
+                api_key: settings.api_key.clone(),
+                api_secret: settings.api_secret.clone(),
+            }),
             token,
             limits: CallLimits::usual(upstream),
             instruments_limits: CallLimits {
@@ -110,7 +113,7 @@ impl BrokerA {
 
     /// Replaces the app's key and secret.
     pub(crate) fn set_keys(&self, keys: AppKeys) {
-        self.keys.set(keys);
+        self.keys.store(Arc::new(keys));
     }
 
     /// From now on a key's sync calls count together with those of the other nodes.
@@ -152,7 +155,7 @@ impl BrokerA {
 
     /// Whether the settings have the key and the secret that a login needs.
     pub(crate) fn has_app(&self) -> bool {
-        let keys = self.keys.load();
+        let keys = self.keys.load_full();
         keys.api_key.is_some() && keys.api_secret.is_some()
     }
 
@@ -183,7 +186,7 @@ impl BrokerA {
     /// [`BrokerErrorKind::CodeRefused`] when the broker does not accept the request token;
     /// `NotReady(Off)` without api key and secret in the settings.
     pub(crate) fn activate(&self, request_token: &str) -> Result<TokenStatus, BrokerError> {
-        let keys = self.keys.load();
+        let keys = self.keys.load_full();
         let (Some(key), Some(secret)) = (&keys.api_key, &keys.api_secret) else {
             return Err(self.other.hold(Readiness::Off));
         };

@@ -6,10 +6,11 @@
 
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use secrecy::{ExposeSecret, SecretString};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
 use crate::base::limiter::SharedCounts;
@@ -20,7 +21,7 @@ use crate::brokers::call::gate::ClassReading;
 use crate::brokers::call::transport::{BadUrl, Redirects, Reply, Transport};
 use crate::brokers::portfolio::CREDENTIAL_BYTES_MAX;
 use crate::brokers::session::token::{SharedToken, TokenStatus};
-use crate::brokers::settings::{AppKeySlot, AppKeys, BrokerBSettings, UpstreamSettings};
+use crate::brokers::settings::{AppKeys, BrokerBSettings, UpstreamSettings};
 use crate::brokers::sync::{SyncCounts, SyncGate, SyncGuard, SyncRates};
 use crate::brokers::{BrokerError, BrokerErrorKind, Credentials, Readiness, portfolio};
 
@@ -50,7 +51,7 @@ const SHARES: &str = r#"{"exchange_code":"NSE"}"#;
 /// The client, with the server's own session.
 pub struct BrokerB {
     url: String,
-    keys: AppKeySlot,
+    keys: ArcSwap<AppKeys>,
     clock: Clock,
     transport: Transport,
     gate: SyncGate,
@@ -76,7 +77,10 @@ impl BrokerB {
         Ok(Self {
             transport: Transport::new(upstream, &url, USER_AGENT, Redirects::Never),
             url,
-            keys: AppKeySlot::new(settings.api_key.as_ref(), settings.api_secret.as_ref()),
+            keys: ArcSwap::from_pointee(AppKeys {
+                api_key: settings.api_key.clone(),
+                api_secret: settings.api_secret.clone(),
+            }),
             clock: clock.clone(),
             gate: SyncGate::new(NAME, "broker B portfolios", clock, upstream, RATES),
             session: Arc::new(SharedToken::of_broker_b()),
@@ -85,7 +89,7 @@ impl BrokerB {
 
     /// Replaces the app's key and secret.
     pub(crate) fn set_keys(&self, keys: AppKeys) {
-        self.keys.set(keys);
+        self.keys.store(Arc::new(keys));
     }
 
     /// From now on a key's calls count together with those of the other nodes.
@@ -119,7 +123,7 @@ impl BrokerB {
     /// # Errors
     /// [`BrokerError`]; `NotReady(Off)` without key and secret in the settings.
     pub fn activate(&self, api_session: &str) -> Result<TokenStatus, BrokerError> {
-        let keys = self.keys.load();
+        let keys = self.keys.load_full();
         let (Some(key), Some(_)) = (&keys.api_key, &keys.api_secret) else {
             return Err(BrokerError::not_ready(NAME, Readiness::Off));
         };
@@ -194,7 +198,7 @@ impl Calls<'_> {
         let url = format!("{}/customerdetails", self.broker.url);
         let ask = || -> Result<_, BrokerError> {
             self.guard.call(|limits| {
-                let sent = self.connection.fetch_with_json(&url, &[], body.as_bytes(), limits);
+                let sent = self.connection.fetch_with_json(&url, &[], &body, limits);
                 let mut reply = sent.map_err(|error| error.of_user(NAME))?;
                 let session = wire::session(&reply, self.broker.clock.now());
                 drop(Zeroizing::new(std::mem::take(&mut reply.body)));
@@ -264,39 +268,25 @@ fn once_more<T>(ask: impl Fn() -> Result<Settled<T>, BrokerError>) -> Result<T, 
 
 /// An escaped character takes six bytes at most (`\u001f`).
 const ESCAPED_BYTES_MAX: usize = 6;
+/// `{"SessionToken":"","AppKey":""}`.
+const FRAME_BYTES: usize = 32;
 
-/// `{"SessionToken":…,"AppKey":…}`, in memory that is wiped and never grew by copying. The key is
-/// not percent-encoded; only the login page's URL needs that.
-pub(super) fn exchange_body(api_session: &str, api_key: &SecretString) -> Zeroizing<String> {
-    const FRAME: [&str; 3] = ["{\"SessionToken\":\"", "\",\"AppKey\":\"", "\"}"];
-    let key = api_key.expose_secret();
-    let frame_bytes: usize = FRAME.iter().map(|part| part.len()).sum();
-    let bytes = frame_bytes + ESCAPED_BYTES_MAX * (api_session.len() + key.len());
-    let mut body = Zeroizing::new(String::with_capacity(bytes));
-    body.push_str(FRAME[0]);
-    push_escaped(&mut body, api_session);
-    body.push_str(FRAME[1]);
-    push_escaped(&mut body, key);
-    body.push_str(FRAME[2]);
-    body
-}
-
-fn push_escaped(body: &mut String, text: &str) {
-    const HEX: &[u8; 16] = b"0123456789abcdef";
-    for letter in text.chars() {
-        match letter {
-            '"' | '\\' => {
-                body.push('\\');
-                body.push(letter);
-            }
-            '\0'..='\u{1f}' => {
-                body.push_str("\\u00");
-                body.push(char::from(HEX[letter as usize >> 4]));
-                body.push(char::from(HEX[letter as usize & 15]));
-            }
-            _ => body.push(letter),
-        }
+/// The body of the exchange, in memory that is wiped and never grew by copying. The key is not
+/// percent-encoded; only the login page's URL needs that.
+pub(super) fn exchange_body(api_session: &str, api_key: &SecretString) -> Zeroizing<Vec<u8>> {
+    #[derive(Serialize)]
+    #[serde(rename_all = "PascalCase")]
+    struct Exchange<'a> {
+        session_token: &'a str,
+        app_key: &'a str,
     }
+    let app_key = api_key.expose_secret();
+    let bytes = FRAME_BYTES + ESCAPED_BYTES_MAX * (api_session.len() + app_key.len());
+    let mut body = Zeroizing::new(Vec::with_capacity(bytes));
+    let exchange = Exchange { session_token: api_session, app_key };
+    // Writing to memory cannot fail.
+    let _ = serde_json::to_writer(&mut *body, &exchange);
+    body
 }
 
 /// The two headers that change with every attempt.
@@ -344,13 +334,14 @@ mod session_tests {
     #[test]
     fn the_body_of_the_exchange_is_json_whatever_the_key_holds() {
         let body = exchange_body("12345678", &"a+=!#^~&@$()*é".into());
-        assert_eq!(body.as_str(), r#"{"SessionToken":"12345678","AppKey":"a+=!#^~&@$()*é"}"#);
+        let expected = r#"{"SessionToken":"12345678","AppKey":"a+=!#^~&@$()*é"}"#;
+        assert_eq!(body.as_slice(), expected.as_bytes());
         let given = "\"\\\u{1f}\n".repeat(20);
         let body = exchange_body(&given, &given.as_str().into());
-        let read: std::collections::HashMap<String, String> = sonic_rs::from_str(&body).unwrap();
+        let read: std::collections::HashMap<String, String> = sonic_rs::from_slice(&body).unwrap();
         assert_eq!(read["SessionToken"], given);
         assert_eq!(read["AppKey"], given);
-        let bytes = 36 + ESCAPED_BYTES_MAX * 2 * given.len();
+        let bytes = FRAME_BYTES + ESCAPED_BYTES_MAX * 2 * given.len();
         assert!(body.capacity() <= bytes, "grown by copying: {}", body.capacity());
     }
 }

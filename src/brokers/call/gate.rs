@@ -12,15 +12,18 @@ use parking_lot::Mutex;
 use crate::base::limiter::{Limiter, Rate};
 use crate::base::{Clock, rng, words};
 use crate::brokers::BrokerError;
-use crate::brokers::feed::{Health, Readiness};
+use crate::brokers::feed::{Health, Outcome, Readiness};
 use crate::brokers::settings::UpstreamSettings;
+use crate::ops::counter::Counts;
 
 /// Limits, circuit and counters of one endpoint class.
 pub(crate) struct Gate {
     name: &'static str,
     pace: Pace,
     breaker: Breaker,
-    counters: Counters,
+    /// Calls that pace, penalty, circuit or token stopped.
+    held_back: AtomicU64,
+    outcomes: Counts<Outcome>,
 }
 
 impl Gate {
@@ -36,7 +39,8 @@ impl Gate {
             name,
             pace: Pace::new(clock.clone(), interval_ms, penalty),
             breaker: Breaker::new(name, clock.clone(), upstream),
-            counters: Counters::default(),
+            held_back: AtomicU64::default(),
+            outcomes: Counts::default(),
         }
     }
 
@@ -68,7 +72,10 @@ impl Gate {
         let result = ask();
         self.pace.ended();
         let judged = result.as_ref().err().map(|error| error.kind.judged());
-        self.counters.count(judged.map_or("ok", |judged| judged.outcome));
+        match judged.map_or(Some(Outcome::Ok), |judged| judged.outcome) {
+            Some(outcome) => self.outcomes.increment(outcome),
+            None => drop(self.held_back.fetch_add(1, Relaxed)),
+        }
         match judged.map_or(Health::Works, |judged| judged.health) {
             Health::Throttles => {
                 return result.map_err(|error| {
@@ -87,50 +94,17 @@ impl Gate {
 
     /// Counts a call that was not made, and returns its error.
     pub(crate) fn hold(&self, readiness: Readiness) -> BrokerError {
-        self.counters.held_back.fetch_add(1, Relaxed);
+        self.held_back.fetch_add(1, Relaxed);
         BrokerError::not_ready(self.name, readiness)
     }
 
     pub(crate) fn reading(&self, class: &'static str) -> ClassReading {
-        let counts = OUTCOMES.iter().zip(&self.counters.outcomes);
         ClassReading {
             class,
             circuit: self.breaker.state(),
-            held_back: self.counters.held_back.load(Relaxed),
-            outcomes: counts.map(|(name, count)| (*name, count.load(Relaxed))).collect(),
+            held_back: self.held_back.load(Relaxed),
+            outcomes: self.outcomes.by_word(),
         }
-    }
-}
-
-// ---- Counters
-//
-// Outcomes of the calls of one class, for metrics. Written by lane threads, read by anyone.
-
-/// Outcomes of a call that was made.
-pub(crate) const OUTCOMES: [&str; 9] = [
-    "ok",
-    "unreachable",
-    "timed_out",
-    "rate_limited",
-    "token_dead",
-    "no_permission",
-    "refused",
-    "upstream_error",
-    "malformed",
-];
-
-#[derive(Debug, Default)]
-struct Counters {
-    /// Calls that pace, penalty, circuit or token stopped.
-    held_back: AtomicU64,
-    outcomes: [AtomicU64; OUTCOMES.len()],
-}
-
-impl Counters {
-    /// Counts one call. Any text but [`OUTCOMES`] stands for a call that was not made.
-    fn count(&self, outcome: &str) {
-        let place = OUTCOMES.iter().position(|known| *known == outcome);
-        place.map_or(&self.held_back, |place| &self.outcomes[place]).fetch_add(1, Relaxed);
     }
 }
 
