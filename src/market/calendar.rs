@@ -152,8 +152,7 @@ impl MarketCalendar {
     }
 
     fn of(entries: CalendarEntries) -> Self {
-        let special = |date| matches!(entries.days.get(&date), Some(Entry::Session(_)));
-        let timeline = Timeline::build(&entries.years, |date| entries.day(date), special);
+        let timeline = Timeline::build(&entries.years, |date| entries.day(date));
         Self { entries, timeline }
     }
 
@@ -166,14 +165,12 @@ impl MarketCalendar {
         let next = transitions.get(after);
         let next = next.filter(|transition| current.known && transition.state.known);
         let begun = days.partition_point(|day| day.begin_s <= now_s);
-        let today = clock::zoned(at).date();
         MarketStatus {
             is_open: current.is_open,
             phase: current.phase,
             next_transition_at: next
                 .and_then(|transition| Timestamp::from_second(transition.at_s).ok()),
             trading_date: begun.checked_sub(1).map(|index| days[index].date),
-            session: self.timeline.find(today).map(|day| day.kind),
             calendar_known: current.known,
         }
     }
@@ -870,14 +867,6 @@ words! {
     }
 }
 
-/// The kind of the trading date `trading_date`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SessionKind {
-    Regular,
-    /// A session with its own hours: muhurat (at Diwali), budget day or a drill.
-    Special,
-}
-
 /// The market at one instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MarketStatus {
@@ -891,8 +880,6 @@ pub struct MarketStatus {
     /// The trading date that prices belong to: the last one whose continuous trading has begun.
     /// `None` before the first known one.
     pub trading_date: Option<Date>,
-    /// Whether today's hours are regular or special. `None` if today is no trading date.
-    pub(crate) session: Option<SessionKind>,
     /// Whether the year has a list of holidays. If not, the market counts as closed.
     pub calendar_known: bool,
 }
@@ -924,7 +911,6 @@ struct TradingDay {
     closing_prices_from_s: i64,
     /// The official close is final.
     close_s: i64,
-    kind: SessionKind,
 }
 
 /// The unrolled calendar: about 2,000 transitions and 250 trading dates a year.
@@ -935,20 +921,14 @@ pub(super) struct Timeline {
 }
 
 impl Timeline {
-    /// Unrolls the years from the first to the last of `years`. `special` tells whether a date has
-    /// special hours.
-    pub(super) fn build<'a>(
-        years: &BTreeSet<i16>,
-        day: impl Fn(Date) -> Day<'a>,
-        special: impl Fn(Date) -> bool,
-    ) -> Self {
+    /// Unrolls the years from the first to the last of `years`.
+    pub(super) fn build<'a>(years: &BTreeSet<i16>, day: impl Fn(Date) -> Day<'a>) -> Self {
         let mut timeline = Self { transitions: Vec::new(), days: Vec::new() };
         let (Some(first), Some(last)) = (years.first(), years.last()) else { return timeline };
         let end = Date::constant(*last, 12, 31);
         let mut date = Date::constant(*first, 1, 1);
         loop {
-            let kind = if special(date) { SessionKind::Special } else { SessionKind::Regular };
-            timeline.push_day(date, &day(date), kind);
+            timeline.push_day(date, &day(date));
             if date >= end {
                 break;
             }
@@ -966,7 +946,7 @@ impl Timeline {
         }
     }
 
-    fn push_day(&mut self, date: Date, day: &Day<'_>, kind: SessionKind) {
+    fn push_day(&mut self, date: Date, day: &Day<'_>) {
         let base_s = midnight_s(date);
         let plain = |phase| State { phase, is_open: false, known: true };
         let parts = match day {
@@ -984,7 +964,6 @@ impl Timeline {
             opens_s: base_s + i64::from(first.start_s()),
             closing_prices_from_s: base_s + closing_prices_from_s(last),
             close_s: base_s + i64::from(last.closing.unwrap_or(last.continuous).end_s),
-            kind,
         });
         let mut seconds: BTreeSet<u32> = parts.iter().flat_map(transition_seconds).collect();
         seconds.insert(0);

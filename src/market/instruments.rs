@@ -11,6 +11,8 @@ use std::path::Path;
 
 use foldhash::fast::RandomState;
 use jiff::civil::Date;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 
 use crate::base::{Exchange, Symbol, Words, words};
 use crate::market::calendar::{DataError, Faults, operators};
@@ -172,19 +174,20 @@ impl InstrumentList {
 }
 
 /// The kind of an instrument.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Kind {
     Share,
     Index,
 }
 
 /// A row of the embedded list. Empty cells are unknown.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Instrument {
+    #[serde(deserialize_with = "symbol")]
     pub symbol: Symbol,
     pub kind: Kind,
     pub name: String,
-    pub industry: Option<String>,
     pub isin: Option<String>,
     pub broker_a_token: Option<u32>,
     pub broker_b_code: Option<String>,
@@ -192,39 +195,17 @@ pub struct Instrument {
     pub public: Option<String>,
 }
 
+fn symbol<'de, D: Deserializer<'de>>(from: D) -> Result<Symbol, D::Error> {
+    let text = String::deserialize(from)?;
+    Symbol::parse(&text).ok_or_else(|| D::Error::custom("not a symbol"))
+}
+
 /// The rows of the embedded list, in its order: the NIFTY 50 by ticker first.
 pub fn embedded_instruments() -> Vec<Instrument> {
     let mut reader = csv::ReaderBuilder::new().comment(Some(b'#')).from_reader(EMBEDDED.as_bytes());
-    reader
-        .records()
-        .map(|record| {
-            let record = record.expect("the embedded instruments are CSV: a test reads them");
-            instrument(&record)
-                .expect("the embedded instruments are well-formed: a test reads them")
-        })
+    let rows = reader.deserialize();
+    rows.map(|row| row.expect("the embedded instruments are well-formed: a test reads them"))
         .collect()
-}
-
-fn instrument(record: &csv::StringRecord) -> Option<Instrument> {
-    let filled = |column: usize| record.get(column).filter(|cell| !cell.is_empty());
-    let token = match filled(5) {
-        Some(digits) => Some(digits.parse().ok()?),
-        None => None,
-    };
-    Some(Instrument {
-        symbol: Symbol::parse(record.get(0)?)?,
-        kind: match record.get(1)? {
-            "share" => Kind::Share,
-            "index" => Kind::Index,
-            _ => return None,
-        },
-        name: filled(2)?.into(),
-        industry: filled(3).map(Into::into),
-        isin: filled(4).map(Into::into),
-        broker_a_token: token,
-        broker_b_code: filled(6).map(Into::into),
-        public: filled(7).map(Into::into),
-    })
 }
 
 // ---- Search

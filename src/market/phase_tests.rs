@@ -193,20 +193,19 @@ fn transitions_follow_the_new_hours_from_the_first_trading_date_on() {
 #[test]
 fn the_trading_date_is_that_of_the_last_session_that_began() {
     let calendar = MarketCalendar::embedded();
-    for (civil, expected, session) in [
-        ("2026-11-20T09:14:59", "2026-11-19", Some(SessionKind::Regular)),
-        ("2026-11-20T09:15:00", "2026-11-20", Some(SessionKind::Regular)),
-        ("2026-11-20T23:59:59", "2026-11-20", Some(SessionKind::Regular)),
-        ("2026-11-22T12:00:00", "2026-11-20", None),
-        ("2026-11-24T12:00:00", "2026-11-23", None),
-        ("2026-02-02T09:14:59", "2026-02-01", Some(SessionKind::Regular)),
-        ("2026-02-01T09:14:59", "2026-01-30", Some(SessionKind::Special)),
-        ("2025-10-21T13:44:59", "2025-10-20", Some(SessionKind::Special)),
-        ("2025-10-22T12:00:00", "2025-10-21", None),
+    for (civil, expected) in [
+        ("2026-11-20T09:14:59", "2026-11-19"),
+        ("2026-11-20T09:15:00", "2026-11-20"),
+        ("2026-11-20T23:59:59", "2026-11-20"),
+        ("2026-11-22T12:00:00", "2026-11-20"),
+        ("2026-11-24T12:00:00", "2026-11-23"),
+        ("2026-02-02T09:14:59", "2026-02-01"),
+        ("2026-02-01T09:14:59", "2026-01-30"),
+        ("2025-10-21T13:44:59", "2025-10-20"),
+        ("2025-10-22T12:00:00", "2025-10-21"),
     ] {
         let status = calendar.status(at(civil));
         assert_eq!(status.trading_date, Some(date(expected)), "{civil}");
-        assert_eq!(status.session, session, "{civil}");
     }
 }
 
