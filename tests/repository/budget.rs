@@ -17,7 +17,7 @@ const ROOMS: &[(&str, usize, usize)] = &[
     ("auth", 2840, 10),
     // With API keys: scopes.
     ("base", 1050, 14),
-    ("brokers", 5880, 29),
+    ("brokers", 5760, 29),
     ("cache", 1890, 8),
     // With API keys: `bhav key`.
     ("cli", 3770, 17),
@@ -28,7 +28,7 @@ const ROOMS: &[(&str, usize, usize)] = &[
     ("http", 4960, 23),
     ("lib", 50, 1),
     ("main", 30, 1),
-    ("market", 1450, 4),
+    ("market", 1400, 4),
     ("nodes", 3930, 20),
     ("ops", 920, 8),
     ("portfolio", 1210, 7),
@@ -37,14 +37,14 @@ const ROOMS: &[(&str, usize, usize)] = &[
     ("rt", 1510, 12),
     ("signals", 1480, 8),
     // With the simulator that needs no socket.
-    ("sim", 4690, 17),
+    ("sim", 4360, 17),
     // With API keys: requests with one, by result.
     ("status", 460, 3),
     // With API keys: a table, its statements and rows.
     ("store", 6350, 30),
     // With API keys: the list, and their part of health.
     ("views", 1830, 10),
-    ("warmers", 5640, 23),
+    ("warmers", 5420, 23),
     // With the notice of that demo, and a line for each of the dashboard's 60 files.
     ("web", 290, 2),
 ];
