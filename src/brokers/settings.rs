@@ -78,8 +78,6 @@ settings! {
         pub response_bytes_max: u64 = 4 * 1024 * 1024,
         /// The daily instruments file is larger than any other answer.
         pub instruments_bytes_max: u64 = 32 * 1024 * 1024,
-        /// Redirects of the public provider; a broker's are never followed.
-        pub redirects_max: u32 = 2,
         /// Failures in a row that open a circuit.
         pub breaker_failures: u32 = 3,
         /// First time a circuit stays open; doubles up to the maximum, which is also how long a

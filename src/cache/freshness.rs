@@ -236,8 +236,6 @@ settings! {
     pub struct CacheSettings {
         /// Quotes and negative entries held in memory.
         pub l1_entries_max: usize = 10_000,
-        /// Time for which a symbol that no source knows is remembered as such.
-        pub negative_ttl_ms: u64 = 15 * 60_000,
         /// Longest wait of a live-prices request for symbols that are not cached.
         pub miss_wait_ms: u64 = 2_500,
         /// Requests that may wait at once.

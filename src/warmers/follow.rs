@@ -145,8 +145,7 @@ impl FollowTask {
             heard.iter().map(|(quote, _)| quote.symbol.clone()).collect();
         take_in(heard, sinks, now_mono_ms);
         for symbol in unknown {
-            let ttl_ms = context.cache_settings.negative_ttl_ms.min(UNKNOWN_MS);
-            sinks.keep_unknown(symbol.clone(), ttl_ms, now_mono_ms);
+            sinks.keep_unknown(symbol.clone(), UNKNOWN_MS, now_mono_ms);
             settled.push(symbol);
         }
         // Requests that wait for one of these symbols find it in L1.

@@ -33,6 +33,9 @@ const RESPONSE_HEAD_BYTES_MAX: usize = 32 * 1024;
 /// Most connections kept open per upstream. A feed makes one call at a time, login and lists a few.
 const IDLE_CONNECTIONS_MAX: usize = 8;
 
+/// Most redirects of one call: one to another path of the same origin, and one to spare.
+const REDIRECTS_MAX: u32 = 2;
+
 /// Initial allocation for a body.
 const BODY_BYTES_FIRST: usize = 16 * 1024;
 
@@ -67,7 +70,7 @@ pub fn speak_to(peer: Option<Arc<dyn Peer>>) {
 pub(crate) enum Redirects {
     /// None. Neither broker's API redirects, so a redirect cannot come from the broker.
     Never,
-    /// At most the settings' `redirects_max`, within scheme, host and port of the base URL.
+    /// At most [`REDIRECTS_MAX`], within scheme, host and port of the base URL.
     WithinOrigin,
 }
 
@@ -185,7 +188,7 @@ impl Transport {
             .proxy(None)
             .max_redirects(match redirects {
                 Redirects::Never => 0,
-                Redirects::WithinOrigin => settings.redirects_max,
+                Redirects::WithinOrigin => REDIRECTS_MAX,
             })
             .max_redirects_will_error(true)
             .user_agent(user_agent)

@@ -7,7 +7,7 @@ use super::*;
 use crate::brokers::testing::{Seen, answer, drip, linger, serve};
 
 fn settings() -> UpstreamSettings {
-    UpstreamSettings { response_bytes_max: 10_000, redirects_max: 2, ..UpstreamSettings::default() }
+    UpstreamSettings { response_bytes_max: 10_000, ..UpstreamSettings::default() }
 }
 
 fn get(url: &str) -> Result<Reply, TransportError> {

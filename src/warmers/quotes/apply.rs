@@ -15,6 +15,9 @@ use crate::warmers::persist::PersistTask;
 use crate::warmers::quotes::feed_state::{FeedState, Judge};
 use crate::warmers::tell::TellTask;
 
+/// A symbol that no source knows is remembered as such for this long. Exchanges list new symbols
+/// overnight.
+const NEGATIVE_MS: u64 = 15 * 60_000;
 /// A listed symbol that only the public provider was asked for is remembered as unknown for this
 /// long: broker A, which has it, may be back soon.
 const PUBLIC_NEGATIVE_MS: u64 = 60_000;
@@ -142,10 +145,8 @@ fn keep_unknown(
         if context.indices.contains(&symbol) {
             continue;
         }
-        let mut ttl_ms = context.cache_settings.negative_ttl_ms;
-        if source == Source::Public && list.contains(symbol.as_str()) {
-            ttl_ms = ttl_ms.min(PUBLIC_NEGATIVE_MS);
-        }
+        let may_be_known = source == Source::Public && list.contains(symbol.as_str());
+        let ttl_ms = if may_be_known { PUBLIC_NEGATIVE_MS } else { NEGATIVE_MS };
         sinks.keep_unknown(symbol, ttl_ms, now_mono_ms);
     }
 }
