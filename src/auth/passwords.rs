@@ -316,125 +316,20 @@ fn mixed(
 //
 // Recognises passwords that attackers try first.
 //
-// Pure. There are two embedded lists: whole passwords, and words that people extend by an ending.
-// Both are in lower case, and passwords are looked up in lower case, because `PASSWORD1` is as
-// easily guessed as `password1`.
+// Pure. There are three embedded lists: whole passwords, words that people extend by an ending, and
+// those endings. All are in lower case, and passwords are looked up in lower case, because
+// `PASSWORD1` is as easily guessed as `password1`.
 
 static WHOLE: LazyLock<HashSet<&str>> =
     LazyLock::new(|| lines(include_str!("data/common_passwords.txt")).collect());
 static STEMS: LazyLock<HashSet<&str>> =
     LazyLock::new(|| lines(include_str!("data/common_stems.txt")).collect());
+/// Common endings of a stem, without years.
+static ENDINGS: LazyLock<HashSet<&str>> =
+    LazyLock::new(|| lines(include_str!("data/common_endings.txt")).collect());
 
 /// Longest entry of the lists.
 const COMMON_BYTES_MAX: usize = 32;
-
-/// Common endings of a stem, including none.
-const ENDINGS: &[&str] = &[
-    "",
-    "!",
-    "!!",
-    "#",
-    "$",
-    "*",
-    ".",
-    "@",
-    "0",
-    "00",
-    "000",
-    "007",
-    "01",
-    "02",
-    "03",
-    "07",
-    "1",
-    "1!",
-    "10",
-    "100",
-    "1000",
-    "101",
-    "11",
-    "111",
-    "1111",
-    "12",
-    "12!",
-    "121",
-    "1212",
-    "123",
-    "123!",
-    "123#",
-    "123$",
-    "123*",
-    "123.",
-    "123321",
-    "1234",
-    "1234!",
-    "12345",
-    "123456",
-    "1234567",
-    "12345678",
-    "123456789",
-    "13",
-    "14",
-    "143",
-    "15",
-    "16",
-    "17",
-    "18",
-    "19",
-    "2",
-    "20",
-    "21",
-    "22",
-    "222",
-    "23",
-    "24",
-    "25",
-    "26",
-    "3",
-    "321",
-    "33",
-    "333",
-    "4",
-    "44",
-    "45",
-    "5",
-    "55",
-    "555",
-    "6",
-    "66",
-    "666",
-    "69",
-    "7",
-    "77",
-    "777",
-    "786",
-    "8",
-    "88",
-    "888",
-    "9",
-    "99",
-    "999",
-    "a",
-    "abc",
-    "x",
-    "@1",
-    "@12",
-    "@123",
-    "@123#",
-    "@1234",
-    "@12345",
-    "@123456",
-    "@321",
-    "@786",
-    "_1",
-    "_123",
-    "-123",
-    "#1",
-    "#123",
-    "#1234",
-    "!1",
-    "!123",
-];
 
 /// Years that people append to a word, also after `@`.
 const YEARS: std::ops::RangeInclusive<u16> = 1950..=2035;
@@ -717,6 +612,7 @@ mod common_passwords_tests {
         for (file, set, least) in [
             (include_str!("data/common_passwords.txt"), &WHOLE, 150),
             (include_str!("data/common_stems.txt"), &STEMS, 300),
+            (include_str!("data/common_endings.txt"), &ENDINGS, 100),
         ] {
             assert!(set.len() >= least, "{}", set.len());
             assert_eq!(lines(file).count(), set.len(), "a line stands twice");
