@@ -13,7 +13,6 @@ use rustix::time::ClockId;
 
 use crate::admin::exposition::{Exposition, Kind, Seconds, seconds};
 use crate::api::{Api, ROUTES, State};
-use crate::auth::KeyRefusal;
 use crate::base::{Clock, Source, clock};
 use crate::brokers::broker_a::ticker::TickerReading;
 use crate::brokers::{ClassReading, Public};
@@ -245,8 +244,7 @@ fn streams(text: &mut Exposition, watched: &Watched) {
 }
 
 fn logins(text: &mut Exposition, state: &State) {
-    let (auth, keys) = (state.auth.counts(), state.auth.key_counts());
-    let reasons = KeyRefusal::ALL.map(|why| (why.as_str(), keys.refused[why as usize]));
+    let (auth, keys) = (state.auth.counts(), state.auth.api_keys());
     families! { text;
         counters "bhav_logins_total" "Logins whose password was checked, by result."
             = ("result", [("ok", auth.logins), ("wrong_password", auth.wrong_passwords)]);
@@ -257,10 +255,11 @@ fn logins(text: &mut Exposition, state: &State) {
         counter "bhav_login_strangers_refused_total"
             "Password attempts from unknown networks refused because their share of the hashing \
              queue was full." = auth.strangers_refused;
-        counter "bhav_api_key_requests_total" "Requests with a good API key." = keys.admitted;
+        counter "bhav_api_key_requests_total" "Requests with a good API key."
+            = keys.admitted.value();
         counters "bhav_api_key_refused_total"
             "Requests that were refused because of their API key, by error code."
-            = ("reason", reasons);
+            = ("reason", keys.refused.by_word());
     }
 }
 

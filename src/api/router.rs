@@ -41,7 +41,7 @@ impl Api {
 
     fn dispatch(&self, request: &Request<'_>, reply: &mut Response<'_>) -> Handled {
         if request.query().is_some_and(has_key) {
-            self.state.auth.refuse_key(KeyRefusal::Query);
+            self.state.auth.api_keys().refused.increment(KeyRefusal::Query);
             return Err(errors::key_refused(KeyRefusal::Query));
         }
         let method = request.method();
@@ -139,7 +139,7 @@ impl Api {
 
     fn expect_scope(&self, route: &Route, key: &ApiKey) -> Result<(), Problem> {
         let refused = |why| {
-            self.state.auth.refuse_key(why);
+            self.state.auth.api_keys().refused.increment(why);
             errors::key_refused(why)
         };
         route.keys.admits(key).map_err(|lacking| match lacking {

@@ -1,4 +1,4 @@
-//! Accounts: register, log in and out, change the password, delete.
+//! Accounts: register, log in and out, change the password, delete; and their API keys.
 //!
 //! Called on the edge. Each step may park, to wait for the store or the hashing lane. Attempts are
 //! counted before a password is hashed: by this node on the edge, and together with those of other
@@ -7,16 +7,21 @@
 use std::net::IpAddr;
 
 use secrecy::{ExposeSecret, SecretString};
+use zeroize::Zeroizing;
 
+use crate::auth::api_keys;
 use crate::auth::identity::{Auth, Caller};
 use crate::auth::keys::Registration;
 use crate::auth::passwords::{Asker, CryptoError, Weakness, Whose};
 use crate::auth::throttle::{Key, Throttle};
 use crate::auth::tokens::Unsigned;
 use crate::auth::{passwords, tokens};
+use crate::base::Scopes;
 use crate::base::limiter::TooEarly;
 use crate::http::Request;
-use crate::store::{Erased, NewUser, StoreError, User, UserSecrets};
+use crate::store::{
+    AccountId, ENDED_LISTED_MS, Erased, NewUser, StoreError, StoredKey, User, UserSecrets,
+};
 
 pub(crate) const PASSWORD_CHARS_MIN: usize = 8;
 pub(crate) const PASSWORD_CHARS_MAX: usize = 256;
@@ -30,6 +35,13 @@ pub struct Session {
     pub token: String,
     /// Proves this login at a later one. It gives no access.
     pub proof: String,
+}
+
+/// An API key to make.
+pub(crate) struct NewKey {
+    pub name: String,
+    pub scopes: Scopes,
+    pub expires_ms: Option<i64>,
 }
 
 /// Why an account operation was refused or failed.
@@ -269,6 +281,61 @@ impl Auth {
         self.changed();
         self.known_networks.forget(&secrets.user.email);
         Ok(erased)
+    }
+
+    /// Makes an API key for the caller, and returns it with its text, which is not kept.
+    ///
+    /// # Errors
+    /// [`AccountError`]; [`StoreError::TooMany`] if the account has as many as it may have.
+    pub(crate) fn make_key(
+        &self,
+        caller: &Caller,
+        NewKey { name, scopes, expires_ms }: NewKey,
+        password: SecretString,
+        client: Option<IpAddr>,
+    ) -> Result<(StoredKey, Zeroizing<String>), AccountError> {
+        self.verify_caller(caller, password, client)?;
+        let (id, text, hash) = api_keys::generated()?;
+        let created_ms = self.clock.now_ms();
+        let (user, used_ms, used_from) = (caller.id, None, None);
+        let key =
+            StoredKey { id, user, name, scopes, hash, created_ms, expires_ms, used_ms, used_from };
+        self.store.add_key(key.clone(), created_ms)?;
+        self.refresh_keys(user)?;
+        self.changed();
+        Ok((key, text))
+    }
+
+    /// The user's API keys, the newest first: good ones, and those that expired lately.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub(crate) fn list_keys(&self, user: AccountId) -> Result<Vec<StoredKey>, StoreError> {
+        let ended_ms = self.clock.now_ms() - ENDED_LISTED_MS;
+        let mut keys = self.store.keys_of(vec![user])?.keys;
+        keys.retain(|key| key.expires_ms.is_none_or(|expires_ms| expires_ms > ended_ms));
+        keys.sort_by(|a, b| (b.created_ms, &a.id).cmp(&(a.created_ms, &b.id)));
+        for key in &mut keys {
+            let seen = self.api_keys.last_use(&key.id);
+            if let Some(seen) = seen.filter(|seen| Some(seen.used_ms) > key.used_ms) {
+                (key.used_ms, key.used_from) = (Some(seen.used_ms), seen.used_from);
+            }
+        }
+        Ok(keys)
+    }
+
+    /// Revokes an API key of the caller: refused from now on here, and within a second on other
+    /// nodes. False if the caller has no such key.
+    ///
+    /// # Errors
+    /// [`StoreError`]. If it is late the key may be revoked.
+    pub(crate) fn revoke_key(&self, caller: &Caller, id: &str) -> Result<bool, StoreError> {
+        let is_there = self.store.remove_key(caller.id, id)?;
+        if is_there {
+            self.refresh_keys(caller.id)?;
+            self.changed();
+        }
+        Ok(is_there)
     }
 
     /// Remembers the client's network for the account, after a correct password.

@@ -1,4 +1,4 @@
-//! API keys: their form, the good ones in memory, and how a request with one is judged.
+//! API keys: their form, and the good ones in memory. `identity` judges requests by them.
 //!
 //! A key is `bhav_`, its id (8 bytes), `_`, its secret (32 bytes) and a checksum of all before
 //! (CRC-32), in base62 of fixed width. Scanners of repositories find one by its form, and a
@@ -9,28 +9,24 @@
 //! logged: a key that was found right once is recognised by two keyed hashes of its text, which
 //! cost a fraction of SHA-256.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
-use secrecy::SecretString;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
-use crate::auth::accounts::AccountError;
-use crate::auth::identity::{Auth, Caller, bearer};
 use crate::auth::throttle::rate;
-use crate::base::Scopes;
 use crate::base::limiter::{SharedCounts, TooEarly, site};
-use crate::base::words;
-use crate::http::Request;
+use crate::base::{Scopes, words};
 use crate::ops::Counter;
+use crate::ops::counter::Counts;
 use crate::rt::{Lane, Ticket};
-use crate::store::{AccountId, ENDED_LISTED_MS, KeyUse, StoreError, StoredKey};
+use crate::store::{AccountId, KeyUse, StoreError, StoredKey};
 
 /// The beginning of every key.
 pub(crate) const PREFIX: &[u8] = b"bhav_";
@@ -50,8 +46,6 @@ const MINUTE_MS: i64 = 60_000;
 const PREPAID_MAX: u32 = 10;
 /// Deadline of that, on the lane.
 const SHARED_WAIT_MS: u64 = 200;
-/// Shortest time between two looks for a key that another node may have made just now.
-const LOOK_INTERVAL_MS: u64 = 100;
 
 words! {
     /// Why a request with a key was refused.
@@ -88,7 +82,7 @@ pub(crate) struct ApiKey {
     pub user: AccountId,
     pub name: String,
     pub scopes: Scopes,
-    hash: [u8; 32],
+    hash: String,
     pub expires_ms: Option<i64>,
     /// Keyed hashes of the key's whole text; zeros until it was found right.
     seen: [AtomicU64; 2],
@@ -107,7 +101,7 @@ impl ApiKey {
         self.has_ended.load(Relaxed) || self.has_expired(now_ms)
     }
 
-    fn has_expired(&self, now_ms: i64) -> bool {
+    pub(super) fn has_expired(&self, now_ms: i64) -> bool {
         self.expires_ms.is_some_and(|expires_ms| expires_ms <= now_ms)
     }
 }
@@ -131,18 +125,9 @@ pub(crate) struct ApiKeys {
     shared: OnceLock<(Arc<dyn SharedCounts>, Arc<Lane>)>,
     /// Keys whose last use is not stored.
     used: Mutex<Vec<Arc<ApiKey>>>,
-    next_look_mono_ms: AtomicU64,
-    admitted: Counter,
-    refused: [Counter; KeyRefusal::ALL.len()],
-}
-
-/// Keys in memory, and requests with one since the start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct KeyCounts {
-    pub kept: usize,
-    pub admitted: u64,
-    /// In the order of [`KeyRefusal::ALL`].
-    pub refused: [u64; KeyRefusal::ALL.len()],
+    /// Requests with a good key.
+    pub admitted: Counter,
+    pub refused: Counts<KeyRefusal>,
 }
 
 impl ApiKeys {
@@ -154,9 +139,8 @@ impl ApiKeys {
             per_minute: AtomicU32::new(per_minute),
             shared: OnceLock::new(),
             used: Mutex::default(),
-            next_look_mono_ms: AtomicU64::new(0),
             admitted: Counter::new(),
-            refused: [const { Counter::new() }; KeyRefusal::ALL.len()],
+            refused: Counts::default(),
         }
     }
 
@@ -169,17 +153,9 @@ impl ApiKeys {
         self.per_minute.store(per_minute, Relaxed);
     }
 
-    /// Counts a refusal.
-    pub(crate) fn refuse(&self, why: KeyRefusal) {
-        self.refused[why as usize].increment();
-    }
-
-    pub(crate) fn counts(&self) -> KeyCounts {
-        KeyCounts {
-            kept: self.by_id.len(),
-            admitted: self.admitted.value(),
-            refused: self.refused.each_ref().map(Counter::value),
-        }
+    /// Number of keys in memory.
+    pub(crate) fn kept(&self) -> usize {
+        self.by_id.len()
     }
 
     /// Never inlined: the map's pin is bound to the thread, and the caller may park.
@@ -189,7 +165,7 @@ impl ApiKeys {
     }
 
     /// The key with this text, also an expired one.
-    fn matching(&self, text: &[u8]) -> Option<Arc<ApiKey>> {
+    pub(super) fn matching(&self, text: &[u8]) -> Option<Arc<ApiKey>> {
         if text.len() != KEY_BYTES || text[SECRET_AT - 1] != b'_' {
             return None;
         }
@@ -202,9 +178,8 @@ impl ApiKeys {
         if differ == 0 {
             return Some(key);
         }
-        let secret = secret_of(text)?;
-        let hash: [u8; 32] = Sha256::digest(*secret).into();
-        if !bool::from(hash.ct_eq(&key.hash)) {
+        let hash = hash_of(&*secret_of(text)?);
+        if !bool::from(hash.as_bytes().ct_eq(key.hash.as_bytes())) {
             return None;
         }
         for (one, kept) in seen.iter().zip(&key.seen) {
@@ -214,7 +189,7 @@ impl ApiKeys {
     }
 
     /// Counts a request with the key. Parks where the bucket of all nodes has to be asked.
-    fn admit(&self, key: &ApiKey, now_mono_ms: u64) -> Result<(), TooEarly> {
+    pub(super) fn admit(&self, key: &ApiKey, now_mono_ms: u64) -> Result<(), TooEarly> {
         let per_minute = self.per_minute.load(Relaxed);
         let Some(rate) = rate(per_minute) else { return Ok(()) };
         rate.admit(&key.full_at_ms, now_mono_ms)?;
@@ -244,12 +219,28 @@ impl ApiKeys {
     }
 
     /// Remembers the minute and the network of a use.
-    fn note(&self, key: &Arc<ApiKey>, now_ms: i64, request: &Request<'_>) {
+    pub(super) fn note(&self, key: &Arc<ApiKey>, now_ms: i64, client: Option<IpAddr>) {
         let minute_ms = now_ms - now_ms.rem_euclid(MINUTE_MS);
         if key.used_ms.swap(minute_ms, Relaxed) != minute_ms {
-            *key.used_from.lock() = request.client_address();
+            *key.used_from.lock() = client;
             self.used.lock().push(Arc::clone(key));
         }
+    }
+
+    /// Takes the keys whose last use has to be stored.
+    pub(super) fn take_used(&self) -> Vec<Arc<ApiKey>> {
+        std::mem::take(&mut *self.used.lock())
+    }
+
+    /// Puts back keys whose last use could not be stored.
+    pub(super) fn give_back(&self, used: Vec<Arc<ApiKey>>) {
+        self.used.lock().extend(used);
+    }
+
+    /// The last use of a key that this node has seen.
+    pub(super) fn last_use(&self, id: &str) -> Option<KeyUse> {
+        let key = self.get(number(id.as_bytes())?)?;
+        use_of(&key)
     }
 
     /// Takes over the keys of `users`, or of all accounts, as read together with the change
@@ -308,7 +299,7 @@ fn in_memory(key: &StoredKey) -> ApiKey {
         user: key.user,
         name: key.name.clone(),
         scopes: key.scopes,
-        hash: key.hash,
+        hash: key.hash.clone(),
         expires_ms: key.expires_ms,
         seen: Default::default(),
         has_ended: AtomicBool::new(false),
@@ -319,172 +310,8 @@ fn in_memory(key: &StoredKey) -> ApiKey {
     }
 }
 
-/// A key to make.
-pub(crate) struct NewKey {
-    pub name: String,
-    pub scopes: Scopes,
-    pub expires_ms: Option<i64>,
-}
-
-impl Auth {
-    /// The key that the request's `Authorization` carries, counted as a request with it. `None` if
-    /// it carries none. Normally reads only memory; parks as [`identify`](Self::identify) does, and
-    /// for one request in some where nodes count together.
-    ///
-    /// # Errors
-    /// [`NoKey`].
-    pub(crate) fn by_key(&self, request: &Request<'_>) -> Result<Option<Arc<ApiKey>>, NoKey> {
-        let key_in = |line| bearer(line).filter(|token| token.starts_with(PREFIX));
-        let mut lines = request.headers("authorization");
-        let Some(first) = lines.next() else { return Ok(None) };
-        let text = match (key_in(first), lines.next()) {
-            (Some(text), None) => text,
-            (None, None) => return Ok(None),
-            (found, Some(second)) => {
-                let mut others = [second].into_iter().chain(lines);
-                let has_key = found.is_some() || others.any(|line| key_in(line).is_some());
-                return if has_key { Err(NoKey::SeveralLines) } else { Ok(None) };
-            }
-        };
-        let now_ms = self.clock.now_ms();
-        let key = self.matching_key(text)?;
-        let refused = |why| {
-            self.api_keys.refuse(why);
-            NoKey::Refused(why)
-        };
-        let key = key.ok_or_else(|| refused(KeyRefusal::Invalid))?;
-        if key.has_expired(now_ms - ENDED_LISTED_MS) {
-            return Err(refused(KeyRefusal::Invalid));
-        }
-        if key.has_expired(now_ms) {
-            return Err(refused(KeyRefusal::Expired));
-        }
-        self.api_keys.admit(&key, self.clock.monotonic_ms()).map_err(|early| {
-            self.api_keys.refuse(KeyRefusal::Rate);
-            NoKey::TooEarly(early)
-        })?;
-        self.api_keys.note(&key, now_ms, request);
-        self.api_keys.admitted.increment();
-        Ok(Some(key))
-    }
-
-    fn matching_key(&self, text: &[u8]) -> Result<Option<Arc<ApiKey>>, NoKey> {
-        if !self.followed.is_loaded() && !self.recover() {
-            return Err(NoKey::Unready);
-        }
-        if self.is_outdated() && !(self.may_read() && self.read_changes().is_ok()) {
-            return Err(NoKey::Unready);
-        }
-        let found = self.api_keys.matching(text);
-        if found.is_some() || !self.is_shared() || secret_of(text).is_none() {
-            return Ok(found);
-        }
-        // Another node may have made it just now. Anybody can make up a key with the right
-        // checksum, so not every one is looked for.
-        let (now_mono_ms, next) = (self.clock.monotonic_ms(), &self.api_keys.next_look_mono_ms);
-        let due_mono_ms = next.load(Relaxed);
-        let after = now_mono_ms + LOOK_INTERVAL_MS;
-        let is_due = now_mono_ms >= due_mono_ms
-            && next.compare_exchange(due_mono_ms, after, Relaxed, Relaxed).is_ok();
-        if is_due {
-            self.read_changes().map_err(|_| NoKey::Unready)?;
-        }
-        Ok(self.api_keys.matching(text))
-    }
-
-    /// Makes a key for the caller, and returns it with its text, which is not kept.
-    ///
-    /// # Errors
-    /// [`AccountError`]; [`StoreError::TooMany`] if the account has as many as it may have.
-    pub(crate) fn make_key(
-        &self,
-        caller: &Caller,
-        new: NewKey,
-        password: SecretString,
-        client: Option<IpAddr>,
-    ) -> Result<(StoredKey, Zeroizing<String>), AccountError> {
-        self.verify_caller(caller, password, client)?;
-        let (id, text, hash) = generated()?;
-        let NewKey { name, scopes, expires_ms } = new;
-        let now_ms = self.clock.now_ms();
-        let key = StoredKey {
-            id,
-            user: caller.id,
-            name,
-            scopes,
-            hash,
-            created_ms: now_ms,
-            expires_ms,
-            used_ms: None,
-            used_from: None,
-        };
-        self.store.add_key(key.clone(), now_ms)?;
-        self.refresh_keys(caller.id)?;
-        self.changed();
-        Ok((key, text))
-    }
-
-    /// The caller's keys, the newest first: good ones, and those that expired lately.
-    ///
-    /// # Errors
-    /// [`StoreError`].
-    pub(crate) fn list_keys(&self, user: AccountId) -> Result<Vec<StoredKey>, StoreError> {
-        let ended_ms = self.clock.now_ms() - ENDED_LISTED_MS;
-        let mut keys = self.store.keys_of(vec![user])?.keys;
-        keys.retain(|key| key.expires_ms.is_none_or(|expires_ms| expires_ms > ended_ms));
-        keys.sort_by(|a, b| (b.created_ms, &a.id).cmp(&(a.created_ms, &b.id)));
-        for key in &mut keys {
-            let kept = number(key.id.as_bytes()).and_then(|id| self.api_keys.get(id));
-            if let Some(noted) = kept.and_then(|kept| use_of(&kept))
-                && Some(noted.used_ms) > key.used_ms
-            {
-                (key.used_ms, key.used_from) = (Some(noted.used_ms), noted.used_from);
-            }
-        }
-        Ok(keys)
-    }
-
-    /// Revokes a key of the caller: refused from now on here, and within a second on other nodes.
-    /// False if the caller has no such key.
-    ///
-    /// # Errors
-    /// [`StoreError`]. If it is late the key may be revoked.
-    pub(crate) fn revoke_key(&self, caller: &Caller, id: &str) -> Result<bool, StoreError> {
-        let is_there = self.store.remove_key(caller.id, id)?;
-        if is_there {
-            self.refresh_keys(caller.id)?;
-            self.changed();
-        }
-        Ok(is_there)
-    }
-
-    /// Reads an account's keys after a change of this node.
-    pub(super) fn refresh_keys(&self, user: AccountId) -> Result<(), StoreError> {
-        let read = self.store.keys_of(vec![user])?;
-        let incarnation = self.incarnation.lock();
-        if incarnation.as_ref() == Some(&read.incarnation) {
-            self.api_keys.load(Some(&[user]), read.number, &read.keys);
-        }
-        Ok(())
-    }
-
-    /// Stores when keys were last used. Blocks; for a lane.
-    pub(super) fn keep_key_uses(&self) {
-        let used = std::mem::take(&mut *self.api_keys.used.lock());
-        let ids: HashSet<&str> = used.iter().map(|key| key.id.as_str()).collect();
-        if ids.is_empty() {
-            return;
-        }
-        let uses = used.iter().filter_map(|key| use_of(key)).collect();
-        if let Err(error) = self.store.note_key_uses(uses) {
-            tracing::debug!(%error, "the last uses of API keys not written; they wait");
-            self.api_keys.used.lock().extend(used);
-        }
-    }
-}
-
 /// The last use of a key that this node has seen.
-fn use_of(key: &ApiKey) -> Option<KeyUse> {
+pub(super) fn use_of(key: &ApiKey) -> Option<KeyUse> {
     let used_ms = Some(key.used_ms.load(Relaxed)).filter(|used_ms| *used_ms > 0)?;
     let network = |address: IpAddr| match site(address) {
         network @ IpAddr::V4(_) => format!("{network}/24"),
@@ -543,7 +370,7 @@ fn checksum(text: &[u8]) -> String {
 }
 
 /// The secret in a key's text; `None` if the text is malformed or mistyped.
-fn secret_of(text: &[u8]) -> Option<Zeroizing<[u8; 32]>> {
+pub(super) fn secret_of(text: &[u8]) -> Option<Zeroizing<[u8; 32]>> {
     if !has_form(text) || text[CHECK_AT..] != *checksum(&text[..CHECK_AT]).as_bytes() {
         return None;
     }
@@ -561,6 +388,11 @@ fn secret_of(text: &[u8]) -> Option<Zeroizing<[u8; 32]>> {
         }
     }
     Some(secret)
+}
+
+/// SHA-256 of a secret, in hexadecimal digits.
+fn hash_of(secret: &[u8; 32]) -> String {
+    Sha256::digest(secret).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Whether the text is as long as a key and made of the same characters, right or not.
@@ -581,7 +413,7 @@ pub(crate) fn holds_key(text: &[u8]) -> bool {
 }
 
 /// A new key's id, text and hash.
-fn generated() -> Result<(String, Zeroizing<String>, [u8; 32]), StoreError> {
+pub(super) fn generated() -> Result<(String, Zeroizing<String>, String), StoreError> {
     let random = |bytes: &mut [u8]| {
         getrandom::fill(bytes).map_err(|error| StoreError::Unavailable(error.to_string()))
     };
@@ -596,7 +428,7 @@ fn generated() -> Result<(String, Zeroizing<String>, [u8; 32]), StoreError> {
     }
     let check = checksum(text.as_bytes());
     text.push_str(&check);
-    Ok((id, text, Sha256::digest(*secret).into()))
+    Ok((id, text, hash_of(&secret)))
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
-use crate::auth::api_keys::{ApiKey, ApiKeys, KeyCounts, KeyRefusal};
+use crate::auth::api_keys::{self, ApiKey, ApiKeys, KeyRefusal, NoKey};
 use crate::auth::keys::{AuthSettings, Key, KeyError, KeyFile, Keys, Registration};
 use crate::auth::known_networks::{FORGOTTEN_MS, KnownNetworks};
 use crate::auth::passwords::Passwords;
@@ -24,14 +24,14 @@ use crate::auth::throttle::Throttle;
 use crate::auth::tokens::{Earlier, Tokens};
 use crate::auth::{keys, tokens};
 use crate::base::Clock;
-use crate::base::limiter::SharedCounts;
+use crate::base::limiter::{Limiter, Rate, SharedCounts};
 use crate::http::Request;
 use crate::ops::Counter;
 use crate::rt::Lane;
 use crate::rt::threads::Stoppable;
 use crate::store::{
-    AccountId, CHANGES_KEPT, CHANGES_PAGE, Change, Changes, Continuity, KeysRead, LastRead, Store,
-    StoreError, backups,
+    AccountId, CHANGES_KEPT, CHANGES_PAGE, Change, Changes, Continuity, ENDED_LISTED_MS, KeyUse,
+    KeysRead, LastRead, Store, StoreError, small_file,
 };
 use crate::views::health::KeyState;
 
@@ -48,6 +48,8 @@ const EARLIER_MAX: usize = 4;
 
 /// Time between two attempts of requests to read the store after a failure.
 const LOAD_INTERVAL_MS: u64 = 1_000;
+/// Time between two looks for an API key that another node may have made just now.
+const LOOK_INTERVAL_MS: u64 = 100;
 
 /// The user of a request, as identified by its token.
 #[derive(Clone, Debug)]
@@ -99,13 +101,10 @@ enum Undecided {
     Unknown,
 }
 
-/// New keys and limits, read and checked, to be put in force by [`Auth::adopt`].
+/// New settings, with the keys that they give, to be put in force by [`Auth::adopt`].
 pub(crate) struct PreparedAuth {
     keys: Keys,
-    registration: Registration,
-    logins_per_minute: u32,
-    registrations_per_minute: u32,
-    key_requests_per_minute: u32,
+    settings: AuthSettings,
 }
 
 /// Accounts, tokens, passwords and their limits.
@@ -135,9 +134,13 @@ pub struct Auth {
     pub(super) revoked: Revocations,
     pub(super) api_keys: ApiKeys,
     pub(super) followed: Followed,
-    next_load_mono_ms: AtomicU64,
-    pub(super) next_forget_mono_ms: AtomicU64,
-    pub(super) next_networks_mono_ms: AtomicU64,
+    /// Limits readings of the store by requests, after a failure.
+    loads: Limiter,
+    /// Limits looks for API keys that are not known here.
+    key_looks: Limiter,
+    /// Limits removals of what is no longer needed.
+    removals: Limiter,
+    next_networks_mono_ms: AtomicU64,
     pub(super) logins: Counter,
     pub(super) wrong_passwords: Counter,
 }
@@ -190,8 +193,9 @@ impl Auth {
             revoked: Revocations::default(),
             api_keys: ApiKeys::new(settings.key_requests_per_minute),
             followed: Followed::since_last_run(state_dir),
-            next_load_mono_ms: AtomicU64::new(0),
-            next_forget_mono_ms: AtomicU64::new(0),
+            loads: Limiter::new(Rate::every_ms(LOAD_INTERVAL_MS)),
+            key_looks: Limiter::new(Rate::every_ms(LOOK_INTERVAL_MS)),
+            removals: Limiter::new(Rate::every_ms(FORGET_INTERVAL_MS)),
             next_networks_mono_ms: AtomicU64::new(0),
             logins: Counter::new(),
             wrong_passwords: Counter::new(),
@@ -226,13 +230,7 @@ impl Auth {
     /// [`KeyError`].
     pub(crate) fn prepare(&self, settings: &AuthSettings) -> Result<PreparedAuth, KeyError> {
         let keys = keys::load(settings, &self.state_dir)?;
-        Ok(PreparedAuth {
-            keys,
-            registration: settings.registration,
-            logins_per_minute: settings.login_attempts_per_minute,
-            registrations_per_minute: settings.registration_attempts_per_minute,
-            key_requests_per_minute: settings.key_requests_per_minute,
-        })
+        Ok(PreparedAuth { keys, settings: settings.clone() })
     }
 
     /// The signing key, from which other keys are derived if no setting gives a secret.
@@ -246,7 +244,7 @@ impl Auth {
     /// Puts prepared settings in force. Tokens signed with a key that is no longer known become
     /// invalid.
     pub(crate) fn adopt(&self, prepared: PreparedAuth) {
-        let Keys { all, file } = prepared.keys;
+        let PreparedAuth { keys: Keys { all, file }, settings } = prepared;
         {
             let mut keys = self.keys.lock();
             *keys = all;
@@ -256,10 +254,10 @@ impl Auth {
         self.claim_is_due.store(true, Ordering::Relaxed);
         *self.key_file.lock() = file;
         self.look_after_key();
-        *self.registration.lock() = prepared.registration;
-        self.throttle.set_rate(prepared.logins_per_minute);
-        self.registrations.set_rate(prepared.registrations_per_minute);
-        self.api_keys.set_rate(prepared.key_requests_per_minute);
+        *self.registration.lock() = settings.registration;
+        self.throttle.set_rate(settings.login_attempts_per_minute);
+        self.registrations.set_rate(settings.registration_attempts_per_minute);
+        self.api_keys.set_rate(settings.key_requests_per_minute);
     }
 
     /// From now on counts attempts together with the other nodes, and requests with a key on
@@ -286,14 +284,9 @@ impl Auth {
         }
     }
 
-    /// Keys in memory, and requests with one.
-    pub(crate) fn key_counts(&self) -> KeyCounts {
-        self.api_keys.counts()
-    }
-
-    /// Counts a request with an API key that the router refuses.
-    pub(crate) fn refuse_key(&self, why: KeyRefusal) {
-        self.api_keys.refuse(why);
+    /// The API keys in memory, with the counts of requests with one.
+    pub(crate) fn api_keys(&self) -> &ApiKeys {
+        &self.api_keys
     }
 
     /// Identifies the caller. Normally reads only memory. Parks at the first request after a
@@ -302,17 +295,54 @@ impl Auth {
     /// # Errors
     /// [`Unidentified`].
     pub(crate) fn identify(&self, request: &Request<'_>) -> Result<Caller, Unidentified> {
-        let caller = self.judged(request)?;
+        let caller = self.settled(|| self.judged_in_memory(request))?;
         if let Some(address) = request.client_address() {
             self.known_networks.note(caller.id, address);
         }
         Ok(caller)
     }
 
-    fn judged(&self, request: &Request<'_>) -> Result<Caller, Unidentified> {
+    /// The key that the request's `Authorization` carries, counted as a request with it. `None` if
+    /// it carries none. Normally reads only memory; parks as [`identify`](Self::identify) does, and
+    /// for one request in some where nodes count together.
+    ///
+    /// # Errors
+    /// [`NoKey`].
+    pub(crate) fn by_key(&self, request: &Request<'_>) -> Result<Option<Arc<ApiKey>>, NoKey> {
+        let key_in = |line| bearer(line).filter(|token| token.starts_with(api_keys::PREFIX));
+        let mut lines = request.headers("authorization").enumerate();
+        let found = lines.find_map(|(at, line)| Some((at, key_in(line)?)));
+        let Some((at, text)) = found else { return Ok(None) };
+        if at > 0 || lines.next().is_some() {
+            return Err(NoKey::SeveralLines);
+        }
+        let refused = |why| {
+            self.api_keys.refused.increment(why);
+            NoKey::Refused(why)
+        };
+        let key = self.settled(|| self.key_in_memory(text)).map_err(|why| match why {
+            Unidentified::Unready => NoKey::Unready,
+            Unidentified::Missing | Unidentified::Invalid => refused(KeyRefusal::Invalid),
+        })?;
+        let now_ms = self.clock.now_ms();
+        if key.has_expired(now_ms) {
+            let is_listed = !key.has_expired(now_ms - ENDED_LISTED_MS);
+            return Err(refused(if is_listed { KeyRefusal::Expired } else { KeyRefusal::Invalid }));
+        }
+        self.api_keys.admit(&key, self.clock.monotonic_ms()).map_err(|early| {
+            self.api_keys.refused.increment(KeyRefusal::Rate);
+            NoKey::TooEarly(early)
+        })?;
+        self.api_keys.note(&key, now_ms, request.client_address());
+        self.api_keys.admitted.increment();
+        Ok(Some(key))
+    }
+
+    /// Judges from memory. Where that cannot decide, reads the store and judges once more.
+    fn settled<T>(&self, judge: impl Fn() -> Result<T, Undecided>) -> Result<T, Unidentified> {
         const INVALID: Unidentified = Unidentified::Invalid;
-        let is_settled = match self.judged_in_memory(request) {
-            Ok(caller) => return Ok(caller),
+        let is_settled = match judge() {
+            Ok(judged) => return Ok(judged),
             Err(Undecided::Not(why)) => return Err(why),
             Err(Undecided::Unloaded) => self.recover(),
             Err(Undecided::Outdated) => self.may_read() && self.read_changes().is_ok(),
@@ -322,11 +352,27 @@ impl Auth {
         if !is_settled {
             return Err(Unidentified::Unready);
         }
-        self.judged_in_memory(request).map_err(|why| match why {
+        judge().map_err(|why| match why {
             Undecided::Not(why) => why,
             Undecided::Unloaded | Undecided::Outdated => Unidentified::Unready,
             Undecided::Unknown => INVALID,
         })
+    }
+
+    fn key_in_memory(&self, text: &[u8]) -> Result<Arc<ApiKey>, Undecided> {
+        match self.api_keys.matching(text) {
+            _ if self.tokens().is_none() => Err(Undecided::Unloaded),
+            _ if self.is_outdated() => Err(Undecided::Outdated),
+            Some(key) => Ok(key),
+            // Anybody can make up a key with the right checksum, so not every one is looked for.
+            None if self.is_shared()
+                && api_keys::secret_of(text).is_some()
+                && self.key_looks.admit(self.clock.monotonic_ms()).is_ok() =>
+            {
+                Err(Undecided::Unknown)
+            }
+            None => Err(Undecided::Not(Unidentified::Invalid)),
+        }
     }
 
     /// Whether memory has the request's token as good. Never parks.
@@ -379,19 +425,8 @@ impl Auth {
     }
 
     /// Whether it is time to read the store again; true for one caller at a time.
-    pub(super) fn may_read(&self) -> bool {
-        let now_ms = self.clock.monotonic_ms();
-        let next = self.next_load_mono_ms.load(Ordering::Relaxed);
-        now_ms >= next
-            && self
-                .next_load_mono_ms
-                .compare_exchange(
-                    next,
-                    now_ms + LOAD_INTERVAL_MS,
-                    Ordering::Relaxed,
-                    Ordering::Relaxed,
-                )
-                .is_ok()
+    fn may_read(&self) -> bool {
+        self.loads.admit(self.clock.monotonic_ms()).is_ok()
     }
 }
 
@@ -492,21 +527,14 @@ pub(super) struct Followed {
     /// Set on one node of several.
     bell: OnceLock<ChangesBell>,
     is_failing: AtomicBool,
-    /// Whether everything was ever loaded.
-    is_loaded: AtomicBool,
 }
 
 impl Followed {
     /// Starts with the mark of the last run, if its file can be read. Blocks.
     pub(super) fn since_last_run(state_dir: &Path) -> Self {
-        let bytes = backups::read_small_file(&state_dir.join(MARK_FILE)).ok().flatten();
+        let bytes = small_file::read(&state_dir.join(MARK_FILE)).ok().flatten();
         let kept = bytes.and_then(|bytes| sonic_rs::from_slice(&bytes).ok());
         Self { kept: Mutex::new(kept), ..Self::default() }
-    }
-
-    /// Whether accounts, tokens and keys were ever loaded.
-    pub(super) fn is_loaded(&self) -> bool {
-        self.is_loaded.load(Ordering::Acquire)
     }
 }
 
@@ -611,12 +639,6 @@ impl Auth {
         if let Some(bell) = self.followed.bell.get() {
             bell.ring_own();
         }
-    }
-
-    /// Called after everything was loaded.
-    pub(super) fn loaded(&self, began_mono_ms: u64) {
-        self.followed.read_mono_ms.fetch_max(began_mono_ms, Ordering::SeqCst);
-        self.followed.is_loaded.store(true, Ordering::Release);
     }
 
     /// Applies the changes that operators' commands made, in a service that has the database to
@@ -748,7 +770,7 @@ impl Auth {
             return;
         }
         let bytes = sonic_rs::to_vec(&found).unwrap_or_default();
-        match backups::replace(&self.state_dir.join(MARK_FILE), &bytes) {
+        match small_file::replace(&self.state_dir.join(MARK_FILE), &bytes) {
             Ok(()) => *kept = Some(found),
             Err(error) => tracing::debug!(%error, "the mark of the changes was not written"),
         }
@@ -820,12 +842,10 @@ impl Auth {
     /// (`exchange_ms`). This clock alone may be days ahead, and a token whose revocation was
     /// dropped too early would be valid again once the clock is right. Blocks; for a lane.
     pub(crate) fn forget_expired(&self, exchange_ms: Option<i64>) {
-        let (now_ms, now_mono_ms) = (self.clock.now_ms(), self.clock.monotonic_ms());
-        if now_mono_ms < self.next_forget_mono_ms.load(Ordering::Relaxed) {
+        if self.removals.admit(self.clock.monotonic_ms()).is_err() {
             return;
         }
-        self.next_forget_mono_ms.store(now_mono_ms + FORGET_INTERVAL_MS, Ordering::Relaxed);
-        let before_ms = certainly_past_ms(now_ms, exchange_ms);
+        let before_ms = certainly_past_ms(self.clock.now_ms(), exchange_ms);
         match self.store.forget_revocations(before_ms) {
             Ok(tokens) => {
                 self.revoked.forget(before_ms);
@@ -868,6 +888,29 @@ impl Auth {
         if is_due {
             self.load_networks(self.clock.now_ms().saturating_sub(NETWORKS_REREAD_MS));
         }
+    }
+
+    /// Stores when API keys were last used.
+    fn keep_key_uses(&self) {
+        let used = self.api_keys.take_used();
+        let uses: Vec<KeyUse> = used.iter().filter_map(|key| api_keys::use_of(key)).collect();
+        if uses.is_empty() {
+            return;
+        }
+        if let Err(error) = self.store.note_key_uses(uses) {
+            tracing::debug!(%error, "the last uses of API keys not written; they wait");
+            self.api_keys.give_back(used);
+        }
+    }
+
+    /// Reads an account's API keys after a change of this node.
+    pub(super) fn refresh_keys(&self, user: AccountId) -> Result<(), StoreError> {
+        let read = self.store.keys_of(vec![user])?;
+        let incarnation = self.incarnation.lock();
+        if incarnation.as_ref() == Some(&read.incarnation) {
+            self.api_keys.load(Some(&[user]), read.number, &read.keys);
+        }
+        Ok(())
     }
 
     /// Loads the networks written since `since_ms`.
@@ -967,7 +1010,7 @@ impl Auth {
                 self.put_in_force(&self.keys.lock());
             }
         }
-        self.loaded(began_mono_ms);
+        self.followed.read_mono_ms.fetch_max(began_mono_ms, Ordering::SeqCst);
         let (users, changed, tokens) = self.revoked.sizes();
         tracing::info!(users, changed, tokens, "accounts and revocations loaded");
         Ok(is_new && known.is_some())

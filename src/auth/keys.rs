@@ -15,7 +15,7 @@ use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
-use crate::base::settings;
+use crate::base::{settings, words};
 use crate::ops::state_lock;
 use crate::views::health::KeyState;
 
@@ -194,15 +194,16 @@ fn write(path: &Path, key: &[u8]) -> io::Result<()> {
 //
 // Settings of accounts, tokens and password hashing.
 
-/// Permission to create an account.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Registration {
-    /// Any client.
-    Open,
-    /// Any client, until the database has its first account.
-    First,
-    /// Only the operator, with `bhav user add`.
-    Closed,
+words! {
+    /// Permission to create an account.
+    pub enum Registration {
+        /// Any client.
+        Open = "open",
+        /// Any client, until the database has its first account.
+        First = "first",
+        /// Only the operator, with `bhav user add`.
+        Closed = "closed",
+    }
 }
 
 settings! {

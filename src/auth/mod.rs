@@ -18,12 +18,10 @@ mod tokens;
 
 pub use accounts::Session;
 pub(crate) use accounts::{
-    AccountError, EMAIL_BYTES_MAX, NAME_CHARS_MAX, PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN,
+    AccountError, EMAIL_BYTES_MAX, NAME_CHARS_MAX, NewKey, PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN,
     normalised, refuse_weak,
 };
-pub(crate) use api_keys::{
-    ApiKey, KeyCounts, KeyRefusal, NewKey, NoKey, PREFIX, holds_key, id_text, number,
-};
+pub(crate) use api_keys::{ApiKey, ApiKeys, KeyRefusal, NoKey, PREFIX, holds_key, id_text, number};
 pub(crate) use identity::{
     Auth, AuthError, COOKIE, Caller, ChangesBell, ChangesParts, ChangesReading, EARLIER_COOKIE,
     PreparedAuth, Unidentified, start_changes,

@@ -77,6 +77,16 @@ pub struct L2Stats {
     pub distrusted: [u64; DISTRUSTED.len()],
 }
 
+impl L2Stats {
+    /// Counts a look-up that found this many records.
+    pub(crate) fn count_found(&mut self, records: usize) {
+        match records {
+            0 => self.misses += 1,
+            records => self.hits += records as u64,
+        }
+    }
+}
+
 /// Keys and bytes that survive a restart.
 pub trait SecondLevel: Send + Sync {
     /// One record.

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command, value_parser};
 
 use super::operator::{
-    STOP, confirmed, in_words, in_words_of_backup, print, refuse, say, settings, with_service,
+    STOP, expect_consent, in_words, in_words_of_backup, print, refuse, say, settings, with_service,
 };
 use crate::base::{Clock, clock};
 use crate::config::Config;
@@ -269,13 +269,6 @@ fn expect_file(config: &Config, instead: &str) -> Result<(), ExitCode> {
     match &config.store.url {
         Some(url) => Err(refuse(&format!("the database is {url}: {instead}"), Exit::Usage)),
         None => Ok(()),
-    }
-}
-
-fn expect_consent(matches: &ArgMatches, question: &str) -> Result<(), ExitCode> {
-    match matches.get_flag("yes") || confirmed(question) {
-        true => Ok(()),
-        false => Err(refuse("nothing was changed; --yes does it without asking", Exit::Usage)),
     }
 }
 

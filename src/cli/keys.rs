@@ -10,13 +10,12 @@ use clap::{Arg, ArgMatches, Command};
 
 use crate::auth::number;
 use crate::cli::operator::{plain, print, refuse, with_service};
-use crate::cli::users::{await_notice, clock, find_user, minute, no_such_user, with_directory};
+use crate::cli::users::{
+    PAGE, await_notice, clock, find_user, minute, no_such_user, print_table, with_directory,
+};
 use crate::config::Config;
 use crate::ops::{Exit, exit};
 use crate::store::{ListedKey, MaintenanceError, UserDirectory};
-
-/// Keys read at a time.
-const PAGE: usize = 500;
 
 const NOTES: &str = "\
 Works while the service runs; the service refuses a revoked key within 5 seconds, and the command
@@ -61,23 +60,18 @@ fn list(
         },
     };
     let now_ms = clock(config).now_ms();
-    let mut text = format!(
+    let heading = format!(
         "{:<11}  {:<16}  {:<16}  {:<18}  {:<16}  {:<8}  owner, name, scopes\n",
         "id", "created (IST)", "last used", "from", "ends", "state"
     );
-    let mut after = String::new();
-    loop {
-        let page = directory.keys(&after, PAGE)?;
-        for key in page.iter().filter(|key| user.is_none_or(|user| key.key.user == user)) {
-            line(&mut text, key, now_ms);
+    let page = |last: Option<&ListedKey>| {
+        directory.keys(last.map_or("", |last| last.key.id.as_str()), PAGE)
+    };
+    print_table(heading, page, |text, listed| {
+        if user.is_none_or(|user| listed.key.user == user) {
+            line(text, listed, now_ms);
         }
-        let done = print(&text);
-        text.clear();
-        match page.last() {
-            Some(last) if page.len() == PAGE => after.clone_from(&last.key.id),
-            _ => return Ok(done),
-        }
-    }
+    })
 }
 
 fn line(text: &mut String, listed: &ListedKey, now_ms: i64) {

@@ -172,14 +172,21 @@ pub(super) fn say(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
 }
 
-/// Asks for a `yes` on a terminal; false without a terminal.
-pub(super) fn confirmed(question: &str) -> bool {
-    if !io::stdin().is_terminal() {
-        return false;
+/// Asks for a `yes` on a terminal, unless `--yes` is given. Refuses without a terminal.
+pub(super) fn expect_consent(matches: &ArgMatches, question: &str) -> Result<(), ExitCode> {
+    if matches.get_flag("yes") {
+        return Ok(());
     }
-    say(&format!("{question} Type yes: "));
-    let mut line = String::new();
-    io::stdin().read_line(&mut line).is_ok() && line.trim() == "yes"
+    let mut answer = String::new();
+    if io::stdin().is_terminal() {
+        say(&format!("{question} Type yes: "));
+        // Without an answer nothing is changed.
+        let _ = io::stdin().read_line(&mut answer);
+    }
+    match answer.trim() {
+        "yes" => Ok(()),
+        _ => Err(refuse("nothing was changed; --yes does it without asking", Exit::Usage)),
+    }
 }
 
 /// The command that stops the service and the socket unit that would start it again.

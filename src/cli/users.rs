@@ -24,15 +24,15 @@ use crate::auth::{
 };
 use crate::base::{Clock, clock};
 use crate::cli::operator::{
-    confirmed, in_words, plain, print, refuse, say, settings, with_service,
+    expect_consent, in_words, plain, print, refuse, say, settings, with_service,
 };
 use crate::config::Config;
 use crate::ops::{Exit, exit, panic, state_lock};
 use crate::rt::coroutines::Parker;
 use crate::store::{AccountId, MaintenanceError, NewUser, UserChange, UserDirectory, UserSummary};
 
-/// Users read at a time.
-const PAGE: usize = 500;
+/// Rows of a table read at a time.
+pub(super) const PAGE: usize = 500;
 /// Longest wait for the running service: three times its interval of checks.
 const NOTICE_MAX_MS: u64 = 15_000;
 /// Interval at which the command checks whether the service has applied the change.
@@ -145,22 +145,32 @@ fn failed(error: &MaintenanceError) -> ExitCode {
 }
 
 fn list(directory: &UserDirectory) -> Result<ExitCode, MaintenanceError> {
-    let mut text = format!(
+    let heading = format!(
         "{:>8}  {:<17}  {:<17}  {:>8}  {:>11}  {:<8}  e-mail\n",
         "id", "created (IST)", "last sync", "rows", "journal KiB", "state"
     );
-    let mut after = AccountId(0);
+    let page = |last: Option<&UserSummary>| {
+        directory.page(last.map_or(AccountId(0), |last| last.id), PAGE)
+    };
+    print_table(heading, page, line)
+}
+
+/// Prints a table. `page` reads the next [`PAGE`] rows after the last one, and `line` appends one.
+pub(super) fn print_table<T>(
+    heading: String,
+    page: impl Fn(Option<&T>) -> Result<Vec<T>, MaintenanceError>,
+    line: impl Fn(&mut String, &T),
+) -> Result<ExitCode, MaintenanceError> {
+    let (mut text, mut last) = (heading, None);
     loop {
-        let page = directory.page(after, PAGE)?;
-        for user in &page {
-            line(&mut text, user);
-        }
+        let mut rows = page(last.as_ref())?;
+        rows.iter().for_each(|row| line(&mut text, row));
         let done = print(&text);
         text.clear();
-        match page.last() {
-            Some(last) if page.len() == PAGE => after = last.id,
-            _ => return Ok(done),
+        if rows.len() < PAGE {
+            return Ok(done);
         }
+        last = rows.pop();
     }
 }
 
@@ -322,9 +332,8 @@ fn change(
         "logout" => (UserChange::EndTokens, "is logged out everywhere"),
         _ => {
             let question = format!("Erase {who} and everything stored for them?");
-            if !matches.get_flag("yes") && !confirmed(&question) {
-                let why = "nothing was changed; --yes does it without asking";
-                return Ok(refuse(why, Exit::Usage));
+            if let Err(code) = expect_consent(matches, &question) {
+                return Ok(code);
             }
             (UserChange::Delete, "is erased with everything stored for them")
         }

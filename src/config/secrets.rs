@@ -42,63 +42,32 @@ pub struct Secret {
     pub slot: fn(&mut Config) -> &mut Option<SecretString>,
 }
 
+macro_rules! secret {
+    ($name:literal, $($field:ident).+, $about:literal) => {
+        Secret { name: $name, about: $about, slot: |config| &mut config.$($field).+ }
+    };
+}
+
 /// All secrets.
+#[rustfmt::skip]
 pub const SECRETS: &[Secret] = &[
-    Secret {
-        name: "BROKERA_API_KEY",
-        about: "API key of the server's own broker A app",
-        slot: |c| &mut c.broker_a.api_key,
-    },
-    Secret {
-        name: "BROKERA_API_SECRET",
-        about: "API secret of that app; exchanges a request token for an access token",
-        slot: |c| &mut c.broker_a.api_secret,
-    },
-    Secret {
-        name: "BROKERA_ACCESS_TOKEN",
-        about: "Shared access token of the day; expires at 06:00 IST",
-        slot: |c| &mut c.broker_a.access_token,
-    },
-    Secret {
-        name: "BROKERA_ADMIN_SECRET",
-        about: "Required to activate broker A's token from other machines",
-        slot: |c| &mut c.broker_a.admin_secret,
-    },
-    Secret {
-        name: "BROKERB_API_KEY",
-        about: "API key of the server's own broker B app",
-        slot: |c| &mut c.broker_b.api_key,
-    },
-    Secret {
-        name: "BROKERB_API_SECRET",
-        about: "API secret of that app; signs each call",
-        slot: |c| &mut c.broker_b.api_secret,
-    },
-    Secret {
-        name: "BROKERB_ADMIN_SECRET",
-        about: "Required to activate broker B's session from other machines",
-        slot: |c| &mut c.broker_b.admin_secret,
-    },
-    Secret {
-        name: "BHAV_CACHE_PASSWORD",
-        about: "Password of the server of BHAV_CACHE_URL",
-        slot: |c| &mut c.valkey.password,
-    },
-    Secret {
-        name: "BHAV_STORE_PASSWORD",
-        about: "Password of the user in BHAV_STORE_URL",
-        slot: |c| &mut c.store.password,
-    },
-    Secret {
-        name: "JWT_SECRET",
-        about: "Key that signs access tokens, 32 bytes or more; generated once if not given",
-        slot: |c| &mut c.auth.jwt_secret,
-    },
-    Secret {
-        name: "JWT_PREVIOUS_SECRETS",
-        about: "Earlier signing keys, comma-separated, whose tokens stay valid until they expire",
-        slot: |c| &mut c.auth.jwt_previous_secrets,
-    },
+    secret!("BROKERA_API_KEY", broker_a.api_key, "API key of the server's own broker A app"),
+    secret!("BROKERA_API_SECRET", broker_a.api_secret,
+        "API secret of that app; exchanges a request token for an access token"),
+    secret!("BROKERA_ACCESS_TOKEN", broker_a.access_token,
+        "Shared access token of the day; expires at 06:00 IST"),
+    secret!("BROKERA_ADMIN_SECRET", broker_a.admin_secret,
+        "Required to activate broker A's token from other machines"),
+    secret!("BROKERB_API_KEY", broker_b.api_key, "API key of the server's own broker B app"),
+    secret!("BROKERB_API_SECRET", broker_b.api_secret, "API secret of that app; signs each call"),
+    secret!("BROKERB_ADMIN_SECRET", broker_b.admin_secret,
+        "Required to activate broker B's session from other machines"),
+    secret!("BHAV_CACHE_PASSWORD", valkey.password, "Password of the server of BHAV_CACHE_URL"),
+    secret!("BHAV_STORE_PASSWORD", store.password, "Password of the user in BHAV_STORE_URL"),
+    secret!("JWT_SECRET", auth.jwt_secret,
+        "Key that signs access tokens, 32 bytes or more; generated once if not given"),
+    secret!("JWT_PREVIOUS_SECRETS", auth.jwt_previous_secrets,
+        "Earlier signing keys, comma-separated, whose tokens stay valid until they expire"),
 ];
 
 /// Reads every secret that is given; adds faults and warnings to those of the caller.

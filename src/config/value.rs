@@ -10,6 +10,7 @@ use jiff::Timestamp;
 
 use crate::admin::listener::AdminListen;
 use crate::auth::keys::Registration;
+use crate::base::Words;
 use crate::brokers::broker_a::ticker::Endpoint;
 use crate::nodes::lease::Holder;
 use crate::nodes::valkey::{Address, BadAddress, Namespace};
@@ -249,38 +250,18 @@ pub(crate) fn filter(text: &str) -> Result<String, Refused> {
     }
 }
 
-/// The allowed names of a setting, each with its value.
-type Words<T> = &'static [(&'static str, T)];
-
-const LOG_FORMATS: Words<LogFormat> = &[("logfmt", LogFormat::Logfmt), ("json", LogFormat::Json)];
-
-const REGISTRATIONS: Words<Registration> = &[
-    ("open", Registration::Open),
-    ("first", Registration::First),
-    ("closed", Registration::Closed),
-];
-
-/// One of [`LOG_FORMATS`].
+/// `logfmt` or `json`.
 pub(crate) fn log_format(text: &str) -> Result<LogFormat, Refused> {
-    value_of(text, LOG_FORMATS)
-        .map_or_else(|| refused("is no log format", "give logfmt or json"), Ok)
+    word(text, "is no log format", "give logfmt or json")
 }
 
-/// One of [`REGISTRATIONS`].
+/// Whether anybody may create an account.
 pub(crate) fn registration(text: &str) -> Result<Registration, Refused> {
-    value_of(text, REGISTRATIONS).map_or_else(
-        || refused("is none of open, first and closed", "give open, first or closed"),
-        Ok,
-    )
+    word(text, "is none of open, first and closed", "give open, first or closed")
 }
 
-fn value_of<T: Copy>(text: &str, words: Words<T>) -> Option<T> {
-    words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value)
-}
-
-fn word_of<T: Copy + PartialEq>(value: T, words: Words<T>) -> String {
-    let known = words.iter().find(|(_, known)| *known == value);
-    known.map(|(word, _)| (*word).to_owned()).unwrap_or_default()
+fn word<T: Words>(text: &str, problem: &str, cure: &str) -> Result<T, Refused> {
+    T::parse(text).map_or_else(|| refused(problem, cure), Ok)
 }
 
 /// The text that [`super::load`] would read back to the same value.
@@ -294,6 +275,7 @@ macro_rules! show_displayed {
     })+ };
 }
 show_displayed!(u32, u64, usize, bool, String, IpAddr, Timestamp, StoreUrl, Namespace, Address);
+show_displayed!(Registration, LogFormat);
 
 impl Show for PathBuf {
     fn show(&self) -> String {
@@ -316,18 +298,6 @@ impl<T: Show> Show for Option<T> {
 impl Show for AdminListen {
     fn show(&self) -> String {
         self.address().unwrap_or(Self::OFF).to_owned()
-    }
-}
-
-impl Show for Registration {
-    fn show(&self) -> String {
-        word_of(*self, REGISTRATIONS)
-    }
-}
-
-impl Show for LogFormat {
-    fn show(&self) -> String {
-        word_of(*self, LOG_FORMATS)
     }
 }
 

@@ -15,6 +15,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use parking_lot::Mutex;
 use redis::Script;
 
 use crate::cache::l2::{Kind, L2Error, L2Stats, Record, SecondLevel, check_sizes};
@@ -42,12 +43,15 @@ pub(crate) struct ValkeyL2 {
     records_max: usize,
     store: Script,
     epoch: AtomicU64,
-    hits: AtomicU64,
-    misses: AtomicU64,
-    evictions: AtomicU64,
-    /// Number of records by kind.
-    entries: [AtomicU64; 2],
-    bytes: [AtomicU64; 2],
+    counters: Mutex<Counters>,
+}
+
+/// Counters, locked only to count.
+#[derive(Default)]
+struct Counters {
+    found: L2Stats,
+    /// Records and bytes of each kind.
+    sizes: [(u64, u64); 2],
 }
 
 impl ValkeyL2 {
@@ -63,11 +67,7 @@ impl ValkeyL2 {
             records_max: records_max.max(1),
             store: script(include_str!("scripts/store.lua")),
             epoch: AtomicU64::new(Epoch::ALONE.0),
-            hits: AtomicU64::new(0),
-            misses: AtomicU64::new(0),
-            evictions: AtomicU64::new(0),
-            entries: Default::default(),
-            bytes: Default::default(),
+            counters: Mutex::default(),
         }
     }
 
@@ -87,26 +87,20 @@ impl ValkeyL2 {
         Some(Record { bytes: value, stored_ms })
     }
 
-    fn count_found(&self, found: usize) {
-        if found == 0 {
-            self.misses.fetch_add(1, Relaxed);
-        } else {
-            self.hits.fetch_add(found as u64, Relaxed);
-        }
-    }
-
     /// Counts what the server uses for the kind. Access rules may forbid the command, which is sent
     /// after the store has succeeded.
     fn measure(&self, room: &Room, kind: Kind, kept: u64) {
-        self.entries[kind as usize].store(kept, Relaxed);
         let mut ask = redis::cmd("MEMORY");
         ask.arg("USAGE").arg(room.keys.records(kind));
         let asked = self.client.call(|to| match ask.query::<Option<u64>>(to) {
             Err(error) if !error.is_io_error() => Ok(None),
             answered => answered,
         });
-        if let Ok(Some(bytes)) = asked {
-            self.bytes[kind as usize].store(bytes, Relaxed);
+        let mut counters = self.counters.lock();
+        let (records, bytes) = &mut counters.sizes[kind as usize];
+        *records = kept;
+        if let Ok(Some(used)) = asked {
+            *bytes = used;
         }
     }
 }
@@ -127,7 +121,7 @@ impl SecondLevel for ValkeyL2 {
         command.arg(room.keys.records(kind)).arg(key);
         let value = self.client.call(|to| command.query::<Option<Vec<u8>>>(to))?;
         let found = value.and_then(|value| self.believed(&room, kind, key.as_bytes(), value));
-        self.count_found(usize::from(found.is_some()));
+        self.counters.lock().found.count_found(usize::from(found.is_some()));
         Ok(found)
     }
 
@@ -155,7 +149,7 @@ impl SecondLevel for ValkeyL2 {
                 }
             }
         })?;
-        self.count_found(found.len());
+        self.counters.lock().found.count_found(found.len());
         Ok(found.into_iter().take(self.records_max).collect())
     }
 
@@ -172,23 +166,20 @@ impl SecondLevel for ValkeyL2 {
         }
         let stored: Vec<u64> = self.client.call(|to| script.invoke(to))?;
         let [1, evicted, kept] = stored[..] else { return Err(L2Error::Deposed) };
-        self.evictions.fetch_add(evicted, Relaxed);
+        self.counters.lock().found.evictions += evicted;
         self.measure(&room, kind, kept);
         Ok(())
     }
 
     fn stats(&self) -> L2Stats {
-        let sum = |counts: &[AtomicU64]| counts.iter().map(|count| count.load(Relaxed)).sum();
+        let counters = self.counters.lock();
         L2Stats {
             backend: self.client.server_name(),
-            hits: self.hits.load(Relaxed),
-            misses: self.misses.load(Relaxed),
             errors: self.client.stats().errors,
-            evictions: self.evictions.load(Relaxed),
-            set_aside: 0,
-            entries: sum(&self.entries),
-            bytes: sum(&self.bytes),
+            entries: counters.sizes.iter().map(|(records, _)| records).sum(),
+            bytes: counters.sizes.iter().map(|(_, bytes)| bytes).sum(),
             distrusted: self.installation.distrusted(),
+            ..counters.found
         }
     }
 }

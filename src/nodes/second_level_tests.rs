@@ -8,9 +8,10 @@ use rustix::process::Signal;
 
 use super::*;
 use crate::base::Clock;
+use crate::nodes::valkey::Address;
 use crate::nodes::valkey::installation::tests::{SECRET, installation, of};
 use crate::nodes::valkey::testing::TestServer;
-use crate::nodes::valkey::{Address, BackOff};
+use crate::rt::outbound::BackOff;
 
 /// Time that a busy machine may add to a deadline.
 const SLACK_MS: u64 = 1_500;

@@ -23,7 +23,7 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::reload;
 
 use crate::base::limiter::{Limiter, Rate};
-use crate::base::{Clock, clock, settings};
+use crate::base::{Clock, clock, settings, words};
 use crate::ops::Counter;
 
 /// Most lines that wait for the log thread: a few seconds of a noisy start, at most 32 MiB.
@@ -514,11 +514,12 @@ impl LineLimit {
 //
 // Settings of the log.
 
-/// The format of log lines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LogFormat {
-    Logfmt,
-    Json,
+words! {
+    /// The format of log lines.
+    pub enum LogFormat {
+        Logfmt = "logfmt",
+        Json = "json",
+    }
 }
 
 settings! {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwapOption;
 use jiff::Timestamp;
 
-use crate::auth::{ChangesReading, KeyCounts};
+use crate::auth::{ApiKeys, ChangesReading, KeyRefusal};
 use crate::base::limiter::SharedTally;
 use crate::base::{Source, clock};
 use crate::brokers::broker_a::ticker::TickerReading;
@@ -137,7 +137,7 @@ fn health(seen: &Seen<'_>) -> Health {
         }),
         database: store.state,
         signing_key: context.auth.key_state(),
-        keys: keys(context.auth.key_counts()),
+        keys: keys(context.auth.api_keys()),
         store: HealthStore { writes: store.writes, commits: store.commits, refused: store.refused },
         cache_l1: HealthCacheL1 {
             size: l1.size,
@@ -174,19 +174,18 @@ fn health(seen: &Seen<'_>) -> Health {
     }
 }
 
-fn keys(counts: KeyCounts) -> HealthKeys {
-    let [key_invalid, key_expired, scope_missing, login_required, too_many_requests, key_in_query] =
-        counts.refused;
+fn keys(keys: &ApiKeys) -> HealthKeys {
+    let refused = |why| keys.refused.of(why);
     HealthKeys {
-        kept: counts.kept,
-        used: counts.admitted,
+        kept: keys.kept(),
+        used: keys.admitted.value(),
         refused: HealthKeysRefused {
-            key_invalid,
-            key_expired,
-            scope_missing,
-            login_required,
-            too_many_requests,
-            key_in_query,
+            key_invalid: refused(KeyRefusal::Invalid),
+            key_expired: refused(KeyRefusal::Expired),
+            scope_missing: refused(KeyRefusal::Scope),
+            login_required: refused(KeyRefusal::Login),
+            too_many_requests: refused(KeyRefusal::Rate),
+            key_in_query: refused(KeyRefusal::Query),
         },
     }
 }

@@ -6,7 +6,8 @@ use crate::store::journal;
 use crate::store::open::Store;
 use crate::store::portfolios::{self, Deleted};
 use crate::store::tx::{
-    Cells, Failure, PAGE_DEADLINE_MS, READ_DEADLINE_MS, Tx, Write, args, damaged, statements,
+    AccountId, Cells, Failure, PAGE_DEADLINE_MS, READ_DEADLINE_MS, Tx, Write, args, damaged,
+    statements,
 };
 
 /// Random bits of an account's first epoch. The remaining bits leave room for counting up.
@@ -31,7 +32,6 @@ FROM users WHERE email = ?1";
     const USER_BY_ID = "\
 SELECT id, email, name, created_ms, password_hash, token_epoch, disabled_ms IS NOT NULL
 FROM users WHERE id = ?1";
-    const USER_EXISTS = "SELECT 1 FROM users WHERE id = ?1";
     const REPLACE_HASH = "UPDATE users SET password_hash = ?3 WHERE id = ?1 AND password_hash = ?2";
     const CHANGE_PASSWORD = "\
 -- The epoch counts up, for its order, and has 32 random bits below, so that no token of another
@@ -65,10 +65,6 @@ DELETE FROM login_networks WHERE user_id = ?1 AND network NOT IN (
 )";
     const FORGET_LOGIN_NETWORKS = "DELETE FROM login_networks WHERE seen_ms < ?1";
 }
-
-/// A user's id: positive, never used twice.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct AccountId(pub i64);
 
 /// A user to register.
 #[derive(Clone, Debug)]
@@ -243,12 +239,6 @@ fn secrets(row: &dyn Cells) -> Result<UserSecrets, Failure> {
     let user = User { id, email, name: row.get(2)?, created_ms: row.get(3)? };
     let (password_hash, token_epoch) = (row.get(4)?, row.get(5)?);
     Ok(UserSecrets { user, password_hash, token_epoch, disabled: row.get(6)? })
-}
-
-/// Fails if the user does not exist.
-pub(super) fn expect_user(tx: &dyn Tx, id: AccountId) -> Result<(), Failure> {
-    let found = tx.first(USER_EXISTS, &args![id], |_| Ok(()))?;
-    found.ok_or_else(|| StoreError::NoSuchUser.into())
 }
 
 pub(super) fn replace_hash(

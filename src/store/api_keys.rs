@@ -3,11 +3,9 @@
 
 use crate::base::words::Words;
 use crate::base::{Scope, Scopes};
-use crate::store::accounts::AccountId;
-use crate::store::changes;
 use crate::store::errors::{Result, StoreError};
 use crate::store::open::Store;
-use crate::store::tx::{Cells, Failure, READ_DEADLINE_MS, Tx, Write, args, damaged, statements};
+use crate::store::tx::{AccountId, Cells, Failure, Tx, Write, args, statements};
 
 /// Keys of an account that have not expired: one for each program, and as many again.
 pub(crate) const KEYS_MAX: usize = 20;
@@ -51,8 +49,8 @@ pub(crate) struct StoredKey {
     pub user: AccountId,
     pub name: String,
     pub scopes: Scopes,
-    /// SHA-256 of the secret.
-    pub hash: [u8; 32],
+    /// SHA-256 of the secret, in hexadecimal digits.
+    pub hash: String,
     pub created_ms: i64,
     pub expires_ms: Option<i64>,
     /// The minute of the last use.
@@ -79,14 +77,6 @@ pub(crate) struct KeyUse {
     pub used_from: Option<String>,
 }
 
-/// The keys of some accounts, and the number of the last change that they contain.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct KeysRead {
-    pub incarnation: String,
-    pub number: i64,
-    pub keys: Vec<StoredKey>,
-}
-
 impl Store {
     /// Stores a key. [`StoreError::TooMany`] if the account has as many as it may have.
     pub(crate) fn add_key(&self, key: StoredKey, now_ms: i64) -> Result<()> {
@@ -105,23 +95,9 @@ impl Store {
                 let what = "API keys, expired ones of the last 30 days included,";
                 return Err(StoreError::TooMany { what, limit: KEYS_STORED_MAX }.into());
             }
-            let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
             let scopes = scopes.spelled();
-            tx.run(ADD_KEY, &args![id, *user, name, &scopes, &hash, *created_ms, *expires_ms])
+            tx.run(ADD_KEY, &args![id, *user, name, &scopes, hash, *created_ms, *expires_ms])
                 .map(drop)
-        })
-    }
-
-    /// The good and the expired keys of these accounts, read at one moment.
-    pub(crate) fn keys_of(&self, users: Vec<AccountId>) -> Result<KeysRead> {
-        self.read(READ_DEADLINE_MS, move |tx| {
-            let mut keys = Vec::new();
-            tx.query_each(KEYS_OF_USER, users.iter().map(|user| args![*user]), |_, row| {
-                keys.extend(usable(listed(row)?));
-                Ok(())
-            })?;
-            let incarnation = changes::identity(tx)?.incarnation;
-            Ok(KeysRead { incarnation, number: changes::counts(tx)?.0.number, keys })
         })
     }
 
@@ -146,6 +122,16 @@ impl Store {
 /// The good and the expired keys of all accounts.
 pub(super) fn all(tx: &dyn Tx) -> Result<Vec<StoredKey>, Failure> {
     Ok(page(tx, "", i64::MAX as usize)?.into_iter().filter_map(usable).collect())
+}
+
+/// The good and the expired keys of these accounts.
+pub(super) fn of(tx: &dyn Tx, users: &[AccountId]) -> Result<Vec<StoredKey>, Failure> {
+    let mut keys = Vec::new();
+    tx.query_each(KEYS_OF_USER, users.iter().map(|user| args![*user]), |_, row| {
+        keys.extend(usable(listed(row)?));
+        Ok(())
+    })?;
+    Ok(keys)
 }
 
 /// All keys after the id `after`, in order of id.
@@ -174,7 +160,7 @@ fn listed(row: &dyn Cells) -> Result<ListedKey, Failure> {
         name: row.get(2)?,
         // A scope that only a newer program knows permits nothing here.
         scopes: words.filter_map(<Scope as Words>::parse).collect(),
-        hash: hash(row.str(4)?).ok_or_else(|| damaged("an API key's hash"))?,
+        hash: row.get(4)?,
         created_ms: row.get(5)?,
         expires_ms: row.get(6)?,
         used_ms: row.get(7)?,
@@ -182,15 +168,4 @@ fn listed(row: &dyn Cells) -> Result<ListedKey, Failure> {
     };
     let (email, is_disabled, is_current) = (row.get(9)?, row.get(10)?, row.get(11)?);
     Ok(ListedKey { key, email, is_disabled, is_current })
-}
-
-fn hash(digits: &str) -> Option<[u8; 32]> {
-    let mut hash = [0; 32];
-    if digits.len() != 2 * hash.len() {
-        return None;
-    }
-    for (byte, pair) in hash.iter_mut().zip(digits.as_bytes().chunks(2)) {
-        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
-    }
-    Some(hash)
 }

@@ -4,16 +4,13 @@
 //! Written by commands on their main thread, read on a lane of the service; blocks on the disk. The
 //! record is written after the backup, so that a failure here never prevents one.
 
-use std::fs::{File, OpenOptions};
-use std::io::{Read, Write};
+use std::io;
 use std::path::Path;
-use std::{fs, io};
 
 use serde::{Deserialize, Serialize};
 
-use crate::base::paths::beside;
 use crate::store::errors::MaintenanceError;
-use crate::store::sqlite::maintenance::{make_private, owned_like_its_directory};
+use crate::store::small_file;
 
 /// Name of the file in the state directory.
 pub const FILE_NAME: &str = "last-backup.json";
@@ -38,7 +35,7 @@ impl BackupRecord {
 /// # Errors
 /// The file cannot be read, or this program did not write it.
 pub fn read(state_dir: &Path) -> io::Result<Option<BackupRecord>> {
-    let bytes = read_small_file(&state_dir.join(FILE_NAME))?;
+    let bytes = small_file::read(&state_dir.join(FILE_NAME))?;
     bytes.map(|bytes| sonic_rs::from_slice(&bytes).map_err(io::Error::other)).transpose()
 }
 
@@ -51,55 +48,10 @@ pub fn note(state_dir: &Path, tried_ms: i64, good: bool) -> Result<(), Maintenan
     let before = read(state_dir).ok().flatten().and_then(|record| record.succeeded_ms);
     let record =
         BackupRecord { tried_ms, succeeded_ms: if good { Some(tried_ms) } else { before } };
-    let path = state_dir.join(FILE_NAME);
     // Serialising two numbers cannot fail.
     let mut bytes = sonic_rs::to_vec(&record).unwrap_or_default();
     bytes.push(b'\n');
-    replace(&path, &bytes)
-}
-
-// ---- Small file
-//
-// Small files beside the database. Each is replaced as a whole: after a crash either the new or
-// the old content is there. They are private to the service's user. Blocks on the disk.
-
-/// Enough for two values. This program never writes a longer file.
-const BYTES_MAX: u64 = 1_024;
-
-/// Content of the file; `None` if there is none.
-///
-/// # Errors
-/// The system's error.
-pub(crate) fn read_small_file(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    let file = match File::open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        opened => opened?,
-    };
-    let mut bytes = Vec::new();
-    file.take(BYTES_MAX).read_to_end(&mut bytes)?;
-    Ok(Some(bytes))
-}
-
-/// Replaces the content by `bytes`. After a power cut the old content may be back, intact.
-///
-/// # Errors
-/// [`MaintenanceError`]. Then the file is unchanged.
-pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), MaintenanceError> {
-    let unfinished = beside(path, ".unfinished");
-    let written = make_private(&unfinished)
-        .and_then(|()| write(&unfinished, bytes).map_err(MaintenanceError::file(path)))
-        .and_then(|()| owned_like_its_directory(&unfinished))
-        .and_then(|()| fs::rename(&unfinished, path).map_err(MaintenanceError::file(path)));
-    if written.is_err() {
-        let _ = fs::remove_file(&unfinished);
-    }
-    written
-}
-
-fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).open(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
+    small_file::replace(&state_dir.join(FILE_NAME), &bytes)
 }
 
 #[cfg(test)]

@@ -2,12 +2,14 @@
 //! database, revoked tokens, and the changes of accounts and tokens, which triggers of the database
 //! number and record.
 
-use crate::store::accounts::{AccountId, random};
+use crate::store::accounts::random;
 use crate::store::api_keys::{self, StoredKey};
+use crate::store::condition::IDENTITY;
 use crate::store::errors::{Result, StoreError};
 use crate::store::open::Store;
 use crate::store::tx::{
-    Cells, Failure, PAGE_DEADLINE_MS, READ_DEADLINE_MS, Tx, Write, args, damaged, statements,
+    AccountId, Cells, Failure, PAGE_DEADLINE_MS, READ_DEADLINE_MS, Tx, Write, args, damaged,
+    statements,
 };
 
 /// Changes of accounts and tokens read at a time.
@@ -17,7 +19,6 @@ pub(crate) const CHANGES_PAGE: usize = 500;
 pub(crate) const CHANGES_KEPT: usize = 10_000;
 
 statements! {
-    const IDENTITY = "SELECT database_id, starts, cluster_id FROM identity WHERE id = 1";
     const RENEW_INCARNATION = "\
 -- Only while it is still the one that was seen, so that of several who see the same one renews it.
 UPDATE identity SET database_id = ?2 WHERE id = 1 AND database_id = ?1";
@@ -170,6 +171,14 @@ impl Changes {
     }
 }
 
+/// The keys of some accounts, and the number of the last change that they contain.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct KeysRead {
+    pub incarnation: String,
+    pub number: i64,
+    pub keys: Vec<StoredKey>,
+}
+
 impl Store {
     /// Revokes one token, which expires at `expires_ms`.
     pub(crate) fn revoke_token(&self, token_id: &str, expires_ms: i64) -> Result<()> {
@@ -198,6 +207,14 @@ impl Store {
                     .all(REVOKED_TOKENS, &[], |row| Ok((row.get(0)?, row.get(1)?)))?,
                 keys: api_keys::all(tx)?,
             })
+        })
+    }
+
+    /// The good and the expired API keys of these accounts, read at one moment.
+    pub(crate) fn keys_of(&self, users: Vec<AccountId>) -> Result<KeysRead> {
+        self.read(READ_DEADLINE_MS, move |tx| {
+            let (keys, incarnation) = (api_keys::of(tx, &users)?, identity(tx)?.incarnation);
+            Ok(KeysRead { incarnation, number: counts(tx)?.0.number, keys })
         })
     }
 

@@ -2,18 +2,14 @@
 //! users. Only the leader writes, with its epoch: the store answers `Deposed` if another node has
 //! led since.
 
-use std::collections::HashMap;
-
 use jiff::civil::Date;
 
 use crate::base::{ClosingPrice, Symbol};
 use crate::portfolio::{DayPoint, Repriced};
-use crate::store::Epoch;
-use crate::store::accounts::AccountId;
 use crate::store::errors::Result;
 use crate::store::open::Store;
 use crate::store::portfolios::{self, Portfolio};
-use crate::store::tx::{Cells, Failure, PAGE_DEADLINE_MS, Tx, Write, args, statements};
+use crate::store::tx::{AccountId, Epoch, Failure, PAGE_DEADLINE_MS, Tx, Write, args, statements};
 
 /// Most holdings in one page of users, since a larger page would delay other writes. A single
 /// user's holdings are read whatever their number.
@@ -53,8 +49,6 @@ ON CONFLICT (date, symbol) DO UPDATE SET price = excluded.price,
     previous_close = excluded.previous_close, as_of_ms = excluded.as_of_ms";
     const CLOSES = "\
 SELECT symbol, price, previous_close, as_of_ms FROM closes WHERE date = ?1 ORDER BY symbol";
-    const CLOSE_OF =
-        "SELECT price, previous_close, as_of_ms FROM closes WHERE date = ?1 AND symbol = ?2";
 }
 
 /// A user's portfolio, valued at a close. It is written only if the portfolio has not changed
@@ -143,7 +137,7 @@ impl Store {
     /// All stored closing prices of a date.
     pub(crate) fn closes(&self, date: Date) -> Result<Vec<PriceOfClose>> {
         self.read(PAGE_DEADLINE_MS, move |tx| {
-            tx.all(CLOSES, &args![date], |row| Ok((row.get(0)?, close(row, 1)?)))
+            tx.all(CLOSES, &args![date], |row| Ok((row.get(0)?, portfolios::close(row, 1)?)))
         })
     }
 
@@ -232,26 +226,4 @@ fn keep_later_points(tx: &dyn Tx, valued: &Valued) -> Result<(), Failure> {
         point.made_of.map(|made| made.discrepancies),
     ];
     tx.run(KEEP_LATER_POINTS, row).map(drop)
-}
-
-/// The closing prices of the symbols of a portfolio.
-pub(super) fn of_symbols(
-    tx: &dyn Tx,
-    date: Date,
-    symbols: impl Iterator<Item = Symbol>,
-) -> Result<HashMap<Symbol, ClosingPrice>, Failure> {
-    let symbols: Vec<Symbol> = symbols.collect();
-    let mut found = HashMap::new();
-    let wanted = symbols.iter().map(|symbol| args![date, symbol]);
-    tx.query_each(CLOSE_OF, wanted, |at, row| {
-        found.insert(symbols[at].clone(), close(row, 0)?);
-        Ok(())
-    })?;
-    Ok(found)
-}
-
-/// Reads a closing price from the three columns from `at` on.
-fn close(row: &dyn Cells, at: usize) -> Result<ClosingPrice, Failure> {
-    let (price, previous_close, as_of_ms) = (row.get(at)?, row.get(at + 1)?, row.get(at + 2)?);
-    Ok(ClosingPrice { price, previous_close, as_of_ms })
 }

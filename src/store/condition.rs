@@ -11,6 +11,8 @@ use crate::store::tx::statements;
 pub(crate) use crate::views::health::StoreState as State;
 
 statements! {
+    /// Which database it is.
+    const IDENTITY = "SELECT database_id, starts, cluster_id FROM identity WHERE id = 1";
     const PROBE_READ = "SELECT written FROM probe WHERE id = 1";
     const PROBE_WRITE = "UPDATE probe SET written = written + 1 WHERE id = 1";
 }

@@ -5,9 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::ErrorCode;
 
-use crate::store::condition::State;
-use crate::store::settings::BadStoreUrl;
-use crate::store::tx::Failure;
+use crate::views::health::StoreState as State;
 
 /// Result of an operation of the store.
 pub(crate) type Result<T, E = StoreError> = std::result::Result<T, E>;
@@ -51,6 +49,33 @@ pub enum StoreError {
     /// A row that this program could not have written.
     #[error("a stored row is damaged: {0}")]
     Damaged(&'static str),
+}
+
+/// Why work on a transaction failed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    #[error("{0}")]
+    Refused(#[from] StoreError),
+    #[error("{0}")]
+    Sqlite(#[from] rusqlite::Error),
+    #[cfg(feature = "engines")]
+    #[error("{0}")]
+    Postgres(#[from] tokio_postgres::Error),
+}
+
+/// Why a text is no URL of a database server, and what to give instead. Never repeats the text,
+/// which may hold a password.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{problem}: {cure}")]
+pub struct BadStoreUrl {
+    pub problem: String,
+    pub cure: &'static str,
+}
+
+impl BadStoreUrl {
+    pub(crate) fn new(problem: impl Into<String>, cure: &'static str) -> Self {
+        Self { problem: problem.into(), cure }
+    }
 }
 
 /// Why a file was not opened.

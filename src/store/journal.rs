@@ -10,14 +10,14 @@ use jiff::civil::Date;
 use rust_decimal::Decimal;
 use serde::Serialize;
 
-use crate::base::{json, words};
+use crate::base::{Words, json, words};
 use crate::http::document::variants::content_tag;
 use crate::ops::exit::VERSION;
-use crate::store::accounts::AccountId;
 use crate::store::errors::{Result, StoreError};
 use crate::store::open::Store;
 use crate::store::tx::{
-    Arg, Cells, Failure, READ_DEADLINE_MS, Sql, Tx, Write, args, damaged, statements,
+    AccountId, Arg, Cells, Failure, READ_DEADLINE_MS, Sql, Tx, Write, args, damaged, statements,
+    stored_as_words,
 };
 
 /// Entries that one user may keep: forty per trading day for a year.
@@ -88,6 +88,10 @@ words! {
         Buy = "buy",
         Sell = "sell",
     }
+}
+
+stored_as_words! {
+    Side: "a side",
 }
 
 /// The fields of a journal entry, already validated.

@@ -23,6 +23,7 @@ mod portfolios;
 mod postgres;
 pub mod settings;
 mod signals;
+pub(crate) mod small_file;
 pub(crate) mod sqlite;
 #[cfg(test)]
 mod statements_tests;
@@ -30,13 +31,13 @@ mod turns;
 mod tx;
 mod users;
 
-pub use accounts::{AccountId, Erased, NewUser, User, UserSecrets};
+pub use accounts::{Erased, NewUser, User, UserSecrets};
 pub(crate) use accounts::{LOGIN_NETWORK_AGAIN_MS, LOGIN_NETWORKS_MAX, LoginNetwork};
-pub(crate) use api_keys::{ENDED_LISTED_MS, KeyUse, KeysRead, ListedKey, StoredKey};
+pub(crate) use api_keys::{ENDED_LISTED_MS, KeyUse, ListedKey, StoredKey};
 pub(crate) use backups::BackupRecord;
 pub use candles::{CandleHistory, NewHistory, SplitSuspicion};
 pub(crate) use changes::{
-    AuthState, CHANGES_KEPT, CHANGES_PAGE, Change, Changes, Continuity, LastRead,
+    AuthState, CHANGES_KEPT, CHANGES_PAGE, Change, Changes, Continuity, KeysRead, LastRead,
 };
 pub use closes::ClosePage;
 pub(crate) use closes::{PriceOfClose, Valued};
@@ -47,7 +48,7 @@ pub(crate) use journal::{
     Expected, ExpectedPage, JournalCursor, JournalEntry, JournalFields, Revision, States,
 };
 pub use open::Store;
-pub(crate) use open::{CopiedTable, copy_to_server};
+pub(crate) use open::copy_to_server;
 #[cfg(feature = "engines")]
 pub(crate) use open::{check_server, open_lease};
 pub use portfolios::{Before, Deleted, Derive, NewPortfolio, Portfolio, SyncState};
@@ -58,6 +59,5 @@ pub use signals::{Completion, LedgerEntry, ProvisionalEntry, SignalOutcome};
 pub use sqlite::maintenance;
 pub(crate) use sqlite::maintenance::remove_unfinished;
 pub use sqlite::store::FILE_NAME;
-pub use turns::Turn;
-pub use tx::Epoch;
+pub use tx::{AccountId, Epoch, Turn};
 pub use users::{UserChange, UserDirectory, UserSummary};

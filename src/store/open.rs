@@ -7,18 +7,23 @@ use std::sync::Arc;
 use super::condition::{PROBE_READ, PROBE_WRITE, State, StoreHealth};
 use super::errors::{MaintenanceError, OpenError, Result};
 use super::settings::{StoreSettings, StoreUrl};
-use super::sqlite::maintenance::inspect;
+use super::sqlite::maintenance::{CopiedTable, inspect};
 use super::sqlite::store::{FILE_NAME, Sqlite};
-use super::turns::PROBE_SHARED;
-use super::tx::{Failure, READ_DEADLINE_MS, Tx, Write};
+use super::tx::{Failure, READ_DEADLINE_MS, Tx, Write, statements};
 use crate::base::Clock;
 use crate::ops::state_lock::InstanceLock;
 
 #[cfg(feature = "engines")]
 use super::postgres::{Postgres, PostgresLease};
 #[cfg(feature = "engines")]
-#[cfg(feature = "engines")]
 use crate::store::sqlite::file;
+
+statements! {
+    /// Locks the rows that registrations and changes of all nodes wait for.
+    const PROBE_SHARED = "\
+SELECT last_user.user_id FROM last_user, change_count
+WHERE last_user.id = 1 AND change_count.id = 1 FOR UPDATE";
+}
 
 /// Durable storage. Every operation runs on the engine's threads in one transaction, or in a second
 /// one if the engine ended the first for a reason of its own. The caller parks (coroutine) or
@@ -255,13 +260,6 @@ pub(crate) fn open_lease(
 ) -> Result<Option<PostgresLease>, OpenError> {
     let Some(url) = &settings.url else { return Ok(None) };
     Ok(Some(PostgresLease::new(url, settings, lease_ms, clock)?))
-}
-
-/// A table that was copied to a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct CopiedTable {
-    pub name: &'static str,
-    pub rows: u64,
 }
 
 /// Copies the database of a state directory to an empty database on a server, in one transaction.

@@ -9,13 +9,11 @@ use crate::base::{
     ActionSign, Broker, ClosingPrice, Cost, Holding, Mark, Position, Symbol, Synced,
 };
 use crate::portfolio::{Brokers, DayPoint, Derived, MadeOf, Repriced, SyncOutcome};
-use crate::store::accounts::{AccountId, expect_user};
-use crate::store::closes;
 use crate::store::errors::{Result, StoreError};
 use crate::store::open::Store;
-use crate::store::turns::Turn;
 use crate::store::tx::{
-    Arg, Cells, Failure, GLANCE_DEADLINE_MS, READ_DEADLINE_MS, Tx, Write, args, statements,
+    AccountId, Arg, Cells, Failure, GLANCE_DEADLINE_MS, READ_DEADLINE_MS, Turn, Tx, Write, args,
+    statements,
 };
 
 /// Most holdings, and most positions, in one sync of one broker. The largest retail accounts have
@@ -23,6 +21,7 @@ use crate::store::tx::{
 pub(crate) const ROWS_MAX: usize = 5_000;
 
 statements! {
+    const USER_EXISTS = "SELECT 1 FROM users WHERE id = ?1";
     const SYNCS = "\
 SELECT broker, synced_ms, simulated, broker_user FROM syncs WHERE user_id = ?1 ORDER BY broker";
     const HOLDINGS = "\
@@ -75,6 +74,8 @@ FROM points WHERE user_id = ?1 AND date >= ?2 ORDER BY date";
     const DELETE_POSITIONS = "DELETE FROM positions WHERE user_id = ?1";
     const DELETE_POINTS = "DELETE FROM points WHERE user_id = ?1";
     const DELETE_SYNCS = "DELETE FROM syncs WHERE user_id = ?1";
+    const CLOSE_OF =
+        "SELECT price, previous_close, as_of_ms FROM closes WHERE date = ?1 AND symbol = ?2";
     const PORTFOLIO_VERSION = "SELECT portfolio_version FROM users WHERE id = ?1";
     const COUNT_PORTFOLIO_WRITE =
         "UPDATE users SET portfolio_version = portfolio_version + 1 WHERE id = ?1";
@@ -185,7 +186,7 @@ fn replace(tx: &dyn Tx, id: AccountId, new: &NewPortfolio) -> Result<SyncOutcome
     expect_same_person(&portfolio, new)?;
     let rows = portfolio.holdings.iter().chain(&synced.holdings);
     let closes = match closes_of {
-        Some(date) => closes::of_symbols(tx, *date, rows.filter_map(Holding::symbol))?,
+        Some(date) => closing_prices(tx, *date, rows.filter_map(Holding::symbol))?,
         None => HashMap::new(),
     };
     let before = Before { portfolio, closes };
@@ -203,6 +204,12 @@ fn replace(tx: &dyn Tx, id: AccountId, new: &NewPortfolio) -> Result<SyncOutcome
     keep_point(tx, id, &derived.point)?;
     count_write(tx, id)?;
     Ok(derived.outcome)
+}
+
+/// Fails if the user does not exist.
+pub(super) fn expect_user(tx: &dyn Tx, id: AccountId) -> Result<(), Failure> {
+    let found = tx.first(USER_EXISTS, &args![id], |_| Ok(()))?;
+    found.ok_or_else(|| StoreError::NoSuchUser.into())
 }
 
 /// Refuses rows of another person at the broker than in the last sync, unless
@@ -412,6 +419,28 @@ pub(super) fn keep_point(tx: &dyn Tx, id: AccountId, point: &DayPoint) -> Result
         point.made_of.map(|made| made.discrepancies),
     ];
     tx.run(KEEP_POINT, &row).map(drop)
+}
+
+/// The closing prices of the symbols of a portfolio.
+fn closing_prices(
+    tx: &dyn Tx,
+    date: Date,
+    symbols: impl Iterator<Item = Symbol>,
+) -> Result<HashMap<Symbol, ClosingPrice>, Failure> {
+    let symbols: Vec<Symbol> = symbols.collect();
+    let mut found = HashMap::new();
+    let wanted = symbols.iter().map(|symbol| args![date, symbol]);
+    tx.query_each(CLOSE_OF, wanted, |at, row| {
+        found.insert(symbols[at].clone(), close(row, 0)?);
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// Reads a closing price from the three columns from `at` on.
+pub(super) fn close(row: &dyn Cells, at: usize) -> Result<ClosingPrice, Failure> {
+    let (price, previous_close, as_of_ms) = (row.get(at)?, row.get(at + 1)?, row.get(at + 2)?);
+    Ok(ClosingPrice { price, previous_close, as_of_ms })
 }
 
 pub(super) fn delete(tx: &dyn Tx, id: AccountId) -> Result<Deleted, Failure> {

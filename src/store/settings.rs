@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use secrecy::SecretString;
 
 use crate::base::settings;
+use crate::store::errors::BadStoreUrl;
 
 settings! {
     /// Accounts, portfolios and the journal on disk, or on a server.
@@ -38,21 +39,6 @@ settings! {
 // ---- Url
 //
 // The URL of a database server (`BHAV_STORE_URL`), as far as it can be checked without the server.
-
-/// Why a text is not such a URL, and what to give instead. Never repeats the text, which may hold a
-/// password.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{problem}: {cure}")]
-pub struct BadStoreUrl {
-    pub problem: String,
-    pub cure: &'static str,
-}
-
-impl BadStoreUrl {
-    pub(crate) fn new(problem: impl Into<String>, cure: &'static str) -> Self {
-        Self { problem: problem.into(), cure }
-    }
-}
 
 /// A `postgres://` URL without a password, which is printed as it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,7 +76,7 @@ impl StoreUrl {
     /// Whether data sent to another machine is unencrypted.
     pub(crate) fn is_exposed(&self) -> bool {
         #[cfg(feature = "engines")]
-        return crate::store::postgres::is_exposed(&self.0);
+        return crate::store::postgres::url::is_exposed(&self.0);
         #[cfg(not(feature = "engines"))]
         return false;
     }
@@ -108,7 +94,7 @@ impl fmt::Display for StoreUrl {
 
 #[cfg(feature = "engines")]
 fn complete(text: &str) -> Result<(), BadStoreUrl> {
-    crate::store::postgres::check(text)
+    crate::store::postgres::url::parse(text).map(drop)
 }
 
 #[cfg(not(feature = "engines"))]

@@ -1,24 +1,22 @@
-//! Turns of users: the right to change a user's portfolio. Syncs and deletions of one user, also on
-//! different nodes, need it one after the other. Each checks within its transaction that it has the
-//! turn, and fails with [`StoreError::TurnLost`] if the turn ran out and another holder took it. A
-//! file belongs to one process, which grants every turn at once. On a server each user has a row
-//! with the holder of the turn, judged by the server's clock.
+//! Rights to write, each checked within the transaction that needs it: the leader's, and a user's
+//! turn.
+//!
+//! Whoever has a user's turn may change the portfolio. Syncs and deletions of one user, also on
+//! different nodes, need it one after the other, and fail with [`StoreError::TurnLost`] if the turn
+//! ran out and another holder took it. A file belongs to one process, which grants every turn at
+//! once. On a server each user has a row with the holder of the turn, judged by the server's clock.
 
 use crate::base::rng;
-use crate::store::accounts::{AccountId, expect_user};
 use crate::store::errors::{Result, StoreError};
 use crate::store::open::Store;
-use crate::store::tx::{Failure, Tx, Write, args, statements};
+use crate::store::portfolios::expect_user;
+use crate::store::tx::{AccountId, Epoch, Failure, Turn, Tx, Write, args, statements};
 
 /// Deadline for extending or ending a turn, for which a finished answer waits. If it fails, the
 /// turn runs out by itself.
 const DEADLINE_MS: u64 = 1_000;
 
 statements! {
-    /// Locks the rows that registrations and changes of all nodes wait for.
-    const PROBE_SHARED = "\
-SELECT last_user.user_id FROM last_user, change_count
-WHERE last_user.id = 1 AND change_count.id = 1 FOR UPDATE";
     const TAKE = "\
 -- Who waits looks at the row and does not lock it.
 INSERT INTO turns (user_id, holder, number, until)
@@ -38,38 +36,14 @@ WHERE user_id = ?1 AND holder = ?2 AND number = ?3";
 -- Nobody is its holder then, so that an extension that comes late finds nothing to extend.
 UPDATE turns SET holder = '', until = '-infinity'
 WHERE user_id = ?1 AND holder = ?2 AND number = ?3";
-    const HOLD = "\
+    const HOLD_LEASE = "\
+-- Whoever takes the lease waits for the end of this transaction. A node that is stopped within it
+-- keeps the lease from the others for no longer than this.
+SELECT set_config('idle_in_transaction_session_timeout', '2s', true)
+FROM leases WHERE role = 'feed' AND epoch = ?1 FOR SHARE";
+    const HOLD_TURN = "\
 -- Whoever takes the turn waits for the end of this transaction.
 SELECT 1 FROM turns WHERE user_id = ?1 AND holder = ?2 AND number = ?3 FOR SHARE";
-}
-
-/// The right to change a user's portfolio. Of all nodes that share a database, one holder has it at
-/// a time.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Turn {
-    pub user: AccountId,
-    /// Random text, different for each turn.
-    pub holder: String,
-    /// Higher than the number of every earlier turn of the user.
-    pub number: i64,
-}
-
-impl Turn {
-    /// Lifetime of a turn that is not extended, by the clock of the database. A node that is gone
-    /// blocks its user for this long.
-    pub(crate) const LASTS_MS: u64 = 20_000;
-    /// Interval between extensions. Three may fail before the turn runs out.
-    pub(crate) const EXTENDED_EACH_MS: u64 = 5_000;
-
-    /// The turn of the one process that has the database. Nobody can take it.
-    pub fn alone(user: AccountId) -> Self {
-        Self { user, holder: String::new(), number: 0 }
-    }
-
-    /// Whether this is the turn of a single process.
-    pub(crate) fn is_alone(&self) -> bool {
-        self.number == 0
-    }
 }
 
 impl Store {
@@ -116,17 +90,39 @@ fn brief() -> Write {
     Write { deadline_ms: DEADLINE_MS, ..Write::new() }
 }
 
+impl Write {
+    /// A page that only the leader writes. Fails with [`StoreError::Deposed`] if another node has
+    /// led since `epoch`.
+    pub(crate) fn leading(epoch: Epoch) -> Self {
+        Self { right: Some(Box::new(move |tx| hold_lease(tx, epoch))), ..Self::page() }
+    }
+
+    /// A write of the user's portfolio. Fails with [`StoreError::TurnLost`] if another holder has
+    /// taken the turn since.
+    pub(crate) fn in_turn(turn: &Turn) -> Self {
+        let turn = turn.clone();
+        let of_user = Self::new().of([turn.user]);
+        Self { right: Some(Box::new(move |tx| hold_turn(tx, &turn))), ..of_user }
+    }
+}
+
+/// Keeps other nodes from taking the lease until the end of the transaction.
+pub(super) fn hold_lease(tx: &dyn Tx, epoch: Epoch) -> Result<(), Failure> {
+    if epoch == Epoch::ALONE {
+        return Ok(());
+    }
+    let number = i64::try_from(epoch.0).unwrap_or(i64::MAX);
+    let held = tx.first(HOLD_LEASE, &[number.into()], |_| Ok(()))?;
+    held.ok_or_else(|| StoreError::Deposed.into())
+}
+
 /// Keeps other holders from taking the turn until the end of the transaction.
-///
-/// # Errors
-/// [`StoreError::TurnLost`], or [`StoreError::NoSuchUser`].
-#[cfg(feature = "engines")]
-pub(super) fn hold(tx: &dyn Tx, turn: &Turn) -> Result<(), Failure> {
+fn hold_turn(tx: &dyn Tx, turn: &Turn) -> Result<(), Failure> {
     if turn.is_alone() {
         return Ok(());
     }
     let Turn { user, holder, number } = turn;
-    if tx.first(HOLD, &args![*user, holder, *number], |_| Ok(()))?.is_some() {
+    if tx.first(HOLD_TURN, &args![*user, holder, *number], |_| Ok(()))?.is_some() {
         return Ok(());
     }
     expect_user(tx, *user)?;

@@ -13,10 +13,9 @@ use rust_decimal::Decimal;
 use crate::base::{ActionSign, Broker, PositionKind, Source, Symbol, Words};
 use crate::portfolio::{Brokers, PointSource};
 use crate::signals::Direction;
-use crate::store::StoreError;
-use crate::store::accounts::AccountId;
-use crate::store::journal::Side;
-use crate::store::turns::Turn;
+use crate::store::errors::StoreError;
+
+pub(crate) use crate::store::errors::Failure;
 
 /// A statement.
 #[derive(Clone, Copy)]
@@ -59,18 +58,6 @@ macro_rules! statements {
     };
 }
 pub(crate) use statements;
-
-/// Why work on a transaction failed.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Failure {
-    #[error("{0}")]
-    Refused(#[from] StoreError),
-    #[error("{0}")]
-    Sqlite(#[from] rusqlite::Error),
-    #[cfg(feature = "engines")]
-    #[error("{0}")]
-    Postgres(#[from] tokio_postgres::Error),
-}
 
 /// Reads one row of the results of a statement. The number is the index of the row of arguments
 /// that it was run with.
@@ -249,7 +236,7 @@ impl Nullable for AccountId {
 }
 
 /// Reads a value that is stored as text.
-fn parsed<T>(
+pub(crate) fn parsed<T>(
     row: &dyn Cells,
     at: usize,
     parse: impl Fn(&str) -> Option<T>,
@@ -291,19 +278,23 @@ impl Nullable for Brokers {
 /// Enums that are stored as their words.
 macro_rules! stored_as_words {
     ($($kind:ty: $what:literal,)+) => {$(
-        impl Nullable for $kind {
-            fn read_if_any(row: &dyn Cells, at: usize) -> Result<Option<Self>, Failure> {
-                parsed(row, at, Self::parse, $what)
+        impl $crate::store::tx::Nullable for $kind {
+            fn read_if_any(
+                row: &dyn $crate::store::tx::Cells,
+                at: usize,
+            ) -> Result<Option<Self>, $crate::store::tx::Failure> {
+                $crate::store::tx::parsed(row, at, Self::parse, $what)
             }
         }
 
-        impl<'a> Argument<'a> for $kind {
-            fn arg(value: Option<Self>) -> Arg<'a> {
-                Arg::Text(value.map(|value| Cow::Borrowed(value.as_str())))
+        impl<'a> $crate::store::tx::Argument<'a> for $kind {
+            fn arg(value: Option<Self>) -> $crate::store::tx::Arg<'a> {
+                $crate::store::tx::Arg::from(value.map(Self::as_str))
             }
         }
     )+};
 }
+pub(crate) use stored_as_words;
 
 stored_as_words! {
     ActionSign: "a mark",
@@ -311,7 +302,6 @@ stored_as_words! {
     Direction: "a direction",
     PointSource: "a point's source",
     PositionKind: "a kind of position",
-    Side: "a side",
     Source: "a source",
 }
 
@@ -444,19 +434,26 @@ pub(crate) const PAGE_DEADLINE_MS: u64 = 10_000;
 
 /// The properties of a write. SQLite runs one write at a time in one process, so it needs neither
 /// the locks nor the rights.
-#[derive(Clone, Debug)]
 #[cfg_attr(not(feature = "engines"), expect(dead_code, reason = "locks and rights are a server's"))]
 pub(crate) struct Write {
     pub(crate) deadline_ms: u64,
     /// Users whose data is compared before it is changed. No other write changes it meanwhile.
     pub(crate) users: Vec<AccountId>,
-    /// The right that allows the write. No other node takes it before the commit.
-    pub(crate) right: Right,
+    /// Checks within the transaction that this node has the right to write. Then no other node
+    /// takes it before the commit. `None` where anybody may write.
+    pub(crate) right: Option<Check>,
     /// Whether the write overwrites older data that must not stay in a log for long.
     pub(crate) hides: bool,
     /// Whether a user's data is erased for good.
     pub(crate) erases: bool,
 }
+
+/// A check within a transaction.
+pub(crate) type Check = Box<dyn Fn(&dyn Tx) -> Result<(), Failure> + Send>;
+
+/// A user's id: positive, never used twice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct AccountId(pub i64);
 
 /// The number of a leadership: each new leader has a higher one than all before it. Whoever has
 /// seen a higher epoch refuses what comes with a lower one.
@@ -474,15 +471,33 @@ impl fmt::Display for Epoch {
     }
 }
 
-/// The right to write, which is checked within the transaction.
-#[derive(Clone, Debug)]
-#[cfg_attr(not(feature = "engines"), expect(dead_code, reason = "a server checks it"))]
-pub(crate) enum Right {
-    Anybody,
-    /// The leader's. [`StoreError::Deposed`] if another node has led since.
-    Leader(Epoch),
-    /// The holder's of the user's turn. [`StoreError::TurnLost`] if another has taken it since.
-    Turn(Turn),
+/// The right to change a user's portfolio. Of all nodes that share a database, one holder has it at
+/// a time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Turn {
+    pub user: AccountId,
+    /// Random text, different for each turn.
+    pub holder: String,
+    /// Higher than the number of every earlier turn of the user.
+    pub number: i64,
+}
+
+impl Turn {
+    /// Lifetime of a turn that is not extended, by the clock of the database. A node that is gone
+    /// blocks its user for this long.
+    pub(crate) const LASTS_MS: u64 = 20_000;
+    /// Interval between extensions. Three may fail before the turn runs out.
+    pub(crate) const EXTENDED_EACH_MS: u64 = 5_000;
+
+    /// The turn of the one process that has the database. Nobody can take it.
+    pub fn alone(user: AccountId) -> Self {
+        Self { user, holder: String::new(), number: 0 }
+    }
+
+    /// Whether this is the turn of a single process.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.number == 0
+    }
 }
 
 impl Write {
@@ -491,7 +506,7 @@ impl Write {
         Self {
             deadline_ms: WRITE_DEADLINE_MS,
             users: Vec::new(),
-            right: Right::Anybody,
+            right: None,
             hides: false,
             erases: false,
         }
@@ -500,16 +515,6 @@ impl Write {
     /// A write of many rows, for which nobody waits.
     pub(crate) fn page() -> Self {
         Self { deadline_ms: PAGE_DEADLINE_MS, ..Self::new() }
-    }
-
-    /// A page that only the leader writes.
-    pub(crate) fn leading(epoch: Epoch) -> Self {
-        Self { right: Right::Leader(epoch), ..Self::page() }
-    }
-
-    /// A write of the user's portfolio.
-    pub(crate) fn in_turn(turn: &Turn) -> Self {
-        Self { right: Right::Turn(turn.clone()), ..Self::new().of([turn.user]) }
     }
 
     pub(crate) fn of(self, users: impl IntoIterator<Item = AccountId>) -> Self {

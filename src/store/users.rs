@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use super::accounts::{self, AccountId, NewUser, User};
+use super::accounts::{self, NewUser, User};
 use super::api_keys::{self, ListedKey};
 use super::changes::{self, DatabaseIdentity};
 use super::errors::MaintenanceError;
 use super::settings::StoreSettings;
 use super::sqlite::store::{FILE_NAME, SqliteUsers};
-use super::tx::{Failure, Tx, Write, args, statements};
+use super::tx::{AccountId, Failure, Tx, Write, args, statements};
 
 #[cfg(feature = "engines")]
 use std::sync::Arc;
@@ -239,7 +239,7 @@ impl UserDirectory {
             self.write(Write::new(), |tx| changes::renew_identity(tx, is_copy).map(Some))?;
         let renewed = renewed.expect("it is always made");
         match &self.0 {
-            Engine::Sqlite(file) => file.note_renewed(&renewed),
+            Engine::Sqlite(file) => file.note_renewed(&renewed.incarnation),
             #[cfg(feature = "engines")]
             Engine::Postgres(_) => {}
         }

@@ -68,6 +68,7 @@ pub struct Token {
 }
 
 /// A token that another node sent.
+#[derive(Clone, Debug)]
 pub(crate) struct ToldToken {
     pub access_token: SecretString,
     pub api_key: SecretString,

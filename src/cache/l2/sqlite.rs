@@ -8,7 +8,6 @@ use std::fs::{self, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -18,7 +17,8 @@ use super::{Kind, L2Error, L2Stats, Record, SecondLevel, check_sizes};
 use crate::base::paths::beside;
 use crate::views::health::CacheBackend;
 
-/// Version of `sql/l2/schema.sql`, stored in the file's `user_version`.
+/// Version of [`SCHEMA`], stored in the file's `user_version`. A file of another version is set
+/// aside and made anew.
 const SCHEMA_VERSION: i64 = 1;
 /// Longest wait for another process that uses the file, such as a backup.
 const BUSY_TIMEOUT: Duration = Duration::from_millis(1_000);
@@ -26,7 +26,16 @@ const BUSY_TIMEOUT: Duration = Duration::from_millis(1_000);
 /// large for a moment.
 const LOG_BYTES_KEPT: i64 = 4 * 1024 * 1024;
 
-const SCHEMA: &str = include_str!("../../../sql/l2/schema.sql");
+const SCHEMA: &str = "\
+CREATE TABLE record (
+    kind TEXT NOT NULL,
+    key TEXT NOT NULL,
+    bytes BLOB NOT NULL,
+    stored_ms INTEGER NOT NULL,
+    PRIMARY KEY (kind, key)
+) STRICT;
+-- For the bound and for the removal of what is old.
+CREATE INDEX record_by_age ON record (kind, stored_ms);";
 const LOAD: &str = "SELECT bytes, stored_ms FROM record WHERE kind = ?1 AND key = ?2";
 const LOAD_ALL: &str = "SELECT key, bytes, stored_ms FROM record WHERE kind = ?1";
 const STORE: &str = "\
@@ -45,13 +54,8 @@ pub struct SqliteL2 {
     records_max: usize,
     /// `None` if a broken file could not be replaced. The next call tries again.
     connection: Mutex<Option<Connection>>,
-    hits: AtomicU64,
-    misses: AtomicU64,
-    errors: AtomicU64,
-    evictions: AtomicU64,
-    set_aside: AtomicU64,
-    entries: AtomicU64,
-    bytes: AtomicU64,
+    /// Locked only to count, never while the disk is waited for.
+    stats: Mutex<L2Stats>,
 }
 
 impl SqliteL2 {
@@ -65,13 +69,7 @@ impl SqliteL2 {
             path: path.to_owned(),
             records_max,
             connection: Mutex::new(None),
-            hits: AtomicU64::new(0),
-            misses: AtomicU64::new(0),
-            errors: AtomicU64::new(0),
-            evictions: AtomicU64::new(0),
-            set_aside: AtomicU64::new(0),
-            entries: AtomicU64::new(0),
-            bytes: AtomicU64::new(0),
+            stats: Mutex::new(L2Stats { backend: CacheBackend::Sqlite, ..L2Stats::default() }),
         };
         let connection = l2.connect().map_err(|broken| unavailable(&broken))?;
         l2.measure(&connection);
@@ -108,7 +106,7 @@ impl SqliteL2 {
             },
             Err(broken) => unavailable(&broken),
         };
-        self.errors.fetch_add(1, Relaxed);
+        self.stats.lock().errors += 1;
         Err(failure)
     }
 
@@ -130,7 +128,7 @@ impl SqliteL2 {
                 _ => {}
             }
         }
-        self.set_aside.fetch_add(1, Relaxed);
+        self.stats.lock().set_aside += 1;
         let kept = kept.display();
         tracing::warn!(%reason, %kept, "second cache level set aside and made anew");
         open_file(&self.path)
@@ -142,20 +140,14 @@ impl SqliteL2 {
         let counted = connection
             .prepare_cached(COUNT)
             .and_then(|mut statement| statement.query_row([], |row| row.get::<_, i64>(0)));
-        // An error here also fails the store or the next load, which report it.
-        if let Ok(records) = counted {
-            self.entries.store(records.unsigned_abs(), Relaxed);
-        }
         let files = [self.path.clone(), beside(&self.path, "-wal")];
         let lengths = files.iter().filter_map(|file| fs::metadata(file).ok());
-        self.bytes.store(lengths.map(|file| file.len()).sum(), Relaxed);
-    }
-
-    fn count_found(&self, found: usize) {
-        if found == 0 {
-            self.misses.fetch_add(1, Relaxed);
-        } else {
-            self.hits.fetch_add(found as u64, Relaxed);
+        let bytes = lengths.map(|file| file.len()).sum();
+        let mut stats = self.stats.lock();
+        stats.bytes = bytes;
+        // An error here also fails the store or the next load, which report it.
+        if let Ok(records) = counted {
+            stats.entries = records.unsigned_abs();
         }
     }
 }
@@ -170,7 +162,7 @@ impl SecondLevel for SqliteL2 {
                 })
                 .optional()
         })?;
-        self.count_found(usize::from(found.is_some()));
+        self.stats.lock().count_found(usize::from(found.is_some()));
         Ok(found)
     }
 
@@ -182,7 +174,7 @@ impl SecondLevel for SqliteL2 {
             })?;
             rows.collect()
         })?;
-        self.count_found(found.len());
+        self.stats.lock().count_found(found.len());
         Ok(found)
     }
 
@@ -203,22 +195,12 @@ impl SecondLevel for SqliteL2 {
             self.measure(connection);
             Ok(evicted)
         })?;
-        self.evictions.fetch_add(evicted as u64, Relaxed);
+        self.stats.lock().evictions += evicted as u64;
         Ok(())
     }
 
     fn stats(&self) -> L2Stats {
-        L2Stats {
-            backend: CacheBackend::Sqlite,
-            hits: self.hits.load(Relaxed),
-            misses: self.misses.load(Relaxed),
-            errors: self.errors.load(Relaxed),
-            evictions: self.evictions.load(Relaxed),
-            set_aside: self.set_aside.load(Relaxed),
-            entries: self.entries.load(Relaxed),
-            bytes: self.bytes.load(Relaxed),
-            ..L2Stats::default()
-        }
+        *self.stats.lock()
     }
 }
 

@@ -9,12 +9,9 @@
 use std::collections::HashSet;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicU8, AtomicU64};
 use std::time::Duration;
 
-use arc_swap::ArcSwapOption;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use redis::{ConnectionLike, RedisResult};
 
 use crate::base::{BoundedMap, Clock, Symbol};
@@ -24,9 +21,9 @@ use crate::nodes::relay::update::{
     Aged, MESSAGE_BYTES_MAX, SYMBOLS_MAX, Update, decode, decode_wanted,
 };
 use crate::nodes::valkey::{
-    BackOff, Client, Connection, Deadlines, Distrust, Installation, Namespace, Opened, Room,
-    Server, Signed,
+    Client, Connection, Deadlines, Distrust, Installation, Namespace, Opened, Room, Server, Signed,
 };
+use crate::rt::outbound::BackOff;
 use crate::rt::threads::{Stop, Stoppable};
 use crate::store::Epoch;
 use crate::views::health::RelayState as State;
@@ -73,7 +70,7 @@ pub(crate) struct Follower {
 
 /// State that the thread and its owner share.
 struct Shared {
-    counters: Counters,
+    counters: Mutex<Counters>,
     board: Mutex<Board>,
     timer: Clock,
 }
@@ -90,7 +87,7 @@ impl Follower {
     ) -> io::Result<Self> {
         let timer = server.timer().clone();
         let board = Mutex::new(Board::new());
-        let shared = Arc::new(Shared { counters: Counters::default(), board, timer });
+        let shared = Arc::new(Shared { counters: Mutex::default(), board, timer });
         let (server, installation) = (Arc::clone(server), Arc::clone(installation));
         let (reads, thread_shared) = (Client::new(&server, READ), Arc::clone(&shared));
         let _thread = Stoppable::spawn("relay", STOP_WAIT, move |stop| {
@@ -106,7 +103,7 @@ impl Follower {
 
     /// Counters for health and metrics.
     pub(crate) fn reading(&self) -> RelayReading {
-        self.shared.counters.read(self.shared.timer.monotonic_ms())
+        self.shared.counters.lock().read(self.shared.timer.monotonic_ms())
     }
 }
 
@@ -125,17 +122,20 @@ impl Worker {
         let mut back_off = BackOff::new();
         let mut following = Following::default();
         while !self.stop.is_set() {
-            self.shared.counters.set_state(State::Connecting);
+            self.shared.counters.lock().reading.state = State::Connecting;
             let worked = self.subscribe(&mut following);
             if self.stop.is_set() {
                 return;
             }
-            self.shared.counters.failures.fetch_add(1, Relaxed);
             if worked {
                 back_off.succeeded();
             }
             back_off.failed(self.now_mono_ms());
-            self.shared.counters.set_state(State::Waiting);
+            {
+                let mut counters = self.shared.counters.lock();
+                counters.reading.failures += 1;
+                counters.reading.state = State::Waiting;
+            }
             while back_off.wait_ms(self.now_mono_ms()) > 0 {
                 if self.stop.wait(LOOK) {
                     return;
@@ -160,7 +160,7 @@ impl Worker {
             self.server.note(&error);
             return false;
         }
-        self.shared.counters.connects.fetch_add(1, Relaxed);
+        self.shared.counters.lock().reading.connects += 1;
         let mut session = Session {
             worker: self,
             following,
@@ -223,7 +223,7 @@ impl Session<'_> {
             let is_new = self.read()?;
             if is_new || silent {
                 let state = if is_new { State::Following } else { State::Silent };
-                self.counters().set_state(state);
+                self.counters().reading.state = state;
             }
             // The server has news that was not sent to this node: the subscription is dead.
             if silent && is_new && !std::mem::take(&mut self.must_read) {
@@ -239,15 +239,16 @@ impl Session<'_> {
         Some(())
     }
 
-    fn counters(&self) -> &Counters {
-        &self.worker.shared.counters
+    /// The counters, locked. Nothing is called while they are.
+    fn counters(&self) -> MutexGuard<'_, Counters> {
+        self.worker.shared.counters.lock()
     }
 
     /// Reads all that the server keeps. Returns whether it was new.
     fn read(&mut self) -> Option<bool> {
         let (room, asked_mono_ms) = (&self.room, self.worker.now_mono_ms());
         let kept = self.worker.reads.call(|to| read_kept(room, to)).ok()?;
-        self.counters().loads.fetch_add(1, Relaxed);
+        self.counters().reading.loads += 1;
         for (cause, what) in kept.distrusted {
             self.worker.installation.distrust(cause, what);
         }
@@ -324,7 +325,7 @@ impl Session<'_> {
         }
         let mut update = opened(&self.room, Signed::Message, message)?;
         let now_mono_ms = self.worker.now_mono_ms();
-        self.counters().messages.fetch_add(1, Relaxed);
+        self.counters().reading.messages += 1;
         if let Err(replayed) = self.expect_recent(update.sent_ms) {
             // A recording, or our estimate of the server's clock is off. Reading everything
             // corrects that.
@@ -333,7 +334,7 @@ impl Session<'_> {
         }
         match self.following.sequence.receive(update.epoch, update.seq, update.sent_ms) {
             Place::Old => {
-                self.counters().old.fetch_add(1, Relaxed);
+                self.counters().reading.old += 1;
                 return Ok(());
             }
             Place::Anew => {
@@ -342,12 +343,12 @@ impl Session<'_> {
             }
             Place::Next => {}
             Place::AfterGap => {
-                self.counters().gaps.fetch_add(1, Relaxed);
+                self.counters().reading.gaps += 1;
                 self.must_read = true;
             }
         }
         self.received_mono_ms = now_mono_ms;
-        self.counters().set_state(State::Following);
+        self.counters().reading.state = State::Following;
         let server_now_ms = self.server_now_ms();
         let under_way_ms = server_now_ms.saturating_sub(update.sent_ms);
         let ahead_ms = update.sent_ms.saturating_sub(server_now_ms);
@@ -366,7 +367,7 @@ impl Session<'_> {
         let waits = match self.following.waits.take() {
             None => update,
             Some((mut waits, since_mono_ms)) => {
-                self.counters().merged.fetch_add(1, Relaxed);
+                self.counters().reading.merged += 1;
                 waits.add(update, now_mono_ms.saturating_sub(since_mono_ms));
                 if waits.quotes.len() > SYMBOLS_MAX {
                     // The server keeps no more either.
@@ -549,51 +550,23 @@ fn aged(room: &Room, key: &[u8], value: &[u8], server_ms: u64) -> Result<Aged, D
 //
 // The relay in health and metrics.
 
-#[derive(Debug, Default)]
+/// The counters. The age of the last message is computed when they are read.
+#[derive(Default)]
 struct Counters {
-    state: AtomicU8,
-    /// Time of the last message; 0 before the first.
-    received_mono_ms: AtomicU64,
-    epoch: AtomicU64,
-    leader: ArcSwapOption<String>,
-    messages: AtomicU64,
-    gaps: AtomicU64,
-    old: AtomicU64,
-    loads: AtomicU64,
-    merged: AtomicU64,
-    connects: AtomicU64,
-    failures: AtomicU64,
+    reading: RelayReading,
+    received_mono_ms: Option<u64>,
 }
 
 impl Counters {
-    fn set_state(&self, state: State) {
-        self.state.store(state as u8, Relaxed);
-    }
-
     /// The leader of `epoch` sent something at this time.
-    fn received(&self, epoch: Epoch, leader: &str, sent_mono_ms: u64) {
-        self.received_mono_ms.fetch_max(sent_mono_ms.max(1), Relaxed);
-        self.epoch.store(epoch.0, Relaxed);
-        if self.leader.load().as_ref().is_none_or(|known| **known != leader) {
-            self.leader.store(Some(Arc::new(leader.to_owned())));
-        }
+    fn received(&mut self, epoch: Epoch, leader: &str, sent_mono_ms: u64) {
+        self.received_mono_ms = self.received_mono_ms.max(Some(sent_mono_ms));
+        self.reading.leader = Some((leader.to_owned(), epoch));
     }
 
     fn read(&self, now_mono_ms: u64) -> RelayReading {
-        let received_mono_ms = self.received_mono_ms.load(Relaxed);
-        let leader = self.leader.load().as_ref().map(|leader| (**leader).clone());
-        RelayReading {
-            state: State::ALL[usize::from(self.state.load(Relaxed))],
-            age_ms: (received_mono_ms > 0).then(|| now_mono_ms.saturating_sub(received_mono_ms)),
-            leader: leader.map(|leader| (leader, Epoch(self.epoch.load(Relaxed)))),
-            messages: self.messages.load(Relaxed),
-            gaps: self.gaps.load(Relaxed),
-            old: self.old.load(Relaxed),
-            loads: self.loads.load(Relaxed),
-            merged: self.merged.load(Relaxed),
-            connects: self.connects.load(Relaxed),
-            failures: self.failures.load(Relaxed),
-        }
+        let age_ms = self.received_mono_ms.map(|at_ms| now_mono_ms.saturating_sub(at_ms));
+        RelayReading { age_ms, ..self.reading.clone() }
     }
 }
 

@@ -16,7 +16,7 @@ use crate::brokers::SharedToken;
 use crate::brokers::session::token::{Token, ToldToken};
 use crate::nodes::cluster::{SharedTokens, TokenEvent};
 use crate::nodes::tokens::sealed::{
-    DayToken, Heard, NotOurs, RefusedToken, TokenCipher, TokenMessage, TokenPrint, print_of,
+    Heard, NotOurs, RefusedToken, TokenCipher, TokenMessage, TokenPrint, print_of,
 };
 use crate::nodes::valkey::{Installation, Namespace};
 use crate::rt::threads::{Stop, Stoppable};
@@ -80,9 +80,8 @@ pub(crate) fn start_exchange(parts: ExchangeParts) -> io::Result<Stoppable> {
 struct Slot {
     broker: Broker,
     shared: Arc<SharedToken>,
-    /// The last token compared.
-    known: Option<(Weak<Token>, Candidate)>,
-    /// The token that the others know, and whether it was sent as refused.
+    /// The token that the others know, and whether it was sent as refused. The weak reference keeps
+    /// its address from being used again.
     told: Option<(Weak<Token>, bool)>,
 }
 
@@ -110,7 +109,7 @@ impl Worker {
         let (secret, namespace) = in_force(&parts);
         let SharedTokens { of_broker_a, of_broker_b, .. } = parts.tokens.clone();
         let slots = [(Broker::A, of_broker_a), (Broker::B, of_broker_b)]
-            .map(|(broker, shared)| Slot { broker, shared, known: None, told: None });
+            .map(|(broker, shared)| Slot { broker, shared, told: None });
         Self {
             words: words(&parts.node, &secret, namespace.as_ref()),
             secret,
@@ -166,7 +165,7 @@ impl Worker {
             self.tell_slot(at);
         }
         let since = self.asked_mono_ms.map_or(u64::MAX, |at| now_mono_ms.saturating_sub(at));
-        if since >= ASK_MS && self.send(self.words.ask().ok()) {
+        if since >= ASK_MS && self.send(self.words.ask()) {
             self.asked_mono_ms = Some(now_mono_ms);
         }
     }
@@ -188,7 +187,7 @@ impl Worker {
     }
 
     fn tell_slot(&mut self, at: usize) {
-        let slot = &mut self.slots[at];
+        let slot = &self.slots[at];
         let Some(token) = slot.shared.current() else { return };
         let refused = token.is_refused();
         let told = |(told, was_refused): &(Weak<Token>, bool)| {
@@ -197,18 +196,17 @@ impl Worker {
         if slot.told.as_ref().is_some_and(told) {
             return;
         }
-        let is_valid = token.is_valid(self.parts.clock.now());
-        let candidate = slot.candidate(&token);
         let sealed = if refused {
+            let candidate = slot.candidate(&token);
             let refused = refused_token(slot.broker, &candidate);
             if self.refused.of(slot.broker, &candidate).is_none() {
                 self.refused.add(refused);
                 // Another node may have a better token, so it asks at once.
                 self.asked_mono_ms = None;
             }
-            self.words.refused(&refused).ok()
-        } else if is_valid {
-            self.words.tell(&day_token(slot.broker, &token)).ok()
+            self.words.refused(&refused)
+        } else if token.is_valid(self.parts.clock.now()) {
+            self.words.tell(slot.broker, &told_token(slot.broker, &token))
         } else {
             return;
         };
@@ -254,7 +252,7 @@ impl Worker {
         }
         match word {
             TokenMessage::Asked => self.slots.iter_mut().for_each(|slot| slot.told = None),
-            TokenMessage::Has(token) => self.take(&node, &token),
+            TokenMessage::Has(broker, token) => self.take(&node, broker, &token),
             TokenMessage::Refused(refused) => self.take_refusal(&node, refused),
         }
     }
@@ -278,13 +276,10 @@ impl Worker {
     }
 
     /// Puts another node's token in force, if it is better than the one in force here.
-    fn take(&mut self, node: &str, token: &DayToken) {
-        let broker = token.broker;
+    fn take(&mut self, node: &str, broker: Broker, token: &ToldToken) {
         for _ in 0..TAKES_MAX {
             let now = self.parts.clock.now();
-            let Some(slot) = self.slots.iter_mut().find(|slot| slot.broker == broker) else {
-                return;
-            };
+            let slot = &mut self.slots[broker as usize];
             let told = Candidate {
                 print: print_of(&token.access_token),
                 set_at: token.set_at,
@@ -300,13 +295,7 @@ impl Worker {
                 Verdict::Not(why) => return self.leave(why, node, broker, refused),
                 Verdict::Take => {}
             }
-            let put = ToldToken {
-                access_token: token.access_token.clone(),
-                api_key: token.api_key.clone(),
-                set_at: token.set_at,
-                dated: token.dated,
-            };
-            if let Some(token) = slot.shared.replace(seen.as_ref(), put) {
+            if let Some(token) = slot.shared.replace(seen.as_ref(), token.clone()) {
                 slot.told = Some((Arc::downgrade(&token), false));
                 self.parts.tokens.counts.increment(TokenEvent::Taken);
                 tracing::info!(broker = broker.name(), from = node, "token taken");
@@ -331,42 +320,32 @@ impl Worker {
             tracing::warn!(broker, from = node, "token not taken: the nodes' clocks differ");
         }
         if let (TokenEvent::Refused, Some(refused)) = (why, refused) {
-            self.send(self.words.refused(&refused).ok());
+            self.send(self.words.refused(&refused));
         }
     }
 
     /// Processes a refusal. A token that the broker refused to another node is refused here too.
     fn take_refusal(&mut self, node: &str, refused: RefusedToken) {
         self.refused.add(refused);
-        let slots = self.slots.iter_mut();
-        for slot in slots.filter(|slot| slot.broker == refused.broker) {
-            let Some(token) = slot.shared.current() else { continue };
-            if concerns(&refused, &slot.candidate(&token)) && token.mark_dead() {
-                slot.told = Some((Arc::downgrade(&token), true));
-                self.parts.tokens.counts.increment(TokenEvent::Dead);
-                self.asked_mono_ms = None;
-                let broker = refused.broker.name();
-                tracing::warn!(broker, from = node, "the broker refused the shared token there");
-            }
+        let slot = &mut self.slots[refused.broker as usize];
+        let Some(token) = slot.shared.current() else { return };
+        if concerns(&refused, &slot.candidate(&token)) && token.mark_dead() {
+            slot.told = Some((Arc::downgrade(&token), true));
+            self.parts.tokens.counts.increment(TokenEvent::Dead);
+            self.asked_mono_ms = None;
+            let broker = refused.broker.name();
+            tracing::warn!(broker, from = node, "the broker refused the shared token there");
         }
     }
 }
 
 impl Slot {
-    fn candidate(&mut self, token: &Arc<Token>) -> Candidate {
-        match &self.known {
-            Some((known, candidate)) if known.as_ptr() == Arc::as_ptr(token) => *candidate,
-            _ => {
-                let candidate = Candidate {
-                    print: print_of(&token.to_keep(self.broker, None).access_token),
-                    set_at: token.set_at(),
-                    dated: token.is_dated(),
-                    expires_at: self.shared.expiry_of(token.set_at()),
-                };
-                // The weak reference keeps the address from being used again.
-                self.known = Some((Arc::downgrade(token), candidate));
-                candidate
-            }
+    fn candidate(&self, token: &Token) -> Candidate {
+        Candidate {
+            print: print_of(&token.to_keep(self.broker, None).access_token),
+            set_at: token.set_at(),
+            dated: token.is_dated(),
+            expires_at: self.shared.expiry_of(token.set_at()),
         }
     }
 }
@@ -386,10 +365,9 @@ fn refused_token(broker: Broker, token: &Candidate) -> RefusedToken {
     RefusedToken { broker, print: token.print, set_at: token.set_at }
 }
 
-fn day_token(broker: Broker, token: &Token) -> DayToken {
+fn told_token(broker: Broker, token: &Token) -> ToldToken {
     let kept = token.to_keep(broker, None);
-    DayToken {
-        broker,
+    ToldToken {
         access_token: kept.access_token,
         api_key: kept.api_key,
         set_at: kept.set_at,

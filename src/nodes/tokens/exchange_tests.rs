@@ -202,13 +202,7 @@ fn a_start_with_a_dead_token_of_the_settings_learns_that_it_is_dead() {
     };
     let started = SharedToken::from_settings(&settings, clock.now());
     let token = started.current().unwrap();
-    let kept = token.to_keep(Broker::A, None);
-    let told = ToldToken {
-        access_token: kept.access_token,
-        api_key: kept.api_key,
-        set_at: kept.set_at,
-        dated: token.is_dated(),
-    };
+    let told = told_token(Broker::A, &token);
     assert!(!told.dated && late.shared.replace(None, told).is_some());
     for _ in 0..8 {
         late.turn(&air);

@@ -17,6 +17,7 @@ use zeroize::Zeroizing;
 
 use crate::base::limiter::{Limiter, Rate};
 use crate::base::{Broker, rng, wipe};
+use crate::brokers::session::token::ToldToken;
 use crate::nodes::valkey::derive;
 
 /// Purpose of the encryption key.
@@ -31,18 +32,6 @@ const SEALED_BYTES_MAX: usize = 3 * TEXT_BYTES_MAX;
 /// Interval of answers to questions.
 const ANSWER_MS: u64 = 1_000;
 
-/// A shared token as it is sent.
-#[derive(Clone, Debug)]
-pub(crate) struct DayToken {
-    pub broker: Broker,
-    pub access_token: SecretString,
-    pub api_key: SecretString,
-    /// Time at which it was given, by which the newer of two tokens is found.
-    pub set_at: Timestamp,
-    /// Whether that is known. A token that the settings had when a node started may be older.
-    pub dated: bool,
-}
-
 /// The hash of a token, which identifies it without revealing it.
 pub(crate) type TokenPrint = [u8; 32];
 
@@ -52,7 +41,7 @@ pub(crate) enum TokenMessage {
     /// A node that started asks for the tokens of the day: answer with [`TokenCipher::tell`].
     Asked,
     /// Another node has this one.
-    Has(DayToken),
+    Has(Broker, ToldToken),
     /// The broker refused a token.
     Refused(RefusedToken),
 }
@@ -77,11 +66,6 @@ pub(crate) struct Heard {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not sealed by a node with the same JWT_SECRET")]
 pub(crate) struct NotOurs;
-
-/// The system gives no randomness, so nothing can be encrypted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the system gives no randomness")]
-pub(crate) struct NoRandomness;
 
 /// Encrypts messages of this node and decrypts received ones. The bytes go through
 /// `Publisher::pass_on`.
@@ -115,20 +99,14 @@ impl TokenCipher {
     }
 
     /// The message that asks other nodes for their tokens.
-    ///
-    /// # Errors
-    /// [`NoRandomness`].
-    pub(crate) fn ask(&self) -> Result<Vec<u8>, NoRandomness> {
+    pub(crate) fn ask(&self) -> Option<Vec<u8>> {
         self.seal(&self.begin(ASKED))
     }
 
     /// The message with a token.
-    ///
-    /// # Errors
-    /// [`NoRandomness`].
-    pub(crate) fn tell(&self, token: &DayToken) -> Result<Vec<u8>, NoRandomness> {
+    pub(crate) fn tell(&self, broker: Broker, token: &ToldToken) -> Option<Vec<u8>> {
         let mut plain = self.begin(HAS);
-        plain.push(token.broker as u8);
+        plain.push(broker as u8);
         plain.extend_from_slice(&token.set_at.as_millisecond().to_be_bytes());
         plain.push(u8::from(token.dated));
         put(&mut plain, token.access_token.expose_secret().as_bytes());
@@ -137,10 +115,7 @@ impl TokenCipher {
     }
 
     /// The message that the broker refused a token.
-    ///
-    /// # Errors
-    /// [`NoRandomness`].
-    pub(crate) fn refused(&self, token: &RefusedToken) -> Result<Vec<u8>, NoRandomness> {
+    pub(crate) fn refused(&self, token: &RefusedToken) -> Option<Vec<u8>> {
         let mut plain = self.begin(REFUSED);
         plain.push(token.broker as u8);
         plain.extend_from_slice(&token.set_at.as_millisecond().to_be_bytes());
@@ -171,16 +146,17 @@ impl TokenCipher {
         plain
     }
 
-    fn seal(&self, plain: &[u8]) -> Result<Vec<u8>, NoRandomness> {
+    /// The encrypted message; `None` if the system gives no randomness.
+    fn seal(&self, plain: &[u8]) -> Option<Vec<u8>> {
         let mut nonce = [0; NONCE_BYTES];
-        getrandom::fill(&mut nonce).map_err(|_| NoRandomness)?;
+        getrandom::fill(&mut nonce).ok()?;
         let mut sealed = Zeroizing::new(plain.to_vec());
         let aad = Aad::from(&self.purpose[..]);
         let nonce_used = Nonce::assume_unique_for_key(nonce);
         let tag = self.key.seal_in_place_separate_tag(nonce_used, aad, &mut sealed);
         let tag = tag.expect("the message is far below the cipher's limit");
         wipe::scrub();
-        Ok([&nonce[..], &sealed, tag.as_ref()].concat())
+        Some([&nonce[..], &sealed, tag.as_ref()].concat())
     }
 
     fn open(&self, sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, NotOurs> {
@@ -205,7 +181,7 @@ impl TokenCipher {
         }
         let word = match kind {
             ASKED if rest.is_empty() => TokenMessage::Asked,
-            HAS => TokenMessage::Has(token(rest)?),
+            HAS => token(rest)?,
             REFUSED => TokenMessage::Refused(refused(rest)?),
             _ => return Err(NotOurs),
         };
@@ -222,7 +198,7 @@ fn about(rest: &[u8]) -> Result<(Broker, Timestamp, &[u8]), NotOurs> {
     Ok((broker, set_at, rest))
 }
 
-fn token(rest: &[u8]) -> Result<DayToken, NotOurs> {
+fn token(rest: &[u8]) -> Result<TokenMessage, NotOurs> {
     let (broker, set_at, rest) = about(rest)?;
     let (&dated, rest) = rest.split_first().ok_or(NotOurs)?;
     let (access_token, rest) = text(rest)?;
@@ -231,7 +207,8 @@ fn token(rest: &[u8]) -> Result<DayToken, NotOurs> {
         return Err(NotOurs);
     }
     let (access_token, api_key) = (access_token.into(), api_key.into());
-    Ok(DayToken { broker, access_token, api_key, set_at, dated: dated == 1 })
+    let token = ToldToken { access_token, api_key, set_at, dated: dated == 1 };
+    Ok(TokenMessage::Has(broker, token))
 }
 
 fn refused(rest: &[u8]) -> Result<RefusedToken, NotOurs> {

@@ -25,9 +25,8 @@ fn word(relay: &TokenCipher, sealed: &[u8]) -> Option<TokenMessage> {
     relay.hear(sealed, 0).unwrap().map(|heard| heard.word)
 }
 
-fn token() -> DayToken {
-    DayToken {
-        broker: Broker::A,
+fn token() -> ToldToken {
+    ToldToken {
         access_token: CANARY.into(),
         api_key: "canary-api-key".into(),
         set_at: "2026-11-20T02:40:00.125Z".parse().unwrap(),
@@ -38,15 +37,16 @@ fn token() -> DayToken {
 #[test]
 fn what_one_node_tells_another_opens_and_it_ignores_itself() {
     let (a, b) = (relay(SECRET, "main", "a"), relay(SECRET, "main", "b"));
-    let sealed = a.tell(&token()).unwrap();
+    let sealed = a.tell(Broker::A, &token()).unwrap();
     let heard = b.hear(&sealed, 0).unwrap().unwrap();
     assert_eq!(heard.node, "a");
-    let TokenMessage::Has(heard) = heard.word else { panic!("another word") };
+    let TokenMessage::Has(broker, heard) = heard.word else { panic!("another word") };
     assert_eq!(heard.access_token.expose_secret(), CANARY);
     assert_eq!(heard.api_key.expose_secret(), "canary-api-key");
-    assert_eq!((heard.broker, heard.set_at, heard.dated), (Broker::A, token().set_at, true));
-    let undated = a.tell(&DayToken { dated: false, ..token() }).unwrap();
-    assert!(matches!(word(&b, &undated), Some(TokenMessage::Has(DayToken { dated: false, .. }))));
+    assert_eq!((broker, heard.set_at, heard.dated), (Broker::A, token().set_at, true));
+    let undated = a.tell(Broker::A, &ToldToken { dated: false, ..token() }).unwrap();
+    let Some(TokenMessage::Has(_, undated)) = word(&b, &undated) else { panic!("another word") };
+    assert!(!undated.dated);
     assert!(a.hear(&sealed, 0).unwrap().is_none(), "its own");
     let print = print_of(&heard.access_token);
     let told = RefusedToken { broker: Broker::B, print, set_at: token().set_at };
@@ -70,7 +70,7 @@ fn words_have_these_bytes_before_they_are_sealed() {
     for (sealed, plain) in [
         (a.ask().unwrap(), &b"\x01\x00\x01aINSTANCE"[..]),
         (
-            a.tell(&token()).unwrap(),
+            a.tell(Broker::A, &token()).unwrap(),
             b"\x02\x00\x01aINSTANCE\x00\x00\x00\x01\xa1\xf6\xd38}\x01\x00\x1ecanary-access-tok\
                 en-of-the-day\x00\x0ecanary-api-key",
         ),
@@ -91,7 +91,7 @@ fn words_have_these_bytes_before_they_are_sealed() {
         )
         .unwrap();
     let heard = relay(SECRET, "main", "b").hear(&recorded, 0).unwrap().unwrap();
-    assert!(matches!(heard.word, TokenMessage::Has(told) if told.set_at == token().set_at));
+    assert!(matches!(heard.word, TokenMessage::Has(_, told) if told.set_at == token().set_at));
 }
 
 #[test]
@@ -104,18 +104,18 @@ fn questions_are_answered_once_a_second() {
 #[test]
 fn nothing_opens_under_another_secret_or_for_another_installation() {
     let a = relay(SECRET, "main", "a");
-    let sealed = a.tell(&token()).unwrap();
+    let sealed = a.tell(Broker::A, &token()).unwrap();
     for other in [relay(&[9; 32], "main", "b"), relay(SECRET, "other", "b")] {
         assert_eq!(other.hear(&sealed, 0).unwrap_err(), NotOurs);
     }
     assert_ne!(*derive(SECRET, PURPOSE), *derive(SECRET, "rate limits"));
-    assert_ne!(sealed, a.tell(&token()).unwrap(), "a nonce is never used again");
+    assert_ne!(sealed, a.tell(Broker::A, &token()).unwrap(), "a nonce is never used again");
 }
 
 #[test]
 fn neither_bytes_nor_words_show_a_secret() {
     let (a, b) = (relay(SECRET, "main", "a"), relay(SECRET, "main", "b"));
-    let sealed = a.tell(&token()).unwrap();
+    let sealed = a.tell(Broker::A, &token()).unwrap();
     let shows = |bytes: &[u8]| bytes.windows(6).any(|part| part == b"canary");
     assert!(!shows(&sealed));
     let heard = b.hear(&sealed, 0);
@@ -129,7 +129,7 @@ proptest! {
         at in any::<prop::sample::Index>(), change in 1u8.., cut in any::<prop::sample::Index>(),
     ) {
         let (a, b) = (relay(SECRET, "main", "a"), relay(SECRET, "main", "b"));
-        let mut sealed = a.tell(&token()).unwrap();
+        let mut sealed = a.tell(Broker::A, &token()).unwrap();
         prop_assert!(b.hear(&sealed[..cut.index(sealed.len())], 0).is_err());
         let at = at.index(sealed.len());
         sealed[at] ^= change;
@@ -143,7 +143,7 @@ proptest! {
     ) {
         let (a, b) = (relay(SECRET, "main", "a"), relay(SECRET, "main", "b"));
         let heard = b.hear(&a.seal(&plain).unwrap(), 0);
-        if let Ok(Some(Heard { word: TokenMessage::Has(token), .. })) = heard {
+        if let Ok(Some(Heard { word: TokenMessage::Has(_, token), .. })) = heard {
             prop_assert!(!token.access_token.expose_secret().is_empty());
         }
     }
@@ -154,10 +154,10 @@ fn a_node_that_starts_asks_and_the_token_comes_and_lies_nowhere() {
     let name = "a_node_that_starts_asks_and_the_token_comes_and_lies_nowhere";
     let Some(server) = TestServer::start(name) else { return };
     let timer = Clock::system();
-    let start = |node: &'static str, has: Option<DayToken>| {
+    let start = |node: &'static str, has: Option<ToldToken>| {
         let words = relay(SECRET, "main", node);
         let sender = Arc::new(Publisher::new(&server.server(), &installation(), node));
-        let heard = Arc::new(Mutex::new(None::<DayToken>));
+        let heard = Arc::new(Mutex::new(None::<ToldToken>));
         let (slot, answers) = (Arc::clone(&heard), Arc::clone(&sender));
         let now_ms = timer.clone();
         let sealed = move |sealed: Vec<u8>| {
@@ -165,10 +165,10 @@ fn a_node_that_starts_asks_and_the_token_comes_and_lies_nowhere() {
             match heard.ok().flatten().map(|heard| heard.word) {
                 Some(TokenMessage::Asked) => {
                     if let Some(token) = &has {
-                        answers.pass_on(&words.tell(token).unwrap()).unwrap();
+                        answers.pass_on(&words.tell(Broker::A, token).unwrap()).unwrap();
                     }
                 }
-                Some(TokenMessage::Has(token)) => *slot.lock() = Some(token),
+                Some(TokenMessage::Has(_, token)) => *slot.lock() = Some(token),
                 _ => {}
             }
         };

@@ -30,7 +30,7 @@ use crate::nodes::valkey::NodeSecret;
 use crate::nodes::valkey::Secrets;
 use crate::nodes::valkey::connection::Keys;
 use crate::nodes::valkey::connection::ValkeyError;
-use crate::store::{Epoch, Store, backups};
+use crate::store::{Epoch, Store, small_file};
 
 /// Purpose of the signing key.
 const PURPOSE: &str = "what nodes tell each other";
@@ -241,7 +241,7 @@ impl Installation {
         let installation = Self { kept: Some(path.clone()), ..Self::new(secret) };
         installation.identify(store);
         if installation.namespace().is_none()
-            && let Ok(Some(kept)) = backups::read_small_file(&path)
+            && let Ok(Some(kept)) = small_file::read(&path)
             && let Ok(cluster) = String::from_utf8(kept)
         {
             installation.belongs_to(cluster.trim(), false);
@@ -258,7 +258,7 @@ impl Installation {
                     namespace = self.namespace().as_ref().map(Namespace::as_str),
                     "keys on the shared server are those of this database"
                 );
-                if let Err(error) = backups::replace(path, identity.cluster.as_bytes()) {
+                if let Err(error) = small_file::replace(path, identity.cluster.as_bytes()) {
                     tracing::warn!(%error, "cannot keep the database's id for a start without it");
                 }
             }

@@ -31,21 +31,16 @@ mod test_server;
 #[cfg(test)]
 pub(crate) mod testing;
 
-pub(crate) use address::Secrets;
-pub(crate) use address::ValkeySettings;
 pub use address::{Address, BadAddress, Namespace, NodeSecret, Place};
+pub(crate) use address::{Secrets, ValkeySettings};
 #[cfg(feature = "engines")]
-pub(crate) use client::{BackOff, Client, Deadlines};
-#[cfg(feature = "engines")]
-pub(crate) use connection::Connection;
+pub(crate) use client::{Client, Deadlines};
 #[cfg(feature = "engines")]
 pub use connection::Server;
 #[cfg(feature = "engines")]
-pub(crate) use connection::{Unusable, ValkeyError, script};
-#[cfg(feature = "engines")]
-pub(crate) use installation::Distrust;
+pub(crate) use connection::{Connection, Unusable, ValkeyError, script};
 #[cfg(feature = "engines")]
 pub use installation::Installation;
 #[cfg(feature = "engines")]
-pub(crate) use installation::{Opened, Room, SIGNED_BYTES, Signed, derive};
+pub(crate) use installation::{Distrust, Opened, Room, SIGNED_BYTES, Signed, derive};
 pub(crate) use refusals::Refusals;

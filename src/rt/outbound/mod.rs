@@ -1,10 +1,14 @@
 //! Parts of connections that this service opens: addresses of a name, the roots that TLS trusts, a
-//! socket with deadlines, and a stream that is plain or within TLS.
+//! socket with deadlines, a stream that is plain or within TLS, and the wait before the next try.
 //!
 //! Everything blocks, so it is used only on OS threads.
 
+#[cfg(feature = "engines")]
+mod back_off;
 mod stream;
 
+#[cfg(feature = "engines")]
+pub(crate) use back_off::BackOff;
 #[cfg(test)]
 pub(crate) use stream::NAMES_QUEUE_MAX;
 #[cfg(feature = "engines")]

@@ -2,27 +2,26 @@
 //! each answer until the deadline of its operation.
 
 use std::io;
-use std::net::IpAddr;
 use std::path::Path;
-use std::str::FromStr;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use secrecy::ExposeSecret;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
-use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
+use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Config, NoTls, Socket};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::base::Clock;
 use crate::ops::{Counter, Durations};
-use crate::rt::outbound::{roots_of, web_roots};
+use crate::rt::outbound::{BackOff, roots_of, web_roots};
 use crate::store::StoreError;
 use crate::store::condition::{LastSeen, State};
-use crate::store::settings::{BadStoreUrl, StoreSettings, StoreUrl};
-use crate::store::tx::Failure;
+use crate::store::errors::{BadStoreUrl, Failure};
+use crate::store::postgres::url::{KEEPALIVE_IDLE, UNACKNOWLEDGED_MAX, parse};
+use crate::store::settings::{StoreSettings, StoreUrl};
 
 /// Time in which one host has to accept a connection and the user.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -144,10 +143,6 @@ impl Deadline {
 //
 // Address of the database and how to connect: `BHAV_STORE_URL` and the settings that go with it.
 
-/// Idle time before the first keepalive probe, and the time that sent data may stay unacknowledged.
-const KEEPALIVE_IDLE: Duration = Duration::from_secs(10);
-const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(10);
-
 /// A database, as hosts to try in order.
 pub(crate) struct Target {
     /// The URL of the settings, for messages. Holds no password.
@@ -172,54 +167,6 @@ impl Target {
         let encrypted = config.get_ssl_mode() == SslMode::Require;
         let tls = encrypted.then(|| trusting(settings.ca_file.as_deref())).transpose()?;
         Ok(Self { url: url.as_str().to_owned(), hosts: hosts(&config), tls })
-    }
-}
-
-/// Whether the client understands the URL.
-///
-/// # Errors
-/// [`BadStoreUrl`].
-pub(crate) fn check(url: &str) -> Result<(), BadStoreUrl> {
-    parse(url).map(drop)
-}
-
-/// Whether data sent to another machine is unencrypted.
-pub(crate) fn is_exposed(url: &str) -> bool {
-    parse(url).is_ok_and(|config| {
-        config.get_ssl_mode() == SslMode::Disable && !config.get_hosts().iter().all(is_own)
-    })
-}
-
-fn parse(url: &str) -> Result<Config, BadStoreUrl> {
-    const CURE: &str = "give a URL such as postgres://bhav@db.example.com/bhav?sslmode=verify-full";
-    // The client knows `require` only, and certificates are always verified fully here.
-    let known = url.replace("sslmode=verify-full", "sslmode=require");
-    // The error would repeat parts of the URL.
-    let parsed = Config::from_str(&known);
-    let mut config =
-        parsed.map_err(|_| BadStoreUrl::new("is not understood by the client", CURE))?;
-    if config.get_hosts().is_empty() {
-        return Err(BadStoreUrl::new("names no host", CURE));
-    }
-    if config.get_ssl_mode() == SslMode::Prefer {
-        // The URL does not say: clear text only to this machine.
-        let own = config.get_hosts().iter().all(is_own);
-        config.ssl_mode(if own { SslMode::Disable } else { SslMode::Require });
-    }
-    config.keepalives_idle(KEEPALIVE_IDLE).tcp_user_timeout(UNACKNOWLEDGED_MAX);
-    if config.get_hosts().len() > 1 {
-        config.target_session_attrs(TargetSessionAttrs::ReadWrite);
-    }
-    Ok(config)
-}
-
-/// Whether the host is this machine.
-fn is_own(host: &Host) -> bool {
-    match host {
-        Host::Unix(_) => true,
-        Host::Tcp(name) => {
-            name == "localhost" || name.parse().is_ok_and(|address: IpAddr| address.is_loopback())
-        }
     }
 }
 
@@ -284,18 +231,12 @@ pub(crate) fn trusting(ca_file: Option<&Path>) -> Result<MakeRustlsConnect, BadS
 // The state of the server as the last operations showed it, and when it is tried again. Used from
 // any thread.
 
-/// Pause after the first connection that was refused; doubles with each further one.
-const PAUSE_MIN_MS: u64 = 100;
-const PAUSE_MAX_MS: u64 = 5_000;
-
 /// The state of the server.
 pub(crate) struct Condition {
     pub(crate) seen: LastSeen,
     clock: Clock,
-    /// Connections refused since one was last accepted.
-    attempts: AtomicU64,
-    /// Monotonic time before which nobody connects.
-    next_mono_ms: AtomicU64,
+    /// Nobody connects for a while after a connection that was refused.
+    back_off: Mutex<BackOff>,
     pub(crate) committed: Counter,
     pub(crate) failed: Counter,
     /// Time from a request to the server's answer, for requests that succeeded.
@@ -307,8 +248,7 @@ impl Condition {
         Self {
             seen: LastSeen::unavailable("not connected yet"),
             clock: clock.clone(),
-            attempts: AtomicU64::new(0),
-            next_mono_ms: AtomicU64::new(0),
+            back_off: Mutex::new(BackOff::new()),
             committed: Counter::new(),
             failed: Counter::new(),
             roundtrips: Durations::new(1),
@@ -322,22 +262,18 @@ impl Condition {
     /// Fails during the pause after a refused connection, so that a server that comes back is not
     /// flooded.
     pub(crate) fn expect_attempt(&self) -> Result<(), StoreError> {
-        match self.clock.monotonic_ms() < self.next_mono_ms.load(Ordering::Relaxed) {
-            false => Ok(()),
-            true => Err(StoreError::Unavailable(self.seen.cause())),
+        match self.back_off.lock().wait_ms(self.clock.monotonic_ms()) {
+            0 => Ok(()),
+            _ => Err(StoreError::Unavailable(self.seen.cause())),
         }
     }
 
     pub(crate) fn connected(&self) {
-        self.attempts.store(0, Ordering::Relaxed);
-        self.next_mono_ms.store(0, Ordering::Relaxed);
+        self.back_off.lock().succeeded();
     }
 
     pub(crate) fn not_connected(&self) {
-        let before = self.attempts.fetch_add(1, Ordering::Relaxed);
-        let pause_ms = (PAUSE_MIN_MS << before.min(16)).min(PAUSE_MAX_MS);
-        let jittered_ms = pause_ms / 2 + fastrand::u64(..=pause_ms / 2);
-        self.next_mono_ms.store(self.clock.monotonic_ms() + jittered_ms, Ordering::Relaxed);
+        self.back_off.lock().failed(self.clock.monotonic_ms());
     }
 
     /// Records a committed transaction. One that only read shows nothing about writing.
@@ -463,23 +399,9 @@ pub(crate) fn in_words(error: &tokio_postgres::Error) -> String {
 
 #[cfg(test)]
 mod target_tests {
-    use super::*;
+    use tokio_postgres::config::TargetSessionAttrs;
 
-    #[test]
-    fn clear_text_goes_to_this_machine_alone_unless_it_is_asked_for() {
-        for (url, mode) in [
-            ("postgres://bhav@127.0.0.1/bhav", SslMode::Disable),
-            ("postgres://bhav@localhost/bhav", SslMode::Disable),
-            ("postgres:///bhav?host=/run/postgresql", SslMode::Disable),
-            ("postgres://bhav@10.0.0.5/bhav", SslMode::Require),
-            ("postgres://bhav@127.0.0.1,db.example.com/bhav", SslMode::Require),
-            ("postgres://bhav@127.0.0.1/bhav?sslmode=require", SslMode::Require),
-            ("postgres://bhav@db.example.com/bhav?sslmode=verify-full", SslMode::Require),
-            ("postgres://bhav@10.0.0.5/bhav?sslmode=disable", SslMode::Disable),
-        ] {
-            assert_eq!(parse(url).unwrap().get_ssl_mode(), mode, "{url}");
-        }
-    }
+    use super::*;
 
     #[test]
     fn each_host_has_its_port_and_must_take_writes_if_there_are_several() {

@@ -11,9 +11,10 @@ use tokio_postgres::types::{ToSql, Type};
 use super::connection::Connection;
 use super::store::Connections;
 use crate::base::Clock;
+use crate::store::errors::{MaintenanceError, OpenError, StoreError};
 use crate::store::settings::{StoreSettings, StoreUrl};
+use crate::store::sqlite::maintenance::CopiedTable;
 use crate::store::tx::{Arg, Cells, Failure};
-use crate::store::{CopiedTable, MaintenanceError, OpenError, StoreError};
 
 /// Deadline of one step: the schema, a page of rows, or the commit of all.
 const STEP_DEADLINE_MS: u64 = 60_000;

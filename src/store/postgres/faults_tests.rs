@@ -8,12 +8,12 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::conformance_tests::Schema;
 use super::test_server::{Server, server};
 use crate::base::{Broker, Clock};
-use crate::store::accounts;
 use crate::store::condition::PROBE_WRITE;
 use crate::store::conformance::samples::{sync, user};
 use crate::store::settings::{StoreSettings, StoreUrl};
 use crate::store::tx::{READ_DEADLINE_MS, Sql, WRITE_DEADLINE_MS, Write};
 use crate::store::{AccountId, NewUser, OpenError, Store, StoreError, Turn, UserDirectory};
+use crate::store::{accounts, portfolios};
 
 /// Time that a call may take beyond its deadline on a busy machine.
 const MARGIN_MS: u64 = 1_500;
@@ -185,7 +185,7 @@ fn a_lock_that_is_not_given_is_busy_before_the_deadline() {
         let (release, released) = crossbeam_channel::bounded::<()>(1);
         let holder = scope.spawn(move || {
             held.write(Write::new().of([id]), move |tx| {
-                accounts::expect_user(tx, id)?;
+                portfolios::expect_user(tx, id)?;
                 locked.send(()).ok();
                 released.recv().ok();
                 Ok(())

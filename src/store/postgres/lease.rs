@@ -48,11 +48,6 @@ RETURNING epoch";
     const RELEASE = "\
 -- Nobody is its holder then, so that a renewal that comes late finds nothing to renew.
 UPDATE leases SET holder = '', until = '-infinity' WHERE role = 'feed' AND holder = ?1";
-    const HOLD = "\
--- Whoever takes the lease waits for the end of this transaction. A node that is stopped within it
--- keeps the lease from the others for no longer than this.
-SELECT set_config('idle_in_transaction_session_timeout', '2s', true)
-FROM leases WHERE role = 'feed' AND epoch = ?1 FOR SHARE";
 }
 
 /// The row that records the leader.
@@ -129,19 +124,6 @@ impl PostgresLease {
     pub(crate) fn release(&self, holder: &str) -> Result<(), StoreError> {
         self.run(true, |tx| tx.run(RELEASE, &[holder.into()]).map(drop))
     }
-}
-
-/// Keeps other nodes from taking the lease until the end of the transaction.
-///
-/// # Errors
-/// [`StoreError::Deposed`] if another node has led since `epoch`.
-pub(crate) fn hold(tx: &dyn Tx, epoch: Epoch) -> Result<(), Failure> {
-    if epoch == Epoch::ALONE {
-        return Ok(());
-    }
-    let number = i64::try_from(epoch.0).unwrap_or(i64::MAX);
-    let held = tx.first(HOLD, &[number.into()], |_| Ok(()))?;
-    held.ok_or_else(|| StoreError::Deposed.into())
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use super::*;
 use crate::base::Symbol;
 use crate::store::postgres::conformance_tests::Schema;
 use crate::store::postgres::test_server::{pooler, server};
+use crate::store::turns::hold_lease;
 
 const LEASE_MS: u64 = 60_000;
 const DAY: jiff::civil::Date = jiff::civil::date(2026, 11, 20);
@@ -139,7 +140,7 @@ fn a_node_that_is_stopped_while_it_holds_the_row_keeps_it_for_two_seconds() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let stopped = |tx: &dyn Tx| {
-                hold(tx, epoch)?;
+                hold_lease(tx, epoch)?;
                 let _ = held.send(());
                 // Simulates a stopped process, which sends nothing more.
                 let _ = waits.lock().unwrap().recv();

@@ -61,11 +61,16 @@ UPDATE identity SET
 WHERE id = 1 AND place IS DISTINCT FROM own_place()";
 
 /// The version that this program writes.
-pub(crate) fn known_version() -> i64 {
+pub(super) fn known_version() -> i64 {
     MIGRATIONS.len() as i64
 }
 
 impl Connections {
+    /// Whether a schema of this version lacks migrations.
+    pub(super) fn is_older(version: i64) -> bool {
+        version < known_version()
+    }
+
     fn ask(
         &self,
         connection: &Connection,

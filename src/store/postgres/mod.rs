@@ -19,8 +19,8 @@ pub(super) mod test_server;
 #[cfg(test)]
 mod turns_tests;
 mod tx;
+pub(super) mod url;
 
-pub(crate) use connection::{check, is_exposed};
 pub(crate) use copy::copy;
 pub(crate) use lease::PostgresLease;
 pub(crate) use store::{Connections, Postgres, Purpose};

@@ -7,17 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 
 use super::connection::{Condition, Connection, Deadline, Meaning, Target, meaning};
-use super::lease;
-use super::migrations::known_version;
 use super::tx::{Opening, PostgresTx};
 use crate::base::Clock;
 use crate::rt::{BatchStats, Lane, LaneSpec, LaneStats};
-use crate::store::accounts::AccountId;
 use crate::store::condition::{State, StoreHealth};
-use crate::store::errors::{MaintenanceError, OpenError, Result, StoreError};
-use crate::store::settings::{BadStoreUrl, StoreSettings, StoreUrl};
-use crate::store::turns;
-use crate::store::tx::{Failure, Right, Tx, WRITE_DEADLINE_MS, Write};
+use crate::store::errors::{BadStoreUrl, MaintenanceError, OpenError, Result, StoreError};
+use crate::store::settings::{StoreSettings, StoreUrl};
+use crate::store::tx::{AccountId, Failure, Tx, WRITE_DEADLINE_MS, Write};
 
 /// Default number of threads of each lane. Each has a connection, and a server has some hundred of
 /// these for all its clients.
@@ -134,10 +130,8 @@ impl Postgres {
         let condition = &self.connections.condition;
         let Write { deadline_ms, users, right, .. } = write;
         let done = self.submit(Purpose::Write(users), deadline_ms, move |tx| {
-            match &right {
-                Right::Anybody => {}
-                Right::Leader(epoch) => lease::hold(tx, *epoch)?,
-                Right::Turn(turn) => turns::hold(tx, turn)?,
+            if let Some(expect_right) = &right {
+                expect_right(tx)?;
             }
             work(tx)
         });
@@ -296,7 +290,7 @@ impl Connections {
         let deadline = server.deadline(WRITE_DEADLINE_MS);
         let connection = server.connected(&deadline)?;
         let found = server.version(&connection, &deadline)?;
-        if found < known_version() {
+        if Self::is_older(found) {
             return Err(MaintenanceError::Older { path: url.as_str().into(), found });
         }
         server.is_migrated.store(true, Ordering::Relaxed);

@@ -18,12 +18,11 @@ use serde::{Deserialize, Serialize};
 use crate::base::paths::beside;
 use crate::base::{Clock, clock};
 use crate::ops::notify;
-use crate::store::changes::IDENTITY;
-use crate::store::errors::{OpenError, is_of_writing};
-use crate::store::sqlite::log;
-use crate::store::sqlite::writer::BUSY_TIMEOUT;
+use crate::store::condition::IDENTITY;
+use crate::store::errors::{OpenError, StoreError, is_of_writing};
+use crate::store::small_file::{self, parent};
+use crate::store::sqlite::log::{self, BUSY_TIMEOUT};
 use crate::store::tx::{Failure, Tx, args, statements};
-use crate::store::{StoreError, backups};
 
 /// `bhav` in ASCII. Distinguishes our file from any other SQLite file.
 const APPLICATION_ID: i32 = 0x6268_6176;
@@ -242,10 +241,7 @@ fn make_private(path: &Path, make: bool) -> io::Result<()> {
             // Done first, so that a start interrupted here can be repeated.
             forget_mark(path)?;
             OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?.sync_all()?;
-            match path.parent() {
-                Some(parent) => File::open(parent)?.sync_all(),
-                None => Ok(()),
-            }
+            File::open(parent(path))?.sync_all()
         }
         Err(error) => Err(error),
     }
@@ -292,9 +288,7 @@ pub(crate) fn way_back(path: &Path, known: i64) -> String {
 
 /// The command that puts a copy in the place of the database.
 fn restore_command(path: &Path, copy: &Path) -> String {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new(".")).display();
-    format!("bhav restore --state-dir {folder} {}", copy.display())
+    format!("bhav restore --state-dir {} {}", parent(path).display(), copy.display())
 }
 
 /// Copies the file before a migration, for going back. The operator has to delete the copy: data
@@ -311,10 +305,7 @@ fn keep_copy(connection: &Connection, path: &Path, version: i64) -> Result<(), O
     forget_in(&unfinished)?;
     File::open(&unfinished)?.sync_all()?;
     fs::rename(&unfinished, &kept)?;
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => File::open(parent)?.sync_all()?,
-        _ => {}
-    }
+    File::open(parent(path))?.sync_all()?;
     let (copy, go_back) = (kept.display(), restore_command(path, &kept));
     tracing::info!(
         %copy,
@@ -476,13 +467,13 @@ pub(crate) fn begin_identity(connection: &mut Connection, path: &Path) -> Result
 
 /// The mark; `None` also if it cannot be read.
 fn read_mark(path: &Path) -> Option<Mark> {
-    let bytes = backups::read_small_file(&mark_of(path)).ok().flatten().unwrap_or_default();
+    let bytes = small_file::read(&mark_of(path)).ok().flatten().unwrap_or_default();
     sonic_rs::from_slice(&bytes).ok()
 }
 
 fn write_mark(path: &Path, mark: &Mark) {
     let bytes = sonic_rs::to_vec(mark).unwrap_or_default();
-    if let Err(error) = backups::replace(&mark_of(path), &bytes) {
+    if let Err(error) = small_file::replace(&mark_of(path), &bytes) {
         tracing::warn!(%error, "the mark file of the database was not written");
     }
 }

@@ -19,8 +19,11 @@ use rusqlite::Connection;
 
 use crate::base::paths::beside;
 use crate::store::condition::PROBE_WRITE;
-use crate::store::sqlite::writer::BUSY_TIMEOUT;
 use crate::store::tx::{Failure, Tx};
+
+/// Time that a connection to the database waits for another process that uses the file, which may
+/// be a backup. Less than any write's deadline.
+pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_millis(2_000);
 
 /// Time that emptying the log waits for readers; writes wait with it. A backup may read for much
 /// longer. Then the next probe tries again.
@@ -94,13 +97,9 @@ pub(crate) fn set_aside(log: &Path) -> io::Result<()> {
     }
 }
 
-/// Whether the log of a killed service is missing. A running service's log is never empty
+/// Whether there is no log, or an empty one. A running service's log is never empty
 /// ([`keep_filled`]).
-pub(crate) fn is_lost(path: &Path) -> bool {
-    crate::store::sqlite::file::is_open(path) && is_empty(path)
-}
-
-fn is_empty(path: &Path) -> bool {
+pub(crate) fn is_empty(path: &Path) -> bool {
     fs::metadata(beside(path, "-wal")).map_or(0, |about| about.len()) == 0
 }
 

@@ -3,8 +3,7 @@
 //! Called by commands on their main thread, with or without a running service; blocks. Never leaves
 //! an incomplete copy under its final name, and never overwrites a file.
 
-use std::fs::{File, OpenOptions, TryLockError};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, chown};
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -12,7 +11,8 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::base::paths::beside;
 use crate::store::errors::{MaintenanceError, OpenError};
-use crate::store::sqlite::writer::BUSY_TIMEOUT;
+use crate::store::small_file::{make_private, owned_like_its_directory, parent};
+use crate::store::sqlite::log::BUSY_TIMEOUT;
 use crate::store::sqlite::{file, log};
 
 pub(crate) use crate::store::sqlite::file::{copy_before_upgrade, way_back};
@@ -26,6 +26,13 @@ pub struct FileReport {
     pub known: i64,
     /// Names of the migrations that a start would apply, oldest first.
     pub pending: Vec<&'static str>,
+}
+
+/// A table that was copied to a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CopiedTable {
+    pub name: &'static str,
+    pub rows: u64,
 }
 
 /// Reports on a file without changing it.
@@ -302,37 +309,7 @@ pub(crate) fn remove_unfinished(path: &Path) -> Result<bool, MaintenanceError> {
     fs::remove_file(path).map(|()| true).map_err(MaintenanceError::file(path))
 }
 
-pub(crate) fn make_private(path: &Path) -> Result<(), MaintenanceError> {
-    // An interrupted command left it. It was never reported as finished.
-    let _ = fs::remove_file(path);
-    // Created empty first, so that it is private from the beginning. SQLite accepts an empty file.
-    OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)
-        .map(drop)
-        .map_err(MaintenanceError::file(path))
-}
-
-/// Gives the file the owner of its directory, so that the service owns it also if root restores it.
-pub(crate) fn owned_like_its_directory(path: &Path) -> Result<(), MaintenanceError> {
-    let directory = fs::metadata(parent(path)).map_err(MaintenanceError::file(path))?;
-    let own = fs::metadata(path).map_err(MaintenanceError::file(path))?;
-    if own.uid() == directory.uid() {
-        return Ok(());
-    }
-    chown(path, Some(directory.uid()), Some(directory.gid())).map_err(MaintenanceError::file(path))
-}
-
 /// Removes the file and ignores errors. It was never reported as finished.
 pub(crate) fn remove_quietly(unfinished: &Path) {
     let _ = fs::remove_file(unfinished);
-}
-
-pub(crate) fn parent(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    }
 }
