@@ -12,6 +12,7 @@ mod days;
 mod http;
 mod incidents;
 mod market;
+mod mcp;
 #[cfg(feature = "engines")]
 mod nodes;
 mod operation;

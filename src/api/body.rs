@@ -41,16 +41,7 @@ impl<'a> Fields<'a> {
     /// 415 for another type than JSON or for a body with a content coding. 400 for anything but one
     /// JSON object with distinct names.
     pub(super) fn of(request: &Request<'a>) -> Result<Self, Problem> {
-        if request.header("content-encoding").is_some() {
-            let detail = "Send the body without a Content-Encoding.";
-            let problem = Problem::new(415, "unsupported_media_type", detail);
-            // The acceptable codings (RFC 9110 15.5.16).
-            return Err(problem.with("Accept-Encoding", "identity"));
-        }
-        if !request.header("content-type").is_some_and(is_json) {
-            let detail = "Send the body as application/json.";
-            return Err(Problem::new(415, "unsupported_media_type", detail));
-        }
+        expect_json(request)?;
         let members = json::members(request.body).ok_or_else(|| {
             let detail = "The body is not a JSON object in UTF-8.";
             Problem::new(400, "malformed_json", detail)
@@ -206,6 +197,22 @@ impl<'a> Fields<'a> {
     pub(super) fn done(self) -> Result<(), Problem> {
         self.problem.map_or(Ok(()), Err)
     }
+}
+
+/// # Errors
+/// 415 for another type than JSON, or for a body with a content coding.
+pub(super) fn expect_json(request: &Request<'_>) -> Result<(), Problem> {
+    if request.header("content-encoding").is_some() {
+        let detail = "Send the body without a Content-Encoding.";
+        let problem = Problem::new(415, "unsupported_media_type", detail);
+        // The acceptable codings (RFC 9110 15.5.16).
+        return Err(problem.with("Accept-Encoding", "identity"));
+    }
+    if !request.header("content-type").is_some_and(is_json) {
+        let detail = "Send the body as application/json.";
+        return Err(Problem::new(415, "unsupported_media_type", detail));
+    }
+    Ok(())
 }
 
 /// The exact number of a JSON text. It is built from the digits and the position of the point,

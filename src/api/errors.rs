@@ -153,6 +153,12 @@ pub(super) fn no_key(why: NoKey) -> Problem {
     }
 }
 
+/// A route that takes an API key and nothing else.
+pub(super) fn key_missing() -> Problem {
+    let detail = "This takes an API key, as Authorization: Bearer; a login is not accepted here.";
+    Problem::new(401, "key_missing", detail).with("WWW-Authenticate", "Bearer")
+}
+
 /// A request with an API key that is refused. RFC 6750 3.1 names the errors.
 pub(super) fn key_refused(why: KeyRefusal) -> Problem {
     const INVALID: &str = "Bearer error=\"invalid_token\"";

@@ -12,6 +12,7 @@ mod candles;
 mod errors;
 mod journal;
 mod keys;
+mod mcp;
 mod pages;
 mod portfolio;
 mod quotes;
@@ -23,6 +24,7 @@ mod stream;
 
 pub(crate) use activation::{AdminSecrets, Administration};
 pub(crate) use candles::KeptCandles;
+pub(crate) use mcp::Tools;
 pub(crate) use portfolio::PortfolioState;
 pub use router::Api;
 pub(crate) use router::CorsInForce;

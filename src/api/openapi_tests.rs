@@ -6,7 +6,7 @@
 //! After a change run `BHAV_BLESS=1 cargo test --lib openapi`.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -94,7 +94,7 @@ struct Operation {
     refusals: Vec<Refused>,
     /// Is merged into the responses at the end.
     #[serde(default)]
-    responses: HashMap<String, Map<String, Value>>,
+    responses: BTreeMap<String, Map<String, Value>>,
 }
 
 /// The response to a request that succeeds.
@@ -175,6 +175,7 @@ fn described(route: &Route, operation: &Operation, parameters: &Map<String, Valu
         Access::Public => ("public", json!([])),
         Access::User => ("user", json!([{"bearer": []}, {"cookie": []}])),
         Access::Admin => ("admin", json!([])),
+        Access::Key => ("key", json!([{"key": []}])),
     };
     let key = match route.keys {
         Keys::With(scope) => scope.as_str(),
@@ -259,7 +260,7 @@ impl Operations {
             responses.insert(self.status(refused).to_string(), described);
         }
         for (status, members) in operation.responses {
-            merge(&mut responses[&status], members);
+            merge(responses.entry(status).or_insert_with(|| json!({})), members);
         }
         responses.insert("default".into(), json!({"$ref": "#/components/responses/Protocol"}));
         responses

@@ -101,33 +101,28 @@ impl Api {
         (route.run)(&self.state, call, reply)
     }
 
-    /// Sends a refusal and logs it once, with the request id that the client sees. In a flood of
-    /// refusals the log line is left out.
+    /// Sends a refusal and logs it once, with the request id that the client sees.
     fn refuse(&self, problem: &Problem, request: &Request<'_>, reply: &mut Response<'_>) {
         let request_id = reply.problem(problem);
-        let (status, code) = (problem.status, problem.code);
-        let State { refusal_lines, clock, .. } = &self.state;
-        if !refusal_lines.admit(status, code, clock.monotonic_ms()) {
-            return;
-        }
-        let method = request.method().as_str();
-        let path = shown(request.path(), request.normal_path().as_deref());
-        let cause = problem.cause.as_deref();
-        if status >= 500 {
-            tracing::warn!(request_id, method, path, status, code, cause, "request failed");
-        } else {
-            tracing::info!(request_id, method, path, status, code, cause, "request refused");
-        }
+        log_refusal(&self.state, request, &request_id, problem);
     }
 
     /// The caller of a route that needs one, and the owner of an API key on every route.
     fn admitted(&self, route: &Route, request: &Request<'_>) -> Result<Option<Caller>, Problem> {
+        // A browser adds no key by itself. The protocol demands the check all the same.
+        let is_of_page = route.access == Access::Key && request.header("origin").is_some();
+        if is_of_page && !self.state.cors.load().is_from_here(request) {
+            let detail = "A request of a page must come from this site or an allowed origin.";
+            return Err(Problem::new(403, "cross_site_request", detail));
+        }
         if let Some(key) = self.state.auth.by_key(request).map_err(errors::no_key)? {
             self.expect_scope(route, &key)?;
             return Ok(Some(Caller::by_key(key)));
         }
-        if route.access != Access::User {
-            return Ok(None);
+        match route.access {
+            Access::Public | Access::Admin => return Ok(None),
+            Access::Key => return Err(errors::key_missing()),
+            Access::User => {}
         }
         let caller = self.state.auth.identify(request).map_err(errors::unidentified)?;
         if caller.by_cookie && !self.state.cors.load().trusts(request) {
@@ -193,6 +188,27 @@ impl Serve for Api {
         if let Err(problem) = handled {
             self.refuse(&problem, request, reply);
         }
+    }
+}
+
+/// Logs a refusal. In a flood of them the line is left out.
+pub(super) fn log_refusal(
+    state: &State,
+    request: &Request<'_>,
+    request_id: &str,
+    problem: &Problem,
+) {
+    let (status, code) = (problem.status, problem.code);
+    if !state.refusal_lines.admit(status, code, state.clock.monotonic_ms()) {
+        return;
+    }
+    let method = request.method().as_str();
+    let path = shown(request.path(), request.normal_path().as_deref());
+    let cause = problem.cause.as_deref();
+    if status >= 500 {
+        tracing::warn!(request_id, method, path, status, code, cause, "request failed");
+    } else {
+        tracing::info!(request_id, method, path, status, code, cause, "request refused");
     }
 }
 
@@ -356,8 +372,9 @@ fn only_reads(route: &Route) -> bool {
 const PREFLIGHT_MAX_AGE_S: &str = "600";
 
 /// Request headers that scripts may send besides those that browsers always allow: `If-None-Match`
-/// for their own caches, `If-Match` for safe changes.
-const ALLOWED_HEADERS: &str = "Authorization, Content-Type, If-Match, If-None-Match, X-Request-Id";
+/// for their own caches, `If-Match` for safe changes, and those of an assistant's client.
+const ALLOWED_HEADERS: &str = "Authorization, Content-Type, If-Match, If-None-Match, \
+    X-Request-Id, MCP-Protocol-Version, Mcp-Method, Mcp-Name, Mcp-Session-Id, Last-Event-ID";
 
 /// An origin and the header lines that answer it.
 #[derive(Debug)]

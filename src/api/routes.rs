@@ -3,11 +3,11 @@
 //! Constant data. Tests compare the documents and OPTIONS with the table, and generate the
 //! description, `openapi.json`, from it and from the views (`openapi_tests.rs`).
 
-use crate::api::state::Access::{Admin, Public, User};
+use crate::api::state::Access::{Admin, Key, Public, User};
 use crate::api::state::Keys::{Any, Never, With};
 use crate::api::state::{Access, Call, Handled, Handler, Keys, State};
 use crate::api::{
-    account, activation, candles, journal, keys, portfolio, quotes, signals, state, stream,
+    account, activation, candles, journal, keys, mcp, portfolio, quotes, signals, state, stream,
 };
 use crate::base::Scope::{JournalRead, JournalWrite, MarketRead, PortfolioRead, SignalsRead};
 use crate::http::Method::{Delete, Get, Post, Put};
@@ -69,6 +69,8 @@ pub const ROUTES: &[Route] = &[
         "The newest daily candles of a symbol"),
     route((Get, "/api/market/search"), Public, With(MarketRead), quotes::read_search,
         "Instruments by ticker, name or ISIN"),
+    route((Post, "/mcp"), Key, Any, mcp::answer,
+        "What an assistant may read, by the Model Context Protocol"),
     route((Get, "/api/health"), Public, Any, state::read,
         "State of feeds, caches and warmers"),
     route((Get, "/api/openapi.json"), Public, Any, read_description,
@@ -114,7 +116,7 @@ pub const ROUTES: &[Route] = &[
 ];
 
 /// A test checks that its version is that of the package.
-const DESCRIPTION: &[u8] = include_bytes!("openapi.json");
+pub(super) const DESCRIPTION: &[u8] = include_bytes!("openapi.json");
 
 /// Another version of the program may have another description, so clients revalidate each time.
 const POLICY: CachePolicy = CachePolicy::JSON;

@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::api::activation::Administration;
 use crate::api::candles::KeptCandles;
 use crate::api::errors;
+use crate::api::mcp::Tools;
 use crate::api::portfolio::PortfolioState;
 use crate::api::router::CorsInForce;
 use crate::api::stream::EventStreams;
@@ -76,6 +77,8 @@ pub struct State {
     pub is_read_only: bool,
     /// The OpenAPI description.
     pub description: Variants,
+    /// The tools of `POST /mcp`.
+    pub(crate) tools: Tools,
 }
 
 impl State {
@@ -146,6 +149,8 @@ pub enum Access {
     User,
     /// The operator, by a secret in the body or by calling from this machine.
     Admin,
+    /// The owner of an API key, and nobody with a login.
+    Key,
 }
 
 /// The API keys with which a route may be used.

@@ -9,7 +9,7 @@ use arc_swap::ArcSwap;
 use crate::admin::MetricSources;
 use crate::api::{
     AdminSecrets, Administration, CorsInForce, EventStreams, KeptCandles, PortfolioState,
-    SNAPSHOT_EVENT, State, description,
+    SNAPSHOT_EVENT, State, Tools, description,
 };
 use crate::auth::throttle::Throttle;
 use crate::auth::{Auth, AuthError, ChangesParts, KeyError};
@@ -262,6 +262,7 @@ fn state(config: &Config, context: &WarmerContext, auth: Arc<Auth>) -> Result<St
         site: config.web.on.then(Site::embedded),
         is_read_only: false,
         description: description(),
+        tools: Tools::new(),
     })
 }
 

@@ -211,7 +211,8 @@ fn codes(document: &Value, found: &mut BTreeSet<String>) {
             if name == "code" {
                 let listed = member["enum"].as_array().into_iter().flat_map(|codes| codes.iter());
                 let codes = listed.chain(member.get("const"));
-                found.extend(codes.map(|code| code.as_str().unwrap().to_owned()));
+                // Those of JSON-RPC are numbers.
+                found.extend(codes.filter_map(|code| code.as_str().map(str::to_owned)));
             }
             codes(member, found);
         }

@@ -165,6 +165,12 @@ impl<'a> Request<'a> {
         is_direct_local(self, self.trusted_proxies)
     }
 
+    /// Another request of the same client: one to read, whose head is `bytes`, parsed into `head`.
+    pub(crate) fn reading_instead<'b>(&'b self, bytes: &'b [u8], head: &'b Head) -> Request<'b> {
+        let peer = self.client_address().map_or(self.peer, Peer::Ip);
+        Request { bytes, head, body: &[], peer, trusted_proxies: self.trusted_proxies }
+    }
+
     /// The names of all headers, as sent.
     pub(crate) fn names(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let bytes = self.bytes;

@@ -161,6 +161,22 @@ impl<'a> Response<'a> {
         }
     }
 
+    /// Lets `run` answer, and takes the answer back: its body. For a handler that answers with what
+    /// another one answers.
+    pub(crate) fn taken_back<E>(
+        &mut self,
+        run: impl FnOnce(&mut Self) -> Result<(), E>,
+    ) -> Result<Vec<u8>, E> {
+        let begin = self.out.len();
+        let outcome = run(self);
+        self.status = 0;
+        let mut answer = self.out.split_off(begin);
+        let owned = self.owned.take();
+        outcome?;
+        let head_bytes = memchr::memmem::find(&answer, b"\r\n\r\n").map_or(0, |at| at + 4);
+        Ok(owned.map_or_else(|| answer.split_off(head_bytes), |owned| owned.bytes().to_vec()))
+    }
+
     /// Begins a stream of events with `opening`. The connection then sends `frames` until the
     /// client leaves, the stream's life is over or the server stops, and serves no further request.
     /// A HEAD request gets only the head, and `frames` is not called.
@@ -212,10 +228,7 @@ impl<'a> Response<'a> {
 
     /// Sends an error document (RFC 9457) with the request id; returns that id for the log.
     pub fn problem(&mut self, problem: &Problem) -> String {
-        let id = match self.own_request_id {
-            Some(own) => String::from_utf8_lossy(own).into_owned(),
-            None => String::from_utf8_lossy(&crate::base::rng::request_id()).into_owned(),
-        };
+        let id = self.request_id();
         self.body.clear();
         problem.write(self.body);
         self.begin(problem.status);
@@ -227,6 +240,14 @@ impl<'a> Response<'a> {
         }
         self.finish();
         id
+    }
+
+    /// The request id that the client sent, or a new one.
+    pub(crate) fn request_id(&self) -> String {
+        match self.own_request_id {
+            Some(own) => String::from_utf8_lossy(own).into_owned(),
+            None => String::from_utf8_lossy(&crate::base::rng::request_id()).into_owned(),
+        }
     }
 
     /// Sets the kind of the request (its route) for the statistics.
@@ -263,7 +284,7 @@ impl<'a> Response<'a> {
 
     fn describe(&mut self, status: u16, content_type: &str, headers: &[(&str, &str)]) {
         self.begin(status);
-        if !matches!(status, 204 | 304) {
+        if !matches!(status, 202 | 204 | 304) {
             self.line("Content-Type", content_type.as_bytes());
         }
         for (name, value) in headers {
@@ -286,10 +307,13 @@ impl<'a> Response<'a> {
 
     /// Ends the head; returns whether a body of `body_bytes` follows.
     fn end_head(&mut self, status: u16, body_bytes: usize) -> bool {
-        let has_body = !matches!(status, 204 | 304);
+        // 202 answers a notification, which wants no body; unlike the others it may have one.
+        let has_body = !matches!(status, 202 | 204 | 304);
         if has_body {
             self.out.extend_from_slice(NO_SNIFFING);
             self.line("Content-Length", itoa::Buffer::new().format(body_bytes).as_bytes());
+        } else if status == 202 {
+            self.line("Content-Length", b"0");
         }
         self.out.extend_from_slice(b"\r\n");
         has_body && !self.head_only

@@ -24,7 +24,7 @@ const BARE: &str = r#"{"traded_on":"2026-11-19","symbol":"INFY","side":"sell","q
     "price":0}"#;
 /// Fields of a wrong clock, of backups, of refused reloads and of a taken address: those have
 /// scenarios of their own.
-const NEVER_THERE: [&str; 40] = [
+const NEVER_THERE: [&str; 43] = [
     // Candles that must be fetched again: in the tests of signals.
     "Candles.suspect",
     // Ten weeks of judged signals: in the tests of signals.
@@ -37,6 +37,10 @@ const NEVER_THERE: [&str; 40] = [
     "Interval.low",
     "Interval.standard_error",
     "Interval.value",
+    // An unknown version is no success: in the tests of `/mcp`.
+    "RpcError.data",
+    "RpcVersions.requested",
+    "RpcVersions.supported",
     // Patterns of one day that contradict each other: in the tests of signals.
     "ListedSignal.conflict",
     "HealthClock.ahead_of_exchange_ms",
@@ -71,8 +75,9 @@ const NEVER_THERE: [&str; 40] = [
     "HealthChanges.applied",
     "HealthChanges.age_ms",
 ];
-/// All market data here is simulated, on a clock that was set.
-const ALWAYS_THERE: [&str; 9] = [
+/// All market data here is simulated, on a clock that was set, and a request to `/mcp` has an id.
+const ALWAYS_THERE: [&str; 10] = [
+    "RpcAnswer.id",
     "Candles.simulated",
     "HealthMarket.calendar_until",
     "HealthClock.set",
@@ -134,6 +139,12 @@ fn keys(walk: &mut Walk<'_>) {
     let login = std::mem::replace(&mut walk.auth, bearer(&made.field("key")));
     walk.get("/api/auth/session");
     walk.get("/api/portfolio/live-prices?symbols=NSE:INFY");
+    for method in ["tools/list", "nothing"] {
+        let message = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}"}}"#);
+        walk.expect(200, "POST", "/mcp", &message);
+    }
+    let notification = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+    walk.expect(202, "POST", "/mcp", notification);
     walk.auth = login;
     walk.get("/api/keys");
     walk.still_stands("/api/keys");

@@ -154,6 +154,10 @@ fn bodies_are_kept_to_the_limits_that_are_described() {
         let Some(body) = operation.pointer("/requestBody/content/application~1json/schema") else {
             continue;
         };
+        // An envelope, whose faults are those of JSON-RPC: see `tests/mcp`.
+        if path == "/mcp" {
+            continue;
+        }
         let body = resolved(&document, body);
         for (field, schema) in body["properties"].as_object().unwrap() {
             // Without a secret in the settings the field is not checked: see `activation.rs`.

@@ -60,7 +60,8 @@ fn bodies_that_are_none_are_refused_as_described() {
     let walk = &mut Walk::new(&service, checker);
     walk.auth = bearer(&token);
     let mut tried = 0;
-    for route in ROUTES {
+    // What a key alone reaches has tests of its own.
+    for route in ROUTES.iter().filter(|route| route.access != Access::Key) {
         let (method, target) = (route.method.as_str(), target(route));
         if walk.checker.request(method, route.path).is_none() {
             continue;

@@ -1,0 +1,644 @@
+//! The tools of `POST /mcp`: one table. Each answers with what a GET route of its own answers.
+//!
+//! A tool calls the handler of that route inside the process, so access, limits, refusals and every
+//! digit are the route's. A tool is listed for keys with the scope of its route. The schemas of
+//! arguments and answers are taken from the API's description at the start.
+//!
+//! An answer has at most 32 KiB. Longer lists are cut, and a cursor leads on.
+
+use std::ops::Range;
+
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use crate::api::errors;
+use crate::api::mcp::tools::Lists::{Cut, Paged, Short};
+use crate::api::portfolio::compute;
+use crate::api::routes::{DESCRIPTION, ROUTES, Route};
+use crate::api::state::{Call, State};
+use crate::base::json::{Member, members, unescaped};
+use crate::http::message::head::{HEAD_BYTES_MAX, Head, Parsed};
+use crate::http::{Method, Problem, Response};
+
+/// Longest document of an answer. The answer has at most 32 KiB: this, the id, the server's name
+/// and the summary.
+const DOCUMENT_BYTES_MAX: usize = 30_000;
+/// Longest list of tools whose schemas describe their members.
+const DESCRIBED_BYTES_MAX: usize = 48 * 1024;
+
+/// A tool.
+struct Tool {
+    name: &'static str,
+    /// Paths of its routes. Of several, each has its document under a member of this name.
+    routes: &'static [(&'static str, &'static str)],
+    lists: Lists,
+    /// Its purpose, for an assistant. Nothing from outside may be in it.
+    says: &'static str,
+}
+
+/// The lists of a document that may be long.
+#[derive(Clone, Copy)]
+enum Lists {
+    /// It has none.
+    Short,
+    /// These, one after the other. A dot leads into a member.
+    Cut(&'static [&'static str]),
+    /// This one. The route itself has pages, with a `limit` and a `cursor`.
+    Paged(&'static str),
+}
+
+const fn tool(
+    name: &'static str,
+    routes: &'static [(&'static str, &'static str)],
+    lists: Lists,
+    says: &'static str,
+) -> Tool {
+    Tool { name, routes, lists, says }
+}
+
+#[rustfmt::skip]
+const TOOLS: [Tool; 9] = [
+    tool("market_snapshot", &[("", "/api/index/snapshot")], Short,
+        "NIFTY 50, NIFTY BANK and SENSEX with their change in percent, sectors, the best pattern \
+         signals, and the phase of the market. market.as_of_ist is the time of the prices; \
+         market.stale is true if they are older than they should be."),
+    tool("quotes", &[("", "/api/portfolio/live-prices")], Short,
+        "Last prices of up to 50 shares and indices, with their change, each with its own time \
+         (as_of), its source, and stale if it is older than it should be. search_instruments \
+         finds symbols."),
+    tool("holdings", &[("", "/api/portfolio/holdings")], Cut(&["holdings", "summary.merged"]),
+        "The shares that the owner holds at both brokers, as of the last sync: quantity, cost, \
+         price, profit, change of the day. The summary has totals, with what each leaves out, \
+         and in merged the same share of both brokers as one. live=true values all at current \
+         prices."),
+    tool("positions", &[("", "/api/portfolio/positions")], Cut(&["positions"]),
+        "Open positions as of the last sync. The lists day and net hold the same trades and must \
+         not be added up; earlier marks what is of a trading date that is over."),
+    tool("portfolio_summary", &[("", "/api/portfolio/pnl")], Cut(&["trend"]),
+        "Value, cost and unrealised profit of all holdings, the profit of the day (day_pnl, of \
+         the date day), and the trend with a point for each date. Counts beside the totals say \
+         what they leave out."),
+    tool("journal", &[("", "/api/journal/search")], Paged("entries"),
+        "The owner's trade journal, newest first: all entries, or those that fit the filters, and \
+         what the closed pairs of trades among them came to. Notes, tags and strategies are the \
+         owner's own text."),
+    tool("signals", &[("list", "/api/signals"), ("record", "/api/signals/record")],
+        Cut(&["list.signals"]),
+        "Candlestick pattern signals of the last published date with their confidence, and the \
+         record of all signals so far: hit rates and scores with their intervals. A confidence is \
+         a share of past cases and no advice."),
+    tool("search_instruments", &[("", "/api/market/search")], Short,
+        "Finds shares and indices by ticker, name or ISIN, and gives the symbols that other tools \
+         take."),
+    tool("candles", &[("", "/api/market/candles")], Cut(&["candles"]),
+        "Daily candles of a share, oldest first, adjusted for splits: finished trading days of the \
+         shares that the operator watches."),
+];
+
+const NEXT_CURSOR: &str = "next_cursor";
+/// Longest value that a summary repeats: a time with its offset, a figure, a word.
+const NOTED_BYTES_MAX: usize = 30;
+
+/// The tools with their definitions.
+pub(crate) struct Tools(Vec<Defined>);
+
+struct Defined {
+    tool: &'static Tool,
+    routes: Vec<&'static Route>,
+    /// Names of the arguments.
+    arguments: Vec<String>,
+    /// The definition up to the schema of its answers.
+    begin: String,
+    /// The schema of its answers, with descriptions and without.
+    output: [String; 2],
+}
+
+/// A call of a tool.
+pub(super) struct Order<'a> {
+    pub state: &'a State,
+    pub call: &'a Call<'a>,
+    pub arguments: &'a [Member<'a>],
+    /// The document will stand in a text, where its quotes are escaped.
+    pub is_text: bool,
+}
+
+/// A tool's answer.
+pub(super) struct Answer {
+    /// JSON, at most as long as one answer may be.
+    pub document: String,
+    /// One line.
+    pub summary: String,
+}
+
+impl Tools {
+    /// Takes the definitions from the API's description: some milliseconds. Called at the start,
+    /// not on the edge.
+    pub(crate) fn new() -> Self {
+        let api: Value = serde_json::from_slice(DESCRIPTION).expect("a test makes it");
+        Self(TOOLS.iter().map(|tool| Defined::of(tool, &api)).collect())
+    }
+
+    fn of<'a>(&'a self, call: &Call<'_>) -> impl Iterator<Item = &'a Defined> {
+        self.0.iter().filter(move |defined| defined.is_for(call))
+    }
+
+    /// The tools that the caller's key may use, as the elements of a JSON array.
+    pub(super) fn listed(&self, call: &Call<'_>, with_output: bool) -> String {
+        let bytes: usize = self.of(call).map(|tool| tool.begin.len() + tool.output[0].len()).sum();
+        let output = usize::from(bytes > DESCRIBED_BYTES_MAX);
+        let tools = self.of(call).map(|Defined { begin, output: schemas, .. }| match with_output {
+            true => format!(r#"{begin},"outputSchema":{}}}"#, schemas[output]),
+            false => format!("{begin}}}"),
+        });
+        tools.collect::<Vec<_>>().join(",")
+    }
+
+    /// Calls a tool; `None` if there is none of this name for the caller's key. Parks as its
+    /// routes do, and for a lane that cuts what is long.
+    pub(super) fn call(
+        &self,
+        name: &str,
+        order: &Order<'_>,
+        reply: &mut Response<'_>,
+    ) -> Option<Result<Answer, Problem>> {
+        let defined = self.of(order.call).find(|defined| defined.tool.name == name)?;
+        Some(defined.answer(order, reply))
+    }
+}
+
+impl Defined {
+    fn of(tool: &'static Tool, api: &Value) -> Self {
+        let routes = tool.routes.iter().map(|(_, path)| {
+            let is_it = |route: &&Route| route.method == Method::Get && route.path == *path;
+            ROUTES.iter().find(is_it).expect("every tool has its routes")
+        });
+        let routes: Vec<&Route> = routes.collect();
+        let (input, arguments) = input_of(tool, api);
+        let begin = json!({
+            "name": tool.name,
+            "title": routes[0].doc,
+            "description": tool.says,
+            "inputSchema": alone(input, api, false),
+            "annotations": {"readOnlyHint": true, "openWorldHint": false},
+        });
+        let mut begin = begin.to_string();
+        begin.pop();
+        let output = output_of(tool, api);
+        let output = [false, true].map(|is_bare| alone(output.clone(), api, is_bare).to_string());
+        Self { tool, routes, arguments, begin, output }
+    }
+
+    /// Whether the caller's key may use all of its routes.
+    fn is_for(&self, call: &Call<'_>) -> bool {
+        let key = call.key();
+        key.is_some_and(|key| self.routes.iter().all(|route| route.keys.admits(key).is_ok()))
+    }
+
+    fn answer(&self, order: &Order<'_>, reply: &mut Response<'_>) -> Result<Answer, Problem> {
+        let mut given = self.given(order.arguments)?;
+        let is_text = order.is_text;
+        let mut cursor = None;
+        if let Cut(_) = self.tool.lists
+            && let Some(at) = given.iter().position(|(name, _)| name == "cursor")
+        {
+            cursor = Some(given.swap_remove(at).1);
+        }
+        let document = self.document(order, &given, reply)?;
+        if cursor.is_none() && cost(&document, is_text) <= DOCUMENT_BYTES_MAX {
+            return Ok(self.told(document, ""));
+        }
+        match self.tool.lists {
+            Short => Err(errors::export_too_long()),
+            Cut(lists) => {
+                let cut = move || page(&document, lists, cursor.as_deref(), is_text);
+                let (document, shown) = compute(order.state, cut)?;
+                Ok(self.told(document, &shown))
+            }
+            Paged(list) => {
+                let count = move || fitting(&document, list, is_text);
+                let limit = compute(order.state, count)?;
+                given.retain(|(name, _)| name != "limit");
+                given.push(("limit".into(), limit.to_string()));
+                let document = self.document(order, &given, reply)?;
+                if cost(&document, is_text) > DOCUMENT_BYTES_MAX {
+                    return Err(errors::export_too_long());
+                }
+                Ok(self.told(document, &format!(", {limit} {list}")))
+            }
+        }
+    }
+
+    /// The arguments as the texts of parameters. `null` counts as absent.
+    fn given(&self, arguments: &[Member<'_>]) -> Result<Vec<(String, String)>, Problem> {
+        let mut given = Vec::new();
+        for (name, raw) in arguments {
+            let fault = |said| {
+                let problem = Problem::new(400, "validation_failed", "An argument is not valid.");
+                Err(problem.field(name.to_string(), said))
+            };
+            if !self.arguments.iter().any(|known| known == name) {
+                return fault("There is no such argument.");
+            }
+            match parameter(raw) {
+                Some(text) => given.extend(text.map(|text| (name.to_string(), text))),
+                None => return fault("This is a text, a number, true, false or a list of these."),
+            }
+        }
+        Ok(given)
+    }
+
+    /// What the routes answer. The first one takes the arguments.
+    fn document(
+        &self,
+        order: &Order<'_>,
+        given: &[(String, String)],
+        reply: &mut Response<'_>,
+    ) -> Result<String, Problem> {
+        let mut documents = Vec::new();
+        for (at, route) in self.routes.iter().enumerate() {
+            documents.push(read(order, route, if at == 0 { given } else { &[] }, reply)?);
+        }
+        if let [document] = &mut documents[..] {
+            return Ok(std::mem::take(document));
+        }
+        let members = self.tool.routes.iter().zip(&documents);
+        let members = members.map(|((name, _), document)| format!(r#""{name}":{document}"#));
+        Ok(format!("{{{}}}", members.collect::<Vec<_>>().join(",")))
+    }
+
+    /// The answer with its summary. `shown` says which part of the lists it has.
+    fn told(&self, document: String, shown: &str) -> Answer {
+        let mut summary = format!("{}{shown}", self.tool.name);
+        for (name, raw) in members(document.as_bytes()).unwrap_or_default() {
+            for (inner, raw) in members(raw.as_bytes()).unwrap_or_default() {
+                note(&mut summary, &format!("{name}.{inner}"), raw);
+            }
+            note(&mut summary, &name, raw);
+        }
+        summary.push_str("; all of it in structuredContent");
+        Answer { document, summary }
+    }
+}
+
+/// Adds a figure, a time or a word to the summary. Lists have the texts from outside.
+fn note(summary: &mut String, name: &str, raw: &str) {
+    if raw.len() <= NOTED_BYTES_MAX && !raw.starts_with(['{', '[']) {
+        summary.push_str(&format!("; {name} {}", raw.trim_matches('"')));
+    }
+}
+
+/// Calls the route's handler for the same caller, and returns the body that it answers.
+fn read(
+    order: &Order<'_>,
+    route: &Route,
+    given: &[(String, String)],
+    reply: &mut Response<'_>,
+) -> Result<String, Problem> {
+    let encoded = |text| utf8_percent_encode(text, NON_ALPHANUMERIC);
+    let query: Vec<String> =
+        given.iter().map(|(name, text)| format!("{name}={}", encoded(text))).collect();
+    let query = query.join("&");
+    let bytes = format!("GET {}?{query} HTTP/1.1\r\nHost: localhost\r\n\r\n", route.path);
+    let mut head = Head::default();
+    match head.parse(bytes.as_bytes(), 1, HEAD_BYTES_MAX) {
+        Parsed::Complete => {}
+        Parsed::Fault(fault) => return Err(fault.into()),
+        Parsed::Partial => return Err(Problem::internal()),
+    }
+    let request = order.call.request.reading_instead(bytes.as_bytes(), &head);
+    let call = Call { request: &request, caller: order.call.caller.clone(), path_id: None };
+    let body = reply.taken_back(|reply| (route.run)(order.state, &call, reply))?;
+    String::from_utf8(body).map_err(|error| Problem::internal().because(error))
+}
+
+/// A JSON value as the text of a parameter; the inner `None` for `null`, the outer for an object.
+fn parameter(raw: &str) -> Option<Option<String>> {
+    let plain = |raw: &str| match raw.as_bytes().first()? {
+        b'"' => unescaped(raw).map(|text| text.as_str().to_owned()),
+        b'{' | b'[' => None,
+        _ => Some(raw.to_owned()),
+    };
+    match raw.as_bytes().first()? {
+        b'[' => {
+            let texts = crate::base::json::elements(raw)?.into_iter().map(plain);
+            Some(Some(texts.collect::<Option<Vec<_>>>()?.join(",")))
+        }
+        _ if raw == "null" => Some(None),
+        _ => plain(raw).map(Some),
+    }
+}
+
+fn member<'a>(members: &[Member<'a>], name: &str) -> Option<&'a str> {
+    members.iter().find(|(key, _)| key == name).map(|(_, raw)| *raw)
+}
+
+// ---- Pages
+
+/// The bytes that a piece of JSON takes in an answer.
+fn cost(json: &str, is_text: bool) -> usize {
+    let escaped = memchr::memchr2_iter(b'"', b'\\', json.as_bytes());
+    json.len() + if is_text { escaped.count() } else { 0 }
+}
+
+/// The elements of a list within `document`, and the list's place in it.
+fn list<'a>(document: &'a str, path: &str) -> Option<(Vec<&'a RawValue>, Range<usize>)> {
+    let mut raw = document;
+    for name in path.split('.') {
+        raw = member(&members(raw.as_bytes())?, name)?;
+    }
+    let start = raw.as_ptr() as usize - document.as_ptr() as usize;
+    Some((serde_json::from_str(raw).ok()?, start..start + raw.len()))
+}
+
+/// How many of these elements, with a comma each, fit into the bytes.
+fn count_within(elements: &[&RawValue], bytes: usize, is_text: bool) -> usize {
+    let ends = elements.iter().scan(0, |end, element| {
+        *end += cost(element.get(), is_text) + 1;
+        Some(*end)
+    });
+    ends.take_while(|end| *end <= bytes).count()
+}
+
+/// How many elements of the list fit into one answer with the rest of the document.
+fn fitting(document: &str, path: &str, is_text: bool) -> Result<usize, Problem> {
+    let (elements, place) = list(document, path).ok_or_else(Problem::internal)?;
+    let rest = cost(document, is_text) - cost(&document[place], is_text);
+    match count_within(&elements, DOCUMENT_BYTES_MAX.saturating_sub(rest), is_text) {
+        0 => Err(errors::export_too_long()),
+        count => Ok(count),
+    }
+}
+
+/// The document with the part of its lists to which the cursor leads, and a line about that. The
+/// lists count as one.
+fn page(
+    document: &str,
+    paths: &[&str],
+    cursor: Option<&str>,
+    is_text: bool,
+) -> Result<(String, String), Problem> {
+    let lists: Option<Vec<_>> = paths.iter().map(|path| list(document, path)).collect();
+    let lists = lists.ok_or_else(Problem::internal)?;
+    let all: Vec<&RawValue> = lists.iter().flat_map(|(elements, _)| elements).copied().collect();
+    let from = match cursor {
+        None => 0,
+        Some(text) => begin(text, all.len())?,
+    };
+    let cut: usize = lists.iter().map(|(_, place)| cost(&document[place.clone()], is_text)).sum();
+    // Room for the cursor and the brackets of the lists.
+    let rest = cost(document, is_text) - cut + 64;
+    let to = from + count_within(&all[from..], DOCUMENT_BYTES_MAX.saturating_sub(rest), is_text);
+    if to == from && from < all.len() {
+        return Err(errors::export_too_long());
+    }
+    let (mut out, mut copied, mut before) = (String::with_capacity(document.len()), 0, 0);
+    for (elements, place) in &lists {
+        let within = |at: usize| at.clamp(before, before + elements.len()) - before;
+        let shown = elements[within(from)..within(to)].iter().map(|element| element.get());
+        out.push_str(&document[copied..place.start]);
+        out.push_str(&format!("[{}]", shown.collect::<Vec<_>>().join(",")));
+        (copied, before) = (place.end, before + elements.len());
+    }
+    out.push_str(&document[copied..]);
+    let mut line = format!(", rows {} to {to} of {}", from + 1, all.len());
+    if to < all.len() {
+        let cursor = format!("{to}-{}", all.len());
+        out.pop();
+        out.push_str(&format!(r#","{NEXT_CURSOR}":"{cursor}"}}"#));
+        line.push_str(&format!(", more with cursor {cursor}"));
+    }
+    Ok((out, line))
+}
+
+/// Where the page of a cursor begins. Its second number is the length of all, so that a list that
+/// has changed is noticed.
+fn begin(cursor: &str, count: usize) -> Result<usize, Problem> {
+    let parsed = cursor.split_once('-').and_then(|(from, of)| {
+        let (from, of): (usize, usize) = (from.parse().ok()?, of.parse().ok()?);
+        (of == count && from < count).then_some(from)
+    });
+    let detail = "The cursor is not one of this list, or the list has changed. Begin without one.";
+    parsed.ok_or_else(|| Problem::new(400, "cursor_invalid", detail))
+}
+
+// ---- Schemas
+
+fn resolved<'a>(api: &'a Value, value: &'a Value) -> &'a Value {
+    let reference = value.get("$ref").and_then(Value::as_str);
+    reference.and_then(|reference| api.pointer(&reference[1..])).unwrap_or(value)
+}
+
+/// The schema of a tool's arguments, the parameters of its first route, and their names.
+fn input_of(tool: &Tool, api: &Value) -> (Value, Vec<String>) {
+    let [(_, path), ..] = tool.routes else { unreachable!("every tool has a route") };
+    let (mut properties, mut required, mut names) = (Map::new(), Vec::new(), Vec::new());
+    let parameters = api["paths"][path]["get"]["parameters"].as_array();
+    for parameter in parameters.into_iter().flatten() {
+        let parameter = resolved(api, parameter);
+        let name = parameter["name"].as_str().unwrap_or_default();
+        if parameter["in"] != "query" {
+            continue;
+        }
+        let mut schema = resolved(api, &parameter["schema"]).clone();
+        if schema["type"] == "array" {
+            schema = json!({"anyOf": [schema, {"type": "string"}]});
+        }
+        schema["description"] = parameter["description"].clone();
+        if parameter["required"] == true {
+            required.push(name.to_owned());
+        }
+        names.push(name.to_owned());
+        properties.insert(name.to_owned(), schema);
+    }
+    if let Cut(_) = tool.lists {
+        let says = "next_cursor of the answer before, with the same other arguments.";
+        names.push("cursor".into());
+        properties.insert("cursor".into(), json!({"type": "string", "description": says}));
+    }
+    let mut input = json!({"type": "object", "additionalProperties": false});
+    if !properties.is_empty() {
+        input["properties"] = properties.into();
+    }
+    if !required.is_empty() {
+        input["required"] = json!(required);
+    }
+    (input, names)
+}
+
+/// The schema of a tool's answers: that of its route, or of an object with those of its routes.
+fn output_of(tool: &Tool, api: &Value) -> Value {
+    let of = |path: &str| {
+        let success = &api["paths"][path]["get"]["responses"]["200"];
+        success["content"]["application/json"]["schema"].clone()
+    };
+    let mut output = match tool.routes {
+        [(_, path)] => resolved(api, &of(path)).clone(),
+        several => {
+            let members = several.iter().map(|(name, path)| ((*name).to_owned(), of(path)));
+            let names: Vec<&str> = several.iter().map(|(name, _)| *name).collect();
+            json!({
+                "type": "object",
+                "required": names,
+                "properties": members.collect::<Map<_, _>>(),
+                "additionalProperties": false,
+            })
+        }
+    };
+    if let Cut(_) = tool.lists {
+        let says = "Only where there is more: the cursor of the next page.";
+        output["properties"][NEXT_CURSOR] = json!({"type": "string", "description": says});
+    }
+    output
+}
+
+/// The schema with what it refers to in its own `$defs`. A bare one has no descriptions.
+fn alone(mut schema: Value, api: &Value, is_bare: bool) -> Value {
+    let (mut definitions, mut wanted) = (Map::new(), Vec::new());
+    prepare(&mut schema, is_bare, &mut wanted);
+    while let Some(name) = wanted.pop() {
+        if !definitions.contains_key(&name) {
+            let mut definition = api["components"]["schemas"][&name].clone();
+            prepare(&mut definition, is_bare, &mut wanted);
+            definitions.insert(name, definition);
+        }
+    }
+    if !definitions.is_empty() {
+        schema["$defs"] = definitions.into();
+    }
+    schema
+}
+
+/// Turns references inwards, and removes what harms: clients divide binary floats by `multipleOf`,
+/// and find that 81234.57 is no multiple of 0.01.
+fn prepare(schema: &mut Value, is_bare: bool, wanted: &mut Vec<String>) {
+    match schema {
+        Value::Object(members) => {
+            members.retain(|name, member| match name.as_str() {
+                "multipleOf" | "examples" => member.is_object(),
+                "description" => !is_bare || member.is_object(),
+                _ => true,
+            });
+            if let Some(Value::String(reference)) = members.get_mut("$ref") {
+                let name = reference.rsplit('/').next().unwrap_or_default().to_owned();
+                *reference = format!("#/$defs/{name}");
+                wanted.push(name);
+            }
+            members.values_mut().for_each(|member| prepare(member, is_bare, wanted));
+        }
+        Value::Array(items) => {
+            items.iter_mut().for_each(|item| prepare(item, is_bare, wanted));
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::{ProptestConfig, any, prop_assert, prop_assert_eq, proptest};
+
+    use super::*;
+
+    #[test]
+    fn schemas_stand_alone_and_ask_for_no_multiple() {
+        let api: Value = serde_json::from_slice(DESCRIPTION).unwrap();
+        let mut bytes = [0, 0];
+        for defined in Tools::new().0 {
+            let begin: Value = serde_json::from_str(&format!("{}}}", defined.begin)).unwrap();
+            bytes[1] += defined.begin.len();
+            for (at, output) in defined.output.iter().enumerate() {
+                bytes[at] += output.len();
+                assert!(!output.contains("multipleOf") && !output.contains("components"));
+                assert_eq!(output.contains("\"description\":"), at == 0);
+                let schema: Value = serde_json::from_str(output).unwrap();
+                assert_eq!(schema["type"], "object", "{}", defined.tool.name);
+                jsonschema::options().build(&schema).unwrap();
+            }
+            let input = &begin["inputSchema"];
+            jsonschema::options().build(input).unwrap();
+            assert_eq!(input["additionalProperties"], false);
+            for argument in &defined.arguments {
+                assert!(input["properties"][argument]["description"].is_string(), "{argument}");
+            }
+            for (_, path) in defined.tool.routes {
+                assert!(api["paths"][path]["get"].is_object(), "{path}");
+            }
+        }
+        assert!(bytes[0] > DESCRIBED_BYTES_MAX, "{bytes:?}: all may keep their descriptions");
+        assert!(bytes[1] < DESCRIBED_BYTES_MAX, "{bytes:?}");
+    }
+
+    #[test]
+    fn arguments_are_texts_numbers_words_and_lists() {
+        let text = |text: &str| Some(Some(text.to_owned()));
+        for (raw, expected) in [
+            ("\"a\\u0026b\"", text("a&b")),
+            ("7", text("7")),
+            ("7.50", text("7.50")),
+            ("true", text("true")),
+            ("null", Some(None)),
+            ("[]", text("")),
+            ("[\"NSE:A\", \"NSE:B\"]", text("NSE:A,NSE:B")),
+            ("[[1]]", None),
+            ("{}", None),
+            ("\"\\ud800\"", None),
+        ] {
+            assert_eq!(parameter(raw), expected, "{raw}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn pages_have_every_row_once_and_in_order(
+            sizes in vec(1_usize..3_000, 0..12),
+            more in vec(1_usize..3_000, 0..12),
+            is_text in any::<bool>(),
+        ) {
+            let rows = |sizes: &[usize]| -> Vec<String> {
+                sizes.iter().map(|size| format!("\"{}\"", "\\\"".repeat(*size))).collect()
+            };
+            let (first, second) = (rows(&sizes), rows(&more));
+            let whole = format!(
+                r#"{{"a":[{}],"n":1.50,"s":{{"t":0,"b":[{}]}}}}"#,
+                first.join(","),
+                second.join(",")
+            );
+            let (mut cursor, mut seen) = (None::<String>, [Vec::new(), Vec::new()]);
+            loop {
+                if cursor.is_some() || cost(&whole, is_text) > DOCUMENT_BYTES_MAX {
+                    let part = page(&whole, &["a", "s.b"], cursor.as_deref(), is_text);
+                    let (part, _) = part.unwrap();
+                    prop_assert!(cost(&part, is_text) <= DOCUMENT_BYTES_MAX, "{}", part.len());
+                    let has_rest = part.contains(r#""n":1.50,"s":{"t":0,"#);
+                    prop_assert!(has_rest);
+                    for (path, seen) in ["a", "s.b"].iter().zip(&mut seen) {
+                        let (elements, _) = list(&part, path).unwrap();
+                        seen.extend(elements.iter().map(|element| element.get().to_owned()));
+                    }
+                    let read: Value = serde_json::from_str(&part).unwrap();
+                    cursor = read[NEXT_CURSOR].as_str().map(str::to_owned);
+                    if cursor.is_some() {
+                        continue;
+                    }
+                    prop_assert_eq!(&seen, &[first, second]);
+                }
+                break;
+            }
+        }
+    }
+
+    #[test]
+    fn a_cursor_leads_into_the_list_that_it_is_of() {
+        for cursor in
+            ["", "1", "2-2", "9-2", "0-3", "-1-2", "1-2-", "a-2", "1-99999999999999999999"]
+        {
+            let problem = page(r#"{"a":[1,2]}"#, &["a"], Some(cursor), false).unwrap_err();
+            assert_eq!((problem.status, problem.code), (400, "cursor_invalid"), "{cursor}");
+        }
+        let (part, line) = page(r#"{"a":[1,2]}"#, &["a"], Some("1-2"), false).unwrap();
+        assert_eq!((&*part, &*line), (r#"{"a":[2]}"#, ", rows 2 to 2 of 2"));
+    }
+}
