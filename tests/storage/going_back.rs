@@ -29,7 +29,11 @@ fn copy_folder(from: &Path, to: &Path) {
     let _ = fs::remove_dir_all(to);
     fs::create_dir(to).unwrap();
     for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
-        fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+        match fs::copy(entry.path(), to.join(entry.file_name())) {
+            // A running service replaces files, so one may be gone since the list was read.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            copied => drop(copied.unwrap()),
+        }
     }
 }
 
