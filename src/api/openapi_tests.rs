@@ -30,7 +30,7 @@ use crate::views::health::{
     StoreState, TickerState, TokenOrigin, WarmerState,
 };
 use crate::views::holdings::{Holdings, Pnl, PortfolioDeleted, Positions};
-use crate::views::quotes::{Candles, Quotes, QuotesEvent, SearchResults};
+use crate::views::quotes::{Candles, Movers, Quotes, QuotesEvent, SearchResults};
 use crate::views::signals::{SignalList, SignalRecord};
 use crate::views::snapshot::Snapshot;
 use crate::views::sync;
@@ -448,6 +448,7 @@ fn of_views() -> Map<String, Value> {
         Quotes<'_>,
         QuotesEvent<'_>,
         Candles<'_>,
+        Movers<'_>,
         SearchResults<'_>,
         SignalList<'_>,
         SignalRecord,

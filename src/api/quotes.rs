@@ -10,12 +10,15 @@ use std::net::IpAddr;
 use std::sync::atomic::Ordering;
 
 use foldhash::quality::RandomState;
+use rust_decimal::Decimal;
 
-use crate::api::body::{Decoded, invalid, one, values};
+use crate::api::body;
+use crate::api::body::{Decoded, invalid, one};
+use crate::api::portfolio::{Live, Prices};
 use crate::api::state::{Call, Handled, State, send_tagged};
-use crate::base::Symbol;
 use crate::base::limiter::network;
 use crate::base::symbol::SYMBOL_BYTES_MAX;
+use crate::base::{Symbol, clock};
 use crate::cache::Hit;
 use crate::cache::pending::Wait;
 use crate::http::document::variants::{PUBLIC, etag};
@@ -24,7 +27,7 @@ use crate::http::{Problem, Response};
 use crate::market::instruments::{QUERY_BYTES_MAX, Query, WORDS_MAX};
 use crate::market::{InstrumentList, Origin};
 use crate::portfolio::Securities;
-use crate::views::quotes::{FoundInstrument, SearchResults};
+use crate::views::quotes::{FoundInstrument, Mover, Movers, Quote, SearchResults};
 use crate::views::values;
 use crate::views::values::Day;
 
@@ -221,7 +224,7 @@ pub(super) fn name<'a>(out: &mut Vec<u8>, symbols: impl Iterator<Item = &'a Symb
 /// Calls `visit` with each symbol of the query, in order. A malformed symbol is an error.
 fn each_symbol(query: &[u8], mut visit: impl FnMut(&str)) -> Result<(), Problem> {
     let mut count = 0;
-    for value in values(query, b"symbols") {
+    for value in body::values(query, b"symbols") {
         let mut symbol = Partial::default();
         for byte in Decoded(value) {
             match byte {
@@ -372,6 +375,53 @@ fn found<'a>(
         }
     }
     found
+}
+
+// ---- Movers
+//
+// `GET /api/market/movers`: how the shares of the universe move.
+
+/// Most shares in each of the two lists.
+const MOVERS_MAX: usize = 5;
+
+/// Never waits. The feeds are asked for prices that are missing.
+pub(crate) fn read_movers(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
+    let universe = state.universe.load_full();
+    let list = state.instruments.load_full();
+    let day = state.market_day(state.clock.now()).day;
+    let quotes = Prices::of(state).quotes(universe.symbols());
+    let of_day = |live: &&Live| Some(clock::zoned(live.quote.as_of).date()) == day && !live.stale;
+    let moves = quotes.iter().filter(of_day);
+    let mut moves: Vec<(Decimal, &Live)> =
+        moves.filter_map(|live| Some((live.quote.change_pct()?, live))).collect();
+    moves.sort_by(|(one, of_one), (other, of_other)| {
+        one.cmp(other).then_with(|| of_one.quote.symbol.cmp(&of_other.quote.symbol))
+    });
+    let declines = moves.partition_point(|(change, _)| *change < Decimal::ZERO);
+    let advances = moves.len() - moves.partition_point(|(change, _)| *change <= Decimal::ZERO);
+    let movers = Movers {
+        day: day.map(Day),
+        shares: universe.symbols().len(),
+        priced: moves.len(),
+        advances,
+        declines,
+        unchanged: moves.len() - advances - declines,
+        gainers: named(moves.iter().rev().take(advances.min(MOVERS_MAX)), &list),
+        losers: named(moves.iter().take(declines.min(MOVERS_MAX)), &list),
+    };
+    values::write(reply.body(), &movers);
+    send_tagged(call, &etag(reply.written()), &[("Cache-Control", PUBLIC)], reply)
+}
+
+fn named<'a>(
+    moves: impl Iterator<Item = &'a (Decimal, &'a Live)>,
+    list: &'a InstrumentList,
+) -> Vec<Mover<'a>> {
+    let mover = |(_, live): &'a (Decimal, &'a Live)| Mover {
+        name: list.name_of(&live.quote.symbol).filter(|name| !name.is_empty()),
+        quote: Quote::of(&live.quote, live.stale),
+    };
+    moves.map(mover).collect()
 }
 
 fn unusable() -> Problem {

@@ -67,6 +67,8 @@ pub const ROUTES: &[Route] = &[
         "Outcomes of all published signals"),
     route((Get, "/api/market/candles"), Public, With(MarketRead), candles::read,
         "The newest daily candles of a symbol"),
+    route((Get, "/api/market/movers"), Public, With(MarketRead), quotes::read_movers,
+        "How many shares rise and fall, and which most"),
     route((Get, "/api/market/search"), Public, With(MarketRead), quotes::read_search,
         "Instruments by ticker, name or ISIN"),
     route((Post, "/mcp"), Key, Any, mcp::answer,

@@ -22,7 +22,7 @@ use crate::cache::{L1, Pending};
 use crate::http::document::variants::etag;
 use crate::http::message::response::JSON;
 use crate::http::{Prepared, Problem, PublishedJson, Request, Response, Variants, Verdict};
-use crate::market::{InstrumentList, MarketCalendar};
+use crate::market::{InstrumentList, MarketCalendar, Sectors, Universe};
 use crate::ops::RefusalLines;
 use crate::rt::Lane;
 use crate::signals::SignalList;
@@ -49,6 +49,10 @@ pub struct State {
     /// Symbols missing from L1, and the requests that wait for them.
     pub pending: Pending,
     pub instruments: Arc<ArcSwap<InstrumentList>>,
+    /// The shares of which signals are made.
+    pub(crate) universe: ArcSwap<Universe>,
+    /// The sectors of companies.
+    pub(crate) sectors: ArcSwap<Sectors>,
     pub health: Arc<ArcSwapOption<Prepared>>,
     pub broker_a: Arc<BrokerA>,
     /// Lane for users' syncs and activations. The shared feed has threads of its own.

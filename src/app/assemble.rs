@@ -22,7 +22,9 @@ use crate::cache::{L1, Pending, Responses, SecondLevel, SqliteL2};
 use crate::config::Config;
 use crate::http::{ListenError, PublishedJson};
 use crate::market::instruments::{Kind, embedded_instruments};
-use crate::market::{DataError, Index, IndexList, InstrumentList, MarketCalendar, Universe};
+use crate::market::{
+    DataError, Index, IndexList, InstrumentList, MarketCalendar, Sectors, Universe,
+};
 use crate::nodes::Lead;
 use crate::nodes::lease::LeaseParts;
 use crate::nodes::valkey::NodeSecret;
@@ -175,6 +177,7 @@ fn context(
             Arc::new(Lane::start_lowered(&spec, clock)?)
         },
         universe: Universe::load(config.market.universe_file.as_deref())?,
+        drawn_symbols_max: config.market.candles_beyond_max,
         provisional_signals: config.market.signals_provisional,
         publication: Publication::default(),
         responses: Arc::new(Responses::new(config.cache.answers_bytes_max)),
@@ -237,6 +240,8 @@ fn state(config: &Config, context: &WarmerContext, auth: Arc<Auth>) -> Result<St
         l1: Arc::clone(&context.l1),
         pending: context.pending.clone(),
         instruments: Arc::clone(&context.instruments),
+        universe: ArcSwap::from_pointee(context.universe.clone()),
+        sectors: ArcSwap::from_pointee(Sectors::load(config.market.sectors_file.as_deref())?),
         health: Arc::default(),
         broker_a: Arc::clone(&context.broker_a),
         broker_a_lane: lane("broker-a", config.broker_a.lane_threads)?,

@@ -19,7 +19,7 @@ use crate::config::composed::{Loaded, Reread};
 use crate::config::fault::Fault;
 use crate::config::secrets::SECRETS;
 use crate::config::settings::SETTINGS;
-use crate::market::{IndexList, MarketCalendar, Universe};
+use crate::market::{IndexList, MarketCalendar, Sectors, Universe};
 use crate::ops::log;
 use crate::portfolio::Listed;
 use crate::warmers::MarketFiles;
@@ -49,6 +49,7 @@ pub(crate) const LIVE: &[&str] = &[
     "BHAV_ANSWERS_BYTES_MAX",
     "BHAV_CALENDAR_FILE",
     "BHAV_UNIVERSE_FILE",
+    "BHAV_SECTORS_FILE",
     "BHAV_SIGNALS_PROVISIONAL",
     "BHAV_REGISTRATION",
     "BHAV_REGISTRATION_ATTEMPTS_PER_MINUTE",
@@ -74,6 +75,7 @@ struct Prepared {
     loaded: Loaded,
     calendar: MarketCalendar,
     universe: Universe,
+    sectors: Sectors,
     indices: IndexList,
     master: Vec<Listed>,
     auth: PreparedAuth,
@@ -115,20 +117,22 @@ impl<'a> Reloader<'a> {
         let mut faults = Vec::new();
         let calendar = kept(MarketCalendar::load(market.calendar_file.as_deref()), &mut faults);
         let universe = kept(Universe::load(market.universe_file.as_deref()), &mut faults);
+        let sectors = kept(Sectors::load(market.sectors_file.as_deref()), &mut faults);
         let indices = kept(IndexList::load(market.indices_file.as_deref()), &mut faults);
         let master = kept(master_shares(&loaded.config), &mut faults);
         let auth = &self.app.state().auth;
         let auth = kept(auth.prepare(&loaded.config.auth), &mut faults);
         let ticker = kept(self.ticker(&loaded.config), &mut faults);
-        match (calendar, universe, indices, master, auth, ticker) {
+        let of_market = (calendar, universe, sectors, indices);
+        match (of_market, master, auth, ticker) {
             (
-                Some(calendar),
-                Some(universe),
-                Some(indices),
+                (Some(calendar), Some(universe), Some(sectors), Some(indices)),
                 Some(master),
                 Some(auth),
                 Some(ticker),
-            ) => Ok(Prepared { loaded, calendar, universe, indices, master, auth, ticker }),
+            ) => {
+                Ok(Prepared { loaded, calendar, universe, sectors, indices, master, auth, ticker })
+            }
             _ => Err(Refused(faults)),
         }
     }
@@ -141,7 +145,8 @@ impl<'a> Reloader<'a> {
 
     /// Puts everything in force. Cannot fail halfway: everything was read.
     fn adopt(&mut self, prepared: Prepared) {
-        let Prepared { loaded, calendar, universe, indices, master, auth, ticker } = prepared;
+        let Prepared { loaded, calendar, universe, sectors, indices, master, auth, ticker } =
+            prepared;
         let Loaded { config: new, warnings, .. } = loaded;
         let (changed, restart) = self.differences(&new, &indices);
         let state = self.app.state();
@@ -162,6 +167,8 @@ impl<'a> Reloader<'a> {
         let provisional_signals = new.market.signals_provisional;
         let calendar = Arc::new(calendar);
         state.calendar.store(Arc::clone(&calendar));
+        state.universe.store(Arc::new(universe.clone()));
+        state.sectors.store(Arc::new(sectors));
         let files = MarketFiles { calendar, universe, provisional_signals };
         self.app.warmers.take_files(files);
         if new.log.filter != self.current.log.filter && !log::change_filter(&new.log.filter) {

@@ -20,7 +20,7 @@ use crate::config::env_file::{Environment, Flags};
 use crate::config::fault::{Fault, Origin, report};
 use crate::config::load::load_of_unit;
 use crate::config::{Config, env_file};
-use crate::market::{IndexList, MarketCalendar, Universe};
+use crate::market::{IndexList, MarketCalendar, Sectors, Universe};
 use crate::ops::Exit;
 use crate::store::{FILE_NAME, MaintenanceError, maintenance};
 
@@ -270,10 +270,11 @@ pub(super) fn span(seconds: u64) -> String {
 type Reader = fn(&Path) -> Result<(), String>;
 
 /// Each setting that names a file, with the function that reads the file.
-const FILES: [(&str, Reader); 4] = [
+const FILES: [(&str, Reader); 5] = [
     ("BHAV_CALENDAR_FILE", |path| said(MarketCalendar::load(Some(path)))),
     ("BHAV_INDICES_FILE", |path| said(IndexList::load(Some(path)))),
     ("BHAV_UNIVERSE_FILE", |path| said(Universe::load(Some(path)))),
+    ("BHAV_SECTORS_FILE", |path| said(Sectors::load(Some(path)))),
     ("BHAV_BROKERB_MASTER_FILE", |path| said(master::load(path))),
 ];
 

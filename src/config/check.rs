@@ -62,6 +62,7 @@ pub(super) fn relations(config: &Config) -> Vec<(Vec<&'static str>, Fault)> {
         ("BHAV_CALENDAR_FILE", &config.market.calendar_file),
         ("BHAV_INDICES_FILE", &config.market.indices_file),
         ("BHAV_BROKERB_MASTER_FILE", &config.broker_b.master_file),
+        ("BHAV_SECTORS_FILE", &config.market.sectors_file),
         ("BHAV_UNIVERSE_FILE", &config.market.universe_file),
     ];
     for (name, path) in files {
@@ -257,6 +258,7 @@ mod tests {
             ("BHAV_CALENDAR_FILE", "no/such/file"),
             ("BHAV_INDICES_FILE", "."),
             ("BHAV_UNIVERSE_FILE", "no/such/file"),
+            ("BHAV_SECTORS_FILE", "no/such/file"),
         ] {
             let faults = load_env(&[(name, value)]).unwrap_err();
             assert_eq!(faults.len(), 1, "{faults:?}");

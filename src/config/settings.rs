@@ -345,6 +345,16 @@ pub const SETTINGS: &[Setting] = &[
     setting!(Market "BHAV_UNIVERSE_FILE", market.universe_file = path_if_any, "path",
         "The shares for which signals are computed, in place of the built-in NIFTY 50",
         "One EXCHANGE:TICKER a line, at most 500."),
+    setting!(Market "BHAV_SECTORS_FILE", market.sectors_file = path_if_any, "path",
+        "The sectors of companies, in place of the built-in ones of the NIFTY 50",
+        "An index provider's list of constituents as CSV, with the columns Industry and ISIN Code, \
+         below a first line with its date and name, such as # 2026-09-30 NIFTY 500."),
+    setting!(Market "BHAV_CANDLES_BEYOND_MAX",
+        market.candles_beyond_max = number(0, 2_000), "symbols",
+        "Most symbols beyond BHAV_UNIVERSE_FILE whose daily candles are stored, for charts",
+        "The indices and sectors first, then what users hold, by name. They are fetched after \
+         everything of which signals are made: one call a day for each, and 60 KiB of disk. 0 \
+         stores none."),
     setting!(Market "BHAV_SIGNALS_PROVISIONAL", market.signals_provisional = switch,
         "true or false",
         "Also compute signals from the current day's candles, before the official close",

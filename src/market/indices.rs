@@ -171,8 +171,8 @@ fn public_well_formed(text: &str) -> bool {
 // Settings of the market files.
 
 settings! {
-    /// Files that replace or extend the embedded market data, and whether provisional signals are
-    /// made.
+    /// Files that replace or extend the embedded market data, of what candles are stored, and
+    /// whether provisional signals are made.
     pub struct MarketSettings {
         /// The operator's calendar entries, which override the embedded ones
         /// (`BHAV_CALENDAR_FILE`).
@@ -181,6 +181,11 @@ settings! {
         pub indices_file: Option<PathBuf> = None,
         /// Replaces the embedded list of shares that signals are made of (`BHAV_UNIVERSE_FILE`).
         pub universe_file: Option<PathBuf> = None,
+        /// Replaces the embedded list of companies' sectors (`BHAV_SECTORS_FILE`).
+        pub sectors_file: Option<PathBuf> = None,
+        /// Most symbols beyond the universe whose candles are stored, for charts: the indices
+        /// first, then what users hold. As many as the largest list has.
+        pub candles_beyond_max: usize = 500,
         /// Whether unfinished candles are searched for signals too. Such signals are marked as
         /// provisional.
         pub signals_provisional: bool = false,

@@ -6,8 +6,9 @@
 //! [`INSTRUMENTS_MAX`].
 
 use std::cmp::Ordering;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
+use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use jiff::civil::Date;
@@ -22,6 +23,8 @@ use crate::market::calendar::{DataError, Faults, operators};
 pub(crate) const INSTRUMENTS_MAX: usize = 60_000;
 
 const EMBEDDED: &str = include_str!("data/instruments.csv");
+/// Date of the index provider's files in the embedded list.
+const EMBEDDED_AS_OF: Date = Date::constant(2026, 9, 30);
 
 /// Format name and version, at the beginning of the stored form.
 const MAGIC: &str = "bhav-instruments-2";
@@ -63,7 +66,7 @@ impl InstrumentList {
         let rows = embedded_instruments()
             .into_iter()
             .map(|row| Named { symbol: row.symbol, name: row.name.into() });
-        Self::from_rows(rows, Origin::Embedded, Date::constant(2026, 9, 30))
+        Self::from_rows(rows, Origin::Embedded, EMBEDDED_AS_OF)
             .expect("the embedded list has rows and is far under the limit")
     }
 
@@ -188,6 +191,8 @@ pub struct Instrument {
     pub symbol: Symbol,
     pub kind: Kind,
     pub name: String,
+    /// The sector, as the index provider names it; only for shares.
+    pub industry: Option<String>,
     pub isin: Option<String>,
     pub broker_a_token: Option<u32>,
     pub broker_b_code: Option<String>,
@@ -471,10 +476,151 @@ impl Universe {
     }
 }
 
+// ---- Sectors
+//
+// The sectors of companies, as an index provider's list of constituents names them.
+//
+// Read on the main thread, at start and at each reload.
+
+/// Most sectors. Portfolios are divided by them, so they are few.
+const SECTORS_MAX: usize = 100;
+/// Most companies: twice those that the exchanges list.
+const COMPANIES_MAX: usize = 12_000;
+
+/// The sectors of companies, with the list's date and source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sectors {
+    /// By ISIN.
+    of: HashMap<Box<str>, Company>,
+    pub(crate) as_of: Date,
+    pub(crate) source: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Company {
+    sector: Arc<str>,
+    /// Empty if the list has none.
+    name: Box<str>,
+}
+
+impl Sectors {
+    /// The list that is compiled in: the shares of the NIFTY 50.
+    pub(crate) fn embedded() -> Self {
+        let rows = embedded_instruments().into_iter();
+        let of = rows.filter_map(|row| {
+            let company = Company { sector: row.industry?.into(), name: row.name.into() };
+            Some((row.isin?.into(), company))
+        });
+        Self { of: of.collect(), as_of: EMBEDDED_AS_OF, source: "NIFTY 50".into() }
+    }
+
+    /// The operator's list in place of the embedded one.
+    ///
+    /// # Errors
+    /// The file cannot be read, or has faults: all of them, each with its line.
+    pub(crate) fn load(operator_file: Option<&Path>) -> Result<Self, DataError> {
+        operators(operator_file, Self::embedded, Self::parse)
+    }
+
+    /// Reads a list from text: a first line with date and source, `# 2026-09-30 NIFTY 500`, and
+    /// then CSV as the index provider publishes it, with the columns `Industry` and `ISIN Code`.
+    /// `origin` is the name of the text in faults.
+    ///
+    /// # Errors
+    /// The text has faults: all of them, each with its line.
+    pub(crate) fn parse(text: &str, origin: &str) -> Result<Self, DataError> {
+        let mut faults = Faults::of(text);
+        let first = text.lines().next().unwrap_or_default();
+        let about = first.trim_start_matches('\u{feff}').strip_prefix('#').unwrap_or_default();
+        let (date, source) = about.trim().split_once(' ').unwrap_or_default();
+        let as_of = date.parse().ok();
+        if as_of.is_none() || source.trim().is_empty() {
+            faults.add(0, "no date and source: begin with a line such as # 2026-09-30 NIFTY 500");
+        }
+        let mut reader = csv::ReaderBuilder::new()
+            .comment(Some(b'#'))
+            .flexible(true)
+            .from_reader(text.as_bytes());
+        let heads = reader.headers().cloned().unwrap_or_default();
+        let column = |name| heads.iter().position(|head| head.trim().eq_ignore_ascii_case(name));
+        let (industry, isin) = (column("Industry"), column("ISIN Code"));
+        let name = column("Company Name");
+        if industry.is_none() || isin.is_none() {
+            faults.add(first.len() + 1, "the columns Industry and ISIN Code are not there");
+        }
+        let mut of = HashMap::new();
+        let mut names: HashSet<Arc<str>> = HashSet::new();
+        for record in reader.records() {
+            let Ok(record) = record else {
+                faults.add(text.len(), "not CSV");
+                break;
+            };
+            let cell = |at: Option<usize>| record.get(at?).map(str::trim).filter(|c| !c.is_empty());
+            let (Some(industry), Some(isin)) = (cell(industry), cell(isin)) else { continue };
+            let sector = names.get(industry).cloned().unwrap_or_else(|| industry.into());
+            names.insert(Arc::clone(&sector));
+            of.insert(isin.into(), Company { sector, name: cell(name).unwrap_or_default().into() });
+        }
+        if names.len() > SECTORS_MAX || of.len() > COMPANIES_MAX {
+            let most = format!("more than {SECTORS_MAX} sectors or {COMPANIES_MAX} companies");
+            faults.add(text.len(), most);
+        }
+        if of.is_empty() {
+            faults.add(text.len(), "no company in it");
+        }
+        let as_of = as_of.unwrap_or(EMBEDDED_AS_OF);
+        faults.into_result(origin, Self { of, as_of, source: source.trim().into() })
+    }
+
+    /// The sector of the company with this ISIN.
+    pub(crate) fn of(&self, isin: &str) -> Option<&str> {
+        self.of.get(isin).map(|company| &*company.sector)
+    }
+
+    /// The name of the company with this ISIN, as one writes it.
+    pub(crate) fn name_of(&self, isin: &str) -> Option<&str> {
+        self.of.get(isin).map(|company| &*company.name).filter(|name| !name.is_empty())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::market::IndexList;
+
+    #[test]
+    fn an_operators_sectors_have_a_date_and_a_source() {
+        let text = "# 2026-10-31 NIFTY 500 of the index provider\n\
+                    Company Name,Industry,Symbol,Series,ISIN Code\n\
+                    \"M & M, Ltd.\",Automobile and Auto Components,M&M,EQ,INE101A01026\n\
+                    No industry,,X,EQ,INE000000000\n\
+                    Infosys Ltd.,Information Technology,INFY,EQ,INE009A01021\n";
+        let sectors = Sectors::parse(text, "mine.csv").unwrap();
+        assert_eq!((sectors.as_of.to_string().as_str(), sectors.of.len()), ("2026-10-31", 2));
+        assert_eq!(sectors.source, "NIFTY 500 of the index provider");
+        assert_eq!(sectors.of("INE101A01026"), Some("Automobile and Auto Components"));
+        assert_eq!(sectors.name_of("INE101A01026"), Some("M & M, Ltd."));
+        assert_eq!((sectors.of("INE000000000"), sectors.of("INE002A01018")), (None, None));
+        assert_eq!(Sectors::embedded().of("INE009A01021"), Some("Information Technology"));
+        let lines = |text: &str| -> Vec<usize> {
+            match Sectors::parse(text, "mine.csv") {
+                Err(DataError::Faulty { faults, .. }) => faults.iter().map(|f| f.line).collect(),
+                other => panic!("no faults: {other:?}"),
+            }
+        };
+        let expected: [(&str, &[usize]); 4] = [
+            ("", &[1, 1, 1]),
+            (&text[text.find('\n').unwrap() + 1..], &[1]),
+            ("# 2026-10-31 NIFTY 500\nSymbol,Sector\nINFY,IT\n", &[2, 4]),
+            ("# yesterday NIFTY 500\nIndustry,ISIN Code\nIT,INE009A01021\n", &[1]),
+        ];
+        for (text, faults) in expected {
+            assert_eq!(lines(text), faults, "{text}");
+        }
+        let rows: String = (0..=SECTORS_MAX).map(|n| format!("S{n},INE{n}\n")).collect();
+        let many = format!("# 2026-10-31 mine\nIndustry,ISIN Code\n{rows}");
+        assert_eq!(lines(&many), [SECTORS_MAX + 4]);
+    }
 
     #[test]
     fn the_embedded_list_has_the_nifty_50_and_every_index() {

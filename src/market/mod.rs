@@ -12,4 +12,4 @@ pub(crate) use calendar::{DataError, LastClose, MarketStatus, Phase};
 pub(crate) use indices::Age;
 pub use indices::{Index, IndexList, Priced, Prices, Snapshot, SnapshotInputs};
 pub(crate) use instruments::InstrumentList;
-pub use instruments::{Origin, Universe};
+pub use instruments::{Origin, Sectors, Universe};

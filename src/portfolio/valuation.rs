@@ -67,6 +67,8 @@ pub struct Summary {
     /// Change in value on the day asked for, over the holdings whose price is of that day and whose
     /// previous close is known. `None` if there are none.
     pub day_pnl: Option<Decimal>,
+    /// `day_pnl` in percent of the value that its holdings had before.
+    pub day_pnl_pct: Option<Decimal>,
     /// Holdings left out of `day_pnl` because their price is of another date.
     pub without_day_price: u32,
     /// Holdings left out of `day_pnl` because their previous close is unknown or they have no
@@ -203,7 +205,7 @@ pub(crate) fn summary<'a>(
     rows: impl IntoIterator<Item = &'a Valued<'a>>,
     day: Option<Date>,
 ) -> Result<Summary, Overflow> {
-    let mut sum = Summary::default();
+    let (mut sum, mut day_value) = (Summary::default(), Decimal::ZERO);
     for Valued { holding, valuation } in rows {
         let Valuation { invested, current_value, pnl, .. } = *valuation;
         if let Some(value) = current_value {
@@ -227,7 +229,10 @@ pub(crate) fn summary<'a>(
         }
         let is_of_day = day.is_some() && price_date(holding) == day;
         match valuation.day_pnl.filter(|_| is_of_day) {
-            Some(moved) => add(sum.day_pnl.get_or_insert_default(), moved)?,
+            Some(moved) => {
+                add(sum.day_pnl.get_or_insert_default(), moved)?;
+                add(&mut day_value, current_value.unwrap_or_default())?;
+            }
             None if current_value.is_some() && day.is_some() && !is_of_day => {
                 sum.without_day_price += 1;
             }
@@ -235,15 +240,24 @@ pub(crate) fn summary<'a>(
         }
     }
     sum.total_pnl_pct = share(sum.total_pnl, sum.total_invested)?;
+    sum.day_pnl_pct = sum.day_pnl.map(|moved| gain_pct(moved, day_value)).transpose()?.flatten();
     Ok(sum)
 }
 
-/// Change of an instrument's value on `day` in percent, over all of its rows. `None` unless the
-/// price of each is of that day and its previous close is known.
-pub(crate) fn day_change_pct(
+/// Change of an instrument's value on a day.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct DayChange {
+    pub(crate) amount: Decimal,
+    /// In percent of the value before. `None` if that is zero.
+    pub(crate) pct: Option<Decimal>,
+}
+
+/// Change of an instrument's value on `day`, over all of its rows. `None` unless the price of each
+/// is of that day and its previous close is known.
+pub(crate) fn day_change(
     rows: &[Valued<'_>],
     day: Option<Date>,
-) -> Result<Option<Decimal>, Overflow> {
+) -> Result<Option<DayChange>, Overflow> {
     let (mut moved, mut value) = (Decimal::ZERO, Decimal::ZERO);
     for Valued { holding, valuation } in rows {
         let of_day = valuation.day_pnl.filter(|_| day.is_some() && price_date(holding) == day);
@@ -251,7 +265,12 @@ pub(crate) fn day_change_pct(
         add(&mut moved, of_row)?;
         add(&mut value, current)?;
     }
-    share(moved, value.checked_sub(moved).ok_or(Overflow)?)
+    Ok(Some(DayChange { amount: moved, pct: gain_pct(moved, value)? }))
+}
+
+/// A gain in percent of the value before it, given the value after it.
+fn gain_pct(gain: Decimal, value: Decimal) -> Result<Option<Decimal>, Overflow> {
+    share(gain, value.checked_sub(gain).ok_or(Overflow)?)
 }
 
 /// The IST date of the holding's price.

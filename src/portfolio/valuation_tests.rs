@@ -72,6 +72,8 @@ fn rows_with_unknown_amounts_are_left_out_and_counted() {
     assert_eq!((sum.total_current_value, sum.total_pnl), (decimal("1101"), Decimal::ZERO));
     assert_eq!((sum.without_close, sum.total_pnl_pct), (2, Some(Decimal::ZERO)));
     assert_eq!(sum.day_pnl, Some(decimal("99")));
+    // The two with a price are worth 1,101 and were worth 1,002.
+    assert_eq!(rounded(sum.day_pnl_pct.unwrap()), decimal("9.88"));
 }
 
 #[test]
@@ -84,6 +86,11 @@ fn a_price_of_another_day_is_left_out_of_day_pnl_and_counted() {
     let copied = rows.clone();
     let sum =
         |day: Option<&str>| summary(&of(&copied), day.map(|day| day.parse().unwrap())).unwrap();
+    // 10 of 990, 2 of 198.
+    for day in ["2026-11-20", "2026-11-19"] {
+        assert_eq!(sum(Some(day)).day_pnl_pct.map(rounded), Some(decimal("1.01")), "{day}");
+    }
+    assert_eq!(sum(None).day_pnl_pct, None);
     let on = |day| {
         let sum = sum(day);
         (sum.day_pnl, sum.without_day_price, sum.without_close)
@@ -125,8 +132,9 @@ fn a_row_s_previous_close_may_be_another_row_s_or_the_broker_s_percentage() {
         assert_eq!(amounts.previous_close, None);
         let rows = [other.clone()];
         let day = price_date(&other);
-        let percent = day_change_pct(&of(&rows), day).unwrap().unwrap();
-        assert_eq!(rounded(percent), decimal("1.7"), "the broker's own");
+        let change = day_change(&of(&rows), day).unwrap().unwrap();
+        assert_eq!(rounded(change.pct.unwrap()), decimal("1.7"), "the broker's own");
+        assert_eq!(rounded(change.amount), decimal("5.01"));
     }
     other.change_pct = None;
     assert_eq!(moved(&[other.clone()]).day_pnl, None);

@@ -71,6 +71,8 @@ impl<F: Fn(Date) -> bool> TradingDates for F {
 pub struct Window {
     pub from: Date,
     pub to: Date,
+    /// Whether candles may be without volume, as those of an index are.
+    pub untraded: bool,
 }
 
 /// A fault in a vendor's candles. The candle in question is left out.
@@ -179,7 +181,9 @@ fn fault(candle: &Candle, window: Window, dates: &impl TradingDates) -> Option<H
     if !dates.is_trading_date(date) {
         return Some(HistoryFault::NotTradingDate { date });
     }
-    candle.check().err().map(|fault| HistoryFault::Impossible { date, fault })
+    let fault = candle.check().err();
+    let fault = fault.filter(|fault| !(window.untraded && *fault == CandleFault::Untraded));
+    fault.map(|fault| HistoryFault::Impossible { date, fault })
 }
 
 /// Trading dates from `from` to `to`, both included.
@@ -353,7 +357,7 @@ pub(crate) fn running(
     dates: &impl TradingDates,
 ) -> Result<Candle, RunningFault> {
     let Some(last) = tail.last() else { return Err(RunningFault::Absent) };
-    let checked = check(fresh, Window { from: tail[0].date, to: date }, dates);
+    let checked = check(fresh, Window { from: tail[0].date, to: date, untraded: false }, dates);
     let Some(candle) = checked.candles.last().filter(|candle| candle.date == date) else {
         let fault = checked.faults.last().copied();
         return Err(fault.map_or(RunningFault::Absent, RunningFault::Impossible));

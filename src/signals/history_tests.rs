@@ -33,7 +33,7 @@ fn history(days: i64) -> Vec<Candle> {
 }
 
 fn window(days: i64) -> Window {
-    Window { from: MONDAY, to: day(MONDAY, days) }
+    Window { from: MONDAY, to: day(MONDAY, days), untraded: false }
 }
 
 fn judged(candles: &[Candle], days: i64) -> Checked {

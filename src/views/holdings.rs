@@ -14,6 +14,9 @@ documents! {
         pub broker: Broker,
         pub exchange: &'a str,
         pub tradingsymbol: &'a str,
+        /// Name of the company, as the list of sectors or that of instruments has it; null if
+        /// neither has one.
+        pub name: Option<&'a str>,
         pub isin: Option<&'a str>,
         /// Shares owned: settled, and T1 (bought and not yet delivered).
         pub(crate) quantity: Quantity,
@@ -42,8 +45,10 @@ documents! {
         pub current_value: Option<Money>,
         pub pnl: Option<Money>,
         pub pnl_pct: Option<Percent>,
-        /// Change on the summary's `day` in percent; null unless the price is of that day and the
-        /// previous close, or the broker's own percentage, is known.
+        /// Change of `current_value` on the summary's `day`; null unless the price is of that day
+        /// and the previous close, or the broker's own percentage, is known.
+        pub day_pnl: Option<Money>,
+        /// `day_pnl` in percent of the value before; null without it.
         pub day_change_pct: Option<Percent>,
         /// Share of `total_current_value` in percent; null without a price.
         pub share_pct: Option<Percent>,
@@ -85,6 +90,26 @@ documents! {
         pub totals: Totals,
         /// The same shares of both brokers as one, by ISIN.
         pub(crate) merged: Vec<MergedHolding<'a>>,
+        pub allocation: Allocation<'a>,
+    }
+
+    /// Parts of `total_current_value`, which are the whole together. The largest comes first.
+    pub(crate) struct Allocation<'a> {
+        pub brokers: Vec<Slice<'a>>,
+        /// The holdings whose sector is not known are the last part.
+        pub sectors: Vec<Slice<'a>>,
+        /// Date of the list of sectors.
+        pub sectors_as_of: Day,
+        /// The list of sectors: that of the NIFTY 50's shares, unless the operator has another.
+        pub sectors_source: &'a str,
+    }
+
+    pub(crate) struct Slice<'a> {
+        /// A broker or a sector; null for the holdings whose sector is not known.
+        pub of: Option<&'a str>,
+        pub current_value: Money,
+        /// Share of `total_current_value` in percent; null if that is zero.
+        pub share_pct: Option<Percent>,
     }
 
     /// Totals of both brokers.
@@ -102,6 +127,8 @@ documents! {
         /// their previous close, or by the broker's percentage, which has two decimals, where that
         /// alone is known. Null if there are none.
         pub day_pnl: Option<Money>,
+        /// `day_pnl` in percent of the value that its holdings had before; null without it.
+        pub day_pnl_pct: Option<Percent>,
         /// The latest trading date that has begun; null where the calendar does not know it.
         pub day: Option<Day>,
         /// Holdings without a known cost, which `total_invested`, `total_pnl` and `total_pnl_pct`
@@ -141,6 +168,8 @@ documents! {
     pub(crate) struct MergedHolding<'a> {
         pub isin: &'a str,
         pub tradingsymbol: &'a str,
+        /// As in holdings, of the first part.
+        pub name: Option<&'a str>,
         pub(crate) quantity: Quantity,
         pub average_price: Option<Money>,
         /// Null if the cost of a part is not known; then average and profit are null too.
@@ -149,6 +178,8 @@ documents! {
         pub current_value: Option<Money>,
         pub pnl: Option<Money>,
         pub pnl_pct: Option<Percent>,
+        /// As in holdings; null unless it is known of every part.
+        pub day_pnl: Option<Money>,
         /// As in holdings; null unless it is known of every part.
         pub day_change_pct: Option<Percent>,
         /// Share of `total_current_value` in percent; null if a part has no price.
@@ -176,9 +207,22 @@ documents! {
         #[cfg_attr(test, schemars(extend("minimum" = 1, "maximum" = 365)))]
         pub days: u16,
         pub summary: Totals,
+        /// The change over the last week; null until two points are at least seven days apart.
+        pub week: Option<Week>,
         /// One point for each date, oldest first.
         #[cfg_attr(test, schemars(extend("maxItems" = 365)))]
         pub trend: Vec<TrendPoint>,
+    }
+
+    /// The newest point compared with the newest of those that are at least seven days older.
+    pub(crate) struct Week {
+        pub from: Day,
+        pub to: Day,
+        /// Change of `total_pnl`.
+        pub pnl_change: Money,
+        /// Whether brokers, holdings or cost differ between the two points. Then the change is not
+        /// all gain: what was gained on shares that were sold is in it no more.
+        pub changed: bool,
     }
 
     pub(crate) struct TrendPoint {

@@ -33,7 +33,7 @@ pub(crate) struct Quote<'a> {
 }
 
 impl<'a> Quote<'a> {
-    fn of(quote: &'a base::Quote, stale: bool) -> Self {
+    pub(crate) fn of(quote: &'a base::Quote, stale: bool) -> Self {
         Self {
             symbol: &quote.symbol,
             last_price: Money(quote.last_price),
@@ -117,6 +117,40 @@ documents! {
         pub symbol: Symbol,
         /// Name of the company or index, as the list has it; null if it has none.
         pub name: Option<&'a str>,
+    }
+}
+
+// ---- Movers
+//
+// `GET /api/market/movers`.
+
+documents! {
+    /// How the shares move of which signals are made.
+    pub(crate) struct Movers<'a> {
+        /// The latest trading date that has begun; null where the calendar does not know it.
+        pub day: Option<Day>,
+        /// Number of shares: those of the NIFTY 50, or of the operator's list.
+        pub shares: usize,
+        /// Shares that have a price of `day` which is not stale, and a known previous close. The
+        /// others are left out of what follows.
+        pub priced: usize,
+        pub advances: usize,
+        pub declines: usize,
+        pub unchanged: usize,
+        /// The shares that have gained most, in percent.
+        #[cfg_attr(test, schemars(extend("maxItems" = 5)))]
+        pub gainers: Vec<Mover<'a>>,
+        /// The shares that have lost most, in percent.
+        #[cfg_attr(test, schemars(extend("maxItems" = 5)))]
+        pub losers: Vec<Mover<'a>>,
+    }
+
+    /// A share with its quote.
+    pub(crate) struct Mover<'a> {
+        /// Name of the company, as the list of instruments has it; null if it has none.
+        pub name: Option<&'a str>,
+        #[serde(flatten)]
+        pub quote: Quote<'a>,
     }
 }
 

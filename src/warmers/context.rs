@@ -51,6 +51,8 @@ pub struct WarmerContext {
     /// Jobs that check candles and search them for signals.
     pub signals_lane: Arc<Lane>,
     pub universe: Universe,
+    /// Most symbols beyond the universe whose candles are stored, for charts.
+    pub drawn_symbols_max: usize,
     /// Whether running candles are searched for signals too.
     pub provisional_signals: bool,
     /// Publishes signals and their record.

@@ -422,7 +422,9 @@ impl Scheduler {
 
 fn signals_task(context: &WarmerContext, events: &EventSender) -> SignalsTask {
     let candles = events.outcomes_by_source(Event::Candles);
-    SignalsTask::new(&context.universe, candles, events.outcomes(Event::Signals))
+    let (universe, indices) = (&context.universe, &context.indices);
+    let drawn_max = context.drawn_symbols_max;
+    SignalsTask::new(universe, indices, drawn_max, candles, events.outcomes(Event::Signals))
 }
 
 // ---- Thread

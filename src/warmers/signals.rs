@@ -4,8 +4,9 @@
 //! fetched, judged and stored one by one, so a restart continues where it stopped. When no more
 //! candles are expected, the date's signals are found and published once, and the outcomes of
 //! earlier signals are judged. If the operator wants it, running candles are searched too
-//! (`provisional`). The task belongs to the scheduler's thread. Feeds are called on their lanes;
-//! store access and computation run on the lane `signals`. Must never delay a poll of quotes.
+//! (`provisional`). Candles of the indices and of what users hold come last, for charts. The task
+//! belongs to the scheduler's thread. Feeds are called on their lanes; store access and computation
+//! run on the lane `signals`. Must never delay a poll of quotes.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use jiff::civil::Date;
 use crate::base::{BySource, Candle, Source, Symbol, clock};
 use crate::brokers::Readiness;
 use crate::brokers::broker_a::Tokens;
-use crate::market::{MarketCalendar, Universe};
+use crate::market::{IndexList, MarketCalendar, Universe};
 use crate::rt::lanes::Outcomes;
 use crate::signals::backtest::{History, Universe as RebuildUniverse};
 use crate::signals::history::{Conflict, HOLES_MAX, Suspected, Window, check, merge};
@@ -86,16 +87,18 @@ pub(super) struct LeaderSignals<'a> {
 
 impl SignalsTask {
     /// Creates an idle task; [`restore`](Self::restore) follows. `candles` receives the outcomes of
-    /// calls, by source.
+    /// calls, by source. Beyond the universe at most `drawn_max` symbols have candles.
     pub(super) fn new(
         universe: &Universe,
+        indices: &IndexList,
+        drawn_max: usize,
         candles: BySource<Outcomes<Box<Answer>>>,
         outcomes: Outcomes<Box<Outcome>>,
     ) -> Self {
         Self {
             outcomes,
             epoch: Epoch::ALONE,
-            histories: Histories::new(universe),
+            histories: Histories::new(universe, indices, drawn_max),
             calls: CandleCalls::new(candles),
             loaded: false,
             target: None,
@@ -127,8 +130,8 @@ impl SignalsTask {
     /// Blocks.
     pub(super) fn restore(&mut self, context: &WarmerContext) {
         let expected = self.expected(context);
-        let loaded = load(&context.store, &context.publication, &expected);
-        let outcome = loaded.map(|(histories, shown)| Done::Loaded(histories, shown));
+        let drawn_max = self.histories.drawn_max();
+        let outcome = load(&context.store, &context.publication, &expected, drawn_max);
         self.ended(Some(Box::new(outcome)), context.clock.monotonic_ms());
     }
 
@@ -224,10 +227,8 @@ impl SignalsTask {
     /// Reads the stored histories, and publishes the last published signals again.
     fn load(&mut self, context: &WarmerContext) {
         let (expected, publication) = (self.expected(context), context.publication.clone());
-        self.submit(context, move |store| {
-            let (histories, shown) = load(store, &publication, &expected)?;
-            Ok(Done::Loaded(histories, shown))
-        });
+        let drawn_max = self.histories.drawn_max();
+        self.submit(context, move |store| load(store, &publication, &expected, drawn_max));
     }
 
     /// Takes the result of a call for candles; `None` if it was lost.
@@ -314,7 +315,10 @@ impl SignalsTask {
             let (symbols, expected) = (symbols.collect(), self.expected(context));
             let now_ms = context.clock.now_ms();
             let order = RebuildOrder { date, symbols, expected, now_ms, publication };
-            self.submit(context, move |store| rebuild(store, &order).map(Done::Rebuilt));
+            let drawn_max = self.histories.drawn_max();
+            self.submit(context, move |store| {
+                Ok(Done::Rebuilt(rebuild(store, &order)?, store.held_symbols(None, drawn_max)?))
+            });
         } else {
             self.look(context, now_mono_ms);
         }
@@ -431,16 +435,21 @@ impl SignalsTask {
             _ => self.failure = None,
         }
         match done {
-            Done::Loaded(histories, shown) => self.hold(histories, shown),
+            Done::Loaded(histories, shown, held) => {
+                self.histories.draw(held);
+                self.hold(histories, shown);
+            }
             Done::Taken(taken) => self.taken(taken, now_mono_ms),
             Done::Prepared(prepared) if Some(prepared.settled) == self.target => {
                 self.provisional.prepare(prepared);
             }
             // Another date has come due since.
             Done::Prepared(_) => {}
-            Done::Rebuilt(shown) | Done::Found(shown) | Done::Withdrawn(shown) => {
+            Done::Rebuilt(shown, held) => {
                 self.shown = shown;
+                self.histories.draw(held);
             }
+            Done::Found(shown) | Done::Withdrawn(shown) => self.shown = shown,
             Done::Refused(refused) => {
                 self.shown = refused.shown;
                 self.provisional.set_to_look(true);
@@ -532,9 +541,11 @@ impl SignalsTask {
 pub(super) type Outcome = Result<Done, StoreError>;
 
 pub(crate) enum Done {
-    Loaded(Vec<CandleHistory>, Shown),
+    /// The histories, what is shown, and the symbols that users hold.
+    Loaded(Vec<CandleHistory>, Shown, Vec<Symbol>),
     Taken(Taken),
-    Rebuilt(Shown),
+    /// What is shown, and the symbols that users hold.
+    Rebuilt(Shown, Vec<Symbol>),
     /// Running candles can be searched.
     Prepared(Prepared),
     /// Running candles were searched, and their signals published.
@@ -555,10 +566,12 @@ pub(super) fn load(
     store: &Store,
     publication: &Publication,
     expected: &Expected,
-) -> Result<(Vec<CandleHistory>, Shown), StoreError> {
+    drawn_max: usize,
+) -> Outcome {
     let histories = store.candle_histories()?;
     let record = walk(store, &Closes::new(), expected)?;
-    Ok((histories, show(store, publication, &record)?))
+    let held = store.held_symbols(None, drawn_max)?;
+    Ok(Done::Loaded(histories, show(store, publication, &record)?, held))
 }
 
 /// Input of a rebuild.
@@ -655,8 +668,8 @@ fn replace(
     calendar: &MarketCalendar,
     arrived: Arrived,
 ) -> Result<Verdict, StoreError> {
-    let Arrived { symbol, source, read, from, to, .. } = arrived;
-    let window = Window { from, to };
+    let Arrived { symbol, source, read, from, to, is_index, .. } = arrived;
+    let window = Window { from, to, untraded: is_index };
     let checked = check(&read.candles, window, &|date| calendar.is_trading_date(date));
     // The candle of the last date may come later.
     let holes = checked.missing.iter().filter(|date| **date != to).count();
@@ -702,7 +715,7 @@ fn append(
     mut held: CandleHistory,
 ) -> Result<Verdict, StoreError> {
     let trades_on = |date: Date| calendar.is_trading_date(date);
-    let window = Window { from: arrived.from, to: arrived.to };
+    let window = Window { from: arrived.from, to: arrived.to, untraded: arrived.is_index };
     let checked = check(&arrived.read.candles, window, &trades_on);
     let stored = store.candles(&arrived.symbol)?;
     let merged = match merge(&stored, &checked.candles, &trades_on) {

@@ -10,6 +10,8 @@ const DATE: Date = date(2026, 11, 20);
 fn task(symbols: &str) -> SignalsTask {
     let mut task = SignalsTask::new(
         &Universe::parse(symbols, "test").unwrap(),
+        &IndexList::embedded(),
+        0,
         BySource([Outcomes::ignored(), Outcomes::ignored()]),
         Outcomes::ignored(),
     );
@@ -79,10 +81,11 @@ fn a_store_that_fails_is_told_and_read_again() {
     let mut shown = Shown::nothing();
     shown.top.as_of = Some(DATE);
     task.histories.at_mut(0).asked();
-    let loaded = Done::Loaded(vec![history(&task, 0)], shown);
+    let loaded = Done::Loaded(vec![history(&task, 0)], shown, Vec::new());
     task.ended(Some(Box::new(Ok(loaded))), RETRY_MS);
     assert_eq!((task.state(RETRY_MS).as_str(), task.loaded), ("ok", true));
     assert!(task.histories.are_settled(DATE) && task.histories.at(0).has(DATE));
+    assert_eq!(task.counts().symbols, 1, "of the universe");
     task.target = Some(date(2026, 11, 23));
     assert_eq!(task.state(LATE_MS).as_str(), "stale");
     task.target = None;

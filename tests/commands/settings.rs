@@ -117,7 +117,9 @@ fn the_market_files_are_read_as_well() {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), "garbage").unwrap();
     let path = file.path().to_str().unwrap();
-    for name in ["BHAV_CALENDAR_FILE", "BHAV_INDICES_FILE", "BHAV_UNIVERSE_FILE"] {
+    for name in
+        ["BHAV_CALENDAR_FILE", "BHAV_INDICES_FILE", "BHAV_UNIVERSE_FILE", "BHAV_SECTORS_FILE"]
+    {
         let ran = check_with(&[(name, path)], &[]);
         assert_eq!(ran.code, Some(64), "{name}: {}", ran.out);
         expect_in(&ran.err, &[&format!("{path}:1:")]);

@@ -122,6 +122,8 @@ impl World {
         let mut config = Config { state_dir: self.disk.path().into(), ..Config::default() };
         config.close.page_users = page_users;
         config.market.universe_file = Some(UNIVERSE.into());
+        // And three indices, which are only drawn.
+        config.market.candles_beyond_max = 3;
         config.broker_a.url = SimPeer::url("a");
         config.broker_a.api_key = Some("simkeya".into());
         config.broker_a.access_token = Some("simtokena".into());

@@ -153,6 +153,20 @@ impl Days {
         assert_eq!(decimal(summary, "total_current_value"), value, "the rows add up");
         assert_eq!(decimal(summary, "total_invested"), cost, "the rows add up");
         assert_eq!(decimal(summary, "total_pnl"), gain, "the rows add up");
+        // Each is rounded when it is written.
+        let near = |one: Decimal, other: Decimal, parts: usize| {
+            assert!((one - other).abs() <= Decimal::new(parts as i64, 2), "{one} {other}");
+        };
+        if let Some(day_pnl) = known(summary, "day_pnl") {
+            near(sum(&|row| known(row, "day_pnl")), day_pnl, rows.len());
+        } else {
+            assert!(rows.iter().all(|row| row["day_pnl"].is_null()), "{rows:?}");
+        }
+        for of in ["brokers", "sectors"] {
+            let slices = summary["allocation"][of].as_array().unwrap();
+            let whole: Decimal = slices.iter().map(|slice| decimal(slice, "current_value")).sum();
+            near(whole, value, slices.len());
+        }
         let apart = decimal(summary, "value_without_cost");
         assert_eq!(value - apart, cost + gain, "value_without_cost is the difference");
         let trend = pnl["trend"].as_array().unwrap();

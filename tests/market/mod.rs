@@ -5,6 +5,7 @@ mod coalescing;
 pub mod days;
 pub mod figures;
 mod leading;
+mod movers;
 mod phases;
 mod prices;
 mod prices_waiting;

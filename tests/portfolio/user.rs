@@ -99,11 +99,13 @@ fn before_a_sync_there_is_nothing_and_nobody_else_sees_it() {
     assert_eq!(
         holdings.text(),
         "{\"holdings\":[],\"summary\":{\"total_invested\":0,\"total_current_value\":0,\
-         \"total_pnl\":0,\"total_pnl_pct\":null,\"day_pnl\":null,\"day\":\"2026-11-20\",\
-         \"without_cost\":0,\"without_price\":0,\"without_day_price\":0,\"without_close\":0,\
+         \"total_pnl\":0,\"total_pnl_pct\":null,\"day_pnl\":null,\"day_pnl_pct\":null,\
+         \"day\":\"2026-11-20\",\"without_cost\":0,\"without_price\":0,\
+         \"without_day_price\":0,\"without_close\":0,\
          \"value_without_cost\":0,\"pledged_only\":0,\"mtf_only\":0,\"synced_at\":null,\
          \"synced\":{\"a\":null,\"b\":null},\"priced_from\":null,\"priced_to\":null,\
-         \"merged\":[]}}"
+         \"merged\":[],\"allocation\":{\"brokers\":[],\"sectors\":[],\
+         \"sectors_as_of\":\"2026-09-30\",\"sectors_source\":\"NIFTY 50\"}}}"
     );
     assert_eq!(
         user.get(POSITIONS).text(),
@@ -200,7 +202,7 @@ fn two_brokers_make_one_portfolio_to_the_paisa() {
     assert_eq!(number(pnl.text(), "total_pnl"), number(answer.text(), "total_pnl"));
     assert_eq!(decimal(&trend["trend"][0], "total_pnl"), number(answer.text(), "total_pnl"));
     // The same totals, with the same counts of rows left out.
-    assert_eq!(members(&trend["summary"]), members(&json["summary"])[..17]);
+    assert_eq!(members(&trend["summary"]), members(&json["summary"])[..18]);
     for name in members(&trend["summary"]) {
         assert_eq!(trend["summary"][&name], json["summary"][&name], "{name}");
     }

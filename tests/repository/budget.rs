@@ -9,10 +9,12 @@ use crate::support::source::{Source, below, expect_none, root, rust, word};
 /// Lines of product code by room, and its files.
 const ROOMS: &[(&str, usize, usize)] = &[
     ("admin", 960, 4),
-    // With API keys: their routes, and the scope of each route. With assistants: `/mcp`.
-    ("api", 5500, 24),
-    // With the demo for strangers, which makes each day's accounts and follows it by the next.
-    ("app", 2010, 8),
+    // With API keys: their routes, and the scope of each route. With assistants: `/mcp`. And the
+    // day's change, names and allocation of holdings, the week of the trend, and movers.
+    ("api", 5630, 24),
+    // With the demo for strangers, which makes each day's accounts and follows it by the next, and
+    // the list of sectors at start and reload.
+    ("app", 2030, 8),
     // With API keys: their form, and how a request with one is judged.
     ("auth", 2680, 10),
     // With API keys: scopes.
@@ -28,7 +30,8 @@ const ROOMS: &[(&str, usize, usize)] = &[
     ("http", 4980, 23),
     ("lib", 50, 1),
     ("main", 30, 1),
-    ("market", 1400, 4),
+    // With the sectors of companies, from an operator's list too.
+    ("market", 1470, 4),
     ("nodes", 3790, 20),
     ("ops", 920, 8),
     ("portfolio", 1210, 7),
@@ -46,7 +49,8 @@ const ROOMS: &[(&str, usize, usize)] = &[
     ("store", 6300, 32),
     // With API keys: the list, and their part of health.
     ("views", 1830, 10),
-    ("warmers", 5420, 23),
+    // With candles that are only drawn.
+    ("warmers", 5460, 23),
     // With the notice of that demo, and a line for each of the dashboard's 60 files.
     ("web", 290, 2),
 ];
@@ -60,7 +64,9 @@ const SQL_FILES_MAX: usize = 30;
 const PLAIN_PUB_MAX: usize = 850;
 const CRATES_MAX: usize = 390;
 /// Settings, including the files of secrets.
-const SETTINGS_MAX: usize = 98;
+// With the list of sectors, and how many symbols beyond the universe have candles, which is 0 where
+// a feed's calls are dear.
+const SETTINGS_MAX: usize = 100;
 const METRICS_MAX: usize = 107;
 /// Places that start an OS thread.
 const THREADS_MAX: usize = 26;

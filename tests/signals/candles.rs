@@ -76,7 +76,7 @@ impl Bench {
     fn judged(&self, candles: &[Candle], from: Date) -> Checked {
         let closed = self.calendar.official_close(FRIDAY).unwrap() <= self.clock.now();
         let to = if closed { FRIDAY } else { THURSDAY };
-        check(candles, Window { from, to }, &self.trades_on())
+        check(candles, Window { from, to, untraded: false }, &self.trades_on())
     }
 
     fn control(&self, path: &str, body: &str) {

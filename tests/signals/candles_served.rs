@@ -2,14 +2,14 @@
 
 use std::fmt::Write as _;
 
-use super::stage::Stage;
+use super::stage::{FIVE, Stage};
 use crate::support::scrape::Scrape;
-use crate::support::{Answer, Service};
+use crate::support::{Answer, Service, bearer};
 use bhav::base::{Candle, Symbol};
 use bhav::store::Epoch;
 use jiff::civil::{Date, date};
 use rust_decimal::Decimal;
-use sonic_rs::JsonValueTrait;
+use sonic_rs::{JsonContainerTrait, JsonValueTrait};
 
 const CANDLES: &str = "/api/market/candles";
 const FRIDAY: Date = date(2026, 11, 20);
@@ -61,6 +61,36 @@ fn the_newest_stored_candles_are_served_to_the_last_digit() {
         let usual = service.get(&format!("{CANDLES}?symbol={query}"));
         assert_eq!(usual.json()["count"].as_u64(), Some(250));
     }
+    service.stop();
+}
+
+/// Candles for charts come after those of which signals are made. Indices are not traded: their
+/// candles have no volume.
+#[test]
+fn candles_of_indices_and_of_what_is_held_follow_those_of_signals() {
+    let stage = Stage::on(ON_FRIDAY);
+    let mut config = stage.config();
+    config.market.candles_beyond_max = 20;
+    let service = stage.started(&config);
+    let auth = bearer(&service.register("held@example.com", "a long enough secret"));
+    let code = stage.scene.request_token();
+    let keys = r#""api_key":"simkeya-1","api_secret":"simsecreta""#;
+    let body = format!(r#"{{{keys},"request_token":"{code}"}}"#);
+    let synced = service.post("/api/portfolio/sync", &auth, &body);
+    assert_eq!(synced.status, 200, "{}", synced.text());
+    for query in ["NSE:NIFTY%2050", "NSE:NIFTY%20BANK", "BSE:SENSEX", "NSE:NIFTY%20IT"] {
+        let answer = await_candles(&stage, &service, &format!("symbol={query}"), ON_FRIDAY);
+        assert_eq!(answer.json()["count"].as_u64(), Some(250), "{query}");
+        assert_eq!(answer.json()["candles"][0]["volume"].as_u64(), Some(0), "{query}");
+    }
+    assert_eq!(service.health()["signals"]["symbols"].as_u64(), Some(5), "of the universe");
+    let holdings = service.client().request("GET", "/api/portfolio/holdings", &auth).json();
+    let rows = holdings["holdings"].as_array().unwrap().iter();
+    let names = rows.map(|row| format!("NSE:{}", row["tradingsymbol"].as_str().unwrap()));
+    let mut beyond: Vec<String> = names.filter(|name| !FIVE.contains(&name.as_str())).collect();
+    beyond.sort();
+    // It was held when the signals were made.
+    await_candles(&stage, &service, &format!("symbol={}", beyond[0]), ON_FRIDAY);
     service.stop();
 }
 

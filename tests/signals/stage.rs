@@ -96,7 +96,7 @@ impl Stage {
         self.started(&self.config())
     }
 
-    fn started(&self, config: &Config) -> Service {
+    pub fn started(&self, config: &Config) -> Service {
         let service = self.scene.start_with(config);
         self.health.replace(Arc::clone(&service.0.server().shared().service.state().health));
         service

@@ -76,6 +76,8 @@ impl Scene {
         config.http.drain_timeout_ms = 100;
         config.state_dir = self.state.path().into();
         config.market.universe_file = Some(UNIVERSE.into());
+        // Tests count the calls for the candles of that list.
+        config.market.candles_beyond_max = 0;
         config.broker_a.url = self.sim.broker_a_url();
         config.broker_a.api_key = Some("simkeya".into());
         config.broker_a.access_token = Some("simtokena".into());

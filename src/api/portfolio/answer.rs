@@ -142,6 +142,7 @@ pub(super) fn totals(summary: &Summary, day: Option<Date>, syncs: &Syncs) -> Tot
         total_pnl: Money(summary.total_pnl),
         total_pnl_pct: summary.total_pnl_pct.map(Percent),
         day_pnl: summary.day_pnl.map(Money),
+        day_pnl_pct: summary.day_pnl_pct.map(Percent),
         day: day.map(Day),
         without_cost: summary.without_cost,
         without_price: summary.without_price,

@@ -17,14 +17,15 @@ use crate::cache::{L1, Peek, Pending, View};
 use crate::http::document::variants::etag;
 use crate::http::message::response::JSON;
 use crate::http::{Problem, Response};
-use crate::market::{InstrumentList, MarketCalendar, Origin};
+use crate::market::{InstrumentList, MarketCalendar, Origin, Sectors};
 use crate::portfolio::{
-    DayPoint, Merged, Overflow, Valued, day_change_pct, merged, share, summary, valued,
+    DayPoint, Merged, Overflow, Valued, add, day_change, merged, share, summary, valued,
 };
 use crate::store::{Portfolio, Store};
 use crate::views::holdings::{
-    Holding as HoldingView, Holdings, HoldingsSummary, KnownCost, MergedHolding, MergedPart, Pnl,
-    Position as PositionView, PositionTotals, Positions, PositionsSummary, SyncTimes, TrendPoint,
+    Allocation, Holding as HoldingView, Holdings, HoldingsSummary, KnownCost, MergedHolding,
+    MergedPart, Pnl, Position as PositionView, PositionTotals, Positions, PositionsSummary, Slice,
+    SyncTimes, TrendPoint, Week,
 };
 use crate::views::values;
 use crate::views::values::{Day, Delay, Instant, Money, Percent, Quantity, Simulated};
@@ -36,20 +37,34 @@ pub(crate) fn holdings(state: &State, call: &Call<'_>, reply: &mut Response<'_>)
     let day = state.market_day(state.clock.now()).day;
     if !live {
         let view = View::Holdings { broker, day };
-        let write = move |portfolio: &Portfolio| written(portfolio, broker, day, &[]);
+        let lists = Lists::of(state);
+        let write = move |portfolio: &Portfolio| written(portfolio, broker, day, &[], &lists);
         return answer(state, call, reply, view, Store::portfolio, write);
     }
     let mut portfolio = state.store.portfolio(call.caller().id)?;
-    let prices = Prices::of(state);
+    let (prices, lists) = (Prices::of(state), Lists::of(state));
     let (etag, body) = compute(state, move || {
         let shown = |row: &Holding| broker.is_none_or(|broker| broker == row.broker);
         let live = prices.revalue(&mut portfolio.holdings, shown);
-        let body = written(&portfolio, broker, day, &live)?;
+        let body = written(&portfolio, broker, day, &live, &lists)?;
         Ok((etag(&body), body))
     })?;
     let verdict = call.request.preconditions().judge(Some(etag.as_bytes()))?;
     reply.send_owned(verdict.status(), JSON, &[("ETag", &etag), NO_STORE], body);
     Ok(())
+}
+
+/// Information about companies.
+struct Lists {
+    instruments: Arc<InstrumentList>,
+    sectors: Arc<Sectors>,
+}
+
+impl Lists {
+    fn of(state: &State) -> Self {
+        let (instruments, sectors) = (state.instruments.load_full(), state.sectors.load_full());
+        Self { instruments, sectors }
+    }
 }
 
 /// A parameter that is off if it is absent.
@@ -63,6 +78,7 @@ fn written(
     broker: Option<Broker>,
     day: Option<Date>,
     prices: &[Option<Live>],
+    Lists { instruments: names, sectors }: &Lists,
 ) -> Result<Vec<u8>, Problem> {
     let shown = |of: Broker| broker.is_none_or(|broker| broker == of);
     let syncs = Syncs::of(portfolio, shown);
@@ -74,39 +90,79 @@ fn written(
     let summary = summary(&rows, day)?;
     let merged = merged(&rows)?;
     let total = summary.total_current_value;
-    let percentages = |parts: &[Valued<'_>], value: Option<Decimal>| {
-        Ok::<_, Overflow>(Percentages {
-            day_change: day_change_pct(parts, day)?.map(Percent),
+    let beside = |parts: &[Valued<'_>], value: Option<Decimal>| {
+        let change = day_change(parts, day)?;
+        let first = parts[0].holding;
+        let listed = || names.name_of(&first.symbol()?).filter(|name| !name.is_empty());
+        let name = first.isin.as_deref().and_then(|isin| sectors.name_of(isin));
+        Ok::<_, Overflow>(Beside {
+            // Instrument lists have capitals, cut short.
+            name: name.or_else(listed),
+            day_pnl: change.map(|change| Money(change.amount)),
+            day_change: change.and_then(|change| change.pct).map(Percent),
             share: value.map(|value| share(value, total)).transpose()?.flatten().map(Percent),
         })
     };
     let mut holdings = Vec::with_capacity(rows.len());
     for (row, live) in rows.iter().zip(live) {
-        let percentages = percentages(std::slice::from_ref(row), row.valuation.current_value)?;
-        holdings.push(holding(row, percentages, live, &syncs));
+        let beside = beside(std::slice::from_ref(row), row.valuation.current_value)?;
+        holdings.push(holding(row, beside, live, &syncs));
     }
     let mut instruments = Vec::with_capacity(merged.len());
     for merged in &merged {
-        let percentages = percentages(&merged.parts, merged.valuation.current_value)?;
-        instruments.push(instrument(merged, percentages));
+        let beside = beside(&merged.parts, merged.valuation.current_value)?;
+        instruments.push(instrument(merged, beside));
     }
+    let allocation = Allocation {
+        brokers: slices(&rows, total, |holding| Some(holding.broker.as_str()))?,
+        sectors: slices(&rows, total, |holding| sectors.of(holding.isin.as_deref()?))?,
+        sectors_as_of: Day(sectors.as_of),
+        sectors_source: &sectors.source,
+    };
     let totals = totals(&summary, day, &syncs);
-    let view = Holdings { holdings, summary: HoldingsSummary { totals, merged: instruments } };
+    let summary = HoldingsSummary { totals, merged: instruments, allocation };
+    let view = Holdings { holdings, summary };
     let mut out = Vec::with_capacity(512 * (rows.len() + 1));
     values::write(&mut out, &view);
     Ok(out)
 }
 
-/// A row's or an instrument's change since the day before, and its share of the whole.
+/// The values of the rows with a price, added up by `key`, in percent of `total`. The largest sum
+/// comes first, and that of the rows without a key last.
+fn slices<'a>(
+    rows: &[Valued<'a>],
+    total: Decimal,
+    key: impl Fn(&'a Holding) -> Option<&'a str>,
+) -> Result<Vec<Slice<'a>>, Overflow> {
+    let mut sums: Vec<(Option<&str>, Decimal)> = Vec::new();
+    for row in rows {
+        let Some(value) = row.valuation.current_value else { continue };
+        let of = key(row.holding);
+        match sums.iter_mut().find(|(known, _)| *known == of) {
+            Some((_, sum)) => add(sum, value)?,
+            None => sums.push((of, value)),
+        }
+    }
+    sums.sort_by_key(|(of, sum)| (of.is_none(), std::cmp::Reverse(*sum)));
+    let slice = |(of, sum)| {
+        let share_pct = share(sum, total)?.map(Percent);
+        Ok::<_, Overflow>(Slice { of, current_value: Money(sum), share_pct })
+    };
+    sums.into_iter().map(slice).collect()
+}
+
+/// What a row or an instrument has besides its own amounts.
 #[derive(Clone, Copy)]
-struct Percentages {
+struct Beside<'a> {
+    name: Option<&'a str>,
+    day_pnl: Option<Money>,
     day_change: Option<Percent>,
     share: Option<Percent>,
 }
 
 fn holding<'a>(
     row: &Valued<'a>,
-    percentages: Percentages,
+    beside: Beside<'a>,
     live: Option<&Live>,
     syncs: &Syncs,
 ) -> HoldingView<'a> {
@@ -116,6 +172,7 @@ fn holding<'a>(
         broker: holding.broker,
         exchange: &holding.exchange,
         tradingsymbol: &holding.tradingsymbol,
+        name: beside.name,
         isin: holding.isin.as_deref(),
         quantity: Quantity(valuation.quantity),
         t1_quantity: Quantity(holding.t1_quantity),
@@ -130,8 +187,9 @@ fn holding<'a>(
         current_value: valuation.current_value.map(Money),
         pnl: valuation.pnl.map(Money),
         pnl_pct: valuation.pnl_pct.map(Percent),
-        day_change_pct: percentages.day_change,
-        share_pct: percentages.share,
+        day_pnl: beside.day_pnl,
+        day_change_pct: beside.day_change,
+        share_pct: beside.share,
         broker_pnl: holding.broker_pnl.map(Money),
         as_of: holding.last_price.map(|_| Instant::of_ms(holding.as_of_ms)),
         synced_at: syncs.synced_at(holding.broker),
@@ -155,18 +213,20 @@ fn known_cost(cost: Option<Cost>) -> Option<KnownCost> {
     }
 }
 
-fn instrument<'a>(merged: &'a Merged<'a>, percentages: Percentages) -> MergedHolding<'a> {
+fn instrument<'a>(merged: &'a Merged<'a>, beside: Beside<'a>) -> MergedHolding<'a> {
     MergedHolding {
         isin: merged.isin,
         tradingsymbol: merged.tradingsymbol,
+        name: beside.name,
         quantity: Quantity(merged.quantity),
         average_price: merged.average_price.map(Money),
         invested: merged.valuation.invested.map(Money),
         current_value: merged.valuation.current_value.map(Money),
         pnl: merged.valuation.pnl.map(Money),
         pnl_pct: merged.valuation.pnl_pct.map(Percent),
-        day_change_pct: percentages.day_change,
-        share_pct: percentages.share,
+        day_pnl: beside.day_pnl,
+        day_change_pct: beside.day_change,
+        share_pct: beside.share,
         parts: merged.parts.iter().map(part).collect(),
     }
 }
@@ -246,13 +306,30 @@ impl Prices {
             Some(Live { quote, stale })
         });
         let live = live.collect();
-        let (known, missing) = demand.first(DEMAND_MAX);
-        known.iter().for_each(|symbol| self.l1.touch(symbol.as_str(), now_mono_ms));
-        self.fetch(missing);
+        self.want(demand, now_mono_ms);
         live
     }
 
-    fn fetch(&self, mut missing: Vec<Symbol>) {
+    /// The quotes of `symbols`, as far as there are any. Asks the feeds for some of them, as for
+    /// those of holdings.
+    pub(crate) fn quotes(&self, symbols: &[Symbol]) -> Vec<Live> {
+        let now_mono_ms = self.clock.monotonic_ms();
+        let mut demand = Demand::default();
+        let live = symbols.iter().filter_map(|symbol| {
+            let seen = self.l1.peek(symbol.as_str(), now_mono_ms);
+            demand.note(symbol.clone(), &seen);
+            let Peek::Known { quote, stale, .. } = seen else { return None };
+            Some(Live { quote, stale })
+        });
+        let live = live.collect();
+        self.want(demand, now_mono_ms);
+        live
+    }
+
+    /// Keeps quotes fresh, and has missing ones fetched.
+    fn want(&self, demand: Demand, now_mono_ms: u64) {
+        let (known, mut missing) = demand.first(DEMAND_MAX);
+        known.iter().for_each(|symbol| self.l1.touch(symbol.as_str(), now_mono_ms));
         // Broker A's daily list is complete, so a symbol that it lacks does not exist.
         if self.instruments.origin() == Origin::BrokerA {
             missing.retain(|symbol| self.instruments.contains(symbol.as_str()));
@@ -417,6 +494,10 @@ fn position<'a>(row: &'a Position, dates: &Dates<'_>) -> PositionView<'a> {
 
 const DAYS_DEFAULT: u16 = 30;
 const DAYS_MAX: u16 = 365;
+/// The change over a week is of two points that are this far apart.
+const WEEK_DAYS: i64 = 7;
+/// How much farther they may be, since markets close for some days.
+const CLOSED_DAYS_MAX: i64 = 7;
 
 /// Parks if the response is not cached. The span ends today, in IST.
 pub(crate) fn pnl(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
@@ -425,15 +506,38 @@ pub(crate) fn pnl(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> H
     let days = days.unwrap_or(DAYS_DEFAULT);
     let MarketDay { today, day, .. } = state.market_day(state.clock.now());
     let since = today.saturating_sub((i64::from(days) - 1).days());
-    let read = |store: &Store, id| Ok((store.points(id, since)?, store.portfolio(id)?));
+    let read_since = since.min(today.saturating_sub((2 * WEEK_DAYS + CLOSED_DAYS_MAX).days()));
+    let read = |store: &Store, id| Ok((store.points(id, read_since)?, store.portfolio(id)?));
     let write = move |(points, portfolio): &(Vec<DayPoint>, Portfolio)| {
-        pnl_written(points, portfolio, days, day)
+        let week = week(points)?;
+        let shown = &points[points.partition_point(|point| point.date < since)..];
+        pnl_written(shown, week, portfolio, days, day)
     };
     answer(state, call, reply, View::Pnl { days, today, day }, read, write)
 }
 
+/// The newest point compared with that of a week before.
+fn week(points: &[DayPoint]) -> Result<Option<Week>, Overflow> {
+    let Some(last) = points.last() else { return Ok(None) };
+    let before = |days: i64| last.date.saturating_sub(days.days());
+    let (near, far) = (before(WEEK_DAYS), before(WEEK_DAYS + CLOSED_DAYS_MAX));
+    let first = points.iter().rfind(|point| point.date <= near);
+    let Some(first) = first.filter(|point| point.date >= far) else { return Ok(None) };
+    let held = |point: &DayPoint| {
+        (point.made_of.map(|made| (made.brokers, made.holdings)), point.total_invested)
+    };
+    let pnl_change = last.total_pnl.checked_sub(first.total_pnl).ok_or(Overflow)?;
+    Ok(Some(Week {
+        from: Day(first.date),
+        to: Day(last.date),
+        pnl_change: Money(pnl_change),
+        changed: held(first) != held(last),
+    }))
+}
+
 fn pnl_written(
     points: &[DayPoint],
+    week: Option<Week>,
     portfolio: &Portfolio,
     days: u16,
     day: Option<Date>,
@@ -443,6 +547,7 @@ fn pnl_written(
     let view = Pnl {
         days,
         summary: totals(&summary, day, &syncs),
+        week,
         trend: points.iter().map(trend_point).collect(),
     };
     let mut out = Vec::with_capacity(256 * (points.len() + 4));

@@ -156,6 +156,11 @@ impl Tokens {
         Self { known: wanted.into_iter().collect() }
     }
 
+    /// Wants one more symbol, whose token the next file has.
+    pub(crate) fn want(&mut self, symbol: Symbol) {
+        self.known.entry(symbol).or_default();
+    }
+
     /// Takes the tokens from the day's file of `exchange`. A wanted symbol that the file lacks
     /// loses its token, because the broker gives tokens of delisted instruments to others.
     pub(crate) fn learn(&mut self, exchange: Exchange, list: &InstrumentList) {

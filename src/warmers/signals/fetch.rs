@@ -60,6 +60,8 @@ pub(crate) struct Arrived {
     pub read: DailyCandles,
     /// The whole history was asked for.
     pub whole: bool,
+    /// Its candles may be without volume.
+    pub is_index: bool,
     /// Whether holes are a reason to ask again.
     pub strict: bool,
     /// The requested days.
@@ -164,17 +166,21 @@ impl CandleCalls {
         if sources.of[source] != Availability::Ready {
             return;
         }
-        let asked = match histories.next_to_ask(source, due.date, sources, now_mono_ms) {
-            Some(at) => missing(histories, context, source, at, due.date),
-            None if histories.are_settled(due.date) => {
-                match next_running(provisional, context, source, due.date, now_mono_ms) {
-                    Some(asked) => asked,
-                    None => return,
-                }
+        let date = due.date;
+        let asked = match histories.next_to_ask(source, date, sources, false, now_mono_ms) {
+            Some(at) => Some(missing(histories, context, source, at, date)),
+            // What is only drawn comes after everything of which signals are made.
+            None if histories.are_settled(date) => {
+                next_running(provisional, context, source, date, now_mono_ms).or_else(|| {
+                    let at = histories.next_to_ask(source, date, sources, true, now_mono_ms)?;
+                    Some(missing(histories, context, source, at, date))
+                })
             }
-            None => return,
+            None => None,
         };
-        self.send(source, asked, histories, context, now_mono_ms);
+        if let Some(asked) = asked {
+            self.send(source, asked, histories, context, now_mono_ms);
+        }
     }
 
     fn send(
@@ -255,6 +261,7 @@ impl CandleCalls {
                     source,
                     read,
                     whole,
+                    is_index: tracked.is_index(),
                     strict: tracked.is_strict(source),
                     from,
                     to,

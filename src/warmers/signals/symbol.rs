@@ -20,8 +20,8 @@ use jiff::civil::Date;
 
 use crate::base::{BySource, Source, Symbol};
 use crate::brokers::broker_a::Tokens;
-use crate::market::Universe;
 use crate::market::instruments::embedded_instruments;
+use crate::market::{IndexList, Universe};
 use crate::store::{CandleHistory, SplitSuspicion};
 
 /// Failures of a source, for one symbol and date, after which the other source is asked.
@@ -60,6 +60,8 @@ pub(crate) struct Sources {
 #[derive(Debug)]
 pub(crate) struct TrackedSymbol {
     symbol: Symbol,
+    /// An index is not traded, so its candles have no volume.
+    is_index: bool,
     /// `None` before its first whole history.
     history: Option<CandleHistory>,
     in_flight: bool,
@@ -78,6 +80,7 @@ impl TrackedSymbol {
     pub(crate) fn new(symbol: Symbol) -> Self {
         Self {
             symbol,
+            is_index: false,
             history: None,
             in_flight: false,
             whole_next: false,
@@ -89,8 +92,16 @@ impl TrackedSymbol {
         }
     }
 
+    pub(crate) fn of_index(symbol: Symbol) -> Self {
+        Self { is_index: true, ..Self::new(symbol) }
+    }
+
     pub(crate) fn symbol(&self) -> &Symbol {
         &self.symbol
+    }
+
+    pub(crate) fn is_index(&self) -> bool {
+        self.is_index
     }
 
     pub(crate) fn history(&self) -> Option<&CandleHistory> {
@@ -131,7 +142,8 @@ impl TrackedSymbol {
     /// Begins another date: failures are forgotten.
     pub(crate) fn begin_date(&mut self) {
         let (symbol, history) = (self.symbol.clone(), self.history.take());
-        *self = Self { history, in_flight: self.in_flight, ..Self::new(symbol) };
+        let Self { is_index, in_flight, .. } = *self;
+        *self = Self { is_index, history, in_flight, ..Self::new(symbol) };
     }
 
     /// Date of the newest stored candle.
@@ -244,12 +256,17 @@ impl TrackedSymbol {
 
 // ---- Histories
 //
-// The histories of all symbols of the universe, with broker A's tokens for them. The rest of the
-// task refers to a symbol by its position here. Pure.
+// The histories of all symbols of the universe, and behind them of those that are only drawn: the
+// indices and what users hold. With broker A's tokens for them. The rest of the task refers to a
+// symbol by its position here. Pure.
 
 /// All symbols with the states of their histories.
 pub(crate) struct Histories {
     tracked: Vec<TrackedSymbol>,
+    /// Number of symbols of the universe, which come first. Signals are made of these alone.
+    searched: usize,
+    /// Most symbols behind them.
+    drawn_max: usize,
     universe: Arc<HashSet<Symbol>>,
     tokens: Tokens,
     /// Broker A's list of the day has been read, so it has no token for a symbol that lacks one
@@ -258,26 +275,49 @@ pub(crate) struct Histories {
 }
 
 impl Histories {
-    pub(crate) fn new(universe: &Universe) -> Self {
+    pub(crate) fn new(universe: &Universe, indices: &IndexList, drawn_max: usize) -> Self {
         let embedded = embedded_instruments();
-        let wanted = universe.symbols().iter().map(|symbol| {
+        let drawn = indices.all().map(|index| TrackedSymbol::of_index(index.symbol.clone()));
+        let searched = universe.symbols().iter().cloned().map(TrackedSymbol::new);
+        let tracked: Vec<_> = searched.chain(drawn.take(drawn_max)).collect();
+        let wanted = tracked.iter().map(|TrackedSymbol { symbol, .. }| {
             let row = embedded.iter().find(|row| row.symbol == *symbol);
             (symbol.clone(), row.and_then(|row| row.broker_a_token))
         });
         Self {
             universe: Arc::new(universe.symbols().iter().cloned().collect()),
-            tracked: universe.symbols().iter().cloned().map(TrackedSymbol::new).collect(),
+            searched: universe.symbols().len(),
+            drawn_max,
             tokens: Tokens::new(wanted),
+            tracked,
             tokens_learned: false,
         }
+    }
+
+    /// Adds symbols that users hold, as far as there is room. They stay until the next start, and
+    /// their tokens at broker A are known from its next list.
+    pub(crate) fn draw(&mut self, held: Vec<Symbol>) {
+        for symbol in held {
+            let is_new = self.tracked.iter().all(|tracked| tracked.symbol != symbol);
+            if is_new && self.tracked.len() < self.searched + self.drawn_max {
+                self.tokens.want(symbol.clone());
+                self.tracked.push(TrackedSymbol::new(symbol));
+            }
+        }
+    }
+
+    /// Most symbols that are only drawn.
+    pub(crate) fn drawn_max(&self) -> usize {
+        self.drawn_max
     }
 
     pub(crate) fn universe(&self) -> &Arc<HashSet<Symbol>> {
         &self.universe
     }
 
+    /// Number of symbols of the universe.
     pub(crate) fn len(&self) -> usize {
-        self.tracked.len()
+        self.searched
     }
 
     /// Broker A's tokens, and whether the day's list has been read.
@@ -299,17 +339,18 @@ impl Histories {
         &mut self.tracked[at]
     }
 
+    /// The symbols of the universe.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &TrackedSymbol> {
-        self.tracked.iter()
+        self.tracked[..self.searched].iter()
     }
 
     pub(crate) fn count(&self, holds: impl Fn(&TrackedSymbol) -> bool) -> usize {
-        self.tracked.iter().filter(|tracked| holds(tracked)).count()
+        self.iter().filter(|tracked| holds(tracked)).count()
     }
 
-    /// Whether nothing more is expected of any symbol for `date`.
+    /// Whether nothing more is expected of any symbol of the universe for `date`.
     pub(crate) fn are_settled(&self, date: Date) -> bool {
-        self.tracked.iter().all(|tracked| tracked.is_settled(date))
+        self.iter().all(|tracked| tracked.is_settled(date))
     }
 
     pub(crate) fn begin_date(&mut self) {
@@ -329,16 +370,19 @@ impl Histories {
         }
     }
 
-    /// The next symbol to ask `source` for.
+    /// The next symbol to ask `source` for: of the universe, or of those that are only drawn.
     pub(crate) fn next_to_ask(
         &mut self,
         source: Source,
         date: Date,
         usual: Sources,
+        is_drawn: bool,
         now_mono_ms: u64,
     ) -> Option<usize> {
-        let Self { tracked, tokens, tokens_learned, .. } = self;
-        tracked.iter_mut().position(|tracked| {
+        let Self { tracked, searched, tokens, tokens_learned, .. } = self;
+        let first = if is_drawn { *searched } else { 0 };
+        let end = if is_drawn { tracked.len() } else { *searched };
+        let found = tracked[first..end].iter_mut().position(|tracked| {
             let mut sources = usual;
             if tokens.of(tracked.symbol()).is_none()
                 && usual.of[Source::BrokerA] != Availability::Absent
@@ -349,7 +393,8 @@ impl Histories {
                     if unknown { Availability::Later } else { Availability::Absent };
             }
             tracked.source_to_ask(date, sources, now_mono_ms) == Some(source)
-        })
+        });
+        found.map(|at| first + at)
     }
 }
 

@@ -24,7 +24,13 @@ const BARE: &str = r#"{"traded_on":"2026-11-19","symbol":"INFY","side":"sell","q
     "price":0}"#;
 /// Fields of a wrong clock, of backups, of refused reloads and of a taken address: those have
 /// scenarios of their own.
-const NEVER_THERE: [&str; 43] = [
+const NEVER_THERE: [&str; 48] = [
+    // Two points a week apart: in the tests of portfolios. A late source: as in quotes.
+    "Week.from",
+    "Week.to",
+    "Week.pnl_change",
+    "Week.changed",
+    "Mover.delay_s",
     // Candles that must be fetched again: in the tests of signals.
     "Candles.suspect",
     // Ten weeks of judged signals: in the tests of signals.
@@ -76,12 +82,13 @@ const NEVER_THERE: [&str; 43] = [
     "HealthChanges.age_ms",
 ];
 /// All market data here is simulated, on a clock that was set, and a request to `/mcp` has an id.
-const ALWAYS_THERE: [&str; 10] = [
+const ALWAYS_THERE: [&str; 11] = [
     "RpcAnswer.id",
     "Candles.simulated",
     "HealthMarket.calendar_until",
     "HealthClock.set",
     "Market.simulated",
+    "Mover.simulated",
     "Quote.simulated",
     "Signal.simulated",
     "ListedSignal.simulated",
@@ -334,6 +341,10 @@ fn feeds_that_come_and_go(checker: &mut Checker) {
     let walk = &mut Walk::new(&service, checker);
     walk.get(SNAPSHOT);
     walk.still_stands(SNAPSHOT);
+    until("shares that move", || {
+        let moved = walk.get("/api/market/movers").text().contains("last_price");
+        moved.then_some(())
+    });
     stream(walk);
     until("health that is up", || {
         (walk.send("GET", "/api/health", "", "").status == 200).then_some(())
@@ -384,7 +395,7 @@ fn signals(checker: &mut Checker) {
     }
     let candles = "/api/market/candles?symbol=NSE:INFY&days=3";
     stage.step_until("candles", || (service.get(candles).status == 200).then_some(()));
-    for target in [candles, "/api/market/search?q=infy"] {
+    for target in [candles, "/api/market/movers", "/api/market/search?q=infy"] {
         walk.get(target);
         walk.still_stands(target);
     }
