@@ -3,7 +3,7 @@ import { call, withQuery } from './api.js';
 import { candles as chart } from './candle-chart.js';
 import { explore } from './chart.js';
 import { figure, simulated } from './figures.js';
-import { count, day, price } from './format.js';
+import { UNKNOWN, count, day, price } from './format.js';
 import { csvButton, table } from './table.js';
 import { text } from './text.js';
 import { candles as t } from './text/candles.js';
@@ -42,14 +42,14 @@ export function showCandles(into, symbol, loaded = (_list) => {}) {
     columns: [
       { of: 'date', label: t.date, show: (c) => day(c.date) },
       ...['open', 'high', 'low', 'close'].map((name) => figure(name, t[name], price, { sort: undefined })),
-      figure('volume', t.volume, count, { rank: 2 }),
+      figure('volume', t.volume, (value) => (value ? count(value) : { text: UNKNOWN, why: t.untraded }), { rank: 2 }),
     ],
   });
   const asTable = h(
     'details',
     { hidden: true },
     h('summary', null, t.asTable),
-    csvButton(rows.csv, `${symbol.replace(':', '-')}.csv`),
+    csvButton(rows.filed, `${symbol.replace(':', '-')}.csv`),
     rows.node,
   );
   const ranges = RANGES.map(([label, n]) => button(label, () => choose(n), { 'aria-pressed': 'false' }));
@@ -94,9 +94,11 @@ export function showCandles(into, symbol, loaded = (_list) => {}) {
       const c = list[at];
       put(
         readout,
-        t
-          .readout(day(c.date), price(c.open), price(c.high), price(c.low), price(c.close), count(c.volume))
-          .map((words) => h('span', null, words, ' ')),
+        [
+          ...t.readout(day(c.date), price(c.open), price(c.high), price(c.low), price(c.close)),
+          // An index has none.
+          ...(c.volume ? [t.readVolume(count(c.volume))] : []),
+        ].map((words) => h('span', null, words, ' ')),
       );
     };
     end = explore(picture, {

@@ -125,21 +125,3 @@ export function age(price, market) {
   const behind = Math.max(price.delay_s ?? 0, old);
   return behind > 0 ? { kind: 'delayed', words: `Delayed ${span(behind)}` } : null;
 }
-
-/** A cell of a CSV file. Text that a spreadsheet would run as a formula is quoted with a tab. */
-export function csvCell(value) {
-  if (value === null || value === undefined) return '';
-  if (typeof value === 'number') return String(value);
-  const safe = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
-  return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
-}
-
-/** The 95 % Wilson interval of a share of hits. */
-export function wilson(hits, judged) {
-  const z = 1.959964;
-  const p = hits / judged;
-  const scale = 1 + (z * z) / judged;
-  const middle = (p + (z * z) / (2 * judged)) / scale;
-  const half = (z * Math.sqrt((p * (1 - p)) / judged + (z * z) / (4 * judged * judged))) / scale;
-  return { low: Math.max(0, middle - half), high: Math.min(1, middle + half) };
-}

@@ -3,9 +3,11 @@ import { serverNow } from './api.js';
 import { ageMark, change, figure, known, moved, secret } from './figures.js';
 import { HIDDEN, isKnown, moments, percent, price, quantity, rupees, signedRupees } from './format.js';
 import { amountsHidden } from './prefs.js';
-import { text } from './text.js';
 import { portfolio as t } from './text/portfolio.js';
-import { h, pathOf, pieces } from './view.js';
+import { pathOf } from './view.js';
+
+/** By which words the filter finds it. */
+const wordsOf = (one) => `${one.tradingsymbol} ${one.name ?? ''} ${one.isin ?? ''} ${one.exchange}`.toLowerCase();
 
 export function byBroker(document) {
   return document.holdings.map((one) => ({
@@ -13,7 +15,7 @@ export function byBroker(document) {
     key: `${one.broker} ${one.exchange}:${one.tradingsymbol} ${one.isin}`,
     brokers: one.broker.toUpperCase(),
     parts: [one],
-    search: `${one.tradingsymbol} ${one.isin ?? ''} ${one.exchange}`.toLowerCase(),
+    search: wordsOf(one),
   }));
 }
 
@@ -35,10 +37,7 @@ export function merged(document) {
       stale: priced.stale,
       delay_s: priced.delay_s,
       simulated: parts.length > 0 && parts.every((part) => part.simulated),
-      search: parts
-        .map((part) => `${part.tradingsymbol} ${part.isin ?? ''} ${part.exchange}`)
-        .join(' ')
-        .toLowerCase(),
+      search: parts.map(wordsOf).join(' '),
     };
   });
   // Merged by the API is what stands at both brokers; the rest is a row as it is.
@@ -62,8 +61,12 @@ function marks(row) {
     .flatMap(([kind, words, why]) => [' ', { text: words, kind: `mark ${kind}`, why }]);
 }
 
+/** The company's name, where it says more than the code. */
+const companyOf = ({ name, tradingsymbol }) =>
+  name && name.toUpperCase() !== tradingsymbol ? [' ', { text: name, kind: 'company' }] : [];
+
 /** Settled, not yet delivered, pledged, funded. */
-function quantities(row) {
+export function quantities(row) {
   if (amountsHidden()) return [HIDDEN];
   const parts = row.parts.length === 1 ? row.parts[0] : row;
   const notes = [];
@@ -100,7 +103,13 @@ export function holdingColumns() {
       label: t.instrument,
       wide: true,
       at: 'a',
-      show: (row) => [nameOf(row), ' ', { text: t.at(row.exchange ?? '', row.brokers), kind: 'muted' }, ...marks(row)],
+      show: (row) => [
+        nameOf(row),
+        ' ',
+        { text: t.at(row.exchange ?? '', row.brokers), kind: 'muted' },
+        ...marks(row),
+        ...companyOf(row),
+      ],
     },
     {
       key: 'lot',
@@ -122,14 +131,15 @@ export function holdingColumns() {
     change('pnl', t.pnl, money, t.noCost, { ...LIVE, at: TOLD }),
     change('pnl_pct', t.pnlPct, percent, t.noCost, { ...LIVE, rank: 2, at: TOLD }),
     { key: 'gained', label: t.pnl, phone: true, live: true, at: 'd', show: gained },
-    change('day_change_pct', t.dayPct, percent, t.noClose, { ...LIVE, hint: t.dayHint, at: TOLD }),
+    change('day_pnl', t.today, money, t.noClose, { ...LIVE, hint: t.dayHint, at: TOLD }),
+    change('day_change_pct', t.dayPct, percent, t.noClose, { ...LIVE, hint: t.dayHint, rank: 2, at: TOLD }),
     {
       key: 'today',
       label: t.today,
       phone: true,
       live: true,
       at: 'f',
-      show: (row) => [{ text: `${t.today} `, kind: 'muted' }, moved(row.day_change_pct, percent, t.noClose)],
+      show: (row) => [{ text: `${t.today} `, kind: 'muted' }, ...both(row.day_pnl, row.day_change_pct, t.noClose)],
     },
     // In the file alone: what an adviser or another program knows a share by.
     ...csvOnly,
@@ -141,6 +151,7 @@ export function holdingColumns() {
 }
 
 const csvOnly = [
+  { key: 'company', label: t.company, csv: (row) => row.name },
   { key: 'isin', label: 'ISIN', csv: (row) => row.isin },
   { key: 'exchange', label: t.exchange, csv: (row) => row.exchange },
   { key: 'brokers', label: t.brokers, csv: (row) => row.brokers },
@@ -153,36 +164,10 @@ const nameOf = (row) =>
     ? { text: row.tradingsymbol, kind: 'symbol' }
     : { text: row.tradingsymbol, kind: 'symbol', href: pathOf(`${row.exchange}:${row.tradingsymbol}`) };
 
-const gained = (row) =>
-  isKnown(row.pnl) ? [moved(row.pnl, money), ' ', moved(row.pnl_pct, percent)] : [moved(null, money, t.noCost)];
+const gained = (row) => both(row.pnl, row.pnl_pct, t.noCost);
 
-/** What a merged row is made of. */
-export function partsOf(row) {
-  return h(
-    'ul',
-    { class: 'parts' },
-    row.parts.map((part) =>
-      h(
-        'li',
-        null,
-        h('b', null, t.broker[part.broker]),
-        h('span', null, `${part.exchange}:${part.tradingsymbol}`),
-        h('span', null, t.quantity, ' ', pieces(quantities({ ...part, parts: [part] }))),
-        h('span', null, `${t.average} ${secret(price)(part.average_price)}`),
-        h(
-          'span',
-          null,
-          `${t.last} ${price(part.last_price)}`,
-          part.source && ` (${text.source[part.source] ?? part.source})`,
-          part.as_of && `, ${moments(part.as_of, serverNow())}`,
-        ),
-        h('span', null, `${t.value} ${secret(rupees)(part.current_value)}`),
-        part.known_cost &&
-          h('span', null, t.knownCost(quantity(part.known_cost.quantity), secret(rupees)(part.known_cost.cost))),
-        part.broker_pnl !== null &&
-          part.broker_pnl !== part.pnl &&
-          h('span', null, t.brokerSays(secret(signedRupees)(part.broker_pnl))),
-      ),
-    ),
-  );
-}
+/** Rupees and percent of a change; of nothing there is no percentage. */
+export const both = (rupeesOf, percentOf, why) =>
+  isKnown(rupeesOf)
+    ? [moved(rupeesOf, money), ...(isKnown(percentOf) ? [' ', moved(percentOf, percent)] : [])]
+    : [moved(null, money, why)];

@@ -69,7 +69,7 @@ export function showPositions(into) {
       'div',
       { class: 'filters no-print' },
       h('div', { class: 'tabs small', role: 'group', 'aria-label': t.kind }, kinds),
-      csvButton(shown.csv, 'positions.csv'),
+      csvButton(shown.filed, 'positions.csv'),
     ),
     h('p', { class: 'muted' }, t.why),
     total,

@@ -1,6 +1,6 @@
 // The reliability plot of the signals: the confidence that was said against what happened.
 import { extent, fit, ticks } from './chart.js';
-import { count, share, wilson } from './format.js';
+import { count, share } from './format.js';
 import { chart as t } from './text/chart.js';
 import { h, put, s } from './view.js';
 
@@ -68,4 +68,14 @@ function reliability(bins, width) {
     s('line', { class: 'diagonal', x1: x(from), y1: y(from), x2: x(to), y2: y(to) }),
     points,
   );
+}
+
+/** The 95 % Wilson interval of a share of hits. */
+export function wilson(hits, judged) {
+  const z = 1.959964;
+  const p = hits / judged;
+  const scale = 1 + (z * z) / judged;
+  const middle = (p + (z * z) / (2 * judged)) / scale;
+  const half = (z * Math.sqrt((p * (1 - p)) / judged + (z * z) / (4 * judged * judged))) / scale;
+  return { low: Math.max(0, middle - half), high: Math.min(1, middle + half) };
 }

@@ -1,6 +1,5 @@
 // One table for all pages: sorting, rows that are patched and never rebuilt, CSV of what is shown. On a phone a row is
 // two or three lines; what has no room there, or not in a narrow window, opens below the row.
-import { csvCell } from './format.js';
 import { amountsHidden, keep, kept } from './prefs.js';
 import { text } from './text.js';
 import { attr, button, flash, h, keyed, memo, pieces, put } from './view.js';
@@ -237,26 +236,18 @@ export function table(shape) {
       draw();
     },
     shown: () => shown,
-    /** The table as it stands, for a spreadsheet: exact figures, not their display. */
-    csv() {
-      const filed = listed.filter(({ csv, phone }) => csv && !phone);
-      const lines = [filed.map(({ label, key }) => csvCell(label || key))];
-      for (const row of shown) lines.push(filed.map(({ csv }) => csvCell(csv?.(row))));
-      return `${lines.map((cells) => cells.join(',')).join('\r\n')}\r\n`;
-    },
+    /** The columns and rows of a file of the table as it stands. */
+    filed: () => ({ columns: listed.filter(({ csv, phone }) => csv && !phone), rows: shown }),
   };
 }
 
-/** Saves a text as a file of the user. */
-export function save(name, content, type) {
-  const url = URL.createObjectURL(new Blob([content], { type }));
-  const link = h('a', { href: url, download: name });
-  document.body.append(link);
-  link.click();
-  link.remove();
-  setTimeout(() => URL.revokeObjectURL(url), 10_000);
-}
-
-/** The button that saves a table. */
-export const csvButton = (csv, name) =>
-  button(t.csv, () => save(name, `\uFEFF${csv()}`, 'text/csv;charset=utf-8'), { class: 'quiet' });
+/** The button that saves a table; what writes the file comes when it is pressed. */
+export const csvButton = (filed, name) =>
+  button(
+    t.csv,
+    async () => {
+      const { save, written } = await import('./csv.js');
+      save(name, `\uFEFF${written(filed())}`, 'text/csv;charset=utf-8');
+    },
+    { class: 'quiet' },
+  );

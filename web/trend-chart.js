@@ -1,6 +1,6 @@
 // The trend of a portfolio as a chart: its profit, or its value beside what it cost.
 import { days, extent, grid, path, plane, ticks } from './chart.js';
-import { axisRupees } from './format.js';
+import { axisRupees, isKnown } from './format.js';
 import { s, uid } from './view.js';
 
 /**
@@ -18,12 +18,31 @@ export function runs(points) {
   return out;
 }
 
-/** The parts of the picture for a width; `view` is `pnl` or `value`. */
-export function trend(points, { view, hidden, width }) {
+/**
+ * The value of each run's first point as if it had moved like an index since: for each point, with the index's last
+ * close by its date. Nothing before the index's first close.
+ */
+export function rebased(points, candles) {
+  const starts = new Set(runs(points).map(([at]) => at));
+  let next = 0;
+  /** @type {{ value: number, close: number } | null} */
+  let base = null;
+  return points.map((p, at) => {
+    while (next < candles.length && candles[next].date <= p.date) next += 1;
+    const close = candles[next - 1]?.close;
+    if (starts.has(at)) base = null;
+    if (!close || !isKnown(p.total_current_value)) return null;
+    base ??= { value: p.total_current_value, close };
+    return (base.value / base.close) * close;
+  });
+}
+
+/** The parts of the picture for a width; `view` is `pnl` or `value`; `against` is the benchmark's line. */
+export function trend(points, { view, against: index, hidden, width }) {
   const height = width < 500 ? 280 : 340;
   const shown = points.map((p) => (view === 'pnl' ? p.total_pnl : p.total_current_value));
   const against = points.map((p) => (view === 'pnl' ? 0 : p.total_invested));
-  const range = extent([...shown, ...against]) ?? { low: 0, high: 1 };
+  const range = extent([...shown, ...against, ...index]) ?? { low: 0, high: 1 };
   const on = plane({ width, height, y: range, points: points.length });
   const parts = runs(points);
   const begins = (at) => parts.some((run) => run[0] === at);
@@ -42,6 +61,10 @@ export function trend(points, { view, hidden, width }) {
         height: height - on.pad.top - on.pad.bottom,
       }),
   );
+  const breaks = parts.slice(1).map(([at]) => {
+    const x = (on.x(at - 1) + on.x(at)) / 2;
+    return s('line', { class: 'break', x1: x, x2: x, y1: on.pad.top, y2: height - on.pad.bottom });
+  });
   const dots = points.map((p, at) => {
     const isDrawn = points.length <= 120 || p.source === 'sync' || p.suspect || alone.has(at);
     if (!isDrawn) return null;
@@ -67,7 +90,9 @@ export function trend(points, { view, hidden, width }) {
       ...(view === 'pnl'
         ? signedArea(area, on)
         : [s('path', { class: 'area', d: area }), s('path', { class: 'line cost', d: path(against, on, begins) })]),
+      index.some(isKnown) && s('path', { class: 'line index', d: path(index, on, begins) }),
       s('path', { class: 'line value', d: path(shown, on, begins) }),
+      s('g', null, breaks),
       s('g', null, dots),
     ],
   };

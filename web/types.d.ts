@@ -12,8 +12,8 @@ type Answer<Path> =
       : any
     : any;
 
-/** A piece of text; `why` is its reason, which a press shows. */
-type Bit = string | { text: string; kind?: string; title?: string; href?: string; why?: string };
+/** A piece of text; `why` is its reason, which a press shows. With `part`, of a hundred, it is a bar. */
+type Bit = string | { text: string; kind?: string; title?: string; href?: string; why?: string; part?: number };
 
 interface Column<Row> {
   /** Names the column; the member of `of` unless given. */

@@ -88,11 +88,12 @@ export function memo(node, value, draw) {
   return true;
 }
 
-/** Parts of a text: plain, marked, a link, or with its reason, which a press shows (`reasons.js`). */
+/** Parts of a text: plain, marked, a link, a bar, or with its reason, which a press shows (`reasons.js`). */
 export function pieces(bits) {
   return bits.map((bit) => {
     if (typeof bit === 'string') return bit;
-    const { text, kind, title, href, why } = bit;
+    const { text, kind, title, href, why, part } = bit;
+    if (part !== undefined) return h('progress', { max: 100, value: part, 'aria-hidden': 'true' });
     if (href) return h('a', { href, class: kind, title }, text);
     if (why)
       return h(

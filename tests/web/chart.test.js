@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { extent, path, ticks } from '../../web/chart.js';
-import { runs } from '../../web/trend-chart.js';
+import { rebased, runs } from '../../web/trend-chart.js';
 
 const on = { x: (at) => at * 10, y: (value) => 100 - value };
 
@@ -33,4 +33,16 @@ test('the line of the trend breaks where brokers or holdings have changed, and n
   assert.deepEqual(runs(points), [[0, 1, 2], [3], [4, 5], [6, 7]]);
   assert.deepEqual(runs([]), []);
   assert.equal(path([1, 2, 3], on, (at) => at === 2), 'M0.0 99.0L10.0 98.0M20.0 97.0');
+});
+
+test('an index is drawn from the value of the first day on, with its last close by each date', () => {
+  const points = ['2026-11-12', '2026-11-13', '2026-11-15', '2026-11-17'].map((date, n) => ({ date, total_current_value: [null, 50_000, 60_000, 70_000][n] }));
+  const candles = [['2026-11-12', 24_000], ['2026-11-13', 25_000], ['2026-11-16', 25_500], ['2026-11-17', 24_500]].map(([date, close]) => ({ date, close }));
+  // 25,000 is 50,000: 24,500 is 49,000. The Sunday has Friday's close.
+  assert.deepEqual(rebased(points, candles), [null, 50_000, 50_000, 49_000]);
+  assert.deepEqual(rebased(points, []), [null, null, null, null]);
+  assert.deepEqual(rebased(points, candles.slice(2)), [null, null, null, 70_000]);
+  // Where brokers or holdings changed it begins anew.
+  const changed = points.map((p, at) => ({ ...p, brokers: ['a'], holdings: at < 2 ? 3 : 4 }));
+  assert.deepEqual(rebased(changed, candles), [null, 50_000, 60_000, 58_800]);
 });

@@ -1,7 +1,9 @@
 // W14: numbers, times and words, without a page.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { csvCell } from '../../web/csv.js';
 import * as format from '../../web/format.js';
+import { wilson } from '../../web/reliability.js';
 
 test('rupees are grouped as in India, to the paisa', () => {
   const rows = [
@@ -75,15 +77,15 @@ test('spans are short words', () => {
 });
 
 test('a cell of a spreadsheet is quoted, and is no formula', () => {
-  assert.equal(format.csvCell('a,"b"'), '"a,""b"""');
-  assert.equal(format.csvCell('=1+1'), "'=1+1");
-  assert.equal(format.csvCell('@x'), "'@x");
-  assert.equal(format.csvCell(-12.5), '-12.5');
-  assert.equal(format.csvCell(null), '');
+  assert.equal(csvCell('a,"b"'), '"a,""b"""');
+  assert.equal(csvCell('=1+1'), "'=1+1");
+  assert.equal(csvCell('@x'), "'@x");
+  assert.equal(csvCell(-12.5), '-12.5');
+  assert.equal(csvCell(null), '');
 });
 
 test('the interval of a share of hits is Wilson’s', () => {
-  const { low, high } = format.wilson(50, 100);
+  const { low, high } = wilson(50, 100);
   assert.ok(Math.abs(low - 0.4038) < 1e-4 && Math.abs(high - 0.5962) < 1e-4);
-  assert.ok(format.wilson(0, 3).low === 0 && format.wilson(3, 3).high === 1);
+  assert.ok(wilson(0, 3).low === 0 && wilson(3, 3).high === 1);
 });

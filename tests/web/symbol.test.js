@@ -25,7 +25,7 @@ test('everything that names a share leads to its page', async () => {
   await first.click();
   await page.getByRole('heading', { name, level: 1, exact: true }).waitFor();
   await page.locator('[aria-labelledby=signals] tbody tr').first().waitFor();
-  // An index and a sector have no candles, which the page says.
+  // Candles of indices and sectors come after those of the shares.
   assert.deepEqual(faults.filter((fault) => !fault.includes('404')), []);
   await context.close();
 });
@@ -61,6 +61,17 @@ test('the page of a share has its price, its candles, what is held of it and wha
   await page.getByRole('button', { name: 'Add NSE:RELIANCE to the watch list' }).waitFor();
   await page.getByRole('link', { name: 'Watch', exact: true }).click();
   await until('the list without it', async () => (await page.getByRole('row', { name: /RELIANCE/ }).count()) === 0);
+  assert.deepEqual(faults, []);
+  await context.close();
+});
+
+test('an index has candles, which have no volume', async () => {
+  await until('candles of the index', async () => (await fetch(`${stage.demo.base}/api/market/candles?symbol=NSE:NIFTY%2050`)).ok);
+  const { page, context, faults } = await open(stage.browser);
+  await visit(page, `${stage.demo.base}/s/NSE:NIFTY%2050`);
+  await page.locator('.bars > g').first().waitFor({ state: 'attached' });
+  await page.getByText(/52 weeks: low [\d,.]+, high [\d,.]+/).waitFor();
+  assert.match(await page.locator('.readout').innerText(), /Close [\d,.]+\s*$/);
   assert.deepEqual(faults, []);
   await context.close();
 });

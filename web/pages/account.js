@@ -5,7 +5,7 @@ import { ask } from '../dialog.js';
 import { attempt, field, onSubmit, problemPlace } from '../form.js';
 import { day, minute, span } from '../format.js';
 import { keysPart } from '../keys.js';
-import { save } from '../table.js';
+import { save } from '../csv.js';
 import { account as t } from '../text/account.js';
 import { login } from '../text/login.js';
 import { button, h, put, say } from '../view.js';

@@ -139,7 +139,7 @@ export function show({ main, announce }) {
       'form',
       { class: 'filters by', onsubmit: (event) => event.preventDefault() },
       inputs,
-      csvButton(shown.csv, 'journal.csv'),
+      csvButton(shown.filed, 'journal.csv'),
     ),
     problem,
     box,

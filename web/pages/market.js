@@ -1,9 +1,10 @@
-// The market at a glance: three indices, the sectors, and the best signals.
+// The market at a glance: three indices, the sectors, the shares that move most, and the best signals.
 import { call, serverNow } from '../api.js';
-import { ageMark, movedLarge } from '../figures.js';
+import { ageMark, change, movedLarge, simulated } from '../figures.js';
 import { day, heat, moments, percent, price, signedPrice, time } from '../format.js';
 import * as live from '../live.js';
 import { bestSignals, signalWords, simulatedMark } from '../signal-table.js';
+import { table } from '../table.js';
 import { text } from '../text.js';
 import { market as t } from '../text/market.js';
 import { signals as signalText } from '../text/signals.js';
@@ -17,9 +18,13 @@ const INDICES = [
   { key: 'index2', name: 'SENSEX', symbol: 'BSE:SENSEX' },
 ];
 
+/** Prices that nobody asked for lately are there some seconds after the first look. */
+const MOVERS_MS = 8_000;
+
 export function show({ main }) {
   const cards = INDICES.map(makeCard);
   const sectors = h('ul', { class: 'tiles' });
+  const shares = showMovers();
   const signals = h('div', { class: 'signals-box' }, skeleton(6));
   main.className = 'market';
   put(
@@ -45,6 +50,7 @@ export function show({ main }) {
       ),
       sectors,
     ),
+    h('section', { 'aria-labelledby': 'shares' }, h('header', null, h('h2', { id: 'shares' }, t.shares)), shares.node),
     h(
       'section',
       { 'aria-labelledby': 'signals' },
@@ -98,8 +104,66 @@ export function show({ main }) {
   }, 60_000);
   return () => {
     fetched.stop();
+    shares.end();
     for (const end of ends) end();
   };
+}
+
+/** How many shares rise and fall, and which most, of those that the service has a price of. */
+function showMovers() {
+  const words = h('p', { class: 'breadth waiting' }, '\u00a0');
+  const bar = h('progress', { class: 'breadth', 'aria-hidden': 'true' });
+  const sides = ['gainers', 'losers'].map((name) =>
+    table({
+      name,
+      caption: t[name],
+      plain: true,
+      isFixed: true,
+      key: (row) => row.symbol,
+      columns: [
+        {
+          of: 'symbol',
+          label: t[name],
+          wide: true,
+          show: (row) => [
+            { text: row.symbol.split(':')[1], kind: 'symbol', href: pathOf(row.symbol) },
+            { text: row.name ?? '\u00a0', kind: 'company' },
+          ],
+        },
+        { of: 'last_price', label: t.last, number: true, live: true, show: (row) => [price(row.last_price), ...ageMark(row)] },
+        change('change_pct', t.change, percent, text.noClose, { live: true }),
+      ],
+    }),
+  );
+  const halves = h(
+    'div',
+    { class: 'halves', hidden: true },
+    sides.map((side) => side.node),
+  );
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let again;
+  let early = 0;
+  const fetched = live.repeat(async () => {
+    const list = await call('/api/market/movers');
+    // What is missing was asked for just now.
+    if (list.priced < list.shares && (early += 1) <= 4) again = setTimeout(() => fetched.now(), 1_500);
+    words.classList.remove('waiting');
+    const isSimulated = [...list.gainers, ...list.losers].some((row) => row.simulated);
+    const said = list.priced ? t.breadth(list.advances, list.declines, list.unchanged) : t.noMovers;
+    memo(words, [said, list.priced, list.shares, isSimulated], () =>
+      put(words, said, ' ', h('span', { class: 'muted' }, t.ofShares(list.priced, list.shares)), ' ', simulated(isSimulated)),
+    );
+    bar.hidden = halves.hidden = !list.priced;
+    bar.max = list.priced || 1;
+    bar.value = list.advances + list.unchanged / 2;
+    sides[0].update(list.gainers);
+    sides[1].update(list.losers);
+  }, MOVERS_MS);
+  const end = () => {
+    clearTimeout(again);
+    fetched.stop();
+  };
+  return { node: h('div', { class: 'movers-box' }, words, bar, halves), end };
 }
 
 function makeCard({ key, name, symbol }) {

@@ -1,14 +1,13 @@
 // One portfolio from both brokers: totals, holdings merged by ISIN or by broker, positions.
 import { call, serverNow, session } from '../api.js';
-import { movedLarge, secret, simulated } from '../figures.js';
-import { arrow, day, direction, isoDay, moments, percent, rupees, signedRupees } from '../format.js';
-import { byBroker, holdingColumns, merged, partsOf } from '../holdings.js';
+import { movedLarge, secret } from '../figures.js';
+import { arrow, day, direction, isKnown, isoDay, moments, percent, rupees, signedRupees } from '../format.js';
+import { showHoldings } from '../holdings-tab.js';
 import * as live from '../live.js';
-import { keep, kept, onAppearance } from '../prefs.js';
-import { csvButton, table } from '../table.js';
+import { kept, onAppearance } from '../prefs.js';
 import { text } from '../text.js';
 import { portfolio as t } from '../text/portfolio.js';
-import { attr, button, h, memo, pieces, put, say, skeleton, uid } from '../view.js';
+import { attr, button, h, memo, pieces, put, say, skeleton } from '../view.js';
 
 export const title = t.title;
 
@@ -37,7 +36,7 @@ export function show({ main }) {
   const synced = h('p', { class: 'muted synced' });
   const problem = h('p', { class: 'problem', role: 'alert', hidden: true });
   const body = h('div', null, skeleton(10));
-  const tabs = /** @type {const} */ (['holdings', 'positions']).map((name) =>
+  const tabs = /** @type {const} */ (['holdings', 'positions', 'allocation']).map((name) =>
     button(t.tabs[name], () => choose(name), { 'aria-pressed': 'false', 'data-tab': name }),
   );
   const syncs = syncLinks();
@@ -58,11 +57,25 @@ export function show({ main }) {
   let endTab = null;
   /** @type {((answer: any) => void) | null} */
   let drawTab = null;
+  /** Whether the first steps stand there, since nothing was ever synced. */
+  let steps = false;
+  const showSteps = () => {
+    if (steps) return;
+    steps = true;
+    endTab = lazily(body, import('../first-steps.js'), ({ showFirstSteps }) => showFirstSteps(body));
+  };
   const choose = (name) => {
     endTab?.();
     drawTab = endTab = null;
+    steps = false;
     for (const tab of tabs) attr(tab, 'aria-pressed', String(tab.dataset.tab === name));
-    if (name === 'positions') endTab = lazily(body, async () => (await import('../positions.js')).showPositions(body));
+    if (name === 'positions')
+      endTab = lazily(body, import('../positions.js'), ({ showPositions }) => showPositions(body));
+    else if (name === 'allocation')
+      endTab = lazily(body, import('../allocation.js'), ({ showAllocation }) => {
+        drawTab = showAllocation(body);
+        if (state.answer) drawTab(state.answer);
+      });
     else if (state.answer) {
       drawTab = showHoldings(body, state);
       drawTab(state.answer);
@@ -79,7 +92,8 @@ export function show({ main }) {
       drawTab?.(answer);
     });
     say(synced, timesOf(summary));
-    if (!drawTab && !endTab) choose('holdings');
+    if (isEmpty) showSteps();
+    else if (steps || (!drawTab && !endTab)) choose('holdings');
     drawTab?.(answer);
   };
   choose('holdings');
@@ -109,16 +123,21 @@ export function show({ main }) {
   };
 }
 
-/** Shows what comes when it is asked for; returns what ends it, whether it has come by then or not. */
-function lazily(into, begin) {
-  /** @type {(() => void) | null} */
-  let end = null;
+/**
+ * Begins with a module once it has come; returns what ends it, whether it has come by then or not.
+ * @template Module
+ * @param {any} into
+ * @param {Promise<Module>} module
+ * @param {(module: Module) => (() => void) | void} begin
+ */
+function lazily(into, module, begin) {
+  /** @type {(() => void) | void} */
+  let end;
   let isOver = false;
   put(into, skeleton(6));
-  begin().then(
-    (its) => {
-      if (isOver) its();
-      else end = its;
+  module.then(
+    (come) => {
+      if (!isOver) end = begin(come);
     },
     () => {
       if (!isOver) put(into, h('p', { class: 'problem', role: 'alert' }, text.problem.offline));
@@ -149,8 +168,11 @@ function drawTotals({ worth, today, totals, notes }, sum, showThem) {
   say(worth, money(sum.total_current_value));
   const of = sum.day && sum.day !== isoDay(now) ? t.on(day(sum.day)) : t.today;
   const isWaiting = isSettling && sum.without_day_price + sum.without_close > 0;
-  const moves = isWaiting ? { text: '…', title: t.settling } : movedLarge(sum.day_pnl, signedMoney, t.noDay);
-  memo(today, [of, moves], () => put(today, h('span', { class: 'of' }, of), pieces([moves])));
+  const inPercent = isKnown(sum.day_pnl_pct) ? ` (${percent(sum.day_pnl_pct)})` : '';
+  const moves = isWaiting
+    ? { text: '…', title: t.settling }
+    : movedLarge(sum.day_pnl, (value) => signedMoney(value) + inPercent, t.noDay);
+  memo(today, [of, moves], () => put(today, h('span', { class: 'of' }, of), ' ', pieces([moves])));
   const figures = [
     { name: t.invested, value: money(sum.total_invested) },
     {
@@ -209,154 +231,10 @@ function timesOf(sum) {
   return [times.join(' · '), priced].filter(Boolean).join(' · ');
 }
 
-function showHoldings(into, state) {
-  /** @type {ReturnType<typeof table<any>> | null} */
-  let shown = null;
-  /** What stands there: nothing yet, the brokers that hold nothing, or the columns. @type {string | null} */
-  let built = null;
-  const filter = h('input', {
-    type: 'search',
-    id: 'filter',
-    placeholder: t.filter,
-    autocomplete: 'off',
-    spellcheck: 'false',
-    oninput: () => draw(state.answer),
-  });
-  const counted = h('p', { class: 'muted', role: 'status' });
-  const menuId = uid('columns');
-  const menu = h('div', { class: 'menu', id: menuId, popover: '' });
-  const opener = button(t.columns, null, { class: 'quiet', popovertarget: menuId });
-  // A popover stands where the window says: below what has opened it.
-  menu.addEventListener('toggle', () => {
-    const box = opener.getBoundingClientRect();
-    menu.style.left = `${Math.max(8, Math.min(box.left, innerWidth - menu.offsetWidth - 8))}px`;
-    menu.style.top = `${Math.max(8, Math.min(box.bottom + 4, innerHeight - menu.offsetHeight - 8))}px`;
-  });
-  const hidden = new Set((kept('columns portfolio') ?? '').split(',').filter(Boolean));
-  const views = ['isin', 'broker'].map((name) => {
-    const choice = h('input', { type: 'radio', name: 'view', value: name, checked: state.by === name });
-    choice.addEventListener('change', () => {
-      state.by = name;
-      keep('portfolio view', name);
-      draw(state.answer);
-    });
-    return h('label', null, choice, t.views[name]);
-  });
-  const place = h('div', { class: 'place' });
-  const saved = csvButton(() => shown?.csv() ?? '', 'holdings.csv');
-  const bar = h(
-    'div',
-    { class: 'filters no-print' },
-    h('fieldset', null, h('legend', { class: 'unseen' }, t.view), views),
-    h('label', { for: 'filter', class: 'unseen' }, t.filter),
-    filter,
-    opener,
-    menu,
-    saved,
-  );
-
-  const all = holdingColumns();
-  put(
-    menu,
-    all
-      .slice(1)
-      .filter((column) => !column.phone && !column.fileOnly)
-      .map(({ key, of, label }) => {
-        const name = key ?? of;
-        const box = h('input', { type: 'checkbox', checked: !hidden.has(name) });
-        box.addEventListener('change', () => {
-          if (!hidden.delete(name)) hidden.add(name);
-          keep('columns portfolio', [...hidden].join(',') || null);
-          draw(state.answer);
-        });
-        return h('label', null, box, label);
-      }),
-  );
-
-  const draw = (answer) => {
-    if (!answer.holdings.length) {
-      const who = ['a', 'b']
-        .filter((name) => answer.summary.synced[name])
-        .map((name) => t.broker[name])
-        .join(' and ');
-      if (built !== who) put(into, who ? h('p', { class: 'empty' }, t.noneAtBroker(who)) : emptyPortfolio());
-      built = who;
-      return;
-    }
-    const sign = [state.by, ...hidden].join();
-    if (built !== sign) {
-      const columns = all.filter(
-        (column, at) => at === 0 || column.phone || column.fileOnly || !hidden.has(column.key ?? column.of),
-      );
-      shown = table({
-        name: 'holdings',
-        caption: t.caption,
-        columns,
-        key: (row) => row.key,
-        label: (row) => row.tradingsymbol,
-        sorted: '-current_value',
-        details: partsOf,
-        lead: counted,
-      });
-      if (!bar.isConnected) put(into, bar, place);
-      put(place, shown.node);
-      built = sign;
-    }
-    /** @type {any[]} */
-    const rows = state.by === 'isin' ? merged(answer) : byBroker(answer);
-    const wanted = filter.value.trim().toLowerCase();
-    const fits = rows.filter(
-      (row) => (!state.only || row.average_price === null) && (!wanted || row.search.includes(wanted)),
-    );
-    const areSimulated = rows.every((row) => row.simulated);
-    memo(counted, [fits.length, rows.length, areSimulated, state.only], () =>
-      put(
-        counted,
-        t.count(fits.length, rows.length),
-        ' ',
-        simulated(areSimulated),
-        state.only && [
-          ' ',
-          button(
-            t.showAll,
-            () => {
-              state.only = '';
-              draw(answer);
-            },
-            { class: 'link' },
-          ),
-        ],
-      ),
-    );
-    shown?.update(fits);
-  };
-  return draw;
-}
-
-function emptyPortfolio() {
-  return h(
-    'section',
-    { class: 'first-steps' },
-    h('h2', null, t.emptyTitle),
-    h('p', null, t.emptyWhy),
-    h(
-      'ol',
-      null,
-      t.steps.map((step) => h('li', null, step)),
-    ),
-    syncLinks(' primary', true),
-  );
-}
-
-const syncLinks = (kind = '', isNew = false) =>
+const syncLinks = () =>
   h(
     'div',
     { class: 'actions no-print' },
-    h(
-      'a',
-      { class: `button${kind}`, href: '/portfolio/sync/a', title: t.brokerIs.a },
-      t.syncA,
-      isNew && ` (${t.brokerIs.a})`,
-    ),
-    h('a', { class: 'button', href: '/portfolio/sync/b', title: t.brokerIs.b }, t.syncB, isNew && ` (${t.brokerIs.b})`),
+    h('a', { class: 'button', href: '/portfolio/sync/a', title: t.brokerIs.a }, t.syncA),
+    h('a', { class: 'button', href: '/portfolio/sync/b', title: t.brokerIs.b }, t.syncB),
   );

@@ -64,7 +64,7 @@ export function show({ main }) {
       direction,
       h('label', { for: 'pattern', class: 'unseen' }, t.pattern),
       pattern,
-      csvButton(() => signalTable(t.caption, listed, { name: 'file' }).csv(), 'signals.csv'),
+      csvButton(() => signalTable(t.caption, listed, { name: 'file' }).filed(), 'signals.csv'),
     ),
     place,
     provisional,

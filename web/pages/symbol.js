@@ -1,11 +1,10 @@
 // One share or index: its price, its candles, what the user holds of it, its signals, and what was written about it.
 import { call, serverNow, session, withQuery } from '../api.js';
 import { showCandles } from '../candles.js';
-import { ageMark, change, figure, isOpen, known, movedLarge, secret, simulated } from '../figures.js';
-import { day, moments, percent, price, quantity, rupees, signedPrice, signedRupees, time } from '../format.js';
+import { ageMark, isOpen, known, movedLarge, simulated } from '../figures.js';
+import { moments, percent, price, signedPrice, time } from '../format.js';
 import * as live from '../live.js';
 import { isWatchListFull, onAppearance, setWatched, watched } from '../prefs.js';
-import { table } from '../table.js';
 import { text } from '../text.js';
 import { symbol as t } from '../text/symbol.js';
 import { attr, button, h, memo, pieces, put, say, skeleton } from '../view.js';
@@ -107,7 +106,7 @@ export function show({ main, path, announce }) {
     came('signals');
   }, 300_000);
   const own = live.repeat(async () => {
-    if (session.user) await showHeld(held, written, symbol);
+    if (session.user) await (await import('../held.js')).showHeld(held, written, symbol);
     else put(held, h('h2', { id: 'held' }, t.held), h('p', { class: 'muted' }, session.known && t.logIn));
     written.hidden = !session.user;
     came('held');
@@ -147,58 +146,3 @@ function signalsOf(list, { signalTable, signalWords }) {
   const shown = signalTable('signals of the symbol', list.signals, { isOfOne: true });
   return h('div', null, shown.node, signalWords(list));
 }
-
-async function showHeld(held, written, symbol) {
-  const [exchange, ticker] = symbol.split(':');
-  const [{ holdings }, found] = await Promise.all([
-    call('/api/portfolio/holdings?live=true'),
-    call(withQuery('/api/journal/search', { symbol, limit: 5 })),
-  ]);
-  const own = holdings.filter((one) => one.tradingsymbol === ticker && one.exchange === exchange);
-  // The same share is one holding, whichever exchange the broker names.
-  const rows = holdings.filter((one) => own.includes(one) || own.some(({ isin }) => isin && isin === one.isin));
-  if (rows.length === 0) put(held, h('h2', { id: 'held' }, t.held), h('p', { class: 'muted' }, t.none));
-  else {
-    const money = secret(rupees);
-    const shown = table({
-      name: 'held',
-      caption: t.held,
-      isFixed: true,
-      plain: true,
-      key: (row) => row.broker,
-      columns: [
-        { of: 'broker', label: t.broker, show: (row) => t.brokers[row.broker] ?? row.broker },
-        figure('quantity', t.quantity, secret(quantity)),
-        figure('average_price', t.average, (value) => known(value, secret(price), t.noCost)),
-        figure('current_value', t.value, (value) => known(value, money, t.noPrice), { rank: 2 }),
-        change('pnl', t.pnl, secret(signedRupees), t.noCost),
-        change('pnl_pct', t.pnlPct, percent, t.noCost, { rank: 2 }),
-      ],
-    });
-    shown.update(rows);
-    put(held, h('h2', { id: 'held' }, t.held), shown.node);
-  }
-  put(
-    written,
-    h('header', null, h('h2', { id: 'written' }, t.journal), h('a', { href: '/journal' }, t.toJournal)),
-    found.entries.length === 0
-      ? h('p', { class: 'muted' }, t.noEntries)
-      : h(
-          'ul',
-          { class: 'entries' },
-          found.entries.map((entry) => h('li', null, entryWords(entry))),
-        ),
-  );
-}
-
-const entryWords = (entry) => [
-  h(
-    'b',
-    null,
-    `${t.sides[entry.side] ?? entry.side} ${secret(quantity)(entry.quantity)} × ${secret(price)(entry.price)}`,
-  ),
-  ' ',
-  h('span', { class: 'muted' }, day(entry.traded_on)),
-  entry.strategy && ` · ${entry.strategy}`,
-  entry.notes && ` · ${entry.notes}`,
-];

@@ -1,18 +1,19 @@
 // Profit and value over the days: a point for each, and how it came about.
-import { call, serverNow } from '../api.js';
+import { call, serverNow, withQuery } from '../api.js';
 import { explore } from '../chart.js';
-import { change, figure, secret } from '../figures.js';
-import { UNKNOWN, day, isKnown, isoDay, rupees, signedRupees } from '../format.js';
+import { change, figure, moved, secret } from '../figures.js';
+import { UNKNOWN, day, isKnown, isoDay, rupees, shortDay, signedRupees } from '../format.js';
 import * as live from '../live.js';
 import { amountsHidden, keep, kept, onAppearance } from '../prefs.js';
 import { csvButton, table } from '../table.js';
 import { trend as t } from '../text/trend.js';
-import { trend as chart } from '../trend-chart.js';
+import { trend as chart, rebased, runs } from '../trend-chart.js';
 import { attr, button, h, memo, pieces, put, say, skeleton } from '../view.js';
 
 export const title = t.title;
 
 const DAY_MS = 86_400_000;
+const BENCHMARK = 'NSE:NIFTY 50';
 /** Days of each range, in the order of their names; the year until now has as many as it has. */
 const daysOf = [() => 7, () => 30, () => 91, sinceNewYear, () => 365];
 
@@ -21,6 +22,8 @@ export function show({ main }) {
   let view = kept('trend view') === 'value' ? 'value' : 'pnl';
   /** @type {Answer<'/api/portfolio/pnl'> | null} */
   let answer = null;
+  /** Daily candles of the benchmark; none where none are stored. @type {{ date: string, close: number }[]} */
+  let index = [];
   /** @type {(() => void) | undefined} */
   let end;
   const ranges = t.ranges.map((name, at) => button(name, () => choose(at)));
@@ -33,7 +36,8 @@ export function show({ main }) {
     }),
   );
   const picture = h('div', { class: 'picture' }, skeleton(7));
-  const sentence = h('p', { class: 'lead sentence', role: 'status' }, '\u00a0');
+  const week = h('p', { class: 'lead week' }, '\u00a0');
+  const sentence = h('p', { class: 'muted sentence', role: 'status' }, '\u00a0');
   const readout = h('p', { class: 'readout' }, '\u00a0');
   const legend = h('p', { class: 'legend trend-legend' });
   const empty = h('div', { hidden: true });
@@ -72,7 +76,7 @@ export function show({ main }) {
     'details',
     { hidden: true },
     h('summary', null, t.asTable),
-    csvButton(shown.csv, 'trend.csv'),
+    csvButton(shown.filed, 'trend.csv'),
     shown.node,
   );
   const about = h('details', { class: 'muted' }, h('summary', null, t.about), h('p', null, t.what));
@@ -85,6 +89,7 @@ export function show({ main }) {
       h('div', { class: 'tabs small', role: 'group', 'aria-label': t.view }, views),
       h('div', { class: 'tabs small', role: 'group', 'aria-label': t.range }, ranges),
     ),
+    week,
     sentence,
     empty,
     readout,
@@ -99,7 +104,7 @@ export function show({ main }) {
     const points = answer.trend;
     const isEmpty = points.length === 0;
     empty.hidden = !isEmpty;
-    for (const part of [picture, readout, legend, asTable]) part.hidden = isEmpty;
+    for (const part of [week, picture, readout, legend, asTable]) part.hidden = isEmpty;
     end?.();
     if (isEmpty) {
       put(picture);
@@ -113,10 +118,32 @@ export function show({ main }) {
     }
     const words = summary(points, view);
     say(sentence, words);
-    memo(legend, view, () =>
+    const ofWeek = answer.week;
+    memo(week, [ofWeek, amountsHidden()], () =>
+      put(
+        week,
+        ofWeek
+          ? pieces([
+              t.weekTo(day(ofWeek.to)),
+              moved(ofWeek.pnl_change, secret(signedRupees)),
+              t.since(shortDay(ofWeek.from)),
+              ...(ofWeek.changed ? [' ', { text: t.notAllGain, kind: 'mark note', why: t.notAllGainWhy }] : []),
+            ])
+          : t.noWeek,
+      ),
+    );
+    const against = view === 'value' ? rebased(points, index) : [];
+    const hasIndex = against.some(isKnown);
+    const parts = [
+      ...t.legend[view],
+      ...(hasIndex ? t.legend.index : []),
+      ...(runs(points).length > 1 ? t.legend.broken : []),
+      ...t.legend.both,
+    ];
+    memo(legend, parts, () =>
       put(
         legend,
-        [...t.legend[view], ...t.legend.both].map(([kind, its]) => h('span', { 'data-mark': kind }, its)),
+        parts.map(([kind, its, why]) => h('span', { 'data-mark': kind }, pieces([why ? { text: its, why } : its]))),
       ),
     );
     const told = (at) => {
@@ -141,7 +168,7 @@ export function show({ main }) {
       label: t.keys,
       count: points.length,
       told,
-      draw: (width) => ({ ...chart(points, { view, hidden: amountsHidden(), width }), sentence: words }),
+      draw: (width) => ({ ...chart(points, { view, against, hidden: amountsHidden(), width }), sentence: words }),
     });
     shown.update(points);
   };
@@ -163,6 +190,13 @@ export function show({ main }) {
   };
   mark();
   const stop = onAppearance(draw);
+  call(withQuery('/api/market/candles', { symbol: BENCHMARK, days: 300 })).then(
+    ({ candles }) => {
+      index = candles;
+      draw();
+    },
+    () => {},
+  );
   return () => {
     fetched.stop();
     stop();

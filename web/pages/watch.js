@@ -73,7 +73,7 @@ export function show({ main, announce }) {
       { class: 'filters' },
       h('label', { for: 'search' }, t.add),
       h('div', { class: 'with combo' }, search.input, search.list),
-      csvButton(shown.csv, 'watch.csv'),
+      csvButton(shown.filed, 'watch.csv'),
     ),
     empty,
     shown.node,

@@ -25,8 +25,22 @@ export const trend = {
   carried: (n) => `${n} at an older price`,
   suspect: 'in doubt',
   suspectWhy: 'A split or the like may have changed quantity and price, and not both are here yet',
+  weekTo: (to) => `P&L in the week to ${to}: `,
+  since: (from) => ` since ${from}.`,
+  noWeek: 'What changed in a week shows here once two points are a week apart.',
+  notAllGain: 'not all gain',
+  notAllGainWhy:
+    'Shares were bought or sold, or a broker came in between: what was gained on shares that are sold is in it no more',
   legend: {
     pnl: [['value', 'P&L']],
+    index: [
+      [
+        'index',
+        'NIFTY 50',
+        'The first day’s value, as if it had moved like the NIFTY 50 since, without dividends. It begins anew where brokers or holdings changed. What else you added or took out is in your line alone.',
+      ],
+    ],
+    broken: [['broken', 'brokers or holdings changed']],
     value: [
       ['value', 'Value'],
       ['cost', 'Invested'],

@@ -1,0 +1,18 @@
+export const held = {
+  title: 'What you hold',
+  none: 'You hold none of it.',
+  broker: 'Broker',
+  brokers: { a: 'Broker A', b: 'Broker B' },
+  quantity: 'Qty',
+  average: 'Avg cost',
+  value: 'Value',
+  pnl: 'P&L',
+  pnlPct: 'P&L %',
+  today: 'Today',
+  noPrice: 'There is no price',
+  noCost: 'The broker does not know what every share cost',
+  sides: { buy: 'Buy', sell: 'Sell' },
+  journal: 'Journal',
+  noEntries: 'You have written nothing about it.',
+  toJournal: 'The whole journal →',
+};
