@@ -480,6 +480,11 @@ impl Head {
     /// Whether the head has no body, no absolute target, no expectation, and no header that can be
     /// a credential.
     fn is_plain(&self, bytes: &[u8]) -> bool {
+        // Browsers and programs send these two with each request: an answer without a search.
+        let is_usual = |(name, _): &(Span, Span)| {
+            let name = name.of(bytes);
+            [&b"cookie"[..], b"authorization"].iter().any(|known| name.eq_ignore_ascii_case(known))
+        };
         let holds_credential = |(name, _): &(Span, Span)| {
             let name = name.of(bytes).to_ascii_lowercase();
             CREDENTIALS.iter().any(|part| memchr::memmem::find(&name, part).is_some())
@@ -488,6 +493,7 @@ impl Head {
             && self.framing == Framing::None
             && !self.expects_continue
             && bytes.get(usize::from(self.path.start).wrapping_sub(1)) == Some(&b' ')
+            && !self.headers.iter().any(is_usual)
             && !self.headers.iter().any(holds_credential)
     }
 }
