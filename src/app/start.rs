@@ -143,6 +143,7 @@ impl App {
         let joined = joined.map(|parts| Membership::start(parts, auth)).transpose()?;
         let mut http = config.http.clone();
         http.connections_max = affordable_connections(http.connections_max);
+        warn_of_memory(http.connections_max);
         let started = Server::start(listener, &http, clock, Api::new(state)).and_then(|server| {
             let (edge, of) = (server.shared(), server.address());
             let admin =
@@ -291,21 +292,24 @@ fn affordable_connections(wanted: usize) -> usize {
     if affordable < wanted {
         tracing::warn!(wanted, affordable, "fewer connections: raise LimitNOFILE");
     }
-    let affordable = affordable.min(wanted);
+    affordable.min(wanted)
+}
+
+/// Warns if the limit on memory carries fewer waiting connections than are allowed.
+fn warn_of_memory(allowed: usize) {
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let limit_bytes = memory_limit(&groups, Path::new("/sys/fs/cgroup"));
     let carried = limit_bytes.map(|it| it.saturating_sub(MEMORY_RESERVED) / MEMORY_WAITING);
-    if carried.is_some_and(|carried| carried < affordable as u64) {
+    if carried.is_some_and(|carried| carried < allowed as u64) {
         tracing::warn!(
             limit_bytes,
             carried,
-            allowed = affordable,
+            allowed,
             "more connections are allowed than the limit on memory carries if all of them wait: \
              the kernel would end the process (exit code 137); raise the limit, or lower \
              BHAV_MAX_CONNECTIONS"
         );
     }
-    affordable
 }
 
 /// The limit on this process's memory in bytes, which a container or a unit has: the lowest of its

@@ -45,8 +45,8 @@ fn revoke(service: &Service, login: &str, id: &str) {
     assert_eq!((answer.status, &*answer.body), (204, &b""[..]), "{}", answer.head());
 }
 
-/// The service on a clock by hand, and the login of its user.
-fn scene(change: impl FnOnce(&mut Config)) -> (Scene, Service, String) {
+/// The service on a clock by hand, without a limit on keys' requests, and the login of its user.
+pub(crate) fn scene(change: impl FnOnce(&mut Config)) -> (Scene, Service, String) {
     let scene = scene_by_hand(TRADING);
     let mut config = scene.config();
     config.auth.key_requests_per_minute = 0;

@@ -7,20 +7,14 @@ use serde_json::{Value, json};
 use super::assistant::{
     Assistant, META_CAPABILITIES, META_VERSION, NEW, OLD, VERSIONS, parts, post, refusal,
 };
-use crate::accounts::keys::{ALL, PASSWORD, made};
-use crate::portfolio::close::scene_by_hand;
-use crate::support::{Answer, Scene, Service, TRADING, bearer};
+use crate::accounts::keys::{ALL, made, scene};
+use crate::support::{Answer, Scene, Service, bearer};
 
 const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
 
 /// A service, the login of its user, and a key with all scopes.
 fn stage(change: impl FnOnce(&mut Config)) -> (Scene, Service, String, String) {
-    let scene = scene_by_hand(TRADING);
-    let mut config = scene.config();
-    config.auth.key_requests_per_minute = 0;
-    change(&mut config);
-    let service = scene.start_with(&config);
-    let login = bearer(&service.register("asha@example.com", PASSWORD));
+    let (scene, service, login) = scene(change);
     let key = bearer(&made(&service, &login, ALL, "").1);
     (scene, service, login, key)
 }

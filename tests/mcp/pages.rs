@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::assistant::{ANSWER_BYTES_MAX, Assistant, VERSIONS};
 use super::tools::{expect_valid, schema_of};
-use crate::accounts::keys::{ALL, PASSWORD, made};
+use crate::accounts::keys::{ALL, PASSWORD, made, scene};
 use crate::portfolio::close::scene_by_hand;
 use crate::support::upstream::{Asked, Said, Upstream};
 use crate::support::{TRADING, bearer, say};
@@ -116,11 +116,7 @@ fn three_hundred_holdings_come_in_pages_that_validate() {
 
 #[test]
 fn long_notes_shorten_a_page_of_the_journal() {
-    let scene = scene_by_hand(TRADING);
-    let mut config = scene.config();
-    config.auth.key_requests_per_minute = 0;
-    let service = scene.start_with(&config);
-    let login = bearer(&service.register("asha@example.com", PASSWORD));
+    let (_scene, service, login) = scene(|_| ());
     let key = bearer(&made(&service, &login, ALL, "").1);
     for number in 0..24 {
         // Quotes and line ends are escaped twice where the document stands in a text.
