@@ -44,11 +44,14 @@ export function trend(points, { view, against: index, hidden, width }) {
   const against = points.map((p) => (view === 'pnl' ? 0 : p.total_invested));
   const range = extent([...shown, ...against, ...index]) ?? { low: 0, high: 1 };
   const on = plane({ width, height, y: range, points: points.length });
+  // Points before this one are an estimate, which leads up to it.
+  const real = Math.max(0, points.findIndex((p) => p.source !== 'estimate'));
   const parts = runs(points);
   const begins = (at) => parts.some((run) => run[0] === at);
   const alone = new Set(parts.filter((run) => run.length === 1).flat());
   const edge = (values, run) => run.map((at) => `${on.x(at).toFixed(1)} ${on.y(values[at]).toFixed(1)}`).join('L');
-  const area = parts.map((run) => `M${edge(shown, run)}L${edge(against, run.toReversed())}Z`).join('');
+  const areas = parts.map((run) => run.filter((at) => at >= real));
+  const area = areas.map((run) => `M${edge(shown, run)}L${edge(against, run.toReversed())}Z`).join('');
   const half = points.length > 1 ? Math.max(3, (on.x(1) - on.x(0)) / 2) : 6;
   const bands = points.map(
     (p, at) =>
@@ -66,6 +69,7 @@ export function trend(points, { view, against: index, hidden, width }) {
     return s('line', { class: 'break', x1: x, x2: x, y1: on.pad.top, y2: height - on.pad.bottom });
   });
   const dots = points.map((p, at) => {
+    if (at < real) return null;
     const isDrawn = points.length <= 120 || p.source === 'sync' || p.suspect || alone.has(at);
     if (!isDrawn) return null;
     const kind = [
@@ -91,7 +95,15 @@ export function trend(points, { view, against: index, hidden, width }) {
         ? signedArea(area, on)
         : [s('path', { class: 'area', d: area }), s('path', { class: 'line cost', d: path(against, on, begins) })]),
       index.some(isKnown) && s('path', { class: 'line index', d: path(index, on, begins) }),
-      s('path', { class: 'line value', d: path(shown, on, begins) }),
+      real > 0 && s('path', { class: 'line estimate', d: path(shown.slice(0, real + 1), on) }),
+      s('path', {
+        class: 'line value',
+        d: path(
+          shown.map((value, at) => (at < real ? null : value)),
+          on,
+          begins,
+        ),
+      }),
       s('g', null, breaks),
       s('g', null, dots),
     ],

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { extent, path, ticks } from '../../web/chart.js';
+import { estimated } from '../../web/estimate.js';
 import { rebased, runs } from '../../web/trend-chart.js';
 
 const on = { x: (at) => at * 10, y: (value) => 100 - value };
@@ -45,4 +46,21 @@ test('an index is drawn from the value of the first day on, with its last close 
   // Where brokers or holdings changed it begins anew.
   const changed = points.map((p, at) => ({ ...p, brokers: ['a'], holdings: at < 2 ? 3 : 4 }));
   assert.deepEqual(rebased(changed, candles), [null, 50_000, 60_000, 58_800]);
+});
+
+test('an estimate is the shares of today at closes of before, brought to the first value that is known', () => {
+  const closes = (...rows) => rows.map(([date, close]) => ({ date, close }));
+  const infy = { symbol: 'NSE:INFY', quantity: 10, value: 16_000, candles: closes(['2026-11-09', 1_400], ['2026-11-11', 1_500], ['2026-11-12', 1_600]) };
+  const tcs = { symbol: 'NSE:TCS', quantity: 1, value: 4_000, candles: closes(['2026-11-09', 3_800], ['2026-11-10', 4_000]) };
+  const late = { symbol: 'NSE:NEW', quantity: 5, value: 5_000, candles: closes(['2026-11-10', 900]) };
+  const first = { date: '2026-11-12', total_current_value: 25_000 };
+  const dates = ['2026-11-09', '2026-11-10', '2026-11-11'];
+  const found = estimated([infy, tcs, late], dates, first);
+  // On the 12th the two are 20,000 of 25,000; what has no close on the 9th is taken to have moved like them.
+  assert.deepEqual(found.points.map((p) => [p.date, p.total_current_value, p.source]), [['2026-11-09', 22_250, 'estimate'], ['2026-11-10', 22_500, 'estimate'], ['2026-11-11', 23_750, 'estimate']]);
+  assert.deepEqual([found.part, found.shares, found.of], [0.8, 2, 3]);
+  assert.equal(estimated([{ ...infy, value: 3_000 }, late], dates, first), null, 'less than half of the value');
+  assert.equal(estimated([], dates, first), null);
+  assert.equal(estimated([infy], [], first), null);
+  assert.equal(estimated([infy], dates, { ...first, total_current_value: 0 }), null);
 });

@@ -1,6 +1,7 @@
 // Every figure of the portfolio, the market and the trend, against answers whose figures were computed by hand.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { day } from '../../web/format.js';
 import { open, scene, until, userOf, visit } from './support.js';
 
 /** @type {any} */
@@ -170,5 +171,37 @@ test('the trend answers what last week brought, and draws the index beside the v
   await page.getByRole('button', { name: 'NIFTY 50' }).click();
   await page.locator('#reason').getByText(/as if it had moved like the NIFTY 50 since/).waitFor();
   assert.deepEqual(faults, []);
+  await context.close();
+});
+
+test('days before the first point are estimated when asked for, drawn apart, and in no table', async () => {
+  const point = (date, value) => ({ date, total_invested: 100_000, total_current_value: value, total_pnl: value - 100_000, value_without_cost: 0, source: 'close', brokers: ['a'], holdings: 3, left_out: 0, carried: 0, suspect: false, discrepancies: 0 });
+  const now = Date.parse((await fetch(`${stage.demo.base}/api/index/snapshot`)).headers.get('date'));
+  const dates = Array.from({ length: 12 }, (_, n) => new Date(now - (12 - n) * 86_400_000).toISOString().slice(0, 10));
+  const { page, context, faults } = await answered('**/api/portfolio/pnl?*', { days: 30, summary: SUMMARY, week: null, trend: [point(dates[10], 120_000), point(dates[11], 121_000)] });
+  const asked = [];
+  await page.route('**/api/market/candles?*', (route) => {
+    const symbol = new URL(route.request().url()).searchParams.get('symbol');
+    asked.push(symbol);
+    if (symbol !== 'NSE:NIFTY 50' && asked.length % 5 === 0) return route.fulfill({ status: 404, json: { code: 'candles_not_found', detail: 'No daily candles are stored of this symbol.' } });
+    return route.fulfill({ json: { symbol, source: 'broker_a', count: dates.length, candles: dates.map((date, n) => ({ date, open: 1, high: 1, low: 1, close: 100 + n, volume: 0 })) } });
+  });
+  await visit(page, `${stage.demo.base}/trend`);
+  await page.getByText(/^P&L was/).waitFor();
+  assert.equal(await page.getByRole('button', { name: 'Estimate earlier days' }).count(), 0, 'a profit of before cannot be known');
+  await page.getByRole('button', { name: 'Value', exact: true }).click();
+  assert.deepEqual(asked, ['NSE:NIFTY 50'], 'nothing is read before it is asked for');
+  await page.getByRole('button', { name: 'Estimate earlier days' }).click();
+  await page.getByText(new RegExp(`Before ${day(dates[10])} an estimate: today’s quantities at the closes of those days, of \\d+ of \\d+ shares \\(\\d+ % of the value\\).`)).waitFor();
+  const estimate = page.locator('.line.estimate');
+  // Ten days of before and the first point, to which the line leads; 100 on the first is 110 on the eleventh.
+  assert.equal((await estimate.getAttribute('d')).match(/[ML]/g).join(''), 'MLLLLLLLLLL');
+  await page.locator('.stage').press('Home');
+  await page.getByText(`${day(dates[0])}: about ₹1.09L, estimated`).waitFor();
+  await page.getByText('Show as table').click();
+  assert.equal(await page.locator('table tbody tr').count(), 2);
+  await page.getByRole('button', { name: 'Estimate earlier days' }).click();
+  await estimate.waitFor({ state: 'detached' });
+  assert.deepEqual(faults.filter((fault) => !fault.includes('404 (Not Found)')), [], 'but for shares of which nothing is stored');
   await context.close();
 });

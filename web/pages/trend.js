@@ -2,7 +2,7 @@
 import { call, serverNow, withQuery } from '../api.js';
 import { explore } from '../chart.js';
 import { change, figure, moved, secret } from '../figures.js';
-import { UNKNOWN, day, isKnown, isoDay, rupees, shortDay, signedRupees } from '../format.js';
+import { UNKNOWN, axisRupees, day, isKnown, isoDay, rupees, shortDay, signedRupees } from '../format.js';
 import * as live from '../live.js';
 import { amountsHidden, keep, kept, onAppearance } from '../prefs.js';
 import { csvButton, table } from '../table.js';
@@ -11,6 +11,8 @@ import { trend as chart, rebased, runs } from '../trend-chart.js';
 import { attr, button, h, memo, pieces, put, say, skeleton } from '../view.js';
 
 export const title = t.title;
+
+/** @typedef {typeof import('../estimate.js') & { shares: any[] }} Past */
 
 const DAY_MS = 86_400_000;
 const BENCHMARK = 'NSE:NIFTY 50';
@@ -24,6 +26,9 @@ export function show({ main }) {
   let answer = null;
   /** Daily candles of the benchmark; none where none are stored. @type {{ date: string, close: number }[]} */
   let index = [];
+  /** What estimates the days before the first point, once it is asked for. @type {Past | null} */
+  let past = null;
+  let isEstimated = kept('trend estimate') === 'yes';
   /** @type {(() => void) | undefined} */
   let end;
   const ranges = t.ranges.map((name, at) => button(name, () => choose(at)));
@@ -35,6 +40,14 @@ export function show({ main }) {
       draw();
     }),
   );
+  const estimate = button(t.estimate, () => {
+    isEstimated = !isEstimated;
+    keep('trend estimate', isEstimated ? 'yes' : null);
+    mark();
+    readPast();
+    draw();
+  });
+  estimate.hidden = true;
   const picture = h('div', { class: 'picture' }, skeleton(7));
   const week = h('p', { class: 'lead week' }, '\u00a0');
   const sentence = h('p', { class: 'muted sentence', role: 'status' }, '\u00a0');
@@ -88,6 +101,7 @@ export function show({ main }) {
       { class: 'title-row no-print' },
       h('div', { class: 'tabs small', role: 'group', 'aria-label': t.view }, views),
       h('div', { class: 'tabs small', role: 'group', 'aria-label': t.range }, ranges),
+      estimate,
     ),
     week,
     sentence,
@@ -107,6 +121,7 @@ export function show({ main }) {
     for (const part of [week, picture, readout, legend, asTable]) part.hidden = isEmpty;
     end?.();
     if (isEmpty) {
+      estimate.hidden = true;
       put(picture);
       put(
         empty,
@@ -116,8 +131,15 @@ export function show({ main }) {
       say(sentence, '');
       return;
     }
+    // Days of the range before the first point, on which the market traded.
+    const from = isoDay(serverNow() - daysOf[range]() * DAY_MS);
+    const dates = index.map(({ date }) => date).filter((date) => date >= from && date < points[0].date);
+    estimate.hidden = view !== 'value' || dates.length < 2 || !isKnown(points[0].total_current_value);
+    const made = !estimate.hidden && isEstimated && past ? past.estimated(past.shares, dates, points[0]) : null;
+    const drawn = [...(made?.points ?? []), ...points];
     const words = summary(points, view);
-    say(sentence, words);
+    const basis = isEstimated && past && !estimate.hidden && (made ? past.words.of(made, day(points[0].date)) : past.words.none);
+    say(sentence, basis ? `${words} ${basis}` : words);
     const ofWeek = answer.week;
     memo(week, [ofWeek, amountsHidden()], () =>
       put(
@@ -132,10 +154,11 @@ export function show({ main }) {
           : t.noWeek,
       ),
     );
-    const against = view === 'value' ? rebased(points, index) : [];
+    const against = view === 'value' ? rebased(drawn, index) : [];
     const hasIndex = against.some(isKnown);
     const parts = [
       ...t.legend[view],
+      ...(made ? (past?.words.legend ?? []) : []),
       ...(hasIndex ? t.legend.index : []),
       ...(runs(points).length > 1 ? t.legend.broken : []),
       ...t.legend.both,
@@ -147,7 +170,11 @@ export function show({ main }) {
       ),
     );
     const told = (at) => {
-      const p = points[at];
+      const p = drawn[at];
+      if (p.source === 'estimate') {
+        put(readout, past?.words.at(day(p.date), secret(axisRupees)(p.total_current_value)));
+        return;
+      }
       const bits = t.readout(
         day(p.date),
         money(p.total_current_value),
@@ -166,9 +193,9 @@ export function show({ main }) {
     };
     end = explore(picture, {
       label: t.keys,
-      count: points.length,
+      count: drawn.length,
       told,
-      draw: (width) => ({ ...chart(points, { view, against, hidden: amountsHidden(), width }), sentence: words }),
+      draw: (width) => ({ ...chart(drawn, { view, against, hidden: amountsHidden(), width }), sentence: words }),
     });
     shown.update(points);
   };
@@ -184,11 +211,25 @@ export function show({ main }) {
     mark();
     fetched.now();
   };
+  const readPast = async () => {
+    if (!isEstimated || past) return;
+    try {
+      const its = await import('../estimate.js');
+      past = { ...its, shares: await its.sharesWithCloses() };
+      draw();
+    } catch {
+      isEstimated = false;
+      mark();
+      say(sentence, t.notRead);
+    }
+  };
   const mark = () => {
+    attr(estimate, 'aria-pressed', String(isEstimated));
     ranges.forEach((one, at) => attr(one, 'aria-pressed', String(at === range)));
     views.forEach((one, at) => attr(one, 'aria-pressed', String(['pnl', 'value'][at] === view)));
   };
   mark();
+  readPast();
   const stop = onAppearance(draw);
   call(withQuery('/api/market/candles', { symbol: BENCHMARK, days: 300 })).then(
     ({ candles }) => {

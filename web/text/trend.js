@@ -53,6 +53,8 @@ export const trend = {
     ],
   },
   asTable: 'Show as table',
+  estimate: 'Estimate earlier days',
+  notRead: 'The closes of your shares could not be read. Try again.',
   keys: 'Trend: the arrow keys move from day to day',
   none: 'No points yet. The first comes with a sync, the next with each trading day’s close.',
   toPortfolio: 'To the portfolio',
