@@ -244,17 +244,18 @@ fn streams(text: &mut Exposition, watched: &Watched) {
 }
 
 fn logins(text: &mut Exposition, state: &State) {
-    let (auth, keys) = (state.auth.counts(), state.auth.api_keys());
+    let (auth, keys) = (&state.auth, state.auth.api_keys());
+    let logins = [("ok", auth.logins.value()), ("wrong_password", auth.wrong_passwords.value())];
     families! { text;
         counters "bhav_logins_total" "Logins whose password was checked, by result."
-            = ("result", [("ok", auth.logins), ("wrong_password", auth.wrong_passwords)]);
+            = ("result", logins);
         counter "bhav_login_throttled_total" "Password attempts refused by the rate limit."
-            = auth.throttled;
+            = auth.throttle.refused();
         counter "bhav_registration_throttled_total" "Registrations refused by the rate limit."
-            = auth.registrations_throttled;
+            = auth.registrations.refused();
         counter "bhav_login_strangers_refused_total"
             "Password attempts from unknown networks refused because their share of the hashing \
-             queue was full." = auth.strangers_refused;
+             queue was full." = auth.passwords.strangers_refused();
         counter "bhav_api_key_requests_total" "Requests with a good API key."
             = keys.admitted.value();
         counters "bhav_api_key_refused_total"
@@ -436,20 +437,13 @@ fn upstreams(text: &mut Exposition, watched: &Watched) {
     for (labels, reading) in &classes {
         circuits.state(labels, reading.circuit);
     }
-    let counts = state.broker_a.session_counts();
-    let sessions = [
-        ("ended", counts.ended),
-        ("failed", counts.failed),
-        ("left", counts.left),
-        ("kept", counts.kept),
-    ];
     families! { text;
         counter "bhav_sync_throttled_total" "Syncs refused by the rate limit of their user."
             = state.portfolio.attempts.refused();
         counters "bhav_sync_sessions_total"
             "Sessions that syncs opened at broker A: ended by a logout, logout failed, left \
              because no logout could be sent, kept because they belong to the server's own app."
-            = ("outcome", sessions);
+            = ("outcome", state.broker_a.session_ends());
     }
 }
 

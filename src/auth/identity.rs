@@ -125,10 +125,10 @@ pub struct Auth {
     /// State of the file at the last check.
     pub(super) key_state: Mutex<KeyState>,
     pub(super) state_dir: PathBuf,
-    pub(super) passwords: Passwords,
-    pub(super) throttle: Throttle,
+    pub(crate) passwords: Passwords,
+    pub(crate) throttle: Throttle,
     /// Separate from logins, so that neither uses up the other's attempts.
-    pub(super) registrations: Throttle,
+    pub(crate) registrations: Throttle,
     pub(super) known_networks: KnownNetworks,
     pub(super) registration: Mutex<Registration>,
     pub(super) revoked: Revocations,
@@ -141,22 +141,8 @@ pub struct Auth {
     /// Limits removals of what is no longer needed.
     removals: Limiter,
     next_networks_mono_ms: AtomicU64,
-    pub(super) logins: Counter,
-    pub(super) wrong_passwords: Counter,
-}
-
-/// Counters of logins and refused attempts since the start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct AuthCounts {
-    pub logins: u64,
-    pub wrong_passwords: u64,
-    /// Password attempts refused by the rate limit.
-    pub throttled: u64,
-    /// Registrations refused by the rate limit.
-    pub registrations_throttled: u64,
-    /// Password attempts from unknown networks refused because their share of the hashing queue was
-    /// full.
-    pub strangers_refused: u64,
+    pub(crate) logins: Counter,
+    pub(crate) wrong_passwords: Counter,
 }
 
 impl Auth {
@@ -273,15 +259,9 @@ impl Auth {
         self.passwords.lane()
     }
 
-    /// Current values of the counters.
-    pub fn counts(&self) -> AuthCounts {
-        AuthCounts {
-            logins: self.logins.value(),
-            wrong_passwords: self.wrong_passwords.value(),
-            throttled: self.throttle.refused(),
-            registrations_throttled: self.registrations.refused(),
-            strangers_refused: self.passwords.strangers_refused(),
-        }
+    /// Password attempts that were refused unchecked.
+    pub fn refused_attempts(&self) -> u64 {
+        self.throttle.refused() + self.passwords.strangers_refused()
     }
 
     /// The API keys in memory, with the counts of requests with one.

@@ -9,8 +9,6 @@
 use std::cell::Cell;
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -27,6 +25,7 @@ use crate::brokers::feed::Health;
 use crate::brokers::portfolio::Credentials;
 use crate::brokers::settings::UpstreamSettings;
 use crate::brokers::{BrokerError, BrokerErrorKind, Readiness};
+use crate::ops::counter::Counter;
 
 /// Limits of the calls to one broker for users' syncs.
 #[derive(Clone, Copy, Debug)]
@@ -52,20 +51,18 @@ pub(crate) struct SyncGate {
     all_nodes: OnceLock<(&'static str, Arc<dyn SharedCounts>)>,
     call_limits: CallLimits,
     budget_ms: u64,
-    calls: AtomicU64,
-    failed: AtomicU64,
-    held_back: AtomicU64,
+    counts: SyncCounts,
 }
 
 /// Counts of users' calls to one broker, since the start of the process.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub struct SyncCounts {
     /// Requests that were made.
-    pub calls: u64,
+    pub calls: Counter,
     /// Requests among these that failed.
-    pub failed: u64,
+    pub failed: Counter,
     /// Requests that a limit, a cooldown or the open circuit stopped.
-    pub held_back: u64,
+    pub held_back: Counter,
 }
 
 /// One sync under way.
@@ -95,9 +92,7 @@ impl SyncGate {
             all_nodes: OnceLock::new(),
             call_limits: CallLimits::usual(settings),
             budget_ms: settings.sync_timeout_ms,
-            calls: AtomicU64::new(0),
-            failed: AtomicU64::new(0),
-            held_back: AtomicU64::new(0),
+            counts: SyncCounts::default(),
         }
     }
 
@@ -215,32 +210,28 @@ impl SyncGate {
         }
     }
 
-    pub(crate) fn counts(&self) -> SyncCounts {
-        SyncCounts {
-            calls: self.calls.load(Relaxed),
-            failed: self.failed.load(Relaxed),
-            held_back: self.held_back.load(Relaxed),
-        }
+    pub(crate) fn counts(&self) -> &SyncCounts {
+        &self.counts
     }
 
     pub(crate) fn reading(&self) -> ClassReading {
-        let counts = self.counts();
-        let ok = counts.calls.saturating_sub(counts.failed);
+        let SyncCounts { calls, failed, held_back } = &self.counts;
+        let failed = failed.value();
         ClassReading {
             class: "syncs",
             circuit: self.breaker.state(),
-            held_back: counts.held_back,
-            outcomes: vec![("ok", ok), ("failed", counts.failed)],
+            held_back: held_back.value(),
+            outcomes: vec![("ok", calls.value().saturating_sub(failed)), ("failed", failed)],
         }
     }
 
     fn held(&self, wait: Duration) -> BrokerError {
-        self.held_back.fetch_add(1, Relaxed);
+        self.counts.held_back.increment();
         BrokerError::not_ready(self.upstream, Readiness::Paced(wait))
     }
 
     fn open(&self, wait: Duration) -> BrokerError {
-        self.held_back.fetch_add(1, Relaxed);
+        self.counts.held_back.increment();
         BrokerError::not_ready(self.upstream, Readiness::Open(wait))
     }
 }
@@ -276,7 +267,7 @@ impl SyncGuard<'_> {
         }
         taken.calls -= 1;
         self.taken.set(taken);
-        gate.calls.fetch_add(1, Relaxed);
+        gate.counts.calls.increment();
         let total_timeout_ms = gate.call_limits.total_timeout_ms.min(left_ms);
         let result = ask(CallLimits { total_timeout_ms, ..gate.call_limits });
         // Reading a session's answer leaves pieces of its token on the stack.
@@ -286,7 +277,7 @@ impl SyncGuard<'_> {
             Err(error) => self.judge(error, pass),
         }
         if result.is_err() {
-            gate.failed.fetch_add(1, Relaxed);
+            gate.counts.failed.increment();
         }
         result
     }
@@ -615,7 +606,7 @@ mod tests {
             let wait = Duration::from_millis(400);
             assert_eq!(error.kind, BrokerErrorKind::NotReady(Readiness::Paced(wait)));
         }
-        assert_eq!(gate.counts().held_back, 10);
+        assert_eq!(gate.counts().held_back.value(), 10);
         *counts.retry_after_ms.lock() = None;
         own().unwrap();
         // Half of the broker's limit, full again after its window.

@@ -18,6 +18,7 @@ use parking_lot::Mutex;
 
 use crate::base::{Broker, PositionKind};
 use crate::http::{CachePolicy, Variants};
+use crate::views::health::HealthCacheAnswers;
 
 /// Number of shards, each with a lock. Far more than edge workers, so that two workers rarely want
 /// the same lock.
@@ -57,20 +58,6 @@ pub enum View {
 pub(crate) struct FillToken {
     user: i64,
     number: u64,
-}
-
-/// Counters that health shows.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ResponsesStats {
-    pub users: usize,
-    pub bytes: usize,
-    pub hits: u64,
-    pub misses: u64,
-    /// Users whose responses were evicted.
-    pub evictions: u64,
-    /// Responses not stored, because the user was invalidated meanwhile or because they are too
-    /// large.
-    pub refused: u64,
 }
 
 /// The responses of all users, bounded in bytes.
@@ -229,13 +216,13 @@ impl Responses {
     }
 
     /// Sizes and counters, which are not all of the same instant.
-    pub fn stats(&self) -> ResponsesStats {
-        let mut stats = ResponsesStats {
+    pub fn stats(&self) -> HealthCacheAnswers {
+        let mut stats = HealthCacheAnswers {
             hits: self.hits.load(Relaxed),
             misses: self.misses.load(Relaxed),
             evictions: self.evictions.load(Relaxed),
             refused: self.refused.load(Relaxed),
-            ..ResponsesStats::default()
+            ..HealthCacheAnswers::default()
         };
         for shard in &self.shards {
             let shard = shard.lock();

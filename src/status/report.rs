@@ -15,7 +15,6 @@ use crate::brokers::broker_a::ticker::TickerReading;
 use crate::brokers::{Readiness, SharedToken};
 use crate::cache::l2::L2Stats;
 use crate::cache::pending::Class;
-use crate::cache::responses::ResponsesStats;
 use crate::http::Prepared;
 use crate::market::Origin;
 use crate::nodes::Fence;
@@ -24,11 +23,11 @@ use crate::ops::{exit, log};
 use crate::rt::LaneStats;
 use crate::store::Epoch;
 use crate::views::health::{
-    CacheBackend, Feed, FeedState, Health, HealthAdminListener, HealthBackup, HealthCacheAnswers,
-    HealthCacheL1, HealthCacheL2, HealthChanges, HealthClock, HealthFeeds, HealthKeys,
-    HealthKeysRefused, HealthLog, HealthMarket, HealthRelay, HealthReload, HealthSharedServer,
-    HealthStore, HealthTicker, HealthTokens, HealthWarmers, LaneReport, ServiceState, StoreState,
-    TokenOrigin, Warmer, WarmerState,
+    CacheBackend, Feed, FeedState, Health, HealthAdminListener, HealthBackup, HealthCacheL1,
+    HealthCacheL2, HealthChanges, HealthClock, HealthFeeds, HealthKeys, HealthKeysRefused,
+    HealthLog, HealthMarket, HealthRelay, HealthReload, HealthSharedServer, HealthStore,
+    HealthTicker, HealthTokens, HealthWarmers, LaneReport, ServiceState, StoreState, TokenOrigin,
+    Warmer, WarmerState,
 };
 use crate::views::values;
 use crate::views::values::{Day, Delay, Instant, Mark};
@@ -146,7 +145,7 @@ fn health(seen: &Seen<'_>) -> Health {
             evictions: l1.evictions,
             waiting: waiting.iter().sum(),
         },
-        cache_answers: cache_answers(context.responses.stats()),
+        cache_answers: context.responses.stats(),
         cache_l2,
         warmers,
         market: market(seen),
@@ -253,11 +252,6 @@ fn relay(seen: &Seen<'_>) -> Option<HealthRelay> {
 /// Whether this node receives its prices from the leader.
 fn is_told(seen: &Seen<'_>) -> bool {
     seen.standing == Standing::Relayed
-}
-
-fn cache_answers(stats: ResponsesStats) -> HealthCacheAnswers {
-    let ResponsesStats { users, bytes, hits, misses, evictions, refused } = stats;
-    HealthCacheAnswers { users, bytes, hits, misses, evictions, refused }
 }
 
 fn cache_l2(stats: L2Stats) -> HealthCacheL2 {

@@ -154,7 +154,7 @@ read_documents! {
     }
 
     /// Responses kept for users.
-    pub(crate) struct HealthCacheAnswers {
+    pub struct HealthCacheAnswers {
         pub users: usize,
         pub bytes: usize,
         pub hits: u64,

@@ -29,7 +29,8 @@ fn a_user_has_ten_tries_a_minute_at_both_brokers_together() {
         let answer = sync(&service, &one, broker, &format!("key{number}"));
         assert_ne!(answer.status, 429, "{}", answer.text());
     }
-    let calls = || state.broker_a.sync_counts().calls + state.broker_b.sync_counts().calls;
+    let (a, b) = (&state.broker_a, &state.broker_b);
+    let calls = || a.sync_counts().calls.value() + b.sync_counts().calls.value();
     let before = calls();
     for broker in ["a", "b"] {
         let refused = sync(&service, &one, broker, "another");
@@ -69,8 +70,8 @@ fn a_key_that_is_refused_rests_and_stops_no_other_key() {
     held.expect_problem(429, "broker_rate_limited");
     assert_eq!(held.header("retry-after"), Some("1"), "the key rests, whoever has it");
     let state = service.0.server().shared().service.state();
-    let counts = || state.broker_a.sync_counts();
-    assert_eq!((counts().calls, counts().held_back), (1, 1));
+    let counts = state.broker_a.sync_counts();
+    assert_eq!((counts.calls.value(), counts.held_back.value()), (1, 1));
 
     // Strangers with spent keys, from networks of their own, delay nobody.
     scene.fault("broker_a.session", r#"{"kind":"rate_limit"}"#);
@@ -78,13 +79,15 @@ fn a_key_that_is_refused_rests_and_stops_no_other_key() {
         let refused = sync(&service, &user(number), "a", &format!("key{number}"));
         refused.expect_problem(429, "broker_rate_limited");
     }
-    assert_eq!(counts().calls, 7, "each was asked");
+    assert_eq!(counts.calls.value(), 7, "each was asked");
     scene.control("DELETE", "faults", "");
     let owners: Vec<String> = (11..14).map(user).collect();
     for (number, owner) in (11..).zip(&owners) {
         assert_eq!(synced(owner, number), 200, "at once");
     }
-    until("their sessions to end", || (state.broker_a.session_counts().ended == 3).then_some(()));
+    until("their sessions to end", || {
+        (state.broker_a.session_ends()[0] == ("ended", 3)).then_some(())
+    });
 
     // Three users who synced before delay nobody either: each key has its own cooldown.
     clock.advance_ms(60_000);
@@ -93,12 +96,12 @@ fn a_key_that_is_refused_rests_and_stops_no_other_key() {
         let refused = sync(&service, owner, "a", &format!("simkeya-{number}"));
         refused.expect_problem(429, "broker_rate_limited");
     }
-    let before = counts().calls;
+    let before = counts.calls.value();
     for (number, owner) in (11..).zip(&owners) {
         let held = sync(&service, owner, "a", &format!("simkeya-{number}"));
         held.expect_problem(429, "broker_rate_limited");
     }
-    assert_eq!(counts().calls, before, "each rests");
+    assert_eq!(counts.calls.value(), before, "each rests");
     scene.control("DELETE", "faults", "");
     assert_eq!(synced(&user(98), 98), 200, "at once");
     service.stop();
@@ -111,7 +114,7 @@ fn retry_after_is_the_time_that_the_service_holds() {
     let service = scene.start();
     let user = bearer(&service.register("one@example.com", "a long enough secret"));
     let state = service.0.server().shared().service.state();
-    let calls = || state.broker_a.sync_counts().calls;
+    let calls = || state.broker_a.sync_counts().calls.value();
     let try_it = || {
         let answer = sync(&service, &user, "a", "simkeya-1");
         let wait_s = answer.header("retry-after").map(|text| text.parse::<i64>().unwrap());

@@ -23,7 +23,7 @@ use crate::base::limiter::SharedCounts;
 use crate::base::{Clock, Exchange, Quote, Source, Symbol, clock, wipe};
 use crate::brokers::broker_a::instruments::InstrumentList;
 use crate::brokers::broker_a::open_session::{
-    Attempt, OpenSession, REQUEST_TOKEN_BYTES_MAX, SessionCounts, exchange,
+    Attempt, OpenSession, REQUEST_TOKEN_BYTES_MAX, exchange,
 };
 use crate::brokers::broker_a::portfolio::Portfolios;
 use crate::brokers::broker_a::ticker::{KnownTokens, Ticker, TickerParts, TickerSettings};
@@ -118,7 +118,7 @@ impl BrokerA {
 
     /// From now on a key's sync calls count together with those of the other nodes.
     pub(crate) fn join(&self, counts: &Arc<dyn SharedCounts>) {
-        self.portfolios.join(counts);
+        self.portfolios.gate.join("broker-a", counts);
     }
 
     /// Readings of every class of calls, for metrics.
@@ -127,7 +127,7 @@ impl BrokerA {
             self.quotes.reading("quotes"),
             self.candles.reading("candles"),
             self.other.reading("other"),
-            self.portfolios.reading(),
+            self.portfolios.gate.reading(),
         ]
     }
 
@@ -160,13 +160,13 @@ impl BrokerA {
     }
 
     /// Counts of users' syncs.
-    pub fn sync_counts(&self) -> SyncCounts {
-        self.portfolios.counts()
+    pub fn sync_counts(&self) -> &SyncCounts {
+        self.portfolios.gate.counts()
     }
 
-    /// Counts of the sessions that syncs opened, by their end.
-    pub fn session_counts(&self) -> SessionCounts {
-        self.portfolios.session_counts()
+    /// Counts of the sessions that syncs opened, by the word of their end.
+    pub fn session_ends(&self) -> Vec<(&'static str, u64)> {
+        self.portfolios.session_ends.by_word()
     }
 
     /// One user's holdings and positions, with that user's own credentials. Blocks for at most the

@@ -5,18 +5,17 @@
 //! fails because of it.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::Relaxed;
 
 use secrecy::{ExposeSecret, SecretString};
 use zeroize::Zeroizing;
 
-use crate::base::Synced;
+use crate::base::{Synced, words};
 use crate::brokers::broker_a::wire::API_VERSION;
 use crate::brokers::call::transport::{CallLimits, Reply, Transport, TransportError, push_query};
 use crate::brokers::session::token::authorization;
 use crate::brokers::sync::Caller;
 use crate::brokers::{BrokerError, portfolio};
+use crate::ops::counter::Counts;
 
 /// Longest call that ends a session; most take a tenth of it.
 pub(super) const END_TIMEOUT_MS: u64 = 1_000;
@@ -27,35 +26,17 @@ pub struct Attempt {
     pub(crate) session: Option<OpenSession>,
 }
 
-/// Counts of the sessions that syncs opened, by their end, since the start of the process.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SessionCounts {
-    /// The broker confirmed the end.
-    pub ended: u64,
-    /// The broker was asked and did not confirm it.
-    pub failed: u64,
-    /// The broker was not asked: no time, no room, a limit, a cooldown or the open circuit.
-    pub left: u64,
-    /// Sessions of the server's own app, which live on.
-    pub kept: u64,
-}
-
-#[derive(Debug, Default)]
-pub(super) struct SessionCounters {
-    ended: AtomicU64,
-    failed: AtomicU64,
-    left: AtomicU64,
-    kept: AtomicU64,
-}
-
-impl SessionCounters {
-    pub(super) fn counts(&self) -> SessionCounts {
-        SessionCounts {
-            ended: self.ended.load(Relaxed),
-            failed: self.failed.load(Relaxed),
-            left: self.left.load(Relaxed),
-            kept: self.kept.load(Relaxed),
-        }
+words! {
+    /// The end of a session that a sync opened, as metrics count it.
+    pub(super) enum SessionEnd {
+        /// The broker confirmed the end.
+        Ended = "ended",
+        /// The broker was asked and did not confirm it.
+        Failed = "failed",
+        /// The broker was not asked: no time, no room, a limit, a cooldown or the open circuit.
+        Left = "left",
+        /// The session is of the server's own app, and lives on.
+        Kept = "kept",
     }
 }
 
@@ -66,7 +47,7 @@ pub(crate) struct OpenSession {
     pub(super) caller: Caller,
     pub(super) api_key: SecretString,
     pub(super) access_token: SecretString,
-    pub(super) counters: Arc<SessionCounters>,
+    pub(super) ends: Arc<Counts<SessionEnd>>,
     /// Whether it has been counted.
     settled: bool,
 }
@@ -77,15 +58,15 @@ impl OpenSession {
         caller: Caller,
         api_key: SecretString,
         access_token: SecretString,
-        counters: Arc<SessionCounters>,
+        ends: Arc<Counts<SessionEnd>>,
     ) -> Self {
-        Self { connection, caller, api_key, access_token, counters, settled: false }
+        Self { connection, caller, api_key, access_token, ends, settled: false }
     }
 
     /// Leaves the session as it is.
     pub(crate) fn keep(mut self) {
         self.settled = true;
-        self.counters.kept.fetch_add(1, Relaxed);
+        self.ends.increment(SessionEnd::Kept);
     }
 
     /// The value of the `Authorization` header.
@@ -112,15 +93,14 @@ impl OpenSession {
         let headers = [API_VERSION, ("authorization", authorization.as_str())];
         let said: Result<Reply, TransportError> = self.connection.delete(&target, &headers, limits);
         let ended = said.is_ok_and(|reply| is_over(&reply));
-        let counter = if ended { &self.counters.ended } else { &self.counters.failed };
-        counter.fetch_add(1, Relaxed);
+        self.ends.increment(if ended { SessionEnd::Ended } else { SessionEnd::Failed });
     }
 }
 
 impl Drop for OpenSession {
     fn drop(&mut self) {
         if !self.settled {
-            self.counters.left.fetch_add(1, Relaxed);
+            self.ends.increment(SessionEnd::Left);
         }
     }
 }

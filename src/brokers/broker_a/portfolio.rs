@@ -13,20 +13,19 @@ use serde::Deserialize;
 use sonic_rs::LazyValue;
 use zeroize::Zeroizing;
 
-use crate::base::limiter::SharedCounts;
 use crate::base::{
     Broker, Clock, Cost, Holding, Position, PositionKind, Synced, broker_user, json, wipe,
 };
 use crate::brokers::broker_a::open_session::{
-    Attempt, END_TIMEOUT_MS, OpenSession, SessionCounters, SessionCounts, exchange,
+    Attempt, END_TIMEOUT_MS, OpenSession, SessionEnd, exchange,
 };
 use crate::brokers::broker_a::wire::{API_VERSION, Envelope, NAME};
-use crate::brokers::call::gate::ClassReading;
 use crate::brokers::call::transport::{CallLimits, Redirects, Reply, Transport};
 use crate::brokers::feed::Number;
 use crate::brokers::settings::UpstreamSettings;
-use crate::brokers::sync::{SyncCounts, SyncGate, SyncGuard, SyncRates};
+use crate::brokers::sync::{SyncGate, SyncGuard, SyncRates};
 use crate::brokers::{BrokerError, BrokerErrorKind as Kind, Credentials, portfolio};
+use crate::ops::counter::Counts;
 
 /// The documented limits of each API key (`wire` documentation, 9). No limit per address is
 /// documented. In the long run all syncs together may make as many calls as two busy keys, and at
@@ -48,8 +47,9 @@ pub(super) struct Portfolios {
     clock: Clock,
     transport: Transport,
     limits: CallLimits,
-    gate: SyncGate,
-    session_counters: Arc<SessionCounters>,
+    pub(super) gate: SyncGate,
+    /// Counts of the sessions that syncs opened.
+    pub(super) session_ends: Arc<Counts<SessionEnd>>,
 }
 
 impl Portfolios {
@@ -62,25 +62,8 @@ impl Portfolios {
             url: url.to_owned(),
             clock: clock.clone(),
             gate: SyncGate::new(NAME, "broker A portfolios", clock, upstream, RATES),
-            session_counters: Arc::default(),
+            session_ends: Arc::default(),
         }
-    }
-
-    pub(super) fn reading(&self) -> ClassReading {
-        self.gate.reading()
-    }
-
-    /// From now on a key's calls count together with those of the other nodes.
-    pub(super) fn join(&self, counts: &Arc<dyn SharedCounts>) {
-        self.gate.join("broker-a", counts);
-    }
-
-    pub(super) fn counts(&self) -> SyncCounts {
-        self.gate.counts()
-    }
-
-    pub(super) fn session_counts(&self) -> SessionCounts {
-        self.session_counters.counts()
     }
 
     /// Exchanges the one-time code and reads holdings and positions with the new session. A sync
@@ -117,7 +100,7 @@ impl Portfolios {
             guard.call(|limits| self.session(&connection, credentials, limits))?;
         let (caller, key) = (guard.caller(), credentials.api_key.clone());
         let session =
-            OpenSession::new(connection, caller, key, token, Arc::clone(&self.session_counters));
+            OpenSession::new(connection, caller, key, token, Arc::clone(&self.session_ends));
         let session = opened.insert(session);
         let authorization = session.authorization();
         let read = |path, limits| self.read(&session.connection, path, &authorization, limits);

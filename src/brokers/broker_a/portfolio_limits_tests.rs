@@ -55,7 +55,11 @@ fn a_key_has_ten_calls_a_second_and_others_are_not_held_up() {
         }
         let error = client.sync(&credentials()).result.unwrap_err();
         assert_eq!(error, held_back(Duration::from_secs(1)));
-        assert_eq!((seen().len(), client.counts().held_back), (9, 1), "nothing went out");
+        assert_eq!(
+            (seen().len(), client.gate.counts().held_back.value()),
+            (9, 1),
+            "nothing went out"
+        );
         let other = Credentials { api_key: "other".into(), ..credentials() };
         client.sync(&other).result.unwrap();
         clock.advance_ms(1_000);
@@ -71,14 +75,18 @@ fn a_refused_key_cools_down_and_keys_of_strangers_stop_nobody_else() {
         assert_eq!(refused(1, "one"), rate_limited(30));
         let held = || held_back(Duration::from_secs(30));
         assert_eq!((refused(1, "one"), refused(2, "one")), (held(), held()));
-        assert_eq!((seen().len(), client.counts().held_back), (1, 2), "the key cools down");
+        assert_eq!(
+            (seen().len(), client.gate.counts().held_back.value()),
+            (1, 2),
+            "the key cools down"
+        );
         clock.advance_ms(1_000);
         assert_eq!(refused(2, "two"), rate_limited(30), "another key's first call");
         assert_eq!(seen().len(), 2);
         assert_eq!(refused(3, "three"), rate_limited(30), "and the third");
         assert_eq!(seen().len(), 3);
         assert_eq!(refused(4, "four"), rate_limited(30), "nobody synced with those before");
-        assert_eq!((seen().len(), client.counts().held_back), (4, 2));
+        assert_eq!((seen().len(), client.gate.counts().held_back.value()), (4, 2));
     });
 }
 

@@ -106,8 +106,8 @@ fn a_session_is_ended_on_the_syncs_own_connection_and_only_once_asked() {
         clock.advance_ms(1_000);
         sync().keep();
         drop(sync());
-        let expected = SessionCounts { ended: 1, failed: 1, kept: 1, left: 1 };
-        assert_eq!(client.session_counts(), expected);
+        let expected = [("ended", 1), ("failed", 1), ("left", 1), ("kept", 1)];
+        assert_eq!(client.session_ends.by_word(), expected);
         assert_eq!(over.load(SeqCst), 2);
         // A failure does not count against syncs, and a session that a limit holds back is left
         // open.
@@ -115,8 +115,8 @@ fn a_session_is_ended_on_the_syncs_own_connection_and_only_once_asked() {
         for session in [sync(), sync(), sync()] {
             client.end(session);
         }
-        assert_eq!((client.session_counts().left, over.load(SeqCst)), (3, 3));
-        assert_eq!(client.counts().failed, 0);
+        assert_eq!((client.session_ends.of(SessionEnd::Left), over.load(SeqCst)), (3, 3));
+        assert_eq!(client.gate.counts().failed.value(), 0);
     });
 }
 

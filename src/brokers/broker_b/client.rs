@@ -113,7 +113,7 @@ impl BrokerB {
     }
 
     /// Counts of all calls.
-    pub fn sync_counts(&self) -> SyncCounts {
+    pub fn sync_counts(&self) -> &SyncCounts {
         self.gate.counts()
     }
 

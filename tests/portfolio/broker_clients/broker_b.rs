@@ -19,7 +19,7 @@ fn a_sync_brings_one_holding_per_isin_and_positions() {
     assert!(synced.holdings.iter().any(|held| !held.disputed_quantity.is_zero()));
     assert!(synced.positions.iter().all(|position| position.kind == PositionKind::Net));
     assert_eq!(synced.positions.len(), 2);
-    assert_eq!(bench.broker_b.sync_counts().calls, 4);
+    assert_eq!(bench.broker_b.sync_counts().calls.value(), 4);
 }
 
 #[test]
