@@ -24,7 +24,7 @@ use bhav::app::assemble;
 use bhav::base::{Clock, Quote, Source, Symbol, json};
 use bhav::cache::{Kept, L1, Limits, Vouched};
 use bhav::config::Config;
-use bhav::http::serve::HttpSettings;
+use bhav::http::settings::HttpSettings;
 use bhav::http::{Listener, Preconditions, Prepared, PublishedJson, Server};
 use bhav::ops::state_lock::InstanceLock;
 

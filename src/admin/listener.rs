@@ -11,8 +11,8 @@ use crate::admin::metrics::{MetricSources, Watched};
 use crate::admin::{exposition, metrics};
 use crate::api::Api;
 use crate::base::{Clock, settings};
-use crate::http::serve::HttpSettings;
 use crate::http::server::shared::Shared;
+use crate::http::settings::HttpSettings;
 use crate::http::{Listener, Method, Problem, Request, Response, Serve, Server};
 use crate::rt::{Lane, LaneSpec};
 use crate::status;
@@ -123,7 +123,7 @@ impl Admin {
         let body = sonic_rs::to_vec(&probed).expect("names and text always serialise");
         reply.body().extend_from_slice(&body);
         let status = if verdict.is_good { 200 } else { 503 };
-        reply.send(status, crate::http::message::response::JSON, &[("Cache-Control", "no-store")]);
+        reply.send(status, crate::http::document::variants::JSON, &[("Cache-Control", "no-store")]);
     }
 }
 

@@ -15,7 +15,7 @@ use crate::auth::{
     PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN, PROOF_LIFE_S, Session, TOKEN_LIFE_S, Unidentified,
     normalised,
 };
-use crate::http::message::response::JSON;
+use crate::http::document::variants::JSON;
 use crate::http::{Problem, Request, Response};
 use crate::store::{StoreError, User as StoredUser};
 use crate::views::account::{

@@ -14,8 +14,8 @@ use crate::api::body::{Amount, Fields, invalid, one, parameter, whole};
 use crate::api::portfolio::compute;
 use crate::api::state::{Call, Handled, NO_STORE, State, reply_with, send_tagged};
 use crate::base::{Words, clock};
+use crate::http::document::variants::JSON;
 use crate::http::document::variants::etag as etag_of;
-use crate::http::message::response::JSON;
 use crate::http::{EntityTag, Named, Problem, Request, Response};
 use crate::portfolio::closed_trades::{NotedTrade, closed_pairs, realised};
 use crate::store::{

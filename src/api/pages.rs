@@ -1,5 +1,6 @@
 //! The dashboard's pages and files, and the way back from a broker's login. These are not routes of
-//! the API: nothing here identifies a caller or answers with JSON, except refusals.
+//! the API: nothing here identifies a caller or answers with JSON, except refusals and the API's
+//! own description, which is a file of the program too.
 
 use zeroize::Zeroizing;
 
@@ -77,7 +78,7 @@ impl Place {
 
 /// Parks once for each file in the life of a process, while it is compressed. If the lane is busy
 /// the file is sent uncompressed.
-fn send(
+pub(super) fn send(
     state: &State,
     file: &'static File,
     preconditions: Preconditions<'_>,

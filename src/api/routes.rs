@@ -3,15 +3,20 @@
 //! Constant data. Tests compare the documents and OPTIONS with the table, and generate the
 //! description, `openapi.json`, from it and from the views (`openapi_tests.rs`).
 
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
 use crate::api::state::Access::{Admin, Key, Public, User};
 use crate::api::state::Keys::{Any, Never, With};
 use crate::api::state::{Access, Call, Handled, Handler, Keys, State};
 use crate::api::{
-    account, activation, candles, journal, keys, mcp, portfolio, quotes, signals, state, stream,
+    account, activation, candles, journal, keys, mcp, pages, portfolio, quotes, signals, state,
+    stream,
 };
 use crate::base::Scope::{JournalRead, JournalWrite, MarketRead, PortfolioRead, SignalsRead};
 use crate::http::Method::{Delete, Get, Post, Put};
-use crate::http::{CachePolicy, Method, Response, Variants};
+use crate::http::{CachePolicy, Method, Response};
+use crate::web::File;
 
 /// One route.
 pub struct Route {
@@ -120,22 +125,18 @@ pub const ROUTES: &[Route] = &[
 /// A test checks that its version is that of the package.
 pub(super) const DESCRIPTION: &[u8] = include_bytes!("openapi.json");
 
-/// Another version of the program may have another description, so clients revalidate each time.
-const POLICY: CachePolicy = CachePolicy::JSON;
-
-/// The description as complete responses in every content coding, without a `Date` header, since it
-/// is prepared once for the life of the process. Compressing it takes some milliseconds; called at
-/// the start, not on the edge.
-pub(crate) fn description() -> Variants {
-    Variants::new(DESCRIPTION, &POLICY)
+/// The description as complete responses, made once for the life of the process. Called at the
+/// start, not on the edge.
+pub(crate) fn description() -> &'static File {
+    static FILE: LazyLock<File> =
+        LazyLock::new(|| File::new(Cow::Borrowed(DESCRIPTION), CachePolicy::JSON));
+    &FILE
 }
 
-/// `GET /api/openapi.json`. Never waits.
+/// `GET /api/openapi.json`. Waits once in the life of a process, while the document is compressed.
 fn read_description(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
     let request = call.request;
-    let description = &state.description;
-    reply.send_document(description.select(request.accept_encoding(), request.preconditions())?);
-    Ok(())
+    pages::send(state, state.description, request.preconditions(), request, reply)
 }
 
 #[cfg(test)]

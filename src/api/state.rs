@@ -19,16 +19,16 @@ use crate::auth::{ApiKey, Auth, Caller};
 use crate::base::{Clock, MarketDay, Scope};
 use crate::brokers::{BrokerA, BrokerB, SharedToken};
 use crate::cache::{L1, Pending};
+use crate::http::document::variants::JSON;
 use crate::http::document::variants::etag;
-use crate::http::message::response::JSON;
-use crate::http::{Prepared, Problem, PublishedJson, Request, Response, Variants, Verdict};
+use crate::http::{Prepared, Problem, PublishedJson, Request, Response, Verdict};
 use crate::market::{InstrumentList, MarketCalendar, Sectors, Universe};
 use crate::ops::RefusalLines;
 use crate::rt::Lane;
 use crate::signals::SignalList;
 use crate::store::Store;
 use crate::views::values;
-use crate::web::Site;
+use crate::web::{File, Site};
 
 /// The state that handlers use: cheap handles, put together by `app`.
 pub struct State {
@@ -80,9 +80,9 @@ pub struct State {
     /// Whether no request changes what is stored, as in a public demo.
     pub is_read_only: bool,
     /// The OpenAPI description.
-    pub description: Variants,
+    pub description: &'static File,
     /// The tools of `POST /mcp`.
-    pub(crate) tools: Tools,
+    pub(crate) tools: &'static Tools,
 }
 
 impl State {

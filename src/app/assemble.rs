@@ -267,7 +267,7 @@ fn state(config: &Config, context: &WarmerContext, auth: Arc<Auth>) -> Result<St
         site: config.web.on.then(Site::embedded),
         is_read_only: false,
         description: description(),
-        tools: Tools::new(),
+        tools: Tools::of_program(),
     })
 }
 

@@ -13,7 +13,7 @@ use crate::brokers::settings::{
 };
 use crate::cache::freshness::CacheSettings;
 use crate::config::fault::{Fault, Origin};
-use crate::http::serve::HttpSettings;
+use crate::http::settings::HttpSettings;
 use crate::market::indices::MarketSettings;
 use crate::nodes::cluster::NodeSettings;
 use crate::nodes::valkey::ValkeySettings;

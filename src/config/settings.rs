@@ -548,7 +548,7 @@ mod tests {
     };
     use crate::cache::freshness::CacheSettings;
     use crate::config::composed::SimSettings;
-    use crate::http::serve::HttpSettings;
+    use crate::http::settings::HttpSettings;
     use crate::market::indices::MarketSettings;
     use crate::nodes::cluster::NodeSettings;
     use crate::nodes::valkey::ValkeySettings;

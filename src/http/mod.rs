@@ -14,20 +14,21 @@ pub mod connection;
 pub mod document;
 pub mod message;
 
-pub mod serve;
 pub mod server;
+pub mod settings;
 
-pub(crate) use document::published::{Frame, Frames, Made};
+pub(crate) use document::published::{Frame, Frames, Group, Made};
 pub use document::published::{Framing, Published, PublishedJson, Taken};
 pub use document::variants::Prepared;
 pub(crate) use document::variants::{CachePolicy, OwnedBody, Variants};
+pub use message::head::Method;
 pub(crate) use message::request::{EntityTag, Named};
-pub use message::request::{Method, Preconditions, Request, Verdict};
+pub use message::request::{Preconditions, Request, Verdict};
 #[cfg(test)]
 pub(crate) use message::response::ProblemDocument;
 pub use message::response::{Problem, Response};
 pub(crate) use message::response::{StreamsFull, WantedStream};
-pub use serve::Serve;
-pub(crate) use serve::{Due, Group};
 pub use server::acceptor::Server;
 pub use server::listener::{ListenError, Listener};
+pub(crate) use server::shared::Due;
+pub use server::shared::Serve;

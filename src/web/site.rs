@@ -78,7 +78,7 @@ pub struct Site {
     assets: Vec<File>,
 }
 
-/// A file as complete responses.
+/// A file that is part of the program, as complete responses.
 pub struct File {
     body: Cow<'static, [u8]>,
     tag: String,
@@ -108,16 +108,12 @@ impl Site {
         let version = version();
         let index = INDEX.replace("%V%", &version).replace("%NOTICE%", notice).into_bytes();
         let page = |status, cache_control| {
-            File::new(status, Cow::Owned(index.clone()), HTML, cache_control, PAGE_HEADERS)
+            let policy = policy(status, HTML, cache_control, PAGE_HEADERS);
+            File::new(Cow::Owned(index.clone()), policy)
         };
         let asset = |asset: &Asset| {
-            File::new(
-                200,
-                served(asset),
-                asset.content_type,
-                "public, max-age=31536000, immutable",
-                ASSET_HEADERS,
-            )
+            let cached = "public, max-age=31536000, immutable";
+            File::new(served(asset), policy(200, asset.content_type, cached, ASSET_HEADERS))
         };
         Self {
             index: page(200, "no-cache"),
@@ -159,23 +155,26 @@ fn is_symbol(segment: &str) -> bool {
     (1..=SYMBOL_BYTES_MAX).contains(&segment.len()) && is_plain
 }
 
+fn policy(
+    status: u16,
+    content_type: &'static str,
+    cache_control: &'static str,
+    headers: &'static [(&'static str, &'static str)],
+) -> CachePolicy {
+    CachePolicy {
+        status,
+        content_type,
+        cache_control,
+        vary: "Accept-Encoding",
+        headers,
+        compressed_from_bytes: COMPRESSED_FROM_BYTES,
+        brotli_quality: BROTLI_QUALITY,
+    }
+}
+
 impl File {
-    fn new(
-        status: u16,
-        body: Cow<'static, [u8]>,
-        content_type: &'static str,
-        cache_control: &'static str,
-        headers: &'static [(&'static str, &'static str)],
-    ) -> Self {
-        let policy = CachePolicy {
-            status,
-            content_type,
-            cache_control,
-            vary: "Accept-Encoding",
-            headers,
-            compressed_from_bytes: COMPRESSED_FROM_BYTES,
-            brotli_quality: BROTLI_QUALITY,
-        };
+    /// Hashes the file, which takes a millisecond for each MiB.
+    pub(crate) fn new(body: Cow<'static, [u8]>, policy: CachePolicy) -> Self {
         let tag = content_tag(&body);
         let alone = CachePolicy { compressed_from_bytes: usize::MAX, ..policy };
         let plain = Variants::tagged(&body, &tag, &alone);

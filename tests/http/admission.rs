@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::time::Duration;
 
-use bhav::http::serve::HttpSettings;
+use bhav::http::settings::HttpSettings;
 use bhav::http::{ListenError, Listener};
 
 use crate::support::harness::settings;

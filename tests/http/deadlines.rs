@@ -1,7 +1,7 @@
 //! Slow clients. With these settings every deadline passes within a second.
 
 use bhav::base::Clock;
-use bhav::http::serve::HttpSettings;
+use bhav::http::settings::HttpSettings;
 
 use crate::support::wait::PATIENCE_MS;
 use crate::support::{Client, Harness, small, until};

@@ -1,6 +1,6 @@
 //! The drain: no request that reached the server is lost.
 
-use bhav::http::serve::HttpSettings;
+use bhav::http::settings::HttpSettings;
 use bhav::rt::threads;
 
 use crate::support::harness::settings;

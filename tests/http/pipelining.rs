@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::support::{Harness, small, until};
-use bhav::http::serve::HttpSettings;
+use bhav::http::settings::HttpSettings;
 use bhav::rt::threads;
 
 /// Output gathered in one pass before it is written.

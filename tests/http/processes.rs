@@ -7,7 +7,7 @@ use std::os::unix::net::UnixListener;
 use std::time::Duration;
 
 use bhav::base::Clock;
-use bhav::http::serve::HttpSettings;
+use bhav::http::settings::HttpSettings;
 
 use crate::support::harness::settings;
 use crate::support::process::{

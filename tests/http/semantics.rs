@@ -1,6 +1,6 @@
 //! Methods, versions, and a client's options for the connection.
 
-use bhav::http::serve::HttpSettings;
+use bhav::http::settings::HttpSettings;
 
 use crate::support::harness::settings;
 use crate::support::{Answer, Harness};

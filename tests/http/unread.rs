@@ -7,7 +7,7 @@ use crate::support::harness::settings;
 use crate::support::{Client, Harness, OWNED_BYTES, small, until};
 use bhav::base::Clock;
 use bhav::http::connection::backpressure::UNREAD_OUTPUT_TOTAL_BYTES_MAX;
-use bhav::http::serve::HttpSettings;
+use bhav::http::settings::HttpSettings;
 
 const ASK: &str = "GET /owned HTTP/1.1\r\nHost: a\r\n\r\n";
 

@@ -1,6 +1,6 @@
 //! Limits on the number of streams.
 
-use bhav::http::serve::HttpSettings;
+use bhav::http::settings::HttpSettings;
 
 use super::stage::Stage;
 use crate::support::scrape::Scrape;

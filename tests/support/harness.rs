@@ -3,8 +3,8 @@
 use std::sync::Once;
 
 use bhav::base::Clock;
-use bhav::http::serve::HttpSettings;
 use bhav::http::server::shared::Shared;
+use bhav::http::settings::HttpSettings;
 use bhav::http::{Listener, Server};
 use bhav::ops::Inherited;
 

@@ -15,7 +15,7 @@ use crate::api::state::{Call, Handled, NO_STORE, State};
 use crate::base::json::{self, Member};
 use crate::base::words;
 use crate::base::words::Words;
-use crate::http::message::response::JSON;
+use crate::http::document::variants::JSON;
 use crate::http::{Problem, Request, Response};
 use crate::ops::exit::VERSION;
 

@@ -7,6 +7,7 @@
 //! An answer has at most 32 KiB. Longer lists are cut, and a cursor leads on.
 
 use std::ops::Range;
+use std::sync::LazyLock;
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::value::RawValue;
@@ -132,9 +133,15 @@ pub(super) struct Answer {
 }
 
 impl Tools {
-    /// Takes the definitions from the API's description: some milliseconds. Called at the start,
+    /// The tools, made once for the life of the process: some milliseconds. Called at the start,
     /// not on the edge.
-    pub(crate) fn new() -> Self {
+    pub(crate) fn of_program() -> &'static Self {
+        static TOOLS: LazyLock<Tools> = LazyLock::new(Tools::new);
+        &TOOLS
+    }
+
+    /// Takes the definitions from the API's description.
+    fn new() -> Self {
         let api: Value = serde_json::from_slice(DESCRIPTION).expect("a test makes it");
         Self(TOOLS.iter().map(|tool| Defined::of(tool, &api)).collect())
     }

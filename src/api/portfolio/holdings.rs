@@ -14,8 +14,8 @@ use crate::base::{
     Broker, Clock, Cost, Holding, MarketDay, Position, PositionKind, Quote, Symbol, Words, clock,
 };
 use crate::cache::{L1, Peek, Pending, View};
+use crate::http::document::variants::JSON;
 use crate::http::document::variants::etag;
-use crate::http::message::response::JSON;
 use crate::http::{Problem, Response};
 use crate::market::{InstrumentList, MarketCalendar, Origin, Sectors};
 use crate::portfolio::{

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use crate::base::Clock;
 use crate::http::connection::exchange::Buffers;
-use crate::http::serve::{HttpSettings, Serve};
+use crate::http::server::shared::Serve;
+use crate::http::settings::HttpSettings;
 use crate::http::{Listener, Request, Response, Server};
 use crate::rt::{Lane, LaneSpec};
 

@@ -16,12 +16,12 @@ use crate::http::connection::exchange::{Buffers, Exchange, Next, READ_BYTES, Sta
 use crate::http::document::variants::{LARGE_BYTES, OwnedBody};
 use crate::http::message::request::Peer;
 use crate::http::message::response::{OpenStream, Problem};
-use crate::http::serve::{HttpSettings, Serve};
 use crate::http::server::connection_table::{SlotGuard, Waker};
 use crate::http::server::handover::{Accepted, NewStream};
 use crate::http::server::listener::Socket;
 use crate::http::server::places::Place;
-use crate::http::server::shared::Shared;
+use crate::http::server::shared::{Serve, Shared};
+use crate::http::settings::HttpSettings;
 use crate::rt::readiness::{ERROR_OR_GONE, READABLE, Readiness, WOKEN};
 
 /// After our last byte we read and drop input for this long and up to this much. Closing with

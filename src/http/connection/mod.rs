@@ -4,4 +4,4 @@
 
 pub mod backpressure;
 pub(crate) mod dispatch;
-pub(crate) mod exchange;
+pub mod exchange;

@@ -22,7 +22,7 @@ use crate::http::document::variants::{
     Coding, GZIP_HEADER, GZIP_LEVEL, KeptCompressors, OwnedBody, content_tag, preferred_coding,
 };
 use crate::http::message::request::{PreconditionFailed, Preconditions};
-use crate::http::{CachePolicy, Group, Prepared, Variants};
+use crate::http::{CachePolicy, Prepared, Variants};
 use crate::rt::News;
 
 /// Polled by many clients, so even small bodies are compressed.
@@ -415,6 +415,32 @@ pub struct Taken {
     pub(crate) second: Option<Frame>,
     /// Frames published since the last one taken, which this client never gets.
     pub skipped: u64,
+}
+
+/// Streams that are woken together: those that send only what every stream sends, or a part of
+/// those that send more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Group(u8);
+
+impl Group {
+    /// Number of groups. A set of them is a word, with a bit each.
+    pub(crate) const COUNT: usize = 64;
+
+    /// The streams that send only what every stream sends.
+    pub(crate) const COMMON: Self = Self(0);
+
+    /// The group of the streams with this content of their own. Contents are spread evenly.
+    pub(crate) fn of_content(number: usize) -> Self {
+        Self(1 + (number % (Self::COUNT - 1)) as u8)
+    }
+
+    pub(crate) fn index(self) -> usize {
+        usize::from(self.0)
+    }
+
+    pub(crate) fn bit(self) -> u64 {
+        1 << self.0
+    }
 }
 
 /// The source of one stream's frames. Called on the thread that writes the stream and many others,

@@ -16,8 +16,11 @@ use flate2::{Compress, Compression, Crc, FlushCompress};
 use sha2::{Digest, Sha256};
 use zeroize::Zeroize;
 
+use crate::http::message::head::trimmed;
 use crate::http::message::request::{PreconditionFailed, Preconditions, Verdict};
-use crate::http::message::response::{DateLine, JSON};
+
+/// `Content-Type` of JSON.
+pub(crate) const JSON: &str = "application/json";
 
 /// `Cache-Control` of documents that are the same for everyone: any cache may store them but must
 /// revalidate them on each use.
@@ -209,6 +212,9 @@ impl Variants {
 
 /// Keeps browsers from guessing another content type. Sent with every body.
 pub(crate) const NO_SNIFFING: &[u8] = b"X-Content-Type-Options: nosniff\r\n";
+
+/// A `Date` line including CR LF.
+pub(crate) type DateLine = [u8; 37];
 
 /// Status line, headers and body as the client gets them, with room for the `Date` of sending.
 #[derive(Debug, Clone)]
@@ -515,17 +521,6 @@ fn qvalue(digits: &[u8]) -> Option<Weight> {
         value += Weight::from(digit - b'0') * unit;
     }
     (value <= 1_000).then_some(value)
-}
-
-/// `bytes` without spaces and tabs at either end.
-pub(crate) fn trimmed(mut bytes: &[u8]) -> &[u8] {
-    while let [b' ' | b'\t', rest @ ..] = bytes {
-        bytes = rest;
-    }
-    while let [rest @ .., b' ' | b'\t'] = bytes {
-        bytes = rest;
-    }
-    bytes
 }
 
 // ---- Coding

@@ -10,7 +10,7 @@ use std::net::Ipv6Addr;
 
 use zeroize::Zeroizing;
 
-use crate::http::message::request::Method;
+use crate::base::words;
 
 /// Highest limit of headers that can be configured; the parser's table has this size.
 pub const HEADERS_MAX: usize = 128;
@@ -20,6 +20,30 @@ pub(crate) const TARGET_BYTES_MAX: usize = 8 * 1024;
 
 /// Highest limit of a head's length that can be configured: a [`Span`] reaches no further.
 pub const HEAD_BYTES_MAX: usize = 64 * 1024;
+
+words! {
+    /// Methods that are recognised; any other token is answered 501.
+    #[derive(Default)]
+    pub enum Method {
+        #[default]
+        Get = "GET",
+        Head = "HEAD",
+        Post = "POST",
+        Put = "PUT",
+        Patch = "PATCH",
+        Delete = "DELETE",
+        Options = "OPTIONS",
+        Trace = "TRACE",
+        Connect = "CONNECT",
+    }
+}
+
+impl Method {
+    /// Parses a method token; methods are case-sensitive (RFC 9110 9.1).
+    pub(crate) fn parse(token: &[u8]) -> Option<Self> {
+        Self::ALL.into_iter().find(|method| method.as_str().as_bytes() == token)
+    }
+}
 
 /// A range of the head's bytes, of which there are at most [`HEAD_BYTES_MAX`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -762,6 +786,17 @@ impl Head {
 // ---- Token
 //
 // The characters of a token (RFC 9110 5.6.2), such as a header's name.
+
+/// `bytes` without spaces and tabs at either end.
+pub(crate) fn trimmed(mut bytes: &[u8]) -> &[u8] {
+    while let [b' ' | b'\t', rest @ ..] = bytes {
+        bytes = rest;
+    }
+    while let [rest @ .., b' ' | b'\t'] = bytes {
+        bytes = rest;
+    }
+    bytes
+}
 
 /// Whether `byte` may be part of a token.
 pub(crate) fn is_of_token(byte: u8) -> bool {

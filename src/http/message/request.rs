@@ -3,33 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use crate::base::words;
-use crate::http::document::variants::trimmed;
-use crate::http::message::head::{Authority, Head, Lines, Span, is_unreserved};
-
-words! {
-    /// Methods that are recognised; any other token is answered 501.
-    #[derive(Default)]
-    pub enum Method {
-        #[default]
-        Get = "GET",
-        Head = "HEAD",
-        Post = "POST",
-        Put = "PUT",
-        Patch = "PATCH",
-        Delete = "DELETE",
-        Options = "OPTIONS",
-        Trace = "TRACE",
-        Connect = "CONNECT",
-    }
-}
-
-impl Method {
-    /// Parses a method token; methods are case-sensitive (RFC 9110 9.1).
-    pub(crate) fn parse(token: &[u8]) -> Option<Self> {
-        Self::ALL.into_iter().find(|method| method.as_str().as_bytes() == token)
-    }
-}
+use crate::http::message::head::{Authority, Head, Lines, Method, Span, is_unreserved, trimmed};
 
 /// The other end of the socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,15 +14,12 @@ use serde::Serialize;
 
 use crate::http::document::published::{CodedFrame, EVENT_STREAM, Frames, Framing};
 use crate::http::document::variants::{
-    Coding, LARGE_BYTES, NO_SNIFFING, OwnedBody, Prepared, reason,
+    Coding, DateLine, LARGE_BYTES, NO_SNIFFING, OwnedBody, Prepared, reason,
 };
 use crate::http::message::head::HeadFault;
 use crate::http::message::request::PreconditionFailed;
-use crate::http::serve::HttpSettings;
 use crate::http::server::places::{Place, Streams};
-
-/// `Content-Type` of JSON.
-pub(crate) const JSON: &str = "application/json";
+use crate::http::settings::HttpSettings;
 
 /// The `Connection` header of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -335,9 +332,6 @@ pub fn imf_fixdate(unix_ms: i64) -> [u8; 29] {
     let written = DateTimePrinter::new().timestamp_to_rfc9110_string(&at).unwrap_or_default();
     written.as_bytes().try_into().unwrap_or(*b"Thu, 01 Jan 1970 00:00:00 GMT")
 }
-
-/// A `Date` line including CR LF.
-pub(crate) type DateLine = [u8; 37];
 
 /// The line of an instant; see [`imf_fixdate`].
 pub(crate) fn date_line(unix_ms: i64) -> DateLine {

@@ -14,17 +14,20 @@ use may::io::WaitIoWaker;
 use super::connection_table::ConnectionTable;
 use super::fan_out::FanOut;
 use super::listener::{Listener, Socket};
-use super::shared::Shared;
+use super::shared::{Serve, Shared};
 use super::stream_writer::StreamWriters;
 use crate::base::Clock;
 use crate::http::connection::dispatch::Connection;
 use crate::http::message::request::Peer;
-use crate::http::serve::{HttpSettings, Serve};
+use crate::http::settings::HttpSettings;
 use crate::rt::readiness::{Readiness, WOKEN};
 use crate::rt::{coroutines, threads};
 
 /// At the connection limit the accept loop checks for a free slot at least this often.
 const ROOM_POLL_MS: u64 = 100;
+
+/// Interval at which a drain checks whether the last connection has ended.
+const DRAIN_POLL_MS: u64 = 5;
 
 /// A running server.
 pub struct Server<S> {
@@ -86,7 +89,7 @@ impl<S: Serve> Server<S> {
         let deadline_ms = slots.now_ms() + self.shared.settings().drain_timeout_ms;
         let busy = || slots.open() > 0 || self.shared.accepting.load(Ordering::SeqCst);
         while busy() && slots.now_ms() < deadline_ms {
-            parker.park(20);
+            parker.park(DRAIN_POLL_MS);
         }
         self.shared.ended.store(true, Ordering::SeqCst);
         let left = slots.open();

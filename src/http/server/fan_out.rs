@@ -21,9 +21,8 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded};
 
 use super::handover::Walk;
-use super::shared::Shared;
+use super::shared::{Due, Serve, Shared};
 use crate::http::Group;
-use crate::http::serve::{Due, Serve};
 use crate::rt::{News, threads};
 
 /// Interval of the checks for changes without news.
@@ -215,9 +214,9 @@ mod tests {
     use crate::base::Clock;
     use crate::http::message::request::Request;
     use crate::http::message::response::Response;
-    use crate::http::serve::HttpSettings;
     use crate::http::server::connection_table::ConnectionTable;
     use crate::http::server::stream_writer::StreamWriters;
+    use crate::http::settings::HttpSettings;
 
     /// Wakes the groups that the test sets, and counts the calls.
     #[derive(Default)]

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use parking_lot::Mutex;
 
 use crate::base::limiter::network;
-use crate::http::serve::HttpSettings;
+use crate::http::settings::{HttpSettings, PlaceLimits};
 use crate::ops::{Counter, Durations};
 
 /// Counts of open connections or streams.
@@ -20,13 +20,6 @@ pub(crate) struct Places {
     /// Places that they take.
     all: AtomicUsize,
     by_network: Mutex<HashMap<IpAddr, usize>>,
-}
-
-/// Limits of the places taken.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct PlaceLimits {
-    pub all: usize,
-    pub of_a_network: usize,
 }
 
 /// Which limit is reached.
@@ -154,8 +147,7 @@ impl Streams {
         self.fan_out_mono_ms.store(now_mono_ms, Ordering::Relaxed);
     }
 
-    /// Counts one more stream, which takes `count` places, of a client at `address`. Programs of
-    /// this machine and trusted proxies are not limited by address.
+    /// Counts one more stream, which takes `count` places, of a client at `address`.
     ///
     /// # Errors
     /// [`Full`].
@@ -165,18 +157,8 @@ impl Streams {
         count: usize,
         settings: &HttpSettings,
     ) -> Result<Place, Full> {
-        let is_limited = |address: &IpAddr| {
-            settings.streams_per_address_max > 0
-                && !address.is_loopback()
-                && !settings.trusted_proxies.contains(address)
-        };
-        // At least a tenth of all connections is left to requests.
-        let cap = settings.connections_max;
-        let limits = PlaceLimits {
-            all: settings.streams_max.min(cap - cap / 10),
-            of_a_network: settings.streams_per_address_max,
-        };
-        let taken = self.places.take(address.filter(is_limited), count, limits);
+        let (address, limits) = settings.stream_limits(address);
+        let taken = self.places.take(address, count, limits);
         if taken.is_err() {
             self.stats.refused.increment();
         }

@@ -1,5 +1,6 @@
-//! State that all connections of a server share: the service, settings, counters, and limits over
-//! all connections together. Used on the edge; nothing here waits.
+//! State that all connections of a server share: the service and the trait through which it is
+//! called, settings, counters, and limits over all connections together. Used on the edge; nothing
+//! here waits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -7,13 +8,57 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use arc_swap::ArcSwap;
 
 use crate::http::connection::backpressure::{Backpressure, Cut};
-use crate::http::message::request::Peer;
-use crate::http::serve::{HttpSettings, Serve};
+use crate::http::message::request::{Peer, Request};
 use crate::http::server::connection_table::ConnectionTable;
 use crate::http::server::handover::Mailboxes;
-use crate::http::server::places::{Place, PlaceLimits, Places, Streams};
+use crate::http::server::places::{Place, Places, Streams};
+use crate::http::settings::HttpSettings;
+use crate::http::{Group, Response};
 use crate::ops::counter::DurationCounts;
 use crate::ops::{Counter, Durations, RefusalLines, Sharded};
+use crate::rt::News;
+
+/// Which streams may send something: those of [`Group::COMMON`], and all others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Due {
+    pub(crate) common: bool,
+    pub(crate) others: bool,
+}
+
+/// A service that answers requests. Called on an edge worker, from a coroutine with 64 KiB of
+/// stack.
+pub trait Serve: Send + Sync + 'static {
+    /// Number of kinds of requests (routes) in the statistics. They are numbered from 1, and
+    /// [`Response::is_of_kind`] sets the kind of a request.
+    fn kinds(&self) -> usize {
+        0
+    }
+
+    /// Signals that the content of streams has changed; `None` if the service has no streams.
+    fn news(&self) -> Option<News> {
+        None
+    }
+
+    /// Updates the content of streams that no other thread updates, and calls `wake` for each group
+    /// of streams that is `due` and has something new, as soon as it has it. Returns whether some
+    /// streams send content that changes without news. The thread `fan-out` calls it, so it may
+    /// take some milliseconds.
+    fn refresh_streams(&self, due: Due, wake: &mut dyn FnMut(Group)) -> bool {
+        if due.common {
+            wake(Group::COMMON);
+        }
+        false
+    }
+
+    /// Header lines, each with its line end, for every response to a request from this origin,
+    /// including refusals by the HTTP server. Called before [`Self::serve`]; must not park.
+    fn lines_for(&self, _origin: Option<&[u8]>) -> Option<Arc<[u8]>> {
+        None
+    }
+
+    /// Sends exactly one response through `reply`. May park (to wait for a lane); must not block.
+    fn serve<'a>(&'a self, request: &Request<'_>, reply: &mut Response<'a>);
+}
 
 /// The state shared by all connections of a server.
 pub struct Shared<S> {
@@ -106,18 +151,7 @@ impl<S> Shared<S> {
 
     /// Counts a connection of `peer`; `None` if its network is at the limit.
     pub(crate) fn place(&self, peer: Peer) -> Option<Place> {
-        let settings = self.settings();
-        // At least a tenth of all connections is left to other networks.
-        let cap = self.slots.cap();
-        let max = settings.connections_per_address_max.min(cap - cap / 10);
-        let address = match peer {
-            Peer::Ip(address) if max > 0 && !peer.is_trusted(&settings.trusted_proxies) => {
-                Some(address)
-            }
-            _ => None,
-        };
-        // The table limits them all.
-        let limits = PlaceLimits { all: usize::MAX, of_a_network: max };
+        let (address, limits) = self.settings().connection_limits(self.slots.cap(), peer);
         self.places.take(address, 1, limits).ok()
     }
 }

@@ -22,12 +22,11 @@ use super::connection_table::{SlotGuard, Waker};
 use super::handover::{Accepted, Mailbox, NewStream, Walk};
 use super::listener::Socket;
 use super::places::Place;
-use super::shared::Shared;
+use super::shared::{Serve, Shared};
 use crate::http::Group;
 use crate::http::connection::backpressure::{Cut, Held};
 use crate::http::document::published::{Frame, Frames, Framing};
 use crate::http::document::variants::OwnedBody;
-use crate::http::serve::Serve;
 use crate::rt::poll::{Bell, Poll, Report};
 use crate::rt::{coroutines, threads};
 
