@@ -52,6 +52,9 @@ const UPSTREAM_QUEUE_MAX: usize = 64;
 /// Most concurrent calls of the shared feed: a batch, a login, a daily list. Separate from users'
 /// syncs, which may hang by the dozen.
 const FEED_THREADS: usize = 3;
+/// Most concurrent calls to the public provider: a batch of quotes and a symbol's candles. Neither
+/// warmer makes a second call before its first has ended.
+const PUBLIC_THREADS: usize = 2;
 /// Most syncs of users that wait per broker: as many as eight threads complete in twice a usual
 /// sync's time, so that the last one still meets its deadline.
 const SYNC_QUEUE_MAX: usize = 64;
@@ -169,7 +172,7 @@ fn context(
         broker_a_lane: lane("broker-a-feed", FEED_THREADS, UPSTREAM_QUEUE_MAX)?,
         token,
         public: public.map(Arc::new),
-        public_lane: lane("public", config.public.lane_threads, UPSTREAM_QUEUE_MAX)?,
+        public_lane: lane("public", PUBLIC_THREADS, UPSTREAM_QUEUE_MAX)?,
         cache_lane: lane("cache", 1, CACHE_QUEUE_MAX)?,
         close_lane: lane("close", 1, CLOSE_QUEUE_MAX)?,
         signals_lane: {

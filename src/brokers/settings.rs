@@ -60,7 +60,6 @@ settings! {
         pub user_agent: String = "Mozilla/5.0".into(),
         /// Least time between two batches of 20.
         pub batch_interval_ms: u64 = 15_000,
-        pub lane_threads: usize = 2,
     }
 }
 

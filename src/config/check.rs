@@ -12,7 +12,7 @@ use crate::config::composed::Loaded;
 use crate::config::env_file::Environment;
 use crate::config::fault::{Fault, Origin};
 use crate::config::secrets::SHARED_PREFIX;
-use crate::config::settings::is_known;
+use crate::config::settings::{REMOVED, is_known};
 use crate::nodes::valkey::Place;
 use crate::views::health::ExposedReason;
 
@@ -157,6 +157,12 @@ pub(super) fn warn(loaded: &mut Loaded, env: &Environment) {
             "{} came from the environment, which child processes and /proc show; prefer systemd \
              credentials or <NAME>_FILE",
             in_environment.join(", ")
+        ));
+    }
+    for name in REMOVED.iter().filter(|name| env.has(name)) {
+        let origin = env.origin(name);
+        warnings.push(format!(
+            "{name} ({origin}) is no longer a setting and changes nothing; remove the line"
         ));
     }
     for name in env.names().filter(|name| is_stray(name)) {

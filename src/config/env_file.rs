@@ -186,6 +186,11 @@ impl Environment {
         }
     }
 
+    /// Whether the variable is there, even with an empty value.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.own.contains_key(name) || self.file.entries.contains_key(name)
+    }
+
     fn set(&self, name: &str) -> Option<&OsString> {
         self.own.get(name).filter(|value| !value.is_empty())
     }

@@ -12,7 +12,7 @@ use crate::config::composed::{Config, Loaded};
 use crate::config::env_file::{Environment, Flags, NotText};
 use crate::config::fault::{Fault, Origin};
 use crate::config::secrets::{FILE_SUFFIX, SECRETS, SHARED_PREFIX};
-use crate::config::settings::{SETTINGS, Setting, is_known};
+use crate::config::settings::{REMOVED, SETTINGS, Setting, is_known};
 use crate::config::{check, env_file, secrets};
 
 /// Reads and checks all settings, for any command.
@@ -158,10 +158,10 @@ const OWN_PREFIXES: [&str; 5] = ["BHAV_", "BROKERA_", "BROKERB_", "BROKER_A_", "
 const SHARED_LIKENESS_MIN: f64 = 0.8;
 
 /// Faults for unknown variables, which are almost always typing errors. In the environment only
-/// names with one of our prefixes count, in the settings file all.
+/// names with one of our prefixes count, in the settings file all. Those of [`REMOVED`] are known.
 pub(super) fn unknown_names(env: &Environment) -> Vec<Fault> {
     let ours = env.names().filter(|name| looks_like_ours(name));
-    let unknown = |name: &&str| !is_known(name);
+    let unknown = |name: &&str| !is_known(name) && !REMOVED.contains(name);
     let in_file = env.names_in_file().filter(|name| !env.names().any(|own| own == *name));
     let stray = ours.filter(|name| *name != env_file::NAME).filter(unknown);
     stray
@@ -268,6 +268,23 @@ mod tests {
         let faults = load(&Flags::new(), &env).unwrap_err();
         assert_eq!(faults.len(), 2, "a name that nothing reads is a fault in our own file");
         assert!(faults[0].to_string().contains("line 1"), "{faults:?}");
+    }
+
+    #[test]
+    fn a_removed_setting_is_a_warning_that_names_its_line_and_no_fault() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("bhav.env");
+        let lines = REMOVED.map(|name| format!("{name}=7\n")).concat() + "BHAV_EDGE_THREADS=3\n";
+        std::fs::write(&path, lines).unwrap();
+        let env = Environment::from_pairs([(REMOVED[0], "1")]).with_file_at(&path).unwrap();
+        let Loaded { config, origins, warnings } = load(&Flags::new(), &env).unwrap();
+        assert_eq!((config.http.edge_threads, origins.len()), (3, 1));
+        let line = |at| format!("{} line {at}", path.display());
+        let origins = ["environment".to_owned(), line(2), line(3)];
+        let expected = REMOVED.iter().zip(&origins).map(|(name, origin)| {
+            format!("{name} ({origin}) is no longer a setting and changes nothing; remove the line")
+        });
+        assert_eq!(warnings, expected.collect::<Vec<_>>());
     }
 
     #[test]

@@ -257,9 +257,6 @@ pub const SETTINGS: &[Setting] = &[
         "Shortest interval between two batches of 20 symbols",
         "Danger: with much less than the default the provider blocks this machine's address for \
          hours."),
-    setting!(Public "BHAV_PUBLIC_LANE_THREADS", public.lane_threads = number(1, 64), "threads",
-        "Calls to the public provider that may run at once",
-        ""),
     setting!(Upstream "BHAV_UPSTREAM_CONNECT_TIMEOUT_MS",
         upstream.connect_timeout_ms = number(50, 60_000), "ms",
         "Timeout of the TCP and TLS handshakes",
@@ -464,6 +461,11 @@ pub const SETTINGS: &[Setting] = &[
         ""),
 ];
 
+/// Settings of released versions that are constants now. An upgrade must not keep the service from
+/// starting, so one that is still set gives a warning and changes nothing.
+pub const REMOVED: [&str; 3] =
+    ["BHAV_CACHE_NEGATIVE_TTL_MS", "BHAV_PUBLIC_LANE_THREADS", "BHAV_UPSTREAM_REDIRECTS_MAX"];
+
 // ---- Template
 //
 // The operator's template (`systemd/bhav.env`): every setting, commented out at its default.
@@ -616,6 +618,7 @@ mod tests {
     #[test]
     fn names_and_flags_are_unique_and_groups_contiguous() {
         let names: BTreeSet<_> = SETTINGS.iter().map(|s| s.name).collect();
+        assert!(REMOVED.iter().all(|name| !names.contains(name)), "removed, and a setting");
         let flags: BTreeSet<_> = SETTINGS.iter().map(Setting::flag).collect();
         assert_eq!((names.len(), flags.len()), (SETTINGS.len(), SETTINGS.len()));
         let mut seen = Vec::new();

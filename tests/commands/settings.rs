@@ -3,8 +3,10 @@
 
 #[cfg(feature = "engines")]
 use crate::support::state_flag;
-use crate::support::{Ran, bhav, run};
+use crate::support::{Program, Ran, Scene, TRADING, bhav, run, serve};
+use bhav::config::settings::REMOVED;
 use std::ffi::OsStr;
+use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 
 fn check_with(env: &[(&str, &str)], flags: &[&str]) -> Ran {
@@ -206,6 +208,27 @@ fn a_misspelt_secret_is_a_fault_like_a_misspelt_setting() {
         assert_eq!(ran.code, Some(0), "{name}: {}", ran.err);
         let told = ran.out.contains(&format!("# warning: {name} is no setting of bhav"));
         assert_eq!(told, name.starts_with("JWT_"), "{}", ran.out);
+    }
+}
+
+#[test]
+fn a_setting_of_an_earlier_version_keeps_nobody_from_starting() {
+    let scene = Scene::at(TRADING);
+    let (env_file, log) = (scene.state.path().join("bhav.env"), scene.state.path().join("log"));
+    let lines = REMOVED.map(|name| format!("{name}=7\n")).concat();
+    std::fs::write(&env_file, lines).unwrap();
+    let ran = check_with(&[("BHAV_ENV_FILE", env_file.to_str().unwrap())], &[]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let mut command = serve(&scene, &scene.state.path().join("state"));
+    command.env("BHAV_ENV_FILE", &env_file).stderr(File::create(&log).unwrap());
+    let mut program = Program::of(&mut command);
+    program.terminate();
+    assert!(program.exit().success());
+    let logged = std::fs::read_to_string(log).unwrap();
+    for (line, name) in (1..).zip(REMOVED) {
+        let warning = format!("{name} ({} line {line}) is no longer a setting", env_file.display());
+        expect_in(&ran.out, &[&format!("# warning: {warning}")]);
+        expect_in(&logged, &[&warning]);
     }
 }
 

@@ -6,7 +6,7 @@ use std::fs;
 
 use bhav::config::Config;
 use bhav::config::secrets::SECRETS;
-use bhav::config::settings::SETTINGS;
+use bhav::config::settings::{REMOVED, SETTINGS};
 use clap::error::ErrorKind;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
 
@@ -251,7 +251,8 @@ fn settings_that_are_named_exist() {
             };
             let known = match word {
                 word if word.starts_with("BHAV_") => {
-                    SETTINGS.iter().any(|setting| setting.name == word)
+                    let was = page == "CHANGELOG.md" && REMOVED.contains(&word);
+                    was || SETTINGS.iter().any(|setting| setting.name == word)
                         || others.contains(&word)
                         || word == "BHAV_"
                         || secret()
