@@ -23,8 +23,9 @@ use crate::rt::threads::{lower_own_priority, start};
 
 /// Time that a closing lane waits for running jobs.
 const CLOSE_GRACE_MS: u64 = 500;
-/// Interval at which a closing lane checks whether its threads have ended.
-const CLOSE_POLL_MS: u64 = 5;
+/// Interval at which a closing lane checks whether its threads have ended. A service that stops
+/// waits it out once for each of its dozen lanes.
+const CLOSE_POLL_MS: u64 = 1;
 
 /// Upper bounds of the histogram of queueing times, in milliseconds; one more bucket counts longer
 /// ones. They reach from no wait to the longest deadlines of jobs.

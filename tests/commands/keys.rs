@@ -1,20 +1,19 @@
 //! `bhav key list|revoke` and `bhav user passwd --keys`, next to a running service; and that no key
 //! is written into a file or the log.
 
-use std::path::Path;
-
 use crate::accounts::keys::{PASSWORD, made};
-use crate::support::{Ran, Scene, TRADING, bearer, bhav, run, state_flag};
+use crate::support::{Ran, Scene, TRADING, bearer, bhav, run, state_flag, until};
 
-fn command(state: &Path, words: &[&str], rest: &[&str]) -> Ran {
-    run(bhav(words).arg(state_flag(state)).args(rest))
+fn command(scene: &Scene, words: &[&str], rest: &[&str]) -> Ran {
+    let mut command = bhav(words);
+    command.arg(state_flag(scene.state.path())).args(rest);
+    scene.while_time_passes(|| run(&mut command))
 }
 
 #[test]
 fn the_operator_lists_and_revokes_keys_of_a_running_service() {
-    let scene = Scene::at(TRADING);
+    let scene = Scene::still_at(TRADING);
     let service = scene.start();
-    let state = scene.state.path();
     let login = bearer(&service.register("asha@example.com", PASSWORD));
     let other = bearer(&service.register("ravi@example.com", PASSWORD));
     let soon = r#","expires_at":"2099-11-20T23:00:00+05:30""#;
@@ -23,7 +22,7 @@ fn the_operator_lists_and_revokes_keys_of_a_running_service() {
     let status =
         |key: &str| service.client().request("GET", "/api/auth/session", &bearer(key)).status;
     assert_eq!((status(&key), status(&kept)), (200, 200));
-    let listed = command(state, &["key", "list"], &[]);
+    let listed = command(&scene, &["key", "list"], &[]);
     assert_eq!((listed.code, listed.out.lines().count()), (Some(0), 3), "{}", listed.err);
     let line = listed.out.lines().find(|line| line.starts_with(&id)).unwrap();
     for part in ["2099-11-20 23:00", "good", "asha@example.com, a widget, market:read journal:read"]
@@ -31,28 +30,28 @@ fn the_operator_lists_and_revokes_keys_of_a_running_service() {
         assert!(line.contains(part), "{part} is not in\n{line}");
     }
     assert!(!listed.out.contains(&key[17..]) && !listed.out.contains(&kept[17..]));
-    let of_one = command(state, &["key", "list"], &["Ravi@example.com"]);
+    let of_one = command(&scene, &["key", "list"], &["Ravi@example.com"]);
     assert_eq!(of_one.out.lines().count(), 2, "{}", of_one.out);
-    let nobody = command(state, &["key", "list"], &["7"]);
+    let nobody = command(&scene, &["key", "list"], &["7"]);
     assert_eq!(nobody.code, Some(64), "{}", nobody.err);
 
-    let revoked = command(state, &["key", "revoke"], &[&id]);
+    let revoked = command(&scene, &["key", "revoke"], &[&id]);
     let expected = format!("API key {id} is revoked\nthe running service refuses it\n");
     assert_eq!((revoked.code, &*revoked.out), (Some(0), &*expected), "{}", revoked.err);
     assert_eq!((status(&key), status(&kept)), (401, 200));
     for (given, said) in [(&*id, "there is no such API key"), ("17", "this is no id")] {
-        let ran = command(state, &["key", "revoke"], &[given]);
+        let ran = command(&scene, &["key", "revoke"], &[given]);
         assert_eq!(ran.code, Some(64));
         assert!(ran.err.contains(said), "{}", ran.err);
     }
 
     // A new password leaves keys, unless they are meant.
-    let file = state.join("password");
+    let file = scene.state.path().join("password");
     std::fs::write(&file, "ten red ones, then\n").unwrap();
     let from = format!("--password-file={}", file.display());
     let passwd = |more: &[&str]| {
         let rest = [&["ravi@example.com", &*from], more].concat();
-        let ran = command(state, &["user", "passwd"], &rest);
+        let ran = command(&scene, &["user", "passwd"], &rest);
         assert_eq!(ran.code, Some(0), "{}", ran.err);
         ran.out
     };
@@ -68,11 +67,11 @@ fn the_operator_lists_and_revokes_keys_of_a_running_service() {
     // A disabled user's keys are refused until the account is enabled.
     let (_, third) = made(&service, &login, r#""market:read""#, "");
     let user = |name: &str| {
-        assert_eq!(command(state, &["user", name], &["asha@example.com"]).code, Some(0));
+        assert_eq!(command(&scene, &["user", name], &["asha@example.com"]).code, Some(0));
     };
     user("disable");
     assert_eq!(status(&third), 401);
     user("enable");
-    crate::support::until("the key again", || status(&third) == 200);
+    scene.while_time_passes(|| until("the key again", || status(&third) == 200));
     service.stop();
 }

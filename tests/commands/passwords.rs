@@ -4,7 +4,6 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 use std::process::Stdio;
 
 use bhav::auth::keys::Registration;
@@ -21,10 +20,12 @@ const OLD: &str = "nine green parrots";
 const NEW: &str = "eleven blue herons";
 
 /// `bhav user NAME` with a password on standard input.
-fn user_with(state: &Path, args: &[&str], password: &str) -> Ran {
-    let (command, rest) = args.split_first().unwrap();
-    let mut command = bhav(&["user", command, &state_flag(state), "--password-file=-"]);
-    run_with(command.args(rest), password)
+fn user_with(scene: &Scene, args: &[&str], password: &str) -> Ran {
+    let (name, rest) = args.split_first().unwrap();
+    let state = state_flag(scene.state.path());
+    let mut command = bhav(&["user", name, &state, "--password-file=-"]);
+    command.args(rest);
+    scene.while_time_passes(|| run_with(&mut command, password))
 }
 
 fn login(service: &Service, password: &str) -> Answer {
@@ -38,7 +39,7 @@ fn holdings(service: &Service, token: &str) -> u16 {
 
 /// The state of a service that ran once and has the user `EMAIL` with the password `OLD`.
 fn stopped() -> Scene {
-    let scene = Scene::at(TRADING);
+    let scene = Scene::still_at(TRADING);
     let service = scene.start();
     service.register(EMAIL, OLD);
     service.stop();
@@ -47,12 +48,11 @@ fn stopped() -> Scene {
 
 #[test]
 fn an_account_is_added_where_registration_is_closed_and_logs_in_at_once() {
-    let scene = Scene::at(TRADING);
+    let scene = Scene::still_at(TRADING);
     let mut config = scene.config();
     config.auth.registration = Registration::Closed;
     let service = scene.start_with(&config);
-    let state = scene.state.path();
-    let ran = user_with(state, &["add", " Asha@Example.com ", "--name= Asha Rao "], OLD);
+    let ran = user_with(&scene, &["add", " Asha@Example.com ", "--name= Asha Rao "], OLD);
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
     assert_eq!(ran.out, format!("user 1 ({EMAIL}) is added\n"));
     let answer = login(&service, OLD);
@@ -61,12 +61,12 @@ fn an_account_is_added_where_registration_is_closed_and_logs_in_at_once() {
     let token = answer.json()["access_token"].as_str().unwrap().to_owned();
     assert_eq!(holdings(&service, &token), 200);
     // An e-mail address has one account; the existing one stays unchanged.
-    let ran = user_with(state, &["add", "ASHA@example.com"], NEW);
+    let ran = user_with(&scene, &["add", "ASHA@example.com"], NEW);
     assert_eq!((ran.code, ran.out.as_str()), (Some(64), ""), "{}", ran.err);
     assert!(ran.err.contains("bhav user passwd asha@example.com"), "{}", ran.err);
     assert_eq!(login(&service, OLD).status, 200);
     for (email, name) in [("asha", "A"), ("", "A"), ("b@example.com", "A\tB")] {
-        let ran = user_with(state, &["add", email, &format!("--name={name}")], OLD);
+        let ran = user_with(&scene, &["add", email, &format!("--name={name}")], OLD);
         assert_eq!((ran.code, ran.out.as_str()), (Some(64), ""), "{email}: {}", ran.err);
     }
     service.stop();
@@ -74,12 +74,12 @@ fn an_account_is_added_where_registration_is_closed_and_logs_in_at_once() {
 
 #[test]
 fn a_new_password_ends_the_old_one_and_every_older_token_beside_a_running_service() {
-    let scene = Scene::at(TRADING);
+    let scene = Scene::still_at(TRADING);
     let service = scene.start();
     let token = service.register(EMAIL, OLD);
     let other = service.register("ravi@example.com", OLD);
     assert_eq!(holdings(&service, &token), 200);
-    let ran = user_with(scene.state.path(), &["passwd", EMAIL], &format!("{NEW}\n"));
+    let ran = user_with(&scene, &["passwd", EMAIL], &format!("{NEW}\n"));
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
     let refused = "the running service refuses their older tokens\n";
     assert_eq!(ran.out, format!("user 1 ({EMAIL}) has a new password\n{refused}"));
@@ -106,7 +106,7 @@ fn a_disabled_account_gets_a_new_password_and_stays_disabled() {
         assert_eq!(ran.code, Some(0), "{}", ran.err);
     };
     user("disable");
-    let ran = user_with(state, &["passwd", "1"], NEW);
+    let ran = user_with(&scene, &["passwd", "1"], NEW);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     assert!(ran.out.contains("has a new password") && ran.out.contains("disabled"), "{}", ran.out);
     let service = scene.start();
@@ -188,7 +188,7 @@ fn what_is_no_usable_password_changes_nothing() {
         ("nine green parrots\nnine green parrots\n", "one line"),
     ] {
         for args in [["passwd", EMAIL], ["add", "ravi@example.com"]] {
-            let ran = user_with(state, &args, text);
+            let ran = user_with(&scene, &args, text);
             assert_eq!((ran.code, ran.out.as_str()), (Some(65), ""), "{text:.20}: {}", ran.err);
             assert!(ran.err.contains(why), "{text:.20}: {}", ran.err);
             let shown = text.trim_end();
@@ -205,11 +205,11 @@ fn what_is_no_usable_password_changes_nothing() {
         assert_eq!((ran.code, ran.out.as_str()), (Some(65), ""), "{path:?}: {}", ran.err);
         assert!(ran.err.contains(why), "{path:?}: {}", ran.err);
     }
-    let ran = user_with(state, &["passwd", "nobody@example.com"], NEW);
+    let ran = user_with(&scene, &["passwd", "nobody@example.com"], NEW);
     assert_eq!(ran.code, Some(64), "{}", ran.err);
     // All letters differ: a repeated one would be refused.
     let longest: String = ('\u{100}'..).take(256).collect();
-    assert_eq!(user_with(state, &["passwd", EMAIL], &longest).code, Some(0));
+    assert_eq!(user_with(&scene, &["passwd", EMAIL], &longest).code, Some(0));
     let service = scene.start();
     assert_eq!((login(&service, &longest).status, login(&service, OLD).status), (200, 401));
     assert_eq!(service.post("/api/auth/login", "", "{}").status, 400);

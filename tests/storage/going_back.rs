@@ -126,7 +126,7 @@ fn by_a_folder_that_was_copied_while_running_and_is_put_back_whole() {
 /// Like a snapshot of the machine: every file is the same one, with its earlier content.
 #[test]
 fn by_a_way_that_nobody_can_see_others_accounts_stay_closed_and_a_command_ends_the_rest() {
-    let scene = Scene::at(TRADING);
+    let scene = Scene::still_at(TRADING);
     let (state, aside) = (scene.state.path(), tempfile::tempdir().unwrap());
     let aside = aside.path().join("aside");
     let service = scene.start();
@@ -147,8 +147,10 @@ fn by_a_way_that_nobody_can_see_others_accounts_stay_closed_and_a_command_ends_t
     assert_eq!(status(&service, &first), 200, "what the documents say cannot be known");
     let ran = command(state, &["renew-identity", "--yes"]);
     assert!(ran.out.contains("everybody logs in again"), "{}", ran.out);
-    until("the command at the running service", || {
-        (status(&service, &first) == 401 && status(&service, &bob) == 401).then_some(())
+    scene.while_time_passes(|| {
+        until("the command at the running service", || {
+            status(&service, &first) == 401 && status(&service, &bob) == 401
+        });
     });
     let body = format!(r#"{{"email":"bob@example.com","password":"{PASSWORD}"}}"#);
     let again = service.post("/api/auth/login", "", &body).field("access_token");

@@ -35,18 +35,15 @@ fn a_damaged_database_is_reported_left_alone_and_prices_go_on() {
 
 #[test]
 fn a_database_that_is_put_right_is_noticed_without_a_restart() {
-    let scene = Scene::at(TRADING);
+    let scene = Scene::still_at(TRADING);
     let path = scene.state.path().join(FILE_NAME);
     fs::create_dir(&path).unwrap();
     let service = scene.start();
-    let database = |word: &'static str| {
-        until(word, || Some(service.health()).filter(|json| json["database"] == word))
-    };
-    database("unavailable");
-    fs::remove_dir(&path).unwrap();
-    database("ok");
-    until("the probe's write", || {
-        (service.health()["store"]["commits"].as_u64() >= Some(1)).then_some(())
+    scene.while_time_passes(|| {
+        until("damage", || service.health()["database"] == "unavailable");
+        fs::remove_dir(&path).unwrap();
+        until("the end of it", || service.health()["database"] == "ok");
+        until("the probe's write", || service.health()["store"]["commits"].as_u64() >= Some(1));
     });
     service.stop();
 }

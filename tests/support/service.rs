@@ -25,10 +25,12 @@ pub const PRICES: &str = "/api/portfolio/live-prices?symbols=";
 pub const UNIVERSE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/universe.txt");
 /// Time after which a service that has not stopped must be waiting for a deadline.
 const STOP_AFTER: Duration = Duration::from_secs(5);
-/// From then on a manual clock advances by this step at this interval until the service has
-/// stopped.
+/// From then on a manual clock advances by this step until the service has stopped.
 const STOP_STEP_MS: i64 = 100;
-const STOP_STEP: Duration = Duration::from_millis(20);
+/// Step of a manual clock while a test waits for what the service does by its clock.
+const PASSING_STEP_MS: i64 = 250;
+/// Interval of these steps.
+const STEP: Duration = Duration::from_millis(20);
 
 /// A simulated outside world, with a state directory for an application.
 pub struct Scene {
@@ -59,6 +61,21 @@ impl Scene {
     pub fn by_hand(clock: ManualClock, settings: SimSettings) -> Self {
         let scene = Self::on(clock.clone(), settings);
         Self { by_hand: Some(clock), ..scene }
+    }
+
+    /// Same as [`at`](Self::at), [by hand](Self::by_hand).
+    pub fn still_at(now: &str) -> Self {
+        let settings = SimSettings { rate_limits: false, ..SimSettings::default() };
+        Self::by_hand(Clock::manual(now.parse().unwrap()), settings)
+    }
+
+    /// Runs `work`, which waits for what the service does by its clock, while the clock of a scene
+    /// [by hand](Self::by_hand) advances. One that runs by itself is left alone.
+    pub fn while_time_passes<T>(&self, work: impl FnOnce() -> T) -> T {
+        match &self.by_hand {
+            Some(clock) => advancing(clock.share(), STEP, PASSING_STEP_MS, work),
+            None => work(),
+        }
     }
 
     /// Advances the clock of a scene [by hand](Self::by_hand).
@@ -207,6 +224,23 @@ impl Scene {
     }
 }
 
+/// Runs `work`. If it takes longer than `after`, the clock advances by `step_ms` again and again.
+fn advancing<T>(clock: ManualClock, after: Duration, step_ms: i64, work: impl FnOnce() -> T) -> T {
+    let (running, ended) = crossbeam_channel::bounded::<()>(0);
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let mut wait = after;
+            while ended.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
+                clock.advance_ms(step_ms);
+                wait = STEP;
+            }
+        });
+        // Dropped when the work has ended or has failed.
+        let _running = running;
+        work()
+    })
+}
+
 /// A running application, and its clock if that moves only by hand.
 pub struct Service(pub App, Option<ManualClock>);
 
@@ -221,19 +255,7 @@ impl Service {
     /// still no deadline would pass, so it is advanced in the end.
     pub fn stop(self) -> usize {
         let Self(app, Some(clock)) = self else { return self.0.stop() };
-        let (running, ended) = crossbeam_channel::bounded::<()>(0);
-        std::thread::scope(|scope| {
-            scope.spawn(move || {
-                let mut step = STOP_AFTER;
-                while ended.recv_timeout(step) == Err(RecvTimeoutError::Timeout) {
-                    clock.advance_ms(STOP_STEP_MS);
-                    step = STOP_STEP;
-                }
-            });
-            // Dropped when the service has stopped or the stop has failed.
-            let _running = running;
-            app.stop()
-        })
+        advancing(clock, STOP_AFTER, STOP_STEP_MS, || app.stop())
     }
 
     /// A new connection. The server's time for deadlines lags up to a tick behind the clock, and

@@ -233,7 +233,7 @@ fn a_slow_answer_is_as_old_as_its_question() {
                 "{age:?} old, unmarked: {shown}"
             );
         }
-        (rounds() >= before + 4).then_some(())
+        (rounds() >= before + 3).then_some(())
     });
     service.stop();
 }
