@@ -80,6 +80,11 @@ pub(crate) fn spawn(body: impl FnOnce() + Send + 'static) -> io::Result<()> {
     spawn_for(0, body)
 }
 
+/// Held by a test that blocks a worker and waits for another one. Two such tests at once may each
+/// wait for the worker that the other blocks.
+#[cfg(test)]
+pub(super) static BLOCKS_A_WORKER: parking_lot::Mutex<()> = parking_lot::Mutex::new(());
+
 // ---- Moving
 
 may::coroutine_local!(static MOVED: Cell<bool> = Cell::new(false));
@@ -270,6 +275,7 @@ mod tests {
 
     #[test]
     fn what_a_worker_may_read_outlives_what_every_worker_runs() {
+        let _alone = BLOCKS_A_WORKER.lock();
         let dropped = Arc::new(AtomicUsize::new(0));
         for busy in 0..workers() as i32 {
             let (release, released) = mpsc::channel::<()>();
@@ -295,6 +301,7 @@ mod tests {
         if workers() < 2 {
             return; // a coroutine cannot move
         }
+        let _alone = BLOCKS_A_WORKER.lock();
         may::coroutine_local!(static ENDS: Cell<Option<Kept>> = Cell::new(None));
         let count = 16;
         let (parkers, waiting) = mpsc::channel();

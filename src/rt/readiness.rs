@@ -110,6 +110,7 @@ mod tests {
         if coroutines::workers() < 2 {
             return; // a coroutine cannot move
         }
+        let _alone = coroutines::BLOCKS_A_WORKER.lock();
         let (wakers, waiting) = mpsc::channel();
         let (awake, wakes) = mpsc::channel();
         let closed = Arc::new(AtomicUsize::new(0));

@@ -1,21 +1,49 @@
 //! The days that every run of the suite plays. `examples/bhav-sim-days.rs` plays more.
 
+use std::ops::RangeInclusive;
+
 use super::day::{Length, play};
 
-/// Seeds that the suite plays.
-const DAYS: u64 = 50;
-
-#[test]
-fn fifty_days_keep_every_promise() {
+/// Plays the days of these seeds, each of which has a closing point and more.
+#[track_caller]
+fn expect_kept(seeds: RangeInclusive<u64>) {
     let (mut failed, mut closes) = (Vec::new(), 0);
-    for seed in 1..=DAYS {
+    for seed in seeds.clone() {
         match play(seed, Length::Short) {
             Ok(day) => closes += day.closes,
             Err(failure) => failed.push(failure),
         }
     }
     assert!(failed.is_empty(), "{}", failed.join("\n"));
-    assert!(u64::from(closes) > DAYS, "{closes} points of the close were looked at");
+    let days = seeds.count();
+    assert!(closes as usize > days, "{closes} points of the close of {days} days were looked at");
+}
+
+// Fifty days, in parts that run beside each other.
+
+#[test]
+fn days_1_to_10_keep_every_promise() {
+    expect_kept(1..=10);
+}
+
+#[test]
+fn days_11_to_20_keep_every_promise() {
+    expect_kept(11..=20);
+}
+
+#[test]
+fn days_21_to_30_keep_every_promise() {
+    expect_kept(21..=30);
+}
+
+#[test]
+fn days_31_to_40_keep_every_promise() {
+    expect_kept(31..=40);
+}
+
+#[test]
+fn days_41_to_50_keep_every_promise() {
+    expect_kept(41..=50);
 }
 
 #[test]
