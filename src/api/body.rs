@@ -46,8 +46,7 @@ impl<'a> Fields<'a> {
             let detail = "The body is not a JSON object in UTF-8.";
             Problem::new(400, "malformed_json", detail)
         })?;
-        let twice = |at: usize| members[..at].iter().any(|(name, _)| *name == members[at].0);
-        if (1..members.len()).any(twice) {
+        if has_twice(&members) {
             let detail = "A member of the body is there twice.";
             return Err(Problem::new(400, "malformed_json", detail));
         }
@@ -55,7 +54,7 @@ impl<'a> Fields<'a> {
     }
 
     /// The member's JSON text; `None` if it is absent or `null`.
-    fn raw(&self, name: &str) -> Option<&'a str> {
+    pub(super) fn raw(&self, name: &str) -> Option<&'a str> {
         let found = self.members.iter().find(|(key, _)| *key == name);
         found.map(|(_, raw)| *raw).filter(|raw| *raw != "null")
     }
@@ -77,6 +76,18 @@ impl<'a> Fields<'a> {
     /// A required text. If it is missing, a fault is recorded and an empty text returned.
     pub(super) fn text(&mut self, name: &'static str, chars_max: usize) -> String {
         self.secret_text(name, chars_max).as_str().to_owned()
+    }
+
+    /// A required name, without blanks around it. One of blanks alone counts as missing.
+    pub(super) fn name(&mut self, name: &'static str, chars_max: usize) -> String {
+        let given = self.text(name, chars_max);
+        let trimmed = given.trim().to_owned();
+        if trimmed.is_empty() && !given.is_empty() {
+            self.fault(name, "This field is required.");
+        } else if trimmed.chars().any(char::is_control) {
+            self.fault(name, "No control characters.");
+        }
+        trimmed
     }
 
     /// A required text that is not empty, as a secret.
@@ -168,6 +179,40 @@ impl<'a> Fields<'a> {
         texts.into_iter().map(|text| text.as_str().to_owned()).collect()
     }
 
+    /// A list of objects, of which `read` reads one; `None` if it is absent or no such list. Faults
+    /// of an object are the list's, with the object's place in it.
+    pub(super) fn objects<T>(
+        &mut self,
+        name: &'static str,
+        count_max: usize,
+        read: impl Fn(&mut Self) -> T,
+    ) -> Option<Vec<T>> {
+        let elements = json::elements(self.raw(name)?);
+        let objects = elements.and_then(|elements| {
+            let members =
+                |raw: &'a str| json::members(raw.as_bytes()).filter(|all| !has_twice(all));
+            elements.into_iter().map(members).collect::<Option<Vec<_>>>()
+        });
+        let Some(objects) = objects else {
+            self.fault(name, "This field must be a short list of objects.");
+            return None;
+        };
+        if objects.len() > count_max {
+            self.fault(name, format!("At most {count_max} of them."));
+            return None;
+        }
+        let mut found = Vec::with_capacity(objects.len());
+        for (at, members) in objects.into_iter().enumerate() {
+            let mut object = Self { members, problem: None };
+            found.push(read(&mut object));
+            for fault in object.problem.into_iter().flat_map(|problem| problem.errors) {
+                let message = format!("Number {}, {}: {}", at + 1, fault.field, fault.message);
+                self.fault(name, message);
+            }
+        }
+        Some(found)
+    }
+
     /// A text in wiped memory; `None` if it is absent.
     pub(crate) fn optional_secret(
         &mut self,
@@ -197,6 +242,12 @@ impl<'a> Fields<'a> {
     pub(super) fn done(self) -> Result<(), Problem> {
         self.problem.map_or(Ok(()), Err)
     }
+}
+
+/// Whether two of the members have one name.
+fn has_twice(members: &[json::Member<'_>]) -> bool {
+    let twice = |at: usize| members[..at].iter().any(|(name, _)| *name == members[at].0);
+    (1..members.len()).any(twice)
 }
 
 /// # Errors

@@ -45,7 +45,7 @@ const QUANTITY: Amount = Amount { zero: false, ..PRICE };
 const FIRST_DATE: Date = jiff::civil::date(1990, 1, 1);
 
 /// Headers of stored data: the client may keep it and must revalidate it each time.
-const KEPT: [(&str, &str); 2] =
+pub(super) const KEPT: [(&str, &str); 2] =
     [("Cache-Control", "private, no-cache"), ("Vary", "Authorization, Cookie")];
 
 /// `GET /api/journal`: a page, newest trading date first, then newest entry. Long entries make a

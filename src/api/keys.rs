@@ -31,13 +31,7 @@ pub(super) fn list(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> 
 /// `POST /api/keys`.
 pub(super) fn make(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
     let mut fields = Fields::of(call.request)?;
-    let given = fields.text("name", NAME_CHARS_MAX);
-    let name = given.trim().to_owned();
-    if name.is_empty() && !given.is_empty() {
-        fields.fault("name", "This field is required.");
-    } else if name.chars().any(char::is_control) {
-        fields.fault("name", "No control characters.");
-    }
+    let name = fields.name("name", NAME_CHARS_MAX);
     let scopes = scopes(&mut fields);
     let expires = fields.optional_text("expires_at", TIME_CHARS_MAX);
     let expires_ms = expires.and_then(|text| match text.parse::<Timestamp>() {

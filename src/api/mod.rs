@@ -21,6 +21,7 @@ mod routes;
 mod signals;
 mod state;
 mod stream;
+mod watchlists;
 
 pub(crate) use activation::{AdminSecrets, Administration};
 pub(crate) use candles::KeptCandles;

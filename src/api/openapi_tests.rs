@@ -22,7 +22,7 @@ use crate::portfolio::PointSource;
 use crate::signals::Direction;
 use crate::views::account::{
     AccountErased, ApiKeys, BrokerAStatus, BrokerBStatus, LoggedIn, Message, NewApiKey,
-    SessionState,
+    SessionState, Watchlists,
 };
 use crate::views::export::{Export, FoundEntries, JournalPage};
 use crate::views::health::{
@@ -439,6 +439,7 @@ fn of_views() -> Map<String, Value> {
         SessionState<'_>,
         ApiKeys<'_>,
         NewApiKey<'_>,
+        Watchlists<'_>,
         Message,
         AccountErased,
         BrokerAStatus,

@@ -32,7 +32,7 @@ use crate::views::values;
 use crate::views::values::Day;
 
 /// Symbols per request (contract, section 8), counted as sent.
-const SYMBOLS_MAX: usize = 50;
+pub(super) const SYMBOLS_MAX: usize = 50;
 
 /// `Retry-After` if an available feed did not answer in time.
 const RETRY_AFTER_S: u64 = 5;

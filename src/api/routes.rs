@@ -11,7 +11,7 @@ use crate::api::state::Keys::{Any, Never, With};
 use crate::api::state::{Access, Call, Handled, Handler, Keys, State};
 use crate::api::{
     account, activation, candles, journal, keys, mcp, pages, portfolio, quotes, signals, state,
-    stream,
+    stream, watchlists,
 };
 use crate::base::Scope::{JournalRead, JournalWrite, MarketRead, PortfolioRead, SignalsRead};
 use crate::http::Method::{Delete, Get, Post, Put};
@@ -102,6 +102,10 @@ pub const ROUTES: &[Route] = &[
         "Replaces an entry of the journal"),
     route((Delete, "/api/journal/{id}"), User, With(JournalWrite), journal::delete,
         "Deletes an entry of the journal"),
+    route((Get, "/api/watchlists"), User, With(PortfolioRead), watchlists::read,
+        "The account's watch lists"),
+    route((Put, "/api/watchlists"), User, Never, watchlists::replace,
+        "Replaces all watch lists of the account"),
     route((Post, "/api/auth/register"), Public, Never, account::register,
         "Creates an account and logs it in"),
     route((Post, "/api/auth/login"), Public, Never, account::login,

@@ -414,7 +414,7 @@ impl Revision {
         &self.0
     }
 
-    fn of(state: &impl Serialize) -> Self {
+    pub(super) fn of(state: &impl Serialize) -> Self {
         // Serialising text and numbers cannot fail.
         Self(content_tag(&sonic_rs::to_vec(&(VERSION, state)).unwrap_or_default()))
     }
@@ -454,7 +454,7 @@ impl Expected {
     ///
     /// # Errors
     /// [`StoreError::NotAsExpected`].
-    fn compare(&self, revision: impl FnOnce() -> Revision) -> Result<()> {
+    pub(super) fn compare(&self, revision: impl FnOnce() -> Revision) -> Result<()> {
         if self.is_any() {
             return Ok(());
         }

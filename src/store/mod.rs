@@ -30,6 +30,7 @@ mod statements_tests;
 mod turns;
 mod tx;
 mod users;
+mod watchlists;
 
 pub use accounts::{Erased, NewUser, User, UserSecrets};
 pub(crate) use accounts::{LOGIN_NETWORK_AGAIN_MS, LOGIN_NETWORKS_MAX, LoginNetwork};
@@ -61,3 +62,4 @@ pub(crate) use sqlite::maintenance::remove_unfinished;
 pub use sqlite::store::FILE_NAME;
 pub use tx::{AccountId, Epoch, Turn};
 pub use users::{UserChange, UserDirectory, UserSummary};
+pub(crate) use watchlists::Watchlist;

@@ -9,12 +9,12 @@ use tempfile::TempDir;
 use super::tx::Sql;
 use super::{
     FILE_NAME, Store, accounts, api_keys, candles, changes, closes, condition, journal, portfolios,
-    signals, sqlite, users,
+    signals, sqlite, users, watchlists,
 };
 use crate::base::Clock;
 
 /// The statements of each subject that both engines run.
-const OF_BOTH: [&[Sql]; 10] = [
+const OF_BOTH: [&[Sql]; 11] = [
     accounts::STATEMENTS,
     api_keys::STATEMENTS,
     candles::STATEMENTS,
@@ -25,6 +25,7 @@ const OF_BOTH: [&[Sql]; 10] = [
     portfolios::STATEMENTS,
     signals::STATEMENTS,
     users::STATEMENTS,
+    watchlists::STATEMENTS,
 ];
 /// Statements for the upkeep of the file.
 const OF_THE_FILE: [&[Sql]; 1] = [sqlite::file::STATEMENTS];
@@ -106,7 +107,7 @@ fn erasing_finds_a_user_s_rows_by_an_index() {
         .unwrap()
         .map(Result::unwrap)
         .collect();
-    assert_eq!(found.len(), 11, "{found:?}");
+    assert_eq!(found.len(), 12, "{found:?}");
     for (table, column) in found {
         let sql = format!("EXPLAIN QUERY PLAN DELETE FROM {table} WHERE {column} = 1");
         let step: String = connection.query_row(&sql, [], |row| row.get(3)).unwrap();

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::base::Scope;
+use crate::base::{Scope, Symbol};
 use crate::views::values::{Instant, documents};
 
 documents! {
@@ -73,6 +73,25 @@ documents! {
 
     pub(crate) struct ApiKeys<'a> {
         pub keys: Vec<ApiKey<'a>>,
+    }
+
+    /// The account's watch lists in their order.
+    pub(crate) struct Watchlists<'a> {
+        #[cfg_attr(test, schemars(extend("maxItems" = 10)))]
+        pub watchlists: Vec<Watchlist<'a>>,
+        /// Names this state of the lists. In quotes it is their `ETag`: send it as `If-Match` with
+        /// the next change.
+        #[cfg_attr(test, schemars(extend("pattern" = "^[0-9a-f]{24}$")))]
+        pub revision: &'a str,
+    }
+
+    pub(crate) struct Watchlist<'a> {
+        /// Stays when the list is renamed or moved, and is never given to another one.
+        #[cfg_attr(test, schemars(extend("minimum" = 1)))]
+        pub id: i64,
+        pub name: &'a str,
+        #[cfg_attr(test, schemars(extend("maxItems" = 50)))]
+        pub symbols: &'a [Symbol],
     }
 
     /// Who is logged in, and what a page has to know before it asks for anything else.

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::base::{Broker, PositionKind};
 use crate::portfolio::PointSource;
+use crate::views::account::Watchlist;
 use crate::views::values;
 use crate::views::values::{Day, Exact, Instant, Money, Share, Simulated, documents};
 
@@ -20,6 +21,7 @@ pub(crate) struct Export<'a> {
     pub holdings: Vec<ExportedHolding<'a>>,
     pub positions: Vec<ExportedPosition<'a>>,
     pub pnl_snapshots: Vec<ExportedPoint>,
+    pub watchlists: Vec<Watchlist<'a>>,
     pub journal: Vec<JournalEntry<'a>>,
 }
 

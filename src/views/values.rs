@@ -138,6 +138,13 @@ impl Serialize for Symbol {
     }
 }
 
+impl<'de> Deserialize<'de> for Symbol {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let symbol = Self::parse(&String::deserialize(from)?);
+        symbol.ok_or_else(|| de::Error::custom("not a symbol"))
+    }
+}
+
 impl<'de> Deserialize<'de> for Instant {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         String::deserialize(from)?.parse().map(Self).map_err(de::Error::custom)

@@ -39,6 +39,11 @@ fn account(scene: &Scene, program: &Program, mark: &str) -> Account {
     );
     let answer = client.send_json("POST", "/api/journal", &bearer(&token), &entry);
     assert_eq!(answer.status, 201, "{}", answer.text());
+    let lists = |name: &str| format!(r#"{{"watchlists":[{{"name":"{name}","symbols":[]}}]}}"#);
+    for name in [format!("First list of {mark}"), format!("List of {mark}")] {
+        let sent = client.send_json("PUT", "/api/watchlists", &bearer(&token), &lists(&name));
+        assert_eq!(sent.status, 200, "{}", sent.text());
+    }
     let body = format!(
         r#"{{"api_key":"simkeya-{}","api_secret":"simsecreta","request_token":"{}"}}"#,
         NEXT_KEY.fetch_add(1, Ordering::Relaxed),
@@ -54,6 +59,7 @@ fn account(scene: &Scene, program: &Program, mark: &str) -> Account {
         format!("Name of {mark}"),
         format!("Plan of {mark}"),
         format!("Notes of {mark}"),
+        format!("List of {mark}"),
         hash.rsplit('$').next().unwrap().to_owned(),
     ];
     Account { email, token, words }
@@ -128,6 +134,9 @@ fn a_deleted_portfolio_and_deleted_entries_are_in_no_file() {
     assert_eq!(answer.status, 200, "{}", answer.text());
     let notes = ["Plan of asha7".to_owned(), "Notes of asha7".to_owned()];
     until("the entry to leave the files", || found(state, &notes).is_empty().then_some(()));
+    let list = ["First list of asha7".to_owned()];
+    until("the first list to leave the files", || found(state, &list).is_empty().then_some(()));
+    expect_there(state, &["List of asha7".to_owned()]);
 }
 
 #[test]

@@ -136,7 +136,9 @@ impl Stage {
             let answer = self.service.post("/api/journal", &self.auth(who), &entry(mark));
             assert_eq!(answer.status, 201, "{}", answer.text());
         }
-        let headers = self.auth(who);
+        let (headers, new) = (self.auth(who), lists(mark, "null"));
+        let stored = self.service.client().send_json("PUT", "/api/watchlists", &headers, &new);
+        assert_eq!(stored.status, 200, "{}", stored.text());
         let page = self.service.client().request("GET", "/api/journal?limit=1", &headers).json();
         self.people[who].cursors.push(page["next_cursor"].as_str().unwrap().to_owned());
         self.look(who);
@@ -189,6 +191,11 @@ impl Stage {
         self.people[owner].password.clone()
     }
 
+    /// Watch lists with an id that either user may have, or none.
+    fn lists(&mut self, mark: &str) -> String {
+        lists(mark, Self::pick(&mut self.rng, &["1", "2", "99", "null"]).unwrap())
+    }
+
     fn query(&mut self, choices: &[&str]) -> String {
         let cursors = &self.people[self.rng.usize(..2)].cursors;
         let cursor = Self::pick(&mut self.rng, cursors).unwrap_or_default();
@@ -238,7 +245,8 @@ impl Stage {
                     body = entry(mark);
                 }
             }
-            (Method::Get, "/api/keys") => {}
+            (Method::Get, "/api/keys" | "/api/watchlists") => {}
+            (Method::Put, "/api/watchlists") => body = self.lists(mark),
             (Method::Post, "/api/keys") => {
                 let password = self.password();
                 body = format!(
@@ -364,6 +372,14 @@ fn entry(mark: &str) -> String {
     format!(
         r#"{{"traded_on":"2026-11-20","symbol":"NSE:{mark}","side":"buy","quantity":1,"price":2,
         "notes":"{mark}","tags":["{mark}"],"strategy":"{mark}"}}"#
+    )
+}
+
+/// A list with the id, and a new one.
+fn lists(mark: &str, id: &str) -> String {
+    format!(
+        r#"{{"watchlists":[{{"id":{id},"name":"{mark}","symbols":["NSE:{mark}"]}},
+        {{"name":"other {mark}","symbols":[]}}]}}"#
     )
 }
 

@@ -12,3 +12,4 @@ mod secrets_passwords;
 mod secrets_paths;
 mod token_life;
 mod tokens;
+mod watchlists;

@@ -37,18 +37,24 @@ const READS: [&str; 8] = [
     "/api/journal?limit=1",
 ];
 
-/// `text` with the values that differ from run to run replaced: tokens, and times of the day of the
-/// run.
-fn steady(text: &str) -> String {
+/// `text` with `word` in the place of each value that follows `opening`.
+fn without(text: &str, opening: &str, word: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some(at) = rest.find("\"access_token\":\"") {
-        let (before, token) = rest.split_at(at + "\"access_token\":\"".len());
+    while let Some(at) = rest.find(opening) {
+        let (before, value) = rest.split_at(at + opening.len());
         out += before;
-        out += "<token>";
-        rest = &token[token.find('"').unwrap()..];
+        out += word;
+        rest = &value[value.find('"').unwrap()..];
     }
-    out += rest;
+    out + rest
+}
+
+/// `text` with the values that differ from run to run replaced: tokens, and times of the day of the
+/// run. A revision differs from version to version.
+fn steady(text: &str) -> String {
+    let out = without(text, "\"access_token\":\"", "<token>");
+    let out = without(&out, "\"revision\":\"", "<revision>");
     let evening = "T20:";
     let mut steady = String::with_capacity(out.len());
     let mut rest = out.as_str();
@@ -124,6 +130,7 @@ fn user(text: &mut String) {
     to.enter(&new);
     portfolio(to, &scene);
     journal(to);
+    watchlists(to);
     refusals(to);
     let passwords =
         r#"{"current_password":"nine green parrots","new_password":"ten red ones, then"}"#;
@@ -241,6 +248,15 @@ fn journal(to: &mut Recorder<'_>) {
     to.send("POST", "/api/journal", r#"{"side":"hold","quantity":-1,"tags":["a","a"]}"#);
     to.send("DELETE", &entry, "");
     to.get(&entry);
+}
+
+fn watchlists(to: &mut Recorder<'_>) {
+    let list = r#"{"name":"Shares ₹","symbols":["NSE:M&M","NSE:NIFTY 50"]}"#;
+    to.get("/api/watchlists");
+    to.send("PUT", "/api/watchlists", &format!(r#"{{"watchlists":[{list}]}}"#));
+    to.get("/api/watchlists");
+    to.send("PUT", "/api/watchlists", &format!(r#"{{"watchlists":[{list},{list},{{}}]}}"#));
+    to.send("PUT", "/api/watchlists", r#"{"watchlists":[{"id":7,"name":"a","symbols":[]}]}"#);
 }
 
 fn refusals(to: &mut Recorder<'_>) {

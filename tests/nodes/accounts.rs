@@ -74,6 +74,32 @@ fn what_one_node_changes_holds_on_the_other(pair: &Pair) {
 }
 
 #[test]
+fn watch_lists_are_the_same_on_both_and_neither_undoes_the_other_s_change() {
+    let name = "watch_lists_are_the_same_on_both_and_neither_undoes_the_other_s_change";
+    let Some(pair) = Pair::start(name, false) else { return };
+    let Pair { a, b, .. } = &pair;
+    let token = a.register("a@example.com", PASSWORD);
+    let seen = |node: &Service| {
+        let answer = ask(node, "GET", "/api/watchlists", &token, "");
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        (answer.header("etag").unwrap().to_owned(), answer.text().to_owned())
+    };
+    let put = |node: &Service, tag: &str, name: &str| {
+        let headers = format!("{}If-Match: {tag}\r\n", bearer(&token));
+        let body = format!(r#"{{"watchlists":[{{"name":"{name}","symbols":["NSE:INFY"]}}]}}"#);
+        node.client().send_json("PUT", "/api/watchlists", &headers, &body).status
+    };
+    let (tag, _) = seen(a);
+    assert_eq!(seen(b).0, tag, "one state has one tag on every node");
+    assert_eq!((put(a, &tag, "of a"), put(b, &tag, "of b")), (200, 412));
+    let (tag, lists) = seen(b);
+    assert!(lists.contains("of a"), "{lists}");
+    assert_eq!(put(b, &tag, "of b"), 200);
+    assert!(seen(a).1.contains("of b"));
+    pair.stop();
+}
+
+#[test]
 fn what_one_node_changes_of_an_account_holds_on_the_other() {
     let name = "what_one_node_changes_of_an_account_holds_on_the_other";
     let Some(pair) = Pair::start(name, true) else { return };

@@ -72,6 +72,7 @@ fn strangers_read_everything_and_change_nothing() {
         ("POST", "/api/journal", read, "{}"),
         ("PUT", "/api/journal/1", read, "{}"),
         ("DELETE", "/api/journal/1", read, "{}"),
+        ("PUT", "/api/watchlists", read, "{}"),
         ("POST", "/brokera/activate", "OPTIONS", "{}"),
         ("POST", "/brokerb/activate", "OPTIONS", "{}"),
     ] {

@@ -93,6 +93,11 @@ fn a_file_of_every_schema_version_is_opened_with_everything_in_it() {
                 "{version}"
             );
         }
+        if version >= 18 {
+            let lists = ask("/api/watchlists");
+            let kept = r#"{"id":2,"name":"kept ₹","symbols":["NSE:M&M","NSE:NIFTY 50"]}"#;
+            assert!(lists.contains(kept), "{version}: {lists}");
+        }
         service.register("new@example.com", PASSWORD);
         service.stop();
         let file = rusqlite::Connection::open(&path).unwrap();

@@ -14,6 +14,7 @@ use crate::api::errors;
 use crate::api::journal::entry_view;
 use crate::api::portfolio::answer::on;
 use crate::api::state::{Call, Handled, NO_STORE, State};
+use crate::api::watchlists::list_view;
 use crate::base::{Cost, Holding, Position};
 use crate::http::document::variants::JSON;
 use crate::http::document::variants::etag;
@@ -76,6 +77,7 @@ fn written(
     let user = store.user_by_id(id)?.ok_or(StoreError::NoSuchUser)?.user;
     let portfolio = store.portfolio(id)?;
     let points = store.points(id, Date::MIN)?;
+    let lists = store.watchlists(id)?.lists;
     let rows = portfolio.holdings.len() + portfolio.positions.len() + points.len();
     // Nearly always enough, so that the buffer does not grow by copying. Unused memory is never
     // touched.
@@ -93,6 +95,7 @@ fn written(
         holdings: portfolio.holdings.iter().map(holding).collect(),
         positions: portfolio.positions.iter().map(position).collect(),
         pnl_snapshots: points.iter().map(point).collect(),
+        watchlists: lists.iter().map(list_view).collect(),
         journal: Vec::new(),
     };
     document.open(&mut out);

@@ -77,6 +77,9 @@ macro_rules! conformance {
                 a_disabled_user_changes_no_password_and_each_change_is_told,
                 a_new_password_of_a_command_ends_older_tokens,
                 users_come_by_pages_in_order_and_are_found_by_either_name;
+            watchlists:
+                lists_are_replaced_together_and_are_each_account_s_own,
+                of_two_who_saw_the_same_lists_one_replaces_them;
         }
     };
 }

@@ -15,3 +15,4 @@ pub(crate) mod provisional_signals;
 pub(crate) mod samples;
 pub(crate) mod signals;
 pub(crate) mod users;
+pub(crate) mod watchlists;

@@ -36,6 +36,7 @@ pub(super) const TABLES: &[(&str, &str)] = &[
     ("closed_portfolios", "user_id"),
     ("silent_symbols", "symbol"),
     ("journal", "id"),
+    ("watchlists", "user_id"),
     ("candles", "symbol, date"),
     ("candle_histories", "symbol"),
     ("split_suspicions", "symbol, date"),

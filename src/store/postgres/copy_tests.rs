@@ -13,7 +13,7 @@ use crate::store::Epoch;
 use crate::store::conformance::samples::{DAY, fields, sync, user};
 use crate::store::conformance::signals::signal;
 use crate::store::settings::StoreSettings;
-use crate::store::{AccountId, LoginNetwork, MaintenanceError, SignalOutcome, Store};
+use crate::store::{AccountId, LoginNetwork, MaintenanceError, SignalOutcome, Store, Watchlist};
 
 /// A file with rows in most tables, whose highest ids were deleted.
 fn filled(path: &Path) {
@@ -31,6 +31,8 @@ fn filled(path: &Path) {
     store.revoke_token("a token", 99).unwrap();
     let network = LoginNetwork { id: ids[1], network: "0123456789abcdef".into(), seen_ms: 7 };
     store.keep_login_networks(vec![network]).unwrap();
+    let lists = vec![Watchlist { id: 0, name: "Shares".into(), symbols: Vec::new() }];
+    store.replace_watchlists(ids[0], lists, crate::store::Expected::default()).unwrap();
     store.erase_user(ids[2]).unwrap();
     store
         .publish_signals(Epoch::ALONE, DAY, 1, 5, vec![signal(1, Some(0.1)), signal(2, None)])
@@ -57,6 +59,7 @@ fn expect_equal(one: &Store, other: &Store) {
             one.entries(id, None, 5_000).unwrap().entries,
             other.entries(id, None, 5_000).unwrap().entries
         );
+        assert_eq!(one.watchlists(id).unwrap(), other.watchlists(id).unwrap());
         assert_eq!(one.journal_size(id).unwrap(), other.journal_size(id).unwrap());
         let hash = |store: &Store| store.user_by_id(id).unwrap().unwrap().password_hash;
         assert_eq!(hash(one), hash(other));

@@ -53,6 +53,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("0015_login_networks", include_str!("../../../sql/store/0015_login_networks.sql")),
     ("0016_figures", include_str!("../../../sql/store/0016_figures.sql")),
     ("0017_api_keys", include_str!("../../../sql/store/0017_api_keys.sql")),
+    ("0018_watchlists", include_str!("../../../sql/store/0018_watchlists.sql")),
 ];
 
 /// Names of the migrations that a file of this version lacks.

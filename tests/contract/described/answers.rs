@@ -119,6 +119,7 @@ fn one_user(checker: &mut Checker) {
     before_and_after_syncs(walk, &scene);
     journal(walk);
     keys(walk);
+    watchlists(walk);
     let changed =
         r#"{"current_password":"nine green parrots","new_password":"ten red ones, then"}"#;
     let new = walk.expect(200, "POST", "/api/auth/password", changed);
@@ -156,6 +157,20 @@ fn keys(walk: &mut Walk<'_>) {
     walk.get("/api/keys");
     walk.still_stands("/api/keys");
     walk.expect(204, "DELETE", &format!("/api/keys/{}", made.field("id")), "");
+}
+
+fn watchlists(walk: &mut Walk<'_>) {
+    walk.get("/api/watchlists");
+    let lists = r#"{"watchlists":[{"name":"Shares","symbols":["NSE:M&M","BSE:SENSEX"]},
+        {"id":null,"name":"Later","symbols":[],"colour":"unknown"}]}"#;
+    walk.expect(200, "PUT", "/api/watchlists", lists);
+    let lists = r#"{"watchlists":[{"id":2,"name":"Sooner","symbols":["NSE:INFY"]}]}"#;
+    walk.expect(200, "PUT", "/api/watchlists", lists);
+    walk.get("/api/watchlists");
+    walk.still_stands("/api/watchlists");
+    let unknown = lists.replace("2", "1");
+    walk.expect(404, "PUT", "/api/watchlists", &unknown);
+    walk.get("/api/portfolio/export");
 }
 
 fn activate(walk: &mut Walk<'_>, scene: &Scene) {

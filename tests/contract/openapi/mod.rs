@@ -366,8 +366,9 @@ fn schemas_are_valid_and_those_of_replies_are_closed() {
         let body = operation.pointer("/requestBody/content/application~1json/schema/$ref");
         requests.extend(body.map(|reference| reference.as_str().unwrap().replacen('#', "", 1)));
     }
-    // Schemas that are closed where they are used.
-    let open = ["/components/schemas/RowName", "/components/schemas/SyncReport"];
+    // Schemas that are closed where they are used, and a part of a request.
+    let open =
+        ["RowName", "SyncReport", "NewWatchlist"].map(|name| format!("/components/schemas/{name}"));
     let schemas = &document["components"]["schemas"];
     for (name, schema) in object(schemas) {
         if let Err(error) = jsonschema::meta::validate(schema) {
@@ -379,7 +380,7 @@ fn schemas_are_valid_and_those_of_replies_are_closed() {
             value.get("properties").is_some_and(Value::is_object) && value["type"] == "object";
         let closed = ["additionalProperties", "unevaluatedProperties"];
         let closed = closed.iter().any(|word| value.get(*word) == Some(&Value::Bool(false)));
-        let may_be_open = open.contains(&place)
+        let may_be_open = open.iter().any(|name| name == place)
             || place.ends_with("/allOf")
             || requests.contains(place)
             || place == "/components/schemas/Document";

@@ -1,0 +1,94 @@
+//! Watch lists: those of an account are one row, which is read and replaced as a whole. Their
+//! limits are the API's, which is the only writer, and bound the row to some 30 KB.
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::{Symbol, json};
+use crate::store::errors::{Result, StoreError};
+use crate::store::journal::{Expected, Revision};
+use crate::store::open::Store;
+use crate::store::tx::{
+    AccountId, Failure, READ_DEADLINE_MS, Tx, Write, args, damaged, statements,
+};
+
+statements! {
+    const WATCHLISTS = "SELECT last_id, lists FROM watchlists WHERE user_id = ?1";
+    const KEEP_WATCHLISTS = "\
+-- Nothing is written for an account that is gone.
+INSERT INTO watchlists (user_id, last_id, lists) SELECT id, ?2, ?3 FROM users WHERE id = ?1
+ON CONFLICT (user_id) DO UPDATE SET last_id = excluded.last_id, lists = excluded.lists";
+}
+
+/// A watch list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Watchlist {
+    /// Of its account; never given twice there. In a list that is to be stored, 0 asks for a new
+    /// one.
+    pub id: i64,
+    pub name: String,
+    pub symbols: Vec<Symbol>,
+}
+
+/// The watch lists of an account, in their order. By default there are none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Watchlists {
+    pub lists: Vec<Watchlist>,
+    last_id: i64,
+}
+
+impl Watchlists {
+    /// Revision of all lists together.
+    pub(crate) fn revision(&self) -> Revision {
+        Revision::of(&self.lists)
+    }
+
+    /// These lists in the place of the present ones. `None` if one has an id that no present one
+    /// has.
+    fn replaced_by(&self, mut lists: Vec<Watchlist>) -> Option<Self> {
+        let mut last_id = self.last_id;
+        for list in &mut lists {
+            if list.id == 0 {
+                last_id += 1;
+                list.id = last_id;
+            } else if !self.lists.iter().any(|present| present.id == list.id) {
+                return None;
+            }
+        }
+        Some(Self { lists, last_id })
+    }
+}
+
+impl Store {
+    pub(crate) fn watchlists(&self, id: AccountId) -> Result<Watchlists> {
+        self.read(READ_DEADLINE_MS, move |tx| read(tx, id))
+    }
+
+    /// Replaces all lists of the account, and returns them with their ids. `None` if one has an id
+    /// that no list of the account has. [`StoreError::NotAsExpected`] is found first.
+    pub(crate) fn replace_watchlists(
+        &self,
+        id: AccountId,
+        lists: Vec<Watchlist>,
+        expected: Expected,
+    ) -> Result<Option<Watchlists>> {
+        self.write(Write::new().of([id]).hiding(), move |tx| {
+            let present = read(tx, id)?;
+            expected.compare(|| present.revision())?;
+            let Some(next) = present.replaced_by(lists.clone()) else { return Ok(None) };
+            // Serialising text and numbers cannot fail.
+            let text = sonic_rs::to_string(&next.lists).unwrap_or_default();
+            match tx.run(KEEP_WATCHLISTS, &args![id, next.last_id, text])? {
+                0 => Err(StoreError::NoSuchUser.into()),
+                _ => Ok(Some(next)),
+            }
+        })
+    }
+}
+
+fn read(tx: &dyn Tx, id: AccountId) -> Result<Watchlists, Failure> {
+    let found = tx.first(WATCHLISTS, &args![id], |row| {
+        let lists = json::parse(row.str(1)?.as_bytes()).ok_or_else(|| damaged("watch lists"))?;
+        Ok(Watchlists { lists, last_id: row.get(0)? })
+    })?;
+    Ok(found.unwrap_or_default())
+}
