@@ -53,7 +53,7 @@ function readClock(answer) {
  * @returns {Promise<Answer<Path>>}
  */
 export async function call(path, options = {}) {
-  const { method = 'GET', body, signal, timeoutMs = 30_000, accept = [], raw = false } = options;
+  const { method = 'GET', body, ifMatch, signal, timeoutMs = 30_000, accept = [], raw = false } = options;
   const asked = performance.now();
   const late = AbortSignal.timeout(timeoutMs);
   let answer;
@@ -61,7 +61,10 @@ export async function call(path, options = {}) {
   try {
     answer = await fetch(path, {
       method,
-      headers: body === undefined ? {} : { 'Content-Type': 'application/json' },
+      headers: {
+        ...(body !== undefined && { 'Content-Type': 'application/json' }),
+        ...(ifMatch && { 'If-Match': `"${ifMatch}"` }),
+      },
       body: body === undefined ? undefined : JSON.stringify(body),
       // Nothing of a user lies in the browser's cache; public documents are revalidated.
       cache: isPrivate(path) ? 'no-store' : 'no-cache',
@@ -87,6 +90,7 @@ function isPrivate(path) {
   return (
     path.startsWith('/api/auth') ||
     path.startsWith('/api/journal') ||
+    path.startsWith('/api/watchlists') ||
     (path.startsWith('/api/portfolio') && !path.startsWith('/api/portfolio/live-prices'))
   );
 }

@@ -68,8 +68,8 @@ async function render(moved, backTo = 0) {
   markNavigation();
   const name = nameOf(path);
   const needsLogin = PRIVATE.includes(name) && !session.user;
-  // Whether somebody is logged in is known soon; until then a private page waits.
-  if (needsLogin && !session.known) {
+  // Whether somebody is logged in is known soon; until then a private page waits, and whose list is watched.
+  if ((needsLogin || name === 'watch') && !session.known) {
     await waitForSession(name);
     return;
   }

@@ -1,4 +1,5 @@
 // Which columns of the holdings are shown. It comes when it is asked for.
+import { placeMenu } from './menu.js';
 import { keep } from './prefs.js';
 import { h, put } from './view.js';
 
@@ -19,7 +20,5 @@ export function showChoice({ menu, opener, columns, hidden, changed }) {
         return h('label', null, box, label);
       }),
   );
-  const box = opener.getBoundingClientRect();
-  menu.style.left = `${Math.max(8, Math.min(box.left, innerWidth - menu.offsetWidth - 8))}px`;
-  menu.style.top = `${Math.max(8, Math.min(box.bottom + 4, innerHeight - menu.offsetHeight - 8))}px`;
+  placeMenu(menu, opener);
 }

@@ -1,4 +1,4 @@
-// What a browser remembers: appearance, the watch list, and how tables are sorted.
+// What a browser remembers: appearance, the watch list of who is not logged in, and how tables are sorted.
 // Nothing of a portfolio. Storage may be switched off: then it is not kept.
 
 export function kept(name) {
@@ -41,20 +41,3 @@ export function setLook(name, wanted) {
 }
 
 export const amountsHidden = () => look('amounts') === 'hidden';
-
-const WATCHED_MAX = 50;
-const FIRST = ['NSE:NIFTY 50', 'NSE:RELIANCE', 'NSE:HDFCBANK', 'NSE:INFY', 'NSE:TCS'];
-
-/** The symbols of the watch list. */
-export function watched() {
-  try {
-    const list = JSON.parse(kept('watch') ?? 'null');
-    if (Array.isArray(list)) return list.filter((name) => typeof name === 'string').slice(0, WATCHED_MAX);
-  } catch {
-    /* somebody else's text */
-  }
-  return FIRST;
-}
-
-export const setWatched = (symbols) => keep('watch', JSON.stringify(symbols.slice(0, WATCHED_MAX)));
-export const isWatchListFull = () => watched().length >= WATCHED_MAX;

@@ -33,7 +33,7 @@ export const text = {
     reload: 'Reload',
     missing: 'There is no such page',
     missingWhy: 'The address may be mistyped, or the page is of an older version.',
-    titles: { portfolio: 'Portfolio', sync: 'Sync', trend: 'Trend', journal: 'Journal', account: 'Account' },
+    titles: { watch: 'Watch', portfolio: 'Portfolio', sync: 'Sync', trend: 'Trend', journal: 'Journal', account: 'Account' },
     away: 'The service does not answer. It is tried again by itself.',
     toMarket: 'To the market',
     notLoaded: 'This page could not be loaded',

@@ -63,6 +63,13 @@ interface Shape<Row> {
   kind?: (row: Row) => string;
 }
 
+/** A watch list; without an id it is not stored yet. */
+interface List {
+  id?: number;
+  name: string;
+  symbols: string[];
+}
+
 interface Context {
   main: HTMLElement;
   path: string;

@@ -296,7 +296,9 @@ pub(super) const ASSETS: &[Asset] = assets! {
     "icon.svg" SVG,
     "journal-form.js" JS,
     "keys.js" JS,
+    "lists.js" JS,
     "live.js" JS,
+    "menu.js" JS,
     "pages/account.js" JS,
     "pages/api.js" JS,
     "pages/journal.js" JS,
@@ -317,6 +319,7 @@ pub(super) const ASSETS: &[Asset] = assets! {
     "reliability.js" JS,
     "report.js" JS,
     "signal-table.js" JS,
+    "star.js" JS,
     "strip.js" JS,
     "style.css" CSS,
     "table.js" JS,
@@ -332,6 +335,7 @@ pub(super) const ASSETS: &[Asset] = assets! {
     "text/held.js" JS,
     "text/journal.js" JS,
     "text/keys.js" JS,
+    "text/lists.js" JS,
     "text/login.js" JS,
     "text/market.js" JS,
     "text/portfolio.js" JS,
@@ -345,6 +349,7 @@ pub(super) const ASSETS: &[Asset] = assets! {
     "theme.js" JS,
     "trend-chart.js" JS,
     "view.js" JS,
+    "watchlists.js" JS,
 };
 
 // ---- Settings

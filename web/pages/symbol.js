@@ -4,10 +4,10 @@ import { showCandles } from '../candles.js';
 import { ageMark, isOpen, known, movedLarge, simulated } from '../figures.js';
 import { moments, percent, price, signedPrice, time } from '../format.js';
 import * as live from '../live.js';
-import { isWatchListFull, onAppearance, setWatched, watched } from '../prefs.js';
+import { onAppearance } from '../prefs.js';
 import { text } from '../text.js';
 import { symbol as t } from '../text/symbol.js';
-import { attr, button, h, memo, pieces, put, say, skeleton } from '../view.js';
+import { button, h, memo, pieces, put, say, skeleton } from '../view.js';
 
 const FORM = /^(NSE|BSE):[A-Z0-9&._ -]{1,32}$/;
 
@@ -29,6 +29,7 @@ export function show({ main, path, announce }) {
   const [exchange, ticker] = symbol.split(':');
   main.className = 'symbol-page';
   const name = h('p', { class: 'sub' }, exchange);
+  const mark = button(t.watch, null, { 'aria-disabled': 'true', 'aria-label': t.watchOf(symbol) });
   const level = h('p', { class: 'level waiting' }, '\u00a0');
   const moved = h('p', { class: 'change' });
   const state = h('p', { class: 'sub' });
@@ -46,7 +47,7 @@ export function show({ main, path, announce }) {
   };
   put(
     main,
-    h('div', { class: 'title-row' }, h('div', null, h('h1', null, ticker), name), star(symbol, announce)),
+    h('div', { class: 'title-row' }, h('div', null, h('h1', null, ticker), name), mark),
     h('div', { class: 'quote' }, level, moved),
     state,
     year,
@@ -66,6 +67,12 @@ export function show({ main, path, announce }) {
     if (list.length) put(year, pieces([{ text: t.yearOf(price(low), price(high)), title: t.yearNote }]));
   });
   live.follow([symbol]);
+  const ends = [onAppearance(() => own.now())];
+  let isOver = false;
+  import('../star.js').then(
+    ({ star }) => isOver || ends.push(star(mark, symbol, announce)),
+    () => {},
+  );
   const drawQuote = () => {
     const quote = live.valueOf(`quote ${symbol}`);
     if (!quote) return;
@@ -111,35 +118,14 @@ export function show({ main, path, announce }) {
     written.hidden = !session.user;
     came('held');
   }, 30_000);
-  const ends = [live.on('quotes', drawQuote), live.on('tick', drawQuote), onAppearance(() => own.now())];
+  ends.push(live.on('quotes', drawQuote), live.on('tick', drawQuote));
   return () => {
+    isOver = true;
     candles.end();
     listed.stop();
     own.stop();
     for (const end of ends) end();
   };
-}
-
-/** Adds to the watch list, or removes. */
-function star(symbol, announce) {
-  const node = button('', () => {
-    const list = watched();
-    const isIn = list.includes(symbol);
-    if (!isIn && isWatchListFull()) {
-      announce(t.full);
-      return;
-    }
-    setWatched(isIn ? list.filter((one) => one !== symbol) : [...list, symbol]);
-    announce(isIn ? t.removed(symbol) : t.added(symbol));
-    draw();
-  });
-  const draw = () => {
-    const isIn = watched().includes(symbol);
-    say(node, isIn ? t.watched : t.watch);
-    attr(node, 'aria-label', isIn ? t.unwatchOf(symbol) : t.watchOf(symbol));
-  };
-  draw();
-  return node;
 }
 
 function signalsOf(list, { signalTable, signalWords }) {

@@ -1,25 +1,32 @@
-// The user's own list of symbols with their prices.
-import { serverNow } from '../api.js';
+// The watch lists with their prices: those of the account, or of who is not logged in the one of this browser.
+import { serverNow, session } from '../api.js';
 import { combobox } from '../combobox.js';
-import { ageMark, change, isOpen, simulated } from '../figures.js';
+import { ageMark, change as changeColumn, isOpen, simulated } from '../figures.js';
+import { attempt, problemPlace } from '../form.js';
 import { moments, percent, price, signedPrice, time } from '../format.js';
 import * as live from '../live.js';
-import { isWatchListFull, setWatched, watched } from '../prefs.js';
 import { csvButton, table } from '../table.js';
 import { text } from '../text.js';
 import { watch as t } from '../text/watch.js';
-import { button, h, memo, pathOf, put, say } from '../view.js';
+import { attr, button, h, memo, pathOf, put, say, skeleton, uid } from '../view.js';
+import * as watched from '../watchlists.js';
 
 export const title = t.title;
 
 const LIVE = { live: true };
+/** Another tab or device may have changed the lists; they are read when the tab is looked at, too. */
+const EVERY_MS = 300_000;
 
 /** @type {Map<string, string | null>} names that were learnt from searches in this visit */
 const names = new Map();
+/** The list that is shown, as long as the tab is open. @type {number | string | undefined} */
+let chosen;
 
 export function show({ main, announce }) {
-  let symbols = watched();
+  const list = () => watched.listOf(chosen);
+  const symbols = () => list().symbols;
   const note = h('p', { class: 'muted', role: 'status' });
+  const problem = problemPlace();
   const search = combobox({
     name: 'search',
     placeholder: t.search,
@@ -46,8 +53,8 @@ export function show({ main, announce }) {
         ],
       },
       { of: 'last_price', label: t.last, number: true, live: true, at: 'b', show: lastOf },
-      change('change', t.change, signedPrice, text.noClose, { ...LIVE, at: 'told' }),
-      change('change_pct', t.changePct, percent, text.noClose, { ...LIVE, at: 'd' }),
+      changeColumn('change', t.change, signedPrice, text.noClose, { ...LIVE, at: 'told' }),
+      changeColumn('change_pct', t.changePct, percent, text.noClose, { ...LIVE, at: 'd' }),
       { key: 'as_of', label: t.asOf, number: true, at: 'c', show: stateOf, csv: (row) => row.as_of },
       {
         key: 'actions',
@@ -57,70 +64,121 @@ export function show({ main, announce }) {
             'span',
             { class: 'row-actions' },
             grip(current),
-            button('↑', () => move(current().symbol, -1), { class: 'quiet', 'aria-label': t.up(current().symbol) }),
-            button('↓', () => move(current().symbol, 1), { class: 'quiet', 'aria-label': t.down(current().symbol) }),
+            button('↑', () => moveBy(current().symbol, -1), { class: 'quiet', 'aria-label': t.up(current().symbol) }),
+            button('↓', () => moveBy(current().symbol, 1), { class: 'quiet', 'aria-label': t.down(current().symbol) }),
             button('✕', () => remove(current().symbol), { class: 'quiet', 'aria-label': t.remove(current().symbol) }),
           ),
       },
     ],
   });
+  shown.node.addEventListener('keydown', (event) => {
+    if (!event.altKey || !['ArrowUp', 'ArrowDown'].includes(event.key)) return;
+    const line = event.target instanceof Element ? event.target.closest('tr') : null;
+    const at = line ? rows().indexOf(line) : -1;
+    if (at < 0) return;
+    event.preventDefault();
+    moveBy(shown.shown()[at].symbol, event.key === 'ArrowUp' ? -1 : 1);
+  });
   const empty = h('p', { class: 'empty', hidden: true }, t.none);
-  put(
-    main,
-    h('h1', null, t.title),
+  const tabs = h('div', { class: 'tabs', role: 'group', 'aria-label': t.lists });
+  const tools = h('span', { class: 'row-actions' });
+  const body = h(
+    'div',
+    null,
+    tabs,
     h(
       'div',
       { class: 'filters' },
       h('label', { for: 'search' }, t.add),
       h('div', { class: 'with combo' }, search.input, search.list),
+      tools,
       csvButton(shown.filed, 'watch.csv'),
     ),
     empty,
     shown.node,
   );
+  const place = h('div', null, skeleton(8));
+  put(
+    main,
+    h(
+      'div',
+      { class: 'title-row' },
+      h('h1', null, t.title),
+      !session.user && h('p', { class: 'muted' }, h('a', { href: '/login' }, t.logIn), ' ', t.logInWhy),
+    ),
+    problem,
+    place,
+  );
 
+  /** What is done with lists as a whole, for an account. @type {any} */
+  let lists = null;
   const draw = () => {
-    const rows = symbols.map((symbol) => ({ symbol, ...(live.valueOf(`quote ${symbol}`) ?? { isWaiting: true }) }));
-    empty.hidden = rows.length > 0;
-    shown.node.hidden = rows.length === 0;
-    const all = rows.length > 0 && rows.every((row) => row.simulated);
-    memo(note, [rows.length, all], () => put(note, t.count(rows.length), ' ', simulated(all)));
-    shown.update(rows);
+    const all = symbols().map((symbol) => ({ symbol, ...(live.valueOf(`quote ${symbol}`) ?? { isWaiting: true }) }));
+    empty.hidden = all.length > 0;
+    shown.node.hidden = all.length === 0;
+    const isMade = all.length > 0 && all.every((row) => row.simulated);
+    memo(note, [all.length, isMade], () => put(note, t.count(all.length), ' ', simulated(isMade)));
+    shown.update(all);
   };
-  const changed = () => {
-    setWatched(symbols);
+  const refresh = () => {
+    chosen = watched.keyOf(list());
+    const all = watched.lists();
+    tabs.hidden = all.length < 2;
+    memo(tabs, [all.map((one) => [watched.keyOf(one), one.name]), chosen], () => put(tabs, all.map(tabOf)));
+    lists?.draw();
     // A fixed order lets streams with the same list share the work.
-    live.follow([...symbols].sort());
+    live.follow([...symbols()].sort());
     draw();
   };
+  const tabOf = (one) => {
+    const key = watched.keyOf(one);
+    const press = () => {
+      choose(key);
+      tabs.querySelector('[aria-pressed=true]')?.focus();
+    };
+    return button(one.name, press, { 'aria-pressed': String(key === chosen) });
+  };
+  /** Shows a change at once; what it has come to is told once it is stored. */
+  const edit = (what, words) =>
+    attempt([], problem, async () => {
+      const doing = watched.change(what);
+      refresh();
+      try {
+        announce((await doing) ? words() : t.gone);
+      } finally {
+        refresh();
+      }
+    });
   const add = (symbol) => {
     search.input.value = '';
-    if (symbols.includes(symbol)) {
-      announce(t.already(symbol));
-      return;
-    }
-    if (isWatchListFull()) {
+    if (symbols().includes(symbol)) announce(t.already(symbol));
+    else if (watched.isFull(list())) {
       announce(t.full);
       memo(note, t.full, () => say(note, t.full));
-      return;
-    }
-    symbols = [...symbols, symbol];
-    announce(t.added(symbol));
-    changed();
+    } else edit(watched.withSymbol(chosen, symbol), () => t.added(symbol));
   };
   const remove = (symbol) => {
-    symbols = symbols.filter((one) => one !== symbol);
-    announce(t.removed(symbol));
-    changed();
+    edit(watched.withoutSymbol(chosen, symbol), () => t.removed(symbol));
     search.input.focus();
   };
+  /** The symbol comes to where another one stands. */
+  const move = (symbol, other) => {
+    if (other === undefined || other === symbol) return;
+    /** @type {any} */
+    const focused = document.activeElement;
+    edit(watched.withMoved(chosen, symbol, other), () =>
+      t.movedTo(symbol, symbols().indexOf(symbol) + 1, symbols().length),
+    );
+    focused?.focus(); // a row that moved takes its focus along
+  };
+  const moveBy = (symbol, by) => move(symbol, symbols()[symbols().indexOf(symbol) + by]);
+  const rows = () => [...shown.node.querySelectorAll('tbody > tr:not(.details)')];
   /** A row is taken by its grip and put where the finger leaves it; the arrows do the same by keys. */
   function grip(current) {
     const node = h('span', { class: 'grip', title: t.drag, 'aria-hidden': 'true' }, '⠿');
-    const rows = () => [...shown.node.querySelectorAll('tbody > tr:not(.details)')];
     const under = ({ clientY }) => {
       const at = rows().findIndex((row) => row.getBoundingClientRect().bottom > clientY);
-      return at < 0 ? symbols.length - 1 : at;
+      return at < 0 ? symbols().length - 1 : at;
     };
     const mark = (at) => rows().forEach((row, index) => row.classList.toggle('drop', index === at));
     node.addEventListener('pointerdown', (event) => {
@@ -131,27 +189,45 @@ export function show({ main, announce }) {
       if (node.hasPointerCapture(event.pointerId)) mark(under(event));
     });
     node.addEventListener('pointerup', (event) => {
-      const target = shown.shown()[under(event)].symbol;
       mark(-1);
-      move(current().symbol, symbols.indexOf(target) - symbols.indexOf(current().symbol));
+      move(current().symbol, shown.shown()[under(event)].symbol);
     });
     node.addEventListener('pointercancel', () => mark(-1));
     return node;
   }
-  const move = (symbol, by) => {
-    const from = symbols.indexOf(symbol);
-    const to = from + by;
-    if (by === 0 || to < 0 || to >= symbols.length) return;
-    symbols = symbols.toSpliced(from, 1).toSpliced(to, 0, symbol);
-    /** @type {any} */
-    const focused = document.activeElement;
-    changed();
-    focused?.focus(); // a row that moved takes its focus along
+
+  const begin = () => {
+    if (!body.isConnected) put(place, body);
+    refresh();
   };
-  live.follow([...symbols].sort());
-  draw();
-  const ends = [live.on('quotes', draw), live.on('tick', draw)];
+  const choose = (key) => {
+    chosen = key;
+    refresh();
+  };
+  let isOver = false;
+  if (!session.user) {
+    watched.readOwn();
+    begin();
+  }
+  const loaded = live.repeat(async () => {
+    try {
+      await watched.read();
+      if (session.user && !lists) {
+        const { listTools } = await import('../lists.js');
+        lists = listTools({ list, choose, edit, problem, announce, focus: () => search.input.focus() });
+        tools.append(...lists.buttons);
+        body.prepend(lists.offer);
+      }
+    } catch (failure) {
+      if (!body.isConnected) put(place, h('p', { class: 'problem', role: 'alert' }, `${failure.message} ${text.retried}`));
+      throw failure;
+    }
+    if (!isOver) begin();
+  }, EVERY_MS);
+  const ends = [live.on('quotes', () => body.isConnected && draw()), live.on('tick', () => body.isConnected && draw())];
   return () => {
+    isOver = true;
+    loaded.stop();
     for (const end of ends) end();
   };
 }

@@ -37,10 +37,11 @@ export const account = {
     'The holdings and positions of the last sync of each broker, and your user id there.',
     'A point of the trend for each day.',
     'Your journal.',
+    'Your watch lists.',
     'Ended logins, until they would have expired.',
     'API keys: name, last use, and a hash of the key.',
     'Hashes of the networks you use, for 30 days: they keep strangers from locking you out.',
-    'Never: a broker’s key, secret or code. In this browser: appearance, the watch list, and how tables are sorted.',
+    'Never: a broker’s key, secret or code. In this browser: appearance, the watch list of who is not logged in, and how tables are sorted.',
   ],
 };
 

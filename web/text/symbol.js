@@ -6,6 +6,7 @@ export const symbol = {
   unwatchOf: (s) => `Watched: remove ${s} from the watch list`,
   added: (s) => `${s} added`,
   removed: (s) => `${s} removed`,
+  listsOf: (s) => `Watch lists with ${s}`,
   full: 'The watch list is full: it holds 50 symbols.',
   year: '52 weeks',
   yearOf: (low, high) => `52 weeks: low ${low}, high ${high}`,
