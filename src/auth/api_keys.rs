@@ -6,16 +6,17 @@
 //!
 //! Judged on the edge, from memory, as tokens are: the keys of every account are loaded at the
 //! start, and each change of an account reads its keys anew. No secret is kept, and none is
-//! logged: a key that was found right once is recognised by two keyed hashes of its text, which
-//! cost a fraction of SHA-256.
+//! logged: a key that was found right once is recognised by its [`Mark`], two keyed hashes of its
+//! text, which cost a fraction of SHA-256.
 
+use std::array;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
@@ -41,6 +42,9 @@ const CHECK_AT: usize = SECRET_AT + SECRET_DIGITS;
 pub(crate) const KEY_BYTES: usize = CHECK_AT + CHECK_DIGITS;
 
 const MINUTE_MS: i64 = 60_000;
+/// Longest time between two looks at the wall clock for a key in use. A step of that clock past the
+/// key's end is noticed as soon as a revocation elsewhere.
+const WALL_LOOK_MS: i64 = 1_000;
 /// Requests that a node takes from the bucket of all nodes at a time, so that it asks for one in
 /// ten; of a small rate, as many as come in three seconds.
 const PREPAID_MAX: u32 = 10;
@@ -84,14 +88,16 @@ pub(crate) struct ApiKey {
     pub scopes: Scopes,
     hash: String,
     pub expires_ms: Option<i64>,
-    /// Keyed hashes of the key's whole text; zeros until it was found right.
-    seen: [AtomicU64; 2],
+    /// Set once its text was found right.
+    mark: OnceLock<Mark>,
     has_ended: AtomicBool,
     /// Its bucket on this node, as in [`Limiter`](crate::base::limiter).
     full_at_ms: AtomicU64,
     /// Requests that were taken from the bucket of all nodes and not made yet.
     prepaid: AtomicU32,
     used_ms: AtomicI64,
+    /// Until then neither its end nor the minute of its use takes a look at the wall clock.
+    judged_until_mono_ms: AtomicU64,
     used_from: Mutex<Option<IpAddr>>,
 }
 
@@ -103,6 +109,17 @@ impl ApiKey {
 
     pub(super) fn has_expired(&self, now_ms: i64) -> bool {
         self.expires_ms.is_some_and(|expires_ms| expires_ms <= now_ms)
+    }
+
+    /// Whether it is known that it has not ended and that its use in this minute is noted.
+    pub(super) fn is_judged(&self, now_mono_ms: u64) -> bool {
+        now_mono_ms < self.judged_until_mono_ms.load(Relaxed)
+    }
+
+    /// Whether `mark` is that of its text. Compares in constant time.
+    fn is_marked(&self, mark: Mark) -> bool {
+        let bits = |own: &Mark| (own[0] ^ mark[0]) | (own[1] ^ mark[1]);
+        self.mark.get().is_some_and(|own| bits(own) == 0)
     }
 }
 
@@ -116,10 +133,13 @@ struct OfUser {
 /// All good and expired keys.
 pub(crate) struct ApiKeys {
     by_id: papaya::HashMap<u64, Arc<ApiKey>, foldhash::fast::RandomState>,
+    /// Keys that were found right lately, by the beginning of their ids: most requests find
+    /// theirs here. None is taken from here once it has ended. A lock is tried and never waited
+    /// for.
+    recent: [RwLock<Option<Arc<ApiKey>>>; RECENT],
     /// Locked while keys are changed.
     of_user: Mutex<HashMap<AccountId, OfUser>>,
-    /// Seeded at random, unknown outside this process.
-    hashers: [RandomState; 2],
+    marker: Marker,
     per_minute: AtomicU32,
     /// The counts of all nodes, and the lane to ask them on.
     shared: OnceLock<(Arc<dyn SharedCounts>, Arc<Lane>)>,
@@ -134,8 +154,9 @@ impl ApiKeys {
     pub(super) fn new(per_minute: u32) -> Self {
         Self {
             by_id: papaya::HashMap::default(),
+            recent: array::from_fn(|_| RwLock::default()),
             of_user: Mutex::default(),
-            hashers: [RandomState::new(), RandomState::new()],
+            marker: Marker::seeded(),
             per_minute: AtomicU32::new(per_minute),
             shared: OnceLock::new(),
             used: Mutex::default(),
@@ -166,26 +187,35 @@ impl ApiKeys {
 
     /// The key with this text, also an expired one.
     pub(super) fn matching(&self, text: &[u8]) -> Option<Arc<ApiKey>> {
-        if text.len() != KEY_BYTES || text[SECRET_AT - 1] != b'_' {
-            return None;
+        let text: &[u8; KEY_BYTES] = text.try_into().ok().filter(|_| text.starts_with(PREFIX))?;
+        let mark = self.marker.of(text);
+        let recent = &self.recent[place(text)];
+        if let Some(key) = recent.try_read().as_deref().and_then(Option::as_ref)
+            && key.is_marked(mark)
+            && !key.has_ended.load(Relaxed)
+        {
+            return Some(Arc::clone(key));
         }
-        let key = self.get(number(&text[ID_AT..SECRET_AT - 1])?)?;
-        let seen = self.hashers.each_ref().map(|hasher| hasher.hash_one(text));
-        let differ = seen
-            .iter()
-            .zip(&key.seen)
-            .fold(0, |bits, (one, other)| bits | (one ^ other.load(Relaxed)));
-        if differ == 0 {
-            return Some(key);
-        }
-        let hash = hash_of(&*secret_of(text)?);
-        if !bool::from(hash.as_bytes().ct_eq(key.hash.as_bytes())) {
-            return None;
-        }
-        for (one, kept) in seen.iter().zip(&key.seen) {
-            kept.store(*one, Relaxed);
+        let key = self.searched(text, mark)?;
+        // Only right keys come here, so nobody displaces them by made-up ones.
+        if let Some(mut recent) = recent.try_write() {
+            *recent = Some(Arc::clone(&key));
         }
         Some(key)
+    }
+
+    #[inline(never)]
+    fn searched(&self, text: &[u8; KEY_BYTES], mark: Mark) -> Option<Arc<ApiKey>> {
+        let key = self.get(number(&text[ID_AT..SECRET_AT - 1])?)?;
+        if key.mark.get().is_none() {
+            let hash = hash_of(&*secret_of(text)?);
+            if !bool::from(hash.as_bytes().ct_eq(key.hash.as_bytes())) {
+                return None;
+            }
+            // Fails where another request was faster with the same text.
+            let _ = key.mark.set(mark);
+        }
+        key.is_marked(mark).then_some(key)
     }
 
     /// Counts a request with the key. Parks where the bucket of all nodes has to be asked.
@@ -218,9 +248,17 @@ impl ApiKeys {
         }
     }
 
-    /// Remembers the minute and the network of a use.
-    pub(super) fn note(&self, key: &Arc<ApiKey>, now_ms: i64, client: Option<IpAddr>) {
+    /// Remembers the minute and the network of a use, and that the key has not ended.
+    pub(super) fn note(
+        &self,
+        key: &Arc<ApiKey>,
+        (now_ms, now_mono_ms): (i64, u64),
+        client: Option<IpAddr>,
+    ) {
         let minute_ms = now_ms - now_ms.rem_euclid(MINUTE_MS);
+        let end_ms = key.expires_ms.unwrap_or(i64::MAX).min(minute_ms + MINUTE_MS);
+        let known_ms = (end_ms - now_ms).clamp(0, WALL_LOOK_MS).cast_unsigned();
+        key.judged_until_mono_ms.store(now_mono_ms + known_ms, Relaxed);
         if key.used_ms.swap(minute_ms, Relaxed) != minute_ms {
             *key.used_from.lock() = client;
             self.used.lock().push(Arc::clone(key));
@@ -301,11 +339,12 @@ fn in_memory(key: &StoredKey) -> ApiKey {
         scopes: key.scopes,
         hash: key.hash.clone(),
         expires_ms: key.expires_ms,
-        seen: Default::default(),
+        mark: OnceLock::new(),
         has_ended: AtomicBool::new(false),
         full_at_ms: AtomicU64::new(0),
         prepaid: AtomicU32::new(0),
         used_ms: AtomicI64::new(0),
+        judged_until_mono_ms: AtomicU64::new(0),
         used_from: Mutex::new(None),
     }
 }
@@ -319,6 +358,87 @@ pub(super) fn use_of(key: &ApiKey) -> Option<KeyUse> {
     };
     let used_from = key.used_from.lock().map(network);
     Some(KeyUse { id: key.id.clone(), used_ms, used_from })
+}
+
+// ---- Mark
+//
+// Recognises the text of a key that was found right before, without keeping its secret.
+
+/// Places for keys that were found right lately.
+const RECENT: usize = 64;
+
+/// Words of a key's text behind the prefix. The last one overlaps the one before it.
+const WORDS: usize = (KEY_BYTES - ID_AT).div_ceil(8);
+
+/// Two hashes of a key's text behind the prefix. Whoever does not know the seeds makes another text
+/// with the same ones with a chance of 2^-63 for each.
+type Mark = [u64; 2];
+
+/// Makes marks, in the same time for every text. Its hashes need no more than an unknown seed: none
+/// is ever shown.
+#[derive(Debug)]
+struct Marker([Seeds; 2]);
+
+/// The random numbers of one hash.
+#[derive(Debug)]
+struct Seeds {
+    words: [u64; WORDS],
+    sum: [u128; 3],
+}
+
+impl Marker {
+    /// With seeds that are unknown outside this process.
+    fn seeded() -> Self {
+        let random = RandomState::new();
+        let mut count = 0_u64;
+        let mut seed = || {
+            count += 1;
+            random.hash_one(count)
+        };
+        Self(array::from_fn(|_| Seeds {
+            words: array::from_fn(|_| seed()),
+            sum: array::from_fn(|_| u128::from(seed()) << 64 | u128::from(seed())),
+        }))
+    }
+
+    #[inline]
+    fn of(&self, text: &[u8; KEY_BYTES]) -> Mark {
+        let words = array::from_fn(|at| word(text, ID_AT + at * 8));
+        self.0.each_ref().map(|seeds| seeds.hash(&words))
+    }
+}
+
+impl Seeds {
+    /// The upper half of a multilinear hash (Lemire and Kaser, "Strongly universal string hashing
+    /// is fast", 2014) of NH (Black and others, "UMAC", 1999): sums of products.
+    #[inline]
+    fn hash(&self, words: &[u64; WORDS]) -> u64 {
+        const { assert!(WORDS.is_multiple_of(2), "words are multiplied in pairs") };
+        let pairs = words.as_chunks().0.iter().zip(self.words.as_chunks().0);
+        let sum = pairs.fold(0_u128, |sum, ([one, two], [seed_one, seed_two])| {
+            let one = u128::from(one.wrapping_add(*seed_one));
+            sum.wrapping_add(one * u128::from(two.wrapping_add(*seed_two)))
+        });
+        let [start, low, high] = self.sum;
+        let low = low.wrapping_mul(u128::from(sum as u64));
+        let high = high.wrapping_mul(sum >> 64);
+        (start.wrapping_add(low).wrapping_add(high) >> 64) as u64
+    }
+}
+
+/// Eight bytes of a key's text from `at`, or its last eight.
+#[inline]
+fn word(text: &[u8; KEY_BYTES], at: usize) -> u64 {
+    let at = at.min(KEY_BYTES - 8);
+    u64::from_le_bytes(*text[at..].first_chunk().expect("eight bytes are left"))
+}
+
+/// The place of a key among the recent ones, by the beginning of its id, which is no secret.
+#[inline]
+fn place(text: &[u8; KEY_BYTES]) -> usize {
+    // Multiplied by the golden ratio, so that the upper bits depend on all digits.
+    let mixed = word(text, ID_AT).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (mixed >> (64 - RECENT.ilog2())) as usize
 }
 
 // ---- Form

@@ -304,16 +304,19 @@ impl Auth {
             Unidentified::Unready => NoKey::Unready,
             Unidentified::Missing | Unidentified::Invalid => refused(KeyRefusal::Invalid),
         })?;
-        let now_ms = self.clock.now_ms();
-        if key.has_expired(now_ms) {
+        let now_mono_ms = self.clock.monotonic_ms();
+        let now_ms = (!key.is_judged(now_mono_ms)).then(|| self.clock.now_ms());
+        if let Some(now_ms) = now_ms.filter(|now_ms| key.has_expired(*now_ms)) {
             let is_listed = !key.has_expired(now_ms - ENDED_LISTED_MS);
             return Err(refused(if is_listed { KeyRefusal::Expired } else { KeyRefusal::Invalid }));
         }
-        self.api_keys.admit(&key, self.clock.monotonic_ms()).map_err(|early| {
+        self.api_keys.admit(&key, now_mono_ms).map_err(|early| {
             self.api_keys.refused.increment(KeyRefusal::Rate);
             NoKey::TooEarly(early)
         })?;
-        self.api_keys.note(&key, now_ms, request.client_address());
+        if let Some(now_ms) = now_ms {
+            self.api_keys.note(&key, (now_ms, now_mono_ms), request.client_address());
+        }
         self.api_keys.admitted.increment();
         Ok(Some(key))
     }
@@ -341,9 +344,11 @@ impl Auth {
 
     fn key_in_memory(&self, text: &[u8]) -> Result<Arc<ApiKey>, Undecided> {
         match self.api_keys.matching(text) {
+            // A key in memory says that everything was loaded.
+            Some(key) if !self.is_outdated() => Ok(key),
             _ if self.tokens().is_none() => Err(Undecided::Unloaded),
-            _ if self.is_outdated() => Err(Undecided::Outdated),
-            Some(key) => Ok(key),
+            Some(_) => Err(Undecided::Outdated),
+            None if self.is_outdated() => Err(Undecided::Outdated),
             // Anybody can make up a key with the right checksum, so not every one is looked for.
             None if self.is_shared()
                 && api_keys::secret_of(text).is_some()

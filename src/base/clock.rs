@@ -8,7 +8,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use jiff::civil::DateTime;
 use jiff::tz::{Offset, TimeZone};
@@ -27,23 +27,22 @@ pub struct Clock(Arc<Kind>);
 enum Kind {
     /// The machine's clock plus `offset_ms`, which only [`Clock::jump_ms`] changes. `set` is true
     /// if the clock was given a starting instant other than the machine's.
-    Running { offset_ms: AtomicI64, started: Instant, set: bool },
+    Running { offset_ms: AtomicI64, started_ns: u64, set: bool },
     /// Moves only by [`ManualClock::advance_ms`].
     Manual { start_ms: i64, elapsed_ms: Arc<AtomicI64> },
 }
 
-#[expect(clippy::disallowed_methods, reason = "this is the clock seam")]
 impl Clock {
     /// A clock that reads the machine's time.
     pub fn system() -> Self {
-        let (offset_ms, started) = (AtomicI64::new(0), Instant::now());
-        Self(Arc::new(Kind::Running { offset_ms, started, set: false }))
+        let (offset_ms, started_ns) = (AtomicI64::new(0), monotonic_ns());
+        Self(Arc::new(Kind::Running { offset_ms, started_ns, set: false }))
     }
 
     /// A clock that reads `start` now and runs on from there.
     pub fn starting_at(start: Timestamp) -> Self {
         let offset_ms = AtomicI64::new(start.as_millisecond() - system_ms());
-        Self(Arc::new(Kind::Running { offset_ms, started: Instant::now(), set: true }))
+        Self(Arc::new(Kind::Running { offset_ms, started_ns: monotonic_ns(), set: true }))
     }
 
     /// A clock that reads `start` until it is advanced; for tests of anything that depends on time.
@@ -85,7 +84,9 @@ impl Clock {
     /// Milliseconds since this clock was made; never goes back, whatever the wall clock does.
     pub fn monotonic_ms(&self) -> u64 {
         match &*self.0 {
-            Kind::Running { started, .. } => started.elapsed().as_millis() as u64,
+            Kind::Running { started_ns, .. } => {
+                monotonic_ns().saturating_sub(*started_ns) / 1_000_000
+            }
             Kind::Manual { elapsed_ms, .. } => elapsed_ms.load(Ordering::SeqCst).max(0) as u64,
         }
     }

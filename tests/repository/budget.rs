@@ -16,8 +16,9 @@ const ROOMS: &[(&str, usize, usize)] = &[
     // With the demo for strangers, which makes each day's accounts and follows it by the next, and
     // the list of sectors at start and reload.
     ("app", 2030, 8),
-    // With API keys: their form, and how a request with one is judged.
-    ("auth", 2680, 10),
+    // With API keys: their form, how a request with one is judged, and how one is recognised in few
+    // instructions.
+    ("auth", 2740, 10),
     // With API keys: scopes.
     ("base", 1050, 14),
     ("brokers", 5760, 29),
