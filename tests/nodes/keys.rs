@@ -6,7 +6,8 @@ use sonic_rs::JsonValueTrait;
 
 use super::pair::{Pair, start};
 use crate::accounts::keys::{PASSWORD, made};
-use crate::support::{Service, bearer, say, until};
+use crate::support::wait::PATIENCE_MS;
+use crate::support::{Client, Service, bearer, say, until};
 
 const SCOPE: &str = r#""market:read""#;
 
@@ -14,33 +15,58 @@ fn status(node: &Service, key: &str) -> u16 {
     node.client().request("GET", "/api/auth/session", &bearer(key)).status
 }
 
-/// Revokes a key at the first node, and returns the milliseconds until the others refuse it.
+/// Asks a node again and again until it refuses, and returns the time at which it did.
+fn refused_ms(mut client: Client, asked: &str, clock: &Clock) -> u64 {
+    let end_ms = clock.monotonic_ms() + PATIENCE_MS;
+    while client.request("GET", "/api/auth/session", asked).status == 200 {
+        assert!(clock.monotonic_ms() < end_ms, "never refused");
+    }
+    clock.monotonic_ms()
+}
+
+/// Keys that are made and revoked to measure: enough for a middle of what takes milliseconds, and
+/// few where each takes up to a second.
+const ROUNDS: [usize; 2] = [5, 50];
+
+/// Revokes keys at the first node, and measures the milliseconds from that answer until the others
+/// refuse, each asked without a pause.
 fn revoked_on_three(test: &str, tells: bool) {
     let Some(mut pair) = Pair::start(test, tells) else { return };
     pair.config.auth.key_requests_per_minute = 0;
     let state = tempfile::tempdir().unwrap();
     let third = start(&pair.scene, &pair.config, "c", state.path());
     let login = bearer(&pair.a.register("asha@example.com", PASSWORD));
-    let mut took = Vec::new();
-    for round in 0..5 {
+    let clock = Clock::system();
+    let mut took: [Vec<u64>; 2] = Default::default();
+    for round in 0..ROUNDS[usize::from(tells)] {
         let (id, key) = made(&pair.a, &login, SCOPE, "");
         // A node that does not know a key looks for it before it refuses.
         for node in [&pair.a, &pair.b, &third] {
             until("the key at a node", || status(node, &key) == 200);
         }
-        let clock = Clock::system();
-        let answer = pair.a.client().request("DELETE", &format!("/api/keys/{id}"), &login);
-        assert_eq!(answer.status, 204);
-        assert_eq!(status(&pair.a, &key), 401, "{round}");
-        for node in [&pair.b, &third] {
-            until("the refusal at a node", || status(node, &key) == 401);
-        }
-        took.push(clock.monotonic_ms());
+        let (others, asked) = ([&pair.b, &third].map(Service::client), bearer(&key));
+        std::thread::scope(|scope| {
+            let refused = others.map(|client| scope.spawn(|| refused_ms(client, &asked, &clock)));
+            let answer = pair.a.client().request("DELETE", &format!("/api/keys/{id}"), &login);
+            let answered_ms = clock.monotonic_ms();
+            assert_eq!(answer.status, 204);
+            assert_eq!(status(&pair.a, &key), 401, "{round}");
+            for (took, refused) in took.iter_mut().zip(refused) {
+                took.push(refused.join().unwrap().saturating_sub(answered_ms));
+            }
+        });
     }
-    let most = took.iter().max().copied().unwrap();
-    say(&format!("API keys on three nodes: refused everywhere {took:?} ms after the revocation\n"));
-    // A second, and what a busy machine takes for the requests.
-    assert!(most < 4_000, "{took:?}");
+    for (node, took) in ["the second", "the third"].iter().zip(&mut took) {
+        took.sort_unstable();
+        let (middle, most) = (took[took.len() / 2], took[took.len() - 1]);
+        say(&format!(
+            "{test}: {node} node refused {middle} ms (middle of {}) and at most {most} ms after \
+             the revocation was answered\n",
+            took.len(),
+        ));
+        // What is promised, and at most what a busy machine takes for the requests beside.
+        assert!(middle < 1_000 && most < 4_000, "{took:?}");
+    }
     // A key made at another node, and everything ended there.
     let elsewhere = bearer(
         &pair.b.client().account("login", "asha@example.com", PASSWORD).field("access_token"),
