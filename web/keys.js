@@ -1,4 +1,4 @@
-// API keys on the account page: made, shown once, listed, revoked.
+// API keys on the account page: made, shown once, listed, revoked; and how an assistant uses one.
 import { call, serverNow } from './api.js';
 import { ask } from './dialog.js';
 import { attempt, field, onSubmit, problemPlace } from './form.js';
@@ -27,6 +27,7 @@ export function keysPart(announce) {
     list,
     made,
     h('details', null, h('summary', null, t.open), form(made, draw, announce)),
+    assistant(),
   );
 }
 
@@ -102,29 +103,53 @@ function form(made, draw, announce) {
   return node;
 }
 
-/** The key, this once. */
-function show(made, key, announce) {
+/** A text in a field, and a button that copies it. */
+function copyable(label, text) {
   const box = h('input', {
     type: 'text',
     readonly: true,
-    value: key,
-    'aria-label': t.key,
+    value: text,
+    'aria-label': label,
     spellcheck: 'false',
     autocomplete: 'off',
-    size: String(key.length),
+    size: String(text.length),
   });
   const said = h('p', { class: 'good', role: 'status' });
   const copy = button(t.copy, async () => {
     box.select();
     try {
-      await navigator.clipboard.writeText(key);
+      await navigator.clipboard.writeText(text);
       say(said, t.copied);
     } catch {
       say(said, t.select);
     }
   });
+  return { box, copy, said };
+}
+
+/** The key, this once. */
+function show(made, key, announce) {
+  const { box, copy, said } = copyable(t.key, key);
   const done = button(t.hide, () => put(made));
   put(made, h('div', { class: 'panel' }, h('p', { class: 'lead' }, t.once), box, ' ', copy, ' ', done, said));
   announce(t.once);
   copy.focus();
+}
+
+/** How an assistant is given a key. */
+function assistant() {
+  const address = `${location.origin}/mcp`;
+  const { box, copy, said } = copyable(t.assistantLine, t.assistantCommand(address));
+  return h(
+    'details',
+    null,
+    h('summary', null, t.assistant),
+    h('p', null, t.assistantWhy(address)),
+    h('p', { class: 'muted' }, t.assistantMay),
+    h('p', null, `${t.assistantLine}:`),
+    box,
+    ' ',
+    copy,
+    said,
+  );
 }

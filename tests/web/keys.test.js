@@ -24,11 +24,17 @@ test('a key is shown once, works, and is revoked', async () => {
   const field = page.getByLabel('The new key');
   const key = await field.inputValue();
   assert.match(key, /^bhav_[0-9A-Za-z]{11}_[0-9A-Za-z]{49}$/);
-  await page.getByRole('button', { name: 'Copy' }).click();
+  await page.getByRole('button', { name: 'Copy' }).first().click();
   await page.getByText('Copied.').waitFor();
   assert.equal(await page.evaluate(() => navigator.clipboard.readText()), key);
   const status = async (path) => (await fetch(`${stage.demo.base}${path}`, { headers: { Authorization: `Bearer ${key}` } })).status;
   assert.deepEqual([await status('/api/portfolio/holdings'), await status('/api/journal')], [200, 403]);
+  // An assistant's line has this site's address, and no key.
+  await page.getByText('For an assistant…').click();
+  const line = await page.getByLabel('For Claude Code, which takes the key from the environment as KEY').inputValue();
+  assert.equal(line, `claude mcp add --transport http bhav ${stage.demo.base}/mcp --header 'Authorization: Bearer \${KEY}'`);
+  await page.locator('details', { hasText: 'For an assistant' }).getByRole('button', { name: 'Copy' }).click();
+  await until('the copy', async () => (await page.evaluate(() => navigator.clipboard.readText())) === line);
   // It is not there any more on the next visit; its last use is.
   await page.getByRole('button', { name: 'Done' }).click();
   assert.equal(await field.count(), 0);
