@@ -10,16 +10,15 @@ use std::net::IpAddr;
 use std::sync::atomic::Ordering;
 
 use foldhash::quality::RandomState;
-use rust_decimal::Decimal;
 
 use crate::api::body;
 use crate::api::body::{Decoded, invalid, one};
-use crate::api::portfolio::{Live, Prices};
-use crate::api::state::{Call, Handled, State, send_tagged};
+use crate::api::state::{Call, Handled, State, send_published, send_tagged};
+use crate::base::Symbol;
 use crate::base::limiter::network;
 use crate::base::symbol::SYMBOL_BYTES_MAX;
-use crate::base::{Symbol, clock};
 use crate::cache::Hit;
+use crate::cache::movers::Moment;
 use crate::cache::pending::Wait;
 use crate::http::document::variants::JSON;
 use crate::http::document::variants::{PUBLIC, etag};
@@ -27,7 +26,7 @@ use crate::http::{Problem, Response};
 use crate::market::instruments::{QUERY_BYTES_MAX, Query, WORDS_MAX};
 use crate::market::{InstrumentList, Origin};
 use crate::portfolio::Securities;
-use crate::views::quotes::{FoundInstrument, Mover, Movers, Quote, SearchResults};
+use crate::views::quotes::{FoundInstrument, SearchResults};
 use crate::views::values;
 use crate::views::values::Day;
 
@@ -327,14 +326,11 @@ impl Seen {
 
 /// Never waits, and allocates nothing once there is data.
 pub(crate) fn read_snapshot(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
-    let request = call.request;
-    let published = state.snapshot.load();
-    let Some(published) = published.as_deref() else {
-        let detail = "No index data has arrived yet.";
-        return Err(Problem::unavailable("snapshot_not_ready", detail, 1));
-    };
-    reply.send_document(published.select(request.accept_encoding(), request.preconditions())?);
-    Ok(())
+    if send_published(&state.snapshot, call, reply)? {
+        return Ok(());
+    }
+    let detail = "No index data has arrived yet.";
+    Err(Problem::unavailable("snapshot_not_ready", detail, 1))
 }
 
 // ---- Search
@@ -379,49 +375,27 @@ fn found<'a>(
 
 // ---- Movers
 //
-// `GET /api/market/movers`: how the shares of the universe move.
+// `GET /api/market/movers`: copies the prepared response out, as for the snapshot.
 
-/// Most shares in each of the two lists.
-const MOVERS_MAX: usize = 5;
-
-/// Never waits. The feeds are asked for prices that are missing.
+/// Never waits: prices that are missing are asked for and come later. The first request in a minute
+/// makes its own document.
 pub(crate) fn read_movers(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
-    let universe = state.universe.load_full();
-    let list = state.instruments.load_full();
-    let day = state.market_day(state.clock.now()).day;
-    let quotes = Prices::of(state).quotes(universe.symbols());
-    let of_day = |live: &&Live| Some(clock::zoned(live.quote.as_of).date()) == day && !live.stale;
-    let moves = quotes.iter().filter(of_day);
-    let mut moves: Vec<(Decimal, &Live)> =
-        moves.filter_map(|live| Some((live.quote.change_pct()?, live))).collect();
-    moves.sort_by(|(one, of_one), (other, of_other)| {
-        one.cmp(other).then_with(|| of_one.quote.symbol.cmp(&of_other.quote.symbol))
-    });
-    let declines = moves.partition_point(|(change, _)| *change < Decimal::ZERO);
-    let advances = moves.len() - moves.partition_point(|(change, _)| *change <= Decimal::ZERO);
-    let movers = Movers {
-        day: day.map(Day),
-        shares: universe.symbols().len(),
-        priced: moves.len(),
-        advances,
-        declines,
-        unchanged: moves.len() - advances - declines,
-        gainers: named(moves.iter().rev().take(advances.min(MOVERS_MAX)), &list),
-        losers: named(moves.iter().take(declines.min(MOVERS_MAX)), &list),
+    if send_published(state.movers.asked_for(), call, reply)? {
+        return Ok(());
+    }
+    let (universe, instruments) = (state.universe.load_full(), state.instruments.load_full());
+    let moment = Moment {
+        l1: &state.l1,
+        pending: &state.pending,
+        universe: &universe,
+        instruments: &instruments,
+        day: state.market_day(state.clock.now()).day,
+        mono_ms: state.clock.monotonic_ms(),
     };
-    values::write(reply.body(), &movers);
-    send_tagged(call, &etag(reply.written()), &[("Cache-Control", PUBLIC)], reply)
-}
-
-fn named<'a>(
-    moves: impl Iterator<Item = &'a (Decimal, &'a Live)>,
-    list: &'a InstrumentList,
-) -> Vec<Mover<'a>> {
-    let mover = |(_, live): &'a (Decimal, &'a Live)| Mover {
-        name: list.name_of(&live.quote.symbol).filter(|name| !name.is_empty()),
-        quote: Quote::of(&live.quote, live.stale),
-    };
-    moves.map(mover).collect()
+    let (json, _) = moment.document(true);
+    let tag = etag(&json);
+    reply.body().extend_from_slice(&json);
+    send_tagged(call, &tag, &[("Cache-Control", PUBLIC), ("Vary", "Accept-Encoding")], reply)
 }
 
 fn unusable() -> Problem {

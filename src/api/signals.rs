@@ -3,7 +3,7 @@
 
 use super::state::State;
 use crate::api::body::{ONCE, invalid, once, whole};
-use crate::api::state::{Call, Handled, send_tagged};
+use crate::api::state::{Call, Handled, send_published, send_tagged};
 use crate::base::{Symbol, Words};
 use crate::http::document::variants::{PUBLIC, etag};
 use crate::http::{Problem, PublishedJson, Response};
@@ -49,11 +49,7 @@ pub(super) fn record(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -
 }
 
 fn prepared(slot: &PublishedJson, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
-    let request = call.request;
-    let published = slot.load();
-    let published = published.as_deref().ok_or_else(not_ready)?;
-    reply.send_document(published.select(request.accept_encoding(), request.preconditions())?);
-    Ok(())
+    if send_published(slot, call, reply)? { Ok(()) } else { Err(not_ready()) }
 }
 
 fn not_ready() -> Problem {

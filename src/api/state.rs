@@ -18,7 +18,7 @@ use crate::auth::throttle::{Key, Throttle};
 use crate::auth::{ApiKey, Auth, Caller};
 use crate::base::{Clock, MarketDay, Scope};
 use crate::brokers::{BrokerA, BrokerB, SharedToken};
-use crate::cache::{L1, Pending};
+use crate::cache::{L1, Movers, Pending};
 use crate::http::document::variants::JSON;
 use crate::http::document::variants::etag;
 use crate::http::{Prepared, Problem, PublishedJson, Request, Response, Verdict};
@@ -46,6 +46,7 @@ pub struct State {
     /// Daily candles that clients asked for.
     pub(crate) candles: KeptCandles,
     pub l1: Arc<L1>,
+    pub(crate) movers: Arc<Movers>,
     /// Symbols missing from L1, and the requests that wait for them.
     pub pending: Pending,
     pub instruments: Arc<ArcSwap<InstrumentList>>,
@@ -203,6 +204,20 @@ pub(super) fn send_tagged(
     let verdict = call.request.preconditions().judge(Some(etag.as_bytes()))?;
     reply.send(verdict.status(), JSON, &[&[("ETag", etag)], headers].concat());
     Ok(())
+}
+
+/// Sends the prepared response of what is published; false if nothing is.
+#[inline]
+pub(super) fn send_published(
+    slot: &PublishedJson,
+    call: &Call<'_>,
+    reply: &mut Response<'_>,
+) -> Result<bool, Problem> {
+    let request = call.request;
+    let published = slot.load();
+    let Some(published) = published.as_deref() else { return Ok(false) };
+    reply.send_document(published.select(request.accept_encoding(), request.preconditions())?);
+    Ok(true)
 }
 
 /// Sends `view` as of this instant, with its `ETag`.

@@ -13,7 +13,7 @@ use crate::brokers::broker_a::ticker::Ticker;
 use crate::brokers::settings::UpstreamSettings;
 use crate::brokers::{BrokerA, Public, SharedToken};
 use crate::cache::freshness::CacheSettings;
-use crate::cache::{L1, Pending, Responses, SecondLevel};
+use crate::cache::{L1, Movers, Pending, Responses, SecondLevel};
 use crate::http::PublishedJson;
 use crate::market::{Age, IndexList, InstrumentList, MarketCalendar, Phase, Snapshot, Universe};
 use crate::nodes::valkey::Refusals;
@@ -60,6 +60,8 @@ pub struct WarmerContext {
     /// Cached responses for users. New points invalidate some of them.
     pub responses: Arc<Responses>,
     pub l1: Arc<L1>,
+    /// Renewed each second while clients ask for it.
+    pub(crate) movers: Arc<Movers>,
     pub l2: Arc<dyn SecondLevel>,
     /// This node's own file, if `l2` is a server that nodes share.
     pub own_l2: Option<Arc<dyn SecondLevel>>,

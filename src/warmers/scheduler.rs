@@ -13,6 +13,7 @@ use std::time::Duration;
 use crossbeam_channel::Receiver;
 
 use crate::base::{Clock, Source};
+use crate::cache::movers::Moment;
 use crate::market::MarketStatus;
 use crate::nodes::lead::Fence;
 use crate::nodes::relay::{Evening, Update};
@@ -324,6 +325,7 @@ impl Scheduler {
         let beside = Beside { status: self.market.status(), signals: &signals };
         let is_fresh = self.snapshot.publish(&self.context, beside, now_mono_ms);
         self.context.snapshot.make_asked(now_mono_ms);
+        self.renew_movers(now_mono_ms);
         self.stats.snapshot(is_fresh);
         let evening = Evening::of(signals.as_of, &self.context.instruments.load());
         self.tell.poll(&self.context, evening, self.signals.running(), now_mono_ms);
@@ -332,6 +334,20 @@ impl Scheduler {
         self.store_check.poll(&self.context, exchange_ms, now_mono_ms);
         self.report_each_second(now_mono_ms);
         self.context.heartbeat.beat(now_mono_ms, self.snapshot.serving());
+    }
+
+    fn renew_movers(&self, now_mono_ms: u64) {
+        let context = &self.context;
+        if context.movers.is_due(now_mono_ms) {
+            context.movers.publish(&Moment {
+                l1: &context.l1,
+                pending: &context.pending,
+                universe: &context.universe,
+                instruments: &context.instruments.load(),
+                day: context.calendar.market_day(context.clock.now()).day,
+                mono_ms: now_mono_ms,
+            });
+        }
     }
 
     /// Runs the close, which leaves every other call of a feed to polls, and all of them while
@@ -391,8 +407,10 @@ impl Scheduler {
         let feeds_ms = self.quotes.feeds().wait_ms().unwrap_or(TICK_MS);
         let now_mono_ms = self.context.clock.monotonic_ms();
         let told_ms = self.tell.wait_ms(now_mono_ms);
-        let snapshot_ms = self.snapshot.wait_ms(now_mono_ms).min(told_ms);
-        feeds_ms.min(self.signals.wait_ms(&self.context)).min(snapshot_ms).clamp(1, TICK_MS)
+        let movers_ms = self.context.movers.wait_ms(now_mono_ms);
+        let shown_ms = self.snapshot.wait_ms(now_mono_ms).min(movers_ms);
+        let waits_ms = [told_ms, shown_ms, self.signals.wait_ms(&self.context)];
+        waits_ms.into_iter().fold(feeds_ms, u64::min).clamp(1, TICK_MS)
     }
 
     /// Uses the operator's new market files: the calendar at once, the universe as soon as

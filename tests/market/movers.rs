@@ -24,6 +24,19 @@ fn symbols(json: &Value, list: &str) -> Vec<String> {
     rows(json, list).iter().map(|row| row["symbol"].as_str().unwrap().to_owned()).collect()
 }
 
+/// Each share named has the figures that live prices give it. Time and age may be those of the
+/// second before; the unit tests of the document compare them too.
+fn assert_as_live(days: &Days, movers: &Value) {
+    let live = days.service.prices(&SHARES.map(|(symbol, _)| symbol).join(",")).json();
+    let live = rows(&live, "quotes");
+    for row in rows(movers, "gainers").iter().chain(rows(movers, "losers")) {
+        let quote = live.iter().find(|quote| quote["symbol"] == row["symbol"]).unwrap();
+        for name in ["last_price", "change", "change_pct", "day_low", "day_high", "source"] {
+            assert_eq!(row[name], quote[name], "{name} of {row:?}");
+        }
+    }
+}
+
 #[test]
 fn what_rises_and_falls_is_counted_and_the_most_moved_are_named() {
     let days = Days::with("2026-11-20T11:00:00+05:30", |config| {
@@ -62,8 +75,13 @@ fn what_rises_and_falls_is_counted_and_the_most_moved_are_named() {
     assert_eq!(figures, ["98.5", "-1.5", "-1.5"]);
     assert_eq!((&worst["stale"], &worst["simulated"]), (&false.into(), &true.into()));
     assert_eq!(worst["name"].as_str(), Some("NTPC"));
+    assert_eq!(answer.header("vary"), Some("Accept-Encoding"));
     let tag = format!("If-None-Match: {}\r\n", answer.header("etag").unwrap());
     assert_eq!(days.service.client().request("GET", MOVERS, &tag).status, 304);
+    let gzip = "Accept-Encoding: gzip\r\n";
+    let coded = days.service.client().request("GET", MOVERS, gzip);
+    assert_eq!(coded.header("content-encoding"), Some("gzip"));
+    assert_as_live(&days, &json);
 
     // What no source confirms any more is no price of now.
     days.scene.refuse_all();

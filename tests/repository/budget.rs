@@ -10,9 +10,9 @@ use crate::support::source::{Source, below, expect_none, root, rust, word};
 const ROOMS: &[(&str, usize, usize)] = &[
     ("admin", 960, 4),
     // With API keys: their routes, and the scope of each route. With assistants: `/mcp`. And the
-    // day's change, names and allocation of holdings, the week of the trend, and movers. With watch
-    // lists: their routes, and lists of objects in a body.
-    ("api", 5760, 25),
+    // day's change, names and allocation of holdings, and the week of the trend. With watch lists:
+    // their routes, and lists of objects in a body.
+    ("api", 5710, 25),
     // With the demo for strangers, which makes each day's accounts and follows it by the next, and
     // the list of sectors at start and reload.
     ("app", 2030, 8),
@@ -22,7 +22,9 @@ const ROOMS: &[(&str, usize, usize)] = &[
     // With API keys: scopes.
     ("base", 1050, 14),
     ("brokers", 5760, 29),
-    ("cache", 1850, 8),
+    // With movers, which are made once a second, and the demand of views, both of which were in
+    // `api`.
+    ("cache", 2010, 10),
     // With API keys: `bhav key`.
     ("cli", 3780, 17),
     // With the names of removed settings, which a file of before may still have.

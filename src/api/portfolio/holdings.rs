@@ -1,6 +1,5 @@
 //! `GET /api/portfolio/holdings`: holdings by row, in total, and across brokers.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use jiff::civil::Date;
@@ -11,13 +10,14 @@ use crate::api::body::{parameter, whole};
 use crate::api::portfolio::answer::{Syncs, answer, compute, totals};
 use crate::api::state::{Call, Handled, NO_STORE, State};
 use crate::base::{
-    Broker, Clock, Cost, Holding, MarketDay, Position, PositionKind, Quote, Symbol, Words, clock,
+    Broker, Clock, Cost, Holding, MarketDay, Position, PositionKind, Quote, Words, clock,
 };
+use crate::cache::demand::Demand;
 use crate::cache::{L1, Peek, Pending, View};
 use crate::http::document::variants::JSON;
 use crate::http::document::variants::etag;
 use crate::http::{Problem, Response};
-use crate::market::{InstrumentList, MarketCalendar, Origin, Sectors};
+use crate::market::{InstrumentList, MarketCalendar, Sectors};
 use crate::portfolio::{
     DayPoint, Merged, Overflow, Valued, add, day_change, merged, share, summary, valued,
 };
@@ -249,11 +249,6 @@ fn part<'a>(part: &Valued<'a>) -> MergedPart<'a> {
 // Runs on the portfolio lane and waits for no feed. A symbol that it asks for is fetched with one
 // of the feed's next batches, so a request some seconds later has its price.
 
-/// Symbols that one request may ask to be fetched or kept fresh: as many as a request for quotes
-/// may, so that a large portfolio takes no more of the feeds' budget. The next request asks for
-/// others.
-const DEMAND_MAX: usize = 50;
-
 /// A quote that replaced the broker's price.
 pub(crate) struct Live {
     pub(crate) quote: Quote,
@@ -306,77 +301,14 @@ impl Prices {
             Some(Live { quote, stale })
         });
         let live = live.collect();
-        self.want(demand, now_mono_ms);
+        demand.want(&self.l1, &self.pending, &self.instruments, now_mono_ms);
         live
-    }
-
-    /// The quotes of `symbols`, as far as there are any. Asks the feeds for some of them, as for
-    /// those of holdings.
-    pub(crate) fn quotes(&self, symbols: &[Symbol]) -> Vec<Live> {
-        let now_mono_ms = self.clock.monotonic_ms();
-        let mut demand = Demand::default();
-        let live = symbols.iter().filter_map(|symbol| {
-            let seen = self.l1.peek(symbol.as_str(), now_mono_ms);
-            demand.note(symbol.clone(), &seen);
-            let Peek::Known { quote, stale, .. } = seen else { return None };
-            Some(Live { quote, stale })
-        });
-        let live = live.collect();
-        self.want(demand, now_mono_ms);
-        live
-    }
-
-    /// Keeps quotes fresh, and has missing ones fetched.
-    fn want(&self, demand: Demand, now_mono_ms: u64) {
-        let (known, mut missing) = demand.first(DEMAND_MAX);
-        known.iter().for_each(|symbol| self.l1.touch(symbol.as_str(), now_mono_ms));
-        // Broker A's daily list is complete, so a symbol that it lacks does not exist.
-        if self.instruments.origin() == Origin::BrokerA {
-            missing.retain(|symbol| self.instruments.contains(symbol.as_str()));
-        }
-        if let Err(busy) = self.pending.note_held(&missing) {
-            tracing::debug!(%busy, "held symbols not queued for fresh quotes");
-        }
     }
 }
 
 /// The IST date of a time in Unix milliseconds.
 fn date_of(ms: i64) -> Option<Date> {
     Timestamp::from_millisecond(ms).ok().map(|at| clock::zoned(at).date())
-}
-
-/// The symbols for which a request wants fresher prices, each once.
-#[derive(Default)]
-struct Demand {
-    seen: HashSet<Symbol>,
-    /// Each with the time at which its quote was fetched; `None` without a quote.
-    symbols: Vec<(Option<Timestamp>, Symbol)>,
-}
-
-impl Demand {
-    fn note(&mut self, symbol: Symbol, seen: &Peek) {
-        let asked = match seen {
-            Peek::Known { quote, .. } => Some(quote.asked),
-            Peek::Unknown => return,
-            Peek::Missing => None,
-        };
-        if self.seen.insert(symbol.clone()) {
-            self.symbols.push((asked, symbol));
-        }
-    }
-
-    /// Selects at most `max` symbols: those without a quote first, then those with the oldest
-    /// quotes. Returns the selected ones with a quote, then those without.
-    fn first(mut self, max: usize) -> (Vec<Symbol>, Vec<Symbol>) {
-        self.symbols.sort_by_key(|(asked, _)| *asked);
-        self.symbols.truncate(max);
-        let (known, missing): (Vec<_>, Vec<_>) =
-            self.symbols.into_iter().partition(|(asked, _)| asked.is_some());
-        let bare = |symbols: Vec<(Option<Timestamp>, Symbol)>| {
-            symbols.into_iter().map(|(_, symbol)| symbol).collect()
-        };
-        (bare(known), bare(missing))
-    }
 }
 
 // ---- Positions
@@ -569,51 +501,5 @@ fn trend_point(point: &DayPoint) -> TrendPoint {
         holdings: point.made_of.map(|made| made.holdings),
         suspect: point.suspect,
         discrepancies: point.made_of.map(|made| made.discrepancies),
-    }
-}
-
-#[cfg(test)]
-mod live_prices_tests {
-    use super::*;
-    use crate::base::Source;
-    use crate::cache::Vouched;
-
-    fn known(symbol: &Symbol, asked: &str) -> Peek {
-        let asked: Timestamp = asked.parse().unwrap();
-        let quote = Quote {
-            symbol: symbol.clone(),
-            last_price: 1.into(),
-            previous_close: None,
-            as_of: asked,
-            timed: true,
-            asked,
-            delay_s: None,
-            source: Source::Public,
-            simulated: false,
-        };
-        let vouched = Vouched { mono_ms: 0, calls: 1 };
-        Peek::Known { quote, stale: false, vouched, fresh_until_mono_ms: 0 }
-    }
-
-    #[test]
-    fn a_large_portfolio_asks_for_a_bounded_part_the_oldest_first() {
-        let symbol = |number: usize| Symbol::parse(&format!("NSE:S{number:03}")).unwrap();
-        let mut demand = Demand::default();
-        for number in 0..500 {
-            let symbol = symbol(number);
-            let seen = match number {
-                0..10 => known(&symbol, "2026-11-20T05:30:00Z"),
-                10..490 => known(&symbol, &format!("2026-11-20T05:{:02}:00Z", number % 30)),
-                490..495 => Peek::Missing,
-                _ => Peek::Unknown,
-            };
-            demand.note(symbol.clone(), &seen);
-            demand.note(symbol, &seen);
-        }
-        let (known, missing) = demand.first(DEMAND_MAX);
-        assert_eq!(missing, (490..495).map(symbol).collect::<Vec<_>>());
-        assert_eq!(known.len(), DEMAND_MAX - missing.len());
-        assert_eq!(known[..2], [symbol(30), symbol(60)], "the oldest are those of each thirty");
-        assert!(!known.contains(&symbol(0)));
     }
 }

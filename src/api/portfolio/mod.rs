@@ -13,5 +13,5 @@ pub(crate) mod sync;
 pub(crate) use answer::PortfolioState;
 pub(in crate::api) use answer::{compute, on};
 pub(super) use export::export;
-pub(super) use holdings::{Live, Prices, holdings, pnl, positions};
+pub(super) use holdings::{holdings, pnl, positions};
 pub(super) use sync::{broker_a, broker_b, delete};

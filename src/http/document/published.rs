@@ -1,11 +1,11 @@
-//! The current state of a JSON document (the snapshot, signals, their record) as complete
+//! The current state of a JSON document (the snapshot, movers, signals, their record) as complete
 //! responses, ready to be sent.
 //!
 //! A document may also be an event that streams send: its frames are made with its responses.
 //!
 //! Warmers publish on their own threads. The edge loads the document and selects a variant without
-//! allocating, locking, formatting or compressing. Unchanged JSON is never compressed again. The
-//! snapshot, which changes each second, is not compressed in a coding that nobody asked for in the
+//! allocating, locking, formatting or compressing. Unchanged JSON is never compressed again. A
+//! document that changes each second is not compressed in a coding that nobody asked for in the
 //! last minute: the first client that asks gets it uncompressed, and the scheduler makes the coding
 //! in its next turn.
 
@@ -32,27 +32,57 @@ const POLICY: CachePolicy = CachePolicy::JSON;
 #[derive(Debug)]
 pub(crate) struct Made(Published);
 
-/// How long a coding is made after a client has asked for it.
+/// How long a coding, or a whole document, is made after a client has asked for it.
 const ASKED_MS: u64 = 60_000;
+
+/// When clients last asked for something. What was never asked for counts as asked for at 0.
+#[derive(Debug, Default)]
+pub(crate) struct LastAsked {
+    /// Since the last look.
+    is_asked: AtomicBool,
+    at_mono_ms: AtomicU64,
+}
+
+impl LastAsked {
+    /// Notes that a client asks. Called on the edge.
+    pub(crate) fn note(&self) {
+        if !self.is_asked.load(Ordering::Relaxed) {
+            self.is_asked.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes in whether a client has asked since the last look, and returns it. Called by the
+    /// scheduler.
+    pub(crate) fn look(&self, now_mono_ms: u64) -> bool {
+        let is_asked = self.is_asked.swap(false, Ordering::Relaxed);
+        if is_asked {
+            self.at_mono_ms.store(now_mono_ms, Ordering::Relaxed);
+        }
+        is_asked
+    }
+
+    /// Time of the look that took in the last request.
+    pub(crate) fn at_mono_ms(&self) -> u64 {
+        self.at_mono_ms.load(Ordering::Relaxed)
+    }
+
+    /// Whether a client has asked in the last minute.
+    pub(crate) fn is_recent(&self, now_mono_ms: u64) -> bool {
+        self.is_asked.load(Ordering::Relaxed) || now_mono_ms < self.at_mono_ms() + ASKED_MS
+    }
+}
 
 /// When clients last asked for the codings of a document.
 #[derive(Debug, Default)]
 struct Asked {
     /// When the scheduler last looked. Everything counts as asked for at the start.
     now_mono_ms: AtomicU64,
-    br: AskedCoding,
-    gzip: AskedCoding,
-}
-
-#[derive(Debug, Default)]
-struct AskedCoding {
-    /// Since the last look.
-    is_asked: AtomicBool,
-    at_mono_ms: AtomicU64,
+    br: LastAsked,
+    gzip: LastAsked,
 }
 
 impl Asked {
-    fn of(&self, coding: Coding) -> Option<&AskedCoding> {
+    fn of(&self, coding: Coding) -> Option<&LastAsked> {
         match coding {
             Coding::Br => Some(&self.br),
             Coding::Gzip => Some(&self.gzip),
@@ -62,33 +92,22 @@ impl Asked {
 
     /// Notes that a client asks. Called on the edge.
     fn note(&self, coding: Coding) {
-        if let Some(asked) = self.of(coding)
-            && !asked.is_asked.load(Ordering::Relaxed)
-        {
-            asked.is_asked.store(true, Ordering::Relaxed);
+        if let Some(asked) = self.of(coding) {
+            asked.note();
         }
     }
 
     /// Whether the coding is to be made.
     fn is_wanted(&self, coding: Coding) -> bool {
         let now_mono_ms = self.now_mono_ms.load(Ordering::Relaxed);
-        self.of(coding).is_some_and(|asked| {
-            asked.is_asked.load(Ordering::Relaxed)
-                || now_mono_ms < asked.at_mono_ms.load(Ordering::Relaxed) + ASKED_MS
-        })
+        self.of(coding).is_some_and(|asked| asked.is_recent(now_mono_ms))
     }
 
     /// Takes in what was asked for since the last look; returns whether that was anything.
     fn look(&self, now_mono_ms: u64) -> bool {
         self.now_mono_ms.store(now_mono_ms, Ordering::Relaxed);
-        let mut is_asked = false;
-        for asked in [&self.br, &self.gzip] {
-            if asked.is_asked.swap(false, Ordering::Relaxed) {
-                asked.at_mono_ms.store(now_mono_ms, Ordering::Relaxed);
-                is_asked = true;
-            }
-        }
-        is_asked
+        let is_asked = [&self.br, &self.gzip].map(|asked| asked.look(now_mono_ms));
+        is_asked.contains(&true)
     }
 }
 
@@ -215,8 +234,28 @@ impl PublishedJson {
     #[expect(clippy::needless_pass_by_value, reason = "publishers hand the body over")]
     pub fn publish(&self, json: Vec<u8>) {
         let _guard = self.publishing.lock();
-        if self.current.load().as_ref().is_none_or(|current| current.json() != json) {
+        if self.is_news(&json) {
             self.store(self.made(Variants::new(&json, &POLICY), &json));
+        }
+    }
+
+    /// The same in the codings that are asked for. For the thread that publishes a document often,
+    /// which keeps its compressors.
+    pub(crate) fn publish_asked(&self, json: &[u8]) {
+        let _guard = self.publishing.lock();
+        if self.is_news(json) {
+            self.store(self.make(json));
+        }
+    }
+
+    fn is_news(&self, json: &[u8]) -> bool {
+        self.current.load().as_ref().is_none_or(|current| current.json() != json)
+    }
+
+    /// Takes the document back, so that none is published.
+    pub(crate) fn withdraw(&self) {
+        if self.current.load().is_some() {
+            self.current.store(None);
         }
     }
 
@@ -232,8 +271,8 @@ impl PublishedJson {
         self.news.tell();
     }
 
-    /// The published document; `None` before the first. The guard must not be held across a
-    /// suspension point: copy the bytes, drop the guard, then write.
+    /// The published document; `None` before the first and once it is withdrawn. The guard must not
+    /// be held across a suspension point: copy the bytes, drop the guard, then write.
     pub fn load(&self) -> Guard<Option<Arc<Published>>> {
         self.current.load()
     }
