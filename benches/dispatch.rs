@@ -32,6 +32,7 @@ fn state(clock: &Clock, state_dir: &Path) -> State {
             symbol: Symbol::parse(&format!("NSE:SIM{number:03}")).unwrap(),
             last_price: json::parse_decimal("1412.95").unwrap(),
             previous_close: json::parse_decimal("1389.65"),
+            day: None,
             as_of: clock.now(),
             timed: true,
             asked: clock.now(),

@@ -25,6 +25,7 @@ fn quote(i: usize) -> Quote {
         symbol: Symbol::parse(&format!("NSE:SYMBOL{i:04}")).expect("well-formed"),
         last_price: json::parse_decimal("1412.95").expect("a number"),
         previous_close: json::parse_decimal("1389.65"),
+        day: None,
         as_of: "2026-11-20T10:00:00Z".parse().expect("an instant"),
         timed: true,
         asked: "2026-11-20T10:00:01Z".parse().expect("an instant"),

@@ -20,6 +20,7 @@ fn prices(indices: &IndexList) -> Prices {
         symbol: index.symbol.clone(),
         last_price: json::parse_decimal("24321.85").unwrap(),
         previous_close: json::parse_decimal("24200.1"),
+        day: None,
         as_of: now(),
         timed: true,
         asked: now(),

@@ -116,6 +116,7 @@ fn keep(l1: &L1, symbol: Symbol, price: &str, second: i64) {
         symbol,
         last_price: json::parse_decimal(price).unwrap(),
         previous_close: json::parse_decimal("1389.65"),
+        day: None,
         as_of: as_of + jiff::SignedDuration::from_secs(second),
         timed: true,
         asked: as_of,

@@ -96,6 +96,35 @@ impl<T> IndexMut<Source> for BySource<T> {
     }
 }
 
+/// The lowest and the highest price of a session so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DayRange {
+    low: Decimal,
+    high: Decimal,
+}
+
+impl DayRange {
+    /// The range that a source sent with `last_price`; `None` if an end is missing or not positive,
+    /// or if the price is outside. Before the first trade sources send zeros, or nothing.
+    pub fn around(
+        last_price: Decimal,
+        low: Option<Decimal>,
+        high: Option<Decimal>,
+    ) -> Option<Self> {
+        let range = Self { low: low?, high: high? };
+        let has_price = range.low <= last_price && last_price <= range.high;
+        (range.low > Decimal::ZERO && has_price).then_some(range)
+    }
+
+    pub(crate) fn low(self) -> Decimal {
+        self.low
+    }
+
+    pub(crate) fn high(self) -> Decimal {
+        self.high
+    }
+}
+
 /// A quote. Feeds return only quotes whose `last_price` is positive.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Quote {
@@ -104,6 +133,9 @@ pub struct Quote {
     pub last_price: Decimal,
     /// Official close of the previous session; `None` if the source sent none that is positive.
     pub previous_close: Option<Decimal>,
+    /// Range of the session that the price belongs to; `None` if the source sent none that contains
+    /// the price.
+    pub day: Option<DayRange>,
     /// Exchange time of the price. If the source sends none, this is `asked`, until the time of the
     /// same feed's index quotes allows a better estimate.
     pub as_of: Timestamp,
@@ -159,6 +191,30 @@ mod tests {
         assert_eq!(candle(2, 2, 1, 3, 9).check(), Err(CandleFault::Crossed));
         assert_eq!(candle(2, 4, 3, 3, 9).check(), Err(CandleFault::Crossed));
         assert_eq!(candle(2, 4, 1, 3, 0).check(), Err(CandleFault::Untraded));
+    }
+
+    #[test]
+    fn a_range_contains_its_price_or_is_none() {
+        let decimal = |text: &str| text.parse::<Decimal>().unwrap();
+        for (last, low, high, is_range) in [
+            ("100", "99.95", "101", true),
+            ("100", "100", "100", true),
+            ("99.95", "99.95", "101", true),
+            ("101", "99.95", "101", true),
+            ("99.94", "99.95", "101", false),
+            ("101.01", "99.95", "101", false),
+            ("100", "101", "99.95", false),
+            ("100", "0", "101", false),
+            ("100", "-5", "101", false),
+            ("100", "0", "0", false),
+        ] {
+            let (low, high) = (decimal(low), decimal(high));
+            let range = DayRange::around(decimal(last), Some(low), Some(high));
+            let ends = range.map(|range| (range.low(), range.high()));
+            assert_eq!(ends, is_range.then_some((low, high)), "{last} in {low} to {high}");
+            assert_eq!(DayRange::around(decimal(last), Some(low), None), None);
+            assert_eq!(DayRange::around(decimal(last), None, Some(high)), None);
+        }
     }
 
     #[test]

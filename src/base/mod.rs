@@ -19,7 +19,7 @@ pub(crate) mod words;
 
 pub(crate) use bounded_map::{BoundedMap, CallWindow};
 pub(crate) use candle::BySource;
-pub use candle::{Candle, Quote, Source};
+pub use candle::{Candle, DayRange, Quote, Source};
 pub(crate) use clock::Stopwatch;
 pub use clock::{Clock, ManualClock};
 pub(crate) use holding::{ActionSign, ClosingPrice, Mark, MasterRow, Position, broker_user};

@@ -11,7 +11,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use sonic_rs::LazyValue;
 
-use crate::base::{Clock, Quote, Source, Symbol, json, words};
+use crate::base::{Clock, DayRange, Quote, Source, Symbol, json, words};
 
 /// A source of quotes that answers in batches.
 ///
@@ -359,6 +359,9 @@ pub(crate) struct Claim {
     pub kind: Kind,
     pub last_price: Decimal,
     pub previous_close: Option<Decimal>,
+    /// Lowest and highest price of the price's session.
+    pub low: Option<Decimal>,
+    pub high: Option<Decimal>,
     /// Time of the price; `None` if the upstream sent none.
     pub as_of: Option<Timestamp>,
 }
@@ -393,13 +396,26 @@ impl Claim {
             return Err(Doubt::Old);
         }
         let previous_close = self.previous_close.filter(|close| *close > Decimal::ZERO);
-        if let Some(close) = previous_close {
-            let change_pct = json::percent_change(self.last_price, close);
-            if change_pct.is_none_or(|pct| pct.abs() > self.kind.change_pct_max()) {
-                return Err(Doubt::Change);
-            }
+        if previous_close.is_some_and(|close| !self.is_near(self.last_price, close)) {
+            return Err(Doubt::Change);
         }
         Ok(previous_close)
+    }
+
+    /// Whether such a change from the previous close is within the limit of the kind.
+    fn is_near(&self, price: Decimal, previous_close: Decimal) -> bool {
+        json::percent_change(price, previous_close)
+            .is_some_and(|pct| pct.abs() <= self.kind.change_pct_max())
+    }
+
+    /// The range of the session, if it is as plausible as the price. The price is believed without
+    /// it.
+    fn day(&self, previous_close: Option<Decimal>) -> Option<DayRange> {
+        let range = DayRange::around(self.last_price, self.low, self.high)?;
+        let is_near = |price| previous_close.is_none_or(|close| self.is_near(price, close));
+        let is_believed =
+            range.high() <= PRICE_MAX && is_near(range.low()) && is_near(range.high());
+        is_believed.then_some(range)
     }
 
     /// The claim as a quote of `symbol`, if it is plausible.
@@ -415,6 +431,7 @@ impl Claim {
             symbol: symbol.clone(),
             last_price: self.last_price,
             previous_close,
+            day: self.day(previous_close),
             as_of: self.as_of.unwrap_or(times.asked),
             timed: self.as_of.is_some(),
             asked: times.asked,
@@ -483,6 +500,8 @@ mod quote_checks_tests {
             kind,
             last_price: last.parse().unwrap(),
             previous_close: Some(close.parse().unwrap()),
+            low: None,
+            high: None,
             as_of: Some(now()),
         }
     }
@@ -509,6 +528,31 @@ mod quote_checks_tests {
         ] {
             let got = claim(kind, last, close).believed(now()).map(|_| ());
             assert_eq!(got, expected, "{kind:?} {last} {close}");
+        }
+    }
+
+    #[test]
+    fn a_range_that_cannot_be_true_is_dropped_and_its_price_is_not() {
+        let times = CallTimes { answered: now(), ..CallTimes::default() };
+        let symbol = Symbol::parse("NSE:INFY").unwrap();
+        // With a previous close of 100, and without one.
+        for (low, high, is_believed) in [
+            ("99", "140", [true, true]),
+            ("50", "150", [true, true]),
+            ("99", "150.01", [false, true]),
+            ("49.99", "140", [false, true]),
+            ("99", "100000001", [false, false]),
+            ("101", "140", [false, false]),
+            ("99", "99.5", [false, false]),
+            ("0", "0", [false, false]),
+        ] {
+            for (close, is_believed) in ["100", "0"].into_iter().zip(is_believed) {
+                let (low, high) = (low.parse().ok(), high.parse().ok());
+                let claim = Claim { low, high, ..claim(Kind::Share, "100", close) };
+                let quote = claim.quote(&symbol, &times, Source::Public, false).unwrap();
+                assert_eq!(quote.last_price, 100.into());
+                assert_eq!(quote.day.is_some(), is_believed, "{low:?} {high:?} {close}");
+            }
         }
     }
 

@@ -81,6 +81,7 @@ mod tests {
             symbol: symbol.clone(),
             last_price: 1.into(),
             previous_close: None,
+            day: None,
             as_of: asked,
             timed: true,
             asked,

@@ -23,6 +23,7 @@ fn quote(source: Source, as_of_s: i64, price: &str) -> Quote {
         symbol: symbol("NSE:INFY"),
         last_price: json::parse_decimal(price).unwrap(),
         previous_close: json::parse_decimal("100"),
+        day: None,
         as_of: at(as_of_s),
         timed: true,
         asked: at(as_of_s),
@@ -80,6 +81,7 @@ fn a_view_finds_every_symbol_of_a_request() {
     assert!(!view.get("NSE:NOSUCH").unwrap().write(&mut out));
     assert_eq!(view.get("NSE:TCS"), None);
     let tail = "\"last_price\":101,\"change\":1,\"change_pct\":1,\
+                \"day_low\":null,\"day_high\":null,\
                 \"as_of\":\"2026-11-20T10:30:00+05:30\",\"source\":\"broker_a\"";
     assert_eq!(
         String::from_utf8(out).unwrap(),

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 
-use crate::base::{Quote, Source, Symbol, words};
+use crate::base::{DayRange, Quote, Source, Symbol, words};
 use crate::cache::l1::{L1, Vouched};
 use crate::views::health::CacheBackend;
 
@@ -171,6 +171,9 @@ struct Stored<'a> {
     last_price: Decimal,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     previous_close: Option<Decimal>,
+    /// Low and high of the session. Earlier versions do not know it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    day: Option<(Decimal, Decimal)>,
     as_of: String,
     /// Earlier versions stored the time of the reply under this name.
     #[serde(alias = "received")]
@@ -187,6 +190,7 @@ pub(crate) fn encode(quote: &Quote) -> Vec<u8> {
     let stored = Stored {
         last_price: quote.last_price,
         previous_close: quote.previous_close,
+        day: quote.day.map(|day| (day.low(), day.high())),
         as_of: quote.as_of.to_string(),
         asked: quote.asked.to_string(),
         delay_s: quote.delay_s,
@@ -201,10 +205,12 @@ pub(crate) fn decode(key: &str, bytes: &[u8]) -> Option<Quote> {
     let stored: Stored<'_> = sonic_rs::from_slice(bytes).ok()?;
     let source = Source::ALL.into_iter().find(|source| source.as_str() == stored.source)?;
     let positive = |price: &Decimal| *price > Decimal::ZERO;
+    let around = |(low, high)| DayRange::around(stored.last_price, Some(low), Some(high));
     Some(Quote {
         symbol: Symbol::parse(key)?,
         last_price: Some(stored.last_price).filter(positive)?,
         previous_close: stored.previous_close.filter(positive),
+        day: stored.day.and_then(around),
         as_of: stored.as_of.parse::<Timestamp>().ok()?,
         timed: true,
         asked: stored.asked.parse::<Timestamp>().ok()?,
@@ -264,6 +270,11 @@ mod codec_tests {
             symbol: Symbol::parse("NSE:M&M").unwrap(),
             last_price: json::parse_decimal("2436.199951171875").unwrap(),
             previous_close: json::parse_decimal("2400.10"),
+            day: DayRange::around(
+                json::parse_decimal("2436.199951171875").unwrap(),
+                json::parse_decimal("2390"),
+                json::parse_decimal("2450.05"),
+            ),
             as_of: "2026-11-20T10:00:00.123456789Z".parse().unwrap(),
             timed: true,
             asked: "2026-11-20T10:00:01Z".parse().unwrap(),
@@ -279,6 +290,7 @@ mod codec_tests {
         assert_eq!(
             text,
             "{\"last_price\":\"2436.199951171875\",\"previous_close\":\"2400.10\",\
+             \"day\":[\"2390\",\"2450.05\"],\
              \"as_of\":\"2026-11-20T10:00:00.123456789Z\",\"asked\":\"2026-11-20T10:00:01Z\",\
              \"delay_s\":900,\"source\":\"public\"}"
         );
@@ -300,18 +312,38 @@ mod codec_tests {
             assert!(good.contains(from));
             assert_eq!(decode("NSE:M&M", good.replace(from, to).as_bytes()), None, "{to}");
         }
+        for (from, to) in [("2390", "2436.2"), ("2450.05", "2436"), ("2390", "0"), ("2390", "-1")] {
+            let read = decode("NSE:M&M", good.replace(from, to).as_bytes());
+            assert_eq!(read, Some(Quote { day: None, ..quote() }), "{to}");
+        }
         let zero_close = good.replace("\"2400.10\"", "\"0\"");
         assert_eq!(decode("NSE:M&M", zero_close.as_bytes()).unwrap().previous_close, None);
+    }
+
+    #[test]
+    fn a_record_of_an_earlier_version_has_no_range_and_the_other_way_round() {
+        let earlier = "{\"last_price\":\"2436.199951171875\",\"previous_close\":\"2400.10\",\
+             \"as_of\":\"2026-11-20T10:00:00.123456789Z\",\"asked\":\"2026-11-20T10:00:01Z\",\
+             \"delay_s\":900,\"source\":\"public\",\"simulated\":true}";
+        let without = Quote { day: None, ..quote() };
+        assert_eq!(decode("NSE:M&M", earlier.as_bytes()), Some(without.clone()));
+        assert_eq!(encode(&without), earlier.as_bytes());
+        // An earlier version ignores a member that it does not know, as this one does.
+        let later = String::from_utf8(encode(&quote())).unwrap().replace("day", "later");
+        assert_eq!(decode("NSE:M&M", later.as_bytes()), Some(without));
     }
 
     proptest! {
         #[test]
         fn every_quote_is_decoded_as_it_was_encoded(
             mantissa in 1i64..i64::MAX, scale in 0u32..19, close in proptest::option::of(1i64..),
-            as_of_ns in 0i64.., simulated: bool, broker_a: bool,
+            as_of_ns in 0i64.., above: u32, simulated: bool, broker_a: bool,
         ) {
+            let last_price = Decimal::new(mantissa, scale);
+            let high = last_price + Decimal::from(above);
             let given = Quote {
-                last_price: Decimal::new(mantissa, scale),
+                last_price,
+                day: DayRange::around(last_price, Some(last_price / Decimal::TWO), Some(high)),
                 previous_close: close.map(|mantissa| Decimal::new(mantissa, scale)),
                 as_of: Timestamp::from_nanosecond(i128::from(as_of_ns)).unwrap(),
                 source: if broker_a { Source::BrokerA } else { Source::Public },

@@ -183,6 +183,7 @@ mod tests {
                 symbol: Symbol::parse(symbol).unwrap(),
                 last_price: price.into(),
                 previous_close: Some(100.into()),
+                day: None,
                 as_of,
                 timed: true,
                 asked: as_of,

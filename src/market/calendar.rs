@@ -14,11 +14,10 @@ use std::path::{Path, PathBuf};
 
 use jiff::civil::{Date, Weekday};
 use jiff::{SignedDuration, Timestamp};
-use rust_decimal::Decimal;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::base::{MarketDay, Quote, Words, clock, words};
+use crate::base::{DayRange, MarketDay, Quote, Words, clock, words};
 
 /// Years that entries may have. Bounds the size of the timeline that is built from them.
 pub(crate) const YEARS: RangeInclusive<i16> = 2000..=2100;
@@ -1079,26 +1078,26 @@ impl MarketCalendar {
         (now < until).then_some(LastClose { date, at, until })
     }
 
-    /// The previous close that `quote`, received by `now`, may be compared with: that of its own
-    /// session.
+    /// Keeps to what `quote`, received by `now`, says of its own session: the previous close that
+    /// it may be compared with, and the day's range.
     ///
     /// On the morning of a trading date a source replaces its previous close by the last session's,
     /// at some time of its own, while its last price is still of that session. The two are then the
-    /// same close. So a previous close sent with a price of an earlier session is ignored, and that
-    /// of the quote `held` before stays. An answer that was under way at midnight counts as one of
-    /// the new date.
-    pub(crate) fn own_previous_close(
-        &self,
-        quote: &Quote,
-        held: Option<&Quote>,
-        now: Timestamp,
-    ) -> Option<Decimal> {
+    /// same close. It empties its range then, or later. So what is sent beside a price of an
+    /// earlier session is ignored, and that of the quote `held` before stays. An answer that was
+    /// under way at midnight counts as one of the new date.
+    pub(crate) fn keep_to_session(&self, quote: &mut Quote, held: Option<&Quote>, now: Timestamp) {
         let date_of = |at: Timestamp| clock::zoned(at).date();
         let of = date_of(quote.as_of);
         if of >= self.market_day(now).session {
-            return quote.previous_close;
+            return;
         }
-        held.filter(|held| date_of(held.as_of) == of)?.previous_close
+        let held = held.filter(|held| date_of(held.as_of) == of);
+        let last_price = quote.last_price;
+        let around =
+            |day: DayRange| DayRange::around(last_price, Some(day.low()), Some(day.high()));
+        quote.previous_close = held.and_then(|held| held.previous_close);
+        quote.day = held.and_then(|held| held.day).and_then(around);
     }
 
     /// The trading date and the last close that prices are compared with at `now`.
@@ -1165,6 +1164,8 @@ mod phase_tests;
 
 #[cfg(test)]
 mod market_day_tests {
+    use rust_decimal::Decimal;
+
     use super::*;
     use crate::base::{Source, Symbol};
 
@@ -1192,12 +1193,15 @@ mod market_day_tests {
     }
 
     #[test]
-    fn a_price_of_an_earlier_session_keeps_its_own_previous_close() {
+    fn a_price_of_an_earlier_session_keeps_its_own_previous_close_and_range() {
         let calendar = MarketCalendar::embedded();
+        // The high is the previous close, so that each tells of which session it is.
+        let range = |high: i64| DayRange::around(90.into(), Some(80.into()), Some(high.into()));
         let quote = |as_of: &str, asked: &str, close: Option<i64>| Quote {
             symbol: Symbol::parse("NSE:INFY").unwrap(),
-            last_price: 100.into(),
+            last_price: 90.into(),
             previous_close: close.map(Into::into),
+            day: close.and_then(range),
             as_of: format!("{as_of}+05:30").parse().unwrap(),
             timed: true,
             asked: format!("{asked}+05:30").parse().unwrap(),
@@ -1227,9 +1231,16 @@ mod market_day_tests {
             let mut given = quote(as_of, now, Some(100));
             let now = given.asked;
             given.asked -= SignedDuration::from_secs(5);
-            let found = calendar.own_previous_close(&given, held, now);
-            assert_eq!(found, expected.map(Into::into), "{as_of} received {now}");
+            calendar.keep_to_session(&mut given, held, now);
+            let expected = (expected.map(Decimal::from), expected.and_then(range));
+            assert_eq!((given.previous_close, given.day), expected, "{as_of} received {now}");
         }
+        // A price that was corrected after the session leaves its range.
+        let mut given = quote("2026-11-20T15:30:00", "2026-11-23T09:00:00", Some(100));
+        given.last_price = 120.into();
+        let now = given.asked;
+        calendar.keep_to_session(&mut given, Some(&friday), now);
+        assert_eq!((given.previous_close, given.day), (Some(99.into()), None));
     }
 
     #[test]

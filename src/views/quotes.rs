@@ -20,6 +20,10 @@ pub(crate) struct Quote<'a> {
     /// Change from the previous close of the price's session; null if that is not known.
     pub change: Option<Money>,
     pub change_pct: Option<Percent>,
+    /// Lowest price of the price's session so far; null if that is not known.
+    pub day_low: Option<Money>,
+    /// Highest price of the price's session so far; null if that is not known.
+    pub day_high: Option<Money>,
     /// Time of the price. It never goes back for a symbol.
     pub as_of: Instant,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -39,6 +43,8 @@ impl<'a> Quote<'a> {
             last_price: Money(quote.last_price),
             change: quote.change().map(Money),
             change_pct: quote.change_pct().map(Percent),
+            day_low: quote.day.map(|day| Money(day.low())),
+            day_high: quote.day.map(|day| Money(day.high())),
             as_of: Instant(quote.as_of),
             delay_s: quote.delay_s.map(Delay),
             source: quote.source,
@@ -52,7 +58,7 @@ impl<'a> Quote<'a> {
 /// once. Whether the quote is stale depends on the time of reading, so the reader appends
 /// [`closing`].
 pub(crate) fn open_object(quote: &base::Quote) -> Box<[u8]> {
-    let mut out = Vec::with_capacity(192);
+    let mut out = Vec::with_capacity(256);
     values::write(&mut out, &Quote::of(quote, true));
     out.truncate(out.len() - closing(true).len());
     out.into_boxed_slice()
@@ -291,6 +297,11 @@ mod tests {
             symbol: Symbol::parse("NSE:M&M").unwrap(),
             last_price: json::parse_decimal("1412.95").unwrap(),
             previous_close: json::parse_decimal("1389.65"),
+            day: base::DayRange::around(
+                json::parse_decimal("1412.95").unwrap(),
+                json::parse_decimal("1395.55"),
+                json::parse_decimal("1421.755"),
+            ),
             as_of: "2026-11-20T10:00:00Z".parse().unwrap(),
             timed: true,
             asked: "2026-11-20T10:00:01Z".parse().unwrap(),
@@ -301,15 +312,18 @@ mod tests {
         assert_eq!(
             written(&quote, false),
             "{\"symbol\":\"NSE:M&M\",\"last_price\":1412.95,\"change\":23.3,\"change_pct\":1.68,\
+             \"day_low\":1395.55,\"day_high\":1421.76,\
              \"as_of\":\"2026-11-20T15:30:00+05:30\",\"source\":\"broker_a\",\"stale\":false}"
         );
         quote.previous_close = None;
+        quote.day = None;
         quote.simulated = true;
         quote.source = Source::Public;
         quote.delay_s = Some(901);
         assert_eq!(
             written(&quote, true),
             "{\"symbol\":\"NSE:M&M\",\"last_price\":1412.95,\"change\":null,\"change_pct\":null,\
+             \"day_low\":null,\"day_high\":null,\
              \"as_of\":\"2026-11-20T15:30:00+05:30\",\"delay_s\":901,\"source\":\"public\",\
              \"simulated\":true,\
              \"stale\":true}"

@@ -19,6 +19,7 @@ fn priced(symbol: &str, last: &str, close: Option<&str>, source: Source) -> Pric
         symbol: Symbol::parse(symbol).unwrap(),
         last_price: json::parse_decimal(last).unwrap(),
         previous_close: close.map(|text| json::parse_decimal(text).unwrap()),
+        day: None,
         as_of: at("2026-11-20T11:00:01"),
         timed: true,
         asked: at("2026-11-20T11:00:02"),

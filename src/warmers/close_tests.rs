@@ -241,6 +241,7 @@ fn quote(name: &str) -> Quote {
         symbol: symbol(name),
         last_price: Decimal::TEN,
         previous_close: None,
+        day: None,
         as_of: "2026-11-20T15:35:00+05:30".parse().unwrap(),
         timed: true,
         asked: EVENING.parse().unwrap(),

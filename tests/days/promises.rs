@@ -283,6 +283,7 @@ impl Promises {
                 symbol: self.symbols[0].clone(),
                 last_price: sonic_rs::to_string(price).unwrap().parse().unwrap(),
                 previous_close: None,
+                day: None,
                 as_of: market["as_of_ist"].as_str().unwrap().parse().unwrap(),
                 timed: true,
                 asked: Timestamp::UNIX_EPOCH,

@@ -4,6 +4,7 @@ use bhav::base::Clock;
 use bhav::sim::SimSettings;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
 
+use super::figures::number;
 use crate::support::{Scene, Service, members, until};
 
 struct Expected {
@@ -88,13 +89,15 @@ fn the_phase_changes_under_a_running_service() {
     service.stop();
 }
 
-/// The changes of two indices, a share and the sectors, and the time of the primary index.
+/// The changes of two indices, a share and the sectors, the range of one index and of the share,
+/// and the time of the primary index.
 fn changes(service: &Service) -> (Vec<Value>, String) {
     let quotes = service.prices("NSE:NIFTY%2050,NSE:INFY").json();
     let snapshot = service.get("/api/index/snapshot").json();
     let mut said = vec![snapshot["index1_change"].clone(), snapshot["index2_change"].clone()];
     for quote in quotes["quotes"].as_array().unwrap().iter() {
-        said.extend([quote["change"].clone(), quote["change_pct"].clone()]);
+        let members = ["change", "change_pct", "day_low", "day_high"];
+        said.extend(members.map(|member| quote[member].clone()));
     }
     let sectors = snapshot["sectors"].as_array().unwrap().iter();
     said.extend(sectors.map(|sector| sector["change_pct"].clone()));
@@ -121,9 +124,10 @@ fn scene_at(now: &str) -> Scene {
     Scene::by_hand(clock, SimSettings { rate_limits: false, ..SimSettings::default() })
 }
 
-/// At midnight the brokers' previous close becomes that of the session before.
+/// At midnight the brokers' previous close becomes that of the session before, and their range is
+/// empty.
 #[test]
-fn a_price_keeps_its_own_sessions_change_until_one_of_the_new_session_is_there() {
+fn a_price_keeps_its_own_sessions_change_and_range_until_one_of_the_new_session_is_there() {
     let scene = scene_at("2026-11-19T20:00:00+05:30");
     let service = scene.start();
     until("prices", || {
@@ -137,6 +141,9 @@ fn a_price_keeps_its_own_sessions_change_until_one_of_the_new_session_is_there()
     let (evening, of_evening) = changes(&service);
     assert!(of_evening.starts_with("2026-11-19T15:3"), "{of_evening}");
     assert!(evening.iter().all(|change| change.as_f64().is_some_and(|change| change != 0.0)));
+    let shown = service.prices("NSE:INFY");
+    let range = ["day_low", "day_high"].map(|member| number(shown.text(), member));
+    assert_eq!(range, scene.figures("NSE:INFY", ["low", "high"]));
     go_to(&scene, &service, "2026-11-20T00:10:00+05:30");
     assert_eq!(changes(&service), (evening.clone(), of_evening.clone()), "after midnight");
     service.stop();
@@ -154,7 +161,7 @@ fn a_price_keeps_its_own_sessions_change_until_one_of_the_new_session_is_there()
     service.stop();
 }
 
-/// Nothing is stored of the session that the prices are from, so its change is unknown.
+/// Nothing is stored of the session that the prices are from, so its change and range are unknown.
 #[test]
 fn a_first_start_at_night_shows_no_change_instead_of_none() {
     let scene = scene_at("2026-11-20T00:10:00+05:30");

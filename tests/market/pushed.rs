@@ -53,6 +53,7 @@ impl Stage {
             symbol: Symbol::parse(symbol).unwrap(),
             last_price: price.parse().unwrap(),
             previous_close: "24000".parse().ok(),
+            day: None,
             as_of: self.ago(ago_s),
             timed: true,
             asked: self.clock.now(),

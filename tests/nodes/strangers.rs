@@ -125,6 +125,7 @@ fn a_price_of_tomorrow_is_refused_also_from_a_leader() {
             symbol: Symbol::parse("NSE:INFY").unwrap(),
             last_price: json::parse_decimal(price).unwrap(),
             previous_close: None,
+            day: None,
             as_of: now + ahead,
             timed: true,
             asked: now,

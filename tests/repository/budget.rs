@@ -19,9 +19,10 @@ const ROOMS: &[(&str, usize, usize)] = &[
     // With API keys: their form, how a request with one is judged, and how one is recognised in few
     // instructions.
     ("auth", 2740, 10),
-    // With API keys: scopes.
-    ("base", 1050, 14),
-    ("brokers", 5760, 29),
+    // With API keys: scopes. With the day's range.
+    ("base", 1080, 14),
+    // With the day's range of each source, believed or not.
+    ("brokers", 5790, 29),
     // With movers, which are made once a second, and the demand of views, both of which were in
     // `api`.
     ("cache", 2010, 10),

@@ -69,6 +69,7 @@ impl Stage {
             symbol: Symbol::parse(symbol).unwrap(),
             last_price: json::parse_decimal(&price.to_string()).unwrap(),
             previous_close: json::parse_decimal("100"),
+            day: None,
             as_of: opened + jiff::SignedDuration::from_secs(second),
             timed: true,
             asked: opened,

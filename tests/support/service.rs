@@ -214,13 +214,18 @@ impl Scene {
 
     /// Broker A's current last price and previous close of `symbol`.
     pub fn said(&self, symbol: &str) -> (Decimal, Decimal) {
+        let [last_price, close] = self.figures(symbol, ["last_price", "close"]);
+        (last_price, close)
+    }
+
+    /// These members of broker A's current quote of `symbol`.
+    pub fn figures<const N: usize>(&self, symbol: &str, members: [&str; N]) -> [Decimal; N] {
         let query = symbol.replace(' ', "%20").replace('&', "%26");
         let answer = self.upstream().ask(format!(
             "GET /a/quote?i={query} HTTP/1.1\r\nHost: sim\r\nX-Kite-Version: 3\r\n\
              Authorization: token simkeya:simtokena\r\n\r\n"
         ));
-        let text = answer.text();
-        (number(text, "last_price"), number(text, "close"))
+        members.map(|member| number(answer.text(), member))
     }
 }
 

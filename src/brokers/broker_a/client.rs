@@ -403,6 +403,8 @@ fn quote(symbol: &Symbol, row: &QuoteRow, simulated: bool, times: &CallTimes) ->
         kind,
         last_price: row.last_price,
         previous_close: row.previous_close,
+        low: row.low,
+        high: row.high,
         as_of: row.timestamp,
     };
     claim.quote(symbol, times, Source::BrokerA, simulated)

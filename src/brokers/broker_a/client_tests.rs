@@ -38,6 +38,10 @@ fn symbols(names: &[&str]) -> Vec<Symbol> {
     names.iter().map(|name| Symbol::parse(name).unwrap()).collect()
 }
 
+fn sent(low: &str, high: &str) -> (String, String) {
+    (low.to_owned(), high.to_owned())
+}
+
 #[test]
 fn a_batch_of_the_official_sample() {
     serve(
@@ -50,6 +54,8 @@ fn a_batch_of_the_official_sample() {
             let quote = &batch.quotes[0];
             assert_eq!(quote.last_price.to_string(), "1412.95");
             assert_eq!(quote.change().unwrap().to_string(), "23.30");
+            let day = quote.day.unwrap();
+            assert_eq!((day.low().to_string(), day.high().to_string()), sent("1395.55", "1421.75"));
             assert_eq!(quote.as_of.to_string(), "2021-06-08T10:15:56Z");
             assert_eq!(
                 (quote.asked, quote.timed, quote.simulated),
@@ -188,6 +194,8 @@ fn ohlc_serves_while_quote_answers_nonsense() {
         }
         let batch = bench.broker.quotes(&infy).unwrap();
         assert_eq!(batch.quotes[0].last_price.to_string(), "1075");
+        let day = batch.quotes[0].day.unwrap();
+        assert_eq!((day.low().to_string(), day.high().to_string()), sent("1070.9", "1085.9"));
         assert!(!batch.quotes[0].timed, "ohlc has no time of its own");
     });
 }

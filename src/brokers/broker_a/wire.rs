@@ -128,6 +128,9 @@ pub(crate) struct QuoteRow {
     pub last_price: Decimal,
     /// `ohlc.close`: the previous session's close, in every quote call and at any hour.
     pub previous_close: Option<Decimal>,
+    /// `ohlc.low` and `ohlc.high`: zeros before the first trade of the session.
+    pub low: Option<Decimal>,
+    pub high: Option<Decimal>,
     /// Exchange time; `/quote/ohlc` has none.
     pub timestamp: Option<Timestamp>,
 }
@@ -140,16 +143,22 @@ impl QuoteRow {
 }
 
 #[derive(Deserialize)]
-struct WireQuote {
+struct WireQuote<'a> {
     instrument_token: u64,
     last_price: RawNumber,
     timestamp: Option<String>,
-    ohlc: Option<WireOhlc>,
+    #[serde(borrow)]
+    ohlc: Option<WireOhlc<'a>>,
 }
 
+/// A low or a high that is no number spoils neither the price nor the close.
 #[derive(Deserialize)]
-struct WireOhlc {
+struct WireOhlc<'a> {
     close: Option<RawNumber>,
+    #[serde(borrow)]
+    low: Option<LazyValue<'a>>,
+    #[serde(borrow)]
+    high: Option<LazyValue<'a>>,
 }
 
 /// The rows of a quote answer by requested symbol; a row that cannot be read is `None`, a row that
@@ -175,14 +184,17 @@ pub(crate) fn quotes(reply: &Reply) -> Result<HashMap<String, Option<QuoteRow>>,
 }
 
 fn quote(text: &str) -> Option<QuoteRow> {
-    let wire: WireQuote = sonic_rs::from_str(text).ok()?;
+    let wire: WireQuote<'_> = sonic_rs::from_str(text).ok()?;
+    let ohlc = wire.ohlc.as_ref();
+    let number = |value: &LazyValue<'_>| json::parse_decimal(value.as_raw_str());
     Some(QuoteRow {
         instrument_token: wire.instrument_token,
         last_price: json::parse_decimal(wire.last_price.as_str())?,
-        previous_close: wire
-            .ohlc
-            .and_then(|ohlc| ohlc.close)
+        previous_close: ohlc
+            .and_then(|ohlc| ohlc.close.as_ref())
             .and_then(|close| json::parse_decimal(close.as_str())),
+        low: ohlc.and_then(|ohlc| ohlc.low.as_ref()).and_then(number),
+        high: ohlc.and_then(|ohlc| ohlc.high.as_ref()).and_then(number),
         timestamp: wire.timestamp.as_deref().and_then(naive_ist),
     })
 }

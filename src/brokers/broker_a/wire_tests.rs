@@ -30,6 +30,7 @@ fn reads_the_official_quote() {
     assert_eq!(row.instrument_token, 408_065);
     assert_eq!(row.last_price.to_string(), "1412.95");
     assert_eq!(row.previous_close.unwrap().to_string(), "1389.65");
+    assert_eq!(range(&row), ["1395.55", "1421.75"]);
     assert_eq!(clock::iso(row.timestamp.unwrap()), "2021-06-08T15:45:56+05:30");
     assert!(!row.is_index());
 }
@@ -39,9 +40,36 @@ fn reads_the_official_ohlc_and_ltp() {
     let row = only(sample!("ohlc.json"));
     assert_eq!(row.last_price.to_string(), "1075");
     assert_eq!(row.previous_close.unwrap().to_string(), "1075.8");
+    assert_eq!(range(&row), ["1070.9", "1085.9"]);
     assert_eq!(row.timestamp, None);
     let row = only(sample!("ltp.json"));
     assert_eq!((row.last_price.to_string().as_str(), row.previous_close), ("1074.35", None));
+    assert_eq!(range(&row), ["none", "none"]);
+}
+
+/// Low and high.
+fn range(row: &QuoteRow) -> [String; 2] {
+    [row.low, row.high].map(|end| end.map_or_else(|| "none".to_owned(), |end| end.to_string()))
+}
+
+#[test]
+fn a_range_that_is_no_range_spoils_nothing_else() {
+    for (ends, expected) in [
+        (r#""low":"1395.55","high":1421.75"#, ["none", "1421.75"]),
+        (r#""low":null,"high":[1421.75]"#, ["none", "none"]),
+        (r#""low":{"x":1},"high":true"#, ["none", "none"]),
+        (r#""low":0,"high":0"#, ["0", "0"]),
+        (r#""open":1396"#, ["none", "none"]),
+    ] {
+        let body = format!(
+            r#"{{"status":"success","data":{{"NSE:INFY":{{"instrument_token":408065,
+            "last_price":1412.95,"ohlc":{{{ends},"close":1389.65}}}}}}}}"#
+        );
+        let row = only(body.as_bytes());
+        assert_eq!(range(&row), expected, "{ends}");
+        assert_eq!(row.last_price.to_string(), "1412.95");
+        assert_eq!(row.previous_close.unwrap().to_string(), "1389.65");
+    }
 }
 
 #[test]

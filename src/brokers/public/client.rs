@@ -246,6 +246,8 @@ impl Public {
             kind: if is_index { Kind::of_index(symbol.ticker()) } else { Kind::Share },
             last_price: price.last_price,
             previous_close: price.previous_close,
+            low: price.low,
+            high: price.high,
             as_of: Some(price.as_of),
         };
         claim.quote(symbol, times, Source::Public, simulated)

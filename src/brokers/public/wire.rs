@@ -52,6 +52,9 @@ pub(crate) enum Said {
 pub(crate) struct Price {
     pub last_price: Decimal,
     pub previous_close: Option<Decimal>,
+    /// Lowest and highest price of the session; the flat shape has neither.
+    pub low: Option<Decimal>,
+    pub high: Option<Decimal>,
     pub as_of: Timestamp,
 }
 
@@ -101,8 +104,9 @@ struct Charts<'a> {
 }
 
 #[derive(Deserialize)]
-struct WithMeta {
-    meta: Meta,
+struct WithMeta<'a> {
+    #[serde(borrow)]
+    meta: Meta<'a>,
 }
 
 /// A chart answer, read for its bars.
@@ -116,13 +120,18 @@ pub(super) enum Chart<'a> {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Meta {
+struct Meta<'a> {
     currency: Option<String>,
     exchange_name: Option<String>,
     regular_market_price: Option<RawNumber>,
     regular_market_time: Option<RawNumber>,
     previous_close: Option<RawNumber>,
     chart_previous_close: Option<RawNumber>,
+    /// One that is no number spoils nothing else.
+    #[serde(borrow)]
+    regular_market_day_low: Option<LazyValue<'a>>,
+    #[serde(borrow)]
+    regular_market_day_high: Option<LazyValue<'a>>,
     range: Option<String>,
 }
 
@@ -269,8 +278,13 @@ fn said(chart: &LazyValue<'_>) -> Said {
     let as_of = meta.regular_market_time.as_ref().and_then(|time| {
         Timestamp::from_second(json::parse_decimal(time.as_str())?.to_i64()?).ok()
     });
+    let end = |value: Option<&LazyValue<'_>>| positive_text(value?.as_raw_str());
+    let low = end(meta.regular_market_day_low.as_ref());
+    let high = end(meta.regular_market_day_high.as_ref());
     match (positive(meta.regular_market_price.as_ref()), as_of) {
-        (Some(last_price), Some(as_of)) => Said::Price(Price { last_price, previous_close, as_of }),
+        (Some(last_price), Some(as_of)) => {
+            Said::Price(Price { last_price, previous_close, low, high, as_of })
+        }
         _ => Said::Nonsense,
     }
 }
@@ -303,13 +317,19 @@ fn said_flat(row: &Flat) -> Said {
         last_price: positive(row.fullday_price.as_ref()).unwrap_or(close),
         previous_close: positive(row.previous_close.as_ref())
             .or_else(|| positive(row.chart_previous_close.as_ref())),
+        low: None,
+        high: None,
         as_of,
     })
 }
 
 /// A positive number without its binary noise.
 fn positive(number: Option<&RawNumber>) -> Option<Decimal> {
-    let value = json::rounded(json::parse_decimal(number?.as_str())?);
+    positive_text(number?.as_str())
+}
+
+fn positive_text(text: &str) -> Option<Decimal> {
+    let value = json::rounded(json::parse_decimal(text)?);
     (value > Decimal::ZERO).then_some(value)
 }
 

@@ -25,6 +25,12 @@ fn price(said: &Said) -> (String, Option<String>, i64) {
     (price.last_price.to_string(), close, price.as_of.as_second())
 }
 
+/// Low and high.
+fn range(said: &Said) -> [String; 2] {
+    let Said::Price(price) = said else { panic!("{said:?}") };
+    [price.low, price.high].map(|end| end.map_or_else(|| "none".to_owned(), |end| end.to_string()))
+}
+
 /// One symbol's meta as a chart answer.
 fn of_meta(meta: &str) -> Option<Said> {
     let body = format!(r#"{{"chart":{{"result":[{{"meta":{meta}}}],"error":null}}}}"#);
@@ -36,6 +42,7 @@ fn reads_the_nested_spark() {
     let rows = rows(sample!("spark_v7.json"));
     assert_eq!(price(&rows["BEL.NS"]), ("442.3".into(), Some("439.75".into()), 1_775_815_200));
     assert_eq!(price(&rows["^NSEI"]).0, "24050.60");
+    assert_eq!(range(&rows["BEL.NS"]), ["none", "none"], "the sample was cut");
     assert_eq!(rows["TATAMOTORS.NS"], Said::Ghost);
     assert_eq!(rows.len(), 3);
 }
@@ -49,6 +56,7 @@ fn reads_the_flat_spark() {
         "fullday price, last time that has a close"
     );
     assert_eq!(price(&rows["INFY.NS"]), ("1412.95".into(), Some("1389.65".into()), 1_790_848_500));
+    assert_eq!(range(&rows["INFY.NS"]), ["none", "none"]);
     assert_eq!(rows["EMPTY.NS"], Said::Nonsense, "a price without a time");
 }
 
@@ -56,6 +64,25 @@ fn reads_the_flat_spark() {
 fn reads_the_chart() {
     let said = chart(&reply(200, sample!("chart_v8.json"))).unwrap().unwrap();
     assert_eq!(price(&said), ("442.3".into(), Some("439.75".into()), 1_775_815_200));
+    assert_eq!(range(&said), ["440.45", "447.45"]);
+}
+
+#[test]
+fn the_range_in_meta_loses_its_noise_and_spoils_nothing() {
+    let base = r#""currency":"INR","regularMarketPrice":442.3,"regularMarketTime":1775815200"#;
+    for (ends, expected) in [
+        (
+            r#""regularMarketDayLow":440.4500122,"regularMarketDayHigh":447.45001"#,
+            ["440.45", "447.45"],
+        ),
+        (r#""regularMarketDayLow":0,"regularMarketDayHigh":"447""#, ["none", "none"]),
+        (r#""regularMarketDayLow":null,"regularMarketDayHigh":{"raw":447}"#, ["none", "none"]),
+        (r#""regularMarketDayLow":-1,"regularMarketDayHigh":9e99"#, ["none", "none"]),
+    ] {
+        let said = of_meta(&format!("{{{base},{ends}}}")).unwrap();
+        assert_eq!(range(&said), expected, "{ends}");
+        assert_eq!(price(&said).0, "442.3");
+    }
 }
 
 #[test]

@@ -171,6 +171,7 @@ fn restored_quotes_are_stale_in_l1() {
             symbol: Symbol::parse(&format!("NSE:S{i}")).unwrap(),
             last_price: json::parse_decimal(&format!("{}.05", 100 + i)).unwrap(),
             previous_close: json::parse_decimal("100"),
+            day: None,
             as_of: "2026-11-20T10:00:00Z".parse().unwrap(),
             timed: true,
             asked: "2026-11-20T10:00:01Z".parse().unwrap(),

@@ -2,6 +2,7 @@
 //! follows a leader that is not updated yet, and the other way round.
 
 use super::*;
+use crate::base::DayRange;
 use crate::base::json::parse_decimal;
 
 fn symbol(text: &str) -> Symbol {
@@ -13,6 +14,7 @@ fn quote(name: &str, source: Source) -> Quote {
         symbol: symbol(name),
         last_price: parse_decimal("1500.10").unwrap(),
         previous_close: parse_decimal("1490.5"),
+        day: None,
         as_of: "2026-11-20T10:00:00.25Z".parse().unwrap(),
         timed: true,
         asked: "2026-11-20T10:00:01Z".parse().unwrap(),
@@ -103,6 +105,25 @@ fn a_message_of_the_leader_has_these_bytes() {
     assert_bytes(&encode(&message()), &[HEAD, QUOTES, UNKNOWN].concat());
     let head = Update { quotes: Vec::new(), ..message() };
     assert_bytes(&encode(&head), &[HEAD, &[0; 4], UNKNOWN].concat());
+}
+
+/// A range stands beside the previous close. A node that does not know it yet reads the rest.
+#[test]
+fn the_range_of_the_day_is_one_more_member_of_a_quote() {
+    let price = |text| parse_decimal(text);
+    let day = DayRange::around(price("1500.10").unwrap(), price("1480"), price("1512.30"));
+    let with = Quote { day, ..quote("NSE:INFY", Source::BrokerA) };
+    let mut update = Update { quotes: Vec::new(), ..message() };
+    update.add_quote(with.clone(), Vouched { mono_ms: 0, calls: 2 }, 0);
+    let bytes = encode(&update);
+    let member = b"\"previous_close\":\"1490.5\",\"day\":[\"1480\",\"1512.30\"],\"as_of\":";
+    assert!(memchr::memmem::find(&bytes, member).is_some(), "{}", bytes.escape_ascii());
+    let read = |bytes: &[u8]| decode(Epoch(7), 42, bytes).unwrap().quotes[0].quote.clone();
+    assert_eq!(read(&bytes), with);
+    let at = memchr::memmem::find(&bytes, b"\"day\"").unwrap();
+    let mut unknown = bytes;
+    unknown[at..at + 5].copy_from_slice(b"\"any\"");
+    assert_eq!(read(&unknown), Quote { day: None, ..with });
 }
 
 #[test]

@@ -4,13 +4,14 @@ use proptest::prelude::*;
 use rust_decimal::Decimal;
 
 use super::*;
-use crate::base::Source;
+use crate::base::{DayRange, Source};
 
 pub(crate) fn quote(symbol: &str, paise: i64) -> Quote {
     Quote {
         symbol: Symbol::parse(symbol).unwrap(),
         last_price: Decimal::new(paise, 2),
         previous_close: Some(Decimal::new(paise + 5, 2)),
+        day: None,
         as_of: "2026-11-20T10:00:00.25Z".parse().unwrap(),
         timed: true,
         asked: "2026-11-20T10:00:01Z".parse().unwrap(),
@@ -39,6 +40,11 @@ fn aged() -> impl Strategy<Value = Aged> {
                 symbol,
                 as_of: Timestamp::from_second(second).unwrap(),
                 simulated,
+                day: DayRange::around(
+                    Decimal::new(paise, 2),
+                    Some(Decimal::new(paise.min(100), 2)),
+                    Some(Decimal::new(paise + 5, 2)),
+                ),
                 ..quote("NSE:INFY", paise)
             },
             age_ms,

@@ -189,7 +189,10 @@ impl Day {
         let mut tick = self.simulated(instrument, trading.shown_at(at));
         if let Some(price) = trading.price_at(tick.as_of) {
             tick.last = price;
-            (tick.high, tick.low) = (tick.high.max(price), tick.low.min(price));
+            // Before the open there is no range yet.
+            if tick.open > 0 {
+                (tick.high, tick.low) = (tick.high.max(price), tick.low.min(price));
+            }
         }
         let before = self.sessions.before(tick.date);
         let closed = trading.price_at(instant(before, end_s(instrument, before)));

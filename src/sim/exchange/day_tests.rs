@@ -44,6 +44,31 @@ fn the_previous_close_is_the_close_of_the_session_before_across_weekends_and_hol
 }
 
 #[test]
+fn the_range_of_a_day_contains_its_price_and_begins_with_the_session() {
+    let (universe, day) = (Universe::new(7, 0), Day::new(7, Sessions::weekdays()));
+    let times = ["09:15:00", "09:15:01", "11:00:30", "15:20:00", "15:31:00", "16:10:00"];
+    for key in ["NSE:INFY", "NSE:NIFTY 50", "NSE:SIM300", "BSE:SENSEX"] {
+        let instrument = universe.by_key(key).unwrap();
+        let (mut low, mut high) = (i64::MAX, 0);
+        for time in times {
+            let tick = day.tick(instrument, at(&format!("2026-11-20T{time}")));
+            assert!(0 < tick.low && tick.low <= tick.last && tick.last <= tick.high, "{tick:?}");
+            assert!(tick.low <= low && tick.high >= high, "{tick:?} narrower than before");
+            (low, high) = (tick.low, tick.high);
+        }
+        // A price that was ordered is within it, too, and makes none before the open.
+        let (symbol, price) = (key.to_owned(), Some(Decimal::ONE));
+        let order = TradingOrder { symbol, price, previous_close: None, halted: None };
+        day.trade(instrument, &order, at("2026-11-19T12:00:00")).unwrap();
+        let tick = day.tick(instrument, at("2026-11-20T11:00:30"));
+        assert_eq!((tick.last, tick.low), (100, 100));
+        assert!(tick.high > 100);
+        let early = day.tick(instrument, at("2026-11-20T08:00:00"));
+        assert_eq!((early.high, early.low), (0, 0), "{early:?}");
+    }
+}
+
+#[test]
 fn the_closing_auction_freezes_constituents_and_prints_once() {
     let (universe, day) = (Universe::new(9, 0), Day::new(9, Sessions::weekdays()));
     let infy = universe.by_key("NSE:INFY").unwrap();

@@ -753,6 +753,7 @@ mod due_tests {
             symbol: Symbol::parse("NSE:INFY").unwrap(),
             last_price: Decimal::ONE_HUNDRED,
             previous_close: None,
+            day: None,
             as_of: as_of.parse().unwrap(),
             timed: true,
             asked: received.parse().unwrap(),

@@ -70,7 +70,7 @@ pub(crate) fn apply(
     for (quote, _) in &mut read {
         let held = context.l1.peek(quote.symbol.as_str(), now_mono_ms);
         let held = if let Peek::Known { quote, .. } = &held { Some(quote) } else { None };
-        quote.previous_close = context.calendar.own_previous_close(quote, held, now);
+        context.calendar.keep_to_session(quote, held, now);
     }
     let brought = read.iter().map(|(quote, _)| quote.symbol.clone()).collect();
     take_in(read, sinks, now_mono_ms);

@@ -129,6 +129,7 @@ fn quote(symbol: &Symbol, as_of: Timestamp) -> Quote {
         symbol: symbol.clone(),
         last_price: "25000".parse().unwrap(),
         previous_close: None,
+        day: None,
         as_of,
         timed: true,
         asked: as_of,

@@ -37,6 +37,7 @@ impl Bench {
             symbol: Symbol::parse(symbol).unwrap(),
             last_price: 25_000.into(),
             previous_close: None,
+            day: None,
             as_of,
             timed: true,
             asked: as_of,

@@ -285,6 +285,7 @@ mod tick_log_tests {
             symbol: Symbol::parse(symbol).unwrap(),
             last_price: price.parse().unwrap(),
             previous_close: None,
+            day: None,
             as_of: Timestamp::from_second(1_795_155_307 + second).unwrap(),
             asked: Timestamp::from_second(1_795_155_307 + second).unwrap(),
             source: Source::BrokerA,

@@ -6,12 +6,14 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use jiff::civil::Date;
 use rust_decimal::Decimal;
 use tungstenite::client::IntoClientRequest;
 use tungstenite::http::HeaderValue;
 use tungstenite::protocol::WebSocketConfig;
 use tungstenite::{Bytes, Error, HandshakeError, Message, WebSocket};
 
+use crate::base::clock::zoned;
 use crate::base::{Clock, Source, Symbol, wipe};
 use crate::brokers::broker_a::ticker::dial::{Dialer, Endpoint, Way, Worker};
 use crate::brokers::broker_a::ticker::reading::{Bad, Reason, State, Verdict, Watch};
@@ -347,8 +349,9 @@ pub(super) struct Window {
     began: Option<CallTimes>,
     /// Time of the next try of a refused batch.
     again_mono_ms: Option<u64>,
-    /// Previous closes that were received while the market traded.
-    closes: HashMap<u32, Decimal>,
+    /// The session of each instrument as it was received last while the market traded, and its
+    /// date.
+    days: HashMap<u32, (Day, Option<Date>)>,
 }
 
 /// A tick with its time of arrival.
@@ -388,8 +391,9 @@ impl Window {
     }
 
     /// The gathered ticks as a batch. `trades`: the market trades by the calendar, so the broker's
-    /// previous close is that of the session before. At other times that is not certain. `believed`
-    /// gets each plausible tick's symbol and time of arrival.
+    /// previous close is that of the session before, and its range is the session's. At other times
+    /// neither is certain, and those received before stay. `believed` gets each plausible tick's
+    /// symbol and time of arrival.
     pub(super) fn batch(
         &mut self,
         subscriptions: &Subscriptions,
@@ -403,16 +407,20 @@ impl Window {
             Batch { times, symbols_max: SYMBOLS_MAX, simulated, pushed: true, ..Batch::default() };
         for WindowHeard { tick, at_mono_ms } in self.ticks.values() {
             let Some(symbol) = subscriptions.symbol(tick.token) else { continue };
+            let date = tick.at.map(|at| zoned(at).date());
             if let (true, Some(day)) = (trades, tick.day) {
-                self.closes.insert(tick.token, day.previous_close);
+                self.days.insert(tick.token, (day, date));
             }
-            let Some(previous_close) = self.closes.get(&tick.token).copied() else { continue };
+            let Some((day, of)) = self.days.get(&tick.token).copied() else { continue };
+            let own = Some(day).filter(|_| of == date);
             let is_index = tick.token & 0xff == INDEX_SEGMENT;
             let kind = if is_index { Kind::of_index(symbol.ticker()) } else { Kind::Share };
             let claim = Claim {
                 kind,
                 last_price: tick.last_price,
-                previous_close: Some(previous_close),
+                previous_close: Some(day.previous_close),
+                low: own.map(|day| day.low),
+                high: own.map(|day| day.high),
                 as_of: tick.at,
             };
             match claim.quote(symbol, &times, Source::BrokerA, simulated) {
@@ -682,10 +690,10 @@ mod window_tests {
             batches += 1;
             window.clear();
             clock.advance_ms(500 - WINDOW_MS as i64);
-            room.push((window.ticks.capacity(), window.closes.capacity()));
+            room.push((window.ticks.capacity(), window.days.capacity()));
         }
         assert_eq!(room[1], *room.last().unwrap());
-        assert!(room[1].0 < 3 * SYMBOLS_MAX && window.closes.len() == SYMBOLS_MAX);
+        assert!(room[1].0 < 3 * SYMBOLS_MAX && window.days.len() == SYMBOLS_MAX);
         println!("{batches} batches within {} ms", timer.monotonic_ms());
         assert!(timer.monotonic_ms() < 60_000, "{} ms of a minute", timer.monotonic_ms());
     }
@@ -722,6 +730,32 @@ mod window_tests {
         window.add(tick(INFY, 140_000, 140_000, &clock), &clock);
         let batch = window.batch(&subscriptions, false, false, &clock, |_, _| {}).unwrap();
         assert_eq!(batch.quotes[0].previous_close, Some(Decimal::new(139_000, 2)));
+    }
+
+    #[test]
+    fn the_range_is_that_of_the_session_and_none_of_the_session_before() {
+        let clock = Clock::manual("2026-11-20T15:29:00+05:30".parse().unwrap());
+        let (subscriptions, mut window) = (subscribed(), Window::default());
+        let paise = |paise| Decimal::new(paise, 2);
+        let mut range = |trades, (low, last, high)| {
+            let plain = tick(INFY, last, 139_000, &clock);
+            let day = plain.day.map(|day| Day { low: paise(low), high: paise(high), ..day });
+            window.clear();
+            window.add(Tick { day, ..plain }, &clock);
+            let batch = window.batch(&subscriptions, trades, false, &clock, |_, _| {}).unwrap();
+            batch.quotes[0].day.map(|day| (day.low(), day.high()))
+        };
+        let session = Some((paise(138_000), paise(141_000)));
+        assert_eq!(range(true, (138_000, 140_000, 141_000)), session);
+        assert_eq!(range(true, (140_001, 140_000, 141_000)), None, "above the price");
+        assert_eq!(range(true, (0, 140_000, 0)), None, "before the first trade");
+        assert_eq!(range(true, (138_000, 140_000, 141_000)), session);
+        clock.advance_ms(3_600_000);
+        // What the broker sends after the session is not certain.
+        assert_eq!(range(false, (1, 140_000, 150_000)), session);
+        assert_eq!(range(false, (1, 141_001, 150_000)), None);
+        clock.advance_ms(17 * 3_600_000);
+        assert_eq!(range(false, (138_000, 140_000, 141_000)), None, "of the date before");
     }
 }
 
