@@ -36,6 +36,9 @@ test('the page of a share has its price, its candles, what is held of it and wha
   assert.equal(await page.title(), 'RELIANCE · bhav');
   await until('the price', async () => /\d,\d{3}\.\d\d/.test(await page.locator('.quote .level').innerText()));
   assert.match(await page.locator('.quote .change').innerText(), /[▲▼=] [+−]?[\d,.]+ \([+−]?[\d.]+ %\)/);
+  const day = await page.getByText(/^Day [\d,.]+ – [\d,.]+$/).innerText();
+  const [low, high] = day.match(/[\d,.]+/g).map((figure) => Number(figure.replaceAll(',', '')));
+  assert.ok(low > 0 && low < high, day);
   await page.getByText(/52 weeks: low [\d,.]+, high [\d,.]+/).waitFor();
   await page.locator('.candles .mark.simulated').waitFor();
   const bars = page.locator('.bars > g');
@@ -74,6 +77,41 @@ test('an index has candles, which have no volume', async () => {
   assert.match(await page.locator('.readout').innerText(), /Close [\d,.]+\s*$/);
   assert.deepEqual(faults, []);
   await context.close();
+});
+
+test('the cards of the market show where each index stands between its low and its high', async () => {
+  const { page, context, faults } = await open(stage.browser);
+  await visit(page, `${stage.demo.base}/`);
+  for (const name of ['NIFTY 50', 'BANK NIFTY', 'SENSEX']) {
+    const card = page.locator('a.card', { has: page.getByRole('heading', { name, exact: true }) });
+    const range = card.locator('.range');
+    await until('its range', async () => /[\d,.]+ – [\d,.]+/.test(await range.innerText()));
+    // One look, since figures move on.
+    const [words, place, level] = await card.evaluate((node) =>
+      ['.range > span:last-child', '.range circle', '.level'].map((at) => (at.endsWith('circle') ? node.querySelector(at).getAttribute('cx') : node.querySelector(at).textContent)));
+    const [low, high] = words.match(/[\d,.]+/g).map((figure) => Number(figure.replaceAll(',', '')));
+    const now = Number(level.replaceAll(',', ''));
+    assert.ok(low > 0 && low < high, words);
+    const share = Number(place.replace('%', ''));
+    assert.ok(share >= 0 && share <= 100, place);
+    // The price of the snapshot may be a moment younger than the quote's.
+    assert.ok(Math.abs((100 * (now - low)) / (high - low) - share) < 25, `${level} in ${words} at ${place}`);
+  }
+  // Without a range there is neither line nor dot.
+  const bare = await open(stage.browser);
+  await bare.page.route('**/api/index/stream?*', (route) => route.abort());
+  await bare.page.route('**/api/portfolio/live-prices?*', async (route) => {
+    const answer = await route.fetch();
+    const list = await answer.json();
+    for (const quote of list.quotes) quote.day_low = quote.day_high = null;
+    await route.fulfill({ response: answer, json: list });
+  });
+  await visit(bare.page, `${stage.demo.base}/`);
+  await bare.page.locator('a.card .level:not(.waiting)').first().waitFor();
+  assert.equal(await bare.page.locator('.range circle').first().getAttribute('opacity'), '0');
+  assert.equal((await bare.page.locator('.range > span').last().innerText()).trim(), '');
+  for (const one of [context, bare.context]) await one.close();
+  assert.deepEqual(faults, []);
 });
 
 test('a guest sees the share, and that a login shows more', async () => {

@@ -8,7 +8,7 @@ import { table } from '../table.js';
 import { text } from '../text.js';
 import { market as t } from '../text/market.js';
 import { signals as signalText } from '../text/signals.js';
-import { attr, h, keyed, memo, pathOf, pieces, put, say, skeleton } from '../view.js';
+import { attr, h, keyed, memo, pathOf, pieces, put, s, say, skeleton } from '../view.js';
 
 export const title = t.title;
 
@@ -170,7 +170,8 @@ function makeCard({ key, name, symbol }) {
   const level = h('p', { class: 'level waiting' }, '\u00a0');
   const change = h('p', { class: 'change' }, '\u00a0');
   const state = h('p', { class: 'state' }, '\u00a0');
-  const node = h('a', { class: 'card', href: pathOf(symbol) }, h('h2', null, name), level, change, state);
+  const range = showRange();
+  const node = h('a', { class: 'card', href: pathOf(symbol) }, h('h2', null, name), level, change, state, range.node);
   const draw = (snapshot) => {
     const { market } = snapshot;
     const own = snapshot[`${key}_stale`] !== undefined;
@@ -183,6 +184,7 @@ function makeCard({ key, name, symbol }) {
     /** @type {any[]} */
     const bits = [{ text: market.is_open ? time(asOf) : moments(asOf, serverNow()), kind: 'as-of' }, ...ageMark(its)];
     const quote = live.valueOf(`quote ${symbol}`);
+    if (quote) range.draw(quote);
     const [now, moved] = [snapshot[`${key}_price`], snapshot[`${key}_change`]];
     // Points come with the quote, which may be of another moment than the snapshot: only if both are of the same price.
     const points = quote?.change != null && quote.last_price === now ? `${signedPrice(quote.change)} ` : '';
@@ -203,6 +205,31 @@ function makeCard({ key, name, symbol }) {
     say(level, '–');
   };
   return { node, draw, rest };
+}
+
+/** The day's low and high, with a line between them on which a dot stands for the price. */
+function showRange() {
+  const dot = s('circle', { cy: 4, r: 4, fill: 'currentColor' });
+  const line = s('line', { x2: '100%', y1: 4, y2: 4, stroke: 'currentColor' });
+  const words = h('span', null, '\u00a0');
+  const node = h(
+    'p',
+    { class: 'range', title: t.range },
+    s('svg', { width: '100%', height: 8, overflow: 'visible', 'aria-hidden': 'true' }, line, dot),
+    h('span', { class: 'unseen' }, t.range),
+    words,
+  );
+  const draw = (quote) => {
+    const { day_low: low, day_high: high, last_price: now } = quote;
+    // Before the first trade of a day there is none, and not every source has one.
+    const isKnown = low !== undefined && low !== null;
+    attr(line, 'opacity', isKnown ? '0.4' : '0');
+    attr(dot, 'opacity', isKnown ? null : '0');
+    say(words, isKnown ? t.rangeOf(price(low), price(high)) : '\u00a0');
+    if (isKnown) attr(dot, 'cx', `${high > low ? Math.round((100 * (now - low)) / (high - low)) : 50}%`);
+  };
+  draw({});
+  return { node, draw };
 }
 
 function makeTile(sector) {

@@ -33,6 +33,7 @@ export function show({ main, path, announce }) {
   const level = h('p', { class: 'level waiting' }, '\u00a0');
   const moved = h('p', { class: 'change' });
   const state = h('p', { class: 'sub' });
+  const today = h('p', { class: 'sub' });
   const year = h('p', { class: 'sub' });
   const chart = h('section', { class: 'candles' });
   const held = h('section', { 'aria-labelledby': 'held' });
@@ -50,6 +51,7 @@ export function show({ main, path, announce }) {
     h('div', { class: 'title-row' }, h('div', null, h('h1', null, ticker), name), mark),
     h('div', { class: 'quote' }, level, moved),
     state,
+    today,
     year,
     chart,
     rest,
@@ -94,6 +96,9 @@ export function show({ main, path, announce }) {
       ? []
       : [isOpen() ? time(quote.as_of) : moments(quote.as_of, serverNow()), ...ageMark(quote)];
     memo(state, [bits, quote.simulated], () => put(state, pieces(bits), ' ', simulated(quote.simulated)));
+    const { day_low: low, day_high: high } = quote;
+    const range = low === undefined || low === null ? [] : [{ text: t.dayOf(price(low), price(high)), title: t.dayNote }];
+    memo(today, range, () => put(today, pieces(range)));
     candles.last(quote.unavailable ? null : quote.last_price);
   };
   const listed = live.repeat(async () => {

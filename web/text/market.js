@@ -10,6 +10,8 @@ export const market = {
   breadth: (up, down, even) => `${up} up, ${down} down${even ? `, ${even} unchanged` : ''}.`,
   noMovers: 'There are no fresh prices of this day yet.',
   ofShares: (priced, all) => (priced === all ? `Of ${all} shares.` : priced ? `Of ${priced} with a fresh price; ${all} are followed.` : `${all} shares are followed.`),
+  range: 'Lowest and highest of the day',
+  rangeOf: (low, high) => `${low} – ${high}`,
   signals: 'Signals',
   allSignals: 'All signals and their record →',
   legend: ['≤ −1.5 %', '', '±0.3', '', '≥ 1.5 %'],

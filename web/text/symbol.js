@@ -8,6 +8,8 @@ export const symbol = {
   removed: (s) => `${s} removed`,
   listsOf: (s) => `Watch lists with ${s}`,
   full: 'The watch list is full: it holds 50 symbols.',
+  dayOf: (low, high) => `Day ${low} – ${high}`,
+  dayNote: 'Lowest and highest of the session that the price is of',
   year: '52 weeks',
   yearOf: (low, high) => `52 weeks: low ${low}, high ${high}`,
   yearNote: 'Of daily candles, adjusted for splits',
