@@ -47,7 +47,7 @@ export function show({ main }) {
     readPast();
     draw();
   });
-  estimate.hidden = true;
+  const estimates = h('div', { class: 'tabs small', hidden: true }, estimate);
   const picture = h('div', { class: 'picture' }, skeleton(7));
   const week = h('p', { class: 'lead week' }, '\u00a0');
   const sentence = h('p', { class: 'muted sentence', role: 'status' }, '\u00a0');
@@ -101,7 +101,7 @@ export function show({ main }) {
       { class: 'title-row no-print' },
       h('div', { class: 'tabs small', role: 'group', 'aria-label': t.view }, views),
       h('div', { class: 'tabs small', role: 'group', 'aria-label': t.range }, ranges),
-      estimate,
+      estimates,
     ),
     week,
     sentence,
@@ -121,7 +121,7 @@ export function show({ main }) {
     for (const part of [week, picture, readout, legend, asTable]) part.hidden = isEmpty;
     end?.();
     if (isEmpty) {
-      estimate.hidden = true;
+      estimates.hidden = true;
       put(picture);
       put(
         empty,
@@ -134,11 +134,11 @@ export function show({ main }) {
     // Days of the range before the first point, on which the market traded.
     const from = isoDay(serverNow() - daysOf[range]() * DAY_MS);
     const dates = index.map(({ date }) => date).filter((date) => date >= from && date < points[0].date);
-    estimate.hidden = view !== 'value' || dates.length < 2 || !isKnown(points[0].total_current_value);
-    const made = !estimate.hidden && isEstimated && past ? past.estimated(past.shares, dates, points[0]) : null;
+    estimates.hidden = view !== 'value' || dates.length < 2 || !isKnown(points[0].total_current_value);
+    const made = !estimates.hidden && isEstimated && past ? past.estimated(past.shares, dates, points[0]) : null;
     const drawn = [...(made?.points ?? []), ...points];
     const words = summary(points, view);
-    const basis = isEstimated && past && !estimate.hidden && (made ? past.words.of(made, day(points[0].date)) : past.words.none);
+    const basis = isEstimated && past && !estimates.hidden && (made ? past.words.of(made, day(points[0].date)) : past.words.none);
     say(sentence, basis ? `${words} ${basis}` : words);
     const ofWeek = answer.week;
     memo(week, [ofWeek, amountsHidden()], () =>
