@@ -109,7 +109,11 @@ async function waitForSession(name) {
 
 function notLoaded() {
   const again = button(text.app.again, () => location.reload(), { class: 'primary' });
-  put(main, h('h1', null, text.app.notLoaded), h('p', null, text.app.notLoadedWhy), again);
+  // Without any answer since the page was opened there is no connection: the frame is one that was kept.
+  const [title, why] = session.known
+    ? [text.app.notLoaded, text.app.notLoadedWhy]
+    : [text.strip.line.lost, text.problem.offline];
+  put(main, h('h1', null, title), h('p', null, why), again);
   // Perhaps the connection was away for a moment, perhaps a new version has replaced this one.
   setTimeout(() => askSession().then(() => location.reload(), notLoaded), 5_000);
 }
@@ -201,6 +205,8 @@ document.addEventListener('keydown', (event) => {
   find(event.key === '/' ? 'search' : 'keys');
 });
 findSession();
+// It is not waited for: the page comes first.
+addEventListener('load', () => import('./offline.js').catch(() => {}));
 // The page chooses its symbols first, so that one stream is opened and not two.
 render(false).finally(live.start);
 // Answers set the strip's clock.

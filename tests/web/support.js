@@ -110,7 +110,8 @@ export const launch = () => chromium.launch({ executablePath: CHROMIUM, args: pr
 
 /** A page in a context of its own, with a record of its faults. */
 export async function open(browser, options = {}) {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
+  // What a service worker answers no route of a test sees: `offline` alone has one.
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, serviceWorkers: 'block', ...options });
   await context.addInitScript(() => {
     window.violations = [];
     document.addEventListener('securitypolicyviolation', (event) => window.violations.push(`${event.violatedDirective} ${event.blockedURI}`));
@@ -123,7 +124,10 @@ export async function open(browser, options = {}) {
   page.setDefaultTimeout(PATIENCE_MS);
   const faults = [];
   const hosts = new Set();
-  page.on('console', (message) => { if (['error', 'warning'].includes(message.type())) faults.push(`console: ${message.text()}`); });
+  page.on('console', (message) => {
+    const isOfTest = message.text().includes('blocked by Playwright');
+    if (['error', 'warning'].includes(message.type()) && !isOfTest) faults.push(`console: ${message.text()}`);
+  });
   page.on('pageerror', (error) => faults.push(`error: ${error.stack}`));
   page.on('requestfailed', (request) => {
     // Requests of a page that is left are aborted, which is no fault.
@@ -136,7 +140,7 @@ export async function open(browser, options = {}) {
 /** While you work, `FILES=1` takes the files from the folder `web` and not out of the program. */
 async function fromFolder(route) {
   const name = new URL(route.request().url()).pathname.split('/').slice(3).join('/');
-  const contentType = { js: 'text/javascript', css: 'text/css', svg: 'image/svg+xml', webmanifest: 'application/manifest+json' }[name.split('.').pop()];
+  const contentType = { js: 'text/javascript', css: 'text/css', svg: 'image/svg+xml', webmanifest: 'application/manifest+json', png: 'image/png' }[name.split('.').pop()];
   await route.fulfill({ contentType, body: readFileSync(join(ROOT, 'web', name)) });
 }
 
