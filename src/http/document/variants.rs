@@ -148,6 +148,7 @@ impl Variants {
     }
 
     /// The same for a coding that was found before.
+    #[inline]
     pub(crate) fn select_coded(
         &self,
         coding: Coding,
