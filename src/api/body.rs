@@ -46,7 +46,7 @@ impl<'a> Fields<'a> {
             let detail = "The body is not a JSON object in UTF-8.";
             Problem::new(400, "malformed_json", detail)
         })?;
-        if has_twice(&members) {
+        if has_twice(names(&members)) {
             let detail = "A member of the body is there twice.";
             return Err(Problem::new(400, "malformed_json", detail));
         }
@@ -190,7 +190,7 @@ impl<'a> Fields<'a> {
         let elements = json::elements(self.raw(name)?);
         let objects = elements.and_then(|elements| {
             let members =
-                |raw: &'a str| json::members(raw.as_bytes()).filter(|all| !has_twice(all));
+                |raw: &'a str| json::members(raw.as_bytes()).filter(|all| !has_twice(names(all)));
             elements.into_iter().map(members).collect::<Option<Vec<_>>>()
         });
         let Some(objects) = objects else {
@@ -244,10 +244,15 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Whether two of the members have one name.
-fn has_twice(members: &[json::Member<'_>]) -> bool {
-    let twice = |at: usize| members[..at].iter().any(|(name, _)| *name == members[at].0);
-    (1..members.len()).any(twice)
+/// The members' names.
+pub(super) fn names<'a>(members: &'a [json::Member<'_>]) -> impl Iterator<Item = &'a str> {
+    members.iter().map(|(name, _)| &**name)
+}
+
+pub(super) fn has_twice<T: Ord>(values: impl Iterator<Item = T>) -> bool {
+    let mut sorted: Vec<T> = values.collect();
+    sorted.sort_unstable();
+    sorted.windows(2).any(|pair| pair[0] == pair[1])
 }
 
 /// # Errors

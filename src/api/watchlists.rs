@@ -6,7 +6,7 @@
 //!
 //! Each handler parks for the store once.
 
-use crate::api::body::{Fields, whole};
+use crate::api::body::{Fields, has_twice, whole};
 use crate::api::journal::{KEPT, etag, expected};
 use crate::api::quotes::SYMBOLS_MAX;
 use crate::api::state::{Call, Handled, State, reply_with, send_tagged};
@@ -84,12 +84,6 @@ fn list(fields: &mut Fields<'_>) -> Watchlist {
         fields.fault("symbols", "Each once.");
     }
     Watchlist { id: id.flatten().unwrap_or(0), name, symbols: symbols.unwrap_or_default() }
-}
-
-fn has_twice<T: Ord>(values: impl Iterator<Item = T>) -> bool {
-    let mut sorted: Vec<T> = values.collect();
-    sorted.sort_unstable();
-    sorted.windows(2).any(|pair| pair[0] == pair[1])
 }
 
 fn view<'a>(lists: &'a [Watchlist], revision: &'a Revision) -> ListsView<'a> {

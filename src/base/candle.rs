@@ -112,8 +112,11 @@ impl DayRange {
         high: Option<Decimal>,
     ) -> Option<Self> {
         let range = Self { low: low?, high: high? };
-        let has_price = range.low <= last_price && last_price <= range.high;
-        (range.low > Decimal::ZERO && has_price).then_some(range)
+        (range.low > Decimal::ZERO && range.contains(last_price)).then_some(range)
+    }
+
+    pub(crate) fn contains(self, price: Decimal) -> bool {
+        self.low <= price && price <= self.high
     }
 
     pub(crate) fn low(self) -> Decimal {

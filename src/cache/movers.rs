@@ -123,7 +123,7 @@ impl Moment<'_> {
         let declines = moves.partition_point(|(change, _)| *change < Decimal::ZERO);
         let advances = moves.len() - moves.partition_point(|(change, _)| *change <= Decimal::ZERO);
         let mover = |(_, quote): &'a (Decimal, Quote)| views::Mover {
-            name: self.instruments.name_of(&quote.symbol).filter(|name| !name.is_empty()),
+            name: self.instruments.name_of(&quote.symbol),
             quote: views::Quote::of(quote, false),
         };
         views::Movers {

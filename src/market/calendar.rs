@@ -17,7 +17,7 @@ use jiff::{SignedDuration, Timestamp};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::base::{DayRange, MarketDay, Quote, Words, clock, words};
+use crate::base::{MarketDay, Quote, Words, clock, words};
 
 /// Years that entries may have. Bounds the size of the timeline that is built from them.
 pub(crate) const YEARS: RangeInclusive<i16> = 2000..=2100;
@@ -1093,11 +1093,8 @@ impl MarketCalendar {
             return;
         }
         let held = held.filter(|held| date_of(held.as_of) == of);
-        let last_price = quote.last_price;
-        let around =
-            |day: DayRange| DayRange::around(last_price, Some(day.low()), Some(day.high()));
         quote.previous_close = held.and_then(|held| held.previous_close);
-        quote.day = held.and_then(|held| held.day).and_then(around);
+        quote.day = held.and_then(|held| held.day).filter(|day| day.contains(quote.last_price));
     }
 
     /// The trading date and the last close that prices are compared with at `now`.
@@ -1167,7 +1164,7 @@ mod market_day_tests {
     use rust_decimal::Decimal;
 
     use super::*;
-    use crate::base::{Source, Symbol};
+    use crate::base::{DayRange, Source, Symbol};
 
     #[test]
     fn the_last_close_holds_until_the_next_pre_open() {

@@ -107,9 +107,9 @@ impl InstrumentList {
         self.search.find(query, max)
     }
 
-    /// The name of `symbol`; may be empty.
+    /// The name of `symbol`, if it has one.
     pub(crate) fn name_of(&self, symbol: &Symbol) -> Option<&str> {
-        self.search.row(symbol).map(|row| &*row.name)
+        self.search.row(symbol).map(|row| &*row.name).filter(|name| !name.is_empty())
     }
 
     /// Number of instruments.

@@ -8,7 +8,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::de::IgnoredAny;
 
-use crate::api::body::expect_json;
+use crate::api::body::{expect_json, has_twice, names};
 use crate::api::mcp::tools::{Answer, Order};
 use crate::api::router::log_refusal;
 use crate::api::state::{Call, Handled, NO_STORE, State};
@@ -172,7 +172,7 @@ impl<'a> Message<'a> {
         let params = inner(&members, "params").ok_or_else(not_objects)?;
         let meta = inner(&params, "_meta").ok_or_else(not_objects)?;
         // Programs on the way may read the other of two.
-        if [&members, &params, &meta].into_iter().any(|members| has_twice(members)) {
+        if [&members, &params, &meta].into_iter().any(|members| has_twice(names(members))) {
             return Err(Fault::request("A member is there twice"));
         }
         Ok(Self { method: method.as_str().to_owned(), params, meta })
@@ -367,10 +367,6 @@ fn checked_id(raw: &str) -> Result<&str, Fault> {
 
 fn raw<'a>(members: &[Member<'a>], name: &str) -> Option<&'a str> {
     members.iter().find(|(key, _)| *key == name).map(|(_, raw)| *raw)
-}
-
-fn has_twice(members: &[Member<'_>]) -> bool {
-    (1..members.len()).any(|at| members[..at].iter().any(|(name, _)| *name == members[at].0))
 }
 
 /// The value of a header that may be there once.

@@ -93,7 +93,7 @@ fn written(
     let beside = |parts: &[Valued<'_>], value: Option<Decimal>| {
         let change = day_change(parts, day)?;
         let first = parts[0].holding;
-        let listed = || names.name_of(&first.symbol()?).filter(|name| !name.is_empty());
+        let listed = || names.name_of(&first.symbol()?);
         let name = first.isin.as_deref().and_then(|isin| sectors.name_of(isin));
         Ok::<_, Overflow>(Beside {
             // Instrument lists have capitals, cut short.
