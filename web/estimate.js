@@ -1,6 +1,7 @@
 // What today's shares were worth on days before the first point: an estimate, drawn and named as one.
 import { call, withQuery } from './api.js';
 import { isKnown } from './format.js';
+import { closesAt } from './trend-chart.js';
 
 export { estimate as words } from './text/estimate.js';
 
@@ -52,13 +53,9 @@ export function estimated(shares, dates, first) {
   const sum = (of) => of.reduce((all, { value }) => all + value, 0);
   const part = sum(known) / sum(shares);
   if (!(part >= PART_MIN)) return null;
-  const nexts = known.map(() => 0);
-  const values = [...dates, first.date].map((date) =>
-    known.reduce((all, { quantity, candles }, n) => {
-      while (nexts[n] < candles.length && candles[nexts[n]].date <= date) nexts[n] += 1;
-      return all + quantity * candles[nexts[n] - 1].close;
-    }, 0),
-  );
+  const days = [...dates, first.date].map((date) => ({ date }));
+  const closes = known.map(({ candles }) => closesAt(days, candles));
+  const values = days.map((_, at) => known.reduce((all, { quantity }, n) => all + quantity * closes[n][at], 0));
   const factor = first.total_current_value / values[dates.length];
   const points = dates.map((date, at) => ({
     date,

@@ -18,21 +18,28 @@ export function runs(points) {
   return out;
 }
 
+/** The last close by each point's date; undefined before the first. Both are in order. */
+export function closesAt(points, candles) {
+  let next = 0;
+  return points.map(({ date }) => {
+    while (next < candles.length && candles[next].date <= date) next += 1;
+    return candles[next - 1]?.close;
+  });
+}
+
 /**
  * The value of each run's first point as if it had moved like an index since: for each point, with the index's last
  * close by its date. Nothing before the index's first close.
  */
 export function rebased(points, candles) {
   const starts = new Set(runs(points).map(([at]) => at));
-  let next = 0;
   /** @type {{ value: number, close: number } | null} */
   let base = null;
-  return points.map((p, at) => {
-    while (next < candles.length && candles[next].date <= p.date) next += 1;
-    const close = candles[next - 1]?.close;
+  return closesAt(points, candles).map((close, at) => {
+    const value = points[at].total_current_value;
     if (starts.has(at)) base = null;
-    if (!close || !isKnown(p.total_current_value)) return null;
-    base ??= { value: p.total_current_value, close };
+    if (!close || !isKnown(value)) return null;
+    base ??= { value, close };
     return (base.value / base.close) * close;
   });
 }
