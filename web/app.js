@@ -34,6 +34,8 @@ const ownVersion = document.documentElement.dataset.version;
 /** @type {(() => void) | void} */
 let leave;
 let turn = 0;
+/** The end of the drawing that was begun last. */
+let drawn = Promise.resolve();
 let shownPath = '';
 /** The user for whom the page was drawn: another one gets it drawn anew. @type {number | null} */
 let shownTo = null;
@@ -59,7 +61,12 @@ function markNavigation() {
   if (byId('more').matches(':popover-open')) byId('more').hidePopover();
 }
 
-async function render(moved, backTo = 0) {
+function render(moved, backTo = 0) {
+  drawn = renderPage(moved, backTo);
+  return drawn;
+}
+
+async function renderPage(moved, backTo) {
   const mine = ++turn;
   // A page with a slash behind it is that page.
   const bare = location.pathname.replace(/\/+$/, '');
@@ -207,8 +214,11 @@ document.addEventListener('keydown', (event) => {
 findSession();
 // It is not waited for: the page comes first.
 addEventListener('load', () => import('./offline.js').catch(() => {}));
-// The page chooses its symbols first, so that one stream is opened and not two.
-render(false).finally(live.start);
+// The page chooses its symbols first, so that one stream is opened and not two. A page that waited for the session has
+// begun to be drawn anew by then.
+render(false)
+  .then(() => drawn)
+  .finally(live.start);
 // Answers set the strip's clock.
 setInterval(() => {
   if (document.visibilityState === 'visible') askSession().catch(() => {});

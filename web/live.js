@@ -52,9 +52,11 @@ export function on(topic, run) {
 }
 
 function note(topic, value) {
+  const isFirst = !values.has(topic);
   values.set(topic, value);
   changed.add(topic);
-  if (performance.now() - flushedAt >= RENDER_MS) flush();
+  // A page that has nothing to show yet is not kept waiting.
+  if (isFirst || performance.now() - flushedAt >= RENDER_MS) flush();
 }
 
 function flush() {
@@ -174,7 +176,7 @@ async function whyNoPrices() {
 export function follow(wanted) {
   if (wanted.join() === symbols.join()) return;
   symbols = wanted.slice(0, 50);
-  for (const topic of [...values.keys()]) if (topic.startsWith('quote ')) values.delete(topic);
+  for (const topic of [...values.keys()]) if (topic.startsWith('quote')) values.delete(topic);
   if (values.has('line')) open();
 }
 

@@ -14,6 +14,8 @@ import * as watched from '../watchlists.js';
 export const title = t.title;
 
 const LIVE = { live: true };
+/** As wide as what comes, so that nothing moves. */
+const PENDING = { text: '…', kind: 'pending', title: t.waiting };
 /** Another tab or device may have changed the lists; they are read when the tab is looked at, too. */
 const EVERY_MS = 300_000;
 
@@ -52,10 +54,12 @@ export function show({ main, announce }) {
           ...(names.get(row.symbol) ? [' ', { text: names.get(row.symbol) ?? '', kind: 'muted' }] : []),
         ],
       },
-      { of: 'last_price', label: t.last, number: true, live: true, at: 'b', show: lastOf },
-      changeColumn('change', t.change, signedPrice, text.noClose, { ...LIVE, at: 'told' }),
-      changeColumn('change_pct', t.changePct, percent, text.noClose, { ...LIVE, at: 'd' }),
-      { key: 'as_of', label: t.asOf, number: true, at: 'c', show: stateOf, csv: (row) => row.as_of },
+      ...[
+        { of: 'last_price', label: t.last, number: true, live: true, at: 'b', show: lastOf },
+        changeColumn('change', t.change, signedPrice, text.noClose, { ...LIVE, at: 'told' }),
+        changeColumn('change_pct', t.changePct, percent, text.noClose, { ...LIVE, at: 'd' }),
+        { key: 'as_of', label: t.asOf, number: true, at: 'c', show: stateOf, csv: (row) => row.as_of },
+      ].map(({ show, ...column }) => ({ ...column, show: (row) => (row.isWaiting ? PENDING : show(row)) })),
       {
         key: 'actions',
         label: '',
@@ -234,7 +238,7 @@ export function show({ main, announce }) {
 
 function lastOf(row) {
   if (row.unavailable) return { text: t.unavailable, kind: 'muted', why: t.unavailableWhy };
-  return row.isWaiting ? { text: '…', title: t.waiting } : price(row.last_price);
+  return price(row.last_price);
 }
 
 function stateOf(row) {
