@@ -20,6 +20,7 @@ macro_rules! settings {
         #[cfg(test)]
         impl $name {
             /// Name and type of each field.
+            #[allow(dead_code, reason = "the simulator's are no settings of the service")]
             pub(crate) const FIELDS: &[(&str, &str)] =
                 &[$((stringify!($field), stringify!($kind)),)+];
         }

@@ -3,8 +3,9 @@
 
 use std::fmt::Write;
 
+use jiff::Timestamp;
 use jiff::civil::{Date, DateTime};
-use serde_json::Value;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::base::clock;
@@ -14,7 +15,7 @@ use crate::sim::exchange::universe::{Instrument, rupees};
 use crate::sim::faults::Kind;
 use crate::sim::server::message::{Answer, Content, map, price};
 use crate::sim::sessions::Login;
-use crate::sim::world::Call;
+use crate::sim::world::{Call, is_or_follows};
 
 pub(crate) mod portfolio;
 pub(crate) mod ticker;
@@ -50,7 +51,7 @@ pub(super) fn answer(call: &Call<'_>, route: &str, rest: &str) -> Answer {
         return error(403, "PermissionException", "Insufficient permission for that call.");
     }
     match route {
-        "broker_a.profile" => success(map(profile(&login.user_id, false))),
+        "broker_a.profile" => success(profile(&login.user_id, &Value::Null)),
         "broker_a.quote" | "broker_a.ohlc" | "broker_a.ltp" => quotes_answer(call, route),
         "broker_a.historical" => history_answer(call, rest),
         "broker_a.instruments" => instruments(call, rest),
@@ -103,7 +104,7 @@ fn api_key(call: &Call<'_>) -> String {
 fn login(call: &Call<'_>) -> Option<Login> {
     let header = call.request.header("authorization")?;
     let (api_key, access_token) = header.strip_prefix("token ")?.split_once(':')?;
-    if !call.world.settings.broker_a.knows(api_key) {
+    if !is_or_follows(&call.world.settings.broker_a.api_key, api_key) {
         return None;
     }
     call.world.broker_a.lock().user_of(api_key, access_token, call.now).cloned()
@@ -121,14 +122,12 @@ fn session(call: &Call<'_>) -> Answer {
             let Some(form) = call.request.form_pairs() else {
                 return error(400, "InputException", "The body has to be a form.");
             };
-            let request_token = value(&form, "request_token");
-            let checksum = value(&form, "checksum");
-            if value(&form, "api_key").is_empty() || request_token.is_empty() || checksum.is_empty()
-            {
+            let names = ["api_key", "request_token", "checksum"];
+            let [api_key, request_token, checksum] = names.map(|name| value(&form, name));
+            if [&api_key, &request_token, &checksum].iter().any(|text| text.is_empty()) {
                 return error(400, "InputException", "Missing `api_key`, token or `checksum`.");
             }
-            let api_key = value(&form, "api_key");
-            if !app.knows(&api_key) {
+            if !is_or_follows(&app.api_key, &api_key) {
                 return error(403, "TokenException", "Invalid `api_key`.");
             }
             if checksum != checksum_of(&api_key, request_token.as_bytes(), &app.api_secret) {
@@ -142,7 +141,7 @@ fn session(call: &Call<'_>) -> Answer {
             let Some((access_token, login)) = redeemed else {
                 return error(403, "TokenException", "Token is invalid or has expired.");
             };
-            success(opened(&api_key, access_token, &login))
+            success(opened(&api_key, &access_token, &login))
         }
         "DELETE" => {
             let query = call.request.query_pairs();
@@ -157,36 +156,37 @@ fn session(call: &Call<'_>) -> Answer {
     }
 }
 
-fn opened(api_key: &str, access_token: String, login: &Login) -> Value {
-    let time = clock::zoned(login.at).strftime("%Y-%m-%d %H:%M:%S").to_string();
-    let session = [
-        ("api_key", api_key.into()),
-        ("public_token", "simulatedpublictoken".into()),
-        ("enctoken", "simulatedenctoken".into()),
-        ("refresh_token", "".into()),
-        ("silo", "".into()),
-        ("access_token", access_token.into()),
-        ("login_time", time.into()),
-    ];
-    map(profile(&login.user_id, true).into_iter().chain(session))
+/// The profile with the session that was opened.
+fn opened(api_key: &str, access_token: &str, login: &Login) -> Value {
+    let mut opened = profile(&login.user_id, &"abc".into());
+    for (name, value) in [
+        ("api_key", api_key),
+        ("public_token", "simulatedpublictoken"),
+        ("enctoken", "simulatedenctoken"),
+        ("refresh_token", ""),
+        ("silo", ""),
+        ("access_token", access_token),
+        ("login_time", &stamp(login.at)),
+    ] {
+        opened[name] = value.into();
+    }
+    opened
 }
 
-fn profile(user_id: &str, with_avatar: bool) -> [(&'static str, Value); 11] {
-    let texts = |items: &[&str]| Value::Array(items.iter().map(|&item| item.into()).collect());
-    let avatar = if with_avatar { "abc".into() } else { Value::Null };
-    [
-        ("user_id", user_id.into()),
-        ("user_type", "individual".into()),
-        ("email", "simulated@example.com".into()),
-        ("user_name", "Simulated Investor".into()),
-        ("user_shortname", "Simulated".into()),
-        ("broker", "ZERODHA".into()),
-        ("exchanges", texts(&["BFO", "MCX", "NSE", "CDS", "BSE", "BCD", "MF", "NFO"])),
-        ("products", texts(&["CNC", "NRML", "MIS", "BO", "CO"])),
-        ("order_types", texts(&["MARKET", "LIMIT", "SL", "SL-M"])),
-        ("avatar_url", avatar),
-        ("meta", map([("demat_consent", "physical".into())])),
-    ]
+/// A time as the broker writes it: of India, without a zone.
+fn stamp(at: Timestamp) -> String {
+    clock::zoned(at).strftime("%Y-%m-%d %H:%M:%S").to_string()
+}
+
+fn profile(user_id: &str, avatar: &Value) -> Value {
+    json!({
+        "user_id": user_id, "user_type": "individual", "email": "simulated@example.com",
+        "user_name": "Simulated Investor", "user_shortname": "Simulated", "broker": "ZERODHA",
+        "exchanges": ["BFO", "MCX", "NSE", "CDS", "BSE", "BCD", "MF", "NFO"],
+        "products": ["CNC", "NRML", "MIS", "BO", "CO"],
+        "order_types": ["MARKET", "LIMIT", "SL", "SL-M"],
+        "avatar_url": avatar, "meta": {"demat_consent": "physical"},
+    })
 }
 
 /// The dump of all exchanges, or of one. Always compressed.
@@ -232,12 +232,9 @@ pub(crate) fn success(data: Value) -> Answer {
 
 /// `{"status":"error",…}`.
 pub(crate) fn error(status: u16, error_type: &str, message: &str) -> Answer {
-    let body = map([
-        ("status", "error".into()),
-        ("message", message.into()),
-        ("data", Value::Null),
-        ("error_type", error_type.into()),
-    ]);
+    let body = json!({
+        "status": "error", "message": message, "data": null, "error_type": error_type,
+    });
     Answer::rejected(status, body)
 }
 
@@ -281,16 +278,9 @@ fn history_answer(call: &Call<'_>, rest: &str) -> Answer {
     while date <= end {
         // A day's candle begins at midnight.
         let is_asked = (from..=to).contains(&date.at(0, 0, 0, 0));
-        if is_asked && call.world.day.sessions().trades_on(date) {
+        if is_asked && call.world.day.sessions.trades_on(date) {
             let bar = match date == last.date {
-                true => (last.open > 0).then(|| Bar {
-                    start: regular_hours(date).0,
-                    open: last.open,
-                    high: last.high,
-                    low: last.low,
-                    close: last.last,
-                    volume: last.volume,
-                }),
+                true => (last.open > 0).then(|| last.bar(regular_hours(date).0)),
                 false => Some(call.world.day.day_bar(instrument, date)),
             };
             candles.extend(bar.map(|bar| candle(date, &bar)));
@@ -353,15 +343,11 @@ pub(crate) fn quotes_answer(call: &Call<'_>, route: &str) -> Answer {
         let tick = call.tick(instrument);
         let quote = match route {
             "broker_a.quote" => full(call, instrument, &tick),
-            "broker_a.ohlc" => map([
-                ("instrument_token", instrument.token.into()),
-                ("last_price", price(tick.last)),
-                ("ohlc", ohlc(&tick)),
-            ]),
-            _ => map([
-                ("instrument_token", instrument.token.into()),
-                ("last_price", price(tick.last)),
-            ]),
+            "broker_a.ohlc" => json!({
+                "instrument_token": instrument.token, "last_price": price(tick.last),
+                "ohlc": ohlc(&tick),
+            }),
+            _ => json!({"instrument_token": instrument.token, "last_price": price(tick.last)}),
         };
         quotes.push((key.to_owned(), quote));
     }
@@ -371,27 +357,20 @@ pub(crate) fn quotes_answer(call: &Call<'_>, route: &str) -> Answer {
 }
 
 fn ohlc(tick: &Tick) -> Value {
-    map([
-        ("open", price(tick.open)),
-        ("high", price(tick.high)),
-        ("low", price(tick.low)),
-        ("close", price(tick.previous_close)),
-    ])
+    json!({
+        "open": price(tick.open), "high": price(tick.high), "low": price(tick.low),
+        "close": price(tick.previous_close),
+    })
 }
 
 fn full(call: &Call<'_>, instrument: &Instrument, tick: &Tick) -> Value {
-    let time = clock::zoned(call.stamp(tick.as_of)).strftime("%Y-%m-%d %H:%M:%S").to_string();
+    let time = stamp(call.stamp(tick.as_of));
     if instrument.is_index {
-        return map([
-            ("instrument_token", instrument.token.into()),
-            ("timestamp", time.into()),
-            ("last_trade_time", Value::Null),
-            ("last_price", price(tick.last)),
-            ("net_change", 0.into()),
-            ("lower_circuit_limit", 0.into()),
-            ("upper_circuit_limit", 0.into()),
-            ("ohlc", ohlc(tick)),
-        ]);
+        return json!({
+            "instrument_token": instrument.token, "timestamp": time, "last_trade_time": null,
+            "last_price": price(tick.last), "net_change": 0, "lower_circuit_limit": 0,
+            "upper_circuit_limit": 0, "ohlc": ohlc(tick),
+        });
     }
     let key = universe::key(call.world.settings.seed, &instrument.key);
     let second = tick.as_of.as_second();
@@ -405,26 +384,19 @@ fn full(call: &Call<'_>, instrument: &Instrument, tick: &Tick) -> Value {
     };
     let book = book(call.world.settings.seed, instrument, tick);
     let [buy, sell]: [Vec<Value>; 2] = book.map(|side| side.iter().map(shown).collect());
-    map([
-        ("instrument_token", instrument.token.into()),
-        ("timestamp", time.as_str().into()),
-        ("last_trade_time", time.as_str().into()),
-        ("last_price", price(tick.last)),
-        ("last_quantity", (1 + universe::pick(key, second, 90)).into()),
-        ("buy_quantity", universe::pick(key, second + 1, 200_000).into()),
-        ("sell_quantity", universe::pick(key, second + 2, 200_000).into()),
-        ("volume", tick.volume.into()),
-        ("average_price", price(average)),
-        ("oi", 0.into()),
-        ("oi_day_high", 0.into()),
-        ("oi_day_low", 0.into()),
+    let mut full = json!({
+        "instrument_token": instrument.token, "timestamp": time, "last_trade_time": time,
+        "last_price": price(tick.last), "last_quantity": 1 + universe::pick(key, second, 90),
+        "buy_quantity": universe::pick(key, second + 1, 200_000),
+        "sell_quantity": universe::pick(key, second + 2, 200_000),
+        "volume": tick.volume, "average_price": price(average),
+        "oi": 0, "oi_day_high": 0, "oi_day_low": 0,
         // Documented as the change, observed as 0 after a real move.
-        ("net_change", 0.into()),
-        ("lower_circuit_limit", band(90)),
-        ("upper_circuit_limit", band(110)),
-        ("ohlc", ohlc(tick)),
-        ("depth", map([("buy", Value::Array(buy)), ("sell", Value::Array(sell))])),
-    ])
+        "net_change": 0,
+        "lower_circuit_limit": band(90), "upper_circuit_limit": band(110), "ohlc": ohlc(tick),
+    });
+    full["depth"] = map([("buy", Value::Array(buy)), ("sell", Value::Array(sell))]);
+    full
 }
 
 /// A price at which shares are offered or wanted.

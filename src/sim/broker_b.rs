@@ -8,7 +8,7 @@ use std::io::{Cursor, Write as _};
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
@@ -20,16 +20,15 @@ use crate::sim::exchange::universe::rupees;
 use crate::sim::faults::Kind;
 use crate::sim::server::message::{Answer, Content, map};
 use crate::sim::sessions::Login;
-use crate::sim::world::{Call, World};
+use crate::sim::world::{Call, World, is_or_follows};
 
 /// Largest difference between a signature's timestamp and the server's clock.
 const SKEW_S_MAX: i64 = 60;
 
 #[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
 struct SessionBody {
-    #[serde(rename = "SessionToken")]
     session_token: String,
-    #[serde(rename = "AppKey")]
     app_key: String,
 }
 
@@ -116,7 +115,7 @@ fn customer_details(call: &Call<'_>) -> Answer {
     let Ok(body) = sonic_rs::from_slice::<SessionBody>(&call.request.body) else {
         return error(500, "Invalid session.");
     };
-    if !call.world.settings.broker_b.knows(&body.app_key) {
+    if !is_or_follows(&call.world.settings.broker_b.api_key, &body.app_key) {
         return error(500, "Public Key does not exist.");
     }
     let redeemed =
@@ -126,37 +125,16 @@ fn customer_details(call: &Call<'_>) -> Answer {
     };
     let zoned = clock::zoned(call.now);
     let date = zoned.strftime("%d-%b-%Y").to_string();
-    let dates = ["NSE", "BSE", "FNO", "NDX"].map(|name| (name, date.as_str().into()));
-    success(map([
-        ("exg_trade_date", map(dates)),
-        (
-            "exg_status",
-            map([
-                ("NSE", "O".into()),
-                ("BSE", "O".into()),
-                ("FNO", "Y".into()),
-                ("NDX", "X".into()),
-            ]),
-        ),
-        (
-            "segments_allowed",
-            map([
-                ("Trading", "Y".into()),
-                ("Equity", "Y".into()),
-                ("Derivatives", "Y".into()),
-                ("Currency", "N".into()),
-            ]),
-        ),
-        ("idirect_userid", login.user_id.into()),
-        ("session_token", session_token.into()),
-        ("idirect_user_name", "SIMULATED INVESTOR".into()),
-        ("idirect_ORD_TYP", "N".into()),
-        ("idirect_lastlogin_time", zoned.strftime("%d-%b-%Y %H:%M:%S").to_string().into()),
-        ("mf_holding_mode_popup_flg", "N".into()),
-        ("commodity_exchange_status", "N".into()),
-        ("commodity_trade_date", date.into()),
-        ("commodity_allowed", "N".into()),
-    ]))
+    success(json!({
+        "exg_trade_date": {"NSE": date, "BSE": date, "FNO": date, "NDX": date},
+        "exg_status": {"NSE": "O", "BSE": "O", "FNO": "Y", "NDX": "X"},
+        "segments_allowed": {"Trading": "Y", "Equity": "Y", "Derivatives": "Y", "Currency": "N"},
+        "idirect_userid": login.user_id, "session_token": session_token,
+        "idirect_user_name": "SIMULATED INVESTOR", "idirect_ORD_TYP": "N",
+        "idirect_lastlogin_time": zoned.strftime("%d-%b-%Y %H:%M:%S").to_string(),
+        "mf_holding_mode_popup_flg": "N", "commodity_exchange_status": "N",
+        "commodity_trade_date": date, "commodity_allowed": "N",
+    }))
 }
 
 /// Verifies the signed headers.
@@ -166,7 +144,7 @@ fn customer_details(call: &Call<'_>) -> Answer {
 fn signed(call: &Call<'_>) -> Result<Login, Box<Answer>> {
     let app = &call.world.settings.broker_b;
     let header = |name| call.request.header(name).unwrap_or_default();
-    if !app.knows(header("x-appkey")) {
+    if !is_or_follows(&app.api_key, header("x-appkey")) {
         return Err(Box::new(error(500, "Public Key does not exist.")));
     }
     let timestamp = header("x-timestamp");
@@ -228,15 +206,11 @@ fn demat_holdings(call: &Call<'_>, login: &Login) -> Answer {
 }
 
 fn demat_row(code: &str, isin: &str, quantity: &str) -> Value {
-    map([
-        ("stock_code", code.into()),
-        ("stock_ISIN", isin.into()),
-        ("quantity", quantity.into()),
-        ("demat_total_bulk_quantity", quantity.into()),
-        ("demat_avail_quantity", "0".into()),
-        ("blocked_quantity", "0".into()),
-        ("demat_allocated_quantity", quantity.into()),
-    ])
+    json!({
+        "stock_code": code, "stock_ISIN": isin, "quantity": quantity,
+        "demat_total_bulk_quantity": quantity, "demat_avail_quantity": "0",
+        "blocked_quantity": "0", "demat_allocated_quantity": quantity,
+    })
 }
 
 fn portfolio_holdings(call: &Call<'_>, login: &Login) -> Answer {
@@ -272,26 +246,15 @@ fn portfolio_holdings(call: &Call<'_>, login: &Login) -> Answer {
 fn portfolio_row(code: &str, quantity: &str, average: &str, tick: &Tick) -> Value {
     let close = rupees(tick.previous_close);
     let percent = (rupees(tick.last) - close) * rust_decimal::Decimal::ONE_HUNDRED / close;
-    map([
-        ("stock_code", code.into()),
-        ("exchange_code", "NSE".into()),
-        ("quantity", quantity.into()),
-        ("average_price", average.into()),
-        ("booked_profit_loss", "0".into()),
-        ("current_market_price", rupees(tick.last).normalize().to_string().into()),
-        ("change_percentage", percent.round_dp(2).to_string().into()),
-        ("answer_flag", "N".into()),
-        ("product_type", Value::Null),
-        ("expiry_date", Value::Null),
-        ("strike_price", Value::Null),
-        ("right", Value::Null),
-        ("category_index_per_stock", Value::Null),
-        ("action", Value::Null),
-        ("realized_profit", Value::Null),
-        ("unrealized_profit", Value::Null),
-        ("open_position_value", Value::Null),
-        ("portfolio_charges", Value::Null),
-    ])
+    json!({
+        "stock_code": code, "exchange_code": "NSE", "quantity": quantity,
+        "average_price": average, "booked_profit_loss": "0",
+        "current_market_price": rupees(tick.last).normalize().to_string(),
+        "change_percentage": percent.round_dp(2).to_string(), "answer_flag": "N",
+        "product_type": null, "expiry_date": null, "strike_price": null, "right": null,
+        "category_index_per_stock": null, "action": null, "realized_profit": null,
+        "unrealized_profit": null, "open_position_value": null, "portfolio_charges": null,
+    })
 }
 
 fn portfolio_positions(call: &Call<'_>, login: &Login) -> Answer {
@@ -302,44 +265,20 @@ fn portfolio_positions(call: &Call<'_>, login: &Login) -> Answer {
     let rows = rows.map(|(number, held)| {
         let tick = call.tick(held.instrument);
         let (action, quantity) = if number == 0 { ("NA", "0") } else { ("Buy", "5") };
-        let mut members = vec![
-            ("segment", "equity".into()),
-            ("product_type", "Cash".into()),
-            ("exchange_code", "NSE".into()),
-            ("stock_code", held.instrument.short_code.as_str().into()),
-            ("action", action.into()),
-            ("quantity", quantity.into()),
-            ("average_price", rupees(tick.previous_close).to_string().into()),
-            ("ltp", rupees(tick.last).to_string().into()),
-            ("price", rupees(tick.last).to_string().into()),
-        ];
-        for name in [
-            "expiry_date",
-            "strike_price",
-            "right",
-            "stock_index_indicator",
-            "cover_quantity",
-            "stoploss_trigger",
-            "order_id",
-            "underlying",
-            "settlement_id",
-            "margin_amount",
-            "stoploss",
-            "take_profit",
-            "available_margin",
-            "squareoff_mode",
-            "mtf_sell_quantity",
-            "mtf_net_amount_payable",
-            "mtf_expiry_date",
-            "cover_order_flow",
-            "cover_order_executed_quantity",
-            "pledge_status",
-            "pnl",
-            "order_segment_code",
-        ] {
-            members.push((name, Value::Null));
-        }
-        map(members)
+        let (close, last) = (rupees(tick.previous_close), rupees(tick.last).to_string());
+        json!({
+            "segment": "equity", "product_type": "Cash", "exchange_code": "NSE",
+            "stock_code": held.instrument.short_code, "action": action, "quantity": quantity,
+            "average_price": close.to_string(), "ltp": last, "price": last,
+            "expiry_date": null, "strike_price": null, "right": null,
+            "stock_index_indicator": null, "cover_quantity": null, "stoploss_trigger": null,
+            "order_id": null, "underlying": null, "settlement_id": null, "margin_amount": null,
+            "stoploss": null, "take_profit": null, "available_margin": null,
+            "squareoff_mode": null, "mtf_sell_quantity": null, "mtf_net_amount_payable": null,
+            "mtf_expiry_date": null, "cover_order_flow": null,
+            "cover_order_executed_quantity": null, "pledge_status": null, "pnl": null,
+            "order_segment_code": null,
+        })
     });
     success(Value::Array(rows.collect()))
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::base::clock;
 use crate::sim::exchange::day::{SplitOrder, TradingOrder};
@@ -166,11 +166,10 @@ fn exchange(world: &World, request: &Request) -> Result<Value, String> {
     let asked = pairs.iter().filter(|(name, _)| name == "i").take(INSTRUMENTS_MAX);
     let ticks = asked.filter_map(|(_, key)| {
         let tick = world.day.tick(world.universe.by_key(key)?, at);
-        let shown = map([
-            ("last_price", price(tick.last)),
-            ("previous_close", price(tick.previous_close)),
-            ("as_of", clock::iso(tick.as_of).into()),
-        ]);
+        let shown = json!({
+            "last_price": price(tick.last), "previous_close": price(tick.previous_close),
+            "as_of": clock::iso(tick.as_of),
+        });
         Some((key.clone(), shown))
     });
     Ok(map([("at", clock::iso(at).into()), ("ticks", map(ticks))]))
@@ -195,37 +194,24 @@ fn watch(world: &World, given: &WatchBody) -> Result<Value, String> {
 fn sent(world: &World) -> Value {
     let sent: Vec<Sent> = world.tickers.lock().sent().copied().collect();
     let shown = sent.iter().filter_map(|sent| {
-        Some(map([
-            ("symbol", world.universe.by_token(sent.token)?.key.as_str().into()),
-            ("last_price", price(sent.paise)),
-            ("as_of", clock::iso(sent.as_of).into()),
-            ("sent_ms", sent.at_ms.into()),
-        ]))
+        Some(json!({
+            "symbol": world.universe.by_token(sent.token)?.key, "last_price": price(sent.paise),
+            "as_of": clock::iso(sent.as_of), "sent_ms": sent.at_ms,
+        }))
     });
     map([("sent", Value::Array(shown.collect()))])
 }
 
 fn stats(world: &World) -> Value {
     let faults = world.faults.lock().to_json();
-    let refused = world.refused_connections.load(Ordering::Relaxed) as i64;
-    let tickers = {
-        let tickers = world.tickers.lock();
-        (tickers.connections(), tickers.subscribed)
-    };
+    let refused = world.refused_connections.load(Ordering::Relaxed);
+    let tickers = world.tickers.lock();
     let stats = world.stats.lock();
-    let counts = |by_route: &std::collections::BTreeMap<&'static str, i64>| {
-        map(by_route.iter().map(|(name, n)| (*name, (*n).into())))
-    };
-    map([
-        ("requests", counts(&stats.requests)),
-        ("rejected", counts(&stats.rejected)),
-        ("max_quote_calls_in_1s", stats.quote_calls_in_1s_max.into()),
-        ("refused_connections", refused.into()),
-        ("ticker_connections", tickers.0.into()),
-        ("ticker_subscribed", tickers.1.into()),
-        ("faults", faults),
-        ("now", clock::iso(world.clock.now()).into()),
-        ("now_ms", world.clock.now_ms().into()),
-        ("seed", world.settings.seed.into()),
-    ])
+    json!({
+        "requests": stats.requests, "rejected": stats.rejected,
+        "max_quote_calls_in_1s": stats.quote_calls_in_1s_max, "refused_connections": refused,
+        "ticker_connections": tickers.connections(), "ticker_subscribed": tickers.subscribed,
+        "faults": faults, "now": clock::iso(world.clock.now()), "now_ms": world.clock.now_ms(),
+        "seed": world.settings.seed,
+    })
 }

@@ -3,11 +3,11 @@
 
 use jiff::{SignedDuration, Timestamp};
 use serde::de::Error;
-use serde::{Deserialize, Deserializer};
-use serde_json::Value;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Value, json};
 
 use crate::base::{Words, clock, words};
-use crate::sim::server::message::{Answer, Content, Delivery, map};
+use crate::sim::server::message::{Answer, Content, Delivery};
 
 /// Faults set at once; a test needs a handful.
 const FAULTS_MAX: usize = 64;
@@ -19,23 +19,29 @@ const DRIP_BYTES_PER_S_MAX: u64 = 1_000_000;
 /// Furthest that prices can lag or their times lie in the future: a day.
 const BY_S_MAX: u64 = 86_400;
 
-/// A fault as the control route takes it.
-#[derive(Debug, Clone, Deserialize)]
+/// A fault as the control route takes it and shows it.
+#[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Fault {
     kind: Kind,
     /// Goes with `delay`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     delay_ms: Option<u64>,
     /// Goes with `drip`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     bytes_per_s: Option<u32>,
     /// Goes with `html_5xx` (502 if absent) and `redirect` (302 if absent).
+    #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<u16>,
-    /// The target of `redirect`.
-    location: Option<String>,
     /// Goes with `lag` and `future_time`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     by_s: Option<u32>,
     /// Number of requests that it hits; absent means until cleared.
+    #[serde(skip_serializing_if = "Option::is_none")]
     count: Option<u64>,
+    /// The target of `redirect`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    location: Option<String>,
 }
 
 /// A fault, and the route for which it is set.
@@ -209,19 +215,16 @@ impl Faults {
                 }
                 Kind::Lag => effects.lag += by,
                 Kind::FutureTime => effects.ahead += by,
-                _ if kind.is_of_stream() => effects.rewrites.push(kind),
-                Kind::WrongTypes
-                | Kind::MissingFields
-                | Kind::ZeroPrice
-                | Kind::Nulls
-                | Kind::NanCandle
-                | Kind::HalfHistory
-                | Kind::LateCandle
-                | Kind::BrokenRow => effects.rewrites.push(kind),
-                _ => {
+                Kind::RateLimit
+                | Kind::ErrorIn200
+                | Kind::Html5xx
+                | Kind::Redirect
+                | Kind::ExpiredToken
+                | Kind::NoPermission => {
                     let location = set.order.fault.location.clone();
                     effects.instead.get_or_insert(Instead { kind, status, location });
                 }
+                _ => effects.rewrites.push(kind),
             }
         }
         effects
@@ -229,29 +232,14 @@ impl Faults {
 
     /// The faults as the control routes show them.
     pub(super) fn to_json(&self) -> Value {
-        let shown = self.set.iter().map(|set| {
-            let fault = &set.order.fault;
-            let mut members = vec![("kind", fault.kind.as_str().into())];
-            let numbers = [
-                ("delay_ms", fault.delay_ms),
-                ("bytes_per_s", fault.bytes_per_s.map(u64::from)),
-                ("status", fault.status.map(u64::from)),
-                ("by_s", fault.by_s.map(u64::from)),
-                ("count", fault.count),
-            ];
-            for (name, number) in numbers {
-                members.extend(number.map(|number| (name, number.into())));
-            }
-            let location = fault.location.as_deref();
-            members.extend(location.map(|to| ("location", to.into())));
-            map([
-                ("route", set.order.route.as_str().into()),
-                ("fault", map(members)),
-                ("remaining", set.remaining.into()),
-                ("set_at", clock::iso(set.set_at).into()),
-            ])
+        let shown = self.set.iter().map(|Set { order, set_at, remaining }| {
+            let (route, fault) = (&order.route, &order.fault);
+            json!({
+                "route": route, "fault": fault, "remaining": remaining,
+                "set_at": clock::iso(*set_at),
+            })
         });
-        Value::Array(shown.collect())
+        shown.collect()
     }
 }
 
@@ -444,7 +432,7 @@ words! {
         LateCandle = "late_candle",
         /// Broker A's list of instruments ends with a row that lacks a column.
         BrokenRow = "broken_row",
-        // The rest exists on the ticker's stream only.
+        // From here on, kinds that exist on the ticker's stream only (`is_of_stream`).
         /// Nothing is sent or read, and the connection stays.
         Silent = "silent",
         /// Heartbeats are sent, but no prices.
@@ -497,25 +485,9 @@ pub(crate) enum Upstream {
 }
 
 impl Kind {
-    /// Whether it happens on the ticker's stream alone.
-    pub(crate) fn is_of_stream(self) -> bool {
-        matches!(
-            self,
-            Self::Silent
-                | Self::HeartbeatOnly
-                | Self::LeadStands
-                | Self::Hangup
-                | Self::CloseFrame
-                | Self::Flood
-                | Self::Short
-                | Self::Long
-                | Self::UnknownLength
-                | Self::WrongEndian
-                | Self::OrderText
-                | Self::ErrorText
-                | Self::Ping
-                | Self::Fragmented
-        )
+    /// Whether it happens on the ticker's stream alone, as those from `Silent` on do.
+    fn is_of_stream(self) -> bool {
+        self as usize >= Self::Silent as usize
     }
 
     /// Whether an upstream can go wrong in this way.

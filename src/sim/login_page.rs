@@ -8,7 +8,7 @@
 
 use crate::sim::faults::LOGIN_A;
 use crate::sim::server::message::{Answer, Content, pairs};
-use crate::sim::world::Call;
+use crate::sim::world::{Call, is_or_follows};
 
 const PAGE: &str = include_str!("login_page.html");
 /// Longest user id or return address that is accepted.
@@ -26,25 +26,13 @@ struct Broker<'a> {
 /// `GET` shows the page, `POST` of its form logs in.
 pub(crate) fn answer(call: &Call<'_>, route: &str) -> Answer {
     let (app_a, app_b) = (&call.world.settings.broker_a, &call.world.settings.broker_b);
-    let broker = match route {
-        LOGIN_A => Broker {
-            name: "broker A",
-            return_path: "/return/a",
-            api_key: &app_a.api_key,
-            secret: &app_a.api_secret,
-            user_id: &app_a.user_id,
-        },
-        _ => Broker {
-            name: "broker B",
-            return_path: "/return/b",
-            api_key: &app_b.api_key,
-            secret: &app_b.secret_key,
-            user_id: &app_b.user_id,
-        },
+    let (name, return_path, api_key, secret, user_id) = match route {
+        LOGIN_A => ("broker A", "/return/a", &app_a.api_key, &app_a.api_secret, &app_a.user_id),
+        _ => ("broker B", "/return/b", &app_b.api_key, &app_b.secret_key, &app_b.user_id),
     };
-    let knows = |key: &String| if route == LOGIN_A { app_a.knows(key) } else { app_b.knows(key) };
-    let api_key = value(call, "api_key").filter(knows);
-    let Some(api_key) = api_key else { return unknown_app(&broker) };
+    let broker = Broker { name, return_path, api_key, secret, user_id };
+    let knows = |key: &String| is_or_follows(broker.api_key, key);
+    let Some(api_key) = value(call, "api_key").filter(knows) else { return unknown_app(&broker) };
     match call.request.method.as_str() {
         "GET" => {
             let root = call.world.returns_to.lock().clone();

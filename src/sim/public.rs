@@ -16,22 +16,8 @@ use crate::sim::world::{Call, World};
 /// Most symbols of one batch call.
 const SPARK_SYMBOLS_MAX: usize = 20;
 /// Prefixes of the default user-agents of libraries and tools.
-const LIBRARY_AGENTS: [&str; 14] = [
-    "ureq",
-    "curl",
-    "wget",
-    "python",
-    "go-http-client",
-    "okhttp",
-    "reqwest",
-    "hyper",
-    "java",
-    "axios",
-    "node",
-    "libwww",
-    "apache-httpclient",
-    "bhav",
-];
+const LIBRARY_AGENTS: &str = "ureq curl wget python go-http-client okhttp reqwest hyper java axios \
+                              node libwww apache-httpclient bhav";
 
 /// Answers a request at `route`; `rest` is the remainder of its path.
 pub(super) fn answer(call: &Call<'_>, route: &str, rest: &str) -> Answer {
@@ -39,7 +25,7 @@ pub(super) fn answer(call: &Call<'_>, route: &str, rest: &str) -> Answer {
         return Answer::text(405, "text/plain", "Method Not Allowed");
     }
     let agent = call.request.header("user-agent").unwrap_or_default().trim().to_ascii_lowercase();
-    let library = LIBRARY_AGENTS.iter().any(|library| agent.starts_with(library));
+    let library = LIBRARY_AGENTS.split(' ').any(|library| agent.starts_with(library));
     if agent.is_empty() || library || !call.within_limit(|limits, at_ms| limits.public.admit(at_ms))
     {
         return throttled();
@@ -84,20 +70,16 @@ fn spark(call: &Call<'_>, nested: bool) -> Answer {
     let mut results: Vec<(String, Value)> = Vec::new();
     for symbol in symbols {
         let result = if symbol == GHOST {
-            let response = map([("meta", ghost_meta())]);
-            if nested { response } else { continue }
+            if nested { json!({"meta": ghost_meta()}) } else { continue }
         } else if let Some(instrument) = call.world.universe.by_public(symbol) {
             let tick = call.world.day.tick(instrument, at);
             let series = Series::of(call.world, instrument, &ask, at);
             if nested {
-                map([
-                    ("meta", meta(call, instrument, &tick, &ask, &series)),
-                    ("timestamp", series.timestamps()),
-                    (
-                        "indicators",
-                        map([("quote", vec![map([("close", series.closes())])].into())]),
-                    ),
-                ])
+                json!({
+                    "meta": meta(call, instrument, &tick, &ask, &series),
+                    "timestamp": series.timestamps(),
+                    "indicators": {"quote": [{"close": series.closes()}]},
+                })
             } else {
                 flat(symbol, &tick, &series)
             }
@@ -112,29 +94,22 @@ fn spark(call: &Call<'_>, nested: bool) -> Answer {
     if !nested {
         return Answer::ok(map(results));
     }
-    let result = results.into_iter().map(|(symbol, response)| {
-        map([("symbol", symbol.into()), ("response", vec![response].into())])
-    });
-    let spark = map([("result", Value::Array(result.collect())), ("error", Value::Null)]);
-    Answer::ok(map([("spark", spark)]))
+    let result = results
+        .into_iter()
+        .map(|(symbol, response)| json!({"symbol": symbol, "response": [response]}));
+    Answer::ok(json!({"spark": {"result": result.collect::<Value>(), "error": null}}))
 }
 
 fn flat(symbol: &str, tick: &Tick, series: &Series) -> Value {
     let change = tick.last - tick.previous_close;
     let percent = rupees(change) * rust_decimal::Decimal::ONE_HUNDRED / rupees(tick.previous_close);
-    map([
-        ("symbol", symbol.into()),
-        ("timestamp", series.timestamps()),
-        ("close", series.closes()),
-        ("previousClose", Value::Null),
-        ("chartPreviousClose", price(series.close_before)),
-        ("fulldayPrice", price(tick.last)),
-        ("fulldayChange", price(change)),
-        ("fulldayChangePercent", number(percent.round_dp(3))),
-        ("dataGranularity", series.granularity_s.into()),
-        ("start", Value::Null),
-        ("end", Value::Null),
-    ])
+    json!({
+        "symbol": symbol, "timestamp": series.timestamps(), "close": series.closes(),
+        "previousClose": null, "chartPreviousClose": price(series.close_before),
+        "fulldayPrice": price(tick.last), "fulldayChange": price(change),
+        "fulldayChangePercent": number(percent.round_dp(3)),
+        "dataGranularity": series.granularity_s, "start": null, "end": null,
+    })
 }
 
 // ---- Envelope
@@ -152,8 +127,8 @@ pub(crate) fn delayed(call: &Call<'_>) -> Timestamp {
 
 /// `{"<root>":{"result":null,"error":{…}}}`.
 pub(crate) fn error(status: u16, root: &str, code: &str, description: &str) -> Answer {
-    let error = map([("code", code.into()), ("description", description.into())]);
-    Answer::rejected(status, map([(root, map([("result", Value::Null), ("error", error)]))]))
+    let error = json!({"code": code, "description": description});
+    Answer::rejected(status, json!({root: {"result": null, "error": error}}))
 }
 
 // ---- Chart
@@ -265,7 +240,7 @@ impl Series {
         let mut dates: Vec<Date> = vec![last.date];
         let dates_max = if ask.period.is_some() { DATES_MAX } else { ask.dates_max };
         while dates.len() < dates_max {
-            let before = day.sessions().before(dates[dates.len() - 1]);
+            let before = day.sessions.before(dates[dates.len() - 1]);
             if regular_hours(before).1.as_second() < first_s {
                 break;
             }
@@ -277,15 +252,10 @@ impl Series {
             match ask.minutes {
                 Some(minutes) => bars.extend(day.bars(instrument, date, minutes, at)),
                 // The bar has the time of its last price, which is off the grid during the session.
-                None if date == last.date && last.open > 0 => bars.push(Bar {
-                    start: last.as_of.min(regular_hours(date).1),
-                    open: last.open,
-                    high: last.high,
-                    low: last.low,
-                    close: last.last,
-                    volume: last.volume,
-                }),
-                None if date == last.date => {}
+                None if date == last.date => {
+                    let start = last.as_of.min(regular_hours(date).1);
+                    bars.extend((last.open > 0).then(|| last.bar(start)));
+                }
                 None => {
                     bars.push(day.day_bar(instrument, date));
                     bars.extend(holiday_row(world, &bars[bars.len() - 1], date));
@@ -299,7 +269,7 @@ impl Series {
         Self {
             bars,
             null_key: universe::key(world.settings.seed, &instrument.key),
-            close_before: day.close(instrument, day.sessions().before(first)),
+            close_before: day.close(instrument, day.sessions.before(first)),
             granularity_s: ask.minutes.map_or(86_400, |minutes| minutes * 60),
         }
     }
@@ -329,7 +299,7 @@ impl Series {
 fn holiday_row(world: &World, before: &Bar, date: Date) -> Option<Bar> {
     let next = date.tomorrow().ok()?;
     let weekend = next.weekday().to_monday_zero_offset() >= 5;
-    if weekend || world.day.sessions().trades_on(next) {
+    if weekend || world.day.sessions.trades_on(next) {
         return None;
     }
     let (start, close) = (regular_hours(next).0, before.close);
@@ -344,9 +314,7 @@ fn noisy(paise: i64) -> Value {
 /// Answers the chart of one symbol.
 pub(crate) fn chart_answer(call: &Call<'_>, symbol: &str) -> Answer {
     if symbol == GHOST {
-        let quote = map([("quote", vec![json!({})].into())]);
-        let result = map([("meta", ghost_meta()), ("indicators", quote)]);
-        return chart(result);
+        return chart(&json!({"meta": ghost_meta(), "indicators": {"quote": [{}]}}));
     }
     let Some(instrument) = call.world.universe.by_public(symbol) else {
         return error(404, "chart", "Not Found", "No data found, symbol may be delisted");
@@ -369,41 +337,31 @@ pub(crate) fn chart_answer(call: &Call<'_>, symbol: &str) -> Answer {
         let text = format!("Data doesn't exist for startDate = {from}, endDate = {to}");
         return error(400, "chart", "Bad Request", &text);
     }
-    let quote = map([
-        ("open", series.column(|bar| noisy(bar.open))),
-        ("high", series.column(|bar| noisy(bar.high))),
-        ("low", series.column(|bar| noisy(bar.low))),
-        ("close", series.closes()),
-        ("volume", series.column(|bar| bar.volume.into())),
-    ]);
-    let mut indicators = vec![("quote", Value::Array(vec![quote]))];
+    let mut indicators = json!({"quote": [{
+        "open": series.column(|bar| noisy(bar.open)),
+        "high": series.column(|bar| noisy(bar.high)),
+        "low": series.column(|bar| noisy(bar.low)),
+        "close": series.closes(), "volume": series.column(|bar| bar.volume.into()),
+    }]});
     if ask.minutes.is_none() {
-        let adjusted = map([("adjclose", series.closes())]);
-        indicators.push(("adjclose", Value::Array(vec![adjusted])));
+        indicators["adjclose"] = json!([{"adjclose": series.closes()}]);
     }
-    chart(map([
-        ("meta", meta(call, instrument, &tick, &ask, &series)),
-        ("timestamp", series.timestamps()),
-        ("indicators", map(indicators)),
-    ]))
+    chart(&json!({
+        "meta": meta(call, instrument, &tick, &ask, &series),
+        "timestamp": series.timestamps(), "indicators": indicators,
+    }))
 }
 
-fn chart(result: Value) -> Answer {
-    let chart = map([("result", vec![result].into()), ("error", Value::Null)]);
-    Answer::ok(map([("chart", chart)]))
+fn chart(result: &Value) -> Answer {
+    Answer::ok(json!({"chart": {"result": [result], "error": null}}))
 }
 
 /// The shell that is left of a retired symbol: no price, no currency.
 pub(crate) fn ghost_meta() -> Value {
-    map([
-        ("currency", Value::Null),
-        ("symbol", GHOST.into()),
-        ("exchangeName", "YHD".into()),
-        ("instrumentType", "MUTUALFUND".into()),
-        ("regularMarketTime", 1_451_901_600.into()),
-        ("gmtoffset", (-18_000).into()),
-        ("timezone", "EST".into()),
-    ])
+    json!({
+        "currency": null, "symbol": GHOST, "exchangeName": "YHD", "instrumentType": "MUTUALFUND",
+        "regularMarketTime": 1_451_901_600, "gmtoffset": -18_000, "timezone": "EST",
+    })
 }
 
 /// The `meta` block of one instrument.
@@ -417,18 +375,11 @@ pub(crate) fn meta(
     let exchange = if instrument.exchange == "BSE" { ("BSE", "BSE") } else { ("NSI", "NSE") };
     let hours = regular_hours(tick.date);
     let period = |start: Timestamp, end: Timestamp| {
-        map([
-            ("timezone", "IST".into()),
-            ("start", start.as_second().into()),
-            ("end", end.as_second().into()),
-            ("gmtoffset", i64::from(clock::OFFSET_S).into()),
-        ])
+        json!({
+            "timezone": "IST", "start": start.as_second(), "end": end.as_second(),
+            "gmtoffset": clock::OFFSET_S,
+        })
     };
-    let periods = map([
-        ("pre", period(hours.0, hours.0)),
-        ("regular", period(hours.0, hours.1)),
-        ("post", period(hours.1, hours.1)),
-    ]);
     let year: Vec<i64> = {
         // A rough band of the year, from one close a month, is enough for a field that nobody
         // trades on.
@@ -439,41 +390,33 @@ pub(crate) fn meta(
         });
         closes.chain([tick.last]).collect()
     };
-    let mut members = vec![
-        ("currency", "INR".into()),
-        ("symbol", instrument.public_symbol.as_deref().unwrap_or_default().into()),
-        ("exchangeName", exchange.0.into()),
-        ("fullExchangeName", exchange.1.into()),
-        ("instrumentType", if instrument.is_index { "INDEX" } else { "EQUITY" }.into()),
-        ("firstTradeDate", 820_467_900.into()),
-        ("regularMarketTime", call.stamp(tick.as_of).as_second().into()),
-        ("hasPrePostMarketData", false.into()),
-        ("gmtoffset", i64::from(clock::OFFSET_S).into()),
-        ("timezone", "IST".into()),
-        ("exchangeTimezoneName", "Asia/Kolkata".into()),
-        ("regularMarketPrice", price(tick.last)),
-        ("fiftyTwoWeekHigh", year.iter().max().map(|&p| price(p)).into()),
-        ("fiftyTwoWeekLow", year.iter().min().map(|&p| price(p)).into()),
-        ("regularMarketDayHigh", price(tick.high.max(tick.last))),
-        ("regularMarketDayLow", price(if tick.low > 0 { tick.low } else { tick.last })),
-        ("regularMarketVolume", tick.volume.into()),
-        ("longName", instrument.name.as_str().into()),
-        ("shortName", instrument.name.as_str().into()),
-        ("chartPreviousClose", price(series.close_before)),
-    ];
+    let mut meta = json!({
+        "currency": "INR", "symbol": instrument.public_symbol.as_deref().unwrap_or_default(),
+        "exchangeName": exchange.0, "fullExchangeName": exchange.1,
+        "instrumentType": if instrument.is_index { "INDEX" } else { "EQUITY" },
+        "firstTradeDate": 820_467_900, "regularMarketTime": call.stamp(tick.as_of).as_second(),
+        "hasPrePostMarketData": false, "gmtoffset": clock::OFFSET_S, "timezone": "IST",
+        "exchangeTimezoneName": "Asia/Kolkata", "regularMarketPrice": price(tick.last),
+        "fiftyTwoWeekHigh": year.iter().max().map(|&p| price(p)),
+        "fiftyTwoWeekLow": year.iter().min().map(|&p| price(p)),
+        "regularMarketDayHigh": price(tick.high.max(tick.last)),
+        "regularMarketDayLow": price(if tick.low > 0 { tick.low } else { tick.last }),
+        "regularMarketVolume": tick.volume, "longName": instrument.name,
+        "shortName": instrument.name, "chartPreviousClose": price(series.close_before),
+    });
     if ask.minutes.is_some() && ask.range == "1d" && ask.period.is_none() {
-        members.push(("previousClose", price(tick.previous_close)));
+        meta["previousClose"] = price(tick.previous_close);
     }
-    let ranges = RANGES.iter().map(|(name, _)| (*name).into()).collect();
-    members.extend([
-        ("scale", 3.into()),
-        ("priceHint", 2.into()),
-        ("currentTradingPeriod", periods),
-        ("dataGranularity", ask.interval.as_str().into()),
-        ("range", ask.range.as_str().into()),
-        ("validRanges", Value::Array(ranges)),
-    ]);
-    map(members)
+    meta["scale"] = 3.into();
+    meta["priceHint"] = 2.into();
+    meta["currentTradingPeriod"] = json!({
+        "pre": period(hours.0, hours.0), "regular": period(hours.0, hours.1),
+        "post": period(hours.1, hours.1),
+    });
+    meta["dataGranularity"] = ask.interval.as_str().into();
+    meta["range"] = ask.range.as_str().into();
+    meta["validRanges"] = RANGES.iter().map(|(name, _)| *name).collect();
+    meta
 }
 
 #[cfg(test)]

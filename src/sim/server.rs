@@ -39,7 +39,6 @@ const STOP_TIMEOUT_MS: u64 = 5_000;
 pub(super) type Handler = dyn Fn(&Request) -> Reply + Send + Sync;
 
 /// A running server.
-#[derive(Debug)]
 pub(super) struct Server {
     addr: SocketAddr,
     listener: TcpListener,
@@ -61,12 +60,6 @@ struct Shared {
     open: Mutex<HashMap<u64, TcpStream>>,
     /// Signalled when a connection ends and when stopping begins.
     changed: Condvar,
-}
-
-impl std::fmt::Debug for Shared {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Shared")
-    }
 }
 
 impl Server {

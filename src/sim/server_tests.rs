@@ -358,6 +358,6 @@ fn a_usual_client_library_gets_along_with_it() {
 fn a_busy_address_is_an_error() {
     let (sim, clock) = sim();
     let settings = SimSettings { listen: sim.addr().to_string(), ..SimSettings::default() };
-    let error = crate::sim::simulator::start(settings, clock.clone()).unwrap_err();
+    let error = crate::sim::simulator::start(settings, clock.clone()).err().unwrap();
     assert_eq!(error.kind(), std::io::ErrorKind::AddrInUse);
 }

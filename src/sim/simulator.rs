@@ -19,7 +19,6 @@ use crate::sim::world::{Call, SimSettings, World};
 use crate::sim::{broker_a, broker_b, control, login_page, public, server};
 
 /// A running simulator. Dropping it stops it.
-#[derive(Debug)]
 pub struct Sim {
     server: server::Server,
     world: Arc<World>,

@@ -9,8 +9,8 @@ use std::sync::atomic::AtomicU64;
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
 
-use crate::base::{BoundedMap, CallWindow, Clock};
-use crate::sim::exchange::day::{Day, Sessions, Tick};
+use crate::base::{BoundedMap, CallWindow, Clock, settings};
+use crate::sim::exchange::day::{CACHED_DAYS_MAX, Day, Sessions, Tick};
 use crate::sim::exchange::universe::{Instrument, Universe};
 use crate::sim::faults::Faults;
 use crate::sim::server::message::Request;
@@ -51,10 +51,11 @@ impl World {
             broker_b.keep_code(app_b.api_session.clone(), user_id, Timestamp::UNIX_EPOCH);
         }
         let universe = Universe::new(seed, settings.more_shares);
+        let mut day = Day::new(seed, settings.sessions.clone());
+        day.prices_per_s = settings.prices_per_s.max(1);
+        day.cached_days_max = CACHED_DAYS_MAX.max(2 * universe.all().len());
         Self {
-            day: Day::new(seed, settings.sessions.clone())
-                .moving(settings.prices_per_s)
-                .with_room_for(universe.all().len()),
+            day,
             universe,
             refused_connections: Arc::default(),
             faults: Mutex::default(),
@@ -104,119 +105,68 @@ impl Call<'_> {
 //
 // Settings of the simulator: its listener, its seed, and the two simulated broker apps.
 
-/// The settings of a simulator. The credentials are made up and no secret.
-#[derive(Debug, Clone)]
-pub struct SimSettings {
-    /// `127.0.0.1:0` takes any free port.
-    pub listen: String,
-    /// The same seed and instant give the same prices, everywhere.
-    pub seed: u64,
-    /// Refuse what is over the documented rate limits.
-    pub rate_limits: bool,
-    /// Delay of the public provider behind the exchange, in seconds.
-    pub public_delay_s: i64,
-    /// Number of made-up shares added to the embedded list.
-    pub more_shares: usize,
-    /// Number of moves of each price in a second. The times of prices are whole seconds.
-    pub prices_per_s: i64,
-    /// Root of the service whose return addresses are registered with both apps.
-    pub returns_to: String,
-    pub broker_a: SimBrokerA,
-    pub broker_b: SimBrokerB,
-    /// The dates on which the exchange trades.
-    pub sessions: Sessions,
-}
-
-impl Default for SimSettings {
-    fn default() -> Self {
-        Self {
-            listen: "127.0.0.1:0".into(),
-            seed: 1,
-            rate_limits: true,
-            // Observed delay of the real one: a quarter of an hour.
-            public_delay_s: 900,
-            more_shares: 0,
-            prices_per_s: 1,
-            // The default address of `bhav serve`.
-            returns_to: "http://127.0.0.1:8080".into(),
-            broker_a: SimBrokerA::default(),
-            broker_b: SimBrokerB::default(),
-            sessions: Sessions::weekdays(),
-        }
+settings! {
+    /// The settings of a simulator. The credentials are made up and no secret.
+    pub struct SimSettings {
+        /// Port 0 takes any free one.
+        pub listen: String = "127.0.0.1:0".into(),
+        /// The same seed and instant give the same prices, everywhere.
+        pub seed: u64 = 1,
+        /// Refuse what is over the documented rate limits.
+        pub rate_limits: bool = true,
+        /// Delay of the public provider behind the exchange, in seconds. The observed delay of the
+        /// real one is a quarter of an hour.
+        pub public_delay_s: i64 = 900,
+        /// Number of made-up shares added to the embedded list.
+        pub more_shares: usize = 0,
+        /// Number of moves of each price in a second. The times of prices are whole seconds.
+        pub prices_per_s: i64 = 1,
+        /// Root of the service whose return addresses are registered with both apps; the default
+        /// address of `bhav serve`.
+        pub returns_to: String = "http://127.0.0.1:8080".into(),
+        pub broker_a: SimBrokerA = SimBrokerA::default(),
+        pub broker_b: SimBrokerB = SimBrokerB::default(),
+        /// The dates on which the exchange trades.
+        pub sessions: Sessions = Sessions::weekdays(),
     }
 }
 
-/// Broker A's app and the token it starts with.
-#[derive(Debug, Clone)]
-pub struct SimBrokerA {
-    pub api_key: String,
-    pub api_secret: String,
-    /// Valid from the start until the next 06:00 IST; empty means that nobody has logged in.
-    pub access_token: String,
-    /// The user id of logins that name none.
-    pub user_id: String,
-    /// Whether the app's plan carries market data; without it quotes and candles answer
-    /// PermissionException.
-    pub market_data: bool,
-}
-
-impl Default for SimBrokerA {
-    fn default() -> Self {
-        Self {
-            api_key: "simkeya".into(),
-            api_secret: "simsecreta".into(),
-            access_token: "simtokena".into(),
-            user_id: "SA0001".into(),
-            market_data: true,
-        }
+settings! {
+    /// Broker A's app and the token it starts with.
+    pub struct SimBrokerA {
+        pub api_key: String = "simkeya".into(),
+        pub api_secret: String = "simsecreta".into(),
+        /// Valid from the start until the next 06:00 IST; empty means that nobody has logged in.
+        pub access_token: String = "simtokena".into(),
+        /// The user id of logins that name none.
+        pub user_id: String = "SA0001".into(),
+        /// Whether the app's plan carries market data; without it quotes and candles answer
+        /// PermissionException.
+        pub market_data: bool = true,
     }
 }
 
-impl SimBrokerA {
-    /// Whether `api_key` is the app's, or that key with a number (`simkeya-7`). Numbered keys share
-    /// its secret, so that a load test can have as many apps as users, as in the real world.
-    pub(super) fn knows(&self, api_key: &str) -> bool {
-        is_or_follows(&self.api_key, api_key)
+settings! {
+    /// Broker B's app and the login value it starts with.
+    pub struct SimBrokerB {
+        /// Holds characters that have to be encoded in a URL, as real keys do.
+        pub api_key: String = "sim+key=b&1".into(),
+        pub secret_key: String = "simsecretb".into(),
+        /// The value that the login redirect would carry; empty means none.
+        pub api_session: String = "12345678".into(),
+        pub user_id: String = "SB000001".into(),
+        /// Whether the account is empty. It then sends the documented kinds of "no data".
+        pub empty_account: bool = false,
     }
 }
 
-impl SimBrokerB {
-    /// Same as [`SimBrokerA::knows`].
-    pub(super) fn knows(&self, api_key: &str) -> bool {
-        is_or_follows(&self.api_key, api_key)
-    }
-}
-
-fn is_or_follows(own: &str, api_key: &str) -> bool {
+/// Whether `api_key` is `own`, an app's, or that key with a number (`simkeya-7`). Numbered keys
+/// share its secret, so that a load test can have as many apps as users, as in the real world.
+pub(super) fn is_or_follows(own: &str, api_key: &str) -> bool {
     api_key.strip_prefix(own).is_some_and(|rest| {
         let number = rest.strip_prefix('-');
         rest.is_empty() || number.is_some_and(|number| number.parse::<u32>().is_ok())
     })
-}
-
-/// Broker B's app and the login value it starts with.
-#[derive(Debug, Clone)]
-pub struct SimBrokerB {
-    /// Holds characters that have to be encoded in a URL, as real keys do.
-    pub api_key: String,
-    pub secret_key: String,
-    /// The value that the login redirect would carry; empty means none.
-    pub api_session: String,
-    pub user_id: String,
-    /// Whether the account is empty. It then sends the documented kinds of "no data".
-    pub empty_account: bool,
-}
-
-impl Default for SimBrokerB {
-    fn default() -> Self {
-        Self {
-            api_key: "sim+key=b&1".into(),
-            secret_key: "simsecretb".into(),
-            api_session: "12345678".into(),
-            user_id: "SB000001".into(),
-            empty_account: false,
-        }
-    }
 }
 
 // ---- Limits and counters

@@ -3,9 +3,10 @@
 use rust_decimal::Decimal;
 use serde_json::{Value, json};
 
+use crate::sim::exchange::day::Tick;
 use crate::sim::exchange::universe;
 use crate::sim::exchange::universe::{Instrument, rupees};
-use crate::sim::server::message::{map, number, price};
+use crate::sim::server::message::{number, price};
 use crate::sim::sessions::RowA;
 use crate::sim::world::{Call, World};
 
@@ -89,49 +90,33 @@ pub(crate) fn held<'a>(world: &'a World, user_id: &str) -> Vec<Held<'a>> {
 
 /// `/portfolio/holdings`.
 pub(crate) fn holdings(call: &Call<'_>, user_id: &str) -> Value {
-    let rows = held_at_a(call.world, user_id).into_iter().map(|held| {
-        let tick = call.tick(held.instrument);
+    let row = |held: Held<'_>| {
+        let (share, quantity, tick) = (held.instrument, held.quantity, call.tick(held.instrument));
         let (last, close) = (rupees(tick.last), rupees(tick.previous_close));
         let average = rupees(held.average_paise);
         let change = last - close;
-        map([
-            ("tradingsymbol", held.instrument.symbol.as_str().into()),
-            ("exchange", held.instrument.exchange.as_str().into()),
-            ("instrument_token", held.instrument.token.into()),
-            ("isin", held.instrument.isin.as_str().into()),
-            ("product", "CNC".into()),
-            ("price", 0.into()),
-            ("quantity", held.quantity.into()),
-            ("used_quantity", 0.into()),
-            ("t1_quantity", held.undelivered.into()),
-            ("realised_quantity", held.quantity.into()),
-            ("authorised_quantity", 0.into()),
-            ("authorised_date", format!("{} 00:00:00", tick.date).into()),
-            ("authorisation", json!({})),
-            ("opening_quantity", held.quantity.into()),
-            ("short_quantity", 0.into()),
-            ("collateral_quantity", held.pledged.into()),
-            ("collateral_type", if held.pledged > 0 { "margin" } else { "" }.into()),
-            ("discrepancy", held.discrepancy.into()),
-            ("average_price", price(held.average_paise)),
-            ("last_price", price(tick.last)),
-            ("close_price", price(tick.previous_close)),
-            ("pnl", number((last - average) * Decimal::from(held.quantity))),
-            ("day_change", number(change)),
-            ("day_change_percentage", number(change / close * Decimal::ONE_HUNDRED)),
-            (
-                "mtf",
-                map([
-                    ("quantity", held.funded.into()),
-                    ("used_quantity", 0.into()),
-                    ("average_price", price(if held.funded > 0 { held.average_paise } else { 0 })),
-                    ("value", number(average * Decimal::from(held.funded))),
-                    ("initial_margin", 0.into()),
-                ]),
-            ),
-        ])
-    });
-    Value::Array(rows.collect())
+        json!({
+            "tradingsymbol": share.symbol, "exchange": share.exchange,
+            "instrument_token": share.token, "isin": share.isin, "product": "CNC", "price": 0,
+            "quantity": quantity, "used_quantity": 0, "t1_quantity": held.undelivered,
+            "realised_quantity": quantity, "authorised_quantity": 0,
+            "authorised_date": format!("{} 00:00:00", tick.date), "authorisation": {},
+            "opening_quantity": quantity, "short_quantity": 0,
+            "collateral_quantity": held.pledged,
+            "collateral_type": if held.pledged > 0 { "margin" } else { "" },
+            "discrepancy": held.discrepancy, "average_price": price(held.average_paise),
+            "last_price": price(tick.last), "close_price": price(tick.previous_close),
+            "pnl": number((last - average) * Decimal::from(quantity)),
+            "day_change": number(change),
+            "day_change_percentage": number(change / close * Decimal::ONE_HUNDRED),
+            "mtf": {
+                "quantity": held.funded, "used_quantity": 0,
+                "average_price": price(if held.funded > 0 { held.average_paise } else { 0 }),
+                "value": number(average * Decimal::from(held.funded)), "initial_margin": 0,
+            },
+        })
+    };
+    held_at_a(call.world, user_id).into_iter().map(row).collect()
 }
 
 /// `/portfolio/positions`: bought today, one of them sold again.
@@ -145,15 +130,10 @@ pub(crate) fn positions(call: &Call<'_>, user_id: &str) -> Value {
     });
     let rows: Vec<Value> =
         if call.tick(held[0].instrument).open > 0 { rows.collect() } else { vec![] };
-    map([("net", rows.clone().into()), ("day", rows.into())])
+    json!({"net": rows, "day": rows})
 }
 
-fn position(
-    instrument: &Instrument,
-    tick: &crate::sim::exchange::day::Tick,
-    bought: i64,
-    sold: i64,
-) -> Value {
+fn position(share: &Instrument, tick: &Tick, bought: i64, sold: i64) -> Value {
     let quantity = bought - sold;
     let (buy_price, sell_price) = (rupees(tick.open), rupees(if sold > 0 { tick.high } else { 0 }));
     let buy_value = buy_price * Decimal::from(bought);
@@ -161,35 +141,20 @@ fn position(
     let value = sell_value - buy_value;
     let pnl = value + rupees(tick.last) * Decimal::from(quantity);
     let average = if quantity == 0 { Decimal::ZERO } else { buy_price };
-    map([
-        ("tradingsymbol", instrument.symbol.as_str().into()),
-        ("exchange", instrument.exchange.as_str().into()),
-        ("instrument_token", instrument.token.into()),
-        ("product", if sold > 0 { "MIS" } else { "CNC" }.into()),
-        ("quantity", quantity.into()),
-        ("overnight_quantity", 0.into()),
-        ("multiplier", 1.into()),
-        ("average_price", number(average)),
-        ("close_price", 0.into()),
-        ("last_price", price(tick.last)),
-        ("value", number(value)),
-        ("pnl", number(pnl)),
-        ("m2m", number(pnl)),
-        ("unrealised", number(pnl)),
-        ("realised", 0.into()),
-        ("buy_quantity", bought.into()),
-        ("buy_price", number(buy_price)),
-        ("buy_value", number(buy_value)),
-        ("buy_m2m", number(buy_value)),
-        ("sell_quantity", sold.into()),
-        ("sell_price", number(sell_price)),
-        ("sell_value", number(sell_value)),
-        ("sell_m2m", number(sell_value)),
-        ("day_buy_quantity", bought.into()),
-        ("day_buy_price", number(buy_price)),
-        ("day_buy_value", number(buy_value)),
-        ("day_sell_quantity", sold.into()),
-        ("day_sell_price", number(sell_price)),
-        ("day_sell_value", number(sell_value)),
-    ])
+    json!({
+        "tradingsymbol": share.symbol, "exchange": share.exchange,
+        "instrument_token": share.token, "product": if sold > 0 { "MIS" } else { "CNC" },
+        "quantity": quantity, "overnight_quantity": 0, "multiplier": 1,
+        "average_price": number(average), "close_price": 0, "last_price": price(tick.last),
+        "value": number(value), "pnl": number(pnl), "m2m": number(pnl),
+        "unrealised": number(pnl), "realised": 0,
+        "buy_quantity": bought, "buy_price": number(buy_price),
+        "buy_value": number(buy_value), "buy_m2m": number(buy_value),
+        "sell_quantity": sold, "sell_price": number(sell_price),
+        "sell_value": number(sell_value), "sell_m2m": number(sell_value),
+        "day_buy_quantity": bought, "day_buy_price": number(buy_price),
+        "day_buy_value": number(buy_value),
+        "day_sell_quantity": sold, "day_sell_price": number(sell_price),
+        "day_sell_value": number(sell_value),
+    })
 }

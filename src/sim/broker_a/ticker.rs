@@ -21,7 +21,7 @@ use crate::sim::exchange::day::Tick;
 use crate::sim::exchange::universe::Instrument;
 use crate::sim::faults::{Effects, Kind, Upstream};
 use crate::sim::server::message::{Answer, Content, Upgrade};
-use crate::sim::world::{Call, Sent, World};
+use crate::sim::world::{Call, Sent, World, is_or_follows};
 
 /// The route's name.
 pub(crate) const ROUTE: &str = "broker_a.ticker";
@@ -54,7 +54,7 @@ pub(crate) fn answer(call: &Call<'_>, world: &Arc<World>) -> Answer {
     let request = call.request;
     let given = |name: &str| request.query_value(name).unwrap_or_default();
     let (api_key, access_token) = (given("api_key"), given("access_token"));
-    let known = world.settings.broker_a.knows(&api_key)
+    let known = is_or_follows(&world.settings.broker_a.api_key, &api_key)
         && world.broker_a.lock().user_of(&api_key, &access_token, call.now).is_some();
     if !known {
         return error(403, "TokenException", "Incorrect `api_key` or `access_token`.");

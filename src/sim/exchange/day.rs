@@ -23,7 +23,7 @@ use crate::sim::exchange::universe::{Instrument, paise};
 /// Longest run of days without trading that is searched; the longest real one is under a week.
 const CLOSED_DAYS_MAX: usize = 30;
 /// Minute lines kept: the embedded universe for two dates.
-const CACHED_DAYS_MAX: usize = 1_000;
+pub(crate) const CACHED_DAYS_MAX: usize = 1_000;
 /// Daily bars kept: two years of thirty shares.
 const BARS_MAX: usize = 16_384;
 
@@ -94,6 +94,14 @@ pub(crate) struct Tick {
     pub(crate) date: Date,
 }
 
+impl Tick {
+    /// The running bar of the day, as it would be stamped `start`.
+    pub(crate) fn bar(&self, start: Timestamp) -> Bar {
+        let Self { open, high, low, last: close, volume, .. } = *self;
+        Bar { start, open, high, low, close, volume }
+    }
+}
+
 /// One bar. Prices in paise.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Bar {
@@ -109,10 +117,11 @@ pub(crate) struct Bar {
 #[derive(Debug)]
 pub(crate) struct Day {
     seed: u64,
-    sessions: Sessions,
+    pub(crate) sessions: Sessions,
     /// Number of moves of each price in a second.
-    prices_per_s: i64,
-    cached_days_max: usize,
+    pub(crate) prices_per_s: i64,
+    /// Most minute lines kept, each of an instrument and a date.
+    pub(crate) cached_days_max: usize,
     minutes: Mutex<HashMap<(i64, Date), Arc<Minutes>>>,
     /// Splits by token, at most one for each instrument.
     splits: Mutex<HashMap<i64, Split>>,
@@ -131,20 +140,6 @@ impl Day {
             splits: Mutex::default(),
             trading: Mutex::default(),
         }
-    }
-
-    /// Makes each price move `prices_per_s` times a second.
-    pub(crate) fn moving(self, prices_per_s: i64) -> Self {
-        Self { prices_per_s: prices_per_s.max(1), ..self }
-    }
-
-    /// Keeps the minutes of this many instruments for two dates.
-    pub(crate) fn with_room_for(self, instruments: usize) -> Self {
-        Self { cached_days_max: CACHED_DAYS_MAX.max(2 * instruments), ..self }
-    }
-
-    pub(crate) fn sessions(&self) -> &Sessions {
-        &self.sessions
     }
 
     /// Official close of a trading date.
@@ -212,17 +207,9 @@ impl Day {
             let before = self.sessions.before(date);
             let close = self.previous_close(instrument, date);
             let as_of = instant(before, end_s(instrument, before));
-            return Tick {
-                last: close,
-                previous_close: close,
-                open: 0,
-                high: 0,
-                low: 0,
-                volume: 0,
-                as_of,
-                part: 0,
-                date,
-            };
+            let (last, previous_close) = (close, close);
+            let (open, high, low, volume, part) = (0, 0, 0, 0, 0);
+            return Tick { last, previous_close, open, high, low, volume, as_of, part, date };
         }
         if second >= end_s(instrument, date) {
             return self.closed(instrument, date);
@@ -417,12 +404,12 @@ pub(crate) const DAY_MINUTES: i64 = (CLOSE_S - OPEN_S) / 60;
 
 /// The end of continuous trading for this instrument, in seconds of the day.
 pub(crate) fn continuous_end_s(instrument: &Instrument, date: Date) -> i64 {
-    if instrument.auction && date >= AUCTION_SINCE { AUCTION_FREEZE_S } else { CLOSE_S }
+    if instrument.auction == 1 && date >= AUCTION_SINCE { AUCTION_FREEZE_S } else { CLOSE_S }
 }
 
 /// The time of the day's last price, in seconds of the day.
 pub(crate) fn end_s(instrument: &Instrument, date: Date) -> i64 {
-    if instrument.auction && date >= AUCTION_SINCE { AUCTION_PRINT_S } else { CLOSE_S }
+    if instrument.auction == 1 && date >= AUCTION_SINCE { AUCTION_PRINT_S } else { CLOSE_S }
 }
 
 pub(crate) fn day_number(date: Date) -> i64 {

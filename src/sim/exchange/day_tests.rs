@@ -142,7 +142,7 @@ fn bars_agree_with_the_ticks_and_with_the_day() {
 fn prices_that_move_twice_a_second_begin_each_second_as_those_that_move_once() {
     let universe = Universe::new(3, 0);
     let once = Day::new(3, Sessions::weekdays());
-    let twice = Day::new(3, Sessions::weekdays()).moving(2);
+    let twice = Day { prices_per_s: 2, ..Day::new(3, Sessions::weekdays()) };
     let moments = ["11:42:30.000", "11:42:30.499", "11:42:30.500", "11:42:30.999", "11:42:31.000"];
     let mut moved = 0;
     for instrument in universe.all() {

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 /// The embedded list. Prices in it are round figures for the noise to work on, not market data.
 const EMBEDDED: &str = include_str!("universe.csv");
@@ -14,35 +14,73 @@ const EMBEDDED: &str = include_str!("universe.csv");
 /// Dearest base price of a share that is added, in rupees.
 const MADE_UP_RUPEES_MAX: i64 = 5_000;
 
-/// One tradable share or one index.
-#[derive(Debug, Clone)]
+/// One tradable share or one index: a row of the list, and what follows from it and the seed.
+#[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Instrument {
     /// `NSE` or `BSE`.
     pub(crate) exchange: String,
     pub(crate) symbol: String,
     /// `NSE:INFY`, as broker A's quote calls name it.
+    #[serde(skip)]
     pub(crate) key: String,
     pub(crate) name: String,
     /// Exchange token times 256 plus the segment byte.
     pub(crate) token: i64,
+    #[serde(rename = "kind", deserialize_with = "is_index")]
     pub(crate) is_index: bool,
     pub(crate) tick_paise: i64,
     pub(crate) isin: String,
     /// Broker B's own short code; empty where none is known.
     pub(crate) short_code: String,
-    /// Takes part in the closing auction.
-    pub(crate) auction: bool,
+    /// Empty where it belongs to none.
+    sector: String,
+    /// 1 if it takes part in the closing auction.
+    pub(crate) auction: u8,
+    #[serde(rename = "base_price", deserialize_with = "in_paise")]
     pub(crate) base_paise: i64,
     /// The public provider's name for it.
     pub(crate) public_symbol: Option<String>,
     /// The factors that move its price, each a noise key and a weight in percent.
+    #[serde(skip)]
     pub(crate) factors: Vec<(u64, i64)>,
+}
+
+fn is_index<'de, D: Deserializer<'de>>(kind: D) -> Result<bool, D::Error> {
+    String::deserialize(kind).map(|kind| kind == "index")
+}
+
+fn in_paise<'de, D: Deserializer<'de>>(rupees: D) -> Result<i64, D::Error> {
+    Deserialize::deserialize(rupees).map(paise)
 }
 
 impl Instrument {
     /// The exchange's own number.
     pub(crate) fn exchange_token(&self) -> i64 {
         self.token / 256
+    }
+
+    /// Adds what follows from the row and the seed.
+    fn complete(&mut self, seed: u64) {
+        let (market, sector) = (key(seed, "market"), key(seed, &format!("sector {}", self.sector)));
+        // A share listed on both exchanges is one company: its own noise hangs on the ISIN.
+        let identity = if self.isin.is_empty() { &self.symbol } else { &self.isin };
+        let own = key(seed, &format!("own {identity}"));
+        let beta = 70 + pick(own, 0, 61);
+        self.factors = match (self.is_index, self.symbol.as_str(), self.sector.is_empty()) {
+            (true, "NIFTY 50" | "SENSEX", _) => vec![(market, 100)],
+            // Volatility goes up when the market goes down.
+            (true, "INDIA VIX", _) => vec![(market, -150), (own, 150)],
+            (true, _, true) => vec![(market, 100), (own, 20)],
+            (true, _, false) => vec![(market, 100), (sector, 100)],
+            (false, _, true) => vec![(market, beta), (own, 80)],
+            (false, _, false) => vec![(market, beta), (own, 80), (sector, 100)],
+        };
+        if !self.is_index {
+            let suffix = if self.exchange == "BSE" { "BO" } else { "NS" };
+            let usual = || format!("{}.{suffix}", stripped_of_series(&self.symbol));
+            self.public_symbol = Some(self.public_symbol.take().unwrap_or_else(usual));
+        }
+        self.key = format!("{}:{}", self.exchange, self.symbol);
     }
 }
 
@@ -55,42 +93,21 @@ pub(crate) struct Universe {
     by_public: HashMap<String, usize>,
 }
 
-#[derive(Deserialize)]
-struct Row {
-    exchange: String,
-    symbol: String,
-    name: String,
-    token: i64,
-    kind: String,
-    tick_paise: i64,
-    isin: String,
-    short_code: String,
-    sector: String,
-    auction: u8,
-    base_price: Decimal,
-    public_symbol: String,
-}
-
 impl Universe {
     /// The embedded list, then `more_shares` made-up shares, all moved by `seed`.
     pub(crate) fn new(seed: u64, more_shares: usize) -> Self {
         let mut reader = csv::Reader::from_reader(EMBEDDED.as_bytes());
-        let mut rows: Vec<Row> = reader
-            .deserialize()
-            .map(|row| row.expect("the embedded list is checked by a test"))
-            .collect();
-        rows.extend(made_up(&rows, more_shares));
-        let instruments: Vec<Instrument> =
-            rows.into_iter().map(|row| instrument(row, seed)).collect();
-        let mut by_key = HashMap::new();
+        let rows = reader.deserialize();
+        let mut instruments: Vec<Instrument> =
+            rows.map(|row| row.expect("the embedded list is checked by a test")).collect();
+        instruments.extend(made_up(&instruments, more_shares));
+        let [mut by_key, mut by_public] = [HashMap::new(), HashMap::new()];
         let mut by_token = HashMap::new();
-        let mut by_public = HashMap::new();
-        for (position, instrument) in instruments.iter().enumerate() {
+        for (position, instrument) in instruments.iter_mut().enumerate() {
+            instrument.complete(seed);
             by_key.insert(instrument.key.clone(), position);
             by_token.insert(instrument.token, position);
-            if let Some(public) = &instrument.public_symbol {
-                by_public.insert(public.clone(), position);
-            }
+            by_public.extend(instrument.public_symbol.clone().map(|symbol| (symbol, position)));
         }
         Self { instruments, by_key, by_token, by_public }
     }
@@ -117,8 +134,8 @@ impl Universe {
 
 /// Made-up shares, numbered on from the embedded ones, with tokens above all others of the
 /// exchange. They take the embedded sectors in turn.
-fn made_up(embedded: &[Row], count: usize) -> Vec<Row> {
-    let listed = embedded.iter().filter(|row| row.exchange == "NSE" && row.kind == "share");
+fn made_up(embedded: &[Instrument], count: usize) -> Vec<Instrument> {
+    let listed = embedded.iter().filter(|row| row.exchange == "NSE" && !row.is_index);
     let numbers = listed.clone().filter_map(|row| row.symbol.strip_prefix("SIM")?.parse().ok());
     let last_number: i64 = numbers.max().unwrap_or(0);
     let last_token = listed.clone().map(|row| row.token).max().unwrap_or(1);
@@ -128,67 +145,24 @@ fn made_up(embedded: &[Row], count: usize) -> Vec<Row> {
     let share = |(more, sector): (i64, &&str)| {
         let symbol = format!("SIM{}", last_number + more);
         let rupees = 50 + pick(key(0, &symbol), 0, MADE_UP_RUPEES_MAX - 50);
-        Row {
+        Instrument {
             name: format!("SIMULATED SHARE {}", last_number + more),
             short_code: format!("SM{:04}", last_number + more),
             symbol,
+            key: String::new(),
             exchange: "NSE".to_owned(),
             token: last_token + more * 256,
-            kind: "share".to_owned(),
+            is_index: false,
             tick_paise: 5,
             isin: String::new(),
             sector: (*sector).to_owned(),
             auction: 0,
-            base_price: rupees.into(),
-            public_symbol: String::new(),
+            base_paise: rupees * 100,
+            public_symbol: None,
+            factors: Vec::new(),
         }
     };
     (1..).zip(sectors.iter().cycle()).take(count).map(share).collect()
-}
-
-fn instrument(row: Row, seed: u64) -> Instrument {
-    let is_index = row.kind == "index";
-    let market = key(seed, "market");
-    let sector = key(seed, &format!("sector {}", row.sector));
-    // A share listed on both exchanges is one company: its own noise hangs on the ISIN.
-    let identity = if row.isin.is_empty() { &row.symbol } else { &row.isin };
-    let own = key(seed, &format!("own {identity}"));
-    let mut factors = Vec::with_capacity(3);
-    match (is_index, row.symbol.as_str(), row.sector.is_empty()) {
-        (true, "NIFTY 50" | "SENSEX", _) => factors.push((market, 100)),
-        // Volatility goes up when the market goes down.
-        (true, "INDIA VIX", _) => factors.extend([(market, -150), (own, 150)]),
-        (true, _, true) => factors.extend([(market, 100), (own, 20)]),
-        (true, _, false) => factors.extend([(market, 100), (sector, 100)]),
-        (false, _, no_sector) => {
-            let beta = 70 + pick(own, 0, 61);
-            factors.extend([(market, beta), (own, 80)]);
-            if !no_sector {
-                factors.push((sector, 100));
-            }
-        }
-    }
-    let suffix = if row.exchange == "BSE" { "BO" } else { "NS" };
-    let public_symbol = match (row.public_symbol.is_empty(), is_index) {
-        (false, _) => Some(row.public_symbol),
-        (true, true) => None,
-        (true, false) => Some(format!("{}.{suffix}", stripped_of_series(&row.symbol))),
-    };
-    Instrument {
-        key: format!("{}:{}", row.exchange, row.symbol),
-        exchange: row.exchange,
-        symbol: row.symbol,
-        name: row.name,
-        token: row.token,
-        is_index,
-        tick_paise: row.tick_paise,
-        isin: row.isin,
-        short_code: row.short_code,
-        auction: row.auction == 1,
-        base_paise: paise(row.base_price),
-        public_symbol,
-        factors,
-    }
 }
 
 /// The public provider drops the trade-to-trade series from a ticker and keeps the SME ones.

@@ -23,7 +23,7 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// A request that did not come over a socket.
+    /// A request with these parts.
     pub(crate) fn of(
         method: &str,
         target: &str,
@@ -124,18 +124,12 @@ pub(crate) fn parse(
         Err(httparse::Error::TooManyHeaders) => return Err(431),
         Err(_) => return Err(400),
     };
-    let target = parsed.path.unwrap_or_default();
-    let (path, query) = target.split_once('?').unwrap_or((target, ""));
-    let mut request = Request {
-        method: parsed.method.unwrap_or_default().to_owned(),
-        path: path.to_owned(),
-        query: query.to_owned(),
-        ..Request::default()
-    };
-    for header in parsed.headers.iter() {
-        let value = String::from_utf8_lossy(header.value).into_owned();
-        request.headers.push((header.name.to_owned(), value));
-    }
+    let (method, target) = (parsed.method.unwrap_or_default(), parsed.path.unwrap_or_default());
+    let headers = parsed
+        .headers
+        .iter()
+        .map(|header| (header.name.to_owned(), String::from_utf8_lossy(header.value).into_owned()));
+    let mut request = Request::of(method, target, headers.collect(), Vec::new());
     let count = |name: &str| {
         request.headers.iter().filter(|(given, _)| given.eq_ignore_ascii_case(name)).count()
     };
