@@ -413,7 +413,7 @@ fn shared_second_level(
     let ValkeySettings { password, ca_file, .. } = &config.valkey;
     let server = Server::new(url.clone(), password.clone(), ca_file.as_deref())?;
     let server = Arc::new(server.named(config.nodes.connection_name()));
-    let refusals = Arc::clone(server.refusals());
+    let refusals = Arc::clone(&server.refusals);
     let installation = Arc::new(match config.valkey.namespace.clone() {
         Some(namespace) => Installation::named(namespace, secret),
         None => Installation::of_database(store, &config.state_dir, secret),

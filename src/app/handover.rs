@@ -31,7 +31,7 @@ fn name(broker: Broker) -> &'static str {
 fn shared(state: &State, broker: Broker) -> &SharedToken {
     match broker {
         Broker::A => &state.broker_a_token,
-        Broker::B => state.broker_b.session(),
+        Broker::B => &state.broker_b.session,
     }
 }
 

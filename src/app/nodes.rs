@@ -79,7 +79,7 @@ fn share(
     let tokens = SharedTokens {
         counts: Arc::default(),
         of_broker_a: Arc::clone(&state.broker_a_token),
-        of_broker_b: Arc::clone(state.broker_b.session()),
+        of_broker_b: Arc::clone(&state.broker_b.session),
     };
     let relay = ValkeyRelay::start(RelayParts {
         server: Arc::clone(&server),

@@ -193,12 +193,8 @@ impl<'a> Reloader<'a> {
     fn adopt_broker_keys(&self, new: &Config) {
         let state = self.app.state();
         let (a, b) = (&new.broker_a, &new.broker_b);
-        let keys = |key: &Option<SecretString>, secret: &Option<SecretString>| AppKeys {
-            api_key: key.clone(),
-            api_secret: secret.clone(),
-        };
-        state.broker_a.set_keys(keys(&a.api_key, &a.api_secret));
-        state.broker_b.set_keys(keys(&b.api_key, &b.api_secret));
+        state.broker_a.keys.store(AppKeys::of(&a.api_key, &a.api_secret));
+        state.broker_b.keys.store(AppKeys::of(&b.api_key, &b.api_secret));
         state.portfolio.set_own_key(a.api_key.as_ref());
         let old = &self.current.broker_a;
         // If the settings have not changed, a token that was activated meanwhile is newer.

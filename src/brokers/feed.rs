@@ -270,41 +270,34 @@ impl BrokerErrorKind {
 }
 
 impl fmt::Display for BrokerError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use BrokerErrorKind as Kind;
-        let Self { upstream, kind, detail, .. } = self;
+        let Self { upstream: name, kind, detail, .. } = self;
         match kind {
-            Kind::NotReady(readiness) => write!(out, "not asked: {readiness:?}"),
-            Kind::Unreachable => write!(out, "cannot reach {upstream}: {detail}"),
-            Kind::TimedOut => write!(out, "{upstream} took longer than {detail}"),
-            Kind::RateLimited => write!(out, "{upstream} refused for too many requests"),
-            Kind::KeySpent => write!(out, "{upstream}: the API key has no calls left"),
-            Kind::TokenDead => write!(out, "{upstream} says the token is dead"),
-            Kind::CodeRefused => {
-                write!(out, "{upstream} does not accept the one-time code: {detail}")
-            }
+            Kind::NotReady(readiness) => write!(f, "not asked: {readiness:?}"),
+            Kind::Unreachable => write!(f, "cannot reach {name}: {detail}"),
+            Kind::TimedOut => write!(f, "{name} took longer than {detail}"),
+            Kind::RateLimited => write!(f, "{name} refused for too many requests"),
+            Kind::KeySpent => write!(f, "{name}: the API key has no calls left"),
+            Kind::TokenDead => write!(f, "{name} says the token is dead"),
+            Kind::CodeRefused => write!(f, "{name} does not accept the one-time code: {detail}"),
             Kind::KeyRefused => {
-                write!(out, "{upstream} does not accept the API key or its signature: {detail}")
+                write!(f, "{name} does not accept the API key or its signature: {detail}")
             }
-            Kind::NotPermitted => write!(out, "{upstream}: {detail}"),
+            Kind::NotPermitted => write!(f, "{name}: {detail}"),
             Kind::AccountProblem => {
-                write!(out, "{upstream}: the broker says that the account has a problem")
+                write!(f, "{name}: the broker says that the account has a problem")
             }
-            Kind::SecondFactorProblem => write!(
-                out,
-                "{upstream}: the broker says that the account's second factor has a problem"
-            ),
+            Kind::SecondFactorProblem => {
+                write!(f, "{name}: the broker says that the account's second factor has a problem")
+            }
             Kind::AddressRefused => {
-                write!(out, "{upstream} does not accept calls from this address: {detail}")
+                write!(f, "{name} does not accept calls from this address: {detail}")
             }
-            Kind::Refused => write!(out, "{upstream} refused the request: {detail}"),
-            Kind::Failed { status } => {
-                write!(out, "{upstream} failed with HTTP {status}: {detail}")
-            }
-            Kind::Malformed => write!(out, "{upstream} answered nonsense: {detail}"),
-            Kind::Redirected => {
-                write!(out, "{upstream} answered with a redirect that is not followed")
-            }
+            Kind::Refused => write!(f, "{name} refused the request: {detail}"),
+            Kind::Failed { status } => write!(f, "{name} failed with HTTP {status}: {detail}"),
+            Kind::Malformed => write!(f, "{name} answered nonsense: {detail}"),
+            Kind::Redirected => write!(f, "{name} answered with a redirect that is not followed"),
         }
     }
 }
@@ -338,25 +331,30 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Largest believable change from the previous close, in percent, either way.
-    fn change_pct_max(self) -> Decimal {
-        Decimal::from(match self {
+    /// Whether such a change from the previous close is believable, either way.
+    fn allows(self, price: Decimal, previous_close: Decimal) -> bool {
+        let pct_max = match self {
             Self::Share => 50,
             Self::Index => 25,
             Self::Volatility => 200,
-        })
+        };
+        let pct = json::percent_change(price, previous_close);
+        pct.is_some_and(|pct| pct.abs() <= Decimal::from(pct_max))
     }
 
-    /// The kind of an index called `ticker`.
-    pub(crate) fn of_index(ticker: &str) -> Self {
-        if ticker.contains("VIX") { Self::Volatility } else { Self::Index }
+    /// The kind of `symbol`, which is an index or a share.
+    pub(super) fn of(symbol: &Symbol, is_index: bool) -> Self {
+        match is_index {
+            false => Self::Share,
+            true if symbol.ticker().contains("VIX") => Self::Volatility,
+            true => Self::Index,
+        }
     }
 }
 
 /// An upstream's data about one instrument.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Claim {
-    pub kind: Kind,
     pub last_price: Decimal,
     pub previous_close: Option<Decimal>,
     /// Lowest and highest price of the price's session.
@@ -384,7 +382,7 @@ impl Claim {
     ///
     /// # Errors
     /// The first [`Doubt`].
-    pub(crate) fn believed(&self, now: Timestamp) -> Result<Option<Decimal>, Doubt> {
+    fn believed(&self, kind: Kind, now: Timestamp) -> Result<Option<Decimal>, Doubt> {
         if self.last_price <= Decimal::ZERO || self.last_price > PRICE_MAX {
             return Err(Doubt::Price);
         }
@@ -396,23 +394,17 @@ impl Claim {
             return Err(Doubt::Old);
         }
         let previous_close = self.previous_close.filter(|close| *close > Decimal::ZERO);
-        if previous_close.is_some_and(|close| !self.is_near(self.last_price, close)) {
+        if previous_close.is_some_and(|close| !kind.allows(self.last_price, close)) {
             return Err(Doubt::Change);
         }
         Ok(previous_close)
     }
 
-    /// Whether such a change from the previous close is within the limit of the kind.
-    fn is_near(&self, price: Decimal, previous_close: Decimal) -> bool {
-        json::percent_change(price, previous_close)
-            .is_some_and(|pct| pct.abs() <= self.kind.change_pct_max())
-    }
-
     /// The range of the session, if it is as plausible as the price. The price is believed without
     /// it.
-    fn day(&self, previous_close: Option<Decimal>) -> Option<DayRange> {
+    fn day(&self, kind: Kind, previous_close: Option<Decimal>) -> Option<DayRange> {
         let range = DayRange::around(self.last_price, self.low, self.high)?;
-        let is_near = |price| previous_close.is_none_or(|close| self.is_near(price, close));
+        let is_near = |price| previous_close.is_none_or(|close| kind.allows(price, close));
         let is_believed =
             range.high() <= PRICE_MAX && is_near(range.low()) && is_near(range.high());
         is_believed.then_some(range)
@@ -420,18 +412,19 @@ impl Claim {
 
     /// The claim as a quote of `symbol`, if it is plausible.
     pub(crate) fn quote(
-        self,
+        &self,
+        kind: Kind,
         symbol: &Symbol,
         times: &CallTimes,
         source: Source,
         simulated: bool,
     ) -> Option<Quote> {
-        let previous_close = self.believed(times.answered).ok()?;
+        let previous_close = self.believed(kind, times.answered).ok()?;
         Some(Quote {
             symbol: symbol.clone(),
             last_price: self.last_price,
             previous_close,
-            day: self.day(previous_close),
+            day: self.day(kind, previous_close),
             as_of: self.as_of.unwrap_or(times.asked),
             timed: self.as_of.is_some(),
             asked: times.asked,
@@ -495,9 +488,8 @@ pub(super) fn read(raw: &str) -> Option<Number> {
 mod quote_checks_tests {
     use super::*;
 
-    fn claim(kind: Kind, last: &str, close: &str) -> Claim {
+    fn claim(last: &str, close: &str) -> Claim {
         Claim {
-            kind,
             last_price: last.parse().unwrap(),
             previous_close: Some(close.parse().unwrap()),
             low: None,
@@ -512,6 +504,7 @@ mod quote_checks_tests {
 
     #[test]
     fn prices_and_changes() {
+        let of_index = |name| Kind::of(&Symbol::parse(name).unwrap(), true);
         for (kind, last, close, expected) in [
             (Kind::Share, "1412.95", "1389.65", Ok(())),
             (Kind::Share, "0", "10", Err(Doubt::Price)),
@@ -523,10 +516,10 @@ mod quote_checks_tests {
             (Kind::Share, "49.99", "100", Err(Doubt::Change)),
             (Kind::Index, "80", "100", Ok(())),
             (Kind::Index, "74", "100", Err(Doubt::Change)),
-            (Kind::of_index("INDIA VIX"), "22.8", "13.8", Ok(())),
-            (Kind::of_index("NIFTY 50"), "22.8", "13.8", Err(Doubt::Change)),
+            (of_index("NSE:INDIA VIX"), "22.8", "13.8", Ok(())),
+            (of_index("NSE:NIFTY 50"), "22.8", "13.8", Err(Doubt::Change)),
         ] {
-            let got = claim(kind, last, close).believed(now()).map(|_| ());
+            let got = claim(last, close).believed(kind, now()).map(|_| ());
             assert_eq!(got, expected, "{kind:?} {last} {close}");
         }
     }
@@ -548,8 +541,9 @@ mod quote_checks_tests {
         ] {
             for (close, is_believed) in ["100", "0"].into_iter().zip(is_believed) {
                 let (low, high) = (low.parse().ok(), high.parse().ok());
-                let claim = Claim { low, high, ..claim(Kind::Share, "100", close) };
-                let quote = claim.quote(&symbol, &times, Source::Public, false).unwrap();
+                let claim = Claim { low, high, ..claim("100", close) };
+                let quote = claim.quote(Kind::Share, &symbol, &times, Source::Public, false);
+                let quote = quote.unwrap();
                 assert_eq!(quote.last_price, 100.into());
                 assert_eq!(quote.day.is_some(), is_believed, "{low:?} {high:?} {close}");
             }
@@ -559,7 +553,7 @@ mod quote_checks_tests {
     #[test]
     fn a_close_that_is_not_positive_is_no_close() {
         for close in ["0", "-5"] {
-            assert_eq!(claim(Kind::Share, "10", close).believed(now()), Ok(None));
+            assert_eq!(claim("10", close).believed(Kind::Share, now()), Ok(None));
         }
     }
 
@@ -571,8 +565,9 @@ mod quote_checks_tests {
             ("2026-11-10T10:00:00Z", Ok(())),
             ("2026-11-10T09:59:59Z", Err(Doubt::Old)),
         ] {
-            let claim = Claim { as_of: as_of.parse().ok(), ..claim(Kind::Share, "10", "10") };
-            assert_eq!(claim.believed(now()).map(|_| ()), expected, "{as_of}");
+            let claim = Claim { as_of: as_of.parse().ok(), ..claim("10", "10") };
+            let believed = claim.believed(Kind::Share, now()).map(|_| ());
+            assert_eq!(believed, expected, "{as_of}");
         }
     }
 }

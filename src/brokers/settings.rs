@@ -1,6 +1,7 @@
 //! Settings of the brokers, of the public provider, and of every call to one.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use secrecy::SecretString;
 
@@ -96,6 +97,12 @@ settings! {
 pub(crate) struct AppKeys {
     pub api_key: Option<SecretString>,
     pub api_secret: Option<SecretString>,
+}
+
+impl AppKeys {
+    pub(crate) fn of(key: &Option<SecretString>, secret: &Option<SecretString>) -> Arc<Self> {
+        Arc::new(Self { api_key: key.clone(), api_secret: secret.clone() })
+    }
 }
 
 // ---- Login page

@@ -16,8 +16,7 @@ use jiff::civil::Date;
 use parking_lot::Mutex;
 use secrecy::{ExposeSecret, SecretString};
 
-use crate::base::limiter::SharedCounts;
-use crate::base::limiter::{Rate, network};
+use crate::base::limiter::{Rate, SharedCounts, network};
 use crate::base::{BoundedMap, CallWindow, Clock, clock, wipe};
 use crate::brokers::call::gate::{Breaker, ClassReading, Pass};
 use crate::brokers::call::transport::CallLimits;
@@ -51,7 +50,7 @@ pub(crate) struct SyncGate {
     all_nodes: OnceLock<(&'static str, Arc<dyn SharedCounts>)>,
     call_limits: CallLimits,
     budget_ms: u64,
-    counts: SyncCounts,
+    pub(crate) counts: SyncCounts,
 }
 
 /// Counts of users' calls to one broker, since the start of the process.
@@ -165,15 +164,16 @@ impl SyncGate {
         work: impl FnOnce(&SyncGuard<'_>) -> Result<T, BrokerError>,
     ) -> Result<T, BrokerError> {
         if let Some(wait) = self.breaker.wait() {
-            return Err(self.open(wait));
+            return Err(self.hold(Readiness::Open(wait)));
         }
         if let Some(wait) = self.limits.wait(caller, calls) {
-            return Err(self.held(wait));
+            return Err(self.hold(Readiness::Paced(wait)));
         }
-        let taken = self.limits.take(caller, calls).map_err(|wait| self.held(wait))?;
+        let taken =
+            self.limits.take(caller, calls).map_err(|wait| self.hold(Readiness::Paced(wait)))?;
         if let Err(wait) = self.count_at_all_nodes(api_key, calls) {
             self.limits.give_back(caller, taken);
-            return Err(self.held(wait));
+            return Err(self.hold(Readiness::Paced(wait)));
         }
         work(&SyncGuard {
             gate: self,
@@ -210,10 +210,6 @@ impl SyncGate {
         }
     }
 
-    pub(crate) fn counts(&self) -> &SyncCounts {
-        &self.counts
-    }
-
     pub(crate) fn reading(&self) -> ClassReading {
         let SyncCounts { calls, failed, held_back } = &self.counts;
         let failed = failed.value();
@@ -225,14 +221,10 @@ impl SyncGate {
         }
     }
 
-    fn held(&self, wait: Duration) -> BrokerError {
+    /// Counts a call that was not made, and returns its error.
+    fn hold(&self, readiness: Readiness) -> BrokerError {
         self.counts.held_back.increment();
-        BrokerError::not_ready(self.upstream, Readiness::Paced(wait))
-    }
-
-    fn open(&self, wait: Duration) -> BrokerError {
-        self.counts.held_back.increment();
-        BrokerError::not_ready(self.upstream, Readiness::Open(wait))
+        BrokerError::not_ready(self.upstream, readiness)
     }
 }
 
@@ -258,12 +250,15 @@ impl SyncGuard<'_> {
         }
         // A call of another sync with the same key may have been refused meanwhile.
         if let Some(wait) = gate.limits.cooldown(self.caller) {
-            return Err(gate.held(wait));
+            return Err(gate.hold(Readiness::Paced(wait)));
         }
-        let pass = gate.breaker.pass().map_err(|wait| gate.open(wait))?;
+        let pass = gate.breaker.pass().map_err(|wait| gate.hold(Readiness::Open(wait)))?;
         let mut taken = self.taken.get();
         if taken.calls == 0 {
-            taken = gate.limits.take(self.caller, 1).map_err(|wait| gate.held(wait))?;
+            taken = gate
+                .limits
+                .take(self.caller, 1)
+                .map_err(|wait| gate.hold(Readiness::Paced(wait)))?;
         }
         taken.calls -= 1;
         self.taken.set(taken);
@@ -606,7 +601,7 @@ mod tests {
             let wait = Duration::from_millis(400);
             assert_eq!(error.kind, BrokerErrorKind::NotReady(Readiness::Paced(wait)));
         }
-        assert_eq!(gate.counts().held_back.value(), 10);
+        assert_eq!(gate.counts.held_back.value(), 10);
         *counts.retry_after_ms.lock() = None;
         own().unwrap();
         // Half of the broker's limit, full again after its window.

@@ -8,8 +8,10 @@ use std::sync::Arc;
 
 use redis::{RedisResult, Script};
 
-use crate::nodes::lease::{Authority, AuthorityError, Grant, Holder, Look, Presence};
-use crate::nodes::valkey::{Client, Connection, Deadlines, Installation, Room, Server, script};
+use crate::nodes::lease::{Authority, AuthorityError, Grant, Holder, Look};
+use crate::nodes::valkey::{
+    Client, Connection, Deadlines, Installation, Key, Room, Server, script,
+};
 use crate::store::{Epoch, PostgresLease};
 
 /// Deadlines below the margin between a lease and the local deadline.
@@ -24,14 +26,10 @@ fn not_asked(error: impl ToString) -> AuthorityError {
     AuthorityError(error.to_string())
 }
 
-const fn presence(is_free: bool) -> Presence {
-    if is_free { Presence::Free } else { Presence::Taken }
-}
-
 impl Authority for PostgresLease {
     fn look(&self) -> Result<Look, AuthorityError> {
         let (is_free, highest) = self.look().map_err(not_asked)?;
-        Ok(Look { presence: presence(is_free), highest })
+        Ok(Look { is_free, highest })
     }
 
     fn take(&self, holder: &Holder, epoch: Epoch) -> Result<Grant, AuthorityError> {
@@ -83,7 +81,7 @@ impl ValkeyClaim {
     fn claim(&self, holder: &Holder, epoch: Epoch, takes: bool) -> Result<Grant, AuthorityError> {
         let granted: bool = self.call(|room, to| {
             let mut script = self.claim.prepare_invoke();
-            script.key(room.keys.leader()).key(room.keys.fence());
+            script.key(room.keys.key(Key::Leader)).key(room.keys.key(Key::Fence));
             script.arg(holder.as_str()).arg(epoch.0).arg(self.lease_ms).arg(FENCE_MS);
             script.arg(u8::from(takes)).invoke(to)
         })?;
@@ -93,11 +91,15 @@ impl ValkeyClaim {
 
 impl Authority for ValkeyClaim {
     fn look(&self) -> Result<Look, AuthorityError> {
-        let (free, fence): (bool, String) = self.call(|room, to| {
+        let (is_free, fence): (bool, String) = self.call(|room, to| {
             let mut script = self.look.prepare_invoke();
-            script.key(room.keys.leader()).key(room.keys.fence()).arg(self.lease_ms).invoke(to)
+            script
+                .key(room.keys.key(Key::Leader))
+                .key(room.keys.key(Key::Fence))
+                .arg(self.lease_ms)
+                .invoke(to)
         })?;
-        Ok(Look { presence: presence(free), highest: Epoch(fence.parse().unwrap_or_default()) })
+        Ok(Look { is_free, highest: Epoch(fence.parse().unwrap_or_default()) })
     }
 
     fn take(&self, holder: &Holder, epoch: Epoch) -> Result<Grant, AuthorityError> {
@@ -111,7 +113,7 @@ impl Authority for ValkeyClaim {
     fn release(&self, holder: &Holder) -> Result<(), AuthorityError> {
         self.call(|room, to| {
             let mut script = self.release.prepare_invoke();
-            script.key(room.keys.leader()).arg(holder.as_str()).invoke(to)
+            script.key(room.keys.key(Key::Leader)).arg(holder.as_str()).invoke(to)
         })
     }
 }

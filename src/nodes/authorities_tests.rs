@@ -4,7 +4,7 @@ use rustix::process::Signal;
 
 use super::*;
 use crate::base::Clock;
-use crate::nodes::lease::{Answer, Ask, LeaseState, LeaseTimes, Request, Standing, Which};
+use crate::nodes::lease::{Answer, Ask, LeaseState, LeaseTimes, Request, Which};
 use crate::nodes::valkey::installation::tests::installation;
 use crate::nodes::valkey::testing::TestServer;
 
@@ -22,12 +22,12 @@ fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-fn presence(claim: &ValkeyClaim) -> Result<Presence, AuthorityError> {
-    claim.look().map(|look| look.presence)
+fn presence(claim: &ValkeyClaim) -> Result<bool, AuthorityError> {
+    claim.look().map(|look| look.is_free)
 }
 
 fn is_free(claim: &ValkeyClaim) -> bool {
-    presence(claim) == Ok(Presence::Free)
+    presence(claim) == Ok(true)
 }
 
 const GRANTED: fn(u64) -> Result<Grant, AuthorityError> = |epoch| Ok(Grant::Granted(Epoch(epoch)));
@@ -41,7 +41,7 @@ fn one_holder_has_the_claim_until_it_runs_out_or_is_given_back() {
     assert_eq!(claim.take(&a, Epoch(1)), Ok(Grant::Refused), "the server is young");
     eventually("a claim is free", || is_free(&claim));
     assert_eq!(claim.take(&a, Epoch(1)), GRANTED(1));
-    assert_eq!(presence(&other_node), Ok(Presence::Taken));
+    assert_eq!(presence(&other_node), Ok(false));
     for attempt in [other_node.take(&b, Epoch(2)), other_node.renew(&b, Epoch(2))] {
         assert_eq!(attempt, Ok(Grant::Refused));
     }
@@ -121,7 +121,7 @@ fn of_two_nodes_one_leads_and_the_other_follows_it_after_a_clean_stop() {
     let times = LeaseTimes::of(LEASE_MS);
     let mut nodes = ["a", "b"].map(|name| LeaseState::new(times, name, true));
     let timer = Clock::system();
-    let leads = |node: &LeaseState| node.standing(timer.monotonic_ms()) != Standing::Follower;
+    let leads = |node: &LeaseState| node.leads(timer.monotonic_ms()).is_some();
     let mut random = fastrand::Rng::with_seed(3);
     let mut turn = |nodes: &mut [LeaseState; 2]| {
         for (node, claim) in nodes.iter_mut().zip(&claims) {

@@ -19,7 +19,6 @@
 //! highest that the claim's authority or the node itself has seen. A node that leads by its claim
 //! alone takes a free row, and goes on in a new epoch.
 
-use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -98,17 +97,6 @@ impl LeaseTimes {
     }
 }
 
-/// The standing of this node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
-    /// The node may act as the leader before this moment, and never from it on.
-    Leader {
-        epoch: Epoch,
-        until_mono_ms: u64,
-    },
-    Follower,
-}
-
 /// One authority as this node sees it.
 #[derive(Debug, Default)]
 struct Held {
@@ -176,15 +164,12 @@ impl LeaseState {
         }
     }
 
-    /// Whether this node leads now. To be asked before every call, publication and write.
-    pub(crate) fn standing(&self, now_mono_ms: u64) -> Standing {
+    /// The epoch in which this node leads now, and the moment before which it may act as the
+    /// leader, and never from it on. To be asked before every call, publication and write.
+    pub(crate) fn leads(&self, now_mono_ms: u64) -> Option<(Epoch, u64)> {
         let until_mono_ms = self.row.until_mono_ms.max(self.claim.until_mono_ms);
-        match &self.stage {
-            Stage::Leader { epoch, .. } if now_mono_ms < until_mono_ms => {
-                Standing::Leader { epoch: *epoch, until_mono_ms }
-            }
-            _ => Standing::Follower,
-        }
+        let Stage::Leader { epoch, .. } = &self.stage else { return None };
+        (now_mono_ms < until_mono_ms).then_some((*epoch, until_mono_ms))
     }
 
     /// The requests to send now. `random` spreads the tries of several nodes and distinguishes
@@ -259,9 +244,9 @@ impl LeaseState {
                 self.stage = Stage::Leader { holder, epoch };
             }
             (Stage::Looking, Which::Claim) => {
-                if let Answer::Look(Look { presence, highest }) = answer {
+                if let Answer::Look(Look { is_free, highest }) = answer {
                     self.highest = self.highest.max(highest);
-                    if presence == Presence::Free {
+                    if is_free {
                         self.stage = Stage::Free;
                     }
                 }
@@ -368,7 +353,7 @@ impl LeaseState {
 
     /// Ends the lead if its deadline has passed.
     fn lapse(&mut self, now_mono_ms: u64) {
-        let is_over = self.standing(now_mono_ms) == Standing::Follower;
+        let is_over = self.leads(now_mono_ms).is_none();
         if let (Stage::Leader { holder, .. }, true) = (&self.stage, is_over) {
             let holder = holder.clone();
             self.stage = Stage::Follower;
@@ -442,12 +427,6 @@ impl Holder {
     }
 }
 
-impl fmt::Display for Holder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
 /// The answer to a request for the lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grant {
@@ -458,17 +437,11 @@ pub enum Grant {
     Refused,
 }
 
-/// Whether a lease is free.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Presence {
-    Free,
-    Taken,
-}
-
 /// The state of an authority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Look {
-    pub presence: Presence,
+    /// Whether nobody has the lease.
+    pub is_free: bool,
     /// The highest epoch that this authority has seen; 0 if it counts none.
     pub highest: Epoch,
 }
@@ -656,15 +629,15 @@ impl Worker {
         }
     }
 
-    /// Publishes this node's standing to the process.
+    /// Publishes to the process whether this node leads.
     fn tell(&mut self, now_mono_ms: u64) {
-        match self.state.standing(now_mono_ms) {
-            Standing::Leader { epoch, until_mono_ms } => {
+        match self.state.leads(now_mono_ms) {
+            Some((epoch, until_mono_ms)) => {
                 let began_mono_ms = *self.began_mono_ms.get_or_insert(now_mono_ms);
                 let asks_from_mono_ms = began_mono_ms + self.first_call_after_ms;
                 self.lead.grant(Term { epoch, asks_from_mono_ms, until_mono_ms });
             }
-            Standing::Follower => {
+            None => {
                 self.began_mono_ms = None;
                 self.lead.end();
             }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use proptest::prelude::*;
 
 use super::*;
-use crate::nodes::lease::{Grant, Holder, Look, Presence};
+use crate::nodes::lease::{Grant, Holder, Look};
 
 const TIMES: LeaseTimes = LeaseTimes::of(5_000);
 const STEP_MS: u64 = 50;
@@ -29,9 +29,8 @@ impl Model {
         let is_free = self.holder.is_none() || self.until_ms <= now_ms;
         let (holder, asked, takes) = match request {
             Request::Look => {
-                let free = is_free && now_ms >= self.gives_from_ms;
-                let presence = if free { Presence::Free } else { Presence::Taken };
-                return Answer::Look(Look { presence, highest: Epoch(self.epoch) });
+                let is_free = is_free && now_ms >= self.gives_from_ms;
+                return Answer::Look(Look { is_free, highest: Epoch(self.epoch) });
             }
             Request::Release { holder } => {
                 if self.holder.as_ref() == Some(holder) {
@@ -241,12 +240,11 @@ impl World {
 
     fn check(&mut self) -> Result<(), TestCaseError> {
         let now_ms = self.now_ms;
-        let leading = self.nodes.iter().enumerate().filter_map(|(node, state)| {
-            match state.standing(now_ms) {
-                Standing::Leader { epoch, .. } => Some((node, self.lives[node], epoch.0)),
-                Standing::Follower => None,
-            }
-        });
+        let leading =
+            self.nodes.iter().enumerate().filter_map(|(node, state)| match state.leads(now_ms) {
+                Some((epoch, _)) => Some((node, self.lives[node], epoch.0)),
+                None => None,
+            });
         let leading: Vec<_> = leading.collect();
         prop_assert!(leading.len() <= 1, "two leaders at {now_ms}: {leading:?}");
         if let (Some(new), old) = (leading.first(), self.leader) {

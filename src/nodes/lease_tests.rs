@@ -8,8 +8,8 @@ fn node(has_claim: bool) -> LeaseState {
     LeaseState::new(LeaseTimes::of(LEASE_MS), "a", has_claim)
 }
 
-const fn looked(presence: Presence, highest: u64) -> Answer {
-    Answer::Look(Look { presence, highest: Epoch(highest) })
+const fn looked(is_free: bool, highest: u64) -> Answer {
+    Answer::Look(Look { is_free, highest: Epoch(highest) })
 }
 
 /// The only request that is due.
@@ -22,7 +22,7 @@ fn granted(epoch: u64) -> Answer {
     Answer::Grant(Grant::Granted(Epoch(epoch)))
 }
 
-const FREE: Answer = looked(Presence::Free, 0);
+const FREE: Answer = looked(true, 0);
 const REFUSED: Answer = Answer::Grant(Grant::Refused);
 
 /// A node that leads since 300 ms with both leases, in epoch 7.
@@ -34,7 +34,7 @@ fn leader() -> LeaseState {
     let take = only(node.due(100, 2));
     assert!(take.which == Which::Row && matches!(take.request, Request::Take { .. }));
     node.answered(take.id, Which::Row, granted(7), 150);
-    assert_eq!(node.standing(150), Standing::Follower, "one of two");
+    assert_eq!(node.leads(150), None, "one of two");
     let claim = only(node.due(200, 3));
     let Request::Take { epoch: Epoch(7), .. } = claim.request else { panic!("{claim:?}") };
     node.answered(claim.id, Which::Claim, granted(7), 300);
@@ -46,9 +46,9 @@ fn a_deadline_counts_from_before_the_request_and_ends_a_margin_early() {
     let node = leader();
     // The claim was asked for last, at 200.
     let until_mono_ms = 200 + LEASE_MS - 1_000;
-    assert_eq!(node.standing(300), Standing::Leader { epoch: Epoch(7), until_mono_ms });
-    assert_ne!(node.standing(until_mono_ms - 1), Standing::Follower);
-    assert_eq!(node.standing(until_mono_ms), Standing::Follower);
+    assert_eq!(node.leads(300), Some((Epoch(7), until_mono_ms)));
+    assert_ne!(node.leads(until_mono_ms - 1), None);
+    assert_eq!(node.leads(until_mono_ms), None);
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn without_a_claim_the_row_alone_decides() {
     let take = only(node.due(0, 1));
     node.answered(take.id, Which::Row, granted(1), 10);
     let until_mono_ms = LEASE_MS - 1_000;
-    assert_eq!(node.standing(10), Standing::Leader { epoch: Epoch(1), until_mono_ms });
+    assert_eq!(node.leads(10), Some((Epoch(1), until_mono_ms)));
     let renewal = only(node.due(1_000, 2));
     assert!(matches!(renewal.request, Request::Renew { .. }));
 }
@@ -66,7 +66,7 @@ fn without_a_claim_the_row_alone_decides() {
 fn a_taken_claim_is_not_followed_by_a_look_at_the_row() {
     let mut node = node(true);
     let look = only(node.due(0, 1));
-    node.answered(look.id, Which::Claim, looked(Presence::Taken, 0), 10);
+    node.answered(look.id, Which::Claim, looked(false, 0), 10);
     assert!(node.due(20, 2).is_empty());
     let again = only(node.due(1_250, 3));
     assert_eq!(again.request, Request::Look);
@@ -94,7 +94,7 @@ fn a_row_without_its_claim_is_given_back_and_the_next_attempt_is_another_holder(
             [Which::Row, Which::Claim]
         );
         holders.push(released[0].1.clone());
-        assert_eq!(node.standing(now_ms + 20), Standing::Follower);
+        assert_eq!(node.leads(now_ms + 20), None);
     }
     assert_ne!(holders[0], holders[1]);
 }
@@ -116,7 +116,7 @@ fn either_authority_keeps_it_and_without_both_it_ends() {
         let mut now_ms = 1_200;
         while now_ms < 60_000 {
             renew(&mut node, now_ms, row, claim);
-            assert_ne!(node.standing(now_ms + 999), Standing::Follower);
+            assert_ne!(node.leads(now_ms + 999), None);
             now_ms += 1_000;
         }
         let last_ms = now_ms - 1_000;
@@ -125,8 +125,8 @@ fn either_authority_keeps_it_and_without_both_it_ends() {
             renew(&mut node, at_ms, Answer::Failed, Answer::Failed);
             at_ms += 1_000;
         }
-        assert_ne!(node.standing(last_ms + 3_999), Standing::Follower);
-        assert_eq!(node.standing(last_ms + 4_000), Standing::Follower);
+        assert_ne!(node.leads(last_ms + 3_999), None);
+        assert_eq!(node.leads(last_ms + 4_000), None);
     }
 }
 
@@ -134,9 +134,9 @@ fn either_authority_keeps_it_and_without_both_it_ends() {
 fn a_lease_that_another_has_ends_at_once() {
     let mut node = leader();
     renew(&mut node, 1_200, REFUSED, Answer::Failed);
-    assert_ne!(node.standing(1_300), Standing::Follower, "the claim is left");
+    assert_ne!(node.leads(1_300), None, "the claim is left");
     renew(&mut node, 2_200, REFUSED, REFUSED);
-    assert_eq!(node.standing(2_300), Standing::Follower);
+    assert_eq!(node.leads(2_300), None);
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn a_renewal_that_comes_after_the_deadline_brings_nothing_back() {
     for ask in &asks {
         node.answered(ask.id, ask.which, granted(7), 4_200);
     }
-    assert_eq!(node.standing(4_200), Standing::Follower);
+    assert_eq!(node.leads(4_200), None);
     let farewells = node.due(4_200, 10);
     assert!(farewells.iter().any(|ask| matches!(ask.request, Request::Release { .. })));
 }
@@ -155,7 +155,7 @@ fn a_renewal_that_comes_after_the_deadline_brings_nothing_back() {
 fn the_epoch_follows_the_row_and_goes_with_the_next_renewal() {
     let mut node = leader();
     renew(&mut node, 1_200, granted(9), granted(7));
-    let Standing::Leader { epoch, .. } = node.standing(1_300) else { panic!("{node:?}") };
+    let Some((epoch, _)) = node.leads(1_300) else { panic!("{node:?}") };
     assert_eq!(epoch, Epoch(9));
     for ask in node.due(2_200, 1) {
         assert!(matches!(ask.request, Request::Renew { epoch: Epoch(9), .. }), "{ask:?}");
@@ -170,7 +170,7 @@ fn a_stopped_leader_lets_go_and_never_leads_again() {
     let mut node = leader();
     let asks = node.stop();
     assert_eq!(asks.len(), 2);
-    assert_eq!(node.standing(310), Standing::Follower);
+    assert_eq!(node.leads(310), None);
     assert!((400..20_000).step_by(100).all(|now_ms| node.due(now_ms, now_ms).is_empty()));
 }
 
@@ -184,20 +184,20 @@ fn an_answer_that_never_comes_counts_as_a_failure() {
     for ask in lost {
         node.answered(ask.id, ask.which, granted(7), 3_300);
     }
-    assert_eq!(node.standing(4_200), Standing::Follower, "too late to be believed");
+    assert_eq!(node.leads(4_200), None, "too late to be believed");
 }
 
 #[test]
 fn a_row_that_went_back_is_asked_for_an_epoch_above_all_that_is_known_of() {
     let mut node = node(true);
     let look = only(node.due(0, 1));
-    node.answered(look.id, Which::Claim, looked(Presence::Free, 51), 10);
+    node.answered(look.id, Which::Claim, looked(true, 51), 10);
     let take = only(node.due(20, 2));
     let Request::Take { epoch: Epoch(51), .. } = take.request else { panic!("{take:?}") };
     node.answered(take.id, Which::Row, granted(52), 30);
     let claim = only(node.due(40, 3));
     node.answered(claim.id, Which::Claim, granted(52), 50);
-    assert!(matches!(node.standing(60), Standing::Leader { epoch: Epoch(52), .. }));
+    assert!(matches!(node.leads(60), Some((Epoch(52), _))));
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn whoever_leads_by_its_claim_alone_takes_the_free_row_in_a_new_epoch() {
             2_320,
         );
     }
-    assert!(matches!(node.standing(2_400), Standing::Leader { epoch: Epoch(8), .. }));
+    assert!(matches!(node.leads(2_400), Some((Epoch(8), _))));
     for ask in node.due(3_400, 1) {
         assert!(matches!(ask.request, Request::Renew { epoch: Epoch(8), .. }), "{ask:?}");
     }
@@ -225,9 +225,9 @@ fn whoever_leads_by_its_claim_alone_takes_the_free_row_in_a_new_epoch() {
 fn a_leader_whose_word_is_refused_lets_go_and_tries_again_after_a_pause() {
     let mut node = leader();
     node.refused(Epoch(6), 350, 0);
-    assert_ne!(node.standing(360), Standing::Follower, "another leadership's");
+    assert_ne!(node.leads(360), None, "another leadership's");
     node.refused(Epoch(7), 400, 0);
-    assert_eq!(node.standing(410), Standing::Follower);
+    assert_eq!(node.leads(410), None);
     assert_eq!(node.due(410, 1).len(), 2, "both are given back");
     assert!((420..1_400).step_by(20).all(|now_ms| node.due(now_ms, 0).is_empty()));
     assert_eq!(only(node.due(1_400, 0)).request, Request::Look);

@@ -8,8 +8,6 @@
 //! sees no address and no e-mail: a bucket's name is a keyed hash of the limited value.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::Relaxed;
 
 use hmac::{Hmac, KeyInit, Mac};
 use parking_lot::Mutex;
@@ -39,22 +37,20 @@ pub(crate) struct SharedLimits {
     /// The secret in force, and the hash that it gives.
     hash: Mutex<(Arc<SecretString>, Hmac<Sha256>)>,
     admit: Script,
-    refused: AtomicU64,
-    unknown: AtomicU64,
+    tally: Mutex<SharedTally>,
 }
 
 impl SharedLimits {
     /// All nodes have the same secret. After a reload with another, buckets are new.
     pub(crate) fn new(server: &Arc<Server>, installation: &Arc<Installation>) -> Self {
-        let in_force = installation.secret().load();
+        let in_force = installation.secret.load();
         let hash = hash_of(&in_force);
         Self {
             client: Client::new(server, DEADLINES),
             installation: Arc::clone(installation),
             hash: Mutex::new((in_force, hash)),
             admit: script(include_str!("scripts/admit.lua")),
-            refused: AtomicU64::new(0),
-            unknown: AtomicU64::new(0),
+            tally: Mutex::default(),
         }
     }
 
@@ -73,11 +69,11 @@ impl SharedLimits {
         match ask() {
             Ok(0) => Some(Ok(())),
             Ok(retry_after_ms) => {
-                self.refused.fetch_add(1, Relaxed);
+                self.tally.lock().refused += 1;
                 Some(Err(TooEarly { retry_after_ms }))
             }
             Err(_) => {
-                self.unknown.fetch_add(1, Relaxed);
+                self.tally.lock().unknown += 1;
                 None
             }
         }
@@ -85,7 +81,7 @@ impl SharedLimits {
 
     /// The hash of the secret in force.
     fn hash(&self) -> Hmac<Sha256> {
-        let secret = self.installation.secret().load();
+        let secret = self.installation.secret.load();
         let mut known = self.hash.lock();
         if !Arc::ptr_eq(&known.0, &secret) {
             *known = (Arc::clone(&secret), hash_of(&secret));
@@ -126,7 +122,7 @@ impl SharedCounts for SharedLimits {
     }
 
     fn tally(&self) -> SharedTally {
-        SharedTally { refused: self.refused.load(Relaxed), unknown: self.unknown.load(Relaxed) }
+        *self.tally.lock()
     }
 }
 

@@ -108,7 +108,7 @@ fn another_secret_has_other_buckets() {
     let bucket = || limits.bucket(&limits.installation.room().unwrap(), "login", b"x");
     let before = bucket();
     assert_eq!(bucket(), before);
-    limits.installation.secret().set(&"another key of all of those nodes".into(), None);
+    limits.installation.secret.set(&"another key of all of those nodes".into(), None);
     assert_ne!(bucket(), before);
 }
 

@@ -20,8 +20,8 @@ use redis::Script;
 
 use crate::cache::l2::{Kind, L2Error, L2Stats, Record, SecondLevel, check_sizes};
 use crate::nodes::valkey::{
-    Client, Deadlines, Distrust, Installation, Room, SIGNED_BYTES, Server, Signed, ValkeyError,
-    script,
+    Client, Deadlines, Distrust, Installation, Key, Room, SIGNED_BYTES, Server, Signed,
+    ValkeyError, script,
 };
 use crate::store::Epoch;
 
@@ -158,7 +158,10 @@ impl SecondLevel for ValkeyL2 {
         let room = self.installation.room()?;
         let epoch = Epoch(self.epoch.load(Relaxed));
         let mut script = self.store.prepare_invoke();
-        script.key(room.keys.records(kind)).key(room.keys.ages(kind)).key(room.keys.fence());
+        script
+            .key(room.keys.records(kind))
+            .key(room.keys.ages(kind))
+            .key(room.keys.key(Key::Fence));
         script.arg(epoch.0).arg(now_ms).arg(self.records_max).arg(KEPT_MS);
         for (key, bytes) in items {
             let place = (epoch, now_ms.unsigned_abs());

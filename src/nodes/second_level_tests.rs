@@ -316,7 +316,7 @@ fn tls_is_verified_against_the_operators_authority() {
     let stranger = Server::new(address, None, None).unwrap();
     let told = stranger.check(None);
     assert!(told.len() == 1 && told[0].starts_with("BHAV_CACHE_CA_FILE: "), "{told:?}");
-    assert_eq!(stranger.refusals().in_force(), [Arc::<str>::from(told[0].as_str())]);
+    assert_eq!(stranger.refusals.in_force(), [Arc::<str>::from(told[0].as_str())]);
     to("127.0.0.1", Some(&certificate)).unwrap_err();
     let missing = Server::new(Address::parse("rediss://h").unwrap(), None, Some(Path::new("no")));
     assert!(missing.is_err());

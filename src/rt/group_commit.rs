@@ -9,10 +9,10 @@
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
+use parking_lot::Mutex;
 
 use super::lanes::{Answer, LaneError, Refused, Ticket, join_within_grace, promise};
 use crate::base::Clock;
@@ -76,19 +76,11 @@ pub struct BatchStats {
     pub busy_ms: Option<u64>,
 }
 
-/// [`Counters::busy_since_ms`] while no batch runs.
-const IDLE: u64 = u64::MAX;
-
-struct Counters {
-    busy_since_ms: AtomicU64,
-    commits: AtomicU64,
-    committed: AtomicU64,
-    failed: AtomicU64,
-    batch_max: AtomicU64,
-    sizes: [AtomicU64; COMMIT_SIZES.len() + 1],
-    refused: AtomicU64,
-    expired: AtomicU64,
-    panicked: AtomicU64,
+/// What a batch has done, and when the transaction under way began. Locked to count.
+#[derive(Clone, Copy, Default)]
+struct Progress {
+    stats: BatchStats,
+    busy_since_ms: Option<u64>,
 }
 
 /// A bounded queue of jobs and the thread that runs them on one ledger.
@@ -96,24 +88,8 @@ pub struct Batch<L: Ledger> {
     name: &'static str,
     clock: Clock,
     queue: Option<Sender<Queued<L>>>,
-    counters: Arc<Counters>,
+    progress: Arc<Mutex<Progress>>,
     threads: Vec<JoinHandle<()>>,
-}
-
-impl Default for Counters {
-    fn default() -> Self {
-        Self {
-            busy_since_ms: AtomicU64::new(IDLE),
-            commits: AtomicU64::default(),
-            committed: AtomicU64::default(),
-            failed: AtomicU64::default(),
-            batch_max: AtomicU64::default(),
-            sizes: std::array::from_fn(|_| AtomicU64::default()),
-            refused: AtomicU64::default(),
-            expired: AtomicU64::default(),
-            panicked: AtomicU64::default(),
-        }
-    }
 }
 
 impl<L: Ledger> Batch<L> {
@@ -123,19 +99,19 @@ impl<L: Ledger> Batch<L> {
     /// When the thread cannot be started.
     pub(crate) fn start(spec: &BatchSpec, clock: &Clock, ledger: L) -> io::Result<Self> {
         let (queue, jobs) = bounded(spec.queue_max);
-        let counters = Arc::new(Counters::default());
+        let progress = Arc::<Mutex<Progress>>::default();
         let mut writer = Writer {
             ledger,
             batch_max: spec.batch_max.max(1),
             clock: clock.clone(),
-            counters: Arc::clone(&counters),
+            progress: Arc::clone(&progress),
         };
         let thread = threads::start(spec.name, move || writer.run(&jobs))?;
         Ok(Self {
             name: spec.name,
             clock: clock.clone(),
             queue: Some(queue),
-            counters,
+            progress,
             threads: thread.into_iter().collect(),
         })
     }
@@ -161,7 +137,7 @@ impl<L: Ledger> Batch<L> {
         let refused = Refused { lane: self.name };
         let sent = self.queue.as_ref().ok_or(refused)?.try_send(Queued { deadline_ms, work });
         if sent.is_err() {
-            self.counters.refused.fetch_add(1, Ordering::Relaxed);
+            self.progress.lock().stats.refused += 1;
             return Err(refused);
         }
         Ok(ticket)
@@ -169,29 +145,13 @@ impl<L: Ledger> Batch<L> {
 
     /// Current values of the counters.
     pub(crate) fn stats(&self) -> BatchStats {
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let counters = &self.counters;
-        BatchStats {
-            depth: self.queue.as_ref().map_or(0, Sender::len),
-            commits: read(&counters.commits),
-            committed: read(&counters.committed),
-            failed: read(&counters.failed),
-            batch_max: read(&counters.batch_max),
-            sizes: counters.sizes.each_ref().map(read),
-            refused: read(&counters.refused),
-            expired: read(&counters.expired),
-            panicked: read(&counters.panicked),
-            busy_ms: self.busy_ms(),
-        }
-    }
-
-    /// See [`BatchStats::busy_ms`]. The maximum if the thread ended by a panic.
-    fn busy_ms(&self) -> Option<u64> {
-        if self.threads.iter().any(JoinHandle::is_finished) {
-            return Some(u64::MAX);
-        }
-        let since_ms = self.counters.busy_since_ms.load(Ordering::Relaxed);
-        (since_ms != IDLE).then(|| self.clock.monotonic_ms().saturating_sub(since_ms))
+        let Progress { stats, busy_since_ms } = *self.progress.lock();
+        let now_ms = self.clock.monotonic_ms();
+        let busy_ms = busy_since_ms.map(|since_ms| now_ms.saturating_sub(since_ms));
+        // The maximum if the thread ended by a panic.
+        let has_ended = self.threads.iter().any(JoinHandle::is_finished);
+        let busy_ms = if has_ended { Some(u64::MAX) } else { busy_ms };
+        BatchStats { depth: self.queue.as_ref().map_or(0, Sender::len), busy_ms, ..stats }
     }
 }
 
@@ -269,7 +229,7 @@ struct Writer<L: Ledger> {
     ledger: L,
     batch_max: usize,
     clock: Clock,
-    counters: Arc<Counters>,
+    progress: Arc<Mutex<Progress>>,
 }
 
 impl<L: Ledger> Writer<L> {
@@ -283,10 +243,9 @@ impl<L: Ledger> Writer<L> {
                     Err(_) => break,
                 }
             }
-            let now_ms = self.clock.monotonic_ms();
-            self.counters.busy_since_ms.store(now_ms, Ordering::Relaxed);
+            self.progress.lock().busy_since_ms = Some(self.clock.monotonic_ms());
             self.write(&mut batch);
-            self.counters.busy_since_ms.store(IDLE, Ordering::Relaxed);
+            self.progress.lock().busy_since_ms = None;
         }
     }
 
@@ -297,7 +256,7 @@ impl<L: Ledger> Writer<L> {
         let mut due = Vec::with_capacity(batch.len());
         for queued in batch.drain(..) {
             if now_ms > queued.deadline_ms {
-                self.count(&self.counters.expired, 1);
+                self.progress.lock().stats.expired += 1;
                 queued.work.expire();
             } else {
                 due.push((queued.work, JobEnd::Failed));
@@ -320,16 +279,19 @@ impl<L: Ledger> Writer<L> {
         let jobs_ended = |how: JobEnd| due.iter().filter(|(_, end)| *end == how).count() as u64;
         let (done, panicked) = (jobs_ended(JobEnd::Done), jobs_ended(JobEnd::Panicked));
         let committed = if transaction.is_ok() { done } else { 0 };
-        self.count(&self.counters.panicked, panicked);
-        self.count(&self.counters.committed, committed);
-        self.count(&self.counters.failed, due.len() as u64 - committed - panicked);
-        self.count(&self.counters.commits, u64::from(committed > 0));
-        self.counters.batch_max.fetch_max(committed, Ordering::Relaxed);
+        let mut progress = self.progress.lock();
+        let stats = &mut progress.stats;
+        stats.panicked += panicked;
+        stats.committed += committed;
+        stats.failed += due.len() as u64 - committed - panicked;
+        stats.batch_max = stats.batch_max.max(committed);
         if committed > 0 {
-            self.count(&self.counters.sizes[bucket_of(&COMMIT_SIZES, committed)], 1);
+            stats.commits += 1;
+            stats.sizes[bucket_of(&COMMIT_SIZES, committed)] += 1;
         }
         // Before the answers, so that a caller that has its answer sees an idle writer.
-        self.counters.busy_since_ms.store(IDLE, Ordering::Relaxed);
+        progress.busy_since_ms = None;
+        drop(progress);
         for (work, _) in due {
             work.answer(transaction.clone());
         }
@@ -340,10 +302,6 @@ impl<L: Ledger> Writer<L> {
         let end = work.run(ledger);
         ledger.settle(end == JobEnd::Done)?;
         Ok(end)
-    }
-
-    fn count(&self, counter: &AtomicU64, by: u64) {
-        counter.fetch_add(by, Ordering::Relaxed);
     }
 }
 

@@ -8,7 +8,7 @@ type CommitResult = Result<(), &'static str>;
 
 /// A ledger of numbers in memory. A test decides when each commit ends, and whether it succeeds.
 struct MemoryLedger {
-    committed: Arc<parking_lot::Mutex<Vec<u32>>>,
+    committed: Arc<Mutex<Vec<u32>>>,
     open: Vec<u32>,
     mark: usize,
     /// Each commit sends its number of jobs when it begins, then waits for the result to return. It
@@ -57,7 +57,7 @@ impl Ledger for MemoryLedger {
 
 struct Harness {
     batch: Batch<MemoryLedger>,
-    committed: Arc<parking_lot::Mutex<Vec<u32>>>,
+    committed: Arc<Mutex<Vec<u32>>>,
     /// Receives the size of each commit when it begins.
     begun: Receiver<usize>,
     /// Ends the commit that waits, with this result.

@@ -9,10 +9,9 @@
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
-use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
+use crossbeam_channel::{Receiver, Sender, bounded};
 use parking_lot::Mutex;
 
 use crate::base::Clock;
@@ -81,23 +80,11 @@ pub struct LaneStats {
     pub wait_ms_max: u64,
 }
 
-#[derive(Default)]
-struct Counters {
-    running: AtomicU64,
-    completed: AtomicU64,
-    refused: AtomicU64,
-    expired: AtomicU64,
-    panicked: AtomicU64,
-    waits: [AtomicU64; WAIT_BUCKETS],
-    wait_ms_total: AtomicU64,
-    wait_ms_max: AtomicU64,
-}
-
-impl Counters {
-    fn record_wait(&self, waited_ms: u64) {
-        self.waits[bucket_of(&WAIT_BOUNDS_MS, waited_ms)].fetch_add(1, Ordering::Relaxed);
-        self.wait_ms_total.fetch_add(waited_ms, Ordering::Relaxed);
-        self.wait_ms_max.fetch_max(waited_ms, Ordering::Relaxed);
+impl LaneStats {
+    fn record_wait(&mut self, waited_ms: u64) {
+        self.waits[bucket_of(&WAIT_BOUNDS_MS, waited_ms)] += 1;
+        self.wait_ms_total += waited_ms;
+        self.wait_ms_max = self.wait_ms_max.max(waited_ms);
     }
 }
 
@@ -114,7 +101,8 @@ pub struct Lane {
     name: &'static str,
     clock: Clock,
     queue: Option<Sender<Job>>,
-    counters: Arc<Counters>,
+    /// Locked to count, never over a job.
+    stats: Arc<Mutex<LaneStats>>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -138,10 +126,10 @@ impl Lane {
 
     fn start_with_priority(spec: &LaneSpec, clock: &Clock, lowered: bool) -> io::Result<Self> {
         let (queue, jobs) = bounded(spec.queue_max);
-        let counters = Arc::new(Counters::default());
+        let stats = Arc::<Mutex<LaneStats>>::default();
         let mut handles = Vec::with_capacity(spec.threads);
         for number in 0..spec.threads.max(1) {
-            let (jobs, counters, clock) = (jobs.clone(), Arc::clone(&counters), clock.clone());
+            let (jobs, stats, clock) = (jobs.clone(), Arc::clone(&stats), clock.clone());
             let name = format!("{}-{number}", spec.name);
             handles.extend(start(&name, move || {
                 if lowered
@@ -150,16 +138,11 @@ impl Lane {
                 {
                     tracing::warn!(%error, "cannot lower the priority of a lane's thread");
                 }
-                run_jobs(&jobs, &counters, &clock);
+                run_jobs(&jobs, &stats, &clock);
             })?);
         }
-        Ok(Self {
-            name: spec.name,
-            clock: clock.clone(),
-            queue: Some(queue),
-            counters,
-            threads: handles,
-        })
+        let (queue, clock) = (Some(queue), clock.clone());
+        Ok(Self { name: spec.name, clock, queue, stats, threads: handles })
     }
 
     /// Queues `job`. The ticket waits for its result until `deadline_ms` from now; a job that is
@@ -173,55 +156,34 @@ impl Lane {
         F: FnOnce() -> T + Send + 'static,
     {
         let (answer, ticket) = promise(deadline_ms);
-        let counters = Arc::clone(&self.counters);
+        let stats = Arc::clone(&self.stats);
         let queued_at_ms = self.clock.monotonic_ms();
         let body = Box::new(move |run: bool| {
             if !run {
-                answer.give(Err(LaneError::Late));
-                return;
+                return answer.give(Err(LaneError::Late));
             }
-            counters.running.fetch_add(1, Ordering::Relaxed);
             let ended = catch_unwind(AssertUnwindSafe(job));
+            let ended = ended.inspect_err(|panic| staged::note_panic(&**panic));
             // Counted before the answer, so that the waiter does not find the job running.
-            counters.running.fetch_sub(1, Ordering::Relaxed);
-            match ended {
-                Ok(value) => {
-                    counters.completed.fetch_add(1, Ordering::Relaxed);
-                    answer.give(Ok(value));
-                }
-                Err(panic) => {
-                    staged::note_panic(&*panic);
-                    counters.panicked.fetch_add(1, Ordering::Relaxed);
-                    answer.give(Err(LaneError::Panicked));
-                }
-            }
+            let mut counted = stats.lock();
+            counted.running -= 1;
+            counted.completed += u64::from(ended.is_ok());
+            counted.panicked += u64::from(ended.is_err());
+            drop(counted);
+            answer.give(ended.map_err(|_| LaneError::Panicked));
         });
         let job = Job { queued_at_ms, deadline_ms: queued_at_ms + deadline_ms, body };
         let refused = Refused { lane: self.name };
-        match self.queue.as_ref().ok_or(refused)?.try_send(job) {
-            Ok(()) => Ok(ticket),
-            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
-                self.counters.refused.fetch_add(1, Ordering::Relaxed);
-                Err(refused)
-            }
+        if self.queue.as_ref().ok_or(refused)?.try_send(job).is_err() {
+            self.stats.lock().refused += 1;
+            return Err(refused);
         }
+        Ok(ticket)
     }
 
     /// Current values of the counters.
     pub fn stats(&self) -> LaneStats {
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let counters = &self.counters;
-        LaneStats {
-            depth: self.queue.as_ref().map_or(0, Sender::len),
-            running: read(&counters.running),
-            completed: read(&counters.completed),
-            refused: read(&counters.refused),
-            expired: read(&counters.expired),
-            panicked: read(&counters.panicked),
-            waits: counters.waits.each_ref().map(read),
-            wait_ms_total: read(&counters.wait_ms_total),
-            wait_ms_max: read(&counters.wait_ms_max),
-        }
+        LaneStats { depth: self.queue.as_ref().map_or(0, Sender::len), ..*self.stats.lock() }
     }
 
     pub(crate) fn name(&self) -> &'static str {
@@ -253,16 +215,16 @@ pub(super) fn join_within_grace(handles: &mut Vec<JoinHandle<()>>) {
     }
 }
 
-fn run_jobs(jobs: &Receiver<Job>, counters: &Counters, clock: &Clock) {
+fn run_jobs(jobs: &Receiver<Job>, stats: &Mutex<LaneStats>, clock: &Clock) {
     while let Ok(job) = staged::receive(jobs, None) {
         let now_ms = clock.monotonic_ms();
-        counters.record_wait(now_ms.saturating_sub(job.queued_at_ms));
-        if now_ms > job.deadline_ms {
-            counters.expired.fetch_add(1, Ordering::Relaxed);
-            (job.body)(false);
-            continue;
-        }
-        (job.body)(true);
+        let is_late = now_ms > job.deadline_ms;
+        let mut counted = stats.lock();
+        counted.record_wait(now_ms.saturating_sub(job.queued_at_ms));
+        counted.expired += u64::from(is_late);
+        counted.running += u64::from(!is_late);
+        drop(counted);
+        (job.body)(!is_late);
     }
 }
 
@@ -272,13 +234,11 @@ enum Outcome<T> {
     Taken,
 }
 
-struct Slot<T> {
-    outcome: Mutex<Outcome<T>>,
-}
+type Slot<T> = Mutex<Outcome<T>>;
 
 /// The two ends of one result: the lane's, which sets it, and the caller's, which waits for it.
 pub(super) fn promise<T>(deadline_ms: u64) -> (Answer<T>, Ticket<T>) {
-    let slot = Arc::new(Slot { outcome: Mutex::new(Outcome::Waiting(None)) });
+    let slot = Arc::new(Mutex::new(Outcome::Waiting(None)));
     (Answer(Arc::clone(&slot)), Ticket { slot, deadline_ms })
 }
 
@@ -287,7 +247,7 @@ pub(super) struct Answer<T>(Arc<Slot<T>>);
 
 impl<T> Answer<T> {
     pub(super) fn give(&self, result: Result<T, LaneError>) {
-        let mut outcome = self.0.outcome.lock();
+        let mut outcome = self.0.lock();
         let Outcome::Waiting(parker) = &mut *outcome else {
             return; // Already answered, or the waiter gave up.
         };
@@ -333,17 +293,14 @@ impl<T> Ticket<T> {
         mut beside: impl FnMut(),
     ) -> Result<T, LaneError> {
         let parker = Parker::current();
-        {
-            let mut outcome = self.slot.outcome.lock();
-            if let Outcome::Waiting(waiter) = &mut *outcome {
-                *waiter = Some(parker.clone());
-            }
+        if let Outcome::Waiting(waiter) = &mut *self.slot.lock() {
+            *waiter = Some(parker.clone());
         }
         let mut left_ms = self.deadline_ms;
         let mut in_time = true;
         loop {
             let taken = {
-                let mut outcome = self.slot.outcome.lock();
+                let mut outcome = self.slot.lock();
                 match &*outcome {
                     Outcome::Waiting(_) if in_time => None,
                     _ => Some(std::mem::replace(&mut *outcome, Outcome::Taken)),
@@ -429,6 +386,8 @@ impl<T> Drop for Report<T> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
     use super::*;
     use crossbeam_channel::unbounded;
 
@@ -496,18 +455,17 @@ mod tests {
     #[test]
     fn who_has_the_answer_does_not_find_the_job_running() {
         /// Dropped when the answer is given, since nobody waits for it.
-        struct Given(Arc<Counters>, Sender<(u64, u64)>);
+        struct Given(Arc<Mutex<LaneStats>>, Sender<(u64, u64)>);
         impl Drop for Given {
             fn drop(&mut self) {
-                let counted = [&self.0.running, &self.0.completed];
-                let [running, completed] = counted.map(|count| count.load(Ordering::Relaxed));
+                let LaneStats { running, completed, .. } = *self.0.lock();
                 self.1.send((running, completed)).unwrap();
             }
         }
         let lane = lane(1, 4);
         let (release, gate) = unbounded::<()>();
         let (send, seen) = unbounded();
-        let given = Given(Arc::clone(&lane.counters), send);
+        let given = Given(Arc::clone(&lane.stats), send);
         let ticket = lane.submit(5_000, move || {
             gate.recv().ok();
             given
@@ -555,14 +513,13 @@ mod tests {
     #[test]
     fn a_wait_is_counted_in_the_first_bucket_whose_bound_it_does_not_exceed() {
         assert!(WAIT_BOUNDS_MS.is_sorted_by(|low, high| low < high));
-        let counters = Counters::default();
-        counters.record_wait(0);
+        let mut stats = LaneStats::default();
+        stats.record_wait(0);
         for bound_ms in WAIT_BOUNDS_MS {
-            counters.record_wait(bound_ms);
-            counters.record_wait(bound_ms + 1);
+            stats.record_wait(bound_ms);
+            stats.record_wait(bound_ms + 1);
         }
-        let waits = counters.waits.each_ref().map(|bucket| bucket.load(Ordering::Relaxed));
-        assert_eq!(waits, [2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1]);
+        assert_eq!(stats.waits, [2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1]);
     }
 
     #[test]

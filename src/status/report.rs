@@ -31,7 +31,7 @@ use crate::views::health::{
 };
 use crate::views::values;
 use crate::views::values::{Day, Delay, Instant, Mark};
-use crate::warmers::{PolledFeed, Reporter, Runs, Seen, Standing, WarmerContext};
+use crate::warmers::{PolledFeed, Reporter, Runs, Scheduler, Standing, WarmerContext};
 
 /// Part of every document that a person reads (contract, section 1).
 const DISCLAIMER: &str = "Informational only, not investment advice. The operator is not \
@@ -85,16 +85,16 @@ fn prepared(health: &Health) -> Prepared {
 }
 
 impl Report {
-    fn of(seen: &Seen<'_>) -> Self {
+    fn of(seen: &Scheduler) -> Self {
         let shared = seen.context.nodes.as_ref().and_then(|nodes| nodes.shared.as_ref());
         let token_count = |event| shared.map_or(0, |shared| shared.tokens.counts.of(event));
         Self {
             seen_mono_ms: seen.now_mono_ms,
-            uptime_ms: seen.uptime_ms,
+            uptime_ms: uptime_ms(seen),
             health: health(seen),
             simulated: seen.snapshot.is_simulated(),
             ticker: ticker_reading(seen),
-            ticker_disagreements: seen.ticking.log().disagreements(),
+            ticker_disagreements: seen.ticking.log.disagreements,
             leads_in: leads_in(seen),
             fenced: Fence::ALL.map(|fence| (fence, seen.context.lead.fenced_total(fence))),
             tokens: TokenEvent::ALL.map(|event| (event, token_count(event))),
@@ -104,14 +104,18 @@ impl Report {
     }
 }
 
-fn health(seen: &Seen<'_>) -> Health {
-    let context = seen.context;
+fn uptime_ms(seen: &Scheduler) -> u64 {
+    seen.now_mono_ms.saturating_sub(seen.started_mono_ms)
+}
+
+fn health(seen: &Scheduler) -> Health {
+    let context = &seen.context;
     let (l1, store) = (context.l1.stats(), context.store.health());
     let cache_l2 = cache_l2(context.l2.stats());
     let warmers = warmers(seen, cache_l2.backend);
     let feeds = HealthFeeds {
-        broker_a: feed(seen, Some(seen.feeds.broker_a())),
-        public: feed(seen, seen.feeds.public()),
+        broker_a: feed(seen, Some(&seen.quotes.feeds.broker_a)),
+        public: feed(seen, seen.quotes.feeds.public.as_ref()),
     };
     let refused = context.refusals.in_force();
     let stores_work = cache_l2.backend != CacheBackend::None
@@ -124,7 +128,7 @@ fn health(seen: &Seen<'_>) -> Health {
     Health {
         status: service_state(seen, &warmers, &feeds, stores_work),
         version: exit::VERSION.into(),
-        uptime_s: seen.uptime_ms / 1_000,
+        uptime_s: uptime_ms(seen) / 1_000,
         node: context.nodes.as_ref().map(|nodes| nodes.node.clone()),
         role: context.lead.role(),
         epoch,
@@ -150,7 +154,7 @@ fn health(seen: &Seen<'_>) -> Health {
         warmers,
         market: market(seen),
         feeds,
-        close: seen.close.counts().clone(),
+        close: seen.close.counts.clone(),
         signals: seen.signals.counts(),
         lanes: lanes(context),
         log: HealthLog { lines_dropped: log::lines_dropped(), writes_failed: log::writes_failed() },
@@ -190,7 +194,7 @@ fn keys(keys: &ApiKeys) -> HealthKeys {
 }
 
 fn service_state(
-    seen: &Seen<'_>,
+    seen: &Scheduler,
     warmers: &HealthWarmers,
     feeds: &HealthFeeds,
     stores_work: bool,
@@ -207,7 +211,7 @@ fn service_state(
 /// State of the feed that prices should come from. Without an app at broker A this is the public
 /// provider. A node that receives its prices from the leader needs no feed; the index shows their
 /// freshness.
-fn leading(seen: &Seen<'_>, feeds: &HealthFeeds) -> FeedState {
+fn leading(seen: &Scheduler, feeds: &HealthFeeds) -> FeedState {
     match (is_told(seen), feeds.broker_a.state) {
         (true, _) => FeedState::Ok,
         (false, FeedState::Off) => feeds.public.state,
@@ -216,13 +220,13 @@ fn leading(seen: &Seen<'_>, feeds: &HealthFeeds) -> FeedState {
 }
 
 /// This node's epoch if it leads others; `None` for a single-node installation or a follower.
-fn leads_in(seen: &Seen<'_>) -> Option<u64> {
+fn leads_in(seen: &Scheduler) -> Option<u64> {
     let epoch = seen.context.lead.epoch();
     epoch.filter(|epoch| *epoch != Epoch::ALONE).map(|epoch| epoch.0)
 }
 
 /// The leader and its epoch: this node, or the leader of the last update received.
-fn leadership(seen: &Seen<'_>) -> Option<(String, u64)> {
+fn leadership(seen: &Scheduler) -> Option<(String, u64)> {
     let nodes = seen.context.nodes.as_ref()?;
     match leads_in(seen) {
         Some(epoch) => Some((nodes.node.clone(), epoch)),
@@ -230,11 +234,11 @@ fn leadership(seen: &Seen<'_>) -> Option<(String, u64)> {
     }
 }
 
-fn relay(seen: &Seen<'_>) -> Option<HealthRelay> {
+fn relay(seen: &Scheduler) -> Option<HealthRelay> {
     let nodes = seen.context.nodes.as_ref()?;
     let now = seen.context.clock.now();
     let origin =
-        |shared: &SharedToken| shared.valid(now).map_or(TokenOrigin::None, |token| token.origin());
+        |shared: &SharedToken| shared.valid(now).map_or(TokenOrigin::None, |token| token.origin);
     let tokens = nodes.shared.as_ref().map(|shared| {
         let SharedTokens { counts, of_broker_a, of_broker_b } = &shared.tokens;
         HealthTokens {
@@ -250,7 +254,7 @@ fn relay(seen: &Seen<'_>) -> Option<HealthRelay> {
 }
 
 /// Whether this node receives its prices from the leader.
-fn is_told(seen: &Seen<'_>) -> bool {
+fn is_told(seen: &Scheduler) -> bool {
     seen.standing == Standing::Relayed
 }
 
@@ -279,21 +283,21 @@ fn lanes(context: &WarmerContext) -> Vec<LaneReport> {
     report.collect()
 }
 
-fn backup(seen: &Seen<'_>) -> Option<HealthBackup> {
+fn backup(seen: &Scheduler) -> Option<HealthBackup> {
     let record = seen.store_check.last_backup()?;
     let succeeded = record.succeeded_ms.and_then(|ms| Timestamp::from_millisecond(ms).ok());
     Some(HealthBackup { succeeded_ist: succeeded.map(Instant), failed: record.failed() })
 }
 
 /// The market's state, and the age of the snapshot.
-fn market(seen: &Seen<'_>) -> HealthMarket {
-    let context = seen.context;
+fn market(seen: &Scheduler) -> HealthMarket {
+    let context = &seen.context;
     let instruments = context.instruments.load();
     let age = seen.snapshot.age();
     let today = clock::zoned(context.clock.now()).date();
     HealthMarket {
-        phase: seen.status.phase,
-        calendar_known: seen.status.calendar_known,
+        phase: seen.market.status.phase,
+        calendar_known: seen.market.status.calendar_known,
         calendar_until: context.calendar.covered_until(today).map(Day),
         as_of_ist: age.map(|age| Instant(age.as_of)),
         delay_s: age.and_then(|age| age.delay_s).map(Delay),
@@ -305,22 +309,21 @@ fn market(seen: &Seen<'_>) -> HealthMarket {
 }
 
 /// State of a feed; `None` is one that is switched off.
-fn feed(seen: &Seen<'_>, feed: Option<&PolledFeed>) -> Feed {
+fn feed(seen: &Scheduler, feed: Option<&PolledFeed>) -> Feed {
     let Some(feed) = feed else { return Feed { state: FeedState::Off, ..Feed::default() } };
-    let succeeded_mono_ms = feed.succeeded_mono_ms();
-    let (rounds, failures) = feed.counts();
+    let succeeded_mono_ms = feed.succeeded_mono_ms;
     Feed {
         state: feed_state(seen, feed),
         age_ms: succeeded_mono_ms.map(|at| seen.now_mono_ms.saturating_sub(at)),
-        delay_s: succeeded_mono_ms.and_then(|_| feed.time().delay_of_primary_s()).map(Delay),
-        rounds,
-        failures,
-        failure: feed.failure().map(str::to_owned),
+        delay_s: succeeded_mono_ms.and_then(|_| feed.time.delay_of_primary_s()).map(Delay),
+        rounds: feed.polls,
+        failures: feed.failures,
+        failure: feed.failure.clone(),
         ticker: ticker(seen, feed.source()),
     }
 }
 
-fn ticker(seen: &Seen<'_>, source: Source) -> Option<HealthTicker> {
+fn ticker(seen: &Scheduler, source: Source) -> Option<HealthTicker> {
     if source != Source::BrokerA || !seen.context.ticker.is_on() {
         return None;
     }
@@ -337,25 +340,25 @@ fn ticker(seen: &Seen<'_>, source: Source) -> Option<HealthTicker> {
 }
 
 /// The ticker's own reading, with `live` set by whether its ticks are trusted.
-fn ticker_reading(seen: &Seen<'_>) -> TickerReading {
-    TickerReading { live: seen.ticking.is_live(), ..seen.context.ticker.reading() }
+fn ticker_reading(seen: &Scheduler) -> TickerReading {
+    TickerReading { live: seen.ticking.is_live, ..seen.context.ticker.reading() }
 }
 
 /// Milliseconds that the machine's clock is ahead of the exchange's. `None` while some feed is
 /// healthy: a feed that is no longer polled may hold a reading from before the clock was corrected.
-fn clock_ahead_ms(seen: &Seen<'_>) -> Option<i64> {
-    if seen.feeds.any_healthy(seen.context.l1.freshness(), seen.now_mono_ms) {
+fn clock_ahead_ms(seen: &Scheduler) -> Option<i64> {
+    if seen.quotes.feeds.any_healthy(seen.context.l1.freshness(), seen.now_mono_ms) {
         return None;
     }
-    seen.feeds.iter().find_map(|feed| feed.clock_ahead_ms(seen.now_mono_ms))
+    seen.quotes.feeds.iter().find_map(|feed| feed.clock_ahead_ms(seen.now_mono_ms))
 }
 
-fn warmers(seen: &Seen<'_>, backend: CacheBackend) -> HealthWarmers {
+fn warmers(seen: &Scheduler, backend: CacheBackend) -> HealthWarmers {
     HealthWarmers {
         index: index_state(seen),
         quotes: quotes_state(seen),
         instruments: instruments_state(seen),
-        persist: match (seen.persist.is_failing(), backend) {
+        persist: match (seen.persist.failure.is_some(), backend) {
             (_, CacheBackend::None) => WarmerState::Paused,
             (true, _) => WarmerState::Failing,
             (false, _) => WarmerState::Ok,
@@ -365,27 +368,27 @@ fn warmers(seen: &Seen<'_>, backend: CacheBackend) -> HealthWarmers {
     }
 }
 
-fn index_state(seen: &Seen<'_>) -> WarmerState {
+fn index_state(seen: &Scheduler) -> WarmerState {
     match seen.snapshot.age() {
-        None if seen.feeds.all_failed() => WarmerState::Failing,
+        None if seen.quotes.feeds.all_failed() => WarmerState::Failing,
         None => WarmerState::Starting,
         Some(age) if age.stale => WarmerState::Stale,
         Some(_) => WarmerState::Ok,
     }
 }
 
-fn quotes_state(seen: &Seen<'_>) -> WarmerState {
-    let healthy = seen.feeds.any_healthy(seen.context.l1.freshness(), seen.now_mono_ms);
-    match (healthy || is_told(seen), seen.feeds.all_failed()) {
+fn quotes_state(seen: &Scheduler) -> WarmerState {
+    let healthy = seen.quotes.feeds.any_healthy(seen.context.l1.freshness(), seen.now_mono_ms);
+    match (healthy || is_told(seen), seen.quotes.feeds.all_failed()) {
         (true, _) => WarmerState::Ok,
         (false, true) => WarmerState::Failing,
-        (false, false) if seen.feeds.have_answered() => WarmerState::Stale,
+        (false, false) if seen.quotes.feeds.have_answered() => WarmerState::Stale,
         (false, false) => WarmerState::Starting,
     }
 }
 
-fn instruments_state(seen: &Seen<'_>) -> WarmerState {
-    match (seen.instruments.is_failing(), seen.context.instruments.load().origin()) {
+fn instruments_state(seen: &Scheduler) -> WarmerState {
+    match (seen.instruments.failure.is_some(), seen.context.instruments.load().origin()) {
         (true, _) => WarmerState::Failing,
         (false, Origin::BrokerA) => WarmerState::Ok,
         // The embedded list is used until a token lets the service fetch today's.
@@ -394,12 +397,12 @@ fn instruments_state(seen: &Seen<'_>) -> WarmerState {
 }
 
 /// A known cause comes before a symptom, because an operator fixes causes.
-fn feed_state(seen: &Seen<'_>, feed: &PolledFeed) -> FeedState {
-    let (context, now_mono_ms) = (seen.context, seen.now_mono_ms);
+fn feed_state(seen: &Scheduler, feed: &PolledFeed) -> FeedState {
+    let (context, now_mono_ms) = (&seen.context, seen.now_mono_ms);
     let now = context.clock.now();
     let token = context.token.status(now);
     let is_broker_a = feed.source() == Source::BrokerA;
-    match feed.readiness() {
+    match feed.feed.readiness() {
         Readiness::Off => return FeedState::Off,
         Readiness::NoPermission => return FeedState::NoPermission,
         Readiness::NoToken if token.initialized => return FeedState::TokenDead,
@@ -414,20 +417,20 @@ fn feed_state(seen: &Seen<'_>, feed: &PolledFeed) -> FeedState {
         return FeedState::Hanging;
     }
     let freshness = context.l1.freshness();
-    let stands_in = !seen.feeds.broker_a().is_healthy(freshness, now_mono_ms) && !is_told(seen);
+    let stands_in =
+        !seen.quotes.feeds.broker_a.is_healthy(freshness, now_mono_ms) && !is_told(seen);
     let in_use = is_broker_a || stands_in;
-    let (polls, _) = feed.counts();
-    match feed.failure() {
+    match feed.failure {
         // A single failure may be chance. Repeated failures are reported even while the prices are
         // still fresh.
         Some(_) if feed.keeps_failing() => FeedState::Failing,
         _ if feed.is_healthy(freshness, now_mono_ms) => FeedState::Ok,
         Some(_) => FeedState::Failing,
-        None if !in_use || polls == 0 => FeedState::Standby,
+        None if !in_use || feed.polls == 0 => FeedState::Standby,
         // After trading begins a delayed feed shows yesterday's close for as long as its delay.
-        None if feed.time().is_before_the_bell(&context.calendar, now) => FeedState::Starting,
+        None if feed.time.is_before_the_bell(&context.calendar, now) => FeedState::Starting,
         None if feed.is_stalled(freshness, now_mono_ms) => FeedState::Mute,
-        None if feed.succeeded_mono_ms().is_none() => FeedState::Starting,
+        None if feed.succeeded_mono_ms.is_none() => FeedState::Starting,
         None => FeedState::Stale,
     }
 }

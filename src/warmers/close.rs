@@ -24,8 +24,7 @@ use crate::warmers::close::prices::{
     Work,
 };
 use crate::warmers::context::WarmerContext;
-use crate::warmers::quotes::feed_state::Answer;
-use crate::warmers::quotes::feed_state::FeedState;
+use crate::warmers::quotes::feed_state::{Answer, FeedState};
 use crate::warmers::quotes::feeds::Feeds;
 
 pub(crate) mod prices;
@@ -46,13 +45,13 @@ pub(crate) struct CloseTask {
     /// The last date without work left: finished or given up.
     settled: Option<Date>,
     gave_up: bool,
-    calls: PriceCalls,
+    pub calls: PriceCalls,
     store_in_flight: bool,
     store_retry_mono_ms: u64,
     /// The last failure of the store; cleared by its next success.
     failure: Option<String>,
     /// Counts of the last run.
-    counts: HealthClose,
+    pub counts: HealthClose,
 }
 
 impl CloseTask {
@@ -220,15 +219,6 @@ impl CloseTask {
             self.counts.missing = work.missing.len();
             self.counts.suspended = work.missing.silent();
         }
-    }
-
-    /// Whether a call of this tick goes to the feed.
-    pub(crate) fn asks_now(&self, source: Source, now_mono_ms: u64) -> bool {
-        self.calls.asks_now(source, now_mono_ms)
-    }
-
-    pub(crate) fn counts(&self) -> &HealthClose {
-        &self.counts
     }
 
     fn failed(&mut self, failure: String, now_mono_ms: u64) {

@@ -59,13 +59,16 @@ pub(crate) struct FollowTask {
     heard_mono_ms: Option<i64>,
     /// Monotonic time at which this node began to follow.
     since_mono_ms: u64,
-    evening: Evening,
-    running: Option<HeardRunning>,
+    /// The state of the store that the leader reported last.
+    pub evening: Evening,
+    /// Signals of running candles in the leader's last message; `None` before the first message.
+    pub running: Option<HeardRunning>,
     /// The wanted symbols at the last check.
     wanted: Vec<Symbol>,
     looked_mono_ms: u64,
     wanted_mono_ms: u64,
-    want_in_flight: bool,
+    /// A list is being sent. A lost one is sent again after `REPEAT_MS`.
+    pub want_in_flight: bool,
     list_in_flight: bool,
     list_asked_mono_ms: Option<u64>,
 }
@@ -105,23 +108,8 @@ impl FollowTask {
     /// that long.
     pub(crate) fn speaks(&self, now_mono_ms: u64) -> bool {
         let follows_ms = now_mono_ms.saturating_sub(self.since_mono_ms);
-        let age_ms = self.age_ms(now_mono_ms).map_or(follows_ms, |age_ms| age_ms.min(follows_ms));
-        age_ms < MUTE_MS
-    }
-
-    /// Age of the last message of the leader; `None` before the first.
-    fn age_ms(&self, now_mono_ms: u64) -> Option<u64> {
-        self.heard_mono_ms.map(|at| (now_mono_ms as i64).abs_diff(at))
-    }
-
-    /// Signals of running candles in the leader's last message; `None` before the first message.
-    pub(crate) fn running(&self) -> Option<&HeardRunning> {
-        self.running.as_ref()
-    }
-
-    /// The state of the store that the leader reported last.
-    pub(crate) fn evening(&self) -> Evening {
-        self.evening
+        let age_ms = self.heard_mono_ms.map_or(u64::MAX, |at| (now_mono_ms as i64).abs_diff(at));
+        age_ms.min(follows_ms) < MUTE_MS
     }
 
     /// Takes in an update without judging it, because the leader has done so.
@@ -184,11 +172,6 @@ impl FollowTask {
         });
     }
 
-    /// Takes the outcome of a sent list. A lost one is sent again after `REPEAT_MS`.
-    pub(crate) fn wanted(&mut self) {
-        self.want_in_flight = false;
-    }
-
     fn look_for_list(&mut self, context: &WarmerContext, now_mono_ms: u64) {
         let list = context.instruments.load();
         let has = Evening::of(None, &list).instruments;
@@ -238,16 +221,13 @@ fn wanted(mut waited: Vec<Symbol>, mut asked: Vec<Symbol>) -> Vec<Symbol> {
 // Symbols that followers want count as if the leader's own clients had asked for them.
 
 /// Owner of the followers' lists.
+#[derive(Default)]
 pub(crate) struct WantedTask {
     /// All wanted symbols at the last check.
     known: HashSet<Symbol>,
 }
 
 impl WantedTask {
-    pub(crate) fn new() -> Self {
-        Self { known: HashSet::new() }
-    }
-
     /// Checks what followers want. A symbol in L1 counts as asked for, so that polls and the ticker
     /// go on with it; any other is fetched. A symbol that was not wanted at the last check is sent
     /// once more, because the follower that asks lacks it.

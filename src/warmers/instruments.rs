@@ -36,25 +36,15 @@ pub(crate) type Fetched = Result<(InstrumentList, Tokens), String>;
 /// Owner of the fetch's state.
 pub(crate) struct InstrumentsTask {
     outcomes: Outcomes<Box<Fetched>>,
-    in_flight: bool,
-    asked: Option<Asked>,
-    failure: Option<String>,
-}
-
-/// The last attempt.
-struct Asked {
-    at_mono_ms: u64,
-    /// The time at which the token of the attempt was set.
-    token_set_at: Timestamp,
+    pub in_flight: bool,
+    /// Monotonic time of the last attempt, and the time at which its token was set.
+    asked: Option<(u64, Timestamp)>,
+    pub failure: Option<String>,
 }
 
 impl InstrumentsTask {
     pub(super) fn new(outcomes: Outcomes<Box<Fetched>>) -> Self {
         Self { outcomes, in_flight: false, asked: None, failure: None }
-    }
-
-    pub(crate) fn is_idle(&self) -> bool {
-        !self.in_flight
     }
 
     /// Starts a fetch if a usable token exists and either the list is of an earlier day, or broker
@@ -77,14 +67,14 @@ impl InstrumentsTask {
             return;
         }
         let Ok(token) = context.token.usable(now) else { return };
-        let token_set_at = token.set_at();
-        let rested = self.asked.as_ref().is_none_or(|asked| {
-            asked.token_set_at != token_set_at || now_mono_ms - asked.at_mono_ms >= RETRY_MS
+        let token_set_at = token.given.set_at;
+        let rested = self.asked.is_none_or(|(at_mono_ms, of_token)| {
+            of_token != token_set_at || now_mono_ms - at_mono_ms >= RETRY_MS
         });
         if !rested {
             return;
         }
-        self.asked = Some(Asked { at_mono_ms: now_mono_ms, token_set_at });
+        self.asked = Some((now_mono_ms, token_set_at));
         let tokens = tokens.clone();
         let (broker_a, lead) = (Arc::clone(&context.broker_a), context.lead.clone());
         self.in_flight = true;
@@ -111,10 +101,6 @@ impl InstrumentsTask {
                 None
             }
         }
-    }
-
-    pub(crate) fn is_failing(&self) -> bool {
-        self.failure.is_some()
     }
 }
 

@@ -24,5 +24,5 @@ pub(crate) use mailbox::{Mailbox, MarketFiles};
 pub(crate) use quotes::feed_state::FeedState as PolledFeed;
 pub(crate) use quotes::feeds::Standing;
 pub(crate) use runs::Runs;
-pub use scheduler::{Reporter, Seen, Warmers};
+pub use scheduler::{Reporter, Scheduler, Warmers};
 pub use signals::look::Publication;

@@ -41,7 +41,7 @@ pub(crate) struct PersistTask {
     instruments: Option<Vec<u8>>,
     in_flight: bool,
     /// Why the last write failed; cleared by a success.
-    failure: Option<String>,
+    pub failure: Option<String>,
     /// `None` before the first write, which goes out at once because a young process may be killed.
     written_mono_ms: Option<u64>,
 }
@@ -117,10 +117,6 @@ impl PersistTask {
     pub(super) fn ended(&mut self, written: Option<Written>) {
         self.in_flight = false;
         self.failure = written.unwrap_or_else(|| Err(LOST.to_owned())).err();
-    }
-
-    pub(crate) fn is_failing(&self) -> bool {
-        self.failure.is_some()
     }
 
     /// Stores everything now, on the calling thread. Used when the process ends.
@@ -218,7 +214,8 @@ const CHECK_DEADLINE_MS: u64 = 10_000;
 /// Owner of the store's checks.
 pub(crate) struct StoreCheck {
     outcomes: Outcomes<()>,
-    in_flight: bool,
+    /// A check is under way. Its result will be in the store's health.
+    pub in_flight: bool,
     checked_mono_ms: Option<u64>,
     /// The backup record at the last check.
     backup: Arc<ArcSwapOption<BackupRecord>>,
@@ -266,11 +263,6 @@ impl StoreCheck {
     /// Result of the last backup; `None` if none was ever tried.
     pub(crate) fn last_backup(&self) -> Option<BackupRecord> {
         self.backup.load().as_deref().copied()
-    }
-
-    /// Notes that a check ended or was lost. Its result is in the store's health.
-    pub(super) fn ended(&mut self) {
-        self.in_flight = false;
     }
 }
 

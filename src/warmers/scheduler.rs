@@ -14,13 +14,11 @@ use crossbeam_channel::Receiver;
 
 use crate::base::{Clock, Source};
 use crate::cache::movers::Moment;
-use crate::market::MarketStatus;
 use crate::nodes::lead::Fence;
-use crate::nodes::relay::{Evening, Update};
+use crate::nodes::relay::Evening;
 use crate::ops::{Exit, log};
 use crate::rt::{staged, threads};
-use crate::store::Epoch;
-use crate::store::StoreError;
+use crate::store::{Epoch, StoreError};
 use crate::views::health::Role;
 use crate::warmers::close::{CloseTask, Turn as CloseTurn};
 use crate::warmers::context::WarmerContext;
@@ -31,11 +29,11 @@ use crate::warmers::persist;
 use crate::warmers::persist::{PersistTask, StoreCheck};
 use crate::warmers::quotes::apply::{Beside, QuoteSinks, SnapshotTask};
 use crate::warmers::quotes::feed_state::FeedState;
-use crate::warmers::quotes::feeds::{Feeds, MarketPhase, Standing};
+use crate::warmers::quotes::feeds::{MarketPhase, Standing};
 use crate::warmers::quotes::poll::QuotesTask;
 use crate::warmers::quotes::ticking::TickingTask;
 use crate::warmers::runs::WarmerStats;
-use crate::warmers::signals::{LeaderSignals, SignalsTask, Turn as SignalsTurn};
+use crate::warmers::signals::{SignalsTask, Turn as SignalsTurn};
 use crate::warmers::tell::TellTask;
 
 /// Longest sleep: health, `Date` and staleness are checked this often.
@@ -44,49 +42,35 @@ const TICK_MS: u64 = 200;
 /// Symbols that nobody waits for are forgotten after this.
 const UNWANTED_MS: u64 = 60_000;
 
-/// The state of every task, for the report on the service.
-pub struct Seen<'a> {
-    pub(crate) context: &'a WarmerContext,
-    pub(crate) status: &'a MarketStatus,
-    pub(crate) feeds: &'a Feeds,
-    pub(crate) ticking: &'a TickingTask,
-    pub(crate) standing: Standing,
-    pub(crate) snapshot: &'a SnapshotTask,
-    pub(crate) close: &'a CloseTask,
-    pub(crate) signals: &'a SignalsTask,
-    pub(crate) instruments: &'a InstrumentsTask,
-    pub(crate) persist: &'a PersistTask,
-    pub(crate) store_check: &'a StoreCheck,
-    pub(crate) stats: &'a WarmerStats,
-    pub(crate) uptime_ms: u64,
-    pub(crate) now_mono_ms: u64,
-}
-
-/// Makes and publishes the report. The scheduler calls it once a second, so it must not block.
-pub type Reporter = Box<dyn Fn(&Seen<'_>) + Send>;
+/// Makes and publishes the report, from the state of every task. The scheduler calls it once a
+/// second, so it must not block.
+pub type Reporter = Box<dyn Fn(&Scheduler) + Send>;
 
 /// Owner of every task.
-pub(crate) struct Scheduler {
-    context: WarmerContext,
+pub struct Scheduler {
+    pub(crate) context: WarmerContext,
     events: EventSender,
-    market: MarketPhase,
-    quotes: QuotesTask,
-    ticking: TickingTask,
-    snapshot: SnapshotTask,
-    close: CloseTask,
-    signals: SignalsTask,
-    instruments: InstrumentsTask,
-    persist: PersistTask,
+    pub(crate) market: MarketPhase,
+    pub(crate) quotes: QuotesTask,
+    pub(crate) ticking: TickingTask,
+    pub(crate) snapshot: SnapshotTask,
+    pub(crate) close: CloseTask,
+    pub(crate) signals: SignalsTask,
+    pub(crate) instruments: InstrumentsTask,
+    pub(crate) persist: PersistTask,
     tell: TellTask,
     wanted: WantedTask,
     follow: FollowTask,
     /// The epoch in which this node led at the last check, and whether it polled feeds then.
     led: Option<Epoch>,
     asked: bool,
-    store_check: StoreCheck,
-    stats: WarmerStats,
+    pub(crate) store_check: StoreCheck,
+    pub(crate) stats: WarmerStats,
     report: Reporter,
-    started_mono_ms: u64,
+    pub(crate) started_mono_ms: u64,
+    /// The monotonic time of the tick, and where this node's prices come from since then.
+    pub(crate) now_mono_ms: u64,
+    pub(crate) standing: Standing,
     /// The second, by the wall clock, of the last health report.
     reported_s: i64,
     /// The signals task still works on the previous universe.
@@ -100,6 +84,11 @@ impl Scheduler {
         let now_mono_ms = context.clock.monotonic_ms();
         let polled = events.outcomes_by_source(Event::Polled);
         let closes = events.outcomes_by_source(Event::ClosePrices);
+        let follow = FollowTask::new(
+            events.outcomes(|_| Event::WantTold),
+            events.outcomes(Event::List),
+            now_mono_ms,
+        );
         Self {
             market: MarketPhase::new(&context, now_mono_ms),
             quotes: QuotesTask::new(&context, polled, now_mono_ms),
@@ -110,12 +99,9 @@ impl Scheduler {
             instruments: InstrumentsTask::new(events.outcomes(Event::Instruments)),
             persist: PersistTask::new(events.outcomes(Event::Persisted), context.own_l2.clone()),
             tell: TellTask::new(events.outcomes(Event::Told)),
-            wanted: WantedTask::new(),
-            follow: FollowTask::new(
-                events.outcomes(|_| Event::WantTold),
-                events.outcomes(Event::List),
-                now_mono_ms,
-            ),
+            wanted: WantedTask::default(),
+            standing: Standing::now(&context, &follow, now_mono_ms),
+            follow,
             led: None,
             // A single node takes over from nobody.
             asked: context.lead.role() == Role::Alone,
@@ -123,6 +109,7 @@ impl Scheduler {
             stats: WarmerStats::new(Clock::system()),
             report,
             started_mono_ms: now_mono_ms,
+            now_mono_ms,
             reported_s: 0,
             universe_changed: false,
             events: events.clone(),
@@ -169,7 +156,7 @@ impl Scheduler {
             Event::Kick(place) => drop(place),
             Event::Polled(source, answer) => {
                 self.ticking.polled(source, answer.as_deref(), now_mono_ms);
-                let ended = self.take_quotes(|quotes, sinks| {
+                let ended = self.take_quotes(|quotes, _, sinks| {
                     quotes.answered(source, answer, sinks, now_mono_ms)
                 });
                 self.stats.polled(&ended);
@@ -179,12 +166,16 @@ impl Scheduler {
             Event::Pushed(source, Placed { item: batch, .. }) => {
                 let ticked_mono_ms = batch.times.asked_mono_ms;
                 self.ticking.pushed(source, &batch, now_mono_ms);
-                self.take_quotes(|quotes, sinks| {
+                self.take_quotes(|quotes, _, sinks| {
                     quotes.pushed(source, *batch, sinks, now_mono_ms);
                 });
                 self.context.ticker.published(ticked_mono_ms);
             }
-            Event::Heard(Placed { item: update, .. }) => self.hear_leader(*update, now_mono_ms),
+            // A node that leads ignores an update: it is its own or an earlier leader's.
+            Event::Heard(_) if self.context.lead.epoch().is_some() => {}
+            Event::Heard(Placed { item: update, .. }) => {
+                self.take_quotes(|_, follow, sinks| follow.hear(*update, sinks, now_mono_ms));
+            }
             Event::Told(sent) => {
                 if self.tell.ended(sent) {
                     tracing::warn!(
@@ -195,18 +186,18 @@ impl Scheduler {
                     self.context.lead.refused();
                 }
             }
-            Event::WantTold => self.follow.wanted(),
+            Event::WantTold => self.follow.want_in_flight = false,
             Event::List(found) => self.follow.listed(found, &self.context),
             Event::Instruments(fetched) => {
                 if let Some((list, tokens)) = self.instruments.ended(fetched) {
-                    self.signals.learn_tokens(tokens);
+                    self.signals.histories.learn_tokens(tokens);
                     self.persist.add_instruments(&list);
                     self.context.instruments.store(Arc::new(list));
                 }
             }
             Event::Persisted(written) => self.persist.ended(written),
             Event::ClosePrices(source, answer) => {
-                let feed = self.quotes.feeds().of(source);
+                let feed = self.quotes.feeds.of(source);
                 self.close.take_prices(source, answer, feed, now_mono_ms);
             }
             Event::Close(outcome) => {
@@ -220,7 +211,7 @@ impl Scheduler {
                 self.note_fence(outcome.as_deref().and_then(|outcome| outcome.as_ref().err()));
                 self.signals.ended(outcome, now_mono_ms);
             }
-            Event::StoreChecked => self.store_check.ended(),
+            Event::StoreChecked => self.store_check.in_flight = false,
             Event::Files(files) => self.take_files(*files),
             Event::Stop => return false,
         }
@@ -238,28 +229,11 @@ impl Scheduler {
     /// Calls `take`, which judges quotes and stores them where requests read them.
     fn take_quotes<T>(
         &mut self,
-        take: impl FnOnce(&mut QuotesTask, &mut QuoteSinks<'_>) -> T,
+        take: impl FnOnce(&mut QuotesTask, &mut FollowTask, &mut QuoteSinks<'_>) -> T,
     ) -> T {
-        let signals = self.signals.shown();
-        let beside = Beside { status: self.market.status(), signals: &signals };
-        let Self { context, snapshot, persist, tell, quotes, .. } = self;
-        take(quotes, &mut QuoteSinks { context, snapshot, persist, tell, beside })
-    }
-
-    /// Takes in an update of the leader. A node that leads ignores it: the update is its own or an
-    /// earlier leader's.
-    fn hear_leader(&mut self, update: Update, now_mono_ms: u64) {
-        if self.context.lead.epoch().is_some() {
-            return;
-        }
-        let signals = self.signals.shown();
-        let beside = Beside { status: self.market.status(), signals: &signals };
-        let Self { context, snapshot, persist, tell, follow, .. } = self;
-        follow.hear(
-            update,
-            &mut QuoteSinks { context, snapshot, persist, tell, beside },
-            now_mono_ms,
-        );
+        let Self { context, market, snapshot, persist, tell, quotes, follow, signals, .. } = self;
+        let beside = Beside { status: &market.status, signals: signals.shown() };
+        take(quotes, follow, &mut QuoteSinks { context, snapshot, persist, tell, beside })
     }
 
     /// Checks whether this node leads, and switches the tasks accordingly.
@@ -283,10 +257,10 @@ impl Scheduler {
         let shares_cache = context.nodes.as_ref().is_some_and(|nodes| nodes.shared.is_some());
         persist.set_writes_l2(!shares_cache || leads.is_some());
         if let Some(epoch) = leads {
-            self.signals.set_epoch(epoch);
+            self.signals.epoch = epoch;
         }
         if asks && !self.asked {
-            self.quotes.begin(now_mono_ms);
+            self.quotes.started_mono_ms = now_mono_ms;
             self.signals.begin_leading();
         }
         (self.led, self.asked) = (leads, asks);
@@ -299,9 +273,10 @@ impl Scheduler {
         let now_mono_ms = self.context.clock.monotonic_ms();
         self.follow_leadership(now_mono_ms);
         let standing = Standing::now(&self.context, &self.follow, now_mono_ms);
+        (self.now_mono_ms, self.standing) = (now_mono_ms, standing);
         let Self { context, market, quotes, ticking, .. } = self;
-        ticking.poll(context, market.status(), quotes.feeds().broker_a(), now_mono_ms);
-        market.follow(context, quotes.feeds_mut(), ticking, standing, now_mono_ms);
+        ticking.poll(context, &market.status, &quotes.feeds.broker_a, now_mono_ms);
+        market.follow(context, &mut quotes.feeds, ticking, standing, now_mono_ms);
         self.follow_universe();
         if standing == Standing::Asks {
             self.wanted.poll(&self.context, &mut self.tell, now_mono_ms);
@@ -309,30 +284,27 @@ impl Scheduler {
             self.poll_signals(true, now_mono_ms);
             self.poll_quotes(standing, now_mono_ms);
             self.poll_signals(false, now_mono_ms);
-            let (tokens, learned) = self.signals.tokens();
+            let (tokens, learned) = self.signals.histories.tokens();
             self.instruments.poll(&self.context, tokens, learned, now_mono_ms);
         } else {
             self.close.rest();
-            let leader = LeaderSignals {
-                signals: self.follow.evening().signals,
-                running: self.follow.running(),
-            };
-            self.signals.follow(&self.context, &leader, now_mono_ms);
+            let (told, running) = (self.follow.evening.signals, self.follow.running.as_ref());
+            self.signals.follow(&self.context, told, running, now_mono_ms);
             self.poll_quotes(standing, now_mono_ms);
             self.follow.poll(&self.context, now_mono_ms);
         }
         let signals = self.signals.shown();
-        let beside = Beside { status: self.market.status(), signals: &signals };
+        let beside = Beside { status: &self.market.status, signals };
         let is_fresh = self.snapshot.publish(&self.context, beside, now_mono_ms);
+        let evening = Evening::of(signals.as_of, &self.context.instruments.load());
         self.context.snapshot.make_asked(now_mono_ms);
         self.renew_movers(now_mono_ms);
         self.stats.snapshot(is_fresh);
-        let evening = Evening::of(signals.as_of, &self.context.instruments.load());
         self.tell.poll(&self.context, evening, self.signals.running(), now_mono_ms);
         self.persist.poll(&self.context, now_mono_ms);
         let exchange_ms = self.snapshot.age().map(|age| age.as_of.as_millisecond());
         self.store_check.poll(&self.context, exchange_ms, now_mono_ms);
-        self.report_each_second(now_mono_ms);
+        self.report_each_second();
         self.context.heartbeat.beat(now_mono_ms, self.snapshot.serving());
     }
 
@@ -354,11 +326,11 @@ impl Scheduler {
     /// requests wait.
     fn poll_close(&mut self, now_mono_ms: u64) {
         let turn = CloseTurn { requests_wait: self.quotes.is_urgent(&self.context), now_mono_ms };
-        self.close.poll(&self.context, self.quotes.feeds(), turn);
+        self.close.poll(&self.context, &self.quotes.feeds, turn);
     }
 
     fn poll_quotes(&mut self, standing: Standing, now_mono_ms: u64) {
-        let (close, signals) = (&self.close, &self.signals);
+        let (close, signals) = (&self.close.calls, &self.signals.calls);
         let taken = |source| {
             close.asks_now(source, now_mono_ms)
                 || (source == Source::Public && signals.asks_now(source, now_mono_ms))
@@ -370,41 +342,26 @@ impl Scheduler {
         let turn = SignalsTurn {
             requests_wait: self.quotes.is_urgent(&self.context),
             close_is_pricing: self.close.is_pricing(),
-            public_is_asking: self.quotes.feeds().public().is_some_and(FeedState::is_asking),
+            public_is_asking: self.quotes.feeds.public.as_ref().is_some_and(FeedState::is_asking),
             before_polls,
         };
         self.signals.poll(&self.context, turn, now_mono_ms);
     }
 
-    fn report_each_second(&mut self, now_mono_ms: u64) {
+    fn report_each_second(&mut self) {
         let now_s = self.context.clock.now_ms() / 1_000;
         if now_s == self.reported_s {
             return;
         }
         self.reported_s = now_s;
         self.context.pending.expire(UNWANTED_MS);
-        (self.report)(&Seen {
-            context: &self.context,
-            status: self.market.status(),
-            feeds: self.quotes.feeds(),
-            ticking: &self.ticking,
-            standing: Standing::now(&self.context, &self.follow, now_mono_ms),
-            snapshot: &self.snapshot,
-            close: &self.close,
-            signals: &self.signals,
-            instruments: &self.instruments,
-            persist: &self.persist,
-            store_check: &self.store_check,
-            stats: &self.stats,
-            uptime_ms: now_mono_ms.saturating_sub(self.started_mono_ms),
-            now_mono_ms,
-        });
+        (self.report)(self);
     }
 
     fn sleep_ms(&self) -> u64 {
         // Only a feed that paces itself can become ready between two ticks. A price becomes stale
         // at an exact time.
-        let feeds_ms = self.quotes.feeds().wait_ms().unwrap_or(TICK_MS);
+        let feeds_ms = self.quotes.feeds.wait_ms().unwrap_or(TICK_MS);
         let now_mono_ms = self.context.clock.monotonic_ms();
         let told_ms = self.tell.wait_ms(now_mono_ms);
         let movers_ms = self.context.movers.wait_ms(now_mono_ms);
@@ -429,7 +386,7 @@ impl Scheduler {
     /// Switches to the new universe once no work on the old one is under way. The stored candles of
     /// each symbol stay, and those of the new universe are read again.
     fn follow_universe(&mut self) {
-        if self.universe_changed && self.signals.is_idle() && self.instruments.is_idle() {
+        if self.universe_changed && self.signals.is_idle() && !self.instruments.in_flight {
             self.universe_changed = false;
             self.signals = signals_task(&self.context, &self.events);
             let symbols = self.context.universe.symbols().len();

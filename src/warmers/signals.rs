@@ -14,14 +14,14 @@ use jiff::civil::Date;
 
 use crate::base::{BySource, Candle, Source, Symbol, clock};
 use crate::brokers::Readiness;
-use crate::brokers::broker_a::Tokens;
 use crate::market::{IndexList, MarketCalendar, Universe};
 use crate::rt::lanes::Outcomes;
 use crate::signals::backtest::{History, Universe as RebuildUniverse};
 use crate::signals::history::{Conflict, HOLES_MAX, Suspected, Window, check, merge};
 use crate::signals::{ListedSignal, Look};
-use crate::store::Epoch;
-use crate::store::{CandleHistory, NewHistory, PricedSignal, SplitSuspicion, Store, StoreError};
+use crate::store::{
+    CandleHistory, Epoch, NewHistory, PricedSignal, SplitSuspicion, Store, StoreError,
+};
 use crate::views::health::{HealthSignals, WarmerState};
 use crate::views::signals::ShownSignals;
 use crate::views::values::{Day, Instant};
@@ -31,8 +31,8 @@ use crate::warmers::signals::fetch::{
     Answer, Arrived, CandleCalls, DueDate, availability, running_date, settled_date, window_from,
 };
 use crate::warmers::signals::look::{
-    Adopted, LookOrder, PrepareOrder, Prepared, Provisional, Publication, Refused, Shown,
-    ShownProvisional, adopt, look, prepare, show, withdraw,
+    LookOrder, Prepared, Provisional, Publication, Shown, ShownProvisional, adopt, look, prepare,
+    show, withdraw,
 };
 use crate::warmers::signals::outcomes::{Closes, Expected, walk};
 use crate::warmers::signals::symbol::{Availability, Histories, TrackedSymbol};
@@ -58,9 +58,9 @@ const SHARE_MIN_PERCENT: usize = 50;
 pub(crate) struct SignalsTask {
     outcomes: Outcomes<Box<Outcome>>,
     /// Epoch in which this node leads, or led last.
-    epoch: Epoch,
-    histories: Histories,
-    calls: CandleCalls,
+    pub epoch: Epoch,
+    pub histories: Histories,
+    pub calls: CandleCalls,
     /// The store was read.
     loaded: bool,
     /// The date whose candles are due.
@@ -75,14 +75,6 @@ pub(crate) struct SignalsTask {
     shown: Shown,
     /// Running candles, while the operator wants them searched.
     provisional: Provisional,
-}
-
-/// The leader's report of its signals.
-pub(super) struct LeaderSignals<'a> {
-    /// The last published date.
-    pub signals: Option<Date>,
-    /// `None` before the leader's first message.
-    pub running: Option<&'a HeardRunning>,
 }
 
 impl SignalsTask {
@@ -113,24 +105,14 @@ impl SignalsTask {
 
     /// Whether no job or call is under way.
     pub(crate) fn is_idle(&self) -> bool {
-        !self.in_flight && self.calls.is_idle()
-    }
-
-    /// Broker A's tokens, and whether the day's list has been read.
-    pub(super) fn tokens(&self) -> (&Tokens, bool) {
-        self.histories.tokens()
-    }
-
-    /// Takes the tokens of broker A's list of the day.
-    pub(crate) fn learn_tokens(&mut self, tokens: Tokens) {
-        self.histories.learn_tokens(tokens);
+        !self.in_flight && !Source::ALL.into_iter().any(|source| self.calls.is_asking(source))
     }
 
     /// Reads the stored histories and signals, so that the last list is served from the start.
     /// Blocks.
     pub(super) fn restore(&mut self, context: &WarmerContext) {
         let expected = self.expected(context);
-        let drawn_max = self.histories.drawn_max();
+        let drawn_max = self.histories.drawn_max;
         let outcome = load(&context.store, &context.publication, &expected, drawn_max);
         self.ended(Some(Box::new(outcome)), context.clock.monotonic_ms());
     }
@@ -148,29 +130,27 @@ impl SignalsTask {
         }
     }
 
-    pub(crate) fn set_epoch(&mut self, epoch: Epoch) {
-        self.epoch = epoch;
-    }
-
     /// Begins to lead: the store may hold another leader's candles, so they are read again.
     pub(crate) fn begin_leading(&mut self) {
         self.loaded = false;
-        self.calls.forget_arrived();
+        self.calls.arrived.clear();
     }
 
-    /// The work of a follower: publishes the signals that the leader publishes.
+    /// The work of a follower: publishes the signals that the leader publishes. `told`: the last
+    /// date that the leader published. `heard` is `None` before its first message.
     pub(super) fn follow(
         &mut self,
         context: &WarmerContext,
-        leader: &LeaderSignals<'_>,
+        told: Option<Date>,
+        heard: Option<&HeardRunning>,
         now_mono_ms: u64,
     ) {
         self.target = settled_date(&context.calendar, Source::BrokerA, context.clock.now());
         self.provisional.follow(false, None);
-        if self.in_flight || self.follow_running(context, leader.running, now_mono_ms) {
+        if self.in_flight || self.follow_running(context, heard, now_mono_ms) {
             return;
         }
-        let behind = self.shown.top.as_of < leader.signals;
+        let behind = self.shown.top.as_of < told;
         if now_mono_ms < self.retry_mono_ms || (self.loaded && !behind) {
             return;
         }
@@ -200,11 +180,11 @@ impl SignalsTask {
         let told = told.filter(|_| self.loaded && self.shown.top.as_of.is_some());
         match (told, shown) {
             (Some(told), shown) if shown.is_none_or(|shown| shown.look != told.look) => {
-                let (look, signals) = (told.look, told.signals.clone());
-                let adopted = Adopted { look, signals, until_mono_ms };
+                let told = (told.look, told.signals.clone());
                 let (expected, publication) = (self.expected(context), context.publication.clone());
                 self.submit(context, move |store| {
-                    adopt(store, adopted, &expected, &publication).map(Done::Found)
+                    let shown = adopt(store, told, until_mono_ms, &expected, &publication)?;
+                    Ok(Done::Found(shown))
                 });
                 true
             }
@@ -227,7 +207,7 @@ impl SignalsTask {
     /// Reads the stored histories, and publishes the last published signals again.
     fn load(&mut self, context: &WarmerContext) {
         let (expected, publication) = (self.expected(context), context.publication.clone());
-        let drawn_max = self.histories.drawn_max();
+        let drawn_max = self.histories.drawn_max;
         self.submit(context, move |store| load(store, &publication, &expected, drawn_max));
     }
 
@@ -242,18 +222,13 @@ impl SignalsTask {
         self.calls.take(source, answer.map(|answer| *answer), of, now_mono_ms);
     }
 
-    /// Whether a call of this tick goes to the source.
-    pub(crate) fn asks_now(&self, source: Source, now_mono_ms: u64) -> bool {
-        self.calls.asks_now(source, now_mono_ms)
-    }
-
     /// Milliseconds until broker A's rate limit allows the next call; the maximum if no call is
     /// left to make.
     pub(crate) fn wait_ms(&self, context: &WarmerContext) -> u64 {
         let Some(date) = self.target else { return u64::MAX };
         let nothing_left =
             || self.histories.are_settled(date) && self.provisional.next(Source::BrokerA).is_none();
-        if self.calls.is_asking_broker_a() || nothing_left() {
+        if self.calls.is_asking(Source::BrokerA) || nothing_left() {
             return u64::MAX;
         }
         match context.broker_a.candles_readiness() {
@@ -301,21 +276,18 @@ impl SignalsTask {
         let publication = context.publication.clone();
         if !self.loaded {
             self.load(context);
-        } else if let Some(arrived) = self.calls.next_arrived() {
+        } else if let Some(arrived) = self.calls.arrived.pop_front() {
             let calendar = Arc::clone(&context.calendar);
             let epoch = self.epoch;
             self.submit(context, move |store| {
                 take_in(store, epoch, &calendar, arrived).map(Done::Taken)
             });
         } else if let Some(date) = self.date_to_publish() {
-            let trusted = self.histories.iter().filter(|tracked| !tracked.is_silenced());
-            let symbols = trusted.filter_map(|tracked| {
-                Some((tracked.symbol().clone(), tracked.history()?.simulated))
-            });
-            let (symbols, expected) = (symbols.collect(), self.expected(context));
+            let symbols = self.histories.iter().filter_map(trusted).collect();
+            let expected = self.expected(context);
             let now_ms = context.clock.now_ms();
             let order = RebuildOrder { date, symbols, expected, now_ms, publication };
-            let drawn_max = self.histories.drawn_max();
+            let drawn_max = self.histories.drawn_max;
             self.submit(context, move |store| {
                 Ok(Done::Rebuilt(rebuild(store, &order)?, store.held_symbols(None, drawn_max)?))
             });
@@ -335,20 +307,23 @@ impl SignalsTask {
     /// The inputs that decide whether outcomes are still to come.
     fn expected(&self, context: &WarmerContext) -> Expected {
         let calendar = Arc::clone(&context.calendar);
-        let universe = Arc::clone(self.histories.universe());
+        let universe = Arc::clone(&self.histories.universe);
         Expected { universe, calendar, epoch: self.epoch }
     }
 
     /// Prepares a session or searches its candles, if either is due.
     fn look(&mut self, context: &WarmerContext, now_mono_ms: u64) {
         if let (true, Some(settled)) = (self.provisional.wants_preparing(), self.target) {
-            let order = self.prepare_order(settled);
-            self.submit(context, move |store| prepare(store, order).map(Done::Prepared));
+            let symbols: Vec<_> = self.histories.iter().map(trusted).collect();
+            self.submit(context, move |store| prepare(store, settled, symbols).map(Done::Prepared));
         } else if let Some(order) = self.look_order(context, now_mono_ms) {
-            self.provisional.set_to_look(false);
+            self.provisional.to_look = false;
             self.provisional.looked_at = Some(order.look.at);
             self.submit(context, move |store| {
-                Ok(look(store, &order).map_or_else(Done::Refused, Done::Found))
+                Ok(match look(store, &order) {
+                    (shown, None) => Done::Found(shown),
+                    (shown, Some(error)) => Done::Refused(shown, error),
+                })
             });
         }
     }
@@ -359,11 +334,11 @@ impl SignalsTask {
         let Some(standing) = self.shown.provisional else { return false };
         let today = clock::zoned(context.clock.now()).date();
         let too_old = now_mono_ms >= standing.until_mono_ms || standing.look.date != today;
-        if self.provisional.is_on() && !too_old {
+        if self.provisional.on && !too_old {
             return false;
         }
         let can_look = self.loaded && now_mono_ms >= self.retry_mono_ms;
-        self.provisional.set_to_look(true);
+        self.provisional.to_look = true;
         let look = self.look_order(context, now_mono_ms).filter(|order| !order.answers.is_empty());
         if can_look && look.is_some() {
             return false;
@@ -373,16 +348,8 @@ impl SignalsTask {
         true
     }
 
-    fn prepare_order(&self, settled: Date) -> PrepareOrder {
-        let symbols = self.histories.iter().map(|tracked| {
-            let held = tracked.history().filter(|_| !tracked.is_silenced())?;
-            Some((tracked.symbol().clone(), held.source, held.simulated))
-        });
-        PrepareOrder { settled, symbols: symbols.collect() }
-    }
-
     fn look_order(&self, context: &WarmerContext, now_mono_ms: u64) -> Option<LookOrder> {
-        let (date, prepared) = (self.provisional.date()?, self.provisional.to_look()?);
+        let (date, prepared) = (self.provisional.date?, self.provisional.to_look()?);
         let (answers, until_mono_ms) = self.provisional.fresh(now_mono_ms);
         Some(LookOrder {
             look: Look { date, at: context.clock.now() },
@@ -429,7 +396,7 @@ impl SignalsTask {
             }
         };
         match &done {
-            Done::Refused(refused) => self.retry_later(refused.error.to_string(), now_mono_ms),
+            Done::Refused(_, error) => self.retry_later(error.to_string(), now_mono_ms),
             // The store was not used.
             Done::Withdrawn(_) => {}
             _ => self.failure = None,
@@ -441,7 +408,7 @@ impl SignalsTask {
             }
             Done::Taken(taken) => self.taken(taken, now_mono_ms),
             Done::Prepared(prepared) if Some(prepared.settled) == self.target => {
-                self.provisional.prepare(prepared);
+                self.provisional.prepared = Some(Arc::new(prepared));
             }
             // Another date has come due since.
             Done::Prepared(_) => {}
@@ -450,9 +417,9 @@ impl SignalsTask {
                 self.histories.draw(held);
             }
             Done::Found(shown) | Done::Withdrawn(shown) => self.shown = shown,
-            Done::Refused(refused) => {
-                self.shown = refused.shown;
-                self.provisional.set_to_look(true);
+            Done::Refused(shown, _) => {
+                self.shown = shown;
+                self.provisional.to_look = true;
             }
         }
     }
@@ -468,23 +435,23 @@ impl SignalsTask {
     fn hold(&mut self, histories: Vec<CandleHistory>, shown: Shown) {
         self.loaded = true;
         self.shown = shown;
-        self.provisional.unprepare();
+        self.provisional.prepared = None;
         self.histories.loaded(histories, |place| self.calls.has_in_flight(place));
     }
 
     fn taken(&mut self, taken: Taken, now_mono_ms: u64) {
         let Taken { at, source, verdict } = taken;
-        let tracked = self.histories.at_mut(at);
-        tracked.landed();
+        let tracked = &mut self.histories.tracked[at];
+        tracked.in_flight = false;
         match verdict {
             Verdict::Stored { held, gap } => {
-                self.provisional.unprepare();
+                self.provisional.prepared = None;
                 if let Some(date) = self.target {
                     tracked.stored(held, date, gap, now_mono_ms);
                 }
             }
             Verdict::Patchy { missing, faults } => {
-                let symbol = tracked.symbol().as_str();
+                let symbol = tracked.symbol.as_str();
                 let source_name = source.as_str();
                 tracing::warn!(symbol, source = source_name, missing, faults, "candles refused");
                 tracked.refused(source, now_mono_ms);
@@ -493,18 +460,18 @@ impl SignalsTask {
     }
 
     /// The signals in the snapshot.
-    pub(super) fn shown(&self) -> ShownSignals {
-        self.shown.top.clone()
+    pub(super) fn shown(&self) -> &ShownSignals {
+        &self.shown.top
     }
 
     /// Counts for the health document.
     pub(crate) fn counts(&self) -> HealthSignals {
-        let provisional = self.provisional.is_on();
+        let provisional = self.provisional.on;
         HealthSignals {
             as_of: self.shown.top.as_of.map(Day),
             symbols: self.histories.len(),
             silenced: self.histories.count(TrackedSymbol::is_silenced),
-            failed: self.histories.count(TrackedSymbol::is_given_up),
+            failed: self.histories.count(|tracked| tracked.given_up),
             signals: self.shown.signals,
             provisional: provisional
                 .then(|| self.shown.provisional.map_or(0, |shown| shown.signals)),
@@ -534,6 +501,12 @@ impl SignalsTask {
     }
 }
 
+/// The symbol with its candles' source and mark of simulated data; `None` if they are not trusted.
+fn trusted(tracked: &TrackedSymbol) -> Option<(Symbol, Source, bool)> {
+    let held = tracked.history.as_ref().filter(|_| !tracked.is_silenced())?;
+    Some((tracked.symbol.clone(), held.source, held.simulated))
+}
+
 // ---- Jobs
 //
 // Results of jobs of the lane `signals`.
@@ -551,7 +524,7 @@ pub(crate) enum Done {
     /// Running candles were searched, and their signals published.
     Found(Shown),
     /// The found signals could not be recorded in the store, so they are not published.
-    Refused(Refused),
+    Refused(Shown, StoreError),
     /// Nothing provisional is shown any more.
     Withdrawn(Shown),
 }
@@ -577,8 +550,8 @@ pub(super) fn load(
 /// Input of a rebuild.
 pub(crate) struct RebuildOrder {
     pub date: Date,
-    /// Symbols whose candles are trusted, each with the mark of simulated data.
-    pub symbols: Vec<(Symbol, bool)>,
+    /// Symbols whose candles are trusted, each with its source and the mark of simulated data.
+    pub symbols: Vec<(Symbol, Source, bool)>,
     pub expected: Expected,
     pub now_ms: i64,
     pub publication: Publication,
@@ -588,7 +561,7 @@ pub(crate) struct RebuildOrder {
 /// ones.
 pub(super) fn rebuild(store: &Store, order: &RebuildOrder) -> Result<Shown, StoreError> {
     let mut histories = Vec::with_capacity(order.symbols.len());
-    for (symbol, _) in &order.symbols {
+    for (symbol, ..) in &order.symbols {
         let mut candles = store.candles(symbol)?;
         candles.retain(|candle| candle.date <= order.date);
         histories.push(History { symbol: symbol.as_str().to_owned(), candles });
@@ -616,7 +589,7 @@ fn found(histories: &[History], order: &RebuildOrder) -> Vec<PricedSignal> {
     let Ok(date) = universe.dates().binary_search(&order.date) else { return Vec::new() };
     let of = |name: &str| {
         let at = histories.iter().position(|history| history.symbol == name)?;
-        let (symbol, simulated) = &order.symbols[at];
+        let (symbol, _, simulated) = &order.symbols[at];
         Some((symbol.clone(), *simulated, close_on(&histories[at].candles, order.date)?))
     };
     let signals = universe.signals_on(date).into_iter().filter_map(|signal| {

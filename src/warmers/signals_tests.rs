@@ -25,7 +25,7 @@ fn turn(requests_wait: bool, before_polls: bool) -> Turn {
 
 fn history(task: &SignalsTask, at: usize) -> CandleHistory {
     CandleHistory {
-        symbol: task.histories.at(at).symbol().clone(),
+        symbol: task.histories.tracked[at].symbol.clone(),
         source: Source::BrokerA,
         simulated: false,
         refetch: false,
@@ -57,16 +57,16 @@ fn candles_take_what_polls_leave_of_the_public_provider() {
 #[test]
 fn a_date_is_published_when_nothing_more_is_to_come_and_half_of_it_is_there() {
     let mut task = task("NSE:A\nNSE:B\nNSE:C\nNSE:D");
-    (0..4).for_each(|at| task.histories.at_mut(at).give_up(0));
+    (0..4).for_each(|at| task.histories.tracked[at].give_up(0));
     let held = history(&task, 0);
-    task.histories.at_mut(0).loaded(Some(held), false);
+    task.histories.tracked[0].history = Some(held);
     assert_eq!(task.date_to_publish(), None, "a quarter is no market");
     let held = history(&task, 1);
-    task.histories.at_mut(1).loaded(Some(held), false);
+    task.histories.tracked[1].history = Some(held);
     assert_eq!(task.date_to_publish(), Some(DATE));
-    task.histories.at_mut(2).asked();
+    task.histories.tracked[2].in_flight = true;
     assert_eq!(task.date_to_publish(), None, "one may still come");
-    task.histories.at_mut(2).landed();
+    task.histories.tracked[2].in_flight = false;
     task.shown.top.as_of = Some(DATE);
     assert_eq!(task.date_to_publish(), None, "once");
 }
@@ -80,11 +80,11 @@ fn a_store_that_fails_is_told_and_read_again() {
     assert_eq!((task.state(0).as_str(), task.loaded), ("failing", false));
     let mut shown = Shown::nothing();
     shown.top.as_of = Some(DATE);
-    task.histories.at_mut(0).asked();
+    task.histories.tracked[0].in_flight = true;
     let loaded = Done::Loaded(vec![history(&task, 0)], shown, Vec::new());
     task.ended(Some(Box::new(Ok(loaded))), RETRY_MS);
     assert_eq!((task.state(RETRY_MS).as_str(), task.loaded), ("ok", true));
-    assert!(task.histories.are_settled(DATE) && task.histories.at(0).has(DATE));
+    assert!(task.histories.are_settled(DATE) && task.histories.tracked[0].has(DATE));
     assert_eq!(task.counts().symbols, 1, "of the universe");
     task.target = Some(date(2026, 11, 23));
     assert_eq!(task.state(LATE_MS).as_str(), "stale");

@@ -192,7 +192,7 @@ fn the_shared_server_sees_and_keeps_no_token() {
     assert!(monitor.seen("\"PUBLISH\" \"bhav:main:sealed\""), "words went by");
     let secrets = [
         text_a(&nodes[0]),
-        text(&nodes[0], |state| state.broker_b.session()),
+        text(&nodes[0], |state| &state.broker_b.session),
         "a key that all the nodes know".to_owned(),
     ];
     let dump = world.server.dump();

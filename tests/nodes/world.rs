@@ -8,7 +8,7 @@ use bhav::app::App;
 use bhav::base::Clock;
 use bhav::config::Config;
 use bhav::nodes::authorities::ValkeyClaim;
-use bhav::nodes::lease::{Authority, AuthorityError, Grant, Holder, Look, Presence};
+use bhav::nodes::lease::{Authority, AuthorityError, Grant, Holder, Look};
 use bhav::nodes::valkey::NodeSecret;
 use bhav::nodes::valkey::{Installation, Namespace, Server};
 use bhav::store::Epoch;
@@ -62,8 +62,7 @@ impl Authority for Rows {
     fn look(&self) -> Result<Look, AuthorityError> {
         self.ask(|row, now_ms| {
             let taken = row.held.as_ref().is_some_and(|(_, until_ms)| now_ms < *until_ms);
-            let presence = if taken { Presence::Taken } else { Presence::Free };
-            Look { presence, highest: Epoch(row.epoch) }
+            Look { is_free: !taken, highest: Epoch(row.epoch) }
         })
     }
 
@@ -145,7 +144,7 @@ impl World {
     fn await_claim(&self) {
         let server = Arc::new(Server::new(self.server.address(), None, None).unwrap());
         let claim = ValkeyClaim::new(&server, &installation(), LEASE_MS);
-        let free = || claim.look().map(|look| look.presence) == Ok(Presence::Free);
+        let free = || claim.look().is_ok_and(|look| look.is_free);
         until("a claim is free", free);
     }
 

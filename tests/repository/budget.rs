@@ -22,7 +22,7 @@ const ROOMS: &[(&str, usize, usize)] = &[
     // With API keys: scopes. With the day's range.
     ("base", 1080, 14),
     // With the day's range of each source, believed or not.
-    ("brokers", 5790, 29),
+    ("brokers", 5500, 29),
     // With movers, which are made once a second, and the demand of views, both of which were in
     // `api`.
     ("cache", 2010, 10),
@@ -39,16 +39,16 @@ const ROOMS: &[(&str, usize, usize)] = &[
     ("main", 30, 1),
     // With the sectors of companies, from an operator's list too.
     ("market", 1470, 4),
-    ("nodes", 3790, 20),
+    ("nodes", 3690, 20),
     ("ops", 920, 8),
     ("portfolio", 1210, 7),
     // With the stage on which tests play days from a seed, the timed stream of two clients, epoll
     // for the writers of streams, the outcomes of jobs, and the wait before the next try, which the
     // database and the shared server have in common.
-    ("rt", 1510, 13),
+    ("rt", 1420, 13),
     ("signals", 1480, 8),
     // With the simulator that needs no socket.
-    ("sim", 4360, 17),
+    ("sim", 4020, 17),
     // With API keys: requests with one, by result.
     ("status", 460, 3),
     // With API keys: a table, its statements and rows. Two files more, without which files of the
@@ -58,7 +58,7 @@ const ROOMS: &[(&str, usize, usize)] = &[
     // With API keys: the list, and their part of health. With watch lists.
     ("views", 1830, 10),
     // With candles that are only drawn.
-    ("warmers", 5460, 23),
+    ("warmers", 5190, 23),
     // With the notice of that demo, and a line for each of the dashboard's 70 files. With the
     // service worker.
     ("web", 310, 2),

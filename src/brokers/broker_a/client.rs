@@ -20,20 +20,20 @@ use serde::Deserialize;
 use sonic_rs::LazyValue;
 
 use crate::base::limiter::SharedCounts;
-use crate::base::{Clock, Exchange, Quote, Source, Symbol, clock, wipe};
+use crate::base::{Clock, Exchange, Source, Symbol, clock, wipe};
 use crate::brokers::broker_a::instruments::InstrumentList;
 use crate::brokers::broker_a::open_session::{
     Attempt, OpenSession, REQUEST_TOKEN_BYTES_MAX, exchange,
 };
 use crate::brokers::broker_a::portfolio::Portfolios;
 use crate::brokers::broker_a::ticker::{KnownTokens, Ticker, TickerParts, TickerSettings};
-use crate::brokers::broker_a::wire::{API_VERSION, NAME, QuoteRow};
+use crate::brokers::broker_a::wire::{API_VERSION, NAME, QuoteRow, failed, malformed};
 use crate::brokers::broker_a::{instruments, wire};
 use crate::brokers::call::gate::{ClassReading, Gate, Penalty, RouteChoice};
 use crate::brokers::call::transport::{
     BadUrl, CallLimits, Redirects, Reply, Transport, push_query,
 };
-use crate::brokers::feed::{Batch, CallTimes, Claim, Kind, MarketFeed, Push, Readiness};
+use crate::brokers::feed::{Batch, CallTimes, Kind, MarketFeed, Push, Readiness};
 use crate::brokers::portfolio::{DailyCandles, Days};
 use crate::brokers::session::token::{SharedToken, Token, TokenStatus, expiry};
 use crate::brokers::settings::{AppKeys, BrokerASettings, UpstreamSettings};
@@ -56,7 +56,7 @@ const INSTRUMENTS_TIMEOUT_MS: u64 = 30_000;
 /// The real-time feed and the calls around it.
 pub struct BrokerA {
     url: String,
-    keys: ArcSwap<AppKeys>,
+    pub(crate) keys: ArcSwap<AppKeys>,
     clock: Clock,
     token: Arc<SharedToken>,
     transport: Transport,
@@ -90,10 +90,7 @@ impl BrokerA {
         Ok(Self {
             transport: Transport::new(upstream, &url, user_agent, Redirects::Never),
             url,
-            keys: ArcSwap::from_pointee(AppKeys {
-                api_key: settings.api_key.clone(),
-                api_secret: settings.api_secret.clone(),
-            }),
+            keys: ArcSwap::new(AppKeys::of(&settings.api_key, &settings.api_secret)),
             token,
             limits: CallLimits::usual(upstream),
             instruments_limits: CallLimits {
@@ -109,11 +106,6 @@ impl BrokerA {
             ticker: Arc::new(ArcSwap::from_pointee(TickerSettings::of(settings)?)),
             clock,
         })
-    }
-
-    /// Replaces the app's key and secret.
-    pub(crate) fn set_keys(&self, keys: AppKeys) {
-        self.keys.store(Arc::new(keys));
     }
 
     /// From now on a key's sync calls count together with those of the other nodes.
@@ -161,7 +153,7 @@ impl BrokerA {
 
     /// Counts of users' syncs.
     pub fn sync_counts(&self) -> &SyncCounts {
-        self.portfolios.gate.counts()
+        &self.portfolios.gate.counts
     }
 
     /// Counts of the sessions that syncs opened, by the word of their end.
@@ -191,7 +183,7 @@ impl BrokerA {
             return Err(self.other.hold(Readiness::Off));
         };
         if request_token.is_empty() || request_token.len() > REQUEST_TOKEN_BYTES_MAX {
-            return Err(code_refused("wrong length"));
+            return Err(failed(BrokerErrorKind::CodeRefused, "wrong length"));
         }
         let app = (key, secret);
         let login = self.other.call(|| {
@@ -203,7 +195,7 @@ impl BrokerA {
             login.map_err(|error| match error.kind {
                 // Here the "token" is the request token or the checksum.
                 BrokerErrorKind::TokenDead | BrokerErrorKind::Refused => {
-                    code_refused("not accepted")
+                    failed(BrokerErrorKind::CodeRefused, "not accepted")
                 }
                 _ => error,
             })
@@ -244,10 +236,11 @@ impl BrokerA {
 
     /// Whether a call for candles could be made now. Never blocks.
     pub(crate) fn candles_readiness(&self) -> Readiness {
-        match self.token.usable(self.clock.now()) {
-            Ok(_) => self.candles.readiness(),
-            Err(readiness) => readiness,
-        }
+        self.readiness_of(&self.candles)
+    }
+
+    fn readiness_of(&self, gate: &Gate) -> Readiness {
+        self.token.usable(self.clock.now()).map_or_else(|held| held, |_| gate.readiness())
     }
 
     /// Daily candles of one instrument from `from` to `to`, both included, at most
@@ -339,10 +332,7 @@ impl MarketFeed for BrokerA {
     }
 
     fn readiness(&self) -> Readiness {
-        match self.token.usable(self.clock.now()) {
-            Ok(_) => self.quotes.readiness(),
-            Err(readiness) => readiness,
-        }
+        self.readiness_of(&self.quotes)
     }
 
     fn quotes(&self, symbols: &[Symbol]) -> Result<Batch, BrokerError> {
@@ -350,7 +340,7 @@ impl MarketFeed for BrokerA {
             return Ok(Batch::default());
         }
         if symbols.len() > BATCH_MAX {
-            return Err(refused("more symbols than one call carries"));
+            return Err(failed(BrokerErrorKind::Refused, "more symbols than one call carries"));
         }
         let token =
             self.token.usable(self.clock.now()).map_err(|readiness| self.quotes.hold(readiness))?;
@@ -363,14 +353,6 @@ fn note_dead(error: &BrokerError, token: &Token) {
     if error.kind == BrokerErrorKind::TokenDead && token.mark_dead() {
         tracing::warn!("broker A refused the shared token; a new login is needed");
     }
-}
-
-fn code_refused(detail: &str) -> BrokerError {
-    BrokerError::new(NAME, BrokerErrorKind::CodeRefused, detail)
-}
-
-fn refused(detail: &str) -> BrokerError {
-    BrokerError::new(NAME, BrokerErrorKind::Refused, detail)
 }
 
 /// Iterates over the request, not the answer, because the broker leaves out unknown symbols.
@@ -386,28 +368,19 @@ fn batch(
             batch.unknown.push(symbol.clone());
             continue;
         };
-        match row.as_ref().and_then(|row| quote(symbol, row, simulated, &times)) {
+        let quote = row.as_ref().and_then(|row| {
+            let kind = Kind::of(symbol, row.is_index());
+            row.claim.quote(kind, symbol, &times, Source::BrokerA, simulated)
+        });
+        match quote {
             Some(quote) => batch.quotes.push(quote),
             None => {
-                let as_of = row.as_ref().and_then(|row| row.timestamp);
+                let as_of = row.as_ref().and_then(|row| row.claim.as_of);
                 batch.disbelieve(symbol.clone(), as_of);
             }
         }
     }
     batch
-}
-
-fn quote(symbol: &Symbol, row: &QuoteRow, simulated: bool, times: &CallTimes) -> Option<Quote> {
-    let kind = if row.is_index() { Kind::of_index(symbol.ticker()) } else { Kind::Share };
-    let claim = Claim {
-        kind,
-        last_price: row.last_price,
-        previous_close: row.previous_close,
-        low: row.low,
-        high: row.high,
-        as_of: row.timestamp,
-    };
-    claim.quote(symbol, times, Source::BrokerA, simulated)
 }
 
 // ---- Candles
@@ -475,10 +448,6 @@ fn day(quoted: &str) -> Option<Date> {
     let without_colon = Timestamp::strptime("%Y-%m-%dT%H:%M:%S%z", text);
     let at = without_colon.or_else(|_| text.parse::<Timestamp>()).ok()?;
     Some(clock::zoned(at).date())
-}
-
-fn malformed(detail: &str) -> BrokerError {
-    BrokerError::new(NAME, BrokerErrorKind::Malformed, detail)
 }
 
 #[cfg(test)]

@@ -10,8 +10,8 @@ use flate2::read::MultiGzDecoder;
 use serde::Deserialize;
 
 use crate::base::{Exchange, Symbol};
-use crate::brokers::broker_a::wire::NAME;
-use crate::brokers::{BrokerError, BrokerErrorKind};
+use crate::brokers::BrokerError;
+use crate::brokers::broker_a::wire::malformed;
 
 /// Most rows of one file. The largest exchange file has some ten thousand. The whole market's,
 /// options included, stays under this too.
@@ -20,13 +20,6 @@ const ROWS_MAX: usize = 500_000;
 /// First bytes of gzip, for a compressed file without the header that declares it.
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
-/// The kind of an instrument.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Segment {
-    Share,
-    Index,
-}
-
 /// One instrument that can be quoted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
@@ -34,7 +27,6 @@ pub struct Listed {
     pub instrument_token: u32,
     /// The exchange's short company name; may be empty.
     pub name: Box<str>,
-    pub(crate) segment: Segment,
 }
 
 /// One exchange's file.
@@ -60,8 +52,8 @@ struct Row<'a> {
 /// Reads the file of `exchange`, which may have at most `bytes_max` uncompressed.
 ///
 /// # Errors
-/// [`BrokerErrorKind::Malformed`] when it is too large, not this CSV, or holds nothing that can be
-/// quoted.
+/// [`Malformed`](crate::brokers::BrokerErrorKind::Malformed) when it is too large, not this CSV, or
+/// holds nothing that can be quoted.
 pub(crate) fn parse(
     body: &[u8],
     exchange: Exchange,
@@ -111,15 +103,8 @@ impl InstrumentList {
             self.skipped += 1;
             return;
         };
-        let segment = match row.segment {
-            "INDICES" => Segment::Index,
-            "NSE" | "BSE" => Segment::Share,
-            _ => {
-                self.left_out += 1;
-                return;
-            }
-        };
-        if row.exchange != from.as_str() || row.instrument_type != "EQ" {
+        let is_quoted = matches!(row.segment, "INDICES" | "NSE" | "BSE");
+        if !is_quoted || row.exchange != from.as_str() || row.instrument_type != "EQ" {
             self.left_out += 1;
             return;
         }
@@ -128,15 +113,10 @@ impl InstrumentList {
                 symbol,
                 instrument_token: row.instrument_token,
                 name: row.name.into(),
-                segment,
             }),
             None => self.skipped += 1,
         }
     }
-}
-
-fn malformed(detail: &str) -> BrokerError {
-    BrokerError::new(NAME, BrokerErrorKind::Malformed, detail)
 }
 
 // ---- Instrument tokens
@@ -192,6 +172,7 @@ mod tests {
     use std::io::Write;
 
     use super::*;
+    use crate::brokers::BrokerErrorKind;
 
     const SAMPLE: &[u8] = include_bytes!("../../../tests/fixtures/broker_a/instruments_nse.csv");
     const HEADER: &str = "instrument_token,exchange_token,tradingsymbol,name,last_price,expiry,\
@@ -216,7 +197,6 @@ mod tests {
         assert_eq!(list.skipped, 0);
         let ports = list.listed.iter().find(|row| row.symbol.as_str() == "NSE:ADANIPORTS").unwrap();
         assert_eq!((ports.instrument_token, &*ports.name), (3_861_249, "ADANI PORT & SEZ"));
-        assert_eq!(ports.segment, Segment::Share);
         assert_eq!(parse(&packed(SAMPLE), Exchange::Nse, BYTES_MAX).unwrap(), list);
     }
 
@@ -235,7 +215,6 @@ mod tests {
         assert_eq!((list.skipped, list.left_out), (3, 2));
         let symbols: Vec<_> = list.listed.iter().map(|row| row.symbol.as_str()).collect();
         assert_eq!(symbols, ["NSE:NIFTY 50", "NSE:M&M"]);
-        assert_eq!(list.listed[0].segment, Segment::Index);
         assert_eq!(&*list.listed[1].name, "MAHINDRA, MAHINDRA");
     }
 

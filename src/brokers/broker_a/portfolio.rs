@@ -19,7 +19,7 @@ use crate::base::{
 use crate::brokers::broker_a::open_session::{
     Attempt, END_TIMEOUT_MS, OpenSession, SessionEnd, exchange,
 };
-use crate::brokers::broker_a::wire::{API_VERSION, Envelope, NAME};
+use crate::brokers::broker_a::wire::{API_VERSION, Envelope, NAME, failed, malformed};
 use crate::brokers::call::transport::{CallLimits, Redirects, Reply, Transport};
 use crate::brokers::feed::Number;
 use crate::brokers::settings::UpstreamSettings;
@@ -287,32 +287,20 @@ fn not_an_envelope(reply: &Reply) -> BrokerError {
     portfolio::not_an_envelope(NAME, reply, RATE_LIMIT_WAIT_MIN)
 }
 
-fn malformed(what: impl Into<String>) -> BrokerError {
-    failed(Kind::Malformed, what)
-}
-
-fn failed(kind: Kind, detail: impl Into<String>) -> BrokerError {
-    BrokerError::new(NAME, kind, detail)
-}
-
-#[derive(Deserialize)]
+/// What must be there is checked with the values.
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct WireHolding {
     tradingsymbol: String,
     exchange: String,
     isin: Option<String>,
     quantity: Number,
-    #[serde(default)]
     t1_quantity: Number,
-    #[serde(default)]
     collateral_quantity: Number,
     mtf: Option<WireMtf>,
-    #[serde(default)]
     average_price: Number,
-    #[serde(default)]
     last_price: Number,
-    #[serde(default)]
     close_price: Number,
-    #[serde(default)]
     pnl: Number,
     discrepancy: Option<bool>,
 }
@@ -359,25 +347,20 @@ fn holding(row: WireHolding, as_of_ms: i64) -> Option<Option<Holding>> {
     }))
 }
 
-#[derive(Deserialize)]
+/// What must be there is checked with the values.
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct WirePosition {
     tradingsymbol: String,
     exchange: String,
     product: String,
     quantity: Number,
-    #[serde(default)]
     multiplier: Number,
-    #[serde(default)]
     average_price: Number,
-    #[serde(default)]
     last_price: Number,
-    #[serde(default)]
     close_price: Number,
-    #[serde(default)]
     pnl: Number,
-    #[serde(default)]
     buy_quantity: Number,
-    #[serde(default)]
     sell_quantity: Number,
 }
 

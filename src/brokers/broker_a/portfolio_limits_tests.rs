@@ -56,7 +56,7 @@ fn a_key_has_ten_calls_a_second_and_others_are_not_held_up() {
         let error = client.sync(&credentials()).result.unwrap_err();
         assert_eq!(error, held_back(Duration::from_secs(1)));
         assert_eq!(
-            (seen().len(), client.gate.counts().held_back.value()),
+            (seen().len(), client.gate.counts.held_back.value()),
             (9, 1),
             "nothing went out"
         );
@@ -76,7 +76,7 @@ fn a_refused_key_cools_down_and_keys_of_strangers_stop_nobody_else() {
         let held = || held_back(Duration::from_secs(30));
         assert_eq!((refused(1, "one"), refused(2, "one")), (held(), held()));
         assert_eq!(
-            (seen().len(), client.gate.counts().held_back.value()),
+            (seen().len(), client.gate.counts.held_back.value()),
             (1, 2),
             "the key cools down"
         );
@@ -86,7 +86,7 @@ fn a_refused_key_cools_down_and_keys_of_strangers_stop_nobody_else() {
         assert_eq!(refused(3, "three"), rate_limited(30), "and the third");
         assert_eq!(seen().len(), 3);
         assert_eq!(refused(4, "four"), rate_limited(30), "nobody synced with those before");
-        assert_eq!((seen().len(), client.gate.counts().held_back.value()), (4, 2));
+        assert_eq!((seen().len(), client.gate.counts.held_back.value()), (4, 2));
     });
 }
 

@@ -116,7 +116,7 @@ fn a_session_is_ended_on_the_syncs_own_connection_and_only_once_asked() {
             client.end(session);
         }
         assert_eq!((client.session_ends.of(SessionEnd::Left), over.load(SeqCst)), (3, 3));
-        assert_eq!(client.gate.counts().failed.value(), 0);
+        assert_eq!(client.gate.counts.failed.value(), 0);
     });
 }
 

@@ -47,11 +47,11 @@ fn bytes(hex: &str) -> Vec<u8> {
     digits.chunks(2).map(pair).collect()
 }
 
-fn read(message: &[u8]) -> Vec<Result<Tick, PacketFault>> {
+fn read(message: &[u8]) -> Vec<Result<Tick, Bad>> {
     packets(message).unwrap().collect()
 }
 
-fn golden(rows: &[Row]) -> Vec<Result<Tick, PacketFault>> {
+fn golden(rows: &[Row]) -> Vec<Result<Tick, Bad>> {
     let decimal = |text: &str| text.parse::<Decimal>().unwrap();
     let tick = |(token, last, day, at): &Row| {
         let day = day.map(|day| {
@@ -186,13 +186,13 @@ fn other_segments_and_lengths_are_refused_and_the_rest_of_the_message_is_read() 
         let read = read(&framed(&[ltp(segment), ltp(1)]));
         match segment {
             1 | 4 | 9 => assert!(read[0].is_ok()),
-            _ => assert_eq!(read[0], Err(PacketFault::Segment), "{segment}"),
+            _ => assert_eq!(read[0], Err(Bad::Segment), "{segment}"),
         }
         assert!(read[1].is_ok());
     }
     for length in (0..=300).filter(|length| ![8, 28, 32, 44, 184].contains(length)) {
         let read = read(&framed(&[vec![1; length], ltp(4)]));
-        assert_eq!(read[0], Err(PacketFault::UnknownLength), "{length}");
+        assert_eq!(read[0], Err(Bad::Length), "{length}");
         assert!(read[1].is_ok());
     }
 }

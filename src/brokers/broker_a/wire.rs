@@ -7,7 +7,6 @@ use std::collections::HashMap;
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
-use rust_decimal::Decimal;
 use secrecy::SecretString;
 use serde::Deserialize;
 use sonic_rs::{LazyValue, RawNumber};
@@ -15,6 +14,7 @@ use zeroize::Zeroizing;
 
 use crate::base::{clock, json};
 use crate::brokers::call::transport::Reply;
+use crate::brokers::feed::Claim;
 use crate::brokers::{BrokerError, BrokerErrorKind as Kind};
 
 /// The name in errors and logs.
@@ -101,7 +101,7 @@ fn reported(reply: &Reply, envelope: &Envelope<'_>) -> BrokerError {
         // Network, Data and General. Unknown types count as General.
         _ => (Kind::Failed { status }, format!("{error_type}: {message}")),
     };
-    BrokerError::new(NAME, kind, detail)
+    failed(kind, detail)
 }
 
 /// An answer without a readable envelope, such as an outage page of the edge in front of the
@@ -111,28 +111,32 @@ pub(super) fn not_an_envelope(reply: &Reply) -> BrokerError {
     let detail = format!("{} bytes of {content_type}", reply.body.len());
     match reply.status {
         429 => rate_limited(reply),
-        status if status >= 400 => BrokerError::new(NAME, Kind::Failed { status }, detail),
-        _ => BrokerError::new(NAME, Kind::Malformed, detail),
+        status if status >= 400 => failed(Kind::Failed { status }, detail),
+        _ => malformed(detail),
     }
+}
+
+pub(super) fn failed(kind: Kind, detail: impl Into<String>) -> BrokerError {
+    BrokerError::new(NAME, kind, detail)
+}
+
+pub(super) fn malformed(detail: impl Into<String>) -> BrokerError {
+    failed(Kind::Malformed, detail)
 }
 
 fn rate_limited(reply: &Reply) -> BrokerError {
     let wait = reply.retry_after.unwrap_or_default();
-    BrokerError::new(NAME, Kind::RateLimited, "").after(wait)
+    failed(Kind::RateLimited, "").after(wait)
 }
 
 /// One instrument of `/quote` or `/quote/ohlc`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct QuoteRow {
     pub instrument_token: u64,
-    pub last_price: Decimal,
-    /// `ohlc.close`: the previous session's close, in every quote call and at any hour.
-    pub previous_close: Option<Decimal>,
-    /// `ohlc.low` and `ohlc.high`: zeros before the first trade of the session.
-    pub low: Option<Decimal>,
-    pub high: Option<Decimal>,
-    /// Exchange time; `/quote/ohlc` has none.
-    pub timestamp: Option<Timestamp>,
+    /// Its previous close is `ohlc.close`: the previous session's, in every quote call and at any
+    /// hour. `ohlc.low` and `ohlc.high` are zeros before the first trade of the session.
+    /// `/quote/ohlc` has no exchange time.
+    pub claim: Claim,
 }
 
 impl QuoteRow {
@@ -169,7 +173,6 @@ struct WireOhlc<'a> {
 /// be read.
 pub(crate) fn quotes(reply: &Reply) -> Result<HashMap<String, Option<QuoteRow>>, BrokerError> {
     let data = data(reply)?;
-    let malformed = |detail: &str| BrokerError::new(NAME, Kind::Malformed, detail);
     let rows: HashMap<String, LazyValue<'_>> =
         sonic_rs::from_str(data).map_err(|_| malformed("quote data is not a map"))?;
     let rows: HashMap<String, Option<QuoteRow>> = rows
@@ -187,16 +190,16 @@ fn quote(text: &str) -> Option<QuoteRow> {
     let wire: WireQuote<'_> = sonic_rs::from_str(text).ok()?;
     let ohlc = wire.ohlc.as_ref();
     let number = |value: &LazyValue<'_>| json::parse_decimal(value.as_raw_str());
-    Some(QuoteRow {
-        instrument_token: wire.instrument_token,
+    let claim = Claim {
         last_price: json::parse_decimal(wire.last_price.as_str())?,
         previous_close: ohlc
             .and_then(|ohlc| ohlc.close.as_ref())
             .and_then(|close| json::parse_decimal(close.as_str())),
         low: ohlc.and_then(|ohlc| ohlc.low.as_ref()).and_then(number),
         high: ohlc.and_then(|ohlc| ohlc.high.as_ref()).and_then(number),
-        timestamp: wire.timestamp.as_deref().and_then(naive_ist),
-    })
+        as_of: wire.timestamp.as_deref().and_then(naive_ist),
+    };
+    Some(QuoteRow { instrument_token: wire.instrument_token, claim })
 }
 
 /// A fresh login.
@@ -219,7 +222,7 @@ pub(crate) fn login(reply: &Reply) -> Result<Login, BrokerError> {
             access_token: SecretString::from(token.as_str()),
             login_at: login_time.as_deref().and_then(|time| naive_ist(time)),
         }),
-        None => Err(BrokerError::new(NAME, Kind::Malformed, "session without an access token")),
+        None => Err(malformed("session without an access token")),
     }
 }
 

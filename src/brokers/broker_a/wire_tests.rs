@@ -1,5 +1,7 @@
 //! Tests of broker A's shapes, errors and traps.
 
+use rust_decimal::Decimal;
+
 use super::*;
 
 fn reply(status: u16, body: &[u8]) -> Reply {
@@ -28,28 +30,32 @@ fn only(body: &[u8]) -> QuoteRow {
 fn reads_the_official_quote() {
     let row = only(sample!("quote.json"));
     assert_eq!(row.instrument_token, 408_065);
-    assert_eq!(row.last_price.to_string(), "1412.95");
-    assert_eq!(row.previous_close.unwrap().to_string(), "1389.65");
+    assert_eq!(row.claim.last_price.to_string(), "1412.95");
+    assert_eq!(row.claim.previous_close.unwrap().to_string(), "1389.65");
     assert_eq!(range(&row), ["1395.55", "1421.75"]);
-    assert_eq!(clock::iso(row.timestamp.unwrap()), "2021-06-08T15:45:56+05:30");
+    assert_eq!(clock::iso(row.claim.as_of.unwrap()), "2021-06-08T15:45:56+05:30");
     assert!(!row.is_index());
 }
 
 #[test]
 fn reads_the_official_ohlc_and_ltp() {
     let row = only(sample!("ohlc.json"));
-    assert_eq!(row.last_price.to_string(), "1075");
-    assert_eq!(row.previous_close.unwrap().to_string(), "1075.8");
+    assert_eq!(row.claim.last_price.to_string(), "1075");
+    assert_eq!(row.claim.previous_close.unwrap().to_string(), "1075.8");
     assert_eq!(range(&row), ["1070.9", "1085.9"]);
-    assert_eq!(row.timestamp, None);
+    assert_eq!(row.claim.as_of, None);
     let row = only(sample!("ltp.json"));
-    assert_eq!((row.last_price.to_string().as_str(), row.previous_close), ("1074.35", None));
+    assert_eq!(
+        (row.claim.last_price.to_string().as_str(), row.claim.previous_close),
+        ("1074.35", None)
+    );
     assert_eq!(range(&row), ["none", "none"]);
 }
 
 /// Low and high.
 fn range(row: &QuoteRow) -> [String; 2] {
-    [row.low, row.high].map(|end| end.map_or_else(|| "none".to_owned(), |end| end.to_string()))
+    [row.claim.low, row.claim.high]
+        .map(|end| end.map_or_else(|| "none".to_owned(), |end| end.to_string()))
 }
 
 #[test]
@@ -67,8 +73,8 @@ fn a_range_that_is_no_range_spoils_nothing_else() {
         );
         let row = only(body.as_bytes());
         assert_eq!(range(&row), expected, "{ends}");
-        assert_eq!(row.last_price.to_string(), "1412.95");
-        assert_eq!(row.previous_close.unwrap().to_string(), "1389.65");
+        assert_eq!(row.claim.last_price.to_string(), "1412.95");
+        assert_eq!(row.claim.previous_close.unwrap().to_string(), "1389.65");
     }
 }
 
@@ -86,8 +92,8 @@ fn digits_survive_and_an_index_needs_no_depth() {
         "last_price":24999.100000000002,"ohlc":{"close":2.5e4}}}}"#;
     let rows = quotes(&reply(200, body)).unwrap();
     let row = rows["NSE:NIFTY 50"].as_ref().unwrap();
-    assert_eq!(row.last_price.to_string(), "24999.100000000002");
-    assert_eq!(row.previous_close.unwrap(), Decimal::from(25_000));
+    assert_eq!(row.claim.last_price.to_string(), "24999.100000000002");
+    assert_eq!(row.claim.previous_close.unwrap(), Decimal::from(25_000));
     assert!(row.is_index());
 }
 
@@ -104,7 +110,7 @@ fn a_bad_row_spoils_only_itself() {
     assert!(["NSE:A", "NSE:B", "NSE:C", "NSE:F"].iter().all(|key| rows[*key].is_none()));
     assert!(!rows.contains_key("NSE:D"));
     let row = rows["NSE:E"].as_ref().unwrap();
-    assert_eq!((row.timestamp, row.previous_close), (None, None));
+    assert_eq!((row.claim.as_of, row.claim.previous_close), (None, None));
 }
 
 fn kind(error: &BrokerError) -> &'static str {

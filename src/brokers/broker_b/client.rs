@@ -51,11 +51,12 @@ const SHARES: &str = r#"{"exchange_code":"NSE"}"#;
 /// The client, with the server's own session.
 pub struct BrokerB {
     url: String,
-    keys: ArcSwap<AppKeys>,
+    pub(crate) keys: ArcSwap<AppKeys>,
     clock: Clock,
     transport: Transport,
     gate: SyncGate,
-    session: Arc<SharedToken>,
+    /// The server's own session.
+    pub session: Arc<SharedToken>,
 }
 
 /// Key, secret and session that sign a read.
@@ -77,19 +78,11 @@ impl BrokerB {
         Ok(Self {
             transport: Transport::new(upstream, &url, USER_AGENT, Redirects::Never),
             url,
-            keys: ArcSwap::from_pointee(AppKeys {
-                api_key: settings.api_key.clone(),
-                api_secret: settings.api_secret.clone(),
-            }),
+            keys: ArcSwap::new(AppKeys::of(&settings.api_key, &settings.api_secret)),
             clock: clock.clone(),
             gate: SyncGate::new(NAME, "broker B portfolios", clock, upstream, RATES),
             session: Arc::new(SharedToken::of_broker_b()),
         })
-    }
-
-    /// Replaces the app's key and secret.
-    pub(crate) fn set_keys(&self, keys: AppKeys) {
-        self.keys.store(Arc::new(keys));
     }
 
     /// From now on a key's calls count together with those of the other nodes.
@@ -102,11 +95,6 @@ impl BrokerB {
         self.session.status(self.clock.now())
     }
 
-    /// The server's own session.
-    pub fn session(&self) -> &Arc<SharedToken> {
-        &self.session
-    }
-
     /// Readings of every class of calls, for metrics.
     pub(crate) fn readings(&self) -> Vec<ClassReading> {
         vec![self.gate.reading()]
@@ -114,7 +102,7 @@ impl BrokerB {
 
     /// Counts of all calls.
     pub fn sync_counts(&self) -> &SyncCounts {
-        self.gate.counts()
+        &self.gate.counts
     }
 
     /// Exchanges a login's `api_session` for the server's own session of the day. If it is refused,
@@ -196,7 +184,7 @@ impl Calls<'_> {
     ) -> Result<((SecretString, Option<String>), bool), BrokerError> {
         let body = exchange_body(api_session, api_key);
         let url = format!("{}/customerdetails", self.broker.url);
-        let ask = || -> Result<_, BrokerError> {
+        once_more(|| {
             self.guard.call(|limits| {
                 let sent = self.connection.fetch_with_json(&url, &[], &body, limits);
                 let mut reply = sent.map_err(|error| error.of_user(NAME))?;
@@ -204,8 +192,7 @@ impl Calls<'_> {
                 drop(Zeroizing::new(std::mem::take(&mut reply.body)));
                 settled(session.map(|session| (session, reply.simulated)))
             })
-        };
-        once_more(ask)
+        })
     }
 
     /// The rows of one signed read.
@@ -235,30 +222,19 @@ impl Calls<'_> {
     }
 }
 
-/// A final answer, or an error that deserves a second try.
-enum Settled<T> {
-    Good(T),
-    Again(BrokerError),
-}
-
-fn settled<T>(result: Result<T, Refusal>) -> Result<Settled<T>, BrokerError> {
+/// Separates errors that deserve a second try, which are within, from final ones.
+fn settled<T>(result: Result<T, Refusal>) -> Result<Result<T, BrokerError>, BrokerError> {
     match result {
-        Ok(good) => Ok(Settled::Good(good)),
-        Err(Refusal { error, intermittent: true }) => Ok(Settled::Again(error)),
-        Err(Refusal { error, .. }) => Err(error),
+        Err(Refusal { error, intermittent: false }) => Err(error),
+        other => Ok(other.map_err(|refusal| refusal.error)),
     }
 }
 
 /// Asks again once after an error that the broker sometimes gives to good requests.
-fn once_more<T>(ask: impl Fn() -> Result<Settled<T>, BrokerError>) -> Result<T, BrokerError> {
-    let first = ask()?;
-    match first {
-        Settled::Good(good) => Ok(good),
-        Settled::Again(_) => match ask()? {
-            Settled::Good(good) => Ok(good),
-            Settled::Again(error) => Err(error),
-        },
-    }
+fn once_more<T>(
+    ask: impl Fn() -> Result<Result<T, BrokerError>, BrokerError>,
+) -> Result<T, BrokerError> {
+    ask()?.or_else(|_| ask()?)
 }
 
 // ---- Session

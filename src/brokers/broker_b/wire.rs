@@ -15,7 +15,7 @@ use serde::Deserialize;
 use crate::base::{Broker, Cost, Holding, Position, PositionKind, broker_user, clock, json};
 use crate::brokers::call::transport::Reply;
 use crate::brokers::feed::Number;
-use crate::brokers::{BrokerError, BrokerErrorKind, BrokerErrorKind as Kind, feed, portfolio};
+use crate::brokers::{BrokerError, BrokerErrorKind as Kind, feed, portfolio};
 
 /// The name in errors and logs.
 pub(in crate::brokers) const NAME: &str = "broker B";
@@ -145,8 +145,8 @@ fn not_an_envelope(reply: &Reply) -> BrokerError {
     portfolio::not_an_envelope(NAME, reply, RATE_LIMIT_WAIT_MIN)
 }
 
-fn malformed(what: impl Into<String>) -> Refusal {
-    failed(Kind::Malformed, what).into()
+fn malformed(what: &str) -> BrokerError {
+    failed(Kind::Malformed, what)
 }
 
 fn failed(kind: Kind, detail: impl Into<String>) -> BrokerError {
@@ -285,7 +285,7 @@ impl Groups {
 /// One holding per share, in the order of the codes. Rows without shares are left out.
 ///
 /// # Errors
-/// [`BrokerErrorKind::Malformed`] when a row has no code, or a quantity is missing, negative or too
+/// [`Kind::Malformed`] when a row has no code, or a quantity is missing, negative or too
 /// large.
 pub(super) fn holdings(
     demat: &[DematRow],
@@ -354,8 +354,7 @@ impl Share {
         let best = self.exchanges.entry(exchange.to_owned()).or_default();
         *best = (*best).max(priced);
         if let Some(price) = row.average_price.price() {
-            let value =
-                price.checked_mul(quantity).ok_or_else(|| combine_malformed("a huge cost"))?;
+            let value = price.checked_mul(quantity).ok_or_else(|| malformed("a huge cost"))?;
             self.costed = sum(self.costed, quantity)?;
             self.cost = sum(self.cost, value)?;
         }
@@ -420,7 +419,7 @@ fn most<'a>(names: impl Iterator<Item = (&'a String, &'a Decimal)>) -> Option<St
 /// prices.
 ///
 /// # Errors
-/// As [`holdings`], and [`BrokerErrorKind::Malformed`] for an open row without a direction.
+/// As [`holdings`], and [`Kind::Malformed`] for an open row without a direction.
 pub(super) fn positions(rows: &[PositionRow]) -> Result<Vec<Position>, BrokerError> {
     rows.iter().map(position).collect()
 }
@@ -435,7 +434,7 @@ fn position(row: &PositionRow) -> Result<Position, BrokerError> {
     } else if unsigned.is_zero() {
         unsigned
     } else {
-        return Err(combine_malformed("an open position without a direction"));
+        return Err(malformed("an open position without a direction"));
     };
     let (average_price, last_price) = (row.average_price.price(), row.ltp.price());
     let pnl = match (average_price, last_price) {
@@ -473,7 +472,7 @@ fn contract(row: &PositionRow) -> Result<String, BrokerError> {
         name.push_str(part);
     }
     if name.len() > 3 * TEXT_BYTES_MAX || name.contains(char::is_control) {
-        return Err(combine_malformed("a contract with a name that is none"));
+        return Err(malformed("a contract with a name that is none"));
     }
     Ok(name)
 }
@@ -486,7 +485,7 @@ fn some(text: Option<&str>) -> Option<&str> {
 fn word(text: Option<&str>, missing: &str) -> Result<String, BrokerError> {
     let word = some(text).unwrap_or(missing);
     if word.len() > TEXT_BYTES_MAX || word.contains(char::is_control) {
-        return Err(combine_malformed("an exchange or a product that is none"));
+        return Err(malformed("an exchange or a product that is none"));
     }
     Ok(word.to_owned())
 }
@@ -495,18 +494,14 @@ fn word(text: Option<&str>, missing: &str) -> Result<String, BrokerError> {
 fn named(code: &str) -> Result<String, BrokerError> {
     let code = code.trim();
     let good = (1..=TEXT_BYTES_MAX).contains(&code.len()) && !code.contains(char::is_control);
-    if good {
-        Ok(code.to_ascii_uppercase())
-    } else {
-        Err(combine_malformed("a row without a code"))
-    }
+    if good { Ok(code.to_ascii_uppercase()) } else { Err(malformed("a row without a code")) }
 }
 
 /// The row's ISIN. A text that cannot be one counts as none, and joins no rows.
 fn isin(row: &DematRow) -> Result<Option<String>, BrokerError> {
     let Some(isin) = some(row.isin.as_deref()) else { return Ok(None) };
     if isin.len() > TEXT_BYTES_MAX {
-        return Err(combine_malformed("an ISIN that is none"));
+        return Err(malformed("an ISIN that is none"));
     }
     let meant = isin.len() == ISIN_BYTES && isin.bytes().all(|byte| byte.is_ascii_alphanumeric());
     Ok(meant.then(|| isin.to_ascii_uppercase()))
@@ -515,15 +510,11 @@ fn isin(row: &DematRow) -> Result<Option<String>, BrokerError> {
 fn quantity(given: Option<Decimal>) -> Result<Decimal, BrokerError> {
     given
         .filter(|quantity| *quantity >= Decimal::ZERO)
-        .ok_or_else(|| combine_malformed("a row without a quantity"))
+        .ok_or_else(|| malformed("a row without a quantity"))
 }
 
 fn sum(one: Decimal, other: Decimal) -> Result<Decimal, BrokerError> {
-    one.checked_add(other).ok_or_else(|| combine_malformed("a huge quantity"))
-}
-
-fn combine_malformed(what: &str) -> BrokerError {
-    BrokerError::new(NAME, BrokerErrorKind::Malformed, what)
+    one.checked_add(other).ok_or_else(|| malformed("a huge quantity"))
 }
 
 #[cfg(test)]

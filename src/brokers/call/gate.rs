@@ -206,7 +206,11 @@ impl Breaker {
     /// `None` if a call could be made now, else the time for which the circuit stays open. While a
     /// probe is under way this is [`PROBE_WAIT`]: its end is not known.
     pub(crate) fn wait(&self) -> Option<Duration> {
-        match self.state.lock().phase {
+        self.wait_in(self.state.lock().phase)
+    }
+
+    fn wait_in(&self, phase: Phase) -> Option<Duration> {
+        match phase {
             Phase::Closed { .. } | Phase::HalfOpen { probing: false } => None,
             Phase::HalfOpen { probing: true } => Some(PROBE_WAIT),
             Phase::Open { until_ms } => {
@@ -230,17 +234,11 @@ impl Breaker {
     /// As [`Breaker::wait`].
     pub(crate) fn pass(&self) -> Result<Pass<'_>, Duration> {
         let mut state = self.state.lock();
-        match state.phase {
-            Phase::Closed { .. } => {}
-            Phase::Open { until_ms } => {
-                let left_ms = until_ms.saturating_sub(self.clock.monotonic_ms());
-                if left_ms > 0 {
-                    return Err(Duration::from_millis(left_ms));
-                }
-                state.enter(Phase::HalfOpen { probing: true });
-            }
-            Phase::HalfOpen { probing: true } => return Err(PROBE_WAIT),
-            Phase::HalfOpen { probing: false } => state.enter(Phase::HalfOpen { probing: true }),
+        if let Some(wait) = self.wait_in(state.phase) {
+            return Err(wait);
+        }
+        if !matches!(state.phase, Phase::Closed { .. }) {
+            state.enter(Phase::HalfOpen { probing: true });
         }
         Ok(Pass { breaker: self, epoch: state.epoch, judged: false })
     }

@@ -142,6 +142,9 @@ pub(crate) enum TransportError {
     BadRequest(&'static str),
 }
 
+/// The end of a call.
+type Replied = Result<Reply, TransportError>;
+
 impl TransportError {
     /// The error of a call to `upstream` without a user's credentials.
     pub(crate) fn of(self, upstream: &'static str) -> BrokerError {
@@ -171,6 +174,9 @@ impl TransportError {
         }
     }
 }
+
+/// Names and values of headers.
+type Headers<'a> = &'a [(&'static str, &'a str)];
 
 impl Transport {
     /// A client for `base_url`, an http or https URL, and for no other origin.
@@ -228,12 +234,7 @@ impl Transport {
     ///
     /// # Errors
     /// [`TransportError`]; a status of 400 and above is an answer, not an error.
-    pub(crate) fn get(
-        &self,
-        url: &str,
-        headers: &[(&'static str, &str)],
-        limits: CallLimits,
-    ) -> Result<Reply, TransportError> {
+    pub(crate) fn get(&self, url: &str, headers: Headers<'_>, limits: CallLimits) -> Replied {
         let request = limited(with_headers(self.agent.get(url), headers)?, limits);
         self.finish(request.call(), limits)
     }
@@ -245,10 +246,10 @@ impl Transport {
     pub(crate) fn fetch_with_json(
         &self,
         url: &str,
-        headers: &[(&'static str, &str)],
+        headers: Headers<'_>,
         json: &[u8],
         limits: CallLimits,
-    ) -> Result<Reply, TransportError> {
+    ) -> Replied {
         let request = limited(with_headers(self.agent.get(url), headers)?, limits);
         let sent = request.force_send_body().content_type("application/json").send(json);
         self.finish(sent, limits)
@@ -261,10 +262,10 @@ impl Transport {
     pub(crate) fn post_form(
         &self,
         url: &str,
-        headers: &[(&'static str, &str)],
+        headers: Headers<'_>,
         fields: &[(&str, &str)],
         limits: CallLimits,
-    ) -> Result<Reply, TransportError> {
+    ) -> Replied {
         let request = limited(with_headers(self.agent.post(url), headers)?, limits);
         let form = form(fields);
         let request = request.content_type("application/x-www-form-urlencoded");
@@ -275,21 +276,12 @@ impl Transport {
     ///
     /// # Errors
     /// As [`Transport::get`].
-    pub(crate) fn delete(
-        &self,
-        url: &str,
-        headers: &[(&'static str, &str)],
-        limits: CallLimits,
-    ) -> Result<Reply, TransportError> {
+    pub(crate) fn delete(&self, url: &str, headers: Headers<'_>, limits: CallLimits) -> Replied {
         let request = limited(with_headers(self.agent.delete(url), headers)?, limits);
         self.finish(request.call(), limits)
     }
 
-    fn finish(
-        &self,
-        sent: Result<Response<Body>, ureq::Error>,
-        limits: CallLimits,
-    ) -> Result<Reply, TransportError> {
+    fn finish(&self, sent: Result<Response<Body>, ureq::Error>, limits: CallLimits) -> Replied {
         let mut response = sent.map_err(|error| self.explain(error, limits))?;
         // A redirect that was not followed, whatever its target.
         if response.status().is_redirection() {
@@ -330,12 +322,10 @@ impl Transport {
                 }
                 _ => TransportError::Unreachable(error.to_string()),
             },
-            ureq::Error::HostNotFound | ureq::Error::ConnectionFailed => {
-                TransportError::Unreachable(error.to_string())
-            }
-            ureq::Error::Tls(_) | ureq::Error::Rustls(_) => {
-                TransportError::Unreachable(error.to_string())
-            }
+            ureq::Error::HostNotFound
+            | ureq::Error::ConnectionFailed
+            | ureq::Error::Tls(_)
+            | ureq::Error::Rustls(_) => TransportError::Unreachable(error.to_string()),
             ureq::Error::TooManyRedirects
             | ureq::Error::RedirectFailed
             | ureq::Error::RequireHttpsOnly(_) => TransportError::Redirected,
@@ -349,7 +339,7 @@ impl Transport {
 }
 
 fn agent(config: Config, origin: &Arc<Origin>) -> Agent {
-    let resolver = OwnOrigin::new(Arc::clone(origin));
+    let resolver = OwnOrigin { origin: Arc::clone(origin), resolver: DefaultResolver::default() };
     Agent::with_parts(config, DefaultConnector::default(), resolver)
 }
 
@@ -360,7 +350,7 @@ fn limited<B>(request: RequestBuilder<B>, limits: CallLimits) -> RequestBuilder<
 
 fn with_headers<B>(
     mut request: RequestBuilder<B>,
-    headers: &[(&'static str, &str)],
+    headers: Headers<'_>,
 ) -> Result<RequestBuilder<B>, TransportError> {
     for (name, value) in headers {
         let mut value = HeaderValue::from_str(value)
@@ -454,12 +444,6 @@ impl Origin {
 pub(crate) struct OwnOrigin {
     origin: Arc<Origin>,
     resolver: DefaultResolver,
-}
-
-impl OwnOrigin {
-    pub(crate) fn new(origin: Arc<Origin>) -> Self {
-        Self { origin, resolver: DefaultResolver::default() }
-    }
 }
 
 impl Resolver for OwnOrigin {

@@ -15,15 +15,15 @@ use jiff::civil::Date;
 use serde::Deserialize;
 use sonic_rs::LazyValue;
 
-use crate::base::{Clock, Quote, Source, Symbol, clock, json};
+use crate::base::{Clock, Source, Symbol, clock, json};
 use crate::brokers::call::gate::{ClassReading, Gate, Penalty, RouteChoice};
 use crate::brokers::call::transport::{
     BadUrl, CallLimits, Redirects, Reply, Transport, push_encoded,
 };
-use crate::brokers::feed::{Batch, CallTimes, Claim, Kind, MarketFeed, Readiness};
+use crate::brokers::feed::{Batch, CallTimes, Kind, MarketFeed, Readiness};
 use crate::brokers::portfolio::{DailyCandles, Days};
 use crate::brokers::public::wire;
-use crate::brokers::public::wire::{Chart, NAME, RANGE, Said, Spark, SymbolMap};
+use crate::brokers::public::wire::{Chart, NAME, RANGE, Said, Spark, SymbolMap, malformed};
 use crate::brokers::settings::{PublicSettings, UpstreamSettings};
 use crate::brokers::{BrokerError, BrokerErrorKind, portfolio};
 
@@ -158,7 +158,7 @@ impl Public {
             }
             // An index always has data. Symbols that clients invented may have none.
             Spark::Empty if spelled.iter().any(|(symbol, _)| self.symbols.is_index(symbol)) => {
-                Err(BrokerError::new(NAME, BrokerErrorKind::Malformed, "empty spark"))
+                Err(malformed("empty spark"))
             }
             Spark::Empty | Spark::NoneKnown => Ok(HashMap::new()),
         }
@@ -169,8 +169,7 @@ impl Public {
     fn priced(&self, (symbol, name): &Spelled<'_>, said: Option<&Said>) -> Result<(), BrokerError> {
         let empty = matches!(said, Some(Said::Ghost | Said::Nonsense));
         if empty && self.leads.contains(symbol) {
-            let detail = format!("{name} without a price");
-            return Err(BrokerError::new(NAME, BrokerErrorKind::Malformed, detail));
+            return Err(malformed(&format!("{name} without a price")));
         }
         Ok(())
     }
@@ -218,39 +217,17 @@ impl Public {
         for (symbol, name) in spelled {
             match said_of(name) {
                 None | Some(Said::Ghost) => batch.unknown.push((*symbol).clone()),
-                Some(said) => match self.quote(symbol, said, simulated, &batch.times) {
-                    Some(quote) => batch.quotes.push(quote),
-                    None => {
-                        let as_of = match said {
-                            Said::Price(price) => Some(price.as_of),
-                            _ => None,
-                        };
-                        batch.disbelieve((*symbol).clone(), as_of);
+                Some(Said::Nonsense) => batch.disbelieve((*symbol).clone(), None),
+                Some(Said::Price(claim)) => {
+                    let kind = Kind::of(symbol, self.symbols.is_index(symbol));
+                    match claim.quote(kind, symbol, &batch.times, Source::Public, simulated) {
+                        Some(quote) => batch.quotes.push(quote),
+                        None => batch.disbelieve((*symbol).clone(), claim.as_of),
                     }
-                },
+                }
             }
         }
         batch
-    }
-
-    fn quote(
-        &self,
-        symbol: &Symbol,
-        said: &Said,
-        simulated: bool,
-        times: &CallTimes,
-    ) -> Option<Quote> {
-        let Said::Price(price) = said else { return None };
-        let is_index = self.symbols.is_index(symbol);
-        let claim = Claim {
-            kind: if is_index { Kind::of_index(symbol.ticker()) } else { Kind::Share },
-            last_price: price.last_price,
-            previous_close: price.previous_close,
-            low: price.low,
-            high: price.high,
-            as_of: Some(price.as_of),
-        };
-        claim.quote(symbol, times, Source::Public, simulated)
     }
 }
 
@@ -403,10 +380,6 @@ pub(super) fn parse(reply: &Reply, days: Days) -> Result<Option<DailyCandles>, B
 fn day(seconds: &str) -> Option<Date> {
     let at = Timestamp::from_second(seconds.parse().ok()?).ok()?;
     Some(clock::zoned(at).date())
-}
-
-fn malformed(detail: &str) -> BrokerError {
-    BrokerError::new(NAME, BrokerErrorKind::Malformed, detail)
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use sonic_rs::{LazyValue, RawNumber};
 
 use crate::base::{Exchange, Symbol, json};
 use crate::brokers::call::transport::Reply;
+use crate::brokers::feed::Claim;
 use crate::brokers::{BrokerError, BrokerErrorKind};
 
 /// The name in errors and logs.
@@ -40,22 +41,12 @@ const DETAIL_CHARS_MAX: usize = 120;
 /// The provider's answer about one symbol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Said {
-    Price(Price),
+    /// A price and its time. The flat shape has no range.
+    Price(Claim),
     /// A retired symbol. Its row has no currency, or an exchange of the provider's own.
     Ghost,
     /// A price that is missing, in another currency, or without a time.
     Nonsense,
-}
-
-/// A price of the provider.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Price {
-    pub last_price: Decimal,
-    pub previous_close: Option<Decimal>,
-    /// Lowest and highest price of the session; the flat shape has neither.
-    pub low: Option<Decimal>,
-    pub high: Option<Decimal>,
-    pub as_of: Timestamp,
 }
 
 /// A batch answer.
@@ -281,9 +272,9 @@ fn said(chart: &LazyValue<'_>) -> Said {
     let end = |value: Option<&LazyValue<'_>>| positive_text(value?.as_raw_str());
     let low = end(meta.regular_market_day_low.as_ref());
     let high = end(meta.regular_market_day_high.as_ref());
-    match (positive(meta.regular_market_price.as_ref()), as_of) {
-        (Some(last_price), Some(as_of)) => {
-            Said::Price(Price { last_price, previous_close, low, high, as_of })
+    match positive(meta.regular_market_price.as_ref()) {
+        Some(last_price) if as_of.is_some() => {
+            Said::Price(Claim { last_price, previous_close, low, high, as_of })
         }
         _ => Said::Nonsense,
     }
@@ -313,13 +304,13 @@ fn said_flat(row: &Flat) -> Said {
     let Some((as_of, close)) = last else {
         return Said::Nonsense;
     };
-    Said::Price(Price {
+    Said::Price(Claim {
         last_price: positive(row.fullday_price.as_ref()).unwrap_or(close),
         previous_close: positive(row.previous_close.as_ref())
             .or_else(|| positive(row.chart_previous_close.as_ref())),
         low: None,
         high: None,
-        as_of,
+        as_of: Some(as_of),
     })
 }
 
@@ -333,7 +324,7 @@ fn positive_text(text: &str) -> Option<Decimal> {
     (value > Decimal::ZERO).then_some(value)
 }
 
-fn malformed(detail: &str) -> BrokerError {
+pub(super) fn malformed(detail: &str) -> BrokerError {
     BrokerError::new(NAME, BrokerErrorKind::Malformed, detail)
 }
 

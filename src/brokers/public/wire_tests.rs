@@ -22,7 +22,7 @@ fn rows(body: &[u8]) -> HashMap<String, Said> {
 fn price(said: &Said) -> (String, Option<String>, i64) {
     let Said::Price(price) = said else { panic!("{said:?}") };
     let close = price.previous_close.map(|close| close.to_string());
-    (price.last_price.to_string(), close, price.as_of.as_second())
+    (price.last_price.to_string(), close, price.as_of.unwrap().as_second())
 }
 
 /// Low and high.
@@ -219,7 +219,9 @@ fn flat_rows_with_holes() {
     ] {
         let body = format!(r#"{{"A.NS":{{"symbol":"A.NS",{row}}}}}"#);
         let got = match &rows(body.as_bytes())["A.NS"] {
-            Said::Price(price) => Some((price.last_price.to_string(), price.as_of.as_second())),
+            Said::Price(price) => {
+                Some((price.last_price.to_string(), price.as_of.unwrap().as_second()))
+            }
             _ => None,
         };
         assert_eq!(got, expected.map(|(price, time)| (price.to_owned(), time)), "{row}");

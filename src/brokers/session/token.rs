@@ -38,7 +38,8 @@ const BROKER_B_LIFE: SignedDuration = SignedDuration::from_hours(24);
 #[derive(Debug)]
 pub struct SharedToken {
     slot: ArcSwapOption<Token>,
-    expiry: fn(Timestamp) -> Timestamp,
+    /// Expiry of a token that was set at a time.
+    pub(crate) expiry: fn(Timestamp) -> Timestamp,
     news: News,
 }
 
@@ -48,33 +49,29 @@ impl Default for SharedToken {
     }
 }
 
+/// A token as a broker gave it. Its `Debug` shows no secret.
+#[derive(Clone, Debug)]
+pub(crate) struct GivenToken {
+    pub access_token: SecretString,
+    pub api_key: SecretString,
+    pub set_at: Timestamp,
+    /// Whether `set_at` is the time of the login. A token that the settings had at the start counts
+    /// as set then, and may be older.
+    pub dated: bool,
+}
+
 /// One token and its state. Its `Debug` shows no secret.
 #[derive(Debug)]
 pub struct Token {
-    access_token: SecretString,
-    api_key: SecretString,
-    set_at: Timestamp,
+    pub(crate) given: GivenToken,
     expires_at: Timestamp,
-    origin: Origin,
-    /// Whether `set_at` is the time of the login. A token that the settings had at the start counts
-    /// as set then, and may be older.
-    dated: bool,
+    pub(crate) origin: Origin,
     refused: AtomicBool,
     /// Time at which the broker last refused market data for the plan, in Unix milliseconds; 0 is
     /// never.
     no_permission_ms: AtomicI64,
     /// Number of calls that returned market data.
     worked: AtomicU64,
-}
-
-/// A token that another node sent.
-#[derive(Clone, Debug)]
-pub(crate) struct ToldToken {
-    pub access_token: SecretString,
-    pub api_key: SecretString,
-    pub set_at: Timestamp,
-    /// Whether `set_at` is known to be the time of the login.
-    pub dated: bool,
 }
 
 /// The reason for not using a token that was kept over a restart.
@@ -116,7 +113,9 @@ impl SharedToken {
     pub(crate) fn from_settings(settings: &BrokerASettings, now: Timestamp) -> Self {
         let shared = Self::default();
         if let (Some(token), Some(key)) = (&settings.access_token, &settings.api_key) {
-            shared.put(token.clone(), key.clone(), now, (Origin::Settings, false));
+            let (access_token, api_key) = (token.clone(), key.clone());
+            let given = GivenToken { access_token, api_key, set_at: now, dated: false };
+            shared.put(given, Origin::Settings);
         }
         shared
     }
@@ -124,17 +123,14 @@ impl SharedToken {
     /// Replaces the token by one of the settings. `set_at` is the broker's login time if it is
     /// known.
     pub fn set(&self, access_token: SecretString, api_key: SecretString, set_at: Timestamp) {
-        self.put(access_token, api_key, set_at, (Origin::Settings, true));
+        let given = GivenToken { access_token, api_key, set_at, dated: true };
+        self.put(given, Origin::Settings);
     }
 
     /// Replaces the token by one from a login.
-    pub(crate) fn activate(
-        &self,
-        access_token: SecretString,
-        api_key: SecretString,
-        set_at: Timestamp,
-    ) {
-        self.put(access_token, api_key, set_at, (Origin::Login, true));
+    pub(crate) fn activate(&self, token: SecretString, api_key: SecretString, set_at: Timestamp) {
+        let given = GivenToken { access_token: token, api_key, set_at, dated: true };
+        self.put(given, Origin::Login);
     }
 
     /// Replaces the token by one that the previous process kept, unless it is outdated. `api_key`
@@ -160,38 +156,23 @@ impl SharedToken {
             return Err(Outdated::NewerSettings);
         }
         let told = self.current().filter(|token| token.origin == Origin::OtherNode);
-        if told.is_some_and(|told| told.is_valid(now) && told.set_at > kept.set_at) {
+        if told.is_some_and(|told| told.is_valid(now) && told.given.set_at > kept.set_at) {
             return Err(Outdated::NewerNode);
         }
         self.activate(kept.access_token, kept.api_key, kept.set_at);
         Ok(())
     }
 
-    fn put(
-        &self,
-        access_token: SecretString,
-        api_key: SecretString,
-        set_at: Timestamp,
-        from: (Origin, bool),
-    ) {
-        self.slot.store(Some(self.token(access_token, api_key, set_at, from)));
+    fn put(&self, given: GivenToken, origin: Origin) {
+        self.slot.store(Some(self.token(given, origin)));
         self.news.tell();
     }
 
-    fn token(
-        &self,
-        access_token: SecretString,
-        api_key: SecretString,
-        set_at: Timestamp,
-        (origin, dated): (Origin, bool),
-    ) -> Arc<Token> {
+    fn token(&self, given: GivenToken, origin: Origin) -> Arc<Token> {
         Arc::new(Token {
-            access_token,
-            api_key,
-            set_at,
-            expires_at: (self.expiry)(set_at),
+            expires_at: (self.expiry)(given.set_at),
+            given,
             origin,
-            dated,
             refused: AtomicBool::new(false),
             no_permission_ms: AtomicI64::new(0),
             worked: AtomicU64::new(0),
@@ -200,9 +181,12 @@ impl SharedToken {
 
     /// Replaces `seen`, the [current](Self::current) token that the caller read, by one that
     /// another node sent. `None` if the token has changed since.
-    pub(crate) fn replace(&self, seen: Option<&Arc<Token>>, told: ToldToken) -> Option<Arc<Token>> {
-        let ToldToken { access_token, api_key, set_at, dated } = told;
-        let token = self.token(access_token, api_key, set_at, (Origin::OtherNode, dated));
+    pub(crate) fn replace(
+        &self,
+        seen: Option<&Arc<Token>>,
+        told: GivenToken,
+    ) -> Option<Arc<Token>> {
+        let token = self.token(told, Origin::OtherNode);
         let seen = seen.cloned();
         let before = self.slot.compare_and_swap(&seen, Some(Arc::clone(&token)));
         let replaced = before.as_ref().map(Arc::as_ptr) == seen.as_ref().map(Arc::as_ptr);
@@ -212,11 +196,6 @@ impl SharedToken {
     /// The current token, even if it is expired or refused.
     pub fn current(&self) -> Option<Arc<Token>> {
         self.slot.load_full()
-    }
-
-    /// Expiry of a token that was set at `set_at`.
-    pub(crate) fn expiry_of(&self, set_at: Timestamp) -> Timestamp {
-        (self.expiry)(set_at)
     }
 
     /// Signals a new token. Waiting threads use it for their other events too.
@@ -258,7 +237,7 @@ impl SharedToken {
             initialized: token.is_some(),
             valid: token.is_some_and(|token| token.is_valid(now)),
             token_type: "access_token",
-            set_at: token.map(|token| token.set_at),
+            set_at: token.map(|token| token.given.set_at),
             expires_at: token.map(|token| token.expires_at),
             no_permission: token.is_some_and(|token| token.no_permission_since().is_some()),
         }
@@ -277,11 +256,6 @@ impl Token {
         self.no_permission_ms.swap(now.as_millisecond(), Ordering::AcqRel) == 0
     }
 
-    /// Time at which it was set.
-    pub(crate) fn set_at(&self) -> Timestamp {
-        self.set_at
-    }
-
     /// Records that the broker sent market data.
     pub(crate) fn mark_works(&self) {
         self.no_permission_ms.store(0, Ordering::Release);
@@ -293,19 +267,9 @@ impl Token {
         self.worked.load(Ordering::Acquire)
     }
 
-    /// Origin of the token.
-    pub(crate) fn origin(&self) -> Origin {
-        self.origin
-    }
-
-    /// Whether the time of its login is known; otherwise it may be older than [`Self::set_at`].
-    pub(crate) fn is_dated(&self) -> bool {
-        self.dated
-    }
-
     /// Whether the next process can get it only from this one.
     pub(crate) fn is_to_keep(&self) -> bool {
-        self.origin != Origin::Settings && self.dated
+        self.origin != Origin::Settings && self.given.dated
     }
 
     /// Whether the broker refused it.
@@ -320,23 +284,19 @@ impl Token {
 
     /// The parts that the next process needs, in memory that is wiped.
     pub fn to_keep(&self, broker: Broker, settings_token: Option<Fingerprint>) -> KeptToken {
-        KeptToken {
-            broker,
-            access_token: self.access_token.clone(),
-            api_key: self.api_key.clone(),
-            set_at: self.set_at,
-            settings_token,
-        }
+        let GivenToken { access_token, api_key, set_at, .. } = self.given.clone();
+        KeptToken { broker, access_token, api_key, set_at, settings_token }
     }
 
     /// The value of the `Authorization` header.
     pub(crate) fn authorization(&self) -> Zeroizing<String> {
-        authorization(&self.api_key, &self.access_token)
+        authorization(&self.given.api_key, &self.given.access_token)
     }
 
     /// The URL of broker A's ticker at `root`, in memory that is wiped.
     pub(crate) fn ticker_url(&self, root: &str) -> Zeroizing<String> {
-        let (key, token) = (self.api_key.expose_secret(), self.access_token.expose_secret());
+        let GivenToken { access_token, api_key, .. } = &self.given;
+        let (key, token) = (api_key.expose_secret(), access_token.expose_secret());
         // A percent-encoded byte takes three bytes. Names and separators take under forty.
         let bytes = root.len() + 3 * (key.len() + token.len()) + 40;
         let mut url = Zeroizing::new(String::with_capacity(bytes));
@@ -638,7 +598,7 @@ mod tests {
         let before = SharedToken::default();
         before.activate("t".into(), "key".into(), login);
         let token = before.valid(login).unwrap();
-        assert_eq!(token.origin(), Origin::Login);
+        assert_eq!(token.origin, Origin::Login);
         let kept = token.to_keep(Broker::A, Some(settings));
         let without = token.to_keep(Broker::A, None);
         let (now, six) = (ist_time("2026-11-21T05:59:59"), ist_time("2026-11-21T06:00:00"));
@@ -663,7 +623,7 @@ mod tests {
                 Ok(()) => ("token key:t", Origin::Login),
                 Err(_) => ("token key:there", Origin::Settings),
             };
-            assert_eq!((token.authorization().as_str(), token.origin()), (text, origin));
+            assert_eq!((token.authorization().as_str(), token.origin), (text, origin));
             if taken.is_ok() {
                 assert_eq!(shared.status(now).set_at, Some(login));
             }
@@ -674,7 +634,7 @@ mod tests {
     fn what_another_node_told_replaces_only_what_was_seen_and_is_kept_for_the_next_process() {
         let shared = SharedToken::default();
         let at = ist_time("2026-11-20T09:00:00");
-        let told = |text: &str, dated| ToldToken {
+        let told = |text: &str, dated| GivenToken {
             access_token: text.into(),
             api_key: "key".into(),
             set_at: at,
@@ -689,7 +649,7 @@ mod tests {
         let seen = shared.current();
         let token = shared.replace(seen.as_ref(), told("three", true)).unwrap();
         assert!(Arc::ptr_eq(&token, &shared.current().unwrap()));
-        assert!(token.is_to_keep() && token.origin() == Origin::OtherNode);
+        assert!(token.is_to_keep() && token.origin == Origin::OtherNode);
         // The previous process had an older one.
         let kept = KeptToken {
             broker: Broker::A,

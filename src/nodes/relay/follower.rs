@@ -21,7 +21,8 @@ use crate::nodes::relay::update::{
     Aged, MESSAGE_BYTES_MAX, SYMBOLS_MAX, Update, decode, decode_wanted,
 };
 use crate::nodes::valkey::{
-    Client, Connection, Deadlines, Distrust, Installation, Namespace, Opened, Room, Server, Signed,
+    Client, Connection, Deadlines, Distrust, Installation, Key, Namespace, Opened, Room, Server,
+    Signed,
 };
 use crate::rt::outbound::BackOff;
 use crate::rt::threads::{Stop, Stoppable};
@@ -85,7 +86,7 @@ impl Follower {
         installation: &Arc<Installation>,
         inbox: Inbox,
     ) -> io::Result<Self> {
-        let timer = server.timer().clone();
+        let timer = server.timer.clone();
         let board = Mutex::new(Board::new());
         let shared = Arc::new(Shared { counters: Mutex::default(), board, timer });
         let (server, installation) = (Arc::clone(server), Arc::clone(installation));
@@ -130,7 +131,7 @@ impl Worker {
             if worked {
                 back_off.succeeded();
             }
-            back_off.failed(self.now_mono_ms());
+            back_off.failed(self.now_mono_ms(), 0);
             {
                 let mut counters = self.shared.counters.lock();
                 counters.reading.failures += 1;
@@ -507,8 +508,8 @@ type Everything = ((u64, u64), Option<Vec<u8>>, Vec<(Vec<u8>, Vec<u8>)>);
 fn read_kept(room: &Room, to: &mut dyn ConnectionLike) -> RedisResult<Kept> {
     let mut pipe = redis::pipe();
     pipe.atomic().cmd("TIME");
-    pipe.cmd("HGET").arg(room.keys.relay_state()).arg("head");
-    pipe.cmd("HGETALL").arg(room.keys.relay_quotes());
+    pipe.cmd("HGET").arg(room.keys.key(Key::Relay)).arg("head");
+    pipe.cmd("HGETALL").arg(room.keys.key(Key::RelayQuotes));
     let ((seconds, micros), head, quotes): Everything = pipe.query(to)?;
     let server_ms = seconds * 1_000 + micros / 1_000;
     let mut kept = Kept { state: None, server_ms, distrusted: Vec::new() };

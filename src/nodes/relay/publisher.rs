@@ -16,7 +16,7 @@ use crate::nodes::relay::follower::{Follower, Inbox, Put};
 use crate::nodes::relay::update::{MESSAGE_BYTES_MAX, SYMBOLS_MAX, Update, encode, encode_wanted};
 use crate::nodes::tokens::{ExchangeParts, HEARD_MAX, start_exchange};
 use crate::nodes::valkey::{
-    Client, Deadlines, Installation, Room, Server, Signed, ValkeyError, script,
+    Client, Deadlines, Installation, Key, Room, Server, Signed, ValkeyError, script,
 };
 use crate::rt::threads::Stoppable;
 use crate::store::Epoch;
@@ -71,7 +71,7 @@ impl Publisher {
             updates: Client::new(server, DEADLINES),
             rest: Client::new(server, DEADLINES),
             publish: script(include_str!("../scripts/publish.lua")),
-            timer: server.timer().clone(),
+            timer: server.timer.clone(),
             server_clock: Mutex::default(),
             last: Mutex::default(),
         }
@@ -99,17 +99,18 @@ impl Publisher {
     /// Sends the leader the symbols that this node wants to be kept fresh.
     pub(super) fn want(&self, symbols: &[Symbol]) -> Result<(), SendError> {
         let body = encode_wanted(&self.node, symbols);
-        self.send_signed(Signed::Wanted, |room| room.keys.wanted_channel(), &body)
+        self.send_signed(Signed::Wanted, Key::Wanted, &body)
     }
 
     /// Notifies all subscribed nodes that the database has changes to read.
     pub(super) fn notify_changes(&self) -> Result<(), SendError> {
-        self.send_signed(Signed::Changes, |room| room.keys.changes_channel(), b"")
+        self.send_signed(Signed::Changes, Key::Changes, b"")
     }
 
     /// Passes encrypted bytes to all subscribed nodes. Nothing is kept.
     pub(crate) fn pass_on(&self, sealed: &[u8]) -> Result<(), SendError> {
-        self.send(self.installation.room()?.keys.sealed_channel(), sealed)
+        let room = self.installation.room()?;
+        self.send(&room, Key::Sealed, sealed)
     }
 
     /// A number that no message had. A number whose message may have been lost is not used again:
@@ -142,23 +143,18 @@ impl Publisher {
         Ok(self.server_clock.lock().zero_ms + self.timer.monotonic_ms())
     }
 
-    fn send(&self, channel: String, message: &[u8]) -> Result<(), SendError> {
+    fn send(&self, room: &Room, channel: Key, message: &[u8]) -> Result<(), SendError> {
         let mut command = redis::cmd("PUBLISH");
-        command.arg(channel).arg(message);
+        command.arg(room.keys.key(channel)).arg(message);
         self.rest.call(|to| command.query::<u64>(to))?;
         Ok(())
     }
 
     /// Sends a body signed with the time.
-    fn send_signed(
-        &self,
-        kind: Signed,
-        channel: impl FnOnce(&Room) -> String,
-        body: &[u8],
-    ) -> Result<(), SendError> {
+    fn send_signed(&self, kind: Signed, channel: Key, body: &[u8]) -> Result<(), SendError> {
         let room = self.installation.room()?;
         let sent_ms = self.server_ms(&self.rest)?;
-        self.send(channel(&room), &room.sign(kind, "", (Epoch::default(), sent_ms), body))
+        self.send(&room, channel, &room.sign(kind, "", (Epoch::default(), sent_ms), body))
     }
 
     /// Publishes once. Returns the script's reply.
@@ -176,9 +172,9 @@ impl Publisher {
         let head = room.sign(Signed::Head, "", place, &encode(update));
         let mut script = self.publish.prepare_invoke();
         let keys = &room.keys;
-        script.key(keys.fence()).key(keys.relay_state()).key(keys.relay_quotes());
+        script.key(keys.key(Key::Fence)).key(keys.key(Key::Relay)).key(keys.key(Key::RelayQuotes));
         script.arg(update.epoch.0).arg(update.seq).arg(FENCE_MS).arg(SYMBOLS_MAX);
-        script.arg(keys.relay_channel()).arg(update.sent_ms).arg(whole).arg(head);
+        script.arg(keys.key(Key::Relay)).arg(update.sent_ms).arg(whole).arg(head);
         for aged in quotes.iter().take(SYMBOLS_MAX) {
             let symbol = aged.quote.symbol.as_str();
             let place = (update.epoch, update.sent_ms.saturating_sub(aged.age_ms));

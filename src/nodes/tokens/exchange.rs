@@ -13,7 +13,7 @@ use secrecy::{ExposeSecret, SecretString};
 use crate::base::limiter::{Limiter, Rate};
 use crate::base::{Broker, Clock};
 use crate::brokers::SharedToken;
-use crate::brokers::session::token::{Token, ToldToken};
+use crate::brokers::session::token::{GivenToken, Token};
 use crate::nodes::cluster::{SharedTokens, TokenEvent};
 use crate::nodes::tokens::sealed::{
     Heard, NotOurs, RefusedToken, TokenCipher, TokenMessage, TokenPrint, print_of,
@@ -197,8 +197,9 @@ impl Worker {
             return;
         }
         let sealed = if refused {
-            let candidate = slot.candidate(&token);
-            let refused = refused_token(slot.broker, &candidate);
+            let candidate = slot.candidate(&token.given);
+            let Candidate { print, set_at, .. } = candidate;
+            let refused = RefusedToken { broker: slot.broker, print, set_at };
             if self.refused.of(slot.broker, &candidate).is_none() {
                 self.refused.add(refused);
                 // Another node may have a better token, so it asks at once.
@@ -206,7 +207,7 @@ impl Worker {
             }
             self.words.refused(&refused)
         } else if token.is_valid(self.parts.clock.now()) {
-            self.words.tell(slot.broker, &told_token(slot.broker, &token))
+            self.words.tell(slot.broker, &token.given)
         } else {
             return;
         };
@@ -245,10 +246,21 @@ impl Worker {
         let Heard { node, word } = match self.words.hear(sealed, now_mono_ms) {
             Ok(Some(heard)) => heard,
             Ok(None) => return,
-            Err(NotOurs) => return self.hear_foreign(now_mono_ms),
+            Err(NotOurs) => {
+                self.parts.tokens.counts.increment(TokenEvent::Foreign);
+                if self.foreign_lines.admit(now_mono_ms).is_ok() {
+                    tracing::warn!(
+                        "a message about tokens was sealed with another JWT_SECRET and is \
+                         dropped; all nodes need the same"
+                    );
+                }
+                return;
+            }
         };
-        if node == self.parts.node {
-            self.note_namesake(now_mono_ms);
+        let runs_ms = now_mono_ms.saturating_sub(self.started_mono_ms);
+        let is_namesake = node == self.parts.node && runs_ms >= NAMESAKE_MS;
+        if is_namesake && self.namesake_lines.admit(now_mono_ms).is_ok() {
+            tracing::warn!(node, "another node has this one's name; give each its own BHAV_NODE");
         }
         match word {
             TokenMessage::Asked => self.slots.iter_mut().for_each(|slot| slot.told = None),
@@ -257,38 +269,15 @@ impl Worker {
         }
     }
 
-    fn hear_foreign(&self, now_mono_ms: u64) {
-        self.parts.tokens.counts.increment(TokenEvent::Foreign);
-        if self.foreign_lines.admit(now_mono_ms).is_ok() {
-            tracing::warn!(
-                "a message about tokens was sealed with another JWT_SECRET and is dropped; all \
-                 nodes need the same"
-            );
-        }
-    }
-
-    fn note_namesake(&self, now_mono_ms: u64) {
-        let runs_ms = now_mono_ms.saturating_sub(self.started_mono_ms);
-        if runs_ms >= NAMESAKE_MS && self.namesake_lines.admit(now_mono_ms).is_ok() {
-            let node = &self.parts.node;
-            tracing::warn!(node, "another node has this one's name; give each its own BHAV_NODE");
-        }
-    }
-
     /// Puts another node's token in force, if it is better than the one in force here.
-    fn take(&mut self, node: &str, broker: Broker, token: &ToldToken) {
+    fn take(&mut self, node: &str, broker: Broker, token: &GivenToken) {
         for _ in 0..TAKES_MAX {
             let now = self.parts.clock.now();
             let slot = &mut self.slots[broker as usize];
-            let told = Candidate {
-                print: print_of(&token.access_token),
-                set_at: token.set_at,
-                dated: token.dated,
-                expires_at: slot.shared.expiry_of(token.set_at),
-            };
+            let told = slot.candidate(token);
             let seen = slot.shared.current();
             let valid = seen.as_ref().filter(|seen| seen.is_valid(now));
-            let ours = valid.map(|seen| slot.candidate(seen));
+            let ours = valid.map(|seen| slot.candidate(&seen.given));
             let refused = self.refused.of(broker, &told).copied();
             match judge(&told, ours.as_ref(), refused.is_some(), now) {
                 Verdict::Same => return,
@@ -329,7 +318,7 @@ impl Worker {
         self.refused.add(refused);
         let slot = &mut self.slots[refused.broker as usize];
         let Some(token) = slot.shared.current() else { return };
-        if concerns(&refused, &slot.candidate(&token)) && token.mark_dead() {
+        if concerns(&refused, &slot.candidate(&token.given)) && token.mark_dead() {
             slot.told = Some((Arc::downgrade(&token), true));
             self.parts.tokens.counts.increment(TokenEvent::Dead);
             self.asked_mono_ms = None;
@@ -340,39 +329,22 @@ impl Worker {
 }
 
 impl Slot {
-    fn candidate(&self, token: &Token) -> Candidate {
-        Candidate {
-            print: print_of(&token.to_keep(self.broker, None).access_token),
-            set_at: token.set_at(),
-            dated: token.is_dated(),
-            expires_at: self.shared.expiry_of(token.set_at()),
-        }
+    fn candidate(&self, token: &GivenToken) -> Candidate {
+        let GivenToken { ref access_token, set_at, dated, .. } = *token;
+        let expires_at = (self.shared.expiry)(set_at);
+        Candidate { print: print_of(access_token), set_at, dated, expires_at }
     }
 }
 
 /// The secret and the namespace by which messages are encrypted now.
 fn in_force(parts: &ExchangeParts) -> (Arc<SecretString>, Option<Namespace>) {
-    (parts.installation.secret().load(), parts.installation.namespace())
+    (parts.installation.secret.load(), parts.installation.namespace())
 }
 
 /// The cipher of messages. No message is sent before the namespace is known.
 fn words(node: &str, secret: &SecretString, namespace: Option<&Namespace>) -> TokenCipher {
     let namespace = namespace.map_or("", Namespace::as_str);
     TokenCipher::new(secret.expose_secret().as_bytes(), namespace, node)
-}
-
-fn refused_token(broker: Broker, token: &Candidate) -> RefusedToken {
-    RefusedToken { broker, print: token.print, set_at: token.set_at }
-}
-
-fn told_token(broker: Broker, token: &Token) -> ToldToken {
-    let kept = token.to_keep(broker, None);
-    ToldToken {
-        access_token: kept.access_token,
-        api_key: kept.api_key,
-        set_at: kept.set_at,
-        dated: token.is_dated(),
-    }
 }
 
 // ---- Judge

@@ -202,7 +202,7 @@ fn a_start_with_a_dead_token_of_the_settings_learns_that_it_is_dead() {
     };
     let started = SharedToken::from_settings(&settings, clock.now());
     let token = started.current().unwrap();
-    let told = told_token(Broker::A, &token);
+    let told = token.given.clone();
     assert!(!told.dated && late.shared.replace(None, told).is_some());
     for _ in 0..8 {
         late.turn(&air);
@@ -242,7 +242,7 @@ fn another_secret_is_counted_and_said_once_without_what_it_hid() {
         assert!(nodes[1].shared.current().is_none());
         assert!(nodes[1].count(TokenEvent::Foreign) > 1, "a question and a token");
         // The same secret at last, by a reload.
-        nodes[1].worker.parts.installation.secret().set(&SECRET.into(), None);
+        nodes[1].worker.parts.installation.secret.set(&SECRET.into(), None);
         clock.advance_ms(1_000);
         settle(&mut nodes, &air);
     });

@@ -17,7 +17,7 @@ use zeroize::Zeroizing;
 
 use crate::base::limiter::{Limiter, Rate};
 use crate::base::{Broker, rng, wipe};
-use crate::brokers::session::token::ToldToken;
+use crate::brokers::session::token::GivenToken;
 use crate::nodes::valkey::derive;
 
 /// Purpose of the encryption key.
@@ -41,7 +41,7 @@ pub(crate) enum TokenMessage {
     /// A node that started asks for the tokens of the day: answer with [`TokenCipher::tell`].
     Asked,
     /// Another node has this one.
-    Has(Broker, ToldToken),
+    Has(Broker, GivenToken),
     /// The broker refused a token.
     Refused(RefusedToken),
 }
@@ -104,7 +104,7 @@ impl TokenCipher {
     }
 
     /// The message with a token.
-    pub(crate) fn tell(&self, broker: Broker, token: &ToldToken) -> Option<Vec<u8>> {
+    pub(crate) fn tell(&self, broker: Broker, token: &GivenToken) -> Option<Vec<u8>> {
         let mut plain = self.begin(HAS);
         plain.push(broker as u8);
         plain.extend_from_slice(&token.set_at.as_millisecond().to_be_bytes());
@@ -207,7 +207,7 @@ fn token(rest: &[u8]) -> Result<TokenMessage, NotOurs> {
         return Err(NotOurs);
     }
     let (access_token, api_key) = (access_token.into(), api_key.into());
-    let token = ToldToken { access_token, api_key, set_at, dated: dated == 1 };
+    let token = GivenToken { access_token, api_key, set_at, dated: dated == 1 };
     Ok(TokenMessage::Has(broker, token))
 }
 

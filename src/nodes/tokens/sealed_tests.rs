@@ -25,8 +25,8 @@ fn word(relay: &TokenCipher, sealed: &[u8]) -> Option<TokenMessage> {
     relay.hear(sealed, 0).unwrap().map(|heard| heard.word)
 }
 
-fn token() -> ToldToken {
-    ToldToken {
+fn token() -> GivenToken {
+    GivenToken {
         access_token: CANARY.into(),
         api_key: "canary-api-key".into(),
         set_at: "2026-11-20T02:40:00.125Z".parse().unwrap(),
@@ -44,7 +44,7 @@ fn what_one_node_tells_another_opens_and_it_ignores_itself() {
     assert_eq!(heard.access_token.expose_secret(), CANARY);
     assert_eq!(heard.api_key.expose_secret(), "canary-api-key");
     assert_eq!((broker, heard.set_at, heard.dated), (Broker::A, token().set_at, true));
-    let undated = a.tell(Broker::A, &ToldToken { dated: false, ..token() }).unwrap();
+    let undated = a.tell(Broker::A, &GivenToken { dated: false, ..token() }).unwrap();
     let Some(TokenMessage::Has(_, undated)) = word(&b, &undated) else { panic!("another word") };
     assert!(!undated.dated);
     assert!(a.hear(&sealed, 0).unwrap().is_none(), "its own");
@@ -154,10 +154,10 @@ fn a_node_that_starts_asks_and_the_token_comes_and_lies_nowhere() {
     let name = "a_node_that_starts_asks_and_the_token_comes_and_lies_nowhere";
     let Some(server) = TestServer::start(name) else { return };
     let timer = Clock::system();
-    let start = |node: &'static str, has: Option<ToldToken>| {
+    let start = |node: &'static str, has: Option<GivenToken>| {
         let words = relay(SECRET, "main", node);
         let sender = Arc::new(Publisher::new(&server.server(), &installation(), node));
-        let heard = Arc::new(Mutex::new(None::<ToldToken>));
+        let heard = Arc::new(Mutex::new(None::<GivenToken>));
         let (slot, answers) = (Arc::clone(&heard), Arc::clone(&sender));
         let now_ms = timer.clone();
         let sealed = move |sealed: Vec<u8>| {

@@ -2,8 +2,6 @@
 //! the server is away most end at once.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -27,6 +25,8 @@ pub(crate) struct Deadlines {
 pub(crate) struct ClientStats {
     pub(crate) connects: u64,
     pub(crate) errors: u64,
+    /// The server calls itself Valkey, or its address does as long as it has not said.
+    is_valkey: bool,
 }
 
 /// The connection, and the waits between tries to open one.
@@ -40,20 +40,17 @@ pub(crate) struct Client {
     server: Arc<Server>,
     deadlines: Deadlines,
     slot: Mutex<Slot>,
-    connects: AtomicU64,
-    errors: AtomicU64,
-    is_valkey: AtomicBool,
+    stats: Mutex<ClientStats>,
 }
 
 impl Client {
     pub(crate) fn new(server: &Arc<Server>, deadlines: Deadlines) -> Self {
+        let is_valkey = server.address.says_valkey;
         Self {
             server: Arc::clone(server),
             deadlines,
             slot: Mutex::new(Slot { connection: None, back_off: BackOff::new() }),
-            connects: AtomicU64::new(0),
-            errors: AtomicU64::new(0),
-            is_valkey: AtomicBool::new(server.says_valkey()),
+            stats: Mutex::new(ClientStats { is_valkey, ..ClientStats::default() }),
         }
     }
 
@@ -65,7 +62,7 @@ impl Client {
     ) -> Result<T, ValkeyError> {
         let done = self.try_call(work);
         if done.is_err() {
-            self.errors.fetch_add(1, Relaxed);
+            self.stats.lock().errors += 1;
         }
         done
     }
@@ -92,7 +89,7 @@ impl Client {
                 if error.keeps_connection() {
                     self.server.note_answer(&error, &mut connection);
                 }
-                if error.keeps_connection() && connection.is_usable() {
+                if error.keeps_connection() && connection.usable {
                     slot.connection = Some(connection);
                 }
                 Err(error)
@@ -111,24 +108,25 @@ impl Client {
         match &opened {
             Ok(connection) => {
                 back_off.succeeded();
-                self.connects.fetch_add(1, Relaxed);
-                self.is_valkey.store(connection.is_valkey(), Relaxed);
+                let mut stats = self.stats.lock();
+                stats.connects += 1;
+                stats.is_valkey = connection.is_valkey;
             }
-            Err(_) => back_off.failed(self.now_mono_ms()),
+            Err(_) => back_off.failed(self.now_mono_ms(), 0),
         }
         opened
     }
 
     /// The server's own name, or that of the address until the server has given its own.
     pub(crate) fn server_name(&self) -> CacheBackend {
-        if self.is_valkey.load(Relaxed) { CacheBackend::Valkey } else { CacheBackend::Redis }
+        if self.stats.lock().is_valkey { CacheBackend::Valkey } else { CacheBackend::Redis }
     }
 
     pub(crate) fn stats(&self) -> ClientStats {
-        ClientStats { connects: self.connects.load(Relaxed), errors: self.errors.load(Relaxed) }
+        *self.stats.lock()
     }
 
     fn now_mono_ms(&self) -> u64 {
-        self.server.timer().monotonic_ms()
+        self.server.timer.monotonic_ms()
     }
 }

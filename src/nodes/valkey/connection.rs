@@ -15,7 +15,7 @@ use rustls::{ClientConfig, RootCertStore};
 use secrecy::{ExposeSecret, SecretString};
 use socket2::{Domain, SockAddr, Socket, Type};
 
-use crate::base::Clock;
+use crate::base::{Clock, words};
 use crate::cache::l2::Kind;
 use crate::nodes::valkey::address::{Address, Namespace, Place};
 use crate::nodes::valkey::refusals::{Refusal, Refusals};
@@ -32,29 +32,15 @@ pub(crate) struct Connection {
     database: u32,
     until_mono_ms: u64,
     /// Whether the server calls itself Valkey.
-    is_valkey: bool,
-    usable: bool,
+    pub(super) is_valkey: bool,
+    /// Whether no bytes of an earlier call are left.
+    pub(super) usable: bool,
 }
 
 impl Connection {
-    pub(super) fn new(stream: Stream<Timed>, database: u32) -> Self {
-        let parser = Parser::new();
-        Self { stream, parser, database, until_mono_ms: 0, is_valkey: false, usable: true }
-    }
-
     /// Makes all later reads and writes end by `until_mono_ms`.
     pub(crate) fn end_by(&mut self, until_mono_ms: u64) {
         self.until_mono_ms = until_mono_ms;
-    }
-
-    /// Whether no bytes of an earlier call are left.
-    pub(super) fn is_usable(&self) -> bool {
-        self.usable
-    }
-
-    /// The server's name, for health.
-    pub(super) fn is_valkey(&self) -> bool {
-        self.is_valkey
     }
 
     /// Logs in, chooses the database, names this connection and asks for the server's name.
@@ -202,16 +188,17 @@ pub enum Unusable {
 
 /// A server as the settings name it; gives connections to it.
 pub struct Server {
-    address: Address,
+    pub(super) address: Address,
     password: Option<SecretString>,
     tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
     /// `None` for a Unix socket.
     names: Option<Names>,
-    /// Deadlines are of this machine, whatever clock the market has.
-    timer: Clock,
+    /// The clock of all deadlines: this machine's, whatever clock the market has.
+    pub(crate) timer: Clock,
     /// The name of this node's connections on the server.
     name: Option<String>,
-    refusals: Arc<Refusals>,
+    /// The refusals of the server to this node.
+    pub(crate) refusals: Arc<Refusals>,
 }
 
 impl Server {
@@ -239,11 +226,6 @@ impl Server {
     #[must_use]
     pub(crate) fn named(self, name: String) -> Self {
         Self { name: Some(name), ..self }
-    }
-
-    /// The refusals of the server to this node.
-    pub(crate) fn refusals(&self) -> &Arc<Refusals> {
-        &self.refusals
     }
 
     /// Tries all commands that a node needs, without changing anything. Returns what the server
@@ -328,16 +310,6 @@ impl Server {
         }
     }
 
-    /// The clock of all deadlines.
-    pub(crate) fn timer(&self) -> &Clock {
-        &self.timer
-    }
-
-    /// Whether the settings call the server Valkey.
-    pub(crate) fn says_valkey(&self) -> bool {
-        self.address.says_valkey
-    }
-
     /// A connection that is logged in.
     pub(crate) fn connect(&self, until_mono_ms: u64) -> Result<Connection, ValkeyError> {
         self.open(until_mono_ms).inspect_err(|error| self.note_failure(error))
@@ -355,8 +327,9 @@ impl Server {
             Some((config, name)) => Stream::secured(timed, config, name.clone()).map_err(failed)?,
             None => Stream::Plain(timed),
         };
-        let mut connection = Connection::new(stream, self.address.database);
-        connection.end_by(until_mono_ms);
+        let (parser, database) = (Parser::new(), self.address.database);
+        let mut connection =
+            Connection { stream, parser, database, until_mono_ms, is_valkey: false, usable: true };
         let password = self.password.as_ref().map(ExposeSecret::expose_secret);
         let introduced =
             connection.introduce(self.address.user.as_deref(), password, self.name.as_deref());
@@ -466,6 +439,29 @@ pub(crate) fn script(code: &str) -> Script {
     Script::new(&[COMMON, code].concat())
 }
 
+words! {
+    /// A name below a namespace that does not depend on anything else.
+    pub(crate) enum Key {
+        /// The highest epoch that wrote anything. Lower ones are refused.
+        Fence = "epoch",
+        /// The claim of the leader.
+        Leader = "leader",
+        /// HASH of the newest message of the relay: epoch, number, and all but its quotes. Also the
+        /// channel of the leader's updates.
+        Relay = "relay",
+        /// HASH of the newest quotes of the relay.
+        RelayQuotes = "relay:quote",
+        /// Channel of the symbols that nodes want.
+        Wanted = "wanted",
+        /// Channel of encrypted messages.
+        Sealed = "sealed",
+        /// Channel of notices that there are changes to read.
+        Changes = "changes",
+        /// Nothing is ever kept or sent under this name; access is tried with it.
+        Access = "access",
+    }
+}
+
 /// Names below one namespace.
 #[derive(Clone, Debug)]
 pub(crate) struct Keys(String);
@@ -475,73 +471,32 @@ impl Keys {
         Self(format!("bhav:{}:", namespace.as_str()))
     }
 
-    fn key(&self, name: &str) -> String {
+    pub(crate) fn key(&self, key: Key) -> String {
+        self.named(key.as_str())
+    }
+
+    fn named(&self, name: &str) -> String {
         format!("{}{name}", self.0)
     }
 
     /// HASH of the records of a kind.
     pub(crate) fn records(&self, kind: Kind) -> String {
-        self.key(kind.as_str())
+        self.named(kind.as_str())
     }
 
     /// ZSET of the times at which records of the kind were stored.
     pub(crate) fn ages(&self, kind: Kind) -> String {
-        self.key(&format!("{}:age", kind.as_str()))
-    }
-
-    /// The highest epoch that wrote anything. Lower ones are refused.
-    pub(crate) fn fence(&self) -> String {
-        self.key("epoch")
-    }
-
-    /// The claim of the leader.
-    pub(crate) fn leader(&self) -> String {
-        self.key("leader")
-    }
-
-    /// HASH of the newest message of the relay: epoch, number, and all but its quotes.
-    pub(crate) fn relay_state(&self) -> String {
-        self.key("relay")
-    }
-
-    /// HASH of the newest quotes of the relay.
-    pub(crate) fn relay_quotes(&self) -> String {
-        self.key("relay:quote")
+        self.named(&format!("{}:age", kind.as_str()))
     }
 
     /// All channels.
     pub(crate) fn channels(&self) -> [String; 4] {
-        [self.relay_channel(), self.wanted_channel(), self.sealed_channel(), self.changes_channel()]
-    }
-
-    /// Channel of the leader's updates.
-    pub(crate) fn relay_channel(&self) -> String {
-        self.key("relay")
-    }
-
-    /// Channel of the symbols that nodes want.
-    pub(crate) fn wanted_channel(&self) -> String {
-        self.key("wanted")
-    }
-
-    /// Channel of encrypted messages.
-    pub(crate) fn sealed_channel(&self) -> String {
-        self.key("sealed")
-    }
-
-    /// Channel of notices that there are changes to read.
-    pub(crate) fn changes_channel(&self) -> String {
-        self.key("changes")
-    }
-
-    /// Nothing is ever kept or sent under this name; access is tried with it.
-    pub(crate) fn access(&self) -> String {
-        self.key("access")
+        [Key::Relay, Key::Wanted, Key::Sealed, Key::Changes].map(|channel| self.key(channel))
     }
 
     /// Bucket of a rate limit.
     pub(crate) fn limit(&self, name: &str) -> String {
-        self.key(&format!("limit:{name}"))
+        self.named(&format!("limit:{name}"))
     }
 }
 
@@ -587,7 +542,7 @@ pub(super) fn refused(
     connection: &mut Connection,
     keys: &Keys,
 ) -> Result<Vec<Refusal>, ValkeyError> {
-    let name = keys.access();
+    let name = keys.key(Key::Access);
     let mut found = Vec::new();
     for words in COMMANDS {
         let mut command = Cmd::new();
@@ -622,11 +577,11 @@ mod keys_tests {
             keys.records(Kind::Instruments),
             keys.ages(Kind::Quote),
             keys.ages(Kind::Instruments),
-            keys.fence(),
-            keys.leader(),
-            keys.relay_state(),
-            keys.relay_quotes(),
-            keys.access(),
+            keys.key(Key::Fence),
+            keys.key(Key::Leader),
+            keys.key(Key::Relay),
+            keys.key(Key::RelayQuotes),
+            keys.key(Key::Access),
             keys.limit("0badcafe"),
         ];
         let expected = [

@@ -26,10 +26,8 @@ use super::address::Namespace;
 use crate::base::limiter::{Limiter, Rate};
 use crate::base::{Clock, wipe};
 use crate::cache::l2::{DISTRUSTED, Kind};
-use crate::nodes::valkey::NodeSecret;
-use crate::nodes::valkey::Secrets;
-use crate::nodes::valkey::connection::Keys;
-use crate::nodes::valkey::connection::ValkeyError;
+use crate::nodes::valkey::connection::{Keys, ValkeyError};
+use crate::nodes::valkey::{NodeSecret, Secrets};
 use crate::store::{Epoch, Store, small_file};
 
 /// Purpose of the signing key.
@@ -204,7 +202,8 @@ const CLUSTER_FILE: &str = "cluster";
 pub struct Installation {
     /// The file with the id of the database; `None` where the operator gave a namespace.
     kept: Option<PathBuf>,
-    secret: Arc<NodeSecret>,
+    /// The secret from which keys are derived.
+    pub(crate) secret: Arc<NodeSecret>,
     known: ArcSwapOption<Known>,
     /// The keys for the namespace and secrets at the last call of `room()`.
     room: ArcSwapOption<Room>,
@@ -286,19 +285,9 @@ impl Installation {
         self.namespace() != before
     }
 
-    /// Whether the namespace is known for sure.
-    fn is_sure(&self) -> bool {
-        self.known.load().as_ref().is_some_and(|known| known.is_sure)
-    }
-
     /// The namespace, as far as it is known.
     pub(crate) fn namespace(&self) -> Option<Namespace> {
         self.known.load().as_ref().map(|known| known.name.clone())
-    }
-
-    /// The secret from which keys are derived.
-    pub(crate) fn secret(&self) -> &Arc<NodeSecret> {
-        &self.secret
     }
 
     /// The keys in force.
@@ -319,7 +308,8 @@ impl Installation {
     /// Same as `room`, for the lease. Fails unless the namespace is sure, so that a node with
     /// another database's namespace cannot lead.
     pub(crate) fn sure_room(&self) -> Result<Arc<Room>, ValkeyError> {
-        if self.is_sure() { self.room() } else { Err(ValkeyError::NoNamespace) }
+        let is_sure = self.known.load().as_ref().is_some_and(|known| known.is_sure);
+        if is_sure { self.room() } else { Err(ValkeyError::NoNamespace) }
     }
 
     /// Counts a distrusted value, and logs each cause from time to time.
@@ -416,7 +406,7 @@ pub(crate) mod tests {
         let new = of("main", SECRET, Some("the secret of yesterday of 32 bytes"));
         let room = new.room().unwrap();
         assert!(room.open(Signed::Message, b"", &signed).is_some());
-        new.secret().set(&SECRET.into(), None);
+        new.secret.set(&SECRET.into(), None);
         assert!(new.room().unwrap().open(Signed::Message, b"", &signed).is_none());
     }
 
@@ -431,7 +421,7 @@ pub(crate) mod tests {
         installation.name(name("now"), true);
         assert_eq!(installation.sure_room().unwrap().namespace().as_str(), "now");
         installation.name(name("now"), false);
-        assert!(installation.is_sure());
+        assert!(installation.sure_room().is_ok());
     }
 
     #[test]

@@ -38,7 +38,7 @@ pub(crate) use client::{Client, Deadlines};
 #[cfg(feature = "engines")]
 pub use connection::Server;
 #[cfg(feature = "engines")]
-pub(crate) use connection::{Connection, Unusable, ValkeyError, script};
+pub(crate) use connection::{Connection, Key, Unusable, ValkeyError, script};
 #[cfg(feature = "engines")]
 pub use installation::Installation;
 #[cfg(feature = "engines")]

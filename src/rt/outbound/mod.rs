@@ -3,11 +3,9 @@
 //!
 //! Everything blocks, so it is used only on OS threads.
 
-#[cfg(feature = "engines")]
 mod back_off;
 mod stream;
 
-#[cfg(feature = "engines")]
 pub(crate) use back_off::BackOff;
 #[cfg(test)]
 pub(crate) use stream::NAMES_QUEUE_MAX;

@@ -273,7 +273,7 @@ impl Condition {
     }
 
     pub(crate) fn not_connected(&self) {
-        self.back_off.lock().failed(self.clock.monotonic_ms());
+        self.back_off.lock().failed(self.clock.monotonic_ms(), 0);
     }
 
     /// Records a committed transaction. One that only read shows nothing about writing.

@@ -15,7 +15,7 @@ use crate::portfolio::{Brokers, DayPoint, Overflow, PointSource, Repriced, point
 use crate::rt::lanes::Outcomes;
 use crate::store::{AccountId, Epoch, Portfolio, PriceOfClose, Store, StoreError, Valued};
 use crate::warmers::context::WarmerContext;
-use crate::warmers::quotes::feed_state::{Answer, FeedState, close_margin};
+use crate::warmers::quotes::feed_state::{Answer, CLOSE_MARGIN, FeedState};
 use crate::warmers::quotes::feeds::Feeds;
 
 /// Pause after a failed call.
@@ -100,17 +100,17 @@ impl PriceCalls {
             || !call.is_in_turn(work.began_mono_ms, requests_wait, now_mono_ms)
             || feed.is_asking()
             || !work.due.has_settled(source, context.clock.now())
-            || feed.readiness() != Readiness::Ready
+            || feed.feed.readiness() != Readiness::Ready
         {
             return;
         }
-        let broker_a = feeds.broker_a();
+        let broker_a = &feeds.broker_a;
         let broker_a_usable = !self.calls[Source::BrokerA].failed
-            && broker_a.failure().is_none()
+            && broker_a.failure.is_none()
             && broker_a.askable_within(PATIENCE_MS);
         // Every call carries an index, which shows whether the feed has closed. If a call carries
         // only one symbol, the polls show it.
-        let batch_max = feed.feed().batch_max();
+        let batch_max = feed.feed.batch_max();
         let room = (batch_max.saturating_sub(1) >> call.halvings).max(1);
         let mut symbols = work.missing.batch(source, broker_a_usable, room, now_mono_ms);
         if symbols.is_empty() {
@@ -126,10 +126,10 @@ impl PriceCalls {
             symbols.extend(feed.witness().cloned());
         }
         let (outcomes, deadline_ms) = (&self.outcomes[source], context.call_deadline_ms());
-        let market_feed = Arc::clone(feed.feed());
+        let market_feed = Arc::clone(&feed.feed);
         // A refused job is reported and logged like any other failure.
         let _ = outcomes
-            .submit(feed.lane(), deadline_ms, move || Box::new(market_feed.quotes(&symbols)));
+            .submit(&feed.lane, deadline_ms, move || Box::new(market_feed.quotes(&symbols)));
     }
 
     /// Takes the closing prices that a feed answered; `None` if the call was lost.
@@ -534,7 +534,7 @@ impl Due {
         let prices_from = calendar.closing_prices_from(date)?;
         let next_session = calendar.next_trading_date(date).unwrap_or(Date::MAX);
         let has_settled = now.duration_since(at)
-            >= close_margin(Source::BrokerA).min(close_margin(Source::Public));
+            >= CLOSE_MARGIN[Source::BrokerA].min(CLOSE_MARGIN[Source::Public]);
         has_settled.then_some(Self { date, close: at, prices_from, until, next_session })
     }
 
@@ -552,7 +552,7 @@ impl Due {
 
     /// Whether `source` can be expected to send the official close.
     pub(crate) fn has_settled(&self, source: Source, now: Timestamp) -> bool {
-        now < self.until && now.duration_since(self.close) >= close_margin(source)
+        now < self.until && now.duration_since(self.close) >= CLOSE_MARGIN[source]
     }
 
     /// The closing price in `quote`, if it is one. `witness`: the same feed's quote of an index,
@@ -738,7 +738,7 @@ mod due_tests {
         let calendar = MarketCalendar::embedded();
         let sunday: Date = "2026-11-08".parse().unwrap();
         let close = calendar.official_close(sunday).unwrap();
-        let settled = close.checked_add(close_margin(Source::BrokerA)).unwrap();
+        let settled = close.checked_add(CLOSE_MARGIN[Source::BrokerA]).unwrap();
         assert_eq!(Due::at(&calendar, settled).unwrap().date, sunday);
         let opens = calendar.opens(sunday).unwrap();
         let before = opens.checked_sub(SignedDuration::from_secs(1)).unwrap();

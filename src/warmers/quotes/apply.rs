@@ -12,7 +12,7 @@ use crate::views::signals::ShownSignals;
 use crate::views::snapshot as views;
 use crate::warmers::context::{Serving, WarmerContext};
 use crate::warmers::persist::PersistTask;
-use crate::warmers::quotes::feed_state::{FeedState, Judge};
+use crate::warmers::quotes::feed_state::FeedState;
 use crate::warmers::tell::TellTask;
 
 /// A symbol that no source knows is remembered as such for this long. Exchanges list new symbols
@@ -33,35 +33,27 @@ pub(crate) struct QuoteSinks<'a> {
     pub beside: Beside<'a>,
 }
 
-/// Result of taking in a batch.
-pub(crate) struct Applied {
-    /// Symbols whose quotes were believed.
-    pub brought: Vec<Symbol>,
-    /// Why the batch does not count as a healthy feed's. Its quotes are still used, but symbols
-    /// that it left out do not become unknown.
-    pub doubt: Option<String>,
-}
-
-/// Takes in a batch of `feed`.
+/// Takes in a batch of `feed`. Returns the symbols whose quotes were believed, and why the batch
+/// does not count as a healthy feed's, if so. Its quotes are still used, but symbols that it left
+/// out do not become unknown.
 pub(crate) fn apply(
     feed: &mut FeedState,
     mut batch: Batch,
     sinks: &mut QuoteSinks<'_>,
     now_mono_ms: u64,
-) -> Applied {
+) -> (Vec<Symbol>, Option<String>) {
     let context = sinks.context;
     let source = feed.source();
-    let judge = Judge { calendar: &context.calendar, indices: &context.indices };
     context.l1.count_ahead(batch.ahead_count);
-    let mut read = feed.read(&mut batch, judge);
-    let has_lead = read.iter().any(|(quote, _)| feed.leads_with(&quote.symbol));
+    let mut read = feed.read(&mut batch, &context.calendar, &context.indices);
+    let has_lead = read.iter().any(|(quote, _)| feed.leads.contains(&quote.symbol));
     let doubt = doubt(feed, &batch, has_lead);
     // Only a leading index tells how far our clock is off. A share with an absurd time does not,
     // nor does a push without any lead.
     if has_lead || doubt.is_some() {
         let ahead = doubt.as_ref().and(batch.ahead);
         let now_ms = context.clock.now().as_millisecond();
-        feed.set_ahead_of_us_ms(ahead.map(|ahead| ahead.as_millisecond() - now_ms));
+        feed.ahead_of_us_ms = ahead.map(|ahead| ahead.as_millisecond() - now_ms);
     }
     if let Some(witness) = feed.heard_witness() {
         context.l1.freshness().note_vouched(source, witness.vouched);
@@ -81,7 +73,7 @@ pub(crate) fn apply(
     if doubt.is_none() {
         keep_unknown(source, batch.unknown, sinks, now_mono_ms);
     }
-    Applied { brought, doubt }
+    (brought, doubt)
 }
 
 /// Publishes the snapshot of judged quotes, and stores the quotes where requests read them.
@@ -154,7 +146,7 @@ fn keep_unknown(
 /// Why an answer does not count as a healthy feed's. The indices always have a price, so a source
 /// without them is broken even if it answers. A push carries only the indices that moved.
 fn doubt(feed: &FeedState, batch: &Batch, has_lead: bool) -> Option<String> {
-    let is_lead = |symbol: &&Symbol| feed.leads_with(symbol);
+    let is_lead = |symbol: &&Symbol| feed.leads.contains(symbol);
     let name = feed.source().as_str();
     if let Some(symbol) = batch.implausible.iter().find(is_lead) {
         return Some(format!("{name} gives no believable price for {symbol}"));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 
 use super::feed_time::FeedTime;
-use crate::base::{Quote, Source, Symbol};
+use crate::base::{BySource, Quote, Source, Symbol};
 use crate::brokers::{Batch, BrokerError, CallTimes, MarketFeed, Readiness};
 use crate::cache::pending::Taken;
 use crate::cache::{Freshness, Limits, Vouched};
@@ -26,11 +26,12 @@ pub(crate) type Answer = Result<Batch, BrokerError>;
 
 /// A feed and its history.
 pub(crate) struct FeedState {
-    feed: Arc<dyn MarketFeed>,
-    lane: Arc<Lane>,
-    pace: Pace,
+    /// The feed to call, on `lane`.
+    pub feed: Arc<dyn MarketFeed>,
+    pub lane: Arc<Lane>,
+    pub pace: Pace,
     /// The indices required for a snapshot, as far as the feed has them.
-    leads: Vec<Symbol>,
+    pub leads: Vec<Symbol>,
     /// When the call under way went out.
     in_flight_since_mono_ms: Option<u64>,
     /// Symbols in the call under way that requests wait for, unless they were reclaimed.
@@ -40,26 +41,26 @@ pub(crate) struct FeedState {
     /// Number of calls that carry everything in demand once.
     round: Round,
     /// Calls in a row that carried only indices and symbols that requests wait for.
-    crowded: u8,
+    pub crowded: u8,
     /// Monotonic times of the last call, and of the last successful one; `None` before the first.
     asked_mono_ms: Option<u64>,
-    succeeded_mono_ms: Option<u64>,
+    pub succeeded_mono_ms: Option<u64>,
     /// Its last quote of each index and sector.
     heard: HashMap<Symbol, Heard>,
     /// Up to when its last push vouched for each lead.
     pushed: HashMap<Symbol, i64>,
     /// Its clock, measured by its indices.
-    time: FeedTime,
+    pub time: FeedTime,
     /// Milliseconds that its last answer's timestamps were ahead of our clock, if it was refused
     /// for that.
-    ahead_of_us_ms: Option<i64>,
+    pub ahead_of_us_ms: Option<i64>,
     failures_in_row: u32,
     /// The last poll's request was refused: the next poll carries indices only.
-    indices_only: bool,
+    pub indices_only: bool,
     /// The last failure, for health; cleared by a success.
-    failure: Option<String>,
-    polls: u64,
-    failures: u64,
+    pub failure: Option<String>,
+    pub polls: u64,
+    pub failures: u64,
 }
 
 /// Number of calls that carry everything in demand once. It grows at once. It shrinks only after
@@ -85,13 +86,6 @@ pub(crate) struct Heard {
     pub quote: Quote,
     pub vouched: Vouched,
     asked_mono_ms: u64,
-}
-
-/// The inputs to judge an answer's timestamps.
-#[derive(Clone, Copy)]
-pub(crate) struct Judge<'a> {
-    pub calendar: &'a MarketCalendar,
-    pub indices: &'a IndexList,
 }
 
 /// Result of a poll, for the feed's health.
@@ -143,42 +137,6 @@ impl FeedState {
 
     pub(crate) fn source(&self) -> Source {
         self.feed.source()
-    }
-
-    /// The feed to call, on [`lane`](Self::lane).
-    pub(crate) fn feed(&self) -> &Arc<dyn MarketFeed> {
-        &self.feed
-    }
-
-    pub(crate) fn lane(&self) -> &Lane {
-        &self.lane
-    }
-
-    pub(crate) fn readiness(&self) -> Readiness {
-        self.feed.readiness()
-    }
-
-    pub(crate) fn set_pace(&mut self, pace: Pace) {
-        self.pace = pace;
-    }
-
-    /// Monotonic time of the last successful call.
-    pub(crate) fn succeeded_mono_ms(&self) -> Option<u64> {
-        self.succeeded_mono_ms
-    }
-
-    pub(crate) fn time(&self) -> &FeedTime {
-        &self.time
-    }
-
-    /// Why its last poll failed; `None` after a success.
-    pub(crate) fn failure(&self) -> Option<&str> {
-        self.failure.as_deref()
-    }
-
-    /// Number of polls, and of those that failed.
-    pub(crate) fn counts(&self) -> (u64, u64) {
-        (self.polls, self.failures)
     }
 
     /// Whether a poll is due: it may go out, and the interval has passed or somebody waits.
@@ -304,31 +262,36 @@ impl FeedState {
 
     /// Judges the timestamps of an answer. Returns its quotes, each with up to when the feed
     /// vouches for it. Moves quotes whose timestamp cannot be true to the implausible ones.
-    pub(crate) fn read(&mut self, batch: &mut Batch, judge: Judge<'_>) -> Vec<(Quote, Vouched)> {
+    pub(crate) fn read(
+        &mut self,
+        batch: &mut Batch,
+        calendar: &MarketCalendar,
+        list: &IndexList,
+    ) -> Vec<(Quote, Vouched)> {
         let (times, calls) = (batch.times, self.calls(batch.symbols_max));
         let (mut indices, shares): (Vec<Quote>, Vec<Quote>) =
-            batch.quotes.drain(..).partition(|quote| judge.indices.contains(&quote.symbol));
-        indices.iter_mut().for_each(|quote| self.stamp_index(quote, &times, judge.calendar));
+            batch.quotes.drain(..).partition(|quote| list.contains(&quote.symbol));
+        indices.iter_mut().for_each(|quote| self.stamp_index(quote, &times, calendar));
         indices.iter().for_each(|quote| self.time.weigh(quote, &times));
         let mut read = Vec::with_capacity(indices.len() + shares.len());
         let (mut believed, doubted): (Vec<Quote>, Vec<Quote>) =
             indices.into_iter().chain(shares).partition(|quote| self.time.believes(quote, &times));
         batch.implausible.extend(doubted.into_iter().map(|quote| quote.symbol));
         for quote in believed.iter().filter(|quote| self.leads.contains(&quote.symbol)) {
-            self.time.heed(quote, &times, judge.calendar);
+            self.time.heed(quote, &times, calendar);
         }
         for quote in &mut believed {
             let exchange = quote.symbol.exchange();
             quote.delay_s = self.time.delay_s(exchange);
-            let vouched = if judge.indices.contains(&quote.symbol) {
+            let vouched = if list.contains(&quote.symbol) {
                 let leads = self.leads.contains(&quote.symbol);
                 let calls = if leads { calls } else { Vouched::IN_TURN };
-                let vouched = self.time.index_vouched(quote, &times, calls, judge.calendar);
+                let vouched = self.time.index_vouched(quote, &times, calls, calendar);
                 self.hear(quote, vouched, &times, batch.pushed);
                 vouched
             } else {
-                self.stamp_share(quote, &times, judge.calendar);
-                self.time.share_vouched(exchange, &times, judge.calendar)
+                self.stamp_share(quote, &times, calendar);
+                self.time.share_vouched(exchange, &times, calendar)
             };
             read.push((quote.clone(), vouched));
         }
@@ -372,29 +335,9 @@ impl FeedState {
         quote.as_of = self.time.witness_as_of(exchange).map_or(latest, |index| index.min(latest));
     }
 
-    pub(crate) fn leads_with(&self, symbol: &Symbol) -> bool {
-        self.leads.contains(symbol)
-    }
-
-    /// Whether the next poll carries indices only.
-    pub(crate) fn is_indices_only(&self) -> bool {
-        self.indices_only
-    }
-
-    /// Notes how far an answer that was refused for its timestamps was ahead of our clock; `None`
-    /// after any other answer.
-    pub(crate) fn set_ahead_of_us_ms(&mut self, ahead_ms: Option<i64>) {
-        self.ahead_of_us_ms = ahead_ms;
-    }
-
     /// Number of calls that carry everything in demand once, over the last such round.
     pub(crate) fn round(&self) -> u8 {
         self.round.calls
-    }
-
-    /// Calls in a row that left symbols out because requests waited.
-    pub(crate) fn crowded(&self) -> u8 {
-        self.crowded
     }
 
     /// Notes the number of calls that carry everything in demand once, and whether waiting requests
@@ -462,31 +405,20 @@ impl FeedState {
 
 /// Interval between polls while the market rests. Prices do not move, so a poll only notices a feed
 /// that works again.
-const RESTING_BROKER_A_MS: u64 = 30_000;
-const RESTING_PUBLIC_MS: u64 = 60_000;
+const RESTING_MS: BySource<u64> = BySource([30_000, 60_000]);
 
 /// A feed may miss one poll and take this long before its data counts as stale.
-const GRACE_BROKER_A_MS: u64 = 1_500;
-const GRACE_PUBLIC_MS: u64 = 7_000;
+const GRACE_MS: BySource<u64> = BySource([1_500, 7_000]);
 
 /// A feed is not relied on if a call takes this long, or it may not be polled for this long. A
 /// quote call takes a fraction of a second. The rest of the time until the data becomes stale is
 /// enough for the other feed's answer.
 const PATIENCE_MS: u64 = 1_500;
 
-/// Providers need this long after the official close to settle on it.
-const CLOSE_MARGIN_BROKER_A: SignedDuration = SignedDuration::from_mins(10);
-
-/// The public provider is a quarter of an hour late by nature.
-const CLOSE_MARGIN_PUBLIC: SignedDuration = SignedDuration::from_mins(30);
-
-/// Time after the official close when `source` can be expected to send it.
-pub(crate) fn close_margin(source: Source) -> SignedDuration {
-    match source {
-        Source::BrokerA => CLOSE_MARGIN_BROKER_A,
-        Source::Public => CLOSE_MARGIN_PUBLIC,
-    }
-}
+/// Providers need this long after the official close to settle on it and to send it. The public
+/// provider is a quarter of an hour late by nature.
+pub(crate) const CLOSE_MARGIN: BySource<SignedDuration> =
+    BySource([SignedDuration::from_mins(10), SignedDuration::from_mins(30)]);
 
 /// Within this time the polls of a source that pushes prices confirm each price, and fetch those
 /// that are not pushed.
@@ -505,7 +437,7 @@ impl Pace {
     /// The pace of a feed whose budget allows a call each `budget_ms`.
     pub(crate) fn of(source: Source, budget_ms: u64, rests: bool) -> Self {
         Self {
-            interval_ms: if rests { resting_ms(source) } else { 0 },
+            interval_ms: if rests { RESTING_MS[source] } else { 0 },
             // The pace itself must not exceed the patience.
             patience_ms: PATIENCE_MS.max(budget_ms + PATIENCE_MS / 3),
         }
@@ -514,15 +446,13 @@ impl Pace {
     /// The pace of a feed whose prices are pushed, if it takes `calls` calls to confirm all of
     /// them.
     pub(crate) fn confirming(self, calls: u64) -> Self {
-        let interval_ms = self.interval_ms.max(CONFIRMING_MS / calls.max(1));
-        Self { interval_ms, ..self }
+        self.sparing(CONFIRMING_MS / calls.max(1))
     }
-}
 
-impl Pace {
-    /// The pace if several nodes without a leader's messages share the provider.
-    pub(crate) fn sparing(self, budget_ms: u64) -> Self {
-        Self { interval_ms: self.interval_ms.max(budget_ms), ..self }
+    /// The pace with at least this interval, which nodes without a leader's messages keep because
+    /// they share the provider.
+    pub(crate) fn sparing(self, interval_ms: u64) -> Self {
+        Self { interval_ms: self.interval_ms.max(interval_ms), ..self }
     }
 }
 
@@ -530,25 +460,15 @@ impl Pace {
 /// prices. `step_ms`: the time that its index stays unchanged by its nature, however often it is
 /// polled.
 pub(crate) fn limits(source: Source, budget_ms: u64, step_ms: u64) -> (Limits, Limits) {
-    let grace_ms = match source {
-        Source::BrokerA => GRACE_BROKER_A_MS,
-        Source::Public => GRACE_PUBLIC_MS,
-    };
+    let grace_ms = GRACE_MS[source];
     let moving = Limits { period_ms: budget_ms.max(step_ms), grace_ms };
-    let resting = Limits { period_ms: budget_ms.max(resting_ms(source)), grace_ms };
+    let resting = Limits { period_ms: budget_ms.max(RESTING_MS[source]), grace_ms };
     (moving, resting)
 }
 
 /// Interval between two polls that only confirm pushed prices, for [`limits`].
 pub(crate) fn confirming_ms(budget_ms: u64) -> u64 {
     budget_ms.max(CONFIRMING_MS)
-}
-
-fn resting_ms(source: Source) -> u64 {
-    match source {
-        Source::BrokerA => RESTING_BROKER_A_MS,
-        Source::Public => RESTING_PUBLIC_MS,
-    }
 }
 
 #[cfg(test)]

@@ -86,8 +86,7 @@ impl Bench {
         let times = CallTimes { asked: at, asked_mono_ms: at_ms, answered: at };
         let symbols_max = self.feed.batch_max;
         let mut batch = Batch { quotes, times, symbols_max, pushed, ..Batch::default() };
-        let judge = Judge { calendar: &self.calendar, indices: &self.indices };
-        self.state.read(&mut batch, judge)
+        self.state.read(&mut batch, &self.calendar, &self.indices)
     }
 
     /// A poll whose answer has the leads as the exchange had them `behind_ms` ago.

@@ -8,7 +8,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::base::{Exchange, Quote, Source, Symbol};
+use crate::base::{BySource, Exchange, Quote, Source, Symbol};
 use crate::brokers::CallTimes;
 use crate::cache::Vouched;
 use crate::market::{MarketCalendar, Phase};
@@ -21,7 +21,7 @@ const STAMP_MS: i64 = 1_000;
 const FROZEN_MS: i64 = 60_000;
 
 /// A source is waited for with its closing price no longer than this beyond its nature, however far
-/// behind it was measured. It is then not yet taken to be settled (`close_margin` in `feeds.rs`).
+/// behind it was measured. It is then not yet taken to be settled (`CLOSE_MARGIN`).
 const CLOSE_BEHIND_MS_MAX: i64 = 10 * 60_000;
 
 /// A timestamp may be this much, plus 10 % of the measured delay, ahead of the source's clock.
@@ -57,17 +57,11 @@ pub(crate) struct Nature {
     lately_ms: u64,
 }
 
-impl Nature {
-    /// Broker A is in real time; the public provider is a quarter of an hour late.
-    pub(crate) fn of(source: Source) -> Self {
-        match source {
-            Source::BrokerA => Self { behind_ms: 0, behind_max_ms: 5 * 60_000, lately_ms: 30_000 },
-            Source::Public => {
-                Self { behind_ms: 15 * 60_000, behind_max_ms: 40 * 60_000, lately_ms: 10 * 60_000 }
-            }
-        }
-    }
-}
+/// Broker A is in real time; the public provider is a quarter of an hour late.
+const NATURES: BySource<Nature> = BySource([
+    Nature { behind_ms: 0, behind_max_ms: 5 * 60_000, lately_ms: 30_000 },
+    Nature { behind_ms: 15 * 60_000, behind_max_ms: 40 * 60_000, lately_ms: 10 * 60_000 },
+]);
 
 /// The measured clock of one feed.
 pub(crate) struct FeedTime {
@@ -86,7 +80,7 @@ struct Witness {
 impl FeedTime {
     /// The clock of a feed whose `leads` are ordered by importance.
     pub(crate) fn new(source: Source, leads: &[Symbol]) -> Self {
-        let nature = Nature::of(source);
+        let nature = NATURES[source];
         let mut witnesses: Vec<Witness> = Vec::new();
         for lead in leads {
             if witnesses.iter().all(|known| known.symbol.exchange() != lead.exchange()) {

@@ -11,7 +11,7 @@ use crate::market::{MarketStatus, Phase};
 use crate::nodes::lead::LedFeed;
 use crate::warmers::context::WarmerContext;
 use crate::warmers::follow::FollowTask;
-use crate::warmers::quotes::feed_state::{FeedState, Pace, close_margin, confirming_ms, limits};
+use crate::warmers::quotes::feed_state::{CLOSE_MARGIN, FeedState, Pace, confirming_ms, limits};
 use crate::warmers::quotes::ticking::{Eased, TickingTask};
 
 /// Longest wait that a client is given if no feed can be asked and nothing says when one can.
@@ -19,9 +19,9 @@ const ANSWER_IN_MS_MAX: u64 = 60_000;
 
 /// Every feed and its state.
 pub(crate) struct Feeds {
-    broker_a: FeedState,
+    pub broker_a: FeedState,
     /// `None` when switched off.
-    public: Option<FeedState>,
+    pub public: Option<FeedState>,
 }
 
 impl Feeds {
@@ -36,14 +36,6 @@ impl Feeds {
             broker_a: state(Arc::new(broker_a), &context.broker_a_lane),
             public: context.public.clone().map(|public| state(public, &context.public_lane)),
         }
-    }
-
-    pub(crate) fn broker_a(&self) -> &FeedState {
-        &self.broker_a
-    }
-
-    pub(crate) fn public(&self) -> Option<&FeedState> {
-        self.public.as_ref()
     }
 
     pub(crate) fn of(&self, source: Source) -> Option<&FeedState> {
@@ -64,7 +56,7 @@ impl Feeds {
 
     /// Whether some feed has answered in this run. Until then all served data was restored.
     pub(crate) fn have_answered(&self) -> bool {
-        self.iter().any(|feed| feed.succeeded_mono_ms().is_some())
+        self.iter().any(|feed| feed.succeeded_mono_ms.is_some())
     }
 
     /// Whether some feed's data is fresh.
@@ -74,7 +66,7 @@ impl Feeds {
 
     /// Whether every feed has failed or cannot be polled.
     pub(crate) fn all_failed(&self) -> bool {
-        self.iter().all(|feed| feed.failure().is_some() || !feed.askable_within(u64::MAX))
+        self.iter().all(|feed| feed.failure.is_some() || !feed.askable_within(u64::MAX))
     }
 
     /// Time that a client that misses symbols has to wait: 0 if some feed can answer within
@@ -105,17 +97,9 @@ const SETTLE_MS: u64 = 5_000;
 /// nodes do the same, perhaps from the same address.
 const SPARING: u64 = 2;
 
-/// The inputs for the pace of a source that this node polls itself.
-#[derive(Clone, Copy)]
-struct Own {
-    eased: Eased,
-    /// This node is a follower, but receives nothing from a leader.
-    by_itself: bool,
-}
-
 /// Owner of the market's phase.
 pub(crate) struct MarketPhase {
-    status: MarketStatus,
+    pub status: MarketStatus,
     /// Monotonic time of the last phase change.
     since_mono_ms: u64,
     /// By source: the official close, while the market rests and the source can be expected to send
@@ -128,10 +112,6 @@ impl MarketPhase {
     pub(crate) fn new(context: &WarmerContext, now_mono_ms: u64) -> Self {
         let status = context.calendar.status(context.clock.now());
         Self { status, since_mono_ms: now_mono_ms, closes: BySource::default() }
-    }
-
-    pub(crate) fn status(&self) -> &MarketStatus {
-        &self.status
     }
 
     /// Updates the phase, and applies it to each source.
@@ -156,9 +136,10 @@ impl MarketPhase {
                 Standing::Relayed => {
                     self.closes[source] = self.settled_close(source, context);
                 }
+                // A follower that receives nothing is one of many clients of the public provider.
                 Standing::Asks | Standing::ByItself => {
-                    let own = Own { eased, by_itself: standing == Standing::ByItself };
-                    self.follow_source(source, context, feeds, own, now_mono_ms);
+                    let sparing = standing == Standing::ByItself && source == Source::Public;
+                    self.follow_source(source, context, feeds, eased, sparing, now_mono_ms);
                 }
             }
         }
@@ -171,19 +152,19 @@ impl MarketPhase {
         source: Source,
         context: &WarmerContext,
         feeds: &mut Feeds,
-        Own { eased, by_itself }: Own,
+        eased: Eased,
+        sparing: bool,
         now_mono_ms: u64,
     ) {
         let close = self.settled_close(source, context);
         let quiet = close.is_some() || (self.rests() && !self.status.calendar_known);
-        let sparing = by_itself && source == Source::Public;
         let budget_ms = context.interval_ms[source] * if sparing { SPARING } else { 1 };
         let (mut step_ms, mut round) = (0, 1);
         if let Some(feed) = feeds.of_mut(source) {
             let pace = Pace::of(source, budget_ms, quiet);
             let pace = if sparing { pace.sparing(budget_ms) } else { pace };
-            feed.set_pace(eased.confirming.map_or(pace, |calls| pace.confirming(calls)));
-            (step_ms, round) = (feed.time().step_ms(), feed.round());
+            feed.pace = eased.confirming.map_or(pace, |calls| pace.confirming(calls));
+            (step_ms, round) = (feed.time.step_ms(), feed.round());
         }
         let period_ms = if eased.limits { confirming_ms(budget_ms) } else { budget_ms };
         let (moving, resting) = limits(source, period_ms, step_ms);
@@ -211,7 +192,7 @@ impl MarketPhase {
             self.status.trading_date.filter(|_| self.rests() && self.status.calendar_known)?;
         let close = context.calendar.official_close(date)?;
         let since = context.clock.now().duration_since(close);
-        (since >= close_margin(source)).then_some(close)
+        (since >= CLOSE_MARGIN[source]).then_some(close)
     }
 
     /// Whether no index price moves now, by the calendar.

@@ -12,7 +12,7 @@ use crate::cache::pending::{Room, Taken};
 use crate::market::Index;
 use crate::rt::lanes::Outcomes;
 use crate::warmers::context::WarmerContext;
-use crate::warmers::quotes::apply::{Applied, QuoteSinks, apply};
+use crate::warmers::quotes::apply::{QuoteSinks, apply};
 use crate::warmers::quotes::feed_state::{Answer, Ended, FeedState};
 use crate::warmers::quotes::feeds::{Feeds, Standing};
 
@@ -26,10 +26,11 @@ const STANDBY_RETRY_MS: u64 = 10_000;
 
 /// Owner of the feeds.
 pub(crate) struct QuotesTask {
-    feeds: Feeds,
+    pub feeds: Feeds,
     /// By source.
     outcomes: BySource<Outcomes<Box<Answer>>>,
-    started_mono_ms: u64,
+    /// Since when this node polls. Broker A gets its `FIRST_ANSWER_MS` from then on.
+    pub started_mono_ms: u64,
 }
 
 impl QuotesTask {
@@ -39,19 +40,6 @@ impl QuotesTask {
         now_mono_ms: u64,
     ) -> Self {
         Self { feeds: Feeds::new(context), outcomes, started_mono_ms: now_mono_ms }
-    }
-
-    /// This node polls from now on. Broker A gets its `FIRST_ANSWER_MS` again.
-    pub(crate) fn begin(&mut self, now_mono_ms: u64) {
-        self.started_mono_ms = now_mono_ms;
-    }
-
-    pub(crate) fn feeds(&self) -> &Feeds {
-        &self.feeds
-    }
-
-    pub(crate) fn feeds_mut(&mut self) -> &mut Feeds {
-        &mut self.feeds
     }
 
     /// Whether requests wait for a feed: symbols are pending, even if the clients have left (they
@@ -80,7 +68,7 @@ impl QuotesTask {
         // Broker A allows a call every second. The public provider gets no extra call for symbols
         // that are only held.
         let wanted = !context.pending.is_empty();
-        if !taken(Source::BrokerA) && self.feeds.broker_a().is_due(now_mono_ms, wanted) {
+        if !taken(Source::BrokerA) && self.feeds.broker_a.is_due(now_mono_ms, wanted) {
             self.ask(Source::BrokerA, context, now_mono_ms);
         }
         let is_due = |public: &FeedState| {
@@ -89,7 +77,7 @@ impl QuotesTask {
                 && !taken(Source::Public)
                 && public.is_due(now_mono_ms, waits)
         };
-        if self.feeds.public().is_some_and(is_due) {
+        if self.feeds.public.as_ref().is_some_and(is_due) {
             self.ask(Source::Public, context, now_mono_ms);
         }
         let answer_in_ms =
@@ -104,7 +92,7 @@ impl QuotesTask {
     /// fresh but in doubt, so that its answer is there when the data becomes stale; sooner if
     /// requests wait or no feed has answered in this run.
     fn broker_a_serves(&self, context: &WarmerContext, now_mono_ms: u64) -> bool {
-        let broker_a = self.feeds.broker_a();
+        let broker_a = &self.feeds.broker_a;
         let first_chance = now_mono_ms.saturating_sub(self.started_mono_ms) < FIRST_ANSWER_MS
             && broker_a.askable_within(FIRST_ANSWER_MS);
         (broker_a.is_healthy(context.l1.freshness(), now_mono_ms) || first_chance)
@@ -116,10 +104,10 @@ impl QuotesTask {
         let Some(feed) = self.feeds.of_mut(source) else { return };
         let (symbols, taken) = compose(feed, context, now_mono_ms);
         feed.began(taken, now_mono_ms);
-        let call = Arc::clone(feed.feed());
+        let call = Arc::clone(&feed.feed);
         let (outcomes, deadline_ms) = (&self.outcomes[source], context.call_deadline_ms());
         let submitted =
-            outcomes.submit(feed.lane(), deadline_ms, move || Box::new(call.quotes(&symbols)));
+            outcomes.submit(&feed.lane, deadline_ms, move || Box::new(call.quotes(&symbols)));
         if let Err(refused) = submitted {
             tracing::warn!(%refused, source = source.as_str(), "poll not sent");
         }
@@ -137,7 +125,7 @@ impl QuotesTask {
         let (taken, reclaimed) = feed.release();
         let ended = match answer.map(|answer| *answer) {
             Some(Ok(batch)) => {
-                let Applied { brought, doubt } = apply(feed, batch, sinks, now_mono_ms);
+                let (brought, doubt) = apply(feed, batch, sinks, now_mono_ms);
                 if reclaimed || doubt.is_some() {
                     sinks.context.pending.settle(&brought);
                 }
@@ -181,7 +169,7 @@ impl QuotesTask {
         now_mono_ms: u64,
     ) {
         let Some(feed) = self.feeds.of_mut(source) else { return };
-        let Applied { brought, .. } = apply(feed, batch, sinks, now_mono_ms);
+        let (brought, _) = apply(feed, batch, sinks, now_mono_ms);
         // Requests that wait for one of these symbols find it in L1.
         sinks.context.pending.settle(&brought);
     }
@@ -204,13 +192,11 @@ impl QuotesTask {
 
 /// Maximum unlisted symbols in one call, chosen fairly among clients: a small share of either
 /// feed's budget.
-const UNLISTED_BROKER_A: usize = 20;
-const UNLISTED_PUBLIC: usize = 2;
+const UNLISTED: BySource<usize> = BySource([20, 2]);
 
 /// Maximum symbols of users' holdings in one call, after those that requests wait for. A user who
 /// holds five hundred shares takes at most a quarter of the public provider's calls.
-const HELD_BROKER_A: usize = 200;
-const HELD_PUBLIC: usize = 5;
+const HELD: BySource<usize> = BySource([200, 5]);
 
 /// A batch carries all sectors if they are at most this part of it.
 const SECTORS_PART: usize = 10;
@@ -230,7 +216,7 @@ pub(crate) fn compose(
     context: &WarmerContext,
     now_mono_ms: u64,
 ) -> (Vec<Symbol>, Option<Taken>) {
-    let (max, source) = (feed.feed().batch_max(), feed.source());
+    let (max, source) = (feed.feed.batch_max(), feed.source());
     let has_symbol = |index: &&Index| source == Source::BrokerA || index.public.is_some();
     let mut leads: Vec<&Index> = context.indices.leads().into_iter().filter(has_symbol).collect();
     // The lead with the oldest answer comes first. Matters only to a feed whose calls carry fewer.
@@ -240,7 +226,7 @@ pub(crate) fn compose(
     let mut sectors: Vec<&Index> = context.indices.sectors.iter().filter(has_symbol).collect();
     sectors.sort_by_key(|sector| feed.heard_mono_ms(&sector.symbol));
     let sectors: Vec<Symbol> = sectors.into_iter().map(|sector| sector.symbol.clone()).collect();
-    if feed.is_indices_only() {
+    if feed.indices_only {
         push_new(&mut symbols, &sectors, max);
         return (symbols, None);
     }
@@ -255,11 +241,8 @@ pub(crate) fn compose(
         true => sectors.len(),
         false => sectors.len().div_ceil(round),
     };
-    let kept = if feed.crowded() < CROWDED_MAX { 0 } else { in_turn.min(places) };
-    let (unlisted, held) = match source {
-        Source::BrokerA => (UNLISTED_BROKER_A, HELD_BROKER_A),
-        Source::Public => (UNLISTED_PUBLIC, HELD_PUBLIC),
-    };
+    let kept = if feed.crowded < CROWDED_MAX { 0 } else { in_turn.min(places) };
+    let (unlisted, held) = (UNLISTED[source], HELD[source]);
     let taken = context.pending.take(Room { symbols: places - kept, unlisted, held });
     push_new(&mut symbols, taken.symbols(), max);
     feed.note_demand(u8::try_from(round).unwrap_or(u8::MAX), symbols.len() + share > max);

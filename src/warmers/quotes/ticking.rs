@@ -9,8 +9,7 @@ use crate::brokers::Batch;
 use crate::brokers::broker_a::ticker::Wanted;
 use crate::market::{MarketCalendar, MarketStatus, Phase};
 use crate::warmers::context::WarmerContext;
-use crate::warmers::quotes::feed_state::Answer;
-use crate::warmers::quotes::feed_state::FeedState;
+use crate::warmers::quotes::feed_state::{Answer, FeedState};
 
 /// The ticker connects this long before the first session of a date and disconnects this long after
 /// the last: at 08:45 for a pre-open at 09:00.
@@ -29,12 +28,14 @@ const VOUCHED_MS: u64 = 4_000;
 pub(crate) struct TickingTask {
     /// The second, by the wall clock, of the last update of the subscription.
     told_s: i64,
-    is_live: bool,
+    /// Ticks flow and are believed.
+    pub is_live: bool,
     /// When ticks were first seen to have stopped; `None` while they flow or before they ever did.
     stopped_mono_ms: Option<u64>,
     /// Number of polls that confirm every wanted symbol.
     calls: u64,
-    log: TickLog,
+    /// The comparison of ticks with polls.
+    pub log: TickLog,
 }
 
 /// The purpose of a source's polls now.
@@ -49,16 +50,6 @@ pub(crate) struct Eased {
 impl TickingTask {
     pub(crate) fn new() -> Self {
         Self { told_s: 0, is_live: false, stopped_mono_ms: None, calls: 1, log: TickLog::new() }
-    }
-
-    /// Whether ticks flow and are believed.
-    pub(crate) fn is_live(&self) -> bool {
-        self.is_live
-    }
-
-    /// The comparison of ticks with polls.
-    pub(crate) fn log(&self) -> &TickLog {
-        &self.log
     }
 
     pub(crate) fn pushed(&mut self, source: Source, batch: &Batch, now_mono_ms: u64) {
@@ -93,7 +84,7 @@ impl TickingTask {
         let indices: Vec<Symbol> =
             context.indices.all().map(|index| index.symbol.clone()).collect();
         let shares = context.l1.wanted(now_mono_ms, 1, ticker.symbols_max());
-        let calls = (indices.len() + shares.len()).div_ceil(feed.feed().batch_max().max(1));
+        let calls = (indices.len() + shares.len()).div_ceil(feed.feed.batch_max().max(1));
         self.calls = calls as u64;
         ticker.want(Wanted {
             // Only the leader's ticker runs.
@@ -159,7 +150,8 @@ const DIFFERENCE_MAX: Decimal = Decimal::from_parts(5, 0, 0, false, 3);
 /// The last tick of each symbol.
 pub(crate) struct TickLog {
     last: BoundedMap<Symbol, Last>,
-    disagreements: u64,
+    /// Times that a tick and a poll of the same second differed by more than half a percent.
+    pub disagreements: u64,
 }
 
 struct Last {
@@ -222,12 +214,6 @@ impl TickLog {
     /// Forgets all ticks, because they have stopped altogether.
     pub(crate) fn forget(&mut self) {
         self.last.retain(|_, _| false);
-    }
-
-    /// Number of times that a tick and a poll of the same second differed by more than half a
-    /// percent.
-    pub(crate) fn disagreements(&self) -> u64 {
-        self.disagreements
     }
 }
 
@@ -310,10 +296,10 @@ mod tick_log_tests {
             ("900.00", 0, 3),
         ] {
             log.polled(&[quote("NSE:INFY", price, second)], 0);
-            assert_eq!(log.disagreements(), expected, "{price} {second}");
+            assert_eq!(log.disagreements, expected, "{price} {second}");
         }
         log.polled(&[quote("NSE:TCS", "1.00", 0)], 0);
-        assert_eq!(log.disagreements(), 3, "never ticked");
+        assert_eq!(log.disagreements, 3, "never ticked");
     }
 
     #[test]

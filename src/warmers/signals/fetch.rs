@@ -16,7 +16,7 @@ use crate::rt::lanes::Outcomes;
 use crate::signals::history::SESSIONS_KEPT;
 use crate::store::CandleHistory;
 use crate::warmers::context::WarmerContext;
-use crate::warmers::quotes::feed_state::close_margin;
+use crate::warmers::quotes::feed_state::CLOSE_MARGIN;
 use crate::warmers::signals::look::Provisional;
 use crate::warmers::signals::symbol::Histories;
 
@@ -74,7 +74,8 @@ pub(crate) struct Arrived {
 pub(crate) struct CandleCalls {
     calls: BySource<Call>,
     outcomes: BySource<Outcomes<Box<Answer>>>,
-    arrived: VecDeque<Arrived>,
+    /// Dropped if another node has led since they arrived.
+    pub arrived: VecDeque<Arrived>,
 }
 
 /// The calls to one source.
@@ -108,8 +109,9 @@ impl CandleCalls {
         Self { calls: BySource::default(), outcomes, arrived: VecDeque::new() }
     }
 
-    pub(crate) fn is_idle(&self) -> bool {
-        self.calls.0.iter().all(|call| call.asked.is_none())
+    /// Whether a call to the source is under way.
+    pub(crate) fn is_asking(&self, source: Source) -> bool {
+        self.calls[source].asked.is_some()
     }
 
     /// Whether the last call to some source failed.
@@ -132,15 +134,6 @@ impl CandleCalls {
             asked.is_some_and(|asked| asked.at == place)
         };
         self.calls.0.iter().any(fetches) || self.arrived.iter().any(|arrived| arrived.at == place)
-    }
-
-    /// Drops the answers that wait to be stored: another node has led since they arrived.
-    pub(crate) fn forget_arrived(&mut self) {
-        self.arrived.clear();
-    }
-
-    pub(crate) fn next_arrived(&mut self) -> Option<Arrived> {
-        self.arrived.pop_front()
     }
 
     /// Sends one call to `source` if it may be asked and a candle is missing.
@@ -191,7 +184,7 @@ impl CandleCalls {
         context: &WarmerContext,
         now_mono_ms: u64,
     ) {
-        let symbol = histories.at(asked.at).symbol().clone();
+        let symbol = histories.tracked[asked.at].symbol.clone();
         let token = histories.tokens().0.of(&symbol);
         let (from, to) = (asked.from, asked.to);
         let call = &mut self.calls[source];
@@ -250,32 +243,32 @@ impl CandleCalls {
             }
             return;
         };
-        let tracked = histories.at_mut(asked.at);
+        let tracked = &mut histories.tracked[asked.at];
         match answer {
             Some(Ok(Some(read))) => {
                 call.failure = None;
                 let Asked { at, from, to, .. } = asked;
                 self.arrived.push_back(Arrived {
                     at,
-                    symbol: tracked.symbol().clone(),
+                    symbol: tracked.symbol.clone(),
                     source,
                     read,
                     whole,
-                    is_index: tracked.is_index(),
+                    is_index: tracked.is_index,
                     strict: tracked.is_strict(source),
                     from,
                     to,
-                    held: tracked.history().cloned(),
+                    held: tracked.history.clone(),
                 });
             }
             Some(Ok(None)) => {
                 call.failure = None;
-                tracing::warn!(symbol = %tracked.symbol(), source = source.as_str(), "no candles");
-                tracked.landed();
+                tracing::warn!(symbol = %tracked.symbol, source = source.as_str(), "no candles");
+                tracked.in_flight = false;
                 tracked.failed(source, true, now_mono_ms);
             }
             failed => {
-                tracked.landed();
+                tracked.in_flight = false;
                 let error = failed.and_then(Result::err);
                 call.failed(source, histories, &asked, error.as_ref(), now_mono_ms);
             }
@@ -286,10 +279,6 @@ impl CandleCalls {
     pub(crate) fn asks_now(&self, source: Source, now_mono_ms: u64) -> bool {
         let call = &self.calls[source];
         call.asked.is_some() && call.asked_mono_ms == Some(now_mono_ms)
-    }
-
-    pub(crate) fn is_asking_broker_a(&self) -> bool {
-        self.calls[Source::BrokerA].asked.is_some()
     }
 }
 
@@ -303,12 +292,12 @@ impl Call {
         now_mono_ms: u64,
     ) {
         let text = text_of(error);
-        let tracked = histories.at_mut(asked.at);
+        let tracked = &mut histories.tracked[asked.at];
         match error.map(|error| error.kind) {
             // Rate limit, circuit or token: the call is repeated when the source is ready.
             Some(BrokerErrorKind::NotReady(_)) => return,
             Some(BrokerErrorKind::Refused) => {
-                tracing::warn!(symbol = %tracked.symbol(), error = %text, "no candles");
+                tracing::warn!(symbol = %tracked.symbol, error = %text, "no candles");
                 tracked.failed(source, true, now_mono_ms);
                 return;
             }
@@ -333,7 +322,7 @@ impl Call {
         text: String,
         now_mono_ms: u64,
     ) {
-        let symbol = histories.at(asked.at).symbol();
+        let symbol = &histories.tracked[asked.at].symbol;
         self.rests_until_mono_ms = now_mono_ms + FAILED_RETRY_MS;
         if self.failure.as_ref() != Some(&text) {
             tracing::warn!(source = source.as_str(), %symbol, error = %text, "no candles");
@@ -351,7 +340,7 @@ fn take_running(
     provisional: &mut Provisional,
     now_mono_ms: u64,
 ) -> Result<bool, String> {
-    let current = provisional.date() == Some(asked.to);
+    let current = provisional.date == Some(asked.to);
     match answer {
         Some(Ok(read)) => {
             if current {
@@ -360,7 +349,7 @@ fn take_running(
             Ok(true)
         }
         Some(Err(BrokerError { kind: BrokerErrorKind::NotReady(_), .. })) if current => {
-            provisional.not_asked(asked.at);
+            provisional.asked(asked.at, None);
             Ok(false)
         }
         Some(Err(BrokerError {
@@ -379,8 +368,8 @@ fn missing(
     at: usize,
     date: Date,
 ) -> Asked {
-    let tracked = histories.at_mut(at);
-    tracked.asked();
+    let tracked = &mut histories.tracked[at];
+    tracked.in_flight = true;
     let whole = tracked.wants_whole(date, source);
     let from = match tracked.last() {
         Some(last) if !whole => overlap_from(&context.calendar, last),
@@ -397,9 +386,9 @@ fn next_running(
     date: Date,
     now_mono_ms: u64,
 ) -> Option<Asked> {
-    let to = provisional.date()?;
+    let to = provisional.date?;
     let at = provisional.next(source)?;
-    provisional.asked(at, now_mono_ms);
+    provisional.asked(at, Some(now_mono_ms));
     let from = overlap_from(&context.calendar, date);
     Some(Asked { at, purpose: Purpose::Running, from, to })
 }
@@ -458,7 +447,7 @@ pub(crate) fn settled_date(
 ) -> Option<Date> {
     let today = clock::zoned(now).date();
     match calendar.official_close(today) {
-        Some(close) if now.duration_since(close) >= close_margin(source) => Some(today),
+        Some(close) if now.duration_since(close) >= CLOSE_MARGIN[source] => Some(today),
         _ => calendar.previous_trading_date(today),
     }
 }

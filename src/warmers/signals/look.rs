@@ -40,17 +40,13 @@ pub(crate) struct Tail {
     pub candles: Vec<Candle>,
 }
 
-/// Input of a preparation.
-pub(crate) struct PrepareOrder {
-    /// The session before the current one.
-    pub settled: Date,
-    /// By position; `None` if the candles are not trusted.
-    pub symbols: Vec<Option<(Symbol, Source, bool)>>,
-}
-
-/// Reads all candles, weighs every key, and keeps the data that a search needs.
-pub(crate) fn prepare(store: &Store, order: PrepareOrder) -> Result<Prepared, StoreError> {
-    let PrepareOrder { settled, symbols } = order;
+/// Reads all candles, weighs every key, and keeps the data that a search needs. `settled`: the
+/// session before the current one. `symbols`: by position, `None` if the candles are not trusted.
+pub(crate) fn prepare(
+    store: &Store,
+    settled: Date,
+    symbols: Vec<Option<(Symbol, Source, bool)>>,
+) -> Result<Prepared, StoreError> {
     let mut histories = Vec::with_capacity(symbols.len());
     let mut tails = Vec::with_capacity(symbols.len());
     for wanted in symbols {
@@ -82,42 +78,28 @@ pub(crate) struct LookOrder {
     pub publication: Publication,
 }
 
-/// Result of a search whose signals could not be recorded.
-pub(crate) struct Refused {
-    pub shown: Shown,
-    pub error: StoreError,
-}
-
 /// Finds the patterns of running candles, records them in the store, and publishes them with the
-/// complete signals.
-pub(crate) fn look(store: &Store, order: &LookOrder) -> Result<Shown, Refused> {
+/// complete signals. An error: they could not be recorded, so they are not published.
+pub(crate) fn look(store: &Store, order: &LookOrder) -> (Shown, Option<StoreError>) {
     let LookOrder { look, until_mono_ms, publication, .. } = order;
-    let Some(complete) = publication.complete() else { return Ok(Shown::nothing()) };
+    let Some(complete) = publication.complete() else { return (Shown::nothing(), None) };
     let found = found(order);
     let listed = found.iter().map(|(signal, _)| signal.clone()).collect();
     if let Err(error) = put_on_record(store, order, found) {
-        let shown = publication.put(complete, None);
-        return Err(Refused { shown, error });
+        return (publication.put(complete, None), Some(error));
     }
     let list = complete.with_provisional(*look, listed);
-    Ok(publication.put(list, Some(*until_mono_ms)))
-}
-
-/// Signals that another node found in running candles.
-pub(crate) struct Adopted {
-    pub look: Look,
-    pub signals: Vec<ListedSignal>,
-    pub until_mono_ms: u64,
+    (publication.put(list, Some(*until_mono_ms)), None)
 }
 
 /// Publishes signals that another node has found and recorded.
 pub(crate) fn adopt(
     store: &Store,
-    adopted: Adopted,
+    (look, signals): (Look, Vec<ListedSignal>),
+    until_mono_ms: u64,
     expected: &Expected,
     publication: &Publication,
 ) -> Result<Shown, StoreError> {
-    let Adopted { look, signals, until_mono_ms } = adopted;
     let Some(complete) = publication.complete() else { return Ok(Shown::nothing()) };
     let is_shown = |found: &ListedSignal| {
         let list = publication.list.load();
@@ -201,17 +183,18 @@ pub(crate) const FRESH_MS: u64 = 15 * 60_000;
 #[derive(Default)]
 pub(crate) struct Provisional {
     /// The operator's switch.
-    on: bool,
+    pub on: bool,
     /// The current session; `None` outside of one, and while switched off.
-    date: Option<Date>,
-    prepared: Option<Arc<Prepared>>,
+    pub date: Option<Date>,
+    /// `None` also after the stored candles have changed.
+    pub prepared: Option<Arc<Prepared>>,
     /// By the symbols' positions.
     running: Vec<Running>,
     /// Start of the last rotation.
     began_mono_ms: Option<u64>,
     rotating: bool,
-    /// There are candles that were not searched yet.
-    to_look: bool,
+    /// A search is due: not once one has begun, again if its outcome was lost.
+    pub to_look: bool,
     pub looked_at: Option<Timestamp>,
 }
 
@@ -236,27 +219,9 @@ impl Provisional {
         }
     }
 
-    pub(crate) fn is_on(&self) -> bool {
-        self.on
-    }
-
-    /// The current session.
-    pub(crate) fn date(&self) -> Option<Date> {
-        self.date
-    }
-
     /// Whether the current session is not prepared yet.
     pub(crate) fn wants_preparing(&self) -> bool {
         self.date.is_some() && self.prepared.is_none()
-    }
-
-    /// Drops the preparation because the stored candles have changed.
-    pub(crate) fn unprepare(&mut self) {
-        self.prepared = None;
-    }
-
-    pub(crate) fn prepare(&mut self, prepared: Prepared) {
-        self.prepared = Some(Arc::new(prepared));
     }
 
     /// Begins a rotation that is due. Ends one that has asked for every symbol whose source
@@ -298,13 +263,9 @@ impl Provisional {
         places.filter(|at| asked(at).is_none_or(|asked| asked < began)).min_by_key(asked)
     }
 
-    pub(crate) fn asked(&mut self, at: usize, now_mono_ms: u64) {
-        self.running[at].asked_mono_ms = Some(now_mono_ms);
-    }
-
-    /// Notes that the call was not made, so that the symbol is asked for again.
-    pub(crate) fn not_asked(&mut self, at: usize) {
-        self.running[at].asked_mono_ms = None;
+    /// Notes when the symbol was asked for; `None` if the call was not made.
+    pub(crate) fn asked(&mut self, at: usize, asked_mono_ms: Option<u64>) {
+        self.running[at].asked_mono_ms = asked_mono_ms;
     }
 
     /// Takes the source's answer for a symbol; `None`: it has no candle.
@@ -330,11 +291,6 @@ impl Provisional {
     /// The preparation for a search, if one is due.
     pub(crate) fn to_look(&self) -> Option<Arc<Prepared>> {
         self.prepared.as_ref().filter(|_| self.to_look).cloned()
-    }
-
-    /// Sets whether a search is due: not once one has begun, again if its outcome was lost.
-    pub(crate) fn set_to_look(&mut self, to_look: bool) {
-        self.to_look = to_look;
     }
 }
 

@@ -13,9 +13,7 @@ use crate::signals::patterns::Key;
 use crate::signals::{Look, Reliability};
 use crate::store::Epoch;
 use crate::store::{NewHistory, Store};
-use crate::warmers::signals::look::{
-    LookOrder, PrepareOrder, Publication, Tail, look, prepare, show,
-};
+use crate::warmers::signals::look::{LookOrder, Publication, Tail, look, prepare, show};
 use crate::warmers::signals::outcomes::Expected;
 
 const TODAY: Date = date(2026, 11, 20);
@@ -31,7 +29,8 @@ fn session(tails: Vec<Option<Tail>>) -> Provisional {
     let mut provisional = Provisional::new(tails.len());
     provisional.follow(true, Some(TODAY));
     assert!(provisional.wants_preparing());
-    provisional.prepare(Prepared { settled: date(2026, 11, 19), tails, weights: HashMap::new() });
+    let (settled, weights) = (date(2026, 11, 19), HashMap::new());
+    provisional.prepared = Some(Arc::new(Prepared { settled, tails, weights }));
     assert!(!provisional.wants_preparing());
     provisional
 }
@@ -44,7 +43,7 @@ fn all(_: Source) -> bool {
 fn ask_all(provisional: &mut Provisional, source: Source, now_mono_ms: u64) -> Vec<usize> {
     let mut asked = Vec::new();
     while let Some(at) = provisional.next(source) {
-        provisional.asked(at, now_mono_ms);
+        provisional.asked(at, Some(now_mono_ms));
         asked.push(at);
     }
     asked
@@ -63,7 +62,7 @@ fn a_rotation_asks_each_once_and_the_next_comes_after_its_time() {
     assert!(provisional.to_look().is_none(), "a call is under way");
     provisional.rotate(all, false, 1_400);
     assert!(provisional.to_look().is_some());
-    provisional.set_to_look(false);
+    provisional.to_look = false;
     provisional.rotate(all, false, 1_000 + ROTATION_MS - 1);
     assert_eq!(provisional.next(A), None, "not sooner");
     provisional.rotate(all, false, 1_000 + ROTATION_MS);
@@ -74,17 +73,17 @@ fn a_rotation_asks_each_once_and_the_next_comes_after_its_time() {
 fn a_rotation_ends_in_time_and_the_next_begins_with_whom_it_did_not_reach() {
     let mut provisional = session(vec![of(A), of(A), of(A)]);
     provisional.rotate(all, false, 0);
-    provisional.asked(provisional.next(A).unwrap(), 10);
+    provisional.asked(provisional.next(A).unwrap(), Some(10));
     // The feed called the call off, so its symbol is asked for again.
-    provisional.asked(1, 20);
-    provisional.not_asked(1);
+    provisional.asked(1, Some(20));
+    provisional.asked(1, None);
     provisional.rotate(all, true, ROTATION_MS);
     assert!(provisional.to_look().is_some(), "with what there is");
     assert_eq!(ask_all(&mut provisional, A, ROTATION_MS), [1, 2, 0]);
     // A source that cannot be asked does not hold up the rotation.
     let mut provisional = session(vec![of(A), of(Source::Public)]);
     provisional.rotate(all, false, 0);
-    provisional.asked(0, 0);
+    provisional.asked(0, Some(0));
     provisional.rotate(|source| source == A, false, 10);
     assert!(provisional.to_look().is_some());
 }
@@ -173,7 +172,7 @@ fn what_a_later_look_does_not_find_is_gone_but_stays_on_record() {
             now_ms,
             publication: publication.clone(),
         };
-        let Ok(shown) = look(&store, &order) else { panic!("a store that works") };
+        let (shown, None) = look(&store, &order) else { panic!("a store that works") };
         let list = publication.list.load_full().unwrap();
         assert_eq!((shown.top.as_of, shown.signals), (Some(before), 0));
         assert_eq!(shown.provisional.map_or(0, |shown| shown.signals), list.signals.len());
@@ -230,9 +229,7 @@ fn only_trusted_symbols_that_reach_the_session_before_are_prepared() {
     };
     let symbols = vec![keep("NSE:A", 50), None, keep("NSE:B", 49)];
     let settled = stored(50)[49].date;
-    let Ok(prepared) = prepare(&store, PrepareOrder { settled, symbols }) else {
-        panic!("a store that works")
-    };
+    let Ok(prepared) = prepare(&store, settled, symbols) else { panic!("a store that works") };
     let there: Vec<bool> = prepared.tails.iter().map(Option::is_some).collect();
     assert_eq!(there, [true, false, false]);
     let tail = prepared.tails[0].as_ref().unwrap();

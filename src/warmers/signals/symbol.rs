@@ -59,16 +59,17 @@ pub(crate) struct Sources {
 /// A symbol with the state of its history.
 #[derive(Debug)]
 pub(crate) struct TrackedSymbol {
-    symbol: Symbol,
+    pub symbol: Symbol,
     /// An index is not traded, so its candles have no volume.
-    is_index: bool,
+    pub is_index: bool,
     /// `None` before its first whole history.
-    history: Option<CandleHistory>,
-    in_flight: bool,
+    pub history: Option<CandleHistory>,
+    /// A call for it is under way, or its answer is not stored yet.
+    pub in_flight: bool,
     /// The next call asks for the whole history although a sound one is stored.
     whole_next: bool,
     /// The candle of the date is not expected any more.
-    given_up: bool,
+    pub given_up: bool,
     /// A whole history with holes was refused once; holes are accepted from then on.
     patchy: bool,
     failures: BySource<u32>,
@@ -96,41 +97,9 @@ impl TrackedSymbol {
         Self { is_index: true, ..Self::new(symbol) }
     }
 
-    pub(crate) fn symbol(&self) -> &Symbol {
-        &self.symbol
-    }
-
-    pub(crate) fn is_index(&self) -> bool {
-        self.is_index
-    }
-
-    pub(crate) fn history(&self) -> Option<&CandleHistory> {
-        self.history.as_ref()
-    }
-
-    pub(crate) fn is_given_up(&self) -> bool {
-        self.given_up
-    }
-
     /// Whether holes are a reason to ask again.
     pub(crate) fn is_strict(&self, source: Source) -> bool {
         source == Source::BrokerA && !self.patchy
-    }
-
-    /// Takes the history that was read from the store. `in_flight`: a call for the symbol is still
-    /// under way, or its answer is not stored yet.
-    pub(crate) fn loaded(&mut self, history: Option<CandleHistory>, in_flight: bool) {
-        (self.history, self.in_flight) = (history, in_flight);
-    }
-
-    /// Notes that a call for it goes out.
-    pub(crate) fn asked(&mut self) {
-        self.in_flight = true;
-    }
-
-    /// Notes that its call, or the storing of the answer, has ended.
-    pub(crate) fn landed(&mut self) {
-        self.in_flight = false;
     }
 
     /// Notes that its whole history was refused for its holes, which are accepted from now on.
@@ -262,12 +231,12 @@ impl TrackedSymbol {
 
 /// All symbols with the states of their histories.
 pub(crate) struct Histories {
-    tracked: Vec<TrackedSymbol>,
+    pub tracked: Vec<TrackedSymbol>,
     /// Number of symbols of the universe, which come first. Signals are made of these alone.
     searched: usize,
-    /// Most symbols behind them.
-    drawn_max: usize,
-    universe: Arc<HashSet<Symbol>>,
+    /// Most symbols behind them, which are only drawn.
+    pub drawn_max: usize,
+    pub universe: Arc<HashSet<Symbol>>,
     tokens: Tokens,
     /// Broker A's list of the day has been read, so it has no token for a symbol that lacks one
     /// here.
@@ -306,15 +275,6 @@ impl Histories {
         }
     }
 
-    /// Most symbols that are only drawn.
-    pub(crate) fn drawn_max(&self) -> usize {
-        self.drawn_max
-    }
-
-    pub(crate) fn universe(&self) -> &Arc<HashSet<Symbol>> {
-        &self.universe
-    }
-
     /// Number of symbols of the universe.
     pub(crate) fn len(&self) -> usize {
         self.searched
@@ -329,14 +289,6 @@ impl Histories {
     pub(crate) fn learn_tokens(&mut self, tokens: Tokens) {
         self.tokens = tokens;
         self.tokens_learned = true;
-    }
-
-    pub(crate) fn at(&self, at: usize) -> &TrackedSymbol {
-        &self.tracked[at]
-    }
-
-    pub(crate) fn at_mut(&mut self, at: usize) -> &mut TrackedSymbol {
-        &mut self.tracked[at]
     }
 
     /// The symbols of the universe.
@@ -365,8 +317,9 @@ impl Histories {
         in_flight: impl Fn(usize) -> bool,
     ) {
         for (place, tracked) in self.tracked.iter_mut().enumerate() {
-            let at = stored.iter().position(|held| held.symbol == *tracked.symbol());
-            tracked.loaded(at.map(|at| stored.swap_remove(at)), in_flight(place));
+            let at = stored.iter().position(|held| held.symbol == tracked.symbol);
+            tracked.history = at.map(|at| stored.swap_remove(at));
+            tracked.in_flight = in_flight(place);
         }
     }
 
@@ -384,7 +337,7 @@ impl Histories {
         let end = if is_drawn { tracked.len() } else { *searched };
         let found = tracked[first..end].iter_mut().position(|tracked| {
             let mut sources = usual;
-            if tokens.of(tracked.symbol()).is_none()
+            if tokens.of(&tracked.symbol).is_none()
                 && usual.of[Source::BrokerA] != Availability::Absent
             {
                 // Until the list of the day has been read, broker A may have one.

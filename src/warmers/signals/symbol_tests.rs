@@ -110,11 +110,11 @@ fn what_is_only_drawn_comes_behind_the_universe_and_has_a_limit() {
     histories.draw(owned.into());
     let drawn = &histories.tracked[2..];
     assert_eq!((histories.len(), drawn.len()), (2, 16), "fifteen indices, and as much as fits");
-    assert!(drawn[..15].iter().all(TrackedSymbol::is_index));
-    assert_eq!((drawn[15].symbol().as_str(), drawn[15].is_index()), ("NSE:HELD", false));
-    assert!(histories.tokens().0.lacking().contains(&drawn[15].symbol()));
+    assert!(drawn[..15].iter().all(|tracked| tracked.is_index));
+    assert_eq!((drawn[15].symbol.as_str(), drawn[15].is_index), ("NSE:HELD", false));
+    assert!(histories.tokens().0.lacking().contains(&&drawn[15].symbol));
 
-    let tokens = histories.tracked.iter().map(|tracked| (tracked.symbol().clone(), Some(1)));
+    let tokens = histories.tracked.iter().map(|tracked| (tracked.symbol.clone(), Some(1)));
     let tokens = Tokens::new(tokens);
     histories.learn_tokens(tokens);
     let next = |histories: &mut Histories, is_drawn: bool| {
@@ -122,14 +122,15 @@ fn what_is_only_drawn_comes_behind_the_universe_and_has_a_limit() {
     };
     for at in 0..2 {
         assert_eq!(next(&mut histories, false), Some(at));
-        histories.at_mut(at).asked();
+        histories.tracked[at].in_flight = true;
     }
     assert_eq!((next(&mut histories, false), next(&mut histories, true)), (None, Some(2)));
     assert!(!histories.are_settled(DATE));
     for at in 0..2 {
-        histories.at_mut(at).loaded(Some(held(Source::BrokerA, DATE)), false);
+        histories.tracked[at].history = Some(held(Source::BrokerA, DATE));
+        histories.tracked[at].in_flight = false;
     }
     assert!(histories.are_settled(DATE), "nobody waits for what is only drawn");
     histories.begin_date();
-    assert!(histories.at(2).is_index());
+    assert!(histories.tracked[2].is_index);
 }

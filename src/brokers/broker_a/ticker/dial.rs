@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError};
 use parking_lot::Mutex;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
@@ -21,6 +20,7 @@ use crate::brokers::feed::Push;
 use crate::brokers::session::token::{SharedToken, Token};
 use crate::brokers::settings::BrokerASettings;
 use crate::rt::outbound::{Names, Stream, Timed, trusting, web_roots};
+use crate::rt::threads::Stop;
 
 /// The system's resolver has no deadline of its own that could be set.
 const NAME_TIMEOUT_MS: u64 = 3_000;
@@ -133,13 +133,6 @@ pub(super) mod tests;
 //
 // The state of the ticker's thread, its inputs, and what it shares with its owner.
 
-/// Interval at which the thread checks for changes while it waits for its next try.
-const LOOK: Duration = Duration::from_millis(200);
-
-/// Longest sleep while no connection is wanted. Changes wake the thread, but a missing permission
-/// is retried after a minute without any news.
-pub(super) const REST: Duration = Duration::from_secs(60);
-
 /// The ticker's settings. A reload may change them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TickerSettings {
@@ -216,10 +209,7 @@ pub(super) struct Worker {
     pub(super) parts: TickerParts,
     pub(super) shared: Arc<Shared>,
     pub(super) dialer: Dialer,
-    /// Disconnected when the owner is dropped.
-    pub(super) stop: Receiver<()>,
-    /// Dropped when the thread ends, for any reason.
-    pub(super) _done: Sender<()>,
+    pub(super) stop: Stop,
 }
 
 impl Worker {
@@ -238,20 +228,5 @@ impl Worker {
             wanted: Arc::clone(&self.shared.wanted.lock()),
             token: self.parts.token.usable(self.parts.clock.now()).ok(),
         }
-    }
-
-    pub(super) fn is_stopping(&self) -> bool {
-        self.stop.try_recv() == Err(TryRecvError::Disconnected)
-    }
-
-    /// Waits for [`LOOK`]; true when the service stops.
-    pub(super) fn look(&self) -> bool {
-        self.stop.recv_timeout(LOOK) == Err(RecvTimeoutError::Disconnected)
-    }
-
-    /// Waits for a change, for at most [`REST`]; true when the service stops.
-    pub(super) fn rest(&self) -> bool {
-        self.parts.token.news().wait(REST);
-        self.is_stopping()
     }
 }

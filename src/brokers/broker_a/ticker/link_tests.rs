@@ -109,12 +109,12 @@ fn a_trusted_peer_is_heard_however_its_records_are_cut() {
     let mut link = Link::open(&dialer, &peer.endpoint("localhost"), &token()).ok().unwrap();
     assert!(!link.simulated);
     let heard = (0..10_000).find_map(|_| match link.read(Duration::from_millis(20)) {
-        Ok(Heard::Nothing) => None,
+        Ok(None) => None,
         heard => Some(heard),
     });
-    let Some(Ok(Heard::Binary(heard))) = heard else { panic!("no binary message") };
+    let Some(Ok(Some(Message::Binary(heard)))) = heard else { panic!("no binary message") };
     assert_eq!(heard, said);
-    link.send_text("hello".to_owned()).unwrap();
+    link.send(Message::text("hello")).unwrap();
     link.close(Duration::from_secs(10));
     let asked = peer.thread.join().unwrap();
     assert_eq!(asked, Some(("/?api_key=k&access_token=t".to_owned(), Message::text("hello"))));

@@ -1,8 +1,9 @@
-//! State and counters of the ticker's thread: a few relaxed atomics, read by the scheduler.
+//! State and counters of the ticker's thread, read by the scheduler. The lock is held for a few
+//! instructions.
 
 use std::collections::HashMap;
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize};
+
+use parking_lot::Mutex;
 
 use crate::base::{CallWindow, Symbol, words};
 use crate::ops::counter::{Counts, DurationCounts, Durations};
@@ -42,27 +43,19 @@ words! {
     }
 }
 
-/// Written by the thread; `merged` and `published` by the scheduler.
+/// Written by the thread; `published` by the scheduler.
 #[derive(Default)]
 pub(super) struct Counters {
-    state: AtomicU8,
-    live: AtomicBool,
-    subscribed: AtomicUsize,
-    /// Time of the last tick, plus one; 0 before the first.
-    ticked_mono_ms: AtomicU64,
-    pub(super) ticks: AtomicU64,
-    pub(super) frames: AtomicU64,
-    pub(super) bytes: AtomicU64,
-    pub(super) merged: AtomicU64,
+    /// Without its age and the counts beside it here.
+    reading: Mutex<TickerReading>,
+    ticked_mono_ms: Mutex<Option<u64>>,
     pub(super) published: Durations,
     ended: Counts<Reason>,
-    bad: Counts<Bad>,
-    /// The last [`Reason`] as a number, plus one; 0 once prices flow.
-    failure: AtomicU8,
+    pub(super) bad: Counts<Bad>,
 }
 
 /// State and counters at one moment.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TickerReading {
     pub state: State,
     /// Every leading index has ticked within the last seconds.
@@ -86,68 +79,46 @@ pub(crate) struct TickerReading {
 }
 
 impl Counters {
+    /// Changes what the thread alone knows.
+    pub(super) fn update(&self, change: impl FnOnce(&mut TickerReading)) {
+        change(&mut self.reading.lock());
+    }
+
     pub(super) fn set_state(&self, state: State) {
-        self.state.store(state as u8, Relaxed);
-        match state {
-            State::Speaking => self.failure.store(0, Relaxed),
-            State::Subscribing => {}
-            State::Off => {
-                self.failure.store(0, Relaxed);
-                self.set_gone();
-            }
-            State::Connecting | State::Waiting | State::Refused => self.set_gone(),
+        let mut reading = self.reading.lock();
+        reading.state = state;
+        if let State::Speaking | State::Off = state {
+            reading.failure = None;
+        }
+        if !matches!(state, State::Speaking | State::Subscribing) {
+            (reading.live, reading.subscribed) = (false, 0);
         }
     }
 
-    fn set_gone(&self) {
-        self.live.store(false, Relaxed);
-        self.subscribed.store(0, Relaxed);
-    }
-
-    pub(super) fn set_live(&self, live: bool) {
-        self.live.store(live, Relaxed);
-    }
-
-    pub(super) fn set_subscribed(&self, subscribed: usize) {
-        self.subscribed.store(subscribed, Relaxed);
-    }
-
     pub(super) fn ticked(&self, now_mono_ms: u64) {
-        self.ticks.fetch_add(1, Relaxed);
-        self.ticked_mono_ms.store(now_mono_ms + 1, Relaxed);
-    }
-
-    pub(super) fn bad(&self, bad: Bad) {
-        self.bad.increment(bad);
+        self.update(|reading| reading.ticks += 1);
+        *self.ticked_mono_ms.lock() = Some(now_mono_ms);
     }
 
     /// Counts the end of a connection. Returns false if the last one ended for the same reason.
     pub(super) fn ended(&self, reason: Reason) -> bool {
         self.ended.increment(reason);
-        let told = reason as u8 + 1;
-        self.failure.swap(told, Relaxed) != told
+        let told = Some(reason.as_str());
+        std::mem::replace(&mut self.reading.lock().failure, told) != told
     }
 
     pub(super) fn is_live(&self) -> bool {
-        self.live.load(Relaxed)
+        self.reading.lock().live
     }
 
     pub(super) fn read(&self, now_mono_ms: u64) -> TickerReading {
-        let ticked_mono_ms = self.ticked_mono_ms.load(Relaxed).checked_sub(1);
-        let failure = usize::from(self.failure.load(Relaxed)).checked_sub(1);
+        let ticked_mono_ms = *self.ticked_mono_ms.lock();
         TickerReading {
-            state: State::ALL[usize::from(self.state.load(Relaxed))],
-            live: self.is_live(),
             age_ms: ticked_mono_ms.map(|at| now_mono_ms.saturating_sub(at)),
-            subscribed: self.subscribed.load(Relaxed),
-            ticks: self.ticks.load(Relaxed),
-            frames: self.frames.load(Relaxed),
-            bytes: self.bytes.load(Relaxed),
-            merged: self.merged.load(Relaxed),
             published: self.published.read(0),
             ended: self.ended.by_word(),
             bad: self.bad.by_word(),
-            failure: failure.and_then(|place| Reason::ALL.get(place)).map(|reason| reason.as_str()),
+            ..self.reading.lock().clone()
         }
     }
 }

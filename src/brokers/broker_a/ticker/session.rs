@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -92,7 +91,7 @@ impl Session<'_> {
 
     /// One pass: subscribes, checks the connection, reads one message, pushes a batch that is due.
     fn pass(&mut self, way: &Way) -> Result<(), Ended> {
-        if self.worker.is_stopping() {
+        if self.worker.stop.is_set() {
             return Err(Ended::Stopped);
         }
         let view = self.worker.view();
@@ -104,14 +103,18 @@ impl Session<'_> {
         let now_mono_ms = self.worker.now_mono_ms();
         match self.watch.judge(wanted.moves, now_mono_ms) {
             Verdict::Fine => {}
-            Verdict::Ping => self.link.ping().map_err(|_| self.lost(Reason::Broken))?,
+            Verdict::Ping => {
+                self.link.send(Message::Ping(Bytes::new())).map_err(|broken| self.lost(broken))?;
+            }
             Verdict::Renew => self.send(&self.subscriptions.all())?,
             Verdict::GiveUp(why) => return Err(self.lost(why)),
         }
         let due_in_ms = self.window.due_in_ms(now_mono_ms);
         let wait_ms = due_in_ms.map_or(READ_WAIT_MS, |due| due.min(READ_WAIT_MS));
         let heard = self.link.read(Duration::from_millis(wait_ms));
-        self.take(heard.map_err(|_| self.lost(Reason::Broken))?);
+        if let Some(message) = heard.map_err(|broken| self.lost(broken))? {
+            self.take(&message);
+        }
         self.tell(wanted);
         Ok(())
     }
@@ -126,37 +129,38 @@ impl Session<'_> {
         self.followed_mono_ms = Some(now_mono_ms);
         let known = &self.worker.parts.tokens;
         let changes = self.subscriptions.follow(wanted, known, symbols_max, now_mono_ms);
-        self.worker.counters().set_subscribed(self.subscriptions.len());
+        self.worker.counters().update(|reading| reading.subscribed = self.subscriptions.len());
         self.send(&changes)
     }
 
     fn send(&mut self, changes: &Changes) -> Result<(), Ended> {
         for request in changes.requests() {
-            self.link.send_text(request).map_err(|_| self.lost(Reason::Broken))?;
+            self.link.send(Message::text(request)).map_err(|broken| self.lost(broken))?;
         }
         Ok(())
     }
 
-    fn take(&mut self, heard: Heard) {
+    fn take(&mut self, message: &Message) {
         let now_mono_ms = self.worker.now_mono_ms();
-        match heard {
-            Heard::Nothing => return,
-            Heard::Binary(bytes) => self.read(&bytes, now_mono_ms),
-            Heard::Pong => self.watch.ponged(),
-            // Not read, because it may be an order of the app's owner.
-            Heard::Text | Heard::Other => {}
+        match message {
+            Message::Binary(bytes) => self.read(bytes, now_mono_ms),
+            Message::Pong(_) => self.watch.ponged(),
+            // Text is not read or kept, because it may be an order of the app's owner.
+            _ => {}
         }
-        self.worker.counters().frames.fetch_add(1, Relaxed);
+        self.worker.counters().update(|reading| reading.frames += 1);
         self.watch.heard(now_mono_ms);
     }
 
     fn read(&mut self, message: &[u8], now_mono_ms: u64) {
         let counters = self.worker.counters();
-        counters.bytes.fetch_add(message.len() as u64, Relaxed);
-        let Ok(packets) = packets(message) else {
-            counters.bad(Bad::Framing);
-            self.watch.bad(now_mono_ms);
-            return;
+        counters.update(|reading| reading.bytes += message.len() as u64);
+        let packets = match packets(message) {
+            Ok(packets) => packets,
+            Err(bad) => {
+                counters.bad.increment(bad);
+                return self.watch.bad(now_mono_ms);
+            }
         };
         for packet in packets {
             match packet {
@@ -164,8 +168,7 @@ impl Session<'_> {
                     counters.ticked(now_mono_ms);
                     self.window.add(tick, &self.worker.parts.clock);
                 }
-                Err(PacketFault::UnknownLength) => counters.bad(Bad::Length),
-                Err(PacketFault::Segment) => counters.bad(Bad::Segment),
+                Err(bad) => counters.bad.increment(bad),
             }
         }
     }
@@ -182,15 +185,14 @@ impl Session<'_> {
             let batch = window.batch(subscriptions, wanted.trades, simulated, clock, believed);
             match batch.map(|batch| (worker.parts.push)(Box::new(batch))) {
                 Some(Err(_)) => {
-                    if window.refused(now_mono_ms) {
-                        counters.merged.fetch_add(1, Relaxed);
-                    }
+                    let is_first = window.refused(now_mono_ms);
+                    counters.update(|reading| reading.merged += u64::from(is_first));
                 }
                 Some(Ok(())) | None => window.clear(),
             }
         }
         let live = self.watch.is_live(now_mono_ms);
-        counters.set_live(live);
+        counters.update(|reading| reading.live = live);
         if live && !self.spoke {
             self.spoke = true;
             tracing::info!(subscribed = self.subscriptions.len(), "ticker connected");
@@ -215,21 +217,6 @@ const READ_BUFFER_BYTES: usize = 16 * 1024;
 const WRITE_BUFFER_BYTES: usize = 16 * 1024;
 const WRITE_BUFFER_BYTES_MAX: usize = 64 * 1024;
 
-/// The connection broke.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Broken;
-
-/// A received message.
-pub(super) enum Heard {
-    Binary(Bytes),
-    /// The text is not kept: the broker sends the app owner's orders as text.
-    Text,
-    Pong,
-    Other,
-    /// No message within the wait.
-    Nothing,
-}
-
 /// An open connection.
 pub(super) struct Link {
     socket: WebSocket<Stream<Timed>>,
@@ -251,27 +238,25 @@ impl Link {
         Ok(Self { socket, simulated })
     }
 
-    /// Reads the next message, for at most `wait` in all. The bytes of an incomplete message are
-    /// kept for the next call.
-    pub(super) fn read(&mut self, wait: Duration) -> Result<Heard, Broken> {
+    /// The next message; `None` if there is none within `wait`. The bytes of an incomplete message
+    /// are kept for the next call.
+    ///
+    /// # Errors
+    /// [`Reason::Broken`], also for the close of the peer.
+    pub(super) fn read(&mut self, wait: Duration) -> Result<Option<Message>, Reason> {
         self.socket.get_mut().socket().allow_for_ms(wait.as_millis().max(1) as u64);
         match self.socket.read() {
-            Ok(Message::Binary(bytes)) => Ok(Heard::Binary(bytes)),
-            Ok(Message::Text(_)) => Ok(Heard::Text),
-            Ok(Message::Pong(_)) => Ok(Heard::Pong),
-            Ok(Message::Close(_)) => Err(Broken),
-            Ok(Message::Ping(_) | Message::Frame(_)) => Ok(Heard::Other),
-            Err(Error::Io(error)) if is_wait(&error) => Ok(Heard::Nothing),
-            Err(_) => Err(Broken),
+            Ok(Message::Close(_)) => Err(Reason::Broken),
+            Ok(message) => Ok(Some(message)),
+            Err(Error::Io(error)) if is_wait(&error) => Ok(None),
+            Err(_) => Err(Reason::Broken),
         }
     }
 
-    pub(super) fn send_text(&mut self, text: String) -> Result<(), Broken> {
-        self.socket.send(Message::text(text)).map_err(|_| Broken)
-    }
-
-    pub(super) fn ping(&mut self) -> Result<(), Broken> {
-        self.socket.send(Message::Ping(Bytes::new())).map_err(|_| Broken)
+    /// # Errors
+    /// [`Reason::Broken`].
+    pub(super) fn send(&mut self, message: Message) -> Result<(), Reason> {
+        self.socket.send(message).map_err(|_| Reason::Broken)
     }
 
     /// Sends a close, so that the broker does not count a dead connection, and waits for the answer
@@ -345,7 +330,8 @@ const SYMBOLS_MAX: usize = 3_000;
 /// Ticks since the last batch was taken.
 #[derive(Default)]
 pub(super) struct Window {
-    ticks: HashMap<u32, WindowHeard>,
+    /// The newest tick of each instrument, with its time of arrival.
+    ticks: HashMap<u32, (Tick, u64)>,
     began: Option<CallTimes>,
     /// Time of the next try of a refused batch.
     again_mono_ms: Option<u64>,
@@ -354,19 +340,13 @@ pub(super) struct Window {
     days: HashMap<u32, (Day, Option<Date>)>,
 }
 
-/// A tick with its time of arrival.
-struct WindowHeard {
-    tick: Tick,
-    at_mono_ms: u64,
-}
-
 impl Window {
     /// Adds a tick; the newest of each instrument counts. A tick without a time is dropped, because
     /// the age of its price is unknown and a full one follows.
     pub(super) fn add(&mut self, tick: Tick, clock: &Clock) {
         if tick.at.is_some() {
             self.began.get_or_insert_with(|| CallTimes::begin(clock));
-            self.ticks.insert(tick.token, WindowHeard { tick, at_mono_ms: clock.monotonic_ms() });
+            self.ticks.insert(tick.token, (tick, clock.monotonic_ms()));
         }
     }
 
@@ -405,7 +385,7 @@ impl Window {
         let times = self.began?.end(clock);
         let mut batch =
             Batch { times, symbols_max: SYMBOLS_MAX, simulated, pushed: true, ..Batch::default() };
-        for WindowHeard { tick, at_mono_ms } in self.ticks.values() {
+        for (tick, at_mono_ms) in self.ticks.values() {
             let Some(symbol) = subscriptions.symbol(tick.token) else { continue };
             let date = tick.at.map(|at| zoned(at).date());
             if let (true, Some(day)) = (trades, tick.day) {
@@ -413,17 +393,15 @@ impl Window {
             }
             let Some((day, of)) = self.days.get(&tick.token).copied() else { continue };
             let own = Some(day).filter(|_| of == date);
-            let is_index = tick.token & 0xff == INDEX_SEGMENT;
-            let kind = if is_index { Kind::of_index(symbol.ticker()) } else { Kind::Share };
+            let kind = Kind::of(symbol, tick.token & 0xff == INDEX_SEGMENT);
             let claim = Claim {
-                kind,
                 last_price: tick.last_price,
                 previous_close: Some(day.previous_close),
                 low: own.map(|day| day.low),
                 high: own.map(|day| day.high),
                 as_of: tick.at,
             };
-            match claim.quote(symbol, &times, Source::BrokerA, simulated) {
+            match claim.quote(kind, symbol, &times, Source::BrokerA, simulated) {
                 Some(quote) => {
                     believed(symbol, *at_mono_ms);
                     batch.quotes.push(quote);
@@ -457,7 +435,7 @@ const SEGMENTS: [u32; 3] = [1, 4, 9];
 
 /// The content of one packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Tick {
+pub(super) struct Tick {
     pub token: u32,
     pub last_price: Decimal,
     /// `None` in the shortest packet.
@@ -475,34 +453,21 @@ pub(super) struct Day {
     pub previous_close: Decimal,
 }
 
-/// The lengths within a message do not add up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct BadFraming;
-
-/// The reason for skipping a packet of a well-framed message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PacketFault {
-    /// No layout has its length.
-    UnknownLength,
-    /// It belongs to a segment that is never subscribed.
-    Segment,
-}
-
 /// The packets of a binary message. A heartbeat has none.
 ///
 /// # Errors
-/// [`BadFraming`].
-pub(crate) fn packets(
-    message: &[u8],
-) -> Result<impl Iterator<Item = Result<Tick, PacketFault>> + '_, BadFraming> {
-    let (count, bodies) = split(message);
+/// [`Bad::Framing`]; of a packet, [`Bad::Length`] or [`Bad::Segment`].
+pub(super) fn packets(message: &[u8]) -> Result<impl Iterator<Item = Result<Tick, Bad>> + '_, Bad> {
+    let header = message.split_first_chunk::<HEADER_BYTES>();
+    let (count, bodies) =
+        header.map_or((0, &[][..]), |(count, bodies)| (u16::from_be_bytes(*count), bodies));
     // All lengths are checked first, so that a message is read as a whole or not at all.
     let mut left = bodies;
     for _ in 0..count {
-        (_, left) = body(left).ok_or(BadFraming)?;
+        (_, left) = body(left).ok_or(Bad::Framing)?;
     }
     if !left.is_empty() {
-        return Err(BadFraming);
+        return Err(Bad::Framing);
     }
     let mut left = bodies;
     Ok(std::iter::from_fn(move || {
@@ -512,32 +477,24 @@ pub(crate) fn packets(
     }))
 }
 
-/// The number of packets, and the bytes after it.
-fn split(message: &[u8]) -> (u16, &[u8]) {
-    match message.split_first_chunk::<HEADER_BYTES>() {
-        Some((count, bodies)) => (u16::from_be_bytes(*count), bodies),
-        None => (0, &[]),
-    }
-}
-
 /// The next packet's body, and the bytes after it.
 fn body(left: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = left.split_first_chunk::<2>()?;
     rest.split_at_checked(usize::from(u16::from_be_bytes(*length)))
 }
 
-fn tick(body: &[u8]) -> Result<Tick, PacketFault> {
+fn tick(body: &[u8]) -> Result<Tick, Bad> {
     let (day, at) = match body.len() {
         8 => (None, None),
         28 => (Some(index_day(body)), None),
         32 => (Some(index_day(body)), time(body, 28)),
         44 => (Some(share_day(body)), None),
         184 => (Some(share_day(body)), time(body, 60)),
-        _ => return Err(PacketFault::UnknownLength),
+        _ => return Err(Bad::Length),
     };
     let token = word(body, 0);
     if !SEGMENTS.contains(&(token & 0xff)) {
-        return Err(PacketFault::Segment);
+        return Err(Bad::Segment);
     }
     Ok(Tick { token, last_price: price(body, 4), day, at })
 }

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use crossbeam_channel::{Receiver, Sender, bounded};
 
-use crate::base::{Clock, rng};
+use crate::base::Clock;
 use crate::brokers::broker_a::ticker::dial::{
     Dialer, Shared, TickerParts, TickerSettings, Way, Worker,
 };
@@ -15,7 +14,9 @@ use crate::brokers::broker_a::ticker::reading::{Reason, State, TickerReading};
 use crate::brokers::broker_a::ticker::session;
 use crate::brokers::broker_a::ticker::session::Ended;
 use crate::brokers::broker_a::ticker::subscriptions::Wanted;
-use crate::rt::{News, threads};
+use crate::rt::News;
+use crate::rt::outbound::BackOff;
+use crate::rt::threads::Stoppable;
 
 /// Wait after a failed connection. It doubles up to the longest, with a jitter. Tries never end
 /// while the token is good.
@@ -28,6 +29,11 @@ const REFUSED_MS: u64 = 60_000;
 /// Longest wait of a stopping service for the thread, which closes its connection meanwhile. A
 /// thread that is connecting is not waited for.
 const STOP_WAIT: Duration = Duration::from_millis(250);
+/// Interval at which the thread checks for changes while it waits for its next try.
+const LOOK: Duration = Duration::from_millis(200);
+/// Longest sleep while no connection is wanted. Changes wake the thread, but a missing permission
+/// is retried after a minute without any news.
+const REST: Duration = Duration::from_secs(60);
 
 /// The running ticker. Dropping it ends it.
 pub(crate) struct Ticker {
@@ -35,9 +41,7 @@ pub(crate) struct Ticker {
     settings: Arc<ArcSwap<TickerSettings>>,
     /// Wakes the thread while it wants no connection.
     news: News,
-    /// Dropped to stop the thread.
-    running: Option<Sender<()>>,
-    ended: Receiver<()>,
+    thread: Stoppable,
     clock: Clock,
 }
 
@@ -48,13 +52,14 @@ impl Ticker {
     /// The thread cannot be started.
     pub(crate) fn start(parts: TickerParts) -> io::Result<Self> {
         let shared = Arc::<Shared>::default();
-        let (running, stop) = bounded(0);
-        let (done, ended) = bounded(0);
+        shared.counters.set_state(State::Off);
         let (clock, news) = (parts.clock.clone(), parts.token.news().clone());
         let (settings, dialer) = (Arc::clone(&parts.settings), Dialer::start()?);
-        let worker = Worker { parts, shared: Arc::clone(&shared), dialer, stop, _done: done };
-        threads::spawn("ticker", move || worker.run())?;
-        Ok(Self { shared, settings, news, running: Some(running), ended, clock })
+        let thread_shared = Arc::clone(&shared);
+        let thread = Stoppable::spawn("ticker", STOP_WAIT, move |stop| {
+            Worker { parts, shared: thread_shared, dialer, stop }.run();
+        })?;
+        Ok(Self { shared, settings, news, thread, clock })
     }
 
     /// Whether the settings want it.
@@ -96,9 +101,9 @@ impl Ticker {
 
 impl Drop for Ticker {
     fn drop(&mut self) {
-        drop(self.running.take());
+        // The thread, whose end is waited for after this, may wait for news.
+        self.thread.stop();
         self.news.tell();
-        let _ = self.ended.recv_timeout(STOP_WAIT);
     }
 }
 
@@ -109,43 +114,26 @@ struct Refused {
     worked: u64,
 }
 
-/// The wait after a failed connection.
-struct BackOff {
-    next_ms: u64,
-}
-
-impl BackOff {
-    fn new() -> Self {
-        Self { next_ms: WAIT_FIRST_MS }
-    }
-
-    /// The next wait, without its jitter; the one after it is twice as long.
-    fn take(&mut self, least_ms: u64) -> u64 {
-        let wait_ms = self.next_ms.max(least_ms);
-        self.next_ms = (wait_ms * 2).min(WAIT_MAX_MS);
-        wait_ms
-    }
-}
-
 impl Worker {
     fn run(self) {
-        let (mut refused, mut back_off) = (None, BackOff::new());
-        let mut is_over = self.is_stopping();
+        let (mut refused, mut back_off) = (None, BackOff::of(WAIT_FIRST_MS, WAIT_MAX_MS));
+        let mut is_over = self.stop.is_set();
         while !is_over {
             let Some(way) = self.view().way() else {
                 self.counters().set_state(State::Off);
-                is_over = self.rest();
+                self.parts.token.news().wait(REST);
+                is_over = self.stop.is_set();
                 continue;
             };
             if self.is_refused(&way, refused.as_ref()) {
                 self.counters().set_state(State::Refused);
-                is_over = self.look();
+                is_over = self.stop.wait(LOOK);
                 continue;
             }
             refused = None;
             match session::run(&self, &way) {
                 Ended::Stopped => return,
-                Ended::Unwanted => back_off = BackOff::new(),
+                Ended::Unwanted => back_off.succeeded(),
                 Ended::NotOpened(Reason::Refused) => {
                     self.failed(Reason::Refused);
                     let (worked, at_mono_ms) = (way.token.worked(), self.now_mono_ms());
@@ -159,12 +147,12 @@ impl Worker {
                 Ended::Lost { reason, spoke } => {
                     self.failed(reason);
                     if spoke {
-                        back_off = BackOff::new();
+                        back_off.succeeded();
                     }
                     self.wait(&mut back_off, 0, &way);
                 }
             }
-            is_over = self.is_stopping();
+            is_over = self.stop.is_set();
         }
     }
 
@@ -188,12 +176,10 @@ impl Worker {
     /// Waits for the next try, unless the endpoint or token changes.
     fn wait(&self, back_off: &mut BackOff, least_ms: u64, way: &Way) {
         self.counters().set_state(State::Waiting);
-        let wait_ms = rng::jittered_ms(back_off.take(least_ms));
-        let until_mono_ms = self.now_mono_ms() + wait_ms;
-        while self.now_mono_ms() < until_mono_ms && !self.look() {
+        back_off.failed(self.now_mono_ms(), least_ms);
+        while back_off.wait_ms(self.now_mono_ms()) > 0 && !self.stop.wait(LOOK) {
             if !self.view().is_way(way) {
-                *back_off = BackOff::new();
-                return;
+                return back_off.succeeded();
             }
         }
     }
@@ -203,16 +189,22 @@ impl Worker {
 mod tests {
     use super::*;
     use crate::brokers::broker_a::ticker::Endpoint;
-    use crate::brokers::broker_a::ticker::dial::REST;
     use crate::brokers::session::token::SharedToken;
 
     #[test]
     fn waits_double_to_half_a_minute_and_have_no_last_try() {
-        let mut back_off = BackOff::new();
-        let waits: Vec<u64> = (0..8).map(|_| back_off.take(0)).collect();
-        assert_eq!(waits, [1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000]);
-        let mut busy = BackOff::new();
-        assert_eq!([busy.take(WAIT_BUSY_MS), busy.take(0)], [10_000, 20_000]);
+        let mut back_off = BackOff::of(WAIT_FIRST_MS, WAIT_MAX_MS);
+        // The jitter takes or adds a fifth at most.
+        let is_about = |back_off: &mut BackOff, least_ms: u64, expected_ms: u64| {
+            back_off.failed(0, least_ms);
+            back_off.wait_ms(0).abs_diff(expected_ms) <= expected_ms / 5
+        };
+        for expected_ms in [1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000] {
+            assert!(is_about(&mut back_off, 0, expected_ms), "{expected_ms}");
+        }
+        back_off.succeeded();
+        assert!(is_about(&mut back_off, WAIT_BUSY_MS, 10_000));
+        assert!(is_about(&mut back_off, 0, 20_000));
     }
 
     /// Number of voluntary sleeps of the threads with this name.
@@ -286,10 +278,11 @@ mod tests {
     /// A connection with heartbeats but without a first tick ends after ten seconds.
     #[test]
     fn an_hour_of_connections_without_ticks_is_little_more_than_a_hundred() {
-        let (mut back_off, mut passed_ms, mut opened) = (BackOff::new(), 0, 0);
+        let mut back_off = BackOff::of(WAIT_FIRST_MS, WAIT_MAX_MS);
+        let (mut passed_ms, mut opened) = (0, 0);
         while passed_ms < 3_600_000 {
-            // The jitter takes a fifth at most.
-            passed_ms += 10_000 + back_off.take(0) * 4 / 5;
+            back_off.failed(passed_ms, 0);
+            passed_ms += 10_000 + back_off.wait_ms(passed_ms);
             opened += 1;
         }
         assert!(opened <= 110, "{opened}");
