@@ -1,7 +1,5 @@
 // One stream a tab while it is looked at; polling where none can be had.
 import { call, serverNow, withQuery } from './api.js';
-import { span } from './format.js';
-import { text } from './text.js';
 
 const SILENT_MS = 45_000; // the server says something every 15 s
 const HIDDEN_MS = 30_000; // a tab that nobody looks at gives its connection back
@@ -107,8 +105,8 @@ function open() {
   mine.addEventListener('beat', heard);
   mine.addEventListener('snapshot', (event) => {
     tag = event.lastEventId;
-    note('snapshot', JSON.parse(event.data));
     heard();
+    note('snapshot', JSON.parse(event.data));
   });
   mine.addEventListener('quotes', (event) => {
     heard();
@@ -151,25 +149,12 @@ async function poll() {
   } catch (error) {
     if (error.code === 'snapshot_not_ready') {
       // An answer too: the stream brings prices as soon as there are any.
-      note('trouble', await whyNoPrices());
+      const whyOf = ({ whyNoPrices }) => whyNoPrices();
+      note('trouble', await import('./no-prices.js').then(whyOf, () => ''));
       if (!source) setLine('polling');
     } else if (error.status === 0 || error.status >= 500) setLine('lost');
     else note('trouble', error.message);
   }
-}
-
-const STARTING_S = 60;
-
-/** Why there are no prices at all, by the service's own report, which is a 503 meanwhile. */
-async function whyNoPrices() {
-  const health = await call('/api/health', { accept: [503] }).catch(() => null);
-  if (health?.uptime_s === undefined) return text.noPrices.unknown;
-  const upS = health.uptime_s;
-  if (upS < STARTING_S) return text.noPrices.starting(span(upS));
-  const { broker_a: a, public: other } = health.feeds;
-  const isAsked = (feed) => !['off', 'no_token', 'paused'].includes(feed.state);
-  const asked = [isAsked(a) && text.noPrices.a, isAsked(other) && text.noPrices.public].filter(Boolean);
-  return text.noPrices.since(span(upS), asked);
 }
 
 /** Chooses the symbols whose quotes come beside the snapshot. */

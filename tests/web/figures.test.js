@@ -120,7 +120,10 @@ test('300 holdings have their change and name in at most 80 px each on a phone',
   await visit(page, `${stage.demo.base}/portfolio`);
   await page.getByText('300 holdings').waitFor();
   const first = page.locator('tbody tr').first();
-  assert.match((await first.innerText()).replace(/\s+/g, ' '), /SHARE299 A company.*₹1,00,00,299\.00.*\+₹1,23,45,678\.90 \+1,234\.56 %.*Today −₹12,34,567\.89 −10\.99 %/);
+  await first.getByText('Delayed 40 min').waitFor();
+  assert.match((await first.innerText()).replace(/\s+/g, ' '), /SHARE299 A company.*812\.00 Delayed 40 min ₹1,00,00,299\.00 \+₹1,23,45,678\.90 \+1,234\.56 % −₹12,34,567\.89 −10\.99 %$/);
+  // No figure is cut, however old the price beside it is.
+  assert.deepEqual(await first.locator('[data-at=b], [data-at=d], [data-at=f]').evaluateAll((cells) => cells.map((cell) => cell.scrollWidth - cell.clientWidth)), [0, 0, 0]);
   if (process.env.PICTURES) await page.screenshot({ path: `${process.env.PICTURES}/300.png` });
   const heights = await page.locator('tbody tr').evaluateAll((rows) => rows.slice(0, 20).map((one) => one.getBoundingClientRect().height));
   assert.ok(Math.max(...heights) <= 80, String(heights));
@@ -136,12 +139,18 @@ test('the market says how many shares rise and fall, of how many, and which most
     losers: [mover('NSE:NTPC', 'NTPC', 98.5, -1.5, -1.5, { delay_s: 900 })],
   };
   const { page, context, faults } = await answered('**/api/market/movers', movers);
+  const closes = Array.from({ length: 22 }, (_, n) => ({ date: `2026-10-${10 + n}`, open: 1, high: 1, low: 1, close: 100 + n, volume: 0 }));
+  await page.route('**/api/market/candles?*', (route) => route.fulfill({ json: { symbol: 'NSE:NIFTY 50', source: 'broker_a', count: 22, candles: closes } }));
   await visit(page, `${stage.demo.base}/`);
   const box = page.locator('[aria-labelledby=shares]');
   await box.getByText('30 up, 17 down, 1 unchanged. Of 48 with a fresh price; 50 are followed.').waitFor();
   const lines = (await box.locator('tbody tr').allInnerTexts()).map((words) => words.replace(/\s+/g, ' ').trim());
   assert.deepEqual([lines[0], lines[4], lines[5]], ['TCS The TCS company 106.00 +6.00 %', 'ITC The ITC company 102.00 +2.00 %', 'NTPC NTPC 98.50 Delayed 15 min −1.50 %']);
   assert.equal(await box.locator('progress.breadth').evaluate((bar) => bar.value / bar.max), 30.5 / 48);
+  // A card has the closes of a month, and the price of now at their end.
+  const months = page.locator('.card .spark path');
+  await until('three lines', async () => (await months.count()) === 3);
+  assert.deepEqual(await months.evaluateAll((paths) => paths.map((path) => path.getAttribute('d').split('L').length)), [23, 23, 23]);
   await box.getByRole('link', { name: 'TCS' }).click();
   await page.getByRole('heading', { name: 'TCS', level: 1 }).waitFor();
   assert.deepEqual(faults, []);

@@ -171,7 +171,15 @@ function makeCard({ key, name, symbol }) {
   const change = h('p', { class: 'change' }, '\u00a0');
   const state = h('p', { class: 'state' }, '\u00a0');
   const range = showRange();
-  const node = h('a', { class: 'card', href: pathOf(symbol) }, h('h2', null, name), level, change, state, range.node);
+  const spark = h('span', { class: 'spark', title: t.month });
+  /** @type {((now: number) => void) | null} */
+  let drawSpark = null;
+  const node = h('a', { class: 'card', href: pathOf(symbol) }, h('h2', null, name), spark, level, change, state, range.node);
+  /** The month comes after the price; without it the card is whole. */
+  const month = async () => {
+    drawSpark = await (await import('../spark.js')).spark(spark, symbol);
+    drawSpark?.(live.valueOf('snapshot')[`${key}_price`]);
+  };
   const draw = (snapshot) => {
     const { market } = snapshot;
     const own = snapshot[`${key}_stale`] !== undefined;
@@ -189,7 +197,9 @@ function makeCard({ key, name, symbol }) {
     // Points come with the quote, which may be of another moment than the snapshot: only if both are of the same price.
     const points = quote?.change != null && quote.last_price === now ? `${signedPrice(quote.change)} ` : '';
     memo(node, [now, moved, points, bits], () => {
+      if (level.classList.contains('waiting')) month().catch(() => {});
       level.classList.remove('waiting');
+      drawSpark?.(now);
       say(level, price(now));
       const words = movedLarge(moved, (value) => (points ? `${points}(${percent(value)})` : percent(value)));
       // A link holds no button: the reason stands in its title.

@@ -11,6 +11,7 @@ export const market = {
   noMovers: 'There are no fresh prices of this day yet.',
   ofShares: (priced, all) => (priced === all ? `Of ${all} shares.` : priced ? `Of ${priced} with a fresh price; ${all} are followed.` : `${all} shares are followed.`),
   range: 'Lowest and highest of the day',
+  month: 'Closes of the last month',
   rangeOf: (low, high) => `${low} – ${high}`,
   signals: 'Signals',
   allSignals: 'All signals and their record →',
