@@ -64,6 +64,8 @@ test('lists are made, named, moved and deleted, and are the same on another devi
   await editList(page, 'Move left');
   await until('the order', async () => (await tabs(page)).join() === 'Lenders,Watch list');
   assert.equal(await page.getByRole('button', { name: 'Lenders', pressed: true }).count(), 1);
+  // A page shows a change before it is stored.
+  await until('stored', async () => (await stored(page))[0].name === 'Lenders');
   const lists = await stored(page);
   assert.deepEqual(lists.map(({ name, symbols }) => [name, symbols.length]), [['Lenders', 2], ['Watch list', 5]]);
 
