@@ -68,8 +68,7 @@ const ROOMS: &[(&str, usize, usize)] = &[
 const SMALL_LINES: usize = 60;
 /// Most small files, without `mod.rs`, `lib.rs` and `main.rs`.
 const SMALL_FILES_MAX: usize = 16;
-// With watch lists: a migration of each engine.
-const SQL_FILES_MAX: usize = 32;
+const SQL_FILES_MAX: usize = 30;
 /// Items declared plain `pub`. An item used only in this crate is `pub(crate)`.
 const PLAIN_PUB_MAX: usize = 850;
 const CRATES_MAX: usize = 390;

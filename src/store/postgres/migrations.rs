@@ -22,8 +22,9 @@ const MIGRATIONS: &[(&str, i64)] = &[
     (include_str!("../../../sql/postgres/0004_signals.sql"), 4),
     (include_str!("../../../sql/postgres/0005_leases.sql"), 4),
     (include_str!("../../../sql/postgres/0006_changes.sql"), 6),
-    // A program that does not count its writes would leave other nodes with old responses.
-    (include_str!("../../../sql/postgres/0007_portfolio_versions.sql"), 7),
+    // Counts up with each write of what a user's finished responses show, so that other nodes see
+    // that theirs are old. A program that does not count its writes would leave them with these.
+    ("ALTER TABLE users ADD COLUMN portfolio_version bigint NOT NULL DEFAULT 0;", 7),
     (include_str!("../../../sql/postgres/0008_turns.sql"), 7),
     (include_str!("../../../sql/postgres/0009_incarnation.sql"), 7),
     (include_str!("../../../sql/postgres/0010_login_networks.sql"), 7),

@@ -48,7 +48,12 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("0010_closing_prices", include_str!("../../../sql/store/0010_closing_prices.sql")),
     ("0011_signal_books", include_str!("../../../sql/store/0011_signal_books.sql")),
     ("0012_changes", include_str!("../../../sql/store/0012_changes.sql")),
-    ("0013_portfolio_versions", include_str!("../../../sql/store/0013_portfolio_versions.sql")),
+    // Counts up with each write of what a user's finished responses show, so that other nodes see
+    // that theirs are old.
+    (
+        "0013_portfolio_versions",
+        "ALTER TABLE users ADD COLUMN portfolio_version INTEGER NOT NULL DEFAULT 0;",
+    ),
     ("0014_incarnation", include_str!("../../../sql/store/0014_incarnation.sql")),
     ("0015_login_networks", include_str!("../../../sql/store/0015_login_networks.sql")),
     ("0016_figures", include_str!("../../../sql/store/0016_figures.sql")),
