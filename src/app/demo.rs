@@ -12,7 +12,6 @@ use std::fs::{self, File};
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,53 +22,50 @@ use ureq::Agent;
 
 use crate::admin::listener::AdminListen;
 use crate::app::main_loop::{
-    clock_of, fail, guard_memory, of_browser, run, say, until_end, url_of, warn_of_all_addresses,
+    guard_memory, of_browser, run, say, until_end, url_of, warn_of_all_addresses,
 };
 use crate::app::start::App;
 use crate::auth::keys::Registration;
 use crate::base::{Broker, Clock, clock};
-use crate::config::composed::Reread;
+use crate::brokers::code_names;
+use crate::config::composed::{Reread, clock_of};
 use crate::config::{Config, LISTEN_APART, LISTEN_BESIDE, SimSettings};
 use crate::market::{MarketCalendar, Phase};
+use crate::ops::exit::Failed;
 use crate::ops::state_lock::{self, StateLock};
 use crate::ops::{Exit, notify};
 use crate::rt::unix_signals::{Hangup, Signal, Signals};
 use crate::sim;
 
 /// Runs the simulator and the service against it, on one clock and on loopback.
-pub fn demo(config: &Config, _: &Reread<'_>) -> ExitCode {
+///
+/// # Errors
+/// Why it did not start.
+pub fn demo(config: &Config, _: &Reread<'_>) -> Result<(), Failed> {
     guard_memory(config);
-    let (sim, config, clock) = match Stage::of(config).and_then(|stage| stage.set(config, 0)) {
-        Ok(set) => set,
-        Err((why, exit)) => return fail(&why, exit),
-    };
+    let (sim, config, clock) = Stage::of(config)?.set(config, 0)?;
     let greet = |url: &str| {
         let url = of_browser(url);
         sim.return_logins_to(&url);
         demo_notes(&sim, &clock, &url)
     };
     // A demo belongs to its terminal, so a hang-up ends it.
-    let code = run(&config, &clock, greet, None);
+    let ended = run(&config, &clock, greet, None);
     sim.stop();
-    code
+    ended
 }
 
 /// Runs the simulator alone, for another process.
-pub fn sim(config: &Config, _: &Reread<'_>) -> ExitCode {
-    let stage = match Stage::of(config) {
-        Ok(stage) => stage,
-        Err((why, exit)) => return fail(&why, exit),
-    };
-    let mut signals = match Signals::arm(Hangup::Ends) {
-        Ok(signals) => signals,
-        Err(error) => return fail(&error, Exit::Internal),
-    };
+///
+/// # Errors
+/// Why it did not start.
+pub fn sim(config: &Config, _: &Reread<'_>) -> Result<(), Failed> {
+    let stage = Stage::of(config)?;
+    let signals = Signals::arm(Hangup::Ends);
+    let mut signals = signals.map_err(|error| (error.to_string(), Exit::Internal))?;
     let settings = stage.sim_settings(&config.sim, 0);
     let app = settings.broker_a.clone();
-    let sim = match start_simulator(settings, &clock_of(config.now)) {
-        Ok(sim) => sim,
-        Err(error) => return fail(&no_simulator(&config.sim, &error), Exit::Unavailable),
-    };
+    let sim = start_simulator(settings, &clock_of(config))?;
     // Both need one clock, or prices would come from another day.
     let now = config.now.map(|now| format!("BHAV_NOW={now} ")).unwrap_or_default();
     say(&format!(
@@ -89,11 +85,8 @@ pub fn sim(config: &Config, _: &Reread<'_>) -> ExitCode {
     ));
     signals.wait_for_end();
     sim.stop();
-    Exit::Ok.into()
+    Ok(())
 }
-
-/// Why a demo does not start or go on, and the exit code.
-type Failed = (String, Exit);
 
 /// The calendar by which the simulated exchange trades.
 struct Stage {
@@ -115,8 +108,7 @@ impl Stage {
         let clock = Clock::starting_at(now);
         let settings = self.sim_settings(&config.sim, number);
         let (app, app_b) = (settings.broker_a.clone(), settings.broker_b.clone());
-        let sim = start_simulator(settings, &clock)
-            .map_err(|error| (no_simulator(&config.sim, &error), Exit::Unavailable))?;
+        let sim = start_simulator(settings, &clock)?;
         config.broker_a.url = sim.broker_a_url();
         config.broker_a.ticker_url = sim.broker_a_ticker_url();
         config.broker_a.api_key = Some(app.api_key.into());
@@ -172,23 +164,23 @@ fn trades(calendar: &MarketCalendar, date: Date) -> bool {
 
 /// Starts the simulator. If the default address is missing, as on systems with one loopback
 /// address, it uses the service's.
-fn start_simulator(settings: sim::SimSettings, clock: &Clock) -> io::Result<sim::Sim> {
-    match sim::start(settings.clone(), clock.clone()) {
-        Err(error) if settings.listen == LISTEN_APART => {
+fn start_simulator(settings: sim::SimSettings, clock: &Clock) -> Result<sim::Sim, Failed> {
+    let wanted = settings.listen.clone();
+    let started = match sim::start(settings.clone(), clock.clone()) {
+        Err(error) if wanted == LISTEN_APART => {
             tracing::warn!(
                 %error,
-                wanted = LISTEN_APART,
+                wanted,
                 "the simulator listens at the service's own address: browsers send it the login's \
                  cookie too"
             );
             sim::start(sim::SimSettings { listen: LISTEN_BESIDE.into(), ..settings }, clock.clone())
         }
         started => started,
-    }
-}
-
-fn no_simulator(settings: &SimSettings, error: &io::Error) -> String {
-    format!("BHAV_SIM_LISTEN: no simulator on {}: {error}", settings.listen)
+    };
+    started.map_err(|error| {
+        (format!("BHAV_SIM_LISTEN: no simulator on {wanted}: {error}"), Exit::Unavailable)
+    })
 }
 
 /// Suggestions for trying the demo, first in the browser.
@@ -293,22 +285,18 @@ impl Day {
 }
 
 /// Runs a demo for strangers, which starts over after each `period`.
-pub fn public_demo(config: &Config, period: Duration) -> ExitCode {
+///
+/// # Errors
+/// Why it did not start or go on.
+pub fn public_demo(config: &Config, period: Duration) -> Result<(), Failed> {
     guard_memory(config);
-    match serve_strangers(config, period) {
+    let Err(ended) = Days::of(config, period)?.serve();
+    match ended {
         Ended::Signal(signal) => {
             tracing::info!(signal, "stopped");
-            Exit::Ok.into()
+            Ok(())
         }
-        Ended::Failed((why, exit)) => fail(&why, exit),
-    }
-}
-
-fn serve_strangers(config: &Config, period: Duration) -> Ended {
-    let days = Days::of(config, period);
-    match days.and_then(|mut days| days.serve()) {
-        Ok(never) => match never {},
-        Err(ended) => ended,
+        Ended::Failed(failed) => Err(failed),
     }
 }
 
@@ -325,10 +313,10 @@ struct Days {
 }
 
 impl Days {
-    fn of(config: &Config, period: Duration) -> Result<Self, Ended> {
+    fn of(config: &Config, period: Duration) -> Result<Self, Failed> {
         if let Some(url) = &config.store.url {
             let why = format!("a public demo keeps nothing: unset BHAV_STORE_URL ({url})");
-            return Err((why, Exit::Usage).into());
+            return Err((why, Exit::Usage));
         }
         // Whoever reaches the simulator can set its faults and log in as anybody.
         let apart = config.sim.listen.parse().ok();
@@ -339,12 +327,12 @@ impl Days {
                  listens on loopback",
                 config.sim.listen
             );
-            return Err((why, Exit::Usage).into());
+            return Err((why, Exit::Usage));
         };
         if notify::has_passed() {
             let why = "a public demo opens its listener anew for each day, so it takes no socket \
                        of systemd: disable the socket unit";
-            return Err((why.into(), Exit::Usage).into());
+            return Err((why.into(), Exit::Usage));
         }
         let folder = config.state_dir.join("demo-public");
         let cannot = |error: io::Error| (format!("{}: {error}", folder.display()), Exit::StateDir);
@@ -353,7 +341,7 @@ impl Days {
             StateLock::Held(lock) => lock,
             StateLock::InUse => {
                 let why = format!("another public demo uses {}", folder.display());
-                return Err((why, Exit::Unavailable).into());
+                return Err((why, Exit::Unavailable));
             }
         };
         // Of a demo that was killed.
@@ -533,10 +521,14 @@ impl<'a> Maker<'a> {
         let session = self.post("/api/auth/register", "", &body)?;
         let token = session["access_token"].as_str().unwrap_or_default();
         for broker in brokers {
-            let (route, body) = match broker {
-                Broker::A => ("/api/portfolio/sync", self.login_a()?),
-                Broker::B => ("/api/portfolio/brokerb-sync", self.login_b()?),
+            let (route, key, secret) = match broker {
+                Broker::A => ("/api/portfolio/sync", "simkeya-1", "simsecreta"),
+                Broker::B => ("/api/portfolio/brokerb-sync", "sim+key=b&1-1", "simsecretb"),
             };
+            let mut body = sonic_rs::json!({ "api_key": key, "api_secret": secret });
+            let [_, name] = code_names(*broker);
+            let code = self.code(&format!("broker_{}/{name}", broker.as_str()), name)?;
+            body[name] = Value::from(&*code);
             self.post(route, token, &body)?;
         }
         let date = clock::zoned(self.clock.now()).date().to_string();
@@ -548,22 +540,6 @@ impl<'a> Maker<'a> {
             self.post("/api/journal", token, &body)?;
         }
         Ok(())
-    }
-
-    /// The body of a sync with broker A.
-    fn login_a(&self) -> Result<Value, String> {
-        let code = self.code("broker_a/request_token", "request_token")?;
-        Ok(sonic_rs::json!({
-            "api_key": "simkeya-1", "api_secret": "simsecreta", "request_token": code,
-        }))
-    }
-
-    /// The body of a sync with broker B.
-    fn login_b(&self) -> Result<Value, String> {
-        let code = self.code("broker_b/api_session", "api_session")?;
-        Ok(sonic_rs::json!({
-            "api_key": "sim+key=b&1-1", "api_secret": "simsecretb", "api_session": code,
-        }))
     }
 
     /// A one-time code of a simulated login page.

@@ -2,13 +2,9 @@
 //! while every subsystem makes progress, stores the tokens of the day with it, and sends the line
 //! that `systemctl status` shows. Waits for signals in between.
 
-use std::io::Write;
-use std::process::ExitCode;
+use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
-use std::{fmt, io};
-
-use jiff::Timestamp;
 
 use crate::api::Api;
 use crate::app::reload::Reloader;
@@ -16,8 +12,9 @@ use crate::app::start::App;
 use crate::auth::keys::Registration;
 use crate::base::{Clock, words};
 use crate::config::Config;
-use crate::config::composed::Reread;
+use crate::config::composed::{Reread, clock_of};
 use crate::http::server::shared::Shared;
+use crate::ops::exit::Failed;
 use crate::ops::{Exit, notify, panic};
 use crate::rt::EdgeLiveness;
 use crate::rt::unix_signals::{Hangup, Signal, Signals};
@@ -205,7 +202,7 @@ impl Watchdog {
             (Stuck::FanOut, self.shared.streams.fan_out_mono_ms()),
             (Stuck::Scheduler, self.heartbeat.beat_mono_ms()),
         ];
-        judged(seen, state.store.health().writing_ms, state.clock.monotonic_ms())
+        judged(seen, state.store.health().writer.busy_ms, state.clock.monotonic_ms())
     }
 }
 
@@ -214,10 +211,12 @@ impl Watchdog {
 // The command `serve`, and what `demo` shares with it.
 
 /// Serves the real feeds until SIGTERM or SIGINT.
-pub fn serve(config: &Config, reread: &Reread<'_>) -> ExitCode {
+///
+/// # Errors
+/// Why it did not start.
+pub fn serve(config: &Config, reread: &Reread<'_>) -> Result<(), Failed> {
     guard_memory(config);
-    let clock = clock_of(config.now);
-    run(config, &clock, |_| String::new(), Some(reread))
+    run(config, &clock_of(config), |_| String::new(), Some(reread))
 }
 
 /// Starts the service, prints its address, waits for the end, drains. `greet` is given the
@@ -227,17 +226,12 @@ pub(super) fn run(
     clock: &Clock,
     greet: impl FnOnce(&str) -> String,
     reread: Option<&Reread<'_>>,
-) -> ExitCode {
+) -> Result<(), Failed> {
     // Armed before anything starts, so that no signal is missed.
     let hangup = if reread.is_some() { Hangup::Reloads } else { Hangup::Ends };
-    let mut signals = match Signals::arm(hangup) {
-        Ok(signals) => signals,
-        Err(error) => return fail(&error, Exit::Internal),
-    };
-    let app = match App::start(config, clock) {
-        Ok(app) => app,
-        Err(error) => return fail(&error, error.exit()),
-    };
+    let signals = Signals::arm(hangup);
+    let mut signals = signals.map_err(|error| (error.to_string(), Exit::Internal))?;
+    let app = App::start(config, clock).map_err(|error| (error.to_string(), error.exit()))?;
     let url = url_of(app.address());
     let admin = match (app.admin(), &app.admin_failure) {
         (Some(admin), _) => format!("metrics on {}/metrics\n", url_of(admin.address())),
@@ -270,7 +264,7 @@ pub(super) fn run(
         tracing::warn!(connections = cut_off, "cut off at the drain deadline");
     }
     tracing::info!("stopped");
-    Exit::Ok.into()
+    Ok(())
 }
 
 /// Says it where the service listens on every address, as a container image lets it.
@@ -309,19 +303,10 @@ pub(super) fn guard_memory(config: &Config) {
     }
 }
 
-pub(super) fn clock_of(start: Option<Timestamp>) -> Clock {
-    start.map_or_else(Clock::system, Clock::starting_at)
-}
-
 /// Prints to standard output. A closed pipe is no fault.
 pub(super) fn say(text: &str) {
     let mut out = io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-}
-
-pub(super) fn fail(error: &dyn fmt::Display, exit: Exit) -> ExitCode {
-    tracing::error!(%error, "not started");
-    exit.into()
 }
 
 #[cfg(test)]

@@ -26,5 +26,5 @@ pub use feed::{Batch, BrokerError, BrokerErrorKind, CallTimes, Push, Readiness};
 pub use portfolio::{Credentials, DailyCandles};
 pub use public::Public;
 pub use session::token::SharedToken;
-pub(crate) use settings::{AppKeys, login_page};
+pub(crate) use settings::{AppKeys, code_names, login_page};
 pub(crate) use sync::SyncCounts;

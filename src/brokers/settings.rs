@@ -109,6 +109,15 @@ impl AppKeys {
 //
 // The page on which a person logs in at a broker to get a one-time code.
 
+/// The name of a login's one-time code where the broker sends the browser with it, and the name in
+/// our own requests, which is understood there too.
+pub(crate) const fn code_names(broker: Broker) -> [&'static str; 2] {
+    match broker {
+        Broker::A => ["request_token", "request_token"],
+        Broker::B => ["apisession", "api_session"],
+    }
+}
+
 /// The address of the login page of the broker whose API is at `api_url`. The caller appends the
 /// percent-encoded API key.
 ///

@@ -7,21 +7,24 @@ use std::process::ExitCode;
 use std::time::Duration;
 use std::{fs, io};
 
-use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgMatches, Command, value_parser};
 use clap_complete::Shell;
 use clap_mangen::Man;
 
 use crate::cli::operator::{
-    checked, named_file_faults, plain, print, refuse, say, shown, with_env_file,
+    Done, checked, flag, group, named_file_faults, plain, print, refuse, report_faults, say, shown,
+    with_env_file,
 };
 use crate::cli::{database, evaluate, keys, status, token, users};
 use crate::config::Config;
+use crate::config::check::missing_key;
 use crate::config::cli::{Scope, typed, with_flags};
 use crate::config::composed::{Loaded, Reread};
 use crate::config::env_file::{Environment, Flags};
-use crate::config::fault::{Fault, report};
-use crate::config::load::{effective, load_for_service};
+use crate::config::fault::Fault;
+use crate::config::load::{effective, load_with};
 use crate::config::settings::template;
+use crate::ops::exit::Failed;
 use crate::ops::{Exit, exit, log, panic};
 
 #[cfg(feature = "engines")]
@@ -40,10 +43,10 @@ const PUBLIC: &str = "public";
 const RESET_S: &str = "reset-s";
 
 /// Runs the service with these settings. The second argument reads them again for a reload.
-pub type Serve = fn(&Config, &Reread<'_>) -> ExitCode;
+pub type Serve = fn(&Config, &Reread<'_>) -> Result<(), Failed>;
 
 /// Runs a demo for strangers, which starts over after each period.
-pub type PublicDemo = fn(&Config, Duration) -> ExitCode;
+pub type PublicDemo = fn(&Config, Duration) -> Result<(), Failed>;
 
 /// The implementations of commands that need the whole service, provided by `app`.
 #[derive(Debug, Clone, Copy)]
@@ -60,31 +63,34 @@ pub fn run(args: impl IntoIterator<Item = OsString>, commands: &Commands) -> Exi
     // Unwind safe: nothing is used again after a panic.
     let exit = catch_unwind(AssertUnwindSafe(|| dispatch(args, commands)));
     log::flush(LOG_FLUSH_MAX);
-    exit.unwrap_or_else(|_| Exit::Internal.into())
+    match exit {
+        Ok(Ok(code) | Err(code)) => code,
+        Err(_) => Exit::Internal.into(),
+    }
 }
 
-pub(super) fn dispatch(args: impl IntoIterator<Item = OsString>, commands: &Commands) -> ExitCode {
-    let matches = match command().try_get_matches_from(args) {
-        Ok(matches) => matches,
-        Err(error) => {
-            // clap also reports --help as an error, which it prints on standard output.
-            let _ = error.print();
-            return if error.use_stderr() { Exit::Usage } else { Exit::Ok }.into();
-        }
-    };
+fn dispatch(args: impl IntoIterator<Item = OsString>, commands: &Commands) -> Done {
+    let matches = command().try_get_matches_from(args).map_err(|error| {
+        // clap also reports --help as an error, which it prints on standard output.
+        let _ = error.print();
+        if error.use_stderr() { Exit::Usage } else { Exit::Ok }
+    })?;
     match matches.subcommand() {
         Some(("serve", typed)) => start_service(typed, commands.serve),
         Some(("demo", typed)) => {
             start_service(typed, |config, reread| match typed.get_flag(PUBLIC) {
-                true => (commands.public_demo)(config, reset_period(typed)),
+                true => {
+                    let seconds: &u32 = typed.get_one(RESET_S).expect("it has a default");
+                    (commands.public_demo)(config, Duration::from_secs(u64::from(*seconds)))
+                }
                 false => (commands.demo)(config, reread),
             })
         }
         Some(("sim", typed)) => start(typed, commands.sim),
         Some(("config", config)) => match config.subcommand() {
             Some(("check", typed)) => check(typed),
-            Some(("show", typed)) => show(typed),
-            Some(("template", _)) => print(&template()),
+            Some(("show", typed)) => Ok(print(&effective(&shown(typed)?))),
+            Some(("template", _)) => Ok(print(&template())),
             _ => unreachable!("clap demands one of the three"),
         },
         Some(("signals", signals)) => match signals.subcommand() {
@@ -92,70 +98,61 @@ pub(super) fn dispatch(args: impl IntoIterator<Item = OsString>, commands: &Comm
             _ => unreachable!("clap demands it"),
         },
         Some(("status", typed)) => status::run(typed),
-        Some(("healthcheck", typed)) => status::healthcheck(typed),
+        Some(("healthcheck", typed)) => Ok(status::healthcheck(typed)),
         Some(("token", typed)) => token::run(typed),
         Some((name @ ("backup" | "restore" | "migrate" | "renew-identity"), typed)) => {
             database::run(name, typed)
         }
         Some(("user", typed)) => users::run(typed),
         Some(("key", typed)) => keys::run(typed),
-        Some(("completions", typed)) => completions(typed, command()),
-        Some(("man", typed)) => man(typed, command()),
-        Some(("version", _)) => print(&format!("{}\n", exit::line())),
+        Some(("completions", typed)) => Ok(completions(typed, command())),
+        Some(("man", typed)) => Ok(man(typed, command())),
+        Some(("version", _)) => Ok(print(&format!("{}\n", exit::line()))),
         _ => unreachable!("clap demands a command"),
     }
 }
 
 fn start_service(
     matches: &ArgMatches,
-    serve: impl FnOnce(&Config, &Reread<'_>) -> ExitCode,
-) -> ExitCode {
-    match panic::expect_enough() {
-        Ok(()) => start(matches, serve),
-        Err(error) => {
-            say(&format!("bhav: {error}\n"));
-            Exit::Usage.into()
-        }
-    }
+    serve: impl FnOnce(&Config, &Reread<'_>) -> Result<(), Failed>,
+) -> Done {
+    panic::expect_enough().map_err(|error| refuse(&error.to_string(), Exit::Usage))?;
+    start(matches, serve)
 }
 
-pub(super) fn start(
+fn start(
     matches: &ArgMatches,
-    serve: impl FnOnce(&Config, &Reread<'_>) -> ExitCode,
-) -> ExitCode {
-    let Loaded { config, warnings, .. } = match settings(matches) {
-        Ok(loaded) => loaded,
-        Err(code) => return code,
-    };
-    if let Err(error) = log::start(&config.log.filter, config.log.format) {
-        say(&format!("bhav: {error}\n"));
-        return Exit::Internal.into();
-    }
+    serve: impl FnOnce(&Config, &Reread<'_>) -> Result<(), Failed>,
+) -> Done {
+    let flags = typed(matches);
+    let Loaded { config, warnings, .. } = read(&flags).map_err(|faults| report_faults(&faults))?;
+    log::start(&config.log.filter, config.log.format)
+        .map_err(|error| refuse(&error.to_string(), Exit::Internal))?;
     panic::install();
     tracing::info!(version = exit::VERSION, profile = exit::PROFILE, "starting");
     for warning in warnings {
         tracing::warn!("{warning}");
     }
-    let flags = typed(matches);
-    serve(&config, &|| read(&flags))
+    serve(&config, &|| read(&flags)).map_err(|(error, exit)| {
+        tracing::error!(%error, "not started");
+        exit
+    })?;
+    Ok(Exit::Ok.into())
 }
 
-pub(super) fn check(matches: &ArgMatches) -> ExitCode {
-    let loaded = match checked(matches) {
-        Ok(loaded) => loaded,
-        Err(code) => return code,
-    };
+fn check(matches: &ArgMatches) -> Done {
+    let loaded = checked(matches)?;
     let text = effective(&loaded);
     if !matches.get_flag(CONNECT) {
-        return print(&text);
+        return Ok(print(&text));
     }
     let (can_be_used, refused) = ask_servers(&loaded.config);
     for cause in &refused {
         say(&format!("bhav: {}\n", plain(cause)));
     }
     match refused.is_empty() {
-        true => print(&(text + &can_be_used)),
-        false => Exit::Usage.into(),
+        true => Ok(print(&(text + &can_be_used))),
+        false => Err(Exit::Usage.into()),
     }
 }
 
@@ -190,24 +187,10 @@ fn ask_servers(_: &Config) -> (String, Vec<String>) {
     (String::new(), Vec::new())
 }
 
-pub(super) fn show(matches: &ArgMatches) -> ExitCode {
-    match shown(matches) {
-        Ok(loaded) => print(&effective(&loaded)),
-        Err(code) => code,
-    }
-}
-
-pub(super) fn settings(matches: &ArgMatches) -> Result<Loaded, ExitCode> {
-    read(&typed(matches)).map_err(|faults| {
-        say(&format!("bhav: {}", report(&faults)));
-        Exit::Usage.into()
-    })
-}
-
 /// Reads the settings from flags, environment and files; returns all faults at once.
-pub(super) fn read(flags: &Flags) -> Result<Loaded, Vec<Fault>> {
+fn read(flags: &Flags) -> Result<Loaded, Vec<Fault>> {
     let env = Environment::of_process().with_file()?;
-    load_for_service(flags, &env).map_err(|mut faults| {
+    load_with(flags, &env, None, missing_key).map_err(|mut faults| {
         faults.extend(named_file_faults(flags, &env, &faults));
         faults
     })
@@ -215,7 +198,8 @@ pub(super) fn read(flags: &Flags) -> Result<Loaded, Vec<Fault>> {
 
 /// The definition of the command `demo`.
 fn demo_command() -> Command {
-    let public = Arg::new(PUBLIC).long(PUBLIC).action(ArgAction::SetTrue).help(
+    let public = flag(
+        PUBLIC,
         "For strangers: accounts that nobody can change, everything anew each hour, and nothing of \
          a visitor kept",
     );
@@ -234,12 +218,6 @@ fn demo_command() -> Command {
             .after_help(exit::HELP),
         Scope::Demo,
     )
-}
-
-/// The period of a public demo.
-fn reset_period(matches: &ArgMatches) -> Duration {
-    let seconds: &u32 = matches.get_one(RESET_S).expect("it has a default");
-    Duration::from_secs(u64::from(*seconds))
 }
 
 const ABOUT: &str = "Low-latency, self-hosted edge service for Indian market data";
@@ -284,15 +262,12 @@ pub fn command() -> Command {
             Scope::Simulator,
         ))
         .subcommand(
-            Command::new("config")
-                .about("Look at settings")
-                .subcommand_required(true)
-                .arg_required_else_help(true)
-                .disable_help_subcommand(true)
+            group("config", "Look at settings")
                 .subcommand(with_env_file(with_flags(
                     Command::new("check")
                         .about("Check all settings and show those in force, secrets masked")
-                        .arg(Arg::new(CONNECT).long(CONNECT).action(ArgAction::SetTrue).help(
+                        .arg(flag(
+                            CONNECT,
                             "Also open the database and the shared server that the settings name, \
                              change nothing there, and say what they refuse",
                         )),
@@ -307,14 +282,7 @@ pub fn command() -> Command {
                     Command::new("template").about("Print a documented file of all settings"),
                 ),
         )
-        .subcommand(
-            Command::new("signals")
-                .about("Look at candlestick signals")
-                .subcommand_required(true)
-                .arg_required_else_help(true)
-                .disable_help_subcommand(true)
-                .subcommand(evaluate::command()),
-        )
+        .subcommand(group("signals", "Look at candlestick signals").subcommand(evaluate::command()))
         .subcommand(status::command())
         .subcommand(status::healthcheck_command())
         .subcommand(token::command())
@@ -356,9 +324,7 @@ pub(crate) fn man_command() -> Command {
 
 /// `bhav completions`.
 pub(crate) fn completions(matches: &ArgMatches, mut program: Command) -> ExitCode {
-    let Some(shell) = matches.get_one::<Shell>("shell") else {
-        unreachable!("clap demands it");
-    };
+    let shell: &Shell = matches.get_one("shell").expect("clap demands it");
     let mut text = Vec::new();
     clap_complete::generate(*shell, &mut program, PROGRAM, &mut text);
     // Generated from our own definitions, so it is UTF-8.

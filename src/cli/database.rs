@@ -6,19 +6,20 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgGroup, ArgMatches, Command, value_parser};
 
 use super::operator::{
-    STOP, expect_consent, in_words, in_words_of_backup, print, refuse, say, settings, with_service,
+    Done, STOP, expect_consent, flag, in_words, in_words_of_backup, print, refuse, say, settings,
+    with_service,
 };
 use crate::base::{Clock, clock};
 use crate::config::Config;
+use crate::ops::exit::Failed;
 use crate::ops::state_lock::StateLock;
 use crate::ops::{Exit, exit, state_lock};
-use crate::store;
 use crate::store::maintenance::FileReport;
 use crate::store::settings::StoreUrl;
-use crate::store::{FILE_NAME, MaintenanceError, UserDirectory, backups, maintenance};
+use crate::store::{self, FILE_NAME, MaintenanceError, UserDirectory, backups, maintenance};
 
 /// The signing key, in the state directory.
 const KEY_FILE: &str = "jwt.key";
@@ -112,23 +113,16 @@ pub(crate) fn renew_identity_command() -> Command {
     )
 }
 
-fn flag(name: &'static str, help: &'static str) -> Arg {
-    Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
-}
-
 /// Runs one of the commands.
-pub(super) fn run(name: &str, matches: &ArgMatches) -> ExitCode {
-    let done = settings(matches).and_then(|config| match name {
+pub(super) fn run(name: &str, matches: &ArgMatches) -> Done {
+    let config = settings(matches)?;
+    match name {
         "backup" => backup(matches, &config),
         "restore" => restore(matches, &config),
         "migrate" => migrate(matches, &config),
         _ => renew_identity(matches, &config),
-    });
-    done.unwrap_or_else(|refused| refused)
+    }
 }
-
-/// The exit code of a command, which has printed its result or why it failed.
-type Done = Result<ExitCode, ExitCode>;
 
 fn renew_identity(matches: &ArgMatches, config: &Config) -> Done {
     let mut users =
@@ -179,7 +173,7 @@ fn copy(
     given: &Path,
     keeps: bool,
     clock: &Clock,
-) -> Result<(PathBuf, FileReport), (String, Exit)> {
+) -> Result<(PathBuf, FileReport), Failed> {
     let to = match is_directory(given, keeps)? {
         true => {
             remove_unfinished(given);
@@ -196,7 +190,7 @@ fn copy(
 ///
 /// # Errors
 /// The reason and exit code if the directory does not exist or `to` is no directory.
-fn is_directory(to: &Path, keeps: bool) -> Result<bool, (String, Exit)> {
+fn is_directory(to: &Path, keeps: bool) -> Result<bool, Failed> {
     if to.is_dir() {
         return Ok(true);
     }

@@ -4,18 +4,18 @@
 //! Main thread. Works on the database, whether or not the service runs.
 
 use std::fmt::Write as _;
-use std::process::ExitCode;
 
 use clap::{Arg, ArgMatches, Command};
 
 use crate::auth::number;
-use crate::cli::operator::{plain, print, refuse, with_service};
+use crate::cli::operator::{Done, group, plain, print, refuse, with_service};
 use crate::cli::users::{
-    PAGE, await_notice, clock, find_user, minute, no_such_user, print_table, with_directory,
+    PAGE, await_notice, failed, find_user, minute, print_table, with_directory,
 };
 use crate::config::Config;
+use crate::config::composed::clock_of;
 use crate::ops::{Exit, exit};
-use crate::store::{ListedKey, MaintenanceError, UserDirectory};
+use crate::store::{ListedKey, UserDirectory};
 
 const NOTES: &str = "\
 Works while the service runs; the service refuses a revoked key within 5 seconds, and the command
@@ -29,37 +29,26 @@ pub(super) fn command() -> Command {
     let id = id.help("The key's id, as listed; a whole key is taken too");
     let list = Command::new("list").about("List API keys: id, owner, scopes, times, state");
     let revoke = Command::new("revoke").about("Revoke an API key for good");
-    Command::new("key")
-        .about("List and revoke API keys")
+    group("key", "List and revoke API keys")
         .after_help(NOTES)
-        .subcommand_required(true)
-        .arg_required_else_help(true)
-        .disable_help_subcommand(true)
         .subcommand(with_service(list.arg(user)).after_help(exit::HELP))
         .subcommand(with_service(revoke.arg(id)).after_help(exit::HELP))
 }
 
 /// Runs one of the subcommands.
-pub(super) fn run(matches: &ArgMatches) -> ExitCode {
+pub(super) fn run(matches: &ArgMatches) -> Done {
     with_directory(matches, |directory, name, matches, config| match name {
         "list" => list(directory, matches, config),
         _ => revoke(directory, matches, config),
     })
 }
 
-fn list(
-    directory: &UserDirectory,
-    matches: &ArgMatches,
-    config: &Config,
-) -> Result<ExitCode, MaintenanceError> {
+fn list(directory: &UserDirectory, matches: &ArgMatches, config: &Config) -> Done {
     let user = match matches.contains_id("user") {
         false => None,
-        true => match find_user(directory, matches)? {
-            Some(user) => Some(user.id),
-            None => return Ok(no_such_user()),
-        },
+        true => Some(find_user(directory, matches)?.id),
     };
-    let now_ms = clock(config).now_ms();
+    let now_ms = clock_of(config).now_ms();
     let heading = format!(
         "{:<11}  {:<16}  {:<16}  {:<18}  {:<16}  {:<8}  owner, name, scopes\n",
         "id", "created (IST)", "last used", "from", "ends", "state"
@@ -97,18 +86,14 @@ fn line(text: &mut String, listed: &ListedKey, now_ms: i64) {
     );
 }
 
-fn revoke(
-    directory: &mut UserDirectory,
-    matches: &ArgMatches,
-    config: &Config,
-) -> Result<ExitCode, MaintenanceError> {
+fn revoke(directory: &mut UserDirectory, matches: &ArgMatches, config: &Config) -> Done {
     let given = matches.get_one::<String>("id").map_or("", String::as_str);
     let id = given.strip_prefix("bhav_").unwrap_or(given).split('_').next().unwrap_or_default();
     if number(id.as_bytes()).is_none() {
         let why = "this is no id of an API key: 11 letters and digits, as bhav key list shows them";
         return Ok(refuse(why, Exit::Usage));
     }
-    match directory.revoke_key(id)? {
+    match directory.revoke_key(id).map_err(|error| failed(&error))? {
         Some(number) => {
             let code = print(&format!("API key {id} is revoked\n"));
             await_notice(directory, number, config, code, "it")

@@ -4,12 +4,11 @@
 //! Main thread of a command. Nothing here prints a secret.
 
 use std::fs::File;
-use std::io;
-use std::io::{IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{Arg, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
 use super::client::Target;
 use crate::brokers::broker_b::master;
@@ -18,7 +17,7 @@ use crate::config::cli::{Scope, typed, with_flags};
 use crate::config::composed::Loaded;
 use crate::config::env_file::{Environment, Flags};
 use crate::config::fault::{Fault, Origin, report};
-use crate::config::load::load_of_unit;
+use crate::config::load::load_with;
 use crate::config::{Config, env_file};
 use crate::market::{IndexList, MarketCalendar, Sectors, Universe};
 use crate::ops::Exit;
@@ -29,6 +28,20 @@ const ENV_FILE: &str = "/etc/bhav/bhav.env";
 pub(crate) const STATE_DIR: &str = "/var/lib/bhav";
 /// Source of the unit's credentials (systemd.exec(5), `LoadCredential=`).
 const CREDENTIAL_STORE: &str = "/etc/credstore";
+
+/// The exit code of a command that has printed its result, or else why it failed.
+pub(super) type Done = Result<ExitCode, ExitCode>;
+
+/// A command that is nothing without one of its subcommands.
+pub(super) fn group(name: &'static str, about: &'static str) -> Command {
+    let group = Command::new(name).about(about);
+    group.subcommand_required(true).arg_required_else_help(true).disable_help_subcommand(true)
+}
+
+/// A flag without a value.
+pub(super) fn flag(name: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
+}
 
 /// `command` with the flags that select the service.
 pub(crate) fn with_service(command: Command) -> Command {
@@ -72,7 +85,8 @@ impl Sources {
     }
 
     fn load(&self) -> Result<Loaded, Vec<Fault>> {
-        let mut loaded = load_of_unit(&self.flags, &self.env, Path::new(CREDENTIAL_STORE))?;
+        let credentials = Some(Path::new(CREDENTIAL_STORE));
+        let mut loaded = load_with(&self.flags, &self.env, credentials, |_| None)?;
         loaded.warnings.extend(self.missing.clone());
         take_package_state(&mut loaded, Path::new(STATE_DIR));
         Ok(loaded)
@@ -107,7 +121,7 @@ fn take_package_state(loaded: &mut Loaded, package: &Path) {
     }
 }
 
-fn report_faults(faults: &[Fault]) -> ExitCode {
+pub(super) fn report_faults(faults: &[Fault]) -> ExitCode {
     say(&format!("bhav: {}", report(faults)));
     Exit::Usage.into()
 }

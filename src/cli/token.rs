@@ -3,19 +3,20 @@
 //! Main thread. Sends the code of the login to the service, which exchanges it for a token; nothing
 //! is stored here. The code is read without echo into memory that is wiped, and never printed.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Arg, ArgMatches, Command};
 use secrecy::{ExposeSecret, SecretString};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use zeroize::Zeroizing;
 
 use crate::base::{Broker, Words, clock};
 use crate::brokers::call::transport::push_encoded;
-use crate::brokers::login_page;
+use crate::brokers::{code_names, login_page};
 use crate::cli::client::{Answer, Target};
-use crate::cli::operator::{plain, print, refuse, say, service, with_running_service};
+use crate::cli::operator::{Done, plain, print, refuse, say, service, with_running_service};
 use crate::cli::users;
 use crate::ops::{Exit, exit};
 
@@ -44,17 +45,6 @@ pub(super) fn command() -> Command {
     )
 }
 
-/// The request: the code under the broker's name for it, and the admin secret if one is set.
-#[derive(Serialize)]
-struct Activation<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    request_token: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    api_session: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    secret: Option<&'a str>,
-}
-
 /// The response: the token's state, or an error document.
 #[derive(Deserialize, Default)]
 #[serde(default)]
@@ -66,11 +56,8 @@ struct Outcome {
 }
 
 /// Asks for the code and sends it to the service.
-pub(super) fn run(matches: &ArgMatches) -> ExitCode {
-    let (config, target) = match service(matches) {
-        Ok(meant) => meant,
-        Err(code) => return code,
-    };
+pub(super) fn run(matches: &ArgMatches) -> Done {
+    let (config, target) = service(matches)?;
     let letter = matches.get_one::<String>("broker").map_or("a", String::as_str);
     let broker = Broker::parse(letter).unwrap_or(Broker::A);
     let (url, api_key, secret) = match broker {
@@ -88,17 +75,15 @@ pub(super) fn run(matches: &ArgMatches) -> ExitCode {
             say("bhav: warning: a code in the command line is visible to other users\n");
             Zeroizing::new(code.clone())
         }
-        None => match users::ask(|| invite(broker, url, api_key.as_ref())) {
-            Ok(pasted) => pasted,
-            Err(why) => return refuse(&format!("what was pasted: {why}"), Exit::Data),
-        },
+        None => users::ask(|| invite(broker, url, api_key.as_ref()))
+            .map_err(|why| refuse(&format!("what was pasted: {why}"), Exit::Data))?,
     };
-    let Some(code) = code(broker, &pasted) else {
-        let name = if broker == Broker::A { "request_token" } else { "apisession" };
+    let code = code(broker, &pasted).ok_or_else(|| {
+        let [name, _] = code_names(broker);
         let why = format!("there is no {name} in this; paste the whole address, or the code");
-        return refuse(&why, Exit::Data);
-    };
-    activate(broker, &target, &code, secret.as_ref())
+        refuse(&why, Exit::Data)
+    })?;
+    Ok(activate(broker, &target, &code, secret.as_ref()))
 }
 
 /// Prints the prompt on standard error, so that standard output contains only the result.
@@ -120,19 +105,18 @@ fn activate(
     code: &str,
     secret: Option<&SecretString>,
 ) -> ExitCode {
-    let (path, mine) = match broker {
-        Broker::A => ("/brokera/activate", (Some(code), None)),
-        Broker::B => ("/brokerb/activate", (None, Some(code))),
+    let path = match broker {
+        Broker::A => "/brokera/activate",
+        Broker::B => "/brokerb/activate",
     };
-    let activation = Activation {
-        request_token: mine.0,
-        api_session: mine.1,
-        secret: secret.map(ExposeSecret::expose_secret),
-    };
+    let [_, name] = code_names(broker);
+    // The code, and the administrator's secret if one is set.
+    let mut members = BTreeMap::from([(name, code)]);
+    members.extend(secret.map(|secret| ("secret", secret.expose_secret())));
     // Reserve everything at once: a buffer that grows leaves unwiped copies behind.
     let mut body = Zeroizing::new(Vec::with_capacity(BODY_BYTES));
     // Text always serialises; a Vec takes it.
-    let _ = sonic_rs::to_writer(&mut *body, &activation);
+    let _ = sonic_rs::to_writer(&mut *body, &members);
     match target.post(path, &body, TIMEOUT) {
         Ok(answer) => told(broker, &answer),
         Err(error) => {
@@ -210,7 +194,8 @@ pub(super) fn code(broker: Broker, pasted: &str) -> Option<Zeroizing<String>> {
         Some((_, query)) => {
             let query = query.split('#').next().unwrap_or_default();
             query.split('&').filter_map(|pair| pair.split_once('=')).find_map(|(name, value)| {
-                names(broker).iter().any(|known| name.eq_ignore_ascii_case(known)).then_some(value)
+                let is_it = code_names(broker).iter().any(|known| name.eq_ignore_ascii_case(known));
+                is_it.then_some(value)
             })?
         }
         None => pasted,
@@ -219,13 +204,6 @@ pub(super) fn code(broker: Broker, pasted: &str) -> Option<Zeroizing<String>> {
     let good = !found.is_empty()
         && found.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte));
     good.then(|| Zeroizing::new(found.to_owned()))
-}
-
-fn names(broker: Broker) -> &'static [&'static str] {
-    match broker {
-        Broker::A => &["request_token"],
-        Broker::B => &["apisession", "api_session"],
-    }
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgMatches, Command, value_parser};
 use jiff::Timestamp;
 use rustix::io::{Errno, read};
 use rustix::stdio::stdin;
@@ -24,9 +24,10 @@ use crate::auth::{
 };
 use crate::base::{Clock, clock};
 use crate::cli::operator::{
-    expect_consent, in_words, plain, print, refuse, say, settings, with_service,
+    Done, expect_consent, flag, group, in_words, plain, print, refuse, say, settings, with_service,
 };
 use crate::config::Config;
+use crate::config::composed::clock_of;
 use crate::ops::{Exit, exit, panic, state_lock};
 use crate::rt::coroutines::Parker;
 use crate::store::{AccountId, MaintenanceError, NewUser, UserChange, UserDirectory, UserSummary};
@@ -56,15 +57,8 @@ pub(super) fn command() -> Command {
         with_service(Command::new(name).about(about).arg(user.help("Whose account")))
             .after_help(exit::HELP)
     };
-    let keys = Arg::new("keys").long("keys").action(ArgAction::SetTrue);
-    let keys = keys.help("Revoke the user's API keys too");
-    let yes = Arg::new("yes").long("yes").action(ArgAction::SetTrue).help("Do not ask");
-    Command::new("user")
-        .about("List, create, disable and erase accounts, and set passwords")
+    group("user", "List, create, disable and erase accounts, and set passwords")
         .after_help(NOTES)
-        .subcommand_required(true)
-        .arg_required_else_help(true)
-        .disable_help_subcommand(true)
         .subcommand(with_service(
             Command::new("list").about("List all users: id, e-mail, times, stored data"),
         ))
@@ -72,13 +66,16 @@ pub(super) fn command() -> Command {
         .subcommand(
             one("passwd", "Set a new password; ends all tokens of the user")
                 .arg(password_file())
-                .arg(keys)
+                .arg(flag("keys", "Revoke the user's API keys too"))
                 .after_help(format!("{PASSWORD_NOTES}\n\n{}", exit::HELP)),
         )
         .subcommand(one("logout", "End all tokens of a user, who can log in again"))
         .subcommand(one("disable", "Refuse logins and all existing tokens of a user"))
         .subcommand(one("enable", "Allow a disabled user to log in again"))
-        .subcommand(one("delete", "Erase an account and everything stored for it").arg(yes))
+        .subcommand(
+            one("delete", "Erase an account and everything stored for it")
+                .arg(flag("yes", "Do not ask")),
+        )
 }
 
 fn add_command() -> Command {
@@ -101,7 +98,7 @@ fn password_file() -> Arg {
 }
 
 /// Runs one of the subcommands.
-pub(super) fn run(matches: &ArgMatches) -> ExitCode {
+pub(super) fn run(matches: &ArgMatches) -> Done {
     with_directory(matches, |directory, name, matches, config| match name {
         "list" => list(directory),
         "add" => add(directory, matches, config),
@@ -113,27 +110,17 @@ pub(super) fn run(matches: &ArgMatches) -> ExitCode {
 /// Opens the database for a subcommand, and hands on its name, arguments and settings.
 pub(super) fn with_directory(
     matches: &ArgMatches,
-    work: impl FnOnce(
-        &mut UserDirectory,
-        &str,
-        &ArgMatches,
-        &Config,
-    ) -> Result<ExitCode, MaintenanceError>,
-) -> ExitCode {
-    let Some((name, matches)) = matches.subcommand() else {
-        unreachable!("clap demands one of them");
-    };
-    let config = match settings(matches) {
-        Ok(config) => config,
-        Err(code) => return code,
-    };
-    let opened = UserDirectory::open(&config.state_dir, &config.store);
-    let done = opened.and_then(|mut directory| work(&mut directory, name, matches, &config));
-    done.unwrap_or_else(|error| failed(&error))
+    work: impl FnOnce(&mut UserDirectory, &str, &ArgMatches, &Config) -> Done,
+) -> Done {
+    let (name, matches) = matches.subcommand().expect("clap demands one of them");
+    let config = settings(matches)?;
+    let mut directory =
+        UserDirectory::open(&config.state_dir, &config.store).map_err(|error| failed(&error))?;
+    work(&mut directory, name, matches, &config)
 }
 
 /// Prints why the database could not be used.
-fn failed(error: &MaintenanceError) -> ExitCode {
+pub(super) fn failed(error: &MaintenanceError) -> ExitCode {
     let exit = match error {
         MaintenanceError::Foreign(_)
         | MaintenanceError::Newer { .. }
@@ -144,7 +131,7 @@ fn failed(error: &MaintenanceError) -> ExitCode {
     refuse(&in_words(error), exit)
 }
 
-fn list(directory: &UserDirectory) -> Result<ExitCode, MaintenanceError> {
+fn list(directory: &UserDirectory) -> Done {
     let heading = format!(
         "{:>8}  {:<17}  {:<17}  {:>8}  {:>11}  {:<8}  e-mail\n",
         "id", "created (IST)", "last sync", "rows", "journal KiB", "state"
@@ -160,10 +147,10 @@ pub(super) fn print_table<T>(
     heading: String,
     page: impl Fn(Option<&T>) -> Result<Vec<T>, MaintenanceError>,
     line: impl Fn(&mut String, &T),
-) -> Result<ExitCode, MaintenanceError> {
+) -> Done {
     let (mut text, mut last) = (heading, None);
     loop {
-        let mut rows = page(last.as_ref())?;
+        let mut rows = page(last.as_ref()).map_err(|error| failed(&error))?;
         rows.iter().for_each(|row| line(&mut text, row));
         let done = print(&text);
         text.clear();
@@ -194,11 +181,7 @@ pub(super) fn minute(ms: i64) -> String {
     clock::zoned(at).strftime("%Y-%m-%d %H:%M").to_string()
 }
 
-fn add(
-    directory: &mut UserDirectory,
-    matches: &ArgMatches,
-    config: &Config,
-) -> Result<ExitCode, MaintenanceError> {
+fn add(directory: &mut UserDirectory, matches: &ArgMatches, config: &Config) -> Done {
     let given = matches.get_one::<String>("email").map_or("", String::as_str);
     let Some(email) = normalised(given) else {
         return Ok(refuse("this is not an e-mail address", Exit::Usage));
@@ -215,15 +198,12 @@ fn add(
     let taken =
         format!("there is this account already; bhav user passwd {email} sets its password");
     // Saves asking for a password; the insert below decides whether the address is taken.
-    if directory.find(&email)?.is_some() {
+    if directory.find(&email).map_err(|error| failed(&error))?.is_some() {
         return Ok(refuse(&taken, Exit::Usage));
     }
-    let password_hash = match new_hash(matches, config) {
-        Ok(hash) => hash,
-        Err(code) => return Ok(code),
-    };
-    let created_ms = clock(config).now_ms();
-    match directory.add(&NewUser { email, name, password_hash, created_ms })? {
+    let password_hash = new_hash(matches, config)?;
+    let new = NewUser { email, name, password_hash, created_ms: clock_of(config).now_ms() };
+    match directory.add(&new).map_err(|error| failed(&error))? {
         Some(user) => {
             let (id, email) = (user.id.0, plain(&user.email));
             Ok(print(&format!("user {id} ({email}) is added\n")))
@@ -232,20 +212,12 @@ fn add(
     }
 }
 
-fn passwd(
-    directory: &mut UserDirectory,
-    matches: &ArgMatches,
-    config: &Config,
-) -> Result<ExitCode, MaintenanceError> {
-    let Some(user) = find_user(directory, matches)? else { return Ok(no_such_user()) };
-    let hash = match new_hash(matches, config) {
-        Ok(hash) => hash,
-        Err(code) => return Ok(code),
-    };
+fn passwd(directory: &mut UserDirectory, matches: &ArgMatches, config: &Config) -> Done {
+    let user = find_user(directory, matches)?;
+    let hash = new_hash(matches, config)?;
     let keys = matches.get_flag("keys");
-    let Some(number) = directory.set_password(user.id, &hash, keys)? else {
-        return Ok(no_such_user());
-    };
+    let set = directory.set_password(user.id, &hash, keys).map_err(|error| failed(&error))?;
+    let number = set.ok_or_else(no_such_user)?;
     let closed = match user.disabled_ms {
         Some(_) => "; the account stays disabled",
         None => "",
@@ -300,12 +272,13 @@ fn usable(password: &str) -> Result<(), String> {
 pub(super) fn find_user(
     directory: &UserDirectory,
     matches: &ArgMatches,
-) -> Result<Option<UserSummary>, MaintenanceError> {
+) -> Result<UserSummary, ExitCode> {
     let given = matches.get_one::<String>("user").map_or("", String::as_str);
-    directory.find(&normalised(given).unwrap_or_else(|| given.to_owned()))
+    let found = directory.find(&normalised(given).unwrap_or_else(|| given.to_owned()));
+    found.map_err(|error| failed(&error))?.ok_or_else(no_such_user)
 }
 
-pub(super) fn no_such_user() -> ExitCode {
+fn no_such_user() -> ExitCode {
     refuse("there is no such user; bhav user list shows all", Exit::Usage)
 }
 
@@ -313,32 +286,25 @@ fn describe(user: &UserSummary) -> String {
     format!("user {} ({})", user.id.0, plain(&user.email))
 }
 
-pub(super) fn clock(config: &Config) -> Clock {
-    config.now.map_or_else(Clock::system, Clock::starting_at)
-}
-
 fn change(
     directory: &mut UserDirectory,
     name: &str,
     matches: &ArgMatches,
     config: &Config,
-) -> Result<ExitCode, MaintenanceError> {
-    let Some(user) = find_user(directory, matches)? else { return Ok(no_such_user()) };
+) -> Done {
+    let user = find_user(directory, matches)?;
     let who = describe(&user);
-    let now_ms = clock(config).now_ms();
+    let now_ms = clock_of(config).now_ms();
     let (change, done) = match name {
         "disable" => (UserChange::Disable { now_ms }, "is disabled"),
         "enable" => (UserChange::Enable, "is enabled"),
         "logout" => (UserChange::EndTokens, "is logged out everywhere"),
         _ => {
-            let question = format!("Erase {who} and everything stored for them?");
-            if let Err(code) = expect_consent(matches, &question) {
-                return Ok(code);
-            }
+            expect_consent(matches, &format!("Erase {who} and everything stored for them?"))?;
             (UserChange::Delete, "is erased with everything stored for them")
         }
     };
-    let Some(number) = directory.change(user.id, change)? else {
+    let Some(number) = directory.change(user.id, change).map_err(|error| failed(&error))? else {
         return Ok(print(&format!("{who} {done} already\n")));
     };
     let code = print(&format!("{who} {done}\n"));
@@ -357,12 +323,12 @@ pub(super) fn await_notice(
     config: &Config,
     code: ExitCode,
     what: &str,
-) -> Result<ExitCode, MaintenanceError> {
+) -> Done {
     if config.store.url.is_none() && state_lock::in_use(&config.state_dir) != Some(true) {
         return Ok(code);
     }
     let (waited, parker) = (Clock::system(), Parker::current());
-    while let Some(noticed) = directory.noticed(number)? {
+    while let Some(noticed) = directory.noticed(number).map_err(|error| failed(&error))? {
         if noticed {
             return Ok(print(&format!("the running service refuses {what}\n")));
         }

@@ -12,40 +12,31 @@ use crate::config::composed::Loaded;
 use crate::config::env_file::Environment;
 use crate::config::fault::{Fault, Origin};
 use crate::config::secrets::SHARED_PREFIX;
-use crate::config::settings::{REMOVED, is_known};
+use crate::config::settings::{REMOVED, SETTINGS, is_known};
 use crate::nodes::valkey::Place;
 use crate::views::health::ExposedReason;
+
+/// Numbers of which the first must not be above the second.
+const NOT_ABOVE: [(&str, &str); 5] = [
+    ("BHAV_HTTP_HEAD_BYTES_MAX", "BHAV_HTTP_BODY_BYTES_MAX"),
+    ("BHAV_UPSTREAM_CONNECT_TIMEOUT_MS", "BHAV_UPSTREAM_TOTAL_TIMEOUT_MS"),
+    ("BHAV_UPSTREAM_READ_TIMEOUT_MS", "BHAV_UPSTREAM_TOTAL_TIMEOUT_MS"),
+    ("BHAV_UPSTREAM_BREAKER_OPEN_MS", "BHAV_UPSTREAM_BREAKER_OPEN_MAX_MS"),
+    ("BHAV_UPSTREAM_RESPONSE_BYTES_MAX", "BHAV_UPSTREAM_INSTRUMENTS_BYTES_MAX"),
+];
 
 /// Finds pairs of settings that contradict each other, and files that cannot be opened. Each fault
 /// comes with the names of the settings involved.
 pub(super) fn relations(config: &Config) -> Vec<(Vec<&'static str>, Fault)> {
     let mut found = Vec::new();
-    let http = &config.http;
-    let upstream = &config.upstream;
-    let not_above = [
-        (
-            ("BHAV_HTTP_HEAD_BYTES_MAX", http.head_bytes_max as u64),
-            ("BHAV_HTTP_BODY_BYTES_MAX", http.body_bytes_max as u64),
-        ),
-        (
-            ("BHAV_UPSTREAM_CONNECT_TIMEOUT_MS", upstream.connect_timeout_ms),
-            ("BHAV_UPSTREAM_TOTAL_TIMEOUT_MS", upstream.total_timeout_ms),
-        ),
-        (
-            ("BHAV_UPSTREAM_READ_TIMEOUT_MS", upstream.read_timeout_ms),
-            ("BHAV_UPSTREAM_TOTAL_TIMEOUT_MS", upstream.total_timeout_ms),
-        ),
-        (
-            ("BHAV_UPSTREAM_BREAKER_OPEN_MS", upstream.breaker_open_ms),
-            ("BHAV_UPSTREAM_BREAKER_OPEN_MAX_MS", upstream.breaker_open_max_ms),
-        ),
-        (
-            ("BHAV_UPSTREAM_RESPONSE_BYTES_MAX", upstream.response_bytes_max),
-            ("BHAV_UPSTREAM_INSTRUMENTS_BYTES_MAX", upstream.instruments_bytes_max),
-        ),
-    ];
-    for ((lower, low), (upper, high)) in not_above {
-        if low > high {
+    let number = |name| {
+        let setting = SETTINGS.iter().find(|setting| setting.name == name);
+        setting.and_then(|setting| (setting.show)(config).parse::<u64>().ok())
+    };
+    for (lower, upper) in NOT_ABOVE {
+        if let (Some(low), Some(high)) = (number(lower), number(upper))
+            && low > high
+        {
             let problem = format!("is above {upper}={high}");
             let cure = format!("lower it, or raise {upper}");
             found.push((vec![lower, upper], fault(lower, low.to_string(), problem, cure)));
@@ -275,11 +266,12 @@ mod tests {
     #[test]
     #[cfg(feature = "engines")]
     fn a_node_of_several_needs_the_key_of_all_and_other_commands_do_not() {
-        use super::super::load::load_for_service;
+        use super::super::load::load_with;
         let url = ("BHAV_STORE_URL", "postgres://bhav@db.example.com/bhav");
         let key = ("JWT_SECRET", "a key that all the nodes know, as they must");
         let service = |pairs: &[(&str, &str)]| {
-            load_for_service(&Flags::new(), &Environment::from_pairs(pairs.iter().copied()))
+            let env = Environment::from_pairs(pairs.iter().copied());
+            load_with(&Flags::new(), &env, None, missing_key)
         };
         let faults = service(&[url, ("BHAV_MAX_CONNECTIONS", "0")]).unwrap_err();
         assert_eq!(faults.len(), 2, "all at once: {faults:?}");

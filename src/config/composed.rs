@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use crate::admin::listener::AdminSettings;
 use crate::auth::keys::AuthSettings;
-use crate::base::settings;
+use crate::base::{Clock, settings};
 use crate::brokers::settings::{
     BrokerASettings, BrokerBSettings, PublicSettings, UpstreamSettings,
 };
@@ -48,6 +48,11 @@ settings! {
         /// Instant at which the service's clock starts, instead of now (`BHAV_NOW`).
         pub now: Option<Timestamp> = None,
     }
+}
+
+/// The clock of the settings.
+pub(crate) fn clock_of(config: &Config) -> Clock {
+    config.now.map_or_else(Clock::system, Clock::starting_at)
 }
 
 // ---- Sim

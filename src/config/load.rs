@@ -15,7 +15,7 @@ use crate::config::secrets::{FILE_SUFFIX, SECRETS, SHARED_PREFIX};
 use crate::config::settings::{REMOVED, SETTINGS, Setting, is_known};
 use crate::config::{check, env_file, secrets};
 
-/// Reads and checks all settings, for any command.
+/// Reads and checks all settings, as any command needs them.
 ///
 /// # Errors
 /// All faults at once, never an empty list.
@@ -24,28 +24,13 @@ pub(crate) fn load(flags: &Flags, env: &Environment) -> Result<Loaded, Vec<Fault
     load_with(flags, env, None, |_| None)
 }
 
-/// Same as `load`, for commands about an installed service: missing secrets come from the source
-/// of the unit's credentials, as far as it can be read.
+/// Reads and checks all settings. For commands about an installed service, missing secrets come
+/// from `credentials`, the source of the unit's credentials, as far as it can be read. `more` is a
+/// fault that only this command has.
 ///
 /// # Errors
 /// All faults at once, never an empty list.
-pub(crate) fn load_of_unit(
-    flags: &Flags,
-    env: &Environment,
-    credentials: &Path,
-) -> Result<Loaded, Vec<Fault>> {
-    load_with(flags, env, Some(credentials), |_| None)
-}
-
-/// Same as `load`, for the service itself, which needs secrets that other commands do without.
-///
-/// # Errors
-/// All faults at once, never an empty list.
-pub(crate) fn load_for_service(flags: &Flags, env: &Environment) -> Result<Loaded, Vec<Fault>> {
-    load_with(flags, env, None, check::missing_key)
-}
-
-fn load_with(
+pub(crate) fn load_with(
     flags: &Flags,
     env: &Environment,
     credentials: Option<&Path>,

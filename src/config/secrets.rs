@@ -73,20 +73,16 @@ pub const SECRETS: &[Secret] = &[
 /// Reads every secret that is given; adds faults and warnings to those of the caller.
 pub(crate) fn read_all(env: &Environment, loaded: &mut Loaded, faults: &mut Vec<Fault>) {
     for secret in SECRETS {
-        let found = match read(secret.name, env, &mut loaded.warnings) {
-            Ok(Some(found)) => found,
-            Ok(None) => continue,
-            Err(fault) => {
-                faults.push(fault);
-                continue;
+        let Some((origin, text)) = read(secret.name, env, &mut loaded.warnings) else { continue };
+        let blame = |fault| blamed(fault, secret.name, &origin, env);
+        match text {
+            Ok(text) => {
+                faults.extend(weak_key(secret.name, text.expose_secret()).map(blame));
+                *(secret.slot)(&mut loaded.config) = Some(text);
+                loaded.origins.insert(secret.name, origin);
             }
-        };
-        let (text, origin) = found;
-        if let Some(fault) = weak_key(secret.name, text.expose_secret()) {
-            faults.push(blamed(fault, secret.name, &origin, env));
+            Err(fault) => faults.push(blame(fault)),
         }
-        *(secret.slot)(&mut loaded.config) = Some(text);
-        loaded.origins.insert(secret.name, origin);
     }
 }
 
@@ -119,35 +115,34 @@ fn weak_key(name: &str, text: &str) -> Option<Fault> {
     })
 }
 
-type Found = Option<(SecretString, Origin)>;
-
-fn read(name: &str, env: &Environment, warnings: &mut Vec<String>) -> Result<Found, Fault> {
+/// Where the secret stands, and its text.
+fn read(
+    name: &str,
+    env: &Environment,
+    warnings: &mut Vec<String>,
+) -> Option<(Origin, Result<SecretString, Fault>)> {
     let file_name = format!("{name}{FILE_SUFFIX}");
-    match (env.text(name), env.path(&file_name)) {
+    Some(match (env.text(name), env.path(&file_name)) {
         (Some(_), Some(_)) => {
             let problem = format!("and {file_name} ({}) are both set", env.origin(&file_name));
             let fault = Fault::of_secret(name, problem, "keep the file and unset the variable");
-            Err(blamed(fault, name, &env.origin(name), env))
+            (env.origin(name), Err(fault))
         }
-        (Some(Err(NotText)), None) => Err(Fault::not_text(name)),
-        (Some(Ok(text)), None) => {
-            let origin = env.origin(name);
-            let text = usable(name, text).map_err(|fault| blamed(fault, name, &origin, env))?;
-            Ok(Some((text, origin)))
-        }
+        (Some(Err(NotText)), None) => (env.origin(name), Err(Fault::not_text(name))),
+        (Some(Ok(text)), None) => (env.origin(name), usable(name, text)),
         (None, Some(path)) => {
-            let origin = Origin::File(path.clone());
-            let text = read_file(name, &path).map_err(|fault| blamed(fault, name, &origin, env))?;
-            warn_if_open(name, &path, warnings);
-            Ok(Some((text, origin)))
+            let text = read_file(name, &path);
+            if text.is_ok() {
+                warn_if_open(name, &path, warnings);
+            }
+            (Origin::File(path), text)
         }
         (None, None) => {
-            let Some(path) = credential(name, env) else { return Ok(None) };
-            let origin = Origin::Credential(path.clone());
-            let text = read_file(name, &path).map_err(|fault| blamed(fault, name, &origin, env))?;
-            Ok(Some((text, origin)))
+            let path = credential(name, env)?;
+            let text = read_file(name, &path);
+            (Origin::Credential(path), text)
         }
-    }
+    })
 }
 
 /// Completes a fault with the place that the operator has to change. For a secret in a file this is

@@ -8,8 +8,7 @@ use std::fmt::Write as _;
 use crate::base::words;
 use crate::config::composed::Config;
 use crate::config::secrets::{FILE_SUFFIX, SECRETS};
-use crate::config::value;
-use crate::config::value::{Refused, Show};
+use crate::config::value::{self, Refused, Show};
 
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
@@ -36,6 +35,8 @@ pub struct Setting {
     pub about: &'static str,
     /// Information for somebody who changes it: reasons, dangers, an example. May be empty.
     pub more: &'static str,
+    /// Whether a reload puts it in force. All others take a restart. All secrets are live.
+    pub(crate) is_live: bool,
     pub set: fn(&mut Config, &str) -> Result<(), Refused>,
     pub show: fn(&Config) -> String,
     /// Copies the value from one configuration to another.
@@ -77,15 +78,18 @@ words! {
 }
 
 macro_rules! setting {
-    ($group:ident $name:literal, $($field:ident).+ = $kind:ident $(($low:expr, $high:expr))?,
-     $unit:literal, $about:literal, $more:literal) => {
+    (@live) => { true };
+    ($group:ident $($live:ident)? $name:literal,
+     $($field:ident).+ = $kind:ident $(($low:expr, $high:expr))?,
+     $unit:literal, $about:literal $(, $more:literal)?) => {
         Setting {
             name: $name,
             field: stringify!($($field).+),
             group: Group::$group,
             unit: $unit,
             about: $about,
-            more: $more,
+            more: [$($more,)? ""][0],
+            is_live: [$(setting!(@$live),)? false][0],
             set: |config, text| {
                 config.$($field).+ = value::$kind(text $(, $low..=$high)?)?;
                 Ok(())
@@ -116,7 +120,7 @@ pub const SETTINGS: &[Setting] = &[
         "Directory of the databases and the signing key",
         "If not given, $STATE_DIRECTORY (set by systemd) is used. Keep it on a local \
          disk that survives a restart."),
-    setting!(Service "BHAV_ALLOWED_ORIGINS",
+    setting!(Service live "BHAV_ALLOWED_ORIGINS",
         http.allowed_origins = origins, "origins, comma-separated",
         "Web origins whose pages may call the service from a browser (CORS)",
         "Scheme, host and port, as in https://dash.example.com,http://localhost:3000; * is \
@@ -126,15 +130,14 @@ pub const SETTINGS: &[Setting] = &[
     setting!(Service "BHAV_WEB", web.on = switch, "true or false",
         "Serve the dashboard's pages beside the API",
         "With false, or off, every page is 404: for an installation that only programs use."),
-    setting!(Service "BHAV_TRUSTED_PROXIES",
+    setting!(Service live "BHAV_TRUSTED_PROXIES",
         http.trusted_proxies = ip_addresses, "IP addresses, comma-separated",
         "Proxies whose X-Forwarded-For is trusted",
         "Danger: a listed address can claim to be any client, which defeats limits by client \
          address."),
     setting!(Service "BHAV_EDGE_THREADS", http.edge_threads = number(0, 1_024), "threads",
-        "Threads that serve clients; 0 is one for each core",
-        ""),
-    setting!(Service "BHAV_MAX_CONNECTIONS",
+        "Threads that serve clients; 0 is one for each core"),
+    setting!(Service live "BHAV_MAX_CONNECTIONS",
         http.connections_max = number(1, 1_000_000), "connections",
         "Most open connections; further clients wait to be accepted",
         "Each needs a file descriptor: keep the limit of descriptors (LimitNOFILE) some \
@@ -147,7 +150,7 @@ pub const SETTINGS: &[Setting] = &[
         "Start the service's clock at this instant instead of now",
         "For demos and tests. Example: 2026-11-20T10:00:00+05:30. Danger: with real feeds \
          every price looks too old or too new."),
-    setting!(Http "BHAV_HTTP_CONNECTIONS_PER_ADDRESS_MAX",
+    setting!(Http live "BHAV_HTTP_CONNECTIONS_PER_ADDRESS_MAX",
         http.connections_per_address_max = number(0, 1_000_000), "connections",
         "Most open connections of one client address (IPv6: one /64); 0 is no limit",
         "Further connections are closed at once. One address never gets more than nine tenths of \
@@ -161,50 +164,55 @@ pub const SETTINGS: &[Setting] = &[
         http.headers_max = number(16, HEADERS_HARD_MAX), "headers",
         "Most headers of a request",
         "One with more is answered 431. Browsers behind proxies send more than 16."),
-    setting!(Http "BHAV_HTTP_BODY_BYTES_MAX", http.body_bytes_max = number(KIB, 16 * MIB), "bytes",
+    setting!(Http live "BHAV_HTTP_BODY_BYTES_MAX",
+        http.body_bytes_max = number(KIB, 16 * MIB), "bytes",
         "Longest request body",
         "A longer one is answered 413. Memory: up to this much for each open request."),
-    setting!(Http "BHAV_HTTP_HEAD_TIMEOUT_MS", http.head_timeout_ms = number(100, 600_000), "ms",
+    setting!(Http live "BHAV_HTTP_HEAD_TIMEOUT_MS",
+        http.head_timeout_ms = number(100, 600_000), "ms",
         "Longest time from the first byte of a request to the end of its head",
         "After it the request is answered 408. Guards against clients that send very slowly."),
-    setting!(Http "BHAV_HTTP_BODY_TIMEOUT_MS", http.body_timeout_ms = number(100, 600_000), "ms",
+    setting!(Http live "BHAV_HTTP_BODY_TIMEOUT_MS",
+        http.body_timeout_ms = number(100, 600_000), "ms",
         "Longest time from the end of the head to the end of the body",
         "After it the request is answered 408."),
-    setting!(Http "BHAV_HTTP_IDLE_TIMEOUT_MS", http.idle_timeout_ms = number(1_000, HOUR_MS), "ms",
+    setting!(Http live "BHAV_HTTP_IDLE_TIMEOUT_MS",
+        http.idle_timeout_ms = number(1_000, HOUR_MS), "ms",
         "How long a connection may be idle between requests",
         "Keep it above the idle timeout of a proxy in front, or the proxy may send requests on \
          closed connections."),
-    setting!(Http "BHAV_HTTP_UNREAD_OUTPUT_BYTES_MAX",
+    setting!(Http live "BHAV_HTTP_UNREAD_OUTPUT_BYTES_MAX",
         http.unread_output_bytes_max = number(16 * KIB, 64 * MIB), "bytes",
-        "Responses that a client may leave unread before its next requests wait",
-        ""),
-    setting!(Http "BHAV_HTTP_UNREAD_OUTPUT_TIMEOUT_MS",
+        "Responses that a client may leave unread before its next requests wait"),
+    setting!(Http live "BHAV_HTTP_UNREAD_OUTPUT_TIMEOUT_MS",
         http.unread_output_timeout_ms = number(100, 600_000), "ms",
         "How long a client may take to read each 64 KiB of its responses",
         "A connection that reads more slowly is closed and logged. One that keeps reading is not, \
          however long the whole response takes."),
-    setting!(Http "BHAV_HTTP_DRAIN_TIMEOUT_MS", http.drain_timeout_ms = number(100, 600_000), "ms",
+    setting!(Http live "BHAV_HTTP_DRAIN_TIMEOUT_MS",
+        http.drain_timeout_ms = number(100, 600_000), "ms",
         "How long open requests may take after SIGTERM",
         "Keep it below systemd's TimeoutStopSec."),
-    setting!(Http "BHAV_STREAMS_MAX", http.streams_max = number(0, 1_000_000), "streams",
+    setting!(Http live "BHAV_STREAMS_MAX", http.streams_max = number(0, 1_000_000), "streams",
         "Most open streams of events; further ones are answered 503",
         "A stream with quotes of chosen symbols counts as two. Streams never get more than nine \
          tenths of BHAV_MAX_CONNECTIONS."),
-    setting!(Http "BHAV_STREAMS_PER_ADDRESS_MAX",
+    setting!(Http live "BHAV_STREAMS_PER_ADDRESS_MAX",
         http.streams_per_address_max = number(0, 1_000_000), "streams",
         "Most open streams of one client address (IPv6: one /64); 0 is no limit",
         "Further ones are answered 503; one with quotes counts as two. Programs on this machine \
          and proxies in BHAV_TRUSTED_PROXIES are not limited."),
-    setting!(Http "BHAV_STREAM_CHOICES_MAX",
+    setting!(Http live "BHAV_STREAM_CHOICES_MAX",
         http.stream_choices_max = number(0, 100_000), "choices",
         "Most different choices of symbols that open streams show quotes of; 0 is none",
         "Streams with the same symbols in the same order share one. Each takes up to 40 KiB, and \
          some 0.2 ms of CPU for each change; one more is answered 503."),
-    setting!(Http "BHAV_STREAM_INTERVAL_MS", http.stream_interval_ms = number(250, 60_000), "ms",
+    setting!(Http live "BHAV_STREAM_INTERVAL_MS",
+        http.stream_interval_ms = number(250, 60_000), "ms",
         "Shortest interval between two events of a stream",
         "Changes in between are sent together, as the newest state. An event that was late does \
          not delay the next one. Each event costs some 10 microseconds of CPU for each stream."),
-    setting!(Http "BHAV_STREAM_LIFE_MS", http.stream_life_ms = number(1_000, DAY_MS), "ms",
+    setting!(Http live "BHAV_STREAM_LIFE_MS", http.stream_life_ms = number(1_000, DAY_MS), "ms",
         "How long a stream lives, a tenth more or less",
         "Clients then connect again and get nothing that they have already. Keeps readers spread \
          over the servers behind a balancer."),
@@ -216,39 +224,36 @@ pub const SETTINGS: &[Setting] = &[
         "Shortest interval between two quote calls",
         "The broker allows one call a second and penalises more; the default leaves room for \
          jitter."),
-    setting!(BrokerA "BHAV_BROKERA_TICKER", broker_a.ticker = switch, "true or false",
+    setting!(BrokerA live "BHAV_BROKERA_TICKER", broker_a.ticker = switch, "true or false",
         "Whether prices are also taken from broker A's WebSocket",
         "It gives prices as they are made; quote calls then confirm them each 10 s. It uses one of \
          the three connections that the broker allows for each API key."),
-    setting!(BrokerA "BHAV_BROKERA_TICKER_URL", broker_a.ticker_url = socket_url, "url",
+    setting!(BrokerA live "BHAV_BROKERA_TICKER_URL", broker_a.ticker_url = socket_url, "url",
         "URL of broker A's WebSocket",
         "Danger: the access token is sent there. With another BHAV_BROKERA_URL the default is not \
          used: name the WebSocket of the same broker, or there is none."),
-    setting!(BrokerA "BHAV_BROKERA_TICKER_SYMBOLS_MAX",
+    setting!(BrokerA live "BHAV_BROKERA_TICKER_SYMBOLS_MAX",
         broker_a.ticker_symbols_max = number(32, 3_000), "symbols",
         "Most instruments subscribed on the WebSocket",
         "The broker allows 3,000 on one connection. Indices come first, then what clients ask \
          for."),
     setting!(BrokerA "BHAV_BROKERA_LANE_THREADS", broker_a.lane_threads = number(1, 64), "threads",
-        "Users' syncs at broker A that may run at once",
-        ""),
+        "Users' syncs at broker A that may run at once"),
     setting!(BrokerB "BHAV_BROKERB_URL", broker_b.url = root_url, "url",
         "Root URL of broker B's API, to which the documented paths are appended",
         "Danger: session tokens are sent there. Change it only for the simulator."),
-    setting!(BrokerB "BHAV_BROKERB_MASTER_FILE", broker_b.master_file = path_if_any, "path",
+    setting!(BrokerB live "BHAV_BROKERB_MASTER_FILE", broker_b.master_file = path_if_any, "path",
         "Broker B's security master: its zip file, or the NSE or BSE list in it",
         "Maps the broker's short codes to tickers. Without it, shares that are not also held \
          at broker A keep the short code and have no live price. Download it daily \
          after 08:00 IST."),
     setting!(BrokerB "BHAV_BROKERB_LANE_THREADS", broker_b.lane_threads = number(1, 64), "threads",
-        "Users' syncs at broker B that may run at once",
-        ""),
+        "Users' syncs at broker B that may run at once"),
     setting!(Public "BHAV_PUBLIC_ENABLED", public.enabled = switch, "true or false",
         "Whether the public quote provider is used",
         "If false, there are no fresh prices while broker A has no token."),
     setting!(Public "BHAV_PUBLIC_URL", public.url = root_url, "url",
-        "Root URL of the public quote provider",
-        ""),
+        "Root URL of the public quote provider"),
     setting!(Public "BHAV_PUBLIC_USER_AGENT", public.user_agent = header_value, "text",
         "User-Agent sent to the public provider",
         "The provider refuses those of HTTP libraries. Which ones it accepts changes over time."),
@@ -259,12 +264,10 @@ pub const SETTINGS: &[Setting] = &[
          hours."),
     setting!(Upstream "BHAV_UPSTREAM_CONNECT_TIMEOUT_MS",
         upstream.connect_timeout_ms = number(50, 60_000), "ms",
-        "Timeout of the TCP and TLS handshakes",
-        ""),
+        "Timeout of the TCP and TLS handshakes"),
     setting!(Upstream "BHAV_UPSTREAM_READ_TIMEOUT_MS",
         upstream.read_timeout_ms = number(50, 120_000), "ms",
-        "Timeout of the head of a response, and again of its body",
-        ""),
+        "Timeout of the head of a response, and again of its body"),
     setting!(Upstream "BHAV_UPSTREAM_TOTAL_TIMEOUT_MS",
         upstream.total_timeout_ms = number(100, 120_000), "ms",
         "Timeout of a whole call, including redirects",
@@ -273,48 +276,40 @@ pub const SETTINGS: &[Setting] = &[
         upstream.sync_timeout_ms = number(100, 120_000), "ms",
         "Timeout of a user's sync at one broker, all its calls together",
         "A broker that hangs keeps one thread busy for this long."),
-    setting!(Upstream "BHAV_SYNC_ATTEMPTS_PER_MINUTE",
+    setting!(Upstream live "BHAV_SYNC_ATTEMPTS_PER_MINUTE",
         upstream.sync_attempts_per_minute = number(0, 10_000), "attempts",
         "Syncs that one user may start a minute, at both brokers together; 0 is no limit",
         "Danger: the calls come from this server's address, which a broker may block for all \
          users."),
     setting!(Upstream "BHAV_UPSTREAM_RESPONSE_BYTES_MAX",
         upstream.response_bytes_max = number(64 * KIB, 256 * MIB), "bytes",
-        "Largest response accepted from an upstream",
-        ""),
+        "Largest response accepted from an upstream"),
     setting!(Upstream "BHAV_UPSTREAM_INSTRUMENTS_BYTES_MAX",
         upstream.instruments_bytes_max = number(MIB, 1_024 * MIB), "bytes",
-        "Largest daily instrument list accepted",
-        ""),
+        "Largest daily instrument list accepted"),
     setting!(Upstream "BHAV_UPSTREAM_BREAKER_FAILURES",
         upstream.breaker_failures = number(1, 1_000), "failures",
-        "Consecutive failures after which the circuit breaker of an upstream opens",
-        ""),
+        "Consecutive failures after which the circuit breaker of an upstream opens"),
     setting!(Upstream "BHAV_UPSTREAM_BREAKER_OPEN_MS",
         upstream.breaker_open_ms = number(100, HOUR_MS), "ms",
-        "How long the circuit breaker stays open at first; doubles on each further failure",
-        ""),
+        "How long the circuit breaker stays open at first; doubles on each further failure"),
     setting!(Upstream "BHAV_UPSTREAM_BREAKER_OPEN_MAX_MS",
         upstream.breaker_open_max_ms = number(100, DAY_MS), "ms",
-        "The longest that the circuit breaker stays open",
-        ""),
+        "The longest that the circuit breaker stays open"),
     setting!(Cache "BHAV_CACHE_L1_ENTRIES_MAX",
         cache.l1_entries_max = number(100, 10_000_000), "entries",
         "Most quotes and unknown symbols cached in memory",
         "About half a KiB each."),
     setting!(Cache "BHAV_CACHE_MISS_WAIT_MS", cache.miss_wait_ms = number(10, 30_000), "ms",
-        "How long a request may wait for uncached symbols",
-        ""),
+        "How long a request may wait for uncached symbols"),
     setting!(Cache "BHAV_CACHE_WAITERS_MAX", cache.waiters_max = number(1, 100_000), "requests",
         "Requests that may wait for uncached symbols at the same time",
         "Further requests are answered at once, from the cache alone."),
     setting!(Cache "BHAV_CACHE_DEMAND_TTL_MS", cache.demand_ttl_ms = number(1_000, DAY_MS), "ms",
-        "How long a symbol is polled after it was last requested",
-        ""),
+        "How long a symbol is polled after it was last requested"),
     setting!(Cache "BHAV_CACHE_L2_RECORDS_MAX",
         cache.l2_records_max = number(100, 10_000_000), "records",
-        "Most records of each kind in the second cache level",
-        ""),
+        "Most records of each kind in the second cache level"),
     setting!(Cache "BHAV_CACHE_URL", valkey.url = cache_url, "url",
         "Valkey or Redis server that holds the second cache level, before the file on disk",
         "valkey://HOST:PORT, redis://HOST:PORT, rediss://HOST:PORT (TLS) or unix:PATH; USER@ \
@@ -329,20 +324,19 @@ pub const SETTINGS: &[Setting] = &[
         "Keeps several installations apart on one server: all keys begin with bhav:NAME:",
         "Small letters, digits, -, _ and ., at most 64. If not given, it is the database's own id, \
          which all its nodes have in common and no other database has."),
-    setting!(Cache "BHAV_ANSWERS_BYTES_MAX",
+    setting!(Cache live "BHAV_ANSWERS_BYTES_MAX",
         cache.answers_bytes_max = number(4 * MIB, 4_096 * MIB), "bytes",
         "Memory for cached responses of users' portfolios",
         "Beyond it the least recently used are evicted. About 50 KiB for 100 holdings."),
-    setting!(Market "BHAV_CALENDAR_FILE", market.calendar_file = path_if_any, "path",
+    setting!(Market live "BHAV_CALENDAR_FILE", market.calendar_file = path_if_any, "path",
         "Your entries for the trading calendar; they override the built-in ones",
         "For holidays and special sessions announced after this release."),
     setting!(Market "BHAV_INDICES_FILE", market.indices_file = path_if_any, "path",
-        "Replaces the built-in list of indices and sectors",
-        ""),
-    setting!(Market "BHAV_UNIVERSE_FILE", market.universe_file = path_if_any, "path",
+        "Replaces the built-in list of indices and sectors"),
+    setting!(Market live "BHAV_UNIVERSE_FILE", market.universe_file = path_if_any, "path",
         "The shares for which signals are computed, in place of the built-in NIFTY 50",
         "One EXCHANGE:TICKER a line, at most 500."),
-    setting!(Market "BHAV_SECTORS_FILE", market.sectors_file = path_if_any, "path",
+    setting!(Market live "BHAV_SECTORS_FILE", market.sectors_file = path_if_any, "path",
         "The sectors of companies, in place of the built-in ones of the NIFTY 50",
         "An index provider's list of constituents as CSV, with the columns Industry and ISIN Code, \
          below a first line with its date and name, such as # 2026-09-30 NIFTY 500."),
@@ -352,7 +346,7 @@ pub const SETTINGS: &[Setting] = &[
         "The indices and sectors first, then what users hold, by name. They are fetched after \
          everything of which signals are made: one call a day for each, and 60 KiB of disk. 0 \
          stores none."),
-    setting!(Market "BHAV_SIGNALS_PROVISIONAL", market.signals_provisional = switch,
+    setting!(Market live "BHAV_SIGNALS_PROVISIONAL", market.signals_provisional = switch,
         "true or false",
         "Also compute signals from the current day's candles, before the official close",
         "Such a pattern can appear and vanish until the close, and the closing auction moves \
@@ -364,19 +358,19 @@ pub const SETTINGS: &[Setting] = &[
     setting!(Close "BHAV_CLOSE_SYMBOLS_MAX", close.symbols_max = number(1, 100_000), "symbols",
         "Most held symbols whose closing prices are fetched in one evening",
         "Holdings of further symbols keep their last known price and are counted as carried."),
-    setting!(Accounts "BHAV_REGISTRATION",
+    setting!(Accounts live "BHAV_REGISTRATION",
         auth.registration = registration, "open, first or closed",
         "Whether anybody who reaches the service may create an account",
         "If open, strangers can slowly fill the disk: an account may store up to 8 MiB of journal \
          text. If first, the first account of a fresh database is the only one that can be made. \
          If closed, only bhav user add creates accounts; existing ones work as before."),
-    setting!(Accounts "BHAV_REGISTRATION_ATTEMPTS_PER_MINUTE",
+    setting!(Accounts live "BHAV_REGISTRATION_ATTEMPTS_PER_MINUTE",
         auth.registration_attempts_per_minute = number(0, 10_000), "attempts",
         "Registrations that one client address may try a minute; 0 is no limit",
         "Logins are counted separately. A try with an e-mail that is taken counts too, so that \
          nobody can quickly find out who has an account. For what counts as one address see \
          BHAV_LOGIN_ATTEMPTS_PER_MINUTE."),
-    setting!(Accounts "BHAV_LOGIN_ATTEMPTS_PER_MINUTE",
+    setting!(Accounts live "BHAV_LOGIN_ATTEMPTS_PER_MINUTE",
         auth.login_attempts_per_minute = number(0, 10_000), "attempts",
         "Login attempts a minute, by account and by client address; 0 is no limit",
         "Danger: without a limit, passwords can be guessed at the speed of the machine. All \
@@ -389,8 +383,7 @@ pub const SETTINGS: &[Setting] = &[
         "Each hashing thread uses this much. More makes stolen hashes harder to crack and logins \
          slower. Stored hashes are renewed at each user's next login."),
     setting!(Accounts "BHAV_ARGON2_PASSES", auth.argon2_passes = number(2, 16), "passes",
-        "Passes over the memory of a password hash",
-        ""),
+        "Passes over the memory of a password hash"),
     setting!(Accounts "BHAV_CRYPTO_THREADS", auth.crypto_threads = number(0, 256), "threads",
         "Threads that hash passwords; 0 is half of the cores",
         "They run at the lowest priority, so that logins do not slow down the market routes."),
@@ -423,13 +416,13 @@ pub const SETTINGS: &[Setting] = &[
         store.writes_per_commit_max = number(1, 10_000), "writes",
         "Most waiting writes that are committed to disk together",
         "With 1, each write waits for the disk by itself."),
-    setting!(Accounts "BHAV_KEY_REQUESTS_PER_MINUTE",
+    setting!(Accounts live "BHAV_KEY_REQUESTS_PER_MINUTE",
         auth.key_requests_per_minute = number(0, 1_000_000), "requests",
         "Requests that may be made with one API key a minute; 0 is no limit",
         "All of them may come at once; after that they are allowed at even intervals. Further \
          ones are answered 429. Nodes that share a server count together. Danger: without a limit \
          a program that runs wild takes the edge's time from others."),
-    setting!(Accounts "BHAV_WRITES_PER_USER_PER_MINUTE",
+    setting!(Accounts live "BHAV_WRITES_PER_USER_PER_MINUTE",
         store.writes_per_user_per_minute = number(0, 1_000_000), "writes",
         "Journal changes and deletions that one user may make a minute; 0 is no limit",
         "All of them may come at once; after that they are allowed at even intervals. Further \
@@ -440,8 +433,7 @@ pub const SETTINGS: &[Setting] = &[
          so that browsers do not send the login's cookie there. The simulator has no access \
          control: keep it on loopback."),
     setting!(Simulator "BHAV_SIM_SEED", sim.seed = number(0, u64::MAX), "seed",
-        "Seed of the simulated exchange day; the same seed gives the same day",
-        ""),
+        "Seed of the simulated exchange day; the same seed gives the same day"),
     setting!(Simulator "BHAV_SIM_PUBLIC_DELAY_S",
         sim.public_delay_s = number(0, 2_400), "seconds",
         "Delay of the simulated public provider behind the exchange",
@@ -453,12 +445,11 @@ pub const SETTINGS: &[Setting] = &[
         "How often a second each simulated price moves while the market trades",
         "Their times are whole seconds, as the exchange's are. Above 1 the WebSocket spreads what \
          it sends over the second."),
-    setting!(Log "BHAV_LOG", log.filter = filter, "tracing filter",
+    setting!(Log live "BHAV_LOG", log.filter = filter, "tracing filter",
         "Which events are logged",
         "A level, or levels by module, as in info,bhav::http=debug."),
     setting!(Log "BHAV_LOG_FORMAT", log.format = log_format, "logfmt or json",
-        "Format of the log on standard error",
-        ""),
+        "Format of the log on standard error"),
 ];
 
 /// Settings of released versions that are constants now. An upgrade must not keep the service from

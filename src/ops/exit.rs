@@ -29,6 +29,9 @@ pub enum Exit {
     StateDir = 74,
 }
 
+/// Why a command does not start or go on, and the exit code that says so.
+pub type Failed = (String, Exit);
+
 impl Exit {
     /// `otherwise`, except for a temporary shortage (descriptors, memory). A shortage is
     /// [`Exit::Internal`], so that systemd restarts the service, which it does not after

@@ -1,16 +1,14 @@
 //! The command: reads the candles, walks forward over them, prints the report.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
-use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgMatches, Command, value_parser};
 
 use crate::cli::evaluate::candles::{Unusable, list, read};
 use crate::cli::evaluate::report::{Report, text};
-use crate::cli::operator::{print, refuse, say};
+use crate::cli::operator::{Done, flag, print, refuse, say};
 use crate::ops::{Exit, exit};
-use crate::signals::backtest;
-use crate::signals::backtest::{Silence, Universe};
+use crate::signals::backtest::{self, Silence, Universe};
 use crate::signals::confidence::PRIOR_DATES;
 
 /// Forty years of sessions, the maximum of a file. With this prior the data counts for little.
@@ -31,33 +29,29 @@ Information, not investment advice.";
 pub(crate) fn command() -> Command {
     let folder = Arg::new("folder").value_name("DIR").required(true);
     let folder = folder.value_parser(value_parser!(PathBuf));
-    let json = Arg::new("json").long("json").action(ArgAction::SetTrue);
     let prior = Arg::new("prior-dates").long("prior-dates").value_name("DATES");
     let prior = prior.value_parser(value_parser!(u32).range(1..=PRIOR_DATES_MAX));
     let prior = prior.default_value(PRIOR_DATES.to_string());
     Command::new("evaluate")
         .about("Measure how well signals predicted, on a folder of daily candles")
         .arg(folder.help("Folder of daily candles"))
-        .arg(json.help("Write one JSON document, with all digits"))
+        .arg(flag("json", "Write one JSON document, with all digits"))
         .arg(prior.help("Weight of the market's own drift in a confidence, in dates"))
         .after_help(format!("{EVALUATION}\n\n{}", exit::HELP))
 }
 
 /// `bhav signals evaluate`.
-pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
+pub(crate) fn run(matches: &ArgMatches) -> Done {
     let folder: &PathBuf = matches.get_one("folder").expect("clap demands it");
     let prior_dates = *matches.get_one("prior-dates").expect("it has a default");
-    let report = match evaluate(folder, prior_dates) {
-        Ok(report) => report,
-        Err(error) => return refuse(&error.to_string(), Exit::Data),
-    };
+    let report = evaluate(folder, prior_dates);
+    let report = report.map_err(|error| refuse(&error.to_string(), Exit::Data))?;
     if !matches.get_flag("json") {
-        return print(&text(&report));
+        return Ok(print(&text(&report)));
     }
-    match sonic_rs::to_string(&report) {
-        Ok(json) => print(&(json + "\n")),
-        Err(error) => refuse(&error.to_string(), Exit::Internal),
-    }
+    let json = sonic_rs::to_string(&report);
+    let json = json.map_err(|error| refuse(&error.to_string(), Exit::Internal))?;
+    Ok(print(&(json + "\n")))
 }
 
 fn evaluate(path: &Path, prior_dates: u32) -> Result<Report, Unusable> {

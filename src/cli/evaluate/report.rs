@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 use std::{array, iter};
 
-use serde::Serialize;
-
 use crate::cli::evaluate::candles::Folder;
 use crate::config::settings::wrapped;
 use crate::signals::backtest::{
@@ -16,111 +14,182 @@ use crate::signals::history::{HOLES_MAX, SESSIONS_KEPT, Suspected};
 use crate::signals::patterns::Key;
 use crate::signals::{DISCLAIMER, Direction, HORIZON_SESSIONS, MEANING};
 use crate::views::signals::Interval;
+use crate::views::values::documents;
 
 /// Keys with fewer dates than this are not listed: their figures mean next to nothing.
 const LISTED_DATES_MIN: u32 = 30;
 
-/// The whole evaluation, as `--json` writes it.
-#[derive(Debug, Serialize)]
-pub(super) struct Report {
-    pub meaning: &'static str,
-    pub disclaimer: &'static str,
-    pub read: Read,
-    pub suspect: Vec<Suspect>,
-    pub horizon_sessions: usize,
-    pub window_dates: usize,
-    pub prior_dates: u32,
-    pub judged: JudgedSignals,
-    /// The confidence that is published, then its baselines.
-    pub models: Vec<Model>,
-    /// Empty with too few dates.
-    pub comparisons: Vec<Comparison>,
-    pub directions: Vec<OfDirection>,
-    pub years: Vec<Year>,
-    pub quarters: Vec<Quarter>,
-    pub reliability: Vec<Bin>,
-    pub last_date: LastDate,
-}
+documents! {
+    /// The whole evaluation, as `--json` writes it.
+    pub(super) struct Report {
+        pub meaning: &'static str,
+        pub disclaimer: &'static str,
+        pub read: Read,
+        pub suspect: Vec<Suspect>,
+        pub horizon_sessions: usize,
+        pub window_dates: usize,
+        pub prior_dates: u32,
+        pub judged: JudgedSignals,
+        /// The confidence that is published, then its baselines.
+        pub models: Vec<Model>,
+        /// Empty with too few dates.
+        pub comparisons: Vec<Comparison>,
+        pub directions: Vec<OfDirection>,
+        pub years: Vec<Year>,
+        pub quarters: Vec<Quarter>,
+        pub reliability: Vec<Bin>,
+        pub last_date: LastDate,
+    }
 
-/// Counts of the folder.
-#[derive(Debug, Serialize)]
-pub(super) struct Read {
-    pub files: usize,
-    pub files_left_out: usize,
-    pub rows_left_out: usize,
-    pub symbols: usize,
-    pub candles: usize,
-    pub dates: usize,
-    pub first_date: String,
-    pub last_date: String,
-}
+    /// Counts of the folder.
+    pub(super) struct Read {
+        pub files: usize,
+        pub files_left_out: usize,
+        pub rows_left_out: usize,
+        pub symbols: usize,
+        pub candles: usize,
+        pub dates: usize,
+        pub first_date: String,
+        pub last_date: String,
+    }
 
-/// A symbol whose candles have gaps or suspected splits.
-#[derive(Debug, Serialize)]
-pub(super) struct Suspect {
-    pub symbol: String,
-    /// Sessions between its first and its last on which it has no candle.
-    pub missing: usize,
-    pub suspected_splits: Vec<Split>,
-    /// Candles on whose dates it gives no signal.
-    pub silent: usize,
-}
+    /// A symbol whose candles have gaps or suspected splits.
+    pub(super) struct Suspect {
+        pub symbol: String,
+        /// Sessions between its first and its last on which it has no candle.
+        pub missing: usize,
+        pub suspected_splits: Vec<Split>,
+        /// Candles on whose dates it gives no signal.
+        pub silent: usize,
+    }
 
-/// A day that looks like a split that older candles are not adjusted for.
-#[derive(Debug, Serialize)]
-pub(super) struct Split {
-    pub date: String,
-    /// Shares after the split for `old` shares before.
-    pub new: i64,
-    pub old: i64,
-}
+    /// A day that looks like a split that older candles are not adjusted for.
+    pub(super) struct Split {
+        pub date: String,
+        /// Shares after the split for `old` shares before.
+        pub new: i64,
+        pub old: i64,
+    }
 
-/// The signals with an outcome.
-#[derive(Debug, Serialize)]
-pub(super) struct JudgedSignals {
-    pub first_date: String,
-    pub last_date: String,
-    /// Dates with a judged signal.
-    pub dates: u64,
-    pub signals: u64,
-    pub hits: u64,
-    pub hit_rate: f64,
-    /// Fewest dates for a score or an interval.
-    pub score_dates_min: u64,
-}
+    /// The signals with an outcome.
+    pub(super) struct JudgedSignals {
+        pub first_date: String,
+        pub last_date: String,
+        /// Dates with a judged signal.
+        pub dates: u64,
+        pub signals: u64,
+        pub hits: u64,
+        pub hit_rate: f64,
+        /// Fewest dates for a score or an interval.
+        pub score_dates_min: u64,
+    }
 
-/// Scores of one way to derive a confidence.
-#[derive(Debug, Serialize)]
-pub(super) struct Model {
-    pub model: &'static str,
-    pub mean_confidence: f64,
-    pub lowest: f64,
-    pub highest: f64,
-    pub brier: Option<f64>,
-    /// Absent also if infinite: a signal with confidence 1 did not hit.
-    pub log_loss: Option<f64>,
-    pub calibration_error: Option<f64>,
-    /// The error that chance alone makes if all confidences are right.
-    pub calibration_error_if_perfect: Option<f64>,
-}
+    /// Scores of one way to derive a confidence.
+    pub(super) struct Model {
+        pub model: &'static str,
+        pub mean_confidence: f64,
+        pub lowest: f64,
+        pub highest: f64,
+        pub brier: Option<f64>,
+        /// Absent also if infinite: a signal with confidence 1 did not hit.
+        pub log_loss: Option<f64>,
+        pub calibration_error: Option<f64>,
+        /// The error that chance alone makes if all confidences are right.
+        pub calibration_error_if_perfect: Option<f64>,
+    }
 
-/// Brier score of the confidence minus another's; below zero is better.
-#[derive(Debug, Serialize)]
-pub(super) struct Comparison {
-    pub with: &'static str,
-    #[serde(flatten)]
-    pub difference: Interval,
-    pub verdict: String,
-}
+    /// Brier score of the confidence minus another's; below zero is better.
+    pub(super) struct Comparison {
+        pub with: &'static str,
+        #[serde(flatten)]
+        pub difference: Interval,
+        pub verdict: String,
+    }
 
-/// Counts of some of the judged signals. Shares are absent without signals.
-#[derive(Debug, Serialize)]
-pub(super) struct Counts {
-    pub signals: u64,
-    pub hits: u64,
-    pub dates: u64,
-    pub hit_rate: Option<f64>,
-    pub mean_confidence: Option<f64>,
+    /// Counts of some of the judged signals. Shares are absent without signals.
+    pub(super) struct Counts {
+        pub signals: u64,
+        pub hits: u64,
+        pub dates: u64,
+        pub hit_rate: Option<f64>,
+        pub mean_confidence: Option<f64>,
+    }
+
+    /// The signals of one direction.
+    pub(super) struct OfDirection {
+        pub direction: &'static str,
+        #[serde(flatten)]
+        pub counts: Counts,
+        /// Share of the universe that moved in this direction over the same sessions.
+        pub same_day_rate: Option<f64>,
+        /// Hit rate minus the same-day rate.
+        pub lift: Option<Interval>,
+        pub observed_minus_said: Option<Interval>,
+    }
+
+    /// The signals of one year.
+    pub(super) struct Year {
+        pub year: i16,
+        #[serde(flatten)]
+        pub counts: Counts,
+        pub brier: Option<f64>,
+    }
+
+    /// The signals of one direction in a quarter of a year.
+    pub(super) struct Quarter {
+        pub quarter: String,
+        pub direction: &'static str,
+        #[serde(flatten)]
+        pub counts: Counts,
+        pub observed_minus_said: Option<Interval>,
+    }
+
+    /// The signals whose confidence lies between two edges.
+    pub(super) struct Bin {
+        pub above: Option<f64>,
+        pub up_to: Option<f64>,
+        #[serde(flatten)]
+        pub counts: Counts,
+        pub observed_minus_said: Option<Interval>,
+        pub bullish_share: Option<f64>,
+    }
+
+    /// The list that the service would publish on the last date.
+    pub(super) struct LastDate {
+        pub date: String,
+        pub base_rate_up: f64,
+        pub base_rate_down: f64,
+        pub listed_dates_min: u32,
+        pub patterns: Vec<Pattern>,
+        pub signals: Vec<Signal>,
+    }
+
+    /// A pattern, its direction and its record.
+    pub(super) struct Pattern {
+        pub function: &'static str,
+        pub pattern: &'static str,
+        pub direction: &'static str,
+        /// Signals in the window.
+        pub signals: u32,
+        pub hits: u32,
+        /// Share of hits among the signals, each counted once.
+        pub hit_rate: Option<f64>,
+        /// Dates with such a signal.
+        pub dates: u32,
+        /// Mean over the dates of the share of hits on each, which the confidence uses.
+        pub date_hit_rate: Option<f64>,
+        pub base_rate: f64,
+        pub confidence: f64,
+    }
+
+    /// A signal with its symbol and its record.
+    pub(super) struct Signal {
+        pub symbol: String,
+        /// Another signal of the symbol on this date claims the opposite.
+        pub conflict: bool,
+        #[serde(flatten)]
+        pub pattern: Pattern,
+    }
 }
 
 impl Counts {
@@ -129,89 +198,6 @@ impl Counts {
         let (hit_rate, mean_confidence) = (cell.hit_rate(), cell.mean_confidence());
         Self { signals, hits, dates, hit_rate, mean_confidence }
     }
-}
-
-/// The signals of one direction.
-#[derive(Debug, Serialize)]
-pub(super) struct OfDirection {
-    pub direction: &'static str,
-    #[serde(flatten)]
-    pub counts: Counts,
-    /// Share of the universe that moved in this direction over the same sessions.
-    pub same_day_rate: Option<f64>,
-    /// Hit rate minus the same-day rate.
-    pub lift: Option<Interval>,
-    pub observed_minus_said: Option<Interval>,
-}
-
-/// The signals of one year.
-#[derive(Debug, Serialize)]
-pub(super) struct Year {
-    pub year: i16,
-    #[serde(flatten)]
-    pub counts: Counts,
-    pub brier: Option<f64>,
-}
-
-/// The signals of one direction in a quarter of a year.
-#[derive(Debug, Serialize)]
-pub(super) struct Quarter {
-    pub quarter: String,
-    pub direction: &'static str,
-    #[serde(flatten)]
-    pub counts: Counts,
-    pub observed_minus_said: Option<Interval>,
-}
-
-/// The signals whose confidence lies between two edges.
-#[derive(Debug, Serialize)]
-pub(super) struct Bin {
-    pub above: Option<f64>,
-    pub up_to: Option<f64>,
-    #[serde(flatten)]
-    pub counts: Counts,
-    pub observed_minus_said: Option<Interval>,
-    pub bullish_share: Option<f64>,
-}
-
-/// The list that the service would publish on the last date.
-#[derive(Debug, Serialize)]
-pub(super) struct LastDate {
-    pub date: String,
-    pub base_rate_up: f64,
-    pub base_rate_down: f64,
-    pub listed_dates_min: u32,
-    pub patterns: Vec<Pattern>,
-    pub signals: Vec<Signal>,
-}
-
-/// A pattern, its direction and its record.
-#[derive(Debug, Serialize)]
-pub(super) struct Pattern {
-    pub function: &'static str,
-    pub pattern: &'static str,
-    pub direction: &'static str,
-    /// Signals in the window.
-    pub signals: u32,
-    pub hits: u32,
-    /// Share of hits among the signals, each counted once.
-    pub hit_rate: Option<f64>,
-    /// Dates with such a signal.
-    pub dates: u32,
-    /// Mean over the dates of the share of hits on each, which the confidence uses.
-    pub date_hit_rate: Option<f64>,
-    pub base_rate: f64,
-    pub confidence: f64,
-}
-
-/// A signal with its symbol and its record.
-#[derive(Debug, Serialize)]
-pub(super) struct Signal {
-    pub symbol: String,
-    /// Another signal of the symbol on this date claims the opposite.
-    pub conflict: bool,
-    #[serde(flatten)]
-    pub pattern: Pattern,
 }
 
 impl Report {

@@ -1,21 +1,19 @@
 //! The command `status`: queries the service and prints the result.
 
-use std::io;
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Arg, ArgAction, ArgMatches, Command};
+use clap::{ArgMatches, Command};
 use serde::de::DeserializeOwned;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
 
 use crate::admin::listener::AdminListen;
 use crate::base::{Clock, Words};
 use crate::cli::client::{Answer, Target};
-use crate::cli::diagnoses;
-use crate::cli::diagnoses::Trouble;
+use crate::cli::diagnoses::{self, Trouble};
 use crate::cli::operator::{
-    plain, print, refuse, service, settings, with_env_file, with_running_service,
+    Done, flag, plain, print, refuse, service, settings, with_env_file, with_running_service,
 };
 use crate::cli::status::facts::{Facts, ServiceReport};
 use crate::cli::status::screen::{Colours, screen};
@@ -34,11 +32,10 @@ const LIVEZ_TIMEOUT: Duration = Duration::from_millis(1_000);
 
 /// The definition of the command.
 pub(crate) fn command() -> Command {
-    let json = Arg::new("json").long("json").action(ArgAction::SetTrue);
     with_running_service(
         Command::new("status")
             .about("Show the state of the running service, what is wrong, and what to do")
-            .arg(json.help("Write one JSON document"))
+            .arg(flag("json", "Write one JSON document"))
             .after_help(format!(
                 "0 is ok, 1 degraded (something needs you), 2 down or not reachable.\n\n{}",
                 exit::HELP
@@ -47,15 +44,10 @@ pub(crate) fn command() -> Command {
 }
 
 /// Queries the service and prints the result; the exit code is the state.
-pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
-    let (config, target) = match service(matches) {
-        Ok(meant) => meant,
-        Err(code) => return code,
-    };
-    let calendar = match MarketCalendar::load(config.market.calendar_file.as_deref()) {
-        Ok(calendar) => calendar,
-        Err(error) => return refuse(&error.to_string(), Exit::Usage),
-    };
+pub(crate) fn run(matches: &ArgMatches) -> Done {
+    let (config, target) = service(matches)?;
+    let calendar = MarketCalendar::load(config.market.calendar_file.as_deref());
+    let calendar = calendar.map_err(|error| refuse(&error.to_string(), Exit::Usage))?;
     // With --url another service may be meant, whose operator's listener is not known.
     let elsewhere = matches.contains_id("url");
     let admin = config.admin.listen.address().filter(|_| !elsewhere);
@@ -73,12 +65,12 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
         screen(&facts, colours())
     };
     print(&text);
-    match facts.status {
+    let exit = match facts.status {
         ServiceState::Ok => Exit::Ok,
         ServiceState::Degraded => Exit::Degraded,
         ServiceState::Down => Exit::Down,
-    }
-    .into()
+    };
+    Ok(exit.into())
 }
 
 /// Colours on a terminal, unless `NO_COLOR` is set (no-color.org).
@@ -167,11 +159,11 @@ fn unreachable(said: &str, config: &Config) -> Trouble {
 
 /// The definition of the command `healthcheck`.
 pub(crate) fn healthcheck_command() -> Command {
-    let ready = Arg::new("ready").long("ready").action(ArgAction::SetTrue);
+    let ready = flag("ready", "Ask whether it can serve (/readyz) and not only makes progress");
     with_env_file(with_flags(
         Command::new("healthcheck")
             .about("Ask the running service whether it is alive; 0 if it is, 1 if not")
-            .arg(ready.help("Ask whether it can serve (/readyz) and not only makes progress"))
+            .arg(ready)
             .after_help(exit::HELP),
         Scope::Probe,
     ))
