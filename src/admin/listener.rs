@@ -11,12 +11,12 @@ use crate::admin::metrics::{MetricSources, Watched};
 use crate::admin::{exposition, metrics};
 use crate::api::Api;
 use crate::base::{Clock, settings};
+use crate::http::document::variants::JSON;
 use crate::http::server::shared::Shared;
 use crate::http::settings::HttpSettings;
 use crate::http::{Listener, Method, Problem, Request, Response, Serve, Server};
 use crate::rt::{Lane, LaneSpec};
-use crate::status;
-use crate::status::Verdict;
+use crate::status::{self, Verdict};
 
 /// Most open connections. A scraper or two, a supervisor's probe and a person with curl need few;
 /// the rest allows for clients that leave connections open. `app` reserves descriptors for them.
@@ -105,7 +105,11 @@ impl Admin {
             b"/readyz" => watched.readiness(),
             _ => return self.metrics(reply),
         };
-        self.send_verdict(reply, &verdict);
+        let probed = Probed { verdict: &verdict, of: &watched.service_address };
+        let body = sonic_rs::to_vec(&probed).expect("names and text always serialise");
+        reply.body().extend_from_slice(&body);
+        let status = if verdict.is_good { 200 } else { 503 };
+        reply.send(status, JSON, &[("Cache-Control", "no-store")]);
         Ok(())
     }
 
@@ -116,14 +120,6 @@ impl Admin {
         reply.body().extend_from_slice(text.as_bytes());
         reply.send(200, exposition::CONTENT_TYPE, &[("Cache-Control", "no-store")]);
         Ok(())
-    }
-
-    fn send_verdict(&self, reply: &mut Response<'_>, verdict: &Verdict) {
-        let probed = Probed { verdict, of: &self.watched.service_address };
-        let body = sonic_rs::to_vec(&probed).expect("names and text always serialise");
-        reply.body().extend_from_slice(&body);
-        let status = if verdict.is_good { 200 } else { 503 };
-        reply.send(status, crate::http::document::variants::JSON, &[("Cache-Control", "no-store")]);
     }
 }
 

@@ -22,8 +22,7 @@ use crate::cache::{Responses, SecondLevel};
 use crate::http::server::shared::{STATUS_CLASSES, Shared};
 use crate::ops::{RefusalLines, exit, log, panic};
 use crate::rt::{COMMIT_SIZES, Lane, LaneStats, WAIT_BOUNDS_MS};
-use crate::status;
-use crate::status::{EdgeSeen, Report, Verdict};
+use crate::status::{self, EdgeSeen, Report, Verdict};
 use crate::store::StoreHealth;
 use crate::views::health::Role;
 
@@ -197,7 +196,7 @@ fn connections(text: &mut Exposition, watched: &Watched) {
 
 fn streams(text: &mut Exposition, watched: &Watched) {
     let (streams, settings) = (&watched.edge.streams, watched.edge.settings());
-    let choices = watched.edge.service.state().event_streams.choices();
+    let choices = &watched.edge.service.state().event_streams.choices;
     let stats = &streams.stats;
     // A stream with quotes takes two places.
     let (all, places) = (streams.open(), streams.taken());
@@ -221,7 +220,7 @@ fn streams(text: &mut Exposition, watched: &Watched) {
             = settings.stream_choices_max;
         counter "bhav_stream_choices_refused_total"
             "Streams refused at the limit of choices of symbols; they count as refused, too."
-            = choices.refused();
+            = choices.refused.value();
         counter "bhav_stream_frames_total" "Events sent to streams, without heartbeats."
             = stats.frames.value();
         counter "bhav_stream_heartbeats_total" "Heartbeats sent." = stats.heartbeats.value();
@@ -244,7 +243,7 @@ fn streams(text: &mut Exposition, watched: &Watched) {
 }
 
 fn logins(text: &mut Exposition, state: &State) {
-    let (auth, keys) = (&state.auth, state.auth.api_keys());
+    let (auth, keys) = (&state.auth, &state.auth.api_keys);
     let logins = [("ok", auth.logins.value()), ("wrong_password", auth.wrong_passwords.value())];
     families! { text;
         counters "bhav_logins_total" "Logins whose password was checked, by result."
@@ -340,7 +339,7 @@ fn store(text: &mut Exposition, state: &State, store: &StoreHealth) {
             = exports.underway();
         counter "bhav_exports_refused_total"
             "Exports refused because the user's previous one, or too many large ones, were under \
-             way." = exports.refused();
+             way." = exports.refused.value();
     }
     let help = "Writes in one commit; the count is the number of commits.";
     let mut commits = text.family(Kind::Histogram, "bhav_store_commit_writes", help);

@@ -19,11 +19,9 @@ use crate::http::document::variants::JSON;
 use crate::http::{Problem, Request, Response};
 use crate::store::{StoreError, User as StoredUser};
 use crate::views::account::{
-    AccountErased, ErasedRows, LoggedIn, LoginPages, Message, SessionKey, SessionState,
-    SessionUser, User,
+    AccountErased, LoggedIn, LoginPages, Message, SessionKey, SessionState, SessionUser, User,
 };
-use crate::views::values;
-use crate::views::values::Instant;
+use crate::views::values::{self, Instant};
 use crate::web::Site;
 
 /// `POST /api/auth/register`.
@@ -36,9 +34,9 @@ pub(super) fn register(state: &State, call: &Call<'_>, reply: &mut Response<'_>)
     }
     let password = new_password(&mut fields, "password");
     let name = name(&mut fields);
-    let cookie = LoginCookie::wanted(&mut fields);
+    let wants_cookie = fields.flag("cookie");
     fields.done()?;
-    let cookie = cookie.admitted(state, call.request)?;
+    let cookie = LoginCookie::admitted(wants_cookie, state, call.request)?;
     let email = normal.unwrap_or_default();
     let client = call.request.client_address();
     let session = state.auth.register(email, name, password, client);
@@ -52,9 +50,9 @@ pub(super) fn login(state: &State, call: &Call<'_>, reply: &mut Response<'_>) ->
     let mut fields = Fields::of(call.request)?;
     let email = fields.text("email", EMAIL_BYTES_MAX * 2);
     let password = fields.secret("password", PASSWORD_CHARS_MAX);
-    let cookie = LoginCookie::wanted(&mut fields);
+    let wants_cookie = fields.flag("cookie");
     fields.done()?;
-    let cookie = cookie.admitted(state, call.request)?;
+    let cookie = LoginCookie::admitted(wants_cookie, state, call.request)?;
     // Text that is no e-mail address is answered like an unknown address.
     let email = normalised(&email).unwrap_or(email);
     let session = state.auth.login(&email, password, call.request)?;
@@ -81,22 +79,19 @@ pub(crate) fn logout(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -
         return Err(errors::read_only("OPTIONS, POST".to_owned()));
     }
     let cleared = cleared(call.request);
-    let (ended, message) = match everywhere {
-        false => {
-            (state.auth.logout(call.caller()), "Logged out; this token is refused from now on.")
+    let ended = match everywhere {
+        false => state.auth.logout(call.caller()),
+        true => state.auth.logout_everywhere(call.caller(), keys),
+    };
+    let message = match (everywhere, keys) {
+        (false, _) => "Logged out; this token is refused from now on.",
+        (true, false) => {
+            "Logged out everywhere; every token of this account is refused from now on."
         }
-        true => (
-            state.auth.logout_everywhere(call.caller(), keys),
-            match keys {
-                false => {
-                    "Logged out everywhere; every token of this account is refused from now on."
-                }
-                true => {
-                    "Logged out everywhere; every token and every API key of this account is \
-                     refused from now on."
-                }
-            },
-        ),
+        (true, true) => {
+            "Logged out everywhere; every token and every API key of this account is refused from \
+             now on."
+        }
     };
     // The browser's cookie is deleted even if the logout could not be stored.
     ended.map_err(|error| Problem::from(error).with("Set-Cookie", cleared.clone()))?;
@@ -109,9 +104,9 @@ pub(super) fn password(state: &State, call: &Call<'_>, reply: &mut Response<'_>)
     let mut fields = Fields::of(call.request)?;
     let current = fields.secret("current_password", PASSWORD_CHARS_MAX);
     let new = new_password(&mut fields, "new_password");
-    let cookie = LoginCookie::wanted(&mut fields);
+    let wants_cookie = fields.flag("cookie");
     fields.done()?;
-    let cookie = cookie.admitted(state, call.request)?;
+    let cookie = LoginCookie::admitted(wants_cookie, state, call.request)?;
     let client = call.request.client_address();
     let session = state.auth.change_password(call.caller(), current, new, client);
     let session = session.map_err(|error| about(error, "new_password"))?;
@@ -132,15 +127,9 @@ pub(super) fn erase(state: &State, call: &Call<'_>, reply: &mut Response<'_>) ->
     let password = fields.secret("password", PASSWORD_CHARS_MAX);
     fields.done()?;
     let client = call.request.client_address();
-    let erased = state.auth.erase(call.caller(), password, client)?;
+    let deleted = state.auth.erase(call.caller(), password, client)?;
     // No client can request the user's cached responses any more, but they must not stay in memory.
     state.portfolio.answers.invalidate(call.caller().id.0);
-    let deleted = ErasedRows {
-        holdings: erased.portfolio.holdings,
-        positions: erased.portfolio.positions,
-        pnl_snapshots: erased.portfolio.pnl_snapshots,
-        journal_entries: erased.journal_entries,
-    };
     let message = "The account and everything stored for it are erased.";
     let cleared = [cleared(call.request), proof_cleared(call.request)];
     reply_and_set(200, &AccountErased { message, deleted }, &cleared, reply);
@@ -149,15 +138,8 @@ pub(super) fn erase(state: &State, call: &Call<'_>, reply: &mut Response<'_>) ->
 
 /// A password that is refused as too weak is reported as a fault of `field`.
 fn about(error: AccountError, field: &'static str) -> Problem {
-    let weakness = match &error {
-        AccountError::WeakPassword(weakness) => Some(*weakness),
-        _ => None,
-    };
-    let problem = Problem::from(error);
-    match weakness {
-        Some(weakness) => problem.field(field, format!("This is {}.", weakness.as_str())),
-        None => problem,
-    }
+    let AccountError::WeakPassword(weakness) = error else { return error.into() };
+    Problem::from(error).field(field, format!("This is {}.", weakness.as_str()))
 }
 
 fn new_password(fields: &mut Fields<'_>, field: &'static str) -> SecretString {
@@ -227,38 +209,27 @@ pub(crate) struct LoginCookie {
     secure: bool,
 }
 
-/// Whether the client asks for a cookie.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Wanted(bool);
-
 impl LoginCookie {
-    /// Reads the member `cookie` of a body.
-    pub(super) fn wanted(fields: &mut Fields<'_>) -> Wanted {
-        Wanted(fields.flag("cookie"))
-    }
-
     /// The values of `Set-Cookie`: the session's token, and the proof of this login, which outlives
     /// the token.
-    pub(super) fn set(self, session: &Session) -> [String; 2] {
+    fn set(self, session: &Session) -> [String; 2] {
         [
             written(COOKIE, &session.token, "/", TOKEN_LIFE_S, self.secure),
             written(EARLIER_COOKIE, &session.proof, EARLIER_PATH, PROOF_LIFE_S, self.secure),
         ]
     }
-}
 
-impl Wanted {
     /// The cookie to set; `None` if the client does not want one.
     ///
     /// # Errors
     /// 403 for a page of another site. It could log its visitors in to its own account, where they
     /// would leave their data.
-    pub(super) fn admitted(
-        self,
+    fn admitted(
+        is_wanted: bool,
         state: &State,
         request: &Request<'_>,
-    ) -> Result<Option<LoginCookie>, Problem> {
-        if !self.0 {
+    ) -> Result<Option<Self>, Problem> {
+        if !is_wanted {
             return Ok(None);
         }
         let origin = request.origin();
@@ -272,7 +243,7 @@ impl Wanted {
                           The proxy in front must pass the header Host on unchanged.";
             return Err(Problem::new(403, "cross_site_request", detail));
         }
-        Ok(Some(LoginCookie { secure }))
+        Ok(Some(Self { secure }))
     }
 }
 

@@ -22,7 +22,7 @@ use crate::auth::throttle::{Key, Throttle};
 use crate::base::{Broker, Clock};
 use crate::brokers::session::token::TokenStatus;
 use crate::brokers::settings::UpstreamSettings;
-use crate::brokers::{BrokerError, BrokerErrorKind, Readiness};
+use crate::brokers::{BrokerError, BrokerErrorKind, Readiness, code_names};
 use crate::http::{Problem, Request, Response};
 use crate::rt::Lane;
 use crate::rt::coroutines::Parker;
@@ -53,7 +53,7 @@ pub(crate) struct AdminSecrets {
 
 /// Recognises the administrator and runs activations.
 pub(crate) struct Administration {
-    secrets: ArcSwap<AdminSecrets>,
+    pub(crate) secrets: ArcSwap<AdminSecrets>,
     attempts: Throttle,
     deadline_ms: u64,
 }
@@ -69,29 +69,6 @@ impl Administration {
         }
     }
 
-    /// Replaces the secrets.
-    pub(crate) fn set_secrets(&self, secrets: AdminSecrets) {
-        self.secrets.store(Arc::new(secrets));
-    }
-
-    fn secrets(&self) -> Arc<AdminSecrets> {
-        self.secrets.load_full()
-    }
-
-    /// The one-time code in the member `field` of the administrator's request.
-    fn code(
-        &self,
-        call: &Call<'_>,
-        secret: Option<&SecretString>,
-        field: &'static str,
-    ) -> Result<SecretString, Problem> {
-        let mut fields = Fields::of(call.request)?;
-        self.admit(call.request, &mut fields, secret)?;
-        let code = fields.secret(field, CODE_CHARS_MAX);
-        fields.done()?;
-        Ok(code)
-    }
-
     /// Fails unless the request comes from the administrator: it has the secret or, if none is set,
     /// comes from a program on this machine.
     fn admit(
@@ -101,7 +78,10 @@ impl Administration {
         secret: Option<&SecretString>,
     ) -> Result<(), Problem> {
         let Some(secret) = secret else {
-            return if request.is_direct_local() { Ok(()) } else { Err(local_only()) };
+            let detail = "Without an administrator's secret in the settings only a program on the \
+                          server's own machine may do this.";
+            let refused = || Problem::new(403, "admin_local_only", detail);
+            return request.is_direct_local().then_some(()).ok_or_else(refused);
         };
         let address = Key::Address(request.client_address());
         self.attempts.admit(&[address]).map_err(|throttled| {
@@ -118,27 +98,35 @@ impl Administration {
         Ok(())
     }
 
-    /// Runs `exchange` on the lane of `broker` and parks until it has ended.
-    fn run<T: Send + 'static>(
+    /// Runs `exchange` on the lane of `broker`, with the one-time code of the administrator's
+    /// request, and parks until it has ended.
+    fn activate(
         &self,
-        lane: &Lane,
+        call: &Call<'_>,
         broker: Broker,
-        exchange: impl FnOnce() -> Result<T, BrokerError> + Send + 'static,
-    ) -> Result<T, Problem> {
+        secret: Option<&SecretString>,
+        lane: &Lane,
+        exchange: impl FnOnce(&str) -> Result<TokenStatus, BrokerError> + Send + 'static,
+    ) -> Result<TokenStatus, Problem> {
+        let mut fields = Fields::of(call.request)?;
+        self.admit(call.request, &mut fields, secret)?;
+        let [_, name] = code_names(broker);
+        let code = fields.secret(name, CODE_CHARS_MAX);
+        fields.done()?;
         let late = || broker_timed_out(broker, BrokerRoute::Activation);
-        let activated = on(lane, self.deadline_ms, activation_busy, late, || Ok(exchange()))?;
+        let exchange = move || Ok(exchange(code.expose_secret()));
+        let activated = on(lane, self.deadline_ms, activation_busy, late, exchange)?;
         activated.map_err(|error| broker_problem(error, broker, BrokerRoute::Activation))
     }
 }
 
 /// `POST /brokera/activate` with `request_token`.
 pub(crate) fn broker_a(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
-    let administration = &state.administration;
-    let secrets = administration.secrets();
-    let code = administration.code(call, secrets.broker_a.as_ref(), "request_token")?;
-    let broker = Arc::clone(&state.broker_a);
-    let status = administration.run(&state.broker_a_lane, Broker::A, move || {
-        with_rate_limit_retries(|| broker.activate(code.expose_secret()))
+    let (administration, broker) = (&state.administration, Arc::clone(&state.broker_a));
+    let secrets = administration.secrets.load_full();
+    let (secret, lane) = (secrets.broker_a.as_ref(), &state.broker_a_lane);
+    let status = administration.activate(call, Broker::A, secret, lane, move |code| {
+        with_rate_limit_retries(|| broker.activate(code))
     })?;
     reply_with(200, &of_broker_a(&status), reply);
     Ok(())
@@ -146,12 +134,11 @@ pub(crate) fn broker_a(state: &State, call: &Call<'_>, reply: &mut Response<'_>)
 
 /// `POST /brokerb/activate` with `api_session`.
 pub(crate) fn broker_b(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
-    let administration = &state.administration;
-    let secrets = administration.secrets();
-    let code = administration.code(call, secrets.broker_b.as_ref(), "api_session")?;
-    let broker = Arc::clone(&state.broker_b);
+    let (administration, broker) = (&state.administration, Arc::clone(&state.broker_b));
+    let secrets = administration.secrets.load_full();
+    let (secret, lane) = (secrets.broker_b.as_ref(), &state.broker_b_lane);
     let status = administration
-        .run(&state.broker_b_lane, Broker::B, move || broker.activate(code.expose_secret()))?;
+        .activate(call, Broker::B, secret, lane, move |code| broker.activate(code))?;
     reply_with(200, &of_broker_b(&status), reply);
     Ok(())
 }
@@ -183,12 +170,6 @@ fn with_rate_limit_retries<T>(
 fn same(given: &str, secret: &str) -> bool {
     let (given, secret) = (Sha256::digest(given), Sha256::digest(secret));
     given.as_slice().ct_eq(secret.as_slice()).into()
-}
-
-fn local_only() -> Problem {
-    let detail = "Without an administrator's secret in the settings only a program on the \
-                  server's own machine may do this.";
-    Problem::new(403, "admin_local_only", detail)
 }
 
 // ---- Broker status

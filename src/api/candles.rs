@@ -23,7 +23,7 @@ use crate::views::values::{Mark, Simulated};
 /// About a year of sessions.
 const DAYS_DEFAULT: usize = 250;
 /// Slightly more than the sessions that are stored of a symbol.
-const DAYS_MAX: usize = 600;
+pub(super) const DAYS_MAX: usize = 600;
 
 /// `Retry-After` while other symbols are being read.
 const BUSY_RETRY_S: u64 = 1;

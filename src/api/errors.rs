@@ -80,16 +80,14 @@ impl From<AccountError> for Problem {
                 problem.with("WWW-Authenticate", "Bearer")
             }
             AccountError::Disabled => {
-                let detail = "The operator has disabled this account.";
-                Problem::new(403, "account_disabled", detail)
+                Problem::new(403, "account_disabled", "The operator has disabled this account.")
             }
             AccountError::Closed => {
-                let detail = "This service takes no new accounts.";
-                Problem::new(403, "registration_closed", detail)
+                Problem::new(403, "registration_closed", "This service takes no new accounts.")
             }
-            AccountError::Throttled { retry_after_ms } => {
-                let detail = "Too many attempts; wait before the next.";
-                too_early("too_many_attempts", detail, TooEarly { retry_after_ms })
+            AccountError::Throttled(early)
+            | AccountError::Crypto(CryptoError::Throttled(early)) => {
+                too_early("too_many_attempts", "Too many attempts; wait before the next.", early)
             }
             AccountError::Crypto(CryptoError::Failed(cause)) => Problem::internal().because(cause),
             AccountError::Crypto(error) => {
@@ -161,29 +159,27 @@ pub(super) fn key_missing() -> Problem {
 
 /// A request with an API key that is refused. RFC 6750 3.1 names the errors.
 pub(super) fn key_refused(why: KeyRefusal) -> Problem {
-    const INVALID: &str = "Bearer error=\"invalid_token\"";
-    match why {
-        KeyRefusal::Invalid => {
-            let detail = "The API key is not valid, or not any more.";
-            Problem::new(401, "key_invalid", detail).with("WWW-Authenticate", INVALID)
-        }
-        KeyRefusal::Expired => {
-            let detail = "The API key has expired.";
-            Problem::new(401, "key_expired", detail).with("WWW-Authenticate", INVALID)
-        }
+    let (status, code, detail) = match why {
+        KeyRefusal::Invalid => (401, "key_invalid", "The API key is not valid, or not any more."),
+        KeyRefusal::Expired => (401, "key_expired", "The API key has expired."),
         KeyRefusal::Scope => {
-            Problem::new(403, "scope_missing", "The API key does not have the scope for this.")
+            (403, "scope_missing", "The API key does not have the scope for this.")
         }
         KeyRefusal::Login => {
-            let detail = "This takes a login; no API key is accepted here.";
-            Problem::new(403, "login_required", detail)
+            (403, "login_required", "This takes a login; no API key is accepted here.")
         }
-        KeyRefusal::Query => {
-            let detail = "An API key belongs into the header Authorization and never into an \
-                          address, which many programs write down. Revoke this one.";
-            Problem::new(400, "key_in_query", detail)
-        }
-        KeyRefusal::Rate => no_key(NoKey::TooEarly(TooEarly { retry_after_ms: 0 })),
+        KeyRefusal::Query => (
+            400,
+            "key_in_query",
+            "An API key belongs into the header Authorization and never into an address, which \
+             many programs write down. Revoke this one.",
+        ),
+        KeyRefusal::Rate => return no_key(NoKey::TooEarly(TooEarly { retry_after_ms: 0 })),
+    };
+    let problem = Problem::new(status, code, detail);
+    match status {
+        401 => problem.with("WWW-Authenticate", "Bearer error=\"invalid_token\""),
+        _ => problem,
     }
 }
 

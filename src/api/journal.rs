@@ -12,24 +12,21 @@ use sha2::{Digest, Sha256};
 
 use crate::api::body::{Amount, Fields, invalid, one, parameter, whole};
 use crate::api::portfolio::compute;
-use crate::api::state::{Call, Handled, NO_STORE, State, reply_with, send_tagged};
-use crate::base::{Words, clock};
-use crate::http::document::variants::JSON;
-use crate::http::document::variants::etag as etag_of;
-use crate::http::{EntityTag, Named, Problem, Request, Response};
-use crate::portfolio::closed_trades::{NotedTrade, closed_pairs, realised};
-use crate::store::{
-    AccountId, Expected, ExpectedPage, JournalCursor, JournalEntry, JournalFields, Revision, Side,
-    States,
+use crate::api::state::{
+    Call, Handled, KEPT, NO_STORE, State, etag_of, expected, reply_with, send_tagged,
 };
+use crate::base::{Words, clock};
+use crate::http::document::variants::{JSON, etag};
+use crate::http::{Problem, Response};
+use crate::portfolio::closed_trades::{NotedTrade, closed_pairs, realised};
+use crate::store::{AccountId, ExpectedPage, JournalCursor, JournalEntry, JournalFields, Side};
 use crate::views::account::Message;
 use crate::views::export::{FoundEntries, JournalEntry as EntryView, JournalPage, JournalSummary};
-use crate::views::values;
-use crate::views::values::{Day, Exact, Instant, Money, Share};
+use crate::views::values::{self, Day, Exact, Instant, Money, Share};
 
 /// Entries on a page.
 const LIMIT_DEFAULT: usize = 50;
-const LIMIT_MAX: usize = 200;
+pub(super) const LIMIT_MAX: usize = 200;
 
 const SYMBOL_CHARS_MAX: usize = 48;
 const STRATEGY_CHARS_MAX: usize = 100;
@@ -44,10 +41,6 @@ const QUANTITY: Amount = Amount { zero: false, ..PRICE };
 /// Earliest trading date. Catches a mistyped century.
 const FIRST_DATE: Date = jiff::civil::date(1990, 1, 1);
 
-/// Headers of stored data: the client may keep it and must revalidate it each time.
-pub(super) const KEPT: [(&str, &str); 2] =
-    [("Cache-Control", "private, no-cache"), ("Vary", "Authorization, Cookie")];
-
 /// `GET /api/journal`: a page, newest trading date first, then newest entry. Long entries make a
 /// page shorter than was asked for; only the cursor shows whether there are more.
 pub(super) fn list(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
@@ -60,7 +53,7 @@ pub(super) fn list(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> 
         next_cursor: page.next().map(|position| seal(id, position)),
     };
     values::write(reply.body(), &view);
-    send_tagged(call, &etag(&page.revision()), &KEPT, reply)
+    send_tagged(call, &etag_of(&page.revision()), &KEPT, reply)
 }
 
 /// The page that the query asks for: its cursor and its limit.
@@ -90,7 +83,7 @@ pub(super) fn add(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> H
     let entry = state.store.add_entry(user, fields, now.as_millisecond(), page)?;
     values::write(reply.body(), &entry_view(&entry));
     let location = format!("/api/journal/{}", entry.id);
-    let etag = etag(&entry.revision());
+    let etag = etag_of(&entry.revision());
     reply.send(201, JSON, &[("Location", &location), ("ETag", &etag), NO_STORE]);
     Ok(())
 }
@@ -100,7 +93,7 @@ pub(super) fn show(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> 
     let found = state.store.entry(call.caller().id, entry_id(call))?;
     let entry = found.ok_or_else(entry_not_found)?;
     values::write(reply.body(), &entry_view(&entry));
-    send_tagged(call, &etag(&entry.revision()), &KEPT, reply)
+    send_tagged(call, &etag_of(&entry.revision()), &KEPT, reply)
 }
 
 /// `PUT /api/journal/{id}`: replaces the whole entry, so fields that are left out are deleted. The
@@ -298,7 +291,7 @@ pub(super) fn search(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -
     let entries = all_entries(state, user)?;
     let body = compute(state, move || Ok(found(user, &entries, &filters, after, limit)))?;
     reply.body().extend_from_slice(&body);
-    send_tagged(call, &etag_of(&body), &KEPT, reply)
+    send_tagged(call, &etag(&body), &KEPT, reply)
 }
 
 /// Newest first.
@@ -427,42 +420,6 @@ fn trade(entry: &JournalEntry) -> NotedTrade<'_> {
 /// `None` if an amount is unknown, or the sum has too many digits.
 fn sum(mut amounts: impl Iterator<Item = Option<Decimal>>) -> Option<Decimal> {
     amounts.try_fold(Decimal::ZERO, |sum, amount| sum.checked_add(amount?))
-}
-
-// ---- Conditional
-//
-// Converts the preconditions of a request to those of the store. An `ETag` of ours is a revision
-// in quotes. Pure.
-
-/// The `ETag` of a record with this revision.
-pub(super) fn etag(revision: &Revision) -> String {
-    format!("\"{}\"", revision.as_str())
-}
-
-/// The states in which the request allows its change. A weak tag matches nothing, because
-/// `If-Match` uses strong comparison (RFC 9110 13.1.1).
-pub(super) fn expected(request: &Request<'_>) -> Expected {
-    let given = request.preconditions();
-    Expected {
-        one_of: given.named_if_match().map(|named| states(named, |tag| !tag.weak)),
-        none_of: given.named_if_none_match().map(|named| states(named, |_| true)),
-    }
-}
-
-fn states(named: Named<'_>, counts: impl Fn(&EntityTag<'_>) -> bool) -> States {
-    match named {
-        Named::Anything => States::All,
-        Named::Tags(tags) => {
-            let tags = tags.into_iter().filter(counts);
-            let inner = tags.map(|tag| tag.opaque[1..tag.opaque.len() - 1].to_owned());
-            States::These(
-                inner
-                    .filter_map(|tag| String::from_utf8(tag).ok())
-                    .map(Revision::from_text)
-                    .collect(),
-            )
-        }
-    }
 }
 
 #[cfg(test)]

@@ -14,8 +14,7 @@ use crate::http::document::variants::etag;
 use crate::http::{Problem, Response, Verdict};
 use crate::store::StoredKey;
 use crate::views::account::{ApiKey, ApiKeys, NewApiKey};
-use crate::views::values;
-use crate::views::values::Instant;
+use crate::views::values::{self, Instant};
 
 /// Longest name of a key.
 const NAME_CHARS_MAX: usize = 60;

@@ -13,13 +13,22 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::api::{Access, Keys, ROUTES, Route};
+use crate::api::journal::LIMIT_MAX;
+use crate::api::portfolio::holdings;
+use crate::api::quotes::{RESULTS_MAX, SYMBOLS_MAX};
+use crate::api::watchlists::LISTS_MAX;
+use crate::api::{Access, Keys, ROUTES, Route, candles};
+use crate::auth::TOKEN_LIFE_S;
 use crate::base::{Broker, PositionKind, Scope, Source, Symbol};
+use crate::cache::movers;
 use crate::http::{Method, ProblemDocument};
 use crate::market::{Origin, Phase};
 use crate::ops::exit::VERSION;
 use crate::portfolio::PointSource;
+use crate::portfolio::outcome::LISTED_MAX;
 use crate::signals::Direction;
+use crate::signals::list::TOP_MAX;
+use crate::store::Side;
 use crate::views::account::{
     AccountErased, ApiKeys, BrokerAStatus, BrokerBStatus, LoggedIn, Message, NewApiKey,
     SessionState, Watchlists,
@@ -30,11 +39,11 @@ use crate::views::health::{
     StoreState, TickerState, TokenOrigin, WarmerState,
 };
 use crate::views::holdings::{Holdings, Pnl, PortfolioDeleted, Positions};
-use crate::views::quotes::{Candles, Movers, Quotes, QuotesEvent, SearchResults};
+use crate::views::quotes::joined::{Candles, Quotes, QuotesEvent};
+use crate::views::quotes::{Movers, SearchResults};
 use crate::views::signals::{SignalList, SignalRecord};
 use crate::views::snapshot::Snapshot;
-use crate::views::sync;
-use crate::views::sync::{RowName, SyncedBrokerA, SyncedBrokerB};
+use crate::views::sync::{self, RowName, SyncedBrokerA, SyncedBrokerB};
 use crate::views::values::{
     Day, Delay, Exact, Instant, Mark, Money, Percent, Quantity, Share, Simulated,
 };
@@ -466,6 +475,13 @@ fn of_views() -> Map<String, Value> {
         sync::SyncReport<'_, SyncedBrokerB>,
     );
     let mut schemas = generator.take_definitions(true);
+    for (names, member, keywords) in bounds() {
+        for name in names {
+            let schema = &mut schemas.get_mut(*name).expect(name)["properties"][member];
+            let Value::Object(schema) = schema else { panic!("{name} has no {member}") };
+            schema.extend(keywords.as_object().unwrap().clone());
+        }
+    }
     schemas.values_mut().for_each(plain);
     for (whole, part) in PARTS {
         if let Some(of_part) = schemas.get(part).cloned() {
@@ -479,6 +495,74 @@ fn of_views() -> Map<String, Value> {
         order(schema);
     }
     schemas
+}
+
+/// What the type of a member does not say: the schemas that have the member, its name, and the
+/// keywords. Of structs that are embedded in others, each has it.
+fn bounds() -> Vec<(&'static [&'static str], &'static str, Value)> {
+    let up_to = |count: usize| json!({"maxItems": count});
+    let (some, id) = (|| json!({"minItems": 1}), || json!({"minimum": 1}));
+    let (symbols, listed) = (|| up_to(SYMBOLS_MAX), || up_to(LISTED_MAX));
+    let share = || json!({"minimum": 0, "maximum": 1});
+    let error = || json!({"minimum": 0});
+    vec![
+        (&["Quotes", "QuotesEvent"], "quotes", symbols()),
+        (&["Quotes", "QuotesEvent"], "unavailable", symbols()),
+        (&["QuotesEvent"], "pending", symbols()),
+        (&["Watchlist"], "symbols", symbols()),
+        (&["Watchlists"], "watchlists", up_to(LISTS_MAX)),
+        (&["Candles"], "candles", up_to(candles::DAYS_MAX)),
+        (&["SearchResults"], "instruments", up_to(RESULTS_MAX)),
+        (&["Movers"], "gainers", up_to(movers::LISTED_MAX)),
+        (&["Movers"], "losers", up_to(movers::LISTED_MAX)),
+        (&["Snapshot"], "signals", up_to(TOP_MAX)),
+        (&["JournalPage", "FoundEntries"], "entries", up_to(LIMIT_MAX)),
+        (&["Pnl"], "days", json!({"minimum": 1, "maximum": holdings::DAYS_MAX})),
+        (&["Pnl"], "trend", up_to(holdings::DAYS_MAX.into())),
+        (&["TrendPoint", "ExportedPoint"], "brokers", up_to(Broker::ALL.len())),
+        (&["MergedHolding"], "parts", some()),
+        (&["SyncReport"], "unresolved", listed()),
+        (&["SyncReport"], "suspected_corporate_actions", listed()),
+        (&["SyncReport"], "warnings", some()),
+        (&["SyncChanges"], "added", listed()),
+        (&["SyncChanges"], "removed", listed()),
+        (&["SyncChanges"], "changed", listed()),
+        (&["SyncWarning"], "code", json!({"enum": ["shared_token_may_have_ended"]})),
+        (
+            &["Reconciliation"],
+            "reason",
+            json!({"enum": ["no_broker_figure", "rounding", "t1_quantity", "unexplained", null]}),
+        ),
+        (
+            &["SuspectedAction"],
+            "reason",
+            json!({"enum": [
+                "inverse_ratios", "price_leap", "shares_arrived", "broker_discrepancy",
+            ]}),
+        ),
+        (
+            &["Signal", "ListedSignal"],
+            "pattern",
+            json!({"pattern": "^[a-z0-9_]+$", "examples": ["bullish_engulfing"]}),
+        ),
+        (&["ListedSignal"], "prior_dates", id()),
+        (&["Brier"], "confidence", share()),
+        (&["Brier"], "base_rate", share()),
+        (&["BrierComparison", "Interval"], "standard_error", error()),
+        (
+            &["BrierComparison"],
+            "verdict",
+            json!({"examples": ["not distinguishable from the base rate"]}),
+        ),
+        (&["LoggedIn"], "token_type", json!({"const": "Bearer"})),
+        (&["LoggedIn"], "expires_in", json!({"const": TOKEN_LIFE_S})),
+        (&["SessionState"], "registration", json!({"enum": ["open", "closed"]})),
+        (&["User", "SessionUser", "ExportedUser", "Watchlist", "JournalEntry"], "id", id()),
+        (&["ApiKey", "NewApiKey"], "id", json!({"pattern": "^[0-9A-Za-z]{11}$"})),
+        (&["NewApiKey"], "key", json!({"pattern": "^bhav_[0-9A-Za-z]{11}_[0-9A-Za-z]{49}$"})),
+        (&["Watchlists"], "revision", json!({"pattern": "^[0-9a-f]{24}$"})),
+        (&["JournalEntry"], "side", json!({"enum": Side::ALL})),
+    ]
 }
 
 /// Removes what is of no use to a client: widths of integers, line breaks in descriptions, and null

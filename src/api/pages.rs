@@ -9,6 +9,7 @@ use crate::api::portfolio::compute;
 use crate::api::state::{Handled, State};
 use crate::base::Broker;
 use crate::brokers::call::transport::push_encoded;
+use crate::brokers::code_names;
 use crate::http::document::variants::{Coding, preferred_coding};
 use crate::http::{Method, Preconditions, Problem, Request, Response};
 use crate::web::File;
@@ -118,10 +119,7 @@ pub(crate) fn send_broker_return(
         Method::Post => code(broker, form(request)?)?,
         _ => code(broker, request.query().unwrap_or_default())?,
     };
-    let mut location = Zeroizing::new(String::from(match broker {
-        Broker::A => "/portfolio/sync/a#code=",
-        Broker::B => "/portfolio/sync/b#code=",
-    }));
+    let mut location = Zeroizing::new(format!("/portfolio/sync/{}#code=", broker.as_str()));
     push_encoded(&mut location, &code);
     let headers = [
         ("Location", location.as_str()),
@@ -149,17 +147,17 @@ fn form<'a>(request: &Request<'a>) -> Result<&'a [u8], Problem> {
 
 /// The only code among the pairs of a query or a form, whose names are matched in any case.
 fn code(broker: Broker, pairs: &[u8]) -> Result<Zeroizing<String>, Problem> {
-    let names: &[&str] = match broker {
-        Broker::A => &["request_token"],
-        Broker::B => &["apisession", "api_session"],
-    };
+    let names = code_names(broker);
     let mut found = pairs.split(|byte| *byte == b'&').filter_map(|pair| {
         let at = memchr::memchr(b'=', pair)?;
         let name = decoded(&pair[..at])?;
         names.iter().any(|known| known.eq_ignore_ascii_case(&name)).then(|| &pair[at + 1..])
     });
     let code = match (found.next(), found.next()) {
-        (Some(code), None) => decoded(code).filter(is_plausible),
+        (Some(code), None) => decoded(code).filter(|code| {
+            let is_text = code.bytes().all(|byte| byte.is_ascii_graphic());
+            is_text && (1..=CODE_BYTES_MAX).contains(&code.len())
+        }),
         _ => None,
     };
     code.ok_or_else(|| {
@@ -174,9 +172,4 @@ fn code(broker: Broker, pairs: &[u8]) -> Result<Zeroizing<String>, Problem> {
 fn decoded(raw: &[u8]) -> Option<Zeroizing<String>> {
     let bytes: Option<Vec<u8>> = Decoded(raw).map(Result::ok).collect();
     String::from_utf8(bytes?).ok().map(Zeroizing::new)
-}
-
-/// Visible ASCII of a sensible length.
-fn is_plausible(code: &Zeroizing<String>) -> bool {
-    (1..=CODE_BYTES_MAX).contains(&code.len()) && code.bytes().all(|byte| byte.is_ascii_graphic())
 }

@@ -11,8 +11,7 @@ use std::sync::atomic::Ordering;
 
 use foldhash::quality::RandomState;
 
-use crate::api::body;
-use crate::api::body::{Decoded, invalid, one};
+use crate::api::body::{self, Decoded, invalid, one};
 use crate::api::state::{Call, Handled, State, send_published, send_tagged};
 use crate::base::Symbol;
 use crate::base::limiter::network;
@@ -20,15 +19,13 @@ use crate::base::symbol::SYMBOL_BYTES_MAX;
 use crate::cache::Hit;
 use crate::cache::movers::Moment;
 use crate::cache::pending::Wait;
-use crate::http::document::variants::JSON;
-use crate::http::document::variants::{PUBLIC, etag};
+use crate::http::document::variants::{JSON, PUBLIC, etag};
 use crate::http::{Problem, Response};
 use crate::market::instruments::{QUERY_BYTES_MAX, Query, WORDS_MAX};
 use crate::market::{InstrumentList, Origin};
 use crate::portfolio::Securities;
 use crate::views::quotes::{FoundInstrument, SearchResults};
-use crate::views::values;
-use crate::views::values::Day;
+use crate::views::values::{self, Day};
 
 /// Symbols per request (contract, section 8), counted as sent.
 pub(super) const SYMBOLS_MAX: usize = 50;
@@ -338,14 +335,14 @@ pub(crate) fn read_snapshot(state: &State, call: &Call<'_>, reply: &mut Response
 // `GET /api/market/search`: instruments by ticker, name or ISIN, from memory.
 
 /// Most instruments listed.
-const RESULTS_MAX: usize = 20;
+pub(super) const RESULTS_MAX: usize = 20;
 
 /// Never waits.
 pub(crate) fn read_search(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
     let text = one(call.query(), "q")?.unwrap_or_default();
     let query = Query::parse(&text).ok_or_else(unusable)?;
     let list = state.instruments.load_full();
-    let instruments = found(&list, &state.portfolio.securities(), &query);
+    let instruments = found(&list, &state.portfolio.securities.load(), &query);
     let count = instruments.len();
     let results = SearchResults { as_of: Day(list.as_of()), count, instruments };
     values::write(reply.body(), &results);

@@ -41,7 +41,7 @@ impl Api {
 
     fn dispatch(&self, request: &Request<'_>, reply: &mut Response<'_>) -> Handled {
         if request.query().is_some_and(has_key) {
-            self.state.auth.api_keys().refused.increment(KeyRefusal::Query);
+            self.state.auth.api_keys.refused.increment(KeyRefusal::Query);
             return Err(errors::key_refused(KeyRefusal::Query));
         }
         let method = request.method();
@@ -134,7 +134,7 @@ impl Api {
 
     fn expect_scope(&self, route: &Route, key: &ApiKey) -> Result<(), Problem> {
         let refused = |why| {
-            self.state.auth.api_keys().refused.increment(why);
+            self.state.auth.api_keys.refused.increment(why);
             errors::key_refused(why)
         };
         route.keys.admits(key).map_err(|lacking| match lacking {

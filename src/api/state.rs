@@ -19,14 +19,13 @@ use crate::auth::{ApiKey, Auth, Caller};
 use crate::base::{Clock, MarketDay, Scope};
 use crate::brokers::{BrokerA, BrokerB, SharedToken};
 use crate::cache::{L1, Movers, Pending};
-use crate::http::document::variants::JSON;
-use crate::http::document::variants::etag;
-use crate::http::{Prepared, Problem, PublishedJson, Request, Response, Verdict};
+use crate::http::document::variants::{JSON, etag};
+use crate::http::{EntityTag, Named, Prepared, Problem, PublishedJson, Request, Response, Verdict};
 use crate::market::{InstrumentList, MarketCalendar, Sectors, Universe};
 use crate::ops::RefusalLines;
 use crate::rt::Lane;
 use crate::signals::SignalList;
-use crate::store::Store;
+use crate::store::{Expected, Revision, States, Store};
 use crate::views::values;
 use crate::web::{File, Site};
 
@@ -98,9 +97,7 @@ impl State {
     pub(super) fn calendar(&self) -> Arc<MarketCalendar> {
         self.calendar.load_full()
     }
-}
 
-impl State {
     /// Counts one change that `caller` is about to make.
     ///
     /// # Errors
@@ -188,6 +185,10 @@ impl Keys {
 /// Header of replies that must not be cached: reports of a change, or the state of an instant.
 pub(super) const NO_STORE: (&str, &str) = ("Cache-Control", "no-store");
 
+/// Headers of stored data: the client may keep it and must revalidate it each time.
+pub(super) const KEPT: [(&str, &str); 2] =
+    [("Cache-Control", "private, no-cache"), ("Vary", "Authorization, Cookie")];
+
 /// Sends `view` with `Cache-Control: no-store`.
 pub(super) fn reply_with(status: u16, view: &impl Serialize, reply: &mut Response<'_>) {
     values::write(reply.body(), view);
@@ -224,6 +225,39 @@ pub(super) fn send_published(
 pub(super) fn show(view: &impl Serialize, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
     values::write(reply.body(), view);
     send_tagged(call, &etag(reply.written()), &[NO_STORE], reply)
+}
+
+// ---- Conditional
+//
+// Converts the preconditions of a request to those of the store. An `ETag` of ours is a revision
+// in quotes. Pure.
+
+/// The `ETag` of a record with this revision.
+pub(super) fn etag_of(revision: &Revision) -> String {
+    format!("\"{}\"", revision.0)
+}
+
+/// The states in which the request allows its change. A weak tag matches nothing, because
+/// `If-Match` uses strong comparison (RFC 9110 13.1.1).
+pub(super) fn expected(request: &Request<'_>) -> Expected {
+    let given = request.preconditions();
+    Expected {
+        one_of: given.named_if_match().map(|named| states(named, |tag| !tag.weak)),
+        none_of: given.named_if_none_match().map(|named| states(named, |_| true)),
+    }
+}
+
+fn states(named: Named<'_>, counts: impl Fn(&EntityTag<'_>) -> bool) -> States {
+    match named {
+        Named::Anything => States::All,
+        Named::Tags(tags) => {
+            let tags = tags.into_iter().filter(counts);
+            let inner = tags.map(|tag| tag.opaque[1..tag.opaque.len() - 1].to_owned());
+            States::These(
+                inner.filter_map(|tag| String::from_utf8(tag).ok().map(Revision)).collect(),
+            )
+        }
+    }
 }
 
 // ---- Health

@@ -53,7 +53,8 @@ pub struct EventStreams {
     /// Number of states of the snapshot that were published when streams of the snapshot alone were
     /// last woken, and those with quotes.
     shown_states: [AtomicU64; 2],
-    choices: Arc<Choices>,
+    /// The choices of symbols whose quotes streams send.
+    pub choices: Arc<Choices>,
     opening: CodedFrame,
     heartbeat: CodedFrame,
 }
@@ -87,11 +88,6 @@ impl EventStreams {
         }
         self.choices.count() > 0
     }
-
-    /// The choices of symbols whose quotes streams send.
-    pub fn choices(&self) -> &Choices {
-        &self.choices
-    }
 }
 
 /// Never waits.
@@ -111,11 +107,12 @@ pub(super) fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> 
     let coding = stream_coding(request.accept_encoding());
     let streams = &state.event_streams;
     let address = request.client_address();
-    let snapshot = SnapshotFrames {
+    let mut events = Events {
         streams: Arc::clone(streams),
         coding,
         seen_tag: last_event(request),
         seen_number: None,
+        quotes: None,
         key: call.key().map(|key| (Arc::clone(key), state.clock.clone())),
     };
     let places = if symbols.is_some() { QUOTE_STREAM_PLACES } else { 1 };
@@ -128,12 +125,12 @@ pub(super) fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> 
         is_user: symbols.is_some() && (call.key().is_some() || state.auth.recognises(request)),
     };
     let wanted = WantedStream { coding, address, places, opening: &streams.opening };
-    let opened = reply.stream(wanted, || match symbols {
-        None => Ok(Box::new(snapshot)),
-        Some(symbols) => {
+    let opened = reply.stream(wanted, || {
+        if let Some(symbols) = symbols {
             let member = streams.choices.join(state, symbols, asker, choices_max)?;
-            Ok(Box::new(QuoteFrames { snapshot, member, seen: None }))
+            events.quotes = Some((member, None));
         }
+        Ok(Box::new(events))
     });
     opened.map_err(|StreamsFull| {
         let detail = "Too many streams are open, of all clients or of this address, or with too \
@@ -159,23 +156,21 @@ fn last_event(request: &Request<'_>) -> Option<Tag> {
     }
 }
 
-/// The snapshot's events for one client.
-struct SnapshotFrames {
+/// The events for one client: the snapshot's, and those of chosen quotes.
+struct Events {
     streams: Arc<EventStreams>,
     coding: Coding,
-    /// The tag that the client has.
+    /// The tag of the snapshot that the client has.
     seen_tag: Option<Tag>,
     seen_number: Option<u64>,
+    /// The choice of quotes, and the state of it that the client has.
+    quotes: Option<(Member, Option<u64>)>,
     /// The API key with which the stream was opened; it ends with the key.
     key: Option<(Arc<ApiKey>, Clock)>,
 }
 
-impl Frames for SnapshotFrames {
-    fn has_ended(&self) -> Option<bool> {
-        self.key.as_ref().map(|(key, clock)| key.has_ended(clock.now_ms()))
-    }
-
-    fn newest(&mut self) -> Option<Taken> {
+impl Events {
+    fn newest_snapshot(&mut self) -> Option<Taken> {
         let current = self.streams.snapshot.load();
         let current = current.as_deref()?;
         let tag: Tag = current.tag().as_bytes().try_into().ok()?;
@@ -187,37 +182,22 @@ impl Frames for SnapshotFrames {
         let skipped = seen_number.map_or(0, |seen| (number - seen).saturating_sub(1));
         Some(Taken { frame: current.event()?.of(self.coding).clone(), second: None, skipped })
     }
-
-    fn heartbeat(&self) -> Frame {
-        self.streams.heartbeat.of(self.coding).clone()
-    }
-
-    fn farewell(&self, retry_ms: u64) -> Frame {
-        // Without an empty line, like the opening: it counts from its line end on.
-        CodedFrame::stored(format!("retry: {retry_ms}\n").as_bytes()).of(self.coding).clone()
-    }
 }
 
-/// The snapshot's events and those of chosen quotes, for one client.
-struct QuoteFrames {
-    snapshot: SnapshotFrames,
-    member: Member,
-    /// State of the quotes that the client has.
-    seen: Option<u64>,
-}
-
-impl Frames for QuoteFrames {
+impl Frames for Events {
     fn group(&self) -> Group {
-        self.member.choice().group
+        self.quotes.as_ref().map_or(Group::COMMON, |(member, _)| member.choice.group)
     }
 
     fn has_ended(&self) -> Option<bool> {
-        self.snapshot.has_ended()
+        self.key.as_ref().map(|(key, clock)| key.has_ended(clock.now_ms()))
     }
 
     fn newest(&mut self) -> Option<Taken> {
-        let quotes = self.member.choice().newest(&mut self.seen, self.snapshot.coding);
-        match (self.snapshot.newest(), quotes) {
+        let coding = self.coding;
+        let quotes = self.quotes.as_mut();
+        let quotes = quotes.and_then(|(member, seen)| member.choice.newest(seen, coding));
+        match (self.newest_snapshot(), quotes) {
             (Some(snapshot), Some(quotes)) => Some(Taken {
                 second: Some(quotes.frame),
                 skipped: snapshot.skipped + quotes.skipped,
@@ -228,11 +208,12 @@ impl Frames for QuoteFrames {
     }
 
     fn heartbeat(&self) -> Frame {
-        self.snapshot.heartbeat()
+        self.streams.heartbeat.of(self.coding).clone()
     }
 
     fn farewell(&self, retry_ms: u64) -> Frame {
-        self.snapshot.farewell(retry_ms)
+        // Without an empty line, like the opening: it counts from its line end on.
+        CodedFrame::stored(format!("retry: {retry_ms}\n").as_bytes()).of(self.coding).clone()
     }
 }
 
@@ -523,7 +504,8 @@ pub struct Choices {
     made: AtomicUsize,
     /// Wakes the thread `fan-out` for the first choice.
     news: News,
-    refused: Counter,
+    /// Streams refused at a limit of choices.
+    pub refused: Counter,
     /// Time of the last read of the quotes, and the number of quotes that the cache had stored by
     /// then.
     looked_mono_ms: AtomicU64,
@@ -552,11 +534,6 @@ impl Choices {
     /// Number of choices.
     pub fn count(&self) -> usize {
         self.by_name.lock().len()
-    }
-
-    /// Streams refused at a limit of choices.
-    pub fn refused(&self) -> u64 {
-        self.refused.value()
     }
 
     /// Adds a stream that shows `symbols`, for a client.
@@ -647,12 +624,6 @@ pub(super) struct Member {
     choices: Arc<Choices>,
     name: Box<str>,
     choice: Arc<Choice>,
-}
-
-impl Member {
-    pub(super) fn choice(&self) -> &Choice {
-        &self.choice
-    }
 }
 
 impl Drop for Member {

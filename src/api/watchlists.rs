@@ -7,21 +7,19 @@
 //! Each handler parks for the store once.
 
 use crate::api::body::{Fields, has_twice, whole};
-use crate::api::journal::{KEPT, etag, expected};
 use crate::api::quotes::SYMBOLS_MAX;
-use crate::api::state::{Call, Handled, State, reply_with, send_tagged};
+use crate::api::state::{Call, Handled, KEPT, State, etag_of, expected, reply_with, send_tagged};
 use crate::base::Symbol;
 use crate::base::symbol::SYMBOL_BYTES_MAX;
 use crate::http::{Problem, Response};
-use crate::store::{Revision, Watchlist};
-use crate::views::account::{Watchlist as ListView, Watchlists as ListsView};
+use crate::views::account::{Watchlist, Watchlists};
 use crate::views::values;
 
 const LISTS: &str = "watchlists";
 /// Lists of an account: more than fit side by side in a window. With [`SYMBOLS_MAX`] symbols in
 /// each, so that one request or one stream has the prices of a list, all are some 30 KB, half of
 /// what a body may have.
-const LISTS_MAX: usize = 10;
+pub(super) const LISTS_MAX: usize = 10;
 /// Longest name of a list: a line of a phone.
 const NAME_CHARS_MAX: usize = 40;
 
@@ -29,8 +27,9 @@ const NAME_CHARS_MAX: usize = 40;
 pub(super) fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
     let found = state.store.watchlists(call.caller().id)?;
     let revision = found.revision();
-    values::write(reply.body(), &view(&found.lists, &revision));
-    send_tagged(call, &etag(&revision), &KEPT, reply)
+    let view = Watchlists { watchlists: &found.lists, revision: &revision.0 };
+    values::write(reply.body(), &view);
+    send_tagged(call, &etag_of(&revision), &KEPT, reply)
 }
 
 /// `PUT /api/watchlists`. The answer has no `ETag`, because the ids of new lists are not in what
@@ -43,7 +42,9 @@ pub(super) fn replace(state: &State, call: &Call<'_>, reply: &mut Response<'_>) 
     let stored = replaced.ok_or_else(|| {
         Problem::new(404, "watchlist_not_found", "You have no watch list with one of these ids.")
     })?;
-    reply_with(200, &view(&stored.lists, &stored.revision()), reply);
+    let revision = stored.revision();
+    let view = Watchlists { watchlists: &stored.lists, revision: &revision.0 };
+    reply_with(200, &view, reply);
     Ok(())
 }
 
@@ -84,13 +85,4 @@ fn list(fields: &mut Fields<'_>) -> Watchlist {
         fields.fault("symbols", "Each once.");
     }
     Watchlist { id: id.flatten().unwrap_or(0), name, symbols: symbols.unwrap_or_default() }
-}
-
-fn view<'a>(lists: &'a [Watchlist], revision: &'a Revision) -> ListsView<'a> {
-    ListsView { watchlists: lists.iter().map(list_view).collect(), revision: revision.as_str() }
-}
-
-/// A list as clients see it.
-pub(super) fn list_view(list: &Watchlist) -> ListView<'_> {
-    ListView { id: list.id, name: &list.name, symbols: &list.symbols }
 }

@@ -15,7 +15,7 @@ use crate::api::State;
 use crate::base::Broker;
 use crate::brokers::SharedToken;
 use crate::brokers::session::token::{
-    DOCUMENT_BYTES_MAX, Fingerprint, KeptToken, Outdated, Token, TooLong, Unreadable,
+    DOCUMENT_BYTES_MAX, Fingerprint, KeptToken, Outdated, Token, Unreadable,
 };
 use crate::config::Config;
 use crate::ops::{Inherited, notify};
@@ -74,15 +74,6 @@ enum NotTaken {
     OtherBroker,
     #[error("{0}")]
     Outdated(#[from] Outdated),
-}
-
-/// Why a token is not kept.
-#[derive(Debug, thiserror::Error)]
-enum NotKept {
-    #[error("{0}")]
-    TooLong(#[from] TooLong),
-    #[error("{0}")]
-    Io(#[from] io::Error),
 }
 
 /// The tokens that the previous process left, still unread.
@@ -180,10 +171,9 @@ fn taken_over(
     Ok(())
 }
 
-fn keep(broker: Broker, token: &Token, settings: Option<Fingerprint>) -> Result<(), NotKept> {
+fn keep(broker: Broker, token: &Token, settings: Option<Fingerprint>) -> io::Result<()> {
     let settings_token = settings.filter(|_| broker == Broker::A);
-    let document = token.to_keep(broker, settings_token).encode()?;
+    let document = token.to_keep(broker, settings_token).encode().map_err(io::Error::other)?;
     let file = notify::sealed(name(broker), &document)?;
-    notify::keep(name(broker), file.as_fd())?;
-    Ok(())
+    notify::keep(name(broker), file.as_fd())
 }

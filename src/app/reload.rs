@@ -24,42 +24,6 @@ use crate::ops::log;
 use crate::portfolio::Listed;
 use crate::warmers::MarketFiles;
 
-/// Settings that a reload puts in force. All others take a restart. All secrets are live.
-pub(crate) const LIVE: &[&str] = &[
-    "BHAV_ALLOWED_ORIGINS",
-    "BHAV_TRUSTED_PROXIES",
-    "BHAV_MAX_CONNECTIONS",
-    "BHAV_HTTP_CONNECTIONS_PER_ADDRESS_MAX",
-    "BHAV_HTTP_BODY_BYTES_MAX",
-    "BHAV_HTTP_HEAD_TIMEOUT_MS",
-    "BHAV_HTTP_BODY_TIMEOUT_MS",
-    "BHAV_HTTP_IDLE_TIMEOUT_MS",
-    "BHAV_HTTP_UNREAD_OUTPUT_BYTES_MAX",
-    "BHAV_HTTP_UNREAD_OUTPUT_TIMEOUT_MS",
-    "BHAV_HTTP_DRAIN_TIMEOUT_MS",
-    "BHAV_STREAMS_MAX",
-    "BHAV_STREAMS_PER_ADDRESS_MAX",
-    "BHAV_STREAM_CHOICES_MAX",
-    "BHAV_STREAM_INTERVAL_MS",
-    "BHAV_STREAM_LIFE_MS",
-    "BHAV_BROKERA_TICKER",
-    "BHAV_BROKERA_TICKER_URL",
-    "BHAV_BROKERA_TICKER_SYMBOLS_MAX",
-    "BHAV_BROKERB_MASTER_FILE",
-    "BHAV_ANSWERS_BYTES_MAX",
-    "BHAV_CALENDAR_FILE",
-    "BHAV_UNIVERSE_FILE",
-    "BHAV_SECTORS_FILE",
-    "BHAV_SIGNALS_PROVISIONAL",
-    "BHAV_REGISTRATION",
-    "BHAV_REGISTRATION_ATTEMPTS_PER_MINUTE",
-    "BHAV_LOGIN_ATTEMPTS_PER_MINUTE",
-    "BHAV_SYNC_ATTEMPTS_PER_MINUTE",
-    "BHAV_KEY_REQUESTS_PER_MINUTE",
-    "BHAV_WRITES_PER_USER_PER_MINUTE",
-    "BHAV_LOG",
-];
-
 /// Reads all settings again, for as long as the service runs.
 pub(crate) struct Reloader<'a> {
     app: &'a App,
@@ -154,14 +118,14 @@ impl<'a> Reloader<'a> {
         shared.change_settings(&new.http);
         state.cors.change(&new.http.allowed_origins);
         state.auth.adopt(auth);
-        state.administration.set_secrets(admin_secrets(&new));
+        state.administration.secrets.store(Arc::new(admin_secrets(&new)));
         if let Some(secret) = &new.auth.jwt_secret {
             self.app.node_secret.set(secret, new.auth.jwt_previous_secrets.as_ref());
         }
         state.portfolio.answers.set_bytes_max(new.cache.answers_bytes_max);
         state.portfolio.attempts.set_rate(new.upstream.sync_attempts_per_minute);
         state.writes.set_rate(new.store.writes_per_user_per_minute);
-        state.portfolio.set_securities(securities(master));
+        state.portfolio.securities.store(Arc::new(securities(master)));
         self.adopt_broker_keys(&new);
         state.broker_a.set_ticker(ticker);
         let provisional_signals = new.market.signals_provisional;
@@ -218,7 +182,7 @@ impl<'a> Reloader<'a> {
             if value == (setting.show)(&self.current) {
                 continue;
             }
-            if LIVE.contains(&setting.name) {
+            if setting.is_live {
                 changed.push(setting.name);
             } else {
                 restart.push((setting.name, value));
@@ -238,7 +202,7 @@ impl<'a> Reloader<'a> {
 
     /// Records the live settings of `new` as in force.
     fn keep(&mut self, new: &Config) {
-        for setting in SETTINGS.iter().filter(|setting| LIVE.contains(&setting.name)) {
+        for setting in SETTINGS.iter().filter(|setting| setting.is_live) {
             (setting.copy)(new, &mut self.current);
         }
         let mut new = new.clone();
@@ -261,18 +225,5 @@ fn equal(one: &Option<SecretString>, other: &Option<SecretString>) -> bool {
         (Some(one), Some(other)) => one.expose_secret() == other.expose_secret(),
         (None, None) => true,
         _ => false,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::settings::SETTINGS;
-
-    #[test]
-    fn every_live_setting_is_one() {
-        for name in LIVE {
-            assert!(SETTINGS.iter().any(|setting| setting.name == *name), "{name}");
-        }
     }
 }

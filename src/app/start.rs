@@ -1,11 +1,10 @@
 //! Starts the service from its settings, and stops it in order.
 
 use std::fmt::Write;
-use std::fs;
-use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::{fs, io};
 
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;

@@ -9,19 +9,17 @@ use std::net::IpAddr;
 use secrecy::{ExposeSecret, SecretString};
 use zeroize::Zeroizing;
 
-use crate::auth::api_keys;
 use crate::auth::identity::{Auth, Caller};
 use crate::auth::keys::Registration;
 use crate::auth::passwords::{Asker, CryptoError, Weakness, Whose};
 use crate::auth::throttle::{Key, Throttle};
 use crate::auth::tokens::Unsigned;
-use crate::auth::{passwords, tokens};
+use crate::auth::{api_keys, passwords, tokens};
 use crate::base::Scopes;
 use crate::base::limiter::TooEarly;
 use crate::http::Request;
-use crate::store::{
-    AccountId, ENDED_LISTED_MS, Erased, NewUser, StoreError, StoredKey, User, UserSecrets,
-};
+use crate::store::{AccountId, ENDED_LISTED_MS, NewUser, StoreError, StoredKey, User, UserSecrets};
+use crate::views::account::ErasedRows;
 
 pub(crate) const PASSWORD_CHARS_MIN: usize = 8;
 pub(crate) const PASSWORD_CHARS_MAX: usize = 256;
@@ -58,9 +56,9 @@ pub enum AccountError {
     #[error("the operator takes no new accounts")]
     Closed,
     #[error("too many attempts")]
-    Throttled { retry_after_ms: u64 },
+    Throttled(TooEarly),
     #[error(transparent)]
-    Crypto(CryptoError),
+    Crypto(#[from] CryptoError),
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
@@ -69,16 +67,7 @@ pub enum AccountError {
 
 impl From<TooEarly> for AccountError {
     fn from(throttled: TooEarly) -> Self {
-        Self::Throttled { retry_after_ms: throttled.retry_after_ms }
-    }
-}
-
-impl From<CryptoError> for AccountError {
-    fn from(error: CryptoError) -> Self {
-        match error {
-            CryptoError::Throttled(throttled) => throttled.into(),
-            error => Self::Crypto(error),
-        }
+        Self::Throttled(throttled)
     }
 }
 
@@ -197,7 +186,7 @@ impl Auth {
     /// [`StoreError`]: the token is then revoked only until the service restarts.
     pub(crate) fn logout(&self, caller: &Caller) -> Result<(), StoreError> {
         let expires_ms = self.revoke_in_memory(caller);
-        self.store.revoke_token(&caller.token_id, expires_ms)?;
+        self.store.revoke_token(&tokens::spelled(caller.token_id), expires_ms)?;
         self.changed();
         Ok(())
     }
@@ -226,9 +215,7 @@ impl Auth {
     /// Revokes the caller's token in this process, and returns when it expires.
     fn revoke_in_memory(&self, caller: &Caller) -> i64 {
         let expires_ms = caller.expires_s.saturating_mul(1_000);
-        if let Some(id) = tokens::token_id(&caller.token_id) {
-            self.revoked.token(id, expires_ms);
-        }
+        self.revoked.token(caller.token_id, expires_ms);
         expires_ms
     }
 
@@ -268,14 +255,14 @@ impl Auth {
         caller: &Caller,
         password: SecretString,
         client: Option<IpAddr>,
-    ) -> Result<Erased, AccountError> {
+    ) -> Result<ErasedRows, AccountError> {
         let secrets = self.verify_caller(caller, password, client)?;
         let id = secrets.user.id;
         let erased = self.store.erase_user(id);
         if let Err(StoreError::Late) = &erased {
             self.mark_epoch_uncertain(&secrets);
         }
-        let erased = erased?;
+        let erased = erased?.unwrap_or_default();
         self.revoked.erased(id);
         self.api_keys.forget(id);
         self.changed();
@@ -425,9 +412,9 @@ impl Auth {
         let tokens = self.tokens().ok_or_else(|| StoreError::Unavailable(UNREADY.to_owned()))?;
         self.revoked.seen(user.id, epoch);
         let now_ms = self.clock.now_ms();
-        let signed = tokens.sign(user.id, epoch, now_ms)?;
+        let token = tokens.sign(user.id, epoch, now_ms)?;
         let proof = tokens.sign_proof(user.id, now_ms)?;
-        Ok(Session { user, token: signed.text, proof })
+        Ok(Session { user, token, proof })
     }
 }
 

@@ -59,7 +59,7 @@ pub(crate) struct Caller {
     /// empty; no route that needs them takes a key.
     pub key: Option<Arc<ApiKey>>,
     /// The token's `jti`.
-    pub token_id: String,
+    pub token_id: u128,
     /// When the token expires, Unix seconds.
     pub expires_s: i64,
     /// The token's epoch, equal to its account's.
@@ -72,7 +72,7 @@ pub(crate) struct Caller {
 impl Caller {
     /// The owner of a key.
     pub(crate) fn by_key(key: Arc<ApiKey>) -> Self {
-        let (token_id, expires_s, epoch) = (String::new(), 0, 0);
+        let (token_id, expires_s, epoch) = (0, 0, 0);
         Self { id: key.user, key: Some(key), token_id, expires_s, epoch, by_cookie: false }
     }
 }
@@ -132,7 +132,7 @@ pub struct Auth {
     pub(super) known_networks: KnownNetworks,
     pub(super) registration: Mutex<Registration>,
     pub(super) revoked: Revocations,
-    pub(super) api_keys: ApiKeys,
+    pub(crate) api_keys: ApiKeys,
     pub(super) followed: Followed,
     /// Limits readings of the store by requests, after a failure.
     loads: Limiter,
@@ -256,17 +256,12 @@ impl Auth {
 
     /// The hashing lane, for its counters.
     pub fn lane(&self) -> &Arc<Lane> {
-        self.passwords.lane()
+        &self.passwords.lane
     }
 
     /// Password attempts that were refused unchecked.
     pub fn refused_attempts(&self) -> u64 {
         self.throttle.refused() + self.passwords.strangers_refused()
-    }
-
-    /// The API keys in memory, with the counts of requests with one.
-    pub(crate) fn api_keys(&self) -> &ApiKeys {
-        &self.api_keys
     }
 
     /// Identifies the caller. Normally reads only memory. Parks at the first request after a
@@ -394,7 +389,7 @@ impl Auth {
         Ok(Caller {
             id: token.id,
             key: None,
-            token_id: tokens::spelled(token.token_id),
+            token_id: token.token_id,
             expires_s: token.expires_s,
             epoch: token.epoch,
             by_cookie,
@@ -840,16 +835,16 @@ impl Auth {
             Err(StoreError::Unavailable(_)) => return,
             Err(error) => tracing::warn!(%error, "cannot drop revocations of expired tokens"),
         }
-        let networks_before_ms = before_ms.saturating_sub(FORGOTTEN_MS);
-        match self.store.forget_login_networks(networks_before_ms) {
-            Ok(_) | Err(StoreError::Unavailable(_)) => {}
-            Err(error) => {
-                tracing::warn!(%error, "cannot drop networks that were last used long ago");
+        let networks = self.store.forget_login_networks(before_ms.saturating_sub(FORGOTTEN_MS));
+        let changes = self.store.forget_changes();
+        for (what, dropped) in [
+            ("networks that were last used long ago", networks),
+            ("changes that every node has read", changes),
+        ] {
+            match dropped {
+                Ok(()) | Err(StoreError::Unavailable(_)) => {}
+                Err(error) => tracing::warn!(%error, "cannot drop {what}"),
             }
-        }
-        match self.store.forget_changes() {
-            Ok(_) | Err(StoreError::Unavailable(_)) => {}
-            Err(error) => tracing::warn!(%error, "cannot drop changes that every node has read"),
         }
     }
 

@@ -6,8 +6,7 @@
 //! removes it to end every login.
 
 use std::fs::{File, OpenOptions};
-use std::io;
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 

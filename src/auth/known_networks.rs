@@ -16,8 +16,7 @@ use sha2::Sha256;
 use crate::auth::keys::Key;
 use crate::base::limiter::network;
 use crate::base::{BoundedMap, Clock};
-use crate::store::{AccountId, LoginNetwork};
-use crate::store::{LOGIN_NETWORK_AGAIN_MS, LOGIN_NETWORKS_MAX};
+use crate::store::{AccountId, LOGIN_NETWORK_AGAIN_MS, LOGIN_NETWORKS_MAX, LoginNetwork};
 
 /// Most accounts remembered, in about 16 MiB. Above it, the accounts with the oldest use are
 /// forgotten until their next use.

@@ -33,6 +33,8 @@ const KNOWN_PART: usize = 4;
 const SALT_BYTES: usize = 16;
 const HASH_BYTES: usize = 32;
 
+type Result<T, E = CryptoError> = std::result::Result<T, E>;
+
 thread_local! {
     /// Work memory of the lane's thread, reused because fresh 19 MiB for each hash would cost as
     /// much as the hash itself. Its content after a hash reveals nothing about the password.
@@ -114,7 +116,8 @@ pub(crate) struct Checked {
 
 /// Makes and checks hashes.
 pub(crate) struct Passwords {
-    lane: Arc<Lane>,
+    /// For its counters, too.
+    pub(super) lane: Arc<Lane>,
     strangers: Arc<Strangers>,
     params: Params,
     deadline_ms: u64,
@@ -144,11 +147,6 @@ impl Passwords {
         Ok(Self { lane, strangers: Arc::new(strangers), params, deadline_ms: DEADLINE_MS, decoy })
     }
 
-    /// The lane, for its counters.
-    pub(crate) fn lane(&self) -> &Arc<Lane> {
-        &self.lane
-    }
-
     /// Hashes of strangers refused because their share of the queue was full.
     pub(crate) fn strangers_refused(&self) -> u64 {
         self.strangers.refused.value()
@@ -158,17 +156,9 @@ impl Passwords {
     ///
     /// # Errors
     /// [`CryptoError`].
-    pub(crate) fn hash(
-        &self,
-        password: SecretString,
-        asker: impl Into<Asker>,
-    ) -> Result<String, CryptoError> {
+    pub(crate) fn hash(&self, password: SecretString, asker: impl Into<Asker>) -> Result<String> {
         let params = self.params.clone();
-        let Asker { whose, attempt } = asker.into();
-        self.run(whose, move || {
-            count(attempt.as_ref())?;
-            hashed(&password, &params)
-        })
+        self.run(asker.into(), move |_| hashed(&password, &params))
     }
 
     /// Checks a password against a stored hash. Without one it does the same work on a decoy, and
@@ -181,12 +171,10 @@ impl Passwords {
         password: SecretString,
         stored: Option<&str>,
         asker: impl Into<Asker>,
-    ) -> Result<Checked, CryptoError> {
-        let Asker { whose, attempt } = asker.into();
+    ) -> Result<Checked> {
         let (params, known) = (self.params.clone(), stored.is_some());
         let stored = stored.unwrap_or(&self.decoy).to_owned();
-        self.run(whose, move || {
-            count(attempt.as_ref())?;
+        self.run(asker.into(), move |attempt| {
             let (good, weaker) = matches(&password, &stored, &params)?;
             let good = good && known;
             if let Some(attempt) = attempt.filter(|_| good) {
@@ -200,36 +188,31 @@ impl Passwords {
         })
     }
 
+    /// Runs a job on the lane, after the attempt was counted together with the other nodes.
     fn run<T: Send + 'static>(
         &self,
-        whose: Whose,
-        job: impl FnOnce() -> Result<T, CryptoError> + Send + 'static,
-    ) -> Result<T, CryptoError> {
+        Asker { whose, attempt }: Asker,
+        job: impl FnOnce(Option<&SharedAttempt>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
         let place = match whose {
             Whose::Known => None,
             Whose::Stranger => Some(Place::take(&self.strangers).ok_or(CryptoError::Busy)?),
         };
         let job = move || {
             drop(place);
-            job()
+            let attempt = attempt.as_ref();
+            attempt.map_or(Ok(()), SharedAttempt::count).map_err(CryptoError::Throttled)?;
+            job(attempt)
         };
         self.lane.submit(self.deadline_ms, job).map_err(|_| CryptoError::Busy)?.wait()?
     }
-}
-
-/// Counts an attempt together with the other nodes.
-fn count(attempt: Option<&SharedAttempt>) -> Result<(), CryptoError> {
-    attempt.map_or(Ok(()), SharedAttempt::count).map_err(CryptoError::Throttled)
 }
 
 /// Hashes a new password on the calling thread, for a command. Blocks for tens of milliseconds.
 ///
 /// # Errors
 /// [`CryptoError`].
-pub(crate) fn hash_here(
-    password: &SecretString,
-    settings: &AuthSettings,
-) -> Result<String, CryptoError> {
+pub(crate) fn hash_here(password: &SecretString, settings: &AuthSettings) -> Result<String> {
     hashed(password, &params(settings).map_err(failed)?)
 }
 
@@ -241,25 +224,25 @@ fn failed(error: impl std::fmt::Display) -> CryptoError {
     CryptoError::Failed(error.to_string())
 }
 
-fn salt() -> Result<Salt, CryptoError> {
+fn salt() -> Result<Salt> {
     let mut bytes = [0; SALT_BYTES];
     getrandom::fill(&mut bytes).map_err(failed)?;
     Salt::new(&bytes).map_err(failed)
 }
 
-fn hashed(password: &SecretString, params: &Params) -> Result<String, CryptoError> {
+fn hashed(password: &SecretString, params: &Params) -> Result<String> {
     let salt = salt()?;
     let hash = mixed(password, &salt, Version::V0x13, Algorithm::Argon2id, params)?;
     phc(params, salt, hash)
 }
 
-fn decoy(params: &Params) -> Result<String, CryptoError> {
+fn decoy(params: &Params) -> Result<String> {
     let mut bytes = [0; HASH_BYTES];
     getrandom::fill(&mut bytes).map_err(failed)?;
     phc(params, salt()?, Output::new(&bytes).map_err(failed)?)
 }
 
-fn phc(params: &Params, salt: Salt, hash: Output) -> Result<String, CryptoError> {
+fn phc(params: &Params, salt: Salt, hash: Output) -> Result<String> {
     let phc = PasswordHash {
         algorithm: Algorithm::Argon2id.ident(),
         version: Some(Version::V0x13.into()),
@@ -271,11 +254,7 @@ fn phc(params: &Params, salt: Salt, hash: Output) -> Result<String, CryptoError>
 }
 
 /// Whether the password matches `stored`, and whether that has weaker parameters than `params`.
-fn matches(
-    password: &SecretString,
-    stored: &str,
-    params: &Params,
-) -> Result<(bool, bool), CryptoError> {
+fn matches(password: &SecretString, stored: &str, params: &Params) -> Result<(bool, bool)> {
     let stored = PasswordHash::new(stored).map_err(failed)?;
     let (Some(salt), Some(hash)) = (&stored.salt, &stored.hash) else {
         return Err(failed("a stored hash lacks a part"));
@@ -298,7 +277,7 @@ fn mixed(
     version: Version,
     algorithm: Algorithm,
     params: &Params,
-) -> Result<Output, CryptoError> {
+) -> Result<Output> {
     let mut out = Zeroizing::new([0; Output::MAX_LENGTH]);
     let out = &mut out[..params.output_len().unwrap_or(HASH_BYTES)];
     WORK.with_borrow_mut(|work| {
@@ -441,7 +420,7 @@ mod tests {
         assert!(good.good && good.better_hash.is_none());
         assert!(!passwords.check("correct horsf".into(), Some(&first), Whose::Known).unwrap().good);
         assert!(!passwords.check("correct horse".into(), None, Whose::Known).unwrap().good);
-        assert_eq!(passwords.lane().stats().completed, 5, "each of them was work");
+        assert_eq!(passwords.lane.stats().completed, 5, "each of them was work");
     }
 
     /// A hash made by the reference implementation's command line (argon2 of P-H-C, salt
@@ -486,8 +465,8 @@ mod tests {
         let passwords = Arc::new(started(&settings));
         // Keeps the only thread busy, so that further hashes wait.
         let (release, gate) = std::sync::mpsc::channel::<()>();
-        let held = passwords.lane().submit(60_000, move || gate.recv().is_ok()).unwrap();
-        while passwords.lane().stats().running == 0 {
+        let held = passwords.lane.submit(60_000, move || gate.recv().is_ok()).unwrap();
+        while passwords.lane.stats().running == 0 {
             std::thread::yield_now();
         }
         let ask = |whose| {
@@ -496,13 +475,13 @@ mod tests {
             crate::rt::threads::spawn("asks", asks).unwrap()
         };
         let mut waiting: Vec<_> = (0..6).map(|_| ask(Whose::Stranger)).collect();
-        while passwords.lane().stats().depth < 6 {
+        while passwords.lane.stats().depth < 6 {
             std::thread::yield_now();
         }
         assert!(!ask(Whose::Stranger).join().unwrap(), "the seventh");
-        assert_eq!((passwords.strangers_refused(), passwords.lane().stats().refused), (1, 0));
+        assert_eq!((passwords.strangers_refused(), passwords.lane.stats().refused), (1, 0));
         waiting.extend((0..2).map(|_| ask(Whose::Known)));
-        while passwords.lane().stats().depth < 8 {
+        while passwords.lane.stats().depth < 8 {
             std::thread::yield_now();
         }
         assert!(!ask(Whose::Known).join().unwrap(), "the queue itself is full");

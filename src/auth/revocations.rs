@@ -10,8 +10,7 @@ use arc_swap::ArcSwap;
 use foldhash::fast::RandomState;
 use papaya::HashMap;
 
-use crate::auth::tokens;
-use crate::auth::tokens::Verified;
+use crate::auth::tokens::{self, Verified};
 use crate::store::{AccountId, AuthState, Change};
 
 /// After this time a write that timed out has either happened or never will: the store's queue

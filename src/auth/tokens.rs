@@ -66,16 +66,6 @@ pub(crate) struct Earlier {
     pub token_id: u128,
 }
 
-/// A new token.
-#[derive(Debug)]
-pub(crate) struct Signed {
-    pub text: String,
-    #[cfg(test)]
-    pub token_id: u128,
-    #[cfg(test)]
-    pub expires_s: i64,
-}
-
 /// A token could not be made: no randomness, or an error of the library.
 #[derive(Debug, thiserror::Error)]
 #[error("no token can be made: {0}")]
@@ -129,15 +119,8 @@ impl Tokens {
     ///
     /// # Errors
     /// [`Unsigned`].
-    pub(crate) fn sign(&self, id: AccountId, epoch: i64, now_ms: i64) -> Result<Signed, Unsigned> {
-        let claims = claims(ISSUER, id, epoch, now_ms, TOKEN_LIFE_S)?;
-        Ok(Signed {
-            text: self.signed(&claims)?,
-            #[cfg(test)]
-            token_id: token_id(&claims.jti).unwrap_or_default(),
-            #[cfg(test)]
-            expires_s: claims.exp,
-        })
+    pub(crate) fn sign(&self, id: AccountId, epoch: i64, now_ms: i64) -> Result<String, Unsigned> {
+        self.signed(&claims(ISSUER, id, epoch, now_ms, TOKEN_LIFE_S)?)
     }
 
     /// The proof, for a later login, that the user has logged in now. It is no access token.

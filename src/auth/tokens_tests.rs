@@ -40,50 +40,50 @@ fn parts(token: &str) -> (String, String) {
 fn a_token_contains_its_user_epoch_and_expiry() {
     let tokens = tokens(&[A]);
     let signed = tokens.sign(AccountId(42), 3, NOW_MS).unwrap();
-    let verified = tokens.verify(signed.text.as_bytes(), NOW_MS).unwrap();
+    let verified = tokens.verify(signed.as_bytes(), NOW_MS).unwrap();
     let expires_s = NOW_MS / 1_000 + 604_800;
-    let expected = Verified { id: AccountId(42), token_id: signed.token_id, expires_s, epoch: 3 };
-    assert_eq!(verified, expected);
-    let (header, claims) = parts(&signed.text);
+    let token_id = verified.token_id;
+    assert_eq!(verified, Verified { id: AccountId(42), token_id, expires_s, epoch: 3 });
+    let (header, claims) = parts(&signed);
     assert!(header.contains(r#""alg":"HS256""#) && header.contains(r#""kid":""#), "{header}");
     for part in [r#""iss":"bhav""#, r#""sub":"42""#, r#""iat":1795000000"#, r#""exp":1795604800"#] {
         assert!(claims.contains(part), "{claims}");
     }
-    assert!(signed.text.len() < TOKEN_BYTES_MAX / 2, "{}", signed.text.len());
+    assert!(signed.len() < TOKEN_BYTES_MAX / 2, "{}", signed.len());
     let again = tokens.sign(AccountId(42), 3, NOW_MS).unwrap();
-    assert_ne!(again.token_id, signed.token_id);
+    assert_ne!(tokens.verify(again.as_bytes(), NOW_MS).unwrap().token_id, token_id);
 }
 
 #[test]
 fn a_token_expires_to_the_second() {
     let tokens = tokens(&[A]);
     let signed = tokens.sign(AccountId(1), 0, NOW_MS).unwrap();
-    let end_ms = signed.expires_s * 1_000;
-    assert!(tokens.verify(signed.text.as_bytes(), end_ms - 1).is_some());
-    assert!(tokens.verify(signed.text.as_bytes(), end_ms).is_none());
-    assert!(tokens.verify(signed.text.as_bytes(), i64::MAX).is_none());
+    let end_ms = (NOW_MS / 1_000 + TOKEN_LIFE_S) * 1_000;
+    assert!(tokens.verify(signed.as_bytes(), end_ms - 1).is_some());
+    assert!(tokens.verify(signed.as_bytes(), end_ms).is_none());
+    assert!(tokens.verify(signed.as_bytes(), i64::MAX).is_none());
 }
 
 #[test]
 fn previous_keys_verify_and_forgotten_ones_do_not() {
     let old = tokens(&[B]).sign(AccountId(1), 0, NOW_MS).unwrap();
-    assert!(tokens(&[A, B]).verify(old.text.as_bytes(), NOW_MS).is_some());
-    assert!(tokens(&[A]).verify(old.text.as_bytes(), NOW_MS).is_none());
+    assert!(tokens(&[A, B]).verify(old.as_bytes(), NOW_MS).is_some());
+    assert!(tokens(&[A]).verify(old.as_bytes(), NOW_MS).is_none());
     let new = tokens(&[A, B]).sign(AccountId(1), 0, NOW_MS).unwrap();
-    assert!(tokens(&[B]).verify(new.text.as_bytes(), NOW_MS).is_none());
+    assert!(tokens(&[B]).verify(new.as_bytes(), NOW_MS).is_none());
 }
 
 #[test]
 fn a_token_of_another_database_is_refused_though_the_key_is_the_same() {
     let here = tokens_of(&[A], "this");
     let signed = here.sign(AccountId(1), 0, NOW_MS).unwrap();
-    assert!(tokens_of(&[B, A], "this").verify(signed.text.as_bytes(), NOW_MS).is_some());
+    assert!(tokens_of(&[B, A], "this").verify(signed.as_bytes(), NOW_MS).is_some());
     for other in ["", "thi", "that", "this "] {
-        assert!(tokens_of(&[A], other).verify(signed.text.as_bytes(), NOW_MS).is_none());
+        assert!(tokens_of(&[A], other).verify(signed.as_bytes(), NOW_MS).is_none());
     }
-    assert!(signed_by_any(&[key(B), key(A)], signed.text.as_bytes()));
-    assert!(!signed_by_any(&[key(B)], signed.text.as_bytes()));
-    for bad in ["", ".", "bad", "a.b.c", &format!("{}x", signed.text), &"a".repeat(2_000)] {
+    assert!(signed_by_any(&[key(B), key(A)], signed.as_bytes()));
+    assert!(!signed_by_any(&[key(B)], signed.as_bytes()));
+    for bad in ["", ".", "bad", "a.b.c", &format!("{signed}x"), &"a".repeat(2_000)] {
         assert!(!signed_by_any(&[key(A)], bad.as_bytes()), "{bad}");
     }
     // Tokens had this form before they contained the database.
@@ -92,7 +92,7 @@ fn a_token_of_another_database_is_refused_though_the_key_is_the_same() {
     hash.update(A);
     let kid = BASE64_URL_SAFE_NO_PAD.encode(&hash.finalize()[..8]);
     let old = format!(r#"{{"typ":"JWT","alg":"HS256","kid":"{kid}"}}"#);
-    let (header, claims) = parts(&signed.text);
+    let (header, claims) = parts(&signed);
     assert!(header.starts_with(r#"{"typ":"JWT","alg":"HS256","kid":""#), "{header}");
     assert!(here.verify(forged(&header, &claims, A).as_bytes(), NOW_MS).is_some());
     assert!(here.verify(forged(&old, &claims, A).as_bytes(), NOW_MS).is_none());
@@ -101,7 +101,7 @@ fn a_token_of_another_database_is_refused_though_the_key_is_the_same() {
 #[test]
 fn other_headers_claims_and_signatures_are_refused() {
     let tokens = tokens(&[A]);
-    let good = tokens.sign(AccountId(7), 0, NOW_MS).unwrap().text;
+    let good = tokens.sign(AccountId(7), 0, NOW_MS).unwrap();
     let (header, claims) = parts(&good);
     let accepted = |token: &str| tokens.verify(token.as_bytes(), NOW_MS).is_some();
     assert!(accepted(&good) && accepted(&forged(&header, &claims, A)));
@@ -149,7 +149,7 @@ fn other_headers_claims_and_signatures_are_refused() {
 #[test]
 fn a_token_with_any_byte_changed_is_refused() {
     let tokens = tokens(&[A]);
-    let good = tokens.sign(AccountId(7), 0, NOW_MS).unwrap().text.into_bytes();
+    let good = tokens.sign(AccountId(7), 0, NOW_MS).unwrap().into_bytes();
     for at in 0..good.len() {
         let mut bad = good.clone();
         bad[at] ^= 1;
@@ -175,8 +175,8 @@ fn what_proves_an_earlier_login_is_no_token_and_a_token_that_ended_proves_one() 
     assert_eq!(tokens.verify(proof.as_bytes(), NOW_MS), None);
     let signed = tokens.sign(AccountId(7), 3, NOW_MS).unwrap();
     let ended_ms = NOW_MS + 300 * DAY_MS;
-    assert_eq!(tokens.verify(signed.text.as_bytes(), ended_ms), None);
-    for text in [&proof, &signed.text] {
+    assert_eq!(tokens.verify(signed.as_bytes(), ended_ms), None);
+    for text in [&proof, &signed] {
         let earlier = tokens.earlier(text.as_bytes(), ended_ms).unwrap();
         assert_eq!(earlier.id, AccountId(7));
         assert_eq!(tokens.earlier(text.as_bytes(), NOW_MS + 400 * DAY_MS), None);
@@ -184,6 +184,7 @@ fn what_proves_an_earlier_login_is_no_token_and_a_token_that_ended_proves_one() 
         assert_eq!(tokens_of(&[B], "this").earlier(text.as_bytes(), NOW_MS), None);
     }
     let of = |text: &str| tokens.earlier(text.as_bytes(), NOW_MS).unwrap().token_id;
-    assert_eq!(of(&signed.text), signed.token_id);
-    assert_ne!(of(&proof), signed.token_id);
+    let token_id = tokens.verify(signed.as_bytes(), NOW_MS).unwrap().token_id;
+    assert_eq!(of(&signed), token_id);
+    assert_ne!(of(&proof), token_id);
 }

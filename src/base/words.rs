@@ -30,15 +30,15 @@ pub(crate) fn read<'de, W: Words + Default, D: Deserializer<'de>>(from: D) -> Re
     Ok(W::parse(&word).unwrap_or_default())
 }
 
-/// Declares an enum whose variants have words. With `else` the enum can also be read; the variant
+/// Declares enums whose variants have words. With `else` an enum can also be read; the variant
 /// named there stands for unknown words.
 macro_rules! words {
-    (
+    ($(
         $(#[$meta:meta])*
         $vis:vis enum $name:ident $(else $fallback:ident)? {
             $($(#[$doc:meta])* $variant:ident = $word:literal,)+
         }
-    ) => {
+    )+) => {$(
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         $vis enum $name {
@@ -90,7 +90,7 @@ macro_rules! words {
                 }
             }
         )?
-    };
+    )+};
 }
 
 pub(crate) use words;

@@ -23,7 +23,7 @@ use crate::views::values;
 use crate::views::values::Day;
 
 /// Most shares in each of the two lists.
-const LISTED_MAX: usize = 5;
+pub(crate) const LISTED_MAX: usize = 5;
 
 /// Time after which the published document is made anew.
 const RENEWED_MS: u64 = 1_000;

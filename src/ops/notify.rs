@@ -3,8 +3,7 @@
 //! Each call sends one datagram. Call from start-up, warmers and shutdown, never for a request.
 
 use std::fs::File;
-use std::io;
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};

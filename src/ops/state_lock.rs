@@ -5,8 +5,7 @@
 //! lock is a file lock, so the kernel releases it when the process ends.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io;
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 

@@ -6,7 +6,7 @@
 
 pub(crate) mod closed_trades;
 pub(crate) mod corporate_actions;
-mod outcome;
+pub(crate) mod outcome;
 pub(crate) mod securities;
 mod sync;
 #[cfg(test)]

@@ -111,6 +111,7 @@ fn uptime_ms(seen: &Scheduler) -> u64 {
 fn health(seen: &Scheduler) -> Health {
     let context = &seen.context;
     let (l1, store) = (context.l1.stats(), context.store.health());
+    let (writes, commits) = (store.writer.committed, store.writer.commits);
     let cache_l2 = cache_l2(context.l2.stats());
     let warmers = warmers(seen, cache_l2.backend);
     let feeds = HealthFeeds {
@@ -140,8 +141,8 @@ fn health(seen: &Scheduler) -> Health {
         }),
         database: store.state,
         signing_key: context.auth.key_state(),
-        keys: keys(context.auth.api_keys()),
-        store: HealthStore { writes: store.writes, commits: store.commits, refused: store.refused },
+        keys: keys(&context.auth.api_keys),
+        store: HealthStore { writes, commits, refused: store.refused },
         cache_l1: HealthCacheL1 {
             size: l1.size,
             hits: l1.hits,

@@ -1,14 +1,14 @@
 //! Accounts: users, their passwords, and the networks that they are used from.
 
-use crate::store::api_keys;
 use crate::store::errors::{Result, StoreError};
-use crate::store::journal;
 use crate::store::open::Store;
-use crate::store::portfolios::{self, Deleted};
 use crate::store::tx::{
     AccountId, Cells, Failure, PAGE_DEADLINE_MS, READ_DEADLINE_MS, Tx, Write, args, damaged,
-    statements,
+    record, statements,
 };
+use crate::store::{api_keys, journal, portfolios};
+use crate::views::account::ErasedRows;
+use crate::views::holdings::DeletedRows;
 
 /// Random bits of an account's first epoch. The remaining bits leave room for counting up.
 const FIRST_EPOCH_BITS: u32 = 62;
@@ -97,15 +97,6 @@ pub struct UserSecrets {
     pub disabled: bool,
 }
 
-/// Counts of the rows erased with an account.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Erased {
-    /// Whether there was such a user.
-    pub user: bool,
-    pub portfolio: Deleted,
-    pub journal_entries: u64,
-}
-
 /// A network from which an account was used, as a keyed hash.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct LoginNetwork {
@@ -173,9 +164,10 @@ impl Store {
         })
     }
 
-    /// Erases the user and everything stored for them, from the file and its log.
-    pub fn erase_user(&self, id: AccountId) -> Result<Erased> {
-        self.erase(Write::new().of([id]), move |tx| erase(tx, id), |erased| erased.user)
+    /// Erases the user and everything stored for them, from the file and its log. `None` if there
+    /// is no such user.
+    pub fn erase_user(&self, id: AccountId) -> Result<Option<ErasedRows>> {
+        self.erase(Write::new().of([id]), move |tx| erase(tx, id), Option::is_some)
     }
 
     /// Networks from which accounts were used at `since_ms` or later, each with the account's
@@ -235,10 +227,8 @@ pub(super) fn by_id(tx: &dyn Tx, id: AccountId) -> Result<Option<UserSecrets>, F
 }
 
 fn secrets(row: &dyn Cells) -> Result<UserSecrets, Failure> {
-    let (id, email) = (row.get(0)?, row.get(1)?);
-    let user = User { id, email, name: row.get(2)?, created_ms: row.get(3)? };
-    let (password_hash, token_epoch) = (row.get(4)?, row.get(5)?);
-    Ok(UserSecrets { user, password_hash, token_epoch, disabled: row.get(6)? })
+    let user = record!(row, 0, User [id, email, name, created_ms]);
+    Ok(record!(row, 4, UserSecrets [password_hash, token_epoch, disabled] user))
 }
 
 pub(super) fn replace_hash(
@@ -263,16 +253,15 @@ pub(super) fn end_tokens(tx: &dyn Tx, id: AccountId) -> Result<Option<i64>, Fail
     tx.first(END_TOKENS, &args![id, epoch_salt()?], |row| row.get(0))
 }
 
-pub(super) fn erase(tx: &dyn Tx, id: AccountId) -> Result<Erased, Failure> {
+pub(super) fn erase(tx: &dyn Tx, id: AccountId) -> Result<Option<ErasedRows>, Failure> {
     // Deleted explicitly to count the rows. A foreign key deletes the user's other rows.
-    let portfolio = portfolios::delete(tx, id)?;
-    let Some(counted) = tx.first(ERASE_USER, &args![id], |row| row.get::<i64>(0))? else {
-        return Ok(Erased::default());
-    };
+    let DeletedRows { holdings, positions, pnl_snapshots } = portfolios::delete(tx, id)?;
+    let counted = tx.first(ERASE_USER, &args![id], |row| row.get::<i64>(0))?;
+    let Some(counted) = counted else { return Ok(None) };
     let journal_entries =
         u64::try_from(counted).map_err(|_| damaged("a count of journal entries"))?;
     debug_assert!(journal_entries <= journal::ENTRIES_MAX as u64);
-    Ok(Erased { user: true, portfolio, journal_entries })
+    Ok(Some(ErasedRows { holdings, positions, pnl_snapshots, journal_entries }))
 }
 
 /// The random half of a token epoch.

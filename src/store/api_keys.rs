@@ -5,7 +5,7 @@ use crate::base::words::Words;
 use crate::base::{Scope, Scopes};
 use crate::store::errors::{Result, StoreError};
 use crate::store::open::Store;
-use crate::store::tx::{AccountId, Cells, Failure, Tx, Write, args, statements};
+use crate::store::tx::{AccountId, Cells, Failure, Tx, Write, args, record, statements};
 
 /// Keys of an account that have not expired: one for each program, and as many again.
 pub(crate) const KEYS_MAX: usize = 20;
@@ -154,18 +154,10 @@ fn usable(listed: ListedKey) -> Option<StoredKey> {
 
 fn listed(row: &dyn Cells) -> Result<ListedKey, Failure> {
     let words = row.str(3)?.split(' ');
-    let key = StoredKey {
-        id: row.get(0)?,
-        user: row.get(1)?,
-        name: row.get(2)?,
-        // A scope that only a newer program knows permits nothing here.
-        scopes: words.filter_map(<Scope as Words>::parse).collect(),
-        hash: row.get(4)?,
-        created_ms: row.get(5)?,
-        expires_ms: row.get(6)?,
-        used_ms: row.get(7)?,
-        used_from: row.get(8)?,
-    };
-    let (email, is_disabled, is_current) = (row.get(9)?, row.get(10)?, row.get(11)?);
-    Ok(ListedKey { key, email, is_disabled, is_current })
+    // A scope that only a newer program knows permits nothing here.
+    let scopes = words.filter_map(<Scope as Words>::parse).collect();
+    let (id, user, name) = (row.get(0)?, row.get(1)?, row.get(2)?);
+    let key = record!(row, 4, StoredKey [hash, created_ms, expires_ms, used_ms, used_from]
+        id, user, name, scopes);
+    Ok(record!(row, 9, ListedKey [email, is_disabled, is_current] key))
 }

@@ -7,7 +7,7 @@ use crate::store::Epoch;
 use crate::store::errors::Result;
 use crate::store::open::Store;
 use crate::store::tx::{
-    Cells, Failure, PAGE_DEADLINE_MS, READ_DEADLINE_MS, Tx, Write, args, statements,
+    Cells, Failure, PAGE_DEADLINE_MS, READ_DEADLINE_MS, Tx, Write, args, record, statements,
 };
 
 /// Rows of `candle_histories` read at a time.
@@ -196,26 +196,13 @@ impl Store {
 
 /// Reads a history without its suspicions.
 fn history(row: &dyn Cells) -> Result<CandleHistory, Failure> {
-    Ok(CandleHistory {
-        symbol: row.get(0)?,
-        source: row.get(1)?,
-        simulated: row.get(2)?,
-        refetch: row.get(3)?,
-        last: row.get(4)?,
-        suspicions: Vec::new(),
-    })
+    let suspicions = Vec::new();
+    Ok(record!(row, 0, CandleHistory [symbol, source, simulated, refetch, last] suspicions))
 }
 
 /// The candle of `date` whose prices begin in the column `at`.
 fn candle(row: &dyn Cells, date: Date, at: usize) -> Result<Candle, Failure> {
-    Ok(Candle {
-        date,
-        open_e4: row.get(at)?,
-        high_e4: row.get(at + 1)?,
-        low_e4: row.get(at + 2)?,
-        close_e4: row.get(at + 3)?,
-        volume: row.get(at + 4)?,
-    })
+    Ok(record!(row, at, Candle [open_e4, high_e4, low_e4, close_e4, volume] date))
 }
 
 fn keep(tx: &dyn Tx, symbol: &Symbol, candles: &[Candle]) -> Result<(), Failure> {

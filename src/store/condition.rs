@@ -23,13 +23,8 @@ pub struct StoreHealth {
     pub state: State,
     /// The cause of the state, for the operator; empty if the state is `ok`.
     pub cause: String,
-    /// Acknowledged writes, and the commits that wrote them.
-    pub writes: u64,
-    pub commits: u64,
     /// Operations refused or given up since the start.
     pub refused: u64,
-    /// Running time of the writer's current transaction; `None` if there is none.
-    pub writing_ms: Option<u64>,
     pub writer: BatchStats,
     pub readers: LaneStats,
     /// Round trips of a database on a server; empty for a file.
@@ -114,10 +109,7 @@ impl LastSeen {
         StoreHealth {
             state: self.state(),
             cause: self.cause(),
-            writes: writer.committed,
-            commits: writer.commits,
             refused: self.refused.value(),
-            writing_ms: writer.busy_ms,
             writer,
             readers,
             roundtrips,

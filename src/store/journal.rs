@@ -1,4 +1,4 @@
-//! The trade journal, and the preconditions of its changes.
+//! The trade journal.
 //!
 //! A change checks its precondition within its transaction, so that of two clients that have read
 //! the same state only one can change it: [`StoreError::NotAsExpected`]. Every statement names both
@@ -11,13 +11,11 @@ use rust_decimal::Decimal;
 use serde::Serialize;
 
 use crate::base::{Words, json, words};
-use crate::http::document::variants::content_tag;
-use crate::ops::exit::VERSION;
 use crate::store::errors::{Result, StoreError};
 use crate::store::open::Store;
 use crate::store::tx::{
-    AccountId, Arg, Cells, Failure, READ_DEADLINE_MS, Sql, Tx, Write, args, damaged, statements,
-    stored_as_words,
+    AccountId, Arg, Cells, Expected, Failure, READ_DEADLINE_MS, Revision, Sql, Tx, Write, args,
+    damaged, record, statements, stored_as_words,
 };
 
 /// Entries that one user may keep: forty per trading day for a year.
@@ -164,8 +162,9 @@ impl Store {
             }
             let count = args![id, ENTRIES_MAX, text_bytes(&fields), TEXT_BYTES_MAX];
             if tx.run(COUNT_ENTRY, &count)? == 0 {
+                let too_many = StoreError::TooMany { what: "journal entries", limit: ENTRIES_MAX };
                 let is_long = size(tx, id)?.entries < ENTRIES_MAX;
-                return Err(if is_long { too_much_text() } else { too_many_entries() }.into());
+                return Err(if is_long { too_much_text() } else { too_many }.into());
             }
             let added = put(tx, ADD_ENTRY, &columns(id, &fields, now_ms), &fields, now_ms)?;
             added.ok_or_else(|| damaged("a row that was added"))
@@ -233,10 +232,6 @@ impl Store {
             Ok(true)
         })
     }
-}
-
-fn too_many_entries() -> StoreError {
-    StoreError::TooMany { what: "journal entries", limit: ENTRIES_MAX }
 }
 
 fn too_much_text() -> StoreError {
@@ -356,17 +351,10 @@ fn is_there(
 
 fn entry(row: &dyn Cells) -> Result<JournalEntry, Failure> {
     let tags = row.str(9)?;
-    let fields = JournalFields {
-        traded_on: row.get(1)?,
-        symbol: row.get(2)?,
-        side: row.get(3)?,
-        quantity: row.get(4)?,
-        price: row.get(5)?,
-        fees: row.get(6)?,
-        strategy: row.get(7)?,
-        notes: row.get(8)?,
-        tags: json::parse(tags.as_bytes()).ok_or_else(|| damaged("a list of tags"))?,
-    };
+    let tags = json::parse(tags.as_bytes()).ok_or_else(|| damaged("a list of tags"))?;
+    let fields = record!(row, 1, JournalFields [
+        traded_on, symbol, side, quantity, price, fees, strategy, notes,
+    ] tags);
     Ok(JournalEntry { id: row.get(0)?, fields, created_ms: row.get(10)?, updated_ms: row.get(11)? })
 }
 
@@ -394,76 +382,7 @@ fn tags_as_text(tags: &[String]) -> String {
     sonic_rs::to_string(tags).unwrap_or_default()
 }
 
-// ---- Preconditions
-//
-// Revisions of records, and the preconditions that a change has on them.
-
-/// Names a state of a record. Equal revisions mean equal states, as the same version of the program
-/// shows them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Revision(String);
-
-impl Revision {
-    /// A revision from a client's text, which need not be one of ours.
-    pub(crate) fn from_text(text: String) -> Self {
-        Self(text)
-    }
-
-    /// The revision as hexadecimal digits.
-    pub(crate) fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    pub(super) fn of(state: &impl Serialize) -> Self {
-        // Serialising text and numbers cannot fail.
-        Self(content_tag(&sonic_rs::to_vec(&(VERSION, state)).unwrap_or_default()))
-    }
-}
-
-/// The states that a precondition names.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum States {
-    /// Every state.
-    All,
-    These(Vec<Revision>),
-}
-
-impl States {
-    fn have(&self, revision: &Revision) -> bool {
-        match self {
-            Self::All => true,
-            Self::These(revisions) => revisions.contains(revision),
-        }
-    }
-}
-
-/// The states in which a record may be changed. By default any.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Expected {
-    pub one_of: Option<States>,
-    pub none_of: Option<States>,
-}
-
-impl Expected {
-    /// Whether there is no precondition.
-    pub(crate) fn is_any(&self) -> bool {
-        *self == Self::default()
-    }
-
-    /// Checks the precondition against the record's state.
-    ///
-    /// # Errors
-    /// [`StoreError::NotAsExpected`].
-    pub(super) fn compare(&self, revision: impl FnOnce() -> Revision) -> Result<()> {
-        if self.is_any() {
-            return Ok(());
-        }
-        let now = revision();
-        let met = self.one_of.as_ref().is_none_or(|states| states.have(&now))
-            && !self.none_of.as_ref().is_some_and(|states| states.have(&now));
-        met.then_some(()).ok_or(StoreError::NotAsExpected)
-    }
-}
+// ---- Revisions
 
 /// A page of a journal, and the state it is expected to have.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -541,7 +460,7 @@ mod tests {
     #[test]
     fn a_revision_depends_on_every_field_and_not_on_number_spelling() {
         let first = entry().revision();
-        assert_eq!(first.as_str().len(), 24);
+        assert_eq!(first.0.len(), 24);
         let mut same = entry();
         same.fields.quantity = "1.5".parse().unwrap();
         assert_eq!(same.revision(), first);
@@ -571,30 +490,5 @@ mod tests {
         assert_ne!(page(vec![entry()], false), page(vec![entry()], true));
         assert_ne!(page(vec![entry()], false), page(vec![entry(), entry()], false));
         assert_eq!(page(vec![entry()], true), page(vec![entry()], true));
-    }
-
-    #[test]
-    fn a_precondition_matches_the_states_it_names() {
-        let now = || Revision::from_text("now".into());
-        let these = |names: &[&str]| {
-            Some(States::These(
-                names.iter().map(|name| Revision::from_text((*name).into())).collect(),
-            ))
-        };
-        for (one_of, none_of, met) in [
-            (None, None, true),
-            (Some(States::All), None, true),
-            (these(&["now"]), None, true),
-            (these(&["then", "now"]), these(&["then"]), true),
-            (these(&[]), None, false),
-            (these(&["then"]), None, false),
-            (None, Some(States::All), false),
-            (None, these(&["now"]), false),
-            (None, these(&[]), true),
-            (these(&["now"]), these(&["now"]), false),
-        ] {
-            let expected = Expected { one_of, none_of };
-            assert_eq!(expected.compare(now).is_ok(), met, "{expected:?}");
-        }
     }
 }

@@ -32,8 +32,8 @@ mod tx;
 mod users;
 mod watchlists;
 
-pub use accounts::{Erased, NewUser, User, UserSecrets};
 pub(crate) use accounts::{LOGIN_NETWORK_AGAIN_MS, LOGIN_NETWORKS_MAX, LoginNetwork};
+pub use accounts::{NewUser, User, UserSecrets};
 pub(crate) use api_keys::{ENDED_LISTED_MS, KeyUse, ListedKey, StoredKey};
 pub(crate) use backups::BackupRecord;
 pub use candles::{CandleHistory, NewHistory, SplitSuspicion};
@@ -45,14 +45,12 @@ pub(crate) use closes::{PriceOfClose, Valued};
 pub use condition::StoreHealth;
 pub use errors::{MaintenanceError, OpenError, StoreError};
 pub use journal::Side;
-pub(crate) use journal::{
-    Expected, ExpectedPage, JournalCursor, JournalEntry, JournalFields, Revision, States,
-};
+pub(crate) use journal::{ExpectedPage, JournalCursor, JournalEntry, JournalFields};
 pub use open::Store;
 pub(crate) use open::copy_to_server;
 #[cfg(feature = "engines")]
 pub(crate) use open::{check_server, open_lease};
-pub use portfolios::{Before, Deleted, Derive, NewPortfolio, Portfolio, SyncState};
+pub use portfolios::{Before, Derive, NewPortfolio, Portfolio, SyncState};
 #[cfg(feature = "engines")]
 pub(crate) use postgres::PostgresLease;
 pub(crate) use signals::PricedSignal;
@@ -61,5 +59,5 @@ pub use sqlite::maintenance;
 pub(crate) use sqlite::maintenance::remove_unfinished;
 pub use sqlite::store::FILE_NAME;
 pub use tx::{AccountId, Epoch, Turn};
+pub(crate) use tx::{Expected, Revision, States};
 pub use users::{UserChange, UserDirectory, UserSummary};
-pub(crate) use watchlists::Watchlist;

@@ -14,7 +14,7 @@ use crate::base::Clock;
 use crate::ops::state_lock::InstanceLock;
 
 #[cfg(feature = "engines")]
-use super::postgres::{Postgres, PostgresLease};
+use super::postgres::{Postgres, PostgresLease, Purpose};
 #[cfg(feature = "engines")]
 use crate::store::sqlite::file;
 
@@ -108,7 +108,7 @@ impl Store {
         match &self.0 {
             Engine::Sqlite(file) => file.read(deadline_ms, move |tx| work(tx)),
             #[cfg(feature = "engines")]
-            Engine::Postgres(server) => server.read(deadline_ms, work),
+            Engine::Postgres(server) => server.submit(Purpose::Read, deadline_ms, work),
         }
     }
 
@@ -121,25 +121,19 @@ impl Store {
         match &self.0 {
             Engine::Sqlite(file) => file.read(deadline_ms, move |tx| work(tx)),
             #[cfg(feature = "engines")]
-            Engine::Postgres(server) => server.glance(deadline_ms, work),
+            Engine::Postgres(server) => {
+                server.submit(Purpose::Statement { writes: false }, deadline_ms, work)
+            }
         }
     }
 
     /// Runs work that writes. `Ok` means that it is on disk.
-    #[cfg_attr(
-        not(feature = "engines"),
-        expect(clippy::needless_pass_by_value, reason = "a server's threads keep it")
-    )]
     pub(super) fn write<T: Send + 'static>(
         &self,
         write: Write,
         work: impl Fn(&dyn Tx) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T> {
-        match &self.0 {
-            Engine::Sqlite(file) => file.write(&write, work),
-            #[cfg(feature = "engines")]
-            Engine::Postgres(server) => server.write(write, work),
-        }
+        self.erase(write, work, |_| false)
     }
 
     /// Same as [`write`](Self::write), for work that erases a user's data for good. `erased` says
@@ -155,7 +149,7 @@ impl Store {
         erased: fn(&T) -> bool,
     ) -> Result<T> {
         match &self.0 {
-            Engine::Sqlite(file) => file.erase(&write, work, erased),
+            Engine::Sqlite(file) => file.write(&write, work, erased),
             #[cfg(feature = "engines")]
             Engine::Postgres(server) => server.write(write, work),
         }
@@ -213,7 +207,7 @@ impl Store {
         match &self.0 {
             Engine::Sqlite(file) => file.close(),
             #[cfg(feature = "engines")]
-            Engine::Postgres(server) => server.close(),
+            Engine::Postgres(server) => server.connections.close(),
         }
     }
 

@@ -13,8 +13,9 @@ use crate::store::errors::{Result, StoreError};
 use crate::store::open::Store;
 use crate::store::tx::{
     AccountId, Arg, Cells, Failure, GLANCE_DEADLINE_MS, READ_DEADLINE_MS, Turn, Tx, Write, args,
-    statements,
+    record, statements,
 };
+use crate::views::holdings::DeletedRows;
 
 /// Most holdings, and most positions, in one sync of one broker. The largest retail accounts have
 /// some hundreds.
@@ -128,14 +129,6 @@ pub struct NewPortfolio {
     pub replaces_broker_user: bool,
 }
 
-/// Counts of the rows that a deletion removed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Deleted {
-    pub holdings: u64,
-    pub positions: u64,
-    pub pnl_snapshots: u64,
-}
-
 impl Store {
     /// Replaces the stored rows of one broker for a user and writes the day's point, as derived, in
     /// one transaction. Returns the derived outcome.
@@ -164,9 +157,9 @@ impl Store {
     }
 
     /// Deletes holdings, positions and points. The journal stays.
-    pub fn delete_portfolio(&self, turn: &Turn) -> Result<Deleted> {
+    pub fn delete_portfolio(&self, turn: &Turn) -> Result<DeletedRows> {
         let id = turn.user;
-        let is_some = |deleted: &Deleted| *deleted != Deleted::default();
+        let is_some = |deleted: &DeletedRows| *deleted != DeletedRows::default();
         self.erase(Write::in_turn(turn), move |tx| delete(tx, id), is_some)
     }
 }
@@ -235,28 +228,17 @@ pub(super) fn of(tx: &dyn Tx, id: AccountId) -> Result<Portfolio, Failure> {
         holdings: tx.all(HOLDINGS, &args![id], holding)?,
         positions: tx.all(POSITIONS, &args![id], position)?,
         syncs: tx.all(SYNCS, &args![id], |row| {
-            Ok(SyncState {
-                broker: row.get(0)?,
-                synced_ms: row.get(1)?,
-                simulated: row.get(2)?,
-                broker_user: row.get(3)?,
-            })
+            Ok(record!(row, 0, SyncState [broker, synced_ms, simulated, broker_user]))
         })?,
     })
 }
 
 fn holding(row: &dyn Cells) -> Result<Holding, Failure> {
     let sign: Option<ActionSign> = row.get(18)?;
-    Ok(Holding {
-        broker: row.get(0)?,
-        exchange: row.get(1)?,
-        tradingsymbol: row.get(2)?,
-        isin: row.get(3)?,
-        settled_quantity: row.get(4)?,
-        t1_quantity: row.get(5)?,
-        pledged_quantity: row.get(6)?,
-        mtf_quantity: row.get(7)?,
-        disputed_quantity: row.get(8)?,
+    Ok(record!(row, 0, Holding [
+        broker, exchange, tradingsymbol, isin, settled_quantity, t1_quantity, pledged_quantity,
+        mtf_quantity, disputed_quantity,
+    ]
         cost: cost(row)?,
         last_price: row.get(12)?,
         close_price: row.get(13)?,
@@ -266,7 +248,7 @@ fn holding(row: &dyn Cells) -> Result<Holding, Failure> {
         unresolved: row.get(17)?,
         mark: sign.zip(row.get(19)?).map(|(sign, on)| Mark { on, sign }),
         change_pct: row.get(20)?,
-    })
+    ))
 }
 
 fn cost(row: &dyn Cells) -> Result<Option<Cost>, Failure> {
@@ -279,22 +261,10 @@ fn cost(row: &dyn Cells) -> Result<Option<Cost>, Failure> {
 }
 
 fn position(row: &dyn Cells) -> Result<Position, Failure> {
-    Ok(Position {
-        broker: row.get(0)?,
-        kind: row.get(1)?,
-        exchange: row.get(2)?,
-        tradingsymbol: row.get(3)?,
-        product: row.get(4)?,
-        quantity: row.get(5)?,
-        multiplier: row.get(6)?,
-        average_price: row.get(7)?,
-        last_price: row.get(8)?,
-        close_price: row.get(9)?,
-        pnl: row.get(10)?,
-        realised: row.get(11)?,
-        unrealised: row.get(12)?,
-        unresolved: row.get(13)?,
-    })
+    Ok(record!(row, 0, Position [
+        broker, kind, exchange, tradingsymbol, product, quantity, multiplier, average_price,
+        last_price, close_price, pnl, realised, unrealised, unresolved,
+    ]))
 }
 
 fn point(row: &dyn Cells) -> Result<DayPoint, Failure> {
@@ -302,18 +272,10 @@ fn point(row: &dyn Cells) -> Result<DayPoint, Failure> {
     let made_of = brokers.map(|brokers| {
         Ok::<_, Failure>(MadeOf { brokers, holdings: row.get(10)?, discrepancies: row.get(11)? })
     });
-    Ok(DayPoint {
-        date: row.get(0)?,
-        total_invested: row.get(1)?,
-        total_current_value: row.get(2)?,
-        total_pnl: row.get(3)?,
-        value_without_cost: row.get(4)?,
-        source: row.get(5)?,
-        left_out: row.get(6)?,
-        carried: row.get(7)?,
-        suspect: row.get(8)?,
-        made_of: made_of.transpose()?,
-    })
+    Ok(record!(row, 0, DayPoint [
+        date, total_invested, total_current_value, total_pnl, value_without_cost, source, left_out,
+        carried, suspect,
+    ] made_of: made_of.transpose()?))
 }
 
 fn holding_args(id: AccountId, broker: Broker, ordinal: i64, holding: &Holding) -> Vec<Arg<'_>> {
@@ -414,7 +376,7 @@ pub(super) fn keep_point(tx: &dyn Tx, id: AccountId, point: &DayPoint) -> Result
         point.left_out,
         point.carried,
         point.suspect,
-        point.made_of.map(|made| made.brokers.as_str()),
+        point.made_of.map(|made| made.brokers),
         point.made_of.map(|made| made.holdings),
         point.made_of.map(|made| made.discrepancies),
     ];
@@ -443,11 +405,11 @@ pub(super) fn close(row: &dyn Cells, at: usize) -> Result<ClosingPrice, Failure>
     Ok(ClosingPrice { price, previous_close, as_of_ms })
 }
 
-pub(super) fn delete(tx: &dyn Tx, id: AccountId) -> Result<Deleted, Failure> {
+pub(super) fn delete(tx: &dyn Tx, id: AccountId) -> Result<DeletedRows, Failure> {
     let deleted = |sql| tx.run(sql, &args![id]);
     count_write(tx, id)?;
     deleted(DELETE_SYNCS)?;
-    Ok(Deleted {
+    Ok(DeletedRows {
         holdings: deleted(DELETE_HOLDINGS)?,
         positions: deleted(DELETE_POSITIONS)?,
         pnl_snapshots: deleted(DELETE_POINTS)?,

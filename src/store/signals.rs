@@ -9,7 +9,7 @@ use crate::signals::ListedSignal;
 use crate::store::Epoch;
 use crate::store::errors::Result;
 use crate::store::open::Store;
-use crate::store::tx::{Arg, Cells, Failure, PAGE_DEADLINE_MS, Sql, Write, args, statements};
+use crate::store::tx::{Arg, Cells, Failure, PAGE_DEADLINE_MS, Write, args, record, statements};
 
 statements! {
     const PUBLISH_DATE = "\
@@ -170,15 +170,6 @@ impl Store {
         })
     }
 
-    /// Records the outcomes of signals. An outcome that exists is not overwritten.
-    pub(crate) fn keep_outcomes(
-        &self,
-        epoch: Epoch,
-        outcomes: Vec<(i64, SignalOutcome)>,
-    ) -> Result<()> {
-        self.keep_outcomes_by(KEEP_OUTCOME, epoch, outcomes)
-    }
-
     /// Records provisional signals of the running date before they are shown, each once. Returns
     /// how many were new.
     pub(crate) fn keep_provisional(
@@ -201,21 +192,15 @@ impl Store {
         })
     }
 
-    /// Records the outcomes of provisional signals. An outcome that exists is not overwritten.
-    pub(crate) fn keep_provisional_outcomes(
+    /// Records the outcomes of signals, or of provisional ones. An outcome that exists is not
+    /// overwritten.
+    pub(crate) fn keep_outcomes(
         &self,
         epoch: Epoch,
+        provisional: bool,
         outcomes: Vec<(i64, SignalOutcome)>,
     ) -> Result<()> {
-        self.keep_outcomes_by(KEEP_PROVISIONAL_OUTCOME, epoch, outcomes)
-    }
-
-    fn keep_outcomes_by(
-        &self,
-        keep: Sql,
-        epoch: Epoch,
-        outcomes: Vec<(i64, SignalOutcome)>,
-    ) -> Result<()> {
+        let keep = if provisional { KEEP_PROVISIONAL_OUTCOME } else { KEEP_OUTCOME };
         self.write(Write::leading(epoch), move |tx| {
             let rows = outcomes.iter().map(|(id, outcome)| {
                 let SignalOutcome { judged_on, from_close_e4, to_close_e4, hit, universe } =
@@ -255,19 +240,14 @@ fn signal_args<'a>(
 
 fn signal(row: &dyn Cells, provisional: bool) -> Result<ListedSignal, Failure> {
     let (signals, hits) = (row.get::<Option<u32>>(13)?, row.get(14)?);
-    Ok(ListedSignal {
-        symbol: row.get(2)?,
-        pattern: row.get(3)?,
-        direction: row.get(4)?,
-        confidence: row.get(5)?,
-        samples: row.get(6)?,
-        date_hit_rate: row.get(7)?,
-        base_rate: row.get(8)?,
+    Ok(record!(row, 2, ListedSignal [
+        symbol, pattern, direction, confidence, samples, date_hit_rate, base_rate,
+    ]
         simulated: row.get(11)?,
         prior_dates: row.get(12)?,
         past: signals.zip(hits),
         provisional,
-    })
+    ))
 }
 
 fn entry(row: &dyn Cells, provisional: bool) -> Result<LedgerEntry, Failure> {

@@ -3,14 +3,17 @@
 //! Every statement is written once, in the SQL that SQLite and PostgreSQL have in common.
 //! Parameters are numbered (`?1`), booleans are `TRUE` and `FALSE`.
 
-use std::borrow::Cow;
+use std::borrow::{Borrow, Cow};
 use std::fmt;
 use std::ops::ControlFlow;
 
 use jiff::civil::Date;
 use rust_decimal::Decimal;
+use serde::Serialize;
 
 use crate::base::{ActionSign, Broker, PositionKind, Source, Symbol, Words};
+use crate::http::document::variants::content_tag;
+use crate::ops::exit::VERSION;
 use crate::portfolio::{Brokers, PointSource};
 use crate::signals::Direction;
 use crate::store::errors::StoreError;
@@ -269,13 +272,7 @@ impl Nullable for Symbol {
     }
 }
 
-impl Nullable for Brokers {
-    fn read_if_any(row: &dyn Cells, at: usize) -> Result<Option<Self>, Failure> {
-        parsed(row, at, Self::parse, "a point's brokers")
-    }
-}
-
-/// Enums that are stored as their words.
+/// Types that are stored as their words.
 macro_rules! stored_as_words {
     ($($kind:ty: $what:literal,)+) => {$(
         impl $crate::store::tx::Nullable for $kind {
@@ -299,6 +296,7 @@ pub(crate) use stored_as_words;
 stored_as_words! {
     ActionSign: "a mark",
     Broker: "a broker",
+    Brokers: "a point's brokers",
     Direction: "a direction",
     PointSource: "a point's source",
     PositionKind: "a kind of position",
@@ -335,6 +333,16 @@ impl<'a, T: Argument<'a>> From<Option<T>> for Arg<'a> {
         T::arg(value)
     }
 }
+
+/// A record whose members are a row's columns from `$at` on, in this order, with its other members.
+macro_rules! record {
+    ($row:ident, $at:expr, $type:ident [$($member:ident),+ $(,)?] $($other:tt)*) => {{
+        let mut columns = $at..;
+        let mut next = || columns.next().unwrap_or_default();
+        $type { $($member: $row.get(next())?,)+ $($other)* }
+    }};
+}
+pub(super) use record;
 
 /// The arguments of a statement, in order.
 macro_rules! args {
@@ -381,27 +389,15 @@ impl<'a> Argument<'a> for bool {
     }
 }
 
-impl<'a> Argument<'a> for &'a str {
+impl<'a, T: Borrow<str> + ?Sized> Argument<'a> for &'a T {
     fn arg(value: Option<Self>) -> Arg<'a> {
-        Arg::Text(value.map(Cow::Borrowed))
-    }
-}
-
-impl<'a> Argument<'a> for &'a String {
-    fn arg(value: Option<Self>) -> Arg<'a> {
-        Arg::Text(value.map(|text| Cow::Borrowed(text.as_str())))
+        Arg::Text(value.map(|text| Cow::Borrowed(text.borrow())))
     }
 }
 
 impl<'a> Argument<'a> for String {
     fn arg(value: Option<Self>) -> Arg<'a> {
         Arg::Text(value.map(Cow::Owned))
-    }
-}
-
-impl<'a> Argument<'a> for &'a Symbol {
-    fn arg(value: Option<Self>) -> Arg<'a> {
-        Arg::Text(value.map(|symbol| Cow::Borrowed(symbol.as_str())))
     }
 }
 
@@ -523,5 +519,94 @@ impl Write {
 
     pub(crate) fn hiding(self) -> Self {
         Self { hides: true, ..self }
+    }
+}
+
+// ---- Preconditions
+//
+// Revisions of records, and the preconditions that a change has on them.
+
+/// Names a state of a record, by hexadecimal digits; one that a client sent may be any text. Equal
+/// revisions mean equal states, as the same version of the program shows them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Revision(pub(crate) String);
+
+impl Revision {
+    pub(super) fn of(state: &impl Serialize) -> Self {
+        // Serialising text and numbers cannot fail.
+        Self(content_tag(&sonic_rs::to_vec(&(VERSION, state)).unwrap_or_default()))
+    }
+}
+
+/// The states that a precondition names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum States {
+    /// Every state.
+    All,
+    These(Vec<Revision>),
+}
+
+impl States {
+    fn have(&self, revision: &Revision) -> bool {
+        match self {
+            Self::All => true,
+            Self::These(revisions) => revisions.contains(revision),
+        }
+    }
+}
+
+/// The states in which a record may be changed. By default any.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Expected {
+    pub one_of: Option<States>,
+    pub none_of: Option<States>,
+}
+
+impl Expected {
+    /// Whether there is no precondition.
+    pub(crate) fn is_any(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Checks the precondition against the record's state.
+    ///
+    /// # Errors
+    /// [`StoreError::NotAsExpected`].
+    pub(super) fn compare(&self, revision: impl FnOnce() -> Revision) -> Result<(), StoreError> {
+        if self.is_any() {
+            return Ok(());
+        }
+        let now = revision();
+        let met = self.one_of.as_ref().is_none_or(|states| states.have(&now))
+            && !self.none_of.as_ref().is_some_and(|states| states.have(&now));
+        met.then_some(()).ok_or(StoreError::NotAsExpected)
+    }
+}
+
+#[cfg(test)]
+mod precondition_tests {
+    use super::*;
+
+    #[test]
+    fn a_precondition_matches_the_states_it_names() {
+        let now = || Revision("now".into());
+        let these = |names: &[&str]| {
+            Some(States::These(names.iter().map(|name| Revision((*name).into())).collect()))
+        };
+        for (one_of, none_of, met) in [
+            (None, None, true),
+            (Some(States::All), None, true),
+            (these(&["now"]), None, true),
+            (these(&["then", "now"]), these(&["then"]), true),
+            (these(&[]), None, false),
+            (these(&["then"]), None, false),
+            (None, Some(States::All), false),
+            (None, these(&["now"]), false),
+            (None, these(&[]), true),
+            (these(&["now"]), these(&["now"]), false),
+        ] {
+            let expected = Expected { one_of, none_of };
+            assert_eq!(expected.compare(now).is_ok(), met, "{expected:?}");
+        }
     }
 }

@@ -7,14 +7,17 @@ use super::api_keys::{self, ListedKey};
 use super::changes::{self, DatabaseIdentity};
 use super::errors::MaintenanceError;
 use super::settings::StoreSettings;
+use super::sqlite::file;
 use super::sqlite::store::{FILE_NAME, SqliteUsers};
-use super::tx::{AccountId, Failure, Tx, Write, args, statements};
+use super::tx::{AccountId, Failure, Tx, Write, args, record, statements};
 
 #[cfg(feature = "engines")]
 use std::sync::Arc;
 
 #[cfg(feature = "engines")]
 use super::postgres::{Connections, Purpose};
+
+type Result<T, E = MaintenanceError> = std::result::Result<T, E>;
 
 statements! {
     const USERS = "\
@@ -79,7 +82,7 @@ impl UserDirectory {
     ///
     /// # Errors
     /// [`MaintenanceError`].
-    pub fn open(state_dir: &Path, settings: &StoreSettings) -> Result<Self, MaintenanceError> {
+    pub fn open(state_dir: &Path, settings: &StoreSettings) -> Result<Self> {
         #[cfg(feature = "engines")]
         if let Some(url) = &settings.url {
             return Ok(Self(Engine::Postgres(Connections::beside(url, settings)?)));
@@ -89,7 +92,7 @@ impl UserDirectory {
         Ok(Self(Engine::Sqlite(SqliteUsers::open(&state_dir.join(FILE_NAME))?)))
     }
 
-    fn read<T>(&self, work: impl Fn(&dyn Tx) -> Result<T, Failure>) -> Result<T, MaintenanceError> {
+    fn read<T>(&self, work: impl Fn(&dyn Tx) -> Result<T, Failure>) -> Result<T> {
         match &self.0 {
             Engine::Sqlite(file) => Ok(work(&file.connection)?),
             #[cfg(feature = "engines")]
@@ -106,7 +109,7 @@ impl UserDirectory {
         &mut self,
         write: Write,
         work: impl Fn(&dyn Tx) -> Result<Option<T>, Failure>,
-    ) -> Result<Option<T>, MaintenanceError> {
+    ) -> Result<Option<T>> {
         match &mut self.0 {
             Engine::Sqlite(file) => file.write(&write, work),
             #[cfg(feature = "engines")]
@@ -118,35 +121,36 @@ impl UserDirectory {
     ///
     /// # Errors
     /// [`MaintenanceError`].
-    pub(crate) fn page(
-        &self,
-        after: AccountId,
-        limit: usize,
-    ) -> Result<Vec<UserSummary>, MaintenanceError> {
-        self.read(|tx| page(tx, after, limit))
+    pub(crate) fn page(&self, after: AccountId, limit: usize) -> Result<Vec<UserSummary>> {
+        self.read(|tx| {
+            tx.all(USERS, &args![after, limit], |row| {
+                Ok(record!(row, 0, UserSummary [
+                    id, email, created_ms, disabled_ms, synced_ms, rows, journal_bytes,
+                ]))
+            })
+        })
     }
 
     /// The user with an id or with a normalised e-mail.
     ///
     /// # Errors
     /// [`MaintenanceError`].
-    pub fn find(&self, id_or_email: &str) -> Result<Option<UserSummary>, MaintenanceError> {
-        self.read(|tx| {
-            let id = match id_or_email.parse() {
-                Ok(id) => Some(AccountId(id)),
-                Err(_) => accounts::by_email(tx, id_or_email)?.map(|found| found.user.id),
-            };
-            let Some(id) = id.filter(|id| id.0 > 0) else { return Ok(None) };
-            let next = page(tx, AccountId(id.0 - 1), 1)?.pop();
-            Ok(next.filter(|user| user.id == id))
-        })
+    pub fn find(&self, id_or_email: &str) -> Result<Option<UserSummary>> {
+        let by_email = || self.read(|tx| accounts::by_email(tx, id_or_email));
+        let id = match id_or_email.parse() {
+            Ok(id) => Some(AccountId(id)),
+            Err(_) => by_email()?.map(|found| found.user.id),
+        };
+        let Some(id) = id.filter(|id| id.0 > 0) else { return Ok(None) };
+        let next = self.page(AccountId(id.0 - 1), 1)?.pop();
+        Ok(next.filter(|user| user.id == id))
     }
 
     /// Adds a user; `None` if the normalised e-mail is registered already.
     ///
     /// # Errors
     /// [`MaintenanceError`].
-    pub(crate) fn add(&mut self, user: &NewUser) -> Result<Option<User>, MaintenanceError> {
+    pub(crate) fn add(&mut self, user: &NewUser) -> Result<Option<User>> {
         self.write(Write::new(), |tx| match accounts::by_email(tx, &user.email)? {
             Some(_) => Ok(None),
             None => Ok(Some(accounts::create(tx, user)?.user)),
@@ -164,7 +168,7 @@ impl UserDirectory {
         id: AccountId,
         hash: &str,
         keys: bool,
-    ) -> Result<Option<i64>, MaintenanceError> {
+    ) -> Result<Option<i64>> {
         self.write(Write::new().of([id]), |tx| {
             let Some(before) = accounts::by_id(tx, id)? else { return Ok(None) };
             if keys {
@@ -184,11 +188,7 @@ impl UserDirectory {
     ///
     /// # Errors
     /// [`MaintenanceError`].
-    pub(crate) fn keys(
-        &self,
-        after: &str,
-        limit: usize,
-    ) -> Result<Vec<ListedKey>, MaintenanceError> {
+    pub(crate) fn keys(&self, after: &str, limit: usize) -> Result<Vec<ListedKey>> {
         self.read(|tx| api_keys::page(tx, after, limit))
     }
 
@@ -196,7 +196,7 @@ impl UserDirectory {
     ///
     /// # Errors
     /// [`MaintenanceError`].
-    pub(crate) fn revoke_key(&mut self, id: &str) -> Result<Option<i64>, MaintenanceError> {
+    pub(crate) fn revoke_key(&mut self, id: &str) -> Result<Option<i64>> {
         self.write(Write::new(), |tx| {
             let is_there = api_keys::remove(tx, id, None)?;
             is_there.then(|| changes_made(tx)).transpose()
@@ -207,11 +207,7 @@ impl UserDirectory {
     ///
     /// # Errors
     /// [`MaintenanceError`].
-    pub fn change(
-        &mut self,
-        id: AccountId,
-        change: UserChange,
-    ) -> Result<Option<i64>, MaintenanceError> {
+    pub fn change(&mut self, id: AccountId, change: UserChange) -> Result<Option<i64>> {
         let write = Write { erases: change == UserChange::Delete, ..Write::new().of([id]) };
         self.write(write, |tx| {
             let changed = match change {
@@ -220,7 +216,7 @@ impl UserDirectory {
                 }
                 UserChange::Enable => tx.run(ENABLE_USER, &args![id])? == 1,
                 UserChange::EndTokens => accounts::end_tokens(tx, id)?.is_some(),
-                UserChange::Delete => accounts::erase(tx, id)?.user,
+                UserChange::Delete => accounts::erase(tx, id)?.is_some(),
             };
             changed.then(|| changes_made(tx)).transpose()
         })
@@ -231,15 +227,12 @@ impl UserDirectory {
     ///
     /// # Errors
     /// [`MaintenanceError`].
-    pub(crate) fn renew_identity(
-        &mut self,
-        is_copy: bool,
-    ) -> Result<DatabaseIdentity, MaintenanceError> {
+    pub(crate) fn renew_identity(&mut self, is_copy: bool) -> Result<DatabaseIdentity> {
         let renewed =
             self.write(Write::new(), |tx| changes::renew_identity(tx, is_copy).map(Some))?;
         let renewed = renewed.expect("it is always made");
         match &self.0 {
-            Engine::Sqlite(file) => file.note_renewed(&renewed.incarnation),
+            Engine::Sqlite(file) => file::note_renewed(&file.path, &renewed.incarnation),
             #[cfg(feature = "engines")]
             Engine::Postgres(_) => {}
         }
@@ -251,27 +244,13 @@ impl UserDirectory {
     ///
     /// # Errors
     /// [`MaintenanceError`].
-    pub fn noticed(&self, number: i64) -> Result<Option<bool>, MaintenanceError> {
+    pub fn noticed(&self, number: i64) -> Result<Option<bool>> {
         match &self.0 {
             Engine::Sqlite(_) => self.read(|tx| Ok(Some(changes::counts(tx)?.1 >= number))),
             #[cfg(feature = "engines")]
             Engine::Postgres(_) => Ok(None),
         }
     }
-}
-
-fn page(tx: &dyn Tx, after: AccountId, limit: usize) -> Result<Vec<UserSummary>, Failure> {
-    tx.all(USERS, &args![after, limit], |row| {
-        Ok(UserSummary {
-            id: row.get(0)?,
-            email: row.get(1)?,
-            created_ms: row.get(2)?,
-            disabled_ms: row.get(3)?,
-            synced_ms: row.get(4)?,
-            rows: row.get(5)?,
-            journal_bytes: row.get(6)?,
-        })
-    })
 }
 
 /// Number of changes made.

@@ -1,15 +1,13 @@
 //! Watch lists: those of an account are one row, which is read and replaced as a whole. Their
 //! limits are the API's, which is the only writer, and bound the row to some 30 KB.
 
-use serde::{Deserialize, Serialize};
-
-use crate::base::{Symbol, json};
+use crate::base::json;
 use crate::store::errors::{Result, StoreError};
-use crate::store::journal::{Expected, Revision};
 use crate::store::open::Store;
 use crate::store::tx::{
-    AccountId, Failure, READ_DEADLINE_MS, Tx, Write, args, damaged, statements,
+    AccountId, Expected, Failure, READ_DEADLINE_MS, Revision, Tx, Write, args, damaged, statements,
 };
+use crate::views::account::Watchlist;
 
 statements! {
     const WATCHLISTS = "SELECT last_id, lists FROM watchlists WHERE user_id = ?1";
@@ -17,16 +15,6 @@ statements! {
 -- Nothing is written for an account that is gone.
 INSERT INTO watchlists (user_id, last_id, lists) SELECT id, ?2, ?3 FROM users WHERE id = ?1
 ON CONFLICT (user_id) DO UPDATE SET last_id = excluded.last_id, lists = excluded.lists";
-}
-
-/// A watch list.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Watchlist {
-    /// Of its account; never given twice there. In a list that is to be stored, 0 asks for a new
-    /// one.
-    pub id: i64,
-    pub name: String,
-    pub symbols: Vec<Symbol>,
 }
 
 /// The watch lists of an account, in their order. By default there are none.
@@ -42,8 +30,8 @@ impl Watchlists {
         Revision::of(&self.lists)
     }
 
-    /// These lists in the place of the present ones. `None` if one has an id that no present one
-    /// has.
+    /// These lists in the place of the present ones. One with the id 0 is new and gets the next id,
+    /// which is never given twice. `None` if one has an id that no present one has.
     fn replaced_by(&self, mut lists: Vec<Watchlist>) -> Option<Self> {
         let mut last_id = self.last_id;
         for list in &mut lists {

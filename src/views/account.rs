@@ -1,26 +1,20 @@
 //! Replies of the account's routes.
 
-use serde::{Deserialize, Serialize};
-
 use crate::base::{Scope, Symbol};
-use crate::views::values::{Instant, documents};
+use crate::views::values::{Instant, documents, read_documents};
 
 documents! {
     pub(crate) struct LoggedIn<'a> {
         /// A JWT: send it as `Authorization: Bearer`, or in the cookie `access_token_cookie`.
         /// Absent if it was set as a cookie.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub access_token: Option<&'a str>,
-        #[cfg_attr(test, schemars(extend("const" = "Bearer")))]
+        pub access_token?: Option<&'a str>,
         pub token_type: &'static str,
         /// Seconds until the token expires: 7 days.
-        #[cfg_attr(test, schemars(extend("const" = 604800)))]
         pub expires_in: i64,
         pub user: User<'a>,
     }
 
     pub(crate) struct User<'a> {
-        #[cfg_attr(test, schemars(extend("minimum" = 1)))]
         pub id: i64,
         /// As stored: trimmed and in lower case.
         pub email: &'a str,
@@ -29,11 +23,9 @@ documents! {
 
     /// The account of a session. An API key does not show the address.
     pub(crate) struct SessionUser<'a> {
-        #[cfg_attr(test, schemars(extend("minimum" = 1)))]
         pub id: i64,
         /// As stored: trimmed and in lower case. Absent where the request has an API key.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub email: Option<&'a str>,
+        pub email?: Option<&'a str>,
         pub name: Option<&'a str>,
     }
 
@@ -47,7 +39,6 @@ documents! {
     /// An API key without its secret.
     pub(crate) struct ApiKey<'a> {
         /// The part of the key that is no secret: `bhav_`, this, `_` and the secret make the key.
-        #[cfg_attr(test, schemars(extend("pattern" = "^[0-9A-Za-z]{11}$")))]
         pub id: &'a str,
         pub name: &'a str,
         pub scopes: Vec<Scope>,
@@ -65,7 +56,6 @@ documents! {
     /// A key that was just made.
     pub(crate) struct NewApiKey<'a> {
         /// Shown this once: it is not kept. Send it as `Authorization: Bearer`.
-        #[cfg_attr(test, schemars(extend("pattern" = "^bhav_[0-9A-Za-z]{11}_[0-9A-Za-z]{49}$")))]
         pub key: &'a str,
         #[serde(flatten)]
         pub about: ApiKey<'a>,
@@ -77,21 +67,19 @@ documents! {
 
     /// The account's watch lists in their order.
     pub(crate) struct Watchlists<'a> {
-        #[cfg_attr(test, schemars(extend("maxItems" = 10)))]
-        pub watchlists: Vec<Watchlist<'a>>,
+        pub watchlists: &'a [Watchlist],
         /// Names this state of the lists. In quotes it is their `ETag`: send it as `If-Match` with
         /// the next change.
-        #[cfg_attr(test, schemars(extend("pattern" = "^[0-9a-f]{24}$")))]
         pub revision: &'a str,
     }
 
-    pub(crate) struct Watchlist<'a> {
+    // Stored in the same form.
+    #[derive(Eq, serde::Deserialize)]
+    pub(crate) struct Watchlist {
         /// Stays when the list is renamed or moved, and is never given to another one.
-        #[cfg_attr(test, schemars(extend("minimum" = 1)))]
         pub id: i64,
-        pub name: &'a str,
-        #[cfg_attr(test, schemars(extend("maxItems" = 50)))]
-        pub symbols: &'a [Symbol],
+        pub name: String,
+        pub symbols: Vec<Symbol>,
     }
 
     /// Who is logged in, and what a page has to know before it asks for anything else.
@@ -99,12 +87,10 @@ documents! {
         /// Null without a valid token or API key.
         pub user: Option<SessionUser<'a>>,
         /// Present where the request has an API key.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub key: Option<SessionKey<'a>>,
+        pub key?: Option<SessionKey<'a>>,
         /// When the token expires; null without a valid one.
         pub expires_at: Option<Instant>,
         /// Whether `POST /api/auth/register` creates accounts.
-        #[cfg_attr(test, schemars(extend("enum" = ["open", "closed"])))]
         pub registration: &'static str,
         /// Version of the program.
         pub version: &'static str,
@@ -129,7 +115,8 @@ documents! {
         pub deleted: ErasedRows,
     }
 
-    pub(crate) struct ErasedRows {
+    #[derive(Copy, Default, Eq)]
+    pub struct ErasedRows {
         pub holdings: u64,
         pub positions: u64,
         pub pnl_snapshots: u64,
@@ -141,36 +128,31 @@ documents! {
 //
 // The state of the server's shared tokens.
 
-/// State of the shared broker A token.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct BrokerAStatus {
-    /// Whether a token was ever set.
-    pub initialized: bool,
-    /// Whether the token is valid by the broker's rule; false as soon as the broker refuses it.
-    pub valid: bool,
-    pub token_type: &'static str,
-    /// Absent if none was ever set.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub set_at: Option<Instant>,
-    /// Absent if none was ever set.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub expires_at: Option<Instant>,
+documents! {
+    /// State of the shared broker A token.
+    pub(crate) struct BrokerAStatus {
+        /// Whether a token was ever set.
+        pub initialized: bool,
+        /// Whether the token is valid by the broker's rule; false as soon as the broker refuses it.
+        pub valid: bool,
+        pub token_type: &'static str,
+        /// Absent if none was ever set.
+        pub set_at?: Option<Instant>,
+        /// Absent if none was ever set.
+        pub expires_at?: Option<Instant>,
+    }
 }
 
-/// State of the shared broker B session.
-#[derive(Debug, Clone, Default, Deserialize, Serialize)]
-#[serde(default)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct BrokerBStatus {
-    /// Whether a token was ever set.
-    pub initialized: bool,
-    /// Whether the token is valid by the broker's rule; false as soon as the broker refuses it.
-    pub valid: bool,
-    /// Absent if none was ever set.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub set_at: Option<Instant>,
-    /// Absent if none was ever set.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub expires_at: Option<Instant>,
+read_documents! {
+    /// State of the shared broker B session.
+    pub(crate) struct BrokerBStatus {
+        /// Whether a token was ever set.
+        pub initialized: bool,
+        /// Whether the token is valid by the broker's rule; false as soon as the broker refuses it.
+        pub valid: bool,
+        /// Absent if none was ever set.
+        pub set_at?: Option<Instant>,
+        /// Absent if none was ever set.
+        pub expires_at?: Option<Instant>,
+    }
 }

@@ -1,29 +1,12 @@
 //! `GET /api/portfolio/export`: everything stored of a user, with every digit.
 
-use serde::Serialize;
-
 use crate::base::{Broker, PositionKind};
 use crate::portfolio::PointSource;
 use crate::views::account::Watchlist;
-use crate::views::values;
-use crate::views::values::{Day, Exact, Instant, Money, Share, Simulated, documents};
+use crate::views::values::{self, Day, Exact, Instant, Money, Share, Simulated, documents};
 
 /// The end of the document, after the last entry.
 const CLOSING: &[u8] = b"]}";
-
-/// Everything stored of the user.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct Export<'a> {
-    pub exported_at: Instant,
-    pub user: ExportedUser<'a>,
-    pub syncs: Vec<ExportedSync<'a>>,
-    pub holdings: Vec<ExportedHolding<'a>>,
-    pub positions: Vec<ExportedPosition<'a>>,
-    pub pnl_snapshots: Vec<ExportedPoint>,
-    pub watchlists: Vec<Watchlist<'a>>,
-    pub journal: Vec<JournalEntry<'a>>,
-}
 
 impl Export<'_> {
     /// Appends the document up to the end of `journal`, its last member, so that more entries can
@@ -48,8 +31,19 @@ impl Export<'_> {
 }
 
 documents! {
+    /// Everything stored of the user.
+    pub(crate) struct Export<'a> {
+        pub exported_at: Instant,
+        pub user: ExportedUser<'a>,
+        pub syncs: Vec<ExportedSync<'a>>,
+        pub holdings: Vec<ExportedHolding<'a>>,
+        pub positions: Vec<ExportedPosition<'a>>,
+        pub pnl_snapshots: Vec<ExportedPoint>,
+        pub watchlists: &'a [Watchlist],
+        pub journal: Vec<JournalEntry<'a>>,
+    }
+
     pub(crate) struct ExportedUser<'a> {
-        #[cfg_attr(test, schemars(extend("minimum" = 1)))]
         pub id: i64,
         pub email: &'a str,
         pub name: Option<&'a str>,
@@ -61,8 +55,7 @@ documents! {
         /// The broker's id of the person; null where it was not kept or not said.
         pub broker_user: Option<&'a str>,
         pub synced_at: Instant,
-        #[serde(skip_serializing_if = "Simulated::is_absent")]
-        pub(crate) simulated: Simulated,
+        pub(crate) simulated?: Simulated,
     }
 
     pub(crate) struct ExportedHolding<'a> {
@@ -122,7 +115,6 @@ documents! {
         /// `sync`.
         pub source: PointSource,
         /// As in the trend.
-        #[cfg_attr(test, schemars(extend("maxItems" = 2)))]
         pub brokers: Option<Vec<Broker>>,
         pub holdings: Option<u32>,
         /// Holdings without cost or price, which cost and profit leave out.
@@ -144,7 +136,6 @@ documents! {
 documents! {
     pub(crate) struct JournalPage<'a> {
         /// Newest trading date first.
-        #[cfg_attr(test, schemars(extend("maxItems" = 200)))]
         pub entries: Vec<JournalEntry<'a>>,
         /// Send it as `cursor` for the next page; null on the last page. It stays valid when the
         /// service restarts.
@@ -154,7 +145,6 @@ documents! {
     /// The entries that fit, and what they came to.
     pub(crate) struct FoundEntries<'a> {
         /// Newest trading date first.
-        #[cfg_attr(test, schemars(extend("maxItems" = 200)))]
         pub entries: Vec<JournalEntry<'a>>,
         /// Send it as `cursor`, with the same filters, for the next page; null on the last page.
         pub next_cursor: Option<String>,
@@ -179,11 +169,9 @@ documents! {
     }
 
     pub(crate) struct JournalEntry<'a> {
-        #[cfg_attr(test, schemars(extend("minimum" = 1)))]
         pub id: i64,
         pub traded_on: Day,
         pub symbol: &'a str,
-        #[cfg_attr(test, schemars(extend("enum" = ["buy", "sell"])))]
         pub side: &'static str,
         pub quantity: Exact,
         pub price: Exact,

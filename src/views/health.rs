@@ -5,25 +5,12 @@
 
 use std::borrow::Cow;
 
-use super::values::{Day, Delay, Instant, Mark, documents};
+use super::values::{Day, Delay, Instant, Mark, read_documents};
 use crate::base::{Source, words};
 use crate::market::{Origin, Phase};
 
 /// A text of the program in the document that it writes.
 type Text = Cow<'static, str>;
-
-/// Declares the structs of a document that this program also reads: a member that is absent has its
-/// default.
-macro_rules! read_documents {
-    ($($(#[$meta:meta])* $vis:vis struct $name:ident { $($members:tt)* })+) => {
-        documents! {$(
-            $(#[$meta])*
-            #[derive(Default, serde::Deserialize)]
-            #[serde(default)]
-            $vis struct $name { $($members)* }
-        )+}
-    };
-}
 
 read_documents! {
     /// State as last probed, at most a few seconds ago.
@@ -33,21 +20,16 @@ read_documents! {
         pub version: Text,
         pub uptime_s: u64,
         /// What this node is called among several; absent where it is alone.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub node: Option<String>,
+        pub node?: Option<String>,
         /// `leader`: it asks the brokers for all nodes. `follower`: it is told what another asked.
         pub role: Role,
         /// The number of the leadership: this node's, or of the leader that a follower last heard.
         /// Absent where it is alone, or has heard none.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub epoch: Option<u64>,
+        pub epoch?: Option<u64>,
         /// The node that leads in this epoch, as `node` names it.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub leader: Option<String>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub relay: Option<HealthRelay>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub changes: Option<HealthChanges>,
+        pub leader?: Option<String>,
+        pub relay?: Option<HealthRelay>,
+        pub changes?: Option<HealthChanges>,
         /// The store of accounts and portfolios.
         pub database: StoreState,
         /// The key that signs access tokens: kept in its file, or given by a setting. Where the
@@ -66,18 +48,13 @@ read_documents! {
         pub lanes: Vec<LaneReport>,
         pub log: HealthLog,
         pub clock: HealthClock,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub backup: Option<HealthBackup>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub reload: Option<HealthReload>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub admin_listener: Option<HealthAdminListener>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub shared_server: Option<HealthSharedServer>,
+        pub backup?: Option<HealthBackup>,
+        pub reload?: Option<HealthReload>,
+        pub admin_listener?: Option<HealthAdminListener>,
+        pub shared_server?: Option<HealthSharedServer>,
         /// Settings by which others on the network can read what is sent, or use the shared server;
         /// absent where there is none.
-        #[serde(skip_serializing_if = "Vec::is_empty")]
-        pub exposed: Vec<HealthExposed>,
+        pub exposed?: Vec<HealthExposed>,
         pub disclaimer: Text,
     }
 
@@ -85,13 +62,11 @@ read_documents! {
     pub(crate) struct HealthRelay {
         pub state: RelayState,
         /// Milliseconds since the leader was last heard; absent before the first time.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub age_ms: Option<u64>,
+        pub age_ms?: Option<u64>,
         /// Messages that were missed since the start.
         pub gaps: u64,
         /// The brokers' tokens of the day; absent where nodes have no way to tell each other.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub tokens: Option<HealthTokens>,
+        pub tokens?: Option<HealthTokens>,
     }
 
     /// Who gave the brokers' tokens, and what was told of them since the start.
@@ -189,18 +164,14 @@ read_documents! {
     pub(crate) struct Feed {
         pub state: FeedState,
         /// Milliseconds since the last successful call was sent; absent before the first.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub age_ms: Option<u64>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub delay_s: Option<Delay>,
+        pub age_ms?: Option<u64>,
+        pub delay_s?: Option<Delay>,
         pub rounds: u64,
         pub failures: u64,
         /// Cause of the last failure; absent once a call succeeds.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub failure: Option<String>,
+        pub failure?: Option<String>,
         /// Broker A's WebSocket; absent at the public provider and when switched off.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub ticker: Option<HealthTicker>,
+        pub ticker?: Option<HealthTicker>,
     }
 
     /// Prices that are pushed.
@@ -210,16 +181,14 @@ read_documents! {
         /// only confirm prices.
         pub live: bool,
         /// Milliseconds since the last tick; absent before the first.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub age_ms: Option<u64>,
+        pub age_ms?: Option<u64>,
         /// Instruments subscribed now.
         pub subscribed: usize,
         pub ticks: u64,
         /// Connections that ended or could not be opened.
         pub reconnects: u64,
         /// Why the last one ended or could not be opened; absent once prices flow.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub failure: Option<Text>,
+        pub failure?: Option<Text>,
     }
 
     pub(crate) struct HealthMarket {
@@ -227,12 +196,10 @@ read_documents! {
         /// Whether the calendar covers today.
         pub calendar_known: bool,
         /// Last date that the calendar covers.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub calendar_until: Option<Day>,
+        pub calendar_until?: Option<Day>,
         /// As in the snapshot, like the three that follow.
         pub as_of_ist: Option<Instant>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub delay_s: Option<Delay>,
+        pub delay_s?: Option<Delay>,
         pub stale: Option<bool>,
         pub source: Option<Source>,
         pub instruments: usize,
@@ -241,8 +208,7 @@ read_documents! {
 
     /// The last revaluation at the close in which this process took part.
     pub(crate) struct HealthClose {
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub date: Option<Day>,
+        pub date?: Option<Day>,
         pub priced: usize,
         /// Symbols without a closing price.
         pub missing: usize,
@@ -267,11 +233,9 @@ read_documents! {
         pub failed: usize,
         pub signals: usize,
         /// Only where provisional signals are wanted.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub provisional: Option<usize>,
+        pub provisional?: Option<usize>,
         /// When unfinished candles were last evaluated; absent before the first time.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub provisional_at: Option<Instant>,
+        pub provisional_at?: Option<Instant>,
     }
 
     /// Threads for work that may block, behind a bounded queue.
@@ -299,18 +263,15 @@ read_documents! {
     /// This machine's clock compared with the exchange's.
     pub(crate) struct HealthClock {
         /// Present if the difference is too large for delays to be correct; negative: behind.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub ahead_of_exchange_ms: Option<i64>,
+        pub ahead_of_exchange_ms?: Option<i64>,
         /// Present, and true, if the clock was set to another time on purpose.
-        #[serde(skip_serializing_if = "Mark::is_absent")]
-        pub set: Mark,
+        pub set?: Mark,
     }
 
     /// The last backup made by a command; absent before the first.
     pub(crate) struct HealthBackup {
         /// When the last good backup was made.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub succeeded_ist: Option<Instant>,
+        pub succeeded_ist?: Option<Instant>,
         /// Whether the last attempt failed.
         pub failed: bool,
     }
@@ -373,9 +334,7 @@ words! {
         Degraded = "degraded",
         Down = "down",
     }
-}
 
-words! {
     /// What a node is among the nodes.
     pub enum Role else Alone {
         /// There are no others.
@@ -383,9 +342,7 @@ words! {
         Leader = "leader",
         Follower = "follower",
     }
-}
 
-words! {
     /// State of the store.
     pub enum StoreState else Unavailable {
         Ok = "ok",
@@ -400,9 +357,7 @@ words! {
         Stuck = "stuck",
         Unavailable = "unavailable",
     }
-}
 
-words! {
     /// State of the file with the signing key.
     pub(crate) enum KeyState else Kept {
         /// The file contains the key.
@@ -414,9 +369,7 @@ words! {
         /// The file contains something else: the next start is refused, or ends every login.
         Changed = "changed",
     }
-}
 
-words! {
     /// State of the subscription to the leader's messages.
     pub enum RelayState else Connecting {
         Connecting = "connecting",
@@ -429,9 +382,7 @@ words! {
         /// There is no server between the nodes.
         Off = "off",
     }
-}
 
-words! {
     /// Who gave a broker's token.
     pub enum TokenOrigin else None {
         /// There is none, or it expired or was refused.
@@ -443,9 +394,7 @@ words! {
         /// Another node sent it.
         OtherNode = "other_node",
     }
-}
 
-words! {
     /// What keeps the second cache level.
     pub enum CacheBackend else Sqlite {
         Sqlite = "sqlite",
@@ -453,9 +402,7 @@ words! {
         Redis = "redis",
         None = "none",
     }
-}
 
-words! {
     /// A warmer (background task).
     ///
     /// A run is one attempt, counted when the scheduler hears of its end:
@@ -480,9 +427,7 @@ words! {
         Close = "close",
         Signals = "signals",
     }
-}
 
-words! {
     /// State of a warmer: `ok`, or the name of its fault.
     pub(crate) enum WarmerState else Starting {
         Starting = "starting",
@@ -491,9 +436,7 @@ words! {
         Failing = "failing",
         Paused = "paused",
     }
-}
 
-words! {
     /// State of a feed. The cause comes first where one is known, since an operator mends causes.
     pub(crate) enum FeedState else Failing {
         Off = "off",
@@ -515,9 +458,7 @@ words! {
         /// Another node asks it.
         Relayed = "relayed",
     }
-}
 
-words! {
     /// State of broker A's WebSocket.
     pub(crate) enum TickerState else Waiting {
         /// Without a token, or while the market rests.
@@ -531,9 +472,7 @@ words! {
         /// The broker refused the connection; waits for another token, or for a call that succeeds.
         Refused = "refused",
     }
-}
 
-words! {
     /// How a connection is not protected.
     pub(crate) enum ExposedReason else ClearText {
         ClearText = "clear_text",

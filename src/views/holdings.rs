@@ -59,14 +59,11 @@ documents! {
         pub as_of: Option<Instant>,
         pub synced_at: Option<Instant>,
         /// Only with `live=true`, if a fresher price replaced the broker's.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub source: Option<Source>,
+        pub source?: Option<Source>,
         /// Only beside `source`, if that source runs behind the exchange by its nature.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub delay_s: Option<Delay>,
+        pub delay_s?: Option<Delay>,
         /// Only beside `source`: as in quotes.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub stale: Option<bool>,
+        pub stale?: Option<bool>,
         /// No instrument list has the broker's code, which is shown as it is.
         pub unresolved: bool,
         /// The broker itself marks its figures as doubtful.
@@ -74,8 +71,7 @@ documents! {
         /// A split, a bonus or a merger is suspected: quantity and price have changed like that, or
         /// the price has leapt and the quantity has not followed.
         pub corporate_action: bool,
-        #[serde(skip_serializing_if = "Simulated::is_absent")]
-        pub(crate) simulated: Simulated,
+        pub(crate) simulated?: Simulated,
     }
 
     /// Shares whose cost is known, and what they cost.
@@ -184,7 +180,6 @@ documents! {
         pub day_change_pct: Option<Percent>,
         /// Share of `total_current_value` in percent; null if a part has no price.
         pub share_pct: Option<Percent>,
-        #[cfg_attr(test, schemars(extend("minItems" = 1)))]
         pub(crate) parts: Vec<MergedPart<'a>>,
     }
 
@@ -204,13 +199,11 @@ documents! {
 documents! {
     pub(crate) struct Pnl {
         /// The `days` of the request.
-        #[cfg_attr(test, schemars(extend("minimum" = 1, "maximum" = 365)))]
         pub days: u16,
         pub summary: Totals,
         /// The change over the last week; null until two points are at least seven days apart.
         pub week: Option<Week>,
         /// One point for each date, oldest first.
-        #[cfg_attr(test, schemars(extend("maxItems" = 365)))]
         pub trend: Vec<TrendPoint>,
     }
 
@@ -239,7 +232,6 @@ documents! {
         /// `sync`.
         pub source: PointSource,
         /// The brokers whose holdings are in it. Null in points that an older version wrote.
-        #[cfg_attr(test, schemars(extend("maxItems" = 2)))]
         pub brokers: Option<Vec<Broker>>,
         /// How many holdings it is of. Null in points that an older version wrote.
         pub holdings: Option<u32>,
@@ -292,8 +284,7 @@ documents! {
         pub earlier: bool,
         /// No instrument list has the broker's code, which is shown as it is.
         pub unresolved: bool,
-        #[serde(skip_serializing_if = "Simulated::is_absent")]
-        pub(crate) simulated: Simulated,
+        pub(crate) simulated?: Simulated,
     }
 
     /// Totals of each list, whatever `type` asks for; closed positions are included as
@@ -333,7 +324,8 @@ documents! {
         pub deleted: DeletedRows,
     }
 
-    pub(crate) struct DeletedRows {
+    #[derive(Copy, Default, Eq)]
+    pub struct DeletedRows {
         pub holdings: u64,
         pub positions: u64,
         pub pnl_snapshots: u64,

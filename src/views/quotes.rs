@@ -1,39 +1,35 @@
 //! `GET /api/portfolio/live-prices`, and the quotes in `GET /api/index/stream`.
 
 use rust_decimal::Decimal;
-use serde::Serialize;
 
-use crate::base;
 use crate::base::candle::PRICE_DIGITS;
-use crate::base::{Source, Symbol};
+use crate::base::{self, Source, Symbol};
 use crate::http::document::variants::content_tag;
 use crate::views::values;
 use crate::views::values::{
     Day, Delay, Exact, Instant, Mark, Money, Percent, Simulated, documents,
 };
 
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct Quote<'a> {
-    pub symbol: &'a Symbol,
-    pub last_price: Money,
-    /// Change from the previous close of the price's session; null if that is not known.
-    pub change: Option<Money>,
-    pub change_pct: Option<Percent>,
-    /// Lowest price of the price's session so far; null if that is not known.
-    pub day_low: Option<Money>,
-    /// Highest price of the price's session so far; null if that is not known.
-    pub day_high: Option<Money>,
-    /// Time of the price. It never goes back for a symbol.
-    pub as_of: Instant,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub delay_s: Option<Delay>,
-    pub source: Source,
-    #[serde(skip_serializing_if = "Simulated::is_absent")]
-    pub(crate) simulated: Simulated,
-    /// The price is older than its source's interval and delay allow, or its feed has failed for
-    /// longer.
-    pub stale: bool,
+documents! {
+    pub(crate) struct Quote<'a> {
+        pub symbol: &'a Symbol,
+        pub last_price: Money,
+        /// Change from the previous close of the price's session; null if that is not known.
+        pub change: Option<Money>,
+        pub change_pct: Option<Percent>,
+        /// Lowest price of the price's session so far; null if that is not known.
+        pub day_low: Option<Money>,
+        /// Highest price of the price's session so far; null if that is not known.
+        pub day_high: Option<Money>,
+        /// Time of the price. It never goes back for a symbol.
+        pub as_of: Instant,
+        pub delay_s?: Option<Delay>,
+        pub source: Source,
+        pub(crate) simulated?: Simulated,
+        /// The price is older than its source's interval and delay allow, or its feed has failed
+        /// for longer.
+        pub stale: bool,
+    }
 }
 
 impl<'a> Quote<'a> {
@@ -69,43 +65,12 @@ pub(crate) fn closing(stale: bool) -> &'static [u8] {
     if stale { b"true}" } else { b"false}" }
 }
 
-// The document that the edge joins from quotes that were serialised when they were fetched. Only
-// the OpenAPI description uses this struct.
-#[cfg(test)]
-#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
-pub(crate) struct Quotes<'a> {
-    /// In the order of the request, each symbol once.
-    #[schemars(extend("maxItems" = 50))]
-    pub quotes: Vec<Quote<'a>>,
-    /// Well-formed symbols without a quote.
-    #[schemars(extend("maxItems" = 50))]
-    pub unavailable: Vec<&'a Symbol>,
-}
-
-// The data of a stream's event `quotes`, which is joined in the same way.
-#[cfg(test)]
-#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
-pub(crate) struct QuotesEvent<'a> {
-    /// In the order of the request, each symbol once: all in the first event, then those that have
-    /// changed.
-    #[schemars(extend("maxItems" = 50))]
-    pub quotes: Vec<Quote<'a>>,
-    /// Well-formed symbols without a quote.
-    #[schemars(extend("maxItems" = 50))]
-    pub unavailable: Vec<&'a Symbol>,
-    /// Symbols that are being fetched. A later event has their quotes or names them in
-    /// `unavailable`.
-    #[schemars(extend("maxItems" = 50))]
-    pub pending: Vec<&'a Symbol>,
-}
-
 // ---- Search
 //
 // `GET /api/market/search`.
 
 documents! {
     /// The instruments that fit a query.
-    #[derive(PartialEq)]
     pub(crate) struct SearchResults<'a> {
         /// The day that the list of instruments describes.
         pub as_of: Day,
@@ -113,12 +78,10 @@ documents! {
         pub count: usize,
         /// First those whose ticker begins with the query, by ticker; then those by name; then
         /// those by ISIN.
-        #[cfg_attr(test, schemars(extend("maxItems" = 20)))]
         pub instruments: Vec<FoundInstrument<'a>>,
     }
 
     /// A share or an index.
-    #[derive(PartialEq)]
     pub(crate) struct FoundInstrument<'a> {
         pub symbol: Symbol,
         /// Name of the company or index, as the list has it; null if it has none.
@@ -144,10 +107,8 @@ documents! {
         pub declines: usize,
         pub unchanged: usize,
         /// The shares that have gained most, in percent.
-        #[cfg_attr(test, schemars(extend("maxItems" = 5)))]
         pub gainers: Vec<Mover<'a>>,
         /// The shares that have lost most, in percent.
-        #[cfg_attr(test, schemars(extend("maxItems" = 5)))]
         pub losers: Vec<Mover<'a>>,
     }
 
@@ -181,27 +142,11 @@ documents! {
     pub(crate) struct CandlesHead<'a> {
         pub symbol: &'a Symbol,
         pub source: Source,
-        #[serde(skip_serializing_if = "Simulated::is_absent")]
-        pub(crate) simulated: Simulated,
+        pub(crate) simulated?: Simulated,
         /// Present, and true, while the candles are to be fetched again, because prices look as if
         /// they were not adjusted for a split or another corporate action.
-        #[serde(skip_serializing_if = "Mark::is_absent")]
-        pub suspect: Mark,
+        pub suspect?: Mark,
     }
-}
-
-// The document that the edge joins from candles that were serialised when they were read. Only the
-// OpenAPI description uses this struct.
-#[cfg(test)]
-#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
-pub(crate) struct Candles<'a> {
-    #[serde(flatten)]
-    pub head: CandlesHead<'a>,
-    /// Number of candles listed.
-    pub count: usize,
-    /// Oldest first.
-    #[schemars(extend("maxItems" = 600))]
-    pub candles: Vec<Candle>,
 }
 
 impl Candle {
@@ -280,6 +225,43 @@ impl CandlesDocument {
     }
 }
 
+/// Documents that the edge joins from parts that were serialised when they were fetched or read.
+/// Only the OpenAPI description uses these structs.
+#[cfg(test)]
+pub(crate) mod joined {
+    use super::*;
+
+    documents! {
+        pub(crate) struct Quotes<'a> {
+            /// In the order of the request, each symbol once.
+            pub quotes: Vec<Quote<'a>>,
+            /// Well-formed symbols without a quote.
+            pub unavailable: Vec<&'a Symbol>,
+        }
+
+        // The data of a stream's event `quotes`.
+        pub(crate) struct QuotesEvent<'a> {
+            /// In the order of the request, each symbol once: all in the first event, then those
+            /// that have changed.
+            pub quotes: Vec<Quote<'a>>,
+            /// Well-formed symbols without a quote.
+            pub unavailable: Vec<&'a Symbol>,
+            /// Symbols that are being fetched. A later event has their quotes or names them in
+            /// `unavailable`.
+            pub pending: Vec<&'a Symbol>,
+        }
+
+        pub(crate) struct Candles<'a> {
+            #[serde(flatten)]
+            pub head: CandlesHead<'a>,
+            /// Number of candles listed.
+            pub count: usize,
+            /// Oldest first.
+            pub candles: Vec<Candle>,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -333,6 +315,7 @@ mod tests {
 
 #[cfg(test)]
 mod candles_tests {
+    use super::joined::Candles;
     use super::*;
 
     fn candle(day: i8, close_e4: i64) -> base::Candle {

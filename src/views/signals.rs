@@ -12,22 +12,18 @@ use crate::signals::{
     DISCLAIMER, Direction, HORIZON_SESSIONS, MEANING, PROVISIONAL_MEANING, Reliability,
     track_record,
 };
-use crate::views::values;
-use crate::views::values::{Day, Instant, Mark, Share, Simulated, documents, rounded};
+use crate::views::values::{self, Day, Instant, Mark, Share, Simulated, documents, rounded};
 use jiff::civil::Date;
 
 documents! {
     /// The signals of the last published date.
-    #[derive(PartialEq)]
     pub struct SignalList<'a> {
         /// The last published date.
         pub as_of: Day,
         /// Date of the unfinished candles; only where provisional signals are listed.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub provisional_as_of: Option<Day>,
+        pub provisional_as_of?: Option<Day>,
         /// When the unfinished candles were evaluated; only where provisional signals are listed.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub provisional_at: Option<Instant>,
+        pub provisional_at?: Option<Instant>,
         pub horizon_sessions: usize,
         /// Number of signals listed.
         pub count: usize,
@@ -40,14 +36,9 @@ documents! {
     }
 
     /// A candlestick pattern and its past performance; not advice.
-    #[derive(PartialEq)]
     pub struct Signal<'a> {
         pub symbol: Symbol,
         /// Name of the pattern.
-        #[cfg_attr(
-            test,
-            schemars(extend("pattern" = "^[a-z0-9_]+$", "examples" = ["bullish_engulfing"]))
-        )]
         pub pattern: Cow<'a, str>,
         pub direction: Direction,
         /// Estimated probability that the close after the horizon has moved in this direction.
@@ -63,16 +54,13 @@ documents! {
         pub hit_rate: Option<Share>,
         /// The base rate: share of all symbol-days in the window that moved in this direction.
         pub base_rate: Share,
-        #[serde(skip_serializing_if = "Simulated::is_absent")]
-        pub(crate) simulated: Simulated,
+        pub(crate) simulated?: Simulated,
         /// Present, and true, while the candle is unfinished, so that the pattern can still vanish;
         /// absent otherwise.
-        #[serde(skip_serializing_if = "Mark::is_absent")]
-        pub provisional: Mark,
+        pub provisional?: Mark,
     }
 
     /// A signal with the data that its confidence was derived from; not advice.
-    #[derive(PartialEq)]
     pub struct ListedSignal<'a> {
         #[serde(flatten)]
         pub signal: Signal<'a>,
@@ -85,12 +73,10 @@ documents! {
         /// uses; null for a pattern never seen.
         pub date_hit_rate: Option<Share>,
         /// Weight of the base rate in the confidence, in dates.
-        #[cfg_attr(test, schemars(extend("minimum" = 1)))]
         pub prior_dates: u32,
         /// Present, and true, if another signal of the same symbol and date has the opposite
         /// direction; absent otherwise.
-        #[serde(skip_serializing_if = "Mark::is_absent")]
-        pub conflict: Mark,
+        pub conflict?: Mark,
     }
 }
 
@@ -222,10 +208,8 @@ documents! {
         pub directions: [DirectionRecord; 2],
         /// Lowest confidence first.
         pub reliability: Vec<ReliabilityBin>,
-        #[serde(skip_serializing_if = "Simulated::is_absent")]
-        pub(crate) simulated: Simulated,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub provisional: Option<ProvisionalRecord>,
+        pub(crate) simulated?: Simulated,
+        pub provisional?: Option<ProvisionalRecord>,
         pub meaning: &'static str,
         pub disclaimer: &'static str,
     }
@@ -257,8 +241,7 @@ documents! {
         pub brier: Brier,
         /// One entry for bullish and one for bearish signals.
         pub directions: [DirectionRecord; 2],
-        #[serde(skip_serializing_if = "Simulated::is_absent")]
-        pub(crate) simulated: Simulated,
+        pub(crate) simulated?: Simulated,
         pub meaning: &'static str,
     }
 
@@ -266,12 +249,10 @@ documents! {
     pub(crate) struct Brier {
         /// Score of the published confidences; null if the judged signals are of fewer dates than
         /// `score_dates_min`.
-        #[cfg_attr(test, schemars(extend("minimum" = 0, "maximum" = 1)))]
         pub confidence: Option<f64>,
         /// Score of a coin flip, a confidence of one half each time.
         pub coin: f64,
         /// Score of the base rate, the market's own drift, as confidence each time.
-        #[cfg_attr(test, schemars(extend("minimum" = 0, "maximum" = 1)))]
         pub base_rate: Option<f64>,
         /// The confidences compared with a coin; null with too few dates.
         pub from_coin: Option<BrierComparison>,
@@ -283,14 +264,12 @@ documents! {
     /// computed from sums over blocks of five dates.
     pub(crate) struct BrierComparison {
         pub difference: f64,
-        #[cfg_attr(test, schemars(extend("minimum" = 0)))]
         pub standard_error: f64,
         /// Lower end of the 95 % interval.
         pub low: f64,
         /// Upper end of the 95 % interval.
         pub high: f64,
         /// Meaning of the interval: better than the other, worse, or not distinguishable from it.
-        #[cfg_attr(test, schemars(extend("examples" = ["not distinguishable from the base rate"])))]
         pub verdict: String,
     }
 
@@ -332,7 +311,6 @@ documents! {
     /// A mean, its standard error from sums over blocks of five dates, and its 95 % interval.
     pub(crate) struct Interval {
         pub value: f64,
-        #[cfg_attr(test, schemars(extend("minimum" = 0)))]
         pub standard_error: f64,
         pub low: f64,
         pub high: f64,

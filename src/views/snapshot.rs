@@ -3,9 +3,8 @@
 use super::signals::{ShownSignals, Signal};
 use super::values::{Day, Delay, Instant, Money, Percent, Simulated, documents};
 use crate::base::{Source, Symbol};
-use crate::market;
 use crate::market::indices::{Level, SectorChange};
-use crate::market::{Age, Phase};
+use crate::market::{self, Age, Phase};
 use crate::views::values;
 use jiff::Timestamp;
 
@@ -19,34 +18,27 @@ documents! {
         pub index1_change: Option<Percent>,
         /// Delay of the source of the primary large-cap index; only beside `index1_source`, if that
         /// source runs behind.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub index1_delay_s: Option<Delay>,
+        pub index1_delay_s?: Option<Delay>,
         /// Whether the price of the primary large-cap index is stale. Present only if its
         /// staleness, source or delay differs from that in `market`.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub index1_stale: Option<bool>,
+        pub index1_stale?: Option<bool>,
         /// Source of the price of the primary large-cap index; only beside `index1_stale`.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub index1_source: Option<Source>,
+        pub index1_source?: Option<Source>,
         /// Last price of the bank index (NIFTY BANK).
         pub bankindex_price: Money,
         /// Percent change of the bank index (NIFTY BANK) from the previous close of the price's
         /// session; null where that is not known.
         pub bankindex_change: Option<Percent>,
         /// Time of the price of the bank index; only if it differs from `market.as_of_ist`.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub bankindex_as_of: Option<Instant>,
+        pub bankindex_as_of?: Option<Instant>,
         /// Delay of the source of the bank index; only beside `bankindex_source`, if that source
         /// runs behind.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub bankindex_delay_s: Option<Delay>,
+        pub bankindex_delay_s?: Option<Delay>,
         /// Whether the price of the bank index is stale. Present only if its staleness, source or
         /// delay differs from that in `market`.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub bankindex_stale: Option<bool>,
+        pub bankindex_stale?: Option<bool>,
         /// Source of the price of the bank index; only beside `bankindex_stale`.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub bankindex_source: Option<Source>,
+        pub bankindex_source?: Option<Source>,
         /// Last price of the second exchange's broad index (SENSEX).
         pub index2_price: Money,
         /// Percent change of the second exchange's broad index (SENSEX) from the previous close of
@@ -54,22 +46,17 @@ documents! {
         pub index2_change: Option<Percent>,
         /// Time of the price of the second exchange's broad index; only if it differs from
         /// `market.as_of_ist`.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub index2_as_of: Option<Instant>,
+        pub index2_as_of?: Option<Instant>,
         /// Delay of the source of the second exchange's broad index; only beside `index2_source`,
         /// if that source runs behind.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub index2_delay_s: Option<Delay>,
+        pub index2_delay_s?: Option<Delay>,
         /// Whether the price of the second exchange's broad index is stale. Present only if its
         /// staleness, source or delay differs from that in `market`.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub index2_stale: Option<bool>,
+        pub index2_stale?: Option<bool>,
         /// Source of the price of the second exchange's broad index; only beside `index2_stale`.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub index2_source: Option<Source>,
+        pub index2_source?: Option<Source>,
         /// The best signal of each symbol, highest confidence first, at most 10; none below 0.5,
         /// and none of a symbol with signals of both directions.
-        #[cfg_attr(test, schemars(extend("maxItems" = 10)))]
         pub signals: &'a [Signal<'static>],
         /// Date of the list of signals; null until there is one. An empty list with a date means
         /// that the date has no signals.
@@ -86,8 +73,7 @@ documents! {
         /// known, or if `market.source` has no fresh price of the sector beside fresh indices.
         pub change_pct: Option<Percent>,
         /// Time of the price; only if it differs from `market.as_of_ist`.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub as_of: Option<Instant>,
+        pub as_of?: Option<Instant>,
     }
 
     pub struct Market {
@@ -98,15 +84,13 @@ documents! {
         pub next_transition_at: Option<Instant>,
         /// Time of the primary index's price. It never goes back.
         pub as_of_ist: Instant,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub delay_s: Option<Delay>,
+        pub delay_s?: Option<Delay>,
         /// One of the three indices is older than its source's interval and delay allow, or its
         /// feed has failed for longer, or it survived a restart and is not refreshed yet. Stale
         /// data is always marked.
         pub stale: bool,
         pub source: Source,
-        #[serde(skip_serializing_if = "Simulated::is_absent")]
-        pub(crate) simulated: Simulated,
+        pub(crate) simulated?: Simulated,
     }
 }
 

@@ -1,39 +1,31 @@
 //! `POST /api/portfolio/sync` and `/api/portfolio/brokerb-sync`: what a sync changed.
 
-use serde::Serialize;
-
 use super::values::{Exact, Instant, Money, Quantity, Simulated, documents};
 use crate::base::Broker;
 
-/// The members that the answers to both syncs have.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "{Counts}"))]
-pub(crate) struct SyncReport<'a, Counts> {
-    pub holdings_count: usize,
-    // The counts have different names for each broker.
-    #[serde(flatten)]
-    pub counts: Counts,
-    pub broker: Broker,
-    /// The broker's id of the person whose portfolio this is; null if the broker does not say.
-    pub broker_user: Option<&'a str>,
-    pub synced_at: Instant,
-    pub changes: SyncChanges<'a>,
-    pub unresolved_count: usize,
-    /// Broker codes that could not be resolved to a ticker, each once.
-    #[cfg_attr(test, schemars(extend("maxItems" = 100)))]
-    pub unresolved: Vec<&'a str>,
-    #[cfg_attr(test, schemars(extend("maxItems" = 100)))]
-    pub suspected_corporate_actions: Vec<SuspectedAction<'a>>,
-    pub(crate) reconciliation: Reconciliation,
-    /// Present only if there are warnings.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(test, schemars(extend("minItems" = 1)))]
-    pub warnings: Option<Vec<SyncWarning>>,
-    #[serde(skip_serializing_if = "Simulated::is_absent")]
-    pub(crate) simulated: Simulated,
-}
-
 documents! {
+    /// The members that the answers to both syncs have.
+    #[cfg_attr(test, schemars(rename = "{Counts}"))]
+    pub(crate) struct SyncReport<'a, Counts> {
+        pub holdings_count: usize,
+        // The counts have different names for each broker.
+        #[serde(flatten)]
+        pub counts: Counts,
+        pub broker: Broker,
+        /// The broker's id of the person whose portfolio this is; null if the broker does not say.
+        pub broker_user: Option<&'a str>,
+        pub synced_at: Instant,
+        pub changes: SyncChanges<'a>,
+        pub unresolved_count: usize,
+        /// Broker codes that could not be resolved to a ticker, each once.
+        pub unresolved: Vec<&'a str>,
+        pub suspected_corporate_actions: Vec<SuspectedAction<'a>>,
+        pub(crate) reconciliation: Reconciliation,
+        /// Present only if there are warnings.
+        pub warnings?: Option<Vec<SyncWarning>>,
+        pub(crate) simulated?: Simulated,
+    }
+
     /// Counts of a sync with broker A.
     #[derive(Copy)]
     pub(crate) struct SyncedBrokerA {
@@ -49,7 +41,6 @@ documents! {
     }
 
     pub(crate) struct SyncWarning {
-        #[cfg_attr(test, schemars(extend("enum" = ["shared_token_may_have_ended"])))]
         pub code: &'static str,
         pub detail: &'static str,
     }
@@ -62,25 +53,16 @@ documents! {
         pub difference: Option<Money>,
         /// Why they differ; null if they do not. `t1_quantity`: the broker leaves out shares that
         /// were bought and not yet delivered.
-        #[cfg_attr(
-            test,
-            schemars(extend("enum" = [
-                "no_broker_figure", "rounding", "t1_quantity", "unexplained", null
-            ]))
-        )]
         pub reason: Option<&'static str>,
     }
 
     /// What this sync changed. Lists have at most 100 rows; counts include all.
     pub(crate) struct SyncChanges<'a> {
         pub added_count: usize,
-        #[cfg_attr(test, schemars(extend("maxItems" = 100)))]
         pub added: Vec<CountedHolding<'a>>,
         pub removed_count: usize,
-        #[cfg_attr(test, schemars(extend("maxItems" = 100)))]
         pub removed: Vec<CountedHolding<'a>>,
         pub changed_count: usize,
-        #[cfg_attr(test, schemars(extend("maxItems" = 100)))]
         pub changed: Vec<ChangedHolding<'a>>,
         pub positions: PositionCounts,
     }
@@ -109,11 +91,9 @@ documents! {
     pub(crate) struct ChangedHolding<'a> {
         #[serde(flatten)]
         pub row: RowName<'a>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub(crate) quantity: Option<[Quantity; 2]>,
+        pub(crate) quantity?: Option<[Quantity; 2]>,
         /// Average cost before and after; null if unknown.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub average_price: Option<[Option<Exact>; 2]>,
+        pub average_price?: Option<[Option<Exact>; 2]>,
     }
 
     /// Looks like a split, a bonus or a merger.
@@ -124,12 +104,6 @@ documents! {
         /// moved that far and the quantity has not followed, so the value is in doubt.
         /// `shares_arrived`: shares came without money, which completes an earlier leap.
         /// `broker_discrepancy`: the broker calls its own average unreliable.
-        #[cfg_attr(
-            test,
-            schemars(extend("enum" = [
-                "inverse_ratios", "price_leap", "shares_arrived", "broker_discrepancy"
-            ]))
-        )]
         pub reason: &'static str,
     }
 }

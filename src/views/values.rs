@@ -1,6 +1,9 @@
 //! The types of members' values, and how each is written. Numbers are written from decimal digits,
 //! never by way of a binary float.
 
+use std::fmt::Display;
+use std::str::FromStr;
+
 use jiff::Timestamp;
 use jiff::civil::Date;
 use rust_decimal::Decimal;
@@ -10,48 +13,89 @@ use sonic_rs::RawNumber;
 use crate::base::{Symbol, clock, json};
 
 /// Declares the structs of documents, without what every one of them has: they are written, and in
-/// tests their schema is generated.
+/// tests their schema is generated. A member `name?` is left out while it has its default, such as
+/// `None`.
 macro_rules! documents {
     ($(
         $(#[$meta:meta])*
-        $vis:vis struct $name:ident $(<$of:lifetime>)? { $($members:tt)* }
+        $vis:vis struct $name:ident $(<$of:lifetime $(, $with:ident)?>)? { $($members:tt)* }
     )+) => {$(
-        #[derive(Debug, Clone, serde::Serialize)]
-        #[cfg_attr(test, derive(schemars::JsonSchema))]
-        $(#[$meta])*
-        $vis struct $name $(<$of>)? { $($members)* }
+        $crate::views::values::document! {
+            {
+                #[derive(Debug, Clone, PartialEq, serde::Serialize)]
+                #[cfg_attr(test, derive(schemars::JsonSchema))]
+                $(#[$meta])*
+                $vis struct $name $(<$of $(, $with)?>)?
+            }
+            {}
+            $($members)*
+        }
     )+};
 }
 
-pub(crate) use documents;
+/// One of them, member by member: its head, the members so far, and those to come.
+macro_rules! document {
+    ($head:tt $done:tt $(#[$about:meta])* $vis:vis $name:ident?: $kind:ty, $($rest:tt)*) => {
+        $crate::views::values::document! {
+            $head $done
+            $(#[$about])*
+            #[serde(skip_serializing_if = "crate::views::values::is_default")]
+            $vis $name: $kind,
+            $($rest)*
+        }
+    };
+    (
+        $head:tt { $($done:tt)* }
+        $(#[$about:meta])* $vis:vis $name:ident: $kind:ty, $($rest:tt)*
+    ) => {
+        $crate::views::values::document! {
+            $head { $($done)* $(#[$about])* $vis $name: $kind, } $($rest)*
+        }
+    };
+    ({ $($head:tt)* } $done:tt) => { $($head)* $done };
+}
+
+/// [`documents!`] that this program also reads: a member that is absent has its default.
+macro_rules! read_documents {
+    ($($(#[$meta:meta])* $vis:vis struct $name:ident { $($members:tt)* })+) => {
+        $crate::views::values::documents! {$(
+            $(#[$meta])*
+            #[derive(Default, serde::Deserialize)]
+            #[serde(default)]
+            $vis struct $name { $($members)* }
+        )+}
+    };
+}
+
+pub(crate) use {document, documents, read_documents};
 
 /// Rupees (index points for an index), rounded half away from zero to 2 places.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Money(pub Decimal);
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Money(#[serde(serialize_with = "in_two_places")] pub Decimal);
 
 /// Percent, rounded half away from zero to 2 places.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Percent(pub Decimal);
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Percent(#[serde(serialize_with = "in_two_places")] pub Decimal);
 
 /// Units, with every digit that is stored.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Quantity(pub Decimal);
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub(crate) struct Quantity(#[serde(serialize_with = "exact")] pub Decimal);
 
 /// A decimal with every digit that is stored.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Exact(pub Decimal);
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub(crate) struct Exact(#[serde(serialize_with = "exact")] pub Decimal);
 
 /// A share or probability of 4 places: statistics, no money, so a binary float.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Share(f64);
 
 /// A time in India with its offset, whole seconds.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Instant(pub Timestamp);
+#[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize, Serialize)]
+pub struct Instant(#[serde(serialize_with = "in_ist", deserialize_with = "parsed")] pub Timestamp);
 
 /// A date in India.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Day(pub Date);
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+pub struct Day(#[serde(serialize_with = "displayed", deserialize_with = "parsed")] pub Date);
 
 /// Seconds by which a source runs behind the exchange by its nature.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize, Serialize)]
@@ -62,7 +106,7 @@ pub struct Delay(pub u32);
 pub struct Mark(pub bool);
 
 /// Marks what comes from the simulator.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub(crate) struct Simulated(pub bool);
 
 impl Share {
@@ -84,52 +128,9 @@ impl Instant {
     }
 }
 
-impl Mark {
-    pub(crate) fn is_absent(&self) -> bool {
-        !self.0
-    }
-}
-
-impl Simulated {
-    pub(crate) fn is_absent(&self) -> bool {
-        !self.0
-    }
-}
-
-impl Serialize for Money {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        number(json::rounded(self.0), serializer)
-    }
-}
-
-impl Serialize for Percent {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        number(json::rounded(self.0), serializer)
-    }
-}
-
-impl Serialize for Quantity {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        number(self.0, serializer)
-    }
-}
-
-impl Serialize for Exact {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        number(self.0, serializer)
-    }
-}
-
-impl Serialize for Instant {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&clock::iso(self.0))
-    }
-}
-
-impl Serialize for Day {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&self.0)
-    }
+/// Whether a member `name?` of a document is left out.
+pub(crate) fn is_default<T: Default + PartialEq>(member: &T) -> bool {
+    *member == T::default()
 }
 
 impl Serialize for Symbol {
@@ -145,24 +146,28 @@ impl<'de> Deserialize<'de> for Symbol {
     }
 }
 
-impl<'de> Deserialize<'de> for Instant {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        String::deserialize(from)?.parse().map(Self).map_err(de::Error::custom)
-    }
-}
-
-impl<'de> Deserialize<'de> for Day {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        String::deserialize(from)?.parse().map(Self).map_err(de::Error::custom)
-    }
+fn in_two_places<S: Serializer>(value: &Decimal, serializer: S) -> Result<S::Ok, S::Error> {
+    exact(&json::rounded(*value), serializer)
 }
 
 /// Writes `value` as a JSON number in its shortest form. The number type used is specific to
 /// sonic-rs.
-fn number<S: Serializer>(value: Decimal, serializer: S) -> Result<S::Ok, S::Error> {
-    let text = json::shortest(value).to_string();
+fn exact<S: Serializer>(value: &Decimal, serializer: S) -> Result<S::Ok, S::Error> {
+    let text = json::shortest(*value).to_string();
     let number: RawNumber = sonic_rs::from_str(&text).map_err(ser::Error::custom)?;
     number.serialize(serializer)
+}
+
+fn in_ist<S: Serializer>(at: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&clock::iso(*at))
+}
+
+fn displayed<S: Serializer>(value: &impl Display, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(value)
+}
+
+fn parsed<'de, T: FromStr<Err: Display>, D: Deserializer<'de>>(from: D) -> Result<T, D::Error> {
+    String::deserialize(from)?.parse().map_err(de::Error::custom)
 }
 
 // ---- Json

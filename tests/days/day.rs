@@ -245,7 +245,7 @@ impl Day {
     /// Lets it run to a commit, if one comes soon, where what belongs together may be torn.
     fn run_to_commit(&mut self, node: &Node) {
         let (world, promises) = (Rc::clone(&self.world), &mut self.promises);
-        let commits = || node.api.state().store.health().commits;
+        let commits = || node.api.state().store.health().writer.commits;
         let (before, now_mono_ms) = (commits(), world.clock.monotonic_ms());
         world.stage.run_until(now_mono_ms + COMMIT_WITHIN_MS, || {
             promises.look(&world, node);

@@ -49,7 +49,7 @@ fn execute(pair: &Pair, statement: &str) -> String {
 /// Waits until the node has asked for a turn a few times.
 fn until_asked(node: &Service) {
     let state = node.0.server().shared().service.state();
-    let writes = || state.store.health().writes;
+    let writes = || state.store.health().writer.committed;
     let before = writes();
     until("a node that asks for a turn", || writes() >= before + 3);
 }
@@ -154,6 +154,6 @@ fn who_waits_too_long_for_another_node_is_refused_as_on_one_node() {
     refused.expect_problem(409, "sync_in_progress");
     assert!(refused.header("retry-after").is_some());
     let state = pair.b.0.server().shared().service.state();
-    assert_eq!(state.portfolio.locks.refused(), 1);
+    assert_eq!(state.portfolio.locks.refused.value(), 1);
     pair.stop();
 }

@@ -70,7 +70,7 @@ fn few_long_exports_are_made_or_unread_at_once_and_short_ones_pass_them() {
     assert_eq!(answer.header("retry-after"), Some("5"));
     assert_eq!(export(&service, &brief).status, 200);
     let exports = &service.0.server().shared().service.state().portfolio.exports;
-    assert_eq!((exports.underway(), exports.refused()), (4, 1));
+    assert_eq!((exports.underway(), exports.refused.value()), (4, 1));
     drop(readers);
     until("the places of those who went away", || (exports.underway() == 0).then_some(()));
     assert_eq!(export(&service, &users[4]).status, 200);

@@ -389,7 +389,7 @@ fn a_full_journal_is_paged_by_size_and_exported_once_at_a_time() {
     assert_eq!(asha.get(&format!("{JOURNAL}?limit=1")).status, 200);
     assert_eq!(binod.get(EXPORT).status, 200, "others have theirs");
     let exports = &service.0.server().shared().service.state().portfolio.exports;
-    assert_eq!((exports.underway(), exports.refused()), (1, 3));
+    assert_eq!((exports.underway(), exports.refused.value()), (1, 3));
     drop(reader);
     until("the place of who went away", || (exports.underway() == 0).then_some(()));
     assert_eq!(asha.get(EXPORT).body.len(), whole.body.len());

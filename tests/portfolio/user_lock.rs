@@ -140,7 +140,7 @@ fn a_user_with_too_many_changes_under_way_is_refused() {
             .collect();
         until("all but one to wait", || {
             let locks = &state.portfolio.locks;
-            ((locks.waiting(), locks.refused()) == (3, 1)).then_some(())
+            ((locks.waiting(), locks.refused.value()) == (3, 1)).then_some(())
         });
         user.sync("a").expect_problem(409, "sync_in_progress");
         drop(lock);

@@ -499,7 +499,7 @@ fn choices_of_symbols_are_bounded_and_end_with_their_last_stream() {
     assert_eq!(stage.choices().count(), 2, "the order is part of it, repetition is not");
     let other = format!("{STREAM}?symbols=NSE:CC");
     stage.service.get(&other).expect_problem(503, "streams_full");
-    assert_eq!((stage.choices().refused(), stage.streams().stats.refused.value()), (1, 1));
+    assert_eq!((stage.choices().refused.value(), stage.streams().stats.refused.value()), (1, 1));
     assert_eq!((stage.streams().open(), stage.streams().taken()), (3, 6), "none for the refused");
     // Existing choices can be shared, and the snapshot alone needs none.
     readers.push(stage.open_with("NSE:BB,NSE:AA", ""));

@@ -91,7 +91,7 @@ impl Stage {
     }
 
     pub fn choices(&self) -> &Choices {
-        self.service.0.server().shared().service.state().event_streams.choices()
+        &self.service.0.server().shared().service.state().event_streams.choices
     }
 
     pub fn streams(&self) -> &Streams {

@@ -165,7 +165,8 @@ pub(super) fn totals(summary: &Summary, day: Option<Date>, syncs: &Syncs) -> Tot
 /// The state of the portfolio routes.
 pub struct PortfolioState {
     pub answers: Arc<Responses>,
-    securities: ArcSwap<Securities>,
+    /// The security master, which resolves a broker's codes to tickers.
+    pub(crate) securities: ArcSwap<Securities>,
     /// Computes responses that are not in the cache.
     pub lane: Arc<Lane>,
     /// Writes exports.
@@ -213,16 +214,6 @@ impl PortfolioState {
     /// Replaces the server's own key.
     pub(crate) fn set_own_key(&self, own_key: Option<&SecretString>) {
         self.own_key.store(own_key.map(hashed).map(Arc::new));
-    }
-
-    /// The current security master, which resolves a broker's codes to tickers.
-    pub(in crate::api) fn securities(&self) -> Arc<Securities> {
-        self.securities.load_full()
-    }
-
-    /// Replaces the security master, for syncs that begin from now on.
-    pub(crate) fn set_securities(&self, securities: Securities) {
-        self.securities.store(Arc::new(securities));
     }
 }
 

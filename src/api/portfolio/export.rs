@@ -14,10 +14,8 @@ use crate::api::errors;
 use crate::api::journal::entry_view;
 use crate::api::portfolio::answer::on;
 use crate::api::state::{Call, Handled, NO_STORE, State};
-use crate::api::watchlists::list_view;
 use crate::base::{Cost, Holding, Position};
-use crate::http::document::variants::JSON;
-use crate::http::document::variants::etag;
+use crate::http::document::variants::{JSON, etag};
 use crate::http::{OwnedBody, Problem, Response, Verdict};
 use crate::ops::Counter;
 use crate::portfolio::DayPoint;
@@ -95,7 +93,7 @@ fn written(
         holdings: portfolio.holdings.iter().map(holding).collect(),
         positions: portfolio.positions.iter().map(position).collect(),
         pnl_snapshots: points.iter().map(point).collect(),
-        watchlists: lists.iter().map(list_view).collect(),
+        watchlists: &lists,
         journal: Vec::new(),
     };
     document.open(&mut out);
@@ -230,7 +228,8 @@ pub(crate) struct Crowded;
 pub struct Exports {
     /// Whether each user's export is large.
     users: Mutex<HashMap<i64, bool>>,
-    refused: Counter,
+    /// Exports refused since the start.
+    pub refused: Counter,
 }
 
 /// One user's permit; dropping it gives it back.
@@ -252,11 +251,6 @@ impl Exports {
         }
         users.insert(user, false);
         Ok(ExportPermit { exports: Arc::clone(self), user })
-    }
-
-    /// Exports refused since the start.
-    pub fn refused(&self) -> u64 {
-        self.refused.value()
     }
 
     /// Documents that are being made or written now.
@@ -300,7 +294,7 @@ mod export_limit_tests {
         let first = exports.begin(1).unwrap();
         assert_eq!(exports.begin(1).err(), Some(Underway));
         let other = exports.begin(2).unwrap();
-        assert_eq!((exports.underway(), exports.refused()), (2, 1));
+        assert_eq!((exports.underway(), exports.refused.value()), (2, 1));
         drop(first);
         let again = exports.begin(1).unwrap();
         drop((other, again));
@@ -317,7 +311,7 @@ mod export_limit_tests {
         }
         let last = permit(99);
         assert_eq!(last.weigh(LARGE_BYTES + 1), Err(Crowded));
-        assert_eq!((last.weigh(LARGE_BYTES), exports.refused()), (Ok(()), 1));
+        assert_eq!((last.weigh(LARGE_BYTES), exports.refused.value()), (Ok(()), 1));
         drop(large.pop());
         assert_eq!(last.weigh(LARGE_BYTES + 1), Ok(()));
         drop((large, last));

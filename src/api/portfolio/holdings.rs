@@ -14,8 +14,7 @@ use crate::base::{
 };
 use crate::cache::demand::Demand;
 use crate::cache::{L1, Peek, Pending, View};
-use crate::http::document::variants::JSON;
-use crate::http::document::variants::etag;
+use crate::http::document::variants::{JSON, etag};
 use crate::http::{Problem, Response};
 use crate::market::{InstrumentList, MarketCalendar, Sectors};
 use crate::portfolio::{
@@ -27,8 +26,7 @@ use crate::views::holdings::{
     MergedPart, Pnl, Position as PositionView, PositionTotals, Positions, PositionsSummary, Slice,
     SyncTimes, TrendPoint, Week,
 };
-use crate::views::values;
-use crate::views::values::{Day, Delay, Instant, Money, Percent, Quantity, Simulated};
+use crate::views::values::{self, Day, Delay, Instant, Money, Percent, Quantity, Simulated};
 
 /// Parks if the response is not cached, and always with `live=true`.
 pub(crate) fn holdings(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
@@ -425,7 +423,7 @@ fn position<'a>(row: &'a Position, dates: &Dates<'_>) -> PositionView<'a> {
 // `GET /api/portfolio/pnl`: the total value, and its history with one point a date.
 
 const DAYS_DEFAULT: u16 = 30;
-const DAYS_MAX: u16 = 365;
+pub(crate) const DAYS_MAX: u16 = 365;
 /// The change over a week is of two points that are this far apart.
 const WEEK_DAYS: i64 = 7;
 /// How much farther they may be, since markets close for some days.

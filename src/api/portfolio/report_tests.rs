@@ -6,9 +6,8 @@ use rust_decimal::Decimal;
 
 use super::*;
 use crate::base::{Cost, Holding, Synced};
-use crate::portfolio;
-use crate::portfolio::Stood;
 use crate::portfolio::testing::friday;
+use crate::portfolio::{self, Stood};
 use crate::views::sync::SyncedBrokerA;
 use crate::views::values;
 

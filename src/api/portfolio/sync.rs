@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
@@ -20,16 +20,16 @@ use crate::api::state::{Call, Handled, State, reply_with};
 use crate::auth::throttle::{Key, SharedAttempt};
 use crate::base::{Broker, Clock, Synced, clock, rng};
 use crate::brokers::broker_a::{Attempt, OpenSession};
-use crate::brokers::{BrokerError, BrokerErrorKind, Credentials};
+use crate::brokers::{BrokerError, BrokerErrorKind, Credentials, code_names};
 use crate::http::{Problem, Response};
-use crate::portfolio;
+use crate::ops::Counter;
 use crate::portfolio::{
-    Brokers, ChangedRow, Difference, HeldRow, Reconciliation as Compared, RowName as Name, Stood,
-    SuspectedRow, SyncOutcome, check,
+    self, Brokers, ChangedRow, Difference, HeldRow, Reconciliation as Compared, RowName as Name,
+    Stood, SuspectedRow, SyncOutcome, check,
 };
 use crate::rt::coroutines::Parker;
 use crate::store::{AccountId, Before, Derive, NewPortfolio, Portfolio, StoreError, Turn};
-use crate::views::holdings::{DeletedRows, PortfolioDeleted};
+use crate::views::holdings::PortfolioDeleted;
 use crate::views::sync::{
     ChangedHolding, CountedHolding, PositionCounts, Reconciliation, RowName, SuspectedAction,
     SyncChanges, SyncReport, SyncWarning, SyncedBrokerA, SyncedBrokerB,
@@ -140,10 +140,7 @@ fn stored(
 /// The credentials, and whether the rows may belong to another person at the broker than before.
 fn fields(call: &Call<'_>, broker: Broker) -> Result<(Credentials, bool), Problem> {
     let mut fields = Fields::of(call.request)?;
-    let code = match broker {
-        Broker::A => "request_token",
-        Broker::B => "api_session",
-    };
+    let [_, code] = code_names(broker);
     let credentials = Credentials {
         user: call.caller().id.0,
         client: call.request.client_address(),
@@ -186,7 +183,7 @@ fn fetched(
     (credentials, attempt): (Credentials, Option<SharedAttempt>),
     opened: &mut Opened<'_>,
 ) -> Result<Synced, Problem> {
-    let securities = state.portfolio.securities();
+    let securities = state.portfolio.securities.load_full();
     let finish = move |synced: Result<Synced, BrokerError>| {
         let mut synced = synced?;
         check(&synced).map_err(|overflow| {
@@ -267,7 +264,7 @@ fn take(state: &State, id: AccountId, until_ms: u64) -> Result<Turn, Problem> {
         }
         let left_ms = until_ms.saturating_sub(state.clock.monotonic_ms());
         if left_ms == 0 {
-            state.portfolio.locks.count_refusal();
+            state.portfolio.locks.refused.increment();
             return Err(in_progress());
         }
         Parker::current().park(rng::jittered_ms(ASKED_EACH_MS).min(left_ms));
@@ -302,7 +299,8 @@ pub struct UserLocks {
     clock: Clock,
     /// Users whose lock is taken, with the requests that wait for it, oldest first.
     users: Mutex<HashMap<i64, VecDeque<Waiter>>>,
-    refused: AtomicU64,
+    /// Requests refused since the start, also those that waited for another node.
+    pub refused: Counter,
 }
 
 struct Waiter {
@@ -319,7 +317,7 @@ pub struct UserLock<'a> {
 
 impl UserLocks {
     pub(crate) fn new(clock: Clock) -> Self {
-        Self { clock, users: Mutex::default(), refused: AtomicU64::new(0) }
+        Self { clock, users: Mutex::default(), refused: Counter::new() }
     }
 
     /// Takes the user's lock. Parks while another request has it, for at most `wait_ms`.
@@ -327,7 +325,7 @@ impl UserLocks {
     /// # Errors
     /// [`Crowded`].
     pub fn take(&self, user: i64, wait_ms: u64) -> Result<UserLock<'_>, Crowded> {
-        let Some((parker, granted)) = self.queue(user).inspect_err(|_| self.count_refusal())?
+        let Some((parker, granted)) = self.queue(user).inspect_err(|_| self.refused.increment())?
         else {
             return Ok(UserLock { locks: self, user });
         };
@@ -336,7 +334,7 @@ impl UserLocks {
             let left_ms = until_ms.saturating_sub(self.clock.monotonic_ms());
             let in_time = left_ms > 0 && parker.park(left_ms);
             if !in_time && self.leave(user, &granted) {
-                self.count_refusal();
+                self.refused.increment();
                 return Err(Crowded);
             }
         }
@@ -368,16 +366,6 @@ impl UserLocks {
             waiting.retain(|waiter| !Arc::ptr_eq(&waiter.granted, granted));
         }
         true
-    }
-
-    /// Counts a refused request, also one that waited for another node.
-    pub(super) fn count_refusal(&self) {
-        self.refused.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Requests refused since the start.
-    pub fn refused(&self) -> u64 {
-        self.refused.load(Ordering::Relaxed)
     }
 
     /// Requests of all users that wait now.
@@ -505,11 +493,6 @@ pub(crate) fn delete(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -
         state.portfolio.answers.invalidate(id.0);
         Ok(deleted?)
     })?;
-    let deleted = DeletedRows {
-        holdings: deleted.holdings,
-        positions: deleted.positions,
-        pnl_snapshots: deleted.pnl_snapshots,
-    };
     let message = "All portfolio data has been deleted.";
     reply_with(200, &PortfolioDeleted { message, deleted }, reply);
     Ok(())
@@ -552,7 +535,7 @@ mod user_lock_tests {
         let first = locks.take(1, 0).unwrap();
         assert!(locks.take(1, 0).is_err());
         assert!(locks.take(1, 20).is_err());
-        assert_eq!((locks.waiting(), locks.refused()), (0, 2));
+        assert_eq!((locks.waiting(), locks.refused.value()), (0, 2));
         let waiters: Vec<_> = (0..WAITING_PER_USER_MAX)
             .map(|_| {
                 let locks = Arc::clone(&locks);

@@ -3,8 +3,9 @@
 use super::engine::Engine;
 use super::samples::{DAY, fields, sync, user};
 use crate::base::Broker;
-use crate::store::{AccountId, Erased, LastRead, LoginNetwork, NewUser, StoreError};
+use crate::store::{AccountId, LastRead, LoginNetwork, NewUser, StoreError};
 use crate::store::{LOGIN_NETWORK_AGAIN_MS, LOGIN_NETWORKS_MAX};
+use crate::views::account::ErasedRows;
 
 pub(crate) fn a_user_is_created_once_changed_and_erased<E: Engine>() {
     let engine = E::fresh();
@@ -34,11 +35,9 @@ pub(crate) fn a_user_is_created_once_changed_and_erased<E: Engine>() {
     store.add_entry(id, fields(DAY, "NSE:INFY"), 9, None).unwrap();
     store.revoke_token("one", 50).unwrap();
     store.revoke_token("two", 70).unwrap();
-    let gone = store.erase_user(id).unwrap();
-    assert!(gone.user);
-    assert_eq!((gone.portfolio.holdings, gone.portfolio.positions), (1, 2));
-    assert_eq!((gone.portfolio.pnl_snapshots, gone.journal_entries), (1, 1));
-    assert_eq!(store.erase_user(id).unwrap(), Erased::default());
+    let gone = ErasedRows { holdings: 1, positions: 2, pnl_snapshots: 1, journal_entries: 1 };
+    assert_eq!(store.erase_user(id).unwrap(), Some(gone));
+    assert_eq!(store.erase_user(id).unwrap(), None);
     assert!(store.user_by_id(id).unwrap().is_none());
     let state = store.auth_state().unwrap();
     assert_eq!((state.users, state.last_user, state.epochs), (vec![], id, vec![]));

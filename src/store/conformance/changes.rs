@@ -4,8 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::engine::Engine;
 use super::samples::user;
-use crate::store::{AccountId, Change, Continuity, LastRead, Store};
-use crate::store::{CHANGES_KEPT, CHANGES_PAGE};
+use crate::store::{AccountId, CHANGES_KEPT, CHANGES_PAGE, Change, Continuity, LastRead, Store};
 
 /// All changes after a number, page by page, and the number of the last.
 fn read(store: &Store, after: i64) -> (Vec<Change>, i64) {
@@ -43,8 +42,8 @@ pub(crate) fn every_change_is_told_once_with_what_it_needs<E: Engine>() {
     assert!(store.replace_hash(one, "hash one", "hash two").unwrap());
     assert_eq!(store.change_password(one, "wrong", "x").unwrap(), None);
     let epoch = store.change_password(one, "hash two", "hash three").unwrap().unwrap();
-    assert!(store.erase_user(other).unwrap().user);
-    assert!(!store.erase_user(other).unwrap().user);
+    assert!(store.erase_user(other).unwrap().is_some());
+    assert!(store.erase_user(other).unwrap().is_none());
     let epoch_at_first = |at: usize| match read(&store, 0).0[at] {
         Change::Account { epoch, .. } => epoch,
         _ => panic!("no account"),

@@ -247,7 +247,7 @@ pub(crate) fn two_users_work_equals_the_model<E: Engine>() {
             prop_assert_eq!(store.points(id, day(0)).unwrap(), points);
             prop_assert_eq!(store.entries(id, None, 1_000).unwrap().entries, model.journal());
             prop_assert_eq!(store.journal_size(id).unwrap().text_bytes, model.journal_bytes());
-            let erased = store.erase_user(id).unwrap();
+            let erased = store.erase_user(id).unwrap().unwrap();
             prop_assert_eq!(erased.journal_entries as usize, model.journal.len());
         }
     });

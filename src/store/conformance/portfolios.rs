@@ -5,9 +5,8 @@ use super::samples::{DAY, MARK, dec, derived, holding, point, position, sync, us
 use crate::base::{Broker, Cost, Holding, PositionKind, Synced};
 use crate::portfolio::{DayPoint, PointSource, SyncOutcome};
 use crate::store::portfolios::ROWS_MAX;
-use crate::store::{
-    AccountId, Deleted, Derive, NewPortfolio, Portfolio, StoreError, SyncState, Turn,
-};
+use crate::store::{AccountId, Derive, NewPortfolio, Portfolio, StoreError, SyncState, Turn};
+use crate::views::holdings::DeletedRows;
 
 pub(crate) fn a_sync_replaces_one_broker_s_rows_exactly_and_in_order<E: Engine>() {
     let engine = E::fresh();
@@ -37,7 +36,7 @@ pub(crate) fn a_sync_replaces_one_broker_s_rows_exactly_and_in_order<E: Engine>(
     assert_eq!(store.points(id, DAY).unwrap(), [point(DAY, "120.5", PointSource::Sync)]);
     assert_eq!(store.points(id, DAY.tomorrow().unwrap()).unwrap(), []);
     let deleted = store.delete_portfolio(&Turn::alone(id)).unwrap();
-    assert_eq!(deleted, Deleted { holdings: 4, positions: 4, pnl_snapshots: 1 });
+    assert_eq!(deleted, DeletedRows { holdings: 4, positions: 4, pnl_snapshots: 1 });
     assert_eq!(store.portfolio(id).unwrap(), Portfolio::default());
 }
 

@@ -78,13 +78,13 @@ pub(crate) fn the_first_outcome_stands_and_nothing_can_be_altered<E: Engine>() {
         hit: true,
         universe: Some((50, 27)),
     };
-    store.keep_provisional_outcomes(Epoch::ALONE, vec![(1, hit)]).unwrap();
+    store.keep_outcomes(Epoch::ALONE, true, vec![(1, hit)]).unwrap();
     let miss = SignalOutcome { hit: false, universe: None, ..hit };
-    store.keep_provisional_outcomes(Epoch::ALONE, vec![(1, miss)]).unwrap();
+    store.keep_outcomes(Epoch::ALONE, true, vec![(1, miss)]).unwrap();
     let before = store.provisional_ledger(0, 10).unwrap();
     assert_eq!(before[0].entry.outcome, Some(hit));
     assert!(
-        store.keep_provisional_outcomes(Epoch::ALONE, vec![(99, hit)]).is_err(),
+        store.keep_outcomes(Epoch::ALONE, true, vec![(99, hit)]).is_err(),
         "of one never shown"
     );
     for statement in [

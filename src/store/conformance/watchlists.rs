@@ -4,7 +4,8 @@ use super::engine::Engine;
 use super::samples::user;
 use crate::base::Symbol;
 use crate::store::watchlists::Watchlists;
-use crate::store::{AccountId, Expected, States, StoreError, Watchlist};
+use crate::store::{AccountId, Expected, States, StoreError};
+use crate::views::account::Watchlist;
 
 fn list(id: i64, name: &str, symbols: &[&str]) -> Watchlist {
     let symbols = symbols.iter().map(|symbol| Symbol::parse(symbol).unwrap()).collect();
@@ -35,7 +36,7 @@ pub(crate) fn lists_are_replaced_together_and_are_each_account_s_own<E: Engine>(
     drop(store);
     let store = engine.open();
     assert_eq!(store.watchlists(one).unwrap().lists, [list(4, "A", &[])]);
-    assert!(store.erase_user(one).unwrap().user);
+    assert!(store.erase_user(one).unwrap().is_some());
     assert_eq!(store.watchlists(one).unwrap(), Watchlists::default());
     let nobody = store.replace_watchlists(AccountId(99), vec![], Expected::default());
     assert_eq!(nobody, Err(StoreError::NoSuchUser));

@@ -234,7 +234,7 @@ pub(crate) fn trusting(ca_file: Option<&Path>) -> Result<MakeRustlsConnect, BadS
 /// The state of the server.
 pub(crate) struct Condition {
     pub(crate) seen: LastSeen,
-    clock: Clock,
+    pub(crate) clock: Clock,
     /// Nobody connects for a while after a connection that was refused.
     back_off: Mutex<BackOff>,
     pub(crate) committed: Counter,
@@ -253,10 +253,6 @@ impl Condition {
             failed: Counter::new(),
             roundtrips: Durations::new(1),
         }
-    }
-
-    pub(crate) fn clock(&self) -> &Clock {
-        &self.clock
     }
 
     /// Fails during the pause after a refused connection, so that a server that comes back is not

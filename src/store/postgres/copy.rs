@@ -16,6 +16,8 @@ use crate::store::settings::{StoreSettings, StoreUrl};
 use crate::store::sqlite::maintenance::CopiedTable;
 use crate::store::tx::{Arg, Cells, Failure};
 
+type Result<T, E = MaintenanceError> = std::result::Result<T, E>;
+
 /// Deadline of one step: the schema, a page of rows, or the commit of all.
 const STEP_DEADLINE_MS: u64 = 60_000;
 /// Rows sent, or read back, at a time: enough to make round trips negligible.
@@ -60,7 +62,7 @@ pub(crate) fn copy(
     path: &Path,
     url: &StoreUrl,
     settings: &StoreSettings,
-) -> Result<Vec<CopiedTable>, MaintenanceError> {
+) -> Result<Vec<CopiedTable>> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let file = File::open_with_flags(path, flags).map_err(MaintenanceError::database(path))?;
     let server = Server::open(url, settings)?;
@@ -177,7 +179,7 @@ struct Server {
 }
 
 impl Server {
-    fn open(url: &StoreUrl, settings: &StoreSettings) -> Result<Self, MaintenanceError> {
+    fn open(url: &StoreUrl, settings: &StoreSettings) -> Result<Self> {
         let connections =
             Connections::new(url, settings, &Clock::system()).map_err(OpenError::from)?;
         let deadline = connections.deadline(STEP_DEADLINE_MS);
@@ -200,7 +202,7 @@ impl Server {
     }
 
     /// The columns of a table, read from the server.
-    fn table(&self, name: &'static str, key: &'static str) -> Result<Table, MaintenanceError> {
+    fn table(&self, name: &'static str, key: &'static str) -> Result<Table> {
         let args: [(&(dyn ToSql + Sync), Type); 1] = [(&name, Type::TEXT)];
         let mut columns = Vec::new();
         for row in self.wait(self.connection.client.query_typed(COLUMNS, &args))? {
@@ -216,7 +218,7 @@ impl Server {
         Ok(Table { name, key, columns })
     }
 
-    fn expect_empty(&self, table: &Table) -> Result<(), MaintenanceError> {
+    fn expect_empty(&self, table: &Table) -> Result<()> {
         let any = format!("SELECT 1 FROM {} LIMIT 1", table.name);
         match self.wait(self.connection.client.query_typed(&any, &[]))?.is_empty() {
             true => Ok(()),
@@ -228,12 +230,7 @@ impl Server {
     }
 
     /// Copies a table, and compares the server's rows with the file's.
-    fn copy(
-        &self,
-        file: &File,
-        path: &Path,
-        table: &Table,
-    ) -> Result<CopiedTable, MaintenanceError> {
+    fn copy(&self, file: &File, path: &Path, table: &Table) -> Result<CopiedTable> {
         let (mut sent, mut rows) = (Sum::default(), 0);
         let in_file = |source| MaintenanceError::database(path)(source);
         let mut statement = file.prepare(&table.select()).map_err(in_file)?;
@@ -276,7 +273,7 @@ impl Server {
     }
 
     /// Number of rows on the server, and the sum of their cells.
-    fn sum_of(&self, table: &Table) -> Result<(u64, Vec<u8>), MaintenanceError> {
+    fn sum_of(&self, table: &Table) -> Result<(u64, Vec<u8>)> {
         self.control(&format!("DECLARE copied NO SCROLL CURSOR FOR {}", table.select()))?;
         let (mut sum, mut rows) = (Sum::default(), 0);
         let next = format!("FETCH {ROWS} FROM copied");
@@ -295,7 +292,7 @@ impl Server {
     }
 
     /// Continues the id sequences, so that no id is given again.
-    fn count_on(&self, file: &File) -> Result<(), MaintenanceError> {
+    fn count_on(&self, file: &File) -> Result<()> {
         let last = |name: &str| -> rusqlite::Result<i64> {
             const LAST: &str = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = ?1";
             file.query_row(LAST, [name], |row| row.get(0))
@@ -314,7 +311,7 @@ impl Server {
 }
 
 /// The server takes no zero byte in text. This program writes none today.
-fn expect_no_zero(row: &[Arg<'_>], table: &Table, path: &Path) -> Result<(), MaintenanceError> {
+fn expect_no_zero(row: &[Arg<'_>], table: &Table, path: &Path) -> Result<()> {
     let is_zero = |arg: &Arg<'_>| matches!(arg, Arg::Text(Some(text)) if text.contains('\0'));
     match row.iter().any(is_zero) {
         false => Ok(()),

@@ -9,11 +9,11 @@ use super::conformance_tests::Schema;
 use super::copy::{TABLES, copy};
 use super::test_server::server;
 use crate::base::{Broker, Clock};
-use crate::store::Epoch;
 use crate::store::conformance::samples::{DAY, fields, sync, user};
 use crate::store::conformance::signals::signal;
 use crate::store::settings::StoreSettings;
-use crate::store::{AccountId, LoginNetwork, MaintenanceError, SignalOutcome, Store, Watchlist};
+use crate::store::{AccountId, Epoch, LoginNetwork, MaintenanceError, SignalOutcome, Store};
+use crate::views::account::Watchlist;
 
 /// A file with rows in most tables, whose highest ids were deleted.
 fn filled(path: &Path) {
@@ -44,7 +44,7 @@ fn filled(path: &Path) {
         hit: true,
         universe: None,
     };
-    store.keep_outcomes(Epoch::ALONE, vec![(1, outcome)]).unwrap();
+    store.keep_outcomes(Epoch::ALONE, false, vec![(1, outcome)]).unwrap();
     store
         .finish_close(Epoch::ALONE, DAY, 5, vec![crate::base::Symbol::parse("NSE:M&M").unwrap()])
         .unwrap();

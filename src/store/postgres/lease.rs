@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use super::store::{Connections, Purpose};
 use crate::base::Clock;
-use crate::store::Epoch;
+use crate::store::errors::Result;
 use crate::store::settings::{StoreSettings, StoreUrl};
 use crate::store::tx::{Arg, Cells, Failure, Sql, Tx, statements};
-use crate::store::{OpenError, StoreError};
+use crate::store::{Epoch, OpenError};
 
 /// Less than the margin between a lease and the local deadline of its holder.
 const DEADLINE_MS: u64 = 600;
@@ -70,17 +70,13 @@ impl PostgresLease {
         Ok(Self { connections: Connections::new(url, settings, clock)?, lease_ms })
     }
 
-    fn run<T>(
-        &self,
-        writes: bool,
-        work: impl Fn(&dyn Tx) -> Result<T, Failure>,
-    ) -> Result<T, StoreError> {
+    fn run<T>(&self, writes: bool, work: impl Fn(&dyn Tx) -> Result<T, Failure>) -> Result<T> {
         let deadline = self.connections.deadline(DEADLINE_MS);
         self.connections.run(&Purpose::Statement { writes }, &deadline, &work)
     }
 
     /// The epoch of the row that `sql` has changed.
-    fn granted(&self, sql: Sql, args: &[Arg<'_>]) -> Result<Option<Epoch>, StoreError> {
+    fn granted(&self, sql: Sql, args: &[Arg<'_>]) -> Result<Option<Epoch>> {
         let epoch = self.run(true, |tx| tx.first(sql, args, |row| row.get::<i64>(0)))?;
         Ok(epoch.map(|epoch| Epoch(epoch.unsigned_abs())))
     }
@@ -93,7 +89,7 @@ impl PostgresLease {
     ///
     /// # Errors
     /// [`StoreError`].
-    pub(crate) fn look(&self) -> Result<(bool, Epoch), StoreError> {
+    pub(crate) fn look(&self) -> Result<(bool, Epoch)> {
         let read = |row: &dyn Cells| Ok((row.get::<bool>(0)?, row.get::<i64>(1)?));
         let (free, epoch) = self.run(false, |tx| tx.first(IS_FREE, &[], read))?.unwrap_or_default();
         Ok((free, Epoch(epoch.unsigned_abs())))
@@ -104,7 +100,7 @@ impl PostgresLease {
     ///
     /// # Errors
     /// [`StoreError`].
-    pub(crate) fn take(&self, holder: &str, epoch: Epoch) -> Result<Option<Epoch>, StoreError> {
+    pub(crate) fn take(&self, holder: &str, epoch: Epoch) -> Result<Option<Epoch>> {
         let above = i64::try_from(epoch.0).unwrap_or(i64::MAX);
         self.granted(TAKE, &[holder.into(), self.lease_ms().into(), above.into()])
     }
@@ -113,7 +109,7 @@ impl PostgresLease {
     ///
     /// # Errors
     /// [`StoreError`].
-    pub(crate) fn renew(&self, holder: &str) -> Result<Option<Epoch>, StoreError> {
+    pub(crate) fn renew(&self, holder: &str) -> Result<Option<Epoch>> {
         self.granted(RENEW, &[holder.into(), self.lease_ms().into()])
     }
 
@@ -121,7 +117,7 @@ impl PostgresLease {
     ///
     /// # Errors
     /// [`StoreError`].
-    pub(crate) fn release(&self, holder: &str) -> Result<(), StoreError> {
+    pub(crate) fn release(&self, holder: &str) -> Result<()> {
         self.run(true, |tx| tx.run(RELEASE, &[holder.into()]).map(drop))
     }
 }

@@ -9,6 +9,8 @@ use crate::store::postgres::connection::Deadline;
 use crate::store::postgres::store::Connections;
 use crate::store::{OpenError, StoreError};
 
+type Result<T, E = OpenError> = std::result::Result<T, E>;
+
 /// The lock's key: `bhav` in ASCII.
 const LOCK_KEY: i64 = 0x6268_6176;
 
@@ -68,11 +70,6 @@ pub(super) fn known_version() -> i64 {
 }
 
 impl Connections {
-    /// Whether a schema of this version lacks migrations.
-    pub(super) fn is_older(version: i64) -> bool {
-        version < known_version()
-    }
-
     fn ask(
         &self,
         connection: &Connection,
@@ -91,7 +88,7 @@ impl Connections {
         &self,
         connection: &Connection,
         deadline: &Deadline,
-    ) -> Result<(), OpenError> {
+    ) -> Result<()> {
         let client = &connection.client;
         let judge = |failure| OpenError::from(self.condition.judge(failure));
         let step = |sql| connection.wait(deadline, client.batch_execute(sql)).map_err(judge);
@@ -132,11 +129,7 @@ impl Connections {
     ///
     /// # Errors
     /// [`OpenError`].
-    pub(super) fn version(
-        &self,
-        connection: &Connection,
-        deadline: &Deadline,
-    ) -> Result<i64, OpenError> {
+    pub(super) fn version(&self, connection: &Connection, deadline: &Deadline) -> Result<i64> {
         let looked = self.ask(connection, deadline, LOOK)?;
         let both = looked.first().map(|row| (row.get::<_, bool>(0), row.get::<_, bool>(1)));
         match both.unwrap_or_default() {
@@ -151,11 +144,7 @@ impl Connections {
     ///
     /// # Errors
     /// [`OpenError`].
-    pub(super) fn expect_known(
-        &self,
-        connection: &Connection,
-        deadline: &Deadline,
-    ) -> Result<i64, OpenError> {
+    pub(super) fn expect_known(&self, connection: &Connection, deadline: &Deadline) -> Result<i64> {
         let rows = self.ask(connection, deadline, VERSION)?;
         let url = self.target.url.clone();
         let both = rows.first().map(|row| (row.get::<_, i64>(0), row.get::<_, i64>(1)));
@@ -178,7 +167,7 @@ impl Connections {
         connection: &Connection,
         deadline: &Deadline,
         found: i64,
-    ) -> Result<(), OpenError> {
+    ) -> Result<()> {
         let rows = self.ask(connection, deadline, RIGHTS)?;
         let right = |at| rows.first().is_some_and(|row| row.get::<_, bool>(at));
         let refused = match (right(0), right(1), right(2)) {

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 
 use super::connection::{Condition, Connection, Deadline, Meaning, Target, meaning};
+use super::migrations::known_version;
 use super::tx::{Opening, PostgresTx};
 use crate::base::Clock;
 use crate::rt::{BatchStats, Lane, LaneSpec, LaneStats};
@@ -65,10 +66,13 @@ impl Postgres {
     /// [`OpenError`].
     pub(crate) fn check(url: &StoreUrl, settings: &StoreSettings) -> Result<(), OpenError> {
         let connections = Connections::new(url, settings, &Clock::system())?;
-        connections.look(&connections.deadline(START_DEADLINE_MS))
+        let deadline = connections.deadline(START_DEADLINE_MS);
+        let connection = connections.connected(&deadline)?;
+        let found = connections.version(&connection, &deadline)?;
+        connections.expect_rights(&connection, &deadline, found)
     }
 
-    fn submit<T: Send + 'static>(
+    pub(crate) fn submit<T: Send + 'static>(
         &self,
         purpose: Purpose,
         deadline_ms: u64,
@@ -106,22 +110,6 @@ impl Postgres {
 }
 
 impl Postgres {
-    pub(crate) fn read<T: Send + 'static>(
-        &self,
-        deadline_ms: u64,
-        work: impl Fn(&dyn Tx) -> Result<T, Failure> + Send + 'static,
-    ) -> Result<T> {
-        self.submit(Purpose::Read, deadline_ms, work)
-    }
-
-    pub(crate) fn glance<T: Send + 'static>(
-        &self,
-        deadline_ms: u64,
-        work: impl Fn(&dyn Tx) -> Result<T, Failure> + Send + 'static,
-    ) -> Result<T> {
-        self.submit(Purpose::Statement { writes: false }, deadline_ms, work)
-    }
-
     pub(crate) fn write<T: Send + 'static>(
         &self,
         write: Write,
@@ -145,10 +133,6 @@ impl Postgres {
         let condition = &self.connections.condition;
         let writer = self.writer_stats(&self.writer_lane.stats());
         condition.seen.health(writer, self.reader_lane.stats(), condition.roundtrips.read(0))
-    }
-
-    pub(crate) fn close(&self) {
-        self.connections.close();
     }
 }
 
@@ -264,7 +248,7 @@ impl Connections {
     }
 
     pub(crate) fn deadline(&self, ms: u64) -> Deadline {
-        Deadline::in_ms(ms, self.condition.clock())
+        Deadline::in_ms(ms, &self.condition.clock)
     }
 
     /// Makes or migrates the schema.
@@ -290,22 +274,12 @@ impl Connections {
         let deadline = server.deadline(WRITE_DEADLINE_MS);
         let connection = server.connected(&deadline)?;
         let found = server.version(&connection, &deadline)?;
-        if Self::is_older(found) {
+        if found < known_version() {
             return Err(MaintenanceError::Older { path: url.as_str().into(), found });
         }
         server.is_migrated.store(true, Ordering::Relaxed);
         server.keep(connection);
         Ok(server)
-    }
-
-    /// Connects and checks whether a service could use the database. Changes nothing.
-    ///
-    /// # Errors
-    /// [`OpenError`].
-    pub(crate) fn look(&self, deadline: &Deadline) -> Result<(), OpenError> {
-        let connection = self.connected(deadline)?;
-        let found = self.version(&connection, deadline)?;
-        self.expect_rights(&connection, deadline, found)
     }
 
     /// A new connection for a command or a start.
@@ -386,7 +360,7 @@ impl Connections {
         let mut attempts = 1;
         loop {
             let opening = purpose.opening(deadline.ms);
-            let stopwatch = self.condition.clock().stopwatch();
+            let stopwatch = self.condition.clock.stopwatch();
             let ended = match self.attempt(opening, purpose.writes(), deadline, work) {
                 Ok(done) => {
                     self.condition.roundtrips.record(0, stopwatch.elapsed_ns());

@@ -1,8 +1,7 @@
 //! Full, read-only, damaged, missing and locked files: which operations go on, which are refused,
 //! and how the store recovers.
 
-use std::fs;
-use std::fs::OpenOptions;
+use std::fs::{self, OpenOptions};
 use std::io::{Seek, SeekFrom, Write as _};
 
 use super::*;

@@ -17,6 +17,8 @@ use crate::store::sqlite::{file, log};
 
 pub(crate) use crate::store::sqlite::file::{copy_before_upgrade, way_back};
 
+type Result<T, E = MaintenanceError> = std::result::Result<T, E>;
+
 /// Result of inspecting a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileReport {
@@ -39,7 +41,7 @@ pub(crate) struct CopiedTable {
 ///
 /// # Errors
 /// [`MaintenanceError`]: not there, not ours, or newer than this program.
-pub fn inspect(path: &Path) -> Result<FileReport, MaintenanceError> {
+pub fn inspect(path: &Path) -> Result<FileReport> {
     let is_empty = fs::metadata(path).is_ok_and(|about| about.is_file() && about.len() == 0);
     if is_empty && !file::is_emptied(path) {
         return Ok(report_of(0));
@@ -52,7 +54,7 @@ pub fn inspect(path: &Path) -> Result<FileReport, MaintenanceError> {
 ///
 /// # Errors
 /// [`MaintenanceError`].
-pub(crate) fn verify(path: &Path) -> Result<FileReport, MaintenanceError> {
+pub(crate) fn verify(path: &Path) -> Result<FileReport> {
     let connection = open(path)?;
     let report = report(&connection, path)?;
     let damaged = |found: String| MaintenanceError::Damaged { path: path.to_owned(), found };
@@ -87,7 +89,7 @@ fn one_line(found: &str) -> String {
 ///
 /// # Errors
 /// [`MaintenanceError`]. Then there is no file `to`.
-pub(crate) fn copy_to(from: &Path, to: &Path) -> Result<FileReport, MaintenanceError> {
+pub(crate) fn copy_to(from: &Path, to: &Path) -> Result<FileReport> {
     refuse_existing(to)?;
     let unfinished = beside(to, ".unfinished");
     let report = copy_unfinished(from, &unfinished, to)?;
@@ -97,11 +99,7 @@ pub(crate) fn copy_to(from: &Path, to: &Path) -> Result<FileReport, MaintenanceE
 
 /// Copies to the file `unfinished`. Errors name `from` or `to`, the files that the caller knows.
 /// After an error there is no file `unfinished`, unless another command is writing it.
-fn copy_unfinished(
-    from: &Path,
-    unfinished: &Path,
-    to: &Path,
-) -> Result<FileReport, MaintenanceError> {
+fn copy_unfinished(from: &Path, unfinished: &Path, to: &Path) -> Result<FileReport> {
     let connection = open(from)?;
     if report(&connection, from)?.version == 0 {
         return Err(MaintenanceError::Foreign(from.to_owned()));
@@ -112,12 +110,7 @@ fn copy_unfinished(
         .inspect_err(|_| remove_quietly(unfinished))
 }
 
-fn fill(
-    connection: Connection,
-    from: &Path,
-    unfinished: &Path,
-    to: &Path,
-) -> Result<FileReport, MaintenanceError> {
+fn fill(connection: Connection, from: &Path, unfinished: &Path, to: &Path) -> Result<FileReport> {
     connection.execute("VACUUM INTO ?1", [unfinished.to_string_lossy()]).map_err(|source| {
         match source.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => MaintenanceError::NoSpace(to.to_owned()),
@@ -147,11 +140,7 @@ pub(crate) struct Restored {
 ///
 /// # Errors
 /// [`MaintenanceError`]. Then the old database is still at `path`, or under that name.
-pub(crate) fn restore(
-    backup: &Path,
-    path: &Path,
-    stamp: &str,
-) -> Result<Restored, MaintenanceError> {
+pub(crate) fn restore(backup: &Path, path: &Path, stamp: &str) -> Result<Restored> {
     let unfinished = beside(path, ".restoring");
     let report = copy_unfinished(backup, &unfinished, path)?;
     owned_like_its_directory(&unfinished).inspect_err(|_| remove_quietly(&unfinished))?;
@@ -163,14 +152,17 @@ pub(crate) fn restore(
 }
 
 /// Moves the database and its log together, so that it opens under its new name as before.
-fn set_aside(path: &Path, kept: &Path) -> Result<Option<PathBuf>, MaintenanceError> {
+fn set_aside(path: &Path, kept: &Path) -> Result<Option<PathBuf>> {
     refuse_existing(kept)?;
     let there = path.exists();
     if there {
         // Moves the log into the file, so that the file is complete. A damaged database keeps its
         // log next to it.
-        if !file::is_emptied(path) {
-            let _ = fold_log(path);
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        if !file::is_emptied(path)
+            && let Ok(database) = Connection::open_with_flags(path, flags)
+        {
+            let _ = log::empty(&database, BUSY_TIMEOUT);
         }
         fs::rename(path, kept).map_err(MaintenanceError::file(path))?;
     }
@@ -186,13 +178,8 @@ fn set_aside(path: &Path, kept: &Path) -> Result<Option<PathBuf>, MaintenanceErr
     Ok(there.then(|| kept.to_owned()))
 }
 
-fn fold_log(path: &Path) -> rusqlite::Result<()> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    log::empty(&Connection::open_with_flags(path, flags)?, BUSY_TIMEOUT).map(drop)
-}
-
 /// Opens the file for reading. If there is a log, SQLite makes its shared memory next to it.
-fn open(path: &Path) -> Result<Connection, MaintenanceError> {
+fn open(path: &Path) -> Result<Connection> {
     // SQLite's own error would not name the cause.
     let about = File::open(path).and_then(|file| file.metadata());
     let about = about.map_err(MaintenanceError::file(path))?;
@@ -213,7 +200,7 @@ fn open(path: &Path) -> Result<Connection, MaintenanceError> {
     Ok(connection)
 }
 
-fn report(connection: &Connection, path: &Path) -> Result<FileReport, MaintenanceError> {
+fn report(connection: &Connection, path: &Path) -> Result<FileReport> {
     let version = file::version(connection, path).map_err(|error| match error {
         OpenError::Newer { found, known, .. } => {
             MaintenanceError::Newer { path: path.to_owned(), found, known }
@@ -244,7 +231,7 @@ fn emptied(path: &Path) -> MaintenanceError {
 }
 
 /// Renames the finished file, unless another file has that name meanwhile.
-fn publish(unfinished: &Path, to: &Path) -> Result<(), MaintenanceError> {
+fn publish(unfinished: &Path, to: &Path) -> Result<()> {
     match fs::hard_link(unfinished, to) {
         Ok(()) => fs::remove_file(unfinished).map_err(MaintenanceError::file(unfinished))?,
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -256,14 +243,14 @@ fn publish(unfinished: &Path, to: &Path) -> Result<(), MaintenanceError> {
     sync_parent(to)
 }
 
-fn refuse_existing(path: &Path) -> Result<(), MaintenanceError> {
+fn refuse_existing(path: &Path) -> Result<()> {
     match fs::symlink_metadata(path) {
         Ok(_) => Err(MaintenanceError::Exists(path.to_owned())),
         Err(_) => Ok(()),
     }
 }
 
-fn sync_parent(path: &Path) -> Result<(), MaintenanceError> {
+fn sync_parent(path: &Path) -> Result<()> {
     let parent = parent(path);
     File::open(parent).and_then(|file| file.sync_all()).map_err(MaintenanceError::file(parent))
 }
@@ -276,7 +263,7 @@ fn sync_parent(path: &Path) -> Result<(), MaintenanceError> {
 
 /// Makes the temporary file of a copy and locks it while it is written, so that an abandoned one
 /// can be recognised.
-pub(crate) fn claim(unfinished: &Path) -> Result<File, MaintenanceError> {
+pub(crate) fn claim(unfinished: &Path) -> Result<File> {
     remove_unfinished(unfinished)?;
     make_private(unfinished)?;
     let claim = File::open(unfinished).map_err(MaintenanceError::file(unfinished))?;
@@ -295,7 +282,7 @@ fn in_work(path: &Path) -> MaintenanceError {
 ///
 /// # Errors
 /// [`MaintenanceError`], also if a command is still writing it.
-pub(crate) fn remove_unfinished(path: &Path) -> Result<bool, MaintenanceError> {
+pub(crate) fn remove_unfinished(path: &Path) -> Result<bool> {
     match File::open(path) {
         Ok(file) if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) => {
             return Err(in_work(path));

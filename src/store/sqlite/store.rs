@@ -118,44 +118,31 @@ impl Sqlite {
         self.condition.seen.wait(ticket)
     }
 
-    /// Writes come one after the other, so no user has to be locked.
+    /// Writes come one after the other, so no user has to be locked. If rows were erased, counts
+    /// the erasure and empties the log before answering.
     pub(crate) fn write<T: Send + 'static>(
-        &self,
-        write: &Write,
-        work: impl Fn(&dyn Tx) -> Result<T, Failure> + Send + 'static,
-    ) -> Result<T> {
-        let written = self.work(write.deadline_ms, move |file| work(file));
-        let written = self.condition.seen.noted(written)?;
-        if write.hides {
-            // The next probe empties the log.
-            self.condition.log.set_due(true);
-        }
-        Ok(written)
-    }
-
-    /// Same as `write`. If rows were erased, counts the erasure and empties the log before
-    /// answering.
-    pub(crate) fn erase<T: Send + 'static>(
         &self,
         write: &Write,
         work: impl Fn(&dyn Tx) -> Result<T, Failure> + Send + 'static,
         erased: fn(&T) -> bool,
     ) -> Result<T> {
         let written = self.submit(write.deadline_ms, move |ledger| {
-            let (done, is_erased) = ledger.work(|file| {
+            let done = ledger.work(|file| {
                 let done = work(file)?;
-                let is_erased = erased(&done);
-                if is_erased {
+                if erased(&done) {
                     file::count(file)?;
                 }
-                Ok((done, is_erased))
+                Ok(done)
             })?;
-            if is_erased {
-                ledger.then_empty_log();
-            }
+            ledger.then.empty_log |= erased(&done);
             Ok(done)
         });
-        self.condition.seen.noted(written)
+        let written = self.condition.seen.noted(written)?;
+        if write.hides {
+            // The next probe empties the log.
+            self.condition.log.set_due(true);
+        }
+        Ok(written)
     }
 
     pub(crate) fn health(&self) -> StoreHealth {
@@ -185,7 +172,7 @@ impl Sqlite {
             return Ok(());
         }
         self.submit(WRITE_DEADLINE_MS, |ledger| {
-            ledger.then_empty_log();
+            ledger.then.empty_log = true;
             Ok(())
         })
     }
@@ -202,7 +189,7 @@ impl Sqlite {
     fn clean(&self) -> Result<()> {
         let began_mono_ms = self.clock.monotonic_ms();
         let done = self.submit(PAGE_DEADLINE_MS, |ledger| {
-            ledger.then_clean();
+            ledger.then.clean = true;
             Ok(())
         });
         let now_mono_ms = self.clock.monotonic_ms();
@@ -213,7 +200,7 @@ impl Sqlite {
 
     pub(crate) fn close(&self) {
         let closed = self.submit(CLOSE_DEADLINE_MS, |ledger| {
-            ledger.then_close();
+            ledger.then.close = true;
             Ok(())
         });
         if let Err(error) = closed {
@@ -291,7 +278,7 @@ fn wrong_type(error: FromSqlError) -> rusqlite::Error {
 
 /// The database, opened next to the service.
 pub(crate) struct SqliteUsers {
-    path: PathBuf,
+    pub(crate) path: PathBuf,
     pub(crate) connection: Connection,
 }
 
@@ -340,10 +327,6 @@ impl SqliteUsers {
             tracing::debug!("the database's log was not emptied: a reader uses it");
         }
         Ok(Some(made))
-    }
-
-    pub(crate) fn note_renewed(&self, incarnation: &str) {
-        file::note_renewed(&self.path, incarnation);
     }
 }
 

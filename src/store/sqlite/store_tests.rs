@@ -63,7 +63,7 @@ fn a_commit_carries_one_write_if_so_configured() {
         }
     });
     let health = store.health();
-    assert_eq!((health.writes, health.commits), (8, 8));
+    assert_eq!((health.writer.committed, health.writer.commits), (8, 8));
 }
 
 #[test]
@@ -77,8 +77,8 @@ fn writers_at_once_share_commits() {
         }
     });
     let health = store.health();
-    assert_eq!(health.writes, 320);
-    assert!(health.commits < 320, "{health:?}");
+    assert_eq!(health.writer.committed, 320);
+    assert!(health.writer.commits < 320, "{health:?}");
 }
 
 #[path = "faults_tests.rs"]

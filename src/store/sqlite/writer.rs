@@ -32,17 +32,19 @@ pub(crate) struct SqliteLedger {
     begun: bool,
     /// Whether an earlier process was killed and its log is gone.
     log_is_lost: bool,
-    then: AfterCommit,
+    pub(crate) then: AfterCommit,
     condition: Arc<Condition>,
     readers: Arc<Readers>,
 }
 
 /// Work to do after the commit and before the jobs are answered.
 #[derive(Clone, Copy, Default)]
-struct AfterCommit {
-    empty_log: bool,
-    clean: bool,
-    close: bool,
+pub(crate) struct AfterCommit {
+    pub(crate) empty_log: bool,
+    /// Rewrites the file, if that is due.
+    pub(crate) clean: bool,
+    /// Makes this transaction the last one.
+    pub(crate) close: bool,
 }
 
 impl SqliteLedger {
@@ -59,7 +61,7 @@ impl SqliteLedger {
             changes_before: 0,
             wrote: false,
             begun: false,
-            log_is_lost: file::is_open(condition.path()) && log::is_empty(condition.path()),
+            log_is_lost: file::is_open(&condition.path) && log::is_empty(&condition.path),
             then: AfterCommit::default(),
             condition,
             readers,
@@ -77,7 +79,7 @@ impl SqliteLedger {
         let make = !self.condition.was_opened();
         let locked = self.condition.expect_lock();
         let opened = match &locked {
-            Ok(()) => open_for_writing(self.condition.path(), make),
+            Ok(()) => open_for_writing(&self.condition.path, make),
             Err(error) => Err(error.clone().into()),
         };
         let opened = opened.and_then(|connection| {
@@ -101,7 +103,7 @@ impl SqliteLedger {
         let Some(connection) = self.connection.as_mut().filter(|_| !self.begun) else {
             return Ok(());
         };
-        begin_start(connection, self.condition.path()).map_err(|error| {
+        begin_start(connection, &self.condition.path).map_err(|error| {
             self.condition.failed(error.state(), &error.to_string());
             StoreError::Unavailable(error.to_string())
         })?;
@@ -118,7 +120,7 @@ impl SqliteLedger {
 
     /// Opens a file that cannot be written, for reading.
     fn look(&self) -> Result<(), OpenError> {
-        open_beside(self.condition.path())?;
+        open_beside(&self.condition.path)?;
         Ok(self.condition.readable()?)
     }
 
@@ -134,21 +136,6 @@ impl SqliteLedger {
     ) -> Result<T> {
         let Some(connection) = &self.connection else { return Err(self.closed()) };
         work(connection).map_err(|failure| self.condition.judge(failure))
-    }
-
-    /// Empties the log after this transaction, before its jobs are answered.
-    pub(crate) fn then_empty_log(&mut self) {
-        self.then.empty_log = true;
-    }
-
-    /// Rewrites the file after this transaction, if that is due.
-    pub(crate) fn then_clean(&mut self) {
-        self.then.clean = true;
-    }
-
-    /// Makes this transaction the last one.
-    pub(crate) fn then_close(&mut self) {
-        self.then.close = true;
     }
 
     fn changes(&self) -> u64 {
@@ -222,7 +209,7 @@ impl SqliteLedger {
         }
         if close {
             if !self.condition.log.due() {
-                file::note_closed(self.condition.path());
+                file::note_closed(&self.condition.path);
             }
             // The last connection to a database removes its empty log.
             self.disconnect();
@@ -233,7 +220,7 @@ impl SqliteLedger {
 
     fn keep_log_filled(&self) {
         let Some(connection) = self.connection.as_ref().filter(|_| self.begun) else { return };
-        if let Err(error) = log::keep_filled(connection, self.condition.path()) {
+        if let Err(error) = log::keep_filled(connection, &self.condition.path) {
             tracing::debug!(%error, "cannot write into the emptied log");
         }
     }
@@ -326,7 +313,7 @@ impl Ledger for SqliteLedger {
 
 /// The state of the store, shared by the writer, the readers and health.
 pub(crate) struct Condition {
-    path: PathBuf,
+    pub(crate) path: PathBuf,
     pub(crate) seen: LastSeen,
     /// Identity of the file that was opened first and has the current schema. This process opens no
     /// other file and makes none.
@@ -346,10 +333,6 @@ impl Condition {
             log: LogWatch::new(path),
             lock,
         }
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
     }
 
     /// Whether the file was opened at least once.
@@ -525,6 +508,6 @@ impl Readers {
     fn open(&self) -> Result<Connection, Failure> {
         self.condition.seen.expect_not_closed()?;
         self.condition.expect_in_place()?;
-        Ok(open_for_reading(self.condition.path())?)
+        Ok(open_for_reading(&self.condition.path)?)
     }
 }

@@ -87,7 +87,7 @@ fn missed(published: &[Date], calendar: &MarketCalendar) -> Vec<Date> {
 impl Walk<'_> {
     fn complete(&mut self, store: &Store, record: &mut Reliability) -> Result<(), StoreError> {
         let epoch = self.expected.epoch;
-        let keep = |outcomes| store.keep_outcomes(epoch, outcomes);
+        let keep = |outcomes| store.keep_outcomes(epoch, false, outcomes);
         paged(
             |after| store.ledger(after, LEDGER_PAGE),
             keep,
@@ -101,7 +101,7 @@ impl Walk<'_> {
 
     fn provisional(&mut self, store: &Store, record: &mut Reliability) -> Result<(), StoreError> {
         let epoch = self.expected.epoch;
-        let keep = |outcomes| store.keep_provisional_outcomes(epoch, outcomes);
+        let keep = |outcomes| store.keep_outcomes(epoch, true, outcomes);
         paged(
             |after| store.provisional_ledger(after, LEDGER_PAGE),
             keep,
