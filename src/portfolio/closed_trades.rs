@@ -7,6 +7,8 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
+use num_rational::Ratio;
+use num_traits::{CheckedAdd, CheckedDiv, CheckedMul};
 use rust_decimal::Decimal;
 
 /// A trade as its user noted it.
@@ -78,15 +80,15 @@ pub(crate) fn realised<'a>(
             *quantity = quantity.checked_add(pair.quantity)?;
         }
     }
-    let mut fractions = Fraction::ZERO;
+    let mut fractions = Fraction::default();
     for (at, quantity) in closed {
         let trade = &trades[at];
         if quantity == trade.quantity || trade.fees.is_zero() {
             sum = sum.checked_sub(trade.fees)?;
             continue;
         }
-        let part = Fraction::of_fees(trade.fees, quantity, trade.quantity);
-        match part.and_then(|part| fractions.plus(part)) {
+        let part = part_of_fees(trade.fees, quantity, trade.quantity);
+        match part.and_then(|part| fractions.checked_add(&part)) {
             Some(together) => fractions = together,
             // The fraction overflows: the 28 digits of the decimal type have to do.
             None => {
@@ -95,62 +97,22 @@ pub(crate) fn realised<'a>(
             }
         }
     }
-    sum.checked_sub(fractions.value()?)
+    let decimal = |value: &i128| Decimal::try_from_i128_with_scale(*value, 0).ok();
+    sum.checked_sub(decimal(fractions.numer())?.checked_div(decimal(fractions.denom())?)?)
 }
 
 /// An exact quotient. Few are added up: at each end of the time asked for, at most one trade of a
 /// symbol is closed in part.
-#[derive(Clone, Copy)]
-struct Fraction {
-    above: i128,
-    /// Above zero.
-    below: i128,
+type Fraction = Ratio<i128>;
+
+/// The part of the fees that `part` of `whole` shares bears.
+fn part_of_fees(fees: Decimal, part: Decimal, whole: Decimal) -> Option<Fraction> {
+    fraction(part)?.checked_div(&fraction(whole)?)?.checked_mul(&fraction(fees)?)
 }
 
-impl Fraction {
-    const ZERO: Self = Self { above: 0, below: 1 };
-
-    /// The part of the fees that `part` of `whole` shares bears.
-    fn of_fees(fees: Decimal, part: Decimal, whole: Decimal) -> Option<Self> {
-        let share = Self::of(part)?.times(Self::of(whole)?.inverse()?)?;
-        share.times(Self::of(fees)?)
-    }
-
-    fn of(value: Decimal) -> Option<Self> {
-        let value = value.normalize();
-        Self::reduced(value.mantissa(), 10_i128.checked_pow(value.scale())?)
-    }
-
-    fn reduced(above: i128, below: i128) -> Option<Self> {
-        let (mut large, mut small) = (above.checked_abs()?, below);
-        while small != 0 {
-            (large, small) = (small, large % small);
-        }
-        (below > 0).then(|| Self { above: above / large, below: below / large })
-    }
-
-    fn inverse(self) -> Option<Self> {
-        Self::reduced(self.below, self.above)
-    }
-
-    fn times(self, other: Self) -> Option<Self> {
-        // Reduced crosswise first, so that the products stay small.
-        let one = Self::reduced(self.above, other.below)?;
-        let two = Self::reduced(other.above, self.below)?;
-        Self::reduced(one.above.checked_mul(two.above)?, one.below.checked_mul(two.below)?)
-    }
-
-    fn plus(self, other: Self) -> Option<Self> {
-        let Self { above: mine, below: theirs } = Self::reduced(self.below, other.below)?;
-        let left = self.above.checked_mul(theirs)?;
-        let right = other.above.checked_mul(mine)?;
-        Self::reduced(left.checked_add(right)?, self.below.checked_mul(theirs)?)
-    }
-
-    fn value(self) -> Option<Decimal> {
-        let decimal = |value| Decimal::try_from_i128_with_scale(value, 0).ok();
-        decimal(self.above)?.checked_div(decimal(self.below)?)
-    }
+fn fraction(value: Decimal) -> Option<Fraction> {
+    let value = value.normalize();
+    Some(Fraction::new(value.mantissa(), 10_i128.checked_pow(value.scale())?))
 }
 
 #[cfg(test)]

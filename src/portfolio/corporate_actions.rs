@@ -77,13 +77,6 @@ impl Why {
     }
 }
 
-/// A holding for which a corporate action is suspected, and why.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Suspicion<'a> {
-    pub holding: &'a Holding,
-    pub why: Why,
-}
-
 /// Marks those of one broker's new holdings that look as if split since `before`. `pairs` has for
 /// each row of `after` the row that it continues.
 ///
@@ -113,14 +106,14 @@ fn stays(mark: Mark, today: Date) -> bool {
     }
 }
 
-/// The marked rows, and the rows that the broker itself calls unreliable.
-pub(crate) fn suspicions(holdings: &[Holding]) -> Vec<Suspicion<'_>> {
+/// The marked rows, and the rows that the broker itself calls unreliable, each with the reason.
+pub(crate) fn suspicions(holdings: &[Holding]) -> Vec<(&Holding, Why)> {
     let why = |row: &Holding| match (row.mark, row.discrepancy) {
         (Some(mark), _) => Some(Why::Sign(mark.sign)),
         (None, true) => Some(Why::BrokerDiscrepancy),
         (None, false) => None,
     };
-    holdings.iter().filter_map(|row| Some(Suspicion { holding: row, why: why(row)? })).collect()
+    holdings.iter().filter_map(|row| Some((row, why(row)?))).collect()
 }
 
 /// The corporate action that the step from `before` to `after` suggests. The outer `None` means

@@ -133,7 +133,7 @@ fn a_broker_s_discrepancy_flag_is_a_suspicion() {
     let mut rows = [holding("INFY", 1, 1), holding("TCS", 1, 1), holding("SBIN", 1, 1)];
     rows[0].mark = Some(Mark { on: today(), sign: ActionSign::InverseRatios });
     rows[2].discrepancy = true;
-    let reasons: Vec<_> = suspicions(&rows).iter().map(|s| s.why.as_str()).collect();
+    let reasons: Vec<_> = suspicions(&rows).iter().map(|(_, why)| why.as_str()).collect();
     assert_eq!(reasons, ["inverse_ratios", "broker_discrepancy"]);
 }
 

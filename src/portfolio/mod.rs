@@ -14,7 +14,7 @@ pub(crate) mod testing;
 pub(crate) mod valuation;
 
 pub(crate) use corporate_actions::reprice;
-pub(crate) use outcome::{ChangedRow, Difference, HeldRow, Reconciliation, RowName, SuspectedRow};
+pub(crate) use outcome::{Change, Difference, Reconciliation};
 pub use outcome::{First, SyncOutcome};
 pub use securities::Listed;
 pub(crate) use securities::Securities;

@@ -5,7 +5,7 @@
 
 use rust_decimal::Decimal;
 
-use super::corporate_actions::{Suspicion, Why, suspicions};
+use super::corporate_actions::{Why, suspicions};
 use super::valuation::valuation;
 use crate::base::{Holding, Position, PositionKind, words};
 use crate::portfolio::valuation::Overflow;
@@ -21,12 +21,14 @@ pub struct SyncOutcome {
     /// Holdings that were written.
     pub holdings: usize,
     pub(crate) positions: PositionChanges,
-    pub(crate) added: First<HeldRow>,
-    pub(crate) removed: First<HeldRow>,
-    pub(crate) changed: First<ChangedRow>,
+    pub(crate) added: First<Holding>,
+    pub(crate) removed: First<Holding>,
+    /// Rows that stayed with other numbers, before and after.
+    pub(crate) changed: First<(Holding, Holding)>,
     /// Codes of the broker that no list knows, each once.
     pub unresolved: First<String>,
-    pub(crate) suspected: First<SuspectedRow>,
+    /// Rows that look like a split, a bonus or a merger.
+    pub(crate) suspected: First<(Holding, Why)>,
     pub(crate) reconciliation: Reconciliation,
     /// The portfolio could not be valued: an amount in it is too large. The day's point says so.
     pub unvalued: Option<Overflow>,
@@ -56,36 +58,6 @@ impl<T> First<T> {
 pub(crate) struct PositionChanges {
     pub day: [usize; 2],
     pub net: [usize; 2],
-}
-
-/// The fields that distinguish one row from another.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct RowName {
-    pub exchange: String,
-    pub tradingsymbol: String,
-    pub isin: Option<String>,
-}
-
-/// A row that came or went.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct HeldRow {
-    pub name: RowName,
-    pub quantity: Decimal,
-}
-
-/// A row that stayed, with the numbers before and after that differ.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ChangedRow {
-    pub name: RowName,
-    pub quantity: Option<(Decimal, Decimal)>,
-    pub average_price: Option<(Option<Decimal>, Option<Decimal>)>,
-}
-
-/// A row that looks like a split, a bonus or a merger.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct SuspectedRow {
-    pub name: RowName,
-    pub why: Why,
 }
 
 /// Our profit compared with the broker's, over the rows with a profit of the broker's.
@@ -131,11 +103,11 @@ impl SyncOutcome {
                 day: open(PositionKind::Day),
                 net: open(PositionKind::Net),
             },
-            added: First::of(&diff.added, |row| held(row)),
-            removed: First::of(&diff.removed, |row| held(row)),
-            changed: First::of(&diff.changed, changed),
+            added: First::of(&diff.added, |row| (*row).clone()),
+            removed: First::of(&diff.removed, |row| (*row).clone()),
+            changed: First::of(&diff.changed, |row| (row.before.clone(), row.after.clone())),
             unresolved: unresolved(holdings, positions),
-            suspected: First::of(&suspicions(holdings), suspected),
+            suspected: First::of(&suspicions(holdings), |(row, why)| ((*row).clone(), *why)),
             reconciliation: reconciled(holdings),
             unvalued: None,
         }
@@ -148,30 +120,6 @@ fn open_positions<'a>(
 ) -> usize {
     let open = |row: &&Position| row.kind == kind && !row.quantity.is_zero();
     positions.into_iter().filter(open).count()
-}
-
-fn named(row: &Holding) -> RowName {
-    RowName {
-        exchange: row.exchange.clone(),
-        tradingsymbol: row.tradingsymbol.clone(),
-        isin: row.isin.clone(),
-    }
-}
-
-fn held(row: &Holding) -> HeldRow {
-    HeldRow { name: named(row), quantity: row.quantity() }
-}
-
-fn changed(change: &Change<'_>) -> ChangedRow {
-    ChangedRow {
-        name: named(change.after),
-        quantity: change.quantity(),
-        average_price: change.average_price(),
-    }
-}
-
-fn suspected(suspicion: &Suspicion<'_>) -> SuspectedRow {
-    SuspectedRow { name: named(suspicion.holding), why: suspicion.why }
 }
 
 fn unresolved(holdings: &[Holding], positions: &[Position]) -> First<String> {
@@ -235,14 +183,14 @@ fn sums(holdings: &[Holding]) -> Option<Sums> {
 
 /// A holding that is in both syncs with different numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Change<'a> {
+pub(crate) struct Change<'a> {
     pub before: &'a Holding,
     pub after: &'a Holding,
 }
 
 impl Change<'_> {
     /// Quantity owned before and now, if it differs.
-    pub(super) fn quantity(&self) -> Option<(Decimal, Decimal)> {
+    pub(crate) fn quantity(&self) -> Option<(Decimal, Decimal)> {
         let (before, after) = (self.before.quantity(), self.after.quantity());
         (before != after).then_some((before, after))
     }

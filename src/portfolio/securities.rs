@@ -74,13 +74,10 @@ impl Securities {
     fn resolve_holding(&self, row: &mut Holding) {
         let by_isin =
             row.isin.as_deref().and_then(|isin| self.find(&self.by_isin, isin, &row.exchange));
-        let found = by_isin.or_else(|| {
-            let listed = self.find(&self.by_code, &row.tradingsymbol, &row.exchange)?;
-            // The code is listed with another ISIN. After a split the list may be older than the
-            // broker's data, so only the ticker is taken over and the row keeps its ISIN.
-            Some(listed)
-        });
-        let Some(listed) = found else { return };
+        // A code may be listed with another ISIN. After a split the list may be older than the
+        // broker's data, so only the ticker is taken over and the row keeps its ISIN.
+        let by_code = || self.find(&self.by_code, &row.tradingsymbol, &row.exchange);
+        let Some(listed) = by_isin.or_else(by_code) else { return };
         row.tradingsymbol = listed.ticker.clone();
         row.exchange = listed.exchange.clone();
         if row.isin.is_none() {

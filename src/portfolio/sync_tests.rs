@@ -118,7 +118,7 @@ fn a_split_is_marked_in_the_row_the_outcome_and_the_point() {
     let derived = synced(&before, vec![holding("INFY", 50, 0, "300", "404")]);
     let mark = Mark { on: friday().today, sign: ActionSign::InverseRatios };
     assert!(derived.holdings[0].mark == Some(mark) && derived.point.suspect);
-    assert_eq!(derived.outcome.suspected.rows[0].why.as_str(), "inverse_ratios");
+    assert_eq!(derived.outcome.suspected.rows[0].1.as_str(), "inverse_ratios");
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn an_outcome_names_at_most_a_hundred_rows_of_each_kind_and_counts_all() {
     let named = [added.rows.len(), removed.rows.len(), changed.rows.len()];
     assert_eq!(named, [LISTED_MAX; 3]);
     assert_eq!([unresolved.rows.len(), suspected.rows.len()], [LISTED_MAX; 2]);
-    assert_eq!(added.rows[0].name.tradingsymbol, "S4000", "the first of them");
+    assert_eq!(added.rows[0].tradingsymbol, "S4000", "the first of them");
 }
 
 proptest! {

@@ -18,14 +18,13 @@ use crate::api::errors::{
 use crate::api::portfolio::answer::not_done;
 use crate::api::state::{Call, Handled, State, reply_with};
 use crate::auth::throttle::{Key, SharedAttempt};
-use crate::base::{Broker, Clock, Synced, clock, rng};
+use crate::base::{Broker, Clock, Holding, Synced, clock, rng};
 use crate::brokers::broker_a::{Attempt, OpenSession};
 use crate::brokers::{BrokerError, BrokerErrorKind, Credentials, code_names};
 use crate::http::{Problem, Response};
 use crate::ops::Counter;
 use crate::portfolio::{
-    self, Brokers, ChangedRow, Difference, HeldRow, Reconciliation as Compared, RowName as Name,
-    Stood, SuspectedRow, SyncOutcome, check,
+    self, Brokers, Change, Difference, Reconciliation as Compared, Stood, SyncOutcome, check,
 };
 use crate::rt::coroutines::Parker;
 use crate::store::{AccountId, Before, Derive, NewPortfolio, Portfolio, StoreError, Turn};
@@ -403,6 +402,9 @@ pub(super) fn report<'a, Counts>(
     synced: SyncedNow<'a>,
 ) -> SyncReport<'a, Counts> {
     let SyncedNow { at, warnings, simulated, broker_user } = synced;
+    let suspected = outcome.suspected.rows.iter();
+    let suspected =
+        suspected.map(|(row, why)| SuspectedAction { row: named(row), reason: why.as_str() });
     SyncReport {
         holdings_count: outcome.holdings,
         counts,
@@ -412,7 +414,7 @@ pub(super) fn report<'a, Counts>(
         changes: changes(outcome),
         unresolved_count: outcome.unresolved.count,
         unresolved: outcome.unresolved.rows.iter().map(String::as_str).collect(),
-        suspected_corporate_actions: outcome.suspected.rows.iter().map(suspected).collect(),
+        suspected_corporate_actions: suspected.collect(),
         reconciliation: reconciliation(outcome.reconciliation),
         warnings: Some(warnings).filter(|warnings| !warnings.is_empty()),
         simulated: Simulated(simulated),
@@ -440,24 +442,21 @@ fn changes(outcome: &SyncOutcome) -> SyncChanges<'_> {
     }
 }
 
-fn counted(row: &HeldRow) -> CountedHolding<'_> {
-    CountedHolding { row: named(&row.name), quantity: Quantity(row.quantity) }
+fn counted(row: &Holding) -> CountedHolding<'_> {
+    CountedHolding { row: named(row), quantity: Quantity(row.quantity()) }
 }
 
-fn changed_holding(row: &ChangedRow) -> ChangedHolding<'_> {
+fn changed_holding((before, after): &(Holding, Holding)) -> ChangedHolding<'_> {
+    let change = Change { before, after };
     ChangedHolding {
-        row: named(&row.name),
-        quantity: row.quantity.map(|(from, to)| [Quantity(from), Quantity(to)]),
-        average_price: row.average_price.map(|(from, to)| [from.map(Exact), to.map(Exact)]),
+        row: named(after),
+        quantity: change.quantity().map(|(from, to)| [Quantity(from), Quantity(to)]),
+        average_price: change.average_price().map(|(from, to)| [from.map(Exact), to.map(Exact)]),
     }
 }
 
-fn suspected(row: &SuspectedRow) -> SuspectedAction<'_> {
-    SuspectedAction { row: named(&row.name), reason: row.why.as_str() }
-}
-
-fn named(name: &Name) -> RowName<'_> {
-    let Name { exchange, tradingsymbol, isin } = name;
+fn named(row: &Holding) -> RowName<'_> {
+    let Holding { exchange, tradingsymbol, isin, .. } = row;
     RowName { exchange, tradingsymbol, isin: isin.as_deref() }
 }
 
