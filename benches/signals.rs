@@ -92,7 +92,7 @@ fn listed(signal: &Signal<'_>) -> ListedSignal {
 
 fn signals(c: &mut Criterion) {
     let histories: Vec<History> = (0..SYMBOLS).map(history).collect();
-    let universe = Universe::examine(&histories, |_| ());
+    let universe = Universe::examine(&histories);
     let last = WINDOW_DATES - 1;
     let of_last = universe.signals_on(last);
     let found: usize = (0..WINDOW_DATES).map(|date| universe.signals_on(date).len()).sum();
@@ -146,11 +146,11 @@ fn signals(c: &mut Criterion) {
 fn rebuild(c: &mut Criterion) {
     let histories: Vec<History> = (0..SYMBOLS).map(history).collect();
     let last = WINDOW_DATES - 1;
-    let found = Universe::examine(&histories, |_| ()).signals_on(last).len();
+    let found = Universe::examine(&histories).signals_on(last).len();
     let mut group = c.benchmark_group("daily rebuild of 200 symbols");
     group.sample_size(20);
     group.bench_function("all patterns and their record", |b| {
-        b.iter(|| Universe::examine(black_box(&histories), |_| ()));
+        b.iter(|| Universe::examine(black_box(&histories)));
     });
     let (_folder, store) = stored(&histories);
     group.bench_function("reading the stored candles", |b| {
@@ -163,7 +163,7 @@ fn rebuild(c: &mut Criterion) {
     group.bench_function("from the stored candles", |b| {
         b.iter(|| {
             let histories = read(&store, &histories);
-            let universe = Universe::examine(&histories, |_| ());
+            let universe = Universe::examine(&histories);
             assert_eq!(universe.signals_on(last).len(), found);
             universe
         });

@@ -87,10 +87,9 @@ impl Ranked for Signal<'_> {
 }
 
 impl Universe {
-    /// Finds all signals and counts their outcomes. Calls `examined` with each symbol when it is
-    /// done.
-    pub fn examine(histories: &[History], examined: impl FnMut(&str)) -> Self {
-        Self::examine_with(histories, &[], PRIOR_DATES, examined)
+    /// Finds all signals and counts their outcomes.
+    pub fn examine(histories: &[History]) -> Self {
+        Self::examine_with(histories, &[], PRIOR_DATES)
     }
 
     /// Same as [`examine`](Self::examine), without the silent dates and with another prior.
@@ -99,7 +98,6 @@ impl Universe {
         histories: &[History],
         silences: &[Silence],
         prior_dates: u32,
-        mut examined: impl FnMut(&str),
     ) -> Self {
         let dates = sessions(histories);
         let detector = Detector::default();
@@ -112,7 +110,6 @@ impl Universe {
             }
             outcomes.add(&symbol.bars, &symbol.signals);
             symbols.push(symbol);
-            examined(&history.symbol);
         }
         Self { dates, symbols, record: outcomes.finish(prior_dates) }
     }

@@ -121,7 +121,7 @@ fn later_candles_change_no_earlier_signal() {
             candles: history.candles[..history.candles.len().min(today + 1)].to_vec(),
         })
         .collect();
-    let (later, then) = (Universe::examine(&whole, |_| ()), Universe::examine(&known, |_| ()));
+    let (later, then) = (Universe::examine(&whole), Universe::examine(&known));
     for date in WINDOW_DATES..=today {
         let row = |signal: &Signal<'_>| (signal.symbol.to_owned(), signal.key, signal.weight);
         let of =
@@ -154,7 +154,7 @@ fn later_prices_change_no_bit_of_earlier_confidences() {
             let judge = |history: &History| judge(history, &sessions);
             let silences: Vec<Silence> =
                 if silences { histories.iter().map(judge).collect() } else { Vec::new() };
-            let universe = Universe::examine_with(&histories, &silences, PRIOR_DATES, |_| ());
+            let universe = Universe::examine_with(&histories, &silences, PRIOR_DATES);
             let last = sessions[0].checked_add(jiff::Span::new().days(TODAY as i64)).unwrap();
             let until = sessions.partition_point(|date| *date <= last);
             let bits = |weight: &Weight| {
@@ -181,15 +181,13 @@ fn later_prices_change_no_bit_of_earlier_confidences() {
 #[test]
 fn signals_are_judged_from_a_full_window_while_outcomes_are_known() {
     let histories = [history("A", 4, 600)];
-    let mut examined = Vec::new();
-    let universe = Universe::examine(&histories, |symbol| examined.push(symbol.to_owned()));
-    assert_eq!(examined, ["A"]);
+    let universe = Universe::examine(&histories);
     let judged = universe.judged();
     let dates = universe.dates();
     assert!(!judged.is_empty());
     for signal in &judged {
         assert!(signal.date >= dates[WINDOW_DATES] && signal.date < dates[595]);
     }
-    let short = Universe::examine(&[history("A", 4, WINDOW_DATES)], |_| ());
+    let short = Universe::examine(&[history("A", 4, WINDOW_DATES)]);
     assert!(short.judged().is_empty());
 }

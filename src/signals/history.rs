@@ -54,17 +54,6 @@ const SPLITS: [(i64, i64); 15] = [
 /// fetch.
 const VOLUME_TIMES_MAX: i128 = 12;
 
-/// Whether the market has a session on a date, special sessions included.
-pub trait TradingDates {
-    fn is_trading_date(&self, date: Date) -> bool;
-}
-
-impl<F: Fn(Date) -> bool> TradingDates for F {
-    fn is_trading_date(&self, date: Date) -> bool {
-        self(date)
-    }
-}
-
 /// The dates that a history may have, both included. `to` is the last date whose official close is
 /// past, so the candle of a running day is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,8 +116,9 @@ impl Checked {
     }
 }
 
-/// Checks `candles` as a vendor sent them.
-pub fn check(candles: &[Candle], window: Window, dates: &impl TradingDates) -> Checked {
+/// Checks `candles` as a vendor sent them. `dates` says whether the market has a session on a date,
+/// special sessions included.
+pub fn check(candles: &[Candle], window: Window, dates: &impl Fn(Date) -> bool) -> Checked {
     let mut checked = Checked::default();
     let mut twice: Option<Date> = None;
     for candle in candles {
@@ -173,12 +163,12 @@ pub fn check(candles: &[Candle], window: Window, dates: &impl TradingDates) -> C
 }
 
 /// The fault of a single candle, if it has one.
-fn fault(candle: &Candle, window: Window, dates: &impl TradingDates) -> Option<HistoryFault> {
+fn fault(candle: &Candle, window: Window, dates: &impl Fn(Date) -> bool) -> Option<HistoryFault> {
     let date = candle.date;
     if date > window.to {
         return Some(HistoryFault::Unfinished { date });
     }
-    if !dates.is_trading_date(date) {
+    if !dates(date) {
         return Some(HistoryFault::NotTradingDate { date });
     }
     let fault = candle.check().err();
@@ -187,10 +177,10 @@ fn fault(candle: &Candle, window: Window, dates: &impl TradingDates) -> Option<H
 }
 
 /// Trading dates from `from` to `to`, both included.
-fn sessions(from: Date, to: Date, dates: &impl TradingDates) -> impl Iterator<Item = Date> {
+fn sessions(from: Date, to: Date, dates: &impl Fn(Date) -> bool) -> impl Iterator<Item = Date> {
     from.series(jiff::Span::new().days(1))
         .take_while(move |date| *date <= to)
-        .filter(|date| dates.is_trading_date(*date))
+        .filter(|date| dates(*date))
 }
 
 /// The days that look like an unadjusted split, among ascending candles with plausible prices. A
@@ -269,7 +259,7 @@ pub struct Merged {
 pub fn merge(
     stored: &[Candle],
     fresh: &[Candle],
-    dates: &impl TradingDates,
+    dates: &impl Fn(Date) -> bool,
 ) -> Result<Merged, Conflict> {
     let Some(last) = stored.last() else { return Err(Conflict::NoOverlap) };
     let mut overlaps = false;
@@ -301,7 +291,7 @@ fn same_prices(one: &Candle, other: &Candle) -> bool {
 }
 
 /// The part of `newer` that follows `last` without a gap.
-fn contiguous(last: Date, newer: &[Candle], dates: &impl TradingDates) -> Merged {
+fn contiguous(last: Date, newer: &[Candle], dates: &impl Fn(Date) -> bool) -> Merged {
     let mut merged = Merged::default();
     let mut last = last;
     for candle in newer {
@@ -354,7 +344,7 @@ pub(crate) fn running(
     tail: &[Candle],
     fresh: &[Candle],
     date: Date,
-    dates: &impl TradingDates,
+    dates: &impl Fn(Date) -> bool,
 ) -> Result<Candle, RunningFault> {
     let Some(last) = tail.last() else { return Err(RunningFault::Absent) };
     let checked = check(fresh, Window { from: tail[0].date, to: date, untraded: false }, dates);

@@ -18,10 +18,26 @@ pub(crate) enum Standing {
     Never,
 }
 
+/// Whether the finished candle has the pattern of a provisional signal too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// The date's complete list is still to come.
+    Pending,
+    Confirmed,
+    Vanished,
+    /// The date's list was never published, because candles were missing until the next date was
+    /// due.
+    Unlisted,
+}
+
 /// Counts of real signals, or of simulated ones.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Kind {
     pub(crate) published: u64,
+    /// Of provisional signals alone, as the next two.
+    pub(crate) confirmed: u64,
+    pub(crate) vanished: u64,
+    pub(crate) unlisted: u64,
     /// First date with a signal.
     pub(crate) since: Option<Date>,
     pub(crate) outcomes: Outcomes,
@@ -49,26 +65,38 @@ impl Outcomes {
     }
 }
 
-/// Sums over the ledger, fed entry by entry.
+/// Sums over one ledger, fed entry by entry.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Reliability {
+pub(crate) struct Sums {
     real: Kind,
     simulated: Kind,
-    /// Dates with a published list, oldest first.
-    pub dates_published: Vec<Date>,
-    /// Trading dates between them without a list.
-    pub dates_missed: Vec<Date>,
-    /// The record of provisional signals.
-    pub provisional: ProvisionalRecord,
 }
 
-impl Reliability {
+impl Sums {
     /// Counts a published signal, of the same date as the one before or of a later one.
-    pub(crate) fn count(&mut self, on: Date, simulated: bool, standing: &Standing) {
+    pub(crate) fn count(&mut self, on: Date, simulated: bool, standing: &Standing) -> &mut Kind {
         let kind = if simulated { &mut self.simulated } else { &mut self.real };
         kind.published += 1;
         kind.since = Some(kind.since.map_or(on, |since| since.min(on)));
         kind.outcomes.count(standing);
+        kind
+    }
+
+    /// The same of a provisional signal.
+    pub(crate) fn count_provisional(
+        &mut self,
+        on: Date,
+        simulated: bool,
+        fate: Fate,
+        standing: &Standing,
+    ) {
+        let kind = self.count(on, simulated, standing);
+        match fate {
+            Fate::Pending => {}
+            Fate::Confirmed => kind.confirmed += 1,
+            Fate::Vanished => kind.vanished += 1,
+            Fate::Unlisted => kind.unlisted += 1,
+        }
     }
 
     /// The counts to publish, and whether they are of simulated signals.
@@ -78,62 +106,15 @@ impl Reliability {
     }
 }
 
-// ---- Provisional record
-//
-// The record of provisional signals: whether the finished candle confirmed them, and their
-// outcomes five sessions later. Pure sums, never mixed with those of complete signals.
-
-/// Whether the finished candle has the pattern too.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fate {
-    /// The date's complete list is still to come.
-    Pending,
-    Confirmed,
-    Vanished,
-    /// The date's list was never published, because candles were missing until the next date was
-    /// due.
-    Unlisted,
-}
-
-/// Counts of real signals, or of simulated ones.
+/// The sums over both ledgers.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct ProvisionalKind {
-    pub(crate) published: u64,
-    pub(crate) confirmed: u64,
-    pub(crate) vanished: u64,
-    pub(crate) unlisted: u64,
-    /// First date with such a signal.
-    pub(crate) since: Option<Date>,
-    pub(crate) outcomes: Outcomes,
-}
-
-/// Sums over the ledger of provisional signals, fed entry by entry.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct ProvisionalRecord {
-    real: ProvisionalKind,
-    simulated: ProvisionalKind,
-}
-
-impl ProvisionalRecord {
-    /// Counts one signal that was shown.
-    pub(crate) fn count(&mut self, on: Date, simulated: bool, fate: Fate, standing: &Standing) {
-        let kind = if simulated { &mut self.simulated } else { &mut self.real };
-        kind.published += 1;
-        kind.since = Some(kind.since.map_or(on, |since| since.min(on)));
-        match fate {
-            Fate::Pending => {}
-            Fate::Confirmed => kind.confirmed += 1,
-            Fate::Vanished => kind.vanished += 1,
-            Fate::Unlisted => kind.unlisted += 1,
-        }
-        kind.outcomes.count(standing);
-    }
-
-    /// The counts to publish, and whether they are of simulated signals; `None` if no signal was
-    /// ever shown. Simulated ones are published only while there are no real ones.
-    pub(crate) fn shown(&self) -> Option<(bool, &ProvisionalKind)> {
-        let simulated = self.real.published == 0;
-        let kind = if simulated { &self.simulated } else { &self.real };
-        (kind.published > 0).then_some((simulated, kind))
-    }
+pub(crate) struct Reliability {
+    pub complete: Sums,
+    /// Whether the finished candle confirmed provisional signals, and their outcomes five sessions
+    /// later; never mixed with those of complete signals.
+    pub provisional: Sums,
+    /// Dates with a published list, oldest first.
+    pub dates_published: Vec<Date>,
+    /// Trading dates between them without a list.
+    pub dates_missed: Vec<Date>,
 }

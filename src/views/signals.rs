@@ -7,10 +7,9 @@ use crate::base::Symbol;
 use crate::signals;
 use crate::signals::backtest::{Cell, Performance, edges_of, verdict};
 use crate::signals::blocks::{Estimate, SCORE_DATES_MIN};
-use crate::signals::track_record::Kind;
+use crate::signals::track_record::{Kind, Sums};
 use crate::signals::{
     DISCLAIMER, Direction, HORIZON_SESSIONS, MEANING, PROVISIONAL_MEANING, Reliability,
-    track_record,
 };
 use crate::views::values::{self, Day, Instant, Mark, Share, Simulated, documents, rounded};
 use jiff::civil::Date;
@@ -323,7 +322,7 @@ const COIN_BRIER: f64 = 0.25;
 impl SignalRecord {
     /// The document of `record`. `as_of` is the last published date.
     pub(crate) fn of(record: &Reliability, as_of: Option<Date>) -> Self {
-        let (simulated, Kind { published, since, outcomes }) = record.shown();
+        let (simulated, Kind { published, since, outcomes, .. }) = record.complete.shown();
         let done = &outcomes.done;
         let all = &done.all;
         let from_since =
@@ -357,19 +356,12 @@ impl SignalRecord {
 
 impl ProvisionalRecord {
     /// `None` if no provisional signal was ever shown.
-    fn of(record: &track_record::ProvisionalRecord) -> Option<Self> {
-        let (simulated, kind) = record.shown()?;
-        let track_record::ProvisionalKind {
-            published,
-            confirmed,
-            vanished,
-            unlisted,
-            since,
-            outcomes,
-        } = kind;
+    fn of(record: &Sums) -> Option<Self> {
+        let (simulated, kind) = record.shown();
+        let Kind { published, confirmed, vanished, unlisted, since, outcomes } = kind;
         let done = &outcomes.done;
         let all = &done.all;
-        Some(Self {
+        (*published > 0).then(|| Self {
             since: since.map(Day),
             published: *published,
             confirmed: *confirmed,

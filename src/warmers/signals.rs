@@ -585,7 +585,7 @@ fn close_on(candles: &[Candle], date: Date) -> Option<i64> {
 
 /// The date's signals, by rank.
 fn found(histories: &[History], order: &RebuildOrder) -> Vec<PricedSignal> {
-    let universe = RebuildUniverse::examine(histories, |_| ());
+    let universe = RebuildUniverse::examine(histories);
     let Ok(date) = universe.dates().binary_search(&order.date) else { return Vec::new() };
     let of = |name: &str| {
         let at = histories.iter().position(|history| history.symbol == name)?;

@@ -208,7 +208,7 @@ impl Stage {
             candles: self.candles(symbol, to),
         };
         let histories: Vec<History> = self.universe.iter().map(history).collect();
-        let universe = Universe::examine(&histories, |_| ());
+        let universe = Universe::examine(&histories);
         (histories, universe)
     }
 }

@@ -65,7 +65,7 @@ fn evaluate(path: &Path, prior_dates: u32) -> Result<Report, Unusable> {
     let sessions = backtest::sessions(&folder.histories);
     let silences: Vec<Silence> =
         folder.histories.iter().map(|history| backtest::judge(history, &sessions)).collect();
-    let universe = Universe::examine_with(&folder.histories, &silences, prior_dates, |_| ());
+    let universe = Universe::examine_with(&folder.histories, &silences, prior_dates);
     let judged = universe.judged();
     if judged.is_empty() {
         let silent = silences.iter().map(Silence::dates).sum();

@@ -60,7 +60,7 @@ pub(crate) fn prepare(
         histories.push(History { symbol: symbol.as_str().to_owned(), candles });
         tails.push(reaches.then_some(Tail { symbol, source, simulated, candles: candles_kept }));
     }
-    let universe = Universe::examine(&histories, |_| ());
+    let universe = Universe::examine(&histories);
     let next = universe.dates().len();
     let weights = Key::all().map(|key| (key, universe.weigh(key, next))).collect();
     Ok(Prepared { settled, tails, weights })

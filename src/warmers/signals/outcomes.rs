@@ -93,7 +93,7 @@ impl Walk<'_> {
             keep,
             |entry| {
                 let (standing, new) = self.judge(&entry);
-                record.count(entry.on, entry.signal.simulated, &standing);
+                record.complete.count(entry.on, entry.signal.simulated, &standing);
                 (entry.id, new)
             },
         )
@@ -113,7 +113,8 @@ impl Walk<'_> {
                     Completion::Unknown if self.as_of > Some(entry.on) => Fate::Unlisted,
                     Completion::Unknown => Fate::Pending,
                 };
-                record.provisional.count(entry.on, entry.signal.simulated, fate, &standing);
+                let simulated = entry.signal.simulated;
+                record.provisional.count_provisional(entry.on, simulated, fate, &standing);
                 (entry.id, new)
             },
         )
