@@ -125,7 +125,7 @@ impl Site {
         };
         let asset = |asset: &Asset| {
             let cached = "public, max-age=31536000, immutable";
-            File::new(served(asset), policy(200, asset.content_type, cached, ASSET_HEADERS))
+            File::new(served(asset), policy(200, asset.content_type(), cached, ASSET_HEADERS))
         };
         Self {
             index: page(200, "no-cache"),
@@ -216,7 +216,7 @@ impl File {
 /// The bytes that a browser loads: code without its comments and indentation, which are a sixth of
 /// it, compressed. Line breaks stay, so that a browser names the same lines as the file has.
 fn served(asset: &Asset) -> Cow<'static, [u8]> {
-    if ![JS, CSS].contains(&asset.content_type) {
+    if ![JS, CSS].contains(&asset.content_type()) {
         return Cow::Borrowed(asset.bytes);
     }
     let text = std::str::from_utf8(asset.bytes).expect("code is text");
@@ -269,8 +269,20 @@ const SVG: &str = "image/svg+xml";
 pub(super) struct Asset {
     /// Its path in the folder `web`.
     pub(super) name: &'static str,
-    pub(super) content_type: &'static str,
     pub(super) bytes: &'static [u8],
+}
+
+impl Asset {
+    /// By the end of its name.
+    pub(super) fn content_type(&self) -> &'static str {
+        match self.name.rsplit('.').next() {
+            Some("css") => CSS,
+            Some("png") => PNG,
+            Some("svg") => SVG,
+            Some("webmanifest") => MANIFEST,
+            _ => JS,
+        }
+    }
 }
 
 /// The document of every page. In it `%V%` stands for the version, and `%NOTICE%` for markup that a
@@ -281,102 +293,28 @@ pub(super) const INDEX: &str = include_str!("../../web/index.html");
 pub(super) const WORKER: &str = include_str!("../../web/worker.js");
 
 macro_rules! assets {
-    ($($name:literal $content_type:ident,)*) => {
-        &[$(Asset {
-            name: $name,
-            content_type: $content_type,
-            bytes: include_bytes!(concat!("../../web/", $name)),
-        },)*]
+    ($($name:literal,)*) => {
+        &[$(Asset { name: $name, bytes: include_bytes!(concat!("../../web/", $name)) },)*]
     };
 }
 
 /// All files that the pages load.
 pub(super) const ASSETS: &[Asset] = assets! {
-    "allocation.js" JS,
-    "api.js" JS,
-    "app.js" JS,
-    "app.webmanifest" MANIFEST,
-    "appearance.js" JS,
-    "candle-chart.js" JS,
-    "candles.js" JS,
-    "chart.js" JS,
-    "columns.js" JS,
-    "combobox.js" JS,
-    "csv.js" JS,
-    "dialog.js" JS,
-    "estimate.js" JS,
-    "figures.js" JS,
-    "find.js" JS,
-    "first-steps.js" JS,
-    "form.js" JS,
-    "format.js" JS,
-    "held.js" JS,
-    "holdings-tab.js" JS,
-    "holdings.js" JS,
-    "icon-192.png" PNG,
-    "icon-512.png" PNG,
-    "icon-maskable.png" PNG,
-    "icon.svg" SVG,
-    "journal-form.js" JS,
-    "keys.js" JS,
-    "lists.js" JS,
-    "live.js" JS,
-    "menu.js" JS,
-    "no-prices.js" JS,
-    "offline.js" JS,
-    "pages/account.js" JS,
-    "pages/api.js" JS,
-    "pages/journal.js" JS,
-    "pages/login.js" JS,
-    "pages/market.js" JS,
-    "pages/portfolio.js" JS,
-    "pages/signals.js" JS,
-    "pages/status.js" JS,
-    "pages/symbol.js" JS,
-    "pages/sync.js" JS,
-    "pages/trend.js" JS,
-    "pages/watch.js" JS,
-    "parts.js" JS,
-    "places.js" JS,
-    "positions.js" JS,
-    "prefs.js" JS,
-    "reasons.js" JS,
-    "reliability.js" JS,
-    "report.js" JS,
-    "signal-table.js" JS,
-    "spark.js" JS,
-    "star.js" JS,
-    "strip.js" JS,
-    "style.css" CSS,
-    "table.js" JS,
-    "text.js" JS,
-    "text/account.js" JS,
-    "text/allocation.js" JS,
-    "text/api.js" JS,
-    "text/candles.js" JS,
-    "text/chart.js" JS,
-    "text/estimate.js" JS,
-    "text/find.js" JS,
-    "text/first-steps.js" JS,
-    "text/held.js" JS,
-    "text/journal.js" JS,
-    "text/keys.js" JS,
-    "text/lists.js" JS,
-    "text/login.js" JS,
-    "text/market.js" JS,
-    "text/no-prices.js" JS,
-    "text/portfolio.js" JS,
-    "text/positions.js" JS,
-    "text/signals.js" JS,
-    "text/status.js" JS,
-    "text/symbol.js" JS,
-    "text/sync.js" JS,
-    "text/trend.js" JS,
-    "text/watch.js" JS,
-    "theme.js" JS,
-    "trend-chart.js" JS,
-    "view.js" JS,
-    "watchlists.js" JS,
+    "allocation.js", "api.js", "app.js", "app.webmanifest", "appearance.js", "candle-chart.js",
+    "candles.js", "chart.js", "columns.js", "combobox.js", "csv.js", "dialog.js", "estimate.js",
+    "figures.js", "find.js", "first-steps.js", "form.js", "format.js", "held.js", "holdings-tab.js",
+    "holdings.js", "icon-192.png", "icon-512.png", "icon-maskable.png", "icon.svg",
+    "journal-form.js", "keys.js", "lists.js", "live.js", "menu.js", "no-prices.js", "offline.js",
+    "pages/account.js", "pages/api.js", "pages/journal.js", "pages/login.js", "pages/market.js",
+    "pages/portfolio.js", "pages/signals.js", "pages/status.js", "pages/symbol.js", "pages/sync.js",
+    "pages/trend.js", "pages/watch.js", "parts.js", "places.js", "positions.js", "prefs.js",
+    "reasons.js", "reliability.js", "report.js", "signal-table.js", "spark.js", "star.js",
+    "strip.js", "style.css", "table.js", "text.js", "text/account.js", "text/allocation.js",
+    "text/api.js", "text/candles.js", "text/chart.js", "text/estimate.js", "text/find.js",
+    "text/first-steps.js", "text/held.js", "text/journal.js", "text/keys.js", "text/lists.js",
+    "text/login.js", "text/market.js", "text/no-prices.js", "text/portfolio.js",
+    "text/positions.js", "text/signals.js", "text/status.js", "text/symbol.js", "text/sync.js",
+    "text/trend.js", "text/watch.js", "theme.js", "trend-chart.js", "view.js", "watchlists.js",
 };
 
 // ---- Settings

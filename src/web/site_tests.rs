@@ -115,7 +115,7 @@ fn nothing_comes_from_elsewhere_and_no_text_becomes_code() {
         "style=\"",
         "document.write",
     ];
-    let code = ASSETS.iter().filter(|asset| asset.content_type != PNG);
+    let code = ASSETS.iter().filter(|asset| asset.content_type() != PNG);
     let code = code.map(|asset| (asset.name, std::str::from_utf8(asset.bytes).unwrap()));
     for (name, text) in code.chain([("index", INDEX), ("worker", WORKER)]) {
         let plain = text.replace("http://www.w3.org/2000/svg", "");
@@ -141,7 +141,7 @@ fn comments_are_left_out_and_lines_keep_their_numbers() {
                 /** @type {A} */ (b);\n  /* four */\nend\n";
     let kept = "\nconst a = 'https: //x'; // kept\n\n\n\n\n/** @type {A} */ (b);\n\nend\n";
     assert_eq!(without_comments(text), kept);
-    for asset in ASSETS.iter().filter(|asset| [JS, CSS].contains(&asset.content_type)) {
+    for asset in ASSETS.iter().filter(|asset| [JS, CSS].contains(&asset.content_type())) {
         let text = std::str::from_utf8(asset.bytes).unwrap();
         assert_eq!(without_comments(text).lines().count(), text.lines().count(), "{}", asset.name);
         for (at, line) in text.lines().enumerate() {
@@ -154,7 +154,7 @@ fn comments_are_left_out_and_lines_keep_their_numbers() {
 
 #[test]
 fn files_are_short_enough_to_read() {
-    for asset in ASSETS.iter().filter(|asset| asset.content_type != PNG) {
+    for asset in ASSETS.iter().filter(|asset| asset.content_type() != PNG) {
         let text = std::str::from_utf8(asset.bytes).unwrap();
         let is_styles = asset.name == "style.css";
         let most = if is_styles { STYLES_BYTES_MAX } else { MODULE_BYTES_MAX };
