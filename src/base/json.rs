@@ -40,9 +40,7 @@ pub(crate) type Member<'a> = (Cow<'a, str>, &'a str);
 /// compared (RFC 8259, 8.3). `None` if `body` is not one object, is nested too deeply, or has more
 /// than `COUNT_MAX` members. Values are not copied.
 pub fn members(body: &[u8]) -> Option<Vec<Member<'_>>> {
-    // `split` checks the opening byte first: serde's error about a wrong type quotes the value.
-    let members: Members<'_> = split(body, b'{')?;
-    Some(members.0)
+    split(body, b'{')
 }
 
 /// The decoded text of the member called `name`; `None` if it is absent or not a string.
@@ -53,76 +51,66 @@ pub(crate) fn text(members: &[Member<'_>], name: &str) -> Option<Zeroizing<Strin
 /// The elements of the one array in `raw`, in order, as undecoded JSON texts. `None` as in
 /// [`members`].
 pub fn elements(raw: &str) -> Option<Vec<&str>> {
-    let elements: Elements<'_> = split(raw.as_bytes(), b'[')?;
-    Some(elements.0)
+    let elements = split(raw.as_bytes(), b'[')?;
+    Some(elements.into_iter().map(|(_, element)| element).collect())
 }
 
-fn split<'a, T: Deserialize<'a>>(json: &'a [u8], opening: u8) -> Option<T> {
+/// The parts of the object or array that begins with `opening`. That byte is checked first: serde's
+/// error about a wrong type quotes the value.
+fn split(json: &[u8], opening: u8) -> Option<Vec<Member<'_>>> {
     let text = std::str::from_utf8(json).ok()?;
     let has_opening = json.trim_ascii_start().first() == Some(&opening);
     if !has_opening || !within_depth(json) {
         return None;
     }
-    serde_json::from_str(text).ok()
+    serde_json::from_str(text).ok().map(|Parts(parts)| parts)
 }
 
-struct Members<'a>(Vec<Member<'a>>);
+/// The parts of an object or an array, in order. Elements of an array have no name.
+struct Parts<'a>(Vec<Member<'a>>);
 
-struct Elements<'a>(Vec<&'a str>);
+impl<'a> Parts<'a> {
+    fn push<E: Error>(&mut self, name: Cow<'a, str>, value: &'a RawValue) -> Result<(), E> {
+        if self.0.len() == COUNT_MAX {
+            return Err(E::custom("too many parts"));
+        }
+        self.0.push((name, value.get()));
+        Ok(())
+    }
+}
 
 /// A member's decoded name; borrowed from the input if it has no escapes.
 #[derive(Deserialize)]
 #[serde(transparent)]
 struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
-impl<'de> Deserialize<'de> for Members<'de> {
+impl<'de> Deserialize<'de> for Parts<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct MembersVisitor;
-        impl<'de> Visitor<'de> for MembersVisitor {
-            type Value = Members<'de>;
+        struct PartsVisitor;
+        impl<'de> Visitor<'de> for PartsVisitor {
+            type Value = Parts<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
+                f.write_str("an object or an array")
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members = Vec::new();
+                let mut parts = Parts(Vec::new());
                 while let Some(Name(name)) = map.next_key()? {
-                    let value: &'de RawValue = map.next_value()?;
-                    members.push((name, value.get()));
-                    if members.len() > COUNT_MAX {
-                        return Err(A::Error::custom("too many members"));
-                    }
+                    parts.push::<A::Error>(name, map.next_value()?)?;
                 }
-                Ok(Members(members))
-            }
-        }
-        deserializer.deserialize_map(MembersVisitor)
-    }
-}
-
-impl<'de> Deserialize<'de> for Elements<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct ElementsVisitor;
-        impl<'de> Visitor<'de> for ElementsVisitor {
-            type Value = Elements<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an array")
+                Ok(parts)
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-                let mut elements = Vec::new();
-                while let Some(value) = seq.next_element::<&'de RawValue>()? {
-                    elements.push(value.get());
-                    if elements.len() > COUNT_MAX {
-                        return Err(A::Error::custom("too many elements"));
-                    }
+                let mut parts = Parts(Vec::new());
+                while let Some(element) = seq.next_element()? {
+                    parts.push::<A::Error>(Cow::Borrowed(""), element)?;
                 }
-                Ok(Elements(elements))
+                Ok(parts)
             }
         }
-        deserializer.deserialize_seq(ElementsVisitor)
+        deserializer.deserialize_any(PartsVisitor)
     }
 }
 

@@ -231,27 +231,20 @@ const IPV6_SITE_BITS: u32 = 48;
 
 /// The network by which limits count a client: the address itself for IPv4, its /64 for IPv6.
 pub(crate) fn network(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => {
-            let mask = u128::MAX << (128 - IPV6_PREFIX_BITS);
-            IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & mask))
-        }
-        v4 @ IpAddr::V4(_) => v4,
-    }
+    begin(address, 32, IPV6_PREFIX_BITS)
 }
 
 /// The wider network of a client, for its share of the places of all clients: a /24 of IPv4, a /48
 /// of IPv6.
 pub(crate) fn site(address: IpAddr) -> IpAddr {
+    begin(address, IPV4_SITE_BITS, IPV6_SITE_BITS)
+}
+
+/// The first bits of an address, at least one, and zeros.
+fn begin(address: IpAddr, ipv4_bits: u32, ipv6_bits: u32) -> IpAddr {
     match address.to_canonical() {
-        IpAddr::V4(address) => {
-            let mask = u32::MAX << (32 - IPV4_SITE_BITS);
-            IpAddr::V4(Ipv4Addr::from_bits(address.to_bits() & mask))
-        }
-        IpAddr::V6(address) => {
-            let mask = u128::MAX << (128 - IPV6_SITE_BITS);
-            IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & mask))
-        }
+        IpAddr::V4(v4) => Ipv4Addr::from_bits(v4.to_bits() & u32::MAX << (32 - ipv4_bits)).into(),
+        IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() & u128::MAX << (128 - ipv6_bits)).into(),
     }
 }
 

@@ -1,15 +1,8 @@
 //! The only source of randomness for request ids and jitter. Not for keys or secrets.
 
 /// A new request id: sixteen lower-case hexadecimal characters.
-pub(crate) fn request_id() -> [u8; 16] {
-    const HEX: &[u8; 16] = b"0123456789abcdef";
-    let mut bits = fastrand::u64(..);
-    let mut id = [0u8; 16];
-    for character in &mut id {
-        *character = HEX[(bits & 15) as usize];
-        bits >>= 4;
-    }
-    id
+pub(crate) fn request_id() -> String {
+    format!("{:016x}", fastrand::u64(..))
 }
 
 /// Seeds what this thread draws from now on, and gives a generator of that seed. For a stage.

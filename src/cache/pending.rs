@@ -131,17 +131,8 @@ impl Pending {
     /// Symbols of these classes that are pending or in flight, at most `max`, in the order of
     /// `classes`.
     pub(crate) fn symbols(&self, classes: &[Class], max: usize) -> Vec<Symbol> {
-        let mut symbols = Vec::new();
-        for class in classes {
-            let flights = match class {
-                Class::Listed => &self.listed,
-                Class::Unlisted => self.unlisted.flights(),
-                Class::Held => &self.held,
-            };
-            symbols.extend(flights.held().into_keys());
-        }
-        symbols.truncate(max);
-        symbols
+        let held = classes.iter().flat_map(|class| self.flights(*class).held().into_keys());
+        held.take(max).collect()
     }
 
     /// Symbols that are pending or in flight, of all classes.
@@ -157,14 +148,21 @@ impl Pending {
     /// Sizes now and counters since the start.
     pub fn stats(&self, class: Class) -> PendingStats {
         match class {
-            Class::Listed => self.listed.stats(),
             Class::Unlisted => self.unlisted.stats(),
-            Class::Held => self.held.stats(),
+            Class::Listed | Class::Held => self.flights(class).stats(),
+        }
+    }
+
+    fn flights(&self, class: Class) -> &SingleFlight {
+        match class {
+            Class::Listed => &self.listed,
+            Class::Unlisted => &self.unlisted.0.flights,
+            Class::Held => &self.held,
         }
     }
 
     fn classes(&self) -> impl Iterator<Item = &SingleFlight> {
-        [&self.listed, self.unlisted.flights(), &self.held].into_iter()
+        Class::ALL.into_iter().map(|class| self.flights(class))
     }
 }
 
@@ -219,6 +217,7 @@ pub struct Unlisted(Arc<Shared>);
 
 struct Shared {
     clock: Clock,
+    /// Settles, dismisses and expires the symbols.
     flights: SingleFlight,
     places: Mutex<Places>,
     crowded_out: AtomicU64,
@@ -293,11 +292,6 @@ impl Unlisted {
         let held = self.0.flights.held();
         let chosen = self.0.places.lock().choose(max, |symbol| held.get(symbol) == Some(&false));
         self.0.flights.take_these(&chosen)
-    }
-
-    /// The single-flight that settles, dismisses and expires the symbols.
-    pub(super) fn flights(&self) -> &SingleFlight {
-        &self.0.flights
     }
 
     /// Sizes now and counters since the start. `refused` includes symbols that were crowded out.

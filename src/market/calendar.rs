@@ -13,7 +13,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use jiff::civil::{Date, Weekday};
-use jiff::{SignedDuration, Timestamp};
+use jiff::{SignedDuration, Span, Timestamp};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -925,17 +925,9 @@ impl Timeline {
         let mut timeline = Self { transitions: Vec::new(), days: Vec::new() };
         let (Some(first), Some(last)) = (years.first(), years.last()) else { return timeline };
         let end = Date::constant(*last, 12, 31);
-        let mut date = Date::constant(*first, 1, 1);
-        loop {
-            timeline.push_day(date, &day(date));
-            if date >= end {
-                break;
-            }
-            // `end` lies far inside jiff's range.
-            let Ok(next) = date.tomorrow() else { break };
-            date = next;
-        }
-        timeline.push(midnight_s(date) + DAY_S, UNKNOWN);
+        let dates = Date::constant(*first, 1, 1).series(Span::new().days(1));
+        dates.take_while(|date| *date <= end).for_each(|date| timeline.push_day(date, &day(date)));
+        timeline.push(midnight_s(end) + DAY_S, UNKNOWN);
         timeline
     }
 

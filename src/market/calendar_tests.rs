@@ -43,7 +43,7 @@ fn the_embedded_calendar_has_the_known_number_of_days() {
     }
     let traded = |first: &str, last: &str| {
         date(first)
-            .series(jiff::Span::new().days(1))
+            .series(Span::new().days(1))
             .take_while(|day| *day <= date(last))
             .filter(|day| calendar.is_trading_date(*day))
             .count()

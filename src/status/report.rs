@@ -112,7 +112,8 @@ fn health(seen: &Scheduler) -> Health {
     let context = &seen.context;
     let (l1, store) = (context.l1.stats(), context.store.health());
     let (writes, commits) = (store.writer.committed, store.writer.commits);
-    let cache_l2 = cache_l2(context.l2.stats());
+    let L2Stats { backend, hits, misses, errors, .. } = context.l2.stats();
+    let cache_l2 = HealthCacheL2 { backend, hits, misses, errors };
     let warmers = warmers(seen, cache_l2.backend);
     let feeds = HealthFeeds {
         broker_a: feed(seen, Some(&seen.quotes.feeds.broker_a)),
@@ -257,11 +258,6 @@ fn relay(seen: &Scheduler) -> Option<HealthRelay> {
 /// Whether this node receives its prices from the leader.
 fn is_told(seen: &Scheduler) -> bool {
     seen.standing == Standing::Relayed
-}
-
-fn cache_l2(stats: L2Stats) -> HealthCacheL2 {
-    let L2Stats { backend, hits, misses, errors, .. } = stats;
-    HealthCacheL2 { backend, hits, misses, errors }
 }
 
 fn lanes(context: &WarmerContext) -> Vec<LaneReport> {

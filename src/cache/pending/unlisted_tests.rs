@@ -54,7 +54,7 @@ fn rounds_until_tried(
             for _ in 0..5 {
                 flood(&clock, &unlisted);
             }
-            unlisted.flights().expire(MINUTE_MS);
+            unlisted.0.flights.expire(MINUTE_MS);
         }
         let taken = unlisted.take_pending(TRIED);
         assert_eq!(taken.symbols().len(), TRIED, "no round is wasted");
@@ -125,7 +125,7 @@ fn places_are_bounded_per_request_and_per_network() {
     drop(taken);
     assert!(unlisted.join(client(200), &inventor.names(1)).is_some());
     clock.advance_ms(MINUTE_MS as i64);
-    unlisted.flights().expire(MINUTE_MS);
+    unlisted.0.flights.expire(MINUTE_MS);
     assert_eq!(unlisted.stats().symbols, 0);
 }
 

@@ -322,7 +322,7 @@ impl<S: Serve> Connection<S> {
         drop(readiness);
         let OpenStream { frames, framing, place } = *open;
         let dropped_bytes = carry.len();
-        let Some(mailbox) = shared.mailboxes.of(accepted.slot.index()) else { return };
+        let Some(mailbox) = shared.mailboxes.of(accepted.slot.index) else { return };
         mailbox.hand_over(NewStream {
             accepted,
             frames,
@@ -437,7 +437,7 @@ impl<S: Serve> Connection<S> {
         let shared = Arc::clone(&self.shared);
         let now_ms = shared.slots.now_ms();
         let waker = Waker::Coroutine(self.readiness.waker());
-        let mut held = shared.unread.hold(self.slot().index(), bytes, now_ms, waker);
+        let mut held = shared.unread.hold(self.slot().index, bytes, now_ms, waker);
         // Each part is freed as soon as it is written.
         for part in [Some(rest), owned].into_iter().flatten() {
             match self.write_part(&part, &mut held) {

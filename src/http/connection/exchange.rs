@@ -3,6 +3,7 @@
 //! Runs on the edge, and waits only where a handler waits.
 
 use std::cell::RefCell;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -183,7 +184,7 @@ impl<S: Serve> Exchange<'_, S> {
         *holds_body |= head.framing != Framing::None;
         let reader = match head.framing {
             Framing::None => {
-                return self.serve(buffers, head_start..body_start, &[]);
+                return self.serve(buffers, head_start..body_start, 0);
             }
             Framing::Length(length) if length > settings.body_bytes_max as u64 => {
                 let about = About::of(head, &input[head_start..body_start]);
@@ -193,7 +194,7 @@ impl<S: Serve> Exchange<'_, S> {
                 let length = length as usize;
                 if available >= length {
                     *at += length;
-                    return self.serve_in_place(buffers, head_start, body_start, length);
+                    return self.serve(buffers, head_start..body_start, length);
                 }
                 BodyReader::Length(length)
             }
@@ -254,21 +255,11 @@ impl<S: Serve> Exchange<'_, S> {
         self.answer(&partial.head, heads, &partial.body.0, Sink { out, body, owned })
     }
 
-    fn serve(&mut self, buffers: &mut Buffers, head: std::ops::Range<usize>, body: &[u8]) -> Step {
-        let Buffers { input, out, body: made, owned, heads, .. } = buffers;
-        self.answer(&input[head], heads, body, Sink { out, body: made, owned })
-    }
-
-    fn serve_in_place(
-        &mut self,
-        buffers: &mut Buffers,
-        head_start: usize,
-        body_start: usize,
-        length: usize,
-    ) -> Step {
+    /// Answers the request with this head, whose body follows it.
+    fn serve(&mut self, buffers: &mut Buffers, head: Range<usize>, body_bytes: usize) -> Step {
         let Buffers { input, out, body, owned, heads, .. } = buffers;
-        let (bytes, rest) = input[head_start..].split_at(body_start - head_start);
-        self.answer(bytes, heads, &rest[..length], Sink { out, body, owned })
+        let (bytes, rest) = input[head.start..].split_at(head.len());
+        self.answer(bytes, heads, &rest[..body_bytes], Sink { out, body, owned })
     }
 
     /// Calls the handler. A panic in it is answered 500 and ends the connection, nothing else.
@@ -284,14 +275,14 @@ impl<S: Serve> Exchange<'_, S> {
         let before = out.len();
         let stats = &self.shared.stats;
         stats.begin();
-        let stopwatch = self.shared.slots.stopwatch();
+        let stopwatch = self.shared.slots.clock.stopwatch();
         let request = Request::new(bytes, head, body, self.peer, &self.settings.trusted_proxies);
         let service = &self.shared.service;
         let mut reply = Response {
             out,
             body: made,
             owned,
-            date: self.shared.slots.date(),
+            date: &self.shared.slots.date,
             own_request_id: request.own_request_id(),
             head_only: head.method == Method::Head,
             connection: match (head.close, head.http_1_0) {
@@ -300,7 +291,7 @@ impl<S: Serve> Exchange<'_, S> {
                 (false, false) => ConnectionLine::Silent,
             },
             http_1_0: head.http_1_0,
-            draining: self.shared.draining(),
+            draining: &self.shared.draining,
             extra_lines: service.lines_for(request.origin()),
             status: 0,
             kind: 0,
@@ -351,12 +342,12 @@ impl<S: Serve> Exchange<'_, S> {
             out: &mut buffers.out,
             body: &mut buffers.body,
             owned: &mut buffers.owned,
-            date: self.shared.slots.date(),
+            date: &self.shared.slots.date,
             own_request_id: about.own_request_id.as_deref(),
             head_only: about.head_only,
             connection: ConnectionLine::Close,
             http_1_0: false,
-            draining: self.shared.draining(),
+            draining: &self.shared.draining,
             extra_lines: self.shared.service.lines_for(about.origin.as_deref()),
             status: 0,
             kind: 0,

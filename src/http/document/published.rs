@@ -116,7 +116,7 @@ fn kept(coding: Coding, body: &[u8]) -> Option<Vec<u8>> {
     thread_local! {
         static KEPT: RefCell<KeptCompressors> = RefCell::default();
     }
-    KEPT.with_borrow_mut(|kept| kept.compress(coding, body))
+    KEPT.with_borrow_mut(|kept| kept.compress(coding, body, POLICY.brotli_quality))
 }
 
 /// One state of a document.

@@ -6,7 +6,6 @@
 
 use std::any::Any;
 use std::cell::RefCell;
-use std::io::Write;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -14,6 +13,7 @@ use std::sync::Arc;
 use brotli::enc::{Allocator, BrotliAlloc, SliceWrapper, SliceWrapperMut};
 use flate2::{Compress, Compression, Crc, FlushCompress};
 use sha2::{Digest, Sha256};
+use ureq::http::StatusCode;
 use zeroize::Zeroize;
 
 use crate::http::message::head::trimmed;
@@ -109,11 +109,8 @@ impl Variants {
 
     /// The same as [`Self::new`], with a known content hash or another name of the content.
     pub(crate) fn tagged(body: &[u8], tag: &str, policy: &CachePolicy) -> Self {
-        Self::coded(body, tag, policy, |coding| match coding {
-            Coding::Br => Some(brotli(body, policy.brotli_quality)),
-            Coding::Gzip => Some(gzip(body)),
-            Coding::Identity => None,
-        })
+        let (mut new, quality) = (KeptCompressors::default(), policy.brotli_quality);
+        Self::coded(body, tag, policy, |coding| new.compress(coding, body, quality))
     }
 
     /// The same with the body as `compress` codes it, which leaves out a coding by `None`.
@@ -290,37 +287,13 @@ impl Prepared {
     }
 }
 
-/// The reason phrase of each status that the service sends.
+/// The reason phrase of a status.
 pub(crate) fn reason(status: u16) -> &'static str {
-    match status {
-        100 => "Continue",
-        200 => "OK",
-        201 => "Created",
-        204 => "No Content",
-        303 => "See Other",
-        304 => "Not Modified",
-        400 => "Bad Request",
-        401 => "Unauthorized",
-        403 => "Forbidden",
-        404 => "Not Found",
-        405 => "Method Not Allowed",
-        408 => "Request Timeout",
-        409 => "Conflict",
-        412 => "Precondition Failed",
-        413 => "Content Too Large",
-        414 => "URI Too Long",
-        415 => "Unsupported Media Type",
-        417 => "Expectation Failed",
-        421 => "Misdirected Request",
-        429 => "Too Many Requests",
-        431 => "Request Header Fields Too Large",
-        500 => "Internal Server Error",
-        501 => "Not Implemented",
-        502 => "Bad Gateway",
-        503 => "Service Unavailable",
-        504 => "Gateway Timeout",
-        505 => "HTTP Version Not Supported",
-        _ => "Unknown",
+    match StatusCode::from_u16(status) {
+        // The library has the phrase of before RFC 9110.
+        Ok(StatusCode::PAYLOAD_TOO_LARGE) => "Content Too Large",
+        Ok(known) => known.canonical_reason().unwrap_or("Unknown"),
+        Err(_) => "Unknown",
     }
 }
 
@@ -545,7 +518,8 @@ pub(crate) const ETAG_HASH_BYTES: usize = 12;
 
 /// The content hash in an ETag: the beginning of the SHA-256 of `body`, in hexadecimal.
 pub(crate) fn content_tag(body: &[u8]) -> String {
-    hex(&Sha256::digest(body)[..ETAG_HASH_BYTES])
+    let hash = Sha256::digest(body);
+    hash[..ETAG_HASH_BYTES].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The strong ETag of `body`, including the quotes.
@@ -553,26 +527,7 @@ pub(crate) fn etag(body: &[u8]) -> String {
     format!("\"{}\"", content_tag(body))
 }
 
-fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble)]);
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
-}
-
-/// Compresses to gzip. For OS threads, not the edge.
-pub(crate) fn gzip(body: &[u8]) -> Vec<u8> {
-    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), Compression::new(GZIP_LEVEL));
-    encoder
-        .write_all(body)
-        .and_then(|()| encoder.finish())
-        .expect("writing to memory does not fail")
-}
-
-/// Compresses to brotli, with a quality up to 11. For OS threads, not the edge.
-pub(crate) fn brotli(body: &[u8], quality: i32) -> Vec<u8> {
-    brotli_in(&KeptMemory::default(), body, quality)
-}
-
+/// Compresses to brotli, with a quality up to 11.
 fn brotli_in(memory: &KeptMemory, body: &[u8], quality: i32) -> Vec<u8> {
     let params = brotli::enc::BrotliEncoderParams {
         quality,
@@ -596,40 +551,41 @@ fn brotli_in(memory: &KeptMemory, body: &[u8], quality: i32) -> Vec<u8> {
     compressed
 }
 
-/// Compressors that are kept for the next document. Making one, which zeroes its tables, and
+/// Compressors that can be kept for the next document. Making one, which zeroes its tables, and
 /// freeing it, which wipes them, took more than half of the instructions of publishing a snapshot
-/// each second. For public documents alone, since they keep what they compressed. The bytes are
-/// those of [`brotli()`] and [`gzip`].
+/// each second. They are kept for public documents alone, since they keep what they compressed. The
+/// bytes do not depend on what was compressed before.
+#[derive(Default)]
 pub(crate) struct KeptCompressors {
-    deflate: Compress,
+    deflate: Option<Compress>,
     memory: KeptMemory,
 }
 
-impl Default for KeptCompressors {
-    fn default() -> Self {
-        let deflate = Compress::new(Compression::new(GZIP_LEVEL), false);
-        Self { deflate, memory: KeptMemory::default() }
-    }
-}
-
 impl KeptCompressors {
-    /// The body in this coding; `None` for identity.
-    pub(crate) fn compress(&mut self, coding: Coding, body: &[u8]) -> Option<Vec<u8>> {
+    /// The body in this coding; `None` for identity. `quality` is that of brotli. For OS threads,
+    /// not the edge.
+    pub(crate) fn compress(
+        &mut self,
+        coding: Coding,
+        body: &[u8],
+        quality: i32,
+    ) -> Option<Vec<u8>> {
         match coding {
-            Coding::Br => Some(brotli_in(&self.memory, body, BROTLI_QUALITY)),
+            Coding::Br => Some(brotli_in(&self.memory, body, quality)),
             Coding::Gzip => Some(self.gzip(body)),
             Coding::Identity => None,
         }
     }
 
     fn gzip(&mut self, body: &[u8]) -> Vec<u8> {
-        self.deflate.reset();
+        let new = || Compress::new(Compression::new(GZIP_LEVEL), false);
+        let deflate = self.deflate.get_or_insert_with(new);
+        deflate.reset();
         let mut packed = Vec::with_capacity(body.len() / 2 + 64);
         packed.extend_from_slice(&GZIP_HEADER);
         loop {
-            let taken = self.deflate.total_in() as usize;
-            let status =
-                self.deflate.compress_vec(&body[taken..], &mut packed, FlushCompress::Finish);
+            let taken = deflate.total_in() as usize;
+            let status = deflate.compress_vec(&body[taken..], &mut packed, FlushCompress::Finish);
             match status.expect("compressing does not fail") {
                 flate2::Status::StreamEnd => break,
                 _ => packed.reserve(64.max(body.len())),

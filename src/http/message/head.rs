@@ -546,26 +546,17 @@ pub enum HeadFault {
 impl HeadFault {
     /// Status, error code and detail of the response.
     pub(crate) fn told(self) -> (u16, &'static str, &'static str) {
+        let malformed = |detail| (400, "malformed_request", detail);
         match self {
-            Self::Malformed => (
-                400,
-                "malformed_request",
-                "The request line or a header line is not valid HTTP/1.1.",
-            ),
-            Self::BadTarget => {
-                (400, "malformed_request", "The request target is not a path or an http URI.")
+            Self::Malformed => {
+                malformed("The request line or a header line is not valid HTTP/1.1.")
             }
-            Self::BadHost => (
-                400,
-                "malformed_request",
-                "HTTP/1.1 needs exactly one Host header, with a host and at most a port.",
-            ),
-            Self::BadLength => {
-                (400, "malformed_request", "Content-Length is not one plain decimal number.")
+            Self::BadTarget => malformed("The request target is not a path or an http URI."),
+            Self::BadHost => {
+                malformed("HTTP/1.1 needs exactly one Host header, with a host and at most a port.")
             }
-            Self::BadTransferEncoding => (
-                400,
-                "malformed_request",
+            Self::BadLength => malformed("Content-Length is not one plain decimal number."),
+            Self::BadTransferEncoding => malformed(
                 "Transfer-Encoding must end in 'chunked', in HTTP/1.1, without Content-Length.",
             ),
             Self::TargetTooLong => {

@@ -103,11 +103,7 @@ impl<'a> Request<'a> {
 
     /// All headers of this name, in order.
     pub fn headers<'n>(&self, name: &'n str) -> impl Iterator<Item = &'a [u8]> + use<'a, 'n> {
-        let bytes = self.bytes;
-        let named = move |(key, value): &(Span, Span)| {
-            key.of(bytes).eq_ignore_ascii_case(name.as_bytes()).then(|| value.of(bytes))
-        };
-        self.head.headers.iter().filter_map(named)
+        named(&self.head.headers, self.bytes, name)
     }
 
     /// The client's address: the peer's, or behind trusted proxies the one they forward.
@@ -136,7 +132,15 @@ impl<'a> Request<'a> {
     /// name, not through a proxy and not from a web page. False for the Unix socket, which is for
     /// proxies.
     pub(crate) fn is_direct_local(&self) -> bool {
-        is_direct_local(self, self.trusted_proxies)
+        let Peer::Ip(address) = self.peer else { return false };
+        address.to_canonical().is_loopback()
+            && !self.trusted_proxies.contains(&address)
+            // Proxies use HTTP/1.0 to their upstreams by default.
+            && !self.head.http_1_0
+            && self.is_origin_form()
+            && self.head.headers.iter().all(|(name, _)| !is_indirect(name.of(self.bytes)))
+            && self.headers("connection").all(has_no_hop_by_hop_headers)
+            && self.header("host").is_some_and(is_loopback_name)
     }
 
     /// Another request of the same client: one to read, whose head is `bytes`, parsed into `head`.
@@ -145,19 +149,8 @@ impl<'a> Request<'a> {
         Request { bytes, head, body: &[], peer, trusted_proxies: self.trusted_proxies }
     }
 
-    /// The names of all headers, as sent.
-    pub(crate) fn names(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
-        let bytes = self.bytes;
-        self.head.headers.iter().map(move |(name, _)| name.of(bytes))
-    }
-
-    /// Whether the request is HTTP/1.0.
-    pub(crate) fn is_http_1_0(&self) -> bool {
-        self.head.http_1_0
-    }
-
     /// Whether the target is a path, and not an absolute URI as clients send to proxies.
-    pub(crate) fn is_origin_form(&self) -> bool {
+    fn is_origin_form(&self) -> bool {
         let mut parts = self.bytes.split(|byte| *byte == b' ');
         parts.nth(1).is_some_and(|target| target.starts_with(b"/"))
     }
@@ -165,6 +158,18 @@ impl<'a> Request<'a> {
     fn part(&self, span: Option<Span>) -> Option<&'a [u8]> {
         span.map(|span| span.of(self.bytes))
     }
+}
+
+/// The values of all headers of this name, in order.
+fn named<'a, 'n>(
+    headers: &'a [(Span, Span)],
+    bytes: &'a [u8],
+    name: &'n str,
+) -> impl Iterator<Item = &'a [u8]> + use<'a, 'n> {
+    let named = move |(key, value): &(Span, Span)| {
+        key.of(bytes).eq_ignore_ascii_case(name.as_bytes()).then(|| value.of(bytes))
+    };
+    headers.iter().filter_map(named)
 }
 
 fn normal(path: &[u8]) -> Vec<u8> {
@@ -239,19 +244,6 @@ const INDIRECT_HEADERS: [&str; 9] = [
 /// Prefixes of further such headers.
 const INDIRECT_PREFIXES: [&str; 6] =
     ["x-forwarded", "x-original-", "x-envoy-", "cf-", "proxy-", "sec-fetch-"];
-
-/// Whether the request comes over loopback and shows no sign of a proxy or a web page.
-pub(crate) fn is_direct_local(request: &Request<'_>, trusted_proxies: &[IpAddr]) -> bool {
-    let Peer::Ip(address) = request.peer else { return false };
-    address.to_canonical().is_loopback()
-        && !trusted_proxies.contains(&address)
-        // Proxies use HTTP/1.0 to their upstreams by default.
-        && !request.is_http_1_0()
-        && request.is_origin_form()
-        && request.names().all(|name| !is_indirect(name))
-        && request.headers("connection").all(has_no_hop_by_hop_headers)
-        && request.headers("host").next().is_some_and(is_loopback_name)
-}
 
 fn is_indirect(name: &[u8]) -> bool {
     let begins = |prefix: &&str| {
@@ -420,17 +412,13 @@ impl<'a> Preconditions<'a> {
         })
     }
 
-    fn lines(&self, name: &'static [u8]) -> impl Iterator<Item = &'a [u8]> + use<'a> {
-        let bytes = self.bytes;
-        let named = move |(key, value): &(Span, Span)| {
-            key.of(bytes).eq_ignore_ascii_case(name).then(|| value.of(bytes))
-        };
-        self.headers.iter().filter_map(named)
+    fn lines(&self, name: &'static str) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        named(self.headers, self.bytes, name)
     }
 }
 
-const IF_MATCH: &[u8] = b"if-match";
-const IF_NONE_MATCH: &[u8] = b"if-none-match";
+const IF_MATCH: &str = "if-match";
+const IF_NONE_MATCH: &str = "if-none-match";
 
 /// Whether a single line of `If-None-Match` matches the current state.
 fn is_named(line: &[u8], etag: Option<&[u8]>) -> bool {

@@ -243,7 +243,7 @@ impl<'a> Response<'a> {
     pub(crate) fn request_id(&self) -> String {
         match self.own_request_id {
             Some(own) => String::from_utf8_lossy(own).into_owned(),
-            None => String::from_utf8_lossy(&crate::base::rng::request_id()).into_owned(),
+            None => crate::base::rng::request_id(),
         }
     }
 

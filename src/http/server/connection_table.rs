@@ -13,7 +13,7 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use may::io::WaitIoWaker;
 use parking_lot::Mutex;
 
-use crate::base::{Clock, Stopwatch};
+use crate::base::Clock;
 use crate::http::message::response::DateCell;
 use crate::ops::Counter;
 use crate::rt::coroutines::Parker;
@@ -63,9 +63,11 @@ pub struct ConnectionTable {
     open: AtomicUsize,
     /// Limit of open connections; at most the table's size.
     cap: AtomicUsize,
-    clock: Clock,
+    /// For those who need the time to the millisecond.
+    pub(crate) clock: Clock,
     now_ms: AtomicU64,
-    date: DateCell,
+    /// The `Date` line of the current second.
+    pub(crate) date: DateCell,
     /// Requests answered by connections that have ended.
     requests_ended: AtomicU64,
     /// Set while the accept loop waits for a free slot.
@@ -110,21 +112,6 @@ impl ConnectionTable {
     /// Monotonic milliseconds, at most a tick old. Costs one load.
     pub fn now_ms(&self) -> u64 {
         self.now_ms.load(Ordering::Relaxed)
-    }
-
-    /// The clock itself, for those who need it to the millisecond.
-    pub(super) fn clock(&self) -> &Clock {
-        &self.clock
-    }
-
-    /// Measures the time that a request takes.
-    pub(crate) fn stopwatch(&self) -> Stopwatch {
-        self.clock.stopwatch()
-    }
-
-    /// The `Date` line of the current second.
-    pub(crate) fn date(&self) -> &DateCell {
-        &self.date
     }
 
     /// Open connections.
@@ -268,7 +255,8 @@ impl ConnectionTable {
 /// A connection's slot in the table, freed on drop.
 pub(crate) struct SlotGuard {
     slots: Arc<ConnectionTable>,
-    index: u32,
+    /// Its place in the table.
+    pub(crate) index: u32,
 }
 
 impl SlotGuard {
@@ -296,11 +284,6 @@ impl SlotGuard {
     pub(crate) fn count_requests(&self, answered: u64) {
         let requests = &self.slot().requests;
         requests.store(requests.load(Ordering::Relaxed) + answered, Ordering::Relaxed);
-    }
-
-    /// Index of the slot in the table.
-    pub(crate) fn index(&self) -> u32 {
-        self.index
     }
 
     fn slot(&self) -> &Slot {

@@ -137,7 +137,7 @@ impl<S: Serve> Rounds<S> {
         let hear = |limit| self.news.wait(limit).then_some(());
         let is_told = match wait_ms {
             0 => hear(Duration::ZERO),
-            wait_ms => self.shared.slots.clock().wait_ms(wait_ms, hear),
+            wait_ms => self.shared.slots.clock.wait_ms(wait_ms, hear),
         };
         self.show_life();
         if self.ended.try_recv() == Err(TryRecvError::Disconnected) {
@@ -171,7 +171,7 @@ impl<S: Serve> Rounds<S> {
                 .for_each(|(_, turn)| turn.hear(now_ms));
         }
         let stats = &self.shared.streams.stats;
-        let (begun, mut walk, mut is_common) = (self.shared.slots.stopwatch(), None, false);
+        let (begun, mut walk, mut is_common) = (self.shared.slots.clock.stopwatch(), None, false);
         self.is_watching = self.shared.service.refresh_streams(due, &mut |group| {
             is_common |= group == Group::COMMON;
             let walk = walk.get_or_insert_with(|| Walk::new(stats, begun));
@@ -187,7 +187,7 @@ impl<S: Serve> Rounds<S> {
     }
 
     fn now_ms(&self) -> u64 {
-        self.shared.slots.clock().monotonic_ms()
+        self.shared.slots.clock.monotonic_ms()
     }
 
     /// Shows that this thread is alive, unless a writer has left its bell unheard since it was last

@@ -5,15 +5,15 @@
 //! here.
 
 use std::io::{self, IoSlice};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::net::{Shutdown, SocketAddr, ToSocketAddrs};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg};
-use socket2::{Domain, Protocol, SockRef, Socket as RawSocket, Type};
+use socket2::{Domain, SockAddr, Socket as RawSocket, Type};
 
 use crate::http::message::request::Peer;
 
@@ -37,18 +37,15 @@ pub enum ListenError {
 
 /// A bound, listening, non-blocking socket.
 #[derive(Debug)]
-pub enum Listener {
-    Tcp(TcpListener),
-    /// The path is removed on drop if we made it.
-    Unix(UnixListener, Option<PathBuf>),
+pub struct Listener {
+    socket: RawSocket,
+    /// The path of a Unix socket that was made here, which is removed on drop.
+    made: Option<PathBuf>,
 }
 
 /// An accepted connection.
 #[derive(Debug)]
-pub enum Socket {
-    Tcp(TcpStream),
-    Unix(UnixStream),
-}
+pub struct Socket(RawSocket);
 
 impl Listener {
     /// The socket that systemd `passed`, else one bound to `address`.
@@ -81,11 +78,8 @@ impl Listener {
         for (socket, _) in sockets.into_iter().filter(|(_, kind)| *kind == Type::STREAM) {
             let address = socket.local_addr()?;
             socket.set_nonblocking(true)?;
-            if address.is_ipv4() || address.is_ipv6() {
-                return Ok(Self::Tcp(socket.into()));
-            }
-            if address.is_unix() {
-                return Ok(Self::Unix(OwnedFd::from(socket).into(), None));
+            if address.is_ipv4() || address.is_ipv6() || address.is_unix() {
+                return Ok(Self { socket, made: None });
             }
         }
         Err(io::ErrorKind::NotFound.into())
@@ -95,16 +89,14 @@ impl Listener {
         let bad = || ListenError::BadAddress(address.to_owned());
         let resolved: Vec<SocketAddr> = address.to_socket_addrs().map_err(|_| bad())?.collect();
         let first = *resolved.first().ok_or_else(bad)?;
-        let bind = || -> io::Result<TcpListener> {
-            let domain = Domain::for_address(first);
-            let socket = RawSocket::new(domain, Type::STREAM, Some(Protocol::TCP))?;
+        let bind = || -> io::Result<RawSocket> {
+            let socket = RawSocket::new(Domain::for_address(first), Type::STREAM, None)?;
             socket.set_reuse_address(true)?;
             socket.bind(&first.into())?;
-            socket.listen(BACKLOG)?;
-            socket.set_nonblocking(true)?;
-            Ok(socket.into())
+            Ok(socket)
         };
-        bind().map(Self::Tcp).map_err(|source| in_words(address, source))
+        let listener = bind().and_then(|socket| Self::listening(socket, None));
+        listener.map_err(|source| in_words(address, source))
     }
 
     fn bind_unix(path: &Path) -> Result<Self, ListenError> {
@@ -119,14 +111,20 @@ impl Listener {
             // Nobody accepts there: the file was left behind by an instance that was killed.
             std::fs::remove_file(path).map_err(|source| in_words(&address, source))?;
         }
-        let bind = || -> io::Result<UnixListener> {
-            let listener = UnixListener::bind(path)?;
+        let bind = || -> io::Result<RawSocket> {
+            let socket = RawSocket::new(Domain::UNIX, Type::STREAM, None)?;
+            socket.bind(&SockAddr::unix(path)?)?;
             std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o660))?;
-            listener.set_nonblocking(true)?;
-            Ok(listener)
+            Ok(socket)
         };
-        let listener = bind().map_err(|source| in_words(&address, source))?;
-        Ok(Self::Unix(listener, Some(path.to_owned())))
+        let listener = bind().and_then(|socket| Self::listening(socket, Some(path.to_owned())));
+        listener.map_err(|source| in_words(&address, source))
+    }
+
+    fn listening(socket: RawSocket, made: Option<PathBuf>) -> io::Result<Self> {
+        socket.listen(BACKLOG)?;
+        socket.set_nonblocking(true)?;
+        Ok(Self { socket, made })
     }
 
     /// Takes one waiting connection.
@@ -134,37 +132,26 @@ impl Listener {
     /// # Errors
     /// `WouldBlock` when none waits; otherwise the error of accept(2).
     pub fn accept(&self) -> io::Result<(Socket, Peer)> {
-        match self {
-            Self::Tcp(listener) => {
-                let (stream, peer) = listener.accept()?;
-                stream.set_nodelay(true)?;
-                Ok((Socket::Tcp(stream), Peer::Ip(peer.ip().to_canonical())))
-            }
-            Self::Unix(listener, _) => {
-                let (stream, _) = listener.accept()?;
-                Ok((Socket::Unix(stream), Peer::Unix))
-            }
-        }
+        let (socket, address) = self.socket.accept()?;
+        let Some(address) = address.as_socket() else { return Ok((Socket(socket), Peer::Unix)) };
+        socket.set_tcp_nodelay(true)?;
+        Ok((Socket(socket), Peer::Ip(address.ip().to_canonical())))
     }
 
     /// The address for clients: `127.0.0.1:8080` or `unix:/path`.
     pub fn address(&self) -> String {
-        match self {
-            Self::Tcp(listener) => {
-                listener.local_addr().map_or_else(|_| "unknown".into(), |at| at.to_string())
-            }
-            Self::Unix(listener, _) => {
-                let path =
-                    listener.local_addr().ok().and_then(|at| at.as_pathname().map(PathBuf::from));
-                path.map_or_else(|| "unix".into(), |path| format!("unix:{}", path.display()))
-            }
+        let Ok(address) = self.socket.local_addr() else { return "unknown".into() };
+        match (address.as_socket(), address.as_pathname()) {
+            (Some(address), _) => address.to_string(),
+            (None, Some(path)) => format!("unix:{}", path.display()),
+            (None, None) => "unix".into(),
         }
     }
 }
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        if let Self::Unix(_, Some(path)) = self {
+        if let Some(path) = &self.made {
             // Best effort: a left-over socket file is recognised and replaced at the next start.
             let _ = std::fs::remove_file(path);
         }
@@ -182,28 +169,19 @@ fn in_words(address: &str, source: io::Error) -> ListenError {
 
 impl AsRawFd for Listener {
     fn as_raw_fd(&self) -> RawFd {
-        match self {
-            Self::Tcp(listener) => listener.as_raw_fd(),
-            Self::Unix(listener, _) => listener.as_raw_fd(),
-        }
+        self.socket.as_raw_fd()
     }
 }
 
 impl AsRawFd for Socket {
     fn as_raw_fd(&self) -> RawFd {
-        match self {
-            Self::Tcp(stream) => stream.as_raw_fd(),
-            Self::Unix(stream) => stream.as_raw_fd(),
-        }
+        self.0.as_raw_fd()
     }
 }
 
 impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Self::Tcp(stream) => stream.as_fd(),
-            Self::Unix(stream) => stream.as_fd(),
-        }
+        self.0.as_fd()
     }
 }
 
@@ -264,19 +242,16 @@ impl Socket {
     /// acknowledges nothing for `dead_after`. A Unix socket has neither limit and needs none: its
     /// buffer is small, and its peer is a process of this machine.
     pub(crate) fn limit_unsent(&self, bytes: u32, dead_after: Duration) -> io::Result<()> {
-        let Self::Tcp(stream) = self else { return Ok(()) };
-        let socket = SockRef::from(stream);
-        socket.set_tcp_notsent_lowat(bytes)?;
-        socket.set_tcp_user_timeout(Some(dead_after))
+        if self.0.domain()? == Domain::UNIX {
+            return Ok(());
+        }
+        self.0.set_tcp_notsent_lowat(bytes)?;
+        self.0.set_tcp_user_timeout(Some(dead_after))
     }
 
     /// Ends the sending direction.
     pub(crate) fn finish_writing(&self) {
-        let shut = match self {
-            Self::Tcp(stream) => stream.shutdown(Shutdown::Write),
-            Self::Unix(stream) => stream.shutdown(Shutdown::Write),
-        };
         // It fails only if the peer is already gone.
-        let _ = shut;
+        let _ = self.0.shutdown(Shutdown::Write);
     }
 }

@@ -136,10 +136,6 @@ impl<S> Shared<S> {
         self.draining.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn draining(&self) -> &AtomicBool {
-        &self.draining
-    }
-
     /// Counts and logs a connection that was cut off with so much unread output.
     pub(crate) fn count_cut(&self, why: Cut, unread_bytes: usize) {
         match why {

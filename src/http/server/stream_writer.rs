@@ -242,7 +242,7 @@ impl<S: Serve> Writer<S> {
         slot.register(Waker::Thread(Arc::clone(&look_bell)));
         let now_ms = self.shared.slots.now_ms();
         let life_ms = self.shared.settings().stream_life_ms;
-        let spread_life_ms = spread(slot.index(), (life_ms * 9 / 10, life_ms * 11 / 10));
+        let spread_life_ms = spread(slot.index, (life_ms * 9 / 10, life_ms * 11 / 10));
         let group = frames.group();
         let of_group = &mut self.groups[group.index()];
         let stream = Box::new(Stream {
@@ -365,7 +365,7 @@ impl<S: Serve> Writer<S> {
             End::Gone => {}
             End::Old => stream.say_goodbye(None),
             End::Drain => {
-                let retry_ms = spread(stream.accepted.slot.index(), RETRY_MS);
+                let retry_ms = spread(stream.accepted.slot.index, RETRY_MS);
                 stream.say_goodbye(Some(retry_ms));
             }
         }
@@ -439,7 +439,7 @@ impl Stream {
         let now_ms = shared.slots.now_ms();
         self.accepted.slot.set_deadline_in(shared.settings().unread_output_timeout_ms);
         let waker = Waker::Thread(Arc::clone(&self.look_bell));
-        let held = shared.unread.hold(self.accepted.slot.index(), bytes - sent, now_ms, waker);
+        let held = shared.unread.hold(self.accepted.slot.index, bytes - sent, now_ms, waker);
         self.rest = Some(Box::new(Rest { first, second, sent: 0, bytes: bytes - sent, held }));
         Ok(())
     }
