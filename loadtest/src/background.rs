@@ -7,15 +7,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use openloop::request::live_prices_path;
-use serde_json::{Value, json};
+use anyhow::Result;
+use serde_json::json;
 
 use crate::crowd::Crowd;
 use crate::databases::{credentials, email, log_in};
-use crate::error::Error;
 use crate::figures::Figures;
 use crate::harness::{Harness, SYMBOLS_PER_REQUEST, wait_for_quotes};
-use crate::http::{self, Client, DEADLINE};
+use crate::http::{self, Answer, Client, DEADLINE};
+use crate::requests::live_prices_path;
 use crate::run::Background;
 use crate::servers::Server;
 use crate::ticker::{self, QuoteReader};
@@ -60,17 +60,9 @@ pub struct Running<'a> {
 }
 
 /// The users whose syncs hang.
-pub fn prepare(server: &Server, background: Background) -> Result<Vec<String>, Error> {
-    match background {
-        Background::None
-        | Background::HangingUpstreams
-        | Background::Readers(_)
-        | Background::ReadersLoginsAndHangs(_)
-        | Background::AllInstruments => Ok(Vec::new()),
-        Background::LoginsAndSyncs => {
-            (LOGINS + 1..=LOGINS + SYNCS).map(|user| log_in(server, &email(user))).collect()
-        }
-    }
+pub fn prepare(server: &Server, background: Background) -> Result<Vec<String>> {
+    let syncs = if background == Background::LoginsAndSyncs { SYNCS } else { 0 };
+    (LOGINS + 1..=LOGINS + syncs).map(|user| log_in(server, &email(user))).collect()
 }
 
 /// Begins, and returns when everything is at work.
@@ -79,7 +71,7 @@ pub fn begin<'a>(
     server: &'a Server,
     background: Background,
     tokens: &[String],
-) -> Result<Running<'a>, Error> {
+) -> Result<Running<'a>> {
     let (stop, answers) = (Arc::default(), Arc::default());
     let (threads, crowd, quotes) = (Vec::new(), None, None);
     let mut running = Running { server, background, stop, answers, threads, crowd, quotes };
@@ -116,7 +108,10 @@ pub fn begin<'a>(
                     "api_secret": "load-secret",
                     "request_token": "load-token",
                 });
-                running.ask("sync", server.url("/api/portfolio/sync"), Some(token), body);
+                let (url, bearer) = (server.url("/api/portfolio/sync"), format!("Bearer {token}"));
+                running.again_and_again("sync", move |client| {
+                    client.send("POST", &url, &[("Authorization", &bearer)], Some(&body))
+                });
             }
             running.log_in(server);
             thread::sleep(CLIENTS_SETTLE);
@@ -133,11 +128,11 @@ impl Running<'_> {
 
     /// Takes the faults back and lets every client finish its request under way; all answers, and
     /// what the readers saw.
-    pub fn end(mut self) -> Result<Answers, Error> {
+    pub fn end(mut self) -> Result<Answers> {
         let seen = self.crowd.take().map(|mut crowd| crowd.values()).transpose()?;
         let delays = self.quotes.take().map(|reader| reader.end(self.server)).transpose()?;
         if self.background != Background::None {
-            self.server.simulator()?.set_faults(&[])?;
+            self.server.simulator()?.heal()?;
         }
         self.stop.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
@@ -151,45 +146,50 @@ impl Running<'_> {
 
     fn log_in(&mut self, server: &Server) {
         for user in 1..=LOGINS {
-            self.ask("login", server.url("/api/auth/login"), None, credentials(&email(user)));
+            let (url, body) = (server.url("/api/auth/login"), credentials(&email(user)));
+            self.again_and_again("login", move |client| {
+                client.send("POST", &url, &[], Some(&body))
+            });
         }
     }
 
     /// Asks for quotes of all of these, well within the minute for which they stay wanted.
     fn keep_wanted(&mut self, urls: Vec<String>) {
+        let mut urls = urls.into_iter().cycle();
+        // A request that fails is made again in the next pass.
+        self.repeat(move |client, pause| {
+            let _ = urls.next().map(|url| client.send("GET", &url, &[], None));
+            pause(WANTED_PAUSE);
+        });
+    }
+
+    fn again_and_again(
+        &mut self,
+        kind: &'static str,
+        ask: impl Fn(&Client) -> Result<Answer> + Send + 'static,
+    ) {
+        let answers = Arc::clone(&self.answers);
+        self.repeat(move |client, pause| {
+            let status = ask(client).map_or(0, |answer| answer.status);
+            let mut counts = answers.lock().unwrap_or_else(PoisonError::into_inner);
+            *counts.entry(format!("{kind} {status}")).or_default() += 1.0;
+            drop(counts);
+            if status != 200 {
+                pause(BACK_OFF);
+            }
+        });
+    }
+
+    /// Gives a thread of its own a client and a pause that the end cuts short, until the end.
+    fn repeat(&mut self, mut ask: impl FnMut(&Client, &dyn Fn(Duration)) + Send + 'static) {
         let stop = Arc::clone(&self.stop);
         self.threads.push(thread::spawn(move || {
             yield_to_others();
             let client = Client::new(DEADLINE);
             let stopped = || stop.load(Ordering::Relaxed);
+            let pause = |time| drop(wait::until(time, || Ok(stopped().then_some(()))));
             while !stopped() {
-                for url in &urls {
-                    // A request that fails is made again in the next pass.
-                    let _ = client.send("GET", url, &[], None);
-                    let _ = wait::until(WANTED_PAUSE, || Ok(stopped().then_some(())));
-                }
-            }
-        }));
-    }
-
-    fn ask(&mut self, kind: &'static str, url: String, token: Option<&str>, body: Value) {
-        let (stop, answers) = (Arc::clone(&self.stop), Arc::clone(&self.answers));
-        let bearer = token.map(|token| format!("Bearer {token}"));
-        self.threads.push(thread::spawn(move || {
-            yield_to_others();
-            let client = Client::new(DEADLINE);
-            let headers: Vec<(&str, &str)> =
-                bearer.iter().map(|bearer| ("Authorization", bearer.as_str())).collect();
-            let stopped = || stop.load(Ordering::Relaxed);
-            while !stopped() {
-                let answer = client.send("POST", &url, &headers, Some(&body));
-                let status = answer.map_or(0, |answer| answer.status);
-                let mut counts = answers.lock().unwrap_or_else(PoisonError::into_inner);
-                *counts.entry(format!("{kind} {status}")).or_default() += 1.0;
-                drop(counts);
-                if status != 200 {
-                    let _ = wait::until(BACK_OFF, || Ok(stopped().then_some(())));
-                }
+                ask(&client, &pause);
             }
         }));
     }
@@ -209,7 +209,7 @@ fn fetch(urls: &[String]) {
 /// Requests for quotes of all of these.
 fn quote_urls(server: &Server, instruments: &[String]) -> Vec<String> {
     let some = instruments.chunks(SYMBOLS_PER_REQUEST);
-    some.map(|some| server.url(&live_prices_path(some.iter().map(String::as_str)))).collect()
+    some.map(|some| server.url(&live_prices_path(some))).collect()
 }
 
 /// Gives the calling thread the lowest priority: what two hundred clients cost is not the server's
@@ -224,31 +224,23 @@ fn yield_to_others() {
 
 /// What stands below the table of logins: answers by status of each server, in a case.
 pub fn answers(figures: &Figures, case: &str) -> String {
-    let mut servers: Vec<(&str, Answers)> = Vec::new();
-    for ((server, _), slice) in figures.all().filter(|((_, of), _)| *of == case) {
-        if servers.last().is_none_or(|(last, _)| last != server) {
-            servers.push((server, Answers::new()));
-        }
-        let Some((_, sum)) = servers.last_mut() else { continue };
-        for kind in ["login ", "sync "] {
-            for (status, count) in slice.values(kind).filter(|&(_, count)| count > 0.0) {
-                *sum.entry(format!("{kind}{status}")).or_default() += count;
-            }
-        }
-    }
     let mut out = String::from(
         "Answers by status (0: none), to logins in the loaded slices and to syncs until the last \
          one ended:\n\n",
     );
-    for (server, sum) in servers {
+    let slices: Vec<_> = figures.all().filter(|((_, of), _)| *of == case).collect();
+    for servers in slices.chunk_by(|((one, _), _), ((other, _), _)| one == other) {
         let of = |kind: &str| {
-            let counts = sum.iter().filter_map(|(name, count)| {
-                Some(format!("{count} × {}", name.strip_prefix(kind)?.trim_start()))
-            });
-            let counts: Vec<String> = counts.collect();
+            let mut sums = Answers::new();
+            for (status, count) in servers.iter().flat_map(|(_, slice)| slice.values(kind)) {
+                *sums.entry(status.to_owned()).or_default() += count;
+            }
+            let counts = sums.iter().filter(|(_, count)| **count > 0.0);
+            let counts: Vec<String> = counts.map(|(s, count)| format!("{count} × {s}")).collect();
             if counts.is_empty() { "none".to_owned() } else { counts.join(", ") }
         };
-        out.push_str(&format!("- {server}: logins {}; syncs {}\n", of("login"), of("sync")));
+        let ((server, _), _) = servers[0];
+        out.push_str(&format!("- {server}: logins {}; syncs {}\n", of("login "), of("sync ")));
     }
     out
 }

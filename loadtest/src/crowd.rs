@@ -3,15 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use anyhow::{Context, Result, ensure};
 use openloop::report::ReadersReport;
 
-use crate::error::Error;
-use crate::figures::Figures;
-use crate::generator::report;
+use crate::figures::{Figures, Key, Slice};
+use crate::generator::{self, report};
 use crate::harness::{Harness, Programs};
 use crate::process::Process;
 use crate::render::number;
@@ -55,13 +54,11 @@ pub struct Crowd {
 
 impl Crowd {
     /// Connects `readers`, and begins to count.
-    pub fn gather(programs: &Programs, server: &Server, readers: usize) -> Result<Self, Error> {
+    pub fn gather(programs: &Programs, server: &Server, readers: usize) -> Result<Self> {
         let fresh_kib = server.process.memory_kib("VmRSS")?;
         let mut generator = start(programs, server, readers, &[])?;
         let open: usize = report(&generator, OPEN_DEADLINE + REST)?;
-        if open < readers {
-            return Err(Error::Invalid(format!("only {open} of {readers} streams are open")));
-        }
+        ensure!(open == readers, "only {open} of {readers} streams are open");
         thread::sleep(REST);
         let held_kib = server.process.memory_kib("VmRSS")?;
         generator.write_line("go")?;
@@ -72,21 +69,18 @@ impl Crowd {
     }
 
     /// What it has seen since it was gathered.
-    pub fn report(&mut self) -> Result<ReadersReport, Error> {
+    pub fn report(&mut self) -> Result<ReadersReport> {
         self.generator.write_line("report")?;
         report(&self.generator, OPEN_DEADLINE)
     }
 
     /// The same as values of a slice.
-    pub fn values(&mut self) -> Result<BTreeMap<String, f64>, Error> {
+    pub fn values(&mut self) -> Result<BTreeMap<String, f64>> {
         let seen = self.report()?;
         let grown_kib = (self.held_kib - self.fresh_kib).max(0.0);
-        let per_s = |count: u64| count as f64 / seen.window_s;
         let values = [
-            ("open", seen.open as f64),
             ("KiB", grown_kib / seen.open.max(1) as f64),
-            ("frames/s", per_s(seen.frames)),
-            ("publications/s", per_s(seen.publications as u64)),
+            ("frames/s", seen.frames as f64 / seen.window_s),
             ("delay p50 ms", seen.delay.p50_us / 1e3),
             ("delay p99 ms", seen.delay.p99_us / 1e3),
             ("delay max ms", seen.delay.max_us / 1e3),
@@ -100,38 +94,25 @@ impl Crowd {
     }
 }
 
-fn start(
-    programs: &Programs,
-    server: &Server,
-    readers: usize,
-    more: &[&str],
-) -> Result<Process, Error> {
-    let mut command = Command::new(programs.folder.join("openloop"));
-    command.args(["readers", "--target", &server.address.to_string()]);
-    command.args(["--readers", &readers.to_string()]).args(more);
-    command.args(["--deadline-ms", &OPEN_DEADLINE.as_millis().to_string()]);
-    Process::start("openloop-readers", command, &programs.work_folder)
+fn start(programs: &Programs, server: &Server, readers: usize, more: &[&str]) -> Result<Process> {
+    let (readers, deadline_ms) = (readers.to_string(), OPEN_DEADLINE.as_millis().to_string());
+    let arguments = [&["--connections", &readers, "--deadline-ms", &deadline_ms], more].concat();
+    let arguments: Vec<String> = arguments.into_iter().map(str::to_owned).collect();
+    generator::start(programs, server, "openloop-readers", "readers", &arguments)
 }
 
 /// CPU time of the server for one frame to one reader: what it used beyond the quiet case.
-pub fn cpu_us_per_frame(figures: &Figures, crowd: crate::figures::Key) -> Option<f64> {
+pub fn cpu_us_per_frame(figures: &Figures, crowd: Key) -> Option<f64> {
     let quiet = (crowd.0, "quiet");
-    let per_s = |slice: &crate::figures::Slice| slice.cpu_us_per_request * slice.load.rate_per_s;
+    let per_s = |slice: &Slice| slice.cpu_us_per_request * slice.load.rate_per_s;
     let more_us = figures.median(crowd, per_s)? - figures.median(quiet, per_s)?;
     let frames = figures.median(crowd, |slice| slice.value("readers frames/s"))?;
     (frames > 0.0).then_some(more_us / frames)
 }
 
-/// What the kernel has of a server's streams, as its tables say.
-#[derive(Debug, Clone, Copy, Default)]
-struct Queues {
-    connections: usize,
-    unread_bytes: u64,
-}
-
 /// Readers that ask and never read: what they hold, and when they are cut off.
-pub fn silent(harness: &Harness) -> Result<String, Error> {
-    let server = harness.start_bhav("silent", State::Signals, SETTINGS)?;
+pub fn silent(harness: &Harness) -> Result<String> {
+    let server = harness.start_bhav("silent", State::Signals, SETTINGS, More::default())?;
     thread::sleep(REST);
     let (fresh_kib, fresh_kernel_kib) = (server.process.memory_kib("VmRSS")?, kernel_kib()?);
     let bytes = if harness.is_quick { QUICK_BUFFER_BYTES } else { 0 }.to_string();
@@ -142,15 +123,16 @@ pub fn silent(harness: &Harness) -> Result<String, Error> {
     let (mut rss_kib, mut all_kib, mut unread_bytes) = (fresh_kib, fresh_kernel_kib, 0);
     let mut first_cut = None;
     let all_cut = wait::until(CUT_DEADLINE, || {
-        let queues = queues(&fs::read_to_string("/proc/net/tcp").map_err(tables())?, &server);
+        let tables = fs::read_to_string("/proc/net/tcp").context("read the table of sockets")?;
+        let (connections, unread) = queues(&tables, server.address.port());
         rss_kib = server.process.memory_kib("VmRSS")?.max(rss_kib);
         all_kib = kernel_kib()?.max(all_kib);
-        unread_bytes = queues.unread_bytes.max(unread_bytes);
+        unread_bytes = unread.max(unread_bytes);
         // The table is not of one instant: some connections are twice in it, or not.
-        if first_cut.is_none() && queues.connections * 100 < asked * 99 {
+        if first_cut.is_none() && connections * 100 < asked * 99 {
             first_cut = Some(began.elapsed());
         }
-        let is_over = first_cut.is_some() && queues.connections == 0;
+        let is_over = first_cut.is_some() && connections == 0;
         thread::sleep(LOOK_INTERVAL);
         Ok(is_over.then(|| began.elapsed()))
     })?;
@@ -169,34 +151,30 @@ pub fn silent(harness: &Harness) -> Result<String, Error> {
     ))
 }
 
-/// Connections of readers, which do not come from the first loopback address, in the text of
-/// /proc/net/tcp.
-fn queues(tables: &str, server: &Server) -> Queues {
-    of_port(tables, server.address.port())
-}
-
-fn of_port(tables: &str, port: u16) -> Queues {
+/// Connections of readers to a port, which do not come from the first loopback address, and the
+/// bytes that they have not read, in the text of /proc/net/tcp.
+fn queues(tables: &str, port: u16) -> (usize, u64) {
     const ESTABLISHED: &str = "01";
     const FIRST_LOOPBACK: &str = "0100007F";
     let local = format!("{FIRST_LOOPBACK}:{port:04X}");
-    let mut queues = Queues::default();
+    let (mut connections, mut unread_bytes) = (0, 0);
     for line in tables.lines().skip(1) {
         let fields: Vec<&str> = line.split_whitespace().take(5).collect();
         let &[_, own, other, state, queued] = &fields[..] else { continue };
         let is_reader = own == local && !other.starts_with(FIRST_LOOPBACK);
         if is_reader && state == ESTABLISHED {
             let unread = queued.split(':').next().unwrap_or_default();
-            queues.connections += 1;
-            queues.unread_bytes += u64::from_str_radix(unread, 16).unwrap_or(0);
+            connections += 1;
+            unread_bytes += u64::from_str_radix(unread, 16).unwrap_or(0);
         }
     }
-    queues
+    (connections, unread_bytes)
 }
 
 /// What the kernel has reserved for TCP on this machine.
-fn kernel_kib() -> Result<f64, Error> {
-    let text = fs::read_to_string("/proc/net/sockstat").map_err(tables())?;
-    let pages = pages_in(&text).ok_or(Error::invalid("no TCP memory in /proc/net/sockstat"))?;
+fn kernel_kib() -> Result<f64> {
+    let text = fs::read_to_string("/proc/net/sockstat").context("read /proc/net/sockstat")?;
+    let pages = pages_in(&text).context("no TCP memory in /proc/net/sockstat")?;
     // SAFETY: a plain query.
     let page_bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as f64;
     Ok(pages as f64 * page_bytes / 1_024.0)
@@ -209,14 +187,10 @@ fn pages_in(sockstat: &str) -> Option<u64> {
     words.next()?.parse().ok()
 }
 
-fn tables() -> impl Fn(std::io::Error) -> Error {
-    Error::io("read the kernel's tables of sockets")
-}
-
 /// A restart with a crowd: how long the process takes to end, and when the readers are back.
-pub fn drain(harness: &Harness) -> Result<String, Error> {
+pub fn drain(harness: &Harness) -> Result<String> {
     let more = More { socket: Some(servers::listen()?), ..More::default() };
-    let mut server = harness.start_bhav_with("drain", State::Signals, SETTINGS, more)?;
+    let mut server = harness.start_bhav("drain", State::Signals, SETTINGS, more)?;
     let mut crowd = Crowd::gather(&harness.programs, &server, READERS)?;
     let ended = server.restart(&harness.programs.work_folder)?;
     let began = Instant::now();
@@ -246,7 +220,7 @@ pub fn drain(harness: &Harness) -> Result<String, Error> {
 
 #[cfg(test)]
 mod tests {
-    use super::{of_port, pages_in};
+    use super::{pages_in, queues};
 
     #[test]
     fn connections_of_readers_and_what_they_left_unread_are_counted() {
@@ -258,8 +232,7 @@ mod tests {
             3: 0100007F:1F90 0100007F:C002 01 00000100:00000000 00:00000000 00000000 0\n\
             4: 0200007F:C001 0100007F:1F90 01 00000007:00000400 00:00000000 00000000 0\n\
             5: 0100007F:1F90 0300007F:C003 06 00000000:00000000 00:00000000 00000000 0\n";
-        let queues = of_port(tables, 0x1f90);
-        assert_eq!((queues.connections, queues.unread_bytes), (2, 0x500));
+        assert_eq!(queues(tables, 0x1f90), (2, 0x500));
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! The databases of users: a small and a large one, with the same measured users.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
+use std::{fs, io};
 
+use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
-use crate::error::Error;
 use crate::figures::median;
 use crate::harness::Harness;
 use crate::http::{Client, DEADLINE};
@@ -48,7 +48,7 @@ pub struct Databases {
 
 impl Databases {
     /// Makes both.
-    pub fn prepare(harness: &Harness) -> Result<Self, Error> {
+    pub fn prepare(harness: &Harness) -> Result<Self> {
         let users = harness.users;
         eprintln!("prepare: databases of {FEW_USERS} and {users} users");
         let folder = |name: &str| harness.programs.work_folder.join(name);
@@ -61,15 +61,15 @@ impl Databases {
             let client = Client::new(DEADLINE);
             client.send("POST", &url, &[], Some(&credentials(REGISTERED)))?.expect(201)?;
             let listed = server.simulator()?.listed_symbols(SYMBOLS)?;
-            fs::write(&symbols, listed.join("\n")).map_err(Error::io("write the symbols"))?;
+            fs::write(&symbols, listed.join("\n")).context("write the symbols")?;
         }
         copy_state(&few, &many)?;
-        let sync_us = sync_us(&few).map_err(Error::io("measure the disk"))?;
+        let sync_us = sync_us(&few).context("measure the disk")?;
         seed(harness, &few, &symbols, FEW_USERS)?;
         let began = Instant::now();
         seed(harness, &many, &symbols, users)?;
         let seeded_s = began.elapsed().as_secs_f64();
-        let many_mib = largest_file_bytes(&many).map_err(Error::io("list a folder"))? >> 20;
+        let many_mib = largest_file_bytes(&many).context("list a folder")? >> 20;
         let rows = FEW_USERS * ROWS + users.saturating_sub(FEW_USERS) * ROWS_OTHERS;
         let described = format!(
             "- databases: {FEW_USERS} users and {users} users; the same {FEW_USERS} have {ROWS} \
@@ -82,7 +82,7 @@ impl Databases {
     }
 }
 
-fn seed(harness: &Harness, state: &Path, symbols: &Path, users: usize) -> Result<(), Error> {
+fn seed(harness: &Harness, state: &Path, symbols: &Path, users: usize) -> Result<()> {
     let status = Command::new(harness.programs.folder.join("seed"))
         .arg("--state")
         .arg(state)
@@ -92,24 +92,19 @@ fn seed(harness: &Harness, state: &Path, symbols: &Path, users: usize) -> Result
         .args(["--users", &users.to_string(), "--large", &FEW_USERS.to_string()])
         .args(["--rows-large", &ROWS.to_string(), "--rows", &ROWS_OTHERS.to_string()])
         .status()
-        .map_err(Error::io("run the seeding program"))?;
-    match status.success() {
-        true => Ok(()),
-        false => Err(Error::invalid("the seeding program failed")),
-    }
+        .context("run the seeding program")?;
+    ensure!(status.success(), "the seeding program failed");
+    Ok(())
 }
 
-fn largest_file_bytes(folder: &Path) -> std::io::Result<u64> {
-    let sizes: Vec<u64> = fs::read_dir(folder)?
-        .filter_map(Result::ok)
-        .filter_map(|entry| Some(entry.metadata().ok()?.len()))
-        .collect();
-    Ok(sizes.into_iter().max().unwrap_or(0))
+fn largest_file_bytes(folder: &Path) -> io::Result<u64> {
+    let entries = fs::read_dir(folder)?.filter_map(io::Result::ok);
+    Ok(entries.filter_map(|entry| Some(entry.metadata().ok()?.len())).max().unwrap_or(0))
 }
 
 /// What the disk takes to keep one page that was appended, as a database's log is.
-fn sync_us(folder: &Path) -> std::io::Result<f64> {
-    use std::io::Write;
+fn sync_us(folder: &Path) -> io::Result<f64> {
+    use io::Write;
     const PAGE_BYTES: usize = 4_096;
     const TIMES: usize = 200;
     let path = folder.join("sync-probe");
@@ -147,10 +142,10 @@ pub fn credentials(email: &str) -> Value {
 }
 
 /// A token for a user.
-pub fn log_in(server: &Server, email: &str) -> Result<String, Error> {
+pub fn log_in(server: &Server, email: &str) -> Result<String> {
     let url = server.url("/api/auth/login");
     let answer = Client::new(DEADLINE).send("POST", &url, &[], Some(&credentials(email)))?;
     let session = answer.expect(200)?.json()?;
     let token = session["access_token"].as_str();
-    Ok(token.ok_or(Error::invalid("a login without a token"))?.to_owned())
+    Ok(token.context("a login without a token")?.to_owned())
 }

@@ -4,22 +4,19 @@
 use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use serde_json::json;
+use anyhow::{Result, ensure};
 
 use crate::databases::{email, log_in};
-use crate::error::Error;
+use crate::execute::requests;
 use crate::figures::median;
+use crate::generator;
 use crate::harness::Harness;
 use crate::http::{Client, DEADLINE};
-use crate::servers::{Server, State, copy_state};
+use crate::requests::{HOLDINGS, What};
+use crate::servers::{More, Server, State, copy_state};
 use crate::stores::{self, Postgres, SIGNING_KEY};
-
-const HOLDINGS: &str = "/api/portfolio/holdings";
-const JOURNAL: &str = "/api/journal";
 
 /// In which each engine has its turn, ordinarily and quickly.
 const ROUNDS: [usize; 2] = [5, 1];
@@ -27,7 +24,7 @@ const ROUNDS: [usize; 2] = [5, 1];
 const USERS: usize = 40;
 /// Clients that write at once.
 const WRITERS: [usize; 3] = [1, 16, 64];
-const WRITES_LAST: Duration = Duration::from_secs(3);
+const WRITES_MS: u64 = 3_000;
 
 /// What was measured of one engine.
 #[derive(Default)]
@@ -39,7 +36,7 @@ struct Measured {
 }
 
 /// Copies the large database to a server, and measures a service on each.
-pub fn measure(harness: &Harness) -> Result<String, Error> {
+pub fn measure(harness: &Harness) -> Result<String> {
     let postgres = Postgres::start("engines", true)?;
     let databases = harness.databases()?;
     let file = harness.programs.work_folder.join("to-copy");
@@ -49,10 +46,10 @@ pub fn measure(harness: &Harness) -> Result<String, Error> {
     postgres.query("VACUUM ANALYZE")?;
     let size = postgres.query("SELECT pg_database_size('postgres') >> 20")?;
     let servers = [
-        ("SQLite", harness.start_bhav("on-sqlite", State::ManyUsers, &[])?),
+        ("SQLite", harness.start_bhav("on-sqlite", State::ManyUsers, &[], More::default())?),
         ("PostgreSQL", {
             let settings = [("BHAV_STORE_URL", url.as_str()), ("JWT_SECRET", SIGNING_KEY)];
-            harness.start_bhav("on-postgresql", State::Empty, &settings)?
+            harness.start_bhav("on-postgresql", State::Empty, &settings, More::default())?
         }),
     ];
     let rounds = ROUNDS[usize::from(harness.is_quick)];
@@ -69,7 +66,11 @@ pub fn measure(harness: &Harness) -> Result<String, Error> {
             of.first_us.extend(holdings(server, tokens)?);
             of.kept_us.extend(holdings(server, tokens)?);
             for (writes, clients) in of.writes.iter_mut().zip(WRITERS) {
-                writes.push(journal(server, tokens, clients)?);
+                let (journal, _) =
+                    requests(harness, server, What::JournalWrites, clients, "engines")?;
+                let written = generator::slice(&harness.programs, server, &journal, WRITES_MS)?;
+                ensure!(written.load.other_status == 0, "a write of the journal failed");
+                writes.push(written.load.rate_per_s);
             }
         }
     }
@@ -98,7 +99,7 @@ pub fn measure(harness: &Harness) -> Result<String, Error> {
 }
 
 /// How long the product's own copy takes, and the rows that it told of.
-fn copy(harness: &Harness, file: &Path, url: &str) -> Result<(f64, u64), Error> {
+fn copy(harness: &Harness, file: &Path, url: &str) -> Result<(f64, u64)> {
     let began = Instant::now();
     let mut command = Command::new(&harness.programs.bhav);
     command.args(["migrate", "--to", url, "--state-dir"]).arg(file);
@@ -108,7 +109,7 @@ fn copy(harness: &Harness, file: &Path, url: &str) -> Result<(f64, u64), Error> 
 }
 
 /// What each user waits for the holdings, in microseconds.
-fn holdings(server: &Server, tokens: &[String]) -> Result<Vec<f64>, Error> {
+fn holdings(server: &Server, tokens: &[String]) -> Result<Vec<f64>> {
     let (client, url) = (Client::new(DEADLINE), server.url(HOLDINGS));
     let mut waits_us = Vec::with_capacity(tokens.len());
     for token in tokens {
@@ -118,36 +119,6 @@ fn holdings(server: &Server, tokens: &[String]) -> Result<Vec<f64>, Error> {
         waits_us.push(began.elapsed().as_secs_f64() * 1e6);
     }
     Ok(waits_us)
-}
-
-/// Entries a second that `clients` add, each as soon as its last one is stored.
-fn journal(server: &Server, tokens: &[String], clients: usize) -> Result<f64, Error> {
-    let entry = json!({
-        "traded_on": "2026-10-13", "symbol": "NSE:INFY", "side": "buy", "quantity": 1,
-        "price": 1500.5,
-    });
-    let (url, stored) = (server.url(JOURNAL), AtomicU64::new(0));
-    let write = |number: usize| -> Result<(), Error> {
-        let (client, began) = (Client::new(DEADLINE), Instant::now());
-        for token in tokens.iter().cycle().skip(number) {
-            if began.elapsed() > WRITES_LAST {
-                break;
-            }
-            let bearer = format!("Bearer {token}");
-            client.send("POST", &url, &[("Authorization", &bearer)], Some(&entry))?.expect(201)?;
-            stored.fetch_add(1, Relaxed);
-        }
-        Ok(())
-    };
-    let began = Instant::now();
-    thread::scope(|scope| {
-        let write = &write;
-        let writers: Vec<_> =
-            (0..clients).map(|number| scope.spawn(move || write(number))).collect();
-        let failed = |_| Err(Error::invalid("a writer failed"));
-        writers.into_iter().try_for_each(|writer| writer.join().unwrap_or_else(failed))
-    })?;
-    Ok(stored.load(Relaxed) as f64 / began.elapsed().as_secs_f64())
 }
 
 fn p99(values: &[f64]) -> f64 {

@@ -5,8 +5,9 @@ use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use anyhow::{Context, Result, bail};
+
 use crate::background::{self, Running};
-use crate::error::Error;
 use crate::figures::{Figures, Slice, median};
 use crate::generator;
 use crate::harness::{Effort, Harness, quotes_served};
@@ -54,7 +55,7 @@ struct Started<'a> {
 
 /// What a case needs on one server.
 struct Prepared {
-    /// Arguments of the generator, without its mode and rate.
+    /// Arguments of the generator, without the rate.
     arguments: Vec<String>,
     body_bytes: usize,
     /// Users of the background.
@@ -62,22 +63,24 @@ struct Prepared {
 }
 
 /// Measures a run.
-pub fn measure(harness: &Harness, effort: &Effort, run: &Run) -> Result<Outcome, Error> {
+pub fn measure(harness: &Harness, effort: &Effort, run: &Run) -> Result<Outcome> {
     eprintln!("run: {}", run.name);
     let slices = match run.work {
         Work::Steps(steps) => return steps(harness).map(Outcome::Text),
         Work::Slices(slices) => slices,
     };
-    let available: Vec<&ServerSpec> =
-        slices.servers.iter().filter(|server| harness.has(server.kind)).collect();
+    if let Some(measure) = slices.measure {
+        return measure(harness, effort).map(Outcome::Figures);
+    }
+    let servers = slices.servers.iter().filter(|server| harness.has(server.kind));
+    let available: Vec<&ServerSpec> = servers.collect();
+    let at_once = match slices.order {
+        Order::Interleaved => available.len(),
+        Order::OneByOne | Order::Once => 1,
+    };
     let mut figures = Figures::default();
-    match slices.order {
-        Order::Interleaved => rounds(harness, effort, slices, &available, &mut figures)?,
-        Order::OneByOne | Order::Once => {
-            for server in available.chunks(1) {
-                rounds(harness, effort, slices, server, &mut figures)?;
-            }
-        }
+    for servers in available.chunks(at_once) {
+        rounds(harness, effort, slices, servers, &mut figures)?;
     }
     expect_equal_bytes(slices, &figures)?;
     Ok(Outcome::Figures(figures))
@@ -90,7 +93,7 @@ fn rounds(
     slices: &Slices,
     servers: &[&ServerSpec],
     figures: &mut Figures,
-) -> Result<(), Error> {
+) -> Result<()> {
     let mut started = Vec::new();
     for (number, &spec) in servers.iter().enumerate() {
         let server = harness.start(spec)?;
@@ -110,10 +113,9 @@ fn rounds(
         let mut half_per_s = 0;
         for (number, case) in slices.cases.iter().enumerate() {
             if let (Load::Requests(_, _, Rate::HalfOfSaturation), 0) = (case.load, half_per_s) {
-                let arguments = [owned(["closed"]), started[0].prepared[number].arguments.clone()];
-                let (server, arguments) = (&started[0].server, arguments.concat());
-                let most =
-                    generator::slice(&harness.programs, server, &arguments, effort.slice_ms)?;
+                let Started { server, prepared, .. } = &started[0];
+                let arguments = &prepared[number].arguments;
+                let most = generator::slice(&harness.programs, server, arguments, effort.slice_ms)?;
                 half_per_s = (most.load.rate_per_s / 2.0) as u64;
             }
             for Started { spec, server, prepared } in &started {
@@ -128,52 +130,41 @@ fn rounds(
     Ok(())
 }
 
-fn prepare(
+fn prepare(harness: &Harness, server: &Server, case: &Case, number: &str) -> Result<Prepared> {
+    let tokens = background::prepare(server, case.background)?;
+    let (arguments, body_bytes) = match case.load {
+        Load::Requests(what, connections, _) => {
+            requests(harness, server, what, connections, number)?
+        }
+        Load::None | Load::Idle(_) => (Vec::new(), 0),
+    };
+    Ok(Prepared { arguments, body_bytes, tokens })
+}
+
+/// The generator's arguments for requests over so many connections, and the length of the body of
+/// one answer. `number` tells what is under way at the same time apart.
+pub fn requests(
     harness: &Harness,
     server: &Server,
-    case: &Case,
+    what: What,
+    connections: usize,
     number: &str,
-) -> Result<Prepared, Error> {
-    let file = |name: &str| harness.programs.work_folder.join(format!("{name}-{number}"));
-    let mut body_bytes = 0;
-    let arguments: Vec<String> = match case.load {
-        Load::None | Load::Idle(_) => Vec::new(),
-        Load::Requests(what, connections, _) => {
-            let requests = requests::render(harness, server, what)?;
-            body_bytes = requests.body_bytes;
-            let (connections, status) = (connections.to_string(), requests.status.to_string());
-            let file = file("requests");
-            let json = serde_json::to_vec(&requests.texts);
-            let json = json.map_err(|_| Error::invalid("requests that are no text"))?;
-            fs::write(&file, json).map_err(Error::io("write requests"))?;
-            let file = file.to_string_lossy();
-            owned(["--requests", &file, "--connections", &connections, "--status", &status])
-        }
-        Load::Clients(clients) => {
-            let symbols = harness.symbols(server)?;
-            let file = file("symbols");
-            fs::write(&file, symbols.join("\n")).map_err(Error::io("write the symbols"))?;
-            owned(["--symbols", &file.to_string_lossy(), "--clients", &clients.to_string()])
-        }
-    };
-    let tokens = background::prepare(server, case.background)?;
-    Ok(Prepared { arguments, body_bytes, tokens })
+) -> Result<(Vec<String>, usize)> {
+    let requests = requests::render(harness, server, what)?;
+    let (connections, status) = (connections.to_string(), requests.status.to_string());
+    let file = harness.programs.work_folder.join(format!("requests-{number}"));
+    fs::write(&file, serde_json::to_vec(&requests.texts)?).context("write requests")?;
+    let file = file.to_string_lossy();
+    let mut arguments =
+        owned(["--requests", &file, "--connections", &connections, "--status", &status]);
+    if let What::Choices(_) = what {
+        arguments.push("--cold".to_owned());
+    }
+    Ok((arguments, requests.body_bytes))
 }
 
 fn owned<const N: usize>(words: [&str; N]) -> Vec<String> {
     words.map(str::to_owned).into()
-}
-
-/// The generator's mode and rate.
-fn mode(load: Load, half_per_s: u64) -> Vec<String> {
-    let rate_per_s = match load {
-        Load::None | Load::Idle(_) => return Vec::new(),
-        Load::Clients(_) => return owned(["mixed"]),
-        Load::Requests(_, _, Rate::AsAnswered) => return owned(["closed"]),
-        Load::Requests(_, _, Rate::HalfOfSaturation) => half_per_s,
-        Load::Requests(_, _, Rate::PerSecond(per_s)) => per_s,
-    };
-    owned(["open", "--rate", &rate_per_s.to_string()])
 }
 
 fn one_slice(
@@ -184,15 +175,21 @@ fn one_slice(
     server: &Server,
     prepared: &Prepared,
     half_per_s: u64,
-) -> Result<Slice, Error> {
-    let arguments = [mode(case.load, half_per_s), prepared.arguments.clone()].concat();
+) -> Result<Slice> {
+    let rate_per_s = match case.load {
+        Load::Requests(_, _, Rate::PerSecond(per_s)) => Some(per_s),
+        Load::Requests(_, _, Rate::HalfOfSaturation) => Some(half_per_s),
+        _ => None,
+    };
+    let mut arguments = prepared.arguments.clone();
+    arguments.extend(rate_per_s.iter().flat_map(|rate| owned(["--rate", &rate.to_string()])));
     let lasts_ms = (slices.lasts_ms)(effort);
     let running = background::begin(harness, server, case.background, &prepared.tokens)?;
     let (before, began) = (read(server, slices.reads, &running)?, Instant::now());
     let measured = match case.load {
         Load::None => unloaded(server, Duration::from_millis(lasts_ms)),
         Load::Idle(connections) => idle(harness, server, connections),
-        _ => generator::slice(&harness.programs, server, &arguments, lasts_ms),
+        Load::Requests(..) => generator::slice(&harness.programs, server, &arguments, lasts_ms),
     };
     let seconds = began.elapsed().as_secs_f64();
     let after = read(server, slices.reads, &running)?;
@@ -203,26 +200,24 @@ fn one_slice(
         slice.read.insert(name, value - earlier.unwrap_or(&0.0));
     }
     // Syncs hang over the end of the slice, so all of them count.
-    let is_read_at_the_end =
-        |name: &str| ["sync ", "readers ", "quotes "].iter().any(|kind| name.starts_with(kind));
-    slice.read.extend(answers.into_iter().filter(|(name, _)| is_read_at_the_end(name)));
+    slice.read.extend(answers.into_iter().filter(|(name, _)| !name.starts_with("login ")));
     slice.read.insert("seconds".to_owned(), seconds);
     slice.read.insert("body bytes".to_owned(), prepared.body_bytes as f64);
-    if let Load::Clients(_) = case.load {
+    if let Load::Requests(What::Choices(_), ..) = case.load {
         let quoted = quotes_served(server, harness.symbols(server)?)?;
         slice.read.insert("quoted".to_owned(), quoted as f64);
     }
     Ok(slice)
 }
 
-fn unloaded(server: &Server, lasts: Duration) -> Result<Slice, Error> {
+fn unloaded(server: &Server, lasts: Duration) -> Result<Slice> {
     let before_us = server.process.cpu_us()?;
     thread::sleep(lasts);
     let share = (server.process.cpu_us()? - before_us) / 1e6 / lasts.as_secs_f64();
     Ok(Slice { read: [("core share".to_owned(), share)].into(), ..Slice::default() })
 }
 
-fn idle(harness: &Harness, server: &Server, connections: usize) -> Result<Slice, Error> {
+fn idle(harness: &Harness, server: &Server, connections: usize) -> Result<Slice> {
     thread::sleep(REST);
     let rest = || thread::sleep(REST);
     let mut slice = generator::hold_idle(&harness.programs, server, connections, rest)?;
@@ -236,11 +231,7 @@ fn idle(harness: &Harness, server: &Server, connections: usize) -> Result<Slice,
 }
 
 /// What a run reads of a server now, and the answers to background load.
-fn read(
-    server: &Server,
-    reads: &[Read],
-    running: &Running<'_>,
-) -> Result<BTreeMap<String, f64>, Error> {
+fn read(server: &Server, reads: &[Read], running: &Running<'_>) -> Result<BTreeMap<String, f64>> {
     let mut values = running.answers();
     if reads.iter().any(|read| matches!(read, Read::Health(_))) {
         thread::sleep(HEALTH_SETTLES);
@@ -275,15 +266,15 @@ fn read(
 }
 
 /// A counter of bhav's health, by its path in the document.
-pub fn health_counter(server: &Server, path: &str) -> Result<f64, Error> {
+pub fn health_counter(server: &Server, path: &str) -> Result<f64> {
     let health = http::get(&server.url("/api/health"), &[])?.json()?;
     let count = health.pointer(path).and_then(serde_json::Value::as_f64);
-    count.ok_or_else(|| Error::Invalid(format!("bhav's health lacks {path}")))
+    count.with_context(|| format!("bhav's health lacks {path}"))
 }
 
 /// Refuses figures of servers whose snapshots differed in length by more than their own headers
 /// may: bhav's body changes every second, and the peers serve one moment of it.
-fn expect_equal_bytes(slices: &Slices, figures: &Figures) -> Result<(), Error> {
+fn expect_equal_bytes(slices: &Slices, figures: &Figures) -> Result<()> {
     let is_snapshot = |load| matches!(load, Load::Requests(What::Snapshot(_), ..));
     for case in slices.cases.iter().filter(|case| is_snapshot(case.load)) {
         let bytes = slices.servers.iter().filter_map(|server| {
@@ -295,9 +286,7 @@ fn expect_equal_bytes(slices: &Slices, figures: &Figures) -> Result<(), Error> {
         let Some(&(first, wanted)) = bytes.first() else { continue };
         let other = bytes.iter().find(|(_, bytes)| (bytes - wanted).abs() > OWN_BYTES_MAX);
         if let Some((other, bytes)) = other {
-            return Err(Error::Invalid(format!(
-                "a response of {other} had {bytes:.0} bytes, of {first} {wanted:.0}"
-            )));
+            bail!("a response of {other} had {bytes:.0} bytes, of {first} {wanted:.0}");
         }
     }
     Ok(())

@@ -1,6 +1,5 @@
 //! Snapshots from a follower beside a node that is alone, also while the database answers late.
 
-use std::fmt::Write as _;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::Shutdown;
@@ -12,21 +11,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::error::Error;
-use crate::figures::{Figure, Figures, Key};
+use anyhow::{Context, Result, ensure};
+
+use crate::figures::Figures;
 use crate::generator::slice;
-use crate::harness::Harness;
+use crate::harness::{Effort, Harness};
 use crate::http;
-use crate::render::number;
 use crate::servers::{More, Server, State};
 use crate::stores::{self, Postgres, SIGNING_KEY, SOCKET};
 use crate::{snapshot, wait};
 
-/// Interleaved rounds, ordinarily and quickly.
-const ROUNDS: [usize; 2] = [9, 1];
-const SLICE_MS: u64 = 3_000;
-const CONNECTIONS: &str = "64";
-const PER_SECOND: &str = "5000";
 /// How late the database is.
 const LATE_MS: u64 = 2_000;
 /// Until what the database was asked before it became late, or well again, has ended.
@@ -34,17 +28,17 @@ const SETTLES: Duration = Duration::from_secs(5);
 const START_DEADLINE: Duration = Duration::from_secs(90);
 
 /// In the lines, in the order of a round; the last is the follower while the database is late.
-const WHO: [&str; 4] =
+pub const WHO: [&str; 4] =
     ["alone", "leader", "follower", "follower, PostgreSQL answers after two seconds"];
 
 /// Measures each in turn, in every round.
-pub fn measure(harness: &Harness) -> Result<String, Error> {
+pub fn measure(harness: &Harness, effort: &Effort) -> Result<Figures> {
     let postgres = Postgres::start("followers", false)?;
     let (_valkey, cache) = stores::valkey(&postgres.folder)?;
     let late_folder = postgres.folder.join("late");
-    fs::create_dir(&late_folder).map_err(Error::io("make a folder for a socket"))?;
+    fs::create_dir(&late_folder).context("make a folder for a socket")?;
     let late_ms = delayed(&late_folder.join(SOCKET), &postgres.folder.join(SOCKET))?;
-    let alone = harness.start_bhav("alone", State::Empty, &[])?;
+    let alone = harness.start_bhav("alone", State::Empty, &[], More::default())?;
     let store = stores::url(&late_folder);
     let node = |name: &str, more: More| {
         let settings = [
@@ -53,34 +47,33 @@ pub fn measure(harness: &Harness) -> Result<String, Error> {
             ("BHAV_CACHE_URL", &cache),
             ("JWT_SECRET", SIGNING_KEY),
         ];
-        harness.start_bhav_with(name, State::Empty, &settings, more)
+        harness.start_bhav(name, State::Empty, &settings, more)
     };
     let a = node("a", More::default())?;
     let b = node("b", More { simulator: Some(Rc::clone(a.simulator()?)), ..More::default() })?;
     let rest = wait::until(START_DEADLINE, || Ok(leader_first(&a, &b)))?;
-    let [leader, follower] = rest.ok_or(Error::invalid("the nodes never came to rest"))?;
-    let arguments = ["open", "--path", snapshot::PATH, "--connections", CONNECTIONS, "--rate"];
-    let arguments: Vec<String> =
-        arguments.into_iter().chain([PER_SECOND]).map(str::to_owned).collect();
+    let [leader, follower] = rest.context("the nodes never came to rest")?;
+    let arguments = ["--path", snapshot::PATH, "--connections", "64", "--rate", "5000"];
+    let arguments = arguments.map(str::to_owned);
     let mut figures = Figures::default();
-    for _ in 0..ROUNDS[usize::from(harness.is_quick)] {
+    for _ in 0..effort.rounds {
         for (who, server) in WHO.into_iter().zip([&alone, leader, follower, follower]) {
             let is_late = who == WHO[3];
             if is_late {
                 late_ms.store(LATE_MS, Ordering::Relaxed);
                 thread::sleep(SETTLES);
             }
-            figures.push((who, ""), slice(&harness.programs, server, &arguments, SLICE_MS)?);
+            let slice = slice(&harness.programs, server, &arguments, effort.slice_ms)?;
+            figures.push((who, ""), slice);
             if is_late {
                 late_ms.store(0, Ordering::Relaxed);
                 thread::sleep(SETTLES);
             }
         }
     }
-    if state_of(leader).is_none_or(|state| state != "leader") {
-        return Err(Error::invalid("another node has come to lead meanwhile"));
-    }
-    Ok(lines(&figures))
+    let still_leads = state_of(leader).is_some_and(|state| state == "leader");
+    ensure!(still_leads, "another node has come to lead meanwhile");
+    Ok(figures)
 }
 
 /// The two in their order, if one leads and the other follows it with fresh prices.
@@ -102,8 +95,8 @@ fn state_of(node: &Server) -> Option<String> {
 
 /// Listens at `path` for the server at `server`, and holds up each of its answers for so many
 /// milliseconds as the number says that is returned.
-fn delayed(path: &Path, server: &Path) -> Result<Arc<AtomicU64>, Error> {
-    let listener = UnixListener::bind(path).map_err(Error::io("listen"))?;
+fn delayed(path: &Path, server: &Path) -> Result<Arc<AtomicU64>> {
+    let listener = UnixListener::bind(path).context("listen")?;
     let (late_ms, never) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let (server, late) = (server.to_owned(), Arc::clone(&late_ms));
     thread::spawn(move || {
@@ -131,35 +124,4 @@ fn pass(mut from: &UnixStream, mut to: &UnixStream, late_ms: &AtomicU64) {
     }
     // The end of one end is that of the other.
     let _ = (from.shutdown(Shutdown::Both), to.shutdown(Shutdown::Both));
-}
-
-fn lines(figures: &Figures) -> String {
-    let mut out = format!(
-        "Snapshot at {PER_SECOND} req/s on {CONNECTIONS} connections, open loop; medians of rounds \
-         in which each is measured in turn, ratios within the round.\n\n\
-         | node | CPU µs/request | ratio | p50 µs | p99.9 µs | ratio | send lag p99.9 µs | others \
-         use of the machine | failed |\n|---|---|---|---|---|---|---|---|---|\n"
-    );
-    let base: Key = (WHO[0], "");
-    let cpu: Figure = |slice| slice.cpu_us_per_request;
-    let p999: Figure = |slice| slice.load.latency.p999_us;
-    for who in WHO {
-        let key = (who, "");
-        let median = |figure, decimals| number(figures.median(key, figure), decimals);
-        let ratio = |figure| number(figures.ratio(key, base, figure), 3);
-        let failed = |slice: &crate::figures::Slice| slice.load.errors + slice.load.other_status;
-        let _ = writeln!(
-            out,
-            "| {who} | {} | {} | {} | {} | {} | {} | {} % | {} |",
-            median(cpu, 1),
-            ratio(cpu),
-            median(|slice| slice.load.latency.p50_us, 0),
-            median(p999, 0),
-            ratio(p999),
-            median(|slice| slice.load.send_lag.p999_us, 0),
-            median(|slice| 100.0 * slice.foreign_share, 0),
-            figures.of(key).into_iter().map(failed).sum::<u64>(),
-        );
-    }
-    out
 }

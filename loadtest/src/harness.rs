@@ -4,15 +4,14 @@ use std::cell::OnceCell;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use openloop::request::live_prices_path;
+use anyhow::{Context, Result, ensure};
 
 use crate::databases::Databases;
-use crate::error::Error;
-use crate::http;
+use crate::requests::live_prices_path;
 use crate::run::ServerSpec;
 use crate::servers::{self, Kind, More, Server, State, copy_state, empty_folder};
 use crate::snapshot::Snapshot;
-use crate::{ticker, wait};
+use crate::{http, ticker, wait};
 
 /// Symbols that one live-prices request may carry.
 pub const SYMBOLS_PER_REQUEST: usize = 50;
@@ -66,16 +65,10 @@ pub struct Harness {
 impl Harness {
     /// One with nothing prepared.
     pub fn new(programs: Programs, is_quick: bool) -> Self {
-        Self {
-            programs,
-            is_quick,
-            users: if is_quick { 2_000 } else { 100_000 },
-            signals: OnceCell::new(),
-            more_shares: OnceCell::new(),
-            snapshot: OnceCell::new(),
-            symbols: OnceCell::new(),
-            databases: OnceCell::new(),
-        }
+        let users = if is_quick { 2_000 } else { 100_000 };
+        let (signals, more_shares, snapshot) = Default::default();
+        let (symbols, databases) = Default::default();
+        Self { programs, is_quick, users, signals, more_shares, snapshot, symbols, databases }
     }
 
     /// Whether this kind can be started.
@@ -84,10 +77,10 @@ impl Harness {
     }
 
     /// Starts a server of the table.
-    pub fn start(&self, spec: &ServerSpec) -> Result<Server, Error> {
+    pub fn start(&self, spec: &ServerSpec) -> Result<Server> {
         let name = self.filled(spec.name);
         match spec.kind {
-            Kind::Bhav => self.start_bhav(&name, spec.state, spec.settings),
+            Kind::Bhav => self.start_bhav(&name, spec.state, spec.settings, More::default()),
             kind => servers::start_peer(self, kind, &name),
         }
     }
@@ -98,18 +91,8 @@ impl Harness {
         name: &str,
         state: State,
         settings: &[(&str, &str)],
-    ) -> Result<Server, Error> {
-        self.start_bhav_with(name, state, settings, More::default())
-    }
-
-    /// The same with something that is not its own.
-    pub fn start_bhav_with(
-        &self,
-        name: &str,
-        state: State,
-        settings: &[(&str, &str)],
         more: More,
-    ) -> Result<Server, Error> {
+    ) -> Result<Server> {
         let folder = self.programs.work_folder.join(format!("state-{name}"));
         match state {
             State::Empty => empty_folder(&folder)?,
@@ -130,11 +113,11 @@ impl Harness {
 
     /// A state folder with the signals of the simulator's candles. They are found once: the memory
     /// that finding them leaves behind would make connections look cheaper in a measured process.
-    pub fn signals(&self) -> Result<&PathBuf, Error> {
+    pub fn signals(&self) -> Result<&PathBuf> {
         once(&self.signals, || self.with_signals("signals", &[]))
     }
 
-    fn with_signals(&self, name: &str, settings: &[(&str, &str)]) -> Result<PathBuf, Error> {
+    fn with_signals(&self, name: &str, settings: &[(&str, &str)]) -> Result<PathBuf> {
         eprintln!("prepare: signals of the simulator's candles");
         let folder = self.programs.work_folder.join(name);
         empty_folder(&folder)?;
@@ -144,25 +127,23 @@ impl Harness {
     }
 
     /// The snapshot that the peers serve.
-    pub fn snapshot(&self) -> Result<Snapshot, Error> {
-        let of_bhav = || self.start_bhav("snapshot", State::Signals, &[]);
+    pub fn snapshot(&self) -> Result<Snapshot> {
+        let of_bhav = || self.start_bhav("snapshot", State::Signals, &[], More::default());
         once(&self.snapshot, || Snapshot::of(of_bhav()?.address)).cloned()
     }
 
     /// Symbols of the instrument list.
-    pub fn symbols(&self, server: &Server) -> Result<&[String], Error> {
+    pub fn symbols(&self, server: &Server) -> Result<&[String]> {
         let found = once(&self.symbols, || {
             let symbols = server.simulator()?.listed_symbols(SYMBOLS)?;
-            match symbols.len() < SYMBOLS_PER_REQUEST {
-                true => Err(Error::Invalid(format!("only {} symbols", symbols.len()))),
-                false => Ok(symbols),
-            }
+            ensure!(symbols.len() >= SYMBOLS_PER_REQUEST, "only {} symbols", symbols.len());
+            Ok(symbols)
         });
         found.map(Vec::as_slice)
     }
 
     /// The databases of users.
-    pub fn databases(&self) -> Result<&Databases, Error> {
+    pub fn databases(&self) -> Result<&Databases> {
         once(&self.databases, || Databases::prepare(self))
     }
 
@@ -177,7 +158,7 @@ impl Harness {
     }
 }
 
-fn once<T>(cell: &OnceCell<T>, make: impl FnOnce() -> Result<T, Error>) -> Result<&T, Error> {
+fn once<T>(cell: &OnceCell<T>, make: impl FnOnce() -> Result<T>) -> Result<&T> {
     match cell.get() {
         Some(made) => Ok(made),
         None => {
@@ -188,11 +169,10 @@ fn once<T>(cell: &OnceCell<T>, make: impl FnOnce() -> Result<T, Error>) -> Resul
 }
 
 /// How many of `symbols` live-prices has a quote for, asked in as many requests as it takes.
-pub fn quotes_served(server: &Server, symbols: &[String]) -> Result<usize, Error> {
+pub fn quotes_served(server: &Server, symbols: &[String]) -> Result<usize> {
     let mut served = 0;
     for chunk in symbols.chunks(SYMBOLS_PER_REQUEST) {
-        let path = live_prices_path(chunk.iter().map(String::as_str));
-        let answer = http::get(&server.url(&path), &[])?;
+        let answer = http::get(&server.url(&live_prices_path(chunk)), &[])?;
         if answer.status == 200 {
             served += answer.json()?["quotes"].as_array().map_or(0, Vec::len);
         }
@@ -201,7 +181,7 @@ pub fn quotes_served(server: &Server, symbols: &[String]) -> Result<usize, Error
 }
 
 /// Asks for `symbols` until every one has a quote.
-pub fn wait_for_quotes(server: &Server, symbols: &[String]) -> Result<(), Error> {
+pub fn wait_for_quotes(server: &Server, symbols: &[String]) -> Result<()> {
     let all = || Ok((quotes_served(server, symbols)? == symbols.len()).then_some(()));
-    wait::until(QUOTES_DEADLINE, all)?.ok_or(Error::invalid("symbols without a quote"))
+    wait::until(QUOTES_DEADLINE, all)?.context("symbols without a quote")
 }

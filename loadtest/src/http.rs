@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
+use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use ureq::Agent;
 use ureq::http::Request;
-
-use crate::error::Error;
 
 /// Deadline of an ordinary request: longer than the service's own longest.
 pub const DEADLINE: Duration = Duration::from_secs(60);
@@ -40,8 +39,7 @@ impl Client {
         url: &str,
         headers: &[(&str, &str)],
         body: Option<&Value>,
-    ) -> Result<Answer, Error> {
-        let failed = |source| Error::Http { url: url.to_owned(), source: Box::new(source) };
+    ) -> Result<Answer> {
         let mut request = Request::builder().method(method).uri(url);
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -49,43 +47,35 @@ impl Client {
         let sent = match body {
             Some(body) => {
                 let request = request.header("Content-Type", "application/json");
-                request.body(body.to_string()).map(|request| self.0.run(request))
+                self.0.run(request.body(body.to_string())?)
             }
-            None => request.body(()).map(|request| self.0.run(request)),
+            None => self.0.run(request.body(())?),
         };
-        let mut response = sent.map_err(ureq::Error::from).and_then(|sent| sent).map_err(failed)?;
-        let body = response.body_mut().read_to_vec().map_err(failed)?;
+        let url = url.to_owned();
+        let mut response = sent.with_context(|| url.clone())?;
+        let body = response.body_mut().read_to_vec().with_context(|| url.clone())?;
         let headers = response.headers().iter().map(|(name, value)| {
             (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned())
         });
-        let status = response.status().as_u16();
-        Ok(Answer { url: url.to_owned(), status, headers: headers.collect(), body })
+        Ok(Answer { url, status: response.status().as_u16(), headers: headers.collect(), body })
     }
 }
 
 /// GET with a client of its own.
-pub fn get(url: &str, headers: &[(&str, &str)]) -> Result<Answer, Error> {
+pub fn get(url: &str, headers: &[(&str, &str)]) -> Result<Answer> {
     Client::new(DEADLINE).send("GET", url, headers, None)
 }
 
 impl Answer {
     /// Refuses any other status.
-    pub fn expect(self, status: u16) -> Result<Self, Error> {
-        match self.status == status {
-            true => Ok(self),
-            false => Err(Error::Invalid(format!("{} answered {}", self.url, self.status))),
-        }
+    pub fn expect(self, status: u16) -> Result<Self> {
+        ensure!(self.status == status, "{} answered {}", self.url, self.status);
+        Ok(self)
     }
 
     /// The body as JSON.
-    pub fn json(&self) -> Result<Value, Error> {
-        let text = || Error::Invalid(format!("{} did not answer with JSON", self.url));
-        serde_json::from_slice(&self.body).map_err(|_| text())
-    }
-
-    /// The value of a header, by its name in lower case.
-    pub fn header(&self, name: &str) -> Option<&str> {
-        let found = self.headers.iter().find(|(header, _)| header == name);
-        found.map(|(_, value)| value.as_str())
+    pub fn json(&self) -> Result<Value> {
+        serde_json::from_slice(&self.body)
+            .with_context(|| format!("{} did not answer with JSON", self.url))
     }
 }

@@ -39,7 +39,7 @@ pub fn storm(figures: &Figures, key: Key) -> String {
         of("attempted"),
         of("connected"),
         of("answered"),
-        of("another status"),
+        of("another_status"),
         of("failed"),
         (of("held KiB") / 1_024.0).floor(),
     )

@@ -16,7 +16,6 @@ mod crowd;
 mod databases;
 mod document;
 mod engines;
-mod error;
 mod execute;
 mod figures;
 mod followers;
@@ -24,7 +23,6 @@ mod generator;
 mod harness;
 mod http;
 mod lines;
-mod list;
 mod nginx;
 mod process;
 mod render;
@@ -41,12 +39,11 @@ mod ticker;
 mod wait;
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::time::Instant;
 
+use anyhow::{Context, Result, ensure};
 use clap::Parser;
 
-use crate::error::Error;
 use crate::harness::Harness;
 use crate::render::Circumstances;
 use crate::run::{Run, Section};
@@ -86,23 +83,21 @@ struct Args {
     output: Option<PathBuf>,
 }
 
-fn main() -> ExitCode {
-    match measure(Args::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("loadtest: {error}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn measure(args: Args) -> Result<(), Error> {
+fn main() -> Result<()> {
+    let args = Args::parse();
     if args.list {
-        print!("{}", list::table());
+        for Section { name, heading, is_on_request, runs, .. } in &SECTIONS {
+            let aside = if *is_on_request { "only on request" } else { "" };
+            println!("{name}: {} {aside}", heading.trim_start_matches(['#', ' ']));
+            for run in *runs {
+                let title = if run.heading.is_empty() { run.text } else { run.heading };
+                println!("  {:<16} {}", run.name, title.trim_start_matches(['#', ' ']));
+            }
+        }
         return Ok(());
     }
     let chosen = chosen(args.only.as_deref())?;
-    openloop::sys::raise_open_files_limit().map_err(Error::io("raise the limit of open files"))?;
+    openloop::sys::raise_open_files_limit().context("raise the limit of open files")?;
     let output = args.output.unwrap_or_else(surroundings::results_file);
     let programs = surroundings::prepare(args.bhav, args.no_build)?;
     let harness = Harness::new(programs, args.quick);
@@ -116,7 +111,7 @@ fn measure(args: Args) -> Result<(), Error> {
         let before = std::fs::read_to_string(&output);
         let before = before.unwrap_or_else(|_| document::INTRODUCTION.to_owned());
         let after = document::with_section(&before, section.name, &text);
-        std::fs::write(&output, after).map_err(Error::io("write the results"))?;
+        std::fs::write(&output, after).context("write the results")?;
         println!("{} written to {}", section.name, output.display());
     }
     Ok(())
@@ -127,7 +122,7 @@ fn measure_section(
     section: &Section,
     runs: &[&'static Run],
     rounds: Option<usize>,
-) -> Result<String, Error> {
+) -> Result<String> {
     let mut effort = section.effort[usize::from(harness.is_quick)];
     effort.rounds = rounds.unwrap_or(effort.rounds).max(1);
     let busy_at_rest = surroundings::busy_share_at_rest()?;
@@ -142,19 +137,15 @@ fn measure_section(
 
 /// The runs with this name or in the section with this name; without a name, all that are not
 /// measured on request only.
-fn chosen(name: Option<&str>) -> Result<Vec<(&'static Section, Vec<&'static Run>)>, Error> {
+fn chosen(name: Option<&str>) -> Result<Vec<(&'static Section, Vec<&'static Run>)>> {
     let chosen = SECTIONS.iter().map(|section| {
         let is_whole = name.map_or(!section.is_on_request, |name| name == section.name);
         let runs = section.runs.iter().filter(|run| is_whole || Some(run.name) == name);
         (section, runs.collect::<Vec<_>>())
     });
     let chosen: Vec<_> = chosen.filter(|(_, runs)| !runs.is_empty()).collect();
-    match (chosen.is_empty(), name) {
-        (true, Some(name)) => {
-            Err(Error::Invalid(format!("no section or run is called {name}; see --list")))
-        }
-        _ => Ok(chosen),
-    }
+    ensure!(!chosen.is_empty(), "no section or run is called {}; see --list", name.unwrap_or(""));
+    Ok(chosen)
 }
 
 #[cfg(test)]

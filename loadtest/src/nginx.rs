@@ -6,7 +6,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::error::Error;
+use anyhow::{Context, Result, ensure};
+
 use crate::harness::Programs;
 use crate::snapshot::{self, Snapshot};
 
@@ -14,15 +15,11 @@ use crate::snapshot::{self, Snapshot};
 const WORD_BYTES_MAX: usize = 4_000;
 
 /// The command of an nginx that serves `snapshot`.
-pub fn command(
-    programs: &Programs,
-    address: SocketAddr,
-    snapshot: &Snapshot,
-) -> Result<Command, Error> {
-    let program = programs.nginx.as_ref().ok_or(Error::invalid("nginx is not installed"))?;
+pub fn command(programs: &Programs, address: SocketAddr, snapshot: &Snapshot) -> Result<Command> {
+    let program = programs.nginx.as_ref().context("nginx is not installed")?;
     let configuration = configuration(address, &snapshot.headers, &snapshot.body)?;
     let file = programs.work_folder.join("nginx.conf");
-    fs::write(&file, configuration).map_err(Error::io("write nginx.conf"))?;
+    fs::write(&file, configuration).context("write nginx.conf")?;
     let mut command = Command::new(program);
     command.arg("-p").arg(&programs.work_folder).arg("-c").arg(&file).args(["-e", "stderr"]);
     Ok(command)
@@ -37,18 +34,11 @@ pub fn find() -> Option<PathBuf> {
 }
 
 /// Renders the configuration. Everything that costs and that the other peers do not do is off.
-fn configuration(
-    listen: SocketAddr,
-    headers: &[(String, String)],
-    body: &str,
-) -> Result<String, Error> {
+fn configuration(listen: SocketAddr, headers: &[(String, String)], body: &str) -> Result<String> {
     let body = quoted(body);
-    if body.len() > WORD_BYTES_MAX {
-        return Err(Error::Invalid(format!(
-            "a body of {} bytes is too long for nginx's return; leave nginx out",
-            body.len()
-        )));
-    }
+    let bytes = body.len();
+    let fits = bytes <= WORD_BYTES_MAX;
+    ensure!(fits, "a body of {bytes} bytes is too long for nginx's return; leave nginx out");
     let mut header_lines = String::new();
     let mut content_type = "application/json";
     for (name, value) in headers {

@@ -4,7 +4,7 @@
 //! A server may be several processes (nginx). Figures are sums over the process and its children.
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -13,9 +13,9 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Duration;
 
+use anyhow::{Context, Result, bail, ensure};
 use openloop::sys;
 
-use crate::error::Error;
 use crate::wait;
 
 /// Longest wait for a server to accept connections or to announce its address.
@@ -34,9 +34,9 @@ pub struct Process {
 
 impl Process {
     /// Starts `command`. Its standard error goes to `NAME.log` in `log_folder`.
-    pub fn start(name: &str, mut command: Command, log_folder: &Path) -> Result<Self, Error> {
-        let log = File::create(log_folder.join(format!("{name}.log")))
-            .map_err(Error::io("create a log file"))?;
+    pub fn start(name: &str, mut command: Command, log_folder: &Path) -> Result<Self> {
+        let log =
+            File::create(log_folder.join(format!("{name}.log"))).context("create a log file")?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log);
         // SAFETY: prctl is async-signal-safe and touches no memory of the parent.
         unsafe {
@@ -46,7 +46,7 @@ impl Process {
                 Ok(())
             });
         }
-        let mut child = command.spawn().map_err(Error::io("start a program"))?;
+        let mut child = command.spawn().context("start a program")?;
         let stdout = child.stdout.take().expect("piped above");
         let input = child.stdin.take();
         let (sender, lines) = mpsc::channel();
@@ -60,15 +60,14 @@ impl Process {
     }
 
     /// The next line of standard output.
-    pub fn line(&self, deadline: Duration) -> Result<String, Error> {
-        let none = |_| Error::NotServing(self.name.clone());
-        self.lines.recv_timeout(deadline).map_err(none)
+    pub fn line(&self, deadline: Duration) -> Result<String> {
+        self.lines.recv_timeout(deadline).with_context(|| not_serving(&self.name))
     }
 
     /// Writes a line to standard input.
-    pub fn write_line(&mut self, line: &str) -> Result<(), Error> {
-        let input = self.input.as_mut().ok_or(Error::invalid("standard input is closed"))?;
-        writeln!(input, "{line}").map_err(Error::io("write to a program"))
+    pub fn write_line(&mut self, line: &str) -> Result<()> {
+        let input = self.input.as_mut().context("standard input is closed")?;
+        writeln!(input, "{line}").context("write to a program")
     }
 
     /// Ends standard input.
@@ -76,37 +75,26 @@ impl Process {
         self.input = None;
     }
 
-    /// The address behind `marker` in the line of standard output that starts with it.
-    pub fn announced(&self, marker: &str) -> Result<SocketAddr, Error> {
-        self.announced_after(marker, |_| {})
-    }
-
-    /// The same; `before` gets every line before that one.
-    pub fn announced_after(
-        &self,
-        marker: &str,
-        mut before: impl FnMut(&str),
-    ) -> Result<SocketAddr, Error> {
+    /// The address behind `marker` in the line of standard output that starts with it. `before`
+    /// gets every line before that one.
+    pub fn announced(&self, marker: &str, mut before: impl FnMut(&str)) -> Result<SocketAddr> {
         loop {
             let line = self.line(START_DEADLINE)?;
-            before(&line);
             if let Some(address) = line.strip_prefix(marker) {
-                let unread = |_| Error::Invalid(format!("{} announced {line}", self.name));
-                return address.trim().parse().map_err(unread);
+                return address.trim().parse().context(line.clone());
             }
+            before(&line);
         }
     }
 
     /// Waits until the server accepts connections at `address`.
-    pub fn wait_until_accepting(&mut self, address: SocketAddr) -> Result<(), Error> {
+    pub fn wait_until_accepting(&mut self, address: SocketAddr) -> Result<()> {
         let (child, name) = (&mut self.child, &self.name);
         let accepting = wait::until(START_DEADLINE, || {
-            if child.try_wait().map_err(Error::io("watch a server"))?.is_some() {
-                return Err(Error::NotServing(name.clone()));
-            }
+            ensure!(child.try_wait()?.is_none(), not_serving(name));
             Ok(TcpStream::connect(address).ok().map(drop))
         })?;
-        accepting.ok_or_else(|| Error::NotServing(name.clone()))
+        accepting.with_context(|| not_serving(name))
     }
 
     /// Ends the program as a supervisor does: SIGTERM, and SIGKILL where that does not help.
@@ -126,16 +114,16 @@ impl Process {
     }
 
     /// CPU time so far, in microseconds.
-    pub fn cpu_us(&self) -> Result<f64, Error> {
+    pub fn cpu_us(&self) -> Result<f64> {
         let clocks = self.pids().into_iter().map(sys::cpu_ns);
-        let total_ns = clocks.sum::<Result<u64, _>>().map_err(Error::io("read CPU time"))?;
+        let total_ns = clocks.sum::<io::Result<u64>>().context("read CPU time")?;
         Ok(total_ns as f64 / 1_000.0)
     }
 
     /// CPU time so far of the threads whose name begins with `prefix`, in microseconds.
-    pub fn threads_cpu_us(&self, prefix: &str) -> Result<f64, Error> {
+    pub fn threads_cpu_us(&self, prefix: &str) -> Result<f64> {
         let tasks = format!("/proc/{}/task", self.child.id());
-        let entries = fs::read_dir(tasks).map_err(Error::io("list a server's threads"))?;
+        let entries = fs::read_dir(tasks).context("list a server's threads")?;
         let mut total_ns = 0;
         for task in entries.filter_map(Result::ok).map(|entry| entry.path()) {
             // A thread may end between the listing and the reading.
@@ -150,29 +138,23 @@ impl Process {
 
     /// Resident memory now (`VmRSS`) or at its height since the start (`VmHWM`), in KiB. Pages that
     /// processes share count in each of them.
-    pub fn memory_kib(&self, field: &str) -> Result<f64, Error> {
-        let mut total_kib = 0;
-        for pid in self.pids() {
-            let status = fs::read_to_string(format!("/proc/{pid}/status"))
-                .map_err(Error::io("read memory use"))?;
-            total_kib += status
-                .lines()
-                .find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))
-                .and_then(|rest| rest.trim().trim_end_matches(" kB").parse::<u64>().ok())
-                .ok_or(Error::invalid("no memory figures in /proc"))?;
-        }
-        Ok(total_kib as f64)
+    pub fn memory_kib(&self, field: &str) -> Result<f64> {
+        let figure = |pid: u32| {
+            let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+            let rest =
+                status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))?;
+            rest.trim().trim_end_matches(" kB").parse::<f64>().ok()
+        };
+        let kib = self.pids().into_iter().map(figure).sum::<Option<f64>>();
+        kib.context("no memory figures in /proc")
     }
 
     fn pids(&self) -> Vec<u32> {
         let own = self.child.id();
-        let entries = fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
-        let children = entries.filter_map(|entry| {
-            let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
-            let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
-            (parent_in(&stat)? == own).then_some(pid)
-        });
-        children.chain([own]).collect()
+        // Those that its first thread has started, as nginx starts its workers.
+        let children = fs::read_to_string(format!("/proc/{own}/task/{own}/children"));
+        let children = children.unwrap_or_default();
+        children.split_whitespace().filter_map(|pid| pid.parse().ok()).chain([own]).collect()
     }
 }
 
@@ -182,35 +164,22 @@ impl Drop for Process {
     }
 }
 
-/// The parent's id in a line of /proc/PID/stat: the second field after the command, which is in
-/// parentheses and may itself hold anything.
-fn parent_in(stat: &str) -> Option<u32> {
-    let (_, after_command) = stat.rsplit_once(')')?;
-    after_command.split_whitespace().nth(1)?.parse().ok()
+/// Why a program ended, or did not get ready in time, is in its log.
+pub fn not_serving(name: &str) -> String {
+    format!("{name} does not serve; its log is in the work folder")
 }
 
 /// CPU time that the whole machine has spent busy so far, in microseconds.
-pub fn machine_busy_us() -> Result<f64, Error> {
-    let stat = fs::read_to_string("/proc/stat").map_err(Error::io("read /proc/stat"))?;
+pub fn machine_busy_us() -> Result<f64> {
+    let stat = fs::read_to_string("/proc/stat").context("read /proc/stat")?;
     let line = stat.lines().next().unwrap_or_default();
     let fields = line.split_whitespace().skip(1).filter_map(|field| field.parse().ok());
     let ticks: Vec<f64> = fields.collect();
     // user nice system idle iowait irq softirq steal; guest time is already in user.
     let [user, nice, system, _idle, _iowait, irq, softirq, steal, ..] = ticks[..] else {
-        return Err(Error::invalid("short cpu line in /proc/stat"));
+        bail!("short cpu line in /proc/stat");
     };
     // SAFETY: a plain query.
     let ticks_per_s = unsafe { libc::sysconf(libc::_SC_CLK_TCK) } as f64;
     Ok((user + nice + system + irq + softirq + steal) / ticks_per_s * 1e6)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::parent_in;
-
-    #[test]
-    fn parent_is_found_behind_any_command_name() {
-        assert_eq!(parent_in("42 (a) b (c)) S 7 42 42 0"), Some(7));
-        assert_eq!(parent_in("garbage"), None);
-    }
 }

@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use crate::error::Error;
+use anyhow::Result;
+
 use crate::execute::Outcome;
 use crate::figures::{Figures, Slice, median, spread};
 use crate::harness::{Effort, Harness};
@@ -35,7 +36,7 @@ pub fn section(
     effort: &Effort,
     measured: &Measured,
     circumstances: &Circumstances,
-) -> Result<String, Error> {
+) -> Result<String> {
     let mut out = String::new();
     if !section.heading.is_empty() {
         let _ = write!(out, "{}\n\n", section.heading);
@@ -101,7 +102,7 @@ fn without_background<'a>(slices: &Slices, figures: &'a Figures) -> Vec<&'a Slic
 }
 
 /// What every server sent, and what was left out.
-fn head_of_peers(harness: &Harness, measured: &Measured) -> Result<String, Error> {
+fn head_of_peers(harness: &Harness, measured: &Measured) -> Result<String> {
     let snapshot = harness.snapshot()?;
     let mut bytes: Vec<String> = Vec::new();
     if let Some((Run { work: Work::Slices(slices), .. }, Outcome::Figures(figures))) =

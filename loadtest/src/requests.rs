@@ -1,10 +1,9 @@
 //! Requests that are rendered before a slice: for a user's token, with header lines, with a body.
 
-use openloop::request::live_prices_path;
+use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use crate::databases::{FEW_USERS, email, log_in};
-use crate::error::Error;
 use crate::harness::{Harness, SYMBOLS_PER_REQUEST, wait_for_quotes};
 use crate::http;
 use crate::servers::Server;
@@ -19,7 +18,10 @@ pub const VIEWS_OF_ALL_USERS: usize = VIEWS.len() * FEW_USERS;
 /// Clients that write to their journals, each another user, each with one write under way.
 pub const JOURNAL_CLIENTS: usize = 64;
 
-const HOLDINGS: &str = "/api/portfolio/holdings";
+pub const HOLDINGS: &str = "/api/portfolio/holdings";
+
+/// Of the clients' choices of symbols, which are the same in each run.
+const CHOICES_SEED: u64 = 1;
 
 /// What is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +29,8 @@ pub enum What {
     Snapshot(Form),
     /// Quotes of fifty symbols that are all cached.
     LivePrices,
+    /// Quotes of fifty symbols for each of so many clients, of its own choice, from a cold cache.
+    Choices(usize),
     /// The first user's holdings.
     Holdings(Form),
     /// Every view of every large user's holdings.
@@ -54,7 +58,7 @@ pub struct Requests {
 }
 
 /// Renders requests for a server.
-pub fn render(harness: &Harness, server: &Server, what: What) -> Result<Requests, Error> {
+pub fn render(harness: &Harness, server: &Server, what: What) -> Result<Requests> {
     let (mut texts, mut status, mut body_bytes) = (Vec::new(), 200, 0);
     match what {
         // The snapshot changes every second; any tag stands for the one that the client just got.
@@ -62,8 +66,15 @@ pub fn render(harness: &Harness, server: &Server, what: What) -> Result<Requests
         What::LivePrices => {
             let symbols = &harness.symbols(server)?[..SYMBOLS_PER_REQUEST];
             wait_for_quotes(server, symbols)?;
-            let path = live_prices_path(symbols.iter().map(String::as_str));
-            texts.push(text(server, &path, &[], None));
+            texts.push(text(server, &live_prices_path(symbols), &[], None));
+        }
+        What::Choices(clients) => {
+            let symbols = harness.symbols(server)?;
+            let mut random = fastrand::Rng::with_seed(CHOICES_SEED);
+            texts.extend((0..clients).map(|_| {
+                let chosen = random.choose_multiple(symbols, SYMBOLS_PER_REQUEST);
+                text(server, &live_prices_path(chosen), &[], None)
+            }));
         }
         What::Holdings(form) => {
             let bearer = bearer(server, 1)?;
@@ -71,8 +82,8 @@ pub fn render(harness: &Harness, server: &Server, what: What) -> Result<Requests
             let coding = if form == Form::Gzip { "gzip" } else { "identity" };
             let lines = [authorization, ("Accept-Encoding", coding)];
             let answer = http::get(&server.url(HOLDINGS), &lines)?.expect(200)?;
-            let tag = answer.header("etag").ok_or(Error::invalid("holdings without ETag"))?;
-            let mut lines = form.lines(tag);
+            let tag = answer.headers.iter().find(|(name, _)| name == "etag");
+            let mut lines = form.lines(&tag.context("holdings without ETag")?.1);
             lines.push(authorization);
             texts.push(text(server, HOLDINGS, &lines, None));
             body_bytes = if form == Form::NotModified { 0 } else { answer.body.len() };
@@ -116,7 +127,15 @@ impl Form {
     }
 }
 
-fn bearer(server: &Server, user: usize) -> Result<String, Error> {
+/// Path of a request for the quotes of these symbols.
+pub fn live_prices_path<S: AsRef<str>>(symbols: impl IntoIterator<Item = S>) -> String {
+    let symbols: Vec<String> =
+        symbols.into_iter().map(|symbol| symbol.as_ref().to_owned()).collect();
+    let symbols = symbols.join(",").replace('&', "%26").replace(' ', "%20");
+    format!("/api/portfolio/live-prices?symbols={symbols}")
+}
+
+pub fn bearer(server: &Server, user: usize) -> Result<String> {
     Ok(format!("Bearer {}", log_in(server, &email(user))?))
 }
 

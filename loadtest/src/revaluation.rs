@@ -3,15 +3,14 @@
 
 use std::time::{Duration, Instant};
 
+use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use crate::databases::{email, log_in};
-use crate::error::Error;
 use crate::execute::health_counter;
 use crate::harness::Harness;
-use crate::http;
-use crate::servers::{Server, State};
-use crate::wait;
+use crate::requests::{HOLDINGS, bearer};
+use crate::servers::{More, Server, State};
+use crate::{http, wait};
 
 /// The day that bhav's clock is otherwise set into.
 const DAY: &str = "2026-10-14";
@@ -27,10 +26,10 @@ const DEADLINE: Duration = Duration::from_secs(300);
 const THREADS: [&str; 2] = ["close", "store-"];
 
 /// Runs one evening on the large database.
-pub fn measure(harness: &Harness) -> Result<String, Error> {
+pub fn measure(harness: &Harness) -> Result<String> {
     let rows = harness.databases()?.rows;
     let began = Instant::now();
-    let server = harness.start_bhav("evening", State::ManyUsers, &[EVENING])?;
+    let server = harness.start_bhav("evening", State::ManyUsers, &[EVENING], More::default())?;
     let rss_before_mib = server.process.memory_kib("VmRSS")? / 1_024.0;
     let count = |name: &str| health_counter(&server, &format!("/close/{name}"));
     let mut first_page = None;
@@ -42,7 +41,7 @@ pub fn measure(harness: &Harness) -> Result<String, Error> {
         Ok((count("points")? >= harness.users as f64).then_some(()))
     })?;
     let points = count("points")?;
-    ended.ok_or_else(|| Error::Invalid(format!("the revaluation stands at {points} points")))?;
+    ended.with_context(|| format!("the revaluation stands at {points} points"))?;
     let (whole_s, cpu_s) = (began.elapsed().as_secs_f64(), server.process.cpu_us()? / 1e6);
     let threads = THREADS.iter().map(|prefix| server.process.threads_cpu_us(prefix));
     let threads_s = threads.sum::<Result<f64, _>>()? / 1e6;
@@ -62,15 +61,12 @@ pub fn measure(harness: &Harness) -> Result<String, Error> {
 }
 
 /// Refuses a figure where a user's rows were left at an earlier price.
-fn expect_priced(server: &Server, user: usize) -> Result<(), Error> {
-    let bearer = format!("Bearer {}", log_in(server, &email(user))?);
-    let url = server.url("/api/portfolio/holdings");
-    let holdings = http::get(&url, &[("Authorization", &bearer)])?.expect(200)?.json()?;
+fn expect_priced(server: &Server, user: usize) -> Result<()> {
+    let headers = [("Authorization", &*bearer(server, user)?)];
+    let holdings = http::get(&server.url(HOLDINGS), &headers)?.expect(200)?.json()?;
     let rows = holdings["holdings"].as_array().map_or(&[][..], Vec::as_slice);
     let priced = |row: &Value| row["as_of"].as_str().is_some_and(|as_of| as_of.starts_with(DAY));
     let left = rows.iter().filter(|row| !priced(row)).count();
-    match rows.is_empty() || left > 0 {
-        true => Err(Error::Invalid(format!("{left} of {} rows are not priced", rows.len()))),
-        false => Ok(()),
-    }
+    ensure!(!rows.is_empty() && left == 0, "{left} of {} rows are not priced", rows.len());
+    Ok(())
 }

@@ -1,6 +1,7 @@
 //! What a row of the table can say: servers, load, background, what is read, lines, targets.
 
-use crate::error::Error;
+use anyhow::Result;
+
 use crate::figures::{Figure, Figures, Key};
 use crate::harness::{Effort, Harness};
 use crate::requests::What;
@@ -40,7 +41,7 @@ pub enum Work {
     /// Servers under loads, in rounds.
     Slices(&'static Slices),
     /// Steps of its own, which return what stands under the heading.
-    Steps(fn(&Harness) -> Result<String, Error>),
+    Steps(fn(&Harness) -> Result<String>),
 }
 
 /// Servers under loads, in rounds.
@@ -55,6 +56,8 @@ pub struct Slices {
     pub reads: &'static [Read],
     /// What this run adds to the section's table of ratios.
     pub beside: Option<Column>,
+    /// Steps of its own in place of rounds. Servers and cases then only name the lines.
+    pub measure: Option<fn(&Harness, &Effort) -> Result<Figures>>,
     pub lines: Lines,
 }
 
@@ -97,8 +100,6 @@ pub enum Load {
     None,
     /// Requests, over so many connections.
     Requests(What, usize, Rate),
-    /// So many clients that poll live-prices once a second.
-    Clients(usize),
     /// So many connections that ask once and stay open.
     Idle(usize),
 }

@@ -1,6 +1,5 @@
 //! The servers that are compared: how each is started, and on which state.
 
-use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
@@ -8,15 +7,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
+use std::{fs, io};
 
-use crate::error::Error;
+use anyhow::{Context, Result, bail, ensure};
+
 use crate::harness::Harness;
-use crate::http;
-use crate::nginx;
 use crate::process::Process;
-use crate::simulator::{FREE_PORT, Simulator};
+use crate::simulator::Simulator;
 use crate::snapshot::Snapshot;
-use crate::wait;
+use crate::{http, nginx, wait};
 
 /// bhav's clock starts in the middle of an ordinary trading day, so that its warmers work at full
 /// speed while it is measured, whatever the day of the test.
@@ -102,14 +101,14 @@ struct Bhav {
 
 impl Server {
     /// What bhav's feeds speak to.
-    pub fn simulator(&self) -> Result<&Rc<Simulator>, Error> {
-        let bhav = self.bhav.as_ref().ok_or(Error::invalid("a peer has no simulator"))?;
+    pub fn simulator(&self) -> Result<&Rc<Simulator>> {
+        let bhav = self.bhav.as_ref().context("a peer has no simulator")?;
         Ok(&bhav.simulator)
     }
 
     /// bhav's metrics, as Prometheus reads them.
-    pub fn metrics(&self) -> Result<String, Error> {
-        let url = self.metrics.as_ref().ok_or(Error::invalid("a peer has no metrics"))?;
+    pub fn metrics(&self) -> Result<String> {
+        let url = self.metrics.as_ref().context("a peer has no metrics")?;
         Ok(String::from_utf8_lossy(&http::get(url, &[])?.expect(200)?.body).into_owned())
     }
 
@@ -119,35 +118,35 @@ impl Server {
     }
 
     /// Waits until bhav shows signals: without them it is not what clients see.
-    pub fn wait_for_signals(&self) -> Result<(), Error> {
+    pub fn wait_for_signals(&self) -> Result<()> {
         let shown = || Ok(Snapshot::of(self.address).is_ok_and(|s| s.signals() > 0).then_some(()));
-        let none =
-            format!("no signals after {} s; clients see signals", SIGNALS_DEADLINE.as_secs());
-        wait::until(SIGNALS_DEADLINE, shown)?.ok_or(Error::Invalid(none))
+        wait::until(SIGNALS_DEADLINE, shown)?.with_context(|| {
+            format!("no signals after {} s; clients see signals", SIGNALS_DEADLINE.as_secs())
+        })
     }
 
     /// Stops bhav as a supervisor does and starts it again on what it left; gives how long it
     /// took to end.
-    pub fn restart(&mut self, work_folder: &Path) -> Result<Duration, Error> {
+    pub fn restart(&mut self, work_folder: &Path) -> Result<Duration> {
         let began = Instant::now();
         self.process.stop();
         let ended = began.elapsed();
-        let bhav = self.bhav.as_ref().ok_or(Error::invalid("only bhav is restarted"))?;
+        let bhav = self.bhav.as_ref().context("only bhav is restarted")?;
         (self.process, self.address, self.metrics) = bhav.start(work_folder)?;
         Ok(ended)
     }
 }
 
 impl Bhav {
-    fn start(&self, work_folder: &Path) -> Result<(Process, SocketAddr, Option<String>), Error> {
-        let mut command = self.simulator.service(&self.program, &self.state_folder, FREE_PORT)?;
+    fn start(&self, work_folder: &Path) -> Result<(Process, SocketAddr, Option<String>)> {
+        let mut command = self.simulator.service(&self.program, &self.state_folder)?;
         command.envs(SETTINGS).envs(self.settings.iter().cloned());
         if let Some(socket) = &self.socket {
             pass(&mut command, socket);
         }
         let process = Process::start(&self.name, command, work_folder)?;
         let mut metrics = None;
-        let address = process.announced_after(LISTENING, |line| {
+        let address = process.announced(LISTENING, |line| {
             metrics =
                 line.strip_prefix(METRICS).map(|url| format!("http://{url}")).or(metrics.take());
         })?;
@@ -162,12 +161,11 @@ const PASSED: i32 = 3;
 const BACKLOG: i32 = 4_096;
 
 /// A listening socket on a free port.
-pub fn listen() -> Result<TcpListener, Error> {
-    let socket = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(Error::io("find a port"))?;
+pub fn listen() -> Result<TcpListener> {
+    let socket = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("find a port")?;
     // SAFETY: plain integers; the socket is open.
-    if unsafe { libc::listen(socket.as_raw_fd(), BACKLOG) } < 0 {
-        return Err(Error::io("listen")(std::io::Error::last_os_error()));
-    }
+    let refused = unsafe { libc::listen(socket.as_raw_fd(), BACKLOG) } < 0;
+    ensure!(!refused, "listen: {}", io::Error::last_os_error());
     Ok(socket)
 }
 
@@ -184,7 +182,7 @@ fn pass(command: &mut Command, socket: &TcpListener) {
                 true => libc::fcntl(descriptor, libc::F_SETFD, 0),
                 false => libc::dup2(descriptor, PASSED),
             };
-            if done < 0 { Err(std::io::Error::last_os_error()) } else { Ok(()) }
+            if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
         });
     }
 }
@@ -199,95 +197,85 @@ pub struct More {
 }
 
 /// Starts bhav and its simulator on what is in `state_folder`, with settings as environment
-/// variables; those of the simulator begin with `BHAV_SIM_`.
+/// variables; those of the simulator begin with `BHAV_SIM_`, and both have one clock.
 pub fn start_bhav(
     harness: &Harness,
     name: &str,
     state_folder: PathBuf,
     settings: &[(&str, &str)],
     more: More,
-) -> Result<Server, Error> {
+) -> Result<Server> {
     let program = harness.programs.bhav.clone();
     let work_folder = &harness.programs.work_folder;
-    let is_simulated = |&(setting, _): &(&str, &str)| setting.starts_with("BHAV_SIM_");
-    let (simulated, own): (Vec<_>, Vec<_>) = settings.iter().partition(|s| is_simulated(s));
-    let now = |&(setting, _): &(&str, &str)| setting == NOW;
-    let mut simulated: Vec<(&str, &str)> = simulated;
-    simulated.push(own.iter().copied().find(now).unwrap_or((NOW, TRADING_TIME)));
-    // The service takes its clock from the simulator's, which runs by then.
-    let own = own.into_iter().filter(|setting| !now(setting));
-    let settings = own.map(|(setting, value)| (setting.to_owned(), value.to_owned())).collect();
+    let is_simulated =
+        |(setting, _): &&(&str, &str)| setting.starts_with("BHAV_SIM_") || *setting == NOW;
+    let (simulated, own): (Vec<(&str, &str)>, Vec<_>) = settings.iter().partition(is_simulated);
     let simulator = match more.simulator {
         Some(simulator) => simulator,
-        None => Rc::new(Simulator::start(&program, work_folder, &simulated)?),
+        None => {
+            // The last one counts.
+            let simulated = [&[(NOW, TRADING_TIME)][..], &simulated].concat();
+            Rc::new(Simulator::start(&program, work_folder, &simulated)?)
+        }
     };
-    let (name, socket) = (name.to_owned(), more.socket);
+    let settings = own.into_iter().map(|(setting, value)| (setting.to_owned(), value.to_owned()));
+    let (name, settings, socket) = (name.to_owned(), settings.collect(), more.socket);
     let bhav = Bhav { simulator, name, program, state_folder, settings, socket };
     let (process, address, metrics) = bhav.start(work_folder)?;
     Ok(Server { address, process, metrics, bhav: Some(bhav) })
 }
 
 /// Starts a peer that serves `snapshot`, and checks that it does.
-pub fn start_peer(harness: &Harness, kind: Kind, name: &str) -> Result<Server, Error> {
+pub fn start_peer(harness: &Harness, kind: Kind, name: &str) -> Result<Server> {
     let snapshot = harness.snapshot()?;
     // A port that was free a moment ago: the peers cannot report one that the kernel chose.
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
-    let address = listener.and_then(|l| l.local_addr()).map_err(Error::io("find a port"))?;
+    let address = listener.and_then(|l| l.local_addr()).context("find a port")?;
     let programs = &harness.programs;
+    let rust_peer = |program: &str| -> Result<Command> {
+        let body = programs.work_folder.join("snapshot.json");
+        fs::write(&body, &snapshot.body).context("write the body")?;
+        let mut command = Command::new(programs.folder.join(program));
+        command.arg("--listen").arg(address.to_string()).arg("--body").arg(&body);
+        for (name, value) in &snapshot.headers {
+            command.arg("--header").arg(format!("{name}: {value}"));
+        }
+        Ok(command)
+    };
     let command = match kind {
         Kind::Nginx => nginx::command(programs, address, &snapshot)?,
-        Kind::Actix => rust_peer(harness, "peer-actix", address, &snapshot)?,
-        Kind::Axum => rust_peer(harness, "peer-axum", address, &snapshot)?,
-        Kind::MayMinihttp => rust_peer(harness, "peer-may-minihttp", address, &snapshot)?,
+        Kind::Actix => rust_peer("peer-actix")?,
+        Kind::Axum => rust_peer("peer-axum")?,
+        Kind::MayMinihttp => rust_peer("peer-may-minihttp")?,
         Kind::MayPinned => {
-            let mut command = rust_peer(harness, "peer-may-minihttp", address, &snapshot)?;
+            let mut command = rust_peer("peer-may-minihttp")?;
             command.arg("--pin-workers");
             command
         }
-        Kind::Bhav => return Err(Error::invalid("bhav is no peer")),
+        Kind::Bhav => bail!("bhav is no peer"),
     };
     let mut process = Process::start(name, command, &programs.work_folder)?;
     process.wait_until_accepting(address)?;
     let served = Snapshot::of(address)?;
-    if served != snapshot {
-        let same = if served.body == snapshot.body { "the same" } else { "another" };
-        let (got, wanted) = (served.headers, snapshot.headers);
-        let what = format!("{name} serves {same} body, headers {got:?} for {wanted:?}");
-        return Err(Error::Invalid(what));
-    }
+    let same = if served.body == snapshot.body { "the same" } else { "another" };
+    let (got, wanted) = (&served.headers, &snapshot.headers);
+    ensure!(served == snapshot, "{name} serves {same} body, headers {got:?} for {wanted:?}");
     Ok(Server { address, process, metrics: None, bhav: None })
 }
 
-fn rust_peer(
-    harness: &Harness,
-    program: &str,
-    address: SocketAddr,
-    snapshot: &Snapshot,
-) -> Result<Command, Error> {
-    let body = harness.programs.work_folder.join("snapshot.json");
-    fs::write(&body, &snapshot.body).map_err(Error::io("write the body"))?;
-    let mut command = Command::new(harness.programs.folder.join(program));
-    command.arg("--listen").arg(address.to_string()).arg("--body").arg(&body);
-    for (name, value) in &snapshot.headers {
-        command.arg("--header").arg(format!("{name}: {value}"));
-    }
-    Ok(command)
-}
-
 /// Makes `folder`, with nothing in it.
-pub fn empty_folder(folder: &Path) -> Result<(), Error> {
+pub fn empty_folder(folder: &Path) -> Result<()> {
     if folder.exists() {
-        fs::remove_dir_all(folder).map_err(Error::io("empty a folder"))?;
+        fs::remove_dir_all(folder).context("empty a folder")?;
     }
-    fs::create_dir(folder).map_err(Error::io("create a folder"))
+    fs::create_dir(folder).context("create a folder")
 }
 
 /// Makes `to` the same state as `from`, whose server has ended.
-pub fn copy_state(from: &Path, to: &Path) -> Result<(), Error> {
-    let copying = Error::io("copy a state folder");
+pub fn copy_state(from: &Path, to: &Path) -> Result<()> {
     empty_folder(to)?;
-    for entry in fs::read_dir(from).map_err(&copying)?.filter_map(Result::ok) {
-        fs::copy(entry.path(), to.join(entry.file_name())).map_err(&copying)?;
+    for entry in fs::read_dir(from).context("copy a state folder")?.filter_map(io::Result::ok) {
+        fs::copy(entry.path(), to.join(entry.file_name())).context("copy a state folder")?;
     }
     Ok(())
 }

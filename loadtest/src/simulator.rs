@@ -1,25 +1,21 @@
 //! The simulator of the brokers and the public provider: a process of its own, so that none of its
 //! CPU time and memory is in the figures of the service.
 
-use std::ffi::OsStr;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use anyhow::{Context, Result};
 use flate2::read::GzDecoder;
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::error::Error;
 use crate::http::{self, Client};
 use crate::process::Process;
 
 /// Start of the line by which the simulator announces where it listens.
 const LISTENING: &str = "simulator on http://";
-
-/// For whoever says where it listens.
-pub const FREE_PORT: &str = "127.0.0.1:0";
 
 /// Deadline of a request to the simulator.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -42,26 +38,17 @@ pub struct Simulator {
 
 impl Simulator {
     /// Starts one with settings as environment variables.
-    pub fn start(
-        program: &Path,
-        log_folder: &Path,
-        settings: &[(&str, &str)],
-    ) -> Result<Self, Error> {
-        let mut command = command(program, "sim", FREE_PORT);
+    pub fn start(program: &Path, log_folder: &Path, settings: &[(&str, &str)]) -> Result<Self> {
+        let mut command = command(program, "sim");
         command.envs(settings.iter().copied());
         let process = Process::start("simulator", command, log_folder)?;
-        let root = format!("http://{}", process.announced(LISTENING)?);
+        let root = format!("http://{}", process.announced(LISTENING, |_| {})?);
         Ok(Self { root, client: Client::new(DEADLINE), _process: process })
     }
 
     /// A service beside it: its feeds, its app at broker A, its clock and a state folder.
-    pub fn service(
-        &self,
-        program: &Path,
-        state_folder: &Path,
-        listen: &str,
-    ) -> Result<Command, Error> {
-        let mut command = command(program, "serve", listen);
+    pub fn service(&self, program: &Path, state_folder: &Path) -> Result<Command> {
+        let mut command = command(program, "serve");
         command
             .env("BHAV_STATE_DIR", state_folder)
             .env("BHAV_BROKERA_URL", format!("{}/a", self.root))
@@ -78,47 +65,48 @@ impl Simulator {
     }
 
     /// What the simulated exchange's clock reads.
-    pub fn now(&self) -> Result<Timestamp, Error> {
+    pub fn now(&self) -> Result<Timestamp> {
         let now_ms = self.stats()?["now_ms"].as_i64().unwrap_or(i64::MAX);
-        Timestamp::from_millisecond(now_ms).map_err(|_| Error::invalid("the simulator's clock"))
+        Timestamp::from_millisecond(now_ms).context("the simulator's clock")
     }
 
     /// Its counters since the start.
-    pub fn stats(&self) -> Result<Value, Error> {
+    pub fn stats(&self) -> Result<Value> {
         self.control("GET", "stats", None)
     }
 
     /// One request to the routes that control it.
-    pub fn control(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Value, Error> {
+    pub fn control(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Value> {
         let url = format!("{}/sim/control/{path}", self.root);
         self.client.send(method, &url, &[], body)?.expect(200)?.json()
     }
 
-    /// Puts these faults in the place of all others.
-    pub fn set_faults(&self, faults: &[Value]) -> Result<(), Error> {
-        self.control("DELETE", "faults", None)?;
-        faults.iter().try_for_each(|fault| self.control("POST", "faults", Some(fault)).map(drop))
+    /// Takes every fault back.
+    pub fn heal(&self) -> Result<()> {
+        self.control("DELETE", "faults", None).map(drop)
     }
 
     /// Makes a route answer only after `delay_ms` and takes every other fault back.
-    pub fn delay(&self, route: &str, delay_ms: u64) -> Result<(), Error> {
+    pub fn delay(&self, route: &str, delay_ms: u64) -> Result<()> {
+        self.heal()?;
         let fault = json!({"kind": "delay", "delay_ms": delay_ms});
-        self.set_faults(&[json!({"route": route, "fault": fault})])
+        let fault = json!({"route": route, "fault": fault});
+        self.control("POST", "faults", Some(&fault)).map(drop)
     }
 
     /// Ordinary shares of the main exchange, as `NSE:TICKER`.
-    pub fn listed_symbols(&self, most: usize) -> Result<Vec<String>, Error> {
+    pub fn listed_symbols(&self, most: usize) -> Result<Vec<String>> {
         let all = self.listed(|row| row.exchange == "NSE" && row.segment == "NSE")?;
         Ok(all.into_iter().take(most).collect())
     }
 
     /// Everything that broker A's ticker can send: shares and indices of both exchanges.
-    pub fn instruments(&self) -> Result<Vec<String>, Error> {
+    pub fn instruments(&self) -> Result<Vec<String>> {
         self.listed(|_| true)
     }
 
     /// Of broker A's instrument list (which is always compressed), as `EXCHANGE:TICKER`.
-    fn listed(&self, is_wanted: impl Fn(&Listed) -> bool) -> Result<Vec<String>, Error> {
+    fn listed(&self, is_wanted: impl Fn(&Listed) -> bool) -> Result<Vec<String>> {
         let url = format!("{}/a/instruments", self.root);
         let headers = [("X-Kite-Version", "3"), ("Authorization", "token simkeya:simtokena")];
         let answer = http::get(&url, &headers)?.expect(200)?;
@@ -134,17 +122,15 @@ impl Simulator {
     }
 }
 
-/// A command of bhav that listens there. The operator's own settings must not decide what is
-/// measured.
-fn command(program: &Path, name: &str, listen: &str) -> Command {
+/// A command of bhav that listens on a free port. The operator's own settings must not decide what
+/// is measured.
+fn command(program: &Path, name: &str) -> Command {
     let mut command = Command::new(program);
-    let is_own = |name: &OsStr| {
-        let bytes = name.as_encoded_bytes();
-        bytes.starts_with(b"BHAV_") || bytes.starts_with(b"BROKER")
-    };
-    for (name, _) in std::env::vars_os().filter(|(name, _)| is_own(name)) {
-        command.env_remove(name);
+    for (name, _) in std::env::vars_os() {
+        if ["BHAV_", "BROKER"].iter().any(|own| name.to_string_lossy().starts_with(own)) {
+            command.env_remove(name);
+        }
     }
-    command.args([name, "--listen", listen]);
+    command.args([name, "--listen", "127.0.0.1:0"]);
     command
 }

@@ -2,9 +2,9 @@
 
 use std::net::SocketAddr;
 
+use anyhow::{Context, Result};
 use serde_json::Value;
 
-use crate::error::Error;
 use crate::http;
 
 /// Its path.
@@ -24,13 +24,13 @@ pub struct Snapshot {
 
 impl Snapshot {
     /// Asks a server once.
-    pub fn of(address: SocketAddr) -> Result<Self, Error> {
+    pub fn of(address: SocketAddr) -> Result<Self> {
         let answer = http::get(&format!("http://{address}{PATH}"), &[])?.expect(200)?;
         let mut headers = answer.headers;
         headers.retain(|(name, _)| !OWN_HEADERS.contains(&name.as_str()));
         headers.sort();
-        let text = |_| Error::invalid("a snapshot that is no text");
-        Ok(Self { headers, body: String::from_utf8(answer.body).map_err(text)? })
+        let body = String::from_utf8(answer.body).context("a snapshot that is no text")?;
+        Ok(Self { headers, body })
     }
 
     /// How many signals it shows.

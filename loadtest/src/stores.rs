@@ -5,12 +5,13 @@ use std::fs;
 use std::os::unix::fs::chown;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use crate::error::Error;
-use crate::process::Process;
+use anyhow::{Context, Result, ensure};
+
+use crate::process::{Process, not_serving};
 use crate::servers::empty_folder;
 use crate::wait;
 
@@ -36,15 +37,15 @@ pub struct Postgres {
 impl Postgres {
     /// Makes a cluster and starts it, on this machine's disk. Commits are synced as in earnest or
     /// not at all.
-    pub fn start(name: &str, is_synced: bool) -> Result<Self, Error> {
+    pub fn start(name: &str, is_synced: bool) -> Result<Self> {
         // Short, for the names of sockets are.
         let folder = std::env::temp_dir().join(format!("bhav-{name}-{}", std::process::id()));
         empty_folder(&folder)?;
-        let bin = bin().ok_or(Error::invalid("PostgreSQL is missing (package postgresql)"))?;
+        let bin = bin().context("PostgreSQL is missing (package postgresql)")?;
         let mut server = Self { folder, bin, process: None };
         if is_root() {
             let own = Some(UNPRIVILEGED);
-            chown(&server.folder, own, own).map_err(Error::io("give PostgreSQL its folder"))?;
+            chown(&server.folder, own, own).context("give PostgreSQL its folder")?;
         }
         let data = server.folder.join("data");
         let mut initdb = server.unprivileged("initdb");
@@ -58,12 +59,12 @@ impl Postgres {
         }
         server.process = Some(Process::start("postgres", command, &server.folder)?);
         let ready = || Ok(server.query("SELECT 1").ok());
-        wait::until(START_DEADLINE, ready)?.ok_or(Error::NotServing("postgres".into()))?;
+        wait::until(START_DEADLINE, ready)?.with_context(|| not_serving("postgres"))?;
         Ok(server)
     }
 
     /// What a statement answers.
-    pub fn query(&self, statement: &str) -> Result<String, Error> {
+    pub fn query(&self, statement: &str) -> Result<String> {
         let mut psql = Command::new(self.bin.join("psql"));
         psql.args(["-X", "-q", "-A", "-t", "-d", "postgres", "-U", "bhav", "-c", statement, "-h"]);
         printed(psql.arg(&self.folder))
@@ -87,27 +88,22 @@ impl Drop for Postgres {
 }
 
 /// A Valkey or Redis server with nothing on disk, and the URL of its socket, which is in `folder`.
-pub fn valkey(folder: &std::path::Path) -> Result<(Process, String), Error> {
+pub fn valkey(folder: &Path) -> Result<(Process, String)> {
     let socket = folder.join("valkey.sock");
     let is_there = |program: &&str| Command::new(program).arg("--version").output().is_ok();
-    let none = Error::invalid("valkey-server or redis-server is missing (package of that name)");
-    let mut command = Command::new(VALKEY.into_iter().find(is_there).ok_or(none)?);
-    command.args(["--port", "0", "--save", "", "--appendonly", "no", "--unixsocket"]);
-    let process = Process::start(
-        "valkey",
-        {
-            command.arg(&socket);
-            command
-        },
-        folder,
-    )?;
+    let program = VALKEY.into_iter().find(is_there);
+    let program =
+        program.context("valkey-server or redis-server is missing (package so called)")?;
+    let mut command = Command::new(program);
+    command.args(["--port", "0", "--save", "", "--appendonly", "no", "--unixsocket"]).arg(&socket);
+    let process = Process::start("valkey", command, folder)?;
     let ready = || Ok(UnixStream::connect(&socket).ok());
-    wait::until(START_DEADLINE, ready)?.ok_or(Error::NotServing("valkey".into()))?;
+    wait::until(START_DEADLINE, ready)?.with_context(|| not_serving("valkey"))?;
     Ok((process, format!("unix:{}", socket.display())))
 }
 
 /// The URL of a PostgreSQL whose socket is there.
-pub fn url(folder: &std::path::Path) -> String {
+pub fn url(folder: &Path) -> String {
     format!("postgres:///postgres?host={}&user=bhav", folder.display())
 }
 
@@ -125,14 +121,10 @@ fn bin() -> Option<PathBuf> {
 }
 
 /// What a program printed that ended well.
-pub fn printed(command: &mut Command) -> Result<String, Error> {
-    let output = command.output().map_err(Error::io("run a program"))?;
+pub fn printed(command: &mut Command) -> Result<String> {
+    let output = command.output().context("run a program")?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
-    match output.status.success() {
-        true => Ok(text(&output.stdout)),
-        false => {
-            let program = command.get_program().to_string_lossy();
-            Err(Error::Invalid(format!("{program}: {}", text(&output.stderr))))
-        }
-    }
+    let program = command.get_program().to_string_lossy();
+    ensure!(output.status.success(), "{program}: {}", text(&output.stderr));
+    Ok(text(&output.stdout))
 }

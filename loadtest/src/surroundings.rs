@@ -6,7 +6,8 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use crate::error::Error;
+use anyhow::{Context, Result, ensure};
+
 use crate::harness::Programs;
 use crate::nginx;
 use crate::process::machine_busy_us;
@@ -24,40 +25,31 @@ pub fn results_file() -> PathBuf {
 
 /// Builds what is needed (an up-to-date build costs nothing) and finds the programs. `is_built`
 /// says that the generator, the peers and the seeding program are beside the driver.
-pub fn prepare(bhav: Option<PathBuf>, is_built: bool) -> Result<Programs, Error> {
-    let own = std::env::current_exe().map_err(Error::io("find the own program"))?;
-    let folder = own.parent().ok_or(Error::invalid("the own program has no folder"))?.to_owned();
+pub fn prepare(bhav: Option<PathBuf>, is_built: bool) -> Result<Programs> {
+    let own = std::env::current_exe().context("find the own program")?;
+    let folder = own.parent().context("the own program has no folder")?.to_owned();
     if !is_built {
-        let manifest = Path::new(LOADTEST_FOLDER).join("Cargo.toml");
-        build(&["--release", "--locked", "--workspace"], &manifest)?;
-        build_seed(&folder)?;
+        build(&["--release", "--locked", "--workspace"], "Cargo.toml")?;
+        // A workspace of its own, put beside the others. Its lock file may follow: it needs
+        // whatever bhav has come to depend on.
+        let target = folder.parent().context("the programs' folder has no parent")?;
+        build(&["--release", "--target-dir", &target.to_string_lossy()], "seed/Cargo.toml")?;
     }
     let bhav = bhav.map_or_else(build_bhav, Ok)?;
     let nginx = nginx::find();
     let work_folder = folder.join("loadtest-work");
-    fs::create_dir_all(&work_folder).map_err(Error::io("create the work folder"))?;
+    fs::create_dir_all(&work_folder).context("create the work folder")?;
     Ok(Programs { folder, bhav, nginx, work_folder })
 }
 
-/// Puts the seeding program, which is a workspace of its own, beside the others. Its lock file may
-/// follow: it needs whatever bhav has come to depend on.
-fn build_seed(folder: &Path) -> Result<(), Error> {
-    let manifest = Path::new(LOADTEST_FOLDER).join("seed").join("Cargo.toml");
-    let target = folder.parent().ok_or(Error::invalid("the programs' folder has no parent"))?;
-    build(&["--release", "--target-dir", &target.to_string_lossy()], &manifest)
+fn build_bhav() -> Result<PathBuf> {
+    build(&["--profile", "dist", "--locked", "--bin", "bhav"], "../Cargo.toml")?;
+    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    let target = target.unwrap_or_else(|| Path::new(LOADTEST_FOLDER).join("../target"));
+    Ok(target.join("dist/bhav"))
 }
 
-fn build_bhav() -> Result<PathBuf, Error> {
-    let root = Path::new(LOADTEST_FOLDER)
-        .parent()
-        .ok_or(Error::invalid("this workspace has no parent folder"))?;
-    build(&["--profile", "dist", "--locked", "--bin", "bhav"], &root.join("Cargo.toml"))?;
-    let target =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    Ok(target.join("dist").join("bhav"))
-}
-
-fn build(what: &[&str], manifest: &Path) -> Result<(), Error> {
+fn build(what: &[&str], manifest: &str) -> Result<()> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     // What `cargo run` says of the driver would make build scripts run again, and all after them.
@@ -67,16 +59,9 @@ fn build(what: &[&str], manifest: &Path) -> Result<(), Error> {
             command.env_remove(name);
         }
     }
-    let status = command
-        .arg("build")
-        .args(what)
-        .arg("--manifest-path")
-        .arg(manifest)
-        .status()
-        .map_err(Error::io("run cargo"))?;
-    if !status.success() {
-        return Err(Error::Invalid(format!("cargo build of {} failed", manifest.display())));
-    }
+    command.arg("build").args(what).arg("--manifest-path");
+    let status = command.arg(Path::new(LOADTEST_FOLDER).join(manifest)).status();
+    ensure!(status.context("run cargo")?.success(), "cargo build of {manifest} failed");
     Ok(())
 }
 
@@ -87,7 +72,7 @@ pub fn cores() -> usize {
 
 /// Busy share of the machine over one second in which the driver does nothing: how quiet the
 /// machine is before the run.
-pub fn busy_share_at_rest() -> Result<f64, Error> {
+pub fn busy_share_at_rest() -> Result<f64> {
     let before_us = machine_busy_us()?;
     thread::sleep(Duration::from_secs(1));
     Ok((machine_busy_us()? - before_us) / 1e6 / cores() as f64)
@@ -102,8 +87,8 @@ pub fn date_and_commit() -> [(&'static str, String); 2] {
 /// Name and value of each circumstance beside date and commit.
 pub fn describe(programs: &Programs) -> Vec<(&'static str, String)> {
     let mut facts = vec![
-        ("kernel", first_line("/proc/sys/kernel/osrelease")),
-        ("processor", processor()),
+        ("kernel", after("/proc/sys/kernel/osrelease", "")),
+        ("processor", after("/proc/cpuinfo", "model name")),
         ("cores", cores().to_string()),
         ("rustc", output_of("rustc", &["--version"])),
     ];
@@ -127,17 +112,11 @@ fn commit() -> String {
     }
 }
 
-fn processor() -> String {
-    fs::read_to_string("/proc/cpuinfo")
-        .unwrap_or_default()
-        .lines()
-        .find_map(|line| line.strip_prefix("model name"))
-        .map_or_else(String::new, |rest| rest.trim_start_matches([' ', '\t', ':']).to_owned())
-}
-
-fn first_line(path: &str) -> String {
+/// What follows a name in the first line of a file that begins with it.
+fn after(path: &str, name: &str) -> String {
     let text = fs::read_to_string(path).unwrap_or_default();
-    text.lines().next().unwrap_or_default().to_owned()
+    let rest = text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
+    rest.trim_start_matches([' ', '\t', ':']).to_owned()
 }
 
 /// What a program prints, on whichever stream; empty if it cannot be run.
@@ -153,23 +132,12 @@ fn output_of(program: &str, arguments: &[&str]) -> String {
 }
 
 fn crate_versions(lock: &str) -> String {
-    let mut versions = Vec::new();
-    let mut lines = lock.lines();
-    while let Some(line) = lines.next() {
-        let Some(name) = quoted_after(line, "name = ") else {
-            continue;
-        };
-        if NAMED_CRATES.contains(&name)
-            && let Some(version) = lines.next().and_then(|l| quoted_after(l, "version = "))
-        {
-            versions.push(format!("{name} {version}"));
-        }
-    }
-    versions.join(", ")
-}
-
-fn quoted_after<'a>(line: &'a str, key: &str) -> Option<&'a str> {
-    Some(line.strip_prefix(key)?.trim_matches('"'))
+    let versions = lock.split("[[package]]\n").filter_map(|package| {
+        let (name, rest) = package.strip_prefix("name = \"")?.split_once("\"\nversion = \"")?;
+        let (version, _) = rest.split_once('"')?;
+        NAMED_CRATES.contains(&name).then(|| format!("{name} {version}"))
+    });
+    versions.collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

@@ -10,9 +10,9 @@ mod ticker;
 use crate::figures::{Figure, Figures};
 use crate::harness::Effort;
 use crate::requests::Form::Identity;
-use crate::requests::What::{LivePrices, Snapshot};
+use crate::requests::What::{Choices, LivePrices, Snapshot};
 use crate::run::Background::HangingUpstreams;
-use crate::run::Load::{Clients, Idle, Requests};
+use crate::run::Load::{Idle, Requests};
 use crate::run::Rate::{AsAnswered, HalfOfSaturation, PerSecond};
 use crate::run::Show::{Lowest, Median, Ratio, Spread, Sum};
 use crate::run::Target::{ToServers, Value};
@@ -84,8 +84,11 @@ pub static SECTIONS: [Section; 6] = [
         heading: "## A follower beside a node that is alone",
         is_on_request: true,
         beside: None,
-        effort: [Effort { rounds: 1, rounds_aside: 1, slice_ms: 0, clients_ms: 0 }; 2],
-        runs: &[Run { name: "follower", work: Work::Steps(followers::measure), ..RUN }],
+        effort: [
+            Effort { rounds: 9, rounds_aside: 1, slice_ms: 3_000, clients_ms: 0 },
+            Effort { rounds: 1, rounds_aside: 1, slice_ms: 3_000, clients_ms: 0 },
+        ],
+        runs: &[FOLLOWER],
     },
     // What the store costs on a server of its own.
     Section {
@@ -128,6 +131,7 @@ const SLICES: Slices = Slices {
     lasts_ms: |effort| effort.slice_ms,
     reads: &[],
     beside: None,
+    measure: None,
     lines: Lines::Text(|_, _| String::new()),
 };
 
@@ -139,6 +143,7 @@ const P999_US: Figure = |slice| slice.load.latency.p999_us;
 const SEND_LAG_US: Figure = |slice| slice.load.send_lag.p999_us;
 const FAILED: Figure = |slice| (slice.load.errors + slice.load.other_status) as f64;
 
+const CPU_US: Column = Column("CPU µs/request", Median, CPU, 2);
 const P50: Column = Column("p50 µs", Median, P50_US, 0);
 const P99: Column = Column("p99 µs", Median, P99_US, 0);
 const P999: Column = Column("p99.9 µs", Median, P999_US, 0);
@@ -162,7 +167,7 @@ const RATE: Run = Run {
         lines: Lines::Table(
             &[Label::Server("server"), Label::Case("connections")],
             &[
-                Column("CPU µs/request", Median, CPU, 2),
+                CPU_US,
                 Column("ratio", Ratio, CPU, 3),
                 Column("spread", Spread, CPU, 2),
                 P50,
@@ -304,7 +309,7 @@ const QUOTES: Run = Run {
         ],
         lines: Lines::Table(
             &[Label::Case("route")],
-            &[Column("CPU µs/request", Median, CPU, 2), P50, P999, NOT_ANSWERED],
+            &[CPU_US, P50, P999, NOT_ANSWERED],
             Some(|f| lines::ratio("CPU ratio to the snapshot", quotes_to_snapshot(f))),
         ),
         ..SLICES
@@ -327,7 +332,7 @@ const CLIENTS: Run = Run {
     heading: "## bhav: 1000 clients, 50 of 400 symbols each",
     work: Work::Slices(&Slices {
         order: Order::Once,
-        cases: &[Case::new("clients", Clients(1_000))],
+        cases: &[Case::new("clients", Requests(Choices(1_000), 1_000, PerSecond(1_000)))],
         lasts_ms: |effort| effort.clients_ms,
         reads: &[Read::UpstreamCalls],
         lines: Lines::Text(|_, figures| lines::clients(figures, (BHAV, "clients"))),
@@ -366,3 +371,37 @@ const HANG: Run = Run {
 fn hanging_to_healthy(figures: &Figures) -> Option<f64> {
     figures.ratio((BHAV, "hanging"), (BHAV, "healthy"), P999_US)
 }
+
+const FOLLOWER: Run = Run {
+    name: "follower",
+    text: "Snapshot at 5000 req/s on 64 connections, open loop; medians of rounds in which each is \
+           measured in turn, ratios within the round.",
+    work: Work::Slices(&Slices {
+        servers: &[
+            ServerSpec::new(ALONE, Kind::Bhav),
+            ServerSpec::new(followers::WHO[1], Kind::Bhav),
+            ServerSpec::new(followers::WHO[2], Kind::Bhav),
+            ServerSpec::new(followers::WHO[3], Kind::Bhav),
+        ],
+        cases: &[Case::new("", Load::None).to(Base::Server(ALONE))],
+        measure: Some(followers::measure),
+        lines: Lines::Table(
+            &[Label::Server("node")],
+            &[
+                Column("CPU µs/request", Median, CPU, 1),
+                Column("ratio", Ratio, CPU, 3),
+                P50,
+                P999,
+                Column("ratio", Ratio, P999_US, 3),
+                SEND_LAG,
+                Column("others use of the machine, %", Median, |s| s.foreign_share * 100.0, 0),
+                NOT_ANSWERED,
+            ],
+            None,
+        ),
+        ..SLICES
+    }),
+    ..RUN
+};
+
+const ALONE: &str = followers::WHO[0];

@@ -8,12 +8,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use anyhow::{Context, Result, anyhow, ensure};
 use openloop::events::StreamParser;
-use openloop::request::{live_prices_path, render_get};
+use openloop::request::render_get;
 use serde_json::{Value, json};
 
-use crate::error::Error;
 use crate::figures::Slice;
+use crate::requests::live_prices_path;
 use crate::servers::Server;
 use crate::{http, wait};
 
@@ -81,7 +82,7 @@ pub fn published_ms(slice: &Slice, quantile: f64) -> f64 {
 }
 
 /// Waits until the service's ticker has everything and prices flow; not at all where it is off.
-pub fn wait_until_subscribed(server: &Server, instruments: usize) -> Result<(), Error> {
+pub fn wait_until_subscribed(server: &Server, instruments: usize) -> Result<()> {
     let wanted = instruments.min(SUBSCRIBED_MAX) as u64;
     let ready = || {
         let health = http::get(&server.url("/api/health"), &[])?.json()?;
@@ -89,8 +90,8 @@ pub fn wait_until_subscribed(server: &Server, instruments: usize) -> Result<(), 
         let all = ticker["subscribed"].as_u64() >= Some(wanted);
         Ok((all && ticker["live"] == true).then_some(()))
     };
-    let none = Error::invalid("not everything that is wanted is subscribed");
-    wait::until(SUBSCRIBED_DEADLINE, ready)?.ok_or(none)
+    let all = wait::until(SUBSCRIBED_DEADLINE, ready)?;
+    all.context("not everything that is wanted is subscribed")
 }
 
 /// A quote as an event of the stream brought it.
@@ -105,22 +106,21 @@ type Key = (String, i64, String);
 /// A client that reads quotes of some shares from the stream and notes when each price came.
 pub struct QuoteReader {
     stop: Arc<AtomicBool>,
-    thread: JoinHandle<Result<Vec<Shown>, Error>>,
+    thread: JoinHandle<Result<Vec<Shown>>>,
 }
 
 impl QuoteReader {
     /// Begins to read, and lets the simulator remember what it sends of the same shares.
-    pub fn start(server: &Server, instruments: &[String]) -> Result<Self, Error> {
+    pub fn start(server: &Server, instruments: &[String]) -> Result<Self> {
         let step = (instruments.len() / READ).max(1);
         let symbols: Vec<&String> = instruments.iter().rev().step_by(step).take(READ).collect();
         let watched = json!({ "symbols": symbols });
         server.simulator()?.control("POST", "ticker/watch", Some(&watched))?;
-        let path = live_prices_path(symbols.iter().map(|symbol| symbol.as_str()));
-        let path = path.replace("/api/portfolio/live-prices", "/api/index/stream");
-        let stream = TcpStream::connect(server.address).map_err(Error::io("open a stream"))?;
-        stream.set_read_timeout(Some(READ_TIMEOUT)).map_err(Error::io("open a stream"))?;
-        let request = render_get(server.address, &path);
-        { &stream }.write_all(&request).map_err(Error::io("ask for a stream"))?;
+        let path =
+            live_prices_path(symbols).replace("/api/portfolio/live-prices", "/api/index/stream");
+        let stream = TcpStream::connect(server.address).context("open a stream")?;
+        stream.set_read_timeout(Some(READ_TIMEOUT)).context("open a stream")?;
+        (&stream).write_all(&render_get(server.address, &path)).context("ask for a stream")?;
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let thread = thread::spawn(move || read(&stream, || stopped.load(Ordering::Relaxed)));
@@ -128,26 +128,23 @@ impl QuoteReader {
     }
 
     /// Ends, and gives how long prices took from the simulator to the reader.
-    pub fn end(self, server: &Server) -> Result<BTreeMap<String, f64>, Error> {
+    pub fn end(self, server: &Server) -> Result<BTreeMap<String, f64>> {
         self.stop.store(true, Ordering::Relaxed);
-        let shown = self.thread.join().map_err(|_| Error::invalid("the reader panicked"))??;
+        let shown = self.thread.join().map_err(|_| anyhow!("the reader panicked"))??;
         let sent = server.simulator()?.control("GET", "ticker/sent", None)?;
         Ok(delays(&shown, &first_sent(&sent)))
     }
 }
 
-fn read(mut stream: &TcpStream, stopped: impl Fn() -> bool) -> Result<Vec<Shown>, Error> {
+fn read(mut stream: &TcpStream, stopped: impl Fn() -> bool) -> Result<Vec<Shown>> {
     let (mut parser, mut room) = (StreamParser::default(), vec![0; 64 * 1024]);
     let (mut shown, mut is_first) = (Vec::new(), true);
     while !stopped() {
         let count = match stream.read(&mut room) {
-            Ok(0) => return Err(Error::invalid("the service has ended a stream")),
-            Ok(count) => count,
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                continue;
-            }
-            Err(error) => return Err(Error::io("read a stream")(error)),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => continue,
+            read => read.context("read a stream")?,
         };
+        ensure!(count > 0, "the service has ended a stream");
         let at_ms = wall_ms();
         let fed = parser.feed(&room[..count], |event| {
             // The first one has all prices, whatever their age.
@@ -157,7 +154,7 @@ fn read(mut stream: &TcpStream, stopped: impl Fn() -> bool) -> Result<Vec<Shown>
                 shown.extend(keys.map(|key| Shown { key, at_ms }));
             }
         });
-        fed.map_err(|error| Error::Invalid(format!("a stream: {error}")))?;
+        fed.context("a stream")?;
     }
     Ok(shown)
 }

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::error::Error;
+use anyhow::Result;
 
 /// Pause between two checks of a condition.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -11,8 +11,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Checks `ready` until it returns a value; `None` if it has not by the deadline.
 pub fn until<T>(
     deadline: Duration,
-    mut ready: impl FnMut() -> Result<Option<T>, Error>,
-) -> Result<Option<T>, Error> {
+    mut ready: impl FnMut() -> Result<Option<T>>,
+) -> Result<Option<T>> {
     let started = Instant::now();
     loop {
         if let Some(found) = ready()? {

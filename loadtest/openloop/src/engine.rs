@@ -3,14 +3,15 @@
 //! A connection whose response is late collects its due requests and sends them one after the
 //! other when it can; each is measured from its own due time. Nothing is allocated per request.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::epoll::{Epoll, Events};
-use crate::scan::{Response, ScanError, Scanner};
-use crate::schedule::Schedule;
+use crate::epoll::Epoll;
+use crate::scan::{Response, SURPLUS, Scanner};
+use crate::schedule::{NS_PER_S, Schedule};
+use crate::sys;
 use crate::tally::Tally;
 
 /// Longest wait for the kernel to complete a connection; on loopback it takes microseconds.
@@ -21,9 +22,6 @@ const GRACE_NS: u64 = 5_000_000_000;
 
 /// Bytes read at once. A response of either route fits, so that one read empties the socket.
 const READ_BYTES: usize = 64 * 1024;
-
-/// Events taken from one wait.
-const EVENTS_MAX: usize = 512;
 
 /// Reconnects per connection after which the server is taken to be broken.
 const RECONNECTS_PER_CONNECTION_MAX: u64 = 20;
@@ -113,17 +111,17 @@ impl Engine {
             connection.in_flight = false;
         }
         self.started = Instant::now();
-        let (mut next, total, end_ns) = match pace {
-            Pace::Once => (0, 0, 0),
-            Pace::Open(schedule) => (0, schedule.total(), schedule.due_ns(schedule.total())),
-            Pace::Closed { duration_ns } => (0, 0, duration_ns),
+        let (total, end_ns) = match pace {
+            Pace::Once => (0, 0),
+            Pace::Open(schedule) => (schedule.total(), schedule.due_ns(schedule.total())),
+            Pace::Closed { duration_ns } => (0, duration_ns),
         };
         if !matches!(pace, Pace::Open(_)) {
             for token in 0..self.connections.len() {
                 self.come_due(token)?;
             }
         }
-        let mut events = Events::with_capacity(EVENTS_MAX);
+        let (mut next, mut ready) = (0, Vec::new());
         loop {
             let now_ns = self.now_ns();
             let mut wait_until_ns = end_ns + GRACE_NS;
@@ -140,8 +138,8 @@ impl Engine {
                 break;
             }
             let timeout_ns = wait_until_ns.saturating_sub(self.now_ns());
-            self.epoll.wait(&mut events, timeout_ns)?;
-            for ready in events.ready() {
+            self.epoll.wait(&mut ready, timeout_ns)?;
+            for ready in &ready {
                 self.receive(ready.token)?;
             }
         }
@@ -159,7 +157,7 @@ impl Engine {
             Pace::Open(schedule) => schedule.total(),
             Pace::Once | Pace::Closed { .. } => self.connections.iter().map(|c| c.due).sum(),
         };
-        self.tally.requests + self.tally.errors == due
+        self.tally.counts.requests + self.tally.counts.errors == due
     }
 
     fn come_due(&mut self, token: usize) -> io::Result<()> {
@@ -200,16 +198,14 @@ impl Engine {
     fn receive(&mut self, token: usize) -> io::Result<()> {
         loop {
             let connection = &mut self.connections[token];
-            let bytes = match (&connection.stream).read(&mut self.buffer) {
-                Ok(0) => return self.lose(token, "closed by the server"),
-                Ok(bytes) => bytes,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            let bytes = match sys::receive(&connection.stream, &mut self.buffer) {
+                Ok(Some(bytes)) => bytes,
+                Ok(None) => return Ok(()),
                 Err(error) => return self.lose(token, &error.to_string()),
             };
             let scanned = match connection.in_flight {
                 true => connection.scanner.feed(&self.buffer[..bytes]),
-                false => Err(ScanError::Surplus),
+                false => Err(SURPLUS),
             };
             match scanned {
                 Ok(Some(response)) => {
@@ -234,10 +230,11 @@ impl Engine {
         connection.in_flight = false;
         let latency_ns = now_ns.saturating_sub(connection.origin_ns);
         self.tally.latency.saturating_record(latency_ns.max(1));
-        self.tally.requests += 1;
         self.tally.response_bytes += response.bytes as u64;
-        self.tally.other_status += u64::from(response.status != self.status);
-        self.tally.elapsed_ns = now_ns;
+        let counts = &mut self.tally.counts;
+        counts.requests += 1;
+        counts.other_status += u64::from(response.status != self.status);
+        counts.elapsed_s = now_ns as f64 / NS_PER_S as f64;
         if let Pace::Closed { duration_ns } = self.pace {
             connection.due += u64::from(now_ns < duration_ns);
         }
@@ -255,17 +252,17 @@ impl Engine {
     fn lose(&mut self, token: usize, cause: &str) -> io::Result<()> {
         if self.connections[token].in_flight {
             self.connections[token].in_flight = false;
-            self.tally.errors += 1;
+            self.tally.counts.errors += 1;
         }
         self.reconnect(token, cause)
     }
 
     fn reconnect(&mut self, token: usize, cause: &str) -> io::Result<()> {
-        self.tally.reconnects += 1;
-        if self.tally.reconnects > RECONNECTS_PER_CONNECTION_MAX * self.connections.len() as u64 {
+        self.tally.counts.reconnects += 1;
+        let reconnects = self.tally.counts.reconnects;
+        if reconnects > RECONNECTS_PER_CONNECTION_MAX * self.connections.len() as u64 {
             return Err(io::Error::other(format!(
-                "the server closed connections {} times; last cause: {cause}",
-                self.tally.reconnects
+                "the server closed connections {reconnects} times; last cause: {cause}"
             )));
         }
         self.connections[token].stream = open(self.target, &self.epoll, token)?;
@@ -277,21 +274,19 @@ impl Engine {
     /// counts as its latency, so that a hanging server cannot look fast.
     fn give_up_on_the_rest(&mut self) {
         let now_ns = self.now_ns();
+        let mut give_up = |since_ns| {
+            self.tally.latency.saturating_record(now_ns.saturating_sub(since_ns).max(1));
+            self.tally.counts.errors += 1;
+        };
         for (token, connection) in self.connections.iter().enumerate() {
             if connection.in_flight {
-                let waited_ns = now_ns.saturating_sub(connection.origin_ns);
-                self.tally.latency.saturating_record(waited_ns.max(1));
-                self.tally.unanswered += 1;
+                give_up(connection.origin_ns);
             }
             if let Pace::Open(schedule) = self.pace {
-                for nth in connection.sent..connection.due {
-                    let waited_ns = now_ns.saturating_sub(schedule.due_on_ns(token, nth));
-                    self.tally.latency.saturating_record(waited_ns.max(1));
-                    self.tally.unanswered += 1;
-                }
+                let unsent = connection.sent..connection.due;
+                unsent.for_each(|nth| give_up(schedule.due_on_ns(token, nth)));
             }
         }
-        self.tally.errors += self.tally.unanswered;
     }
 }
 

@@ -4,13 +4,16 @@
 //! wrappers would mean either late sends or a spinning core.
 
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 
-use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 
 use crate::schedule::NS_PER_S;
+
+/// Events taken from one wait.
+const EVENTS_MAX: usize = 1_024;
 
 /// Readiness of one registered descriptor.
 #[derive(Debug, Clone, Copy)]
@@ -24,25 +27,6 @@ pub struct Ready {
 /// An epoll instance.
 #[derive(Debug)]
 pub struct Epoll(OwnedFd);
-
-/// Reused storage for the events of one wait.
-pub struct Events(Vec<epoll::Event>);
-
-impl Events {
-    /// Room for `capacity` events a wait.
-    pub fn with_capacity(capacity: usize) -> Self {
-        Self(Vec::with_capacity(capacity))
-    }
-
-    /// The events of the last wait.
-    pub fn ready(&self) -> impl Iterator<Item = Ready> + '_ {
-        // The kernel's struct is packed, so that nothing of it can be referred to.
-        self.0.iter().map(|&epoll::Event { flags, data }| Ready {
-            token: data.u64() as usize,
-            writable: flags.contains(epoll::EventFlags::OUT),
-        })
-    }
-}
 
 impl Epoll {
     /// Creates an instance.
@@ -63,19 +47,27 @@ impl Epoll {
         Ok(epoll::add(&self.0, socket, epoll::EventData::new_u64(token as u64), flags)?)
     }
 
-    /// Waits for events for at most `timeout_ns`. An interrupted wait is an empty one.
+    /// Waits for at most `timeout_ns`, and puts what is ready into `ready`. An interrupted wait is
+    /// an empty one.
     ///
     /// # Errors
     /// The system refused.
-    pub fn wait(&self, events: &mut Events, timeout_ns: u64) -> io::Result<()> {
+    pub fn wait(&self, ready: &mut Vec<Ready>, timeout_ns: u64) -> io::Result<()> {
         let timeout = Timespec {
             tv_sec: (timeout_ns / NS_PER_S) as i64,
             tv_nsec: (timeout_ns % NS_PER_S) as i64,
         };
-        events.0.clear();
-        match epoll::wait(&self.0, spare_capacity(&mut events.0), Some(&timeout)) {
-            Ok(_) | Err(Errno::INTR) => Ok(()),
-            Err(error) => Err(error.into()),
+        let mut events = [MaybeUninit::uninit(); EVENTS_MAX];
+        ready.clear();
+        match epoll::wait(&self.0, &mut events, Some(&timeout)) {
+            // The kernel's struct is packed, so that nothing of it can be referred to.
+            Ok((events, _)) => ready.extend(events.iter().map(|&epoll::Event { flags, data }| {
+                let writable = flags.contains(epoll::EventFlags::OUT);
+                Ready { token: data.u64() as usize, writable }
+            })),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
         }
+        Ok(())
     }
 }

@@ -6,9 +6,8 @@
 
 use memchr::memchr;
 use memchr::memmem::find;
-use thiserror::Error;
 
-use crate::scan;
+use crate::scan::{self, MALFORMED, SURPLUS, ScanError};
 
 /// Longest head, chunk or event, in bytes: many times what any server here sends.
 const PIECE_BYTES_MAX: usize = 256 * 1024;
@@ -19,28 +18,12 @@ const AS_OF: &[u8] = b"\"as_of_ist\":\"";
 /// Bytes of a time up to the second, which compare as the times do: the zone is always India's.
 const AS_OF_BYTES: usize = "2026-10-14T11:00:00".len();
 
-/// Why a stream cannot be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum StreamError {
-    /// Not an HTTP/1.1 response head.
-    #[error("malformed response head")]
-    Malformed,
-    /// Another status than 200.
-    #[error("status {0}")]
-    Status(u16),
-    /// The body is not chunked, or it is compressed.
-    #[error("not a plain chunked stream")]
-    NotChunked,
-    /// A chunk without a length.
-    #[error("malformed chunk")]
-    Chunk,
-    /// A piece passed [`PIECE_BYTES_MAX`].
-    #[error("a piece is too long")]
-    TooLong,
-    /// Bytes after the last chunk.
-    #[error("bytes after the end of the stream")]
-    Surplus,
-}
+/// The body is not chunked, or it is compressed.
+const NOT_CHUNKED: ScanError = ScanError::Broken("not a plain chunked stream");
+/// A chunk without a length.
+const BAD_CHUNK: ScanError = ScanError::Broken("malformed chunk");
+/// A piece passed [`PIECE_BYTES_MAX`].
+const TOO_LONG: ScanError = ScanError::Broken("a piece is too long");
 
 /// The time in a snapshot up to the second, as text.
 pub type AsOf = [u8; AS_OF_BYTES];
@@ -98,23 +81,19 @@ impl StreamParser {
     /// Takes the next bytes, and gives every event that they complete.
     ///
     /// # Errors
-    /// [`StreamError`]; nothing more can be read then.
+    /// [`ScanError`]; nothing more can be read then.
     pub fn feed(
         &mut self,
         bytes: &[u8],
         mut event: impl FnMut(Event<'_>),
-    ) -> Result<(), StreamError> {
-        let mut joined = std::mem::take(&mut self.partial);
-        let mut rest = bytes;
-        if !joined.is_empty() {
-            joined.extend_from_slice(bytes);
-            rest = &joined;
-        }
+    ) -> Result<(), ScanError> {
+        let joined = scan::joined(&mut self.partial, bytes);
+        let mut rest = &*joined;
         while let Some(taken) = self.take_piece(rest, &mut event)? {
             rest = &rest[taken..];
         }
         if rest.len() + self.text.len() > PIECE_BYTES_MAX {
-            return Err(StreamError::TooLong);
+            return Err(TOO_LONG);
         }
         self.partial = rest.to_vec();
         Ok(())
@@ -125,7 +104,7 @@ impl StreamParser {
         &mut self,
         bytes: &[u8],
         event: &mut impl FnMut(Event<'_>),
-    ) -> Result<Option<usize>, StreamError> {
+    ) -> Result<Option<usize>, ScanError> {
         match self.expects {
             Expects::Head => {
                 let Some(taken) = head(bytes)? else { return Ok(None) };
@@ -134,10 +113,10 @@ impl StreamParser {
             }
             Expects::ChunkLength => {
                 let Some(end) = find(bytes, b"\r\n") else { return Ok(None) };
-                let digits = std::str::from_utf8(&bytes[..end]).map_err(|_| StreamError::Chunk)?;
-                let length = usize::from_str_radix(digits, 16).map_err(|_| StreamError::Chunk)?;
+                let digits = std::str::from_utf8(&bytes[..end]).map_err(|_| BAD_CHUNK)?;
+                let length = usize::from_str_radix(digits, 16).map_err(|_| BAD_CHUNK)?;
                 if length > PIECE_BYTES_MAX {
-                    return Err(StreamError::TooLong);
+                    return Err(TOO_LONG);
                 }
                 self.expects = Expects::Chunk(length);
                 Ok(Some(end + 2))
@@ -146,24 +125,20 @@ impl StreamParser {
                 let Some(chunk) = bytes.get(..length + 2) else { return Ok(None) };
                 let (payload, line_end) = chunk.split_at(length);
                 if line_end != b"\r\n" {
-                    return Err(StreamError::Chunk);
+                    return Err(BAD_CHUNK);
                 }
                 self.take_text(payload, event);
                 self.expects = if length == 0 { Expects::Nothing } else { Expects::ChunkLength };
                 Ok(Some(length + 2))
             }
             Expects::Nothing if bytes.is_empty() => Ok(None),
-            Expects::Nothing => Err(StreamError::Surplus),
+            Expects::Nothing => Err(SURPLUS),
         }
     }
 
     fn take_text(&mut self, payload: &[u8], event: &mut impl FnMut(Event<'_>)) {
-        let mut joined = std::mem::take(&mut self.text);
-        let mut rest = payload;
-        if !joined.is_empty() {
-            joined.extend_from_slice(payload);
-            rest = &joined;
-        }
+        let joined = scan::joined(&mut self.text, payload);
+        let mut rest = &*joined;
         while let Some(end) = find(rest, b"\n\n") {
             self.take_event(&rest[..end], event);
             rest = &rest[end + 2..];
@@ -198,16 +173,16 @@ impl StreamParser {
 }
 
 /// Length of the head of a response 200.
-fn head(bytes: &[u8]) -> Result<Option<usize>, StreamError> {
+fn head(bytes: &[u8]) -> Result<Option<usize>, ScanError> {
     let read = |head: &httparse::Response<'_, '_>| {
         let coded = scan::header(head, "content-encoding").is_some();
         (head.code, !coded && scan::header(head, "transfer-encoding") == Some(b"chunked"))
     };
-    match scan::head(bytes, read).map_err(|_| StreamError::Malformed)? {
+    match scan::head(bytes, read).map_err(|_| MALFORMED)? {
         None => Ok(None),
         Some((length, (Some(200), true))) => Ok(Some(length)),
-        Some((_, (Some(200), false))) => Err(StreamError::NotChunked),
-        Some((_, (status, _))) => Err(status.map_or(StreamError::Malformed, StreamError::Status)),
+        Some((_, (Some(200), false))) => Err(NOT_CHUNKED),
+        Some((_, (status, _))) => Err(status.map_or(MALFORMED, ScanError::Status)),
     }
 }
 
@@ -218,7 +193,7 @@ fn as_of(data: &[u8]) -> Option<AsOf> {
 
 #[cfg(test)]
 mod tests {
-    use super::{StreamError, StreamParser};
+    use super::{BAD_CHUNK, MALFORMED, NOT_CHUNKED, SURPLUS, ScanError, StreamParser, TOO_LONG};
 
     const HEAD: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
 
@@ -281,14 +256,14 @@ mod tests {
         let coded = HEAD.replace("\r\n\r\n", "\r\nContent-Encoding: gzip\r\n\r\n");
         let long = format!("{HEAD}{:x}\r\n", 1 << 24);
         for (bytes, error) in [
-            ("SSH-2.0-x\r\n\r\n", StreamError::Malformed),
-            ("HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n", StreamError::Status(503)),
-            ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", StreamError::NotChunked),
-            (&*coded, StreamError::NotChunked),
-            (&*long, StreamError::TooLong),
-            (&*format!("{HEAD}x\r\n"), StreamError::Chunk),
-            (&*format!("{HEAD}1\r\nab\r\n"), StreamError::Chunk),
-            (&*format!("{HEAD}0\r\n\r\nx"), StreamError::Surplus),
+            ("SSH-2.0-x\r\n\r\n", MALFORMED),
+            ("HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n", ScanError::Status(503)),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", NOT_CHUNKED),
+            (&*coded, NOT_CHUNKED),
+            (&*long, TOO_LONG),
+            (&*format!("{HEAD}x\r\n"), BAD_CHUNK),
+            (&*format!("{HEAD}1\r\nab\r\n"), BAD_CHUNK),
+            (&*format!("{HEAD}0\r\n\r\nx"), SURPLUS),
         ] {
             assert_eq!(StreamParser::default().feed(bytes.as_bytes(), |_| {}), Err(error));
         }

@@ -4,12 +4,15 @@
 //! ephemeral ports. A server at its cap leaves the rest waiting in the backlog or unanswered in
 //! the handshake: that is a result, not a fault of the run, so every state is counted.
 
-use std::io::{self, Read, Write};
+use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use crate::epoll::{Epoll, Events};
-use crate::report::{HeldReport, IdleReport};
+use clap::Args;
+
+use crate::epoll::Epoll;
+use crate::report::IdleReport;
+use crate::request::render_get;
 use crate::scan::Scanner;
 use crate::sys;
 
@@ -26,19 +29,52 @@ const TICK_NS: u64 = 10_000_000;
 /// Bytes read at once.
 const READ_BYTES: usize = 16 * 1024;
 
-/// What to open.
-#[derive(Debug, Clone)]
-pub struct Plan {
-    /// Server.
+/// Connections from several loopback addresses.
+#[derive(Debug, Clone, Args)]
+pub struct Many {
+    /// Server, as ADDRESS:PORT
+    #[arg(long)]
     pub target: SocketAddr,
-    /// The request sent once on every connection.
-    pub request: Vec<u8>,
-    /// Connections to open.
+    /// Path to request on each connection
+    #[arg(long, default_value = "/api/index/stream")]
+    pub path: String,
+    /// Connections to open
+    #[arg(long, default_value_t = 500)]
     pub connections: usize,
-    /// Source addresses, used in turn.
-    pub sources: Vec<Ipv4Addr>,
+    /// First source address is 127.0.0.N
+    #[arg(long, default_value_t = 2)]
+    source_first: u8,
+    /// Number of source addresses
+    #[arg(long, default_value_t = 8)]
+    source_count: u8,
+    /// Longest wait for all of them to be open or to have failed, in milliseconds
+    #[arg(long, default_value_t = 60_000)]
+    deadline_ms: u64,
+}
+
+impl Many {
     /// Longest wait for all connections to settle.
-    pub deadline: Duration,
+    pub fn deadline(&self) -> Duration {
+        Duration::from_millis(self.deadline_ms)
+    }
+
+    /// Begins the connection with this number, from the next of the source addresses in turn; see
+    /// [`sys::begin_to_connect`].
+    ///
+    /// # Errors
+    /// A local system call failed, for example for want of descriptors.
+    pub fn begin(
+        &self,
+        index: usize,
+        epoll: &Epoll,
+        receive_buffer_bytes: usize,
+    ) -> io::Result<(TcpStream, Option<io::Error>)> {
+        let ahead = (index % usize::from(self.source_count.max(1))) as u8;
+        let source = Ipv4Addr::new(127, 0, 0, self.source_first.saturating_add(ahead));
+        let begun = sys::begin_to_connect(source, self.target, receive_buffer_bytes)?;
+        epoll.add(&begun.0, index, true)?;
+        Ok(begun)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +95,8 @@ struct Held {
 /// The connections that are held open; dropping it closes them.
 pub struct IdleConnections {
     held: Vec<Held>,
-    report: IdleReport,
+    /// What became of the attempts.
+    pub report: IdleReport,
 }
 
 impl IdleConnections {
@@ -67,44 +104,36 @@ impl IdleConnections {
     ///
     /// # Errors
     /// A local system call failed, for example for want of descriptors.
-    pub fn open(plan: &Plan) -> io::Result<Self> {
-        let epoll = Epoll::new()?;
-        let mut events = Events::with_capacity(OPENING_MAX);
-        let started = Instant::now();
+    pub fn open(many: &Many) -> io::Result<Self> {
+        let (epoll, request) = (Epoll::new()?, render_get(many.target, &many.path));
+        let (started, mut ready) = (Instant::now(), Vec::new());
         let mut connections =
-            Self { held: Vec::with_capacity(plan.connections), report: IdleReport::default() };
+            Self { held: Vec::with_capacity(many.connections), report: IdleReport::default() };
         // Before this index everything is settled or slow.
         let mut settled_to = 0;
-        while started.elapsed() < plan.deadline {
+        while started.elapsed() < many.deadline() {
             settled_to = connections.skip_settled(settled_to);
             let opening =
                 connections.held[settled_to..].iter().filter(|held| held.is_opening()).count();
             let room = OPENING_MAX.saturating_sub(opening);
-            let missing = plan.connections - connections.held.len();
+            let missing = many.connections - connections.held.len();
             for _ in 0..room.min(missing) {
-                connections.start_one(plan, &epoll)?;
+                connections.start_one(many, &epoll)?;
             }
-            if connections.is_settled(plan.connections) {
+            if connections.is_settled(many.connections) {
                 break;
             }
-            epoll.wait(&mut events, TICK_NS)?;
-            for ready in events.ready() {
-                connections.advance(ready.token, ready.writable, &plan.request);
+            epoll.wait(&mut ready, TICK_NS)?;
+            for ready in &ready {
+                connections.advance(ready.token, ready.writable, &request);
             }
         }
         Ok(connections)
     }
 
-    /// What became of the attempts.
-    pub fn report(&self) -> IdleReport {
-        self.report
-    }
-
     /// How many of the answered connections the server has still not closed.
-    pub fn held(&self) -> HeldReport {
-        let still_open =
-            self.held.iter().filter(|held| held.state == State::Answered && held.is_open()).count();
-        HeldReport { still_open }
+    pub fn still_open(&self) -> usize {
+        self.held.iter().filter(|held| held.state == State::Answered && held.is_open()).count()
     }
 
     fn skip_settled(&self, from: usize) -> usize {
@@ -115,29 +144,23 @@ impl IdleConnections {
     }
 
     fn is_settled(&self, wanted: usize) -> bool {
-        let report = &self.report;
-        report.attempted == wanted && report.answered + report.non_200 + report.failed == wanted
+        let IdleReport { attempted, answered, another_status, failed, .. } = self.report;
+        attempted == wanted && answered + another_status + failed == wanted
     }
 
-    fn start_one(&mut self, plan: &Plan, epoll: &Epoll) -> io::Result<()> {
+    fn start_one(&mut self, many: &Many, epoll: &Epoll) -> io::Result<()> {
         let index = self.held.len();
-        let source = plan.sources[index % plan.sources.len()];
-        let (stream, refused) = sys::begin_to_connect(source, plan.target, 0)?;
-        epoll.add(&stream, index, true)?;
-        self.held.push(Held {
-            stream,
-            scanner: Scanner::default(),
-            state: State::Connecting,
-            opened: Instant::now(),
-        });
+        let (stream, refused) = many.begin(index, epoll, 0)?;
+        let (scanner, opened) = (Scanner::default(), Instant::now());
+        self.held.push(Held { stream, scanner, state: State::Connecting, opened });
         self.report.attempted += 1;
         if let Some(error) = refused {
-            self.fail(index, &error.to_string());
+            self.fail(index, &error);
         }
         Ok(())
     }
 
-    fn fail(&mut self, index: usize, cause: &str) {
+    fn fail(&mut self, index: usize, cause: &io::Error) {
         if self.report.failed == 0 {
             eprintln!("openloop: first failed connection: {cause}");
         }
@@ -151,43 +174,37 @@ impl IdleConnections {
     }
 
     fn advance(&mut self, index: usize, writable: bool, request: &[u8]) {
-        if self.held[index].state == State::Connecting && writable {
-            let stream = &self.held[index].stream;
-            match stream.take_error() {
-                Ok(None) => {}
-                Ok(Some(error)) | Err(error) => return self.fail(index, &error.to_string()),
+        let held = &mut self.held[index];
+        if held.state == State::Connecting && writable {
+            if let Err(error) = sys::send_first(&held.stream, request) {
+                return self.fail(index, &error);
             }
+            held.state = State::Asked;
             self.report.connected += 1;
-            match (&*stream).write(request) {
-                Ok(bytes) if bytes == request.len() => self.held[index].state = State::Asked,
-                Ok(_) => return self.fail(index, "short write"),
-                Err(error) => return self.fail(index, &error.to_string()),
-            }
         }
         self.receive(index);
     }
 
     fn receive(&mut self, index: usize) {
-        let mut buffer = [0; READ_BYTES];
+        let mut room = [0; READ_BYTES];
         loop {
             let held = &mut self.held[index];
-            match (&held.stream).read(&mut buffer) {
-                Ok(0) => return self.fail(index, "closed by the server"),
-                Ok(bytes) => match held.scanner.feed(&buffer[..bytes]) {
-                    Ok(Some(response)) if response.status == 200 => {
-                        held.state = State::Answered;
-                        self.report.answered += 1;
-                    }
-                    Ok(Some(_)) => {
-                        held.state = State::Failed;
-                        self.report.non_200 += 1;
-                    }
-                    Ok(None) => {}
-                    Err(error) => return self.fail(index, &error.to_string()),
-                },
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return self.fail(index, &error.to_string()),
+            let scanned = match sys::receive(&held.stream, &mut room) {
+                Ok(Some(bytes)) => held.scanner.feed(&room[..bytes]).map_err(io::Error::other),
+                Ok(None) => return,
+                Err(error) => Err(error),
+            };
+            match scanned {
+                Ok(None) => {}
+                Ok(Some(response)) if response.status == 200 => {
+                    held.state = State::Answered;
+                    self.report.answered += 1;
+                }
+                Ok(Some(_)) => {
+                    held.state = State::Failed;
+                    self.report.another_status += 1;
+                }
+                Err(error) => return self.fail(index, &error),
             }
         }
     }

@@ -5,23 +5,28 @@
 //! moment counts as its publication, so a delay measured from it is never too short, and too long
 //! by a few milliseconds at most.
 
-use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::{scan, sys};
+use ureq::Agent;
+use ureq::http::header::{ETAG, IF_NONE_MATCH};
+
+use crate::sys;
 
 /// Pause between two requests.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Pause before a broken connection is opened anew.
-const RECONNECT_PAUSE: Duration = Duration::from_millis(50);
+/// Pause after a request that failed.
+const FAILED_PAUSE: Duration = Duration::from_millis(50);
 
 /// Longest wait for an answer.
 const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A tag that no state has.
+const NO_TAG: &str = "\"none\"";
 
 /// One state of the snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,15 +49,28 @@ impl Watcher {
     pub fn start(target: SocketAddr, path: &str, started: Instant) -> Self {
         let watcher = Self { seen: Arc::default(), stop: Arc::default() };
         let (seen, stop) = (Arc::clone(&watcher.seen), Arc::clone(&watcher.stop));
-        let head = format!("GET {path} HTTP/1.1\r\nHost: {target}\r\nUser-Agent: openloop/0.1\r\n");
+        let config = Agent::config_builder().timeout_global(Some(TIMEOUT));
+        let agent: Agent = config.http_status_as_error(false).build().into();
+        let url = format!("http://{target}{path}");
         thread::spawn(move || {
             sys::tighten_timers();
-            let mut tag = Vec::new();
+            let (mut tag, mut last_old_ns) = (NO_TAG.to_owned(), None);
             while !stop.load(Ordering::Relaxed) {
-                // A server that restarts: the next state is the first one seen.
-                let _ = watch(target, &head, started, &mut tag, &seen, &stop);
-                tag.clear();
-                thread::sleep(RECONNECT_PAUSE);
+                let sent_ns = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+                let Ok((status, etag)) = ask(&agent, &url, &tag) else {
+                    // A server that restarts: the next state is the first one seen.
+                    (tag, last_old_ns) = (NO_TAG.to_owned(), None);
+                    thread::sleep(FAILED_PAUSE);
+                    continue;
+                };
+                if status == 200 && etag != tag {
+                    let id = etag.replace('"', "").into_bytes();
+                    let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+                    seen.push(Publication { id, after_ns: last_old_ns });
+                    tag = etag;
+                }
+                last_old_ns = Some(sent_ns);
+                thread::sleep(PAUSE);
             }
         });
         watcher
@@ -70,56 +88,10 @@ impl Drop for Watcher {
     }
 }
 
-fn watch(
-    target: SocketAddr,
-    head: &str,
-    started: Instant,
-    tag: &mut Vec<u8>,
-    seen: &Mutex<Vec<Publication>>,
-    stop: &AtomicBool,
-) -> io::Result<()> {
-    let mut stream = TcpStream::connect_timeout(&target, TIMEOUT)?;
-    stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(TIMEOUT))?;
-    let mut last_old_ns = None;
-    while !stop.load(Ordering::Relaxed) {
-        let sent_ns = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        stream.write_all(head.as_bytes())?;
-        stream.write_all(b"If-None-Match: ")?;
-        stream.write_all(if tag.is_empty() { b"\"none\"" } else { tag })?;
-        stream.write_all(b"\r\n\r\n")?;
-        let (status, etag) = answer(&mut stream)?;
-        if status == 200 && etag != *tag {
-            *tag = etag;
-            let id = tag.iter().copied().filter(|byte| *byte != b'"').collect();
-            let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-            seen.push(Publication { id, after_ns: last_old_ns });
-        }
-        last_old_ns = Some(sent_ns);
-        thread::sleep(PAUSE);
-    }
-    Ok(())
-}
-
-/// Status and `ETag` of one answer, which is read to its end.
-fn answer(stream: &mut TcpStream) -> io::Result<(u16, Vec<u8>)> {
-    let (mut bytes, mut room) = (Vec::new(), [0; 16 * 1024]);
-    loop {
-        let count = stream.read(&mut room)?;
-        if count == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        bytes.extend_from_slice(&room[..count]);
-        let read = |head: &httparse::Response<'_, '_>| {
-            let etag = scan::header(head, "etag").unwrap_or_default().to_vec();
-            scan::body_bytes(head).map(|body_bytes| (head.code.unwrap_or(0), etag, body_bytes))
-        };
-        let Some((head_bytes, read)) = scan::head(&bytes, read).map_err(io::Error::other)? else {
-            continue;
-        };
-        let (status, etag, body_bytes) = read.map_err(io::Error::other)?;
-        if bytes.len() >= head_bytes + body_bytes {
-            return Ok((status, etag));
-        }
-    }
+/// Status and tag of one answer, which is read to its end.
+fn ask(agent: &Agent, url: &str, tag: &str) -> Result<(u16, String), ureq::Error> {
+    let mut answer = agent.get(url).header(IF_NONE_MATCH, tag).call()?;
+    answer.body_mut().read_to_vec()?;
+    let etag = answer.headers().get(ETAG).and_then(|etag| etag.to_str().ok());
+    Ok((answer.status().as_u16(), etag.unwrap_or_default().to_owned()))
 }

@@ -6,19 +6,24 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
-use std::io::{self, Read, Write};
+use std::io;
 use std::net::TcpStream;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::Instant;
 
-use crate::epoll::{Epoll, Events, Ready};
+use crate::epoll::{Epoll, Ready};
 use crate::events::{AsOf, StreamParser};
-use crate::idle::Plan;
+use crate::idle::Many;
 use crate::judge::{Received, Reception};
 use crate::published::Watcher;
 use crate::report::ReadersReport;
+use crate::request::render_get;
+use crate::scan::ScanError;
 use crate::schedule::NS_PER_S;
 use crate::sys;
+
+/// Path of the document that the stream sends.
+const DOCUMENT: &str = "/api/index/snapshot";
 
 /// Connections on their way at once: below the usual backlog, so that no peer drops a SYN merely
 /// because of the burst.
@@ -30,40 +35,16 @@ const TICK_NS: u64 = 5_000_000;
 /// Bytes read at once.
 const READ_BYTES: usize = 64 * 1024;
 
-/// Events taken from one wait.
-const EVENTS_MAX: usize = 1_024;
-
 /// When a reader tries again whose attempt failed.
 const RETRY_NS: u64 = NS_PER_S;
 
 /// Width of the classes of [`ReadersReport::returns`], in nanoseconds.
 const RETURNS_CLASS_NS: u64 = NS_PER_S / 2;
 
-/// What to open.
-#[derive(Debug, Clone)]
-pub struct ReadersPlan {
-    /// How many, from where and with which request for the stream.
-    pub crowd: Plan,
-    /// Path of the document that the stream sends.
-    pub document: String,
-    /// They ask and never read.
-    pub never_read: bool,
-    /// Bytes that the kernel takes for each; 0 leaves it.
-    pub receive_buffer_bytes: usize,
-}
-
-/// What the driver says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Command {
-    /// Forget what was counted.
-    Go,
-    /// Give the report.
-    Report,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum State {
     /// Until it is due to connect.
+    #[default]
     Away,
     Connecting,
     /// Asked, and not answered yet.
@@ -71,6 +52,7 @@ enum State {
     Open,
 }
 
+#[derive(Default)]
 struct Reader {
     stream: Option<TcpStream>,
     parser: StreamParser,
@@ -85,13 +67,16 @@ struct Reader {
 
 /// All readers.
 pub struct Readers {
-    plan: ReadersPlan,
+    many: Many,
+    /// They ask and never read; the kernel takes so many bytes for each, or as many as it likes if
+    /// that is 0.
+    never_read: Option<usize>,
+    request: Vec<u8>,
     epoll: Epoll,
     readers: Vec<Reader>,
     away: BinaryHeap<Reverse<(u64, usize)>>,
     started: Instant,
     began_ns: u64,
-    cpu_before_ns: u64,
     opening: usize,
     report: ReadersReport,
     received: Received,
@@ -105,33 +90,26 @@ impl Readers {
     ///
     /// # Errors
     /// A local system call failed, for example for want of descriptors.
-    pub fn open(plan: ReadersPlan) -> io::Result<Self> {
+    pub fn open(many: Many, never_read: Option<usize>) -> io::Result<Self> {
         let started = Instant::now();
-        let reader = |_| Reader {
-            stream: None,
-            parser: StreamParser::default(),
-            state: State::Away,
-            opened_ns: 0,
-            as_of: AsOf::default(),
-            returns: false,
-        };
         let mut all = Self {
+            never_read,
+            request: render_get(many.target, &many.path),
             epoll: Epoll::new()?,
-            readers: (0..plan.crowd.connections).map(reader).collect(),
-            away: (0..plan.crowd.connections).map(|index| Reverse((0, index))).collect(),
+            readers: (0..many.connections).map(|_| Reader::default()).collect(),
+            away: (0..many.connections).map(|index| Reverse((0, index))).collect(),
             started,
             began_ns: 0,
-            cpu_before_ns: sys::own_cpu_ns(),
             opening: 0,
             report: ReadersReport::default(),
             received: Received::default(),
             ids: HashMap::new(),
-            watcher: Watcher::start(plan.crowd.target, &plan.document, started),
-            plan,
+            watcher: Watcher::start(many.target, DOCUMENT, started),
+            many,
         };
-        let mut events = Events::with_capacity(EVENTS_MAX);
-        while started.elapsed() < all.plan.crowd.deadline && all.open_now() < all.readers.len() {
-            all.turn(&mut events)?;
+        let mut ready = Vec::new();
+        while started.elapsed() < all.many.deadline() && all.open_now() < all.readers.len() {
+            all.turn(&mut ready)?;
         }
         Ok(all)
     }
@@ -139,26 +117,31 @@ impl Readers {
     /// Streams that are open now, or silent ones that have asked.
     pub fn open_now(&self) -> usize {
         let is_there = |reader: &&Reader| {
-            reader.state == State::Open || (self.plan.never_read && reader.state == State::Asked)
+            let has_asked = self.never_read.is_some() && reader.state == State::Asked;
+            reader.state == State::Open || has_asked
         };
         self.readers.iter().filter(is_there).count()
     }
 
-    /// Reads until there are no more commands, and gives each report that is asked for.
+    /// Reads until there are no more commands. `go` forgets what was counted; for any other line it
+    /// gives a report.
     ///
     /// # Errors
     /// As [`Self::open`].
     pub fn run(
         &mut self,
-        commands: &Receiver<Command>,
+        commands: &Receiver<String>,
         mut give: impl FnMut(&ReadersReport) -> io::Result<()>,
     ) -> io::Result<()> {
-        let mut events = Events::with_capacity(EVENTS_MAX);
+        let mut ready = Vec::new();
         loop {
-            match commands.try_recv() {
-                Ok(Command::Go) => self.begin(),
-                Ok(Command::Report) => give(&self.report())?,
-                Err(TryRecvError::Empty) => self.turn(&mut events)?,
+            match commands.try_recv().as_deref() {
+                Ok("go") => {
+                    self.began_ns = self.now_ns();
+                    (self.report, self.received) = (ReadersReport::default(), Received::default());
+                }
+                Ok(_) => give(&self.report())?,
+                Err(TryRecvError::Empty) => self.turn(&mut ready)?,
                 Err(TryRecvError::Disconnected) => return Ok(()),
             }
         }
@@ -168,24 +151,18 @@ impl Readers {
         u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
-    fn begin(&mut self) {
-        (self.began_ns, self.cpu_before_ns) = (self.now_ns(), sys::own_cpu_ns());
-        (self.report, self.received) = (ReadersReport::default(), Received::default());
-    }
-
     fn report(&self) -> ReadersReport {
         let mut report = self.report.clone();
         let now_ns = self.now_ns();
         report.open = self.open_now();
         report.window_s = (now_ns - self.began_ns) as f64 / NS_PER_S as f64;
-        report.generator_cpu_s = (sys::own_cpu_ns() - self.cpu_before_ns) as f64 / 1e9;
         let publications = self.watcher.seen();
         self.received.judge(&publications, &self.ids, self.began_ns..now_ns, &mut report);
         report
     }
 
     /// Connects those that are due, and takes what has happened.
-    fn turn(&mut self, events: &mut Events) -> io::Result<()> {
+    fn turn(&mut self, ready: &mut Vec<Ready>) -> io::Result<()> {
         let now_ns = self.now_ns();
         while self.opening < OPENING_MAX
             && self.away.peek().is_some_and(|Reverse((due_ns, _))| *due_ns <= now_ns)
@@ -193,26 +170,24 @@ impl Readers {
             let Some(Reverse((_, index))) = self.away.pop() else { break };
             self.connect(index)?;
         }
-        self.epoll.wait(events, TICK_NS)?;
+        self.epoll.wait(ready, TICK_NS)?;
         let mut room = [0; READ_BYTES];
-        for ready in events.ready() {
-            self.advance(ready, &mut room);
+        for ready in ready {
+            self.advance(*ready, &mut room);
         }
         Ok(())
     }
 
     fn connect(&mut self, index: usize) -> io::Result<()> {
-        let source = self.plan.crowd.sources[index % self.plan.crowd.sources.len()];
-        let (target, bytes) = (self.plan.crowd.target, self.plan.receive_buffer_bytes);
-        let (stream, refused) = sys::begin_to_connect(source, target, bytes)?;
-        self.epoll.add(&stream, index, true)?;
+        let bytes = self.never_read.unwrap_or(0);
+        let (stream, refused) = self.many.begin(index, &self.epoll, bytes)?;
         let reader = &mut self.readers[index];
         reader.stream = Some(stream);
         reader.parser = StreamParser::default();
         reader.state = State::Connecting;
         self.opening += 1;
         if let Some(error) = refused {
-            self.fail(index, &error.to_string());
+            self.fail(index, &error);
         }
         Ok(())
     }
@@ -222,20 +197,13 @@ impl Readers {
         let reader = &mut self.readers[index];
         if reader.state == State::Connecting && ready.writable {
             let Some(stream) = &reader.stream else { return };
-            let asked = match stream.take_error() {
-                Ok(None) => { stream }.write(&self.plan.crowd.request),
-                Ok(Some(error)) | Err(error) => Err(error),
-            };
-            match asked {
-                Ok(bytes) if bytes == self.plan.crowd.request.len() => reader.state = State::Asked,
-                Ok(_) => return self.fail(index, "short write"),
-                Err(error) => return self.fail(index, &error.to_string()),
+            if let Err(error) = sys::send_first(stream, &self.request) {
+                return self.fail(index, &error);
             }
-            if self.plan.never_read {
-                self.opening -= 1;
-            }
+            reader.state = State::Asked;
+            self.opening -= usize::from(self.never_read.is_some());
         }
-        if !self.plan.never_read {
+        if self.never_read.is_none() {
             self.receive(index, room);
         }
     }
@@ -243,18 +211,16 @@ impl Readers {
     /// Edge-triggered: a read that does not fill the buffer has emptied the socket.
     fn receive(&mut self, index: usize, room: &mut [u8]) {
         while let State::Asked | State::Open = self.readers[index].state {
-            let Some(mut stream) = self.readers[index].stream.as_ref() else { return };
-            match stream.read(room) {
-                Ok(0) => return self.end(index),
-                Ok(count) => {
+            let Some(stream) = &self.readers[index].stream else { return };
+            match sys::receive(stream, room) {
+                Ok(Some(count)) => {
                     self.take(index, &room[..count]);
                     if count < room.len() {
                         return;
                     }
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return self.fail(index, &error.to_string()),
+                Ok(None) => return,
+                Err(error) => return self.fail(index, &error),
             }
         }
     }
@@ -262,12 +228,10 @@ impl Readers {
     fn take(&mut self, index: usize, bytes: &[u8]) {
         let now_ns = self.now_ns();
         let (report, received, ids) = (&mut self.report, &mut self.received, &mut self.ids);
-        report.bytes += bytes.len() as u64;
         let Reader { parser, as_of: newest, opened_ns, .. } = &mut self.readers[index];
         let opened_ns = if parser.is_open() { *opened_ns } else { now_ns };
         let fed = parser.feed(bytes, |event| {
             if event.name != b"snapshot" {
-                report.beats += 1;
                 return;
             }
             report.frames += 1;
@@ -283,7 +247,12 @@ impl Readers {
             received.push(Reception { reader: index as u32, id, at_ns: now_ns, opened_ns });
         });
         match fed {
-            Ok(()) if parser.is_complete() => self.end(index),
+            // In good order, since the last chunk has come.
+            Ok(()) if parser.is_complete() => {
+                let retry_ns = parser.retry_ms().unwrap_or(0) * 1_000_000;
+                self.report.ended += 1;
+                self.leave(index, retry_ns);
+            }
             Ok(()) => {
                 let is_open = parser.is_open();
                 let reader = &mut self.readers[index];
@@ -294,11 +263,10 @@ impl Readers {
                     self.count_return(index, now_ns);
                 }
             }
-            Err(crate::events::StreamError::Status(status)) => {
-                self.report.refused += 1;
-                self.fail(index, &format!("status {status}"));
+            Err(error) => {
+                self.report.refused += usize::from(matches!(error, ScanError::Status(_)));
+                self.fail(index, &error);
             }
-            Err(error) => self.fail(index, &error.to_string()),
         }
     }
 
@@ -314,18 +282,7 @@ impl Readers {
         returns[class] += 1;
     }
 
-    /// The server has closed the connection: in good order, if the last chunk has come.
-    fn end(&mut self, index: usize) {
-        let parser = &self.readers[index].parser;
-        if !parser.is_complete() {
-            return self.fail(index, "closed by the server");
-        }
-        self.report.ended += 1;
-        let retry_ns = parser.retry_ms().unwrap_or(0) * 1_000_000;
-        self.leave(index, retry_ns);
-    }
-
-    fn fail(&mut self, index: usize, cause: &str) {
+    fn fail(&mut self, index: usize, cause: &dyn std::error::Error) {
         if self.report.broken == 0 {
             eprintln!("openloop: first broken stream: {cause}");
         }
@@ -336,7 +293,7 @@ impl Readers {
     /// Closes the connection, and comes back later.
     fn leave(&mut self, index: usize, retry_ns: u64) {
         let now_ns = self.now_ns();
-        let is_silent = self.plan.never_read;
+        let is_silent = self.never_read.is_some();
         let reader = &mut self.readers[index];
         let is_opening = match reader.state {
             State::Connecting => true,

@@ -8,8 +8,6 @@ use serde::{Deserialize, Serialize};
 pub struct Percentiles {
     /// Median.
     pub p50_us: f64,
-    /// 90th percentile.
-    pub p90_us: f64,
     /// 99th percentile.
     pub p99_us: f64,
     /// 99.9th percentile.
@@ -24,7 +22,6 @@ impl Percentiles {
         let at = |quantile| histogram.value_at_quantile(quantile) as f64 / 1_000.0;
         Self {
             p50_us: at(0.5),
-            p90_us: at(0.9),
             p99_us: at(0.99),
             p999_us: at(0.999),
             max_us: histogram.max() as f64 / 1_000.0,
@@ -32,15 +29,13 @@ impl Percentiles {
     }
 }
 
-/// Result of the modes `open`, `closed` and `mixed`.
+/// Result of the mode `load`.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub struct LoadReport {
     /// Responses received, whatever their status.
     pub requests: u64,
-    /// Requests lost to a closed connection, an unreadable answer or the end of the run.
+    /// Requests lost to a closed connection, an unreadable answer or the end of the grace.
     pub errors: u64,
-    /// Of `errors`: without an answer when the grace after the end had passed.
-    pub unanswered: u64,
     /// Responses with another status than the expected one.
     pub other_status: u64,
     /// Connections opened anew during the run.
@@ -60,7 +55,9 @@ pub struct LoadReport {
     pub generator_cpu_s: f64,
 }
 
-/// Result of the mode `idle`, once every connection has settled or the deadline has passed.
+/// Result of the mode `idle`, once every connection has settled or the deadline has passed. What it
+/// prints when it is told to end is the number of answered connections that the server had still
+/// not closed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IdleReport {
     /// Connection attempts made.
@@ -70,16 +67,9 @@ pub struct IdleReport {
     /// Connections whose first request was answered with 200.
     pub answered: usize,
     /// Connections whose first request was answered with another status.
-    pub non_200: usize,
+    pub another_status: usize,
     /// Attempts that were refused, and connections that broke.
     pub failed: usize,
-}
-
-/// Second line of the mode `idle`, printed when it is told to end.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HeldReport {
-    /// Answered connections that the server had still not closed.
-    pub still_open: usize,
 }
 
 /// Result of the mode `readers`: what happened since it was told `go`.
@@ -97,10 +87,6 @@ pub struct ReadersReport {
     pub refused: usize,
     /// Snapshots received.
     pub frames: u64,
-    /// Other events received.
-    pub beats: u64,
-    /// Bytes received.
-    pub bytes: u64,
     /// States of the snapshot that were published, and seen by who asks for it all the time.
     pub publications: usize,
     /// States that a reader did not get because it got a later one: the sum over all readers.
@@ -117,6 +103,4 @@ pub struct ReadersReport {
     pub all_served: Percentiles,
     /// From `go` until a reader was connected anew, by 500 ms.
     pub returns: Vec<u64>,
-    /// CPU time of the generator, in seconds.
-    pub generator_cpu_s: f64,
 }

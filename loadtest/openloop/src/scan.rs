@@ -4,6 +4,8 @@
 //! framing, one response at a time. Anything else is an error, never a guess, because a wrong
 //! frame would show as a wrong figure.
 
+use std::borrow::Cow;
+
 use thiserror::Error;
 
 /// Longest response head accepted, in bytes; several times what any of the servers sends.
@@ -15,19 +17,22 @@ const HEADERS_MAX: usize = 64;
 /// Why a response cannot be framed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum ScanError {
-    /// Not an HTTP/1.x response head.
-    #[error("malformed response head")]
-    Malformed,
-    /// The head passed [`HEAD_BYTES_MAX`].
-    #[error("response head too long")]
-    HeadTooLong,
-    /// Neither a Content-Length nor a status without a body.
-    #[error("response without Content-Length")]
-    NoLength,
-    /// Bytes after the end of a response while nothing more was asked.
-    #[error("bytes after the end of the response")]
-    Surplus,
+    /// A stream was answered with another status than 200.
+    #[error("status {0}")]
+    Status(u16),
+    /// Something else.
+    #[error("{0}")]
+    Broken(&'static str),
 }
+
+/// Not an HTTP/1.x response head.
+pub const MALFORMED: ScanError = ScanError::Broken("malformed response head");
+/// The head passed [`HEAD_BYTES_MAX`].
+const HEAD_TOO_LONG: ScanError = ScanError::Broken("response head too long");
+/// Neither a Content-Length nor a status without a body.
+const NO_LENGTH: ScanError = ScanError::Broken("response without Content-Length");
+/// Bytes after the end of a response while nothing more was asked.
+pub const SURPLUS: ScanError = ScanError::Broken("bytes after the end of the response");
 
 /// What a response was, once it is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,13 +43,6 @@ pub struct Response {
     pub closes: bool,
     /// Length of head and body.
     pub bytes: usize,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Head {
-    response: Response,
-    head_bytes: usize,
-    body_bytes: usize,
 }
 
 /// The state of one connection's response stream.
@@ -62,31 +60,20 @@ impl Scanner {
     /// # Errors
     /// The stream cannot be framed; the connection is of no further use.
     pub fn feed(&mut self, bytes: &[u8]) -> Result<Option<Response>, ScanError> {
-        if let Some((response, missing)) = self.body {
+        if let Some((response, missing)) = self.body.take() {
             return self.take_body(response, missing, bytes.len());
         }
-        if self.partial.is_empty() {
-            return match parse_head(bytes)? {
-                Some(head) => self.begin_body(head, bytes.len()),
-                None => {
-                    self.partial.extend_from_slice(bytes);
-                    Ok(None)
-                }
-            };
-        }
-        self.partial.extend_from_slice(bytes);
-        match parse_head(&self.partial)? {
-            Some(head) => {
-                let received = self.partial.len();
-                self.partial.clear();
-                self.begin_body(head, received)
+        let arrived = joined(&mut self.partial, bytes);
+        match parse_head(&arrived)? {
+            Some((response, head_bytes)) => {
+                let missing = response.bytes - head_bytes;
+                self.take_body(response, missing, arrived.len() - head_bytes)
             }
-            None => Ok(None),
+            None => {
+                self.partial = arrived.into_owned();
+                Ok(None)
+            }
         }
-    }
-
-    fn begin_body(&mut self, head: Head, received: usize) -> Result<Option<Response>, ScanError> {
-        self.take_body(head.response, head.body_bytes, received - head.head_bytes)
     }
 
     fn take_body(
@@ -96,15 +83,24 @@ impl Scanner {
         received: usize,
     ) -> Result<Option<Response>, ScanError> {
         if received > missing {
-            return Err(ScanError::Surplus);
+            return Err(SURPLUS);
         }
         if received == missing {
-            self.body = None;
             return Ok(Some(response));
         }
         self.body = Some((response, missing - received));
         Ok(None)
     }
+}
+
+/// What was kept with the next bytes behind it; in the usual case nothing was, and nothing is
+/// copied.
+pub fn joined<'a>(kept: &mut Vec<u8>, bytes: &'a [u8]) -> Cow<'a, [u8]> {
+    if kept.is_empty() {
+        return Cow::Borrowed(bytes);
+    }
+    kept.extend_from_slice(bytes);
+    Cow::Owned(std::mem::take(kept))
 }
 
 /// Parses the head of a response, if it is all there: its length, and what `read` takes of it.
@@ -120,8 +116,8 @@ pub fn head<T>(
     match parsed.parse(bytes) {
         Ok(httparse::Status::Complete(length)) => Ok(Some((length, read(&parsed)))),
         Ok(httparse::Status::Partial) if bytes.len() <= HEAD_BYTES_MAX => Ok(None),
-        Ok(httparse::Status::Partial) => Err(ScanError::HeadTooLong),
-        Err(_) => Err(ScanError::Malformed),
+        Ok(httparse::Status::Partial) => Err(HEAD_TOO_LONG),
+        Err(_) => Err(MALFORMED),
     }
 }
 
@@ -131,36 +127,32 @@ pub fn header<'a>(head: &httparse::Response<'_, 'a>, name: &str) -> Option<&'a [
     found.map(|header| header.value)
 }
 
-/// Length of the body that follows a head.
-///
-/// # Errors
-/// The head does not say.
-pub fn body_bytes(head: &httparse::Response<'_, '_>) -> Result<usize, ScanError> {
-    match (head.code, header(head, "content-length")) {
-        (Some(204 | 304), _) => Ok(0),
-        (_, Some(length)) => {
-            let length = std::str::from_utf8(length).ok().and_then(|text| text.parse().ok());
-            length.ok_or(ScanError::Malformed)
-        }
-        (_, None) => Err(ScanError::NoLength),
-    }
-}
-
-fn parse_head(bytes: &[u8]) -> Result<Option<Head>, ScanError> {
+/// A response and the length of its head.
+fn parse_head(bytes: &[u8]) -> Result<Option<(Response, usize)>, ScanError> {
     let read = |head: &httparse::Response<'_, '_>| {
         let says_close = |value: &[u8]| value.eq_ignore_ascii_case(b"close");
         let closes = header(head, "connection").map_or(head.version == Some(0), says_close);
-        Ok((head.code.ok_or(ScanError::Malformed)?, closes, body_bytes(head)?))
+        let status = head.code.ok_or(MALFORMED)?;
+        let body_bytes = match (status, header(head, "content-length")) {
+            (204 | 304, _) => 0,
+            (_, Some(length)) => {
+                let length = std::str::from_utf8(length).ok().and_then(|text| text.parse().ok());
+                length.ok_or(MALFORMED)?
+            }
+            (_, None) => return Err(NO_LENGTH),
+        };
+        Ok((status, closes, body_bytes))
     };
     let Some((head_bytes, read)) = head(bytes, read)? else { return Ok(None) };
     let (status, closes, body_bytes) = read?;
-    let response = Response { status, closes, bytes: head_bytes + body_bytes };
-    Ok(Some(Head { response, head_bytes, body_bytes }))
+    Ok(Some((Response { status, closes, bytes: head_bytes + body_bytes }, head_bytes)))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{HEAD_BYTES_MAX, Response, ScanError, Scanner};
+    use super::{
+        HEAD_BYTES_MAX, HEAD_TOO_LONG, MALFORMED, NO_LENGTH, Response, SURPLUS, ScanError, Scanner,
+    };
 
     const OK: &[u8] = b"HTTP/1.1 200 Ok\r\nServer: M\r\ncontent-length: 5\r\n\r\nhello";
 
@@ -209,10 +201,10 @@ mod tests {
     #[test]
     fn what_cannot_be_framed_is_an_error() {
         let cases: [(&[u8], ScanError); 4] = [
-            (b"SSH-2.0-x\r\n\r\n", ScanError::Malformed),
-            (b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", ScanError::Malformed),
-            (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", ScanError::NoLength),
-            (b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nxy", ScanError::Surplus),
+            (b"SSH-2.0-x\r\n\r\n", MALFORMED),
+            (b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", MALFORMED),
+            (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", NO_LENGTH),
+            (b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nxy", SURPLUS),
         ];
         for (bytes, error) in cases {
             assert_eq!(Scanner::default().feed(bytes), Err(error));
@@ -227,6 +219,6 @@ mod tests {
         let refused = (0..=HEAD_BYTES_MAX / line.len())
             .find_map(|_| scanner.feed(&line).err())
             .expect("refused within the limit");
-        assert_eq!(refused, ScanError::HeadTooLong);
+        assert_eq!(refused, HEAD_TOO_LONG);
     }
 }

@@ -1,6 +1,6 @@
 //! What the generator and the driver ask of the operating system beyond sockets.
 
-use std::io;
+use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
 use std::num::NonZeroU64;
 use std::os::fd::AsRawFd;
@@ -45,6 +45,37 @@ pub fn begin_to_connect(
     let error = socket.connect(&target.into()).err();
     let refused = error.filter(|error| error.raw_os_error() != Some(libc::EINPROGRESS));
     Ok((socket.into(), refused))
+}
+
+/// Sends the whole request on a connection that [`begin_to_connect`] has begun, once it can be
+/// written.
+///
+/// # Errors
+/// The connection was refused or is broken.
+pub fn send_first(mut stream: &TcpStream, request: &[u8]) -> io::Result<()> {
+    if let Some(error) = stream.take_error()? {
+        return Err(error);
+    }
+    match stream.write(request)? {
+        bytes if bytes == request.len() => Ok(()),
+        _ => Err(io::Error::other("short write")),
+    }
+}
+
+/// Takes bytes that have arrived on a non-blocking connection; `None` if there are none.
+///
+/// # Errors
+/// The connection is broken, or the server has closed it.
+pub fn receive(mut stream: &TcpStream, room: &mut [u8]) -> io::Result<Option<usize>> {
+    loop {
+        return match stream.read(room) {
+            Ok(0) => Err(io::Error::other("closed by the server")),
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => Err(error),
+        };
+    }
 }
 
 /// Lets a later bind fix only the source address: the kernel then chooses the port at connect,

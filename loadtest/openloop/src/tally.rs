@@ -11,20 +11,11 @@ const LATENCY_NS_MAX: u64 = 120_000_000_000;
 /// What was counted in one run.
 #[derive(Debug, Clone)]
 pub struct Tally {
-    /// Responses received.
-    pub requests: u64,
-    /// Requests lost.
-    pub errors: u64,
-    /// Of these, unanswered when the grace had passed.
-    pub unanswered: u64,
-    /// Responses with another status than the expected one.
-    pub other_status: u64,
-    /// Connections opened anew.
-    pub reconnects: u64,
+    /// The counts among the figures, and the time to the last response. The others are made of the
+    /// following.
+    pub counts: LoadReport,
     /// Bytes of whole responses, heads included.
     pub response_bytes: u64,
-    /// From start to last response, in nanoseconds.
-    pub elapsed_ns: u64,
     /// Latencies, in nanoseconds.
     pub latency: Histogram<u64>,
     /// Lateness of sends on free connections, in nanoseconds.
@@ -34,36 +25,22 @@ pub struct Tally {
 impl Default for Tally {
     fn default() -> Self {
         let empty = || Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3).expect("constant bounds");
-        Self {
-            requests: 0,
-            errors: 0,
-            unanswered: 0,
-            other_status: 0,
-            reconnects: 0,
-            response_bytes: 0,
-            elapsed_ns: 0,
-            latency: empty(),
-            send_lag: empty(),
-        }
+        let counts = LoadReport::default();
+        Self { counts, response_bytes: 0, latency: empty(), send_lag: empty() }
     }
 }
 
 impl Tally {
     /// The figures of a run for which the generator used so much CPU time.
     pub fn report(&self, generator_cpu_ns: u64) -> LoadReport {
-        let elapsed_s = self.elapsed_ns as f64 / NS_PER_S as f64;
+        let (requests, elapsed_s) = (self.counts.requests, self.counts.elapsed_s);
         LoadReport {
-            requests: self.requests,
-            errors: self.errors,
-            unanswered: self.unanswered,
-            other_status: self.other_status,
-            reconnects: self.reconnects,
-            bytes_per_response: self.response_bytes as f64 / self.requests.max(1) as f64,
-            elapsed_s,
-            rate_per_s: self.requests as f64 / elapsed_s.max(f64::MIN_POSITIVE),
+            bytes_per_response: self.response_bytes as f64 / requests.max(1) as f64,
+            rate_per_s: requests as f64 / elapsed_s.max(f64::MIN_POSITIVE),
             latency: Percentiles::of(&self.latency),
             send_lag: Percentiles::of(&self.send_lag),
             generator_cpu_s: generator_cpu_ns as f64 / NS_PER_S as f64,
+            ..self.counts
         }
     }
 }

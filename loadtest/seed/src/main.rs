@@ -5,16 +5,14 @@
 //! User `n` is `user-n@load.example`. Runs while no bhav uses the folder.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use anyhow::{Context, Result, ensure};
 use bhav::base::{Broker, Clock, Cost, Holding, MarketDay, Synced, clock};
 use bhav::portfolio::{self, Stood};
 use bhav::store::settings::StoreSettings;
-use bhav::store::{
-    Before, Derive, FILE_NAME, NewPortfolio, NewUser, OpenError, Portfolio, Store, StoreError, Turn,
-};
+use bhav::store::{Before, Derive, FILE_NAME, NewPortfolio, NewUser, Portfolio, Store, Turn};
 use clap::Parser;
 use jiff::Timestamp;
 use rust_decimal::Decimal;
@@ -42,10 +40,10 @@ struct Args {
     #[arg(long)]
     large: usize,
     /// Holdings of each of those
-    #[arg(long, default_value_t = 100)]
+    #[arg(long)]
     rows_large: usize,
     /// Holdings of each of the others
-    #[arg(long, default_value_t = 10)]
+    #[arg(long)]
     rows: usize,
     /// File with symbols to hold, EXCHANGE:TICKER, one a line
     #[arg(long)]
@@ -55,44 +53,18 @@ struct Args {
     synced: Timestamp,
 }
 
-/// Why a folder cannot be filled.
-#[derive(Debug, thiserror::Error)]
-enum SeedError {
-    #[error("the store does not open: {0}")]
-    Open(#[from] OpenError),
-    #[error("the store refuses: {0}")]
-    Store(#[from] StoreError),
-    #[error("the symbols cannot be read: {0}")]
-    Symbols(#[from] std::io::Error),
-    #[error("there are no symbols")]
-    NoSymbols,
-    #[error("{0} is not registered")]
-    Nobody(String),
-}
-
-fn main() -> ExitCode {
-    match run(&Args::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("seed: {error}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn run(args: &Args) -> Result<(), SeedError> {
-    let text = std::fs::read_to_string(&args.symbols)?;
+fn main() -> Result<()> {
+    let args = &Args::parse();
+    let text = std::fs::read_to_string(&args.symbols).context("read the symbols")?;
     let symbols: Vec<(&str, &str)> =
         text.lines().filter_map(|line| line.trim().split_once(':')).collect();
-    if symbols.is_empty() {
-        return Err(SeedError::NoSymbols);
-    }
+    ensure!(!symbols.is_empty(), "there are no symbols");
     let mut settings = StoreSettings::default();
     settings.writes_per_commit_max = WRITES_PER_COMMIT_MAX;
     let clock = Clock::system();
     let store = Store::in_file(&args.state.join(FILE_NAME), &settings, None, &clock)?;
     let registered = store.user_by_email(&args.registered)?;
-    let hash = registered.ok_or_else(|| SeedError::Nobody(args.registered.clone()))?.password_hash;
+    let hash = registered.context("the registered user is not there")?.password_hash;
     let next = AtomicUsize::new(1);
     thread::scope(|scope| {
         let writers: Vec<_> = (0..WRITERS)
@@ -109,7 +81,7 @@ fn write_users(
     symbols: &[(&str, &str)],
     hash: &str,
     next: &AtomicUsize,
-) -> Result<(), SeedError> {
+) -> Result<()> {
     let synced_ms = args.synced.as_millisecond();
     let date = clock::zoned(args.synced).date();
     let day = MarketDay {
