@@ -9,15 +9,16 @@
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use parking_lot::Mutex;
 
-use super::lanes::{Answer, LaneError, Refused, Ticket, join_within_grace, promise};
+use super::lanes::{
+    Answer, LaneError, Refused, Ticket, Worker, join_within_grace, promise, start_worker,
+};
 use crate::base::Clock;
 use crate::ops::counter::bucket_of;
-use crate::rt::{staged, threads};
+use crate::rt::staged;
 
 /// A store with transactions and savepoints. Called on the batch's thread only.
 pub trait Ledger: Send + 'static {
@@ -89,7 +90,7 @@ pub struct Batch<L: Ledger> {
     clock: Clock,
     queue: Option<Sender<Queued<L>>>,
     progress: Arc<Mutex<Progress>>,
-    threads: Vec<JoinHandle<()>>,
+    threads: Vec<Worker>,
 }
 
 impl<L: Ledger> Batch<L> {
@@ -106,7 +107,7 @@ impl<L: Ledger> Batch<L> {
             clock: clock.clone(),
             progress: Arc::clone(&progress),
         };
-        let thread = threads::start(spec.name, move || writer.run(&jobs))?;
+        let thread = start_worker(spec.name, move || writer.run(&jobs))?;
         Ok(Self {
             name: spec.name,
             clock: clock.clone(),
@@ -149,7 +150,7 @@ impl<L: Ledger> Batch<L> {
         let now_ms = self.clock.monotonic_ms();
         let busy_ms = busy_since_ms.map(|since_ms| now_ms.saturating_sub(since_ms));
         // The maximum if the thread ended by a panic.
-        let has_ended = self.threads.iter().any(JoinHandle::is_finished);
+        let has_ended = self.threads.iter().any(|(thread, _)| thread.is_finished());
         let busy_ms = if has_ended { Some(u64::MAX) } else { busy_ms };
         BatchStats { depth: self.queue.as_ref().map_or(0, Sender::len), busy_ms, ..stats }
     }

@@ -102,7 +102,8 @@ fn queued_jobs_are_committed_together_and_answered_after_the_commit() {
     let first = harness.submit(0);
     assert_eq!(harness.begun.recv(), Ok(1), "alone, as no other job was queued");
     let (answer, answered) = unbounded();
-    let waiter = threads::spawn("waiter", move || answer.send(first.wait()).unwrap()).unwrap();
+    let waiter =
+        crate::rt::threads::spawn("waiter", move || answer.send(first.wait()).unwrap()).unwrap();
     let rest: Vec<_> = (1..=20).map(|number| harness.submit(number)).collect();
     assert!(answered.is_empty(), "nothing is answered before its commit");
     harness.commit_results.send(Ok(())).unwrap();

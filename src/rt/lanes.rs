@@ -10,8 +10,9 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
-use crossbeam_channel::{Receiver, Sender, bounded};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use parking_lot::Mutex;
 
 use crate::base::Clock;
@@ -22,9 +23,6 @@ use crate::rt::threads::{lower_own_priority, start};
 
 /// Time that a closing lane waits for running jobs.
 const CLOSE_GRACE_MS: u64 = 500;
-/// Interval at which a closing lane checks whether its threads have ended. A service that stops
-/// waits it out once for each of its dozen lanes.
-const CLOSE_POLL_MS: u64 = 1;
 
 /// Upper bounds of the histogram of queueing times, in milliseconds; one more bucket counts longer
 /// ones. They reach from no wait to the longest deadlines of jobs.
@@ -103,7 +101,7 @@ pub struct Lane {
     queue: Option<Sender<Job>>,
     /// Locked to count, never over a job.
     stats: Arc<Mutex<LaneStats>>,
-    threads: Vec<JoinHandle<()>>,
+    threads: Vec<Worker>,
 }
 
 impl Lane {
@@ -131,7 +129,7 @@ impl Lane {
         for number in 0..spec.threads.max(1) {
             let (jobs, stats, clock) = (jobs.clone(), Arc::clone(&stats), clock.clone());
             let name = format!("{}-{number}", spec.name);
-            handles.extend(start(&name, move || {
+            handles.extend(start_worker(&name, move || {
                 if lowered
                     && !staged::is_set()
                     && let Err(error) = lower_own_priority()
@@ -200,18 +198,33 @@ impl Drop for Lane {
     }
 }
 
+/// A thread, and the channel that closes when it ends.
+pub(super) type Worker = (JoinHandle<()>, Receiver<()>);
+
+/// Starts a thread that ends when its queue closes; `None` for a task of a stage.
+pub(super) fn start_worker(
+    name: &str,
+    body: impl FnOnce() + Send + 'static,
+) -> io::Result<Option<Worker>> {
+    let (done, ended) = bounded::<()>(0);
+    let thread = start(name, move || {
+        let _done = done;
+        body();
+    })?;
+    Ok(thread.map(|thread| (thread, ended)))
+}
+
 /// Joins threads whose queue is closed. Threads that still run after the grace period are detached.
-pub(super) fn join_within_grace(handles: &mut Vec<JoinHandle<()>>) {
-    let parker = Parker::current();
-    for _ in 0..CLOSE_GRACE_MS / CLOSE_POLL_MS {
-        if handles.iter().all(JoinHandle::is_finished) {
-            break;
+pub(super) fn join_within_grace(workers: &mut Vec<Worker>) {
+    let since_close = Clock::system();
+    for (thread, ended) in workers.drain(..) {
+        let left_ms = CLOSE_GRACE_MS.saturating_sub(since_close.monotonic_ms());
+        let wait = ended.recv_timeout(Duration::from_millis(left_ms));
+        if wait == Err(RecvTimeoutError::Disconnected) {
+            // Cannot fail: the thread ended because its queue closed, and panics of jobs are
+            // caught.
+            let _ = thread.join();
         }
-        parker.park(CLOSE_POLL_MS);
-    }
-    for thread in handles.drain(..).filter(JoinHandle::is_finished) {
-        // Cannot fail: the thread ended because its queue closed, and panics of jobs are caught.
-        let _ = thread.join();
     }
 }
 
@@ -532,7 +545,10 @@ mod tests {
             gate.recv().ok();
         });
         running.recv().unwrap();
+        let since_close = Clock::system();
         drop(lane);
+        // Half a second, and more on a busy machine.
+        assert!(since_close.monotonic_ms() < 4_000, "{} ms", since_close.monotonic_ms());
         drop(release);
         assert_eq!(hangs.unwrap().wait(), Ok(()));
     }

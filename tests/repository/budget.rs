@@ -44,8 +44,8 @@ const ROOMS: &[(&str, usize, usize)] = &[
     ("portfolio", 1105, 7),
     // With the stage on which tests play days from a seed, the timed stream of two clients, epoll
     // for the writers of streams, the outcomes of jobs, and the wait before the next try, which the
-    // database and the shared server have in common.
-    ("rt", 1420, 13),
+    // database and the shared server have in common. A closing lane is told of its threads' ends.
+    ("rt", 1425, 13),
     ("signals", 1450, 8),
     // With the simulator that needs no socket.
     ("sim", 4020, 17),
